@@ -1,0 +1,110 @@
+// The frames of the agent socket: JSON text, {op, id, ts, ref?, data}. Unknown fields are ignored on both sides.
+// protocol/README.md tells the same for someone who writes an agent in another language.
+import { z } from "zod";
+import { Ack, AckResult, DeliveredCommand } from "../groups/commands.ts";
+import { Heartbeat } from "../groups/devices.ts";
+
+export const SUBPROTOCOL = "mooring-agent.v1";
+export const CONNECT_PATHS = ["/v1/agent/connect", "/api/v1/agent/connect"] as const;
+
+/** What an agent can do beyond the minimum. journal: it remembers commands over restarts; cancel: it can stop one. */
+export const CAPABILITIES = ["journal.v1", "cancel.v1", "handoff.v1", "progress.v1"] as const;
+
+const Timestamp = z.iso.datetime({ offset: true });
+const MessageId = z.string().min(1).max(64);
+const frame = <const Op extends string, D extends z.ZodType>(op: Op, data: D) =>
+  z.object({ op: z.literal(op), id: MessageId, ts: z.string().max(40).optional(), ref: MessageId.optional(), data });
+
+export const InFlight = z.object({ commandId: z.string().min(1).max(64), status: z.string().max(32) });
+export const HeartbeatPlan = z.object({ intervalSec: z.int(), jitterPct: z.int() });
+export const ChannelLimits = z.object({ maxFrameBytes: z.int(), maxOutputBytes: z.int(), maxInFlight: z.int(), inboundPerSec: z.int() });
+export const ReconnectPlan = z.object({ firstWindowMs: z.int(), baseMs: z.int(), capMs: z.int(), stableAfterSec: z.int() });
+export const PollPlan = z.object({ intervalSec: z.int() });
+
+export const Welcome = z.object({
+  protocol: z.literal(SUBPROTOCOL),
+  sessionId: z.string(),
+  nonce: z.string(),
+  serverTime: Timestamp,
+  capabilities: z.array(z.string()),
+  heartbeat: HeartbeatPlan,
+  limits: ChannelLimits,
+  reconnect: ReconnectPlan,
+  poll: PollPlan,
+  sessionMaxAgeSec: z.int(),
+});
+export const Ready = z.object({
+  deviceId: z.string(),
+  epoch: z.int(),
+  queuedCount: z.int(),
+  reconcile: z.array(z.object({ commandId: z.string(), action: z.enum(["continue", "stop", "forget"]) })),
+});
+export const CancelOrder = z.object({ commandId: z.string(), reason: z.string().optional(), deadline: Timestamp });
+export const HeartbeatAck = z.object({ serverTime: Timestamp, resend: z.array(z.string()).optional() });
+export const Drain = z.object({ reason: z.string(), handoff: z.boolean(), reconnectAfterMs: z.int(), closeAt: Timestamp });
+export const FrameError = z.object({
+  code: z.string(),
+  error: z.string(),
+  retryable: z.boolean(),
+  retryAfter: z.number().optional(),
+  details: z.record(z.string(), z.unknown()).optional(),
+});
+export const ConfigChange = z.object({ heartbeat: HeartbeatPlan, limits: ChannelLimits, reconnect: ReconnectPlan, poll: PollPlan }).partial();
+
+export const ServerFrame = z.discriminatedUnion("op", [
+  frame("welcome", Welcome),
+  frame("ready", Ready),
+  frame("command", DeliveredCommand),
+  frame("cancel", CancelOrder),
+  frame("ack_ok", AckResult),
+  frame("heartbeat_ack", HeartbeatAck),
+  frame("config", ConfigChange),
+  frame("drain", Drain),
+  frame("error", FrameError),
+]);
+export type ServerFrame = z.infer<typeof ServerFrame>;
+
+/** proof.signature = hex HMAC-SHA256(secret, nonce + proof.timestamp): the request rule with the nonce as body. */
+export const Hello = z.object({
+  proof: z.object({ timestamp: z.string().max(40), signature: z.string().max(64) }),
+  agentVersion: z.string().max(64).optional(),
+  instanceId: z.string().min(1).max(64).optional(),
+  bootId: z.string().max(64).optional(),
+  fingerprint: z.string().max(256).optional(),
+  hostname: z.string().max(253).optional(),
+  os: z.string().max(64).optional(),
+  arch: z.string().max(64).optional(),
+  capabilities: z.array(z.string().max(64)).max(64).default([]),
+  maxInFlight: z.int().min(1).max(32).default(8),
+  /** Every journalled command without ack_ok, finished ones included. */
+  inFlight: z.array(InFlight).max(200).default([]),
+  handoffFrom: z.string().max(64).optional(),
+  clockOffsetMs: z.number().optional(),
+});
+export type Hello = z.infer<typeof Hello>;
+
+export const Goodbye = z.object({
+  reason: z.enum(["shutdown", "restart", "reboot", "upgrade", "handoff"]),
+  expectBackSec: z.int().min(0).max(3600).default(0),
+});
+export const SocketHeartbeat = Heartbeat.safeExtend({ inFlight: z.array(z.string().max(64)).max(200).optional() });
+export const SocketAck = Ack.extend({ commandId: z.string().min(1).max(64) });
+
+export const AgentFrame = z.discriminatedUnion("op", [
+  frame("hello", Hello),
+  frame("heartbeat", SocketHeartbeat),
+  frame("ack", SocketAck),
+  frame("goodbye", Goodbye),
+  frame("error", FrameError.partial()),
+]);
+export type AgentFrame = z.infer<typeof AgentFrame>;
+
+/** The outer form alone: enough to answer an unknown op or a bad body by name. */
+export const Envelope = z.object({
+  op: z.string().min(1).max(32),
+  id: MessageId,
+  ts: z.string().max(40).optional(),
+  ref: MessageId.optional(),
+  data: z.record(z.string(), z.unknown()).default({}),
+});
+export type Envelope = z.infer<typeof Envelope>;

@@ -1,0 +1,61 @@
+// What an agent may ask and tell about itself. Always its own device, always signed.
+import { z } from "zod";
+import { AgentId, DeploymentId, DeviceId, TenantId } from "../kit/ids.ts";
+import { group, mutation, query } from "../kit/operation.ts";
+
+const Timestamp = z.iso.datetime();
+const common = { auth: ["agent"], permission: "self", limit: "agent" } as const;
+
+export const agent = group({
+  tag: "Agent",
+  operations: {
+    me: query({
+      ...common,
+      summary: "Who am I, and what time is it",
+      rest: ["GET /agent/me"],
+      input: z.strictObject({}),
+      output: z.object({
+        agentId: AgentId,
+        deviceId: DeviceId,
+        tenantId: TenantId,
+        deploymentId: DeploymentId,
+        serverTime: Timestamp,
+        limits: z.object({ requestsPerMinute: z.int(), heartbeatsPerMinute: z.int(), maxOutputBytes: z.int() }),
+      }),
+    }),
+    config: query({
+      ...common,
+      summary: "How often to beat and poll, and where the socket is",
+      rest: ["GET /agent/config"],
+      input: z.strictObject({}),
+      output: z.object({
+        heartbeatSeconds: z.int(),
+        pollSeconds: z.int(),
+        socketUrl: z.string(),
+        subprotocol: z.string(),
+        features: z.array(z.string()),
+        maintenance: z.object({ enabled: z.boolean(), until: Timestamp.nullable() }),
+        logLevel: z.enum(["debug", "info", "warn", "error"]),
+        version: z.string().describe("changes when any of the others does"),
+      }),
+    }),
+    reportInventory: mutation({
+      ...common,
+      summary: "Report what the machine is",
+      rest: ["PUT /agent/inventory"],
+      limit: "inventory",
+      idempotency: "none",
+      replay: "idempotent",
+      maxBodyBytes: 65_536,
+      input: z.looseObject({
+        hostname: z.string().max(253).optional(),
+        platform: z.string().max(64).optional(),
+        arch: z.string().max(64).optional(),
+        osVersion: z.string().max(128).optional(),
+        agentVersion: z.string().max(64).optional(),
+        dockerVersion: z.string().max(64).optional(),
+      }),
+      output: z.object({ deviceId: DeviceId, updatedAt: Timestamp }),
+    }),
+  },
+});

@@ -1,0 +1,106 @@
+// API keys: for scripts and third parties. Shown once, stored as a hash, never stronger than their creator is now.
+import { z } from "zod";
+import { event } from "../kit/event.ts";
+import { KeyId, ref, TenantId } from "../kit/ids.ts";
+import { group, mutation, query } from "../kit/operation.ts";
+import { listQuery, paged } from "../kit/page.ts";
+import { ROLES } from "../kit/permissions.ts";
+
+const Timestamp = z.iso.datetime();
+export const ApiKey = z.object({
+  keyId: KeyId,
+  tenantId: TenantId,
+  name: z.string(),
+  role: z.enum(ROLES),
+  prefix: z.string(),
+  last4: z.string(),
+  status: z.enum(["active", "expired", "revoked"]),
+  ipAllowlist: z.array(z.string()),
+  createdBy: z.string(),
+  createdAt: Timestamp,
+  updatedAt: Timestamp,
+  version: z.int(),
+  expiresAt: Timestamp.nullable(),
+  lastUsedAt: Timestamp.nullable(),
+});
+export type ApiKey = z.infer<typeof ApiKey>;
+const WithSecret = ApiKey.extend({ apiKey: z.string().describe("the key itself, shown this once") });
+
+const Name = z.string().trim().min(1).max(100);
+const Cidr = z.union([z.cidrv4(), z.cidrv6()]);
+const KeyEvent = z.object({ keyId: KeyId, name: z.string() });
+const one = z.strictObject({ keyId: ref("key") });
+
+// decided: only signed-in users manage keys; a key that could make keys would outlive its own revocation.
+export const apiKeys = group({
+  tag: "Account",
+  operations: {
+    list: query({
+      summary: "List API keys",
+      rest: ["GET /api-keys"],
+      auth: ["user"],
+      permission: "api_key:read",
+      list: "page",
+      input: listQuery({}),
+      output: paged(ApiKey),
+    }),
+    get: query({
+      summary: "Get an API key",
+      rest: ["GET /api-keys/{keyId}"],
+      auth: ["user"],
+      permission: "api_key:read",
+      input: one,
+      output: ApiKey,
+      errors: ["API_KEY_NOT_FOUND"],
+    }),
+    create: mutation({
+      summary: "Create an API key; the key is shown once",
+      rest: ["POST /api-keys"],
+      auth: ["user"],
+      permission: "api_key:write",
+      status: 201,
+      location: "/api-keys/{keyId}",
+      input: z.strictObject({
+        name: Name,
+        role: z.enum(ROLES).default("operator"),
+        expiresInDays: z.int().min(1).max(365).nullable().default(90),
+        ipAllowlist: z.array(Cidr).max(20).default([]),
+      }),
+      output: WithSecret,
+      errors: ["PRIVILEGE_ESCALATION", "PLAN_LIMIT_EXCEEDED"],
+    }),
+    update: mutation({
+      summary: "Rename an API key or change its addresses",
+      rest: ["PATCH /api-keys/{keyId}"],
+      auth: ["user"],
+      permission: "api_key:write",
+      input: one.extend({ name: Name.optional(), ipAllowlist: z.array(Cidr).max(20).optional(), version: z.int().min(1).optional() }),
+      output: ApiKey,
+      errors: ["API_KEY_NOT_FOUND", "VERSION_CONFLICT"],
+    }),
+    rotate: mutation({
+      summary: "Replace the key; the old one stays valid for the grace",
+      rest: ["POST /api-keys/{keyId}/rotate"],
+      auth: ["user"],
+      permission: "api_key:write",
+      input: one.extend({ graceSeconds: z.int().min(0).max(604_800).default(0) }),
+      output: WithSecret,
+      errors: ["API_KEY_NOT_FOUND", "PRIVILEGE_ESCALATION"],
+    }),
+    revoke: mutation({
+      summary: "Revoke an API key",
+      rest: ["DELETE /api-keys/{keyId}"],
+      auth: ["user"],
+      permission: "api_key:write",
+      status: 204,
+      input: one,
+      output: z.null(),
+      errors: ["API_KEY_NOT_FOUND"],
+    }),
+  },
+  events: {
+    created: event("api_key.created", KeyEvent, "An API key was created"),
+    rotated: event("api_key.rotated", KeyEvent, "An API key was replaced"),
+    revoked: event("api_key.revoked", KeyEvent, "An API key was revoked"),
+  },
+});

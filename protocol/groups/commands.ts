@@ -1,0 +1,288 @@
+// Commands: queued for a device, pushed or polled, acknowledged once. One queue, one state machine for socket and REST.
+import { z } from "zod";
+import { event } from "../kit/event.ts";
+import { CommandId, DeviceId, ref, TenantId } from "../kit/ids.ts";
+import { group, mutation, query } from "../kit/operation.ts";
+import { listQuery, paged } from "../kit/page.ts";
+
+export const CommandStatus = z.enum([
+  "queued",
+  "sent",
+  "acknowledged",
+  "running",
+  "canceling",
+  "delivered",
+  "succeeded",
+  "failed",
+  "rejected",
+  "canceled",
+  "expired",
+  "timed_out",
+  "undeliverable",
+]);
+export type CommandStatus = z.infer<typeof CommandStatus>;
+/** The open states; every row in one of them carries a deadline. The others are final. */
+export const OPEN_STATUSES = ["queued", "sent", "acknowledged", "running", "canceling"] as const satisfies readonly CommandStatus[];
+export const isOpen = (status: CommandStatus): boolean => (OPEN_STATUSES as readonly string[]).includes(status);
+
+const Timestamp = z.iso.datetime();
+const Payload = z.record(z.string(), z.unknown());
+
+export const Command = z.object({
+  commandId: CommandId,
+  tenantId: TenantId,
+  deviceId: DeviceId,
+  type: z.string(),
+  payload: Payload,
+  requiresAck: z.boolean(),
+  issuedAt: Timestamp,
+  status: CommandStatus,
+  lane: z.string(),
+  priority: z.int(),
+  attempts: z.int(),
+  maxAttempts: z.int(),
+  notBefore: Timestamp,
+  expiresAt: Timestamp.nullable(),
+  deadlineAt: Timestamp.nullable(),
+  executionTimeoutSeconds: z.int(),
+  sentAt: Timestamp.nullable(),
+  acknowledgedAt: Timestamp.nullable(),
+  startedAt: Timestamp.nullable(),
+  finishedAt: Timestamp.nullable(),
+  ack: z.object({ status: z.string(), output: z.unknown(), at: Timestamp }).nullable().describe("the agent's last word, its status as it spelled it"),
+  outputTruncated: z.boolean(),
+  progress: z.object({ pct: z.number().nullable(), message: z.string().nullable() }).nullable(),
+  failureCode: z.string().nullable(),
+  cancelRequestedAt: Timestamp.nullable(),
+  late: z.boolean(),
+  createdBy: z.string(),
+  traceparent: z.string().nullable(),
+});
+export type Command = z.infer<typeof Command>;
+
+/** What an agent receives, over the socket (as `data`) and by poll: the command of the interface and, beside it, how it is delivered. */
+export const DeliveredCommand = z.object({
+  command: z.object({ commandId: CommandId, type: z.string(), issuedAt: Timestamp, payload: Payload, requiresAck: z.boolean() }),
+  delivery: z.object({
+    attempt: z.int(),
+    redelivered: z.boolean(),
+    seq: z.int(),
+    lane: z.string(),
+    ackBy: Timestamp,
+    expiresAt: Timestamp.nullable(),
+    executionTimeoutSec: z.int(),
+    traceparent: z.string().optional(),
+  }),
+});
+export type DeliveredCommand = z.infer<typeof DeliveredCommand>;
+// decided: a polled item is flat, as the interface shows a Command, with `delivery` beside its fields.
+export const PolledCommand = DeliveredCommand.shape.command.extend({ delivery: DeliveredCommand.shape.delivery });
+
+/** `status` is an open set: the words below and their usual synonyms, in any case. Others are refused with the accepted ones. */
+export const Ack = z.object({
+  status: z.string().min(1).max(32),
+  output: z.unknown().optional(),
+  code: z.string().max(64).optional(),
+  progress: z.object({ pct: z.number().min(0).max(100).optional(), message: z.string().max(500).optional() }).optional(),
+  startedAt: z.string().max(40).optional(),
+  finishedAt: z.string().max(40).optional(),
+  outputTruncated: z.boolean().optional(),
+});
+export type Ack = z.infer<typeof Ack>;
+
+/** All four results mean: stop resending. */
+export const AckResult = z.object({ commandId: z.string(), status: CommandStatus.nullable(), result: z.enum(["applied", "duplicate", "conflict", "unknown"]) });
+export type AckResult = z.infer<typeof AckResult>;
+
+export const ACK_STATUSES = ["received", "running", "succeeded", "failed", "rejected", "canceled", "cancel_rejected"] as const;
+export type AckStatus = (typeof ACK_STATUSES)[number];
+const SYNONYMS: Readonly<Record<string, AckStatus>> = {
+  acknowledged: "received",
+  accepted: "received",
+  delivered: "received",
+  ack: "received",
+  in_progress: "running",
+  started: "running",
+  processing: "running",
+  success: "succeeded",
+  completed: "succeeded",
+  complete: "succeeded",
+  ok: "succeeded",
+  done: "succeeded",
+  finished: "succeeded",
+  error: "failed",
+  failure: "failed",
+  timeout: "failed",
+  timed_out: "failed",
+  unsupported: "rejected",
+  invalid: "rejected",
+  cancelled: "canceled",
+};
+/** The canonical word for what an agent wrote, or null. */
+export const toAckStatus = (raw: string): AckStatus | null => {
+  const word = raw.toLowerCase();
+  return ACK_STATUSES.find((status) => status === word) ?? SYNONYMS[word] ?? null;
+};
+
+export const TimelineEntry = z.object({
+  at: Timestamp,
+  from: CommandStatus.nullable(),
+  to: CommandStatus,
+  actor: z.string(),
+  attempt: z.int(),
+  nodeId: z.string().nullable(),
+  epoch: z.int().nullable(),
+  code: z.string().nullable(),
+  detail: z.record(z.string(), z.unknown()).nullable(),
+});
+export const BlockedBy = z.object({
+  kind: z.enum(["none", "offline", "lane", "credit", "window", "agent"]),
+  since: Timestamp.nullable(),
+  commandId: z.string().optional(),
+  explanation: z.string(),
+});
+
+const CommandChanged = z.object({
+  commandId: CommandId,
+  deviceId: DeviceId,
+  type: z.string(),
+  status: CommandStatus,
+  previous: CommandStatus.nullable(),
+  failureCode: z.string().nullable(),
+});
+const onDevice = { deviceId: ref("dev") };
+const one = { commandId: ref("cmd") };
+const both = { ...onDevice, ...one };
+
+const wait = (maxSeconds: number, until: string) => z.int().min(0).max(maxSeconds).default(0).describe(`seconds that the answer may be held ${until}`);
+
+export const commands = group({
+  tag: "Commands",
+  operations: {
+    queue: mutation({
+      summary: "Queue a command for a device",
+      rest: ["POST /devices/{deviceId}/commands", "POST /hosts/{deviceId}/commands"],
+      auth: ["user", "apiKey"],
+      permission: "device:command",
+      status: 201,
+      location: "/commands/{commandId}",
+      idempotency: "own",
+      query: ["wait"],
+      maxWaitSeconds: 30,
+      input: z.strictObject({
+        ...onDevice,
+        type: z.string().regex(/^[A-Za-z][A-Za-z0-9._-]{0,63}$/),
+        payload: Payload.default({}),
+        requiresAck: z.boolean().default(true),
+        lane: z
+          .string()
+          .regex(/^[\x21-\x7e]{1,128}$/)
+          .optional()
+          .describe("commands of one lane run one after another"),
+        priority: z.int().min(0).max(9).default(5),
+        ttlSeconds: z.int().min(60).max(2_592_000).optional().describe("delivery deadline from now; default by type, mostly 24 h"),
+        expiresAt: z.iso.datetime({ offset: true }).nullable().optional().describe("delivery deadline; null: never"),
+        notBefore: z.iso.datetime({ offset: true }).optional(),
+        executionTimeoutSeconds: z.int().min(10).max(604_800).optional(),
+        maxAttempts: z.int().min(1).max(100).default(10),
+        ifOffline: z.enum(["queue", "fail"]).default("queue"),
+        idempotencyKey: z.string().optional(),
+        wait: wait(30, "until the command has ended"),
+      }),
+      output: Command,
+      errors: ["DEVICE_NOT_FOUND", "DEVICE_OFFLINE", "COMMAND_TYPE_UNKNOWN", "COMMAND_PAYLOAD_INVALID", "COMMAND_QUEUE_FULL"],
+    }),
+    list: query({
+      summary: "List a device's commands, newest first",
+      rest: ["GET /devices/{deviceId}/commands", "GET /hosts/{deviceId}/commands"],
+      auth: ["user", "apiKey"],
+      permission: "command:read",
+      list: "page",
+      input: listQuery({ ...onDevice, status: CommandStatus.optional(), type: z.string().max(64).optional() }),
+      output: paged(Command),
+      errors: ["DEVICE_NOT_FOUND"],
+    }),
+    poll: query({
+      summary: "Fetch due commands (agents without a socket)",
+      description: "Repeating a poll is safe: what was polled and not yet acknowledged is returned again.",
+      rest: ["GET /devices/{deviceId}/commands", "GET /hosts/{deviceId}/commands"],
+      auth: ["agent"],
+      permission: "self",
+      limit: "agent",
+      list: "plain",
+      maxWaitSeconds: 50,
+      input: z.object({ ...onDevice, limit: z.int().min(1).max(50).default(10), wait: wait(50, "until something is due") }),
+      output: z.object({ items: z.array(PolledCommand) }),
+    }),
+    get: query({
+      summary: "Get one command",
+      rest: ["GET /commands/{commandId}"],
+      auth: ["user", "apiKey", "agent"],
+      permission: "command:read",
+      input: z.strictObject(one),
+      output: Command,
+      errors: ["COMMAND_NOT_FOUND"],
+    }),
+    getOnDevice: query({
+      summary: "Get one command of a device",
+      rest: ["GET /devices/{deviceId}/commands/{commandId}"],
+      auth: ["user", "apiKey", "agent"],
+      permission: "command:read",
+      input: z.strictObject(both),
+      output: Command,
+      errors: ["DEVICE_NOT_FOUND", "COMMAND_NOT_FOUND"],
+    }),
+    ack: mutation({
+      summary: "Acknowledge a command; safe to repeat",
+      rest: ["POST /devices/{deviceId}/commands/{commandId}/ack"],
+      auth: ["agent"],
+      permission: "self",
+      limit: "agent",
+      idempotency: "none",
+      replay: "idempotent",
+      maxBodyBytes: 262_144,
+      input: Ack.extend(both),
+      output: AckResult,
+      errors: ["COMMAND_NOT_FOUND"],
+    }),
+    cancel: mutation({
+      summary: "Cancel a command",
+      description: "Undelivered: at once. Delivered: the agent is asked and given a deadline; force ends it without asking.",
+      rest: ["POST /devices/{deviceId}/commands/{commandId}/cancel", "POST /commands/{commandId}/cancel"],
+      auth: ["user", "apiKey"],
+      permission: "device:command",
+      input: z.strictObject({ ...one, deviceId: ref("dev").optional(), reason: z.string().max(500).optional(), force: z.boolean().default(false) }),
+      output: Command,
+      errors: ["COMMAND_NOT_FOUND", "COMMAND_ALREADY_FINAL"],
+    }),
+    purge: mutation({
+      summary: "Cancel every command still queued for a device",
+      rest: ["DELETE /devices/{deviceId}/commands"],
+      auth: ["user", "apiKey"],
+      permission: "device:command",
+      idempotency: "none",
+      input: z.strictObject({ ...onDevice, status: z.literal("queued").default("queued") }),
+      output: z.object({ deviceId: DeviceId, canceled: z.int() }),
+      errors: ["DEVICE_NOT_FOUND"],
+    }),
+    timeline: query({
+      summary: "What happened to a command, step by step, and what it waits for",
+      rest: ["GET /commands/{commandId}/timeline", "GET /devices/{deviceId}/commands/{commandId}/timeline"],
+      auth: ["user", "apiKey"],
+      permission: "command:read",
+      input: z.strictObject({ ...one, deviceId: ref("dev").optional() }),
+      errors: ["COMMAND_NOT_FOUND"],
+      output: z.object({ commandId: CommandId, status: CommandStatus, events: z.array(TimelineEntry), blockedBy: BlockedBy }),
+    }),
+  },
+  events: {
+    queued: event("command.queued", CommandChanged, "A command was queued", { durable: false }),
+    changed: event("command.changed", CommandChanged, "A command moved to another open state", { durable: false }),
+    completed: event("command.completed", CommandChanged, "A command succeeded or was delivered without need of an ack"),
+    failed: event("command.failed", CommandChanged, "A command failed, was rejected or could not be delivered"),
+    canceled: event("command.canceled", CommandChanged, "A command was cancelled"),
+    expired: event("command.expired", CommandChanged, "A command was not delivered in time"),
+    timedOut: event("command.timed_out", CommandChanged, "A command did not finish in time"),
+    lateResult: event("command.late_result", CommandChanged, "A result arrived after the command had been given up"),
+  },
+});

@@ -1,0 +1,238 @@
+// Pairing: how a device gets an identity and a secret, and how its installation is followed. Field names are the interface's snake_case.
+import { z } from "zod";
+import { event } from "../kit/event.ts";
+import { AgentId, DeploymentId, DeviceId, EnrollmentTokenId, ref, TenantId } from "../kit/ids.ts";
+import { group, mutation, query } from "../kit/operation.ts";
+import { listQuery, paged } from "../kit/page.ts";
+import { Tag } from "./devices.ts";
+
+const Timestamp = z.iso.datetime();
+const Fingerprint = z.string().min(8).max(256);
+const Code = z.string().min(1).max(32).describe("as shown, XXXX-XXXX; case and separators do not matter");
+
+export const PAIRING_STATUSES = ["pending", "activated", "expired", "not_found"] as const;
+/** In their order; `failed` may come from any that is not final. */
+export const ENROLLMENT_STEPS = ["pending", "preflight_check", "docker_install", "downloading", "installing", "enrolling", "completed", "failed"] as const;
+export const EnrollmentStep = z.enum(ENROLLMENT_STEPS);
+export type EnrollmentStep = z.infer<typeof EnrollmentStep>;
+export const StepStatus = z.enum(["pending", "in_progress", "completed", "failed", "skipped"]);
+export type StepStatus = z.infer<typeof StepStatus>;
+
+export const PairingActivateResponse = z.object({
+  device_id: DeviceId,
+  agent_id: AgentId,
+  tenant_id: TenantId,
+  shared_secret: z.string(),
+  fingerprint: z.string(),
+  return_to: z.string().optional(),
+  infrastructure_secrets: z.record(z.string(), z.string()).optional(),
+});
+export type PairingActivateResponse = z.infer<typeof PairingActivateResponse>;
+
+export const EnrollmentProgress = z.object({
+  currentStep: EnrollmentStep,
+  steps: z.record(z.string(), StepStatus),
+  completedAt: Timestamp.optional(),
+  failedAt: Timestamp.optional(),
+  error: z.string().optional(),
+});
+export type EnrollmentProgress = z.infer<typeof EnrollmentProgress>;
+const progressUpdate = { currentStep: EnrollmentStep, stepStatus: StepStatus.optional(), error: z.string().max(1000).optional() };
+
+export const EnrollmentToken = z.object({
+  tokenId: EnrollmentTokenId,
+  tenantId: TenantId,
+  name: z.string(),
+  maxUses: z.int().nullable(),
+  uses: z.int(),
+  tags: z.array(z.string()),
+  deploymentId: DeploymentId.nullable(),
+  createdBy: z.string(),
+  expiresAt: Timestamp,
+  createdAt: Timestamp,
+});
+export type EnrollmentToken = z.infer<typeof EnrollmentToken>;
+
+const open = { auth: ["public"], permission: "public", tenancy: "none", idempotency: "none" } as const;
+const PairingEvent = z.object({ deviceId: DeviceId.optional(), fingerprint: z.string(), status: z.string() });
+const EnrollmentEvent = z.object({ deviceId: DeviceId, currentStep: EnrollmentStep, error: z.string().optional() });
+
+export const pairing = group({
+  tag: "Pairing",
+  operations: {
+    initiate: mutation({
+      ...open,
+      summary: "A device asks for a pairing code",
+      rest: ["POST /pairing/initiate"],
+      limit: "pairing.initiate",
+      status: 201,
+      input: z.strictObject({
+        device_fingerprint: Fingerprint,
+        device_name: z.string().min(1).max(100).optional(),
+        platform: z.string().min(1).max(64).optional(),
+      }),
+      output: z.object({ pairing_code: z.string(), expires_at: Timestamp, portal_url: z.url() }),
+    }),
+    prepareActivation: mutation({
+      summary: "A user claims a pairing code for a tenant",
+      rest: ["POST /pairing/prepare-activation", "POST /pairing/prepare"],
+      auth: ["user"],
+      permission: "device:pair",
+      limit: "pairing.prepare",
+      status: 201,
+      input: z.strictObject({ pairing_code: Code, tenant_id: ref("ten") }),
+      output: z.object({
+        activation_token: z.string(),
+        expires_at: Timestamp,
+        device: z
+          .object({ fingerprint: z.string(), name: z.string().optional(), platform: z.string().optional(), initiatedFrom: z.string(), initiatedAt: Timestamp })
+          .describe("compare it with the device before activating"),
+      }),
+      errors: ["TENANT_NOT_FOUND", "PAIRING_CODE_NOT_FOUND", "PAIRING_CODE_EXPIRED", "PAIRING_ALREADY_ACTIVATED"],
+    }),
+    activate: mutation({
+      ...open,
+      summary: "Exchange code and activation token for the device's identity and secret",
+      rest: ["POST /pairing/activate"],
+      limit: "pairing.activate",
+      status: 201,
+      input: z.strictObject({
+        pairing_code: Code,
+        activation_token: z.string().min(1).max(256),
+        user_email: z.email().max(254),
+        return_to: z.url().max(2_048).optional(),
+      }),
+      output: PairingActivateResponse,
+      errors: [
+        "PAIRING_CODE_NOT_FOUND",
+        "PAIRING_CODE_EXPIRED",
+        "PAIRING_ALREADY_ACTIVATED",
+        "ACTIVATION_TOKEN_INVALID",
+        "RETURN_URL_NOT_ALLOWED",
+        "PLAN_LIMIT_EXCEEDED",
+        "DEVICE_ALREADY_PAIRED",
+        "FORBIDDEN",
+        "TENANT_SUSPENDED",
+      ],
+    }),
+    status: query({
+      ...open,
+      summary: "How far is the pairing of this fingerprint",
+      rest: ["GET /pairing/status", "GET /pairing/status/{device_fingerprint}"],
+      limit: "pairing.status",
+      description: "Ids are told only with the matching pairing_code, or for 15 minutes to the address that initiated.",
+      input: z.strictObject({ device_fingerprint: z.string().min(1).max(256), pairing_code: Code.optional() }),
+      output: z.object({
+        status: z.enum(PAIRING_STATUSES),
+        tenant_id: TenantId.optional(),
+        agent_id: AgentId.optional(),
+        device_id: DeviceId.optional(),
+        pollAfterSeconds: z.int(),
+      }),
+    }),
+    autoActivate: mutation({
+      ...open,
+      summary: "Activate with an enrollment token from the install script",
+      rest: ["POST /pairing/auto-activate"],
+      limit: "pairing.autoActivate",
+      status: 201,
+      input: z.strictObject({ enrollment_token: z.string().min(1).max(256), pairing_code: Code, user_email: z.email().max(254).optional() }),
+      output: PairingActivateResponse,
+      errors: [
+        "ENROLLMENT_TOKEN_INVALID",
+        "ENROLLMENT_TOKEN_EXHAUSTED",
+        "PAIRING_CODE_NOT_FOUND",
+        "PAIRING_CODE_EXPIRED",
+        "PAIRING_ALREADY_ACTIVATED",
+        "PLAN_LIMIT_EXCEEDED",
+        "DEVICE_ALREADY_PAIRED",
+        "TENANT_SUSPENDED",
+      ],
+    }),
+    updateProgress: mutation({
+      ...open,
+      summary: "The installer reports a step",
+      rest: ["PATCH /pairing/{pairingCode}/progress", "PUT /pairing/{pairingCode}/progress"],
+      limit: "pairing.progress",
+      input: z.object({ pairingCode: Code, ...progressUpdate }),
+      output: EnrollmentProgress,
+      errors: ["PAIRING_CODE_NOT_FOUND", "INVALID_STATE_TRANSITION"],
+    }),
+    progress: query({
+      summary: "Follow an installation by its pairing code",
+      rest: ["GET /pairing/{pairingCode}/progress"],
+      auth: ["user", "apiKey"],
+      permission: "device:read",
+      limit: "pairing.progress",
+      input: z.strictObject({ pairingCode: Code }),
+      output: EnrollmentProgress,
+      errors: ["PAIRING_CODE_NOT_FOUND"],
+    }),
+    updateDeviceProgress: mutation({
+      summary: "The paired agent reports a step",
+      rest: ["PATCH /devices/{deviceId}/enrollment"],
+      auth: ["agent"],
+      permission: "self",
+      limit: "pairing.deviceProgress",
+      idempotency: "none",
+      replay: "idempotent",
+      input: z.object({ deviceId: ref("dev"), ...progressUpdate }),
+      output: EnrollmentProgress,
+      errors: ["ENROLLMENT_NOT_FOUND", "INVALID_STATE_TRANSITION"],
+    }),
+    deviceProgress: query({
+      summary: "Follow an installation by its device",
+      rest: ["GET /devices/{deviceId}/enrollment"],
+      auth: ["user", "apiKey"],
+      permission: "device:read",
+      limit: "pairing.deviceProgress",
+      input: z.strictObject({ deviceId: ref("dev") }),
+      output: EnrollmentProgress,
+      errors: ["DEVICE_NOT_FOUND", "ENROLLMENT_NOT_FOUND"],
+    }),
+    createToken: mutation({
+      summary: "Create an enrollment token for install scripts; shown once",
+      rest: ["POST /pairing/enrollment-tokens"],
+      auth: ["user", "apiKey"],
+      permission: "enrollment:write",
+      limit: "pairing.tokens",
+      status: 201,
+      location: "/pairing/enrollment-tokens/{tokenId}",
+      input: z.strictObject({
+        name: z.string().min(1).max(100),
+        expiresInSeconds: z.int().min(60).max(2_592_000).default(86_400),
+        maxUses: z.int().min(1).max(1_000).nullable().default(1),
+        tags: z.array(Tag).max(50).default([]),
+        deploymentId: ref("dep").optional(),
+      }),
+      output: EnrollmentToken.extend({ token: z.string(), installCommand: z.string() }),
+      errors: ["DEPLOYMENT_NOT_FOUND", "PLAN_LIMIT_EXCEEDED"],
+    }),
+    listTokens: query({
+      summary: "List enrollment tokens",
+      rest: ["GET /pairing/enrollment-tokens"],
+      auth: ["user", "apiKey"],
+      permission: "enrollment:write",
+      list: "page",
+      input: listQuery({}),
+      output: paged(EnrollmentToken),
+    }),
+    revokeToken: mutation({
+      summary: "Revoke an enrollment token",
+      rest: ["DELETE /pairing/enrollment-tokens/{tokenId}"],
+      auth: ["user", "apiKey"],
+      permission: "enrollment:write",
+      limit: "pairing.tokens",
+      status: 204,
+      input: z.strictObject({ tokenId: ref("ent") }),
+      output: z.null(),
+      errors: ["ENROLLMENT_TOKEN_NOT_FOUND"],
+    }),
+  },
+  events: {
+    activated: event("pairing.activated", PairingEvent, "A device was paired"),
+    progressed: event("enrollment.progressed", EnrollmentEvent, "An installation moved on"),
+    completed: event("enrollment.completed", EnrollmentEvent, "An installation finished"),
+    failed: event("enrollment.failed", EnrollmentEvent, "An installation failed"),
+  },
+});

@@ -1,0 +1,62 @@
+// The contract: every operation, event and error of Mooring. The only import path for clients and the other rooms.
+import type { TRPCBuiltRouter, TRPCDefaultErrorShape, TRPCMutationProcedure, TRPCQueryProcedure, TRPCSubscriptionProcedure } from "@trpc/server";
+import type { z } from "zod";
+import { admin } from "./groups/admin.ts";
+import { agent } from "./groups/agent.ts";
+import { apiKeys } from "./groups/api-keys.ts";
+import { commands } from "./groups/commands.ts";
+import { devices } from "./groups/devices.ts";
+import { general } from "./groups/general.ts";
+import { health } from "./groups/health.ts";
+import { live } from "./groups/live.ts";
+import { pairing } from "./groups/pairing.ts";
+import { tenants } from "./groups/tenants.ts";
+import type { Group, Operation } from "./kit/operation.ts";
+
+export const contract = { health, pairing, devices, commands, agent, tenants, apiKeys, general, live, admin } as const satisfies Record<string, Group>;
+export type Contract = typeof contract;
+
+type ProcedureOf<Op> =
+  Op extends Operation<infer K, infer I, infer O>
+    ? K extends "query"
+      ? TRPCQueryProcedure<{ input: z.input<I>; output: z.output<O>; meta: unknown }>
+      : K extends "mutation"
+        ? TRPCMutationProcedure<{ input: z.input<I>; output: z.output<O>; meta: unknown }>
+        : TRPCSubscriptionProcedure<{ input: z.input<I>; output: AsyncIterable<{ id: string; data: z.output<O> }, void>; meta: unknown }>
+    : never;
+type RecordOf<C> = { [G in keyof C]: C[G] extends { operations: infer O } ? { [N in keyof O]: ProcedureOf<O[N]> } : never };
+
+/** What an error carries in `error.data.app` on the tRPC side: the same facts as the REST body. */
+export interface AppErrorData {
+  readonly code: string;
+  readonly retryable: boolean;
+  readonly timestamp: string;
+  readonly requestId: string;
+  readonly retryAfter?: number;
+  readonly details?: Readonly<Record<string, unknown>>;
+}
+
+/** Hand it to `createTRPCClient<AppRouter>()`. Built from the contract alone: a client never imports the server. */
+export type AppRouter = TRPCBuiltRouter<
+  { ctx: object; meta: object; errorShape: TRPCDefaultErrorShape & { data: { app: AppErrorData } }; transformer: false },
+  RecordOf<Contract>
+>;
+
+export * from "./channel/agent.ts";
+export * from "./channel/close.ts";
+export { ApiKey } from "./groups/api-keys.ts";
+export * from "./groups/commands.ts";
+export * from "./groups/devices.ts";
+export * from "./groups/health.ts";
+export * from "./groups/live.ts";
+export * from "./groups/pairing.ts";
+export * from "./groups/tenants.ts";
+export * from "./kit/errors.ts";
+export * from "./kit/event.ts";
+export * from "./kit/ids.ts";
+export * from "./kit/limits.ts";
+export * from "./kit/operation.ts";
+export * from "./kit/page.ts";
+export * from "./kit/permissions.ts";
+export * from "./kit/signing.ts";
+export * from "./kit/signing-v2.ts";

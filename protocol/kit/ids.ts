@@ -1,0 +1,35 @@
+// Typed identifiers. A prefix says what the id names; the rest is opaque and sorts by time of creation.
+import { z } from "zod";
+
+export type Id<P extends string> = `${P}_${string}`;
+
+/** An id that the server made: exact form, used in outputs. */
+export const id = <const P extends string>(prefix: P) =>
+  z.templateLiteral([prefix, "_", z.string().regex(/[0-9A-Za-z]{20,32}/)]).meta({ examples: [`${prefix}_01J9ZQ3E8W6Y2V7K4M5N6P7Q8R`] });
+
+/**
+ * An id as a caller names it. Typed for the compiler, any short text at run time: an impossible id is then
+ * exactly as unknown as a missing one (404), and never tells the two apart by a 400.
+ */
+export const ref = <const P extends string>(prefix: P) =>
+  z
+    .string()
+    .min(1)
+    .max(128)
+    .meta({ examples: [`${prefix}_01J9ZQ3E8W6Y2V7K4M5N6P7Q8R`] }) as unknown as z.ZodType<Id<P>, Id<P>>;
+
+export const DeviceId = id("dev");
+export const TenantId = id("ten");
+export const DeploymentId = id("dep");
+export const AgentId = id("agt");
+export const CommandId = id("cmd");
+export const KeyId = id("key");
+export const EnrollmentTokenId = id("ent");
+export const EventId = id("evt");
+
+export type DeviceId = Id<"dev">;
+export type TenantId = Id<"ten">;
+export type DeploymentId = Id<"dep">;
+export type AgentId = Id<"agt">;
+export type CommandId = Id<"cmd">;
+export type KeyId = Id<"key">;

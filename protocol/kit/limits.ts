@@ -1,0 +1,33 @@
+// Rate limits by class. A class is a list of buckets that a call must all pass; the tightest is shown in the headers.
+// The figures are the interface's (100, 60, 3..10 a minute) and control-plane.md 5's; RATE_LIMIT_* can override each bucket.
+
+/** What a bucket counts against. `input:NAME` is a field of the parsed input. */
+export type BucketKey = "ip" | "credential" | "tenant" | "device" | `input:${string}`;
+
+export interface Bucket {
+  readonly name: string;
+  readonly limit: number;
+  readonly windowSeconds: number;
+  readonly per: BucketKey;
+}
+
+const perMinute = (name: string, limit: number, per: BucketKey): Bucket => ({ name, limit, windowSeconds: 60, per });
+
+export const LIMITS = {
+  none: [],
+  standard: [perMinute("standard", 100, "credential"), perMinute("tenant", 1_000, "tenant")],
+  agent: [perMinute("agent", 100, "credential")],
+  heartbeat: [perMinute("heartbeat", 60, "device")],
+  inventory: [perMinute("inventory", 6, "credential")],
+  anonymous: [perMinute("anonymous", 60, "ip")],
+  "pairing.initiate": [perMinute("pairing.initiate.ip", 5, "ip"), perMinute("pairing.initiate.fingerprint", 3, "input:device_fingerprint")],
+  "pairing.prepare": [perMinute("pairing.prepare.ip", 10, "ip"), perMinute("pairing.prepare.user", 10, "credential")],
+  "pairing.activate": [perMinute("pairing.activate.ip", 5, "ip")],
+  "pairing.status": [perMinute("pairing.status.ip", 10, "ip"), perMinute("pairing.status.fingerprint", 10, "input:device_fingerprint")],
+  "pairing.autoActivate": [perMinute("pairing.autoActivate.token", 10, "input:enrollment_token")],
+  "pairing.progress": [perMinute("pairing.progress.code", 10, "input:pairingCode")],
+  "pairing.deviceProgress": [perMinute("pairing.progress.device", 10, "input:deviceId")],
+  "pairing.tokens": [perMinute("pairing.tokens.user", 10, "credential")],
+} as const satisfies Record<string, readonly Bucket[]>;
+
+export type LimitClass = keyof typeof LIMITS;
