@@ -1,0 +1,17 @@
+// The only place that asks what time it is. Deadlines in rows use the database's clock, never this one.
+export interface Clock {
+  now(): Date;
+  /** Monotonic milliseconds, for measuring. */
+  elapsed(): number;
+}
+
+export const systemClock: Clock = { now: () => new Date(), elapsed: () => performance.now() };
+
+/** A clock in the hand of a test. */
+export const createTestClock = (start = new Date("2026-01-01T00:00:00.000Z")): Clock & { advance(ms: number): void } => {
+  let at = start.getTime();
+  const advance = (ms: number): void => {
+    at += ms;
+  };
+  return { now: () => new Date(at), elapsed: () => at, advance };
+};

@@ -1,0 +1,65 @@
+// What the agent channel asks of the command queue. The queue owns every state; a session only claims, writes and reports.
+import type { Ack, AckResult, DeliveredCommand } from "../../protocol/index.ts";
+import type { SqlTx } from "./events.ts";
+
+export interface DeviceRef {
+  readonly tenantId: string;
+  readonly deviceId: string;
+}
+
+export interface Want {
+  readonly deviceId: string;
+  /** The epoch this session was given at hello. A newer one in the database means: nothing for you. */
+  readonly epoch: number;
+  /** How many commands may be in flight on this device; what is open already counts against it. */
+  readonly maxInFlight: number;
+}
+
+export interface SessionStart {
+  /** The new epoch, already written in the same transaction. */
+  readonly epoch: number;
+  /** hello.inFlight: every command the agent holds, finished ones without ack_ok included. */
+  readonly inFlight: readonly { readonly commandId: string; readonly status: string }[];
+  /** The agent has `journal.v1`. */
+  readonly journal: boolean;
+  /** hello.handoffFrom named the session that was current: its frames have reached the agent. */
+  readonly handoff?: boolean;
+}
+
+export interface Reconciliation {
+  readonly commandId: string;
+  readonly action: "continue" | "stop" | "forget";
+}
+
+export interface Settled {
+  readonly reconcile: readonly Reconciliation[];
+  readonly queuedCount: number;
+  /** Call it after commit: tells live views and wakes the claim loop. */
+  readonly notify: () => void;
+}
+
+export interface CommandDelivery {
+  /** Committed as sent when it resolves; empty when the epoch is stale, nothing is due or nothing more may be in flight. Batched inside. */
+  claim(want: Want): Promise<readonly DeliveredCommand[]>;
+  /** The write was accepted: ends commands that ask for no ack, leaves the others as they are. */
+  delivered(deviceId: string, epoch: number, commandIds: readonly string[]): Promise<void>;
+  /** The write was refused, nothing reached the agent: the claim goes back and costs no attempt. */
+  refused(deviceId: string, epoch: number, commandIds: readonly string[]): Promise<void>;
+  /** Resolves after commit; batched inside. Throws AppError VALIDATION_FAILED naming the accepted statuses when the status is unknown. */
+  ack(device: DeviceRef, ack: Ack & { readonly commandId: string }): Promise<AckResult>;
+  /** Inside the transaction of hello, after the epoch was raised: what older sessions left open meets what the agent lists. */
+  settle(tx: SqlTx, device: DeviceRef, session: SessionStart): Promise<Settled>;
+}
+
+/** Hints to the node that holds a device's socket. Both may be lost: the sweep and the next hello make up for it. */
+export interface Courier {
+  /** Something became claimable for these devices. */
+  nudge(deviceIds: readonly string[]): void;
+  cancel(deviceId: string, order: CancelNotice): void;
+}
+
+export interface CancelNotice {
+  readonly commandId: string;
+  readonly reason?: string;
+  readonly deadline: string;
+}

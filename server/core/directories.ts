@@ -1,0 +1,45 @@
+// What the doors ask of the rooms to know a caller: tenants, memberships, API keys, stream tickets. Answers may be up to five seconds old.
+import type { KeyId, Role, TenantId } from "../../protocol/index.ts";
+import type { TenantFacts } from "./scope.ts";
+
+export interface TenantDirectory {
+  find(tenantId: string): Promise<TenantFacts | null>;
+}
+
+export interface Membership {
+  readonly tenantId: TenantId;
+  readonly role: Role;
+  readonly email: string | null;
+}
+
+export interface Memberships {
+  find(tenantId: string, userId: string): Promise<Membership | null>;
+  /** Oldest first, at most 100. */
+  list(userId: string): Promise<readonly Membership[]>;
+}
+
+export interface ApiKeyRecord {
+  readonly keyId: KeyId;
+  readonly tenantId: TenantId;
+  /** The lower of the key's own role and its creator's role now. */
+  readonly role: Role;
+  /** `revoked` also when the creator is no longer a member. */
+  readonly status: "active" | "expired" | "revoked";
+  /** CIDR blocks; empty: any address. The door compares. */
+  readonly ipAllowlist: readonly string[];
+}
+
+export interface ApiKeyDirectory {
+  /** Null: no such key. Finding an active key counts as using it. */
+  find(apiKey: string): Promise<ApiKeyRecord | null>;
+}
+
+export interface StreamTicketOwner {
+  readonly tenantId: TenantId;
+  readonly userId: string;
+}
+
+export interface StreamTickets {
+  /** Good once; null when unknown, used or expired. */
+  redeem(ticket: string): Promise<StreamTicketOwner | null>;
+}

@@ -1,0 +1,67 @@
+// Who is calling and for which tenant. Nothing that belongs to a tenant is read without a scope.
+import type { AgentId, DeploymentId, DeviceId, KeyId, Role, TenantId } from "../../protocol/index.ts";
+
+export interface UserPrincipal {
+  readonly kind: "user";
+  readonly userId: string;
+  readonly email: string | null;
+  /** From the membership row; null outside of a tenant. */
+  readonly role: Role | null;
+}
+
+export interface ApiKeyPrincipal {
+  readonly kind: "apiKey";
+  readonly keyId: KeyId;
+  readonly role: Role;
+}
+
+export interface AgentPrincipal {
+  readonly kind: "agent";
+  readonly agentId: AgentId;
+  readonly deviceId: DeviceId;
+  readonly deploymentId: DeploymentId;
+}
+
+export type Principal = UserPrincipal | ApiKeyPrincipal | AgentPrincipal;
+
+/** A number replaces the plan's or the class's figure, null lifts it. */
+export type Overrides = Readonly<Record<string, number | null>>;
+
+export interface TenantFacts {
+  readonly tenantId: TenantId;
+  readonly slug: string;
+  readonly plan: string;
+  readonly status: string;
+  readonly limitOverrides: Overrides;
+  /** Keys are bucket names of protocol/kit/limits.ts; "*" stands for every bucket. */
+  readonly rateLimitOverrides: Overrides;
+}
+
+interface CallFacts {
+  readonly requestId: string;
+  /** Address of the caller, behind trusted proxies the forwarded one. */
+  readonly ip: string;
+  readonly traceparent: string | null;
+}
+
+export interface TenantScope extends CallFacts {
+  readonly tenantId: TenantId;
+  readonly tenant: TenantFacts;
+  readonly principal: Principal;
+}
+
+export interface OpenScope extends CallFacts {
+  readonly tenantId: TenantId | null;
+  readonly tenant: TenantFacts | null;
+  readonly principal: Principal | null;
+}
+
+/** What background work reads and writes as: one tenant's rows, no caller. */
+export type SystemScope = Pick<TenantScope, "tenantId"> & Partial<CallFacts>;
+
+/** The name under which a caller is written into rows and logs. */
+export const actorOf = (principal: Principal | null): string => {
+  if (principal === null) return "system";
+  if (principal.kind === "user") return `user:${principal.userId}`;
+  return principal.kind === "apiKey" ? principal.keyId : principal.agentId;
+};

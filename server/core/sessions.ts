@@ -1,0 +1,67 @@
+// What the agent channel asks of presence: who is connected, since when, and what to do with those who left.
+// A device's epoch only grows; whatever an older session writes carries its own epoch and so changes nothing.
+import type { Close } from "../../protocol/index.ts";
+import type { DeviceRef, Reconciliation, SessionStart } from "./delivery.ts";
+
+/** What a proven hello says about the session and its machine. */
+export interface SessionHello extends Pick<SessionStart, "inFlight" | "journal"> {
+  readonly device: DeviceRef;
+  readonly nodeId: string;
+  readonly sessionId: string;
+  /** The session that this one continues, as the agent names it. */
+  readonly handoffFrom: string | null;
+  readonly clockOffsetMs: number | null;
+  readonly machine: Machine;
+}
+
+export interface Machine {
+  readonly hostname?: string | undefined;
+  readonly platform?: string | undefined;
+  readonly arch?: string | undefined;
+  readonly osVersion?: string | undefined;
+  readonly agentVersion?: string | undefined;
+}
+
+export interface SessionBegun {
+  readonly epoch: number;
+  /** The node that held the session before, when it may still hold it. */
+  readonly previousNodeId: string | null;
+  readonly handedOver: boolean;
+  readonly reconcile: readonly Reconciliation[];
+  readonly queuedCount: number;
+  /** Call it once `ready` is written. */
+  readonly notify: () => void;
+}
+
+/** In one transaction: raises the epoch, takes presence over, settles what older sessions left open. Throws FORBIDDEN for a removed device. */
+export interface Sessions {
+  begin(hello: SessionHello): Promise<SessionBegun>;
+}
+
+/** The newest news of one session since the last flush. Ages instead of times, because only the database's clock counts. */
+export interface Beat {
+  readonly deviceId: string;
+  readonly epoch: number;
+  readonly seenAgoMs: number;
+  readonly heartbeatAgoMs: number | null;
+  readonly metrics: Readonly<Record<string, unknown>> | null;
+}
+
+export interface SessionRef {
+  readonly deviceId: string;
+  readonly epoch: number;
+}
+
+export interface SocketPresence {
+  /** The devices whose session is still the newest; the others' sockets belong closed with 4009. */
+  flush(beats: readonly Beat[]): Promise<ReadonlySet<string>>;
+  /** The sockets are gone without a word: offline after the grace, unless a newer session stands. */
+  closed(sessions: readonly SessionRef[]): Promise<void>;
+  /** The agent said that it leaves, why, and when it expects to be back. */
+  goodbye(session: SessionRef, farewell: { readonly reason: string; readonly expectBackMs: number }): Promise<void>;
+}
+
+/** A hint to whichever node holds the socket. `epochBelow` spares a session that is newer than what is meant. */
+export interface Evictor {
+  evict(deviceId: string, order: { readonly close: Close; readonly epochBelow?: number }): void;
+}

@@ -1,0 +1,24 @@
+// What PostgreSQL cannot keep: NUL, broken UTF-16 and bottomless nesting. Checked once at every door, so that no row refuses it later with a 500.
+const MAX_DEPTH = 32;
+const MAX_KEYS = 10_000;
+
+const badText = (text: string): string | null =>
+  text.includes("\u0000") ? "contains a NUL character" : text.isWellFormed() ? null : "contains broken Unicode";
+
+/** Why a parsed JSON value cannot be stored, or null. */
+export const unstorable = (value: unknown): string | null => {
+  let budget = MAX_KEYS;
+  const walk = (part: unknown, depth: number): string | null => {
+    if (typeof part === "string") return badText(part);
+    if (typeof part !== "object" || part === null) return null;
+    if (depth >= MAX_DEPTH) return `is nested deeper than ${MAX_DEPTH} levels`;
+    for (const [key, child] of Object.entries(part)) {
+      budget -= 1;
+      if (budget < 0) return `has more than ${MAX_KEYS} values`;
+      const problem = badText(key) ?? walk(child, depth + 1);
+      if (problem !== null) return problem;
+    }
+    return null;
+  };
+  return walk(value, 0);
+};

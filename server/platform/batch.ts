@@ -1,0 +1,69 @@
+// Joins calls into batches: those of one turn of the event loop, and those that come while a batch is under way.
+import { AppError } from "../core/errors.ts";
+
+export interface BatchOptions {
+  readonly maxSize: number;
+  /** Batches that may run at once. */
+  readonly maxConcurrent: number;
+  /** Calls that may wait; one more is refused with SERVICE_UNAVAILABLE. */
+  readonly maxWaiting: number;
+  /** Whether a failed batch is worth running item by item, so that one bad item does not fail its neighbours. Not when the database is away. */
+  readonly splitOn?: (error: unknown) => boolean;
+}
+
+/** Results stand in the order of the items. The flush must be all or nothing, since its items may run again one by one. */
+export type Flush<I, O> = (items: readonly I[]) => Promise<readonly O[]>;
+export type CreateBatch = typeof createBatch;
+
+interface Waiting<I, O> {
+  readonly item: I;
+  readonly resolve: (result: O) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export const createBatch = <I, O>(
+  flush: Flush<I, O>,
+  { maxSize, maxConcurrent, maxWaiting, splitOn = () => true }: BatchOptions,
+): ((item: I) => Promise<O>) => {
+  let waiting: Waiting<I, O>[] = [];
+  let running = 0;
+  let scheduled = false;
+
+  const run = async (calls: readonly Waiting<I, O>[]): Promise<void> => {
+    try {
+      const results = await flush(calls.map(({ item }) => item));
+      if (results.length !== calls.length) throw new Error(`a batch of ${calls.length} gave ${results.length} results`);
+      calls.forEach(({ resolve }, index) => {
+        resolve(results[index] as O);
+      }); // as: the lengths are equal, and O itself may be undefined
+    } catch (error) {
+      if (calls.length === 1 || !splitOn(error)) for (const { reject } of calls) reject(error);
+      else for (const call of calls) await run([call]);
+    }
+  };
+
+  const start = (): void => {
+    scheduled = false;
+    while (running < maxConcurrent && waiting.length > 0) {
+      const calls = waiting.slice(0, maxSize);
+      waiting = waiting.slice(maxSize);
+      running += 1;
+      void run(calls).finally(() => {
+        running -= 1;
+        start();
+      });
+    }
+  };
+
+  return (item) =>
+    new Promise<O>((resolve, reject) => {
+      if (waiting.length >= maxWaiting) {
+        reject(new AppError("SERVICE_UNAVAILABLE", { retryAfter: 1, details: { reason: "queue_full" } }));
+        return;
+      }
+      waiting.push({ item, resolve, reject });
+      if (scheduled) return;
+      scheduled = true;
+      setImmediate(start);
+    });
+};

@@ -1,0 +1,41 @@
+// Bus and directory for one node: the same promises as over Redis, kept inside the process.
+import { type Bus, type BusMessage, type Directory, encodeMessage, newBusStats } from "./bus.ts";
+
+export const openMemoryBus = (): Bus => {
+  const handlers = new Map<string, Set<(message: BusMessage) => void>>();
+  return {
+    // Delivered in a later turn and as a copy, as over a wire, so that nobody leans on anything else.
+    publish: async (channel, message) => {
+      const text = encodeMessage(message);
+      setImmediate(() => {
+        for (const handle of handlers.get(channel) ?? []) handle(JSON.parse(text) as BusMessage);
+      });
+    },
+    subscribe: async (channel, handler) => {
+      const set = handlers.get(channel) ?? new Set();
+      handlers.set(channel, set.add(handler));
+      return async () => {
+        set.delete(handler);
+        if (set.size === 0) handlers.delete(channel);
+      };
+    },
+    healthy: () => true,
+    onResync: () => undefined,
+    stats: newBusStats(),
+    close: async () => handlers.clear(),
+  };
+};
+
+export const openMemoryDirectory = (): Directory => {
+  const entries = new Map<string, { readonly nodeId: string; readonly epoch: number }>();
+  return {
+    owner: async (deviceId) => entries.get(deviceId)?.nodeId ?? null,
+    claim: async (deviceId, nodeId, epoch) => {
+      if ((entries.get(deviceId)?.epoch ?? -1) <= epoch) entries.set(deviceId, { nodeId, epoch });
+    },
+    release: async (deviceId, epoch) => {
+      if (entries.get(deviceId)?.epoch === epoch) entries.delete(deviceId);
+    },
+    close: async () => entries.clear(),
+  };
+};

@@ -1,0 +1,47 @@
+// Hints between nodes. A message may be lost, doubled or late: whoever relies on one also sweeps the database.
+// Two implementations keep the same promises (test/conformance): within this process (bus-memory.ts) and over Redis (bus-redis.ts).
+
+/** At most 1 KiB as JSON: ids and words, never payloads or secrets. */
+export type BusMessage = Readonly<Record<string, string | number | boolean | null>>;
+
+export interface Bus {
+  /** Resolves once handed over or lost, not once received. Rejects only a message that is too large. */
+  publish(channel: string, message: BusMessage): Promise<void>;
+  /** Resolves when the subscription holds, or is sure to be made as soon as that is possible. The handler must not throw. Returns how to stop. */
+  subscribe(channel: string, handler: (message: BusMessage) => void): Promise<() => Promise<void>>;
+  /** False while hints get lost: whoever relies on them looks more often. */
+  healthy(): boolean;
+  /** Called when hints may have been lost and come again from now on. */
+  onResync(hook: () => void): void;
+  readonly stats: Readonly<BusStats>;
+  close(): Promise<void>;
+}
+
+export interface BusStats {
+  /** Messages that could not be handed over. */
+  lost: number;
+  /** Probes of our own that did not come back in time. */
+  probeMisses: number;
+  /** Subscriptions made anew because they were deaf. */
+  renewals: number;
+}
+
+export const newBusStats = (): BusStats => ({ lost: 0, probeMisses: 0, renewals: 0 });
+
+const MAX_BYTES = 1_024;
+
+export const encodeMessage = (message: BusMessage): string => {
+  const text = JSON.stringify(message);
+  if (Buffer.byteLength(text) > MAX_BYTES) throw new Error(`a message on the bus holds ${MAX_BYTES} bytes`);
+  return text;
+};
+
+/** Which node holds a device's socket. A hint as well: the epoch in the database decides. */
+export interface Directory {
+  owner(deviceId: string): Promise<string | null>;
+  /** Takes the entry, or keeps it alive, unless a newer epoch stands there. */
+  claim(deviceId: string, nodeId: string, epoch: number): Promise<void>;
+  /** Removes the entry if it still is of this epoch. */
+  release(deviceId: string, epoch: number): Promise<void>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,218 @@
+// The one door to PostgreSQL: Prisma for what is read by people, raw SQL for what is hot, one pool of connections under both.
+import { AsyncLocalStorage } from "node:async_hooks";
+import { PrismaPg } from "@prisma/adapter-pg";
+import type { SqlDriverAdapterFactory } from "@prisma/driver-adapter-utils";
+import pg from "pg";
+import { type Prisma, PrismaClient } from "../../prisma/generated/client.ts";
+import { isConflict } from "./db-errors.ts";
+import type { Log } from "./log.ts";
+import { within } from "./time-bound.ts";
+
+// Our statements take milliseconds. One that takes seconds is stuck behind something, and its caller has given up.
+const STATEMENT_TIMEOUT_MS = 5_000;
+const LOCK_TIMEOUT_MS = 2_000;
+const IDLE_IN_TRANSACTION_MS = 10_000;
+// When the network swallows the answer, the server's own limits help nobody; so this side stops waiting a little later.
+const ANSWER_TIMEOUT_MS = STATEMENT_TIMEOUT_MS + 3_000;
+// Covers both the wait for a free connection and the opening of a new one.
+const CONNECT_TIMEOUT_MS = 5_000;
+const HEALTH_TIMEOUT_MS = 2_000;
+const CLOSE_TIMEOUT_MS = 5_000;
+const ATTEMPTS = 3;
+
+/**
+ * Raw, parameterised SQL. Rows come as: timestamptz → Date, int8 and int8[] → number (an error beyond 2^53), jsonb → parsed, bytea → Buffer.
+ * Values go as: an array → a PostgreSQL array (so UNNEST($1::text[]) works), Date → timestamptz, Buffer → bytea; JSON goes as text: $1::jsonb.
+ * The row type is the caller's promise about its own statement.
+ */
+export interface Sql {
+  query<Row>(text: string, values?: readonly unknown[]): Promise<Row[]>;
+  /** For statements without RETURNING: how many rows they changed. */
+  execute(text: string, values?: readonly unknown[]): Promise<number>;
+}
+
+/** One transaction through both doors; both see each other's uncommitted rows. Statements run one after another. Dead once the transaction has ended. */
+export interface Tx extends Sql {
+  readonly prisma: Prisma.TransactionClient;
+}
+
+export interface Db extends Sql {
+  readonly prisma: PrismaClient;
+  /** Prisma and raw SQL in one transaction. Resolves only when PostgreSQL confirmed the COMMIT. `run` is repeated after a deadlock or a lost race, so it must have no effects outside. */
+  tx<T>(run: (tx: Tx) => Promise<T>): Promise<T>;
+  /** The same for raw SQL alone, without Prisma's overhead. */
+  sqlTx<T>(run: (tx: Sql) => Promise<T>): Promise<T>;
+  /** Rejects unless PostgreSQL answers soon. */
+  healthy(): Promise<void>;
+  /** Waits a bounded time for what runs. */
+  close(): Promise<void>;
+}
+
+export interface DbOptions {
+  readonly url: string;
+  readonly poolSize: number;
+  readonly log: Log;
+  /** Shown by PostgreSQL beside each session. */
+  readonly applicationName?: string;
+}
+
+export const openDb = async ({ url, poolSize, log, applicationName = "mooring" }: DbOptions): Promise<Db> => {
+  const pool = new pg.Pool({
+    connectionString: url,
+    max: poolSize,
+    application_name: applicationName,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    statement_timeout: STATEMENT_TIMEOUT_MS,
+    lock_timeout: LOCK_TIMEOUT_MS,
+    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
+    query_timeout: ANSWER_TIMEOUT_MS,
+    keepAlive: true,
+    // Prisma writes times without a zone and trusts the session to be in UTC.
+    options: "-c TimeZone=UTC",
+  });
+  // A session may be ended from outside at any time. Without a listener on each, that would end the process; the statement under way is told anyway.
+  pool.on("error", (error) => log.warn({ error }, "database session lost"));
+  pool.on("connect", (client) => client.on("error", () => undefined));
+  const prisma = new PrismaClient({ adapter: sharingTransactions(pool), transactionOptions: { maxWait: CONNECT_TIMEOUT_MS, timeout: IDLE_IN_TRANSACTION_MS } });
+  const db: Db = {
+    prisma,
+    ...sqlOn(pool),
+    tx: (run) => repeatingConflicts(() => prismaTransaction(prisma, run)),
+    sqlTx: (run) => repeatingConflicts(() => rawTransaction(pool, run)),
+    healthy: async () => {
+      await within(pool.query("select 1"), HEALTH_TIMEOUT_MS, "the database did not answer");
+    },
+    close: () =>
+      within(
+        prisma.$disconnect().then(() => pool.end()),
+        CLOSE_TIMEOUT_MS,
+        "the database sessions did not end",
+      ),
+  };
+  try {
+    await pool.query("select 1");
+  } catch (error) {
+    await db.close();
+    throw error;
+  }
+  return db;
+};
+
+const repeatingConflicts = async <T>(run: () => Promise<T>): Promise<T> => {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await run();
+    } catch (error) {
+      // A conflict is PostgreSQL's word that nothing was written. Anything less certain, a lost COMMIT above all, is the caller's to hear.
+      if (attempt >= ATTEMPTS || !isConflict(error)) throw error;
+    }
+  }
+};
+
+const rawTransaction = async <T>(pool: pg.Pool, run: (tx: Sql) => Promise<T>): Promise<T> => {
+  const client = await pool.connect();
+  const seat: Seat = { client };
+  let broken: Error | undefined;
+  try {
+    await client.query("BEGIN");
+    const result = await run(sqlInside(seat));
+    await commit(client);
+    return result;
+  } catch (error) {
+    await client.query("ROLLBACK").catch((cause: unknown) => (broken = new Error("connection is in an unknown state", { cause })));
+    throw error;
+  } finally {
+    seat.client = undefined;
+    client.release(broken);
+  }
+};
+
+/** The connection a transaction sits on, until it ends. */
+interface Seat {
+  client: pg.PoolClient | undefined;
+}
+
+// Prisma hides the connection of its interactive transactions. Its adapter opens it within our call, so the call's context carries it out.
+const seats = new AsyncLocalStorage<Seat>();
+
+const prismaTransaction = async <T>(prisma: PrismaClient, run: (tx: Tx) => Promise<T>): Promise<T> => {
+  const seat: Seat = { client: undefined };
+  try {
+    return await seats.run(seat, () => prisma.$transaction((inner) => run({ prisma: inner, ...sqlInside(seat) })));
+  } finally {
+    seat.client = undefined;
+  }
+};
+
+const sharingTransactions = (pool: pg.Pool): SqlDriverAdapterFactory => {
+  const factory = new PrismaPg(pool);
+  const connect = factory.connect.bind(factory);
+  factory.connect = async () => {
+    const adapter = await connect();
+    const startTransaction = adapter.startTransaction.bind(adapter);
+    adapter.startTransaction = async (isolationLevel) => {
+      const transaction = await startTransaction(isolationLevel);
+      const client = connectionOf(transaction);
+      const seat = seats.getStore();
+      // A transaction that a room opens within ours has a connection of its own and must not take our seat.
+      if (seat !== undefined && seat.client === undefined) seat.client = client;
+      const executeRaw = transaction.executeRaw.bind(transaction);
+      transaction.executeRaw = async (query) => {
+        // Commit, rollback or Prisma's own timeout: from here on the connection belongs to the pool again.
+        const ending = query.sql === "COMMIT" || query.sql === "ROLLBACK";
+        if (ending && seat?.client === client) seat.client = undefined;
+        if (query.sql !== "COMMIT") return executeRaw(query);
+        await commit(client);
+        return 0;
+      };
+      return transaction;
+    };
+    return adapter;
+  };
+  return factory;
+};
+
+// The adapter keeps its connection in a field that its types hide; test/platform/db.test.ts notices when that changes.
+const connectionOf = (transaction: object): pg.PoolClient => {
+  const client: unknown = Reflect.get(transaction, "client");
+  if (!(client instanceof pg.Client)) throw new Error("@prisma/adapter-pg no longer keeps its connection in `client`");
+  return client as pg.PoolClient;
+};
+
+// PostgreSQL answers the COMMIT of a failed transaction with a quiet ROLLBACK. Somebody swallowed the error of a statement; success would be a lie.
+const commit = async (client: pg.PoolClient): Promise<void> => {
+  const { command } = await client.query("COMMIT");
+  if (command !== "COMMIT") throw new Error("a statement of this transaction failed and its error was ignored; nothing was written");
+};
+
+const sqlInside = (seat: Seat): Sql => {
+  const client = (): pg.PoolClient => {
+    if (seat.client === undefined) throw new Error("this transaction has ended");
+    return seat.client;
+  };
+  return { query: async (text, values) => sqlOn(client()).query(text, values), execute: async (text, values) => sqlOn(client()).execute(text, values) };
+};
+
+const sqlOn = (connection: pg.Pool | pg.PoolClient): Sql => ({
+  query: async <Row>(text: string, values: readonly unknown[] = []) => (await connection.query({ text, values: [...values], types: RAW_TYPES })).rows as Row[],
+  execute: async (text, values = []) => (await connection.query({ text, values: [...values], types: RAW_TYPES })).rowCount ?? 0,
+});
+
+const INT8 = 20;
+const INT8_ARRAY = 1016;
+
+// Sequence numbers, epochs and positions count events of one installation; 2^53 of them is out of reach, and numbers are what JSON can say.
+const toNumber = (text: string): number => {
+  const number = Number(text);
+  if (!Number.isSafeInteger(number)) throw new RangeError(`int8 ${text} does not fit a number`);
+  return number;
+};
+
+// Given with each statement and not set for the process, because Prisma's adapter stands on pg's own parsers.
+const RAW_TYPES: pg.CustomTypesConfig = {
+  getTypeParser: (oid: number, format?: "text" | "binary") => {
+    if (oid === INT8) return toNumber;
+    const parse = pg.types.getTypeParser(oid, format ?? "text");
+    return oid === INT8_ARRAY ? (text: string) => parse(text).map((part: string | null) => (part === null ? null : toNumber(part))) : parse;
+  },
+};

@@ -1,0 +1,64 @@
+// A lock between processes of one machine, held for moments: who starts, adopts or stops the embedded database.
+
+import { randomUUID } from "node:crypto";
+import { link, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { setTimeout as delay } from "node:timers/promises";
+import { processIdentity } from "./process-identity.ts";
+
+const POLL_MS = 25;
+
+/**
+ * Runs alone among all processes that name the same file. A holder that died is recognised and replaced;
+ * one that lives is waited for, up to `waitMs`.
+ */
+export const withFileLock = async <T>(file: string, waitMs: number, run: () => Promise<T>): Promise<T> => {
+  const me = await processIdentity(process.pid);
+  const mine = `${file}.${randomUUID()}`;
+  await writeFile(mine, `${me}\n${randomUUID()}\n`);
+  try {
+    const deadline = performance.now() + waitMs;
+    // link() is the one call of the file system that creates a name with its content at once and refuses when it exists.
+    while (!(await linked(mine, file))) {
+      await removeIfDead(file);
+      if (performance.now() > deadline) throw new Error(`${file} is held by a living process (${await holder(file)}) for more than ${waitMs} ms`);
+      await delay(POLL_MS);
+    }
+    try {
+      return await run();
+    } finally {
+      await rm(file, { force: true });
+    }
+  } finally {
+    await rm(mine, { force: true });
+  }
+};
+
+const linked = async (from: string, to: string): Promise<boolean> => {
+  try {
+    await link(from, to);
+    return true;
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "EEXIST") return false;
+    throw error;
+  }
+};
+
+const content = (file: string): Promise<string | undefined> => readFile(file, "utf8").catch(() => undefined);
+const holder = async (file: string): Promise<string> => (await content(file))?.split("\n")[0] ?? "unknown";
+
+// Moved aside before it is removed: if another process replaced the dead lock in between, what was moved is not what was read, and goes back.
+const removeIfDead = async (file: string): Promise<void> => {
+  const seen = await content(file);
+  if (seen === undefined) return;
+  const identity = seen.split("\n")[0] ?? "";
+  const pid = Number.parseInt(identity, 10);
+  if (Number.isInteger(pid) && pid > 0 && (await processIdentity(pid)) === identity) return;
+  const aside = `${file}.${randomUUID()}`;
+  const moved = await rename(file, aside).then(
+    () => true,
+    () => false,
+  );
+  if (!moved) return;
+  if ((await content(aside)) !== seen) await linked(aside, file);
+  await rm(aside, { force: true });
+};

@@ -1,0 +1,72 @@
+// Brings a database up to the newest migration, safely when several nodes start at once.
+import type { MigrationList, SchemaEngine } from "@prisma/schema-engine-wasm";
+import pg from "pg";
+import { EVERYTHING, fingerprint, migrationsFolder, readMigrations, readSchema, schemaFolder, withSchemaEngine } from "./schema-engine.ts";
+
+// One number for "somebody is migrating this Mooring database". Prisma's own lock has another number, so `prisma migrate deploy` beside us stays possible.
+const MIGRATION_LOCK = 7_177_001;
+// Long enough for another node to finish a heavy migration, short enough that a stuck one is seen as a failed start.
+const LOCK_WAIT_MS = 120_000;
+
+export interface MigrateOptions {
+  readonly url: string;
+  /** The folder of migrations; the package's own unless a test says otherwise. */
+  readonly folder?: string;
+}
+
+/**
+ * Applies what is missing and returns the names of the migrations this call applied, oldest first.
+ * The lock lives on a connection of its own: it ends with this process, however that dies, and the next node goes on.
+ */
+export const migrate = async ({ url, folder = migrationsFolder() }: MigrateOptions): Promise<readonly string[]> => {
+  const guard = new pg.Client({ connectionString: url, application_name: "mooring migrate", lock_timeout: LOCK_WAIT_MS, connectionTimeoutMillis: 10_000 });
+  // Losing the guard while migrating must not end the process; the engine's own statements tell the failure.
+  guard.on("error", () => undefined);
+  await guard.connect();
+  try {
+    await guard.query("select pg_advisory_lock($1)", [MIGRATION_LOCK]);
+    const migrationsList = await readMigrations(folder);
+    return await withSchemaEngine(url, async (engine) => {
+      await settleUnfinished(engine, guard, migrationsList);
+      return (await engine.applyMigrations({ migrationsList, filters: EVERYTHING })).appliedMigrationNames;
+    });
+  } finally {
+    await guard.end();
+  }
+};
+
+// A migration that was begun and never reported: it failed, or its node was killed. Each script is one transaction that also leaves its fingerprint,
+// so the database knows whether it was committed. Prisma alone could not tell, and would refuse every later start until a person decides.
+const settleUnfinished = async (engine: SchemaEngine, guard: pg.Client, migrationsList: MigrationList): Promise<void> => {
+  const { rows: tables } = await guard.query<{ note: string | null }>(
+    "select obj_description(oid) as note from pg_class where oid = to_regclass('_prisma_migrations')",
+  );
+  const [table] = tables;
+  if (table === undefined) return;
+  const text = "select distinct migration_name as name from _prisma_migrations where finished_at is null and rolled_back_at is null";
+  const { rows } = await guard.query<{ name: string }>(text);
+  for (const { name: migrationName } of rows) {
+    const script = migrationsList.migrationDirectories.find(({ path }) => path === migrationName)?.migrationFile.content;
+    if (script?.tag === "ok" && fingerprint(script.value) === table.note) await engine.markMigrationApplied({ migrationName, migrationsList });
+    else await engine.markMigrationRolledBack({ migrationName });
+  }
+};
+
+/**
+ * The SQL that would bring a migrated database to the schema; undefined when they agree.
+ * It is read from the database, so what was written by hand counts: an index, a default or a predicate that differs is seen.
+ * CHECK constraints and storage settings have no word in a Prisma schema and are left in peace.
+ */
+export const difference = async ({ url, schema = schemaFolder() }: { readonly url: string; readonly schema?: string }): Promise<string | undefined> => {
+  const { files } = await readSchema(schema);
+  const answer = await withSchemaEngine(url, (engine) =>
+    engine.diff({
+      from: { tag: "schemaDatasource", files, configDir: schema },
+      to: { tag: "schemaDatamodel", files },
+      script: true,
+      exitCode: true,
+      filters: EVERYTHING,
+    }),
+  );
+  return answer.exitCode === 0 ? undefined : (answer.stdout ?? "unnamed difference");
+};

@@ -1,0 +1,99 @@
+// The rows of the outbox: how events are written, taken in turn, numbered and, much later, forgotten.
+import type { DispatchedEvent, Emit, SqlTx } from "../core/events.ts";
+import { newId } from "../core/ids.ts";
+import type { Db } from "./db.ts";
+
+export const insertEvents = async (tx: SqlTx, events: Parameters<Emit>[1]): Promise<void> => {
+  if (events.length === 0) return;
+  for (const { event } of events) if (!event.durable) throw new Error(`${event.type} is a hint and has no place in the outbox`);
+  await tx.query(
+    `insert into outbox_events (event_id, tenant_id, type, subject_id, data, request_id, traceparent)
+     select e.* from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::jsonb[], $6::text[], $7::text[]) as e`,
+    [
+      events.map(() => newId("evt")),
+      events.map(({ scope }) => scope.tenantId),
+      events.map(({ event }) => event.type),
+      events.map(({ subjectId }) => subjectId),
+      events.map(({ event, data }) => JSON.stringify(event.schema.parse(data))),
+      events.map(({ scope }) => scope.requestId ?? null),
+      events.map(({ scope }) => scope.traceparent ?? null),
+    ],
+  );
+};
+
+// Any number that nothing else locks: one relay at a time over all nodes, given back with the transaction.
+const RELAY_LOCK = 7_266_530_021;
+
+export const takeTurn = async (tx: SqlTx): Promise<boolean> => {
+  const [row] = await tx.query<{ mine: boolean }>(`select pg_try_advisory_xact_lock($1::bigint) as mine`, [RELAY_LOCK]);
+  return row?.mine ?? false;
+};
+
+interface EventRow {
+  readonly event_id: string;
+  readonly position: number;
+  readonly sequence: number | null;
+  readonly tenant_id: string;
+  readonly type: string;
+  readonly subject_id: string;
+  readonly data: Readonly<Record<string, unknown>>;
+  readonly created_at: Date;
+  readonly request_id: string | null;
+  readonly traceparent: string | null;
+}
+
+const COLUMNS = "event_id, position, sequence, tenant_id, type, subject_id, data, created_at, request_id, traceparent";
+
+const toEvent = (row: EventRow): DispatchedEvent => ({
+  eventId: row.event_id,
+  position: row.position,
+  sequence: row.sequence ?? 0,
+  tenantId: row.tenant_id,
+  type: row.type,
+  subjectId: row.subject_id,
+  data: row.data,
+  createdAt: row.created_at,
+  requestId: row.request_id,
+  traceparent: row.traceparent,
+});
+
+/** Undispatched events in order of position, already numbered within their tenant. */
+export const nextEvents = async (tx: SqlTx, limit: number, heldTenants: readonly string[]): Promise<readonly DispatchedEvent[]> => {
+  const rows = await tx.query<EventRow>(
+    `select ${COLUMNS} from outbox_events where dispatched_at is null and tenant_id <> all($2::text[]) order by position limit $1`,
+    [limit, heldTenants],
+  );
+  const last = await tx.query<{ tenant_id: string; sequence: number | null }>(
+    `select t.tenant_id, (select max(e.sequence) from outbox_events e where e.tenant_id = t.tenant_id) as sequence from unnest($1::text[]) as t(tenant_id)`,
+    [[...new Set(rows.map(({ tenant_id }) => tenant_id))]],
+  );
+  const counters = new Map(last.map(({ tenant_id, sequence }) => [tenant_id, sequence ?? 0]));
+  return rows.map((row) => {
+    const sequence = (counters.get(row.tenant_id) ?? 0) + 1;
+    counters.set(row.tenant_id, sequence);
+    return { ...toEvent(row), sequence };
+  });
+};
+
+export const markDispatched = (tx: SqlTx, events: readonly DispatchedEvent[]): Promise<unknown> =>
+  tx.query(
+    `update outbox_events e set sequence = v.sequence, dispatched_at = now()
+       from unnest($1::text[], $2::bigint[]) as v(event_id, sequence) where e.event_id = v.event_id`,
+    [events.map(({ eventId }) => eventId), events.map(({ sequence }) => sequence)],
+  );
+
+export const readEvents = async (db: Db, ids: readonly string[]): Promise<readonly DispatchedEvent[]> => {
+  const rows = await db.query<EventRow>(`select ${COLUMNS} from outbox_events where event_id = any($1::text[]) order by tenant_id, sequence`, [ids]);
+  return rows.map(toEvent);
+};
+
+// The newest event of each tenant stays: it holds the count, and without it the numbers would begin again.
+export const deleteOld = (db: Db, { keepDays, limit }: { readonly keepDays: number; readonly limit: number }): Promise<number> =>
+  db.execute(
+    `delete from outbox_events where event_id in (
+       select o.event_id from outbox_events o
+        where o.dispatched_at is not null and o.created_at < now() - $1 * interval '1 day'
+          and exists (select 1 from outbox_events n where n.tenant_id = o.tenant_id and n.sequence > o.sequence)
+        order by o.created_at limit $2)`,
+    [keepDays, limit],
+  );

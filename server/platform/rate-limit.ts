@@ -1,0 +1,117 @@
+// Rate limits: fixed windows that start with the first hit, so that 100 pass and the 101st is refused, always.
+import type { Clock } from "../core/clock.ts";
+
+export interface RateBucket {
+  readonly name: string;
+  /** Whom it counts: an address, a credential, a device. */
+  readonly key: string;
+  readonly limit: number;
+  readonly windowSeconds: number;
+}
+
+export interface BucketState {
+  readonly bucket: string;
+  readonly limit: number;
+  readonly remaining: number;
+  readonly windowSeconds: number;
+  readonly resetAt: Date;
+}
+
+/** Names the tightest bucket: of the refusing ones that which opens last, else that with the least left. */
+export interface Verdict extends BucketState {
+  readonly allowed: boolean;
+  /** Whole seconds until resetAt, at least 1. */
+  readonly retryAfterSeconds: number;
+}
+
+/** All buckets of a call are judged together; a refused call consumes nothing. test/conformance/rate-limit.ts says what every implementation promises. */
+export interface RateLimiter {
+  /** At least one bucket: a call that nothing limits has no verdict, so it must not ask for one. */
+  take(buckets: readonly RateBucket[], cost?: number): Promise<Verdict>;
+  /** One state per bucket, in their order; consumes nothing and starts no window. */
+  peek(buckets: readonly RateBucket[]): Promise<readonly BucketState[]>;
+}
+
+/** Picks the verdict from the state of every bucket before the call. Pure, shared by all implementations. */
+export const judge = (states: readonly BucketState[], cost: number, now: Date): Verdict => {
+  const refusing = states.filter(({ remaining }) => remaining < cost);
+  const opensLater = (a: BucketState, b: BucketState) => (b.resetAt > a.resetAt ? b : a);
+  const tighter = (a: BucketState, b: BucketState) => (b.remaining === a.remaining ? opensLater(a, b) : b.remaining < a.remaining ? b : a);
+  const [first, ...others] = refusing.length > 0 ? refusing : states;
+  if (first === undefined) throw new Error("there is no bucket to judge by");
+  const allowed = refusing.length === 0;
+  const tightest = others.reduce(allowed ? tighter : opensLater, first);
+  const retryAfterSeconds = Math.max(1, Math.ceil((tightest.resetAt.getTime() - now.getTime()) / 1_000));
+  return { ...tightest, allowed, remaining: allowed ? tightest.remaining - cost : tightest.remaining, retryAfterSeconds };
+};
+
+interface Counter {
+  used: number;
+  /** On the monotonic clock: a corrected wall clock neither opens nor prolongs a window. */
+  readonly endsAtMs: number;
+}
+
+export interface MemoryRateLimiterOptions {
+  readonly clock: Clock;
+  /** Beyond this many counters the oldest window is forgotten. */
+  readonly maxCounters?: number;
+}
+
+// Two looked at for one added: the sweep is always ahead of growth, and no call pays for all.
+const SWEPT_PER_NEW_COUNTER = 2;
+
+/** For one node. `size` is for tests and metrics. */
+export const createMemoryRateLimiter = ({ clock, maxCounters = 200_000 }: MemoryRateLimiterOptions): RateLimiter & { readonly size: number } => {
+  const counters = new Map<string, Counter>();
+  const idOf = ({ name, key }: RateBucket) => `${name}|${key}`;
+  let sweeping = counters.entries();
+
+  const sweep = (elapsedMs: number): void => {
+    for (let step = 0; step < SWEPT_PER_NEW_COUNTER; step += 1) {
+      const { value, done } = sweeping.next();
+      if (done === true) sweeping = counters.entries();
+      else if (value[1].endsAtMs <= elapsedMs) counters.delete(value[0]);
+    }
+  };
+  const living = (bucket: RateBucket, elapsedMs: number): Counter | null => {
+    const counter = counters.get(idOf(bucket));
+    return counter !== undefined && counter.endsAtMs > elapsedMs ? counter : null;
+  };
+  const stateOf = (bucket: RateBucket, elapsedMs: number, now: Date): BucketState => {
+    const counter = living(bucket, elapsedMs);
+    const leftMs = counter === null ? bucket.windowSeconds * 1_000 : counter.endsAtMs - elapsedMs;
+    const { name, limit, windowSeconds } = bucket;
+    return { bucket: name, limit, windowSeconds, remaining: Math.max(0, limit - (counter?.used ?? 0)), resetAt: new Date(now.getTime() + leftMs) };
+  };
+  const consume = (bucket: RateBucket, cost: number, elapsedMs: number): void => {
+    const counter = living(bucket, elapsedMs);
+    if (counter !== null) {
+      counter.used += cost;
+      return;
+    }
+    // Deleted first, so that the map stays in the order in which windows started.
+    counters.delete(idOf(bucket));
+    sweep(elapsedMs);
+    const oldest = counters.size >= maxCounters ? counters.keys().next().value : undefined;
+    if (oldest !== undefined) counters.delete(oldest);
+    counters.set(idOf(bucket), { used: cost, endsAtMs: elapsedMs + bucket.windowSeconds * 1_000 });
+  };
+
+  return {
+    take: async (buckets, cost = 1) => {
+      const elapsedMs = clock.elapsed();
+      const now = clock.now();
+      const verdict = judge(
+        buckets.map((bucket) => stateOf(bucket, elapsedMs, now)),
+        cost,
+        now,
+      );
+      if (verdict.allowed) for (const bucket of buckets) consume(bucket, cost, elapsedMs);
+      return verdict;
+    },
+    peek: async (buckets) => buckets.map((bucket) => stateOf(bucket, clock.elapsed(), clock.now())),
+    get size() {
+      return counters.size;
+    },
+  };
+};

@@ -1,0 +1,74 @@
+// Signatures that were used: recent ones in memory and, with several nodes, in Redis; those of changes also in the database, where they survive a restart.
+import { LRUCache } from "lru-cache";
+import type { Job } from "./jobs.ts";
+import type { Redis } from "./redis.ts";
+import { signatureKey } from "./redis-keys.ts";
+
+interface Sql {
+  query<Row>(text: string, values?: readonly unknown[]): Promise<Row[]>;
+}
+
+// Twice the clock tolerance and a little more: a signature from the future stays good that long.
+const REMEMBERED_SECONDS = 660;
+const MAX_SIGNATURES = 200_000;
+const SWEEP_ROWS = 1_000;
+
+export interface SignatureMemory {
+  /** The place of first use, remembering this one when there is none. */
+  bind(key: string, place: string): Promise<string>;
+  /** Bindings that only this node knows, because Redis was away. */
+  readonly degraded: number;
+}
+
+/** With Redis all nodes remember together. While it is away each remembers for itself: a changing call is still refused by its row, a socket still has to prove its nonce. */
+export const createSignatureMemory = (redis: Redis | null = null): SignatureMemory => {
+  const seen = new LRUCache<string, string>({ max: MAX_SIGNATURES, ttl: REMEMBERED_SECONDS * 1_000 });
+  let degraded = 0;
+
+  const askAll = async (key: string, place: string): Promise<string | null> => {
+    if (redis === null) return null;
+    try {
+      const first = await redis.command("SET", signatureKey(key), place, "NX", "GET", "PX", String(REMEMBERED_SECONDS * 1_000));
+      return typeof first === "string" ? first : place;
+    } catch {
+      degraded += 1;
+      return null;
+    }
+  };
+
+  return {
+    bind: async (key, place) => {
+      const known = seen.get(key) ?? (await askAll(key, place));
+      // Two at once, and Redis silent for one of them: the first to arrive here counts.
+      const first = seen.get(key) ?? known ?? place;
+      seen.set(key, first);
+      return first;
+    },
+    get degraded() {
+      return degraded;
+    },
+  };
+};
+
+export const createSignatures = (db: Sql, memory: SignatureMemory) => ({
+  memory,
+  insertUsed: async ({ agentId, signature, place }: { readonly agentId: string; readonly signature: string; readonly place: string }): Promise<boolean> => {
+    const inserted = await db.query(
+      "insert into used_signatures (agent_id, signature, route, expires_at) values ($1, decode($2, 'hex'), $3, now() + make_interval(secs => $4)) on conflict do nothing returning 1 as one",
+      [agentId, signature, place, REMEMBERED_SECONDS],
+    );
+    return inserted.length === 1;
+  },
+  jobs: [
+    {
+      name: "signatures.forget",
+      everyMs: 60_000,
+      run: async () =>
+        (
+          await db.query("delete from used_signatures where ctid in (select ctid from used_signatures where expires_at < now() limit $1) returning 1 as one", [
+            SWEEP_ROWS,
+          ])
+        ).length === SWEEP_ROWS,
+    },
+  ] satisfies readonly Job[],
+});

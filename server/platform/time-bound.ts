@@ -1,0 +1,14 @@
+// Every wait has a bound: this gives one to a promise that has none of its own.
+
+/** Rejects with `what` when the promise takes longer. The work behind it goes on and its late outcome is nobody's any more. */
+export const within = async <T>(work: Promise<T>, waitMs: number, what: string): Promise<T> => {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(Object.assign(new Error(`${what} within ${waitMs} ms`), { code: "ETIMEDOUT" })), waitMs);
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+};
