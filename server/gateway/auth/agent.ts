@@ -1,0 +1,62 @@
+// Proves an agent by its signature (interface section 5), over the raw bytes, in constant time, with the same answer for every wrong one.
+import { parseTimestamp, SKEW_AHEAD_V2_MS, SKEW_TOLERANCE_MS, verify, verifyV2 } from "../../../protocol/index.ts";
+import type { AgentDirectory, AgentRecord } from "../../core/agents.ts";
+import type { Clock } from "../../core/clock.ts";
+import { AppError } from "../../core/errors.ts";
+import type { Credential } from "./credentials.ts";
+
+export interface AgentAuthDeps {
+  readonly agents: AgentDirectory;
+  readonly clock: Clock;
+}
+
+type AgentCredential = Extract<Credential, { kind: "agent" }>;
+
+const invalid = (reason: string, details: Record<string, unknown> = {}): AppError => new AppError("INVALID_SIGNATURE", { details: { reason, ...details } });
+
+// Compared against when there is nothing to compare against, so that an unknown agent takes as long as a known one.
+const NOBODY = "no agent has this secret";
+
+/** The secret that made the signature, or null. Always two computations, whatever there is. */
+export const matchSecret = (record: AgentRecord | null, signed: { body: string | Uint8Array; timestamp: string; signature: string }): string | null =>
+  matchBy(record, (secret) => verify(secret, signed.body, signed.timestamp, signed.signature));
+
+const matchBy = (record: AgentRecord | null, isGood: (secret: string) => boolean): string | null => {
+  const [current = NOBODY, pending = NOBODY] = record?.secrets ?? [];
+  const byCurrent = isGood(current);
+  const byPending = isGood(pending);
+  if (record === null || !(byCurrent || byPending)) return null;
+  const secret = byCurrent ? current : pending;
+  return secret === NOBODY ? null : secret;
+};
+
+/** By the second form whenever any of it is there: that the first would be good as well must not help, or whoever strips a header could choose. */
+export const matchCredential = (record: AgentRecord | null, credential: AgentCredential, body: string | Uint8Array): string | null => {
+  const { v2, tenantId, agentId, timestamp } = credential;
+  if (v2 === null) return matchSecret(record, { body, timestamp, signature: credential.signature });
+  return matchBy(record, (secret) => verifyV2(secret, { ...v2.request, body }, { tenantId, agentId, timestamp, nonce: v2.nonce, signature: v2.signature }));
+};
+
+export const aheadMs = ({ v2 }: AgentCredential): number => (v2 === null ? SKEW_TOLERANCE_MS : SKEW_AHEAD_V2_MS);
+
+/** Throws when the timestamp is out of tolerance; tells the server's time, since the caller has proven the secret. */
+export const checkSkew = (timestampMs: number, now: Date, aheadMs = SKEW_TOLERANCE_MS): void => {
+  const skewMs = timestampMs - now.getTime();
+  if (skewMs > aheadMs || skewMs < -SKEW_TOLERANCE_MS) throw invalid("timestamp_skew", { serverTime: now.toISOString(), skewMs });
+};
+
+export const createAgentAuth =
+  ({ agents, clock }: AgentAuthDeps) =>
+  async (credential: AgentCredential, body: Uint8Array): Promise<AgentRecord> => {
+    const timestampMs = parseTimestamp(credential.timestamp);
+    if (timestampMs === null) throw invalid("bad_timestamp");
+    const found = await agents.find(credential.agentId);
+    const record = found?.tenantId === credential.tenantId ? found : null;
+    const secret = matchCredential(record, credential, body);
+    // Its secrets are gone with it, so it can prove nothing any more; without this word it would come back for ever.
+    if (record?.revoked === true) throw new AppError("FORBIDDEN", { details: { reason: "device_revoked" } });
+    if (record === null || secret === null) throw invalid("bad_signature");
+    checkSkew(timestampMs, clock.now(), aheadMs(credential));
+    if (secret === record.secrets[1]) await agents.promote(record.agentId, secret);
+    return record;
+  };

@@ -1,0 +1,70 @@
+// Which credential a request carries: exactly one of bearer, API key and agent signature, or none.
+import { HEADERS, HEADERS_V2, isSecondForm } from "../../../protocol/index.ts";
+import { AppError } from "../../core/errors.ts";
+import type { HttpRequest } from "../exchange.ts";
+
+/** The second form of a signature, and the request that it covers beside the body. */
+export interface SecondForm {
+  readonly nonce: string;
+  readonly signature: string;
+  readonly request: Pick<HttpRequest, "method" | "path" | "query">;
+}
+
+export type Credential =
+  | { readonly kind: "none" }
+  | { readonly kind: "bearer"; readonly token: string }
+  | { readonly kind: "apiKey"; readonly key: string; readonly tenantId: string }
+  | {
+      readonly kind: "agent";
+      readonly agentId: string;
+      readonly tenantId: string;
+      readonly timestamp: string;
+      readonly signature: string;
+      readonly v2: SecondForm | null;
+    };
+
+const AUTH_HEADERS = ["authorization", "x-api-key", HEADERS.agentId, HEADERS.tenantId, HEADERS.timestamp, HEADERS.signature, ...Object.values(HEADERS_V2)];
+type SignedPart = Pick<HttpRequest, "headers" | "method" | "path" | "query">;
+
+const unauthorized = (reason: string): AppError => new AppError("UNAUTHORIZED", { details: { reason } });
+
+const bearer = (header: string): Credential => {
+  const token = /^Bearer +(\S+)$/i.exec(header)?.[1];
+  if (token === undefined) throw unauthorized("malformed");
+  return { kind: "bearer", token };
+};
+
+const apiKey = (key: string, tenantId: string | undefined): Credential => {
+  if (tenantId === undefined) throw unauthorized("missing_tenant_header");
+  return { kind: "apiKey", key, tenantId };
+};
+
+const secondForm = ({ headers, method, path, query }: SignedPart): SecondForm | null => {
+  if (!isSecondForm(headers)) return null;
+  const { [HEADERS_V2.version]: version, [HEADERS_V2.nonce]: nonce, [HEADERS_V2.signature]: signature } = headers;
+  if (version === undefined || nonce === undefined || signature === undefined) throw unauthorized("missing_header");
+  if (version !== "2") throw new AppError("INVALID_SIGNATURE", { details: { reason: "bad_signature" } });
+  return { nonce, signature, request: { method, path, query } };
+};
+
+const agent = (request: SignedPart): Credential => {
+  const { headers } = request;
+  const { [HEADERS.agentId]: agentId, [HEADERS.tenantId]: tenantId, [HEADERS.timestamp]: timestamp, [HEADERS.signature]: signature } = headers;
+  if (agentId === undefined || tenantId === undefined || timestamp === undefined || signature === undefined) throw unauthorized("missing_header");
+  return { kind: "agent", agentId, tenantId, timestamp, signature, v2: secondForm(request) };
+};
+
+/** Throws UNAUTHORIZED for half a credential, VALIDATION_FAILED for more than one. */
+export const readCredential = (request: SignedPart & Pick<HttpRequest, "repeated">): Credential => {
+  const { headers, repeated } = request;
+  const twice = AUTH_HEADERS.find((name) => repeated.has(name));
+  if (twice !== undefined) throw new AppError("VALIDATION_FAILED", { details: { reason: "repeated_header", header: twice } });
+  const { authorization, "x-api-key": key } = headers;
+  const signed =
+    headers[HEADERS.signature] !== undefined || headers[HEADERS.agentId] !== undefined || headers[HEADERS.timestamp] !== undefined || isSecondForm(headers);
+  if ([authorization !== undefined, key !== undefined, signed].filter(Boolean).length > 1)
+    throw new AppError("VALIDATION_FAILED", { details: { reason: "multiple_credentials" } });
+  if (authorization !== undefined) return bearer(authorization);
+  if (key !== undefined) return apiKey(key, headers[HEADERS.tenantId]);
+  return signed ? agent(request) : { kind: "none" };
+};

@@ -1,0 +1,155 @@
+// Turns a credential into who is calling, and who is calling into the scope of one operation.
+import { permits, type Role, type TenantId } from "../../../protocol/index.ts";
+import type { AgentRecord } from "../../core/agents.ts";
+import type { ApiKeyDirectory, ApiKeyRecord, Memberships, StreamTickets, TenantDirectory } from "../../core/directories.ts";
+import { AppError } from "../../core/errors.ts";
+import type { OpenScope, Principal, TenantFacts } from "../../core/scope.ts";
+import type { Entry } from "../catalogue.ts";
+import { isWithin, parseNetworks, type RequestFacts } from "../facts.ts";
+import type { Credential } from "./credentials.ts";
+
+export type Identity =
+  | { readonly kind: "none" }
+  | { readonly kind: "user"; readonly userId: string; readonly email: string | null; readonly claimedTenantId: string | null }
+  | { readonly kind: "apiKey"; readonly record: ApiKeyRecord }
+  | { readonly kind: "agent"; readonly record: AgentRecord };
+
+export interface VerifiedToken {
+  readonly userId: string;
+  readonly email: string | null;
+  readonly tenantId: string | null;
+}
+
+export interface IdentityDeps {
+  readonly verifyToken: (token: string) => Promise<VerifiedToken>;
+  readonly apiKeys: ApiKeyDirectory;
+  readonly proveAgent: (credential: Extract<Credential, { kind: "agent" }>, body: Uint8Array) => Promise<AgentRecord>;
+  readonly tickets: StreamTickets;
+  readonly tenants: TenantDirectory;
+  readonly memberships: Memberships;
+  /** Users who run the installation; none unless named. */
+  readonly admins?: ReadonlySet<string>;
+}
+
+const unauthorized = (reason: string): AppError => new AppError("UNAUTHORIZED", { details: { reason } });
+const forbidden = (details: Record<string, unknown>): AppError => new AppError("FORBIDDEN", { details });
+
+const checkApiKey = (record: ApiKeyRecord | null, headerTenantId: string, ip: string): ApiKeyRecord => {
+  if (record === null) throw unauthorized("api_key_unknown");
+  if (record.status !== "active") throw unauthorized(`api_key_${record.status}`);
+  if (record.tenantId !== headerTenantId) throw forbidden({ reason: "tenant_mismatch" });
+  if (record.ipAllowlist.length > 0 && !isWithin(ip, parseNetworks(record.ipAllowlist))) throw new AppError("API_KEY_IP_DENIED");
+  return record;
+};
+
+/** Proves the credential. The body matters to agents only: their signature covers its bytes. */
+export const createAuthenticate =
+  (deps: IdentityDeps) =>
+  async (credential: Credential, facts: Pick<RequestFacts, "ip">, body: Uint8Array): Promise<Identity> => {
+    switch (credential.kind) {
+      case "none":
+        return { kind: "none" };
+      case "bearer": {
+        const { userId, email, tenantId } = await deps.verifyToken(credential.token);
+        return { kind: "user", userId, email, claimedTenantId: tenantId };
+      }
+      case "apiKey":
+        return { kind: "apiKey", record: checkApiKey(await deps.apiKeys.find(credential.key), credential.tenantId, facts.ip) };
+      case "agent":
+        return { kind: "agent", record: await deps.proveAgent(credential, body) };
+    }
+  };
+
+/** A browser's stream cannot set headers; it brings a ticket that its user was given a moment ago. */
+export const createRedeem =
+  ({ tickets }: Pick<IdentityDeps, "tickets">) =>
+  async (ticket: string): Promise<Identity> => {
+    const owner = await tickets.redeem(ticket);
+    if (owner === null) throw unauthorized("ticket_invalid");
+    return { kind: "user", userId: owner.userId, email: null, claimedTenantId: owner.tenantId };
+  };
+
+/** Where a user may name the tenant: the token, then the header, then the request itself. All that are given must agree. */
+const tenantOf = (claimed: string | null, header: string | undefined, input: unknown): string | null => {
+  if (claimed !== null && header !== undefined && claimed !== header) throw forbidden({ reason: "tenant_mismatch" });
+  if (claimed !== null || header !== undefined) return claimed ?? header ?? null;
+  const named = typeof input === "object" && input !== null ? (input as Record<string, unknown>) : {};
+  const tenantId = named["tenantId"] ?? named["tenant_id"];
+  return typeof tenantId === "string" ? tenantId : null;
+};
+
+const checkRole = ({ op }: Entry, role: Role): void => {
+  if (op.permission === "self" || op.permission === "public" || op.permission === "platform" || permits(role, op.permission)) return;
+  throw forbidden({ requiredPermission: op.permission, role });
+};
+
+const checkTenant = (entry: Entry, tenant: TenantFacts | null, kind: Principal["kind"]): TenantFacts => {
+  if (tenant === null) throw forbidden({ reason: "not_a_member" });
+  // Agents stay heard, so that the data comes back intact when the tenant does.
+  if (tenant.status === "suspended" && entry.op.kind === "mutation" && kind !== "agent") throw new AppError("TENANT_SUSPENDED");
+  return tenant;
+};
+
+export interface ScopeRequest {
+  readonly entry: Entry;
+  readonly identity: Identity;
+  readonly facts: RequestFacts;
+  readonly tenantHeader: string | undefined;
+  /** As received: only looked at for a tenant's name. */
+  readonly rawInput: unknown;
+}
+
+interface Making {
+  readonly base: Pick<OpenScope, "requestId" | "ip" | "traceparent">;
+  readonly within: (tenantId: TenantId, principal: Principal) => Promise<OpenScope>;
+}
+
+/** A person may stand in a tenant, in none, or above all. */
+const scopeOfUser = async (
+  deps: Pick<IdentityDeps, "memberships" | "admins">,
+  { entry, tenantHeader, rawInput }: Pick<ScopeRequest, "entry" | "tenantHeader" | "rawInput">,
+  { userId, email, claimedTenantId }: Extract<Identity, { kind: "user" }>,
+  { base, within }: Making,
+): Promise<OpenScope> => {
+  const { op } = entry;
+  const outside: OpenScope = { ...base, tenantId: null, tenant: null, principal: { kind: "user", userId, email, role: null } };
+  if (op.permission === "platform") {
+    if (deps.admins?.has(userId) !== true) throw new AppError("ADMIN_REQUIRED");
+    return outside;
+  }
+  const tenantId = op.tenancy === "none" ? (claimedTenantId ?? tenantHeader ?? null) : tenantOf(claimedTenantId, tenantHeader, rawInput);
+  const member = tenantId === null ? null : await deps.memberships.find(tenantId, userId);
+  if (op.tenancy === "none" && member === null) return outside;
+  if (tenantId === null) throw unauthorized("missing_tenant");
+  if (member === null) throw forbidden({ reason: "not_a_member" });
+  checkRole(entry, member.role);
+  return within(member.tenantId, { kind: "user", userId, email: email ?? member.email, role: member.role });
+};
+
+/** Checks credential kind, tenant and role. Throws UNAUTHORIZED without a credential, FORBIDDEN with the wrong one. */
+export const createScope =
+  (deps: Pick<IdentityDeps, "tenants" | "memberships" | "admins">) =>
+  async ({ entry, identity, facts, tenantHeader, rawInput }: ScopeRequest): Promise<OpenScope> => {
+    const { op } = entry;
+    const base = { requestId: facts.requestId, ip: facts.ip, traceparent: facts.traceparent };
+    if (op.auth.includes("public")) return { ...base, tenantId: null, tenant: null, principal: null };
+    if (identity.kind === "none") throw unauthorized("missing");
+    if (!op.auth.includes(identity.kind)) throw forbidden({ reason: "credential_kind", accepted: op.auth });
+    const within = async (tenantId: TenantId, principal: Principal): Promise<OpenScope> => {
+      const tenant = checkTenant(entry, await deps.tenants.find(tenantId), principal.kind);
+      return { ...base, tenantId, tenant, principal };
+    };
+    switch (identity.kind) {
+      case "agent": {
+        const { agentId, deviceId, deploymentId, tenantId } = identity.record;
+        return within(tenantId, { kind: "agent", agentId, deviceId, deploymentId });
+      }
+      case "apiKey": {
+        const { keyId, role, tenantId } = identity.record;
+        checkRole(entry, role);
+        return within(tenantId, { kind: "apiKey", keyId, role });
+      }
+      case "user":
+        return scopeOfUser(deps, { entry, tenantHeader, rawInput }, identity, { base, within });
+    }
+  };

@@ -1,0 +1,115 @@
+// What each frame of a ready agent does. Errors thrown here become error frames; see inbound.ts.
+import type { AgentFrame } from "../../../protocol/index.ts";
+import type { Clock } from "../../core/clock.ts";
+import type { CommandDelivery } from "../../core/delivery.ts";
+import { unreachable } from "../../core/errors.ts";
+import type { SessionBegun, SocketPresence } from "../../core/sessions.ts";
+import type { Limits } from "../limits.ts";
+import { expectWord, heard, missing } from "./awaited.ts";
+import { errorFrame } from "./frames.ts";
+import type { JudgeHello } from "./hello.ts";
+import type { Pump } from "./pump.ts";
+import { endSession, type Session, send } from "./session.ts";
+import type { ChannelSettings } from "./settings.ts";
+import type { ChannelStats } from "./stats.ts";
+
+export interface ActsDeps {
+  readonly clock: Clock;
+  readonly settings: ChannelSettings;
+  readonly stats: ChannelStats;
+  readonly judge: JudgeHello;
+  readonly limits: Pick<Limits, "take">;
+  readonly delivery: Pick<CommandDelivery, "ack">;
+  readonly presence: Pick<SocketPresence, "goodbye">;
+  readonly pump: Pump;
+  /** A hello was good: the session takes its place. False when a newer one stands there already or the socket is gone. */
+  readonly enter: (session: Session, begun: SessionBegun) => boolean;
+  readonly onError: (error: unknown, session: Session) => void;
+}
+
+type Frame<Op extends AgentFrame["op"]> = Extract<AgentFrame, { op: Op }>;
+
+export const createActs = (deps: ActsDeps) => {
+  const { clock, settings, stats, delivery, presence, limits, pump, onError } = deps;
+
+  const hello = async (session: Session, { id, data }: Frame<"hello">): Promise<void> => {
+    session.phase = "proving";
+    session.phaseAt = clock.elapsed();
+    session.instanceId = data.instanceId ?? null;
+    session.maxInFlight = Math.min(data.maxInFlight, settings.maxInFlight);
+    const verdict = await deps.judge(session, data);
+    if ("close" in verdict) {
+      if (verdict.error.cause !== undefined) onError(verdict.error.cause, session);
+      send(session, errorFrame(verdict.error, id), clock);
+      endSession(session, verdict.close, verdict.retryAfterSeconds);
+      return;
+    }
+    const { begun } = verdict;
+    if (!deps.enter(session, begun)) return;
+    for (const { commandId, action } of begun.reconcile) if (action === "continue") expectWord(session, commandId, clock.elapsed());
+    session.link?.cork(() => {
+      send(
+        session,
+        {
+          op: "ready",
+          ref: id,
+          data: { deviceId: session.agent.deviceId, epoch: begun.epoch, queuedCount: begun.queuedCount, reconcile: [...begun.reconcile] },
+        },
+        clock,
+      );
+    });
+    begun.notify();
+    await pump(session);
+  };
+
+  const heartbeat = async (session: Session, { id, data }: Frame<"heartbeat">): Promise<void> => {
+    await limits.take(session.heartbeatBuckets);
+    stats.heartbeats += 1;
+    const { metrics, cpu, memory, disk } = data;
+    const named = Object.entries({ cpu, memory, disk }).filter(([, value]) => value !== undefined);
+    if (metrics !== undefined || named.length > 0) session.metrics = { ...metrics, ...Object.fromEntries(named) };
+    session.heartbeatAt = clock.elapsed();
+    const resend = data.inFlight === undefined ? [] : missing(session, data.inFlight, { nowMs: clock.elapsed(), afterMs: settings.resendAfterMs });
+    stats.resendsAsked += resend.length;
+    send(
+      session,
+      { op: "heartbeat_ack", ref: id, data: { serverTime: clock.now().toISOString(), ...(resend.length === 0 ? {} : { resend: [...resend] }) } },
+      clock,
+    );
+  };
+
+  const ack = async (session: Session, { id, data }: Frame<"ack">): Promise<void> => {
+    const { tenantId, deviceId } = session.agent;
+    // Resolves after the commit. When it fails there is no ack_ok, and the agent sends its word again.
+    const result = await delivery.ack({ tenantId, deviceId }, data);
+    heard(session, result);
+    send(session, { op: "ack_ok", ref: id, data: result }, clock);
+    await pump(session);
+  };
+
+  const goodbye = async (session: Session, { data }: Frame<"goodbye">): Promise<void> => {
+    session.phase = "leaving";
+    session.phaseAt = clock.elapsed();
+    // The session that takes over has presence already, or will have it in a moment.
+    if (data.reason === "handoff") return;
+    await presence.goodbye({ deviceId: session.agent.deviceId, epoch: session.epoch }, { reason: data.reason, expectBackMs: data.expectBackSec * 1_000 });
+  };
+
+  return (session: Session, frame: AgentFrame): Promise<void> => {
+    switch (frame.op) {
+      case "hello":
+        return hello(session, frame);
+      case "heartbeat":
+        return heartbeat(session, frame);
+      case "ack":
+        return ack(session, frame);
+      case "goodbye":
+        return goodbye(session, frame);
+      case "error":
+        return Promise.resolve();
+      default:
+        return unreachable(frame);
+    }
+  };
+};
+export type Act = ReturnType<typeof createActs>;

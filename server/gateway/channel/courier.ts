@@ -1,0 +1,100 @@
+// Carries hints to the node that holds a device's socket. A message may be lost: sweeps, the next hello and the next flush make up for it.
+
+import type { Close } from "../../../protocol/index.ts";
+import type { CancelNotice, Courier } from "../../core/delivery.ts";
+import type { Evictor } from "../../core/sessions.ts";
+
+export type ChannelMessage = Readonly<Record<string, string | number | boolean | null>>;
+
+/** The parts of the bus and its directory that the channel needs. */
+export interface ChannelBus {
+  publish(channel: string, message: ChannelMessage): Promise<void>;
+  subscribe(channel: string, handler: (message: ChannelMessage) => void): Promise<() => Promise<void>>;
+  /** False while hints get lost. */
+  healthy(): boolean;
+}
+
+export interface OwnerDirectory {
+  owner(deviceId: string): Promise<string | null>;
+  claim(deviceId: string, nodeId: string, epoch: number): Promise<void>;
+  release(deviceId: string, epoch: number): Promise<void>;
+}
+
+export const nodeChannel = (nodeId: string): string => `node:${nodeId}`;
+/** Every node listens here too, for what concerns a socket whose owner is not known. */
+export const ALL_NODES = "nodes";
+/** A message holds 1 KiB. */
+const IDS_PER_MESSAGE = 25;
+const MAX_REASON = 120;
+
+export interface CourierDeps {
+  readonly bus: ChannelBus;
+  readonly directory: Pick<OwnerDirectory, "owner">;
+  /** A hint that could not leave; told, not repeated. */
+  readonly onError: (error: unknown) => void;
+}
+
+/** The sockets of this node: what is for them needs no bus, and works without one. */
+export interface LocalSockets {
+  holds(deviceId: string): boolean;
+  receive(message: ChannelMessage): void;
+}
+
+export interface AgentCourier extends Courier, Evictor {
+  attach(local: LocalSockets): void;
+  /** To a node that is known by name, because the database has just said so. */
+  evictAt(nodeId: string, deviceId: string, order: { readonly close: Close; readonly epochBelow?: number }): void;
+}
+
+const eviction = (deviceId: string, { close, epochBelow }: { readonly close: Close; readonly epochBelow?: number }): ChannelMessage => ({
+  op: "evict",
+  deviceId,
+  code: close.code,
+  token: close.token,
+  epochBelow: epochBelow ?? null,
+});
+
+export const createCourier = ({ bus, directory, onError }: CourierDeps): AgentCourier => {
+  let local: LocalSockets = { holds: () => false, receive: () => undefined };
+  const post = (channel: string, message: ChannelMessage): void => void bus.publish(channel, message).catch(onError);
+
+  const nudge = async (deviceIds: readonly string[]): Promise<void> => {
+    const byNode = new Map<string, string[]>();
+    for (const deviceId of new Set(deviceIds)) {
+      if (local.holds(deviceId)) {
+        local.receive({ op: "nudge", deviceIds: deviceId });
+        continue;
+      }
+      const nodeId = await directory.owner(deviceId);
+      if (nodeId === null) continue;
+      const ids = byNode.get(nodeId);
+      if (ids === undefined) byNode.set(nodeId, [deviceId]);
+      else ids.push(deviceId);
+    }
+    for (const [nodeId, ids] of byNode)
+      for (let from = 0; from < ids.length; from += IDS_PER_MESSAGE)
+        post(nodeChannel(nodeId), { op: "nudge", deviceIds: ids.slice(from, from + IDS_PER_MESSAGE).join(",") });
+  };
+
+  const toOwner = async (deviceId: string, message: ChannelMessage): Promise<void> => {
+    if (local.holds(deviceId)) return local.receive(message);
+    const nodeId = await directory.owner(deviceId);
+    if (nodeId !== null) post(nodeChannel(nodeId), message);
+  };
+
+  return {
+    attach: (sockets) => {
+      local = sockets;
+    },
+    nudge: (deviceIds) => void nudge(deviceIds).catch(onError),
+    cancel: (deviceId, { commandId, deadline, reason }: CancelNotice) =>
+      void toOwner(deviceId, { op: "cancel", deviceId, commandId, deadline, reason: reason?.slice(0, MAX_REASON) ?? null }).catch(onError),
+    // The directory may lag behind a socket that has just come; an eviction is rare enough to go to everyone.
+    evict: (deviceId, order) => {
+      const message = eviction(deviceId, order);
+      local.receive(message);
+      post(ALL_NODES, message);
+    },
+    evictAt: (nodeId, deviceId, order) => post(nodeChannel(nodeId), eviction(deviceId, order)),
+  };
+};

@@ -1,0 +1,112 @@
+// The channel as the socket library sees it: upgrades judged, refused in the REST error shapes; sockets counted in and out.
+import { SUBPROTOCOL } from "../../../protocol/index.ts";
+import { AppError, isAppError } from "../../core/errors.ts";
+import { newId } from "../../core/ids.ts";
+import type { OpenScope } from "../../core/scope.ts";
+import { errorBody } from "../envelope.ts";
+import type { HttpRequest, HttpResponse } from "../exchange.ts";
+import type { RequestFacts } from "../facts.ts";
+import type { CountedBucket } from "../limits.ts";
+import type { SocketDoor } from "../uws/socket.ts";
+import type { HubDeps } from "./hub.ts";
+import type { NodeState, Roster } from "./roster.ts";
+import { newSession, type Session } from "./session.ts";
+import { type ChannelStats, countUp } from "./stats.ts";
+import { type Admitted, createGate } from "./upgrade.ts";
+
+export interface DoorDeps extends HubDeps {
+  readonly stats: ChannelStats;
+  readonly state: NodeState;
+  readonly roster: Roster;
+  readonly welcome: (session: Session) => void;
+  readonly received: (session: Session, text: string | null, sizeBytes: number) => void;
+  readonly resume: (session: Session) => void;
+  readonly onError: (error: unknown) => void;
+}
+
+export const createDoor = (deps: DoorDeps): SocketDoor<Session> => {
+  const { clock, settings, stats, state, roster, limits } = deps;
+  const gate = createGate(deps);
+
+  const toAppError = (error: unknown): AppError => {
+    if (isAppError(error)) return error;
+    deps.onError(error);
+    return new AppError(deps.isUnavailable(error) ? "DATABASE_UNAVAILABLE" : "INTERNAL_ERROR", { retryAfter: 2, cause: error });
+  };
+
+  const render = (error: AppError, facts: RequestFacts): HttpResponse => {
+    const now = clock.now();
+    const { limit } = error.details ?? {};
+    const limited = error.code === "RATE_LIMIT_EXCEEDED" && typeof limit === "number";
+    return {
+      status: error.status,
+      body: JSON.stringify(errorBody(error, facts, now.toISOString())),
+      headers: {
+        "Content-Type": "application/json; charset=utf-8",
+        "Cache-Control": "no-store",
+        "X-Request-Id": facts.requestId,
+        ...(error.retryAfter === undefined ? {} : { "Retry-After": String(error.retryAfter) }),
+        ...(error.code === "PROTOCOL_UNSUPPORTED" ? { "Sec-WebSocket-Protocol": SUBPROTOCOL } : {}),
+        ...(limited
+          ? {
+              "X-RateLimit-Limit": String(limit),
+              "X-RateLimit-Remaining": "0",
+              "X-RateLimit-Reset": String(Math.ceil(now.getTime() / 1_000) + (error.retryAfter ?? 0)),
+            }
+          : {}),
+      },
+    };
+  };
+
+  // The very buckets that a heartbeat over REST counts against.
+  const heartbeatBuckets = ({ agent, tenant }: Admitted, { requestId, ip, traceparent }: RequestFacts): readonly CountedBucket[] => {
+    const { agentId, deviceId, deploymentId, tenantId } = agent;
+    const scope: OpenScope = { requestId, ip, traceparent, tenantId, tenant, principal: { kind: "agent", agentId, deviceId, deploymentId } };
+    return limits.counted("heartbeat", scope, { input: undefined, when: () => true });
+  };
+
+  const upgrade = async (request: HttpRequest): ReturnType<SocketDoor<Session>["upgrade"]> => {
+    const facts = deps.facts(request, request.path.startsWith("/api/") ? "/api/v1" : "/v1");
+    try {
+      const sessionId = newId("ses");
+      const admitted = await gate.admit(request, { ip: facts.ip, sessionId, crowd: { draining: state.draining, connections: stats.connections } });
+      stats.connections += 1;
+      countUp(stats.connects, "accepted");
+      return {
+        accept: newSession({ id: sessionId, agent: admitted.agent, heartbeatBuckets: heartbeatBuckets(admitted, facts) }, settings, clock.elapsed()),
+        subprotocol: SUBPROTOCOL,
+      };
+    } catch (error) {
+      const failure = toAppError(error);
+      const { reason } = failure.details ?? {};
+      countUp(stats.connects, typeof reason === "string" ? reason : failure.code);
+      return { refuse: render(failure, facts) };
+    }
+  };
+
+  return {
+    upgrade,
+    abandoned: () => {
+      stats.connections -= 1;
+    },
+    opened: (session, link) => {
+      session.link = link;
+      session.phaseAt = clock.elapsed();
+      session.openedAt = session.phaseAt;
+      roster.all.add(session);
+      deps.welcome(session);
+    },
+    received: deps.received,
+    drained: deps.resume,
+    ponged: (session) => {
+      session.probe?.verdict(true);
+      session.probe = null;
+    },
+    closed: (session, code) => {
+      roster.all.delete(session);
+      stats.connections -= 1;
+      countUp(stats.closes, code);
+      roster.leave(session);
+    },
+  };
+};

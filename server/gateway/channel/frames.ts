@@ -1,0 +1,61 @@
+// Frames as text: what came in is named or refused, what goes out is built once.
+import { AgentFrame, Envelope, isRetryable, type ServerFrame } from "../../../protocol/index.ts";
+import type { AppError } from "../../core/errors.ts";
+import { unstorable } from "../../core/storable.ts";
+
+export type Inbound =
+  | { readonly kind: "frame"; readonly frame: AgentFrame }
+  | { readonly kind: "unknown"; readonly op: string; readonly id: string }
+  | { readonly kind: "invalid"; readonly id: string | undefined; readonly details: Readonly<Record<string, unknown>> };
+
+const OPS: ReadonlySet<string> = new Set(AgentFrame.options.map(({ shape }) => shape.op.value));
+const MAX_ISSUES = 10;
+
+const parseJson = (text: string): unknown => {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined; // JSON has no undefined, so the envelope refuses it below
+  }
+};
+
+/** Never throws, whatever came. */
+export const readFrame = (text: string): Inbound => {
+  const json = parseJson(text);
+  if (json === undefined) return { kind: "invalid", id: undefined, details: { reason: "malformed_json" } };
+  const problem = unstorable(json);
+  const envelope = Envelope.safeParse(json);
+  if (!envelope.success) return { kind: "invalid", id: undefined, details: { reason: "bad_envelope" } };
+  const { op, id } = envelope.data;
+  if (problem !== null) return { kind: "invalid", id, details: { reason: "unstorable", problem } };
+  if (!OPS.has(op)) return { kind: "unknown", op, id };
+  const frame = AgentFrame.safeParse(json);
+  if (frame.success) return { kind: "frame", frame: frame.data };
+  return {
+    kind: "invalid",
+    id,
+    details: { reason: "bad_data", op, issues: frame.error.issues.slice(0, MAX_ISSUES).map(({ path, message }) => ({ path: path.join("."), message })) },
+  };
+};
+
+type DataOf<Op extends ServerFrame["op"]> = Extract<ServerFrame, { op: Op }>["data"];
+/** One op with its own data; a union over all of them by default. */
+export type Outbound<Op extends ServerFrame["op"] = ServerFrame["op"]> = Op extends ServerFrame["op"]
+  ? { readonly op: Op; readonly data: DataOf<Op>; readonly ref?: string | undefined }
+  : never;
+
+export const writeFrame = (frame: Outbound, id: string, now: Date): string =>
+  JSON.stringify({ op: frame.op, id, ts: now.toISOString(), ref: frame.ref, data: frame.data });
+
+/** The same facts as in an error body. */
+export const errorFrame = (error: AppError, ref?: string): Outbound<"error"> => ({
+  op: "error",
+  ref,
+  data: {
+    code: error.code,
+    error: error.message,
+    retryable: isRetryable(error.code),
+    ...(error.retryAfter === undefined ? {} : { retryAfter: error.retryAfter }),
+    ...(error.details === undefined ? {} : { details: { ...error.details } }),
+  },
+});

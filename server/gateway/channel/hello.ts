@@ -1,0 +1,87 @@
+// Judges a hello: the proof first, then whether another holder of the same identity lives, then the epoch. Only a good proof changes anything.
+import { CLOSE, type Close, type Hello, parseTimestamp } from "../../../protocol/index.ts";
+import type { AgentDirectory } from "../../core/agents.ts";
+import type { Clock } from "../../core/clock.ts";
+import { AppError, isAppError } from "../../core/errors.ts";
+import type { SessionBegun, SessionHello, Sessions } from "../../core/sessions.ts";
+import { checkSkew, matchSecret } from "../auth/agent.ts";
+import type { Session } from "./session.ts";
+import type { ChannelSettings } from "./settings.ts";
+
+export interface HelloDeps {
+  readonly agents: Pick<AgentDirectory, "find" | "promote">;
+  readonly sessions: Sessions;
+  readonly clock: Clock;
+  readonly settings: ChannelSettings;
+  readonly nodeId: string;
+  /** The ready session of the device on this node. */
+  readonly holder: (deviceId: string) => Session | undefined;
+}
+
+export type HelloVerdict = { readonly begun: SessionBegun } | { readonly close: Close; readonly error: AppError; readonly retryAfterSeconds?: number };
+
+const JOURNAL = "journal.v1";
+const RETRY_SECONDS = 5;
+
+const refusal = (close: Close, error: AppError): HelloVerdict => ({ close, error });
+
+const toSessionHello = (session: Session, hello: Hello, nodeId: string): SessionHello => ({
+  device: { tenantId: session.agent.tenantId, deviceId: session.agent.deviceId },
+  nodeId,
+  sessionId: session.id,
+  handoffFrom: hello.handoffFrom ?? null,
+  clockOffsetMs: hello.clockOffsetMs ?? null,
+  inFlight: hello.inFlight,
+  journal: hello.capabilities.includes(JOURNAL),
+  machine: { hostname: hello.hostname, platform: hello.os, arch: hello.arch, agentVersion: hello.agentVersion },
+});
+
+/** Asks the older session by ping; no word in time means that it is gone. */
+const answers = (session: Session, until: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    session.probe?.verdict(true);
+    session.probe = { until, verdict: resolve };
+    session.link?.ping();
+  });
+
+export const createHello = ({ agents, sessions, clock, settings, nodeId, holder }: HelloDeps) => {
+  const prove = async (session: Session, { proof }: Hello): Promise<HelloVerdict | null> => {
+    // Asked anew, since the device may have been removed or its secret replaced after the upgrade.
+    const agent = await agents.find(session.agent.agentId);
+    if (agent === null || agent.revoked) return refusal(CLOSE.deviceRevoked, new AppError("FORBIDDEN", { details: { reason: "device_revoked" } }));
+    const failed = (reason: string) => refusal(CLOSE.authFailed, new AppError("INVALID_SIGNATURE", { details: { reason } }));
+    const timestampMs = parseTimestamp(proof.timestamp);
+    if (timestampMs === null) return failed("bad_timestamp");
+    const secret = matchSecret(agent, { body: session.nonce, ...proof });
+    if (secret === null) return failed("bad_signature");
+    checkSkew(timestampMs, clock.now());
+    if (secret === agent.secrets[1]) await agents.promote(agent.agentId, secret);
+    return null;
+  };
+
+  const isClone = async (session: Session, hello: Hello): Promise<boolean> => {
+    const old = holder(session.agent.deviceId);
+    if (old === undefined || old === session || old.phase !== "ready" || hello.handoffFrom === old.id) return false;
+    if (hello.instanceId === undefined || old.instanceId === null || hello.instanceId === old.instanceId) return false;
+    const now = clock.elapsed();
+    return now - old.lastSeenAt < settings.heartbeatSeconds * 1_000 && (await answers(old, now + settings.probeMs));
+  };
+
+  return async (session: Session, hello: Hello): Promise<HelloVerdict> => {
+    try {
+      const refused = await prove(session, hello);
+      if (refused !== null) return refused;
+      if (await isClone(session, hello)) return refusal(CLOSE.duplicateIdentity, new AppError("FORBIDDEN", { details: { reason: "duplicate_identity" } }));
+      return { begun: await sessions.begin(toSessionHello(session, hello, nodeId)) };
+    } catch (error) {
+      if (isAppError(error) && error.code === "FORBIDDEN") return refusal(CLOSE.deviceRevoked, error);
+      if (isAppError(error) && error.code === "INVALID_SIGNATURE") return refusal(CLOSE.authFailed, error);
+      return {
+        close: CLOSE.tryLater,
+        error: new AppError("SERVICE_UNAVAILABLE", { retryAfter: RETRY_SECONDS, cause: error }),
+        retryAfterSeconds: RETRY_SECONDS,
+      };
+    }
+  };
+};
+export type JudgeHello = ReturnType<typeof createHello>;

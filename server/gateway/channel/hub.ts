@@ -1,0 +1,169 @@
+// All sockets of this node: puts the channel's parts together and gives them one clock.
+
+import type { z } from "zod";
+import { CAPABILITIES, SUBPROTOCOL, type Welcome } from "../../../protocol/index.ts";
+import type { AgentDirectory } from "../../core/agents.ts";
+import type { Clock } from "../../core/clock.ts";
+import type { CommandDelivery } from "../../core/delivery.ts";
+import type { TenantDirectory } from "../../core/directories.ts";
+import type { Sessions, SocketPresence } from "../../core/sessions.ts";
+import type { HttpRequest } from "../exchange.ts";
+import type { RequestFacts } from "../facts.ts";
+import type { Limits } from "../limits.ts";
+import type { SignatureMemory } from "../replay.ts";
+import type { SocketDoor } from "../uws/socket.ts";
+import { createActs } from "./acts.ts";
+import { createBeats } from "./beats.ts";
+import { type AgentCourier, ALL_NODES, type ChannelBus, nodeChannel, type OwnerDirectory } from "./courier.ts";
+import { createDoor } from "./door.ts";
+import { closeAll } from "./farewell.ts";
+import { createHello } from "./hello.ts";
+import { createInbound } from "./inbound.ts";
+import { createPump, type Pump } from "./pump.ts";
+import { createRemote } from "./remote.ts";
+import { createRoster, type NodeState } from "./roster.ts";
+import { canPush, dueClose, endSession, type Session, send } from "./session.ts";
+import { type ChannelSettings, reconnectWindowMs } from "./settings.ts";
+import { type ChannelStats, newStats } from "./stats.ts";
+import { createSuspension } from "./suspension.ts";
+
+export interface HubDeps {
+  readonly nodeId: string;
+  readonly agents: Pick<AgentDirectory, "find" | "promote">;
+  readonly tenants: TenantDirectory;
+  /** Shared with the REST door. */
+  readonly signatures: SignatureMemory;
+  readonly sessions: Sessions;
+  readonly presence: SocketPresence;
+  readonly delivery: CommandDelivery;
+  readonly bus: ChannelBus;
+  readonly owners: OwnerDirectory;
+  readonly courier: Pick<AgentCourier, "evictAt" | "attach">;
+  readonly limits: Limits;
+  readonly facts: (request: HttpRequest, prefix: RequestFacts["prefix"]) => RequestFacts;
+  readonly isUnavailable: (error: unknown) => boolean;
+  readonly clock: Clock;
+  readonly log: { warn(fields: object, message: string): void };
+  readonly settings: ChannelSettings;
+  /** Sockets and nodes of the whole installation, for the window in which agents come back. */
+  readonly cluster?: () => { readonly connections: number; readonly liveNodes: number };
+}
+
+export interface Hub {
+  readonly door: SocketDoor<Session>;
+  readonly stats: Readonly<ChannelStats>;
+  /** Begins to listen to the bus and to the clock. */
+  start(): Promise<void>;
+  /** What the hub does by itself every second. */
+  tick(): void;
+  /** Writes presence now. */
+  flush(): Promise<void>;
+  /** Hints may have been lost: asks the database whose sessions still are the newest, and tells the directory of them again. */
+  resync(): Promise<void>;
+  /** New sockets are refused from now on. */
+  drain(): void;
+  /** Lets every agent go, within the drain window. The listener must still be open. */
+  close(): Promise<void>;
+}
+
+export const createHub = (deps: HubDeps): Hub => {
+  const { nodeId, clock, settings, log, delivery, presence, limits, courier, owners } = deps;
+  const stats = newStats();
+  const state: NodeState = { draining: false };
+  const onError = (error: unknown, session?: Session): void => log.warn({ error, deviceId: session?.agent.deviceId, sessionId: session?.id }, "agent channel");
+  const roster = createRoster({ nodeId, courier, owners, stats, state, onError });
+  const pump = createPump({ delivery, clock, stats, onError });
+  const judge = createHello({ ...deps, holder: (deviceId) => roster.ready.get(deviceId) });
+  const act = createActs({ clock, settings, stats, judge, limits, delivery, presence, pump, enter: roster.enter, onError });
+  const received = createInbound({ clock, settings, stats, act, onError });
+  const claim = (sessions: readonly Session[]): Promise<unknown> =>
+    Promise.all(sessions.map((session) => owners.claim(session.agent.deviceId, nodeId, session.epoch)));
+  const flush = createBeats({ presence, clock, settings, roster, hintsArrive: deps.bus.healthy, claim, onError });
+  const welcome = (session: Session): void =>
+    void send(session, { op: "welcome", data: welcomeOf(session, settings, { clock, cluster: deps.cluster?.() }) }, clock);
+  const door = createDoor({ ...deps, stats, state, roster, welcome, received, resume: createResume(pump, settings), onError });
+
+  const closeSuspended = createSuspension({ tenants: deps.tenants, all: roster.all, onError });
+  let flushedAt = clock.elapsed();
+  let tenantsSeenAt = flushedAt;
+  const tick = (): void => {
+    const nowMs = clock.elapsed();
+    for (const session of roster.all) watch(session, { nowMs, settings, pump });
+    if (nowMs - tenantsSeenAt >= settings.tenantsEveryMs) {
+      tenantsSeenAt = nowMs;
+      void closeSuspended();
+    }
+    if (nowMs - flushedAt < settings.flushEveryMs) return;
+    flushedAt = nowMs;
+    void flush();
+  };
+
+  const running: { timer?: NodeJS.Timeout; stops: readonly (() => Promise<void>)[] } = { stops: [] };
+  return {
+    door,
+    stats,
+    tick,
+    flush,
+    start: async () => {
+      const onMessage = createRemote({ ready: roster.ready, pump, clock });
+      courier.attach({ holds: (deviceId) => roster.ready.has(deviceId), receive: onMessage });
+      running.stops = await Promise.all([nodeChannel(nodeId), ALL_NODES].map((channel) => deps.bus.subscribe(channel, onMessage)));
+      running.timer = setInterval(tick, settings.tickMs);
+    },
+    resync: () => flush(true),
+    drain: () => {
+      state.draining = true;
+    },
+    close: async () => {
+      state.draining = true;
+      clearInterval(running.timer);
+      await flush();
+      await closeAll([...roster.all], settings, clock);
+      await Promise.all(running.stops.map((stop) => stop()));
+    },
+  };
+};
+
+/** One look of the clock at one session. */
+const watch = (session: Session, { nowMs, settings, pump }: { nowMs: number; settings: ChannelSettings; pump: Pump }): void => {
+  const isSlow = (session.link?.bufferedBytes() ?? 0) > settings.slowBytes;
+  session.slowSince = isSlow ? (session.slowSince ?? nowMs) : null;
+  if (session.probe !== null && nowMs >= session.probe.until) {
+    session.probe.verdict(false);
+    session.probe = null;
+  }
+  const close = dueClose(session, settings, nowMs);
+  if (close !== null) endSession(session, close);
+  // A claim that failed is tried again.
+  else if (session.wanted && !session.pumping && canPush(session)) void pump(session);
+};
+
+const createResume =
+  (pump: Pump, settings: ChannelSettings) =>
+  (session: Session): void => {
+    if (!session.paused || session.link === null || session.link.bufferedBytes() >= settings.resumeBytes) return;
+    session.paused = false;
+    void pump(session);
+  };
+
+const welcomeOf = (
+  session: Session,
+  settings: ChannelSettings,
+  { clock, cluster }: { clock: Clock; cluster: ReturnType<NonNullable<HubDeps["cluster"]>> | undefined },
+): z.output<typeof Welcome> => ({
+  protocol: SUBPROTOCOL,
+  sessionId: session.id,
+  nonce: session.nonce,
+  serverTime: clock.now().toISOString(),
+  capabilities: [...CAPABILITIES],
+  heartbeat: { intervalSec: settings.heartbeatSeconds, jitterPct: settings.heartbeatJitterPct },
+  limits: {
+    maxFrameBytes: settings.maxFrameBytes,
+    maxOutputBytes: settings.maxOutputBytes,
+    maxInFlight: settings.maxInFlight,
+    inboundPerSec: settings.inboundPerSecond,
+  },
+  reconnect: { ...settings.reconnect, firstWindowMs: cluster === undefined ? settings.reconnect.firstWindowMs : reconnectWindowMs(cluster, settings) },
+  poll: { intervalSec: settings.pollSeconds },
+  sessionMaxAgeSec: Math.round(session.maxAgeMs / 1_000),
+});

@@ -1,0 +1,93 @@
+// What comes in on a socket: size, rate, form and order are checked before any meaning.
+import { type AgentFrame, CLOSE, type Close } from "../../../protocol/index.ts";
+import type { Clock } from "../../core/clock.ts";
+import { AppError, isAppError, unreachable } from "../../core/errors.ts";
+import type { Act } from "./acts.ts";
+import { errorFrame, readFrame } from "./frames.ts";
+import { isRepeat } from "./sequence.ts";
+import { endSession, type Session, send, tooManyFaults } from "./session.ts";
+import type { ChannelSettings } from "./settings.ts";
+import type { ChannelStats } from "./stats.ts";
+import { secondsToToken, takeToken } from "./tokens.ts";
+
+export interface InboundDeps {
+  readonly clock: Clock;
+  readonly settings: ChannelSettings;
+  readonly stats: ChannelStats;
+  readonly act: Act;
+  readonly onError: (error: unknown, session: Session) => void;
+}
+
+export const createInbound = ({ clock, settings, stats, act, onError }: InboundDeps) => {
+  const refuse = (session: Session, error: AppError, ref?: string): void => void send(session, errorFrame(error, ref), clock);
+  const faults = () => ({ nowMs: clock.elapsed(), settings });
+
+  const protocolFault = (session: Session, error: AppError, ref?: string): void => {
+    refuse(session, error, ref);
+    if (isEarly(session) || tooManyFaults(session, "protocolFaults", faults())) endSession(session, CLOSE.protocolError);
+  };
+
+  const tooFast = (session: Session): boolean => {
+    if (takeToken(session.inbound, clock.elapsed())) return false;
+    const retryAfter = secondsToToken(session.inbound);
+    refuse(session, new AppError("RATE_LIMIT_EXCEEDED", { retryAfter, details: { bucket: "frames", limit: settings.inboundPerSecond, windowSeconds: 1 } }));
+    if (tooManyFaults(session, "rateFaults", faults())) endSession(session, CLOSE.rateLimited, retryAfter);
+    return true;
+  };
+
+  const inOrder = (session: Session, op: AgentFrame["op"]): boolean =>
+    session.phase === "opening" ? op === "hello" : op !== "hello" && session.phase !== "proving";
+
+  const settle =
+    (session: Session, frame: AgentFrame) =>
+    (error: unknown): void => {
+      if (isAppError(error)) refuse(session, error, frame.id);
+      // An ack that could not be kept is sent again by the agent; anything else is told to nobody but the log.
+      else onError(error, session);
+    };
+
+  const close = (session: Session, error: AppError, code: Close): void => {
+    refuse(session, error);
+    endSession(session, code);
+  };
+  const outOfOrder = (session: Session, op: string): void =>
+    close(session, new AppError("VALIDATION_FAILED", { details: { reason: "wrong_order", op } }), CLOSE.protocolError);
+
+  const read = (session: Session, text: string): void => {
+    const inbound = readFrame(text);
+    const repeated = isRepeat(session, (inbound.kind === "frame" ? inbound.frame.id : inbound.id) ?? "", stats);
+    switch (inbound.kind) {
+      case "invalid": {
+        protocolFault(session, new AppError("VALIDATION_FAILED", { details: inbound.details }), inbound.id);
+        break;
+      }
+      case "unknown": {
+        if (isEarly(session)) outOfOrder(session, inbound.op);
+        else send(session, { op: "error", ref: inbound.id, data: { code: "UNSUPPORTED_OP", error: `There is no op ${inbound.op}.`, retryable: false } }, clock);
+        break;
+      }
+      case "frame": {
+        const { frame } = inbound;
+        // It says nothing that has not been said. Everything else may be repeated: acks are, until they are answered.
+        if (repeated && frame.op === "heartbeat") break;
+        if (inOrder(session, frame.op)) void act(session, frame).catch(settle(session, frame));
+        else outOfOrder(session, frame.op);
+        break;
+      }
+      default:
+        unreachable(inbound);
+    }
+  };
+
+  return (session: Session, text: string | null, sizeBytes: number): void => {
+    stats.framesIn += 1;
+    session.lastSeenAt = clock.elapsed();
+    session.seen = true;
+    if (sizeBytes > settings.maxFrameBytes)
+      close(session, new AppError("PAYLOAD_TOO_LARGE", { details: { maxBytes: settings.maxFrameBytes } }), CLOSE.frameTooBig);
+    else if (text === null) close(session, new AppError("VALIDATION_FAILED", { details: { reason: "binary_frame" } }), CLOSE.protocolError);
+    else if (!tooFast(session)) read(session, text);
+  };
+};
+
+const isEarly = ({ phase }: Session): boolean => phase === "opening" || phase === "proving";

@@ -1,0 +1,35 @@
+// What other parts of the system ask of a socket on this node: look for commands, cancel one, leave.
+import { CLOSE } from "../../../protocol/index.ts";
+import type { Clock } from "../../core/clock.ts";
+import type { ChannelMessage } from "./courier.ts";
+import type { Pump } from "./pump.ts";
+import { endSession, type Session, send } from "./session.ts";
+
+export interface RemoteDeps {
+  readonly ready: ReadonlyMap<string, Session>;
+  readonly pump: Pump;
+  readonly clock: Clock;
+}
+
+export const createRemote = ({ ready, pump, clock }: RemoteDeps) => {
+  const nudge = (deviceId: string): void => {
+    const session = ready.get(deviceId);
+    if (session !== undefined) void pump(session);
+  };
+  const evict = (session: Session, { code, epochBelow }: ChannelMessage): void => {
+    const close = Object.values(CLOSE).find((known) => known.code === code);
+    if (close !== undefined && (typeof epochBelow !== "number" || session.epoch < epochBelow)) endSession(session, close);
+  };
+  const cancel = (session: Session, { commandId, deadline, reason }: ChannelMessage): void => {
+    if (typeof commandId !== "string" || typeof deadline !== "string") return;
+    send(session, { op: "cancel", data: { commandId, deadline, ...(typeof reason === "string" ? { reason } : {}) } }, clock);
+  };
+  return (message: ChannelMessage): void => {
+    const { op, deviceId, deviceIds } = message;
+    if (op === "nudge" && typeof deviceIds === "string") deviceIds.split(",").forEach(nudge);
+    const session = typeof deviceId === "string" ? ready.get(deviceId) : undefined;
+    if (session === undefined) return;
+    if (op === "evict") evict(session, message);
+    if (op === "cancel") cancel(session, message);
+  };
+};

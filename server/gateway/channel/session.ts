@@ -1,0 +1,129 @@
+// One connection of an agent: plain facts that the hub's loops read, and the few things that can be done to it.
+import { CLOSE, type Close, closeReason } from "../../../protocol/index.ts";
+import type { AgentRecord } from "../../core/agents.ts";
+import type { Clock } from "../../core/clock.ts";
+import { newSecret } from "../../core/ids.ts";
+import type { CountedBucket } from "../limits.ts";
+import type { SocketLink } from "../uws/socket.ts";
+import type { Awaited } from "./awaited.ts";
+import { type Outbound, writeFrame } from "./frames.ts";
+import type { ChannelSettings } from "./settings.ts";
+import { newBucket, type TokenBucket } from "./tokens.ts";
+
+/** opening: hello is awaited · proving: hello is judged · ready · leaving: the agent said goodbye · draining: the node goes. */
+export type Phase = "opening" | "proving" | "ready" | "leaving" | "draining" | "closed";
+
+export interface Session {
+  readonly id: string;
+  readonly agent: AgentRecord;
+  readonly nonce: string;
+  readonly heartbeatBuckets: readonly CountedBucket[];
+  readonly inbound: TokenBucket;
+  readonly maxAgeMs: number;
+  link: SocketLink | null;
+  phase: Phase;
+  /** Monotonic milliseconds of the last change of phase that the hub's clock watches. */
+  phaseAt: number;
+  openedAt: number;
+  epoch: number;
+  instanceId: string | null;
+  maxInFlight: number;
+  lastSeenAt: number;
+  /** News since the last flush of presence. */
+  seen: boolean;
+  heartbeatAt: number | null;
+  metrics: Readonly<Record<string, unknown>> | null;
+  framesOut: number;
+  /** Highest number of a frame that came in. */
+  lastFrame: number;
+  /** Commands of which this session has not heard the end. */
+  readonly awaited: Map<string, Awaited>;
+  protocolFaults: readonly number[];
+  rateFaults: readonly number[];
+  pumping: boolean;
+  wanted: boolean;
+  paused: boolean;
+  slowSince: number | null;
+  /** Whoever waits to learn whether this session still answers. */
+  probe: { readonly until: number; readonly verdict: (alive: boolean) => void } | null;
+}
+
+export interface SessionFacts {
+  readonly id: string;
+  readonly agent: AgentRecord;
+  readonly heartbeatBuckets: readonly CountedBucket[];
+}
+
+export const newSession = ({ id, agent, heartbeatBuckets }: SessionFacts, settings: ChannelSettings, nowMs: number): Session => ({
+  id,
+  agent,
+  nonce: newSecret(),
+  heartbeatBuckets,
+  inbound: newBucket(settings.inboundPerSecond, settings.inboundBurst, nowMs),
+  // Spread by a tenth, so that those who came together do not leave together.
+  maxAgeMs: settings.sessionMaxAgeMs * (0.9 + Math.random() * 0.2),
+  link: null,
+  phase: "opening",
+  phaseAt: nowMs,
+  openedAt: nowMs,
+  epoch: 0,
+  instanceId: null,
+  maxInFlight: 0,
+  lastSeenAt: nowMs,
+  seen: false,
+  heartbeatAt: null,
+  metrics: null,
+  framesOut: 0,
+  lastFrame: 0,
+  awaited: new Map(),
+  protocolFaults: [],
+  rateFaults: [],
+  pumping: false,
+  wanted: false,
+  paused: false,
+  slowSince: null,
+  probe: null,
+});
+
+export const send = (session: Session, frame: Outbound, clock: Clock) => {
+  session.framesOut += 1;
+  return session.link?.send(writeFrame(frame, `s${session.framesOut}`, clock.now())) ?? "closed";
+};
+
+export const endSession = (session: Session, close: Close, retryAfterSeconds?: number): void =>
+  session.link?.end(close.code, closeReason(close, retryAfterSeconds));
+
+/** Counts a fault; true when there were too many within the window. */
+export const tooManyFaults = (
+  session: Session,
+  kind: "protocolFaults" | "rateFaults",
+  at: { readonly nowMs: number; readonly settings: ChannelSettings },
+): boolean => {
+  const { maxViolations, violationWindowMs } = at.settings;
+  session[kind] = [...session[kind].filter((time) => at.nowMs - time < violationWindowMs), at.nowMs].slice(-maxViolations);
+  return session[kind].length >= maxViolations;
+};
+
+/** May commands be pushed to it now? */
+export const canPush = ({ phase, paused, link }: Session): boolean => phase === "ready" && !paused && link !== null && !link.closed;
+
+/** What the clock has to say about a session: the close that is due, or null. */
+export const dueClose = (session: Session, settings: ChannelSettings, nowMs: number): Close | null => {
+  switch (session.phase) {
+    case "opening":
+      return nowMs - session.phaseAt >= settings.helloTimeoutMs ? CLOSE.helloTimeout : null;
+    // Judging a hello waits for the database; its own timeouts end it long before this.
+    case "proving":
+      return nowMs - session.phaseAt >= 3 * settings.helloTimeoutMs ? CLOSE.tryLater : null;
+    case "leaving":
+      return nowMs - session.phaseAt >= settings.goodbyeMs ? CLOSE.normal : null;
+    case "draining":
+    case "closed":
+      return null;
+    case "ready":
+      break;
+  }
+  if (nowMs - session.lastSeenAt >= settings.silenceMs) return CLOSE.heartbeatTimeout;
+  if (nowMs - session.openedAt >= session.maxAgeMs) return CLOSE.sessionExpired;
+  return session.slowSince !== null && nowMs - session.slowSince >= settings.slowMs ? CLOSE.slowConsumer : null;
+};

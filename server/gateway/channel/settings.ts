@@ -1,0 +1,102 @@
+// The figures of the agent socket, each with its reason; agent-channel.md 4.5 is their source. Tests and operators hand in others.
+export interface ChannelSettings {
+  readonly heartbeatSeconds: number;
+  readonly heartbeatJitterPct: number;
+  /** Without any frame for this long the socket is closed with 4002. */
+  readonly silenceMs: number;
+  readonly helloTimeoutMs: number;
+  readonly pollSeconds: number;
+  readonly sessionMaxAgeMs: number;
+  readonly maxFrameBytes: number;
+  readonly maxOutputBytes: number;
+  readonly maxInFlight: number;
+  readonly inboundPerSecond: number;
+  readonly inboundBurst: number;
+  /** So many faults of one kind within the window end the connection. */
+  readonly maxViolations: number;
+  readonly violationWindowMs: number;
+  /** Pushing goes on below this many buffered bytes. */
+  readonly resumeBytes: number;
+  readonly slowBytes: number;
+  readonly slowMs: number;
+  readonly flushEveryMs: number;
+  readonly flushChunk: number;
+  /** How often the tenants of open sockets are looked at: one that is suspended keeps its sockets no longer than this and a little. */
+  readonly tenantsEveryMs: number;
+  readonly tickMs: number;
+  readonly probeMs: number;
+  readonly goodbyeMs: number;
+  /** A command that was sent this long ago and that a heartbeat does not list is asked about. */
+  readonly resendAfterMs: number;
+  readonly acceptPerSecond: number;
+  readonly acceptBurst: number;
+  /** After a start everybody comes back at once; a quarter of the rate lets the caches warm. */
+  readonly warmUpMs: number;
+  readonly maxConnections: number;
+  /** Null lifts it. */
+  readonly connectsPerMinute: number | null;
+  readonly connectBurst: number;
+  /** Upgrades that fail to authenticate, per address and minute; null lifts it. */
+  readonly failuresPerMinute: number | null;
+  readonly failureBurst: number;
+  readonly reconnect: { readonly firstWindowMs: number; readonly baseMs: number; readonly capMs: number; readonly stableAfterSec: number };
+  readonly drainWindowMs: number;
+  readonly drainBatch: number;
+  readonly drainPauseMs: number;
+}
+
+const SECOND = 1_000;
+
+export const channelSettings = (heartbeatSeconds = 30, overrides: Partial<ChannelSettings> = {}): ChannelSettings => ({
+  heartbeatSeconds,
+  heartbeatJitterPct: 10,
+  silenceMs: (3 * heartbeatSeconds + 10) * SECOND,
+  helloTimeoutMs: 10 * SECOND,
+  pollSeconds: 30,
+  sessionMaxAgeMs: 86_400 * SECOND,
+  maxFrameBytes: 131_072,
+  maxOutputBytes: 65_536,
+  maxInFlight: 32,
+  inboundPerSecond: 20,
+  inboundBurst: 60,
+  maxViolations: 3,
+  violationWindowMs: 60 * SECOND,
+  resumeBytes: 65_536,
+  slowBytes: 524_288,
+  slowMs: 10 * SECOND,
+  flushEveryMs: 5 * SECOND,
+  flushChunk: 1_000,
+  tenantsEveryMs: 15 * SECOND,
+  tickMs: SECOND,
+  probeMs: 2 * SECOND,
+  goodbyeMs: 10 * SECOND,
+  resendAfterMs: 20 * SECOND,
+  acceptPerSecond: 200,
+  acceptBurst: 400,
+  warmUpMs: 10 * SECOND,
+  maxConnections: 20_000,
+  connectsPerMinute: 10,
+  connectBurst: 5,
+  failuresPerMinute: 60,
+  failureBurst: 30,
+  reconnect: { firstWindowMs: 5 * SECOND, baseMs: SECOND, capMs: 300 * SECOND, stableAfterSec: 60 },
+  drainWindowMs: 5 * SECOND,
+  drainBatch: 200,
+  drainPauseMs: 50,
+  ...overrides,
+});
+
+const MAX_WINDOW_MS = 120_000;
+const SPARE = 1.5;
+
+/** In how long everybody could come back to the nodes that live, each at its own rate of accepting; never less than the settings say. */
+export const reconnectWindowMs = (
+  { connections, liveNodes }: { readonly connections: number; readonly liveNodes: number },
+  settings: ChannelSettings,
+): number => {
+  const neededMs = (SPARE * connections * SECOND) / (Math.max(1, liveNodes) * settings.acceptPerSecond);
+  return Math.round(Math.max(settings.reconnect.firstWindowMs, Math.min(MAX_WINDOW_MS, neededMs)));
+};
+
+/** The limits that the library itself enforces. */
+export const SOCKET_LIMITS = { maxPayloadBytes: 262_144, idleTimeoutSeconds: 60, maxBufferedBytes: 1_048_576 } as const;

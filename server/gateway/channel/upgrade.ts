@@ -1,0 +1,130 @@
+// Who may open a socket. The checks run in a fixed order, the cheap and general ones first; each refusal names its reason.
+import { LRUCache } from "lru-cache";
+import { parseTimestamp, SUBPROTOCOL } from "../../../protocol/index.ts";
+import type { AgentDirectory, AgentRecord } from "../../core/agents.ts";
+import type { Clock } from "../../core/clock.ts";
+import type { TenantDirectory } from "../../core/directories.ts";
+import { AppError } from "../../core/errors.ts";
+import type { TenantFacts } from "../../core/scope.ts";
+import { aheadMs, checkSkew, matchCredential } from "../auth/agent.ts";
+import { readCredential } from "../auth/credentials.ts";
+import type { HttpRequest } from "../exchange.ts";
+import { limitAddress } from "../facts.ts";
+import type { SignatureMemory } from "../replay.ts";
+import type { ChannelSettings } from "./settings.ts";
+import { newBucket, secondsToToken, type TokenBucket, takeToken } from "./tokens.ts";
+
+export interface GateDeps {
+  readonly agents: Pick<AgentDirectory, "find" | "promote">;
+  readonly tenants: TenantDirectory;
+  /** The same memory as for REST: a signature that opened a socket is good for nothing else, and the other way round. */
+  readonly signatures: SignatureMemory;
+  readonly clock: Clock;
+  readonly settings: ChannelSettings;
+}
+
+export interface Admitted {
+  readonly agent: AgentRecord;
+  readonly tenant: TenantFacts;
+}
+
+export interface Gate {
+  /** Throws AppError. `crowd` is what the node knows of itself. */
+  admit(request: HttpRequest, at: { readonly ip: string; readonly sessionId: string; readonly crowd: Crowd }): Promise<Admitted>;
+}
+
+export interface Crowd {
+  readonly draining: boolean;
+  readonly connections: number;
+}
+
+const MAX_KEYS = 50_000;
+const EMPTY = "";
+/** Those who are sent away come back spread over this many seconds. */
+const SPREAD_SECONDS = 10;
+
+const spread = (): number => 1 + Math.floor(Math.random() * SPREAD_SECONDS);
+const unauthorized = (reason: string): AppError => new AppError("UNAUTHORIZED", { details: { reason } });
+const invalid = (reason: string): AppError => new AppError("INVALID_SIGNATURE", { details: { reason } });
+const forbidden = (reason: string): AppError => new AppError("FORBIDDEN", { details: { reason } });
+
+const checkProtocol = (headers: HttpRequest["headers"]): void => {
+  // Agents are no browsers: an Origin means that a web page tries to use somebody's network.
+  if (headers["origin"] !== undefined) throw forbidden("origin_not_allowed");
+  const offered = headers["sec-websocket-protocol"];
+  if (offered !== undefined && !offered.split(",").some((name) => name.trim() === SUBPROTOCOL))
+    throw new AppError("PROTOCOL_UNSUPPORTED", { details: { supported: [SUBPROTOCOL] } });
+};
+
+export const createGate = ({ agents, tenants, signatures, clock, settings }: GateDeps): Gate => {
+  const startedAt = clock.elapsed();
+  const warm = newBucket(settings.acceptPerSecond, settings.acceptBurst, startedAt);
+  const cold = newBucket(settings.acceptPerSecond / 4, settings.acceptBurst / 4, startedAt);
+  const failures = new LRUCache<string, TokenBucket>({ max: MAX_KEYS });
+  const connects = new LRUCache<string, TokenBucket>({ max: MAX_KEYS });
+
+  const bucketOf = (buckets: LRUCache<string, TokenBucket>, key: string, size: { perMinute: number; burst: number }): TokenBucket => {
+    const known = buckets.get(key) ?? newBucket(size.perMinute / 60, size.burst, clock.elapsed());
+    buckets.set(key, known);
+    return known;
+  };
+  const limited = (bucketName: string, limit: number, bucket: TokenBucket): AppError =>
+    new AppError("RATE_LIMIT_EXCEEDED", { details: { bucket: bucketName, limit, windowSeconds: 60 }, retryAfter: secondsToToken(bucket) });
+
+  const checkCrowd = ({ draining, connections }: Crowd): void => {
+    if (draining) throw new AppError("NODE_DRAINING", { retryAfter: spread() });
+    const now = clock.elapsed();
+    const bucket = now - startedAt < settings.warmUpMs ? cold : warm;
+    if (connections >= settings.maxConnections || !takeToken(bucket, now))
+      throw new AppError("SERVICE_UNAVAILABLE", { retryAfter: spread(), details: { reason: "node_full" } });
+  };
+
+  const prove = async (request: HttpRequest): Promise<{ agent: AgentRecord; secret: string; signature: string }> => {
+    const credential = readCredential(request);
+    if (credential.kind !== "agent") throw unauthorized("missing_header");
+    const { agentId, tenantId, timestamp } = credential;
+    const timestampMs = parseTimestamp(timestamp);
+    if (timestampMs === null) throw invalid("bad_timestamp");
+    const found = await agents.find(agentId);
+    const agent = found?.tenantId === tenantId ? found : null;
+    const secret = matchCredential(agent, credential, EMPTY);
+    if (agent === null) throw unauthorized("unknown_agent");
+    // Its secrets are gone with it, so it cannot prove anything any more; the id alone earns no more than this word.
+    if (agent.revoked) throw forbidden("device_revoked");
+    if (secret === null) throw invalid("bad_signature");
+    checkSkew(timestampMs, clock.now(), aheadMs(credential));
+    return { agent, secret, signature: credential.v2?.nonce ?? credential.signature };
+  };
+
+  // Counts failures only: a site of hundreds of devices behind one address comes back whatever a neighbour does.
+  const proveCounted = async (request: HttpRequest, ip: string): ReturnType<typeof prove> => {
+    try {
+      return await prove(request);
+    } catch (error) {
+      const { failuresPerMinute, failureBurst } = settings;
+      if (failuresPerMinute === null || !(error instanceof AppError) || error.status !== 401) throw error;
+      const bucket = bucketOf(failures, limitAddress(ip), { perMinute: failuresPerMinute, burst: failureBurst });
+      throw takeToken(bucket, clock.elapsed()) ? error : limited("connect.failures", failuresPerMinute, bucket);
+    }
+  };
+
+  return {
+    admit: async (request, { ip, sessionId, crowd }) => {
+      checkCrowd(crowd);
+      checkProtocol(request.headers);
+      const { agent, secret, signature } = await proveCounted(request, ip);
+      if (settings.connectsPerMinute !== null) {
+        const bucket = bucketOf(connects, agent.agentId, { perMinute: settings.connectsPerMinute, burst: settings.connectBurst });
+        if (!takeToken(bucket, clock.elapsed())) throw limited("connect", settings.connectsPerMinute, bucket);
+      }
+      // Bound to this one session: whatever used the signature before, or tries it after, is somebody else.
+      const place = `GET ${request.path}#${sessionId}`;
+      if ((await signatures.bind(`${agent.agentId}:${signature}`, place)) !== place) throw invalid("replayed");
+      const tenant = await tenants.find(agent.tenantId);
+      if (tenant === null) throw unauthorized("unknown_agent");
+      if (tenant.status === "suspended") throw new AppError("TENANT_SUSPENDED", { details: { reason: "tenant_suspended" } });
+      if (secret === agent.secrets[1]) await agents.promote(agent.agentId, secret);
+      return { agent, tenant };
+    },
+  };
+};

@@ -1,0 +1,121 @@
+// The public door: sends each request to REST, tRPC, the documents or the key set, and answers browsers' preflights.
+import { CONNECT_PATHS, SUBPROTOCOL } from "../../protocol/index.ts";
+import type { AppError } from "../core/errors.ts";
+import { AppError as Failure } from "../core/errors.ts";
+import type { Exchange, HttpDoor, HttpRequest, HttpResponse } from "./exchange.ts";
+import type { Prefix, RequestFacts } from "./facts.ts";
+import { type RestDoor, splitPrefix } from "./rest.ts";
+import { TRPC_PATH } from "./trpc-request.ts";
+
+export interface DoorDeps {
+  readonly rest: RestDoor;
+  readonly trpc: HttpDoor;
+  readonly docs: (name: string) => Promise<HttpResponse | null>;
+  readonly openApi: (prefix: Prefix) => string;
+  /** The local issuer's public keys; null with a foreign issuer. */
+  readonly jwks: { readonly path: string; readonly body: string } | null;
+  readonly factsOf: (request: HttpRequest, prefix: Prefix) => RequestFacts;
+  /** Origins of browser portals; empty: any. */
+  readonly origins: readonly string[];
+  readonly toAppError: (error: unknown) => AppError;
+}
+
+const SOCKETS: ReadonlySet<string> = new Set(CONNECT_PATHS);
+const FRAMING = ["content-length", "transfer-encoding"];
+const MAX_URL_BYTES = 8_192;
+const METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
+const EXPOSED =
+  "x-request-id, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, RateLimit, RateLimit-Policy, Retry-After, Location, Link, Deprecation, Sunset, Idempotent-Replayed, x-svc-error-shape";
+
+const document = (body: string): HttpResponse => ({
+  status: 200,
+  body,
+  headers: { "Content-Type": "application/json; charset=utf-8", "Cache-Control": "public, max-age=60", "X-Content-Type-Options": "nosniff" },
+});
+
+/** Both may vary by something. */
+const joined = (cors: Readonly<Record<string, string>>, own: Readonly<Record<string, string>>): Record<string, string> => {
+  const vary = [cors["Vary"], own["Vary"]].filter((name) => name !== undefined);
+  return { ...cors, ...own, ...(vary.length === 0 ? {} : { Vary: vary.join(", ") }) };
+};
+
+export const createDoor = (deps: DoorDeps): HttpDoor => {
+  const corsHeaders = ({ headers }: HttpRequest): Record<string, string> => {
+    const { origin } = headers;
+    if (origin === undefined || (deps.origins.length > 0 && !deps.origins.includes(origin))) return {};
+    return {
+      "Access-Control-Allow-Origin": deps.origins.length === 0 ? "*" : origin,
+      "Access-Control-Expose-Headers": EXPOSED,
+      ...(deps.origins.length === 0 ? {} : { Vary: "Origin" }),
+    };
+  };
+
+  const preflight = (request: HttpRequest): HttpResponse => ({
+    status: 204,
+    body: null,
+    headers: {
+      ...corsHeaders(request),
+      Allow: METHODS,
+      "Access-Control-Allow-Methods": METHODS,
+      "Access-Control-Allow-Headers": request.headers["access-control-request-headers"] ?? "*",
+      "Access-Control-Max-Age": "600",
+    },
+  });
+
+  /** Documents beside the operations: they are not JSON envelopes. */
+  const documentAt = async ({ method, path }: HttpRequest): Promise<HttpResponse | null> => {
+    if (method !== "GET" && method !== "HEAD") return null;
+    if (deps.jwks !== null && path === deps.jwks.path) return document(deps.jwks.body);
+    const split = splitPrefix(path);
+    if (split === null) return null;
+    if (split.rest === "/openapi.json") return document(deps.openApi(split.prefix));
+    if (split.rest === "/docs" || split.rest === "/docs/")
+      return split.rest.endsWith("/") ? { status: 308, body: null, headers: { Location: path.slice(0, -1) } } : deps.docs("");
+    return split.rest.startsWith("/docs/") ? deps.docs(split.rest.slice("/docs/".length)) : null;
+  };
+
+  const withCors = (exchange: Exchange): Exchange => {
+    const cors = corsHeaders(exchange.request);
+    if (Object.keys(cors).length === 0) return exchange;
+    return {
+      ...exchange,
+      respond: (response) => exchange.respond({ ...response, headers: joined(cors, response.headers) }),
+      stream: (response) => exchange.stream({ ...response, headers: joined(cors, response.headers) }),
+    };
+  };
+
+  const refuse = ({ request, respond }: Exchange, error: AppError, close = false): void => {
+    const answer = deps.rest.renderError(error, deps.factsOf(request, splitPrefix(request.path)?.prefix ?? "/v1"));
+    respond({ ...answer, close: close || answer.close === true });
+  };
+
+  const route = async (exchange: Exchange): Promise<void> => {
+    const { request } = exchange;
+    const twice = FRAMING.find((name) => request.repeated.has(name));
+    // Where such a request ends is a matter of opinion, and a proxy may have another: nothing more is read from this connection.
+    if (twice !== undefined) {
+      // A turn later, so that a second request hidden behind this one finds it unanswered, which ends the connection unheard.
+      await new Promise((resolve) => setImmediate(resolve));
+      return refuse(exchange, new Failure("VALIDATION_FAILED", { details: { reason: "repeated_header", header: twice } }), true);
+    }
+    if (request.path.length + request.query.length > MAX_URL_BYTES) throw new Failure("URI_TOO_LONG", { details: { maxBytes: MAX_URL_BYTES } });
+    if (request.method === "OPTIONS") return exchange.respond(preflight(request));
+    if (request.path.startsWith(TRPC_PATH)) return deps.trpc.handle(exchange);
+    // An upgrade never comes here: the agent socket takes it before.
+    if (SOCKETS.has(request.path)) throw new Failure("PROTOCOL_UNSUPPORTED", { details: { supported: [SUBPROTOCOL] } });
+    const found = await documentAt(request);
+    return found === null ? deps.rest.handle(exchange) : exchange.respond(found);
+  };
+
+  return {
+    maxBodyBytes: (request) => (request.path.startsWith(TRPC_PATH) ? deps.trpc : deps.rest).maxBodyBytes(request),
+    handle: async (plain) => {
+      const exchange = withCors(plain);
+      try {
+        await route(exchange);
+      } catch (error) {
+        refuse(exchange, deps.toAppError(error));
+      }
+    },
+  };
+};

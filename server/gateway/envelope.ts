@@ -1,0 +1,79 @@
+// How answers look on the REST side: the success envelope, both error shapes, both styles of paging.
+import { type Details, isRetryable, type Operation, type PageQuery, toPagination, toWindow } from "../../protocol/index.ts";
+import type { AppError } from "../core/errors.ts";
+import type { RequestFacts } from "./facts.ts";
+
+type Json = Record<string, unknown>;
+
+/** Facts of one failure that both shapes and tRPC share. */
+export const errorFacts = (error: AppError, requestId: string, timestamp: string): Json => ({
+  code: error.code,
+  retryable: isRetryable(error.code),
+  timestamp,
+  requestId,
+  ...(error.retryAfter === undefined ? {} : { retryAfter: error.retryAfter }),
+  ...(error.details === undefined ? {} : { details: error.details }),
+});
+
+/** Shape A has the message in `error`, shape B an object; all other fields stand in both. */
+export const errorBody = (error: AppError, { requestId, shape }: Pick<RequestFacts, "requestId" | "shape">, timestamp: string): Json => ({
+  success: false,
+  error: shape === "a" ? error.message : { code: error.code, message: error.message, details: error.details ?? ({} satisfies Details) },
+  message: error.message,
+  ...errorFacts(error, requestId, timestamp),
+  meta: { timestamp, requestId },
+});
+
+const fieldOf = (location: string): string | undefined => [...location.matchAll(/\{(\w+)\}/g)].at(-1)?.[1];
+
+/** `/devices/{deviceId}` with the result's own values, below /v1. */
+export const locationOf = (op: Operation, result: unknown): string | null =>
+  op.location === undefined ? null : `/v1${op.location.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String((result as Json)[name])))}`;
+
+/** What a creation shows at top level beside `data`: quick-starts read id, status and url from there. */
+const hoisted = (op: Operation, result: Json): Json => {
+  const field = op.location === undefined ? undefined : fieldOf(op.location);
+  const id = field === undefined ? undefined : result[field];
+  return {
+    ...(id === undefined ? {} : { id }),
+    ...(typeof result["status"] === "string" ? { status: result["status"] } : {}),
+    ...(typeof result["url"] === "string" ? { url: result["url"] } : {}),
+  };
+};
+
+const page = (op: Operation, input: PageQuery, { items, total }: { items: readonly unknown[]; total: number }): Json =>
+  op.list === "plain" ? {} : { pagination: toPagination(toWindow(input), total, items.length) };
+
+/** The body of a success; null for 204. */
+export const successBody = (op: Operation, input: unknown, result: unknown, facts: { requestId: string; timestamp: string }): Json | null => {
+  if (op.status === 204) return null;
+  const meta = { timestamp: facts.timestamp, requestId: facts.requestId };
+  if (op.list !== undefined) {
+    const list = result as { items: readonly unknown[]; total: number };
+    return { success: true, data: list.items, meta: { ...meta, ...page(op, input as PageQuery, list) } };
+  }
+  const record = result as Json;
+  const extra = op.status === 201 ? hoisted(op, record) : {};
+  return { ...(op.flat ? record : {}), success: true, data: { ...record, ...("id" in extra ? { id: extra["id"] } : {}) }, meta, ...extra };
+};
+
+/** RFC 8288 links of a paged list, in the style the caller used. */
+export const pageLinks = (op: Operation, input: PageQuery, total: number, at: { path: string; params: URLSearchParams }): string | null => {
+  if (op.list === undefined || op.list === "plain") return null;
+  const { limit, offset } = toWindow(input);
+  const offsetStyle =
+    input.limit !== undefined || input.offset !== undefined || (op.list === "offset" && input.page === undefined && input.pageSize === undefined);
+  const last = Math.max(0, Math.ceil(total / limit) - 1) * limit;
+  const link = (rel: string, to: number): string => {
+    const params = new URLSearchParams(at.params);
+    if (offsetStyle) params.set("offset", String(to));
+    else params.set("page", String(Math.floor(to / limit) + 1));
+    return `<${at.path}?${params}>; rel="${rel}"`;
+  };
+  return [
+    link("first", 0),
+    ...(offset > 0 ? [link("prev", Math.max(0, offset - limit))] : []),
+    ...(offset + limit < total ? [link("next", offset + limit)] : []),
+    link("last", last),
+  ].join(", ");
+};

@@ -1,0 +1,48 @@
+// One HTTP request and its answer, free of the library underneath: what the doors work with.
+export interface HttpRequest {
+  /** Upper case. */
+  readonly method: string;
+  /** Path as sent, undecoded, without the query. */
+  readonly path: string;
+  /** Query as sent, without "?". */
+  readonly query: string;
+  /** Names in lower case; the first value wins. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Headers that were sent more than once. */
+  readonly repeated: ReadonlySet<string>;
+  /** Address of the peer of the connection. */
+  readonly peer: string;
+}
+
+export interface HttpResponse {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | Uint8Array | null;
+  /** Close the connection afterwards: the rest of the request is not wanted. */
+  readonly close?: boolean;
+}
+
+/** A body that comes in parts, for event streams. */
+export interface HttpStream {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: ReadableStream<Uint8Array>;
+}
+
+export interface Exchange {
+  readonly request: HttpRequest;
+  /** Fires when the peer is gone; nothing is written after that. */
+  readonly signal: AbortSignal;
+  /** Fires for that, and when the listener closes: whoever streams ends then. */
+  readonly ending: AbortSignal;
+  /** The whole body, or null when it is larger than the limit the router gave. Rejects when the peer goes away before its end. */
+  readonly body: Promise<Uint8Array | null>;
+  respond(response: HttpResponse): void;
+  stream(response: HttpStream): Promise<void>;
+}
+
+/** Decides, before anything is awaited, how much body is taken in. */
+export interface HttpDoor {
+  maxBodyBytes(request: HttpRequest): number;
+  handle(exchange: Exchange): Promise<void>;
+}

@@ -1,0 +1,66 @@
+// The facts of one HTTP request that every door needs: its id, its prefix, where it comes from.
+import ipaddr from "ipaddr.js";
+import { newId } from "../core/ids.ts";
+import type { HttpRequest } from "./exchange.ts";
+
+export type Prefix = "/v1" | "/api/v1";
+export type ErrorShape = "a" | "b";
+
+export interface RequestFacts {
+  readonly requestId: string;
+  readonly prefix: Prefix;
+  readonly shape: ErrorShape;
+  /** The caller asked for a shape: say so in the answer. */
+  readonly shapeChosen: boolean;
+  readonly ip: string;
+  readonly traceparent: string | null;
+}
+
+const REQUEST_ID = /^[A-Za-z0-9_-]{8,64}$/;
+const TRACEPARENT = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
+
+type Network = ReturnType<typeof ipaddr.parseCIDR>;
+export const parseNetworks = (cidrs: readonly string[]): readonly Network[] => cidrs.map((cidr) => ipaddr.parseCIDR(cidr));
+
+export const isWithin = (address: string, networks: readonly Network[]): boolean => {
+  if (!ipaddr.isValid(address)) return false;
+  const parsed = ipaddr.process(address);
+  return networks.some(([network, bits]) => network.kind() === parsed.kind() && parsed.match(network, bits));
+};
+
+/** The right-most address that is not a trusted proxy; the peer itself when it is none. */
+export const callerAddress = ({ peer, headers }: Pick<HttpRequest, "peer" | "headers">, proxies: readonly Network[]): string => {
+  if (proxies.length === 0 || !isWithin(peer, proxies)) return peer;
+  const hops = (headers["x-forwarded-for"] ?? "")
+    .split(",")
+    .map((hop) => hop.trim())
+    .filter((hop) => ipaddr.isValid(hop));
+  return hops.reverse().find((hop) => !isWithin(hop, proxies)) ?? peer;
+};
+
+/** Rate limits count an IPv6 network of 64 bits as one caller. */
+export const limitAddress = (ip: string): string => {
+  if (!ipaddr.IPv6.isValid(ip)) return ip;
+  return ipaddr.IPv6.parse(ip)
+    .parts.slice(0, 4)
+    .map((part) => part.toString(16))
+    .join(":");
+};
+
+export const createFacts =
+  (proxies: readonly Network[]) =>
+  (request: HttpRequest, prefix: Prefix): RequestFacts => {
+    const { headers } = request;
+    const asked = headers["x-svc-error-shape"]?.toLowerCase();
+    const chosen = asked === "a" || asked === "b";
+    const given = headers["x-request-id"] ?? "";
+    const traceparent = headers["traceparent"] ?? "";
+    return {
+      requestId: REQUEST_ID.test(given) ? given : newId("req"),
+      prefix,
+      shape: chosen ? asked : prefix === "/v1" ? "b" : "a",
+      shapeChosen: chosen,
+      ip: callerAddress(request, proxies),
+      traceparent: TRACEPARENT.test(traceparent) ? traceparent : null,
+    };
+  };

@@ -1,0 +1,140 @@
+// Applies an operation's limit class to a caller and says in headers how much is left.
+import { type Bucket, LIMITS, type LimitClass } from "../../protocol/index.ts";
+import { AppError } from "../core/errors.ts";
+import type { OpenScope, Overrides } from "../core/scope.ts";
+import { limitAddress } from "./facts.ts";
+
+export interface CountedBucket {
+  readonly name: string;
+  readonly key: string;
+  readonly limit: number;
+  readonly windowSeconds: number;
+}
+
+/** About the tightest of the buckets. */
+export interface Verdict {
+  readonly allowed: boolean;
+  readonly bucket: string;
+  readonly limit: number;
+  readonly windowSeconds: number;
+  readonly remaining: number;
+  readonly resetAt: Date;
+  readonly retryAfterSeconds: number;
+}
+
+export interface BucketState {
+  readonly bucket: string;
+  readonly limit: number;
+  readonly remaining: number;
+  readonly resetAt: Date;
+}
+
+export interface RateLimiter {
+  /** All buckets or none: a refused call consumes nothing. */
+  take(buckets: readonly CountedBucket[], cost?: number): Promise<Verdict>;
+  peek(buckets: readonly CountedBucket[]): Promise<readonly BucketState[]>;
+}
+
+const credentialKey = ({ principal, tenantId, ip }: OpenScope): string => {
+  if (principal === null) return `ip:${limitAddress(ip)}`;
+  if (principal.kind === "user") return `${tenantId ?? "-"}:${principal.userId}`;
+  return principal.kind === "apiKey" ? principal.keyId : principal.agentId;
+};
+
+/** Null where the bucket has nothing to count for this call. */
+const keyOf = ({ per }: Bucket, scope: OpenScope, input: unknown): string | null => {
+  if (per === "ip") return limitAddress(scope.ip);
+  if (per === "credential") return credentialKey(scope);
+  if (per === "tenant") return scope.tenantId;
+  if (per === "device") return scope.principal?.kind === "agent" ? scope.principal.deviceId : null;
+  const value = (input as Record<string, unknown> | undefined)?.[per.slice("input:".length)];
+  return typeof value === "string" ? value : null;
+};
+
+const overridden = (bucket: Bucket, overrides: Overrides): number | null => {
+  const exact = overrides[bucket.name] ?? (bucket.name in overrides ? null : undefined);
+  if (exact !== undefined) return exact;
+  return "*" in overrides ? (overrides["*"] ?? null) : bucket.limit;
+};
+
+/** The server's own figures first (RATE_LIMIT_*), then the tenant's overrides. Null lifts a bucket. */
+const figure = (bucket: Bucket, house: Overrides, tenant: Overrides): number | null => {
+  const base = overridden(bucket, house);
+  return base === null ? null : overridden({ ...bucket, limit: base }, tenant);
+};
+
+export const isInputBucket = ({ per }: Bucket): boolean => per.startsWith("input:");
+
+export interface LimitDeps {
+  readonly limiter: RateLimiter;
+  readonly house: Overrides;
+}
+
+export const createLimits = ({ limiter, house }: LimitDeps) => {
+  const counted = (limitClass: LimitClass, scope: OpenScope, at: { input: unknown; when: (bucket: Bucket) => boolean }): readonly CountedBucket[] =>
+    (LIMITS[limitClass] as readonly Bucket[]).filter(at.when).flatMap((bucket) => {
+      const key = keyOf(bucket, scope, at.input);
+      const limit = figure(bucket, house, scope.tenant?.rateLimitOverrides ?? {});
+      return key === null || limit === null ? [] : [{ name: bucket.name, key, limit, windowSeconds: bucket.windowSeconds }];
+    });
+  /** Takes one unit of each bucket; throws RATE_LIMIT_EXCEEDED, with the verdict's facts as details. */
+  const take = async (buckets: readonly CountedBucket[]): Promise<Verdict | null> => {
+    if (buckets.length === 0) return null;
+    const verdict = await limiter.take(buckets);
+    if (!verdict.allowed) throw new RateLimited(verdict);
+    return verdict;
+  };
+  /** The buckets that this caller's everyday calls count against; consumes nothing. */
+  const describe = (scope: OpenScope): Promise<readonly BucketState[]> => {
+    const classes: readonly LimitClass[] = scope.principal?.kind === "agent" ? ["agent", "heartbeat"] : ["standard"];
+    const buckets = classes.flatMap((limitClass) => counted(limitClass, scope, { input: undefined, when: (bucket) => !isInputBucket(bucket) }));
+    return buckets.length === 0 ? Promise.resolve([]) : limiter.peek(buckets);
+  };
+  return { counted, take, describe };
+};
+export type Limits = ReturnType<typeof createLimits>;
+
+export class RateLimited extends AppError {
+  readonly verdict: Verdict;
+  constructor(verdict: Verdict) {
+    const { bucket, limit, windowSeconds, resetAt, retryAfterSeconds } = verdict;
+    super("RATE_LIMIT_EXCEEDED", { details: { bucket, limit, windowSeconds, resetAt: resetAt.toISOString() }, retryAfter: retryAfterSeconds });
+    this.verdict = verdict;
+  }
+}
+
+/** The interface's X-RateLimit-* (Reset in Unix seconds) and the IETF draft's pair (t in seconds from now). */
+export const limitHeaders = ({ bucket, limit, remaining, resetAt, windowSeconds }: Verdict, now: Date): Record<string, string> => {
+  const seconds = Math.max(0, Math.ceil((resetAt.getTime() - now.getTime()) / 1_000));
+  return {
+    "X-RateLimit-Limit": String(limit),
+    "X-RateLimit-Remaining": String(remaining),
+    "X-RateLimit-Reset": String(Math.ceil(resetAt.getTime() / 1_000)),
+    "RateLimit-Policy": `"${bucket}";q=${limit};w=${windowSeconds}`,
+    RateLimit: `"${bucket}";r=${remaining};t=${seconds}`,
+  };
+};
+
+export const tighter = (a: Verdict | null, b: Verdict | null): Verdict | null => {
+  if (a === null || b === null) return a ?? b;
+  return b.remaining / b.limit < a.remaining / a.limit ? b : a;
+};
+
+/**
+ * Counts failed credentials per address; beyond the limit a failure is answered 429 instead of 401.
+ * A good credential is never refused for a neighbour's bad ones, so a whole site behind one address stays served.
+ */
+export const guardFailures =
+  <A extends readonly unknown[], T>(
+    { limiter, limit, ipOf }: { readonly limiter: RateLimiter; readonly limit: number | null; readonly ipOf: (...args: A) => string },
+    prove: (...args: A) => Promise<T>,
+  ) =>
+  async (...args: A): Promise<T> => {
+    try {
+      return await prove(...args);
+    } catch (error) {
+      if (limit === null || !(error instanceof AppError) || error.status !== 401) throw error;
+      const verdict = await limiter.take([{ name: "failed_auth", key: limitAddress(ipOf(...args)), limit, windowSeconds: 60 }]);
+      throw verdict.allowed ? error : new RateLimited(verdict);
+    }
+  };

@@ -1,0 +1,281 @@
+// The one ordered list of steps that every call takes, whatever door it came through:
+// limit by caller → check credential, tenant, role → parse → limit by input → own device → replay → idempotency → run → check output → record.
+import { createHash } from "node:crypto";
+import type { Operation } from "../../protocol/index.ts";
+import type { Clock } from "../core/clock.ts";
+import { AppError, isAppError } from "../core/errors.ts";
+import type { Reply } from "../core/feature.ts";
+import { actorOf, type OpenScope } from "../core/scope.ts";
+import type { Identity, ScopeRequest } from "./auth/identity.ts";
+import type { Entry } from "./catalogue.ts";
+import type { RequestFacts } from "./facts.ts";
+import { isInputBucket, type Limits, tighter, type Verdict } from "./limits.ts";
+import { parseInput } from "./parse.ts";
+import type { SignatureUse } from "./replay.ts";
+
+export interface IdempotentRun {
+  done(answer: { readonly status: number; readonly body: unknown }): Promise<void>;
+  abandon(): Promise<void>;
+}
+export type IdempotencyVerdict =
+  | ({ readonly kind: "run" } & IdempotentRun)
+  | { readonly kind: "replay"; readonly status: number; readonly body: unknown }
+  | { readonly kind: "reused"; readonly firstSeenAt: Date }
+  | { readonly kind: "in_progress" };
+export interface Idempotency {
+  begin(request: { readonly tenantId: string; readonly scope: string; readonly fingerprint: Uint8Array }): Promise<IdempotencyVerdict>;
+}
+
+export interface CallRecord {
+  readonly operation: string;
+  readonly door: string;
+  readonly status: number;
+  readonly code: string | null;
+  readonly durationMs: number;
+  readonly requestId: string;
+  readonly tenantId: string | null;
+  readonly actor: string;
+  readonly cause?: unknown;
+}
+
+export interface PipelineDeps {
+  readonly clock: Clock;
+  readonly limits: Limits;
+  readonly scopeOf: (request: ScopeRequest) => Promise<OpenScope>;
+  readonly idempotency: Idempotency;
+  /** Refuses a signature that was used where it may not be used again. */
+  readonly useSignature: (use: SignatureUse) => Promise<void>;
+  readonly isUnavailable: (error: unknown) => boolean;
+  readonly record: (call: CallRecord) => void;
+  /** Tests and development: a result that does not fit its schema is an error. Production logs it and serves. */
+  readonly strictOutput: boolean;
+  readonly callTimeoutMs: number;
+}
+
+export interface CallRequest {
+  readonly entry: Entry;
+  /** Proves the credential; rejects with UNAUTHORIZED and its kin. */
+  readonly identify: () => Promise<Identity>;
+  readonly facts: RequestFacts;
+  readonly door: "rest" | "trpc";
+  readonly tenantHeader: string | undefined;
+  /** Gathers the input; throws what the door finds wrong with its form. */
+  readonly readInput: () => unknown;
+  /** As sent; unchecked. */
+  readonly idempotencyKey: string | undefined;
+  /** What an agent signed: "METHOD path" and the signature. */
+  readonly signed: Omit<SignatureUse, "agentId" | "replay"> | null;
+  readonly signal: AbortSignal;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly input: unknown;
+  readonly result: unknown;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly verdict: Verdict | null;
+}
+
+export interface Failure {
+  readonly error: AppError;
+  readonly verdict: Verdict | null;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** What is known of a call by the time it ends, however it ends. */
+interface Seen {
+  verdict: Verdict | null;
+  scope: OpenScope | null;
+  replayed: boolean;
+}
+
+const REPLAYED = { "Idempotent-Replayed": "true" } as const;
+
+const KEY = /^[\x20-\x7e]{1,255}$/;
+
+/** Bare (Stripe) or quoted (IETF); anything else is refused. */
+const readKey = (given: string | undefined): string | null => {
+  if (given === undefined) return null;
+  const key = /^"(.*)"$/.exec(given)?.[1] ?? given;
+  if (!KEY.test(key)) throw new AppError("IDEMPOTENCY_KEY_INVALID");
+  return key;
+};
+
+const sorted = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value)
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([key, part]) => [key, sorted(part)]),
+  );
+};
+const fingerprint = (input: unknown): Uint8Array =>
+  createHash("sha256")
+    .update(JSON.stringify(sorted(input)) ?? "")
+    .digest();
+
+const ownDevice = (scope: OpenScope, input: unknown): void => {
+  if (scope.principal?.kind !== "agent") return;
+  const deviceId = (input as Record<string, unknown> | null)?.["deviceId"];
+  if (typeof deviceId === "string" && deviceId !== scope.principal.deviceId) throw new AppError("FORBIDDEN", { details: { reason: "not_own_device" } });
+};
+
+/** A long poll asks for its time. */
+const waitMs = ({ maxWaitSeconds = 0 }: Operation, input: unknown): number => {
+  const wait = maxWaitSeconds === 0 ? 0 : (input as { readonly wait?: unknown } | null)?.wait;
+  return typeof wait === "number" ? Math.min(wait, maxWaitSeconds) * 1_000 : 0;
+};
+
+type Attempt = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly error: unknown };
+const attempt = (read: () => unknown): Attempt => {
+  try {
+    return { ok: true, value: read() };
+  } catch (error) {
+    return { ok: false, error };
+  }
+};
+
+/** Business refusals are answers too; what may differ a moment later is not kept. */
+const isKept = (status: number): boolean => status < 300 || (![400, 401, 403, 429].includes(status) && status < 500);
+
+export const createPipeline = (deps: PipelineDeps) => {
+  const { clock, limits, idempotency } = deps;
+
+  const toAppError = (error: unknown): AppError => {
+    if (isAppError(error)) return error;
+    if (deps.isUnavailable(error)) return new AppError("DATABASE_UNAVAILABLE", { retryAfter: 2, cause: error });
+    return new AppError("INTERNAL_ERROR", { cause: error });
+  };
+
+  const checkOutput = (entry: Entry, result: unknown): void => {
+    if (!deps.strictOutput || entry.op.kind === "subscription") return;
+    const checked = entry.op.output.safeParse(result);
+    if (!checked.success) throw new Error(`${entry.id} returned what its contract does not allow: ${checked.error.message}`);
+  };
+
+  const withTimeout = async <T>(work: Promise<T>, abort: AbortController, timeoutMs: number): Promise<T> => {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => {
+        reject(new AppError("SERVICE_UNAVAILABLE", { retryAfter: 1, details: { reason: "timeout" } }));
+        abort.abort();
+      }, timeoutMs);
+    });
+    return Promise.race([work, late]).finally(() => clearTimeout(timer));
+  };
+
+  const handle = async (
+    request: CallRequest,
+    prepared: { scope: OpenScope; input: unknown; key: string | null },
+  ): Promise<{ result: unknown; reply: Reply }> => {
+    const { entry } = request;
+    const reply: Reply = { headers: {} };
+    const abort = new AbortController();
+    const call = {
+      scope: prepared.scope as never,
+      reply,
+      signal: AbortSignal.any([request.signal, abort.signal]),
+      idempotencyKey: prepared.key,
+      fail: (code: AppError["code"], details?: AppError["details"], options: object = {}) => new AppError(code, { details, ...options }),
+    };
+    const result = await withTimeout(entry.handler(call, prepared.input) as Promise<unknown>, abort, deps.callTimeoutMs + waitMs(entry.op, prepared.input));
+    checkOutput(entry, result);
+    return { result, reply };
+  };
+
+  /** Runs once per key; a repeat gets the first answer, whatever it was. */
+  const once = async (
+    request: CallRequest,
+    prepared: { scope: OpenScope; input: unknown; key: string },
+    seen: Seen,
+  ): Promise<{ result: unknown; reply: Reply }> => {
+    const { scope, key } = prepared;
+    const name = createHash("sha256")
+      .update([scope.tenantId ?? "-", actorOf(scope.principal), request.entry.id, key].join("\n"))
+      .digest("base64url");
+    const verdict = await idempotency.begin({ tenantId: scope.tenantId ?? "-", scope: name, fingerprint: fingerprint(prepared.input) });
+    switch (verdict.kind) {
+      case "reused":
+        throw new AppError("IDEMPOTENCY_KEY_REUSED", { details: { firstSeenAt: verdict.firstSeenAt.toISOString() } });
+      case "in_progress":
+        throw new AppError("IDEMPOTENCY_IN_PROGRESS", { details: { retryHint: "after_state_change" }, retryAfter: 1 });
+      case "replay":
+        return replay(verdict, seen);
+      case "run":
+        break;
+    }
+    let outcome: { result: unknown; reply: Reply };
+    try {
+      outcome = await handle(request, prepared);
+    } catch (error) {
+      const failure = toAppError(error);
+      if (isKept(failure.status)) await verdict.done({ status: failure.status, body: { code: failure.code, details: failure.details ?? null } });
+      else await verdict.abandon();
+      throw error;
+    }
+    // Outside of the try: what has happened must not be taken for undone because its answer could not be kept.
+    await verdict.done({ status: outcome.reply.status ?? request.entry.op.status, body: { result: outcome.result } });
+    return outcome;
+  };
+
+  const run = async (request: CallRequest, seen: Seen): Promise<Answer> => {
+    const { entry, facts, tenantHeader } = request;
+    const { op } = entry;
+    const identity = await request.identify();
+    // Who is not allowed to call hears that, not what is wrong with the body; and whoever sends rubbish is counted for it.
+    const gathered = attempt(request.readInput);
+    const rawInput = gathered.ok ? gathered.value : {};
+    const scope = await deps.scopeOf({ entry, identity, facts, tenantHeader, rawInput });
+    seen.scope = scope;
+    seen.verdict = await limits.take(limits.counted(op.limit, scope, { input: rawInput, when: (bucket) => !isInputBucket(bucket) }));
+    if (!gathered.ok) throw gathered.error;
+    ownDevice(scope, rawInput);
+    const input = parseInput(op, rawInput);
+    seen.verdict = tighter(seen.verdict, await limits.take(limits.counted(op.limit, scope, { input, when: isInputBucket })));
+    if (request.signed !== null && identity.kind === "agent")
+      await deps.useSignature({ agentId: identity.record.agentId, replay: op.replay, ...request.signed });
+    const key = op.idempotency === "none" || scope.principal === null ? null : readKey(request.idempotencyKey);
+    const { result, reply } =
+      key !== null && op.idempotency === "key" ? await once(request, { scope, input, key }, seen) : await handle(request, { scope, input, key });
+    const headers = { ...reply.headers, ...(reply.replayed === true ? REPLAYED : {}) };
+    return { status: reply.status ?? op.status, input, result, headers, verdict: seen.verdict };
+  };
+
+  /** Never rejects: a call ends as an answer or as a failure, and is recorded once. */
+  const call = async (request: CallRequest): Promise<{ ok: true; answer: Answer } | { ok: false; failure: Failure }> => {
+    const startedAt = clock.elapsed();
+    const seen: Seen = { verdict: null, scope: null, replayed: false };
+    const note = (status: number, error: AppError | null): void =>
+      deps.record({
+        operation: request.entry.id,
+        door: request.door,
+        status,
+        code: error?.code ?? null,
+        durationMs: clock.elapsed() - startedAt,
+        requestId: request.facts.requestId,
+        tenantId: seen.scope?.tenantId ?? null,
+        actor: actorOf(seen.scope?.principal ?? null),
+        ...(error !== null && error.status >= 500 ? { cause: error.cause ?? error } : {}),
+      });
+    try {
+      const answer = await run(request, seen);
+      note(answer.status, null);
+      return { ok: true, answer };
+    } catch (error) {
+      const failure = toAppError(error);
+      note(failure.status, failure);
+      return { ok: false, failure: { error: failure, verdict: seen.verdict, headers: seen.replayed ? REPLAYED : {} } };
+    }
+  };
+
+  return { call, toAppError };
+};
+export type Pipeline = ReturnType<typeof createPipeline>;
+
+const replay = ({ status, body }: { status: number; body: unknown }, seen: Seen): { result: unknown; reply: Reply } => {
+  seen.replayed = true;
+  const kept = body as { result?: unknown; code?: AppError["code"]; details?: AppError["details"] | null };
+  if (kept.code !== undefined) throw new AppError(kept.code, { details: kept.details ?? undefined });
+  return { result: kept.result, reply: { status, replayed: true, headers: {} } };
+};

@@ -1,0 +1,130 @@
+// Gathers an operation's input from the path, the query and the body. Query text becomes numbers and booleans where the schema wants them.
+import { z } from "zod";
+import type { Operation } from "../../protocol/index.ts";
+import { AppError } from "../core/errors.ts";
+import { invalid } from "./parse.ts";
+
+type Json = Record<string, unknown>;
+interface JsonSchema {
+  readonly type?: string | readonly string[];
+  readonly properties?: Readonly<Record<string, JsonSchema>>;
+  readonly anyOf?: readonly JsonSchema[];
+  readonly oneOf?: readonly JsonSchema[];
+  readonly allOf?: readonly JsonSchema[];
+}
+
+export type FieldTypes = ReadonlyMap<string, ReadonlySet<string>>;
+
+export const jsonSchemaOf = (schema: z.ZodType, io: "input" | "output"): Json => {
+  const { $schema: _, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: "any" }) as Json;
+  return rest;
+};
+
+const typesOf = (schema: JsonSchema): readonly string[] => [
+  ...(typeof schema.type === "string" ? [schema.type] : (schema.type ?? [])),
+  ...[...(schema.anyOf ?? []), ...(schema.oneOf ?? []), ...(schema.allOf ?? [])].flatMap(typesOf),
+];
+
+/** The JSON types each field of an input may have, read off its schema once at start. */
+export const fieldTypes = (op: Operation): FieldTypes => {
+  const collect = (schema: JsonSchema): [string, ReadonlySet<string>][] => [
+    ...Object.entries(schema.properties ?? {}).map(([name, field]): [string, ReadonlySet<string>] => [name, new Set(typesOf(field))]),
+    ...[...(schema.allOf ?? []), ...(schema.anyOf ?? [])].flatMap(collect),
+  ];
+  return new Map(collect(jsonSchemaOf(op.input, "input") as JsonSchema));
+};
+
+const fromText = (text: string, types: ReadonlySet<string> | undefined): unknown => {
+  if (types === undefined || types.has("string")) return text;
+  if ((types.has("integer") || types.has("number")) && /^-?\d{1,15}(\.\d{1,15})?$/.test(text)) return Number(text);
+  if (types.has("boolean") && (text === "true" || text === "false")) return text === "true";
+  if (types.has("array")) return text === "" ? [] : text.split(",");
+  if (types.has("null") && text === "null") return null;
+  return text;
+};
+
+const decode = (text: string, path: string): string => {
+  try {
+    return decodeURIComponent(text.replaceAll("+", "%20"));
+  } catch {
+    throw invalid(path, "is not valid percent-encoding");
+  }
+};
+
+export const readPath = (fields: readonly string[], values: readonly string[]): Json => {
+  const input: Json = {};
+  fields.forEach((field, index) => {
+    try {
+      input[field] = decodeURIComponent(values[index] ?? "");
+    } catch {
+      throw invalid(`path.${field}`, "is not valid percent-encoding");
+    }
+  });
+  return input;
+};
+
+const MAX_PARAMETERS = 100;
+
+export const readQuery = (query: string, types: FieldTypes): Json => {
+  const input: Json = {};
+  const pairs = query === "" ? [] : query.split("&").filter((pair) => pair !== "");
+  if (pairs.length > MAX_PARAMETERS) throw invalid("query", `has more than ${MAX_PARAMETERS} parameters`);
+  for (const pair of pairs) {
+    const cut = pair.indexOf("=");
+    const name = decode(cut < 0 ? pair : pair.slice(0, cut), "query");
+    if (Object.hasOwn(input, name)) throw invalid(`query.${name}`, "is given twice");
+    Object.defineProperty(input, name, {
+      value: fromText(cut < 0 ? "" : decode(pair.slice(cut + 1), `query.${name}`), types.get(name)),
+      enumerable: true,
+      configurable: true,
+      writable: true,
+    });
+  }
+  return input;
+};
+
+const utf8 = new TextDecoder("utf-8", { fatal: true });
+
+/** An object from JSON text; no body is an empty object. */
+export const readBodyObject = (body: Uint8Array, contentType: string | undefined): Json => {
+  if (body.byteLength === 0) return {};
+  if (contentType?.split(";", 1)[0]?.trim().toLowerCase() !== "application/json")
+    throw new AppError("UNSUPPORTED_MEDIA_TYPE", { details: { accepted: ["application/json"] } });
+  const value = parseJson(body);
+  if (typeof value !== "object" || value === null || Array.isArray(value)) throw invalid("body", "must be a JSON object");
+  return value as Json;
+};
+
+const parseJson = (body: Uint8Array): unknown => {
+  try {
+    return JSON.parse(utf8.decode(body)) as unknown;
+  } catch (error) {
+    const position = error instanceof SyntaxError ? /position (\d+)/.exec(error.message)?.[1] : undefined;
+    throw new AppError("MALFORMED_JSON", { details: position === undefined ? {} : { position: Number(position) } });
+  }
+};
+
+/** One object from all three; the path wins, and a body that says otherwise is refused. */
+export const mergeInput = (path: Json, query: Json, body: Json): Json => {
+  const clash = Object.keys(path).find((name) => Object.hasOwn(body, name) && body[name] !== path[name]);
+  if (clash !== undefined) throw invalid(`body.${clash}`, "differs from the path");
+  const twice = Object.keys(query).find((name) => Object.hasOwn(path, name) || Object.hasOwn(body, name));
+  if (twice !== undefined) throw invalid(`query.${twice}`, "is given twice");
+  return { ...body, ...query, ...path };
+};
+
+const HAS_BODY: ReadonlySet<string> = new Set(["POST", "PUT", "PATCH"]);
+export const takesBody = (method: string): boolean => HAS_BODY.has(method);
+
+/** Query fields of an operation with a body must be named by it: what belongs into the body is refused in the address. */
+export const checkQueryNames = (op: Operation, method: string, query: Json): void => {
+  const stray = takesBody(method) ? Object.keys(query).find((name) => !op.query.includes(name)) : undefined;
+  if (stray !== undefined) throw invalid(`query.${stray}`, "unknown query parameter");
+};
+
+export const ifMatch = (header: string | undefined, types: FieldTypes): Json => {
+  if (header === undefined || !types.has("version")) return {};
+  const version = /^(?:W\/)?"?(\d{1,9})"?$/.exec(header.trim())?.[1];
+  if (version === undefined) throw invalid("header.if-match", "must be a version in quotes");
+  return { version: Number(version) };
+};

@@ -1,0 +1,166 @@
+// The REST door: /v1 and /api/v1 from one table, envelopes and headers as the interface says.
+import { type Auth, type Deprecated, type PageQuery, SIGNATURE_VERSIONS, SIGNATURE_VERSIONS_HEADER } from "../../protocol/index.ts";
+import type { Clock } from "../core/clock.ts";
+import { AppError } from "../core/errors.ts";
+import { type Credential, readCredential } from "./auth/credentials.ts";
+import type { Identity } from "./auth/identity.ts";
+import type { Entry } from "./catalogue.ts";
+import { errorBody, locationOf, pageLinks, successBody } from "./envelope.ts";
+import type { Exchange, HttpRequest, HttpResponse } from "./exchange.ts";
+import type { Prefix, RequestFacts } from "./facts.ts";
+import { limitHeaders, RateLimited, type Verdict } from "./limits.ts";
+import type { Answer, Pipeline } from "./pipeline.ts";
+import { signedBy } from "./replay.ts";
+import { checkQueryNames, type FieldTypes, fieldTypes, ifMatch, mergeInput, readBodyObject, readPath, readQuery, takesBody } from "./rest-input.ts";
+import { createRouter, type Match, pick } from "./router.ts";
+
+export interface RestDeps {
+  readonly entries: readonly Entry[];
+  readonly pipeline: Pipeline;
+  readonly clock: Clock;
+  readonly factsOf: (request: HttpRequest, prefix: Prefix) => RequestFacts;
+  /** Proves a credential; a failed one counts against the address and may come back as RATE_LIMIT_EXCEEDED. */
+  readonly authenticate: (credential: Credential, facts: RequestFacts, body: Uint8Array) => Promise<Identity>;
+}
+
+const AUTH_OF: Record<Credential["kind"], Auth | "none"> = { none: "none", bearer: "user", apiKey: "apiKey", agent: "agent" };
+const DEFAULT_MAX_BODY_BYTES = 1_048_576;
+
+/** Both prefixes mean the same tree. Null for paths outside of them. */
+export const splitPrefix = (path: string): { prefix: Prefix; rest: string } | null => {
+  for (const prefix of ["/v1", "/api/v1"] as const)
+    if (path === prefix || path.startsWith(`${prefix}/`)) return { prefix, rest: path.slice(prefix.length) || "/" };
+  return null;
+};
+
+const deprecationHeaders = ({ since, sunset }: Deprecated): Record<string, string> => ({
+  Deprecation: `@${Math.floor(Date.parse(since) / 1_000)}`,
+  Sunset: new Date(sunset).toUTCString(),
+});
+const deprecationLinks = ({ successor }: Deprecated): readonly string[] => [
+  '</v1/deprecations>; rel="deprecation"',
+  '</v1/deprecations>; rel="sunset"',
+  ...(successor === undefined ? [] : [`</v1${successor}>; rel="successor-version"`]),
+];
+
+const withHeaders = (response: HttpResponse, headers: Readonly<Record<string, string>>): HttpResponse => ({
+  ...response,
+  headers: { ...response.headers, ...headers },
+});
+
+export const createRest = ({ entries, pipeline, clock, factsOf, authenticate }: RestDeps) => {
+  const route = createRouter(entries);
+  const types = new Map<Entry, FieldTypes>(entries.filter(({ op }) => op.rest.length > 0).map((entry) => [entry, fieldTypes(entry.op)]));
+
+  const common = (facts: RequestFacts): Record<string, string> => ({
+    "Content-Type": "application/json; charset=utf-8",
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "x-request-id": facts.requestId,
+    ...(facts.shapeChosen ? { "x-svc-error-shape": facts.shape, Vary: "x-svc-error-shape" } : {}),
+  });
+  const limitsIn = (verdict: Verdict | null): Record<string, string> => (verdict === null ? {} : limitHeaders(verdict, clock.now()));
+
+  const renderError = (error: AppError, facts: RequestFacts, verdict: Verdict | null = null): HttpResponse => ({
+    status: error.status,
+    headers: {
+      ...common(facts),
+      ...limitsIn(error instanceof RateLimited ? error.verdict : verdict),
+      ...(error.status === 401 ? { "WWW-Authenticate": "Bearer" } : {}),
+      ...(error.status === 426 ? { Upgrade: "websocket" } : {}),
+      ...(error.retryAfter === undefined ? {} : { "Retry-After": String(Math.max(1, Math.ceil(error.retryAfter))) }),
+      ...(error.code === "METHOD_NOT_ALLOWED" && Array.isArray(error.details?.["allow"]) ? { Allow: error.details["allow"].join(", ") } : {}),
+    },
+    body: JSON.stringify(errorBody(error, facts, clock.now().toISOString())),
+    close: error.status === 413,
+  });
+
+  const renderAnswer = (entry: Entry, answer: Answer, at: { facts: RequestFacts; request: HttpRequest }): HttpResponse => {
+    const { op } = entry;
+    const { facts, request } = at;
+    const body = successBody(op, answer.input, answer.result, { requestId: facts.requestId, timestamp: clock.now().toISOString() });
+    const location = locationOf(op, answer.result);
+    const pages =
+      op.list === undefined || op.list === "plain"
+        ? null
+        : pageLinks(op, answer.input as PageQuery, (answer.result as { total: number }).total, {
+            path: request.path.replace(/^\/api/, ""),
+            params: new URLSearchParams(request.query),
+          });
+    const links = [...(pages === null ? [] : [pages]), ...(op.deprecated === undefined ? [] : deprecationLinks(op.deprecated))];
+    return {
+      status: answer.status,
+      body: body === null ? null : JSON.stringify(body),
+      headers: {
+        ...common(facts),
+        ...limitsIn(answer.verdict),
+        ...(location === null ? {} : { Location: location }),
+        ...(links.length === 0 ? {} : { Link: links.join(", ") }),
+        ...(op.deprecated === undefined ? {} : deprecationHeaders(op.deprecated)),
+        ...answer.headers,
+      },
+    };
+  };
+
+  const inputOf = (
+    at: { entry: Entry; fields: readonly string[]; values: readonly string[] },
+    request: HttpRequest,
+    body: Uint8Array,
+  ): Record<string, unknown> => {
+    const fields = types.get(at.entry) ?? new Map();
+    const query = readQuery(request.query, fields);
+    checkQueryNames(at.entry.op, request.method, query);
+    const content = takesBody(request.method) ? readBodyObject(body, request.headers["content-type"]) : {};
+    return { ...ifMatch(request.headers["if-match"], fields), ...mergeInput(readPath(at.fields, at.values), query, content) };
+  };
+
+  const serve = async (exchange: Exchange, match: Extract<Match, { kind: "found" }>, facts: RequestFacts): Promise<HttpResponse> => {
+    const { request } = exchange;
+    const body = await exchange.body;
+    if (body === null) throw new AppError("PAYLOAD_TOO_LARGE", { details: { maxBytes: maxBodyBytes(request) } });
+    const open = match.route.entries.every(({ entry }) => entry.op.auth.includes("public"));
+    const credential: Credential = open ? { kind: "none" } : readCredential(request);
+    const { entry, fields } = pick(match.route, AUTH_OF[credential.kind]);
+    const outcome = await pipeline.call({
+      entry,
+      facts,
+      door: "rest",
+      tenantHeader: request.headers["x-svc-tenant-id"],
+      identify: () => authenticate(credential, facts, body),
+      readInput: () => inputOf({ entry, fields, values: match.values }, request, body),
+      idempotencyKey: request.headers["idempotency-key"] ?? request.headers["x-idempotency-key"],
+      signed: credential.kind === "agent" ? signedBy(request) : null,
+      signal: exchange.signal,
+    });
+    const response = outcome.ok
+      ? renderAnswer(entry, outcome.answer, { facts, request })
+      : withHeaders(renderError(outcome.failure.error, facts, outcome.failure.verdict), outcome.failure.headers);
+    return credential.kind === "agent" ? withHeaders(response, { [SIGNATURE_VERSIONS_HEADER]: SIGNATURE_VERSIONS }) : response;
+  };
+
+  const find = (request: HttpRequest): { match: Match; prefix: Prefix } => {
+    const split = splitPrefix(request.path);
+    return split === null ? { match: { kind: "none" }, prefix: "/v1" } : { match: route(request.method, split.rest), prefix: split.prefix };
+  };
+
+  const maxBodyBytes = (request: HttpRequest): number => {
+    const { match } = find(request);
+    return match.kind === "found" ? Math.max(...match.route.entries.map(({ entry }) => entry.op.maxBodyBytes)) : DEFAULT_MAX_BODY_BYTES;
+  };
+
+  const handle = async (exchange: Exchange): Promise<void> => {
+    const { request } = exchange;
+    const { match, prefix } = find(request);
+    const facts = factsOf(request, prefix);
+    try {
+      if (match.kind === "none") throw new AppError("NOT_FOUND", { details: { method: request.method, path: request.path } });
+      if (match.kind === "wrong method") throw new AppError("METHOD_NOT_ALLOWED", { details: { allow: match.allow } });
+      exchange.respond(await serve(exchange, match, facts));
+    } catch (error) {
+      exchange.respond(renderError(pipeline.toAppError(error), facts));
+    }
+  };
+
+  return { handle, maxBodyBytes, renderError };
+};
+export type RestDoor = ReturnType<typeof createRest>;

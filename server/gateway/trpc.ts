@@ -1,0 +1,200 @@
+// The tRPC door under /trpc. Unary calls and batches go straight to the procedures; streams take tRPC's own fetch handler.
+import { type AnyTRPCRouter, callTRPCProcedure, getTRPCErrorFromUnknown, getTRPCErrorShape, type TRPCError } from "@trpc/server";
+import { fetchRequestHandler } from "@trpc/server/adapters/fetch";
+import type { Clock } from "../core/clock.ts";
+import { AppError, isAppError } from "../core/errors.ts";
+import { type Credential, readCredential } from "./auth/credentials.ts";
+import type { Identity } from "./auth/identity.ts";
+import type { Entry } from "./catalogue.ts";
+import type { Exchange, HttpRequest, HttpResponse } from "./exchange.ts";
+import type { Prefix, RequestFacts } from "./facts.ts";
+import { limitHeaders, RateLimited, tighter, type Verdict } from "./limits.ts";
+import { invalid } from "./parse.ts";
+import type { Pipeline } from "./pipeline.ts";
+import { signedBy } from "./replay.ts";
+import { checkMethod, failureHeaders, MAX_BATCH, readUnary, TRPC_PATH, toStreamHeaders, type Unary, wantsEvents } from "./trpc-request.ts";
+import { createTrpcRouter, type TrpcContext, toAppError, toTrpcError } from "./trpc-router.ts";
+
+export interface TrpcDeps {
+  readonly entries: readonly Entry[];
+  readonly pipeline: Pipeline;
+  readonly clock: Clock;
+  readonly factsOf: (request: HttpRequest, prefix: Prefix) => RequestFacts;
+  readonly authenticate: (credential: Credential, facts: RequestFacts, body: Uint8Array) => Promise<Identity>;
+  readonly redeem: (ticket: string) => Promise<Identity>;
+}
+
+const MAX_BATCH_BYTES = 1_048_576;
+
+interface Session {
+  readonly context: TrpcContext;
+  verdict: Verdict | null;
+  failure: AppError | null;
+  replayed: boolean;
+}
+
+export const createTrpc = (deps: TrpcDeps) => {
+  const { pipeline, clock } = deps;
+  const byId = new Map(deps.entries.map((entry) => [entry.id, entry]));
+  const router: AnyTRPCRouter = createTrpcRouter(deps.entries);
+  const config = router._def._config;
+
+  const openSession = (request: HttpRequest, facts: RequestFacts, at: { signal: AbortSignal; identify: (entry: Entry) => Promise<Identity> }): Session => {
+    const signed = signedBy(request);
+    const session: Session = {
+      verdict: null,
+      failure: null,
+      replayed: false,
+      context: {
+        requestId: facts.requestId,
+        timestamp: () => clock.now().toISOString(),
+        call: async (entry, input, signal) => {
+          const outcome = await pipeline.call({
+            entry,
+            facts,
+            door: "trpc",
+            tenantHeader: request.headers["x-svc-tenant-id"],
+            identify: () => at.identify(entry),
+            readInput: () => input,
+            idempotencyKey: request.headers["idempotency-key"] ?? request.headers["x-idempotency-key"],
+            signed,
+            signal: signal ?? at.signal,
+          });
+          session.verdict = tighter(
+            session.verdict,
+            outcome.ok ? outcome.answer.verdict : outcome.failure.error instanceof RateLimited ? outcome.failure.error.verdict : outcome.failure.verdict,
+          );
+          session.replayed ||= (outcome.ok ? outcome.answer : outcome.failure).headers["Idempotent-Replayed"] !== undefined;
+          if (outcome.ok) return outcome.answer.result;
+          session.failure = outcome.failure.error;
+          throw outcome.failure.error;
+        },
+      },
+    };
+    return session;
+  };
+
+  /** The credential is read and proven once for all calls of a batch; public operations do not ask for it. */
+  const identifier = (request: HttpRequest, facts: RequestFacts, body: Uint8Array) => {
+    let proven: Promise<Identity> | null = null;
+    return (entry: Entry): Promise<Identity> => {
+      if (entry.op.auth.includes("public")) return Promise.resolve({ kind: "none" });
+      proven ??= Promise.resolve().then(() => deps.authenticate(readCredential(request), facts, body));
+      return proven;
+    };
+  };
+
+  const headersOf = (facts: RequestFacts, session: Session | null): Record<string, string> => ({
+    "Content-Type": "application/json; charset=utf-8",
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "x-request-id": facts.requestId,
+    ...(session?.verdict ? limitHeaders(session.verdict, clock.now()) : {}),
+    ...(session?.replayed ? { "Idempotent-Replayed": "true" } : {}),
+    ...failureHeaders(session?.failure ?? null),
+  });
+
+  const shapeOf = (error: TRPCError, path: string | undefined, context: TrpcContext) => ({
+    status: toAppError(error).status,
+    json: { error: getTRPCErrorShape({ config, error, type: "unknown", path, input: undefined, ctx: context }) },
+  });
+
+  const one = async (unary: Unary, index: number, session: Session, signal: AbortSignal): Promise<{ status: number; json: unknown }> => {
+    const path = unary.paths[index] ?? "";
+    try {
+      const { type } = unary;
+      const known = byId.get(path)?.op.kind;
+      if (known === "subscription") throw toTrpcError(invalid("header.accept", "must be text/event-stream"));
+      if (known !== undefined && known !== type) {
+        session.failure = new AppError("METHOD_NOT_ALLOWED", { details: { allow: [known === "mutation" ? "POST" : "GET"] } });
+        throw toTrpcError(session.failure);
+      }
+      const data = await callTRPCProcedure({
+        router,
+        path,
+        type,
+        ctx: session.context,
+        getRawInput: async () => unary.inputs(index),
+        input: undefined,
+        signal,
+        batchIndex: index,
+      } as Parameters<typeof callTRPCProcedure>[0]);
+      return { status: 200, json: { result: { data } } };
+    } catch (cause) {
+      return shapeOf(getTRPCErrorFromUnknown(cause), path, session.context);
+    }
+  };
+
+  const unary = async (exchange: Exchange, facts: RequestFacts, body: Uint8Array): Promise<HttpResponse> => {
+    const { request, signal } = exchange;
+    const calls = readUnary(request, body);
+    const session = openSession(request, facts, { signal, identify: identifier(request, facts, body) });
+    const results = await Promise.all(calls.paths.map((_, index) => one(calls, index, session, signal)));
+    const statuses = new Set(results.map(({ status }) => status));
+    const [first] = results;
+    return {
+      status: statuses.size === 1 ? (first?.status ?? 500) : 207,
+      headers: headersOf(facts, session),
+      body: JSON.stringify(calls.batch ? results.map(({ json }) => json) : first?.json),
+    };
+  };
+
+  const stream = async (exchange: Exchange, facts: RequestFacts, body: Uint8Array): Promise<void> => {
+    const { request, ending: signal } = exchange;
+    checkMethod(request);
+    const fromHeaders = identifier(request, facts, body);
+    const headers = toStreamHeaders(request);
+    const response = await fetchRequestHandler({
+      endpoint: TRPC_PATH.slice(0, -1),
+      router,
+      maxBatchSize: MAX_BATCH,
+      req: new Request(`http://gateway${request.path}${request.query === "" ? "" : `?${request.query}`}`, {
+        method: request.method,
+        headers,
+        signal,
+        ...(request.method === "POST" ? { body: Buffer.from(body) } : {}),
+      }),
+      createContext: ({ info }) => {
+        const ticket = info.connectionParams?.["ticket"];
+        let redeemed: Promise<Identity> | null = null;
+        const identify = (entry: Entry): Promise<Identity> => {
+          if (typeof ticket !== "string") return fromHeaders(entry);
+          redeemed ??= deps.redeem(ticket);
+          return redeemed;
+        };
+        return openSession(request, facts, { signal, identify }).context;
+      },
+    });
+    const out = { status: response.status, headers: { ...Object.fromEntries(response.headers), "x-request-id": facts.requestId } };
+    if (response.body === null) exchange.respond({ ...out, body: null });
+    else await exchange.stream({ ...out, body: response.body });
+  };
+
+  const refuse = (error: AppError, facts: RequestFacts): HttpResponse => {
+    const context: TrpcContext = { requestId: facts.requestId, timestamp: () => clock.now().toISOString(), call: () => Promise.reject(error) };
+    const { status, json } = shapeOf(toTrpcError(error), undefined, context);
+    return { status, headers: { ...headersOf(facts, null), ...failureHeaders(error) }, body: JSON.stringify(json), close: status === 413 };
+  };
+
+  const isStream = (request: HttpRequest): boolean =>
+    request.headers["trpc-accept"] === "application/jsonl" ||
+    (byId.get(request.path.slice(TRPC_PATH.length))?.op.kind === "subscription" && wantsEvents(request));
+
+  /** A single call has its operation's limit, a batch the common one. */
+  const maxBodyBytes = ({ path }: HttpRequest): number => byId.get(path.slice(TRPC_PATH.length))?.op.maxBodyBytes ?? MAX_BATCH_BYTES;
+
+  const handle = async (exchange: Exchange): Promise<void> => {
+    const facts = deps.factsOf(exchange.request, "/v1");
+    try {
+      const body = await exchange.body;
+      if (body === null) throw new AppError("PAYLOAD_TOO_LARGE", { details: { maxBytes: maxBodyBytes(exchange.request) } });
+      if (isStream(exchange.request)) await stream(exchange, facts, body);
+      else exchange.respond(await unary(exchange, facts, body));
+    } catch (error) {
+      const known = isAppError(error) ? error : error instanceof URIError ? invalid("path", "is not valid percent-encoding") : pipeline.toAppError(error);
+      exchange.respond(refuse(known, facts));
+    }
+  };
+
+  return { maxBodyBytes, handle };
+};

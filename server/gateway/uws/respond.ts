@@ -1,0 +1,65 @@
+// Writes an answer, in one cork, and streams one with back-pressure. Nothing else calls the library's write methods for HTTP.
+
+import type { HttpResponse as UwsResponse } from "uWebSockets.js";
+import { STATUS_CODES } from "node:http";
+import type { HttpResponse, HttpStream } from "../exchange.ts";
+
+const statusLine = (status: number): string => `${status} ${STATUS_CODES[status] ?? "Status"}`;
+const NO_BODY: ReadonlySet<number> = new Set([204, 304]);
+
+// `Date` is the library's own; a second one would make both unreadable.
+const writeHead = (res: UwsResponse, { status, headers }: Pick<HttpResponse, "status" | "headers">): void => {
+  res.writeStatus(statusLine(status));
+  for (const [name, value] of Object.entries(headers)) res.writeHeader(name, value);
+};
+
+/** Call only while the exchange is not aborted. */
+export const writeResponse = (res: UwsResponse, response: HttpResponse, isHead: boolean): void => {
+  res.cork(() => {
+    writeHead(res, response);
+    const body = response.body ?? "";
+    if (NO_BODY.has(response.status)) res.endWithoutBody(undefined, response.close ?? false);
+    else if (isHead) res.endWithoutBody(Buffer.byteLength(body), response.close ?? false);
+    else res.end(body, response.close ?? false);
+  });
+};
+
+/** Ends when the stream or its time ends; a slow reader holds the producer back. Nothing is written once the peer is gone. */
+export const writeStream = async (
+  res: UwsResponse,
+  response: HttpStream,
+  { gone, ending }: { readonly gone: AbortSignal; readonly ending: AbortSignal },
+): Promise<void> => {
+  const reader = response.body.getReader();
+  const stop = () => void reader.cancel().catch(() => undefined);
+  ending.addEventListener("abort", stop, { once: true });
+  if (!gone.aborted) res.cork(() => writeHead(res, response));
+  try {
+    while (!ending.aborted) {
+      const { done, value } = await reader.read();
+      if (done || ending.aborted) break;
+      const accepted = { now: true };
+      res.cork(() => {
+        accepted.now = res.write(value);
+      });
+      if (!accepted.now) await writable(res, ending);
+    }
+  } finally {
+    ending.removeEventListener("abort", stop);
+    if (ending.aborted) stop();
+    if (!gone.aborted) res.cork(() => void res.end());
+  }
+};
+
+const writable = (res: UwsResponse, ending: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    const go = () => {
+      ending.removeEventListener("abort", go);
+      resolve();
+    };
+    ending.addEventListener("abort", go, { once: true });
+    res.onWritable(() => {
+      go();
+      return true;
+    });
+  });

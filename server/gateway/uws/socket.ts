@@ -1,0 +1,159 @@
+// The agent socket on the library: upgrade, open, message, drain, close, each handed to the door as plain calls.
+// A socket must not be touched after its close, nor an upgrade after its abort; both are kept here.
+
+import type { TemplatedApp, HttpRequest as UwsRequest, HttpResponse as UwsResponse, us_socket_context_t, WebSocket } from "uWebSockets.js";
+import { STATUS_CODES } from "node:http";
+import { CONNECT_PATHS } from "../../../protocol/index.ts";
+import type { HttpRequest, HttpResponse } from "../exchange.ts";
+import { writeResponse } from "./respond.ts";
+import { snapshot } from "./snapshot.ts";
+
+/** `buffered`: taken, but the peer is slow; `dropped`: not taken. */
+export type SendResult = "sent" | "buffered" | "dropped" | "closed";
+
+export interface SocketLink {
+  readonly closed: boolean;
+  send(data: string | Uint8Array): SendResult;
+  /** Writes within leave together. Nothing runs when the socket is closed. */
+  cork(write: () => void): void;
+  ping(): void;
+  bufferedBytes(): number;
+  /** Sends a close frame; the door's `closed` is called before this returns. */
+  end(code: number, reason: string): void;
+}
+
+export type UpgradeVerdict<S> = { readonly accept: S; readonly subprotocol: string } | { readonly refuse: HttpResponse };
+
+/** What stands behind the socket. `S` is its idea of a session; no call comes for it after `closed`. */
+export interface SocketDoor<S> {
+  upgrade(request: HttpRequest, signal: AbortSignal): Promise<UpgradeVerdict<S>>;
+  /** The upgrade was accepted, but the peer was gone. */
+  abandoned(session: S): void;
+  opened(session: S, link: SocketLink): void;
+  /** `text` is null for a binary frame. */
+  received(session: S, text: string | null, sizeBytes: number): void;
+  /** Takes binary frames instead of `received`; the bytes are only good during the call. */
+  receivedBytes?(session: S, bytes: Uint8Array): void;
+  drained(session: S): void;
+  ponged(session: S): void;
+  closed(session: S, code: number): void;
+}
+
+export interface SocketLimits {
+  /** The library cuts the connection above this without a word, so it lies above what the door refuses by name. */
+  readonly maxPayloadBytes: number;
+  readonly idleTimeoutSeconds: number;
+  readonly maxBufferedBytes: number;
+}
+
+interface Held<S> {
+  readonly session: S;
+  link: Link | null;
+}
+type Link = SocketLink & { markClosed(): void };
+
+/** Any one socket that is open. */
+interface Neighbour {
+  link: Link | null;
+}
+
+const SEND_RESULTS: readonly SendResult[] = ["buffered", "sent", "dropped"];
+
+const createLink = <S>(ws: WebSocket<Held<S>>): Link => {
+  let closed = false;
+  return {
+    get closed() {
+      return closed;
+    },
+    markClosed: () => {
+      closed = true;
+    },
+    send: (data) => (closed ? "closed" : (SEND_RESULTS[ws.send(data, typeof data !== "string", false)] ?? "dropped")),
+    cork: (write) => {
+      if (!closed) ws.cork(write);
+    },
+    ping: () => {
+      if (!closed) ws.ping();
+    },
+    bufferedBytes: () => (closed ? 0 : ws.getBufferedAmount()),
+    end: (code, reason) => {
+      if (!closed) ws.end(code, reason);
+    },
+  };
+};
+
+const internalError: HttpResponse = {
+  status: 500,
+  headers: { "Content-Type": "application/json" },
+  body: JSON.stringify({ success: false, code: "INTERNAL_ERROR", error: STATUS_CODES[500] }),
+};
+
+const createUpgrade =
+  <S>(door: SocketDoor<S>, neighbour: Neighbour) =>
+  (res: UwsResponse, req: UwsRequest, context: us_socket_context_t): void => {
+    // Everything is read now: after the first await the request is gone.
+    const request = snapshot(res, req);
+    const gone = new AbortController();
+    res.onAborted(() => gone.abort());
+    const { "sec-websocket-key": key = "", "sec-websocket-extensions": extensions = "" } = request.headers;
+    const finish = (verdict: UpgradeVerdict<S>): void => {
+      if (gone.signal.aborted) {
+        if ("accept" in verdict) door.abandoned(verdict.accept);
+        return;
+      }
+      if ("refuse" in verdict) {
+        writeResponse(res, verdict.refuse, false);
+        return;
+      }
+      const held: Held<S> = { session: verdict.accept, link: null };
+      // Not corked, against the library's advice: when the socket keeps its address in the upgrade, the end of `res.cork` takes it
+      // for an HTTP response still, reads its state from what is now the WebSocket's memory, and at times closes it. Seen on first connections.
+      // While another socket is corked, `res.cork` corks nothing and has no such end; it only keeps the library from warning at each upgrade.
+      const upgrade = (): void => res.upgrade(held, key, verdict.subprotocol, extensions, context);
+      if (neighbour.link === null) upgrade();
+      else neighbour.link.cork(() => void res.cork(upgrade));
+    };
+    door.upgrade(request, gone.signal).then(finish, () => finish({ refuse: internalError }));
+  };
+
+const COMPRESSION_OFF = 0;
+
+/** Must stand before the catch-all of the same app. */
+export const registerAgentSocket = <S>(app: TemplatedApp, door: SocketDoor<S>, limits: SocketLimits): void => {
+  const live = (ws: WebSocket<Held<S>>, run: (session: S) => void): void => {
+    const { session, link } = ws.getUserData();
+    if (link !== null && !link.closed) run(session);
+  };
+  const neighbour: Neighbour = { link: null };
+  for (const path of CONNECT_PATHS)
+    app.ws<Held<S>>(path, {
+      compression: COMPRESSION_OFF,
+      maxPayloadLength: limits.maxPayloadBytes,
+      idleTimeout: limits.idleTimeoutSeconds,
+      sendPingsAutomatically: true,
+      maxBackpressure: limits.maxBufferedBytes,
+      closeOnBackpressureLimit: false,
+      maxLifetime: 0,
+      upgrade: createUpgrade(door, neighbour),
+      open: (ws) => {
+        const held = ws.getUserData();
+        held.link = createLink(ws);
+        neighbour.link ??= held.link;
+        door.opened(held.session, held.link);
+      },
+      // The frame's memory is taken back after this call, so the text is made within it.
+      message: (ws, message, isBinary) =>
+        live(ws, (session) => {
+          if (isBinary && door.receivedBytes !== undefined) door.receivedBytes(session, Buffer.from(message));
+          else door.received(session, isBinary ? null : Buffer.from(message).toString("utf8"), message.byteLength);
+        }),
+      drain: (ws) => live(ws, (session) => door.drained(session)),
+      pong: (ws) => live(ws, (session) => door.ponged(session)),
+      close: (ws, code) => {
+        const { session, link } = ws.getUserData();
+        link?.markClosed();
+        if (neighbour.link === link) neighbour.link = null;
+        door.closed(session, code);
+      },
+    });
+};
