@@ -1,0 +1,85 @@
+// The room of those who run the installation: the gateway nodes, each of which tells every few seconds that it lives.
+import { contract } from "../../../protocol/index.ts";
+import type { SqlTx } from "../../core/events.ts";
+import { type Handlers, implement } from "../../core/feature.ts";
+import type { Bus } from "../../platform/bus.ts";
+import type { Job } from "../../platform/jobs.ts";
+import { askToDrain, beat, type Census, forgetDead, leave, liveNodes, type NodeReport, type NodeRow } from "./store.ts";
+
+export interface AdminSettings {
+  readonly beatEveryMs: number;
+  /** A node that was silent for so long counts as gone. */
+  readonly expireSeconds: number;
+}
+
+/** This process, as it is at the moment of asking. */
+export interface ThisNode {
+  report(): NodeReport;
+  drain(): void;
+}
+
+export interface AdminDeps {
+  readonly db: SqlTx;
+  readonly bus: Pick<Bus, "publish" | "subscribe">;
+  readonly node: ThisNode;
+  /** Where a node hears what is meant for it alone. */
+  readonly channelOf: (nodeId: string) => string;
+  readonly settings?: Partial<AdminSettings> | undefined;
+}
+
+export interface AdminRoom {
+  readonly handlers: Handlers<typeof contract.admin>;
+  readonly jobs: readonly Job[];
+  /** As of the last beat. Those that drain do not count. */
+  liveNodes(): number;
+  /** Sockets on all nodes, as of the last beat. */
+  connections(): number;
+  /** Says for the first time that this node lives, and listens for the order to drain. */
+  open(): Promise<void>;
+  close(): Promise<void>;
+}
+
+const DEFAULTS: AdminSettings = { beatEveryMs: 5_000, expireSeconds: 15 };
+const DRAIN = "drain";
+
+const shown = ({ startedAt, seenAt, ...row }: NodeRow) => ({ ...row, startedAt: startedAt.toISOString(), seenAt: seenAt.toISOString() });
+
+export const createAdmin = ({ db, bus, node, channelOf, settings: given }: AdminDeps): AdminRoom => {
+  const settings = { ...DEFAULTS, ...given };
+  let census: Census = { drainAsked: false, liveNodes: 1, connections: 0 };
+  let stopListening: (() => Promise<void>) | null = null;
+
+  const tell = async (): Promise<void> => {
+    census = await beat(db, node.report(), settings.expireSeconds);
+    // The hint may have been lost; the row was not.
+    if (census.drainAsked && !node.report().draining) node.drain();
+  };
+
+  return {
+    handlers: implement(contract.admin, {
+      listNodes: async () => ({ items: (await liveNodes(db, settings.expireSeconds)).map(shown) }),
+      drainNode: async ({ fail }, { nodeId }) => {
+        const row = await askToDrain(db, nodeId, settings.expireSeconds);
+        if (row === null) throw fail("NODE_NOT_FOUND", { nodeId });
+        await bus.publish(channelOf(nodeId), { op: DRAIN });
+        return shown(row);
+      },
+    }),
+    jobs: [
+      { name: "nodes.beat", everyMs: settings.beatEveryMs, run: tell },
+      { name: "nodes.forget", everyMs: 60_000, run: () => forgetDead(db) },
+    ],
+    liveNodes: () => census.liveNodes,
+    connections: () => census.connections,
+    open: async () => {
+      stopListening = await bus.subscribe(channelOf(node.report().nodeId), ({ op }) => {
+        if (op === DRAIN) node.drain();
+      });
+      await tell();
+    },
+    close: async () => {
+      await stopListening?.();
+      await leave(db, node.report());
+    },
+  };
+};

@@ -1,0 +1,73 @@
+// Rows of gateway nodes. They belong to the installation, not to a tenant. Every time is the database's.
+import type { SqlTx } from "../../core/events.ts";
+
+export interface NodeReport {
+  readonly nodeId: string;
+  readonly address: string;
+  readonly host: string;
+  readonly pid: number;
+  readonly version: string;
+  readonly draining: boolean;
+  readonly connections: number;
+  readonly ready: number;
+}
+
+export interface NodeRow extends NodeReport {
+  readonly startedAt: Date;
+  readonly seenAt: Date;
+}
+
+/** What a node learns with its own beat. */
+export interface Census {
+  readonly drainAsked: boolean;
+  readonly liveNodes: number;
+  readonly connections: number;
+}
+
+const COLUMNS = `node_id as "nodeId", address, host, pid::int as pid, version, draining, connections::int as connections, ready::int as ready, started_at as "startedAt", seen_at as "seenAt"`;
+const MAX_LISTED = 1_000;
+const FORGOTTEN_AFTER_SECONDS = 3_600;
+
+/** Says that the node lives. A name that was used by a process before begins anew with it. */
+export const beat = async (sql: SqlTx, node: NodeReport, expireSeconds: number): Promise<Census> => {
+  const [row] = await sql.query<Census>(
+    `with mine as (
+       insert into gateway_nodes (node_id, address, host, pid, version, draining, connections, ready) values ($1, $2, $3, $4, $5, $6, $7, $8)
+       on conflict (node_id) do update set address = $2, draining = $6, connections = $7, ready = $8, version = $5, host = $3, pid = $4, seen_at = now(),
+         started_at = case when (gateway_nodes.host, gateway_nodes.pid) = ($3, $4) then gateway_nodes.started_at else now() end,
+         drain_asked_at = case when (gateway_nodes.host, gateway_nodes.pid) = ($3, $4) then gateway_nodes.drain_asked_at end
+       returning drain_asked_at
+     ), others as (
+       select count(*)::int as live, coalesce(sum(connections), 0)::int as connections from gateway_nodes
+       where node_id <> $1 and not draining and seen_at > now() - make_interval(secs => $9)
+     )
+     select mine.drain_asked_at is not null as "drainAsked", others.live + 1 as "liveNodes", others.connections + $7 as connections from mine, others`,
+    [node.nodeId, node.address, node.host, node.pid, node.version, node.draining, node.connections, node.ready, expireSeconds],
+  );
+  if (row === undefined) throw new Error("a beat answers with what it found");
+  return row;
+};
+
+export const liveNodes = (sql: SqlTx, expireSeconds: number): Promise<readonly NodeRow[]> =>
+  sql.query<NodeRow>(
+    `select ${COLUMNS} from gateway_nodes where seen_at > now() - make_interval(secs => $1) order by started_at, node_id limit ${MAX_LISTED}`,
+    [expireSeconds],
+  );
+
+/** The node as it stands, with the wish written down; null when no such node lives. */
+export const askToDrain = async (sql: SqlTx, nodeId: string, expireSeconds: number): Promise<NodeRow | null> => {
+  const [row] = await sql.query<NodeRow>(
+    `update gateway_nodes set drain_asked_at = coalesce(drain_asked_at, now()) where node_id = $1 and seen_at > now() - make_interval(secs => $2) returning ${COLUMNS}`,
+    [nodeId, expireSeconds],
+  );
+  return row ?? null;
+};
+
+/** A node that leaves takes its row along, unless its name is another process's by now. */
+export const leave = async (sql: SqlTx, { nodeId, host, pid }: Pick<NodeReport, "nodeId" | "host" | "pid">): Promise<void> => {
+  await sql.query("delete from gateway_nodes where node_id = $1 and host = $2 and pid = $3", [nodeId, host, pid]);
+};
+
+export const forgetDead = async (sql: SqlTx): Promise<void> => {
+  await sql.query("delete from gateway_nodes where seen_at < now() - make_interval(secs => $1)", [FORGOTTEN_AFTER_SECONDS]);
+};

@@ -1,0 +1,71 @@
+// The agent room: what an agent may ask and tell about itself.
+import { createHash } from "node:crypto";
+import { CAPABILITIES, CONNECT_PATHS, contract, SUBPROTOCOL } from "../../../protocol/index.ts";
+import type { Clock } from "../../core/clock.ts";
+import { AppError } from "../../core/errors.ts";
+import { type Handlers, implement } from "../../core/feature.ts";
+import type { AgentPrincipal, TenantScope } from "../../core/scope.ts";
+import type { Devices } from "../devices/index.ts";
+
+export interface AgentSettings {
+  readonly heartbeatSeconds: number;
+  readonly pollSeconds: number;
+  readonly requestsPerMinute: number;
+  readonly heartbeatsPerMinute: number;
+  readonly maxOutputBytes: number;
+  /** How agents reach this service, e.g. https://example.org; known when the listener is open. */
+  readonly publicUrl: () => string;
+}
+
+export interface AgentDeps {
+  readonly clock: Clock;
+  readonly devices: Pick<Devices, "find" | "describe">;
+  readonly settings: AgentSettings;
+}
+
+const socketUrl = (publicUrl: string): string => `${publicUrl.replace(/^http/, "ws").replace(/\/+$/, "")}${CONNECT_PATHS[0]}`;
+
+const self = ({ principal }: TenantScope): AgentPrincipal => {
+  if (principal.kind !== "agent") throw new AppError("FORBIDDEN", { details: { reason: "credential_kind" } });
+  return principal;
+};
+
+const revoked = (): AppError => new AppError("FORBIDDEN", { details: { reason: "device_revoked" } });
+
+export const createAgent = ({ clock, devices, settings }: AgentDeps): { readonly handlers: Handlers<typeof contract.agent> } => ({
+  handlers: implement(contract.agent, {
+    me: async ({ scope }) => {
+      const { agentId, deviceId, deploymentId } = self(scope);
+      const { requestsPerMinute, heartbeatsPerMinute, maxOutputBytes } = settings;
+      return {
+        agentId,
+        deviceId,
+        tenantId: scope.tenantId,
+        deploymentId,
+        serverTime: clock.now().toISOString(),
+        limits: { requestsPerMinute, heartbeatsPerMinute, maxOutputBytes },
+      };
+    },
+    config: async ({ scope }) => {
+      const device = await devices.find(scope, self(scope).deviceId);
+      if (device === undefined) throw revoked();
+      const config = {
+        heartbeatSeconds: settings.heartbeatSeconds,
+        pollSeconds: settings.pollSeconds,
+        socketUrl: socketUrl(settings.publicUrl()),
+        subprotocol: SUBPROTOCOL,
+        features: [...CAPABILITIES],
+        maintenance: device.maintenance ?? { enabled: false, until: null },
+        logLevel: "info" as const,
+      };
+      return { ...config, version: createHash("sha256").update(JSON.stringify(config)).digest("hex").slice(0, 16) };
+    },
+    reportInventory: async ({ scope }, inventory) => {
+      const { deviceId } = self(scope);
+      const { hostname, platform, arch, osVersion, agentVersion } = inventory;
+      const updatedAt = await devices.describe(scope, { deviceId, machine: { hostname, platform, arch, osVersion, agentVersion }, inventory });
+      if (updatedAt === undefined) throw revoked();
+      return { deviceId, updatedAt: updatedAt.toISOString() };
+    },
+  }),
+});

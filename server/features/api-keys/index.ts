@@ -1,0 +1,137 @@
+// API keys: for scripts and third parties. Shown once, never stronger than their creator is now.
+import { contract, permissionsOf, permits, type Role, type TenantId, toWindow } from "../../../protocol/index.ts";
+import type { Clock } from "../../core/clock.ts";
+import type { ApiKeyDirectory, Memberships } from "../../core/directories.ts";
+import type { Emit, SqlTx } from "../../core/events.ts";
+import { type Handlers, implement } from "../../core/feature.ts";
+import { newId } from "../../core/ids.ts";
+import { actorOf, type SystemScope, type TenantScope } from "../../core/scope.ts";
+import type { Db } from "../../platform/db.ts";
+import type { Job } from "../../platform/jobs.ts";
+import type { SecretBox } from "../../platform/secrets.ts";
+import { createDirectory } from "./directory.ts";
+import { makeKey } from "./keys.ts";
+import { countKeys, findKey, findUsableNamed, insertKey, lockBootstrap, pageOfKeys, replaceKey, revokeKey, updateKey } from "./store.ts";
+
+/** For the plan. */
+export { countKeys as countApiKeys };
+
+export interface ApiKeysDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly emit: Emit;
+  readonly memberships: Memberships;
+  readonly plan: { require(tx: SqlTx, scope: SystemScope, resource: "apiKeys", adding: number): Promise<void> };
+  readonly secretBox: Pick<SecretBox, "derive">;
+}
+
+export interface EnsureKey {
+  readonly tenantId: TenantId;
+  readonly userId: string;
+  readonly role: Role;
+}
+
+export interface ApiKeysRoom {
+  readonly handlers: Handlers<typeof contract.apiKeys>;
+  readonly directory: ApiKeyDirectory;
+  readonly jobs: readonly Job[];
+  /** The user's bootstrap key in this tenant: the same each time, unless it was revoked. */
+  ensureKey(wanted: EnsureKey): Promise<string>;
+}
+
+export const createApiKeys = (deps: ApiKeysDeps): ApiKeysRoom => {
+  const { directory, jobs, forgetAll } = createDirectory(deps);
+  return { handlers: createHandlers(deps, forgetAll), directory, jobs, ensureKey: createEnsureKey(deps, forgetAll) };
+};
+
+const missingIn = (caller: Role, wanted: Role) => permissionsOf(wanted).filter((permission) => !permits(caller, permission));
+
+const createHandlers = ({ db, emit, plan }: ApiKeysDeps, forgetAll: () => void): Handlers<typeof contract.apiKeys> => {
+  const { created, rotated, revoked } = contract.apiKeys.events;
+  return implement(contract.apiKeys, {
+    list: async ({ scope }, query) => pageOfKeys(db, scope, toWindow(query)),
+
+    get: async ({ scope, fail }, { keyId }) => {
+      const key = await findKey(db, scope, keyId);
+      if (key === null) throw fail("API_KEY_NOT_FOUND", { keyId });
+      return key;
+    },
+
+    create: async ({ scope, fail }, { name, role, expiresInDays, ipAllowlist }) => {
+      const permissions = missingIn(roleOf(scope), role);
+      if (permissions.length > 0) throw fail("PRIVILEGE_ESCALATION", { permissions });
+      const keyId = newId("key");
+      const { apiKey, ...made } = makeKey(keyId);
+      const key = await db.sqlTx(async (tx) => {
+        await plan.require(tx, scope, "apiKeys", 1);
+        const inserted = await insertKey(tx, scope, { ...made, keyId, name, role, ipAllowlist, expiresInDays, createdBy: actorOf(scope.principal) });
+        await emit(tx, [{ scope, event: created, subjectId: keyId, data: { keyId, name } }]);
+        return inserted;
+      });
+      return { ...key, apiKey };
+    },
+
+    update: async ({ scope, fail }, { keyId, name, ipAllowlist, version }) => {
+      const changed = await updateKey(db, scope, keyId, { name, ipAllowlist, version });
+      if (changed === null) {
+        const current = await findKey(db, scope, keyId);
+        throw current === null ? fail("API_KEY_NOT_FOUND", { keyId }) : fail("VERSION_CONFLICT", { currentVersion: current.version });
+      }
+      forgetAll();
+      return changed;
+    },
+
+    rotate: async ({ scope, fail }, { keyId, graceSeconds }) => {
+      const before = await findKey(db, scope, keyId);
+      if (before === null) throw fail("API_KEY_NOT_FOUND", { keyId });
+      // Who rotates learns the key; so rotating must not lend more than creating would.
+      const permissions = missingIn(roleOf(scope), before.role);
+      if (permissions.length > 0) throw fail("PRIVILEGE_ESCALATION", { permissions });
+      const made = makeKey(keyId);
+      const key = await db.sqlTx(async (tx) => {
+        const replaced = await replaceKey(tx, scope, { keyId, made, graceSeconds });
+        if (replaced === null) throw fail("API_KEY_NOT_FOUND", { keyId, status: before.status });
+        await emit(tx, [{ scope, event: rotated, subjectId: keyId, data: { keyId: replaced.keyId, name: replaced.name } }]);
+        return replaced;
+      });
+      forgetAll();
+      return { ...key, apiKey: made.apiKey };
+    },
+
+    revoke: async ({ scope, fail }, { keyId }) => {
+      await db.sqlTx(async (tx) => {
+        const key = await revokeKey(tx, scope, keyId);
+        if (key === null) throw fail("API_KEY_NOT_FOUND", { keyId });
+        await emit(tx, [{ scope, event: revoked, subjectId: keyId, data: { keyId: key.keyId, name: key.name } }]);
+      });
+      forgetAll();
+      return null;
+    },
+  });
+};
+
+const roleOf = ({ principal }: TenantScope): Role => (principal.kind === "agent" ? "viewer" : (principal.role ?? "viewer"));
+
+const BOOTSTRAP = "bootstrap";
+// Long enough for a script that still runs with a key that people have rotated.
+const REPAIR_GRACE_SECONDS = 86_400;
+
+/** The key is derived from the master key and its own id, so that repeating bootstrap breaks nobody who uses it although only its hash is kept. */
+const createEnsureKey =
+  ({ db, secretBox }: ApiKeysDeps, forgetAll: () => void) =>
+  async ({ tenantId, userId, role }: EnsureKey): Promise<string> => {
+    const scope = { tenantId };
+    const createdBy = `user:${userId}`;
+    const derived = (keyId: string) => makeKey(keyId, secretBox.derive(`api-key|${tenantId}|${keyId}`));
+    const apiKey = await db.sqlTx(async (tx) => {
+      await lockBootstrap(tx, scope);
+      const known = await findUsableNamed(tx, scope, { name: BOOTSTRAP, createdBy });
+      const keyId = known?.keyId ?? newId("key");
+      const made = derived(keyId);
+      if (known === null) await insertKey(tx, scope, { ...made, keyId, name: BOOTSTRAP, role, ipAllowlist: [], createdBy, expiresInDays: null });
+      else if (!known.hash.equals(made.hash)) await replaceKey(tx, scope, { keyId, made, graceSeconds: REPAIR_GRACE_SECONDS });
+      return made.apiKey;
+    });
+    forgetAll();
+    return apiKey;
+  };

@@ -1,0 +1,41 @@
+// The form of an API key: svk_live_<tail of its id>_<secret>_<checksum>. Scanners find it, typos are refused before any lookup.
+import { createHash, randomBytes } from "node:crypto";
+import { crc32 } from "node:zlib";
+
+const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const PREFIX = "svk_live_";
+const TAIL = 8;
+// 43 digits hold 256 bits.
+const SECRET = 43;
+const CHECKSUM = 6;
+const FORM = /^(svk_live_[0-9A-Za-z]{8}_[0-9A-Za-z]{43})_([0-9A-Za-z]{6})$/;
+
+const toBase62 = (value: bigint, length: number): string => {
+  let text = "";
+  for (let rest = value; text.length < length; rest /= 62n) text = DIGITS.charAt(Number(rest % 62n)) + text;
+  return text;
+};
+
+const checksum = (text: string): string => toBase62(BigInt(crc32(text)), CHECKSUM);
+
+export interface MadeKey {
+  readonly apiKey: string;
+  readonly prefix: string;
+  readonly last4: string;
+  readonly hash: Buffer;
+}
+
+export const hashOf = (apiKey: string): Buffer => createHash("sha256").update(apiKey).digest();
+
+/** `secret` is 32 bytes; random unless the same key must come out again. */
+export const makeKey = (keyId: string, secret: Uint8Array = randomBytes(32)): MadeKey => {
+  const prefix = `${PREFIX}${keyId.slice(-TAIL)}`;
+  const body = `${prefix}_${toBase62(BigInt(`0x${Buffer.from(secret).toString("hex")}`), SECRET)}`;
+  const apiKey = `${body}_${checksum(body)}`;
+  return { apiKey, prefix, last4: apiKey.slice(-4), hash: hashOf(apiKey) };
+};
+
+export const isWellFormed = (apiKey: string): boolean => {
+  const [, body, given] = FORM.exec(apiKey) ?? [];
+  return body !== undefined && checksum(body) === given;
+};

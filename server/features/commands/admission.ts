@@ -1,0 +1,171 @@
+// Which new commands enter the queue: pure, over the facts that the store gathered under the device's lock.
+import type { CommandId, DeviceId, ErrorCode } from "../../../protocol/index.ts";
+import type { AppErrorOptions } from "../../core/errors.ts";
+import type { SystemScope } from "../../core/scope.ts";
+import { created } from "./rules.ts";
+import type { Instant } from "./state.ts";
+import type { CommandRow } from "./store/rows.ts";
+
+export interface NewCommand {
+  readonly scope: SystemScope;
+  readonly commandId: CommandId;
+  readonly deviceId: DeviceId;
+  readonly type: string;
+  readonly payload: Readonly<Record<string, unknown>>;
+  readonly requiresAck: boolean;
+  readonly lane: string;
+  readonly priority: number;
+  /** Explicit end; null: never; undefined: by ttlSeconds. */
+  readonly expiresAt: Instant | null | undefined;
+  readonly ttlSeconds: number;
+  readonly notBefore: Instant | null;
+  readonly execTimeoutSeconds: number;
+  readonly maxAttempts: number;
+  readonly redeliverSafe: boolean;
+  readonly onlyOnline: boolean;
+  /** `<principal>:<key>` */
+  readonly idempotencyKey: string | null;
+  readonly requestHash: Buffer;
+  readonly createdBy: string;
+  readonly traceparent: string | null;
+}
+
+export interface QueueLimits {
+  readonly maxOpenPerDevice: number;
+  readonly maxOpenPerTenant: number | null;
+  readonly maxTtlSeconds: number;
+}
+
+export interface DeviceFacts {
+  readonly tenantId: string;
+  readonly isOnline: boolean;
+  readonly nextSeq: number;
+  readonly open: number;
+}
+
+export type Admission =
+  | { readonly kind: "created"; readonly item: NewCommand; readonly row: CommandRow }
+  | { readonly kind: "replayed"; readonly row: CommandRow }
+  | { readonly kind: "refused"; readonly code: ErrorCode; readonly options: AppErrorOptions };
+
+export interface AdmissionFacts {
+  readonly devices: ReadonlyMap<string, DeviceFacts>;
+  /** Commands that exist under `<deviceId> <idempotencyKey>`. */
+  readonly existing: ReadonlyMap<string, { readonly row: CommandRow; readonly requestHash: Buffer }>;
+  readonly openOfTenant: ReadonlyMap<string, number>;
+  readonly limits: QueueLimits;
+  readonly now: Instant;
+}
+
+export const admit = (items: readonly NewCommand[], facts: AdmissionFacts): readonly Admission[] => {
+  const known = new Map(facts.existing);
+  const admittedOn = new Map<string, number>();
+  const admittedFor = new Map<string, number>();
+  return items.map((item) => {
+    const device = facts.devices.get(item.deviceId);
+    if (device === undefined || device.tenantId !== item.scope.tenantId) return refused("DEVICE_NOT_FOUND", { details: { deviceId: item.deviceId } });
+    const key = item.idempotencyKey === null ? null : `${item.deviceId} ${item.idempotencyKey}`;
+    const earlier = key === null ? undefined : known.get(key);
+    // Before every other check: a repeated request gets its answer even when the queue is full or the device gone offline by now.
+    if (earlier !== undefined)
+      return earlier.requestHash.equals(item.requestHash) ? { kind: "replayed", row: asCreated(earlier.row, item) } : refused("IDEMPOTENCY_KEY_REUSED");
+
+    const onDevice = admittedOn.get(item.deviceId) ?? 0;
+    const forTenant = admittedFor.get(item.scope.tenantId) ?? 0;
+    const times = windowOf(item, facts);
+    const reason = refusal(
+      item,
+      { ...facts, device, open: device.open + onDevice, openOfTenant: (facts.openOfTenant.get(item.scope.tenantId) ?? 0) + forTenant },
+      times,
+    );
+    if (reason !== null) return reason;
+    const row = newRow(item, { seq: device.nextSeq + onDevice, now: facts.now, ...times });
+    admittedOn.set(item.deviceId, onDevice + 1);
+    admittedFor.set(item.scope.tenantId, forTenant + 1);
+    if (key !== null) known.set(key, { row, requestHash: item.requestHash });
+    return { kind: "created", item, row };
+  });
+};
+
+interface TimeWindow {
+  readonly availableAt: Instant;
+  readonly expiresAt: Instant | null;
+}
+
+// The default life starts when delivery may start; a command for tomorrow does not die tonight.
+const windowOf = (item: NewCommand, { now }: Pick<AdmissionFacts, "now">): TimeWindow => {
+  const availableAt = Math.max(now, item.notBefore ?? now);
+  return { availableAt, expiresAt: item.expiresAt === undefined ? availableAt + item.ttlSeconds * 1_000 : item.expiresAt };
+};
+
+const refusal = (
+  item: NewCommand,
+  facts: { readonly device: DeviceFacts; readonly open: number; readonly openOfTenant: number; readonly limits: QueueLimits; readonly now: Instant },
+  { availableAt, expiresAt }: TimeWindow,
+): Admission | null => {
+  const { limits, now } = facts;
+  const latest = now + limits.maxTtlSeconds * 1_000;
+  if (availableAt > latest) return invalid("notBefore", "too far ahead");
+  if (expiresAt !== null && item.expiresAt !== undefined && expiresAt > latest) return invalid("expiresAt", "too far ahead");
+  if (expiresAt !== null && expiresAt <= availableAt) return invalid("expiresAt", item.notBefore === null ? "in the past" : "not after notBefore");
+  if (item.onlyOnline && !facts.device.isOnline) return refused("DEVICE_OFFLINE", { details: { deviceId: item.deviceId } });
+  if (facts.open >= limits.maxOpenPerDevice) return full(item, "device", limits.maxOpenPerDevice);
+  if (limits.maxOpenPerTenant !== null && facts.openOfTenant >= limits.maxOpenPerTenant) return full(item, "tenant", limits.maxOpenPerTenant);
+  return null;
+};
+
+const refused = (code: ErrorCode, options: AppErrorOptions = {}): Admission => ({ kind: "refused", code, options });
+const invalid = (path: string, message: string): Admission => refused("VALIDATION_FAILED", { details: { issues: [{ path, code: "custom", message }] } });
+const full = ({ deviceId }: NewCommand, scope: "device" | "tenant", limit: number): Admission =>
+  refused("COMMAND_QUEUE_FULL", { retryAfter: 30, details: { deviceId, scope, limit } });
+
+const NOTHING_YET = {
+  execDeadlineAt: null,
+  channel: null,
+  sessionEpoch: null,
+  nodeId: null,
+  sentAt: null,
+  ackedAt: null,
+  startedAt: null,
+  finishedAt: null,
+  ackStatus: null,
+  ackAt: null,
+  output: null,
+  outputTruncated: false,
+  progress: null,
+  failureCode: null,
+  cancelRequestedAt: null,
+  cancelReason: null,
+  cancelPrevStatus: null,
+  late: false,
+  lateOutcome: null,
+  liveEpoch: null,
+} as const;
+
+const newRow = (item: NewCommand, { seq, now, availableAt, expiresAt }: TimeWindow & { readonly seq: number; readonly now: Instant }): CommandRow => ({
+  ...NOTHING_YET,
+  commandId: item.commandId,
+  tenantId: item.scope.tenantId,
+  deviceId: item.deviceId,
+  seq,
+  lane: item.lane,
+  priority: item.priority,
+  type: item.type,
+  payload: item.payload,
+  requiresAck: item.requiresAck,
+  issuedAt: now,
+  expiresAt,
+  maxAttempts: item.maxAttempts,
+  redeliverSafe: item.redeliverSafe,
+  execTimeoutSeconds: item.execTimeoutSeconds,
+  traceparent: item.traceparent,
+  createdBy: item.createdBy,
+  ...created(availableAt, expiresAt),
+});
+
+/** The first answer again, whatever has become of the command: what it was made of never changes. */
+const asCreated = (row: CommandRow, item: NewCommand): CommandRow => ({
+  ...row,
+  ...NOTHING_YET,
+  ...created(Math.max(row.issuedAt, item.notBefore ?? row.issuedAt), row.expiresAt),
+});

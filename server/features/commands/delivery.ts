@@ -1,0 +1,130 @@
+// The channel's and the poller's side of the queue: claim, written, refused, acknowledged, and what a new session finds.
+import { ACK_STATUSES, type Ack, type AckResult, toAckStatus } from "../../../protocol/index.ts";
+import type { CommandDelivery, DeviceRef, Want } from "../../core/delivery.ts";
+import { AppError } from "../../core/errors.ts";
+import type { CreateBatch } from "../../platform/batch.ts";
+import type { Db } from "../../platform/db.ts";
+import { boundOutput } from "./payload.ts";
+import { reconcile } from "./rules.ts";
+import { ackResult } from "./rules-ack.ts";
+import type { CommandSettings } from "./settings.ts";
+import type { AckEvent, CommandEvent } from "./state.ts";
+import { lockCommands, lockForSettling, lockOfDevice } from "./store/change.ts";
+import { claimForSessions } from "./store/claim.ts";
+import { countQueued } from "./store/read.ts";
+import { type CommandRow, canSplit, toDelivered } from "./store/rows.ts";
+import type { Transition, Transitions } from "./transitions.ts";
+
+export interface DeliveryDeps {
+  readonly db: Db;
+  readonly transitions: Transitions;
+  readonly createBatch: CreateBatch;
+  readonly nodeId: string;
+  readonly settings: CommandSettings;
+}
+
+interface AckCall extends DeviceRef {
+  readonly commandId: string;
+  readonly event: AckEvent;
+}
+
+export const createDelivery = ({ db, transitions, createBatch, nodeId, settings }: DeliveryDeps): CommandDelivery => {
+  const bounds = { maxSize: settings.batchSize, maxConcurrent: settings.batchConcurrency, maxWaiting: settings.batchWaiting, splitOn: canSplit };
+  const claim = createBatch((wants: readonly Want[]) => claimAll(wants), bounds);
+  const ack = createBatch((calls: readonly AckCall[]) => ackAll(calls), bounds);
+
+  const claimAll = async (wants: readonly Want[]): Promise<readonly (readonly CommandRow[])[]> => {
+    const sessions = grouped(wants, ({ deviceId, epoch }) => `${deviceId} ${epoch}`);
+    const firsts = new Set([...sessions.values()].flatMap(([want]) => (want === undefined ? [] : [want])));
+    const rows = grouped(await claimForSessions(db, [...firsts], { nodeId, timings: settings }), ({ deviceId, sessionEpoch }) => `${deviceId} ${sessionEpoch}`);
+    // The same session twice in a batch: the first of the two gets all.
+    return wants.map((want) => (firsts.has(want) ? (rows.get(`${want.deviceId} ${want.epoch}`) ?? []) : []));
+  };
+
+  const ackAll = async (calls: readonly AckCall[]): Promise<readonly AckResult[]> => {
+    const perCommand = grouped(calls, keyOf);
+    const refs = [...perCommand.values()].flatMap(([call]) => (call === undefined ? [] : [call]));
+    const applied = await db.sqlTx(async (tx) =>
+      transitions.apply(
+        tx,
+        await lockCommands(tx, refs),
+        (row) => (perCommand.get(keyOf(row)) ?? []).map(({ event }) => event),
+        ({ deviceId }) => deviceId,
+      ),
+    );
+    transitions.tell(applied.transitions);
+    return calls.map((call) => {
+      const index = perCommand.get(keyOf(call))?.indexOf(call) ?? -1;
+      const outcome = applied.outcomes.get(call.commandId)?.find(({ before }, at) => at === index && before.deviceId === call.deviceId);
+      if (outcome === undefined) return { commandId: call.commandId, status: null, result: "unknown" };
+      return { commandId: call.commandId, status: outcome.after.status, result: ackResult(outcome.before, call.event, outcome.step) };
+    });
+  };
+
+  const report = async (deviceId: string, commandIds: readonly string[], event: CommandEvent): Promise<void> => {
+    if (commandIds.length === 0) return;
+    const { transitions: made } = await db.sqlTx(async (tx) =>
+      transitions.apply(
+        tx,
+        await lockOfDevice(tx, deviceId, commandIds),
+        () => [event],
+        () => "session",
+      ),
+    );
+    transitions.tell(made);
+  };
+
+  return {
+    claim: async (want) => {
+      const rows = await claim(want);
+      transitions.tell(rows.map(sentNow));
+      return rows.map(toDelivered);
+    },
+    delivered: (deviceId, epoch, commandIds) => report(deviceId, commandIds, { kind: "written", epoch }),
+    refused: (deviceId, epoch, commandIds) => report(deviceId, commandIds, { kind: "refused", epoch }),
+    ack: async (device, given) => ack({ tenantId: device.tenantId, deviceId: device.deviceId, commandId: given.commandId, event: toAckEvent(given, settings) }),
+    settle: async (tx, device, { epoch, inFlight, journal, handoff = false }) => {
+      const listed = new Map(inFlight.map(({ commandId, status }) => [commandId, toAckStatus(status) ?? "unknown"] as const));
+      const locked = await lockForSettling(tx, device, [...listed.keys()]);
+      const { transitions: made } = await transitions.apply(
+        tx,
+        locked,
+        (row) => [{ kind: "settled", epoch, listedAs: listed.get(row.commandId) ?? null, journal, handoff }],
+        () => "session",
+      );
+      const settledRows = new Map<string, CommandRow>([...locked.rows, ...made.map(({ row }) => row)].map((row) => [row.commandId, row]));
+      const at = transitions.circumstances(locked.now ?? 0);
+      return {
+        reconcile: [...listed].map(([commandId, word]) => ({ commandId, action: reconcile(settledRows.get(commandId) ?? null, word, at) })),
+        queuedCount: await countQueued(tx, device),
+        notify: () => transitions.tell(made),
+      };
+    },
+  };
+};
+
+const grouped = <T>(items: readonly T[], keyOfItem: (item: T) => string): ReadonlyMap<string, readonly T[]> => {
+  const groups = new Map<string, T[]>();
+  for (const item of items) {
+    const group = groups.get(keyOfItem(item));
+    if (group === undefined) groups.set(keyOfItem(item), [item]);
+    else group.push(item);
+  }
+  return groups;
+};
+
+const keyOf = ({ tenantId, deviceId, commandId }: AckCall | CommandRow): string => `${tenantId} ${deviceId} ${commandId}`;
+
+/** The claim itself is SQL; this tells live views of it. */
+export const sentNow = (row: CommandRow): Transition => ({ row, from: "queued", step: { patch: { status: "sent" }, code: null } });
+
+const toAckEvent = (ack: Ack, { maxOutputBytes }: CommandSettings): AckEvent => {
+  const word = toAckStatus(ack.status);
+  if (word === null)
+    throw new AppError("VALIDATION_FAILED", {
+      details: { issues: [{ path: "status", code: "invalid_value", message: `one of ${ACK_STATUSES.join(", ")}` }], accepted: ACK_STATUSES },
+    });
+  const { output, truncated } = boundOutput(ack.output, maxOutputBytes);
+  const progress = ack.progress === undefined ? null : { pct: ack.progress.pct ?? null, message: ack.progress.message ?? null };
+  return { kind: "ack", word, raw: ack.status, output, outputTruncated: truncated || ack.outputTruncated === true, code: ack.code ?? null, progress };
+};

@@ -1,0 +1,105 @@
+// The command room: a durable queue per device, one state machine for socket and poll, and what people see of it.
+import { contract } from "../../../protocol/index.ts";
+import type { Clock } from "../../core/clock.ts";
+import type { CommandDelivery, Courier, DeviceRef } from "../../core/delivery.ts";
+import type { Emit, Hint, SqlTx } from "../../core/events.ts";
+import { type Handlers, implement } from "../../core/feature.ts";
+import type { SystemScope } from "../../core/scope.ts";
+import type { CreateBatch } from "../../platform/batch.ts";
+import type { Db } from "../../platform/db.ts";
+import type { Job } from "../../platform/jobs.ts";
+import { createDelivery } from "./delivery.ts";
+import { reaperJob, sweepJob } from "./jobs.ts";
+import { agentSide } from "./operations/agent.ts";
+import { cancelling } from "./operations/cancel.ts";
+import { queueing } from "./operations/queue.ts";
+import { reading } from "./operations/read.ts";
+import { type CommandSettings, defaultSettings } from "./settings.ts";
+import { lockOpen } from "./store/change.ts";
+import { countOpen, countQueued } from "./store/read.ts";
+import { createSystemQueue, type QueueSystem } from "./system.ts";
+import { createTransitions } from "./transitions.ts";
+import { createWaits } from "./waits.ts";
+
+export type { CommandSettings } from "./settings.ts";
+
+/** What this room needs to know of devices. */
+export interface DeviceDirectory {
+  find(scope: SystemScope, deviceId: string): Promise<{ readonly deviceId: string; readonly status: string; readonly lastSeenAt: Date | null } | null>;
+}
+
+/** A poll counts as life of the device. */
+export interface PollPresence {
+  polled(device: DeviceRef): Promise<void>;
+}
+
+export interface CommandsDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly emit: Emit;
+  readonly hint: Hint;
+  readonly courier: Courier;
+  readonly devices: DeviceDirectory;
+  readonly presence: PollPresence;
+  readonly createBatch: CreateBatch;
+  readonly nodeId: string;
+  readonly settings?: Partial<CommandSettings>;
+  /** False while hints between nodes get lost: the sweep looks more often then. */
+  readonly hintsArrive?: () => boolean;
+  /** Evenly spread in [0, 1): spreads redeliveries. */
+  readonly random?: () => number;
+}
+
+export interface Commands {
+  readonly handlers: Handlers<typeof contract.commands>;
+  /** The channel's side of the queue. */
+  readonly delivery: CommandDelivery;
+  readonly jobs: readonly Job[];
+  /** A command of the gateway itself. */
+  readonly queueSystem: QueueSystem;
+  /** Finds what is due for the sockets of this node, at once. */
+  sweep(): Promise<void>;
+  /** In the transaction that pairs a device anew, revokes, deletes or resets it (T24). Call `notify` after commit. */
+  resetDevice(tx: SqlTx, device: DeviceRef, reason: string): Promise<{ readonly canceled: number; readonly notify: () => void }>;
+  /** Commands that wait for the device. */
+  pending(device: DeviceRef): Promise<number>;
+  /** Open commands by status, and those that no reaper has touched in time: the second is to be 0. */
+  commandGauges(): Promise<{ readonly open: Readonly<Record<string, number>>; readonly pastDeadline: number }>;
+}
+
+export const createCommands = (deps: CommandsDeps): Commands => {
+  const settings = { ...defaultSettings, ...deps.settings };
+  const waits = createWaits({ db: deps.db, settings });
+  // Whoever holds the device's socket is told, and whoever polls for it here.
+  const courier: Courier = {
+    cancel: deps.courier.cancel,
+    nudge: (deviceIds) => {
+      waits.wake(deviceIds);
+      deps.courier.nudge(deviceIds);
+    },
+  };
+  const parts = { ...deps, courier, settings, waits };
+  const transitions = createTransitions({ ...parts, random: deps.random ?? Math.random });
+  const delivery = createDelivery({ ...parts, transitions });
+  const room = { ...parts, transitions, delivery };
+  const sweep = sweepJob(room);
+
+  return {
+    handlers: implement(contract.commands, { ...queueing(room), ...reading(room), ...agentSide(room), ...cancelling(room) }),
+    delivery,
+    queueSystem: createSystemQueue(room),
+    jobs: [reaperJob(room), sweep, waits.job],
+    sweep: sweep.now,
+    resetDevice: async (tx, device, reason) => {
+      const { transitions: made } = await transitions.apply(
+        tx,
+        await lockOpen(tx, device),
+        () => [{ kind: "reset", reason }],
+        () => "system",
+      );
+      return { canceled: made.length, notify: () => transitions.tell(made) };
+    },
+    pending: (device) => countQueued(deps.db, device),
+    commandGauges: () => countOpen(deps.db, settings.reaperEveryMs * 2),
+  };
+};

@@ -1,0 +1,72 @@
+// The two jobs that keep the queue moving whatever hint was lost: deadlines are enforced, and due commands find their session.
+
+import type { Clock } from "../../core/clock.ts";
+import type { Courier } from "../../core/delivery.ts";
+import type { Db } from "../../platform/db.ts";
+import type { Job } from "../../platform/jobs.ts";
+import type { CommandSettings } from "./settings.ts";
+import { lockOverdue } from "./store/change.ts";
+import { findSweepable } from "./store/read.ts";
+import type { Transitions } from "./transitions.ts";
+
+export interface CommandJobsDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly courier: Courier;
+  readonly transitions: Transitions;
+  readonly nodeId: string;
+  readonly settings: CommandSettings;
+  /** False while hints between nodes get lost. */
+  readonly hintsArrive?: (() => boolean) | undefined;
+}
+
+export interface Sweep extends Job {
+  /** Looks at once and at everything: hints may have been lost. */
+  now(): Promise<void>;
+}
+
+const SWEEP_LIMIT = 500;
+
+/** Any number of nodes may run it: each takes the rows that no other holds. */
+export const reaperJob = ({ db, transitions, settings }: CommandJobsDeps): Job => ({
+  name: "commands.reaper",
+  everyMs: settings.reaperEveryMs,
+  run: async () => {
+    const { count, made } = await db.sqlTx(async (tx) => {
+      const locked = await lockOverdue(tx, settings.reaperBatch);
+      const applied = await transitions.apply(
+        tx,
+        locked,
+        () => [{ kind: "deadline" }],
+        () => "system",
+      );
+      return { count: locked.rows.length, made: applied.transitions };
+    });
+    transitions.tell(made);
+    // A full batch in which nothing could be changed would only come again.
+    return count === settings.reaperBatch && made.length > 0;
+  },
+});
+
+export const sweepJob = ({ db, clock, courier, nodeId, settings, hintsArrive = () => true }: CommandJobsDeps): Sweep => {
+  let after: string | null = null;
+  let lastFullMs = -Infinity;
+  const run = async (): Promise<void> => {
+    const startedMs = clock.elapsed();
+    const isFull = startedMs - lastFullMs >= settings.fullSweepEveryMs;
+    const found = await findSweepable(db, nodeId, { after: isFull ? null : after, limit: SWEEP_LIMIT });
+    if (isFull) lastFullMs = startedMs;
+    // Cut off by the limit, the window stays where it is until those found have been served.
+    if (found.deviceIds.length < SWEEP_LIMIT) after = found.until;
+    if (found.deviceIds.length > 0) courier.nudge(found.deviceIds);
+  };
+  return {
+    name: "commands.sweep",
+    everyMs: () => (hintsArrive() ? settings.sweepEveryMs : Math.min(settings.sweepEveryMs, settings.sweepWithoutHintsMs)),
+    run,
+    now: async () => {
+      lastFullMs = -Infinity;
+      await run();
+    },
+  };
+};

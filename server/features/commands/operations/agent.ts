@@ -1,0 +1,88 @@
+// The REST side of an agent: poll for due commands and acknowledge them, through the same queue as the socket.
+import type { contract } from "../../../../protocol/index.ts";
+import type { CommandDelivery, DeviceRef } from "../../../core/delivery.ts";
+import type { Handlers } from "../../../core/feature.ts";
+import type { Db } from "../../../platform/db.ts";
+import { sentNow } from "../delivery.ts";
+import type { PollPresence } from "../index.ts";
+import type { CommandSettings } from "../settings.ts";
+import { lockOfDevice } from "../store/change.ts";
+import { claimForPoll } from "../store/claim.ts";
+import { type CommandRow, toDelivered } from "../store/rows.ts";
+import type { Transitions } from "../transitions.ts";
+import type { Waits } from "../waits.ts";
+
+export interface AgentDeps {
+  readonly db: Db;
+  readonly presence: PollPresence;
+  readonly transitions: Transitions;
+  readonly delivery: CommandDelivery;
+  readonly waits: Waits;
+  readonly nodeId: string;
+  readonly settings: CommandSettings;
+}
+
+export const agentSide = ({
+  db,
+  presence,
+  transitions,
+  delivery,
+  waits,
+  nodeId,
+  settings,
+}: AgentDeps): Pick<Handlers<typeof contract.commands>, "poll" | "ack"> => {
+  // T5: nobody will speak of these again, and the answer that carries them is on its way.
+  const finishUnacknowledged = async (rows: readonly CommandRow[], deviceId: string): Promise<void> => {
+    if (rows.length === 0) return;
+    const made = await db.sqlTx(async (tx) => {
+      const locked = await lockOfDevice(
+        tx,
+        deviceId,
+        rows.map(({ commandId }) => commandId),
+      );
+      return (
+        await transitions.apply(
+          tx,
+          locked,
+          () => [{ kind: "written", epoch: null }],
+          () => "poll",
+        )
+      ).transitions;
+    });
+    transitions.tell(made);
+  };
+
+  const claim = (device: DeviceRef, limit: number): Promise<readonly CommandRow[]> => claimForPoll(db, device, limit, { nodeId, timings: settings });
+
+  /** What is due, or what becomes due while the agent waits. An agent that has gone gets nothing claimed for it. */
+  const claimOrWait = async (device: DeviceRef, { limit, wait: seconds }: { readonly limit: number; readonly wait: number }, signal: AbortSignal) => {
+    const wait = waits.take(device.deviceId, seconds);
+    try {
+      let rows = await claim(device, limit);
+      while (rows.length === 0 && wait !== null && (await wait.next(signal))) rows = await claim(device, limit);
+      return rows;
+    } finally {
+      wait?.end();
+    }
+  };
+
+  return {
+    poll: async ({ scope, reply, signal }, { deviceId, ...how }) => {
+      const device = { tenantId: scope.tenantId, deviceId };
+      await presence.polled(device);
+      const rows = await claimOrWait(device, how, signal);
+      transitions.tell(rows.map(sentNow));
+      await finishUnacknowledged(
+        rows.filter(({ requiresAck }) => !requiresAck),
+        deviceId,
+      );
+      reply.headers["x-svc-poll-interval"] = String(settings.pollIntervalSeconds);
+      return { items: rows.map(toDelivered).map(({ command, delivery: given }) => ({ ...command, delivery: given })) };
+    },
+    ack: async ({ scope, fail }, { deviceId, ...ack }) => {
+      const result = await delivery.ack({ tenantId: scope.tenantId, deviceId }, ack);
+      if (result.result === "unknown") throw fail("COMMAND_NOT_FOUND", { commandId: ack.commandId });
+      return result;
+    },
+  };
+};

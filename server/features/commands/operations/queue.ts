@@ -1,0 +1,133 @@
+// Queueing a command: check the type and its payload, write the row with all others of this moment, wake the device's session.
+import { createHash } from "node:crypto";
+import type { z } from "zod";
+import { type Command, contract, isOpen, permits } from "../../../../protocol/index.ts";
+import type { Courier } from "../../../core/delivery.ts";
+import { AppError } from "../../../core/errors.ts";
+import type { Hint } from "../../../core/events.ts";
+import type { Call, Handlers } from "../../../core/feature.ts";
+import { newId } from "../../../core/ids.ts";
+import { actorOf, type TenantScope } from "../../../core/scope.ts";
+import type { CreateBatch } from "../../../platform/batch.ts";
+import type { Db } from "../../../platform/db.ts";
+import type { NewCommand } from "../admission.ts";
+import { canonical, isDeeperThan, jsonBytes } from "../payload.ts";
+import type { CommandSettings } from "../settings.ts";
+import { createCommandRows } from "../store/create.ts";
+import { findCommand } from "../store/read.ts";
+import { type CommandRow, canSplit, toCommand } from "../store/rows.ts";
+import { eventOf } from "../transitions.ts";
+import { type CommandType, commandType, laneOf } from "../types.ts";
+import type { Waits } from "../waits.ts";
+
+type Operation = typeof contract.commands.operations.queue;
+type Input = z.output<Operation["input"]>;
+type Fail = Call<Operation>["fail"];
+
+export interface QueueDeps {
+  readonly db: Db;
+  readonly hint: Hint;
+  readonly courier: Courier;
+  readonly createBatch: CreateBatch;
+  readonly waits: Waits;
+  readonly nodeId: string;
+  readonly settings: CommandSettings;
+}
+
+export const queueing = ({ db, hint, courier, createBatch, waits, nodeId, settings }: QueueDeps): Pick<Handlers<typeof contract.commands>, "queue"> => {
+  const create = createBatch((items: readonly NewCommand[]) => createCommandRows(db, items, { limits: settings, nodeId }), {
+    maxSize: settings.batchSize,
+    maxConcurrent: settings.batchConcurrency,
+    maxWaiting: settings.batchWaiting,
+    splitOn: canSplit,
+  });
+
+  /** The command as it is when it has ended, or when the caller has waited long enough. */
+  const ended = async (row: CommandRow, seconds: number, { scope, signal }: Pick<Call<Operation>, "scope" | "signal">): Promise<CommandRow> => {
+    const wait = isOpen(row.status) ? waits.take(row.commandId, seconds) : null;
+    if (wait === null) return row;
+    try {
+      // Looked at once at the beginning: it may have ended before there was a place to wait at.
+      let now = await findCommand(db, scope, row.commandId);
+      while (now !== null && isOpen(now.status) && (await wait.next(signal))) now = await findCommand(db, scope, row.commandId);
+      return now ?? row;
+    } finally {
+      wait.end();
+    }
+  };
+
+  return {
+    queue: async ({ scope, fail, reply, signal, idempotencyKey }, input): Promise<Command> => {
+      const known = commandType(input.type);
+      if (known === null) throw fail("COMMAND_TYPE_UNKNOWN", { type: input.type });
+      checkPermission(scope, known);
+      checkPayload(input, known, settings, fail);
+      checkTimes(input);
+      const admission = await create(toNewCommand(scope, input, known, checkKey(idempotencyKey ?? input.idempotencyKey ?? null)));
+
+      if (admission.kind === "refused") throw new AppError(admission.code, admission.options);
+      if (admission.kind === "replayed") reply.replayed = true;
+      else {
+        hint(eventOf(contract.commands.events.queued, admission.row, null));
+        courier.nudge([admission.row.deviceId]);
+      }
+      return toCommand(await ended(admission.row, input.wait, { scope, signal }));
+    },
+  };
+};
+
+const checkPermission = ({ principal }: TenantScope, { permission }: CommandType): void => {
+  if (permission === null) return;
+  const role = principal.kind === "agent" ? null : principal.role;
+  if (role === null || !permits(role, permission)) throw new AppError("FORBIDDEN", { details: { requiredPermission: permission } });
+};
+
+const checkPayload = ({ type, payload }: Input, known: CommandType, { maxPayloadBytes, maxPayloadDepth }: CommandSettings, fail: Fail): void => {
+  const bounds = { type, maxBytes: maxPayloadBytes, maxDepth: maxPayloadDepth };
+  if (isDeeperThan(payload, maxPayloadDepth)) throw fail("COMMAND_PAYLOAD_INVALID", { ...bounds, reason: "too_deep" });
+  if (jsonBytes(payload) > maxPayloadBytes) throw fail("COMMAND_PAYLOAD_INVALID", { ...bounds, reason: "too_large" });
+  const parsed = known.payload.safeParse(payload);
+  if (parsed.success) return;
+  const issues = parsed.error.issues.slice(0, 50).map(({ path, code, message }) => ({ path: ["payload", ...path.map(String)].join("."), code, message }));
+  throw fail("COMMAND_PAYLOAD_INVALID", { type, issues });
+};
+
+const checkTimes = ({ ttlSeconds, expiresAt }: Input): void => {
+  if (ttlSeconds === undefined || expiresAt === undefined) return;
+  throw new AppError("VALIDATION_FAILED", {
+    details: { issues: [{ path: "expiresAt", code: "custom", message: "ttlSeconds and expiresAt exclude each other" }] },
+  });
+};
+
+// The header is checked by the door; a key in the body comes here unseen.
+const checkKey = (key: string | null): string | null => {
+  if (key !== null && !/^[\x20-\x7e]{1,255}$/.test(key)) throw new AppError("IDEMPOTENCY_KEY_INVALID");
+  return key;
+};
+
+const toNewCommand = (scope: TenantScope, input: Input, known: CommandType, key: string | null): NewCommand => {
+  const commandId = newId("cmd");
+  const createdBy = actorOf(scope.principal);
+  const { idempotencyKey: _key, wait: _wait, ...request } = input;
+  return {
+    scope,
+    commandId,
+    deviceId: input.deviceId,
+    type: input.type,
+    payload: input.payload,
+    requiresAck: input.requiresAck,
+    lane: input.lane ?? laneOf(commandId, input.payload, known),
+    priority: input.priority,
+    expiresAt: typeof input.expiresAt === "string" ? Date.parse(input.expiresAt) : input.expiresAt,
+    ttlSeconds: input.ttlSeconds ?? known.ttlSeconds,
+    notBefore: input.notBefore === undefined ? null : Date.parse(input.notBefore),
+    execTimeoutSeconds: input.executionTimeoutSeconds ?? known.executionTimeoutSeconds,
+    maxAttempts: input.maxAttempts,
+    redeliverSafe: known.redeliverSafe,
+    onlyOnline: input.ifOffline === "fail",
+    idempotencyKey: key === null ? null : `${createdBy}:${key}`,
+    requestHash: createHash("sha256").update(canonical(request)).digest(),
+    createdBy,
+    traceparent: scope.traceparent,
+  };
+};

@@ -1,0 +1,44 @@
+// Bounds of what is kept with a command: payloads are refused beyond them, outputs are cut.
+
+/** Bytes of the value as JSON in UTF-8. */
+export const jsonBytes = (value: unknown): number => Buffer.byteLength(JSON.stringify(value) ?? "");
+
+/** Whether objects and arrays are nested deeper than `max`. Stops at the bound, so a hostile value costs nothing. */
+export const isDeeperThan = (value: unknown, max: number): boolean => {
+  if (typeof value !== "object" || value === null) return false;
+  return max === 0 || Object.values(value).some((inner) => isDeeperThan(inner, max - 1));
+};
+
+// Deeper than people write, shallower than what overflows a stack here or in the database.
+const MAX_OUTPUT_DEPTH = 64;
+
+/** The output as it is kept. What is too long becomes the beginning of its text. */
+export const boundOutput = (output: unknown, maxBytes: number): { readonly output: unknown; readonly truncated: boolean } => {
+  if (isDeeperThan(output, MAX_OUTPUT_DEPTH)) return { output: null, truncated: true };
+  if (output === undefined || jsonBytes(output) <= maxBytes) return { output, truncated: false };
+  const text = typeof output === "string" ? output : JSON.stringify(output);
+  return { output: beginning(text, maxBytes), truncated: true };
+};
+
+// Quotes and escapes make the JSON longer than the text, so the cut is made on the JSON's length.
+const beginning = (text: string, maxBytes: number): string => {
+  let [low, high] = [0, Math.min(text.length, maxBytes)];
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (jsonBytes(text.slice(0, middle)) <= maxBytes) low = middle;
+    else high = middle - 1;
+  }
+  // Never half of a surrogate pair: PostgreSQL refuses such text.
+  const last = text.charCodeAt(low - 1);
+  return text.slice(0, last >= 0xd800 && last <= 0xdbff ? low - 1 : low);
+};
+
+/** One spelling for equal requests: keys sorted, absent fields left out. */
+export const canonical = (value: unknown): string => {
+  if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
+  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
+  const entries = Object.entries(value)
+    .filter(([, inner]) => inner !== undefined)
+    .sort(([a], [b]) => (a < b ? -1 : 1));
+  return `{${entries.map(([key, inner]) => `${JSON.stringify(key)}:${canonical(inner)}`).join(",")}}`;
+};

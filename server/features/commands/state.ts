@@ -1,0 +1,99 @@
+// What the rules speak of: a command's changeable state, what can happen to it, and what they know of the world.
+import type { AckStatus, CommandStatus } from "../../../protocol/index.ts";
+
+/** Milliseconds since 1970; Infinity is never (SQL: 'infinity'). */
+export type Instant = number;
+
+/** The columns that a transition may change. */
+export interface CommandState {
+  readonly status: CommandStatus;
+  /** Null only in a final state. */
+  readonly deadlineAt: Instant | null;
+  readonly availableAt: Instant;
+  readonly attempt: number;
+  readonly execDeadlineAt: Instant | null;
+  readonly channel: "ws" | "poll" | null;
+  readonly sessionEpoch: number | null;
+  readonly nodeId: string | null;
+  readonly sentAt: Instant | null;
+  readonly ackedAt: Instant | null;
+  readonly startedAt: Instant | null;
+  readonly finishedAt: Instant | null;
+  readonly ackStatus: string | null;
+  readonly ackAt: Instant | null;
+  readonly output: unknown;
+  readonly outputTruncated: boolean;
+  readonly progress: Progress | null;
+  readonly failureCode: string | null;
+  readonly cancelRequestedAt: Instant | null;
+  readonly cancelReason: string | null;
+  readonly cancelPrevStatus: CommandStatus | null;
+  readonly late: boolean;
+  readonly lateOutcome: Readonly<Record<string, unknown>> | null;
+}
+
+/** A row as the rules see it: what may change, and what was fixed at creation. */
+export interface CommandFacts extends CommandState {
+  readonly requiresAck: boolean;
+  readonly redeliverSafe: boolean;
+  readonly maxAttempts: number;
+  readonly execTimeoutSeconds: number;
+  readonly expiresAt: Instant | null;
+  /** Epoch of the socket that is open right now, null without one. */
+  readonly liveEpoch: number | null;
+}
+
+export type Patch = Partial<CommandState>;
+
+export interface Progress {
+  readonly pct: number | null;
+  readonly message: string | null;
+}
+
+export interface AckEvent {
+  readonly kind: "ack";
+  readonly word: AckStatus;
+  /** As the agent spelled it. */
+  readonly raw: string;
+  readonly output: unknown;
+  readonly outputTruncated: boolean;
+  readonly code: string | null;
+  readonly progress: Progress | null;
+}
+
+export type CommandEvent =
+  | { readonly kind: "claimed"; readonly channel: "ws" | "poll"; readonly epoch: number | null; readonly nodeId: string }
+  | { readonly kind: "refused"; readonly epoch: number }
+  | { readonly kind: "written"; readonly epoch: number | null }
+  | AckEvent
+  | { readonly kind: "deadline" }
+  | { readonly kind: "settled"; readonly epoch: number; readonly listedAs: AckStatus | "unknown" | null; readonly journal: boolean; readonly handoff: boolean }
+  | { readonly kind: "cancel"; readonly reason: string | null; readonly force: boolean }
+  | { readonly kind: "reset"; readonly reason: string | null };
+
+/** What the rules may know of the world. `now` is the database's. */
+export interface Circumstances {
+  readonly now: Instant;
+  /** Evenly spread in [0, 1): spreads redeliveries. */
+  readonly jitter: number;
+  readonly timings: Timings;
+}
+
+/** Every figure of a deadline; agent-channel.md 4.5 gives the defaults (settings.ts). */
+export interface Timings {
+  readonly ackTimeoutMs: number;
+  readonly pollLeaseMs: number;
+  readonly redeliveryBackoffMs: readonly number[];
+  readonly cancelTimeoutMs: number;
+  /** Without a time to live, how long a cancellation waits for an absent agent. */
+  readonly cancelOfflineMs: number;
+  /** Between two signs of progress; null leaves only the execution deadline. */
+  readonly stepTimeoutMs: number | null;
+  readonly lateWindowMs: number;
+}
+
+export interface Step {
+  readonly patch: Patch;
+  /** For the timeline, and the failure code of final states. */
+  readonly code: string | null;
+}

@@ -1,0 +1,101 @@
+// The one way in which a command's row changes after its claim: lock rows, let the rules decide, write all of them and their history at once.
+
+import type { CommandStatus } from "../../../../protocol/index.ts";
+import type { DeviceRef } from "../../../core/delivery.ts";
+import type { SqlTx } from "../../../core/events.ts";
+import type { Instant } from "../state.ts";
+import { CHANGEABLE, type CommandRow, type DbRow, LEAN_COLUMNS, OPEN, toInstant, toRow } from "./rows.ts";
+
+export interface Locked {
+  readonly rows: readonly CommandRow[];
+  /** The transaction's time; null when no row was found. */
+  readonly now: Instant | null;
+}
+
+const lock = async (tx: SqlTx, where: string, values: readonly unknown[], tail = "order by c.command_id for update of c"): Promise<Locked> => {
+  const rows = await tx.query<DbRow & { db_now: Date }>(
+    `select ${LEAN_COLUMNS}, case when p.connectivity = 'realtime' then p.epoch end as live_epoch, now() as db_now
+       from commands c left join device_presence p on p.device_id = c.device_id where ${where} ${tail}`,
+    values,
+  );
+  return { rows: rows.map(toRow), now: rows[0] === undefined ? null : toInstant(rows[0].db_now) };
+};
+
+export interface CommandRef extends DeviceRef {
+  readonly commandId: string;
+}
+
+/** Commands of devices that are who they say they are; others are not found. */
+export const lockCommands = (tx: SqlTx, refs: readonly CommandRef[]): Promise<Locked> =>
+  lock(tx, `(c.command_id, c.device_id, c.tenant_id) in (select * from unnest($1::text[], $2::text[], $3::text[]))`, [
+    refs.map(({ commandId }) => commandId),
+    refs.map(({ deviceId }) => deviceId),
+    refs.map(({ tenantId }) => tenantId),
+  ]);
+
+// The presence comes first, as in a claim and a hello: a cancel that waited for a hello is to see the session that it began, and a row that
+// was waited for would be joined with the presence of before the wait.
+export const lockCommand = async (tx: SqlTx, { tenantId }: { readonly tenantId: string }, commandId: string): Promise<Locked> => {
+  await tx.query(`select 1 from device_presence p join commands c on c.device_id = p.device_id where c.command_id = $1 and c.tenant_id = $2 for share of p`, [
+    commandId,
+    tenantId,
+  ]);
+  return lock(tx, `c.command_id = $1 and c.tenant_id = $2`, [commandId, tenantId]);
+};
+
+/** Writes of a session about commands of its device. The tenant is the device's own. */
+export const lockOfDevice = (tx: SqlTx, deviceId: string, commandIds: readonly string[]): Promise<Locked> =>
+  lock(tx, `c.device_id = $1 and c.command_id = any($2::text[])`, [deviceId, commandIds]);
+
+/** Open commands of a device, and the listed ones whatever their state. */
+export const lockForSettling = (tx: SqlTx, { tenantId, deviceId }: DeviceRef, listed: readonly string[]): Promise<Locked> =>
+  lock(tx, `c.tenant_id = $1 and c.device_id = $2 and (c.status in ${OPEN} or c.command_id = any($3::text[]))`, [tenantId, deviceId, listed]);
+
+export const lockOpen = (tx: SqlTx, { tenantId, deviceId }: DeviceRef): Promise<Locked> =>
+  lock(tx, `c.tenant_id = $1 and c.device_id = $2 and c.status in ${OPEN}`, [tenantId, deviceId]);
+
+export const lockQueued = (tx: SqlTx, { tenantId, deviceId }: DeviceRef): Promise<Locked> =>
+  lock(tx, `c.tenant_id = $1 and c.device_id = $2 and c.status = 'queued' and c.status in ${OPEN}`, [tenantId, deviceId]);
+
+/** For the reaper, of all tenants. Rows that another node holds are its business. */
+export const lockOverdue = (tx: SqlTx, limit: number): Promise<Locked> =>
+  lock(tx, `c.deadline_at <= now()`, [limit], "order by c.deadline_at limit $1 for update of c skip locked");
+
+export interface HistoryEntry {
+  readonly row: CommandRow;
+  readonly from: CommandStatus | null;
+  readonly code: string | null;
+  readonly detail: Readonly<Record<string, unknown>> | null;
+  readonly actor: string;
+}
+
+export const saveRows = async (tx: SqlTx, rows: readonly CommandRow[]): Promise<void> => {
+  if (rows.length === 0) return;
+  const types = CHANGEABLE.map(({ sqlType }, index) => `$${index + 2}::${sqlType}[]`).join(", ");
+  await tx.query(
+    `update commands c set ${CHANGEABLE.map(({ column }) => `${column} = v.${column}`).join(", ")}
+       from unnest($1::text[], ${types}) as v(command_id, ${CHANGEABLE.map(({ column }) => column).join(", ")})
+      where c.command_id = v.command_id`,
+    [rows.map(({ commandId }) => commandId), ...CHANGEABLE.map(({ value }) => rows.map(value))],
+  );
+};
+
+export const writeHistory = async (tx: SqlTx, entries: readonly HistoryEntry[], nodeId: string): Promise<void> => {
+  if (entries.length === 0) return;
+  await tx.query(
+    `insert into command_events (tenant_id, command_id, from_status, to_status, epoch, attempt, code, detail, actor, node_id)
+     select e.*, $10 from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::int[], $7::text[], $8::jsonb[], $9::text[]) as e`,
+    [
+      entries.map(({ row }) => row.tenantId),
+      entries.map(({ row }) => row.commandId),
+      entries.map(({ from }) => from),
+      entries.map(({ row }) => row.status),
+      entries.map(({ row }) => row.sessionEpoch),
+      entries.map(({ row }) => row.attempt),
+      entries.map(({ code }) => code),
+      entries.map(({ detail }) => (detail === null ? null : JSON.stringify(detail))),
+      entries.map(({ actor }) => actor),
+      nodeId,
+    ],
+  );
+};

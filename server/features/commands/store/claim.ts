@@ -1,0 +1,93 @@
+// Claims: queued rows become sent, for many sessions in one statement (T2) or for one poller (T3). Committed when they return.
+import type { DeviceRef, Want } from "../../../core/delivery.ts";
+import type { Db } from "../../../platform/db.ts";
+import type { Timings } from "../state.ts";
+import { ALL_COLUMNS, type CommandRow, type DbRow, IN_FLIGHT, OPEN, toRow } from "./rows.ts";
+
+export interface Claimer {
+  readonly nodeId: string;
+  readonly timings: Pick<Timings, "ackTimeoutMs" | "pollLeaseMs">;
+}
+
+const DUE = `c.status = 'queued' and c.available_at <= now() and (c.expires_at is null or c.expires_at > now())`;
+
+const HISTORY = (from: string) =>
+  `insert into command_events (tenant_id, command_id, from_status, to_status, actor, node_id, epoch, attempt)
+   select tenant_id, command_id, ${from}, 'sent', actor, $1, session_epoch, attempt from claimed`;
+
+// The presence row is locked, so that a claim and a hello of the same device happen one after the other: a session that was
+// superseded finds its epoch gone and claims nothing, not even in the instant of the change.
+// The update names rows by id alone: they are locked by then, and a status beside it would lead the planner to the index of open commands.
+// Within a lane the earliest open command goes first and alone; across lanes order is only by priority and age.
+const CLAIM = `
+  with live as materialized (
+    select w.device_id, w.epoch, w.max_in_flight from unnest($2::text[], $3::bigint[], $4::int[]) as w(device_id, epoch, max_in_flight)
+      join device_presence p on p.device_id = w.device_id and p.epoch = w.epoch
+     order by w.device_id for share of p),
+  head as materialized (
+    select h.command_id, l.epoch from live l cross join lateral (
+      select c.command_id from commands c
+       where c.device_id = l.device_id and ${DUE}
+         and not exists (select 1 from commands b where b.device_id = c.device_id and b.lane = c.lane and b.seq < c.seq and b.status in ${OPEN})
+       order by c.priority desc, c.seq
+       limit greatest(0, l.max_in_flight - (
+         select count(*) from commands o where o.device_id = l.device_id and o.status in ${IN_FLIGHT} and o.status in ${OPEN}))
+       for update skip locked) h),
+  claimed as (
+    update commands c set status = 'sent', attempt = c.attempt + 1, channel = 'ws', session_epoch = head.epoch, node_id = $1, sent_at = now(),
+           deadline_at = least(now() + $5 * interval '1 millisecond', coalesce(c.expires_at, 'infinity'))
+      from head where c.command_id = head.command_id
+    returning ${ALL_COLUMNS}, 'session' as actor),
+  history as (${HISTORY("'queued'")})
+  select * from claimed order by device_id, priority desc, seq`;
+
+export const claimForSessions = async (db: Db, wants: readonly Want[], { nodeId, timings }: Claimer): Promise<readonly CommandRow[]> => {
+  const sorted = [...wants].sort((a, b) => (a.deviceId < b.deviceId ? -1 : 1));
+  const rows = await db.query<DbRow>(CLAIM, [
+    nodeId,
+    sorted.map(({ deviceId }) => deviceId),
+    sorted.map(({ epoch }) => epoch),
+    sorted.map(({ maxInFlight }) => maxInFlight),
+    timings.ackTimeoutMs,
+  ]);
+  return rows.map(toRow);
+};
+
+// A poller runs a lane one after the other by itself, so it gets whole lanes. A command waits only for an earlier one of its lane that the
+// agent does not hold and does not get now: one that is not due yet, or one that travels over a socket. The running minimum of the
+// priority keeps a lane in order under the limit. The state is asked again under the lock, as a CASE for the planner's sake, see above.
+// What was polled and not acknowledged comes again; a run-out lease begins anew. Whoever comes first gets a command: a row that another
+// claim holds is passed over, and its lane with it; a row that another claim took meanwhile is answered as the lock found it.
+const POLL = `
+  with candidates as materialized (
+    select c.command_id, c.lane, c.seq, min(c.priority) over (partition by c.lane order by c.seq) as rank
+      from commands c
+     where c.tenant_id = $2 and c.device_id = $3 and c.status in ${OPEN}
+       and ((${DUE}) or (c.status = 'sent' and c.channel = 'poll'
+              and (c.deadline_at > now() or (c.requires_ack and c.attempt < c.max_attempts and coalesce(c.expires_at, 'infinity') > now()))))
+       and not exists (
+         select 1 from commands b where b.device_id = c.device_id and b.lane = c.lane and b.seq < c.seq and b.status in ${OPEN}
+            and ((b.status = 'queued' and b.available_at > now()) or (b.status = 'sent' and b.channel = 'ws')))),
+  picked as materialized (select * from candidates order by rank desc, seq limit $4),
+  head as materialized (
+    select ${ALL_COLUMNS}, k.rank, c.status as was, (c.status = 'queued' or c.deadline_at <= now()) as anew
+      from commands c join picked k using (command_id)
+     where case c.status when 'queued' then true when 'sent' then c.channel = 'poll' else false end for update of c skip locked),
+  free as materialized (
+    select h.* from head h where not exists (
+      select 1 from picked k where k.lane = h.lane and k.seq < h.seq and not exists (select 1 from head o where o.command_id = k.command_id))),
+  claimed as (
+    update commands c set status = 'sent', attempt = c.attempt + 1, channel = 'poll', session_epoch = null, node_id = $1, sent_at = now(),
+           deadline_at = least(now() + $5 * interval '1 millisecond', coalesce(c.expires_at, 'infinity'))
+      from free where c.command_id = free.command_id and free.anew
+    returning ${ALL_COLUMNS}, 'poll' as actor, free.rank, free.was),
+  history as (${HISTORY("was")})
+  select ${ALL_COLUMNS}, c.rank from claimed c
+  union all
+  select ${ALL_COLUMNS}, c.rank from free c where not c.anew
+  order by rank desc, seq`;
+
+export const claimForPoll = async (db: Db, { tenantId, deviceId }: DeviceRef, limit: number, { nodeId, timings }: Claimer): Promise<readonly CommandRow[]> => {
+  const rows = await db.query<DbRow>(POLL, [nodeId, tenantId, deviceId, limit, timings.pollLeaseMs]);
+  return rows.map(toRow);
+};

@@ -1,0 +1,122 @@
+// New commands, many at once and all or nothing. The device's row is locked first, so that its numbers, its queue's depth and
+// its idempotency keys are settled by whoever comes first, and equal requests at the same moment make one row.
+import type { SqlTx } from "../../../core/events.ts";
+import type { Db } from "../../../platform/db.ts";
+import { type Admission, admit, type DeviceFacts, type NewCommand, type QueueLimits } from "../admission.ts";
+import { ALL_COLUMNS, type CommandRow, type DbRow, OPEN, sqlTime, toInstant, toRow } from "./rows.ts";
+
+export interface CreateFacts {
+  readonly limits: QueueLimits;
+  readonly nodeId: string;
+}
+
+/** In the order of the items. */
+export const createCommandRows = (db: Db, items: readonly NewCommand[], { limits, nodeId }: CreateFacts): Promise<readonly Admission[]> =>
+  db.sqlTx(async (tx) => {
+    const { devices, now } = await lockDevices(tx, items);
+    const existing = await findByKeys(tx, items);
+    const openOfTenant = limits.maxOpenPerTenant === null ? new Map<string, number>() : await countOpenOfTenants(tx, items, limits.maxOpenPerTenant);
+    const admissions = admit(items, { devices, existing, openOfTenant, limits, now });
+    await insert(
+      tx,
+      admissions.flatMap((admission) => (admission.kind === "created" ? [admission] : [])),
+      nodeId,
+    );
+    return admissions;
+  });
+
+const lockDevices = async (tx: SqlTx, items: readonly NewCommand[]) => {
+  const rows = await tx.query<{ device_id: string; tenant_id: string; status: string; next_command_seq: number }>(
+    `select d.device_id, d.tenant_id, d.status, d.next_command_seq
+       from devices d where d.device_id = any($1::text[]) and d.deleted_at is null order by d.device_id for no key update`,
+    [[...new Set(items.map(({ deviceId }) => deviceId))]],
+  );
+  // Counted in a second statement: it sees what others committed while this one waited for the lock.
+  const counted = await tx.query<{ now: Date; device_id: string | null; open: number }>(
+    `select now(), d.device_id, (select count(*) from commands c where c.device_id = d.device_id and c.status in ${OPEN}) as open
+       from (select now()) n left join unnest($1::text[]) as d(device_id) on true`,
+    [rows.map(({ device_id }) => device_id)],
+  );
+  const open = new Map(counted.map((row) => [row.device_id, row.open]));
+  const devices = new Map<string, DeviceFacts>(
+    rows.map((row) => [
+      row.device_id,
+      {
+        tenantId: row.tenant_id,
+        isOnline: row.status === "online",
+        nextSeq: row.next_command_seq,
+        open: open.get(row.device_id) ?? 0,
+      },
+    ]),
+  );
+  return { devices, now: counted[0] === undefined ? 0 : toInstant(counted[0].now) };
+};
+
+const findByKeys = async (
+  tx: SqlTx,
+  items: readonly NewCommand[],
+): Promise<ReadonlyMap<string, { readonly row: CommandRow; readonly requestHash: Buffer }>> => {
+  const keyed = items.filter(({ idempotencyKey }) => idempotencyKey !== null);
+  if (keyed.length === 0) return new Map();
+  const rows = await tx.query<DbRow & { idempotency_key: string; request_hash: Buffer }>(
+    `select ${ALL_COLUMNS}, c.idempotency_key, c.request_hash from commands c
+       join (select distinct * from unnest($1::text[], $2::text[], $3::text[])) as k(tenant_id, device_id, idempotency_key)
+      using (tenant_id, device_id, idempotency_key)`,
+    [keyed.map(({ scope }) => scope.tenantId), keyed.map(({ deviceId }) => deviceId), keyed.map(({ idempotencyKey }) => idempotencyKey)],
+  );
+  return new Map(rows.map((row) => [`${row.device_id} ${row.idempotency_key}`, { row: toRow(row), requestHash: row.request_hash }]));
+};
+
+// Counting stops at the bound: a tenant far above it costs no more than one at it.
+const countOpenOfTenants = async (tx: SqlTx, items: readonly NewCommand[], max: number): Promise<Map<string, number>> => {
+  const rows = await tx.query<{ tenant_id: string; open: number }>(
+    `select t.tenant_id, (select count(*) from (select from commands c where c.tenant_id = t.tenant_id and c.deadline_at is not null limit $2) o) as open
+       from unnest($1::text[]) as t(tenant_id)`,
+    [[...new Set(items.map(({ scope }) => scope.tenantId))], max],
+  );
+  return new Map(rows.map(({ tenant_id, open }) => [tenant_id, open]));
+};
+
+const insert = async (tx: SqlTx, created: readonly Extract<Admission, { kind: "created" }>[], nodeId: string): Promise<void> => {
+  if (created.length === 0) return;
+  const rows = created.map(({ row }) => row);
+  await tx.query(
+    `with fresh as (
+       insert into commands (command_id, tenant_id, device_id, seq, lane, priority, type, payload, requires_ack, available_at, expires_at,
+                             deadline_at, max_attempts,
+                             redeliver_safe, exec_timeout_s, idempotency_key, request_hash, traceparent, created_by, issued_at, status)
+       select n.*, 'queued' from unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::int[], $7::text[],
+              $8::jsonb[], $9::boolean[], $10::timestamptz[],
+              $11::timestamptz[], $12::timestamptz[], $13::int[], $14::boolean[], $15::int[],
+              $16::text[], $17::bytea[], $18::text[], $19::text[], $20::timestamptz[]) as n
+       returning command_id, tenant_id, device_id, seq, created_by),
+     history as (
+       insert into command_events (tenant_id, command_id, to_status, actor, node_id)
+       select tenant_id, command_id, 'queued', created_by, $21 from fresh order by seq)
+     update devices d set next_command_seq = f.next
+       from (select device_id, max(seq) + 1 as next from fresh group by device_id) f where d.device_id = f.device_id`,
+    [
+      rows.map((row) => row.commandId),
+      rows.map((row) => row.tenantId),
+      rows.map((row) => row.deviceId),
+      rows.map((row) => row.seq),
+      rows.map((row) => row.lane),
+      rows.map((row) => row.priority),
+      rows.map((row) => row.type),
+      rows.map((row) => JSON.stringify(row.payload)),
+      rows.map((row) => row.requiresAck),
+      rows.map((row) => sqlTime(row.availableAt)),
+      rows.map((row) => sqlTime(row.expiresAt)),
+      rows.map((row) => sqlTime(row.deadlineAt)),
+      rows.map((row) => row.maxAttempts),
+      rows.map((row) => row.redeliverSafe),
+      rows.map((row) => row.execTimeoutSeconds),
+      created.map(({ item }) => item.idempotencyKey),
+      created.map(({ item }) => item.requestHash),
+      rows.map((row) => row.traceparent),
+      rows.map((row) => row.createdBy),
+      rows.map((row) => sqlTime(row.issuedAt)),
+      nodeId,
+    ],
+  );
+};

@@ -1,0 +1,159 @@
+// What is read of commands: lists, one, its history, what it waits for, and the numbers of the whole queue.
+
+import type { z } from "zod";
+import type { CommandStatus, TimelineEntry } from "../../../../protocol/index.ts";
+import type { DeviceRef } from "../../../core/delivery.ts";
+import type { SystemScope } from "../../../core/scope.ts";
+import type { Db } from "../../../platform/db.ts";
+import { ALL_COLUMNS, type CommandRow, type DbRow, IN_FLIGHT, OPEN, toRow } from "./rows.ts";
+
+export interface CommandFilter {
+  readonly deviceId: string;
+  readonly status: CommandStatus | null;
+  readonly type: string | null;
+}
+
+export const listCommands = async (db: Db, { tenantId }: SystemScope, filter: CommandFilter, window: { readonly limit: number; readonly offset: number }) => {
+  const where = `c.tenant_id = $1 and c.device_id = $2 and ($3::text is null or c.status = $3) and ($4::text is null or c.type = $4)`;
+  const values = [tenantId, filter.deviceId, filter.status, filter.type];
+  const [rows, counted] = await Promise.all([
+    db.query<DbRow>(`select ${ALL_COLUMNS} from commands c where ${where} order by c.seq desc limit $5 offset $6`, [...values, window.limit, window.offset]),
+    db.query<{ total: number }>(`select count(*) as total from commands c where ${where}`, values),
+  ]);
+  return { rows: rows.map(toRow), total: counted[0]?.total ?? 0 };
+};
+
+/** With a device id, only as a command of that device. */
+export const findCommand = async (db: Db, { tenantId }: SystemScope, commandId: string, deviceId: string | null = null): Promise<CommandRow | null> => {
+  const rows = await db.query<DbRow>(
+    `select ${ALL_COLUMNS} from commands c where c.command_id = $1 and c.tenant_id = $2 and ($3::text is null or c.device_id = $3)`,
+    [commandId, tenantId, deviceId],
+  );
+  return rows[0] === undefined ? null : toRow(rows[0]);
+};
+
+type Entry = z.infer<typeof TimelineEntry>;
+// A command has few transitions; the bound holds even for one that is redelivered all its life.
+const TIMELINE_LIMIT = 1_000;
+
+export const readTimeline = async (db: Db, { tenantId }: SystemScope, commandId: string): Promise<readonly Entry[]> => {
+  const rows = await db.query<{
+    at: Date;
+    from_status: CommandStatus | null;
+    to_status: CommandStatus;
+    actor: string;
+    attempt: number;
+    node_id: string | null;
+    epoch: number | null;
+    code: string | null;
+    detail: Record<string, unknown> | null;
+  }>(
+    `select at, from_status, to_status, actor, attempt, node_id, epoch, code, detail
+       from command_events where command_id = $1 and tenant_id = $2 order by id limit ${TIMELINE_LIMIT}`,
+    [commandId, tenantId],
+  );
+  return rows.map((row) => ({
+    at: row.at.toISOString(),
+    from: row.from_status,
+    to: row.to_status,
+    actor: row.actor,
+    attempt: row.attempt,
+    nodeId: row.node_id,
+    epoch: row.epoch,
+    code: row.code,
+    detail: row.detail,
+  }));
+};
+
+export interface Surroundings {
+  readonly now: Date;
+  readonly connectivity: string;
+  readonly lastSeenAt: Date | null;
+  readonly inFlight: number;
+  /** The open command before it in its lane. */
+  readonly ahead: { readonly commandId: string; readonly status: string; readonly since: Date } | null;
+}
+
+export const readSurroundings = async (db: Db, row: CommandRow): Promise<Surroundings> => {
+  const [found] = await db.query<{
+    now: Date;
+    connectivity: string | null;
+    last_seen_at: Date | null;
+    in_flight: number;
+    ahead_id: string | null;
+    ahead_status: string | null;
+    ahead_since: Date | null;
+  }>(
+    `select now(), p.connectivity, p.last_seen_at, b.command_id as ahead_id, b.status as ahead_status,
+            coalesce(b.started_at, b.sent_at, b.issued_at) as ahead_since,
+            (select count(*) from commands o where o.device_id = $2 and o.status in ${IN_FLIGHT} and o.status in ${OPEN}) as in_flight
+       from (select) one
+       left join device_presence p on p.device_id = $2 and p.tenant_id = $1
+       left join lateral (
+         select * from commands c where c.device_id = $2 and c.lane = $3 and c.seq < $4 and c.status in ${OPEN} order by c.seq limit 1) b on true`,
+    [row.tenantId, row.deviceId, row.lane, row.seq],
+  );
+  if (found === undefined) throw new Error("one row of surroundings was expected");
+  return {
+    now: found.now,
+    connectivity: found.connectivity ?? "none",
+    lastSeenAt: found.last_seen_at,
+    inFlight: found.in_flight,
+    ahead:
+      found.ahead_id === null || found.ahead_status === null || found.ahead_since === null
+        ? null
+        : { commandId: found.ahead_id, status: found.ahead_status, since: found.ahead_since },
+  };
+};
+
+export const countQueued = async (tx: Pick<Db, "query">, { tenantId, deviceId }: DeviceRef): Promise<number> => {
+  const [row] = await tx.query<{ count: number }>(
+    `select count(*) from commands c where c.device_id = $2 and c.tenant_id = $1 and c.status = 'queued' and c.status in ${OPEN}`,
+    [tenantId, deviceId],
+  );
+  return row?.count ?? 0;
+};
+
+export interface SweepWindow {
+  /** ISO time of the last sweep's upper bound; null looks at everything. */
+  readonly after: string | null;
+  readonly limit: number;
+}
+
+/** Devices of this node with something to claim. The window keeps a backlog for absent devices from being read again and again. */
+export const findSweepable = async (
+  db: Db,
+  nodeId: string,
+  { after, limit }: SweepWindow,
+): Promise<{ readonly deviceIds: readonly string[]; readonly until: string }> => {
+  const [bounds] = await db.query<{ until: string }>(`select to_char((now() - interval '2 s') at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as until`);
+  if (bounds === undefined) throw new Error("one time was expected");
+  const rows = await db.query<{ device_id: string }>(
+    `select distinct c.device_id from device_presence p join commands c on c.device_id = p.device_id
+      where p.node_id = $1 and p.connectivity = 'realtime' and c.status = 'queued' and c.deadline_at is not null
+        and ($2::timestamptz is null or c.available_at > $2::timestamptz - interval '10 s') and c.available_at <= $3::timestamptz limit $4`,
+    [nodeId, after, bounds.until, limit],
+  );
+  return { deviceIds: rows.map(({ device_id }) => device_id), until: bounds.until };
+};
+
+/** Over all tenants, for metrics. The second number is to be zero, always: a row past its deadline by more than the reaper's grace is a defect. */
+export const countOpen = async (db: Db, graceMs: number): Promise<{ readonly open: Readonly<Record<string, number>>; readonly pastDeadline: number }> => {
+  const rows = await db.query<{ status: string; count: number; past: number }>(
+    `select c.status, count(*), count(*) filter (where c.deadline_at < now() - $1 * interval '1 millisecond') as past
+       from commands c where c.deadline_at is not null group by c.status`,
+    [graceMs],
+  );
+  return { open: Object.fromEntries(rows.map(({ status, count }) => [status, count])), pastDeadline: rows.reduce((sum, { past }) => sum + past, 0) };
+};
+
+/** Which of these waiting calls have something to see: devices with a due command, and commands that have ended. */
+export const findAwaited = async (db: Db, keys: readonly string[]): Promise<readonly string[]> => {
+  const rows = await db.query<{ key: string }>(
+    `select distinct c.device_id as key from commands c
+      where c.device_id = any($1::text[]) and c.status = 'queued' and c.available_at <= now() and (c.expires_at is null or c.expires_at > now())
+     union all select c.command_id from commands c where c.command_id = any($1::text[]) and c.status not in ${OPEN}`,
+    [keys],
+  );
+  return rows.map(({ key }) => key);
+};

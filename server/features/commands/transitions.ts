@@ -1,0 +1,162 @@
+// Carries out what the rules decide: rows, history and durable events in the caller's transaction; hints, nudges and cancel orders after it.
+import { type CommandStatus, contract, isOpen } from "../../../protocol/index.ts";
+import type { Courier } from "../../core/delivery.ts";
+import type { Emit, EventToEmit, Hint, SqlTx } from "../../core/events.ts";
+import { decide } from "./rules.ts";
+import type { CommandSettings } from "./settings.ts";
+import type { Circumstances, CommandEvent, Step } from "./state.ts";
+import { type Locked, saveRows, writeHistory } from "./store/change.ts";
+import { type CommandRow, isoTime } from "./store/rows.ts";
+import type { Waits } from "./waits.ts";
+
+/** One step of one command; `row` is what it became. */
+export interface Transition {
+  readonly row: CommandRow;
+  readonly from: CommandStatus | null;
+  readonly step: Step;
+}
+
+export interface TransitionsDeps {
+  readonly emit: Emit;
+  readonly hint: Hint;
+  readonly courier: Courier;
+  readonly waits: Pick<Waits, "wake">;
+  readonly nodeId: string;
+  readonly settings: CommandSettings;
+  /** Evenly spread in [0, 1). */
+  readonly random: () => number;
+}
+
+/** What one row's event led to; `step` is null when it changed nothing. */
+export interface Outcome {
+  readonly before: CommandRow;
+  readonly after: CommandRow;
+  readonly step: Step | null;
+}
+
+export interface Applied {
+  /** In the order of the events, row by row. */
+  readonly outcomes: ReadonlyMap<string, readonly Outcome[]>;
+  readonly transitions: readonly Transition[];
+}
+
+export interface Transitions {
+  /** Several events of one command are applied one after the other. */
+  apply(tx: SqlTx, locked: Locked, eventsOf: (row: CommandRow) => readonly CommandEvent[], actorOf: (row: CommandRow) => string): Promise<Applied>;
+  circumstances(now: number): Circumstances;
+  /** After commit. */
+  tell(transitions: readonly Transition[]): void;
+}
+
+export const createTransitions = ({ emit, hint, courier, waits, nodeId, settings, random }: TransitionsDeps): Transitions => {
+  const circumstances = (now: number): Circumstances => ({ now, jitter: random(), timings: settings });
+
+  return {
+    circumstances,
+    apply: async (tx, { rows, now }, eventsOf, actorOf) => {
+      const outcomes = new Map(rows.map((row) => [row.commandId as string, follow(row, eventsOf(row), circumstances(now ?? 0))]));
+      const changed = [...outcomes.values()].flatMap((steps) => (steps.some(({ step }) => step !== null) ? steps.slice(-1) : []));
+      const transitions = [...outcomes.values()]
+        .flat()
+        .flatMap(({ before, after, step }) => (step === null ? [] : [{ row: after, from: before.status, step }]));
+      await saveRows(
+        tx,
+        changed.map(({ after }) => after),
+      );
+      const told = transitions.filter(({ row, from, step }) => row.status !== from || step.code !== null);
+      await writeHistory(
+        tx,
+        told.map(({ row, from, step }) => ({ row, from, code: step.code, detail: detailOf(row, step), actor: actorOf(row) })),
+        nodeId,
+      );
+      const events = transitions.filter(isEnd).map(toEvent);
+      if (events.length > 0) await emit(tx, events);
+      return { outcomes, transitions };
+    },
+    tell: (transitions) => {
+      for (const transition of transitions) {
+        if (!isEnd(transition)) hint(toEvent(transition));
+        const order = cancelOrder(transition, settings);
+        if (order !== null) courier.cancel(transition.row.deviceId, order);
+      }
+      waits.wake(transitions.filter(isEnd).map(({ row }) => row.commandId));
+      const freed = new Set(transitions.filter(freesTheWay).map(({ row }) => row.deviceId));
+      if (freed.size > 0) courier.nudge([...freed]);
+    },
+  };
+};
+
+const follow = (row: CommandRow, events: readonly CommandEvent[], at: Circumstances): readonly Outcome[] => {
+  let before = row;
+  return events.map((event) => {
+    const step = decide(before, event, at);
+    const outcome = { before, after: step === null ? before : { ...before, ...step.patch }, step };
+    before = outcome.after;
+    return outcome;
+  });
+};
+
+const detailOf = (row: CommandRow, { patch }: Step): Readonly<Record<string, unknown>> | null => {
+  if (patch.cancelReason !== undefined && patch.cancelReason !== null) return { reason: patch.cancelReason };
+  if (patch.status === "queued") return { availableAt: isoTime(row.availableAt) };
+  return patch.ackStatus === undefined || patch.ackStatus === null ? null : { ack: patch.ackStatus };
+};
+
+/** Durable: the command has ended, or a result came after its end. */
+const isEnd = ({ row, from }: Transition): boolean => !isOpen(row.status) && row.status !== from;
+
+const events = contract.commands.events;
+const ENDS = {
+  delivered: events.completed,
+  succeeded: events.completed,
+  failed: events.failed,
+  rejected: events.failed,
+  undeliverable: events.failed,
+  canceled: events.canceled,
+  expired: events.expired,
+  timed_out: events.timedOut,
+} as const;
+
+const eventTypeOf = ({ row, step }: Transition) => {
+  if (step.patch.late === true) return events.lateResult;
+  const { status } = row;
+  return status === "queued" || status === "sent" || status === "acknowledged" || status === "running" || status === "canceling"
+    ? events.changed
+    : ENDS[status];
+};
+
+const toEvent = (transition: Transition): EventToEmit => {
+  const { row, from } = transition;
+  return eventOf(eventTypeOf(transition), row, from);
+};
+
+export const eventOf = (event: (typeof events)[keyof typeof events], row: CommandRow, previous: CommandStatus | null): EventToEmit => ({
+  scope: { tenantId: row.tenantId, traceparent: row.traceparent },
+  event,
+  subjectId: row.commandId,
+  data: { commandId: row.commandId, deviceId: row.deviceId, type: row.type, status: row.status, previous, failureCode: row.failureCode },
+});
+
+const holdsTheWay = (status: CommandStatus | null): boolean => status !== null && status !== "queued" && isOpen(status);
+
+/**
+ * Credit or a lane became free, or the agent lost what it had. A command that waits for its next attempt is found by the sweep when it is due,
+ * and one whose write was refused by the session that refused it.
+ */
+const freesTheWay = ({ row, from, step }: Transition): boolean =>
+  row.status === "queued" ? step.code !== null : from !== null && isOpen(from) && !isOpen(row.status);
+
+/** T15, T17, T21 and T24: the agent may be at work on something that nobody waits for any more. */
+const cancelOrder = ({ row, from, step }: Transition, { cancelTimeoutMs }: CommandSettings) => {
+  const asked = row.status === "canceling" && from !== "canceling";
+  const givenUp =
+    holdsTheWay(from) && from !== "canceling" && (row.status === "timed_out" || (row.status === "canceled" && step.patch.ackStatus === undefined));
+  if (!asked && !givenUp) return null;
+  const deadline = isoTime(
+    asked && row.deadlineAt !== null && row.deadlineAt !== Infinity
+      ? row.deadlineAt
+      : (row.finishedAt ?? row.cancelRequestedAt ?? row.issuedAt) + cancelTimeoutMs,
+  );
+  const reason = row.cancelReason ?? row.failureCode;
+  return { commandId: row.commandId, deadline, ...(reason === null ? {} : { reason }) };
+};

@@ -1,0 +1,103 @@
+// Calls that wait: a poll until something is due for its device, a queueing call until its command has ended.
+// What happens on this node wakes them at once; what happens on another is found by a look into the database every second.
+import type { Db } from "../../platform/db.ts";
+import type { Job } from "../../platform/jobs.ts";
+import type { CommandSettings } from "./settings.ts";
+import { findAwaited } from "./store/read.ts";
+
+/** A place to wait at. Taken before the caller looks, so that nothing slips between its look and its wait. */
+export interface Wait {
+  /** Resolves with true when it is worth looking again, with false when the time is over, the caller gone or the node leaving. */
+  next(signal: AbortSignal): Promise<boolean>;
+  end(): void;
+}
+
+export interface Waits {
+  /** Null when this node holds as many as it may, or is leaving: the caller answers at once. */
+  take(key: string, seconds: number): Wait | null;
+  /** Device ids for polls, command ids for queueing calls. */
+  wake(keys: Iterable<string>): void;
+  /** Looks for what other nodes did; when jobs are told to stop, every wait ends and none begins any more. */
+  readonly job: Job;
+}
+
+export interface WaitsDeps {
+  readonly db: Db;
+  readonly settings: Pick<CommandSettings, "maxWaits" | "waitLookEveryMs">;
+}
+
+interface Waiter {
+  woken: boolean;
+  over: boolean;
+  stir: () => void;
+}
+
+export const createWaits = ({ db, settings }: WaitsDeps): Waits => {
+  const waiting = new Map<string, Set<Waiter>>();
+  let count = 0;
+  let closed = false;
+  let leaving: AbortSignal | null = null;
+
+  const stir = (waiter: Waiter): void => {
+    waiter.woken = true;
+    waiter.stir();
+  };
+  const wake = (keys: Iterable<string>): void => {
+    if (count > 0) for (const key of keys) waiting.get(key)?.forEach(stir);
+  };
+  const leave = (key: string, waiter: Waiter): void => {
+    const set = waiting.get(key);
+    if (set?.delete(waiter) !== true) return;
+    count -= 1;
+    if (set.size === 0) waiting.delete(key);
+  };
+
+  const close = (): void => {
+    closed = true;
+    for (const waiter of [...waiting.values()].flatMap((set) => [...set])) {
+      waiter.over = true;
+      waiter.stir();
+    }
+  };
+
+  return {
+    wake,
+    take: (key, seconds) => {
+      if (closed || seconds <= 0 || count >= settings.maxWaits) return null;
+      const waiter: Waiter = { woken: false, over: false, stir: () => undefined };
+      waiting.set(key, (waiting.get(key) ?? new Set()).add(waiter));
+      count += 1;
+      const timer = setTimeout(() => {
+        waiter.over = true;
+        waiter.stir();
+      }, seconds * 1_000);
+      return {
+        next: (signal) => nextStir(waiter, signal),
+        end: () => {
+          clearTimeout(timer);
+          leave(key, waiter);
+        },
+      };
+    },
+    job: {
+      name: "commands.waits",
+      everyMs: settings.waitLookEveryMs,
+      run: async (signal) => {
+        if (leaving !== signal) signal.addEventListener("abort", close, { once: true });
+        leaving = signal;
+        if (count > 0) wake(await findAwaited(db, [...waiting.keys()]));
+      },
+    },
+  };
+};
+
+const nextStir = async (waiter: Waiter, signal: AbortSignal): Promise<boolean> => {
+  if (!waiter.woken && !waiter.over && !signal.aborted)
+    await new Promise<void>((resolve) => {
+      waiter.stir = resolve;
+      signal.addEventListener("abort", () => resolve(), { once: true });
+    });
+  const again = waiter.woken && !waiter.over && !signal.aborted;
+  waiter.woken = false;
+  return again;
+};

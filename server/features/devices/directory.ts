@@ -1,0 +1,147 @@
+// The directory of agents: remembered for a minute, asked for in one statement per turn of the event loop, forgotten on every node when it changes.
+import { LRUCache } from "lru-cache";
+import { contract } from "../../../protocol/index.ts";
+import type { AgentDirectory, AgentRecord } from "../../core/agents.ts";
+import type { Emit } from "../../core/events.ts";
+import type { Bus } from "../../platform/bus.ts";
+import type { Db } from "../../platform/db.ts";
+import type { SecretBox } from "../../platform/secrets.ts";
+import { secretContext } from "./rules.ts";
+import type { DeviceSettings } from "./settings.ts";
+import { type AgentRow, findAgents, lockAgent, promoteSecret } from "./store/agents.ts";
+
+export interface DirectoryDeps {
+  readonly db: Db;
+  readonly bus: Bus;
+  readonly emit: Emit;
+  readonly box: Pick<SecretBox, "open">;
+  readonly settings: DeviceSettings;
+  /** A message that could not leave; other nodes forget by themselves within a minute. */
+  readonly onError?: ((error: unknown) => void) | undefined;
+}
+
+export interface Agents extends AgentDirectory {
+  /** Tells every node to forget these agents. May be called inside the changing transaction: see UNSETTLED_MS. */
+  announce(agentIds: readonly string[]): void;
+  /** Hears what other nodes announce. Resolves when it does; returns how to stop. */
+  listen(): Promise<() => Promise<void>>;
+}
+
+const CHANNEL = "agents";
+/** A message holds 1 KiB; an agent id is 30 characters. */
+const IDS_PER_MESSAGE = 25;
+/** Longer than any transaction of ours: until then an answer may still be the one from before the change, so it is not kept. */
+const UNSETTLED_MS = 10_000;
+const BATCH = 1_000;
+
+interface Asking {
+  readonly resolve: (record: AgentRecord | null) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export const createAgentDirectory = ({ db, bus, emit, box, settings, onError = () => undefined }: DirectoryDeps): Agents => {
+  const known = new LRUCache<string, { readonly record: AgentRecord | null }>({ max: settings.directorySize, ttl: settings.directoryMs });
+  const unsettled = new LRUCache<string, true>({ max: settings.directorySize, ttl: UNSETTLED_MS });
+  const pending = new Map<string, Promise<AgentRecord | null>>();
+  let asking = new Map<string, Asking>();
+
+  const toRecord = (row: AgentRow): AgentRecord => {
+    const context = secretContext(row.tenant_id, row.device_id);
+    const sealed = row.removed ? [] : row.pending_secret === null ? [row.secret] : [row.secret, row.pending_secret];
+    return {
+      agentId: row.agent_id,
+      deviceId: row.device_id,
+      tenantId: row.tenant_id,
+      deploymentId: row.deployment_id,
+      secrets: sealed.map((secret) => box.open(secret, context)),
+      revoked: row.removed,
+      tenantStatus: row.tenant_status,
+    };
+  };
+
+  const answer = async (questions: ReadonlyMap<string, Asking>): Promise<void> => {
+    try {
+      const rows = new Map((await findAgents(db, [...questions.keys()])).map((row) => [row.agent_id as string, row]));
+      for (const [agentId, { resolve, reject }] of questions) {
+        const row = rows.get(agentId);
+        // One secret that does not open is that agent's trouble alone.
+        try {
+          resolve(row === undefined ? null : toRecord(row));
+        } catch (error) {
+          reject(error);
+        }
+      }
+    } catch (error) {
+      for (const { reject } of questions.values()) reject(error);
+    }
+  };
+
+  const ask = (agentId: string): Promise<AgentRecord | null> =>
+    new Promise((resolve, reject) => {
+      if (asking.size === 0) setImmediate(flush);
+      asking.set(agentId, { resolve, reject });
+      if (asking.size >= BATCH) flush();
+    });
+  const flush = (): void => {
+    const questions = asking;
+    asking = new Map();
+    if (questions.size > 0) void answer(questions);
+  };
+
+  const load = (agentId: string): Promise<AgentRecord | null> => {
+    const waiting = pending.get(agentId);
+    if (waiting !== undefined) return waiting;
+    const asked = ask(agentId)
+      .then((record) => {
+        if (!unsettled.has(agentId) && pending.get(agentId) === asked)
+          known.set(agentId, { record }, { ttl: record === null ? settings.directoryMissMs : settings.directoryMs });
+        return record;
+      })
+      .finally(() => {
+        if (pending.get(agentId) === asked) pending.delete(agentId);
+      });
+    pending.set(agentId, asked);
+    return asked;
+  };
+
+  const forget = (agentIds: readonly string[]): void => {
+    for (const agentId of agentIds) {
+      unsettled.set(agentId, true);
+      known.delete(agentId);
+      // An answer that is under way may be the old one; those who ask from now on ask anew.
+      pending.delete(agentId);
+    }
+  };
+
+  const announce = (agentIds: readonly string[]): void => {
+    forget(agentIds);
+    for (let from = 0; from < agentIds.length; from += IDS_PER_MESSAGE)
+      void bus.publish(CHANNEL, { op: "forget", agentIds: agentIds.slice(from, from + IDS_PER_MESSAGE).join(",") }).catch(onError);
+  };
+
+  return {
+    find: async (agentId) => {
+      const hit = known.get(agentId);
+      return hit === undefined ? load(agentId) : hit.record;
+    },
+    promote: async (agentId, usedSecret) => {
+      const promoted = await db.sqlTx(async (tx) => {
+        const row = await lockAgent(tx, agentId);
+        if (row === undefined || row.pending_secret === null || box.open(row.pending_secret, secretContext(row.tenant_id, row.device_id)) !== usedSecret)
+          return false;
+        await promoteSecret(tx, agentId);
+        await emit(tx, [
+          { scope: { tenantId: row.tenant_id }, event: contract.devices.events.secretsRotated, subjectId: row.device_id, data: { deviceId: row.device_id } },
+        ]);
+        return true;
+      });
+      if (promoted) announce([agentId]);
+    },
+    forget,
+    announce,
+    listen: () =>
+      bus.subscribe(CHANNEL, ({ agentIds }) => {
+        if (typeof agentIds === "string") forget(agentIds.split(","));
+      }),
+  };
+};

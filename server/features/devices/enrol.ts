@@ -1,0 +1,163 @@
+// Pairs devices in the caller's transaction: new machines become devices, known ones of the same tenant get a new secret.
+import { type AgentId, CLOSE, contract, type DeviceId, type TenantId } from "../../../protocol/index.ts";
+import type { DeviceRef } from "../../core/delivery.ts";
+import { AppError } from "../../core/errors.ts";
+import type { Emit, SqlTx } from "../../core/events.ts";
+import { newId, newSecret } from "../../core/ids.ts";
+import type { SystemScope } from "../../core/scope.ts";
+import type { Evictor } from "../../core/sessions.ts";
+import type { SecretBox } from "../../platform/secrets.ts";
+import type { Agents } from "./directory.ts";
+import { secretContext } from "./rules.ts";
+import type { DeviceSettings } from "./settings.ts";
+import { findLiving, insertDevices, type LivingDevice, type NewDevice, replaceSecrets } from "./store/enrol.ts";
+import { fencePresence } from "./store/presence.ts";
+
+export interface Enrolment {
+  readonly fingerprint: string;
+  readonly name?: string | undefined;
+  readonly platform?: string | undefined;
+  readonly tags?: readonly string[] | undefined;
+  readonly deploymentId?: string | undefined;
+}
+
+export interface Enrolled {
+  readonly device_id: DeviceId;
+  readonly agent_id: AgentId;
+  readonly tenant_id: TenantId;
+  readonly shared_secret: string;
+  readonly fingerprint: string;
+}
+
+/** Throws PLAN_LIMIT_EXCEEDED when `adding` more do not fit. */
+export interface PlanGuard {
+  require(tx: SqlTx, scope: SystemScope, resource: "hosts", adding: number): Promise<void>;
+}
+
+/** Cancels what is open for the device, in the given transaction (T24). `notify`, after commit, tells live views. */
+export type ResetCommands = (tx: SqlTx, device: DeviceRef, reason: string) => Promise<{ readonly notify: () => void }>;
+
+export interface EnrolDeps {
+  readonly emit: Emit;
+  readonly box: Pick<SecretBox, "seal">;
+  readonly plan: PlanGuard;
+  readonly agents: Pick<Agents, "announce">;
+  readonly evictor: Evictor;
+  readonly resetCommands: ResetCommands;
+  readonly settings: DeviceSettings;
+}
+
+/**
+ * Up to 1,000 at a time, in the order given, a fingerprint once. Throws DEVICE_ALREADY_PAIRED when one lives with another tenant.
+ * Hints about replaced secrets leave before the commit: a roll-back costs a reconnect, nothing more.
+ */
+export type Enrol = (tx: SqlTx, scope: SystemScope, devices: readonly Enrolment[]) => Promise<readonly Enrolled[]>;
+
+// Somebody may pair or remove the same machine at the same moment; then the picture is taken anew.
+const ATTEMPTS = 3;
+
+export const createEnrol = (deps: EnrolDeps): Enrol => {
+  const { emit, box, plan, agents, evictor, settings } = deps;
+  const { created, secretsRotated } = contract.devices.events;
+
+  const add = async (tx: SqlTx, scope: SystemScope, wanted: readonly Enrolment[]): Promise<readonly Enrolled[]> => {
+    if (wanted.length === 0) return [];
+    const made = wanted.map((device) => ({ device, secret: newSecret(), deviceId: newId("dev"), agentId: newId("agt") }));
+    const rows: readonly NewDevice[] = made.map(({ device, secret, deviceId, agentId }) => ({
+      deviceId,
+      agentId,
+      fingerprint: device.fingerprint,
+      name: device.name ?? null,
+      platform: device.platform ?? null,
+      tags: device.tags ?? [],
+      deploymentId: device.deploymentId ?? null,
+      sealed: box.seal(secret, secretContext(scope.tenantId, deviceId)),
+    }));
+    const added = await insertDevices(tx, scope, rows);
+    const fresh = made.filter(({ deviceId }) => added.has(deviceId));
+    if (fresh.length > 0)
+      await emit(
+        tx,
+        fresh.map(({ deviceId }) => ({ scope, event: created, subjectId: deviceId, data: { deviceId, status: "provisioning" as const, previous: null } })),
+      );
+    return fresh.map(({ device, secret, deviceId, agentId }) => ({
+      device_id: deviceId,
+      agent_id: agentId,
+      tenant_id: scope.tenantId,
+      shared_secret: secret,
+      fingerprint: device.fingerprint,
+    }));
+  };
+
+  const renew = async (
+    tx: SqlTx,
+    scope: SystemScope,
+    pairs: readonly { readonly living: LivingDevice; readonly device: Enrolment }[],
+  ): Promise<readonly Enrolled[]> => {
+    if (pairs.length === 0) return [];
+    // The older sessions are fenced first: presence is locked before devices everywhere.
+    const fenced = await fencePresence(tx, scope, { deviceIds: pairs.map(({ living }) => living.device_id), graceMs: settings.closeGraceMs });
+    const made = pairs.map(({ living, device }) => ({ living, device, secret: newSecret() }));
+    const replaced = await replaceSecrets(
+      tx,
+      scope,
+      made.map(({ living, device, secret }) => ({
+        deviceId: living.device_id,
+        sealed: box.seal(secret, secretContext(scope.tenantId, living.device_id)),
+        name: device.name ?? null,
+        platform: device.platform ?? null,
+      })),
+    );
+    const renewed = made.filter(({ living }) => replaced.has(living.device_id));
+    // The commit is the caller's, so live views hear of this by the events alone.
+    for (const { living } of renewed) await deps.resetCommands(tx, { tenantId: scope.tenantId, deviceId: living.device_id }, "paired_again");
+    if (renewed.length > 0)
+      await emit(
+        tx,
+        renewed.map(({ living }) => ({ scope, event: secretsRotated, subjectId: living.device_id, data: { deviceId: living.device_id } })),
+      );
+    agents.announce(renewed.map(({ living }) => living.agent_id));
+    for (const { device_id, epoch } of fenced) evictor.evict(device_id, { close: CLOSE.secretRotated, epochBelow: epoch });
+    return renewed.map(({ living, secret }) => ({
+      device_id: living.device_id,
+      agent_id: living.agent_id,
+      tenant_id: scope.tenantId,
+      shared_secret: secret,
+      fingerprint: living.fingerprint,
+    }));
+  };
+
+  const round = async (tx: SqlTx, scope: SystemScope, wanted: readonly Enrolment[]): Promise<readonly Enrolled[]> => {
+    const living = new Map(
+      (
+        await findLiving(
+          tx,
+          wanted.map(({ fingerprint }) => fingerprint),
+        )
+      ).map((row) => [row.fingerprint, row]),
+    );
+    if ([...living.values()].some((row) => row.tenant_id !== scope.tenantId)) throw new AppError("DEVICE_ALREADY_PAIRED");
+    const fresh = wanted.filter(({ fingerprint }) => !living.has(fingerprint));
+    if (fresh.length > 0) await plan.require(tx, scope, "hosts", fresh.length);
+    const known = wanted.flatMap((device) => {
+      const row = living.get(device.fingerprint);
+      return row === undefined ? [] : [{ living: row, device }];
+    });
+    return [...(await renew(tx, scope, known)), ...(await add(tx, scope, fresh))];
+  };
+
+  return async (tx, scope, devices) => {
+    const wanted = new Map(devices.map((device) => [device.fingerprint, device]));
+    const done = new Map<string, Enrolled>();
+    for (let attempt = 0; attempt < ATTEMPTS && done.size < wanted.size; attempt += 1) {
+      for (const enrolled of await round(
+        tx,
+        scope,
+        [...wanted.values()].filter(({ fingerprint }) => !done.has(fingerprint)),
+      ))
+        done.set(enrolled.fingerprint, enrolled);
+    }
+    if (done.size < wanted.size) throw new AppError("SERVICE_UNAVAILABLE", { retryAfter: 1, details: { reason: "pairing_contended" } });
+    return [...wanted.keys()].flatMap((fingerprint) => done.get(fingerprint) ?? []);
+  };
+};

@@ -1,0 +1,210 @@
+// The devices room: what is paired, whether it lives, and its secret. Other rooms pair through `enrol` and look through `find`.
+import type { z } from "zod";
+import { CLOSE, contract, type Device, type DeviceId, type TenantId, toWindow } from "../../../protocol/index.ts";
+import type { Clock } from "../../core/clock.ts";
+import type { DeviceRef } from "../../core/delivery.ts";
+import type { Emit, SqlTx } from "../../core/events.ts";
+import { type Handlers, implement } from "../../core/feature.ts";
+import { newId } from "../../core/ids.ts";
+import type { SystemScope, TenantScope } from "../../core/scope.ts";
+import type { Evictor, Machine } from "../../core/sessions.ts";
+import type { Bus } from "../../platform/bus.ts";
+import type { Db } from "../../platform/db.ts";
+import type { Job } from "../../platform/jobs.ts";
+import type { SecretBox } from "../../platform/secrets.ts";
+import { type Agents, createAgentDirectory } from "./directory.ts";
+import { createEnrol, type Enrol, type PlanGuard, type ResetCommands } from "./enrol.ts";
+import { createPresence, type Presence } from "./presence.ts";
+import { likePrefix, toMetrics } from "./rules.ts";
+import { createSecretHandlers } from "./secrets.ts";
+import { type DeviceSettings, deviceSettings } from "./settings.ts";
+import {
+  countDevices,
+  type DeviceChange,
+  type DeviceFilter,
+  type DeviceGlance,
+  findDevice,
+  glanceAt,
+  hasDeployment,
+  listDevices,
+  removeDevice,
+  updateDevice,
+} from "./store/devices.ts";
+import { describeDevice, fencePresence } from "./store/presence.ts";
+
+export type { Enrolled, Enrolment, ResetCommands } from "./enrol.ts";
+export { createSessions } from "./sessions.ts";
+export type { DeviceGlance } from "./store/devices.ts";
+/** For the plan. */
+export { countDevices } from "./store/devices.ts";
+export type { Agents, DeviceSettings, Enrol, PlanGuard, Presence };
+export { deviceSettings };
+
+export interface DevicesDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly bus: Bus;
+  readonly emit: Emit;
+  readonly secrets: Pick<SecretBox, "seal" | "open">;
+  readonly plan: PlanGuard;
+  readonly evictor: Evictor;
+  readonly resetCommands: ResetCommands;
+  /** Commands that wait for the device. */
+  readonly pendingCommands: (device: DeviceRef) => Promise<number>;
+  /** Asks the agent to take over the secret that waits for it; the same key asks once. */
+  readonly tellOfRotation: (device: { readonly tenantId: TenantId; readonly deviceId: DeviceId }, key: string) => Promise<void>;
+  readonly settings?: DeviceSettings;
+  /** A hint to other nodes that could not leave. */
+  readonly onError?: (error: unknown) => void;
+}
+
+export interface Devices {
+  readonly handlers: Handlers<typeof contract.devices>;
+  readonly presence: Presence;
+  readonly directory: Agents;
+  readonly jobs: readonly Job[];
+  readonly enrol: Enrol;
+  find(scope: SystemScope, deviceId: string): Promise<Device | undefined>;
+  /** The least that others need to know of a device; null when the tenant has none such. */
+  look(scope: SystemScope, deviceId: string): Promise<DeviceGlance | null>;
+  /** How many devices the tenant has, for its plan. */
+  count(tx: SqlTx, scope: SystemScope): Promise<number>;
+  /** What the machine says of itself; undefined when the device is gone. */
+  describe(scope: SystemScope, report: { readonly deviceId: string; readonly machine: Machine; readonly inventory: object }): Promise<Date | undefined>;
+}
+
+export const createDevices = (deps: DevicesDeps): Devices => {
+  const { db, emit, secrets, plan, evictor, resetCommands } = deps;
+  const settings = deps.settings ?? deviceSettings();
+  const directory = createAgentDirectory({ db, bus: deps.bus, emit, box: secrets, settings, onError: deps.onError });
+  const presence = createPresence({ db, emit, settings });
+  const enrol = createEnrol({ emit, box: secrets, plan, agents: directory, evictor, resetCommands, settings });
+  return {
+    handlers: implement(contract.devices, {
+      ...createReadHandlers(deps),
+      ...createChangeHandlers(deps, { directory, enrol, settings }),
+      ...createSecretHandlers(deps, directory),
+      heartbeat: async ({ scope }, { deviceId, ...beat }) => {
+        const at = await presence.contact(scope, { deviceId, heartbeat: true, metrics: toMetrics(beat) });
+        if (beat.status === "offline") await presence.farewell(deviceId);
+        const pendingCommands = await deps.pendingCommands({ tenantId: scope.tenantId, deviceId });
+        return { deviceId, receivedAt: (at ?? deps.clock.now()).toISOString(), nextHeartbeatSeconds: settings.heartbeatSeconds, pendingCommands };
+      },
+    }),
+    presence,
+    directory,
+    enrol,
+    jobs: presence.jobs,
+    find: (scope, deviceId) => findDevice(db, scope, deviceId),
+    look: (scope, deviceId) => glanceAt(db, scope, deviceId),
+    count: countDevices,
+    describe: (scope, report) => describeDevice(db, scope, report),
+  };
+};
+
+type Names = "list" | "listHosts" | "get" | "disconnect";
+const createReadHandlers = ({ db, evictor }: DevicesDeps): Pick<Handlers<typeof contract.devices>, Names> => {
+  const list = (scope: TenantScope, query: Filters) => listDevices(db, scope, toFilter(query));
+  return {
+    list: ({ scope }, query) => list(scope, query),
+    listHosts: ({ scope }, query) => list(scope, query),
+    get: async ({ scope, fail }, { deviceId }) => {
+      const device = await findDevice(db, scope, deviceId);
+      if (device === undefined) throw fail("DEVICE_NOT_FOUND", { deviceId });
+      return device;
+    },
+    disconnect: async ({ scope, fail }, { deviceId }) => {
+      const device = await findDevice(db, scope, deviceId);
+      if (device === undefined) throw fail("DEVICE_NOT_FOUND", { deviceId });
+      const { connectivity, epoch } = device.connection;
+      if (connectivity === "realtime") evictor.evict(deviceId, { close: CLOSE.tryLater, epochBelow: epoch + 1 });
+      return { deviceId, disconnected: connectivity === "realtime" };
+    },
+  };
+};
+
+interface Parts {
+  readonly directory: Agents;
+  readonly enrol: Enrol;
+  readonly settings: DeviceSettings;
+}
+
+const createChangeHandlers = (
+  { db, emit, evictor, resetCommands }: DevicesDeps,
+  { directory, enrol, settings }: Parts,
+): Pick<Handlers<typeof contract.devices>, "update" | "remove" | "provision"> => ({
+  update: async ({ scope, fail }, { deviceId, ...change }) => {
+    const { deploymentId } = change;
+    const known = await findDevice(db, scope, deviceId);
+    if (known === undefined) throw fail("DEVICE_NOT_FOUND", { deviceId });
+    if (deploymentId !== undefined && !(await hasDeployment(db, scope, deploymentId))) throw fail("DEPLOYMENT_NOT_FOUND", { deploymentId });
+    const changed = await updateDevice(db, scope, toChange(deviceId, change));
+    const device = await findDevice(db, scope, deviceId);
+    if (device === undefined) throw fail("DEVICE_NOT_FOUND", { deviceId });
+    if (!changed) throw fail("VERSION_CONFLICT", { currentVersion: device.version });
+    if (deploymentId !== undefined) directory.announce([device.agentId]);
+    return device;
+  },
+  remove: async ({ scope, fail }, { deviceId }) => {
+    const removal = await db.sqlTx(async (tx) => {
+      await fencePresence(tx, scope, { deviceIds: [deviceId], graceMs: settings.closeGraceMs });
+      const removed = await removeDevice(tx, scope, deviceId);
+      if (removed === undefined) throw fail("DEVICE_NOT_FOUND", { deviceId });
+      const { notify } = await resetCommands(tx, { tenantId: scope.tenantId, deviceId }, "device_removed");
+      const { hostname, status, agent_id } = removed;
+      await emit(tx, [
+        {
+          scope,
+          event: contract.devices.events.deleted,
+          subjectId: deviceId,
+          data: { deviceId, status: "offline", previous: status, reason: "removed", ...(hostname === null ? {} : { hostname }) },
+        },
+      ]);
+      return { agentId: agent_id, notify };
+    });
+    directory.announce([removal.agentId]);
+    evictor.evict(deviceId, { close: CLOSE.deviceRevoked });
+    removal.notify();
+    return null;
+  },
+  provision: async ({ scope }, { fingerprints, count, tags, platform }) => {
+    const named = fingerprints ?? Array.from({ length: count ?? 0 }, newFingerprint);
+    return {
+      items: [
+        ...(await db.sqlTx((tx) =>
+          enrol(
+            tx,
+            scope,
+            named.map((fingerprint) => ({ fingerprint, tags, platform })),
+          ),
+        )),
+      ],
+    };
+  },
+});
+
+type Change = Omit<z.output<typeof contract.devices.operations.update.input>, "deviceId">;
+const toChange = (deviceId: string, { name, tags, deploymentId, maintenance, version }: Change): DeviceChange => ({
+  deviceId,
+  name: name ?? null,
+  tags: tags ?? null,
+  deploymentId: deploymentId ?? null,
+  maintenance: maintenance ?? null,
+  version: version ?? null,
+});
+
+const newFingerprint = (): string => newId("fp");
+
+type Filters = Parameters<typeof toWindow>[0] & {
+  readonly status?: string | undefined;
+  readonly tag?: string | undefined;
+  readonly deploymentId?: string | undefined;
+  readonly q?: string | undefined;
+};
+const toFilter = (query: Filters): DeviceFilter => ({
+  ...toWindow(query),
+  status: query.status ?? null,
+  tag: query.tag ?? null,
+  deploymentId: query.deploymentId ?? null,
+  namePattern: query.q === undefined ? null : likePrefix(query.q),
+});

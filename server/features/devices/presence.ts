@@ -1,0 +1,125 @@
+// Whether a device lives: sockets and REST calls feed it, a sweep ends it. Every real change of status writes its event in the same transaction.
+import { contract } from "../../../protocol/index.ts";
+import type { DeviceRef } from "../../core/delivery.ts";
+import { AppError } from "../../core/errors.ts";
+import type { Emit, EventToEmit, SqlTx } from "../../core/events.ts";
+import type { SessionHello, SocketPresence } from "../../core/sessions.ts";
+import type { Db } from "../../platform/db.ts";
+import type { Job } from "../../platform/jobs.ts";
+import type { DeviceSettings } from "./settings.ts";
+import {
+  type Contact,
+  closePresence,
+  contactPresence,
+  describeDevice,
+  flushBeats,
+  leavePresence,
+  openPresence,
+  type StatusChange,
+  setOnline,
+  sweepNeverConnected,
+  sweepOffline,
+} from "./store/presence.ts";
+
+export interface PresenceDeps {
+  readonly db: Db;
+  readonly emit: Emit;
+  readonly settings: DeviceSettings;
+}
+
+export interface OpenedSession {
+  readonly epoch: number;
+  readonly previousNodeId: string | null;
+  readonly previousSessionId: string | null;
+}
+
+export interface Presence extends SocketPresence {
+  /** Inside the transaction of hello, before anything else in it. */
+  open(tx: SqlTx, hello: SessionHello): Promise<OpenedSession>;
+  /** A signed REST call; null when the device is gone. The answer is the database's time of it. */
+  contact(scope: Pick<DeviceRef, "tenantId">, contact: Contact): Promise<Date | null>;
+  polled(device: DeviceRef): Promise<void>;
+  /** The device reported over REST that it goes. */
+  farewell(deviceId: string): Promise<void>;
+  readonly jobs: readonly Job[];
+}
+
+const { online, offline } = contract.devices.events;
+
+const toEvent = (change: StatusChange, status: "online" | "offline"): EventToEmit => ({
+  scope: { tenantId: change.tenant_id },
+  event: status === "online" ? online : offline,
+  subjectId: change.device_id,
+  data: {
+    deviceId: change.device_id,
+    status,
+    previous: change.previous,
+    ...(change.hostname === null ? {} : { hostname: change.hostname }),
+    ...(change.reason === null ? {} : { reason: change.reason }),
+    ...(change.last_seen_at === null ? {} : { lastSeen: change.last_seen_at.toISOString() }),
+  },
+});
+
+export const createPresence = ({ db, emit, settings }: PresenceDeps): Presence => {
+  const tell = async (tx: SqlTx, changes: readonly StatusChange[], status: "online" | "offline"): Promise<void> => {
+    if (changes.length > 0)
+      await emit(
+        tx,
+        changes.map((change) => toEvent(change, status)),
+      );
+  };
+  const greet = async (tx: SqlTx, deviceIds: readonly string[]): Promise<void> => tell(tx, await setOnline(tx, deviceIds), "online");
+
+  const contact = async (scope: Pick<DeviceRef, "tenantId">, news: Contact): Promise<Date | null> => {
+    const seen = await contactPresence(db, scope, { contact: news, offlineAfterMs: settings.offlineAfterMs });
+    // Rarely not online; and should this node fall over in between, the next contact greets.
+    if (seen?.greet === true) await db.sqlTx((tx) => greet(tx, [news.deviceId]));
+    return seen?.at ?? null;
+  };
+
+  const sweep = async (find: (tx: SqlTx) => Promise<StatusChange[]>): Promise<boolean> => {
+    const found = await db.sqlTx(async (tx) => {
+      const changes = await find(tx);
+      await tell(tx, changes, "offline");
+      return changes.length;
+    });
+    return found >= settings.sweepBatch;
+  };
+
+  return {
+    open: async (tx, hello) => {
+      const opened = await openPresence(tx, hello, settings.offlineAfterMs);
+      const { deviceId } = hello.device;
+      const described = opened === undefined ? undefined : await describeDevice(tx, hello.device, { deviceId, machine: hello.machine });
+      if (opened === undefined || described === undefined) throw new AppError("FORBIDDEN", { details: { reason: "device_revoked" } });
+      await greet(tx, [deviceId]);
+      return { epoch: opened.epoch, previousNodeId: opened.node_id, previousSessionId: opened.session_id };
+    },
+    flush: (beats) =>
+      db.sqlTx(async (tx) => {
+        const current = await flushBeats(tx, beats, settings.offlineAfterMs);
+        const revived = current.flatMap((row) => (row.revived ? [row.device_id] : []));
+        if (revived.length > 0) await greet(tx, revived);
+        return new Set(current.map((row) => row.device_id));
+      }),
+    closed: async (sessions) => {
+      if (sessions.length > 0) await closePresence(db, sessions, settings.closeGraceMs);
+    },
+    goodbye: (session, farewell) => db.sqlTx((tx) => leavePresence(tx, session, farewell)),
+    contact,
+    polled: async (device) => void (await contact(device, { deviceId: device.deviceId, heartbeat: false, metrics: null })),
+    farewell: (deviceId) => db.sqlTx((tx) => leavePresence(tx, { deviceId, epoch: null }, { reason: "reported", expectBackMs: 0 })),
+    jobs: [
+      {
+        name: "devices.offline",
+        everyMs: settings.sweepEveryMs,
+        run: () => sweep((tx) => sweepOffline(tx, { offlineAfterMs: settings.offlineAfterMs, limit: settings.sweepBatch })),
+      },
+      {
+        name: "devices.never-connected",
+        everyMs: settings.neverConnectedEveryMs,
+        run: () => sweep((tx) => sweepNeverConnected(tx, { afterMs: settings.neverConnectedMs, limit: settings.sweepBatch })),
+      },
+    ],
+  };
+};

@@ -1,0 +1,78 @@
+// The secret a device signs with, and its rotation: the old one stays good until the new one is used for the first time, unless it is revoked.
+import { createHash } from "node:crypto";
+import { CLOSE, contract, type DeviceId } from "../../../protocol/index.ts";
+import { AppError } from "../../core/errors.ts";
+import type { Handlers } from "../../core/feature.ts";
+import { newSecret } from "../../core/ids.ts";
+import type { Principal, TenantScope } from "../../core/scope.ts";
+import type { Agents } from "./directory.ts";
+import type { DevicesDeps } from "./index.ts";
+import { secretContext } from "./rules.ts";
+import { beginRotation, findSecrets, replaceSecret, type SecretRow } from "./store/agents.ts";
+
+type SecretHandlers = Pick<Handlers<typeof contract.devices>, "secrets" | "rotateSecret">;
+type SecretDeps = Pick<DevicesDeps, "db" | "emit" | "secrets" | "evictor" | "tellOfRotation">;
+
+const isAgent = (principal: Principal): boolean => principal.kind === "agent";
+const unknown = (deviceId: string): AppError => new AppError("DEVICE_NOT_FOUND", { details: { deviceId } });
+
+export const createSecretHandlers = (deps: SecretDeps, agents: Pick<Agents, "announce">): SecretHandlers => {
+  const { db, secrets: box } = deps;
+  const find = async (scope: TenantScope, deviceId: string): Promise<SecretRow> => {
+    const row = await findSecrets(db, scope, deviceId);
+    if (row === undefined) throw unknown(deviceId);
+    return row;
+  };
+  const open = (scope: TenantScope, deviceId: string, sealed: Uint8Array): string => box.open(sealed, secretContext(scope.tenantId, deviceId));
+
+  /** Only the agent itself is handed the secret. */
+  const answerTo = (scope: TenantScope, secret: () => string, message: string) => ({
+    success: true as const,
+    message,
+    ...(isAgent(scope.principal) ? { sharedSecret: secret() } : {}),
+  });
+
+  const revoke = async (scope: TenantScope, deviceId: DeviceId) => {
+    const fresh = newSecret();
+    const { agent_id } = await find(scope, deviceId);
+    await db.sqlTx(async (tx) => {
+      if (!(await replaceSecret(tx, scope, { deviceId, sealed: box.seal(fresh, secretContext(scope.tenantId, deviceId)) }))) throw unknown(deviceId);
+      await deps.emit(tx, [{ scope, event: contract.devices.events.secretsRotated, subjectId: deviceId, data: { deviceId: deviceId } }]);
+    });
+    agents.announce([agent_id]);
+    deps.evictor.evict(deviceId, { close: CLOSE.secretRotated });
+    return answerTo(scope, () => fresh, "The old secret is dead; the device needs the new one.");
+  };
+
+  const rotate = async (scope: TenantScope, deviceId: DeviceId) => {
+    const began = await beginRotation(db, scope, { deviceId, sealed: box.seal(newSecret(), secretContext(scope.tenantId, deviceId)) });
+    const row = await find(scope, deviceId);
+    agents.announce([row.agent_id]);
+    // The agent may ask again: its answer may have been lost on the way.
+    if (isAgent(scope.principal))
+      return answerTo(
+        scope,
+        () => open(scope, deviceId, row.pending_secret ?? row.secret),
+        "Sign with the new secret; the first good signature ends the old one.",
+      );
+    // Also when it is under way: whoever began it may have died before the agent was told.
+    if (row.pending_secret !== null)
+      await deps.tellOfRotation({ tenantId: scope.tenantId, deviceId }, `rotation:${createHash("sha256").update(row.pending_secret).digest("base64url")}`);
+    if (!began) throw new AppError("ROTATION_IN_PROGRESS", { details: { deviceId } });
+    return answerTo(scope, () => "", "The rotation has begun; the agent is told to take the new secret.");
+  };
+
+  return {
+    secrets: async ({ scope }, { deviceId }) => {
+      const row = await find(scope, deviceId);
+      // An agent that reads its secrets learns of a rotation that somebody else began, and takes it over by signing with it.
+      const sealed = isAgent(scope.principal) ? (row.pending_secret ?? row.secret) : row.secret;
+      return {
+        deviceId,
+        timestamp: row.secret_rotated_at.toISOString(),
+        secrets: { TENANT_ID: scope.tenantId, DEVICE_ID: deviceId, AGENT_ID: row.agent_id, DEVICE_TOKEN: open(scope, deviceId, sealed) },
+      };
+    },
+    rotateSecret: ({ scope }, { deviceId, revoke: atOnce }) => (atOnce ? revoke(scope, deviceId) : rotate(scope, deviceId)),
+  };
+};

@@ -1,0 +1,34 @@
+// The figures of presence and the agent directory, each with its reason; agent-channel.md 4.5 is their source.
+export interface DeviceSettings {
+  /** How often agents are asked to beat. */
+  readonly heartbeatSeconds: number;
+  /** Silence that makes a device offline: three beats and ten seconds. */
+  readonly offlineAfterMs: number;
+  /** A socket that broke may come back in this time without the device being called offline. */
+  readonly closeGraceMs: number;
+  /** A paired device that never came. */
+  readonly neverConnectedMs: number;
+  readonly sweepEveryMs: number;
+  readonly neverConnectedEveryMs: number;
+  readonly sweepBatch: number;
+  readonly directorySize: number;
+  readonly directoryMs: number;
+  /** An unknown id is asked for again soon: it may have been paired on another node a moment ago. */
+  readonly directoryMissMs: number;
+}
+
+const SECOND = 1_000;
+
+export const deviceSettings = (heartbeatSeconds = 30, overrides: Partial<DeviceSettings> = {}): DeviceSettings => ({
+  heartbeatSeconds,
+  offlineAfterMs: (3 * heartbeatSeconds + 10) * SECOND,
+  closeGraceMs: 15 * SECOND,
+  neverConnectedMs: 86_400 * SECOND,
+  sweepEveryMs: 2 * SECOND,
+  neverConnectedEveryMs: 600 * SECOND,
+  sweepBatch: 500,
+  directorySize: 50_000,
+  directoryMs: 60 * SECOND,
+  directoryMissMs: 2 * SECOND,
+  ...overrides,
+});

@@ -1,0 +1,64 @@
+// What proves an agent: its sealed secrets, and their rotation.
+import type { AgentId, DeploymentId, DeviceId, TenantId } from "../../../../protocol/index.ts";
+import type { SqlTx } from "../../../core/events.ts";
+import type { SystemScope } from "../../../core/scope.ts";
+
+export interface AgentRow {
+  readonly agent_id: AgentId;
+  readonly device_id: DeviceId;
+  readonly tenant_id: TenantId;
+  readonly deployment_id: DeploymentId;
+  readonly secret: Uint8Array;
+  readonly pending_secret: Uint8Array | null;
+  readonly removed: boolean;
+  readonly tenant_status: string;
+}
+
+const AGENT = `select d.agent_id, d.device_id, d.tenant_id, d.deployment_id, d.secret, d.pending_secret, d.deleted_at is not null as removed, t.status as tenant_status
+  from devices d join tenants t on t.tenant_id = d.tenant_id`;
+
+/** Without a scope, because this is what finds out the scope. */
+export const findAgents = (db: SqlTx, agentIds: readonly string[]): Promise<AgentRow[]> =>
+  db.query<AgentRow>(`${AGENT} where d.agent_id = any($1)`, [agentIds]);
+
+export const lockAgent = async (tx: SqlTx, agentId: string): Promise<AgentRow | undefined> =>
+  (await tx.query<AgentRow>(`${AGENT} where d.agent_id = $1 and d.deleted_at is null for update of d`, [agentId]))[0];
+
+/** The pending secret becomes the current one. */
+export const promoteSecret = (tx: SqlTx, agentId: string): Promise<unknown> =>
+  tx.query("update devices set secret = pending_secret, pending_secret = null, secret_rotated_at = now() where agent_id = $1 and pending_secret is not null", [
+    agentId,
+  ]);
+
+export interface SecretRow {
+  readonly agent_id: AgentId;
+  readonly secret: Uint8Array;
+  readonly pending_secret: Uint8Array | null;
+  readonly secret_rotated_at: Date;
+}
+
+export const findSecrets = async (db: SqlTx, { tenantId }: SystemScope, deviceId: string): Promise<SecretRow | undefined> =>
+  (
+    await db.query<SecretRow>(
+      "select agent_id, secret, pending_secret, secret_rotated_at from devices where device_id = $1 and tenant_id = $2 and deleted_at is null",
+      [deviceId, tenantId],
+    )
+  )[0];
+
+/** Begins a rotation unless one is under way; true when this call began it. */
+export const beginRotation = async (db: SqlTx, { tenantId }: SystemScope, { deviceId, sealed }: { deviceId: string; sealed: Uint8Array }): Promise<boolean> =>
+  (
+    await db.query(
+      "update devices set pending_secret = $3 where device_id = $1 and tenant_id = $2 and deleted_at is null and pending_secret is null returning device_id",
+      [deviceId, tenantId, sealed],
+    )
+  ).length > 0;
+
+/** The new secret is the only one from now on. False: no such device. */
+export const replaceSecret = async (tx: SqlTx, { tenantId }: SystemScope, { deviceId, sealed }: { deviceId: string; sealed: Uint8Array }): Promise<boolean> =>
+  (
+    await tx.query(
+      "update devices set secret = $3, pending_secret = null, secret_rotated_at = now() where device_id = $1 and tenant_id = $2 and deleted_at is null returning device_id",
+      [deviceId, tenantId, sealed],
+    )
+  ).length > 0;

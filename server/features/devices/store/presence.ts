@@ -1,0 +1,199 @@
+// Statements of presence. Rows are locked in the order presence, devices, commands, wherever more than one is touched.
+import type { DeviceId, TenantId } from "../../../../protocol/index.ts";
+import type { DeviceRef } from "../../../core/delivery.ts";
+import type { SqlTx } from "../../../core/events.ts";
+import type { SystemScope } from "../../../core/scope.ts";
+import type { Beat, Machine, SessionHello, SessionRef } from "../../../core/sessions.ts";
+
+const ms = (parameter: string): string => `make_interval(secs => ${parameter}::float8 / 1000)`;
+
+export interface StatusChange {
+  readonly device_id: DeviceId;
+  readonly tenant_id: TenantId;
+  readonly hostname: string | null;
+  readonly previous: "online" | "offline" | "provisioning";
+  readonly reason: string | null;
+  readonly last_seen_at: Date | null;
+}
+
+export interface OpenedPresence {
+  readonly epoch: number;
+  readonly node_id: string | null;
+  readonly session_id: string | null;
+}
+
+/** Raises the epoch and hands presence to this session; undefined when the tenant has no such device. */
+export const openPresence = async (
+  tx: SqlTx,
+  { device, nodeId, sessionId, clockOffsetMs }: SessionHello,
+  offlineAfterMs: number,
+): Promise<OpenedPresence | undefined> => {
+  const [opened] = await tx.query<OpenedPresence>(
+    `with old as (select device_id, node_id, session_id from device_presence where device_id = $1 and tenant_id = $2 for update)
+     update device_presence p set epoch = p.epoch + 1, connectivity = 'realtime', node_id = $3, session_id = $4, since = now(), last_seen_at = now(),
+       offline_after = now() + ${ms("$5")}, clock_offset_ms = $6
+     from old where p.device_id = old.device_id returning p.epoch, old.node_id, old.session_id`,
+    [device.deviceId, device.tenantId, nodeId, sessionId, offlineAfterMs, clockOffsetMs === null ? null : Math.round(clockOffsetMs)],
+  );
+  return opened;
+};
+
+/** What the machine says of itself; absent parts stay. Undefined when the device is gone. */
+export const describeDevice = async (
+  tx: SqlTx,
+  { tenantId }: Pick<DeviceRef, "tenantId">,
+  { deviceId, machine, inventory }: { deviceId: string; machine: Machine; inventory?: object },
+): Promise<Date | undefined> => {
+  const [row] = await tx.query<{ updated_at: Date }>(
+    `update devices d set hostname = n.hostname, platform = n.platform, arch = n.arch, os_version = n.os_version, agent_version = n.agent_version, inventory = coalesce($8::jsonb, d.inventory),
+       updated_at = case when (d.hostname, d.platform, d.arch, d.os_version, d.agent_version) is distinct from (n.hostname, n.platform, n.arch, n.os_version, n.agent_version)
+         or $8::jsonb is not null then now() else d.updated_at end
+     from (select device_id, coalesce($3, hostname) hostname, coalesce($4, platform) platform, coalesce($5, arch) arch, coalesce($6, os_version) os_version,
+       coalesce($7, agent_version) agent_version from devices where device_id = $1 and tenant_id = $2 and deleted_at is null for update) n
+     where d.device_id = n.device_id returning d.updated_at`,
+    [
+      deviceId,
+      tenantId,
+      machine.hostname ?? null,
+      machine.platform ?? null,
+      machine.arch ?? null,
+      machine.osVersion ?? null,
+      machine.agentVersion ?? null,
+      inventory === undefined ? null : JSON.stringify(inventory),
+    ],
+  );
+  return row?.updated_at;
+};
+
+/** Those of the devices that were not online become so and are returned. The reason that a goodbye left behind goes in any case. */
+export const setOnline = async (tx: SqlTx, deviceIds: readonly string[]): Promise<StatusChange[]> => {
+  const rows = await tx.query<StatusChange>(
+    `with old as (select device_id, status from devices where device_id = any($1) and deleted_at is null and (status <> 'online' or offline_reason is not null) order by device_id for update)
+     update devices d set status = 'online', offline_reason = null, updated_at = now() from old where d.device_id = old.device_id
+     returning d.device_id, d.tenant_id, d.hostname, old.status as previous, null as reason, null::timestamptz as last_seen_at`,
+    [deviceIds],
+  );
+  return rows.filter(({ previous }) => previous !== "online");
+};
+
+export interface FlushedBeat {
+  readonly device_id: string;
+  /** The device had been called offline meanwhile. */
+  readonly revived: boolean;
+}
+
+// Neither indexed column changes here, so the update stays on its page (HOT). A session that said goodbye has no session_id any more.
+export const flushBeats = (tx: SqlTx, beats: readonly Beat[], offlineAfterMs: number): Promise<FlushedBeat[]> =>
+  tx.query<FlushedBeat>(
+    `update device_presence p set
+       last_seen_at = greatest(p.last_seen_at, now() - ${ms("v.seen_ago")}),
+       last_heartbeat_at = greatest(p.last_heartbeat_at, now() - ${ms("v.beat_ago")}),
+       offline_after = greatest(p.offline_after, now() - ${ms("v.seen_ago")} + ${ms("$6")}),
+       metrics = coalesce(v.metrics::jsonb, p.metrics),
+       since = case when p.connectivity = 'none' then now() else p.since end,
+       connectivity = 'realtime'
+     from unnest($1::text[], $2::int8[], $3::float8[], $4::float8[], $5::text[]) as v(id, epoch, seen_ago, beat_ago, metrics)
+     where p.device_id = v.id and p.epoch = v.epoch and p.session_id is not null
+     returning p.device_id, p.since = now()::timestamptz(3) as revived`,
+    [
+      beats.map(({ deviceId }) => deviceId),
+      beats.map(({ epoch }) => epoch),
+      beats.map(({ seenAgoMs }) => seenAgoMs),
+      beats.map(({ heartbeatAgoMs }) => heartbeatAgoMs),
+      beats.map(({ metrics }) => (metrics === null ? null : JSON.stringify(metrics))),
+      offlineAfterMs,
+    ],
+  );
+
+export const closePresence = (tx: SqlTx, sessions: readonly SessionRef[], graceMs: number): Promise<unknown> =>
+  tx.query(
+    `update device_presence p set session_id = null, node_id = null, offline_after = least(p.offline_after, now() + ${ms("$3")})
+     from unnest($1::text[], $2::int8[]) as v(id, epoch) where p.device_id = v.id and p.epoch = v.epoch and p.session_id is not null`,
+    [sessions.map(({ deviceId }) => deviceId), sessions.map(({ epoch }) => epoch), graceMs],
+  );
+
+/** True when the session was still the newest. The reason waits in the device's row for the sweep. */
+export const leavePresence = async (
+  tx: SqlTx,
+  { deviceId, epoch }: { deviceId: string; epoch: number | null },
+  { reason, expectBackMs }: { reason: string; expectBackMs: number },
+): Promise<void> => {
+  const left = await tx.query(
+    `update device_presence set session_id = null, node_id = null, offline_after = now() + ${ms("$3")} where device_id = $1 and ($2::int8 is null or epoch = $2) returning device_id`,
+    [deviceId, epoch, expectBackMs],
+  );
+  if (left.length > 0) await tx.query("update devices set offline_reason = $2 where device_id = $1 and status = 'online'", [deviceId, reason]);
+};
+
+export interface Contact {
+  readonly deviceId: string;
+  readonly heartbeat: boolean;
+  readonly metrics: Readonly<Record<string, unknown>> | null;
+}
+
+// A live socket keeps presence to itself: its flushes say how long the device is well. Only when they have ended does REST take over.
+const LIVE_SOCKET = "(p.connectivity = 'realtime' and p.session_id is not null and p.offline_after > now())";
+
+interface Contacted {
+  /** Its row still says something else than online and well. */
+  readonly greet: boolean;
+  readonly at: Date;
+}
+
+/** A signed REST call counts as life. Undefined when the device is gone. */
+export const contactPresence = async (
+  db: SqlTx,
+  { tenantId }: Pick<DeviceRef, "tenantId">,
+  { contact, offlineAfterMs }: { contact: Contact; offlineAfterMs: number },
+): Promise<Contacted | undefined> => {
+  const [row] = await db.query<Contacted>(
+    `with beat as (
+       update device_presence p set last_seen_at = now(), last_heartbeat_at = case when $3 then now() else p.last_heartbeat_at end, metrics = coalesce($4::jsonb, p.metrics),
+         connectivity = case when ${LIVE_SOCKET} then 'realtime' else 'polling' end,
+         session_id = case when ${LIVE_SOCKET} then p.session_id end, node_id = case when ${LIVE_SOCKET} then p.node_id end,
+         since = case when ${LIVE_SOCKET} or p.connectivity = 'polling' then p.since else now() end,
+         offline_after = case when ${LIVE_SOCKET} then p.offline_after else now() + ${ms("$5")} end
+       where p.device_id = $1 and p.tenant_id = $2 returning p.device_id, p.last_seen_at)
+     select d.status <> 'online' or d.offline_reason is not null as greet, beat.last_seen_at as at from beat join devices d on d.device_id = beat.device_id where d.deleted_at is null`,
+    [contact.deviceId, tenantId, contact.heartbeat, contact.metrics === null ? null : JSON.stringify(contact.metrics), offlineAfterMs],
+  );
+  return row;
+};
+
+// A row whose socket is silent but whose agent was heard over REST within the window is left for the next contact to take over.
+/** Calls offline whom nothing was heard of; each real transition is returned once, whichever node sweeps. */
+export const sweepOffline = (tx: SqlTx, { offlineAfterMs, limit }: { offlineAfterMs: number; limit: number }): Promise<StatusChange[]> =>
+  tx.query<StatusChange>(
+    `with due as (
+       select device_id, connectivity, session_id from device_presence where connectivity <> 'none' and offline_after < now()
+         and not (session_id is not null and last_seen_at > now() - ${ms("$1")}) order by device_id limit $2 for update skip locked),
+     gone as (
+       update device_presence p set connectivity = 'none', since = now() from due where p.device_id = due.device_id
+       returning p.device_id, p.last_seen_at, case when due.connectivity = 'polling' then 'poll_missed' when due.session_id is null then 'connection_lost' else 'heartbeat_missed' end as inferred),
+     old as (select device_id, status from devices where device_id in (select device_id from gone) and deleted_at is null and status <> 'offline' order by device_id for update)
+     update devices d set status = 'offline', offline_reason = coalesce(d.offline_reason, gone.inferred), updated_at = now()
+     from gone join old on old.device_id = gone.device_id where d.device_id = gone.device_id
+     returning d.device_id, d.tenant_id, d.hostname, old.status as previous, d.offline_reason as reason, gone.last_seen_at`,
+    [offlineAfterMs, limit],
+  );
+
+export const sweepNeverConnected = (tx: SqlTx, { afterMs, limit }: { afterMs: number; limit: number }): Promise<StatusChange[]> =>
+  tx.query<StatusChange>(
+    `with old as (select device_id, status from devices where status = 'provisioning' and deleted_at is null and created_at < now() - ${ms("$1")} order by device_id limit $2 for update skip locked)
+     update devices d set status = 'offline', offline_reason = 'never_connected', updated_at = now() from old where d.device_id = old.device_id
+     returning d.device_id, d.tenant_id, d.hostname, old.status as previous, d.offline_reason as reason, null::timestamptz as last_seen_at`,
+    [afterMs, limit],
+  );
+
+/** No older session of these devices may write or claim any more. Returns the new epochs. */
+export const fencePresence = (
+  tx: SqlTx,
+  { tenantId }: SystemScope,
+  { deviceIds, graceMs }: { deviceIds: readonly string[]; graceMs: number },
+): Promise<{ readonly device_id: string; readonly epoch: number }[]> =>
+  tx.query(
+    `with old as (select device_id from device_presence where device_id = any($1) and tenant_id = $2 order by device_id for update)
+     update device_presence p set epoch = p.epoch + 1, session_id = null, node_id = null, offline_after = least(p.offline_after, now() + ${ms("$3")})
+     from old where p.device_id = old.device_id returning p.device_id, p.epoch`,
+    [deviceIds, tenantId, graceMs],
+  );

@@ -1,0 +1,119 @@
+// What the service says of itself and of its caller.
+import { createHash } from "node:crypto";
+import { contract, permissionsOf } from "../../../protocol/index.ts";
+import type { Memberships, StreamTickets } from "../../core/directories.ts";
+import { AppError } from "../../core/errors.ts";
+import type { SqlTx } from "../../core/events.ts";
+import { type Handlers, implement } from "../../core/feature.ts";
+import { newSecret } from "../../core/ids.ts";
+import type { OpenScope, Principal } from "../../core/scope.ts";
+import type { Job } from "../../platform/jobs.ts";
+import { deprecations, errorCatalogue, parseChangelog, releasesSince, statedLimits } from "./rules.ts";
+import { deleteExpired, insertTicket, takeTicket } from "./store.ts";
+
+export { statedLimits };
+
+export interface ServiceFacts {
+  readonly name: string;
+  readonly version: string;
+  readonly environment: string;
+  readonly commit: string;
+  readonly features: readonly string[];
+  /** As in force here, see statedLimits for the interface's. */
+  readonly limits: ReturnType<typeof statedLimits>;
+  /** Known when the listener is open. */
+  docsUrl(): string;
+}
+
+export interface AuthFacts {
+  readonly issuer: string;
+  readonly audience: string;
+  readonly algorithms: readonly string[];
+  readonly local: boolean;
+  /** Absolute; known when the listener is open. */
+  jwksUri(): string;
+}
+
+export interface BucketView {
+  readonly bucket: string;
+  readonly limit: number | null;
+  readonly remaining: number | null;
+  readonly resetAt: Date;
+}
+
+export interface GeneralDeps {
+  readonly db: SqlTx;
+  readonly memberships: Memberships;
+  readonly service: ServiceFacts;
+  readonly auth: AuthFacts;
+  /** Text of CHANGELOG.md. */
+  readonly changelog: string;
+  readonly rateLimits: { describe(scope: OpenScope): Promise<readonly BucketView[]> };
+}
+
+export interface GeneralRoom {
+  readonly handlers: Handlers<typeof contract.general>;
+  readonly streamTickets: StreamTickets;
+  readonly jobs: readonly Job[];
+}
+
+// Long enough to open a connection with it, too short to be found in a log in time.
+const TICKET_SECONDS = 60;
+const hashOf = (ticket: string): Buffer => createHash("sha256").update(ticket).digest();
+
+export const createGeneral = (deps: GeneralDeps): GeneralRoom => ({
+  handlers: implement(contract.general, { ...createPublicHandlers(deps), ...createCallerHandlers(deps) }),
+  streamTickets: { redeem: (ticket) => takeTicket(deps.db, hashOf(ticket)) },
+  jobs: [{ name: "general.forget-tickets", everyMs: 60_000, run: () => deleteExpired(deps.db) }],
+});
+
+type CallerOperation = "me" | "streamTicket" | "rateLimit";
+
+const createPublicHandlers = ({ service, auth, changelog }: GeneralDeps): Omit<Handlers<typeof contract.general>, CallerOperation> => {
+  const releases = parseChangelog(changelog);
+  const catalogue = errorCatalogue();
+  const ending = deprecations();
+  const { name, version, environment, commit, features, limits } = service;
+  return {
+    info: async () => ({ name, version, apiVersion: "v1", environment, commit, docsUrl: service.docsUrl(), limits, features: [...features] }),
+    changelog: async (_call, { since }) => ({ items: [...releasesSince(releases, since)] }),
+    deprecations: async () => ({ items: ending }),
+    errors: async () => ({ items: [...catalogue] }),
+    error: async ({ fail }, { code }) => {
+      const entry = catalogue.find((each) => each.code === code);
+      if (entry === undefined) throw fail("ERROR_CODE_NOT_FOUND", { code });
+      return entry;
+    },
+    authConfig: async () => ({ issuer: auth.issuer, audience: auth.audience, jwksUri: auth.jwksUri(), algorithms: [...auth.algorithms], local: auth.local }),
+  };
+};
+
+const createCallerHandlers = ({ db, memberships, rateLimits }: GeneralDeps): Pick<Handlers<typeof contract.general>, CallerOperation> => ({
+  me: async ({ scope }) => {
+    const { principal, tenantId } = scope;
+    if (principal === null) throw new AppError("UNAUTHORIZED");
+    const role = principal.kind === "agent" ? null : principal.role;
+    return {
+      credential: principal.kind,
+      subject: subjectOf(principal),
+      tenantId,
+      role,
+      permissions: role === null ? [] : [...permissionsOf(role)],
+      memberships: principal.kind === "user" ? (await memberships.list(principal.userId)).map((each) => ({ tenantId: each.tenantId, role: each.role })) : [],
+    };
+  },
+
+  streamTicket: async ({ scope }) => {
+    if (scope.principal.kind !== "user") throw new AppError("FORBIDDEN", { details: { reason: "credential_kind" } });
+    const ticket = newSecret();
+    const expiresAt = await insertTicket(db, scope, { hash: hashOf(ticket), userId: scope.principal.userId, lifeSeconds: TICKET_SECONDS });
+    return { ticket, expiresAt: expiresAt.toISOString() };
+  },
+
+  rateLimit: async ({ scope }) => ({ items: (await rateLimits.describe(scope)).map(({ resetAt, ...same }) => ({ ...same, resetAt: resetAt.toISOString() })) }),
+});
+
+const subjectOf = (principal: Principal): string => {
+  if (principal.kind === "user") return principal.userId;
+  return principal.kind === "apiKey" ? principal.keyId : principal.agentId;
+};

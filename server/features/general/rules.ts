@@ -1,0 +1,76 @@
+// What is read off the contract and the changelog: catalogue of errors, deprecations, releases.
+import { contract, ERROR_CODES, ERRORS, type ErrorCode, isRetryable, LIMITS } from "../../../protocol/index.ts";
+
+export interface ErrorEntry {
+  readonly code: ErrorCode;
+  readonly status: number;
+  readonly retryable: boolean;
+  readonly message: string;
+  readonly operations: string[];
+}
+
+interface OperationFacts {
+  readonly errors: readonly string[];
+  readonly deprecated?: { readonly since: string; readonly sunset: string; readonly successor?: string };
+}
+
+const operations = (): readonly (readonly [string, OperationFacts])[] =>
+  Object.entries(contract).flatMap(([group, { operations: all }]) =>
+    Object.entries<OperationFacts>(all).map(([name, operation]) => [`${group}.${name}`, operation] as const),
+  );
+
+/** Codes without operations may come from any: the doors raise them. */
+export const errorCatalogue = (): readonly ErrorEntry[] =>
+  ERROR_CODES.map((code) => ({
+    code,
+    status: ERRORS[code].status,
+    retryable: isRetryable(code),
+    message: ERRORS[code].message,
+    operations: operations()
+      .filter(([, { errors }]) => errors.includes(code))
+      .map(([name]) => name),
+  }));
+
+export const deprecations = () =>
+  operations().flatMap(([operation, { deprecated }]) =>
+    deprecated === undefined ? [] : [{ operation, since: deprecated.since, sunset: deprecated.sunset, successor: deprecated.successor ?? null }],
+  );
+
+export interface Release {
+  readonly version: string;
+  readonly date: string;
+  readonly type: string;
+  readonly title: string;
+}
+
+const HEADING = /^## +\[?([^\]\s]+)\]?(?: +- +(\d{4}-\d{2}-\d{2}))?/;
+const ENTRY = /^- +(added|changed|deprecated|removed|fixed|security): +(.+)$/;
+
+/** Headings `## VERSION - DATE`, entries `- type: title`; everything else is prose. In the file's order, newest first. */
+export const parseChangelog = (text: string): readonly Release[] => {
+  const releases: Release[] = [];
+  let heading = { version: "", date: "" };
+  for (const line of text.split("\n")) {
+    const [, version, date] = HEADING.exec(line) ?? [];
+    if (version !== undefined) heading = { version, date: date ?? "" };
+    const [, type, title] = ENTRY.exec(line.trim()) ?? [];
+    if (type !== undefined && title !== undefined && heading.version !== "") releases.push({ ...heading, type, title });
+  }
+  return releases;
+};
+
+/** Newer than a version of the list, or from an ISO date on. An unknown version has nothing newer that could be named, so all is shown. */
+export const releasesSince = (releases: readonly Release[], since: string | undefined): readonly Release[] => {
+  if (since === undefined) return releases;
+  if (/^\d{4}-\d{2}-\d{2}/.test(since)) return releases.filter(({ date }) => date === "" || date >= since.slice(0, 10));
+  const index = releases.findIndex(({ version }) => version === since);
+  return index < 0 ? releases : releases.slice(0, index);
+};
+
+/** The figures per minute that the service states, before anyone's overrides. */
+export const statedLimits = () => {
+  const pairing = Object.entries(LIMITS)
+    .filter(([name]) => name.startsWith("pairing."))
+    .flatMap(([, buckets]) => buckets.map(({ limit }) => limit));
+  return { standard: LIMITS.standard[0].limit, pairing: { min: Math.min(...pairing), max: Math.max(...pairing) }, heartbeat: LIMITS.heartbeat[0].limit };
+};

@@ -1,0 +1,130 @@
+// Health: is the process alive, may it receive traffic, and how are the parts that it stands on.
+import { contract, type Dependency, type HealthCheckResult } from "../../../protocol/index.ts";
+import type { Clock } from "../../core/clock.ts";
+import { type Handlers, implement, type Reply } from "../../core/feature.ts";
+import { notConfigured, overall, type Status, slowed } from "./rules.ts";
+
+export interface CheckOutcome {
+  readonly status: Status;
+  /** Shown to anyone: no addresses, no secrets. */
+  readonly message: string;
+  readonly latencyMs?: number;
+}
+
+export interface HealthCheck {
+  readonly name: string;
+  /** Without it the service cannot serve. */
+  readonly required: boolean;
+  /** A rejection counts as unhealthy. */
+  check(): Promise<CheckOutcome>;
+}
+
+export interface HealthDeps {
+  readonly clock: Clock;
+  readonly version: string;
+  /** One named `database` is expected; `objectStore`, `billingProvider`, `agentBinaries`, `sloTracking` are shown when present. */
+  readonly checks: readonly HealthCheck[];
+  /** True from the moment on in which this node wants no new work. */
+  readonly isDraining: () => boolean;
+  readonly startedAtMs: number;
+}
+
+// A check that hangs is a check that failed; a probe must have its answer before the prober gives up.
+const CHECK_TIMEOUT_MS = 3_000;
+// However often probes ask, the parts are asked this often.
+const CHECKED_EVERY_MS = 1_000;
+const DEEP_EVERY_MS = 10_000;
+
+interface Checked extends HealthCheckResult {
+  readonly required: boolean;
+  readonly message: string;
+}
+
+export const createHealth = ({ clock, version, checks, isDraining, startedAtMs }: HealthDeps): Handlers<typeof contract.health> => {
+  const timestamp = () => clock.now().toISOString();
+  const uptime = () => Math.max(0, Math.round(clock.elapsed() - startedAtMs));
+  const runAll = () => Promise.all(checks.map((each) => runCheck(each, clock)));
+  const recent = remember(runAll, clock, CHECKED_EVERY_MS);
+  const deepRecent = remember(runAll, clock, DEEP_EVERY_MS);
+  const answer = (reply: Reply, isWell: boolean): void => {
+    if (!isWell) reply.status = 503;
+  };
+
+  return implement(contract.health, {
+    check: async ({ reply }) => {
+      const status = overall(await recent());
+      answer(reply, status !== "unhealthy");
+      return { status, timestamp: timestamp(), version };
+    },
+    full: async ({ reply }) => {
+      const results = await recent();
+      const status = overall(results);
+      answer(reply, status !== "unhealthy");
+      return { overall: status, checks: results.map(({ required: _required, ...shown }) => shown), timestamp: timestamp(), uptime: uptime(), version };
+    },
+    ready: async ({ reply }) => {
+      const results = await recent();
+      const accepting: { name: string; status: Status } = { name: "accepting", status: isDraining() ? "unhealthy" : "healthy" };
+      // Without an optional part the node serves, if less well.
+      const word = ({ required, status }: Checked): Status => (required || status === "healthy" ? status : "degraded");
+      const shown = [...results.map((each) => ({ name: each.name, status: word(each) })), accepting];
+      const ready = shown.every(({ status }) => status !== "unhealthy");
+      answer(reply, ready);
+      return { ready, checks: shown, timestamp: timestamp() };
+    },
+    // Asks nobody: a database that is away must not make the orchestrator restart every node.
+    live: async () => ({ alive: true, timestamp: timestamp(), uptime: uptime() }),
+    deep: async ({ reply }) => {
+      const results = await deepRecent();
+      const status = overall(results);
+      answer(reply, status !== "unhealthy");
+      return { status, timestamp: timestamp(), version, dependencies: dependenciesOf(results) };
+    },
+    status: async ({ reply }) => {
+      const results = await recent();
+      const status = overall(results);
+      answer(reply, status !== "unhealthy");
+      const incidents = results
+        .filter((each) => each.status !== "healthy")
+        .map(({ name, status: how, timestamp: since }) => ({ title: `${name} is ${how}`, since }));
+      return { status, incidents, components: results.map(({ name, status: how }) => ({ name, status: how })) };
+    },
+  });
+};
+
+const runCheck = async ({ name, required, check }: HealthCheck, clock: Clock): Promise<Checked> => {
+  const startedMs = clock.elapsed();
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<CheckOutcome>((resolve) => {
+    timer = setTimeout(() => resolve({ status: "unhealthy", message: "did not answer in time" }), CHECK_TIMEOUT_MS);
+  });
+  // What went wrong may name hosts and accounts, and this page is public; the log of the part itself says more.
+  const outcome = await Promise.race([check().catch((): CheckOutcome => ({ status: "unhealthy", message: "does not answer" })), late]);
+  clearTimeout(timer);
+  const durationMs = Math.max(0, Math.round(outcome.latencyMs ?? clock.elapsed() - startedMs));
+  return { name, required, status: slowed(outcome.status, durationMs), message: outcome.message, durationMs, timestamp: clock.now().toISOString() };
+};
+
+/** One run for all who ask meanwhile, repeated when it has become old. */
+const remember = <T>(run: () => Promise<T>, clock: Clock, everyMs: number): (() => Promise<T>) => {
+  let latest: { readonly atMs: number; readonly result: Promise<T> } | null = null;
+  return () => {
+    if (latest === null || clock.elapsed() - latest.atMs >= everyMs) latest = { atMs: clock.elapsed(), result: run() };
+    return latest.result;
+  };
+};
+
+const dependenciesOf = (results: readonly Checked[]) => {
+  const of = (name: string): Dependency | null => {
+    const found = results.find((each) => each.name === name);
+    return found === undefined ? null : { status: found.status, message: found.message, latencyMs: found.durationMs, configured: true };
+  };
+  const [agentBinaries, sloTracking] = [of("agentBinaries"), of("sloTracking")];
+  return {
+    database: of("database") ?? notConfigured("the database"),
+    objectStore: of("objectStore") ?? notConfigured("an object store"),
+    billingProvider: of("billingProvider") ?? notConfigured("a billing provider"),
+    ...(agentBinaries === null ? {} : { agentBinaries }),
+    ...(sloTracking === null ? {} : { sloTracking }),
+  };
+};

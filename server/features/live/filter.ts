@@ -1,0 +1,14 @@
+// What a viewer asked to see: event types with a wildcard after the dot, and one device.
+import type { LiveEvent } from "../../../protocol/index.ts";
+
+export interface Filter {
+  /** Null: all types. */
+  readonly types: readonly string[] | null;
+  readonly deviceId: string | null;
+}
+
+export const accepts = ({ types, deviceId }: Filter, event: LiveEvent): boolean =>
+  (types === null || types.some((type) => matches(type, event.type))) &&
+  (deviceId === null || event.subjectId === deviceId || event.data["deviceId"] === deviceId);
+
+const matches = (asked: string, type: string): boolean => (asked.endsWith(".*") ? type.startsWith(asked.slice(0, -1)) : asked === type);

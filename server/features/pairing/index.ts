@@ -1,0 +1,123 @@
+// Pairing: a device shows a code, a person claims it for a tenant, and the two together become an identity with a secret.
+import { contract } from "../../../protocol/index.ts";
+import { AppError } from "../../core/errors.ts";
+import { type Handlers, implement } from "../../core/feature.ts";
+import { newId, newSecret } from "../../core/ids.ts";
+import type { TenantScope, UserPrincipal } from "../../core/scope.ts";
+import type { Job } from "../../platform/jobs.ts";
+import { createActivation, whyNot } from "./activation.ts";
+import { hashOf, newCode, readCode, showCode } from "./codes.ts";
+import { createProgressHandlers } from "./progress.ts";
+import { maySeeIds } from "./rules.ts";
+import { deleteOld, expireDue, expireOthers, findByCode, findLatest, insertPairing, lockFingerprint, prepare } from "./store/pairings.ts";
+import { countTokens, deleteOldTokens } from "./store/tokens.ts";
+import { createEnsureToken, createTokenHandlers } from "./tokens.ts";
+import type { PairingDeps } from "./types.ts";
+
+export type { EnsureToken } from "./tokens.ts";
+export type { Failures, PairingDeps, PairingSettings } from "./types.ts";
+/** For the plan. */
+export { countTokens as countEnrollmentTokens };
+
+// Long enough to walk from the device to the portal.
+const CODE_SECONDS = 900;
+// Long enough to click, short enough that a token in a browser's history is worthless.
+const TOKEN_SECONDS = 300;
+const POLL_SECONDS = 6;
+// Two live codes collide once in 25 billion; a collision is answered with another draw.
+const DRAWS = 5;
+// Long enough to answer "what happened to that installation last week".
+const KEPT_DAYS = 7;
+const SWEEP_MS = 60_000;
+
+export interface PairingRoom {
+  readonly handlers: Handlers<typeof contract.pairing>;
+  readonly jobs: readonly Job[];
+  readonly ensureEnrollmentToken: ReturnType<typeof createEnsureToken>;
+}
+
+export const createPairing = (deps: PairingDeps): PairingRoom => ({
+  handlers: implement(contract.pairing, {
+    ...createCodeHandlers(deps),
+    ...createActivation(deps),
+    ...createTokenHandlers(deps),
+    ...createProgressHandlers(deps),
+  }),
+  jobs: [
+    { name: "pairing.expire", everyMs: SWEEP_MS, run: () => expireDue(deps.db) },
+    { name: "pairing.forget", everyMs: SWEEP_MS, run: () => deleteOld(deps.db, KEPT_DAYS) },
+    { name: "pairing.forget-tokens", everyMs: SWEEP_MS, run: () => deleteOldTokens(deps.db, KEPT_DAYS) },
+  ],
+  ensureEnrollmentToken: createEnsureToken(deps),
+});
+
+const createCodeHandlers = ({
+  db,
+  memberships,
+  settings,
+}: PairingDeps): Pick<Handlers<typeof contract.pairing>, "initiate" | "prepareActivation" | "status"> => ({
+  initiate: async ({ scope }, { device_fingerprint: fingerprint, device_name, platform }) => {
+    const about = { fingerprint, deviceName: device_name ?? null, platform: platform ?? null, initiatorIp: scope.ip, lifeSeconds: CODE_SECONDS };
+    const made = await db.sqlTx(async (tx) => {
+      await lockFingerprint(tx, fingerprint);
+      await expireOthers(tx, fingerprint);
+      for (let draw = 0; draw < DRAWS; draw += 1) {
+        const code = newCode();
+        const expiresAt = await insertPairing(tx, { ...about, pairingId: newId("par"), codeHash: hashOf(code) });
+        if (expiresAt !== null) return { code: showCode(code), expiresAt };
+      }
+      throw new AppError("SERVICE_UNAVAILABLE", { retryAfter: 1, details: { reason: "no_free_code" } });
+    });
+    const portal = new URL("pair", withSlash(settings.portalUrl()));
+    portal.searchParams.set("code", made.code);
+    return { pairing_code: made.code, expires_at: made.expiresAt.toISOString(), portal_url: portal.href };
+  },
+
+  prepareActivation: async ({ scope, fail }, { pairing_code, tenant_id }) => {
+    if (tenant_id !== scope.tenantId) throw fail("TENANT_NOT_FOUND", { tenantId: tenant_id });
+    const { userId, email, role } = userOf(scope);
+    const code = readCode(pairing_code);
+    if (code === null) throw fail("PAIRING_CODE_NOT_FOUND");
+    const token = newSecret();
+    const known = email ?? (await memberships.find(scope.tenantId, userId))?.email ?? null;
+    const pairing = await prepare(db, scope, {
+      codeHash: hashOf(code),
+      userId,
+      email: known,
+      role: role ?? "viewer",
+      tokenHash: hashOf(token),
+      tokenLifeSeconds: TOKEN_SECONDS,
+    });
+    if (pairing === null) throw fail(whyNot(await findByCode(db, hashOf(code))));
+    const { fingerprint, deviceName, platform, initiatorIp, createdAt } = pairing;
+    return {
+      activation_token: token,
+      expires_at: (pairing.tokenExpiresAt ?? pairing.expiresAt).toISOString(),
+      device: {
+        fingerprint,
+        ...(deviceName === null ? {} : { name: deviceName }),
+        ...(platform === null ? {} : { platform }),
+        initiatedFrom: initiatorIp,
+        initiatedAt: createdAt.toISOString(),
+      },
+    };
+  },
+
+  status: async ({ scope }, { device_fingerprint, pairing_code }) => {
+    const code = pairing_code === undefined ? null : readCode(pairing_code);
+    const byCode = code === null ? null : await findByCode(db, hashOf(code));
+    const hasCode = byCode !== null && byCode.fingerprint === device_fingerprint;
+    const pairing = hasCode ? byCode : await findLatest(db, device_fingerprint);
+    if (pairing === null) return { status: "not_found", pollAfterSeconds: POLL_SECONDS };
+    const { status, tenantId, agentId, deviceId } = pairing;
+    const shown = status === "activated" && tenantId !== null && agentId !== null && deviceId !== null && maySeeIds({ hasCode, ip: scope.ip }, pairing);
+    return { status, ...(shown ? { tenant_id: tenantId, agent_id: agentId, device_id: deviceId } : {}), pollAfterSeconds: POLL_SECONDS };
+  },
+});
+
+const withSlash = (url: string): string => (url.endsWith("/") ? url : `${url}/`);
+
+const userOf = ({ principal }: TenantScope): UserPrincipal => {
+  if (principal.kind !== "user") throw new AppError("FORBIDDEN", { details: { reason: "credential_kind" } });
+  return principal;
+};

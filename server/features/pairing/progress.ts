@@ -1,0 +1,89 @@
+// How an installation is followed: reported by the installer under its code, by the paired agent under its device, read by people.
+import { contract, type EnrollmentProgress } from "../../../protocol/index.ts";
+import type { AppError } from "../../core/errors.ts";
+import type { EventToEmit, SqlTx } from "../../core/events.ts";
+import type { Handlers } from "../../core/feature.ts";
+import type { OpenScope } from "../../core/scope.ts";
+import { hashOf, readCode } from "./codes.ts";
+import { advance, type Report } from "./rules.ts";
+import { type Enrollment, findByDevice, findByPairing, lockByPairing, saveProgress } from "./store/enrollments.ts";
+import { findByCode, type Pairing } from "./store/pairings.ts";
+import type { PairingDeps } from "./types.ts";
+
+type ProgressHandlers = Pick<Handlers<typeof contract.pairing>, "updateProgress" | "progress" | "updateDeviceProgress" | "deviceProgress">;
+
+export const createProgressHandlers = ({ db, emit, devices }: PairingDeps): ProgressHandlers => {
+  const pairingOf = async (typed: string): Promise<Pairing | null> => {
+    const code = readCode(typed);
+    return code === null ? null : findByCode(db, hashOf(code));
+  };
+
+  const report = (pairingId: string, given: Report, call: ReportCall): Promise<EnrollmentProgress> =>
+    db.sqlTx(async (tx) => {
+      const enrollment = await lockByPairing(tx, pairingId);
+      if (enrollment === null) throw call.missing();
+      const verdict = advance(enrollment.progress, given);
+      if (verdict.kind === "same") return enrollment.shown;
+      if (verdict.kind === "refused") throw call.refused({ from: verdict.from, to: verdict.to, allowed: verdict.allowed });
+      const saved = await saveProgress(tx, pairingId, verdict.next);
+      await tell(tx, call.scope, saved);
+      return saved.shown;
+    });
+
+  // Before the activation there is no tenant that could listen.
+  const tell = async (tx: SqlTx, call: OpenScope, { tenantId, deviceId, shown }: Enrollment): Promise<void> => {
+    if (tenantId === null || deviceId === null) return;
+    const scope = { tenantId, requestId: call.requestId, ip: call.ip, traceparent: call.traceparent };
+    const data = { deviceId, currentStep: shown.currentStep, ...(shown.error === undefined ? {} : { error: shown.error }) };
+    const event: EventToEmit = { scope, event: eventOf(shown), subjectId: deviceId, data };
+    await emit(tx, [event]);
+  };
+
+  return {
+    updateProgress: async ({ scope, fail }, { pairingCode, ...given }) => {
+      const pairing = await pairingOf(pairingCode);
+      if (pairing === null || pairing.status === "expired") throw fail("PAIRING_CODE_NOT_FOUND");
+      return report(pairing.pairingId, given, {
+        scope,
+        missing: () => fail("PAIRING_CODE_NOT_FOUND"),
+        refused: (facts) => fail("INVALID_STATE_TRANSITION", { ...facts }),
+      });
+    },
+
+    progress: async ({ scope, fail }, { pairingCode }) => {
+      const pairing = await pairingOf(pairingCode);
+      const enrollment = pairing?.tenantId === scope.tenantId ? await findByPairing(db, pairing.pairingId) : null;
+      if (enrollment === null) throw fail("PAIRING_CODE_NOT_FOUND");
+      return enrollment.shown;
+    },
+
+    updateDeviceProgress: async ({ scope, fail }, { deviceId, ...given }) => {
+      const enrollment = await findByDevice(db, scope, deviceId);
+      if (enrollment === null) throw fail("ENROLLMENT_NOT_FOUND");
+      return report(enrollment.pairingId, given, {
+        scope,
+        missing: () => fail("ENROLLMENT_NOT_FOUND"),
+        refused: (facts) => fail("INVALID_STATE_TRANSITION", { ...facts }),
+      });
+    },
+
+    deviceProgress: async ({ scope, fail }, { deviceId }) => {
+      if (!(await devices.exists(scope, deviceId))) throw fail("DEVICE_NOT_FOUND", { deviceId });
+      const enrollment = await findByDevice(db, scope, deviceId);
+      if (enrollment === null) throw fail("ENROLLMENT_NOT_FOUND");
+      return enrollment.shown;
+    },
+  };
+};
+
+interface ReportCall {
+  readonly scope: OpenScope;
+  readonly missing: () => AppError;
+  readonly refused: (facts: { readonly from: string; readonly to: string; readonly allowed: readonly string[] }) => AppError;
+}
+
+const eventOf = ({ currentStep }: EnrollmentProgress) => {
+  const { progressed, completed, failed } = contract.pairing.events;
+  if (currentStep === "completed") return completed;
+  return currentStep === "failed" ? failed : progressed;
+};

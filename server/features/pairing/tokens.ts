@@ -1,0 +1,65 @@
+// Enrollment tokens: made by people for install scripts, and by bootstrap for a machine's own house.
+import { type contract, type TenantId, toWindow } from "../../../protocol/index.ts";
+import type { Handlers } from "../../core/feature.ts";
+import { newId, newSecret } from "../../core/ids.ts";
+import { actorOf } from "../../core/scope.ts";
+import { hashOf } from "./codes.ts";
+import { installCommand } from "./install-command.ts";
+import { findNamed, insertToken, pageOfTokens, prolong, revokeToken } from "./store/tokens.ts";
+import type { PairingDeps } from "./types.ts";
+
+const PREFIX = "enr_";
+const BOOTSTRAP = { name: "bootstrap", lifeSeconds: 2_592_000 };
+
+type TokenHandlers = Pick<Handlers<typeof contract.pairing>, "createToken" | "listTokens" | "revokeToken">;
+
+export const createTokenHandlers = ({ db, deployments, plan, settings }: PairingDeps): TokenHandlers => ({
+  createToken: async ({ scope, fail }, { name, expiresInSeconds, maxUses, tags, deploymentId }) => {
+    const token = `${PREFIX}${newSecret()}`;
+    const stored = await db.sqlTx(async (tx) => {
+      const deployment = deploymentId === undefined ? null : await deployments.find(tx, scope, deploymentId);
+      if (deploymentId !== undefined && deployment === null) throw fail("DEPLOYMENT_NOT_FOUND", { deploymentId });
+      await plan.require(tx, scope, "enrollmentTokens", 1);
+      return insertToken(tx, scope, {
+        tokenId: newId("ent"),
+        hash: hashOf(token),
+        name,
+        maxUses,
+        tags,
+        deploymentId: deployment,
+        createdBy: actorOf(scope.principal),
+        lifeSeconds: expiresInSeconds,
+      });
+    });
+    return { ...stored, token, installCommand: installCommand(settings.publicUrl(), token) };
+  },
+
+  listTokens: async ({ scope }, query) => pageOfTokens(db, scope, toWindow(query)),
+
+  revokeToken: async ({ scope, fail }, { tokenId }) => {
+    if (!(await revokeToken(db, scope, tokenId))) throw fail("ENROLLMENT_TOKEN_NOT_FOUND", { tokenId });
+    return null;
+  },
+});
+
+export interface EnsureToken {
+  readonly tenantId: TenantId;
+  readonly userId: string;
+}
+
+/**
+ * The tenant's bootstrap token, good for 30 days from now and any number of uses. It is derived from the master key and its own id,
+ * so repeating gives the same token although only its hash is kept. A revoked or expired one is replaced.
+ */
+export const createEnsureToken =
+  ({ db, secretBox }: PairingDeps) =>
+  async ({ tenantId, userId }: EnsureToken): Promise<string> => {
+    const scope = { tenantId };
+    const derived = (tokenId: string) => `${PREFIX}${Buffer.from(secretBox.derive(`enrollment-token|${tenantId}|${tokenId}`)).toString("base64url")}`;
+    const known = (await findNamed(db, scope, BOOTSTRAP.name)).find(({ tokenId, hash }) => hashOf(derived(tokenId)).equals(hash));
+    const tokenId = known?.tokenId ?? newId("ent");
+    const token = derived(tokenId);
+    if (known !== undefined) await prolong(db, scope, { tokenId, lifeSeconds: BOOTSTRAP.lifeSeconds });
+    else await insertToken(db, scope, { ...BOOTSTRAP, tokenId, hash: hashOf(token), maxUses: null, tags: [], deploymentId: null, createdBy: `user:${userId}` });
+    return token;
+  };

@@ -1,0 +1,37 @@
+// What the pairing room needs from outside, named once for its files.
+import type { DeploymentId } from "../../../protocol/index.ts";
+import type { Memberships, TenantDirectory } from "../../core/directories.ts";
+import type { Emit, SqlTx } from "../../core/events.ts";
+import type { SystemScope } from "../../core/scope.ts";
+import type { Db } from "../../platform/db.ts";
+import type { SecretBox } from "../../platform/secrets.ts";
+import type { Enrol } from "../devices/index.ts";
+
+export interface PairingSettings {
+  /** Known when the listener is open, hence asked at each use. */
+  publicUrl(): string;
+  portalUrl(): string;
+  socketUrl(): string;
+  /** Hosts that return_to may lead to, beside the portal's origin. */
+  readonly returnHosts: readonly string[];
+}
+
+/** A bucket of failures per address. */
+export interface Failures {
+  take(ip: string): Promise<{ readonly allowed: boolean; readonly retryAfterSeconds: number; readonly limit: number; readonly resetAt: Date }>;
+}
+
+export interface PairingDeps {
+  readonly db: Db;
+  readonly emit: Emit;
+  readonly tenants: TenantDirectory;
+  readonly memberships: Memberships;
+  readonly enrol: Enrol;
+  readonly devices: { exists(scope: SystemScope, deviceId: string): Promise<boolean> };
+  readonly deployments: { find(tx: SqlTx, scope: SystemScope, deploymentId: string): Promise<DeploymentId | null> };
+  readonly plan: { require(tx: SqlTx, scope: SystemScope, resource: "enrollmentTokens", adding: number): Promise<void> };
+  /** Enrollment tokens that were wrong: 3 a minute per address. */
+  readonly failures: Failures;
+  readonly secretBox: Pick<SecretBox, "derive">;
+  readonly settings: PairingSettings;
+}

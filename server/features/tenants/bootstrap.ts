@@ -1,0 +1,45 @@
+// The operator's own way to a tenant: found by its slug or made, without limits, owned by the named user. Repeating it changes nothing.
+import type { TenantId } from "../../../protocol/index.ts";
+import { newId } from "../../core/ids.ts";
+import type { Db } from "../../platform/db.ts";
+import { DEFAULT_PLAN } from "./plans.ts";
+import { findIdBySlug, insertDefaultDeployment, insertTenant, liftLimits, upsertMember } from "./store.ts";
+
+export interface EnsureTenant {
+  readonly name: string;
+  readonly slug: string;
+  readonly userId: string;
+  readonly email?: string | undefined;
+  /** Lifts the rate limits too; plan limits are always lifted in one's own house. */
+  readonly unlimited: boolean;
+}
+
+export interface EnsuredTenant {
+  readonly tenantId: TenantId;
+  readonly slug: string;
+  readonly userId: string;
+}
+
+interface Deps {
+  readonly db: Db;
+  readonly forgetTenant: (tenantId: string) => void;
+  readonly forgetMember: (tenantId: string, userId: string) => void;
+}
+
+export const createEnsureTenant =
+  ({ db, forgetTenant, forgetMember }: Deps) =>
+  async ({ name, slug, userId, email, unlimited }: EnsureTenant): Promise<EnsuredTenant> => {
+    const tenantId = await db.sqlTx(async (tx) => {
+      const fresh = newId("ten");
+      const created = await insertTenant(tx, { tenantId: fresh, name, slug, plan: DEFAULT_PLAN, ownerUserId: userId, durableObjectId: newId("dob") });
+      const id = created ? fresh : await findIdBySlug(tx, slug);
+      if (id === null) throw new Error(`tenant ${slug} vanished while it was looked for`);
+      await upsertMember(tx, { tenantId: id }, { memberId: newId("mem"), userId, email: email ?? null, role: "owner" });
+      await insertDefaultDeployment(tx, { tenantId: id }, newId("dep"));
+      await liftLimits(tx, { tenantId: id }, { rates: unlimited });
+      return id;
+    });
+    forgetTenant(tenantId);
+    forgetMember(tenantId, userId);
+    return { tenantId, slug, userId };
+  };

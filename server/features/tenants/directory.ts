@@ -1,0 +1,36 @@
+// What the doors and the other rooms ask about tenants and members, remembered for at most five seconds.
+
+import { createCached } from "../../core/cached.ts";
+import type { Clock } from "../../core/clock.ts";
+import type { Membership, Memberships, TenantDirectory } from "../../core/directories.ts";
+import type { SqlTx } from "../../core/events.ts";
+import type { TenantFacts } from "../../core/scope.ts";
+import { findFacts, findMembership, listMemberships } from "./store.ts";
+
+// A removed member or a suspended tenant keeps its access on other nodes for this long and no longer.
+const REMEMBERED_MS = 5_000;
+// Cannot occur in a tenant id, so that two pairs never share a key.
+const SEPARATOR = "\u0000";
+
+export const createDirectories = (db: SqlTx, clock: Clock) => {
+  const facts = createCached<TenantFacts>({ load: (tenantId) => findFacts(db, tenantId), clock, ttlMs: REMEMBERED_MS });
+  const members = createCached<Membership>({
+    load: (key) => {
+      const end = key.indexOf(SEPARATOR);
+      return findMembership(db, key.slice(0, end), key.slice(end + 1));
+    },
+    clock,
+    ttlMs: REMEMBERED_MS,
+  });
+  const directory: TenantDirectory = { find: facts.get };
+  const memberships: Memberships = {
+    find: (tenantId, userId) => members.get(`${tenantId}${SEPARATOR}${userId}`),
+    list: (userId) => listMemberships(db, userId),
+  };
+  return {
+    directory,
+    memberships,
+    forgetTenant: (tenantId: string) => facts.forget([tenantId]),
+    forgetMember: (tenantId: string, userId: string) => members.forget([`${tenantId}${SEPARATOR}${userId}`]),
+  };
+};

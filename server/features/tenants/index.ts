@@ -1,0 +1,128 @@
+// Tenants: made by a user who becomes the owner, read and renamed by its members.
+import { contract, type Role, toWindow } from "../../../protocol/index.ts";
+import type { Clock } from "../../core/clock.ts";
+import { AppError } from "../../core/errors.ts";
+import type { Emit } from "../../core/events.ts";
+import { implement } from "../../core/feature.ts";
+import { newId } from "../../core/ids.ts";
+import type { OpenScope, UserPrincipal } from "../../core/scope.ts";
+import type { Db } from "../../platform/db.ts";
+import { createEnsureTenant } from "./bootstrap.ts";
+import { createDirectories } from "./directory.ts";
+import type { Counters } from "./plan.ts";
+import { DEFAULT_PLAN } from "./plans.ts";
+import {
+  countOwned,
+  findDefaultDeployment,
+  findDeployment,
+  findTenant,
+  insertDefaultDeployment,
+  insertTenant,
+  isSlugTaken,
+  lockUser,
+  pageOfTenants,
+  type StoredTenant,
+  updateTenant,
+  upsertMember,
+} from "./store.ts";
+
+export type { EnsuredTenant, EnsureTenant } from "./bootstrap.ts";
+export { type Counters, type CountUsed, createPlan, type Plan, type PlanDeps } from "./plan.ts";
+export type { PlanResource } from "./plans.ts";
+
+export interface TenantsDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly emit: Emit;
+  /** Counts apps and tunnels for the Tenant record; the same functions that the plan asks. */
+  readonly counters: Counters;
+  readonly ownedTenantsPerUser: number;
+}
+
+export const createTenants = (deps: TenantsDeps) => {
+  const { db, clock } = deps;
+  const { directory, memberships, forgetTenant, forgetMember } = createDirectories(db, clock);
+  return {
+    handlers: createHandlers({ ...deps, forgetTenant, forgetMember }),
+    directory,
+    memberships,
+    deployments: { find: findDeployment, findDefault: findDefaultDeployment },
+    ensureTenant: createEnsureTenant({ db, forgetTenant, forgetMember }),
+    /** The operator's own way to a member. */
+    ensureMember: async ({ tenantId, userId, role }: { readonly tenantId: string; readonly userId: string; readonly role: Role }): Promise<void> => {
+      const tenant = await directory.find(tenantId);
+      if (tenant === null) throw new AppError("TENANT_NOT_FOUND", { details: { tenantId } });
+      await upsertMember(db, tenant, { memberId: newId("mem"), userId, email: null, role });
+      forgetMember(tenantId, userId);
+    },
+  };
+};
+export type Tenants = ReturnType<typeof createTenants>;
+
+interface HandlersDeps extends TenantsDeps {
+  readonly forgetTenant: (tenantId: string) => void;
+  readonly forgetMember: (tenantId: string, userId: string) => void;
+}
+
+const createHandlers = ({ db, emit, counters, ownedTenantsPerUser, forgetTenant, forgetMember }: HandlersDeps) => {
+  const counted = async (tenant: StoredTenant) => ({
+    ...tenant,
+    appCount: (await counters.apps?.(db, tenant)) ?? 0,
+    tunnelCount: (await counters.tunnels?.(db, tenant)) ?? 0,
+  });
+  return implement(contract.tenants, {
+    create: async ({ scope, fail }, { name, slug, userId }) => {
+      const owner = userOf(scope);
+      if (userId !== owner.userId) throw fail("FORBIDDEN", { reason: "user_mismatch" });
+      const tenantId = newId("ten");
+      const durableObjectId = newId("dob");
+      await db.sqlTx(async (tx) => {
+        await lockUser(tx, userId);
+        if ((await countOwned(tx, userId)) >= ownedTenantsPerUser) throw fail("TENANT_LIMIT_REACHED", { limit: ownedTenantsPerUser });
+        const created = await insertTenant(tx, { tenantId, name, slug, plan: DEFAULT_PLAN, ownerUserId: userId, durableObjectId });
+        if (!created) throw fail("TENANT_SLUG_TAKEN", { slug });
+        await upsertMember(tx, { tenantId }, { memberId: newId("mem"), userId, email: owner.email, role: "owner" });
+        await insertDefaultDeployment(tx, { tenantId }, newId("dep"));
+        await emit(tx, [{ scope: { ...scope, tenantId }, event: contract.tenants.events.created, subjectId: tenantId, data: { tenantId, slug } }]);
+      });
+      forgetMember(tenantId, userId);
+      return { tenantId, durableObjectId, name, slug, owner: userId };
+    },
+
+    list: async ({ scope }, query) => {
+      const { items, total } = await pageOfTenants(db, userOf(scope).userId, toWindow(query));
+      return { items: await Promise.all(items.map(counted)), total };
+    },
+
+    get: async ({ scope, fail }, { tenantId }) => {
+      const tenant = tenantId === scope.tenantId ? await findTenant(db, scope) : null;
+      if (tenant === null) throw fail("TENANT_NOT_FOUND", { tenantId });
+      return counted(tenant);
+    },
+
+    update: async ({ scope, fail }, { tenantId, name, slug, plan, version }) => {
+      const before = tenantId === scope.tenantId ? await findTenant(db, scope) : null;
+      if (before === null) throw fail("TENANT_NOT_FOUND", { tenantId });
+      if (plan !== undefined && plan !== before.plan) throw fail("PLAN_CHANGE_REQUIRES_BILLING", { plan: before.plan });
+      const change = async () =>
+        db.sqlTx(async (tx) => {
+          const changed = await updateTenant(tx, scope, { name, slug, version });
+          if (changed === null) throw fail("VERSION_CONFLICT", { currentVersion: (await findTenant(tx, scope))?.version });
+          await emit(tx, [
+            { scope, event: contract.tenants.events.updated, subjectId: changed.tenantId, data: { tenantId: changed.tenantId, slug: changed.slug } },
+          ]);
+          return changed;
+        });
+      const changed = await change().catch((error: unknown) => {
+        throw isSlugTaken(error) ? fail("TENANT_SLUG_TAKEN", { slug }, { cause: error }) : error;
+      });
+      forgetTenant(changed.tenantId);
+      return counted(changed);
+    },
+  });
+};
+
+const userOf = ({ principal }: OpenScope): UserPrincipal => {
+  if (principal?.kind !== "user") throw new AppError("FORBIDDEN", { details: { reason: "credential_kind" } });
+  return principal;
+};

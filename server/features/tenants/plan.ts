@@ -1,0 +1,45 @@
+// The plan's word on one more of something, spoken inside the transaction that adds it.
+import { AppError } from "../../core/errors.ts";
+import type { SqlTx } from "../../core/events.ts";
+import type { Overrides, SystemScope } from "../../core/scope.ts";
+import { limitOf, type PlanResource, planFor, planTable } from "./plans.ts";
+import { findFacts, lockPlan } from "./store.ts";
+
+/** How many of a resource a tenant has; each room counts its own. */
+export type CountUsed = (tx: SqlTx, scope: SystemScope) => Promise<number>;
+export type Counters = Readonly<Partial<Record<PlanResource, CountUsed>>>;
+
+export interface Plan {
+  /**
+   * Throws PLAN_LIMIT_EXCEEDED when `adding` more would be too many. Call it before the insert, in its transaction:
+   * until that ends no other addition of this tenant is judged, so two cannot both take the last place.
+   */
+  require(tx: SqlTx, scope: SystemScope, resource: PlanResource, adding: number): Promise<void>;
+}
+
+export interface PlanDeps {
+  /** PLAN_LIMITS_JSON: figures in place of the table's. */
+  readonly replaced?: Readonly<Record<string, Overrides>> | undefined;
+  readonly counters: Counters;
+}
+
+export const createPlan = ({ replaced, counters }: PlanDeps): Plan => {
+  const table = planTable(replaced);
+  return {
+    require: async (tx, scope, resource, adding) => {
+      // Read afresh: an override that the operator has just set must count, a cached one could be old.
+      const tenant = await findFacts(tx, scope.tenantId);
+      if (tenant === null) throw new AppError("TENANT_NOT_FOUND", { details: { tenantId: scope.tenantId } });
+      const limit = limitOf(table, tenant, resource);
+      if (limit === null) return;
+      const count = counters[resource];
+      if (count === undefined) throw new Error(`nobody counts ${resource}`);
+      await lockPlan(tx, scope);
+      const used = await count(tx, scope);
+      if (used + adding <= limit) return;
+      throw new AppError("PLAN_LIMIT_EXCEEDED", {
+        details: { resource, limit, used, plan: tenant.plan, requiredPlan: planFor(table, resource, used + adding) },
+      });
+    },
+  };
+};
