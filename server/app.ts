@@ -1,0 +1,143 @@
+// The composition root: opens everything in order, hands it around, closes it in reverse. It knows every name and holds no logic.
+import { randomUUID } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { hostname } from "node:os";
+import { createBootstrap } from "./bootstrap.ts";
+import type { Config } from "./config.ts";
+import { systemClock } from "./core/clock.ts";
+import { newSecret } from "./core/ids.ts";
+import { createLifecycle, type Lifecycle } from "./core/lifecycle.ts";
+import { createDoors, type Doors } from "./doors.ts";
+import type { AdminSettings, ThisNode } from "./features/admin/index.ts";
+import type { CommandSettings } from "./features/commands/index.ts";
+import { type ChannelSettings, SOCKET_LIMITS } from "./gateway/channel/settings.ts";
+import { listen } from "./gateway/uws/listen.ts";
+import { registerAgentSocket } from "./gateway/uws/socket.ts";
+import { openInstallation } from "./installation.ts";
+import { type MeshSettings, openMesh } from "./mesh.ts";
+import { keep } from "./platform/data-dir.ts";
+import { startJobs } from "./platform/jobs.ts";
+import type { Log } from "./platform/log.ts";
+import { createRooms, type Rooms } from "./rooms.ts";
+import { packageFile, version } from "./version.ts";
+
+export interface AppDeps {
+  readonly log: Log;
+  /** Shorter periods, for tests. */
+  readonly settings?: AppSettings;
+  /** Other processes of this service listen on the same public port. */
+  readonly sharedPort?: boolean;
+}
+
+export interface AppSettings {
+  readonly mesh?: MeshSettings;
+  readonly commands?: Partial<CommandSettings>;
+  readonly channel?: Partial<ChannelSettings>;
+  readonly admin?: Partial<AdminSettings>;
+}
+
+/** A browser's preflight and a balancer's probe need a moment to notice that this node is leaving. */
+const LEAVE_NOTICE_MS = 200;
+
+interface NodeState {
+  draining: boolean;
+  port: number;
+  internalPort: number;
+}
+
+interface OpenDeps extends AppDeps {
+  readonly config: Config;
+  readonly life: Lifecycle;
+  readonly rooms: Rooms;
+  readonly doors: Doors;
+  readonly state: NodeState;
+}
+
+/** From the inside out: what works in the background first, then the listeners, then the agents. */
+const openDoors = async ({ config, life, rooms, doors, state, log, sharedPort = false }: OpenDeps): Promise<void> => {
+  await rooms.outbox.open();
+  life.use("outbox", rooms.outbox);
+  life.use("agent directory", { close: await rooms.devices.directory.listen() });
+  const onError = (job: string, error: unknown): void => log.error({ job, error }, "job failed");
+  life.use("jobs", startJobs([...rooms.jobs, ...doors.jobs], { signal: life.signal, onError }));
+  const internal = life.use("internal listener", await listen({ host: "127.0.0.1", port: config.INTERNAL_PORT, door: doors.internal }));
+  const sockets: Parameters<typeof listen>[0]["sockets"] = (uws) => registerAgentSocket(uws, doors.hub.door, SOCKET_LIMITS);
+  const front = life.use("listener", await listen({ host: config.HOST, port: config.PORT, door: doors.front, sockets, sharedPort }));
+  state.port = front.port;
+  state.internalPort = internal.port;
+  await doors.hub.start();
+  await rooms.admin.open();
+  life.use("node", rooms.admin);
+  // Opened last, so closed first: agents are let go while the listener still carries their frames.
+  life.use("agent sockets", doors.hub);
+  life.use("readiness", {
+    close: async () => {
+      doors.drain();
+      await new Promise((resolve) => setTimeout(resolve, LEAVE_NOTICE_MS));
+    },
+  });
+};
+
+/** Opens what a node stands on; the doors open with `listen`. */
+const openNode = async (config: Config, life: Lifecycle, { log, settings = {}, sharedPort = false }: AppDeps) => {
+  const clock = systemClock;
+  const nodeId = config.NODE_ID ?? `node_${randomUUID().slice(0, 8)}`;
+  const state: NodeState = { draining: false, port: config.PORT, internalPort: config.INTERNAL_PORT };
+  const publicUrl = (): string => config.PUBLIC_URL ?? `http://${config.HOST}:${state.port}`;
+  const installation = await openInstallation(config, life, log);
+  const mesh = openMesh({ config, life, nodeId, clock, log, liveNodes: () => rooms.admin.liveNodes(), settings: settings.mesh });
+  const { bus } = mesh;
+  const node: ThisNode = {
+    report: () => {
+      const { connections, ready } = doors.hub.stats;
+      return { nodeId, address: publicUrl(), host: hostname(), pid: process.pid, version, draining: state.draining, connections, ready };
+    },
+    drain: () => doors.drain(),
+  };
+  const rooms = createRooms({ config, ...installation, log, ...mesh, nodeId, publicUrl, clock, node, commands: settings.commands, admin: settings.admin });
+  const internalToken = config.INTERNAL_TOKEN ?? (await keep(config.DATA_DIR, "internal.token", newSecret));
+  const changelog = await readFile(packageFile("CHANGELOG.md"), "utf8");
+  const doors = createDoors({ config, ...installation, log, rooms, bus, mesh, nodeId, internalToken, changelog, publicUrl, state, channel: settings.channel });
+  // What hints may have been lost for is looked up, and what the directory may have forgotten is told again.
+  bus.onResync(() => {
+    for (const made of [rooms.commands.sweep(), doors.hub.resync()])
+      void made.catch((error: unknown) => log.error({ error }, "could not make up for lost hints"));
+  });
+  const open = async (): Promise<void> => {
+    await openDoors({ config, life, rooms, doors, state, log, sharedPort });
+    log.info({ nodeId, url: publicUrl(), internalPort: state.internalPort, version }, "listening");
+  };
+  return {
+    open,
+    publicUrl,
+    nodeId,
+    internalToken,
+    internalPort: () => state.internalPort,
+    hub: doors.hub,
+    entries: doors.entries,
+    db: installation.db,
+    ...createBootstrap({ baseUrl: publicUrl, tokens: installation.tokens, ...rooms }),
+  };
+};
+
+export const createApp = async (config: Config, deps: AppDeps) => {
+  const { log } = deps;
+  const life = createLifecycle({
+    partTimeoutMs: config.SHUTDOWN_SECONDS * 1_000,
+    onStep: (part, outcome, error) => (outcome === "closed" ? log.debug({ part }, "closed") : log.error({ part, outcome, error }, "did not close")),
+  });
+  // Whatever goes wrong while opening, what was opened is closed.
+  const orClose = async (error: unknown): Promise<never> => {
+    await life.close();
+    throw error;
+  };
+  const { open, ...node } = await openNode(config, life, deps).catch(orClose);
+  return {
+    ...node,
+    listen: () => open().catch(orClose),
+    close: life.close,
+    /** The order in which parts were opened; they close in reverse. */
+    parts: () => life.names,
+  };
+};
+export type App = Awaited<ReturnType<typeof createApp>>;

@@ -1,0 +1,40 @@
+// Builds dist/ when a source is newer than the last build; everything that runs compiled code comes through here.
+// Plain JavaScript, because it runs before there is anything compiled. Speaks on standard error only: standard output belongs to the command.
+import { spawnSync } from "node:child_process";
+import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const stamp = join(root, "dist", ".built");
+
+const newest = (path) => {
+  const stat = statSync(path);
+  if (!stat.isDirectory()) return /\.(ts|prisma|json|mjs)$/.test(path) ? stat.mtimeMs : 0;
+  return Math.max(
+    0,
+    ...readdirSync(path)
+      .filter((name) => name !== "generated" && name !== "bench")
+      .map((name) => newest(join(path, name))),
+  );
+};
+
+const sources = ["package.json", "tsconfig.json", "prisma", "server", "protocol", "agent-sim"].map((name) => join(root, name));
+const upToDate = existsSync(stamp) && statSync(stamp).mtimeMs >= Math.max(...sources.map(newest));
+
+if (!upToDate || process.argv.includes("--force")) {
+  process.stderr.write("building…\n");
+  rmSync(stamp, { force: true });
+  const env = { ...process.env, PRISMA_SCHEMA_ENGINE_BINARY: join(root, "package.json") };
+  const run = (command, args) => {
+    const { status, stdout, stderr } = spawnSync(join(root, "node_modules", ".bin", command), args, { cwd: root, env, encoding: "utf8" });
+    if (status !== 0) {
+      process.stderr.write(`${stdout ?? ""}${stderr ?? ""}\n${command} failed; is everything installed (npm ci)?\n`);
+      process.exit(1);
+    }
+  };
+  run("prisma", ["generate", "--config", "prisma/config.ts", "--no-hints"]);
+  // Types are the business of `npm run check`; who only wants to run it should not wait for them.
+  run("tsc", ["-p", "server/tsconfig.build.json", "--noCheck"]);
+  writeFileSync(stamp, "");
+}

@@ -1,0 +1,127 @@
+// The command line of an installation: credentials and configuration. Works while the gateway runs and while it does not.
+import { parseArgs } from "node:util";
+import { isRole, type Role } from "../protocol/index.ts";
+import type { BootstrapRequest, openBootstrap } from "./bootstrap.ts";
+import { type Config, ConfigError, describeConfig, readConfig, settingsTable } from "./config.ts";
+import { createLifecycle } from "./core/lifecycle.ts";
+import { createLog } from "./platform/log.ts";
+
+const HELP = `Mooring's command line
+
+  cli bootstrap [--tenant NAME] [--slug SLUG] [--user USERID] [--unlimited] [--json]
+      Makes a tenant with an owner (or finds it) and prints credentials for it:
+      baseUrl, tenantId, userId, token (bearer, 30 days), apiKey, enrollmentToken.
+      Repeating it gives the same tenant and fresh credentials.
+      --unlimited lifts rate limits too; plan limits never apply to a tenant made here.
+
+  cli token --user ID [--tenant ID] [--role viewer|operator|admin|owner] [--ttl SECONDS] [--json]
+      Mints a bearer token of the local issuer. With --tenant and --role the user becomes a member with that role.
+
+  cli config [--markdown]
+      Prints the effective configuration, secrets masked; --markdown: the table of all settings.
+
+  Settings come from the environment (see cli config); the gateway and this command must see the same ones.
+`;
+
+const out = (text: string): void => void process.stdout.write(`${text}\n`);
+const print = (record: object, json: boolean): void =>
+  out(
+    json
+      ? JSON.stringify(record)
+      : Object.entries(record)
+          .map(([name, value]) => `${name.padEnd(16)} ${String(value)}`)
+          .join("\n"),
+  );
+
+class UsageError extends Error {}
+
+const config = (settings: Config, args: readonly string[]): void => {
+  const { values } = parseArgs({ args: [...args], options: { markdown: { type: "boolean", default: false } } });
+  if (values.markdown) out(settingsTable());
+  else for (const { name, value, meaning } of describeConfig(settings)) out(`${name.padEnd(26)} ${value.padEnd(24)} ${meaning}`);
+};
+
+/** Opens the installation for one command and leaves it as it was. */
+const withInstallation = async <T>(settings: Config, run: (bootstrap: Awaited<ReturnType<typeof openBootstrap>>) => Promise<T>): Promise<T> => {
+  const life = createLifecycle({ partTimeoutMs: 10_000 });
+  try {
+    // Loaded when it is needed: whoever mistypes or asks for help does not wait for the whole server.
+    const { openBootstrap: open } = await import("./bootstrap.ts");
+    return await run(await open(settings, life, createLog("silent", {})));
+  } finally {
+    await life.close();
+  }
+};
+
+const bootstrap = async (settings: Config, args: readonly string[]): Promise<void> => {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      tenant: { type: "string" },
+      slug: { type: "string" },
+      user: { type: "string" },
+      unlimited: { type: "boolean", default: false },
+      json: { type: "boolean", default: false },
+    },
+  });
+  const slug =
+    values.slug ??
+    (values.tenant === undefined
+      ? "home"
+      : values.tenant
+          .toLowerCase()
+          .replace(/[^a-z0-9]+/g, "-")
+          .replace(/^-+|-+$/g, "")
+          .slice(0, 40));
+  if (!/^[a-z0-9](?:[a-z0-9-]{1,38}[a-z0-9])$/.test(slug)) throw new UsageError("--slug must be 3 to 40 of a-z, 0-9 and -, with no - at the ends");
+  const request: BootstrapRequest = { name: values.tenant ?? "Home", slug, userId: values.user ?? "local-admin", unlimited: values.unlimited };
+  print(await withInstallation(settings, (installation) => installation.bootstrap(request)), values.json);
+};
+
+const token = async (settings: Config, args: readonly string[]): Promise<void> => {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      user: { type: "string" },
+      tenant: { type: "string" },
+      role: { type: "string" },
+      ttl: { type: "string", default: "86400" },
+      json: { type: "boolean", default: false },
+    },
+  });
+  const { user, tenant, role } = values;
+  const ttlSeconds = Number(values.ttl);
+  if (user === undefined) throw new UsageError("--user is needed");
+  if (role !== undefined && !isRole(role)) throw new UsageError("--role must be viewer, operator, admin or owner");
+  if (role !== undefined && tenant === undefined) throw new UsageError("--role needs --tenant");
+  if (!Number.isInteger(ttlSeconds) || ttlSeconds < 1 || ttlSeconds > 31_536_000) throw new UsageError("--ttl must be 1 to 31536000 seconds");
+  const minted = await withInstallation(settings, (installation) =>
+    installation.mint({
+      userId: user,
+      ttlSeconds,
+      ...(tenant === undefined ? {} : { tenantId: tenant }),
+      ...(role === undefined ? {} : { role: role as Role }),
+    }),
+  );
+  print(minted, values.json);
+};
+
+const main = async ([command, ...args]: readonly string[]): Promise<void> => {
+  if (command === undefined || command === "help" || command === "--help" || args.includes("--help")) return out(HELP);
+  const settings = readConfig(process.env);
+  if (command === "config") return config(settings, args);
+  if (command === "bootstrap") return bootstrap(settings, args);
+  if (command === "token") return token(settings, args);
+  throw new UsageError(`there is no command ${command}; see --help`);
+};
+
+try {
+  await main(process.argv.slice(2));
+} catch (error) {
+  const expected =
+    error instanceof UsageError ||
+    error instanceof ConfigError ||
+    (error instanceof Error && "code" in error && String(error.code).startsWith("ERR_PARSE_ARGS"));
+  process.stderr.write(`${expected ? (error as Error).message : error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+  process.exitCode = expected ? 2 : 1;
+}

@@ -1,0 +1,44 @@
+// What gateway and command line share: the database, migrated, and the keys of this installation.
+import { join } from "node:path";
+import { type Config, ConfigError } from "./config.ts";
+import type { Lifecycle } from "./core/lifecycle.ts";
+import { keep } from "./platform/data-dir.ts";
+import { type Db, openDb } from "./platform/db.ts";
+import { openEmbeddedPostgres } from "./platform/embedded-postgres.ts";
+import { createLocalTokens, createOidcTokens, generateSigningKey, type Tokens } from "./platform/jwt.ts";
+import type { Log } from "./platform/log.ts";
+import { migrate } from "./platform/migrate.ts";
+import { createSecretBox, type SecretBox } from "./platform/secrets.ts";
+
+export interface Installation {
+  readonly db: Db;
+  readonly secretBox: SecretBox;
+  readonly tokens: Tokens;
+}
+
+const databaseUrl = async (config: Config, life: Lifecycle, log: Log): Promise<string> =>
+  config.DATABASE_URL ?? life.use("postgres", await openEmbeddedPostgres({ dataDir: join(config.DATA_DIR, "postgres"), log })).url;
+
+/** With an outside database the key is required: a generated one would differ from node to node. */
+const masterKey = async (config: Config): Promise<Uint8Array> => {
+  const text =
+    config.MASTER_KEY ?? (await keep(config.DATA_DIR, "master.key", () => Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64")));
+  const key = Buffer.from(text, "base64");
+  if (key.byteLength !== 32) throw new ConfigError(`master.key in ${config.DATA_DIR} is damaged: it must hold 32 bytes in base64`);
+  return key;
+};
+
+const openTokens = async (config: Config): Promise<Tokens> => {
+  const settings = { audience: config.OIDC_AUDIENCE, tenantClaim: config.OIDC_TENANT_CLAIM };
+  if (config.OIDC_ISSUER !== undefined) return createOidcTokens(config.OIDC_ISSUER, config.OIDC_JWKS_URI, settings);
+  const jwk = await keep(config.DATA_DIR, "signing-key.json", async () => JSON.stringify(await generateSigningKey()));
+  return createLocalTokens(JSON.parse(jwk) as Parameters<typeof createLocalTokens>[0], settings);
+};
+
+export const openInstallation = async (config: Config, life: Lifecycle, log: Log): Promise<Installation> => {
+  const url = await databaseUrl(config, life, log);
+  const applied = await migrate({ url });
+  if (applied.length > 0) log.info({ migrations: applied }, "migrated");
+  const db = life.use("db", await openDb({ url, poolSize: config.DATABASE_POOL, log }));
+  return { db, secretBox: createSecretBox(await masterKey(config)), tokens: await openTokens(config) };
+};

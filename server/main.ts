@@ -1,0 +1,102 @@
+// The gateway process: configuration, app, listen, wait for a signal, close. With --workers N, N of them on one port.
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { createApp } from "./app.ts";
+import { type Config, ConfigError, readConfig } from "./config.ts";
+import { createLog, type Log } from "./platform/log.ts";
+import { checkFree, READY, startWorkers } from "./workers.ts";
+
+const MAX_WORKERS = 64;
+/** Of the 200 that the embedded database takes, what is left beside its superuser's and the command line's. */
+const EMBEDDED_CONNECTIONS = 180;
+/** A worker's seat at the embedded database and its migration guard. */
+const CONNECTIONS_BESIDE_POOL = 2;
+
+const say = (text: string): void => void process.stdout.write(`${text}\n`);
+
+const fail = (error: unknown): never => {
+  process.stderr.write(`${error instanceof ConfigError ? error.message : error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+  process.exit(1);
+};
+
+const greet = (url: string): void => {
+  say(`Mooring is ready at ${url}  (docs ${url}/v1/docs)`);
+  say(`Get credentials with: npm run --silent cli -- bootstrap --json`);
+};
+
+const readNumber = (name: string, text: string | undefined, max: number): number | undefined => {
+  if (text === undefined) return undefined;
+  if (!/^\d+$/.test(text) || Number(text) > max) throw new ConfigError(`--${name}: must be a number up to ${max}`);
+  return Number(text);
+};
+
+const serve = async (config: Config, log: Log, worker?: number): Promise<void> => {
+  const app = await createApp(config, { log, sharedPort: worker !== undefined });
+  let signals = 0;
+  const stop = (signal: string): void => {
+    signals += 1;
+    if (signals > 1) process.exit(1);
+    log.info({ signal }, "stopping");
+    app.close().then(() => process.exit(0), fail);
+  };
+  process.on("SIGTERM", stop);
+  // A terminal interrupts the whole group; a worker waits for its parent's word, and stops by itself when the parent is gone.
+  process.on("SIGINT", (signal) => {
+    if (worker === undefined) stop(signal);
+  });
+  if (worker !== undefined) process.on("disconnect", () => stop("disconnect"));
+  process.on("unhandledRejection", (error) => log.error({ error }, "unhandled rejection"));
+  await app.listen();
+  if (worker === undefined) greet(app.publicUrl());
+  else process.send?.(READY);
+};
+
+/** Each on the public port, with an internal port and a name of its own. */
+const workerConfig = (config: Config, index: number): Config => ({
+  ...config,
+  INTERNAL_PORT: config.INTERNAL_PORT === 0 ? 0 : config.INTERNAL_PORT + index,
+  ...(config.NODE_ID === undefined ? {} : { NODE_ID: `${config.NODE_ID}-${index}` }),
+});
+
+const supervise = async (config: Config, log: Log, count: number): Promise<void> => {
+  if (config.PORT === 0) throw new ConfigError("PORT: several workers share one port, so it must be named");
+  const fitting = Math.floor(EMBEDDED_CONNECTIONS / count) - CONNECTIONS_BESIDE_POOL;
+  if (config.DATABASE_URL === undefined && config.DATABASE_POOL > fitting)
+    throw new ConfigError(
+      fitting < 2
+        ? `--workers: the embedded database has no room for ${count}`
+        : `DATABASE_POOL: with ${count} workers the embedded database has room for ${fitting} each`,
+    );
+  if (config.REDIS_URL === undefined)
+    process.stderr.write("Without REDIS_URL workers hear nothing of each other: commands wait for the sweep, and limits count per worker.\n");
+  await checkFree({ host: config.HOST, port: config.PORT });
+  const workers = startWorkers({ count, script: fileURLToPath(import.meta.url), log });
+  const stop = (signal: NodeJS.Signals): void => {
+    log.info({ signal }, "stopping");
+    workers.stop().then((code) => process.exit(code), fail);
+  };
+  process.on("SIGTERM", stop);
+  process.on("SIGINT", stop);
+  await workers.ready.catch(async (error: unknown) => {
+    await workers.stop();
+    throw error;
+  });
+  greet(config.PUBLIC_URL ?? `http://${config.HOST}:${config.PORT}`);
+};
+
+const run = async (): Promise<void> => {
+  const { values } = parseArgs({ options: { workers: { type: "string" }, worker: { type: "string" } } });
+  const config = readConfig(process.env);
+  const log = createLog(config.LOG_LEVEL, { service: "mooring" });
+  const count = readNumber("workers", values.workers, MAX_WORKERS) ?? 1;
+  const worker = readNumber("worker", values.worker, MAX_WORKERS);
+  if (worker !== undefined) await serve(workerConfig(config, worker), log, worker);
+  else if (count > 1) await supervise(config, log, count);
+  else await serve(config, log);
+};
+
+try {
+  await run();
+} catch (error) {
+  fail(error);
+}

@@ -1,0 +1,70 @@
+// What joins several nodes to one service: over Redis when REDIS_URL is set, inside the process when it is not. The rest of the code does not know which.
+import type { Config } from "./config.ts";
+import type { Clock } from "./core/clock.ts";
+import type { Lifecycle } from "./core/lifecycle.ts";
+import { nodeChannel } from "./gateway/channel/courier.ts";
+import type { Bus, Directory } from "./platform/bus.ts";
+import { openMemoryBus, openMemoryDirectory } from "./platform/bus-memory.ts";
+import { openRedisBus, type RedisBusSettings } from "./platform/bus-redis.ts";
+import { openRedisDirectory } from "./platform/directory-redis.ts";
+import type { Log } from "./platform/log.ts";
+import { createMemoryRateLimiter, type RateLimiter } from "./platform/rate-limit.ts";
+import { createRedisRateLimiter } from "./platform/rate-limit-redis.ts";
+import { openRedis, type RedisSettings } from "./platform/redis.ts";
+import { createSignatureMemory, type SignatureMemory } from "./platform/signatures.ts";
+
+export interface Mesh {
+  readonly bus: Bus;
+  readonly directory: Directory;
+  readonly limiter: RateLimiter;
+  readonly signatures: SignatureMemory;
+  readonly stats: MeshStats;
+}
+
+/** Calls that this node had to judge alone, because Redis was away. */
+export interface MeshStats {
+  limitsAlone(): number;
+  signaturesAlone(): number;
+}
+
+export interface MeshSettings {
+  readonly redis?: Partial<RedisSettings>;
+  readonly bus?: Partial<RedisBusSettings>;
+}
+
+export interface MeshDeps {
+  readonly config: Pick<Config, "REDIS_URL" | "HEARTBEAT_SECONDS">;
+  readonly life: Lifecycle;
+  readonly nodeId: string;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** How many nodes share every limit while they cannot count together. */
+  readonly liveNodes: () => number;
+  readonly settings?: MeshSettings | undefined;
+}
+
+// Entries are refreshed with presence, hence with heartbeats; a few may be late.
+const ENTRY_HEARTBEATS = 4;
+const MIN_ENTRY_MS = 120_000;
+
+const openAlone = ({ life, clock }: MeshDeps): Mesh => ({
+  bus: life.use("bus", openMemoryBus()),
+  directory: life.use("directory", openMemoryDirectory()),
+  limiter: createMemoryRateLimiter({ clock }),
+  signatures: createSignatureMemory(),
+  stats: { limitsAlone: () => 0, signaturesAlone: () => 0 },
+});
+
+const openTogether = (url: string, { config, life, nodeId, clock, log, liveNodes, settings }: MeshDeps): Mesh => {
+  const connection = { url, name: `mooring:${nodeId}`, settings: settings?.redis, onError: (error: unknown) => log.warn({ error }, "Redis is away") };
+  const redis = life.use("redis", openRedis(connection));
+  const bus = life.use("bus", openRedisBus({ ...connection, redis, nodeId, ownChannel: nodeChannel(nodeId), bus: settings?.bus }));
+  const ttlMs = Math.max(MIN_ENTRY_MS, config.HEARTBEAT_SECONDS * 1_000 * ENTRY_HEARTBEATS);
+  const limiter = createRedisRateLimiter({ redis, clock, liveNodes });
+  const signatures = createSignatureMemory(redis);
+  const stats = { limitsAlone: () => limiter.degraded, signaturesAlone: () => signatures.degraded };
+  return { bus, directory: life.use("directory", openRedisDirectory({ redis, ttlMs })), limiter, signatures, stats };
+};
+
+/** Opens at once, also while Redis is away. */
+export const openMesh = (deps: MeshDeps): Mesh => (deps.config.REDIS_URL === undefined ? openAlone(deps) : openTogether(deps.config.REDIS_URL, deps));

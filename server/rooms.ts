@@ -1,0 +1,146 @@
+// The rooms, and who is handed what of whom. Read it as the diagram of the system: no room imports another's code, they meet here.
+
+import { LIMITS } from "../protocol/index.ts";
+import type { Config } from "./config.ts";
+import { type Clock, systemClock } from "./core/clock.ts";
+import { type AdminSettings, createAdmin, type ThisNode } from "./features/admin/index.ts";
+import { createAgent } from "./features/agent/index.ts";
+import { type ApiKeysRoom, countApiKeys, createApiKeys } from "./features/api-keys/index.ts";
+import { type CommandSettings, createCommands } from "./features/commands/index.ts";
+import { countDevices, createDevices, createSessions, deviceSettings } from "./features/devices/index.ts";
+import { createLive } from "./features/live/index.ts";
+import { countEnrollmentTokens, createPairing } from "./features/pairing/index.ts";
+import { createPlan, createTenants } from "./features/tenants/index.ts";
+import { createCourier, nodeChannel } from "./gateway/channel/courier.ts";
+import { createBatch } from "./platform/batch.ts";
+import type { Bus, Directory } from "./platform/bus.ts";
+import type { Db } from "./platform/db.ts";
+import type { Log } from "./platform/log.ts";
+import { createOutbox } from "./platform/outbox.ts";
+import { createMemoryRateLimiter, type RateLimiter } from "./platform/rate-limit.ts";
+import type { SecretBox } from "./platform/secrets.ts";
+
+export interface RoomsDeps {
+  readonly config: Config;
+  readonly db: Db;
+  readonly secretBox: SecretBox;
+  readonly log: Log;
+  readonly bus: Bus;
+  readonly directory: Directory;
+  readonly nodeId: string;
+  /** Known when the listener is open, hence asked at each use. */
+  readonly publicUrl: () => string;
+  readonly clock?: Clock;
+  readonly limiter?: RateLimiter;
+  readonly node: ThisNode;
+  /** For tests. */
+  readonly admin?: Partial<AdminSettings> | undefined;
+  readonly commands?: Partial<CommandSettings> | undefined;
+}
+
+const WRONG_TOKENS_PER_MINUTE = 3;
+const UNLIMITED = Number.MAX_SAFE_INTEGER;
+
+/** Enrollment tokens that were wrong, counted by address. */
+const wrongTokens = ({ RATE_LIMIT_PAIRING: given }: Config, limiter: RateLimiter) => {
+  const limit = given ?? (given === null ? UNLIMITED : WRONG_TOKENS_PER_MINUTE);
+  return { take: (ip: string) => limiter.take([{ name: "pairing.autoActivate.ip", key: ip, limit, windowSeconds: 60 }]) };
+};
+
+const agentSettings = (config: Config) => ({
+  heartbeatSeconds: config.HEARTBEAT_SECONDS,
+  pollSeconds: config.POLL_SECONDS,
+  maxOutputBytes: 65_536,
+  requestsPerMinute: config.RATE_LIMIT_AGENT ?? LIMITS.agent[0].limit,
+  heartbeatsPerMinute: config.RATE_LIMIT_HEARTBEAT ?? LIMITS.heartbeat[0].limit,
+});
+
+export const createRooms = (deps: RoomsDeps) => {
+  const { config, db, secretBox, log, bus, directory, nodeId, publicUrl } = deps;
+  const clock = deps.clock ?? systemClock;
+  const limiter = deps.limiter ?? createMemoryRateLimiter({ clock });
+  const onError = (what: string, error: unknown): void => log.error({ what, error }, "background work failed");
+  const courier = createCourier({ bus, directory, onError: (error) => onError("courier", error) });
+  const outbox = createOutbox({ db, bus, nodeId, onError, settings: { keepDays: config.EVENT_RETENTION_DAYS } });
+  const live = createLive({ db, clock });
+  const { emit } = outbox;
+  const { hint } = live;
+
+  const counters = { hosts: countDevices, apiKeys: countApiKeys, enrollmentTokens: countEnrollmentTokens };
+  const plan = createPlan({ replaced: config.PLAN_LIMITS_JSON, counters });
+  const tenants = createTenants({ db, clock, emit, counters, ownedTenantsPerUser: config.TENANTS_PER_USER });
+  const apiKeys: ApiKeysRoom = createApiKeys({ db, clock, emit, memberships: tenants.memberships, plan, secretBox });
+
+  const devices = createDevices({
+    db,
+    clock,
+    bus,
+    emit,
+    secrets: secretBox,
+    plan,
+    evictor: courier,
+    settings: deviceSettings(config.HEARTBEAT_SECONDS, { closeGraceMs: config.CLOSE_GRACE_SECONDS * 1_000 }),
+    resetCommands: (tx, device, reason) => commands.resetDevice(tx, device, reason),
+    pendingCommands: (device) => commands.pending(device),
+    tellOfRotation: (device, key) => commands.queueSystem(device, { type: "svc.rotate-secret", key }),
+  });
+  const commands = createCommands({
+    db,
+    clock,
+    emit,
+    hint,
+    courier,
+    createBatch,
+    nodeId,
+    presence: devices.presence,
+    devices: { find: devices.look },
+    settings: {
+      maxOpenPerDevice: config.COMMAND_QUEUE_PER_DEVICE,
+      maxOpenPerTenant: config.COMMAND_QUEUE_PER_TENANT,
+      pollIntervalSeconds: config.POLL_SECONDS,
+      ...deps.commands,
+    },
+    hintsArrive: bus.healthy,
+  });
+  const agent = createAgent({ clock, devices, settings: { publicUrl, ...agentSettings(config) } });
+  const admin = createAdmin({ db, bus, node: deps.node, channelOf: nodeChannel, settings: deps.admin });
+  const pairing = createPairing({
+    db,
+    emit,
+    tenants: tenants.directory,
+    memberships: tenants.memberships,
+    enrol: devices.enrol,
+    deployments: tenants.deployments,
+    plan,
+    secretBox,
+    devices: { exists: async (scope, deviceId) => (await devices.find(scope, deviceId)) !== undefined },
+    failures: wrongTokens(config, limiter),
+    settings: {
+      publicUrl,
+      portalUrl: () => config.PORTAL_URL ?? publicUrl(),
+      returnHosts: config.RETURN_HOSTS,
+      socketUrl: () => `${publicUrl().replace(/^http/, "ws")}/v1/agent/connect`,
+    },
+  });
+
+  // Who hears of what has happened.
+  outbox.subscribe(live.dispatched);
+
+  return {
+    courier,
+    outbox,
+    live,
+    tenants,
+    apiKeys,
+    devices,
+    commands,
+    agent,
+    admin,
+    pairing,
+    limiter,
+    clock,
+    sessions: createSessions({ db, presence: devices.presence, delivery: commands.delivery }),
+    jobs: [...outbox.jobs, ...devices.jobs, ...commands.jobs, ...pairing.jobs, ...apiKeys.jobs, ...admin.jobs],
+  };
+};
+export type Rooms = ReturnType<typeof createRooms>;
