@@ -1,0 +1,148 @@
+// The reference agent: keeps one socket, falls back to polling, runs each command once and tells until it is heard.
+import { randomUUID } from "node:crypto";
+import type { z } from "zod";
+import { type AckResult, type AgentIdentity, CLOSE, type Goodbye } from "../protocol/index.ts";
+import { createAcks } from "./acks.ts";
+import { createMemoryKeys, type Keys } from "./keys.ts";
+import { type AgentOptions, type AgentPhase, comeBack, correctClock, deliver, isOver, type Life, type Parts, reached, serverNowMs, stampMs } from "./life.ts";
+import { createPolling } from "./polling.ts";
+import { DEFAULT_RECONNECT } from "./reconnect.ts";
+import { createRotation } from "./rotation.ts";
+import { signer } from "./signing.ts";
+import { nothing, until } from "./time.ts";
+import { createWork } from "./work.ts";
+
+const DEFAULT_POLL_MS = 30_000;
+const POLLING_HEARTBEAT_SEC = 30;
+const STOP_MS = 2_000;
+
+export interface Agent {
+  start(): void;
+  /** Lets running commands end (for two seconds), says goodbye and closes. */
+  stop(goodbye?: z.input<typeof Goodbye>): Promise<void>;
+  readonly state: AgentPhase;
+  /** Words that the gateway has not confirmed. */
+  readonly unconfirmed: number;
+  /** How far the gateway's clock is ahead of this machine's. */
+  readonly clockOffsetMs: number;
+}
+
+const pollOnly = ({ options, life, polling }: Parts): void => {
+  life.phase = "polling";
+  const beat = (): void => {
+    polling.heartbeat();
+    life.cancelBeat = options.time.after((options.heartbeatSec ?? POLLING_HEARTBEAT_SEC) * 1_000, beat);
+  };
+  life.cancelReconnect = options.time.after(options.random() * (options.firstWindowMs ?? DEFAULT_RECONNECT.firstWindowMs), () => {
+    polling.now();
+    polling.every(life.pollMs);
+    beat();
+  });
+};
+
+const stop = async (parts: Parts, goodbye: z.input<typeof Goodbye>): Promise<void> => {
+  const { life, acks, work, polling, options } = parts;
+  if (isOver(life)) return;
+  life.phase = "stopped";
+  life.cancelReconnect();
+  life.cancelBeat();
+  life.cancelRotation();
+  await work.rest(STOP_MS);
+  await until(options.time, () => acks.waiting === 0 || life.channel === null, { everyMs: 20, withinMs: STOP_MS });
+  polling.every(null);
+  life.session?.goodbye({ reason: goodbye.reason, expectBackSec: goodbye.expectBackSec ?? 0 });
+  life.session?.close(CLOSE.normal.code, goodbye.reason);
+  life.cancelStable();
+  acks.use(null);
+};
+
+/** The identity as it is now: a rotation changes its secret. */
+const identityOf = ({ identity: { agentId, tenantId } }: AgentOptions, keys: Keys): AgentIdentity =>
+  // Enumerable like the others, so that a copy holds the secret of its moment.
+  Object.freeze({
+    agentId,
+    tenantId,
+    get secret() {
+      return keys.secret;
+    },
+  });
+
+export const createAgent = (given: AgentOptions): Agent => {
+  const keys = given.keys ?? createMemoryKeys(given.identity.secret);
+  const options = { ...given, keys, identity: identityOf(given, keys) };
+  const sign = signer(options.signatureVersion ?? 1);
+  const { time, random, journal, http, deviceId, identity, on } = options;
+  const life: Life = {
+    phase: "idle",
+    session: null,
+    channel: null,
+    offsetMs: 0,
+    lastStampMs: 0,
+    corrected: false,
+    attempt: 0,
+    drainMs: null,
+    superseded: [],
+    times: DEFAULT_RECONNECT,
+    pollMs: DEFAULT_POLL_MS,
+    maxOutputBytes: 65_536,
+    maxInFlight: options.maxInFlight ?? 8,
+    revivedByPoll: false,
+    cancelReconnect: nothing,
+    cancelStable: nothing,
+    cancelBeat: nothing,
+    cancelRotation: nothing,
+    secretInUse: "",
+  };
+  const now = (): number => serverNowMs(options, life);
+  const settled = (result: AckResult): void => {
+    journal.settle(result.commandId);
+    on?.settled?.(result);
+  };
+  const acks = createAcks({ time, onSettled: settled });
+  const rotation = createRotation({ keys, http, deviceId, identity, sign, time, random, stampMs: () => stampMs(options, life) });
+  const work = createWork({
+    journal,
+    handlers: { ...options.handlers, "svc.rotate-secret": rotation.handler },
+    acks,
+    time,
+    serverNowMs: now,
+    maxOutputBytes: () => life.maxOutputBytes,
+    onExecute: (commandId, type) => on?.executed?.(commandId, type),
+  });
+  const polling = createPolling({
+    http,
+    deviceId,
+    identity,
+    sign,
+    time,
+    random,
+    stampMs: () => stampMs(options, life),
+    on: {
+      command: (item) => deliver({ options, life, work }, item, "poll"),
+      acked: acks.answered,
+      reached: () => reached(parts),
+      proven: keys.confirmed,
+      disproven: keys.refused,
+      skewed: (serverTimeMs) => correctClock(options, life, serverTimeMs),
+    },
+  });
+  const parts: Parts = { options, life, keys, sign, acks, work, polling, instanceId: randomUUID() };
+  return {
+    start: () => {
+      work.resume();
+      life.cancelRotation = rotation.resume();
+      if (options.mode === "poll") return pollOnly(parts);
+      comeBack(parts, random() * (options.firstWindowMs ?? DEFAULT_RECONNECT.firstWindowMs));
+    },
+    stop: (goodbye = { reason: "shutdown" }) => stop(parts, goodbye),
+    get state() {
+      return life.phase;
+    },
+    get unconfirmed() {
+      return acks.waiting;
+    },
+    get clockOffsetMs() {
+      return life.offsetMs;
+    },
+  };
+};

@@ -1,0 +1,21 @@
+// Every scenario there is, in the order in which they run.
+import { agentScenarios } from "./agents.ts";
+import { databaseScenarios } from "./database.ts";
+import { deathScenarios } from "./deaths.ts";
+import { killScenarios } from "./kills.ts";
+import { pollScenarios } from "./polling.ts";
+import { presenceScenarios } from "./presence.ts";
+import type { Scenario } from "./scenario.ts";
+import { stormScenarios } from "./storm.ts";
+import { redisScenarios } from "./wakeups.ts";
+
+export const SCENARIOS: readonly Scenario[] = [
+  ...killScenarios,
+  ...databaseScenarios,
+  ...deathScenarios,
+  ...agentScenarios,
+  ...presenceScenarios,
+  ...stormScenarios,
+  ...pollScenarios,
+  ...redisScenarios,
+];

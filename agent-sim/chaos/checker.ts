@@ -1,0 +1,129 @@
+// Judges a run: holds the history of every id against what the gateway says in the end.
+import { type CommandStatus, isOpen } from "../../protocol/index.ts";
+import type { Line } from "./history.ts";
+
+/** A command as the gateway shows it at the end. */
+export interface Fact {
+  readonly commandId: string;
+  readonly deviceId: string;
+  readonly status: CommandStatus;
+  readonly failureCode: string | null;
+  /** The request that made it, as its payload says. */
+  readonly request: string | null;
+}
+
+/** Each of these must be empty. */
+export const VIOLATIONS = ["ok-lost", "ok-unfinished", "never-ran", "ghost", "wrong-device", "reordered", "executed-twice", "queued-twice"] as const;
+export type Violation = (typeof VIOLATIONS)[number];
+
+export interface Verdict {
+  /** Requests answered 2xx. */
+  readonly accepted: number;
+  readonly okOnce: number;
+  readonly okMultiDelivered: number;
+  readonly unknownApplied: number;
+  readonly unknownNotApplied: number;
+  readonly refused: number;
+  readonly deliveries: number;
+  readonly byStatus: Readonly<Record<string, number>>;
+  readonly violations: Readonly<Record<Violation, readonly string[]>>;
+}
+
+interface Request {
+  readonly deviceId: string;
+  phase: "invoke" | "ok" | "fail" | "info";
+  commandId: string | null;
+}
+
+const requestsOf = (lines: readonly Line[]): ReadonlyMap<string, Request> => {
+  const requests = new Map<string, Request>();
+  for (const line of lines) {
+    if (line.op !== "queue") continue;
+    const request = requests.get(line.id);
+    if (request) Object.assign(request, { phase: line.phase, commandId: line.commandId ?? null });
+    else requests.set(line.id, { deviceId: line.actor, phase: line.phase, commandId: line.commandId ?? null });
+  }
+  return requests;
+};
+
+/** How often each id was delivered and executed, and what went to the wrong place or came in the wrong order. */
+const watchAgents = (lines: readonly Line[]) => {
+  const delivered = new Map<string, number>();
+  const executed = new Map<string, number>();
+  const lastSeq = new Map<string, number>();
+  const wrongDevice = new Set<string>();
+  const reordered = new Set<string>();
+  for (const line of lines) {
+    if (line.op === "execute") executed.set(line.id, (executed.get(line.id) ?? 0) + 1);
+    if (line.op !== "deliver") continue;
+    if (line.target !== null && line.target !== line.actor) wrongDevice.add(line.id);
+    const known = delivered.get(line.id) ?? 0;
+    delivered.set(line.id, known + 1);
+    if (known > 0) continue;
+    // Only the first delivery of each has an order to keep; a redelivery may come late.
+    const lane = `${line.actor} ${line.lane}`;
+    if (line.seq < (lastSeq.get(lane) ?? -1)) reordered.add(line.id);
+    else lastSeq.set(lane, line.seq);
+  }
+  return { delivered, executed, wrongDevice, reordered };
+};
+
+const DONE: readonly CommandStatus[] = ["succeeded"];
+
+const judgeFacts = (facts: ReadonlyMap<string, Fact>, requests: ReadonlyMap<string, Request>, executed: ReadonlyMap<string, number>) => {
+  const [ghost, neverRan, queuedTwice, applied]: [string[], string[], string[], Map<string, string>] = [[], [], [], new Map()];
+  for (const { commandId, request, deviceId, status } of facts.values()) {
+    const asked = request === null ? undefined : requests.get(request);
+    if (!asked || asked.phase === "fail" || asked.deviceId !== deviceId) ghost.push(commandId);
+    if (request !== null && applied.has(request)) queuedTwice.push(commandId);
+    if (request !== null) applied.set(request, commandId);
+    if (DONE.includes(status) && !executed.has(commandId)) neverRan.push(commandId);
+  }
+  return { ghost, neverRan, queuedTwice, applied };
+};
+
+const countStatuses = (truth: readonly Fact[]): Readonly<Record<string, number>> => {
+  const byStatus: Record<string, number> = {};
+  for (const { status, failureCode } of truth) {
+    const name = failureCode === null ? status : `${status} ${failureCode}`;
+    byStatus[name] = (byStatus[name] ?? 0) + 1;
+  }
+  return byStatus;
+};
+
+export const judge = (lines: readonly Line[], truth: readonly Fact[]): Verdict => {
+  const requests = requestsOf(lines);
+  const facts = new Map(truth.map((fact) => [fact.commandId, fact]));
+  const { delivered, executed, wrongDevice, reordered } = watchAgents(lines);
+  const { ghost, neverRan, queuedTwice, applied } = judgeFacts(facts, requests, executed);
+  const counts = { accepted: 0, okOnce: 0, okMultiDelivered: 0, unknownApplied: 0, unknownNotApplied: 0, refused: 0 };
+  const [lost, unfinished]: [string[], string[]] = [[], []];
+  for (const [id, { phase, commandId }] of requests) {
+    if (phase === "fail") counts.refused += 1;
+    if (phase === "info" || phase === "invoke") counts[applied.has(id) ? "unknownApplied" : "unknownNotApplied"] += 1;
+    if (phase !== "ok") continue;
+    counts.accepted += 1;
+    const fact = facts.get(commandId ?? "");
+    if (!fact) lost.push(commandId ?? id);
+    else if (isOpen(fact.status)) unfinished.push(fact.commandId);
+    else counts[(delivered.get(fact.commandId) ?? 0) > 1 ? "okMultiDelivered" : "okOnce"] += 1;
+  }
+  return {
+    ...counts,
+    deliveries: [...delivered.values()].reduce((sum, count) => sum + count, 0),
+    byStatus: countStatuses(truth),
+    violations: {
+      "ok-lost": lost,
+      "ok-unfinished": unfinished,
+      "never-ran": neverRan,
+      ghost,
+      "wrong-device": [...wrongDevice],
+      reordered: [...reordered],
+      "executed-twice": [...executed].filter(([, count]) => count > 1).map(([id]) => id),
+      "queued-twice": queuedTwice,
+    },
+  };
+};
+
+export const countViolations = ({ violations }: Verdict, kinds: readonly Violation[] = VIOLATIONS): number =>
+  kinds.reduce((sum, kind) => sum + violations[kind].length, 0);

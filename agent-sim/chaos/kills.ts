@@ -1,0 +1,91 @@
+// Gateways that die or leave: killed hard, one or several, and restarted one after another.
+import { systemTime as time } from "../time.ts";
+import type { Node } from "./node.ts";
+import { createRig, type RigOptions } from "./rig.ts";
+import type { Context, Outcome, Scenario } from "./scenario.ts";
+import { runTrial, type Stage, type TrialOptions } from "./trial.ts";
+
+const SAYS_YES_TOO_EARLY = { how: "a door answers one request in 25 with 2xx before it has asked the gateway", red: "ok-lost" } as const;
+
+/** A rig for one trial. */
+export const onRig = async (rigOptions: RigOptions, options: Omit<TrialOptions, "rig">): Promise<Outcome> => {
+  const rig = await createRig(rigOptions);
+  try {
+    return await runTrial({ ...options, rig });
+  } finally {
+    await rig.close();
+  }
+};
+
+/** The usual trial under the usual control. */
+export const trialOf = ({ seed, scale, control }: Context): Pick<TrialOptions, "seed" | "scale" | "yesBeforeAsking" | "impatient"> => ({
+  seed,
+  scale,
+  yesBeforeAsking: control ? 25 : 0,
+  impatient: control,
+});
+
+const killOften = async ({ rig, running, random, fault, wait }: Stage): Promise<void> => {
+  await wait(700);
+  while (running()) {
+    const node = rig.nodes[Math.floor(random() * rig.nodes.length)];
+    if (!node) return;
+    fault(`kill -9 ${node.name}`);
+    await node.kill();
+    await wait(300 + random() * 700);
+    await node.start();
+    await wait(1_500 + random() * 2_000);
+  }
+};
+
+const killScenario = (nodes: number): Scenario => ({
+  name: nodes === 1 ? "node-kill" : "node-kill-two",
+  promise: nodes === 1 ? "R1" : "R1, R9, R10",
+  claim:
+    nodes === 1 ? "a command answered 2xx survives kill -9 of the only node" : "a command answered 2xx survives kill -9 of either of two nodes on one database",
+  control: SAYS_YES_TOO_EARLY,
+  run: (context) => onRig({ nodes, seed: context.seed }, { ...trialOf(context), trouble: killOften }),
+});
+
+interface Restart {
+  readonly code: number | null;
+  readonly tookMs: number;
+}
+const restart = async (node: Node, control: boolean): Promise<Restart> => {
+  const startMs = time.elapsedMs();
+  if (control) await node.kill();
+  const code = control ? null : await node.stop();
+  const tookMs = time.elapsedMs() - startMs;
+  await node.start();
+  return { code, tookMs };
+};
+
+/** C5: every node in turn, once all others are back. */
+const rolling: Scenario = {
+  name: "rolling-restart",
+  promise: "C5",
+  claim: "SIGTERM of each node in turn under load: exit 0 within the bound, nothing lost, nobody left behind",
+  control: { how: "nodes are killed instead of asked to leave", red: "unclean-exit" },
+  run: async (context) => {
+    const restarts: Restart[] = [];
+    const trouble = async ({ rig, running, fault, wait }: Stage): Promise<void> => {
+      await wait(700);
+      for (let round = 0; round < 20 && (round === 0 || running()); round += 1)
+        for (const node of rig.nodes) {
+          fault(`SIGTERM ${node.name}`);
+          restarts.push(await restart(node, context.control));
+          await wait(500);
+        }
+    };
+    const nodes = context.scale.agents > 50 ? 3 : 2;
+    const trial = await onRig({ nodes, seed: context.seed }, { seed: context.seed, scale: context.scale, impatient: context.control, trouble });
+    const slowest = Math.round(Math.max(...restarts.map(({ tookMs }) => tookMs)));
+    return {
+      ...trial,
+      violations: { ...trial.violations, "unclean-exit": restarts.filter(({ code }) => code !== 0).length },
+      notes: [...trial.notes, `${restarts.length} restarts, the slowest stop took ${slowest} ms`],
+    };
+  },
+};
+
+export const killScenarios: readonly Scenario[] = [killScenario(1), killScenario(2), rolling];

@@ -1,0 +1,134 @@
+// `npm run sim -- chaos`: breaks things on purpose, judges what becomes of every command, and prints a report card.
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { z } from "zod";
+import { packageRoot } from "../bootstrap.ts";
+import { systemTime as time } from "../time.ts";
+import { SCENARIOS } from "./catalogue.ts";
+import { cardOf, isGood, markdownOf, type Result, resultOf, skippedResult, tableOf } from "./report.ts";
+import { type Context, type Outcome, SCALES, type Scale, type Scenario, totalOf } from "./scenario.ts";
+
+const HELP = `Chaos: gateways, PostgreSQL and Redis of its own, a fleet, a load, and faults. Judges the history of every command.
+
+  npm run sim -- chaos [--scenario NAME|all] [--seed N] [options]
+
+  --scenario NAME   one of the names below, several with commas, or all (default all)
+  --seed N          repeats the same mix, jitter and order of faults (default 1)
+  --short           few agents, seconds instead of minutes
+  --agents N        how many agents instead of the scale's
+  --seconds N       how long the load lasts instead of the scale's
+  --no-control      leaves out the positive controls
+  --json            the report card as one JSON object on stdout; progress stays on stderr
+  --write           writes docs/reliability.json and docs/reliability.md
+  --help
+
+Exit code 0: every promise held and every control turned red. 1: not so, or something could not run. 2: wrong usage.
+
+Scenarios:
+${SCENARIOS.map(({ name, claim }) => `  ${name.padEnd(24)} ${claim}`).join("\n")}
+`;
+
+const SCENARIO_MS = 600_000;
+const whole = (low: number, high: number) => z.coerce.number().int().min(low).max(high);
+const Options = z.object({
+  scenario: z.string().default("all"),
+  seed: whole(0, 4_294_967_295).default(1),
+  short: z.boolean().default(false),
+  agents: whole(1, 5_000).optional(),
+  seconds: whole(1, 3_600).optional(),
+  "no-control": z.boolean().default(false),
+  json: z.boolean().default(false),
+  write: z.boolean().default(false),
+  help: z.boolean().default(false),
+});
+type Options = z.infer<typeof Options>;
+
+const say = (text: string): void => void process.stderr.write(`${text}\n`);
+const chosen = (names: string): readonly Scenario[] => {
+  if (names === "all") return SCENARIOS;
+  return names.split(",").map((name) => {
+    const found = SCENARIOS.find((scenario) => scenario.name === name);
+    if (!found) throw new Error(`there is no scenario "${name}"; see --help`);
+    return found;
+  });
+};
+
+/** A run that hangs is a failure of its own; leaving the process then ends every child. */
+const bounded = async (run: Promise<Outcome>, name: string): Promise<Outcome> => {
+  let late: NodeJS.Timeout | undefined;
+  const tooLong = new Promise<never>((_, reject) => {
+    late = setTimeout(() => reject(new Error(`${name} did not end in ${SCENARIO_MS / 1_000} s`)), SCENARIO_MS);
+  });
+  return Promise.race([run, tooLong]).finally(() => clearTimeout(late));
+};
+
+const tell = (what: string, startMs: number, outcome: Outcome): void => {
+  const broken = Object.entries(outcome.violations).filter(([, count]) => count > 0);
+  const words = broken.length === 0 ? "nothing broken" : broken.map(([name, count]) => `${count} ${name}`).join(", ");
+  say(`  ${what} ${((time.elapsedMs() - startMs) / 1_000).toFixed(1)} s: n ${outcome.n}, ${outcome.faults} faults, ${words}`);
+  for (const note of outcome.notes) say(`    ${note}`);
+};
+
+const perform = async (scenario: Scenario, seed: number, scale: Scale, withControl: boolean): Promise<Result> => {
+  say(`${scenario.name}: ${scenario.claim}`);
+  const run = async (what: string, context: Context): Promise<Outcome> => {
+    const startMs = time.elapsedMs();
+    const outcome = await bounded(scenario.run(context), scenario.name);
+    tell(what, startMs, outcome);
+    return outcome;
+  };
+  try {
+    const outcome = await run("run    ", { seed, scale, control: false });
+    const controlled = withControl ? await run("control", { seed, scale: SCALES.short, control: true }) : null;
+    if (totalOf(outcome) > 0) say(`  BROKEN: ${scenario.name} with --seed ${seed}`);
+    return resultOf(scenario, seed, outcome, controlled);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    say(`  could not run: ${why}`);
+    return skippedResult(scenario, seed, why);
+  }
+};
+
+const runAll = async ({ scenario, seed, short, agents, seconds, "no-control": noControl, json, write }: Options): Promise<number> => {
+  const base = short ? SCALES.short : SCALES.full;
+  const scale: Scale = { ...base, agents: agents ?? base.agents, seconds: seconds ?? base.seconds };
+  const results: Result[] = [];
+  for (const one of chosen(scenario)) results.push(await perform(one, seed, scale, !noControl));
+  const root = packageRoot(import.meta.dirname);
+  const card = cardOf(results, { cwd: root, wallMs: time.wallMs(), scale });
+  process.stdout.write(json ? `${JSON.stringify(card)}\n` : `\n${tableOf(card)}`);
+  if (write) {
+    await writeFile(join(root, "docs", "reliability.json"), `${JSON.stringify(card, null, 2)}\n`);
+    await writeFile(join(root, "docs", "reliability.md"), markdownOf(card));
+  }
+  return results.every(isGood) ? 0 : 1;
+};
+
+/** Answers the exit code. */
+export const runChaos = async (args: readonly string[]): Promise<number> => {
+  const text = { type: "string" } as const;
+  const flag = { type: "boolean" } as const;
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      scenario: text,
+      seed: text,
+      short: flag,
+      agents: text,
+      seconds: text,
+      "no-control": flag,
+      json: flag,
+      write: flag,
+      help: { ...flag, short: "h" },
+    },
+  });
+  const options = Options.parse(values);
+  if (options.help) {
+    process.stdout.write(HELP);
+    return 0;
+  }
+  // Children end with this process (children.ts), so leaving is all there is to do.
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130));
+  return runAll(options);
+};

@@ -1,0 +1,59 @@
+// One gateway of the rig: the real program as a direct child, on a port that it keeps over restarts.
+import { existsSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { packageRoot } from "../bootstrap.ts";
+import { type Child, freePort, startChild } from "./children.ts";
+
+const READY_MS = 60_000;
+
+export interface Node {
+  readonly name: string;
+  readonly port: number;
+  readonly alive: boolean;
+  start(): Promise<void>;
+  kill(): Promise<void>;
+  /** SIGTERM; answers the exit code, null when it had to be killed. */
+  stop(): Promise<number | null>;
+  signal(name: NodeJS.Signals): void;
+  /** Resident memory; null where /proc is missing. */
+  residentBytes(): Promise<number | null>;
+  readonly said: string;
+}
+
+/** Nothing of the caller's environment that the gateway would read: a run means the same on every machine. */
+export const plainEnv = (): NodeJS.ProcessEnv =>
+  Object.fromEntries(["PATH", "HOME", "TMPDIR", "LANG", "TZ"].flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])));
+
+export const createNode = async (name: string, env: Readonly<Record<string, string>>): Promise<Node> => {
+  const program = join(packageRoot(import.meta.dirname), "dist", "server", "main.js");
+  if (!existsSync(program)) throw new Error("the gateway is not built; build it with: npm run build");
+  const port = await freePort();
+  let child: Child | null = null;
+  return {
+    name,
+    port,
+    get alive() {
+      return child?.alive ?? false;
+    },
+    get said() {
+      return child?.said ?? "";
+    },
+    start: async () => {
+      child = startChild({
+        command: process.execPath,
+        words: [program],
+        env: { ...plainEnv(), ...env, NODE_ID: name, PORT: String(port), INTERNAL_PORT: "0" },
+      });
+      await child.waitFor("is ready at", READY_MS);
+    },
+    kill: async () => void (await child?.kill()),
+    stop: async () => (child ? child.stop() : null),
+    signal: (signal) => child?.signal(signal),
+    residentBytes: async () => {
+      const status = await readFile(`/proc/${child?.pid ?? -1}/status`, "utf8").catch(() => "");
+      const kib = /VmRSS:\s+(\d+)/.exec(status)?.[1];
+      return kib === undefined ? null : Number(kib) * 1_024;
+    },
+  };
+};

@@ -1,0 +1,75 @@
+// Fleets without sockets, and agents that use both ways at once: one queue, whoever asks.
+
+import { type Agent, createAgent } from "../agent.ts";
+import { createHttp } from "../http.ts";
+import { createMemoryJournal } from "../journal.ts";
+import type { AgentOptions } from "../life.ts";
+import { systemTime as time } from "../time.ts";
+import { forgetfulJournal } from "./forgetful.ts";
+import { onRig, trialOf } from "./kills.ts";
+import { createRig, urlOf } from "./rig.ts";
+import type { Scenario } from "./scenario.ts";
+import { runTrial, type Stage } from "./trial.ts";
+
+const POLL_ENV = { POLL_SECONDS: "2" };
+
+const killOnce = async ({ rig, fault, wait }: Stage): Promise<void> => {
+  await wait(1_500);
+  for (const node of rig.nodes) {
+    fault(`kill -9 ${node.name}`);
+    await node.kill();
+    await node.start();
+  }
+};
+
+const pollOnly: Scenario = {
+  name: "poll-only",
+  promise: "R1, R7",
+  claim: "a fleet that never opens a socket gets and confirms every command, also over kill -9 of the gateway",
+  control: { how: "a door answers one request in 25 with 2xx before it has asked the gateway", red: "ok-lost" },
+  run: (context) => onRig({ nodes: 1, seed: context.seed, env: POLL_ENV }, { ...trialOf(context), pollOnlyPct: 100, trouble: killOnce }),
+};
+
+/** Each device is asked for by a socket and, beside it, by a poll that never rests. */
+const mixed: Scenario = {
+  name: "poll-and-socket",
+  promise: "R7, R8",
+  claim: "a device that polls while its socket is open gets each command, in the order of its lane, and runs none twice",
+  control: { how: "socket and poll of a device do not know of each other, and both forget", red: "executed-twice" },
+  run: async ({ seed, scale, control }) => {
+    const rig = await createRig({ nodes: 1, seed, env: POLL_ENV });
+    const http = createHttp(urlOf(rig.agentDoor), 16);
+    const pollers: Agent[] = [];
+    const tune = (_: unknown, base: AgentOptions): AgentOptions => {
+      const journal = control ? forgetfulJournal() : createMemoryJournal(time.wallMs);
+      return { ...base, journal };
+    };
+    try {
+      return await runTrial({
+        rig,
+        seed,
+        scale,
+        tune,
+        impatient: control,
+        beside: (options) => {
+          const poller = createAgent({ ...options, mode: "poll", http, firstWindowMs: 500 });
+          pollers.push(poller);
+          poller.start();
+        },
+        trouble: async ({ rig: { agentDoor }, running, fault, wait }) => {
+          await wait(1_000);
+          while (running()) {
+            fault(`${agentDoor.reset(0.3)} connections cut`);
+            await wait(1_500);
+          }
+        },
+      });
+    } finally {
+      await Promise.all(pollers.map((poller) => poller.stop()));
+      http.close();
+      await rig.close();
+    }
+  },
+};
+
+export const pollScenarios: readonly Scenario[] = [pollOnly, mixed];

@@ -1,0 +1,148 @@
+// The report card: what was promised, how often it was tried, how often it was broken, and whether the checker can see at all.
+import { execFileSync } from "node:child_process";
+import { cpus, platform, totalmem } from "node:os";
+import { type Outcome, type Scale, type Scenario, totalOf } from "./scenario.ts";
+
+export interface Result {
+  readonly promise: string;
+  readonly scenario: string;
+  readonly claim: string;
+  readonly seed: number;
+  readonly n: number;
+  readonly faults: number;
+  readonly violations: number;
+  readonly broken: Readonly<Record<string, number>>;
+  /** No more than this share, with 95 % confidence, when none was seen. */
+  readonly upper95: number | null;
+  readonly p50Ms: number | null;
+  readonly p99Ms: number | null;
+  readonly control: { readonly ran: boolean; readonly red: boolean; readonly how: string };
+  /** Why it did not run. */
+  readonly skipped: string | null;
+  readonly notes: readonly string[];
+}
+
+export interface Card {
+  readonly commit: string;
+  readonly date: string;
+  readonly machine: string;
+  /** How large the fleet was and how long each load lasted. */
+  readonly scale: string;
+  readonly results: readonly Result[];
+}
+
+export const resultOf = ({ name, promise, claim, control }: Scenario, seed: number, outcome: Outcome, controlled: Outcome | null): Result => {
+  const violations = totalOf(outcome);
+  const broken = Object.fromEntries(Object.entries(outcome.violations).filter(([, count]) => count > 0));
+  return {
+    promise,
+    scenario: name,
+    claim,
+    seed,
+    n: outcome.n,
+    faults: outcome.faults,
+    violations,
+    broken,
+    upper95: violations === 0 && outcome.n > 0 ? 3 / outcome.n : null,
+    p50Ms: outcome.latencyMs.p50,
+    p99Ms: outcome.latencyMs.p99,
+    control: { ran: controlled !== null, red: (controlled?.violations[control.red] ?? 0) > 0, how: `${control.how} → ${control.red}` },
+    skipped: null,
+    notes: outcome.notes,
+  };
+};
+
+export const skippedResult = ({ name, promise, claim, control }: Scenario, seed: number, why: string): Result => ({
+  promise,
+  scenario: name,
+  claim,
+  seed,
+  n: 0,
+  faults: 0,
+  violations: 0,
+  broken: {},
+  upper95: null,
+  p50Ms: null,
+  p99Ms: null,
+  control: { ran: false, red: false, how: control.how },
+  skipped: why,
+  notes: [],
+});
+
+/** A promise holds when it was tried, never broken, and the checker has been seen to see. */
+export const isGood = ({ skipped, n, violations, control }: Result): boolean => skipped === null && n > 0 && violations === 0 && (!control.ran || control.red);
+
+const commit = (cwd: string): string => {
+  try {
+    return execFileSync("git", ["rev-parse", "--short", "HEAD"], { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim();
+  } catch {
+    // A copy without its history.
+    return "unknown";
+  }
+};
+export const cardOf = (results: readonly Result[], { cwd, wallMs, scale }: { readonly cwd: string; readonly wallMs: number; readonly scale: Scale }): Card => ({
+  commit: commit(cwd),
+  date: new Date(wallMs).toISOString(),
+  machine: `${cpus().length} x ${cpus()[0]?.model.trim() ?? "unknown"}, ${Math.round(totalmem() / 1_073_741_824)} GiB, ${platform()}, Node ${process.versions.node}`,
+  scale: `${scale.agents} agents, ${scale.perSecond} commands/s for ${scale.seconds} s in each scenario, agents' waits ${scale.haste} times shorter`,
+  results,
+});
+
+const figure = (value: number | null): string => (value === null ? "-" : value < 10 ? value.toFixed(1) : String(Math.round(value)));
+const share = (value: number | null): string => (value === null ? "-" : value.toExponential(1));
+const controlWord = ({ control, skipped }: Result): string => (skipped !== null || !control.ran ? "-" : control.red ? "red" : "GREEN");
+const verdict = (result: Result): string => (result.skipped !== null ? "not run" : isGood(result) ? "ok" : "BROKEN");
+
+const HEAD = ["scenario", "promise", "seed", "n", "faults", "violations", "upper95", "p50 ms", "p99 ms", "control", ""];
+const cells = (result: Result): readonly string[] => [
+  result.scenario,
+  result.promise,
+  String(result.seed),
+  String(result.n),
+  String(result.faults),
+  String(result.violations),
+  share(result.upper95),
+  figure(result.p50Ms),
+  figure(result.p99Ms),
+  controlWord(result),
+  verdict(result),
+];
+
+export const tableOf = ({ results }: Card): string => {
+  const rows = [HEAD, ...results.map(cells)];
+  const widths = HEAD.map((_, column) => Math.max(...rows.map((row) => (row[column] ?? "").length)));
+  return `${rows
+    .map((row) =>
+      row
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join("  ")
+        .trimEnd(),
+    )
+    .join("\n")}\n`;
+};
+
+export const markdownOf = (card: Card): string => {
+  const row = (words: readonly string[]): string => `| ${words.join(" | ")} |`;
+  const lines = card.results.map((result) => row([result.scenario, result.promise, result.claim, ...cells(result).slice(2)]));
+  const controls = card.results.map(({ scenario, control }) => `- \`${scenario}\`: ${control.how}`);
+  return [
+    "# What was tried, and what held",
+    "",
+    "Generated by `npm run chaos -- --write`; the figures are in [reliability.json](reliability.json).",
+    "",
+    `Commit ${card.commit}, ${card.date}, ${card.machine}; ${card.scale}.`,
+    "",
+    "`n` counts the chances to break the promise, mostly commands that were answered 2xx. `upper95` is the share that may still be broken, with 95 % confidence,",
+    "when none of n was (3/n). Milliseconds are from a request to the confirmation of its result, faults included, unless the scenario says otherwise.",
+    "Each scenario is run once more with its guarantee broken in the rig; `red` says that the checker saw it.",
+    "",
+    row(["scenario", "promise", "claim", ...HEAD.slice(2)]),
+    row(Array.from({ length: HEAD.length + 1 }, () => "---")),
+    ...lines,
+    "",
+    "How each control breaks the guarantee, and what the checker must see:",
+    "",
+    ...controls,
+    "",
+  ].join("\n");
+};

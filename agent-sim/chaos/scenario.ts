@@ -1,0 +1,52 @@
+// What a scenario is, and the words they share.
+import type { Percentiles } from "../latency.ts";
+import { systemTime, type Time } from "../time.ts";
+
+export interface Scale {
+  readonly agents: number;
+  readonly perSecond: number;
+  readonly seconds: number;
+  /** Agents' waits are this many times shorter than in the field, so that minutes of back-off do not make hours of tests. */
+  readonly haste: number;
+}
+export const SCALES = {
+  full: { agents: 150, perSecond: 60, seconds: 30, haste: 4 },
+  short: { agents: 16, perSecond: 20, seconds: 5, haste: 10 },
+} as const satisfies Readonly<Record<string, Scale>>;
+
+export interface Context {
+  readonly seed: number;
+  readonly scale: Scale;
+  /** The guarantee is broken on purpose, in the rig: the checker must see it. */
+  readonly control: boolean;
+}
+
+export interface Outcome {
+  /** How many chances there were to break the promise. */
+  readonly n: number;
+  readonly faults: number;
+  /** Names and counts; everything but zero is a broken promise. */
+  readonly violations: Readonly<Record<string, number>>;
+  readonly latencyMs: Percentiles;
+  /** What the figures are of, and what else is worth knowing. */
+  readonly notes: readonly string[];
+}
+
+export interface Scenario {
+  readonly name: string;
+  /** As numbered in the reliability design, with what is promised in words. */
+  readonly promise: string;
+  readonly claim: string;
+  readonly control: {
+    /** How the guarantee is broken. */
+    readonly how: string;
+    /** The violation that must be seen then. */
+    readonly red: string;
+  };
+  readonly needsRedis?: boolean;
+  run(context: Context): Promise<Outcome>;
+}
+
+export const hurried = (haste: number): Time => ({ ...systemTime, after: (delayMs, run) => systemTime.after(delayMs / haste, run) });
+
+export const totalOf = ({ violations }: Pick<Outcome, "violations">): number => Object.values(violations).reduce((sum, count) => sum + count, 0);

@@ -1,0 +1,142 @@
+// `npm run demo`: a gateway on the embedded default and 25 devices that pair with it, beat and execute commands, live until Ctrl-C.
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { type Bootstrapped, bootstrap, packageRoot } from "./bootstrap.ts";
+import { createScreen, summaryText } from "./display.ts";
+import { runFleet } from "./fleet.ts";
+import { pairDevice } from "./pairing.ts";
+import type { Member } from "./portal.ts";
+
+const HELP = `A gateway and a small fleet, live.
+
+  npm run demo -- [--devices 25] [--seconds N]
+
+  --devices N   how many devices pair and work (default 25, at most 500)
+  --seconds N   end by itself after so many seconds of work (default: until Ctrl-C)
+
+The gateway listens on PORT (default 8080) and keeps its data in DATA_DIR (default .data), as with npm start.
+`;
+
+const READY_WITHIN_MS = 90_000;
+const STOP_WITHIN_MS = 30_000;
+const COMMANDS_PER_SECOND = 5;
+/** Pairing at once, but not so that the gateway's start is all one hears of. */
+const PAIRED_AT_ONCE = 5;
+
+const say = (text: string): void => void process.stdout.write(`${text}\n`);
+
+/** Everything comes from one address here, so the pairing limits, which are for strangers, are lifted; beats come often enough to be seen. */
+const gatewayEnv = (): NodeJS.ProcessEnv => ({ RATE_LIMIT_PAIRING: "off", HEARTBEAT_SECONDS: "5", LOG_LEVEL: "error", ...process.env });
+
+const startGateway = async (): Promise<ChildProcess> => {
+  const gateway = spawn(process.execPath, [join(packageRoot(import.meta.dirname), "dist/server/main.js")], {
+    env: gatewayEnv(),
+    stdio: ["ignore", "pipe", "inherit"],
+    detached: true,
+  });
+  const ready = new Promise<void>((resolve, reject) => {
+    const late = setTimeout(() => reject(new Error("the gateway did not become ready")), READY_WITHIN_MS);
+    gateway.once("exit", (code) => reject(new Error(`the gateway ended with code ${code} before it was ready`)));
+    gateway.stdout?.setEncoding("utf8").on("data", (text: string) => {
+      if (!text.includes("ready")) return;
+      clearTimeout(late);
+      say(text.split("\n").find((line) => line.includes("ready")) ?? "");
+      resolve();
+    });
+  });
+  try {
+    await ready;
+    gateway.removeAllListeners("exit");
+    return gateway;
+  } catch (error) {
+    gateway.kill();
+    throw error;
+  }
+};
+
+const stopGateway = async (gateway: ChildProcess): Promise<void> => {
+  if (gateway.exitCode !== null) return;
+  gateway.kill("SIGTERM");
+  const stubborn = setTimeout(() => gateway.kill("SIGKILL"), STOP_WITHIN_MS);
+  await once(gateway, "exit");
+  clearTimeout(stubborn);
+};
+
+const pairAll = async ({ baseUrl, enrollmentToken }: Bootstrapped, count: number): Promise<readonly Member[]> => {
+  const names = Array.from({ length: count }, (_, index) => `demo-device-${String(index + 1).padStart(3, "0")}`);
+  const members: Member[] = [];
+  while (members.length < names.length) {
+    const next = names.slice(members.length, members.length + PAIRED_AT_ONCE);
+    members.push(...(await Promise.all(next.map((name) => pairDevice({ url: baseUrl, enrollmentToken, fingerprint: name, name })))));
+  }
+  return members;
+};
+
+const stopSignal = (seconds: number | null): AbortSignal => {
+  const controller = new AbortController();
+  let presses = 0;
+  const stop = (): void => {
+    presses += 1;
+    if (presses > 1) process.exit(130);
+    say("\nending: the devices finish what they have begun (Ctrl-C again leaves at once)");
+    controller.abort();
+  };
+  process.on("SIGINT", stop);
+  process.on("SIGTERM", stop);
+  return seconds === null ? controller.signal : AbortSignal.any([controller.signal, AbortSignal.timeout(seconds * 1_000)]);
+};
+
+const readOptions = (): { devices: number; seconds: number | null; help: boolean } => {
+  const { values } = parseArgs({
+    options: { devices: { type: "string", default: "25" }, seconds: { type: "string" }, help: { type: "boolean", short: "h", default: false } },
+  });
+  const devices = Number(values.devices);
+  const seconds = values.seconds === undefined ? null : Number(values.seconds);
+  if (!Number.isInteger(devices) || devices < 1 || devices > 500) throw new Error("--devices must be 1 to 500");
+  if (seconds !== null && !(seconds >= 1 && seconds <= 86_400)) throw new Error("--seconds must be 1 to 86400");
+  return { devices, seconds, help: values.help };
+};
+
+const demo = async (devices: number, seconds: number | null): Promise<number> => {
+  const gateway = await startGateway();
+  try {
+    const credentials = await bootstrap({ name: "Demo", slug: "demo" });
+    say(`pairing ${devices} devices with tenant ${credentials.tenantId}`);
+    const members = await pairAll(credentials, devices);
+    const { baseUrl, apiKey, tenantId } = credentials;
+    say(`paired; look at one:\n  curl -s ${baseUrl}/v1/devices/${members[0]?.deviceId ?? ""} -H 'x-api-key: ${apiKey}' -H 'x-svc-tenant-id: ${tenantId}'\n`);
+    const screen = createScreen(process.stderr, false);
+    const summary = await runFleet(
+      {
+        url: baseUrl,
+        apiKey,
+        tenantId,
+        agents: devices,
+        members,
+        durationMs: Number.POSITIVE_INFINITY,
+        commandsPerSecond: COMMANDS_PER_SECOND,
+        seed: 1,
+        rampPerSecond: devices,
+        signal: stopSignal(seconds),
+      },
+      { onProgress: screen.progress, onNotice: screen.notice },
+    );
+    screen.end();
+    say(summaryText(summary));
+    return summary.ok ? 0 : 1;
+  } finally {
+    await stopGateway(gateway);
+  }
+};
+
+try {
+  const { devices, seconds, help } = readOptions();
+  if (help) say(HELP);
+  else process.exitCode = await demo(devices, seconds);
+} catch (error) {
+  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+  process.exitCode = 2;
+}
+process.exit();

@@ -1,0 +1,93 @@
+// The commands the reference agent knows. Each really does something small on this machine; an unknown type is rejected by the caller.
+import { statfs } from "node:fs/promises";
+import { arch, cpus, freemem, hostname, loadavg, platform, release, totalmem, uptime } from "node:os";
+import { z } from "zod";
+import type { Apps } from "./apps.ts";
+import { pause, type Time } from "./time.ts";
+
+export interface HandlerContext {
+  /** Given on cancel and on the execution timeout. */
+  readonly signal: AbortSignal;
+  progress(pct: number, message: string): void;
+}
+
+export interface Handler {
+  /** Reports `running` before it starts. */
+  readonly long: boolean;
+  readonly cancelable: boolean;
+  run(payload: unknown, context: HandlerContext): Promise<unknown>;
+}
+export type Handlers = Readonly<Record<string, Handler>>;
+
+/** The payload does not fit the type: nothing was done. */
+export class InvalidPayload extends Error {
+  override readonly name = "InvalidPayload";
+}
+
+const handler = <S extends z.ZodType>(
+  schema: S,
+  run: (payload: z.output<S>, context: HandlerContext) => Promise<unknown>,
+  traits: Partial<Omit<Handler, "run">> = {},
+): Handler => ({
+  long: false,
+  cancelable: false,
+  ...traits,
+  run: async (payload, context) => {
+    const parsed = schema.safeParse(payload);
+    if (!parsed.success) throw new InvalidPayload(z.prettifyError(parsed.error).slice(0, 500));
+    return run(parsed.data, context);
+  },
+});
+
+const percent = (part: number, whole: number): number => (whole > 0 ? Math.min(100, Math.round((part / whole) * 1_000) / 10) : 0);
+
+/** The figures a heartbeat carries, of this very machine. */
+export const vitals = (): Readonly<Record<string, number>> => ({
+  cpu: percent(loadavg()[0] ?? 0, cpus().length),
+  memory: percent(totalmem() - freemem(), totalmem()),
+  uptimeSeconds: Math.floor(uptime()),
+});
+
+const diagnose = async (): Promise<unknown> => {
+  const disk = await statfs(process.cwd());
+  return {
+    host: {
+      hostname: hostname(),
+      platform: platform(),
+      release: release(),
+      arch: arch(),
+      cpus: cpus().length,
+      loadAverage: loadavg(),
+      uptimeSeconds: Math.floor(uptime()),
+    },
+    memory: { totalBytes: totalmem(), freeBytes: freemem() },
+    disk: { totalBytes: disk.blocks * disk.bsize, freeBytes: disk.bavail * disk.bsize, usedPct: percent(disk.blocks - disk.bfree, disk.blocks) },
+    process: { pid: process.pid, node: process.version, uptimeSeconds: Math.floor(process.uptime()), rssBytes: process.memoryUsage.rss() },
+  };
+};
+
+const App = z.object({ appId: z.string().min(1).max(64).default("app_demo") });
+const Wait = z.object({ seconds: z.number().min(0).max(600) });
+
+const waitFor =
+  (time: Time) =>
+  async ({ seconds }: z.output<typeof Wait>, { signal, progress }: HandlerContext): Promise<unknown> => {
+    const start = time.elapsedMs();
+    const lasted = (): number => (time.elapsedMs() - start) / 1_000;
+    while (lasted() < seconds && !signal.aborted) {
+      await pause(time, Math.min(1_000, (seconds - lasted()) * 1_000), signal);
+      if (lasted() < seconds) progress(percent(lasted(), seconds), `${Math.floor(lasted())} of ${seconds} s`);
+    }
+    signal.throwIfAborted();
+    return { waitedSeconds: Math.round(lasted() * 1_000) / 1_000 };
+  };
+
+export const createHandlers = ({ apps, time }: { readonly apps: Apps; readonly time: Time }): Handlers => ({
+  ping: handler(z.object({}), async () => ({ pong: true, uptimeSeconds: Math.floor(uptime()) })),
+  echo: handler(z.unknown(), async (payload) => payload),
+  diagnostics: handler(z.object({}), diagnose),
+  "start-app": handler(App, ({ appId }) => apps.start(appId)),
+  "stop-app": handler(App, async ({ appId }) => apps.stop(appId)),
+  "restart-app": handler(App, ({ appId }) => apps.restart(appId), { long: true }),
+  wait: handler(Wait, waitFor(time), { long: true, cancelable: true }),
+});

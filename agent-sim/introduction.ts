@@ -1,0 +1,24 @@
+// What an agent says of itself in hello, beside the proof.
+import { arch, hostname, platform } from "node:os";
+import type { Hello } from "../protocol/index.ts";
+import type { Parts } from "./life.ts";
+
+export const AGENT_VERSION = "0.1.0";
+
+export const introduce = ({ options, life, instanceId }: Parts): Omit<Hello, "proof"> => ({
+  agentVersion: AGENT_VERSION,
+  instanceId,
+  hostname: hostname(),
+  os: platform(),
+  arch: arch(),
+  capabilities: ["journal.v1", "cancel.v1", "progress.v1"],
+  maxInFlight: life.maxInFlight,
+  clockOffsetMs: Math.round(life.offsetMs),
+  // Work that still runs comes first: what is not listed counts as lost.
+  inFlight: [...options.journal.unsettled()]
+    .sort((a, b) => Number(a.result !== null) - Number(b.result !== null))
+    .slice(0, 200)
+    .map(({ commandId, status }) => ({ commandId, status })),
+  ...(options.fingerprint === undefined ? {} : { fingerprint: options.fingerprint }),
+  ...(options.bootId === undefined ? {} : { bootId: options.bootId }),
+});

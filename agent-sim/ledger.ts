@@ -1,0 +1,115 @@
+// What is known of each command from this process: when it was asked for, pushed, executed and confirmed. All on one monotonic clock.
+import { createLatency, type Latency } from "./latency.ts";
+
+export interface Ledger {
+  accepted(commandId: string, facts: { readonly deviceId: string; readonly requiresAck: boolean; readonly sentAtMs: number }): void;
+  delivered(commandId: string, channel: "socket" | "poll"): void;
+  executed(commandId: string): void;
+  settled(commandId: string): void;
+  /** The gateway has the result, though its answer never came: there is nothing to measure. */
+  forgotten(commandId: string): void;
+  readonly counts: { readonly accepted: number; readonly pushed: number; readonly acked: number; readonly executedTwice: number; readonly open: number };
+  /** Accepted commands by device. */
+  byDevice(): ReadonlyMap<string, readonly string[]>;
+  /** Over the socket only: a poll waits for its turn, which says nothing of the gateway. */
+  readonly createToPush: Latency;
+  readonly createToAck: Latency;
+}
+
+interface Entry {
+  deviceId: string | null;
+  requiresAck: boolean;
+  sentAtMs: number;
+  channel: "socket" | "poll" | null;
+  deliveredAtMs: number | null;
+  settledAtMs: number | null;
+  executions: number;
+  forgotten: boolean;
+  closed: boolean;
+}
+
+export const createLedger = (elapsedMs: () => number): Ledger => {
+  const entries = new Map<string, Entry>();
+  const counts = { accepted: 0, pushed: 0, acked: 0, executedTwice: 0, open: 0 };
+  const createToPush = createLatency();
+  const createToAck = createLatency();
+
+  // The push may arrive before the answer to the request that caused it, so an entry is made by whoever comes first.
+  const entryOf = (commandId: string): Entry => {
+    const known = entries.get(commandId);
+    if (known) return known;
+    const entry: Entry = {
+      deviceId: null,
+      requiresAck: true,
+      sentAtMs: 0,
+      channel: null,
+      deliveredAtMs: null,
+      settledAtMs: null,
+      executions: 0,
+      forgotten: false,
+      closed: false,
+    };
+    entries.set(commandId, entry);
+    return entry;
+  };
+  // A push without ack may be lost with a connection, so nothing here waits for it; what REST says of it counts.
+  const close = (entry: Entry): void => {
+    if (entry.closed || entry.deviceId === null || (entry.requiresAck && entry.settledAtMs === null && !entry.forgotten)) return;
+    entry.closed = true;
+    counts.open -= 1;
+  };
+  const measure = (entry: Entry, latency: Latency, atMs: number | null): void => {
+    if (entry.deviceId !== null && atMs !== null && entry.channel === "socket") latency.add(atMs - entry.sentAtMs);
+  };
+  return {
+    counts,
+    createToPush,
+    createToAck,
+    accepted: (commandId, facts) => {
+      const entry = entryOf(commandId);
+      if (entry.deviceId !== null) return;
+      Object.assign(entry, facts);
+      counts.accepted += 1;
+      counts.open += 1;
+      measure(entry, createToPush, entry.deliveredAtMs);
+      measure(entry, createToAck, entry.settledAtMs);
+      close(entry);
+    },
+    delivered: (commandId, channel) => {
+      const entry = entryOf(commandId);
+      if (entry.deliveredAtMs !== null) return;
+      Object.assign(entry, { channel, deliveredAtMs: elapsedMs() });
+      counts.pushed += 1;
+      measure(entry, createToPush, entry.deliveredAtMs);
+      close(entry);
+    },
+    executed: (commandId) => {
+      const entry = entryOf(commandId);
+      entry.executions += 1;
+      if (entry.executions === 2) counts.executedTwice += 1;
+    },
+    settled: (commandId) => {
+      const entry = entryOf(commandId);
+      if (entry.settledAtMs !== null) return;
+      entry.settledAtMs = elapsedMs();
+      counts.acked += 1;
+      measure(entry, createToAck, entry.settledAtMs);
+      close(entry);
+    },
+    forgotten: (commandId) => {
+      const entry = entryOf(commandId);
+      entry.forgotten = true;
+      close(entry);
+    },
+    byDevice: () => {
+      const devices = new Map<string, string[]>();
+      for (const [commandId, { deviceId }] of entries) {
+        if (deviceId === null) continue;
+        const list = devices.get(deviceId);
+        if (list) list.push(commandId);
+        else devices.set(deviceId, [commandId]);
+      }
+      return devices;
+    },
+  };
+};

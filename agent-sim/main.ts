@@ -1,0 +1,91 @@
+// `npm run sim`: a fleet of simulated agents from the command line.
+import { randomInt } from "node:crypto";
+import { bootstrap } from "./bootstrap.ts";
+import { runChaos } from "./chaos/main.ts";
+import { runDevice } from "./device.ts";
+import { createScreen, summaryText } from "./display.ts";
+import { type FleetOptions, runFleet } from "./fleet.ts";
+import { createHttp } from "./http.ts";
+import { BadOptions, HELP, type Options, parseOptions } from "./options.ts";
+
+const COULD_NOT_RUN = 2;
+const INTERRUPTED = 130;
+
+const findGateway = async ({ url, tenant, "api-key": apiKey }: Options): Promise<Pick<FleetOptions, "url" | "apiKey" | "tenantId">> => {
+  if (url !== undefined && apiKey !== undefined && tenant !== undefined) return { url, apiKey, tenantId: tenant };
+  const { baseUrl, ...own } = await bootstrap();
+  return { url: baseUrl, apiKey: own.apiKey, tenantId: own.tenantId };
+};
+
+/** Any answer will do: a gateway that is not there should be told at once, not after minutes of patience. */
+const checkReachable = async (url: string): Promise<void> => {
+  const http = createHttp(url, 1);
+  try {
+    await http.call({ method: "GET", path: "/v1/health" });
+  } catch (error) {
+    throw new Error(`no gateway answers at ${url} (${error instanceof Error ? error.message : String(error)}); start one with: npm start`);
+  } finally {
+    http.close();
+  }
+};
+
+/** The first Ctrl-C ends the load, the second leaves at once. */
+const onInterrupt = (notice: (text: string) => void): AbortSignal => {
+  const controller = new AbortController();
+  const stop = (): void => {
+    if (controller.signal.aborted) process.exit(INTERRUPTED);
+    notice("ending: waiting for open commands; Ctrl-C again leaves at once");
+    controller.abort();
+  };
+  process.on("SIGINT", stop);
+  process.on("SIGTERM", stop);
+  return controller.signal;
+};
+
+const simulate = async (options: Options): Promise<number> => {
+  const screen = createScreen(process.stderr, options.quiet);
+  const signal = onInterrupt(screen.notice);
+  const gateway = await findGateway(options);
+  await checkReachable(gateway.url);
+  const summary = await runFleet(
+    {
+      ...gateway,
+      signal,
+      agents: options.agents,
+      durationMs: options.duration,
+      commandsPerSecond: options["commands-per-second"],
+      seed: options.seed ?? randomInt(4_294_967_295),
+      heartbeatSec: options.heartbeat ?? null,
+      pollOnlyPct: options["poll-only"],
+      rampPerSecond: options.ramp,
+      drainMs: options.drain,
+    },
+    { onProgress: screen.progress, onNotice: screen.notice },
+  );
+  screen.end();
+  process.stdout.write(options.json ? `${JSON.stringify(summary)}\n` : summaryText(summary));
+  return summary.ok ? 0 : 1;
+};
+
+const main = async (): Promise<number> => {
+  try {
+    const [first, ...others] = process.argv.slice(2);
+    if (first === "agent") return await runDevice(others);
+    if (first === "chaos") {
+      const code = await runChaos(others);
+      // What was printed must be out before the process goes; whatever a broken network left open must not hold it.
+      process.stdout.write("", () => process.exit(code));
+      return code;
+    }
+    const options = parseOptions(process.argv.slice(2));
+    if (!options.help) return await simulate(options);
+    process.stdout.write(HELP);
+    return 0;
+  } catch (error) {
+    const hint = error instanceof BadOptions ? "\nTry --help." : "";
+    process.stderr.write(`${error instanceof Error ? error.message : String(error)}${hint}\n`);
+    return COULD_NOT_RUN;
+  }
+};
+
+process.exitCode = await main();

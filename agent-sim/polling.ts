@@ -1,0 +1,126 @@
+// The way without a socket: fetch due commands and acknowledge them by signed REST calls, at the pace that the gateway names.
+import { z } from "zod";
+import { AckResult, type AgentIdentity, type DeliveredCommand, PolledCommand } from "../protocol/index.ts";
+import type { Word } from "./acks.ts";
+import { vitals } from "./handlers.ts";
+import { errorOf, type Http, type HttpAnswer, NoAnswer, retryAfterMs } from "./http.ts";
+import { jittered, type Random } from "./random.ts";
+import type { Sign } from "./signing.ts";
+import { nothing, type Time } from "./time.ts";
+
+const POLL_LIMIT = 10;
+const JITTER_PCT = 10;
+
+export interface PollingDeps {
+  readonly http: Http;
+  readonly deviceId: string;
+  readonly identity: AgentIdentity;
+  readonly time: Time;
+  readonly random: Random;
+  readonly sign: Sign;
+  /** The time to sign with; never the same twice. */
+  readonly stampMs: () => number;
+  readonly on: PollingEvents;
+}
+
+export interface PollingEvents {
+  command(item: DeliveredCommand): void;
+  acked(result: AckResult, ref: string): void;
+  /** The gateway has answered a poll. */
+  reached(): void;
+  /** This secret was accepted, or not. */
+  proven(secret: string): void;
+  disproven(secret: string): void;
+  /** 401 with the server's time in it: the clock here is off. */
+  skewed(serverTimeMs: number): void;
+}
+
+export interface Polling {
+  /** Polls at this pace from now on; null: not at all. The first poll comes within one interval. */
+  every(intervalMs: number | null): void;
+  /** One poll at once, whatever the pace. */
+  now(): void;
+  ack(commandId: string, word: Word): string | null;
+  /** Reports liveness by REST, for an agent that never has a socket. */
+  heartbeat(): void;
+}
+
+const Items = z.object({ data: z.array(PolledCommand) });
+const Result = z.object({ data: AckResult });
+const toDelivered = ({ delivery, ...command }: z.infer<typeof PolledCommand>): DeliveredCommand => ({ command, delivery });
+
+export const createPolling = ({ http, deviceId, identity, sign, time, random, stampMs, on }: PollingDeps): Polling => {
+  let everyMs: number | null = null;
+  let notBeforeMs = 0;
+  let polling = false;
+  let sequence = 0;
+  let cancel = nothing;
+  const path = `/v1/devices/${encodeURIComponent(deviceId)}`;
+
+  const learn = (answer: HttpAnswer, secret: string): void => {
+    const wait = retryAfterMs(answer);
+    if (wait !== null) notBeforeMs = time.elapsedMs() + wait;
+    const { details } = errorOf(answer);
+    if (answer.status === 200) on.proven(secret);
+    if (answer.status === 401 && details["reason"] === "bad_signature") on.disproven(secret);
+    if (answer.status === 401 && details["reason"] === "timestamp_skew" && typeof details["serverTime"] === "string")
+      on.skewed(Date.parse(details["serverTime"]));
+  };
+  /** null: no usable answer; the next poll or resend tries again. */
+  const call = async (method: "GET" | "POST", suffix: string, body = ""): Promise<HttpAnswer | null> => {
+    if (time.elapsedMs() < notBeforeMs) return null;
+    const { secret } = identity;
+    const headers = sign({ ...identity, secret }, { method, target: path + suffix, body }, new Date(stampMs()));
+    const answer = await http.call({ method, path: path + suffix, headers, ...(method === "POST" ? { body } : {}) }).catch((error: unknown) => {
+      if (error instanceof NoAnswer) return null;
+      throw error;
+    });
+    if (answer) learn(answer, secret);
+    return answer?.status === 200 || answer?.status === 404 ? answer : null;
+  };
+  const fetchDue = async (): Promise<void> => {
+    const answer = await call("GET", `/commands?limit=${POLL_LIMIT}`);
+    const items = answer && Items.safeParse(answer.body).data?.data;
+    if (!answer || !items) return;
+    const told = Number(answer.headers["x-svc-poll-interval"] ?? Number.NaN);
+    if (everyMs !== null && told >= 1) everyMs = told * 1_000;
+    on.reached();
+    for (const item of items) on.command(toDelivered(item));
+  };
+  const poll = (): void => {
+    if (polling) return;
+    polling = true;
+    void fetchDue().finally(() => {
+      polling = false;
+    });
+  };
+  const plan = (): void => {
+    cancel();
+    if (everyMs === null) return;
+    cancel = time.after(jittered(random, everyMs, JITTER_PCT), () => {
+      poll();
+      plan();
+    });
+  };
+  const sendAck = async (commandId: string, word: Word, id: string): Promise<void> => {
+    const answer = await call("POST", `/commands/${encodeURIComponent(commandId)}/ack`, JSON.stringify(word));
+    if (answer?.status === 404) return on.acked({ commandId, status: null, result: "unknown" }, id);
+    const result = answer && Result.safeParse(answer.body).data?.data;
+    if (result) on.acked(result, id);
+  };
+
+  return {
+    every: (intervalMs) => {
+      everyMs = intervalMs;
+      plan();
+    },
+    now: poll,
+    ack: (commandId, word) => {
+      sequence += 1;
+      const id = `rest-${sequence}`;
+      void sendAck(commandId, word, id);
+      return id;
+    },
+    heartbeat: () => void call("POST", "/heartbeat", JSON.stringify({ status: "online", metrics: vitals() })),
+  };
+};

@@ -1,0 +1,207 @@
+// One WebSocket to the gateway: the signed upgrade, frames in and out at the allowed pace, and how it ended. Nothing of the handshake.
+
+import type { IncomingMessage } from "node:http";
+import WebSocket from "ws";
+import { z } from "zod";
+import { type AgentFrame, type AgentIdentity, CONNECT_PATHS, Envelope, ServerFrame, SUBPROTOCOL } from "../protocol/index.ts";
+import type { End } from "./reconnect.ts";
+import type { Sign } from "./signing.ts";
+import type { Time } from "./time.ts";
+
+const HANDSHAKE_MS = 15_000;
+const MAX_FRAME_BYTES = 262_144;
+const MAX_REFUSAL_BYTES = 65_536;
+/** Words that wait for their turn; beyond this the newest are not taken (acks are resent later). */
+const MAX_QUEUED = 2_000;
+
+type Sent = { [F in AgentFrame as F["op"]]: { readonly op: F["op"]; readonly data: F["data"]; readonly ref?: string } }[AgentFrame["op"]];
+
+export interface SocketDeps {
+  readonly url: string;
+  readonly identity: AgentIdentity;
+  readonly sign: Sign;
+  readonly time: Time;
+  readonly serverNowMs: () => number;
+  /** The time to sign with; never the same twice. */
+  readonly stampMs: () => number;
+  readonly onFrame: (frame: ServerFrame) => void;
+  /** Once, last. */
+  readonly onEnd: (end: End) => void;
+}
+
+export interface Socket {
+  /** The id of the frame, or null when it cannot go out. `urgent` frames (few: heartbeat, goodbye) do not wait for their turn. */
+  send(frame: Sent, urgent?: boolean): string | null;
+  /** Frames a second from now on. */
+  pace(perSecond: number): void;
+  /** Ends it from this side; the peer's answer is awaited for a second only. */
+  close(code: number, reason: string): void;
+}
+
+export const socketUrl = (url: string): string => `${url.replace(/\/+$/, "").replace(/^http/, "ws")}${CONNECT_PATHS[0]}`;
+
+const Refusal = z.object({
+  code: z.string().catch(""),
+  error: z.unknown().optional(),
+  details: z.record(z.string(), z.unknown()).catch({}),
+  retryAfter: z.number().optional().catch(undefined),
+});
+const readRefusal = (status: number, header: string | undefined, text: string): End => {
+  let body: unknown = {};
+  try {
+    body = JSON.parse(text);
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+  }
+  const { code, error, details, retryAfter } = Refusal.catch({ code: "", error: undefined, details: {} }).parse(body);
+  // Both error shapes may come: the details stand at top level or inside `error`.
+  const inner = z.object({ details: z.record(z.string(), z.unknown()) }).safeParse(error).data?.details ?? {};
+  const facts = { ...inner, ...details };
+  const serverTime = typeof facts["serverTime"] === "string" ? Date.parse(facts["serverTime"]) : Number.NaN;
+  const waitSec = Number(header ?? retryAfter ?? Number.NaN);
+  return {
+    kind: "refused",
+    status,
+    code,
+    reason: typeof facts["reason"] === "string" ? facts["reason"] : "",
+    retryAfterSec: Number.isFinite(waitSec) ? waitSec : null,
+    serverTimeMs: Number.isNaN(serverTime) ? null : serverTime,
+  };
+};
+const collect = (response: IncomingMessage, done: (text: string) => void): void => {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  response.on("data", (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes <= MAX_REFUSAL_BYTES) chunks.push(chunk);
+  });
+  response.on("end", () => done(Buffer.concat(chunks).toString("utf8")));
+  response.on("error", () => done(""));
+};
+
+/** A bucket of one second's worth: the gateway answers too many frames with an error and, in the end, 4029. */
+const createPace = (time: Time, write: (text: string) => void) => {
+  const waiting: string[] = [];
+  let perSecond = 10;
+  let tokens = perSecond;
+  let at = time.elapsedMs();
+  let cancel: (() => void) | null = null;
+  const drain = (): void => {
+    cancel = null;
+    const now = time.elapsedMs();
+    tokens = Math.min(perSecond, tokens + ((now - at) / 1_000) * perSecond);
+    at = now;
+    while (tokens >= 1 && waiting.length > 0) {
+      tokens -= 1;
+      write(waiting.shift() ?? "");
+    }
+    if (waiting.length > 0) cancel = time.after(Math.ceil(((1 - tokens) / perSecond) * 1_000), drain);
+  };
+  return {
+    put: (text: string, urgent: boolean): boolean => {
+      if (urgent) write(text);
+      else if (waiting.length >= MAX_QUEUED) return false;
+      else waiting.push(text);
+      if (!cancel) drain();
+      return true;
+    },
+    set: (frames: number): void => {
+      perSecond = Math.max(1, frames);
+    },
+    stop: (): void => {
+      waiting.length = 0;
+      cancel?.();
+    },
+  };
+};
+
+export const openSocket = ({ url, identity, sign, time, serverNowMs, stampMs, onFrame, onEnd }: SocketDeps): Socket => {
+  const { pathname, search } = new URL(socketUrl(url));
+  const headers = sign({ ...identity }, { method: "GET", target: pathname + search, body: "" }, new Date(stampMs()));
+  const socket = new WebSocket(socketUrl(url), [SUBPROTOCOL], {
+    headers,
+    handshakeTimeout: HANDSHAKE_MS,
+    perMessageDeflate: false,
+    maxPayload: MAX_FRAME_BYTES,
+    followRedirects: false,
+  });
+  const pace = createPace(time, (text) => socket.send(text));
+  let sequence = 0;
+  let ended = false;
+  let failure = "";
+
+  const end = (how: End): void => {
+    if (ended) return;
+    ended = true;
+    pace.stop();
+    onEnd(how);
+  };
+  const send: Socket["send"] = (frame, urgent = false) => {
+    if (ended || socket.readyState !== WebSocket.OPEN) return null;
+    sequence += 1;
+    const id = String(sequence);
+    return pace.put(
+      JSON.stringify({ op: frame.op, id, ts: new Date(serverNowMs()).toISOString(), ...(frame.ref === undefined ? {} : { ref: frame.ref }), data: frame.data }),
+      urgent,
+    )
+      ? id
+      : null;
+  };
+  const complain = (code: string, text: string, ref: string | undefined): void => {
+    send({ op: "error", data: { code, error: text, retryable: false }, ...(ref === undefined ? {} : { ref }) });
+  };
+  const take = (text: string): void => {
+    const frame = parseFrame(text);
+    if (frame.ok) onFrame(frame.frame);
+    else complain(frame.code, frame.error, frame.ref);
+  };
+
+  socket.on("message", (bytes, binary) => {
+    if (ended) return;
+    if (binary) complain("UNSUPPORTED_FRAME", "binary frames are not part of this protocol", undefined);
+    else take(bytes.toString());
+  });
+  socket.on("unexpected-response", (_, response) =>
+    collect(response, (text) => {
+      end(readRefusal(response.statusCode ?? 0, response.headers["retry-after"], text));
+      socket.terminate();
+    }),
+  );
+  // Always followed by "close", which tells the rest.
+  socket.on("error", (error) => {
+    failure = error.message;
+  });
+  socket.on("close", (code, reason) => end({ kind: "closed", code, reason: reason.toString() || failure, wasReady: false }));
+
+  return {
+    send,
+    pace: pace.set,
+    close: (code, reason) => {
+      if (ended) return;
+      socket.close(code, reason);
+      time.after(1_000, () => socket.terminate());
+      end({ kind: "closed", code, reason, wasReady: false });
+    },
+  };
+};
+
+type Parsed =
+  | { readonly ok: true; readonly frame: ServerFrame }
+  | { readonly ok: false; readonly code: string; readonly error: string; readonly ref: string | undefined };
+const OPS: ReadonlySet<string> = new Set(ServerFrame.options.map((option) => option.shape.op.value));
+
+/** Unknown fields are ignored, an unknown op is answered by name; neither ends the connection. */
+export const parseFrame = (text: string): Parsed => {
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    return { ok: false, code: "MALFORMED_JSON", error: "the frame is not JSON", ref: undefined };
+  }
+  const frame = ServerFrame.safeParse(json);
+  if (frame.success) return { ok: true, frame: frame.data };
+  const envelope = Envelope.safeParse(json).data;
+  if (envelope && !OPS.has(envelope.op)) return { ok: false, code: "UNSUPPORTED_OP", error: `unknown op ${envelope.op}`, ref: envelope.id };
+  return { ok: false, code: "VALIDATION_FAILED", error: z.prettifyError(frame.error).slice(0, 500), ref: envelope?.id };
+};
