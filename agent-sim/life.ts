@@ -1,5 +1,5 @@
 // The life of an agent between connections: what it knows of the gateway, how a session begins and ends, when it comes back.
-import { type AckResult, type AgentIdentity, CLOSE, type DeliveredCommand, type Hello } from "../protocol/index.ts";
+import { type AckResult, type AgentIdentity, CLOSE, type DeliveredCommand } from "../protocol/index.ts";
 import type { Acks } from "./acks.ts";
 import type { Handlers } from "./handlers.ts";
 import type { Http } from "./http.ts";

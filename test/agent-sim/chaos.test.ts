@@ -1,0 +1,119 @@
+// The chaos rig's own judgement: each kind of broken promise is seen, an honest history is clean, and the proxy does what its weather says.
+import { once } from "node:events";
+import { connect, createServer } from "node:net";
+import { describe, expect, test } from "vitest";
+import { type Fact, judge, VIOLATIONS, type Violation } from "../../agent-sim/chaos/checker.ts";
+import { frameFilter, readFrame } from "../../agent-sim/chaos/frames.ts";
+import type { Line } from "../../agent-sim/chaos/history.ts";
+import { createProxy } from "../../agent-sim/chaos/proxy.ts";
+import { createRandom } from "../../agent-sim/random.ts";
+
+const DEVICE = "dev_a";
+const queue = (id: string, phase: "ok" | "fail" | "info", commandId?: string): Line => ({
+  op: "queue",
+  phase,
+  id,
+  actor: DEVICE,
+  tMs: 0,
+  ...(commandId === undefined ? {} : { commandId }),
+});
+const deliver = (id: string, seq: number, target = DEVICE): Line => ({ op: "deliver", phase: "info", id, actor: DEVICE, tMs: 0, target, lane: "app", seq });
+const execute = (id: string): Line => ({ op: "execute", phase: "ok", id, actor: DEVICE, tMs: 0 });
+const fact = (commandId: string, request: string | null, status: Fact["status"] = "succeeded"): Fact => ({
+  commandId,
+  deviceId: DEVICE,
+  status,
+  failureCode: null,
+  request,
+});
+const honest = [queue("r1", "ok", "c1"), queue("r2", "ok", "c2"), deliver("c1", 1), deliver("c2", 2), execute("c1"), execute("c2")];
+const facts = [fact("c1", "r1"), fact("c2", "r2")];
+const brokenBy = (lines: readonly Line[], truth: readonly Fact[]): readonly Violation[] => {
+  const { violations } = judge(lines, truth);
+  return VIOLATIONS.filter((kind) => violations[kind].length > 0);
+};
+
+describe("the checker", () => {
+  test("finds nothing in an honest history", () => {
+    expect(brokenBy(honest, facts)).toEqual([]);
+    expect(judge(honest, facts)).toMatchObject({ accepted: 2, okOnce: 2, okMultiDelivered: 0 });
+  });
+  const cases: readonly [Violation, readonly Line[], readonly Fact[]][] = [
+    ["ok-lost", honest, facts.slice(1)],
+    ["ok-unfinished", honest, [fact("c1", "r1"), fact("c2", "r2", "sent")]],
+    ["never-ran", honest.filter((line) => line.op !== "execute" || line.id !== "c2"), facts],
+    ["ghost", honest, [...facts, fact("c3", "never asked", "queued")]],
+    ["ghost", [...honest, queue("r3", "fail")], [...facts, fact("c3", "r3", "queued")]],
+    ["wrong-device", [...honest, deliver("c9", 9, "dev_b")], facts],
+    ["reordered", [queue("r1", "ok", "c1"), queue("r2", "ok", "c2"), deliver("c2", 2), deliver("c1", 1), execute("c1"), execute("c2")], facts],
+    ["executed-twice", [...honest, execute("c1")], facts],
+    ["queued-twice", [...honest, execute("c3")], [...facts, fact("c3", "r2")]],
+  ];
+  test.for(cases)("sees %s", ([kind, lines, truth]) => {
+    expect(brokenBy(lines, truth)).toEqual([kind]);
+  });
+  test("takes a redelivery for what it is, and an unanswered request either way", () => {
+    const lines = [...honest, deliver("c1", 1), queue("r3", "info"), queue("r4", "info")];
+    const verdict = judge(lines, [...facts, fact("c3", "r3", "failed")]);
+    expect(VIOLATIONS.filter((kind) => verdict.violations[kind].length > 0)).toEqual([]);
+    expect(verdict).toMatchObject({ okOnce: 1, okMultiDelivered: 1, unknownApplied: 1, unknownNotApplied: 1 });
+  });
+});
+
+/** A text message as a client sends it, masked. */
+const masked = (text: string): Buffer => {
+  const [payload, mask] = [Buffer.from(text), Buffer.from([1, 2, 3, 4])];
+  const length = payload.length < 126 ? Buffer.from([0x80 | payload.length]) : Buffer.from([0x80 | 126, payload.length >> 8, payload.length & 0xff]);
+  return Buffer.concat([Buffer.from([0x81]), length, mask, payload.map((byte, n) => byte ^ (mask[n & 3] ?? 0))]);
+};
+
+describe("the frame filter", () => {
+  test("reads what a client sends, however it is cut", () => {
+    const text = "x".repeat(300);
+    expect(readFrame(masked(text))?.text).toBe(text);
+    expect(readFrame(masked(text).subarray(0, 200))).toBeNull();
+  });
+  test("keeps back single messages and passes everything else, byte by byte", () => {
+    const sieve = frameFilter((_, text) => !text.includes("ack"))();
+    const head = Buffer.from("GET / HTTP/1.1\r\nUpgrade: websocket\r\n\r\n");
+    const all = Buffer.concat([head, masked("hello"), masked("ack 1"), masked("bye")]);
+    const out = Buffer.concat([...all].map((byte) => sieve("up", Buffer.from([byte]))));
+    expect(out).toEqual(Buffer.concat([head, masked("hello"), masked("bye")]));
+  });
+  test("leaves plain HTTP alone", () => {
+    const sieve = frameFilter(() => false)();
+    const request = Buffer.from("POST /ack HTTP/1.1\r\n\r\nack");
+    expect(sieve("up", request)).toEqual(request);
+  });
+});
+
+test("the proxy holds bytes back without telling anybody, lets them flow again, cuts and refuses", async () => {
+  const echo = createServer((socket) => socket.on("error", () => undefined).pipe(socket)).listen(0, "127.0.0.1");
+  await once(echo, "listening");
+  const address = echo.address();
+  const port = typeof address === "object" && address ? address.port : 0;
+  const proxy = await createProxy({ targets: () => [port], random: createRandom(1) });
+  try {
+    const client = connect(proxy.port, "127.0.0.1").setEncoding("utf8");
+    client.on("error", () => undefined);
+    client.write("one");
+    expect(await once(client, "data")).toEqual(["one"]);
+    proxy.set({ hold: ["down"] });
+    const heard = once(client, "data");
+    client.write("two");
+    expect(await Promise.race([heard, new Promise((resolve) => setImmediate(() => setImmediate(() => resolve("silence"))))])).toBe("silence");
+    proxy.calm();
+    expect(await heard).toEqual(["two"]);
+    const closed = new Promise((resolve) => client.once("close", resolve));
+    expect(proxy.reset()).toBe(1);
+    await closed;
+    proxy.set({ newcomers: "refuse" });
+    const refused = connect(proxy.port, "127.0.0.1");
+    refused.on("error", () => undefined);
+    await new Promise((resolve) => refused.once("close", resolve));
+    expect(refused.bytesRead).toBe(0);
+  } finally {
+    await proxy.close();
+    echo.close();
+  }
+});

@@ -1,0 +1,118 @@
+// A gateway of a hundred lines on `ws`, told by each test what to do: it checks the agent's proof and otherwise believes everything.
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import { type WebSocket, WebSocketServer } from "ws";
+import { AgentFrame, HEADERS, SUBPROTOCOL, verify } from "../../protocol/index.ts";
+import { eventually } from "../kit/eventually.ts";
+
+export const SECRET = "test-shared-secret-0001";
+export interface Session {
+  readonly frames: AgentFrame[];
+  send(op: string, data: unknown, ref?: string): void;
+  close(code: number, reason?: string): void;
+  /** The TCP connection breaks. */
+  cut(): void;
+}
+export interface Refusal {
+  readonly status: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body: unknown;
+}
+export interface FakeGateway {
+  readonly url: string;
+  readonly sessions: Session[];
+  readonly upgrades: IncomingMessage["headers"][];
+  /** Every REST request: "METHOD /path body". */
+  readonly requests: string[];
+  refuse: ((headers: IncomingMessage["headers"]) => Refusal | null) | null;
+  /** Answers heartbeats and acks. */
+  polite: boolean;
+  welcome: Record<string, unknown>;
+  reconcile: { commandId: string; action: string }[];
+  due: unknown[];
+  session(n: number): Promise<Session>;
+  close(): Promise<void>;
+}
+
+const NONCE = "q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA";
+const now = (): string => new Date().toISOString();
+const defaults = {
+  protocol: SUBPROTOCOL,
+  sessionId: "ses_1",
+  nonce: NONCE,
+  capabilities: [],
+  heartbeat: { intervalSec: 5, jitterPct: 10 },
+  limits: { maxFrameBytes: 131_072, maxOutputBytes: 65_536, maxInFlight: 32, inboundPerSec: 1_000 },
+  reconnect: { firstWindowMs: 500, baseMs: 200, capMs: 2_000, stableAfterSec: 60 },
+  poll: { intervalSec: 3 },
+  sessionMaxAgeSec: 86_400,
+};
+
+export const startFakeGateway = async (): Promise<FakeGateway> => {
+  const server = createServer((request, response) => void rest(request, response));
+  const sockets = new WebSocketServer({ noServer: true, handleProtocols: () => SUBPROTOCOL });
+  const tcp = new Set<Socket>();
+  server.on("connection", (socket) => tcp.add(socket));
+
+  const greet = (gateway: FakeGateway, socket: WebSocket, cut: () => void): void => {
+    let id = 0;
+    const frames: AgentFrame[] = [];
+    const send: Session["send"] = (op, data, ref) => {
+      id += 1;
+      socket.send(JSON.stringify({ op, id: String(id), ts: now(), ...(ref === undefined ? {} : { ref }), data }));
+    };
+    socket.on("message", (bytes) => {
+      const frame = AgentFrame.parse(JSON.parse(bytes.toString()));
+      frames.push(frame);
+      if (frame.op === "hello") {
+        const { timestamp, signature } = frame.data.proof;
+        if (!verify(SECRET, NONCE, timestamp, signature)) return socket.close(4500, "auth_failed");
+        return send("ready", { deviceId: "dev_1", epoch: 1, queuedCount: 0, reconcile: gateway.reconcile }, frame.id);
+      }
+      if (frame.op === "heartbeat" && gateway.polite) send("heartbeat_ack", { serverTime: now() }, frame.id);
+      if (frame.op === "ack" && gateway.polite) send("ack_ok", { commandId: frame.data.commandId, status: "succeeded", result: "applied" }, frame.id);
+    });
+    gateway.sessions.push({ frames, send, cut, close: (code, reason) => socket.close(code, reason) });
+    send("welcome", { ...defaults, serverTime: now(), ...gateway.welcome });
+  };
+  const rest = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    let body = "";
+    for await (const chunk of request) body += String(chunk);
+    const signed = verify(SECRET, body, String(request.headers[HEADERS.timestamp]), String(request.headers[HEADERS.signature]));
+    gateway.requests.push(`${request.method} ${request.url} ${body}`.trim());
+    const data = request.method === "GET" ? gateway.due : { commandId: /cmd_\w+/.exec(request.url ?? "")?.[0], status: "succeeded", result: "applied" };
+    response.writeHead(signed ? 200 : 401, { "content-type": "application/json" }).end(JSON.stringify({ success: signed, data }));
+  };
+  server.on("upgrade", (request, socket: Socket, head) => {
+    gateway.upgrades.push(request.headers);
+    const refusal = gateway.refuse?.(request.headers) ?? null;
+    if (!refusal) return sockets.handleUpgrade(request, socket, head, (ws) => greet(gateway, ws, () => socket.destroy()));
+    const body = JSON.stringify(refusal.body);
+    const headers = Object.entries({ "content-length": String(Buffer.byteLength(body)), ...refusal.headers }).map(([name, value]) => `${name}: ${value}\r\n`);
+    socket.end(`HTTP/1.1 ${refusal.status} No\r\n${headers.join("")}\r\n${body}`);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const gateway: FakeGateway = {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    sessions: [],
+    upgrades: [],
+    requests: [],
+    refuse: null,
+    polite: true,
+    welcome: {},
+    reconcile: [],
+    due: [],
+    session: (n) =>
+      eventually(() => {
+        const session = gateway.sessions[n];
+        if (!session?.frames.some(({ op }) => op === "hello")) throw new Error(`there is no session ${n} yet`);
+        return session;
+      }),
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        for (const socket of tcp) socket.destroy();
+      }),
+  };
+  return gateway;
+};

@@ -1,0 +1,156 @@
+// What the journal promises: an id is new once, the first result stands, and what was promised before a crash holds after it.
+import { spawnSync } from "node:child_process";
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { createMemoryJournal, type Journal } from "../../agent-sim/journal.ts";
+import { openFileJournal } from "../../agent-sim/journal-file.ts";
+
+let folder = "";
+const path = (): string => join(folder, "journal.jsonl");
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "journal-"));
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+const wallMs = (): number => 1_000_000;
+const open = (): Journal => openFileJournal(path(), wallMs);
+const forms: readonly (readonly [string, () => Journal])[] = [
+  ["in memory", () => createMemoryJournal(wallMs)],
+  ["in a file", open],
+];
+
+describe.each(forms)("a journal %s", (_, make) => {
+  test("knows a command after its first arrival", () => {
+    const journal = make();
+    expect(journal.begin("a", true)).toBe(true);
+    expect(journal.begin("a", true)).toBe(false);
+  });
+  test("keeps the first terminal result and answers it to a second", () => {
+    const journal = make();
+    journal.begin("a", true);
+    expect(journal.finish("a", { status: "succeeded", output: 1 })).toEqual({ status: "succeeded", output: 1 });
+    expect(journal.finish("a", { status: "failed", output: 2 })).toEqual({ status: "succeeded", output: 1 });
+    expect(journal.find("a")).toMatchObject({ status: "succeeded", result: { output: 1 } });
+  });
+  test("lists a result until the gateway has it, and remembers it after", () => {
+    const journal = make();
+    journal.begin("a", true);
+    journal.finish("a", { status: "succeeded" });
+    expect(journal.unsettled()).toHaveLength(1);
+    journal.settle("a");
+    expect(journal.unsettled()).toHaveLength(0);
+    expect(journal.begin("a", true)).toBe(false);
+  });
+  test("does not let go of a command that is still in flight", () => {
+    const journal = make();
+    journal.begin("a", true);
+    journal.settle("a");
+    expect(journal.unsettled()).toMatchObject([{ commandId: "a", status: "received" }]);
+  });
+  test("owes nothing for a command without ack, but knows it", () => {
+    const journal = make();
+    journal.begin("a", false);
+    journal.finish("a", { status: "succeeded" });
+    expect(journal.unsettled()).toHaveLength(0);
+    expect(journal.begin("a", false)).toBe(false);
+  });
+  test("a result does not turn back into a hint", () => {
+    const journal = make();
+    journal.begin("a", true);
+    journal.finish("a", { status: "succeeded" });
+    journal.note("a", "running");
+    expect(journal.find("a")?.status).toBe("succeeded");
+  });
+});
+
+test("settled ids are forgotten after a week, but never the last thousand and never what is in flight", () => {
+  let now = 0;
+  const journal = createMemoryJournal(() => now);
+  journal.begin("in-flight", true);
+  const settle = (count: number, from: number): void => {
+    for (let n = from; n < from + count; n += 1) {
+      journal.begin(`c${n}`, true);
+      journal.finish(`c${n}`, { status: "succeeded" });
+      journal.settle(`c${n}`);
+    }
+  };
+  settle(1_500, 0);
+  expect(journal.find("c0")).toBeDefined();
+  now = 8 * 24 * 3_600_000;
+  settle(1, 1_500);
+  expect(journal.find("c0")).toBeUndefined();
+  expect(journal.find("c1499")).toBeDefined();
+  expect([...journal.entries()].filter(({ settledAtMs }) => settledAtMs !== null)).toHaveLength(1_000);
+  expect(journal.find("in-flight")).toBeDefined();
+});
+
+describe("after a crash", () => {
+  test("everything that was written is known", () => {
+    const before = open();
+    before.begin("done", true);
+    before.finish("done", { status: "succeeded", output: { n: 1 } });
+    before.begin("settled", true);
+    before.finish("settled", { status: "failed" });
+    before.settle("settled");
+    before.begin("half", true);
+    const after = open();
+    expect(after.unsettled().map(({ commandId, status }) => [commandId, status])).toEqual([
+      ["done", "succeeded"],
+      ["half", "received"],
+    ]);
+    expect(after.find("done")?.result).toEqual({ status: "succeeded", output: { n: 1 } });
+    expect(after.begin("settled", true)).toBe(false);
+  });
+  test.each([
+    ["half a line", '{"kind":"end","id":"a","resu'],
+    ["a line of zeros", "\0\0\0\0\0\0\n"],
+    ["a whole record without its line end", '{"kind":"begin","id":"b","requiresAck":true}'],
+  ])("a torn last write (%s) is as if it had never been, and the next one stands on its own line", (_, torn) => {
+    const before = open();
+    before.begin("a", true);
+    appendFileSync(path(), torn);
+    const after = open();
+    expect(after.find("a")).toMatchObject({ result: null });
+    expect(after.begin("b", true)).toBe(true);
+    expect(open().find("b")).toBeDefined();
+  });
+  test("damage before the last line is refused, because commands might run twice", () => {
+    const before = open();
+    before.begin("a", true);
+    before.begin("b", true);
+    writeFileSync(path(), readFileSync(path(), "utf8").replace('"id":"a"', '"id:"a"'));
+    expect(open).toThrow(/damaged in line 1/);
+  });
+  test.each([
+    ["before the id was written", "before-begin", { effects: 0, known: false, status: undefined }],
+    ["after the id was written", "after-begin", { effects: 0, known: true, status: "received" }],
+    ["after the work was done", "after-work", { effects: 1, known: true, status: "received" }],
+    ["after the result was written", "after-finish", { effects: 1, known: true, status: "succeeded" }],
+  ])("killed %s: the command is run at most once", (_, point, expected) => {
+    const effects = join(folder, "effects");
+    writeFileSync(effects, "");
+    const run = (at: string) =>
+      spawnSync(process.execPath, ["--import", "tsx", join(import.meta.dirname, "crash.ts"), path(), effects, at], { timeout: 15_000 });
+    expect(run(point).signal).toBe("SIGKILL");
+    expect(statSync(effects).size).toBe(expected.effects);
+    expect(open().find("cmd")?.status).toBe(expected.status);
+    expect(run("never").status).toBe(0);
+    expect(statSync(effects).size).toBe(expected.known ? expected.effects : 1);
+  });
+});
+
+test("the file is rewritten before it grows without end, and says the same after", () => {
+  const journal = open();
+  const one = (id: string): void => {
+    journal.begin(id, false);
+    journal.finish(id, { status: "succeeded" });
+  };
+  one("first");
+  appendFileSync(path(), '{"kind":"ok","id":"first","atMs":1}\n'.repeat(4_000));
+  const before = statSync(path()).size;
+  expect(open().find("first")).toMatchObject({ status: "succeeded" });
+  expect(statSync(path()).size).toBeLessThan(before / 100);
+  expect(open().begin("first", false)).toBe(false);
+});

@@ -1,0 +1,82 @@
+// How a device pairs itself: the interface's fields, patience with limits, a new code when the old one is spent.
+import { createServer, type Server } from "node:http";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { pairDevice } from "../../agent-sim/pairing.ts";
+
+interface Answer {
+  readonly status: number;
+  readonly body: unknown;
+  readonly retryAfter?: string;
+}
+let server: Server;
+let url = "";
+let answers: Answer[];
+let requests: string[];
+
+beforeEach(async () => {
+  requests = [];
+  server = createServer(async (request, response) => {
+    let body = "";
+    for await (const chunk of request) body += String(chunk);
+    requests.push(`${request.method} ${request.url} ${body}`);
+    const { status, body: answer, retryAfter } = answers.shift() ?? { status: 500, body: {} };
+    response
+      .writeHead(status, { "content-type": "application/json", ...(retryAfter === undefined ? {} : { "retry-after": retryAfter }) })
+      .end(JSON.stringify(answer));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("no port");
+  url = `http://127.0.0.1:${address.port}`;
+});
+afterEach(() => new Promise((resolve) => server.close(resolve)));
+
+const code = (pairing_code: string): Answer => ({
+  status: 201,
+  body: { success: true, data: { pairing_code, expires_at: "2026-01-02T00:00:00Z", portal_url: "http://x" } },
+});
+const activated: Answer = {
+  status: 201,
+  body: {
+    success: true,
+    data: {
+      device_id: "dev_01J9ZQ3E8W6Y2V7K4M5N6P7Q8R",
+      agent_id: "agt_01J9ZQ3E8W6Y2V7K4M5N6P7Q8R",
+      tenant_id: "ten_01J9ZQ3E8W6Y2V7K4M5N6P7Q8R",
+      shared_secret: "s3cret",
+      fingerprint: "fingerprint-1",
+    },
+  },
+};
+const pair = () => pairDevice({ url, enrollmentToken: "tok", fingerprint: "fingerprint-1", name: "edge-1" });
+
+test("a code is asked for and activated; the answer is the identity", async () => {
+  answers = [code("AAAA-BBBB"), activated];
+  expect(await pair()).toEqual({
+    deviceId: "dev_01J9ZQ3E8W6Y2V7K4M5N6P7Q8R",
+    agentId: "agt_01J9ZQ3E8W6Y2V7K4M5N6P7Q8R",
+    tenantId: "ten_01J9ZQ3E8W6Y2V7K4M5N6P7Q8R",
+    secret: "s3cret",
+    fingerprint: "fingerprint-1",
+  });
+  expect(requests).toEqual([
+    'POST /v1/pairing/initiate {"device_fingerprint":"fingerprint-1","platform":"simulator","device_name":"edge-1"}',
+    'POST /v1/pairing/auto-activate {"enrollment_token":"tok","pairing_code":"AAAA-BBBB"}',
+  ]);
+});
+test("a limit is waited out as told", async () => {
+  answers = [{ status: 429, body: { code: "RATE_LIMIT_EXCEEDED" }, retryAfter: "1" }, code("AAAA-BBBB"), activated];
+  const start = performance.now();
+  await pair();
+  expect(performance.now() - start).toBeGreaterThanOrEqual(999);
+});
+test("a code that was used up by an unheard attempt is replaced by a new one", async () => {
+  answers = [code("AAAA-BBBB"), { status: 409, body: { code: "PAIRING_ALREADY_ACTIVATED" } }, code("CCCC-DDDD"), activated];
+  expect((await pair()).secret).toBe("s3cret");
+  expect(requests.at(-1)).toContain("CCCC-DDDD");
+});
+test("a refusal is told by its code and not repeated", async () => {
+  answers = [code("AAAA-BBBB"), { status: 401, body: { code: "ENROLLMENT_TOKEN_INVALID" } }];
+  await expect(pair()).rejects.toThrow(/401 ENROLLMENT_TOKEN_INVALID/);
+  expect(requests).toHaveLength(2);
+});

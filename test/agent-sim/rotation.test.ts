@@ -1,0 +1,185 @@
+// A secret rotation never locks a device out: wherever agent or gateway break off, one of the agent's secrets is good, and in the end only the new one is.
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createAgent } from "../../agent-sim/agent.ts";
+import { createHttp, type Http, NoAnswer } from "../../agent-sim/http.ts";
+import { createMemoryJournal } from "../../agent-sim/journal.ts";
+import { type Keys, openFileKeys } from "../../agent-sim/keys.ts";
+import { createRotation } from "../../agent-sim/rotation.ts";
+import { signer } from "../../agent-sim/signing.ts";
+import { systemTime as time } from "../../agent-sim/time.ts";
+import { eventually } from "../kit/eventually.ts";
+import { asAgent, type Device, startWorld, type TestTenant, type World } from "../kit/world.ts";
+
+let world: World;
+let http: Http;
+let tenant: TestTenant;
+const folder = mkdtempSync(join(tmpdir(), "mooring-keys-"));
+beforeAll(async () => {
+  world = await startWorld();
+  http = createHttp(world.url);
+  tenant = await world.tenant();
+});
+afterAll(async () => {
+  http.close();
+  await world.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+let stamp = Date.now();
+const stampMs = (): number => {
+  stamp = Math.max(stamp + 1, Date.now());
+  return stamp;
+};
+const fileOf = ({ deviceId }: Device): string => join(folder, deviceId);
+const storedOf = (device: Device): { current: string; next: string | null } => JSON.parse(readFileSync(fileOf(device), "utf8"));
+const statusWith = async (device: Device, secret: string): Promise<number> =>
+  (await world.call(asAgent({ ...device.identity, secret }), "GET", "/v1/agent/me")).status;
+const rotate = (device: Device, body: object = {}) => world.call(tenant.apiKey, "POST", `/v1/devices/${device.deviceId}/secrets/rotate`, { body });
+const pending = async ({ deviceId }: Device): Promise<boolean> =>
+  (await world.sql.query("select 1 from devices where device_id = $1 and pending_secret is not null", [deviceId])).rows.length > 0;
+
+const rotationOf = (device: Device, keys: Keys, through: Http = http) =>
+  createRotation({ keys, http: through, deviceId: device.deviceId, identity: device.identity, sign: signer(2), time, random: Math.random, stampMs });
+const context = { signal: new AbortController().signal, progress: () => undefined };
+
+class Crash extends Error {}
+/** Dies at the n-th call: before it leaves, or when its answer should come. */
+const dyingAt = (path: string, when: "sending" | "receiving", make: () => Error): Http => {
+  let died = false;
+  return {
+    close: () => undefined,
+    call: async (request) => {
+      const hit = !died && request.path.endsWith(path);
+      died ||= hit;
+      if (hit && when === "sending") throw make();
+      const answer = await http.call(request);
+      if (hit) throw make();
+      return answer;
+    },
+  };
+};
+
+const expectNewOnly = async (device: Device): Promise<void> => {
+  const { current, next } = storedOf(device);
+  expect(next).toBeNull();
+  expect(current).not.toBe(device.identity.secret);
+  expect([await statusWith(device, current), await statusWith(device, device.identity.secret)]).toEqual([200, 401]);
+  expect(await pending(device)).toBe(false);
+};
+
+const CRASHES: readonly (readonly [string, string, "sending" | "receiving"])[] = [
+  ["before it has asked for the new secret", "/secrets", "sending"],
+  ["before it has stored the new secret", "/secrets", "receiving"],
+  ["after storing, before using it", "/me", "sending"],
+  ["after using it, before hearing so", "/me", "receiving"],
+];
+
+describe("crashes of the agent", () => {
+  test.each(CRASHES)("%s", async (_, path, when) => {
+    const device = await tenant.device();
+    await rotate(device);
+    const broken = rotationOf(
+      device,
+      openFileKeys(fileOf(device), device.identity.secret),
+      dyingAt(path, when, () => new Crash()),
+    );
+    await expect(broken.handler.run({}, context)).rejects.toThrow(Crash);
+    const { current, next } = storedOf(device);
+    const statuses = await Promise.all([current, next].map((secret) => (secret === null ? 401 : statusWith(device, secret))));
+    expect(statuses).toContain(200);
+    const stop = rotationOf(device, openFileKeys(fileOf(device), device.identity.secret)).resume();
+    await eventually(() => expectNewOnly(device));
+    stop();
+  });
+});
+
+describe("crashes of the gateway", () => {
+  test.each(CRASHES)("no answer: %s", async (_, path, when) => {
+    const device = await tenant.device();
+    await rotate(device);
+    const keys = openFileKeys(fileOf(device), device.identity.secret);
+    await rotationOf(
+      device,
+      keys,
+      dyingAt(path, when, () => new NoAnswer("gone")),
+    ).handler.run({}, context);
+    await expectNewOnly(device);
+  });
+
+  test("one that has forgotten the new secret is answered with the old one", async () => {
+    const device = await tenant.device();
+    const keys = openFileKeys(fileOf(device), device.identity.secret);
+    keys.offer("a secret from a database that was restored");
+    await rotationOf(device, keys).handler.run({}, context);
+    expect(keys.secret).toBe(device.identity.secret);
+    expect(storedOf(device)).toMatchObject({ current: device.identity.secret, next: null });
+  });
+});
+
+describe("over the channel", () => {
+  const launch = (device: Device, mode: "socket" | "poll") => {
+    const keys = openFileKeys(fileOf(device), device.identity.secret);
+    const agent = createAgent({
+      url: world.url,
+      http,
+      time,
+      mode,
+      keys,
+      random: Math.random,
+      deviceId: device.deviceId,
+      identity: device.identity,
+      journal: createMemoryJournal(time.wallMs),
+      handlers: {},
+      firstWindowMs: 0,
+    });
+    agent.start();
+    return agent;
+  };
+
+  test.each(["socket", "poll"] as const)("an agent by %s is told, takes the new secret over, and the command that told it carried none", async (mode) => {
+    const device = await tenant.device();
+    expect((await rotate(device)).body.sharedSecret).toBeUndefined();
+    const agent = launch(device, mode);
+    await eventually(() => expectNewOnly(device));
+    await eventually(async () => {
+      const { body } = await world.call(tenant.apiKey, "GET", `/v1/devices/${device.deviceId}/commands?type=svc.rotate-secret`);
+      expect(body.data.map(({ status, payload }: { status: string; payload: object }) => [status, payload])).toEqual([["succeeded", {}]]);
+    });
+    await agent.stop();
+  });
+
+  test("asking again while it is under way makes no second command", async () => {
+    const device = await tenant.device();
+    await rotate(device);
+    expect((await rotate(device)).body.code).toBe("ROTATION_IN_PROGRESS");
+    expect((await world.sql.query("select 1 from commands where device_id = $1", [device.deviceId])).rows).toHaveLength(1);
+  });
+
+  test("revoked: the old secret is dead at once, the socket closes with 4032, also during a rotation", async () => {
+    const device = await tenant.device();
+    const ends: number[] = [];
+    const agent = createAgent({
+      url: world.url,
+      http,
+      time,
+      random: Math.random,
+      deviceId: device.deviceId,
+      identity: device.identity,
+      journal: createMemoryJournal(time.wallMs),
+      handlers: {},
+      firstWindowMs: 0,
+      on: { away: (end) => void (end.kind === "closed" && ends.push(end.code)) },
+    });
+    agent.start();
+    await eventually(() => expect(agent.state).toBe("ready"));
+    expect((await rotate(device, { revoke: true })).status).toBe(200);
+    await eventually(() => expect(ends[0]).toBe(4032));
+    expect(await statusWith(device, device.identity.secret)).toBe(401);
+    await agent.stop();
+    const fresh = (await world.call(await tenant.user("owner"), "GET", `/v1/devices/${device.deviceId}/secrets`)).body.data.secrets.DEVICE_TOKEN;
+    expect(await statusWith(device, fresh)).toBe(200);
+  });
+});

@@ -1,0 +1,236 @@
+// What becomes of a command inside the agent: run once, told until it is heard, stopped when it can be.
+import { beforeEach, describe, expect, test } from "vitest";
+import { type Acks, createAcks, type Word } from "../../agent-sim/acks.ts";
+import type { Handler } from "../../agent-sim/handlers.ts";
+import { createMemoryJournal, type Journal } from "../../agent-sim/journal.ts";
+import { createWork, type Work } from "../../agent-sim/work.ts";
+import type { AckResult, CommandStatus, DeliveredCommand } from "../../protocol/index.ts";
+import { eventually } from "../kit/eventually.ts";
+import { createHandTime, type HandTime } from "./clocks.ts";
+
+const ID = "cmd_01J9ZQ3E8W6Y2V7K4M5N6P7Q8R";
+interface Given {
+  readonly commandId?: `cmd_${string}`;
+  readonly type?: string;
+  readonly requiresAck?: boolean;
+  readonly lane?: string;
+  readonly expiresAt?: string | null;
+}
+const command = ({ commandId = ID, type = "job", requiresAck = true, lane = "l", expiresAt = null }: Given = {}): DeliveredCommand => ({
+  command: { commandId, type, issuedAt: "2026-01-02T00:00:00.000Z", payload: {}, requiresAck },
+  delivery: { attempt: 1, redelivered: false, seq: 1, lane, ackBy: "2026-01-02T00:00:20.000Z", expiresAt, executionTimeoutSec: 60 },
+});
+
+let time: HandTime;
+let journal: Journal;
+let acks: Acks;
+let work: Work;
+let sent: { readonly id: string; readonly commandId: string; readonly word: Word }[];
+let executed: string[];
+let finish: (output: unknown) => void;
+let settled: AckResult[];
+
+const job: Handler = { long: false, cancelable: false, run: () => new Promise((resolve) => (finish = resolve)) };
+const start = (): void => {
+  acks = createAcks({
+    time,
+    onSettled: (result) => {
+      journal.settle(result.commandId);
+      settled.push(result);
+    },
+  });
+  work = createWork({
+    journal,
+    acks,
+    time,
+    serverNowMs: time.wallMs,
+    maxOutputBytes: () => 1_000,
+    onExecute: (commandId) => executed.push(commandId),
+    handlers: { job, "stoppable-job": { ...job, cancelable: true }, "broken-job": { ...job, run: () => Promise.reject(new Error("broken")) } },
+  });
+};
+const connect = (): void =>
+  acks.use((commandId, word) => {
+    sent.push({ id: String(sent.length), commandId, word });
+    return String(sent.length - 1);
+  });
+/** The gateway answers the newest frame. */
+const answer = (status: CommandStatus = "acknowledged", result: AckResult["result"] = "applied"): void =>
+  acks.answered({ commandId: sent.at(-1)?.commandId ?? "", status, result }, sent.at(-1)?.id);
+const words = (): readonly string[] => sent.map(({ word }) => word.status);
+const hears = (...expected: readonly string[]): Promise<void> => eventually(() => expect(words()).toEqual(expected));
+const begins = (count = 1): Promise<void> => eventually(() => expect(executed).toHaveLength(count));
+
+beforeEach(() => {
+  [time, sent, executed, settled] = [createHandTime(), [], [], []];
+  journal = createMemoryJournal(time.wallMs);
+  start();
+  connect();
+});
+
+describe("a command", () => {
+  test("is acknowledged before it is worked on, and its result is told until it is stored", async () => {
+    work.deliver(command());
+    expect([words(), executed]).toEqual([["received"], []]);
+    await begins();
+    answer();
+    finish({ n: 1 });
+    await hears("received", "succeeded");
+    expect(sent[1]?.word.output).toEqual({ n: 1 });
+    for (const waitMs of [15_000, 30_000, 60_000, 120_000, 240_000, 300_000, 300_000]) {
+      const before = sent.length;
+      time.advance(waitMs - 1);
+      expect(sent).toHaveLength(before);
+      time.advance(1);
+      expect(sent).toHaveLength(before + 1);
+    }
+    answer("succeeded");
+    time.advance(3_600_000);
+    expect([sent.length, settled.length, journal.unsettled().length]).toEqual([9, 1, 0]);
+  });
+  test("delivered again while it runs is not run again; its last word is said again", async () => {
+    work.deliver(command());
+    await begins();
+    answer();
+    work.deliver(command());
+    await hears("received", "received");
+    expect(executed).toHaveLength(1);
+  });
+  test("delivered again after its end is not run again; the stored result is sent", async () => {
+    work.deliver(command());
+    await begins();
+    answer();
+    finish("first");
+    await hears("received", "succeeded");
+    answer("succeeded");
+    work.deliver(command());
+    await hears("received", "succeeded", "succeeded");
+    expect(sent[2]?.word.output).toBe("first");
+    expect(executed).toHaveLength(1);
+  });
+  test("without need of an ack is run once and never told", async () => {
+    work.deliver(command({ requiresAck: false }));
+    await begins();
+    finish(1);
+    await eventually(() => expect(journal.find(ID)?.status).toBe("succeeded"));
+    work.deliver(command({ requiresAck: false }));
+    expect([words(), executed.length]).toEqual([[], 1]);
+  });
+  test.each([
+    ["of an unknown type is rejected", { type: "dance" }, "rejected", "UNSUPPORTED_TYPE"],
+    ["named like something every object has is rejected", { type: "constructor" }, "rejected", "UNSUPPORTED_TYPE"],
+    ["that expired by the server's clock is rejected", { expiresAt: "2026-01-02T00:00:00.000Z" }, "rejected", "EXPIRED"],
+    ["whose handler breaks has failed", { type: "broken-job" }, "failed", "HANDLER_FAILED"],
+  ])("%s", async (_, given, status, code) => {
+    work.deliver(command(given));
+    if (words()[0] === "received") answer();
+    await eventually(() => expect(sent.at(-1)?.word).toMatchObject({ status, code }));
+  });
+  test("that takes longer than allowed has failed, and a later result of it counts for nothing", async () => {
+    work.deliver(command());
+    await begins();
+    answer();
+    time.advance(60_000);
+    await eventually(() => expect(sent.at(-1)?.word).toMatchObject({ status: "failed", code: "AGENT_TIMEOUT" }));
+    finish("late");
+    expect(journal.find(ID)?.status).toBe("failed");
+  });
+  test("with too large an output sends a part of it and says so", async () => {
+    work.deliver(command());
+    await begins();
+    answer();
+    finish("✓".repeat(1_000));
+    await hears("received", "succeeded");
+    expect(sent[1]?.word.outputTruncated).toBe(true);
+    expect(Buffer.byteLength(JSON.stringify(sent[1]?.word.output))).toBeLessThanOrEqual(1_000);
+  });
+  test("waits for the one before it in its lane", async () => {
+    work.deliver(command());
+    work.deliver(command({ commandId: "cmd_01J9ZQ3E8W6Y2V7K4M5N6P7Q8S" }));
+    work.deliver(command({ commandId: "cmd_01J9ZQ3E8W6Y2V7K4M5N6P7Q8T", lane: "other" }));
+    await begins(2);
+    expect(executed).toEqual([ID, "cmd_01J9ZQ3E8W6Y2V7K4M5N6P7Q8T"]);
+  });
+});
+
+describe("a cancel", () => {
+  test("stops what can be stopped", async () => {
+    work.deliver(command({ type: "stoppable-job" }));
+    await begins();
+    answer();
+    work.cancel(ID, "");
+    await hears("received", "canceled");
+  });
+  test("of what cannot be stopped is rejected, and the work goes on to its end", async () => {
+    work.deliver(command());
+    await begins();
+    answer();
+    work.cancel(ID, "");
+    await hears("received", "cancel_rejected");
+    answer("running");
+    finish(1);
+    await hears("received", "cancel_rejected", "succeeded");
+  });
+  test("of what still waits in its lane keeps it from beginning", async () => {
+    work.deliver(command());
+    await begins();
+    const second = "cmd_01J9ZQ3E8W6Y2V7K4M5N6P7Q8S";
+    work.deliver(command({ commandId: second }));
+    work.cancel(second, "");
+    finish(1);
+    await eventually(() => expect(journal.find(second)?.status).toBe("canceled"));
+    expect(executed).toEqual([ID]);
+  });
+  test("of what never arrived keeps it from running when it does", () => {
+    work.cancel(ID, "too late");
+    work.deliver(command());
+    expect([executed.length, journal.find(ID)?.status, words()]).toEqual([0, "canceled", ["canceled"]]);
+  });
+  test("of what has ended tells the end", async () => {
+    work.deliver(command());
+    await begins();
+    answer();
+    finish(1);
+    await hears("received", "succeeded");
+    answer("succeeded");
+    work.cancel(ID, "");
+    await hears("received", "succeeded", "succeeded");
+  });
+});
+
+describe("without a connection", () => {
+  test("words wait, the last one counts, and it goes out with the connection", async () => {
+    acks.use(null);
+    work.deliver(command());
+    await begins();
+    finish(1);
+    await eventually(() => expect(journal.find(ID)?.status).toBe("succeeded"));
+    expect(words()).toEqual([]);
+    connect();
+    await hears("succeeded");
+  });
+  test("an answer to an old frame does not count for a newer word", async () => {
+    work.deliver(command());
+    await begins();
+    finish(1);
+    await eventually(() => expect(journal.find(ID)?.status).toBe("succeeded"));
+    connect();
+    await hears("received", "succeeded");
+    acks.answered({ commandId: ID, status: "acknowledged", result: "applied" }, "0");
+    expect([acks.waiting, journal.unsettled().length]).toEqual([1, 1]);
+  });
+});
+
+test("after a restart, results are sent again and half-done work is reported as failed, never run", async () => {
+  journal.begin("half", true);
+  journal.begin("done", true);
+  journal.finish("done", { status: "succeeded" });
+  start();
+  work.resume();
+  connect();
+  expect(sent.map(({ commandId, word }) => [commandId, word.status, word.code])).toEqual([
+    ["half", "failed", "AGENT_RESTARTED"],
+    ["done", "succeeded", undefined],
+  ]);
+  expect(executed).toEqual([]);
+});

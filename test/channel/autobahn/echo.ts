@@ -1,0 +1,34 @@
+// The agent socket's own layer with a door that says back what it hears.
+import { CONNECT_PATHS } from "../../../protocol/index.ts";
+import { SOCKET_LIMITS } from "../../../server/gateway/channel/settings.ts";
+import { listen } from "../../../server/gateway/uws/listen.ts";
+import { registerAgentSocket, type SocketDoor, type SocketLink } from "../../../server/gateway/uws/socket.ts";
+
+interface Session {
+  link: SocketLink | null;
+}
+
+const door: SocketDoor<Session> = {
+  upgrade: async () => ({ accept: { link: null }, subprotocol: "" }),
+  abandoned: () => undefined,
+  opened: (session, link) => {
+    session.link = link;
+  },
+  received: (session, text) => {
+    if (text !== null) session.link?.send(text);
+  },
+  receivedBytes: (session, bytes) => void session.link?.send(bytes),
+  drained: () => undefined,
+  ponged: () => undefined,
+  closed: () => undefined,
+};
+
+export const startEcho = async () => {
+  const listener = await listen({
+    host: "127.0.0.1",
+    port: 0,
+    door: { maxBodyBytes: () => 0, handle: async (exchange) => exchange.respond({ status: 404, headers: {}, body: "" }) },
+    sockets: (app) => registerAgentSocket(app, door, SOCKET_LIMITS),
+  });
+  return { at: { port: listener.port, path: CONNECT_PATHS[0] }, close: () => listener.close() };
+};

@@ -1,0 +1,171 @@
+// From welcome to ready: what a hello must prove, in which time, and who gives way to whom.
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { sign } from "../../protocol/index.ts";
+import { eventually } from "../kit/eventually.ts";
+import { connect, greet, online, startNode, type TestDevice, type TestNode } from "./harness.ts";
+
+let node: TestNode;
+beforeAll(async () => {
+  node = await startNode();
+});
+afterAll(() => node.close());
+
+const epochOf = async ({ deviceId }: TestDevice): Promise<number> =>
+  (await node.db.query<{ epoch: number }>("select epoch from device_presence where device_id = $1", [deviceId]))[0]?.epoch ?? -1;
+
+describe("the proof", () => {
+  test("a good one raises the epoch by one and brings the device online", async () => {
+    const device = await node.device();
+    const socket = await connect(node, device);
+    const ready = await greet(node, socket, device, { hostname: "box", os: "linux", agentVersion: "1.0" });
+    expect(ready.data).toEqual({ deviceId: device.deviceId, epoch: 1, queuedCount: 0, reconcile: [] });
+    expect(await node.devices.find({ tenantId: device.tenantId }, device.deviceId)).toMatchObject({
+      status: "online",
+      hostname: "box",
+      platform: "linux",
+      agentVersion: "1.0",
+      connection: { connectivity: "realtime", epoch: 1, nodeId: node.nodeId },
+    });
+    socket.end();
+  });
+
+  test.each([
+    ["of another secret", (nonce: string, at: string) => sign("other", nonce, at)],
+    ["without the nonce", (_: string, at: string, secret: string) => sign(secret, "", at)],
+    ["in upper case", (nonce: string, at: string, secret: string) => sign(secret, nonce, at).toUpperCase()],
+  ])("one %s closes with 4500 and leaves the epoch and the older session alone", async (_, forge) => {
+    const device = await node.device();
+    const honest = await online(node, device);
+    const socket = await connect(node, device);
+    const { data } = await socket.next("welcome");
+    const timestamp = node.clock.now().toISOString();
+    socket.say("hello", { proof: { timestamp, signature: forge(data.nonce, timestamp, device.identity.secret) } });
+    expect((await socket.next("error")).data.code).toBe("INVALID_SIGNATURE");
+    expect(await socket.closed()).toEqual({ code: 4500, reason: "auth_failed" });
+    expect(await epochOf(device)).toBe(1);
+    expect(honest.isOpen()).toBe(true);
+    honest.end();
+  });
+
+  test("one from another time closes with 4500", async () => {
+    const device = await node.device();
+    const socket = await connect(node, device);
+    const { data } = await socket.next("welcome");
+    const timestamp = new Date(node.clock.now().getTime() - 300_500).toISOString();
+    socket.say("hello", { proof: { timestamp, signature: sign(device.identity.secret, data.nonce, timestamp) } });
+    expect((await socket.closed()).code).toBe(4500);
+    expect(await epochOf(device)).toBe(0);
+  });
+
+  test("none within ten seconds closes with 4001", async () => {
+    const own = await startNode();
+    const socket = await connect(own, await own.device());
+    await socket.next("welcome");
+    own.clock.advance(9_000);
+    own.hub.tick();
+    expect(socket.isOpen()).toBe(true);
+    own.clock.advance(1_001);
+    own.hub.tick();
+    expect(await socket.closed()).toEqual({ code: 4001, reason: "hello_timeout" });
+    await own.close();
+  });
+});
+
+describe("two sessions of one device", () => {
+  test("the newer supersedes the older of the same process, whose late close changes nothing", async () => {
+    const device = await node.device();
+    const first = await online(node, device);
+    const second = await online(node, device);
+    expect(await first.closed()).toEqual({ code: 4009, reason: "superseded" });
+    await node.hub.flush();
+    const [row] = await node.db.query<{ epoch: number; connectivity: string; session_id: string | null; margin: number }>(
+      "select epoch, connectivity, session_id, extract(epoch from offline_after - now())::float8 as margin from device_presence where device_id = $1",
+      [device.deviceId],
+    );
+    expect(row).toMatchObject({ epoch: 2, connectivity: "realtime" });
+    expect(row?.session_id).not.toBeNull();
+    expect(row?.margin).toBeGreaterThan(60);
+    second.end();
+  });
+
+  test("a handoff closes the older with 1000", async () => {
+    const device = await node.device();
+    const first = await connect(node, device);
+    const { data } = await first.next("welcome");
+    const timestamp = node.clock.now().toISOString();
+    first.say("hello", { proof: { timestamp, signature: sign(device.identity.secret, data.nonce, timestamp) }, instanceId: "one" });
+    await first.next("ready");
+    const second = await online(node, device, { handoffFrom: data.sessionId, instanceId: "two" });
+    expect(await first.closed()).toEqual({ code: 1000, reason: "normal" });
+    second.end();
+  });
+
+  test("a clone beside a living holder is refused with 4505", async () => {
+    const device = await node.device();
+    const holder = await online(node, device, { instanceId: "holder" });
+    const clone = await connect(node, device);
+    const { data } = await clone.next("welcome");
+    const timestamp = node.clock.now().toISOString();
+    clone.say("hello", { proof: { timestamp, signature: sign(device.identity.secret, data.nonce, timestamp) }, instanceId: "clone" });
+    expect(await clone.closed()).toEqual({ code: 4505, reason: "duplicate_identity" });
+    expect(holder.isOpen()).toBe(true);
+    expect(await epochOf(device)).toBe(1);
+    holder.end();
+  });
+
+  test("a holder that no longer answers gives way", async () => {
+    const own = await startNode();
+    const device = await own.device();
+    const holder = await connect(own, device);
+    await greet(own, holder, device, { instanceId: "holder" });
+    holder.socket.pause();
+    const next = await connect(own, device);
+    const greeted = greet(own, next, device, { instanceId: "next" });
+    // The probe is under way only once the hello has arrived; the clock jumps past its end as often as needed.
+    const ready = await eventually(async () => {
+      own.clock.advance(500);
+      own.hub.tick();
+      return Promise.race([greeted, Promise.reject(new Error("not ready yet"))]);
+    });
+    expect(ready.data.epoch).toBe(2);
+    holder.end();
+    next.end();
+    await own.close();
+  });
+
+  test("over two nodes the newest wins and the older one is closed", async () => {
+    const one = await startNode();
+    const two = await startNode({ databaseUrl: one.databaseUrl, bus: one.bus, owners: one.owners });
+    const device = await one.device();
+    const facts = one.tenants.get(device.tenantId);
+    if (facts !== undefined) two.tenants.set(device.tenantId, facts);
+    const old = await online(one, device);
+    const fresh = await connect(two, device);
+    expect((await greet(two, fresh, device)).data.epoch).toBe(2);
+    expect((await old.closed()).code).toBe(4009);
+    await one.queue(device);
+    expect((await fresh.next("command")).data.delivery.attempt).toBe(1);
+    fresh.end();
+    await two.close();
+    await one.close();
+  });
+
+  test("an eviction that was lost is made up for by the next flush", async () => {
+    const device = await node.device();
+    const socket = await online(node, device);
+    await node.db.query("update device_presence set epoch = epoch + 1 where device_id = $1", [device.deviceId]);
+    socket.say("heartbeat", { cpu: 1 });
+    await socket.next("heartbeat_ack");
+    await node.hub.flush();
+    expect((await socket.closed()).code).toBe(4009);
+  });
+});
+
+test("a session ends at its age with 4031", async () => {
+  const own = await startNode({ settings: { silenceMs: 1e9 } });
+  const socket = await online(own, await own.device());
+  own.clock.advance(86_400_000 * 1.1 + 1);
+  own.hub.tick();
+  expect(await socket.closed()).toEqual({ code: 4031, reason: "session_expired" });
+  await own.close();
+});

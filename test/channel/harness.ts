@@ -1,0 +1,332 @@
+// A node of its own for a test: real PostgreSQL, real rooms of devices and commands, real sockets, a clock in the test's hand.
+import WebSocket from "ws";
+import { type AgentIdentity, CONNECT_PATHS, HEADERS, type ServerFrame, SUBPROTOCOL, sign, signedHeaders, type TenantId } from "../../protocol/index.ts";
+import type { Clock } from "../../server/core/clock.ts";
+import { newId } from "../../server/core/ids.ts";
+import type { TenantFacts } from "../../server/core/scope.ts";
+import { createCommands } from "../../server/features/commands/index.ts";
+import { createDevices, createSessions, deviceSettings } from "../../server/features/devices/index.ts";
+import { createCourier } from "../../server/gateway/channel/courier.ts";
+import { createHub } from "../../server/gateway/channel/hub.ts";
+import { type ChannelSettings, channelSettings, SOCKET_LIMITS } from "../../server/gateway/channel/settings.ts";
+import { createFacts } from "../../server/gateway/facts.ts";
+import { createLimits } from "../../server/gateway/limits.ts";
+import type { SignatureMemory } from "../../server/gateway/replay.ts";
+import { listen } from "../../server/gateway/uws/listen.ts";
+import { registerAgentSocket } from "../../server/gateway/uws/socket.ts";
+import { createBatch } from "../../server/platform/batch.ts";
+import { openMemoryBus, openMemoryDirectory } from "../../server/platform/bus-memory.ts";
+import { openDb } from "../../server/platform/db.ts";
+import { isUnavailable } from "../../server/platform/db-errors.ts";
+import { silentLog } from "../../server/platform/log.ts";
+import { createOutbox } from "../../server/platform/outbox.ts";
+import { createMemoryRateLimiter } from "../../server/platform/rate-limit.ts";
+import { createSecretBox } from "../../server/platform/secrets.ts";
+import { createTestDatabase } from "../kit/database.ts";
+
+/** Runs with the real one, and further when told; its time of day can be held still. */
+export const createShiftedClock = (): Clock & { advance(ms: number): void; freeze(): Date } => {
+  let shift = 0;
+  let frozen: Date | null = null;
+  return {
+    now: () => new Date(frozen ?? Date.now() + shift),
+    elapsed: () => performance.now() + shift,
+    advance: (ms) => {
+      shift += ms;
+    },
+    freeze: () => {
+      frozen = new Date(Date.now() + shift);
+      return frozen;
+    },
+  };
+};
+
+const createSignatures = (): SignatureMemory => {
+  const places = new Map<string, string>();
+  return {
+    bind: async (key, place) => {
+      const first = places.get(key) ?? place;
+      places.set(key, first);
+      return first;
+    },
+  };
+};
+
+export interface NodeOptions {
+  readonly settings?: Partial<ChannelSettings>;
+  readonly databaseUrl?: string;
+  readonly bus?: ReturnType<typeof openMemoryBus>;
+  readonly owners?: ReturnType<typeof openMemoryDirectory>;
+}
+
+export const startNode = async (options: NodeOptions = {}) => {
+  const databaseUrl = options.databaseUrl ?? (await createTestDatabase());
+  const clock = createShiftedClock();
+  const nodeId = newId("node");
+  const db = await openDb({ url: databaseUrl, poolSize: 4, log: silentLog });
+  const bus = options.bus ?? openMemoryBus();
+  const owners = options.owners ?? openMemoryDirectory();
+  const tenants = new Map<string, TenantFacts>();
+  const box = createSecretBox(Buffer.alloc(32, 7));
+  const complaints: unknown[] = [];
+  const outbox = createOutbox({ db, bus, nodeId, onError: (_, error) => complaints.push(error) });
+  const courier = createCourier({ bus, directory: owners, onError: (error) => complaints.push(error) });
+  const devices = createDevices({
+    db,
+    clock,
+    bus,
+    emit: outbox.emit,
+    secrets: box,
+    plan: { require: async () => undefined },
+    evictor: courier,
+    resetCommands: (tx, device, reason) => commands.resetDevice(tx, device, reason),
+    pendingCommands: async () => 0,
+    tellOfRotation: (device, key) => commands.queueSystem(device, { type: "svc.rotate-secret", key }),
+    settings: deviceSettings(30),
+  });
+  const commands = createCommands({
+    db,
+    clock,
+    emit: outbox.emit,
+    hint: () => undefined,
+    courier,
+    createBatch,
+    nodeId,
+    devices: { find: (scope, deviceId) => devices.look(scope, deviceId) },
+    presence: devices.presence,
+  });
+  const settings = channelSettings(30, { acceptPerSecond: 10_000, acceptBurst: 10_000, connectsPerMinute: 6_000, connectBurst: 1_000, ...options.settings });
+  const hub = createHub({
+    nodeId,
+    agents: devices.directory,
+    tenants: { find: async (tenantId) => tenants.get(tenantId) ?? null },
+    signatures: createSignatures(),
+    sessions: createSessions({ db, presence: devices.presence, delivery: commands.delivery }),
+    presence: devices.presence,
+    delivery: commands.delivery,
+    bus,
+    owners,
+    courier,
+    limits: createLimits({ limiter: createMemoryRateLimiter({ clock }), house: {} }),
+    facts: createFacts([]),
+    isUnavailable,
+    clock,
+    log: { warn: (fields) => void complaints.push(fields) },
+    settings,
+  });
+  await devices.directory.listen();
+  await hub.start();
+  const listener = await listen({
+    host: "127.0.0.1",
+    port: 0,
+    sockets: (app) => registerAgentSocket(app, hub.door, SOCKET_LIMITS),
+    door: { maxBodyBytes: () => 0, handle: async (exchange) => exchange.respond({ status: 404, headers: {}, body: null }) },
+  });
+
+  const tenant = async (facts: Partial<TenantFacts> = {}): Promise<TenantId> => {
+    const tenantId = newId("ten");
+    const slug = tenantId.slice(4).toLowerCase();
+    await db.query(
+      "insert into tenants (tenant_id, name, slug, plan, owner_user_id, durable_object_id, updated_at) values ($1, $2, $2, 'free', 'u', $3, now())",
+      [tenantId, slug, newId("dob")],
+    );
+    await db.query(
+      "insert into deployments (deployment_id, tenant_id, name, status, is_default, updated_at) values ($1, $2, 'default', 'active', true, now())",
+      [newId("dep"), tenantId],
+    );
+    tenants.set(tenantId, { tenantId, slug, plan: "free", status: "active", limitOverrides: {}, rateLimitOverrides: {}, ...facts });
+    return tenantId;
+  };
+  const device = async (tenantId?: TenantId): Promise<TestDevice> => {
+    const scope = { tenantId: tenantId ?? (await tenant()) };
+    const [made] = await db.sqlTx((tx) => devices.enrol(tx, scope, [{ fingerprint: newId("fp") }]));
+    if (made === undefined) throw new Error("nothing was paired");
+    return {
+      deviceId: made.device_id,
+      tenantId: scope.tenantId,
+      fingerprint: made.fingerprint,
+      identity: { agentId: made.agent_id, tenantId: made.tenant_id, secret: made.shared_secret },
+    };
+  };
+  const queue = async ({ tenantId, deviceId }: TestDevice, input: { readonly requiresAck?: boolean } = {}): Promise<string> => {
+    const commandId = newId("cmd");
+    await db.query(
+      `insert into commands (command_id, tenant_id, device_id, seq, lane, type, payload, requires_ack, status, deadline_at, exec_timeout_s, created_by)
+       select $1, $2, $3, next_command_seq, $4, 'ping', '{"n":1}', $5, 'queued', 'infinity', 900, 'test' from devices where device_id = $3`,
+      [commandId, tenantId, deviceId, `cmd:${commandId}`, input.requiresAck ?? true],
+    );
+    await db.query("update devices set next_command_seq = next_command_seq + 1 where device_id = $1", [deviceId]);
+    courier.nudge([deviceId]);
+    return commandId;
+  };
+
+  return {
+    url: `ws://127.0.0.1:${listener.port}`,
+    db,
+    hub,
+    devices,
+    commands,
+    courier,
+    clock,
+    complaints,
+    databaseUrl,
+    bus,
+    owners,
+    nodeId,
+    tenant,
+    device,
+    queue,
+    tenants,
+    close: async () => {
+      await hub.close();
+      await listener.close();
+      await db.close();
+    },
+  };
+};
+export type TestNode = Awaited<ReturnType<typeof startNode>>;
+
+/** What a connection needs to know of a node. */
+export interface Reachable {
+  readonly url: string;
+  readonly clock: Pick<Clock, "now">;
+}
+
+export interface TestDevice {
+  readonly deviceId: string;
+  readonly tenantId: TenantId;
+  readonly fingerprint: string;
+  readonly identity: AgentIdentity;
+}
+
+export interface Refusal {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  // biome-ignore lint/suspicious/noExplicitAny: a test reads whatever came back
+  readonly body: any;
+}
+
+type FrameOf<Op extends ServerFrame["op"]> = Extract<ServerFrame, { op: Op }>;
+const WAIT_MS = 5_000;
+
+/** A socket as an agent has one: frames queue up until somebody asks for them. */
+export const wrapSocket = (socket: WebSocket) => {
+  const frames: ServerFrame[] = [];
+  const waiting = new Set<() => void>();
+  const state: { close: { code: number; reason: string } | null; error: unknown } = { close: null, error: null };
+  const stir = () => {
+    for (const wake of waiting) wake();
+  };
+  socket.on("message", (data) => {
+    frames.push(JSON.parse(String(data)));
+    stir();
+  });
+  socket.on("close", (code, reason) => {
+    state.close = { code, reason: String(reason) };
+    stir();
+  });
+  socket.on("error", (error) => {
+    state.error = error;
+  });
+  const until = async <T>(look: () => T | undefined, what: string): Promise<T> => {
+    const deadline = performance.now() + WAIT_MS;
+    for (;;) {
+      const found = look();
+      if (found !== undefined) return found;
+      if (performance.now() > deadline)
+        throw new Error(`no ${what}; frames: ${JSON.stringify(frames)}; close: ${JSON.stringify(state.close)}; error: ${String(state.error)}`);
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(done, WAIT_MS);
+        function done(): void {
+          clearTimeout(timer);
+          waiting.delete(done);
+          resolve();
+        }
+        waiting.add(done);
+      });
+    }
+  };
+  let sent = 0;
+  return {
+    socket,
+    frames,
+    next: <Op extends ServerFrame["op"]>(op: Op): Promise<FrameOf<Op>> =>
+      until(() => {
+        const at = frames.findIndex((frame) => frame.op === op);
+        return at === -1 ? undefined : (frames.splice(at, 1)[0] as FrameOf<Op>);
+      }, op),
+    closed: () => until(() => state.close ?? undefined, "close"),
+    isOpen: () => state.close === null,
+    say: (op: string, data: object = {}) => {
+      sent += 1;
+      socket.send(JSON.stringify({ op, id: `a${sent}`, ts: new Date().toISOString(), data }));
+      return `a${sent}`;
+    },
+    raw: (data: string | Buffer) => socket.send(data),
+    end: () => socket.terminate(),
+  };
+};
+export type AgentSocket = ReturnType<typeof wrapSocket>;
+
+export interface ConnectOptions {
+  readonly at?: Date;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Replaces all four signed headers. */
+  readonly signed?: Readonly<Record<string, string>>;
+  readonly protocols?: readonly string[];
+  readonly path?: string;
+}
+
+let lastMs = 0;
+/** Two connects of one millisecond would share their signature. */
+export const freshTime = (node: Pick<Reachable, "clock">): Date => {
+  lastMs = Math.max(lastMs + 1, node.clock.now().getTime());
+  return new Date(lastMs);
+};
+
+export const connect = async (node: Reachable, { identity }: Pick<TestDevice, "identity">, options: ConnectOptions = {}): Promise<AgentSocket> => {
+  const answer = await attempt(node, { identity }, options);
+  if ("status" in answer) throw new Error(`refused: ${answer.status} ${JSON.stringify(answer.body)}`);
+  return answer;
+};
+
+export const attempt = (node: Reachable, { identity }: Pick<TestDevice, "identity">, options: ConnectOptions = {}): Promise<AgentSocket | Refusal> => {
+  const signed = options.signed ?? signedHeaders(identity, "", options.at ?? freshTime(node));
+  const socket = new WebSocket(`${node.url}${options.path ?? CONNECT_PATHS[0]}`, [...(options.protocols ?? [SUBPROTOCOL])], {
+    headers: { ...signed, ...options.headers },
+    handshakeTimeout: WAIT_MS,
+  });
+  const wrapped = wrapSocket(socket);
+  return new Promise((resolve, reject) => {
+    socket.once("open", () => resolve(wrapped));
+    socket.once("unexpected-response", (_, response) => {
+      let text = "";
+      response.on("data", (chunk) => {
+        text += String(chunk);
+      });
+      response.on("end", () => resolve({ status: response.statusCode ?? 0, headers: response.headers, body: text === "" ? null : JSON.parse(text) }));
+    });
+    socket.once("error", reject);
+  });
+};
+
+/** Says hello with a good proof. */
+export const greet = async (node: Reachable, socket: AgentSocket, { identity }: Pick<TestDevice, "identity">, more: object = {}): Promise<FrameOf<"ready">> => {
+  const { data } = await socket.next("welcome");
+  const timestamp = node.clock.now().toISOString();
+  socket.say("hello", {
+    proof: { timestamp, signature: sign(identity.secret, data.nonce, timestamp) },
+    capabilities: ["journal.v1", "cancel.v1"],
+    instanceId: "one",
+    ...more,
+  });
+  return socket.next("ready");
+};
+
+export const online = async (node: Reachable, device: Pick<TestDevice, "identity">, more: object = {}): Promise<AgentSocket> => {
+  const socket = await connect(node, device);
+  await greet(node, socket, device, more);
+  return socket;
+};
+
+export const timestampHeader = HEADERS.timestamp;

@@ -1,0 +1,135 @@
+// Commands over the socket: committed before they are written, acknowledged after the commit, cancelled by a hint.
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { eventually } from "../kit/eventually.ts";
+import { connect, greet, online, startNode, type TestNode } from "./harness.ts";
+
+let node: TestNode;
+beforeAll(async () => {
+  node = await startNode();
+});
+afterAll(() => node.close());
+
+const statusOf = async (commandId: string): Promise<string | undefined> =>
+  (await node.db.query<{ status: string }>("select status from commands where command_id = $1", [commandId]))[0]?.status;
+
+describe("push and ack", () => {
+  test("a queued command reaches the agent, its acks are answered once they are kept", async () => {
+    const device = await node.device();
+    const socket = await online(node, device);
+    const commandId = await node.queue(device);
+    const { data } = await socket.next("command");
+    expect(data).toMatchObject({ command: { commandId, type: "ping", payload: { n: 1 }, requiresAck: true }, delivery: { attempt: 1, redelivered: false } });
+    expect(await statusOf(commandId)).toBe("sent");
+    for (const [word, status] of [
+      ["received", "acknowledged"],
+      ["running", "running"],
+      ["ok", "succeeded"],
+    ] as const) {
+      const id = socket.say("ack", { commandId, status: word, output: { pong: true } });
+      expect(await socket.next("ack_ok")).toMatchObject({ ref: id, data: { commandId, status, result: "applied" } });
+      expect(await statusOf(commandId)).toBe(status);
+    }
+    socket.say("ack", { commandId, status: "succeeded", output: { pong: true } });
+    expect((await socket.next("ack_ok")).data.result).toBe("duplicate");
+    socket.say("ack", { commandId: "cmd_nobody", status: "succeeded" });
+    expect((await socket.next("ack_ok")).data).toEqual({ commandId: "cmd_nobody", status: null, result: "unknown" });
+    socket.end();
+  });
+
+  test("what waited is pushed right after ready, no more at a time than the agent takes", async () => {
+    const device = await node.device();
+    const waiting = [await node.queue(device), await node.queue(device), await node.queue(device)];
+    const socket = await connect(node, device);
+    expect((await greet(node, socket, device, { maxInFlight: 2 })).data.queuedCount).toBe(3);
+    const first = (await socket.next("command")).data.command.commandId;
+    const second = (await socket.next("command")).data.command.commandId;
+    expect([first, second]).toEqual(waiting.slice(0, 2));
+    expect(await statusOf(waiting[2] ?? "")).toBe("queued");
+    socket.say("ack", { commandId: first, status: "succeeded" });
+    expect((await socket.next("command")).data.command.commandId).toBe(waiting[2]);
+    socket.end();
+  });
+
+  test("a command that asks for no ack is delivered by being written", async () => {
+    const device = await node.device();
+    const socket = await online(node, device);
+    const commandId = await node.queue(device, { requiresAck: false });
+    await socket.next("command");
+    await eventually(async () => expect(await statusOf(commandId)).toBe("delivered"));
+    socket.end();
+  });
+
+  test("an ack with an unknown word names the accepted ones", async () => {
+    const socket = await online(node, await node.device());
+    const id = socket.say("ack", { commandId: "cmd_1", status: "perhaps" });
+    expect(await socket.next("error")).toMatchObject({
+      ref: id,
+      data: { code: "VALIDATION_FAILED", details: { accepted: expect.arrayContaining(["succeeded"]) } },
+    });
+    socket.end();
+  });
+
+  test("another device's command is unknown to this one", async () => {
+    const [mine, theirs] = [await node.device(), await node.device()];
+    const commandId = await node.queue(theirs);
+    const socket = await online(node, mine);
+    socket.say("ack", { commandId, status: "succeeded" });
+    expect((await socket.next("ack_ok")).data.result).toBe("unknown");
+    expect(await statusOf(commandId)).toBe("queued");
+    socket.end();
+  });
+
+  test("an ack that could not be kept is not answered with ack_ok", async () => {
+    const own = await startNode();
+    const device = await own.device();
+    const socket = await online(own, device);
+    const commandId = await own.queue(device);
+    await socket.next("command");
+    await own.db.query("alter table commands rename to commands_away");
+    socket.say("ack", { commandId, status: "succeeded" });
+    await eventually(() => expect(own.complaints.length).toBeGreaterThan(0));
+    await own.db.query("alter table commands_away rename to commands");
+    expect(socket.frames).toEqual([]);
+    socket.say("ack", { commandId, status: "succeeded" });
+    expect((await socket.next("ack_ok")).data).toMatchObject({ status: "succeeded", result: "applied" });
+    socket.end();
+    await own.close();
+  });
+});
+
+describe("hints", () => {
+  test("a cancel order reaches the agent", async () => {
+    const device = await node.device();
+    const socket = await online(node, device);
+    node.courier.cancel(device.deviceId, { commandId: "cmd_1", reason: "no longer needed", deadline: "2026-01-01T00:00:00.000Z" });
+    expect((await socket.next("cancel")).data).toEqual({ commandId: "cmd_1", reason: "no longer needed", deadline: "2026-01-01T00:00:00.000Z" });
+    socket.end();
+  });
+
+  test("a hundred nudges at once deliver a command once", async () => {
+    const device = await node.device();
+    const socket = await online(node, device);
+    const commandId = await node.queue(device);
+    node.courier.nudge(Array.from({ length: 100 }, () => device.deviceId));
+    for (let count = 0; count < 100; count += 1) node.courier.nudge([device.deviceId]);
+    await socket.next("command");
+    socket.say("ack", { commandId, status: "succeeded" });
+    await socket.next("ack_ok");
+    expect(socket.frames).toEqual([]);
+    socket.end();
+  });
+});
+
+test("a command that was sent to a session that broke comes again after the next hello", async () => {
+  const device = await node.device();
+  const first = await online(node, device);
+  const commandId = await node.queue(device);
+  await first.next("command");
+  first.end();
+  const second = await online(node, device);
+  const { data } = await second.next("command");
+  expect(data).toMatchObject({ command: { commandId }, delivery: { attempt: 2, redelivered: true } });
+  second.say("ack", { commandId, status: "succeeded" });
+  expect((await second.next("ack_ok")).data.result).toBe("applied");
+  second.end();
+});

@@ -1,0 +1,21 @@
+// A suspended tenant loses its sockets, whoever else is connected keeps theirs.
+import { expect, test } from "vitest";
+import { attempt, online, type Refusal, startNode } from "./harness.ts";
+
+test("live sockets close with 4503 at the next look, new ones are refused, others stay", async () => {
+  const node = await startNode();
+  const [theirs, other] = [await node.device(), await node.device()];
+  const sockets = [await online(node, theirs), await online(node, other)];
+  const facts = node.tenants.get(theirs.tenantId);
+  if (facts === undefined) throw new Error("no such tenant");
+  node.tenants.set(theirs.tenantId, { ...facts, status: "suspended" });
+  node.hub.tick();
+  expect(sockets[0]?.isOpen()).toBe(true);
+  node.clock.advance(15_000);
+  node.hub.tick();
+  expect(await sockets[0]?.closed()).toEqual({ code: 4503, reason: "tenant_suspended" });
+  expect(sockets[1]?.isOpen()).toBe(true);
+  expect(((await attempt(node, theirs)) as Refusal).status).toBe(403);
+  sockets[1]?.end();
+  await node.close();
+});

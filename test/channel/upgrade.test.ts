@@ -1,0 +1,198 @@
+// Who may open a socket, and what is said to who may not.
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { CONNECT_PATHS, HEADERS, sign, signedHeaders } from "../../protocol/index.ts";
+import {
+  type AgentSocket,
+  attempt,
+  type ConnectOptions,
+  connect,
+  freshTime,
+  greet,
+  online,
+  type Refusal,
+  startNode,
+  type TestDevice,
+  type TestNode,
+} from "./harness.ts";
+
+let node: TestNode;
+beforeAll(async () => {
+  node = await startNode();
+});
+afterAll(() => node.close());
+
+const refused = async (device: Pick<TestDevice, "identity">, options: ConnectOptions = {}, at: TestNode = node): Promise<Refusal> => {
+  const answer = await attempt(at, device, options);
+  if (!("status" in answer)) throw new Error("the socket was opened");
+  return answer;
+};
+
+describe("a good signature", () => {
+  test.each(CONNECT_PATHS)("opens a socket at %s and is welcomed with a nonce", async (path) => {
+    const socket = await connect(node, await node.device(), { path });
+    const { data } = await socket.next("welcome");
+    expect(socket.socket.protocol).toBe("mooring-agent.v1");
+    expect(Buffer.from(data.nonce, "base64url")).toHaveLength(32);
+    expect(data.limits).toEqual({ maxFrameBytes: 131_072, maxOutputBytes: 65_536, maxInFlight: 32, inboundPerSec: 20 });
+    socket.end();
+  });
+
+  test("is taken at exactly five minutes to either side and not a millisecond beyond", async () => {
+    const own = await startNode();
+    const device = await own.device();
+    const now = own.clock.freeze().getTime();
+    const shifted = (ms: number) => attempt(own, device, { at: new Date(now + ms) });
+    for (const ms of [-300_000, 300_000]) ((await shifted(ms)) as AgentSocket).end();
+    for (const ms of [-300_001, 300_001]) {
+      const { status, body, headers } = (await shifted(ms)) as Refusal;
+      expect([status, body.code, body.details]).toEqual([
+        401,
+        "INVALID_SIGNATURE",
+        { reason: "timestamp_skew", serverTime: new Date(now).toISOString(), skewMs: ms },
+      ]);
+      expect(headers["date"]).toBeDefined();
+    }
+    await own.close();
+  });
+
+  test("is good once: a captured upgrade is refused", async () => {
+    const device = await node.device();
+    const signed = signedHeaders(device.identity, "", freshTime(node));
+    const socket = await connect(node, device, { signed });
+    expect((await refused(device, { signed })).body).toMatchObject({ code: "INVALID_SIGNATURE", details: { reason: "replayed" } });
+    socket.end();
+  });
+});
+
+describe("a refusal names its reason", () => {
+  test.each(Object.values(HEADERS))("a missing %s", async (name) => {
+    const device = await node.device();
+    const { [name]: _, ...signed } = signedHeaders(device.identity, "", freshTime(node));
+    const { status, body } = await refused(device, { signed });
+    expect([status, body.code, body.details.reason]).toEqual([401, "UNAUTHORIZED", "missing_header"]);
+  });
+
+  test("a wrong signature, one in upper case, one of another length", async () => {
+    const device = await node.device();
+    const signed = signedHeaders(device.identity, "", freshTime(node));
+    const good = signed[HEADERS.signature] ?? "";
+    for (const signature of [good.replace(/^./, (first) => (first === "0" ? "1" : "0")), good.toUpperCase(), good.slice(2), `${good}00`]) {
+      const { status, body } = await refused(device, { signed: { ...signed, [HEADERS.signature]: signature } });
+      expect([status, body.code, body.details.reason]).toEqual([401, "INVALID_SIGNATURE", "bad_signature"]);
+    }
+  });
+
+  test("a timestamp that is not of the strict form, even well signed", async () => {
+    const device = await node.device();
+    for (const timestamp of ["2026-01-02", String(Date.now()), "+002026-01-02T03:04:05Z", "2026-13-02T03:04:05Z"]) {
+      const { body } = await refused(device, {
+        signed: {
+          ...signedHeaders(device.identity, "", freshTime(node)),
+          [HEADERS.timestamp]: timestamp,
+          [HEADERS.signature]: sign(device.identity.secret, "", timestamp),
+        },
+      });
+      expect(body.details.reason).toBe("bad_timestamp");
+    }
+  });
+
+  test("an unknown agent and an agent of another tenant, told alike", async () => {
+    const device = await node.device();
+    const other = await node.tenant();
+    const unknown = await refused({ identity: { ...device.identity, agentId: "agt_01J9ZQ3E8W6Y2V7K4M5N6P7Q8R" } });
+    const foreign = await refused({ identity: { ...device.identity, tenantId: other } });
+    for (const { status, body } of [unknown, foreign]) expect([status, body.code, body.details]).toEqual([401, "UNAUTHORIZED", { reason: "unknown_agent" }]);
+  });
+
+  test("a browser's Origin", async () => {
+    expect(await refused(await node.device(), { headers: { origin: "https://example.org" } })).toMatchObject({
+      status: 403,
+      body: { code: "FORBIDDEN", details: { reason: "origin_not_allowed" } },
+    });
+  });
+
+  test("none of the offered subprotocols", async () => {
+    expect(await refused(await node.device(), { protocols: ["mqtt"] })).toMatchObject({
+      status: 426,
+      body: { code: "PROTOCOL_UNSUPPORTED", details: { supported: ["mooring-agent.v1"] } },
+    });
+  });
+
+  test("a second credential beside the signature", async () => {
+    expect((await refused(await node.device(), { headers: { "x-api-key": "k" } })).body).toMatchObject({
+      code: "VALIDATION_FAILED",
+      details: { reason: "multiple_credentials" },
+    });
+  });
+
+  test("a suspended tenant", async () => {
+    const device = await node.device(await node.tenant({ status: "suspended" }));
+    expect(await refused(device)).toMatchObject({ status: 403, body: { code: "TENANT_SUSPENDED" } });
+  });
+
+  test("the two prefixes answer in the two shapes", async () => {
+    const identity = { agentId: "agt_01J9ZQ3E8W6Y2V7K4M5N6P7Q8R", tenantId: "ten_01J9ZQ3E8W6Y2V7K4M5N6P7Q8R", secret: "x" };
+    const b = await refused({ identity }, { path: CONNECT_PATHS[0] });
+    const a = await refused({ identity }, { path: CONNECT_PATHS[1] });
+    expect(b.body.error).toMatchObject({ code: "UNAUTHORIZED" });
+    expect(typeof a.body.error).toBe("string");
+    for (const { body } of [a, b]) expect(body).toMatchObject({ success: false, code: "UNAUTHORIZED", retryable: false, requestId: expect.any(String) });
+  });
+});
+
+describe("crowds", () => {
+  test("failures from one address end in 429, and a good credential from there still enters", async () => {
+    const own = await startNode({ settings: { failuresPerMinute: 60, failureBurst: 3 } });
+    const device = await own.device();
+    const wrong = { identity: { ...device.identity, secret: "wrong" } };
+    for (let count = 0; count < 3; count += 1) expect((await refused(wrong, {}, own)).status).toBe(401);
+    const limited = await refused(wrong, {}, own);
+    expect(limited).toMatchObject({ status: 429, body: { code: "RATE_LIMIT_EXCEEDED", retryable: true } });
+    expect(limited.headers).toMatchObject({ "retry-after": "1", "x-ratelimit-limit": "60", "x-ratelimit-remaining": "0" });
+    (await connect(own, device)).end();
+    await own.close();
+  });
+
+  test("one agent that connects too often is slowed, its neighbour is not", async () => {
+    const own = await startNode({ settings: { connectsPerMinute: 10, connectBurst: 2 } });
+    const tenantId = await own.tenant();
+    const [device, neighbour] = [await own.device(tenantId), await own.device(tenantId)];
+    for (let count = 0; count < 2; count += 1) (await connect(own, device)).end();
+    expect(await refused(device, {}, own)).toMatchObject({ status: 429, headers: { "retry-after": "6" } });
+    (await connect(own, neighbour)).end();
+    await own.close();
+  });
+
+  test("a full node sends away with a time to come back, and keeps whom it has", async () => {
+    const own = await startNode({ settings: { maxConnections: 1 } });
+    const device = await own.device();
+    const socket = await online(own, device);
+    const full = await refused(await own.device(), {}, own);
+    expect(full).toMatchObject({ status: 503, body: { code: "SERVICE_UNAVAILABLE", retryable: true } });
+    expect(Number(full.headers["retry-after"])).toBeGreaterThanOrEqual(1);
+    expect(socket.isOpen()).toBe(true);
+    await own.close();
+  });
+
+  test("a draining node takes nobody and lets everybody go with 1012 and a time", async () => {
+    const own = await startNode();
+    const socket = await online(own, await own.device());
+    own.hub.drain();
+    expect(await refused(await own.device(), {}, own)).toMatchObject({ status: 503, body: { code: "NODE_DRAINING" } });
+    await own.close();
+    expect((await socket.next("drain")).data.reconnectAfterMs).toBeLessThanOrEqual(5_000);
+    expect(await socket.closed()).toEqual({ code: 1012, reason: "drain" });
+  });
+});
+
+test("a removed device is told so", async () => {
+  const device = await node.device();
+  const socket = await connect(node, device);
+  await greet(node, socket, device);
+  const scope = { tenantId: device.tenantId };
+  await node.db.sqlTx((tx) => tx.query("update devices set deleted_at = now(), secret = '', pending_secret = null where device_id = $1", [device.deviceId]));
+  node.devices.directory.announce([device.identity.agentId]);
+  expect(await node.devices.find(scope, device.deviceId)).toBeUndefined();
+  expect(await refused(device)).toMatchObject({ status: 403, body: { code: "FORBIDDEN", details: { reason: "device_revoked" } } });
+  socket.end();
+});

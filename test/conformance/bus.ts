@@ -1,0 +1,68 @@
+// What every bus promises, whatever it stands on.
+import { randomUUID } from "node:crypto";
+import { expect, test } from "vitest";
+import type { Bus, BusMessage } from "../../server/platform/bus.ts";
+import { eventually } from "../kit/eventually.ts";
+
+export const busSuite = (open: () => Bus): void => {
+  const listen = async (bus: Bus, channel: string) => {
+    const heard: BusMessage[] = [];
+    const stop = await bus.subscribe(channel, (message) => heard.push(message));
+    return { heard, stop };
+  };
+  const fresh = () => `test:${randomUUID()}`;
+
+  test("a message reaches everybody who listens on its channel, once each, and nobody else", async () => {
+    const [bus, channel] = [open(), fresh()];
+    const [one, two, other] = [await listen(bus, channel), await listen(bus, channel), await listen(bus, fresh())];
+    await bus.publish(channel, { op: "nudge", n: 1, sure: true, none: null, text: 'ä\n"' });
+    await eventually(() => expect([one.heard.length, two.heard.length]).toEqual([1, 1]));
+    expect(one.heard).toEqual([{ op: "nudge", n: 1, sure: true, none: null, text: 'ä\n"' }]);
+    expect(other.heard).toEqual([]);
+  });
+
+  test("messages of one sender arrive in the order in which they were sent", async () => {
+    const [bus, channel] = [open(), fresh()];
+    const { heard } = await listen(bus, channel);
+    await Promise.all(Array.from({ length: 200 }, (_, n) => bus.publish(channel, { n })));
+    await eventually(() => expect(heard.length).toBe(200));
+    expect(heard.map(({ n }) => n)).toEqual(Array.from({ length: 200 }, (_, n) => n));
+  });
+
+  test("nothing is delivered before publish has returned to its caller", async () => {
+    const [bus, channel] = [open(), fresh()];
+    const { heard } = await listen(bus, channel);
+    const published = bus.publish(channel, { n: 1 });
+    expect(heard).toEqual([]);
+    await published;
+    await eventually(() => expect(heard.length).toBe(1));
+  });
+
+  test("who has stopped listening hears nothing more, the others go on", async () => {
+    const [bus, channel] = [open(), fresh()];
+    const [leaving, staying] = [await listen(bus, channel), await listen(bus, channel)];
+    await leaving.stop();
+    await bus.publish(channel, { n: 1 });
+    await eventually(() => expect(staying.heard.length).toBe(1));
+    await staying.stop();
+    const again = await listen(bus, channel);
+    await bus.publish(channel, { n: 2 });
+    await eventually(() => expect(again.heard).toEqual([{ n: 2 }]));
+    expect([leaving.heard.length, staying.heard.length]).toEqual([0, 1]);
+  });
+
+  test("a message without a receiver is no failure", async () => {
+    const bus = open();
+    await bus.publish(fresh(), { n: 1 });
+    expect(bus.stats.lost).toBe(0);
+  });
+
+  test("a message of more than 1 KiB is refused, one of exactly 1 KiB passes", async () => {
+    const [bus, channel] = [open(), fresh()];
+    const { heard } = await listen(bus, channel);
+    const frame = JSON.stringify({ text: "" }).length;
+    await expect(bus.publish(channel, { text: "x".repeat(1_025 - frame) })).rejects.toThrow("1024 bytes");
+    await bus.publish(channel, { text: "x".repeat(1_024 - frame) });
+    await eventually(() => expect(heard.length).toBe(1));
+  });
+};

@@ -1,0 +1,54 @@
+// What every directory of sockets promises, whatever it stands on.
+import { randomUUID } from "node:crypto";
+import { expect, test } from "vitest";
+import type { Directory } from "../../server/platform/bus.ts";
+
+export const directorySuite = (open: () => Directory): void => {
+  const device = () => `dev_${randomUUID()}`;
+
+  test("nobody holds a device that was never claimed", async () => {
+    expect(await open().owner(device())).toBeNull();
+  });
+
+  test("the newest epoch wins in whatever order claims arrive", async () => {
+    for (const order of [
+      [1, 2],
+      [2, 1],
+    ]) {
+      const [directory, id] = [open(), device()];
+      for (const epoch of order) await directory.claim(id, `node-${epoch}`, epoch);
+      expect(await directory.owner(id)).toBe("node-2");
+    }
+  });
+
+  test("of many claims at once the highest epoch stands at the end", async () => {
+    const [directory, id] = [open(), device()];
+    await Promise.all(Array.from({ length: 50 }, (_, at) => directory.claim(id, `node-${(at * 37) % 50}`, (at * 37) % 50)));
+    expect(await directory.owner(id)).toBe("node-49");
+  });
+
+  test("epochs are numbers: 10 is newer than 9", async () => {
+    const [directory, id] = [open(), device()];
+    await directory.claim(id, "old", 9);
+    await directory.claim(id, "new", 10);
+    await directory.claim(id, "old", 9);
+    expect(await directory.owner(id)).toBe("new");
+  });
+
+  test("claiming again keeps the entry", async () => {
+    const [directory, id] = [open(), device()];
+    await directory.claim(id, "here", 3);
+    await directory.claim(id, "here", 3);
+    expect(await directory.owner(id)).toBe("here");
+  });
+
+  test("a release removes its own epoch only: a late goodbye does not hide the newcomer", async () => {
+    const [directory, id] = [open(), device()];
+    await directory.claim(id, "old", 1);
+    await directory.claim(id, "new", 2);
+    await directory.release(id, 1);
+    expect(await directory.owner(id)).toBe("new");
+    await directory.release(id, 2);
+    expect(await directory.owner(id)).toBeNull();
+  });
+};

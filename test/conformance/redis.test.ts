@@ -1,0 +1,253 @@
+// The implementations over a real Redis keep the promises of all, and those of their own when Redis misbehaves.
+import { randomUUID } from "node:crypto";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { createTestClock, systemClock } from "../../server/core/clock.ts";
+import type { BusMessage } from "../../server/platform/bus.ts";
+import { openRedisBus } from "../../server/platform/bus-redis.ts";
+import { openRedisDirectory } from "../../server/platform/directory-redis.ts";
+import { createRedisRateLimiter } from "../../server/platform/rate-limit-redis.ts";
+import { openRedis } from "../../server/platform/redis.ts";
+import { markKey, sessionKey } from "../../server/platform/redis-keys.ts";
+import { createSignatureMemory } from "../../server/platform/signatures.ts";
+import { eventually } from "../kit/eventually.ts";
+import { startDeafProxy, startRedis, type TestRedis } from "../kit/redis.ts";
+import { busSuite } from "./bus.ts";
+import { directorySuite } from "./directory.ts";
+import { rateLimiterSuite } from "./rate-limit.ts";
+import { signatureSuite } from "./signatures.ts";
+
+const QUICK = { connectTimeoutMs: 500, commandTimeoutMs: 300, retryBaseMs: 20, retryCapMs: 100 };
+const PROBE_MS = 100;
+
+let server: TestRedis;
+const opened: { close(): Promise<void> }[] = [];
+const deps = (url = server.url) => ({ url, name: "test", settings: QUICK, onError: () => undefined });
+const keep = <T extends { close(): Promise<void> }>(part: T): T => {
+  opened.push(part);
+  return part;
+};
+const connect = async (url = server.url) => {
+  const redis = keep(openRedis(deps(url)));
+  await eventually(() => expect(redis.connected).toBe(true));
+  return redis;
+};
+const node = async (url = server.url) => {
+  const redis = await connect(url);
+  const nodeId = `node_${randomUUID()}`;
+  const bus = keep(openRedisBus({ ...deps(url), redis, nodeId, ownChannel: `node:${nodeId}`, bus: { probeEveryMs: PROBE_MS } }));
+  await eventually(() => expect(bus.healthy()).toBe(true));
+  return { redis, bus, nodeId };
+};
+
+beforeAll(async () => {
+  server = await startRedis();
+});
+afterAll(() => server.close());
+afterEach(async () => {
+  for (const part of opened.splice(0).reverse()) await part.close();
+});
+
+const shared: { node?: Awaited<ReturnType<typeof node>> } = {};
+const sharedNode = () => {
+  if (shared.node === undefined) throw new Error("not open");
+  return shared.node;
+};
+
+describe("promises of all", () => {
+  beforeAll(async () => {
+    shared.node = await node();
+    // These stay open for the whole block.
+    opened.splice(0);
+  });
+  afterAll(async () => {
+    await sharedNode().bus.close();
+    await sharedNode().redis.close();
+  });
+
+  describe("bus", () => busSuite(() => sharedNode().bus));
+  describe("directory", () => directorySuite(() => openRedisDirectory({ redis: sharedNode().redis })));
+  describe("signatures", () => signatureSuite(() => createSignatureMemory(sharedNode().redis)));
+  describe("rate limiter", () =>
+    rateLimiterSuite(() => {
+      const clock = createTestClock();
+      return {
+        limiter: createRedisRateLimiter({ redis: sharedNode().redis, clock, liveNodes: () => 1, nowMs: () => clock.now().getTime() }),
+        now: clock.now,
+        advance: clock.advance,
+      };
+    }));
+});
+
+const standard = (limit: number, key = randomUUID()) => [{ name: "standard", key, limit, windowSeconds: 60 }];
+const admitted = async (
+  limiters: readonly { take(buckets: ReturnType<typeof standard>): Promise<{ allowed: boolean }> }[],
+  buckets: ReturnType<typeof standard>,
+  count: number,
+) => (await Promise.all(Array.from({ length: count }, (_, at) => limiters[at % limiters.length]?.take(buckets)))).filter((verdict) => verdict?.allowed).length;
+
+describe("several nodes", () => {
+  test("a message crosses from one to the other", async () => {
+    const [one, two] = [await node(), await node()];
+    const heard: BusMessage[] = [];
+    await two.bus.subscribe("crossing", (message) => heard.push(message));
+    await one.bus.publish("crossing", { n: 1 });
+    await eventually(() => expect(heard).toEqual([{ n: 1 }]));
+  });
+
+  test("of 300 calls on two nodes exactly 100 pass, on Redis's own clock", async () => {
+    const limiters = [];
+    for (let n = 0; n < 2; n += 1) limiters.push(createRedisRateLimiter({ redis: await connect(), clock: systemClock, liveNodes: () => 2 }));
+    const buckets = standard(100);
+    expect(await admitted(limiters, buckets, 300)).toBe(100);
+    const verdict = await limiters[0]?.take(buckets);
+    expect(verdict?.retryAfterSeconds).toBeGreaterThan(55);
+    expect(Math.abs((verdict?.resetAt.getTime() ?? 0) - systemClock.now().getTime() - 60_000)).toBeLessThan(5_000);
+  });
+
+  test("a signature that was used on one is known on the other", async () => {
+    const [one, two] = [createSignatureMemory(await connect()), createSignatureMemory(await connect())];
+    const key = randomUUID();
+    await one.bind(key, "GET /a");
+    expect(await two.bind(key, "GET /b")).toBe("GET /a");
+  });
+
+  test("an entry of the directory that nobody refreshes ends by itself", async () => {
+    const directory = openRedisDirectory({ redis: await connect(), ttlMs: 50 });
+    await directory.claim("dev_short", "here", 1);
+    await eventually(async () => expect(await directory.owner("dev_short")).toBeNull());
+  });
+
+  test("neither secrets nor addresses stand in Redis", async () => {
+    const redis = await connect();
+    await createRedisRateLimiter({ redis, clock: systemClock, liveNodes: () => 1 }).take([
+      { name: "pairing.autoActivate.token", key: "canary-enrollment-token", limit: 5, windowSeconds: 60 },
+    ]);
+    await createSignatureMemory(redis).bind("agt_1:canary-signature", "GET /v1/agent/me");
+    await openRedisDirectory({ redis }).claim("dev_1", "node", 1);
+    const keys = (await redis.command("KEYS", "*")) as string[];
+    expect(keys.filter((key) => !key.startsWith("svc:"))).toEqual([]);
+    expect(keys.filter((key) => key.includes("canary"))).toEqual([]);
+    expect(keys).toContain(sessionKey("dev_1"));
+  });
+});
+
+describe("when Redis is away", () => {
+  test("a node opens without it, loses hints without a failure, and is whole again when it comes", async () => {
+    const late = await startRedis();
+    await late.kill();
+    const redis = keep(openRedis(deps(late.url)));
+    const bus = keep(openRedisBus({ ...deps(late.url), redis, nodeId: "early", ownChannel: "node:early", bus: { probeEveryMs: PROBE_MS } }));
+    const heard: BusMessage[] = [];
+    let resyncs = 0;
+    bus.onResync(() => {
+      resyncs += 1;
+    });
+    await bus.subscribe("later", (message) => heard.push(message));
+    await bus.publish("later", { n: 1 });
+    expect([bus.healthy(), bus.stats.lost, await openRedisDirectory({ redis }).owner("dev_1")]).toEqual([false, 1, null]);
+    await late.start();
+    await eventually(() => expect(bus.healthy()).toBe(true));
+    expect(resyncs).toBeGreaterThan(0);
+    await bus.publish("later", { n: 2 });
+    await eventually(() => expect(heard).toEqual([{ n: 2 }]));
+    await late.close();
+  });
+
+  test("each node counts against its share, what it has seen before included, and says so", async () => {
+    const gone = await startRedis();
+    const limiters = [];
+    for (let n = 0; n < 2; n += 1) limiters.push(createRedisRateLimiter({ redis: await connect(gone.url), clock: systemClock, liveNodes: () => 2 }));
+    const buckets = standard(101);
+    expect(await admitted(limiters, buckets, 40)).toBe(40);
+    await gone.kill();
+    expect(await admitted(limiters, buckets, 300)).toBe(2 * 51 - 40);
+    expect(limiters.every(({ degraded }) => degraded >= 150)).toBe(true);
+    await gone.close();
+  });
+
+  test("a node still knows the signatures that it has seen itself", async () => {
+    const gone = await startRedis();
+    const memory = createSignatureMemory(await connect(gone.url));
+    await memory.bind("before", "GET /a");
+    await gone.kill();
+    expect([await memory.bind("before", "GET /b"), await memory.bind("after", "GET /a"), await memory.bind("after", "GET /b")]).toEqual([
+      "GET /a",
+      "GET /a",
+      "GET /a",
+    ]);
+    expect(memory.degraded).toBe(1);
+    await gone.close();
+  });
+
+  test("a script is known again after a restart", async () => {
+    const restarted = await startRedis();
+    const redis = await connect(restarted.url);
+    const directory = openRedisDirectory({ redis });
+    await directory.claim("dev_1", "here", 1);
+    await restarted.kill();
+    await restarted.start();
+    await eventually(async () => {
+      await directory.claim("dev_2", "here", 1);
+      expect(await directory.owner("dev_2")).toBe("here");
+    });
+    await restarted.close();
+  });
+
+  test("one that is frozen costs a call one timeout, then nothing; thawed, it is used again", async () => {
+    const frozen = await startRedis();
+    const { redis, bus } = await node(frozen.url);
+    frozen.freeze();
+    const startedAt = performance.now();
+    await expect(redis.command("PING")).rejects.toThrow("did not answer");
+    expect(performance.now() - startedAt).toBeLessThan(QUICK.commandTimeoutMs + 500);
+    expect(bus.healthy()).toBe(false);
+    await expect(redis.command("PING")).rejects.toThrow("away");
+    frozen.thaw();
+    await eventually(() => expect(bus.healthy()).toBe(true));
+    await frozen.close();
+  });
+});
+
+describe("ears", () => {
+  test("a subscription whose connection is cut is made anew", async () => {
+    const { bus } = await node();
+    const heard: BusMessage[] = [];
+    await bus.subscribe("cut", (message) => heard.push(message));
+    expect(await server.ask("CLIENT", "KILL", "TYPE", "pubsub")).toMatch(/^:[1-9]/);
+    await eventually(async () => {
+      await bus.publish("cut", { n: 1 });
+      expect(heard.length).toBeGreaterThan(0);
+    });
+  });
+
+  test("one that is silently deaf while PING is answered is noticed by its own probe within three periods, renewed, and followed by a resync", async () => {
+    const proxy = await startDeafProxy(server.port);
+    const { redis, bus } = await node(proxy.url);
+    const heard: BusMessage[] = [];
+    await bus.subscribe("deaf", (message) => heard.push(message));
+    let resyncs = 0;
+    bus.onResync(() => {
+      resyncs += 1;
+    });
+    expect(proxy.deafen()).toBe(1);
+    await eventually(() => expect(bus.healthy()).toBe(false), 3 * PROBE_MS + 500);
+    expect(await redis.command("PING")).toBe("PONG");
+    await eventually(() => expect([bus.healthy(), bus.stats.renewals]).toEqual([true, 1]));
+    expect(resyncs).toBe(1);
+    await bus.publish("deaf", { n: 1 });
+    await eventually(() => expect(heard).toEqual([{ n: 1 }]));
+    await proxy.close();
+  });
+
+  test("a Redis that has forgotten everything is noticed", async () => {
+    const { bus, nodeId } = await node();
+    let resyncs = 0;
+    bus.onResync(() => {
+      resyncs += 1;
+    });
+    await eventually(async () => expect(await server.ask("EXISTS", markKey(nodeId))).toBe(":1"));
+    await server.ask("FLUSHALL");
+    await eventually(() => expect(resyncs).toBe(1));
+    expect(bus.healthy()).toBe(true);
+  });
+});

@@ -1,0 +1,349 @@
+// Every code of the catalogue, seen once through a real door: status, retryable, both shapes of its body, its headers.
+import { get as httpGet } from "node:http";
+import { createServer } from "node:net";
+import pg from "pg";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { CONNECT_PATHS, ERROR_CODES, ERRORS, type ErrorCode, isRetryable, signedHeaders } from "../../protocol/index.ts";
+import { newId } from "../../server/core/ids.ts";
+import { eventually } from "../kit/eventually.ts";
+import { type Answer, asBearer, asKey, type Caller, type CallOptions, nobody, startWorld, type World } from "../kit/world.ts";
+import { initiate, openStock, pair, prepare, type Stock } from "./samples.ts";
+
+const FREE = {
+  RATE_LIMIT_ANONYMOUS: "off",
+  RATE_LIMIT_PAIRING: "off",
+  RATE_LIMIT_FAILED_AUTH: "off",
+  TENANTS_PER_USER: "1",
+  COMMAND_QUEUE_PER_DEVICE: "2",
+  TRUSTED_PROXIES: "127.0.0.0/8",
+};
+
+/** Whose identity provider is away, whose node takes no sockets, where strangers may ask three times a minute. */
+const openOddWorld = async () => {
+  const dead = createServer();
+  const port = await new Promise<number>((resolve) => dead.listen(0, "127.0.0.1", () => resolve((dead.address() as { port: number }).port)));
+  await new Promise((resolve) => dead.close(resolve));
+  return startWorld({ OIDC_ISSUER: `http://127.0.0.1:${port}`, ACCEPT_PER_SECOND: "1", RATE_LIMIT_ANONYMOUS: "3" });
+};
+
+interface Stage {
+  readonly world: World;
+  readonly odd: World;
+  readonly stock: Stock;
+}
+
+/** Makes the call that fails, once for each shape that its body may take. */
+type Send = (prefix: "/v1" | "/api/v1", headers: Readonly<Record<string, string>>) => Promise<Answer>;
+type Probe = (send: Send) => Promise<void>;
+type Scenario = (stage: Stage, probe: Probe) => Promise<void>;
+
+let stage: Stage;
+beforeAll(async () => {
+  const [world, odd] = await Promise.all([startWorld(FREE, { spread: true }), openOddWorld()]);
+  world.sql.on("error", () => undefined);
+  stage = { world, odd, stock: await openStock(world) };
+});
+afterAll(async () => {
+  await Promise.all([stage.world.close(), stage.odd.close()]);
+});
+
+type Given = CallOptions & { readonly as?: Caller };
+const call =
+  (world: World, method: string, path: string, { as = nobody, ...options }: Given = {}): Send =>
+  (prefix, headers) =>
+    world.call(as, method, `${prefix}${path}`, { ...options, headers: { ...options.headers, ...headers } });
+/** By the owner of the stock. */
+const own = ({ world, stock }: Stage, method: string, path: string, options: CallOptions = {}): Send =>
+  call(world, method, path, { as: stock.owner, ...options });
+/** Preparation that must work. */
+const done = async (world: World, as: Caller, route: string, options: CallOptions = {}): Promise<Answer["body"]> => {
+  const [method = "", path = ""] = route.split(" ");
+  const answer = await world.call(as, method, `/v1${path}`, options);
+  if (answer.status >= 300) throw new Error(`${method} ${path} failed with ${answer.status}: ${JSON.stringify(answer.body)}`);
+  return answer.body?.data;
+};
+const fresh = async ({ world }: Stage) => {
+  const tenant = await world.tenant();
+  return { tenant, owner: await tenant.user("owner") };
+};
+const command = async ({ world, stock }: Stage, deviceId: string): Promise<string> =>
+  (await done(world, stock.owner, `POST /devices/${deviceId}/commands`, { body: { type: "ping" } })).commandId;
+
+/** An upgrade request, which fetch cannot make. */
+const upgrade =
+  (world: World, headers: Readonly<Record<string, string>>): Send =>
+  (prefix, more) =>
+    new Promise((resolve, reject) => {
+      const path = prefix === "/v1" ? CONNECT_PATHS[0] : CONNECT_PATHS[1];
+      const request = httpGet(
+        `${world.url}${path}`,
+        {
+          headers: {
+            connection: "Upgrade",
+            upgrade: "websocket",
+            "sec-websocket-version": "13",
+            "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
+            ...headers,
+            ...more,
+          },
+        },
+        (response) => {
+          let text = "";
+          response
+            .setEncoding("utf8")
+            .on("data", (part: string) => {
+              text += part;
+            })
+            .on("end", () =>
+              resolve({
+                status: response.statusCode ?? 0,
+                headers: new Headers(Object.entries(response.headers).map(([name, value]): [string, string] => [name, String(value)])),
+                body: JSON.parse(text),
+              }),
+            );
+        },
+      );
+      request.on("upgrade", () => reject(new Error("the upgrade was accepted"))).on("error", reject);
+    });
+const somebody = { agentId: "agt_nobody", tenantId: "ten_nobody", secret: "none" };
+
+/** Nobody gets into the database while this runs. */
+const withoutDatabase = async ({ world }: Stage, run: () => Promise<void>): Promise<void> => {
+  const {
+    rows: [{ name }],
+  } = await world.sql.query("select current_database() as name");
+  const admin = new pg.Client({ connectionString: inject("databaseUrl") });
+  await admin.connect();
+  const shut = async () => {
+    await admin.query("select pg_terminate_backend(pid) from pg_stat_activity where datname = $1 and pid <> pg_backend_pid()", [name]);
+  };
+  try {
+    await admin.query(`alter database ${name} allow_connections false`);
+    await shut();
+    await run();
+  } finally {
+    await admin.query(`alter database ${name} allow_connections true`);
+    await admin.end();
+    await eventually(async () => expect((await world.call(nobody, "GET", "/v1/health")).status).toBe(200));
+    await eventually(() => world.sql.query("select 1"));
+  }
+};
+
+const SCENARIOS: Readonly<Record<ErrorCode, Scenario>> = {
+  VALIDATION_FAILED: (at, probe) => probe(own(at, "GET", "/devices?page=0")),
+  MALFORMED_JSON: (at, probe) => probe(own(at, "POST", "/api-keys", { rawBody: "{" })),
+  IDEMPOTENCY_KEY_INVALID: (at, probe) => probe(own(at, "POST", "/api-keys", { body: { name: "k" }, headers: { "idempotency-key": "k".repeat(256) } })),
+  UNAUTHORIZED: ({ world }, probe) => probe(call(world, "GET", "/devices")),
+  INVALID_SIGNATURE: ({ world, stock }, probe) =>
+    probe(
+      call(world, "GET", "/agent/me", {
+        as: { kind: "agent", headers: (body) => ({ ...signedHeaders(stock.device.identity, body, new Date()), "x-svc-signature": "0".repeat(64) }) },
+      }),
+    ),
+  ACTIVATION_TOKEN_INVALID: async ({ world, stock }, probe) =>
+    probe(
+      call(world, "POST", "/pairing/activate", {
+        body: { pairing_code: (await prepare(stock)).code, activation_token: "wrong", user_email: "owner@example.com" },
+      }),
+    ),
+  ENROLLMENT_TOKEN_INVALID: async ({ world, stock }, probe) =>
+    probe(call(world, "POST", "/pairing/auto-activate", { body: { pairing_code: (await initiate(stock)).code, enrollment_token: "wrong" } })),
+  FORBIDDEN: async ({ world, stock }, probe) => probe(call(world, "POST", "/api-keys", { as: await stock.tenant.user("viewer"), body: { name: "k" } })),
+  TENANT_SUSPENDED: async (at, probe) => {
+    const { tenant, owner } = await fresh(at);
+    await at.world.sql.query("update tenants set status = 'suspended' where tenant_id = $1", [tenant.tenantId]);
+    await probe(call(at.world, "POST", "/api-keys", { as: owner, body: { name: "k" } }));
+    expect((await at.world.call(owner, "GET", "/v1/api-keys")).status).toBe(200);
+  },
+  TENANT_LIMIT_REACHED: ({ world, stock }, probe) =>
+    probe(call(world, "POST", "/tenants", { as: stock.owner, body: { name: "Second", slug: "second-of-one", userId: stock.tenant.ownerId } })),
+  PLAN_LIMIT_EXCEEDED: async ({ world }, probe) => {
+    // A tenant made through the API has its plan's limits, one that bootstrap made has none.
+    const userId = newId("usr");
+    const as = asBearer((await world.app.mint({ userId, ttlSeconds: 600 })).token);
+    const { tenantId } = await done(world, as, "POST /tenants", { body: { name: "Limited", slug: "limited", userId } });
+    await probe(call(world, "POST", "/devices/provision", { as, body: { count: 6 }, headers: { "x-svc-tenant-id": tenantId } }));
+  },
+  PRIVILEGE_ESCALATION: async ({ world, stock }, probe) =>
+    probe(call(world, "POST", "/api-keys", { as: await stock.tenant.user("admin"), body: { name: "k", role: "owner" } })),
+  API_KEY_IP_DENIED: async ({ world, stock }, probe) => {
+    const { apiKey } = await done(world, stock.owner, "POST /api-keys", { body: { name: "elsewhere", ipAllowlist: ["192.0.2.0/24"] } });
+    await probe(call(world, "GET", "/devices", { as: asKey(apiKey, stock.tenant.tenantId) }));
+  },
+  NOT_FOUND: ({ world }, probe) => probe(call(world, "GET", "/no/such/place")),
+  DEVICE_NOT_FOUND: (at, probe) => probe(own(at, "GET", "/devices/dev_unknown")),
+  TENANT_NOT_FOUND: (at, probe) => probe(own(at, "GET", "/tenants/ten_unknown", { headers: { "x-svc-tenant-id": at.stock.tenant.tenantId } })),
+  DEPLOYMENT_NOT_FOUND: (at, probe) => probe(own(at, "POST", "/pairing/enrollment-tokens", { body: { name: "t", deploymentId: "dep_unknown" } })),
+  COMMAND_NOT_FOUND: (at, probe) => probe(own(at, "GET", "/commands/cmd_unknown")),
+  PAIRING_CODE_NOT_FOUND: (at, probe) => probe(own(at, "GET", "/pairing/BBBB-BBBB/progress")),
+  ENROLLMENT_NOT_FOUND: async (at, probe) => probe(own(at, "GET", `/devices/${(await at.stock.tenant.device()).deviceId}/enrollment`)),
+  ENROLLMENT_TOKEN_NOT_FOUND: (at, probe) => probe(own(at, "DELETE", "/pairing/enrollment-tokens/ent_unknown")),
+  API_KEY_NOT_FOUND: (at, probe) => probe(own(at, "GET", "/api-keys/key_unknown")),
+  ERROR_CODE_NOT_FOUND: ({ world }, probe) => probe(call(world, "GET", "/errors/NO_SUCH_CODE")),
+  METHOD_NOT_ALLOWED: ({ world }, probe) => probe(call(world, "PUT", "/devices")),
+  VERSION_CONFLICT: (at, probe) => probe(own(at, "PATCH", `/devices/${at.stock.device.deviceId}`, { body: { name: "late" }, headers: { "if-match": '"99"' } })),
+  INVALID_STATE_TRANSITION: async ({ world, stock }, probe) =>
+    probe(call(world, "PATCH", `/pairing/${(await initiate(stock)).code}/progress`, { body: { currentStep: "completed" } })),
+  IDEMPOTENCY_IN_PROGRESS: async ({ world, stock }, probe) => {
+    // The first call waits for a row that somebody else holds; meanwhile the second asks.
+    const holder = await world.sql.connect();
+    const request = { body: { name: "held" }, headers: { "idempotency-key": newId("k") } };
+    const path = `/devices/${stock.device.deviceId}`;
+    await holder.query("begin");
+    await holder.query("select 1 from devices where device_id = $1 for update", [stock.device.deviceId]);
+    const first = world.call(stock.owner, "PATCH", `/v1${path}`, request);
+    await eventually(async () => expect((await world.sql.query("select 1 from idempotency_keys where status is null")).rowCount).toBe(1));
+    await probe(call(world, "PATCH", path, { as: stock.owner, ...request })).finally(async () => {
+      await holder.query("rollback");
+      holder.release();
+    });
+    expect((await first).status).toBe(200);
+  },
+  TENANT_SLUG_TAKEN: async (at, probe) => {
+    const { tenant } = await fresh(at);
+    const { slug } = (await at.world.sql.query("select slug from tenants where tenant_id = $1", [tenant.tenantId])).rows[0];
+    await probe(own(at, "PATCH", `/tenants/${at.stock.tenant.tenantId}`, { body: { slug } }));
+  },
+  PLAN_CHANGE_REQUIRES_BILLING: (at, probe) => probe(own(at, "PATCH", `/tenants/${at.stock.tenant.tenantId}`, { body: { plan: "business" } })),
+  PAIRING_CODE_EXPIRED: async (at, probe) => {
+    const { code, fingerprint } = await initiate(at.stock);
+    await at.world.sql.query("update pairings set expires_at = now() - interval '1 minute' where fingerprint = $1", [fingerprint]);
+    await probe(own(at, "POST", "/pairing/prepare-activation", { body: { pairing_code: code, tenant_id: at.stock.tenant.tenantId } }));
+  },
+  PAIRING_ALREADY_ACTIVATED: async (at, probe) =>
+    probe(own(at, "POST", "/pairing/prepare-activation", { body: { pairing_code: (await pair(at.stock)).code, tenant_id: at.stock.tenant.tenantId } })),
+  ENROLLMENT_TOKEN_EXHAUSTED: async ({ world, stock }, probe) => {
+    const { token } = await done(world, stock.owner, "POST /pairing/enrollment-tokens", { body: { name: "once" } });
+    await done(world, nobody, "POST /pairing/auto-activate", { body: { enrollment_token: token, pairing_code: (await initiate(stock)).code } });
+    await probe(call(world, "POST", "/pairing/auto-activate", { body: { enrollment_token: token, pairing_code: (await initiate(stock)).code } }));
+  },
+  DEVICE_ALREADY_PAIRED: async (at, probe) =>
+    probe(call(at.world, "POST", "/devices/provision", { as: (await fresh(at)).owner, body: { fingerprints: [at.stock.device.fingerprint] } })),
+  DEVICE_OFFLINE: async (at, probe) =>
+    probe(own(at, "POST", `/devices/${(await at.stock.tenant.device()).deviceId}/commands`, { body: { type: "ping", ifOffline: "fail" } })),
+  ROTATION_IN_PROGRESS: async (at, probe) => {
+    const { deviceId } = await at.stock.tenant.device();
+    await done(at.world, at.stock.owner, `POST /devices/${deviceId}/secrets/rotate`);
+    await probe(own(at, "POST", `/devices/${deviceId}/secrets/rotate`));
+  },
+  COMMAND_ALREADY_FINAL: async (at, probe) => {
+    const device = await at.stock.tenant.device();
+    const commandId = await command(at, device.deviceId);
+    await done(at.world, device.as, `POST /devices/${device.deviceId}/commands/${commandId}/ack`, { body: { status: "succeeded" } });
+    await probe(own(at, "POST", `/commands/${commandId}/cancel`));
+  },
+  PAYLOAD_TOO_LARGE: ({ world, stock }, probe) =>
+    probe(call(world, "POST", `/devices/${stock.device.deviceId}/heartbeat`, { as: stock.device.as, body: { metrics: { text: "x".repeat(17_000) } } })),
+  URI_TOO_LONG: ({ world }, probe) => probe(call(world, "GET", `/devices?q=${"x".repeat(8_192)}`)),
+  UNSUPPORTED_MEDIA_TYPE: (at, probe) =>
+    probe(own(at, "POST", "/api-keys", { rawBody: "name=k", headers: { "content-type": "application/x-www-form-urlencoded" } })),
+  IDEMPOTENCY_KEY_REUSED: async (at, probe) => {
+    const headers = { "idempotency-key": newId("k") };
+    await done(at.world, at.stock.owner, "POST /api-keys", { body: { name: "first" }, headers });
+    await probe(own(at, "POST", "/api-keys", { body: { name: "second" }, headers }));
+  },
+  RETURN_URL_NOT_ALLOWED: async ({ world, stock }, probe) => {
+    const { code, token } = await prepare(stock);
+    await probe(
+      call(world, "POST", "/pairing/activate", {
+        body: { pairing_code: code, activation_token: token, user_email: "owner@example.com", return_to: "https://elsewhere.example/" },
+      }),
+    );
+  },
+  COMMAND_TYPE_UNKNOWN: (at, probe) => probe(own(at, "POST", `/devices/${at.stock.device.deviceId}/commands`, { body: { type: "svc.reserved" } })),
+  COMMAND_PAYLOAD_INVALID: (at, probe) => {
+    const payload = JSON.parse(`${'{"a":'.repeat(12)}1${"}".repeat(12)}`);
+    return probe(own(at, "POST", `/devices/${at.stock.device.deviceId}/commands`, { body: { type: "ping", payload } }));
+  },
+  PROTOCOL_UNSUPPORTED: async ({ world }, probe) => {
+    await probe(upgrade(world, { "sec-websocket-protocol": "mooring-agent.v99" }));
+    await probe(call(world, "GET", "/agent/connect"));
+  },
+  RATE_LIMIT_EXCEEDED: async ({ odd }, probe) => {
+    for (let count = 0; count < 3; count += 1) await done(odd, nobody, "GET /info");
+    await probe(call(odd, "GET", "/info"));
+  },
+  COMMAND_QUEUE_FULL: async (at, probe) => {
+    const { deviceId } = await at.stock.tenant.device();
+    for (let count = 0; count < 2; count += 1) await command(at, deviceId);
+    await probe(own(at, "POST", `/devices/${deviceId}/commands`, { body: { type: "ping" } }));
+  },
+  INTERNAL_ERROR: async (at, probe) => {
+    const { deviceId } = await at.stock.tenant.device();
+    await at.world.sql.query("update devices set secret = '\\x00' where device_id = $1", [deviceId]);
+    await probe(own(at, "GET", `/devices/${deviceId}/secrets`));
+  },
+  SERVICE_UNAVAILABLE: ({ odd }, probe) => probe(upgrade(odd, signedHeaders(somebody, "", new Date()))),
+  DATABASE_UNAVAILABLE: (at, probe) => withoutDatabase(at, () => probe(own(at, "GET", "/devices"))),
+  IDENTITY_PROVIDER_UNAVAILABLE: async ({ odd, stock }, probe) => probe(call(odd, "GET", "/devices", { as: asBearer(await stock.tenant.token()) })),
+  ADMIN_REQUIRED: (at, probe) => probe(own(at, "GET", "/admin/nodes")),
+  NODE_NOT_FOUND: ({ world, stock }, probe) => probe(call(world, "POST", "/admin/nodes/node_unknown/drain", { as: stock.operator })),
+  NODE_DRAINING: async ({ odd }, probe) => {
+    odd.app.hub.drain();
+    await probe(upgrade(odd, signedHeaders(somebody, "", new Date())));
+  },
+};
+
+const OPTIONAL = new Set(["details", "retryAfter"]);
+const FLAT = ["code", "error", "message", "meta", "requestId", "retryable", "success", "timestamp"];
+
+/** Everything that a body owes whatever its shape. */
+const checkBody = (code: ErrorCode, { status, headers, body }: Answer): void => {
+  expect([status, body.success, body.code, body.retryable]).toEqual([ERRORS[code].status, false, code, isRetryable(code)]);
+  expect(
+    Object.keys(body)
+      .filter((name) => !OPTIONAL.has(name))
+      .sort(),
+  ).toEqual(FLAT);
+  expect(body.requestId).toBe(headers.get("x-request-id"));
+  expect(body.meta).toEqual({ timestamp: body.timestamp, requestId: body.requestId });
+  expect(new Date(body.timestamp).toISOString()).toBe(body.timestamp);
+  expect(body.message).not.toMatch(/[{}]/);
+  expect(JSON.stringify(body)).not.toMatch(/node_modules|\.ts:|select |insert /i);
+};
+
+const checkHeaders = (code: ErrorCode, { status, headers, body }: Answer): void => {
+  expect(headers.get("content-type")).toBe("application/json; charset=utf-8");
+  expect(headers.get("cache-control")).toBe("no-store");
+  if (status === 429 || status === 503) {
+    expect(Number(headers.get("retry-after"))).toBeGreaterThanOrEqual(1);
+    expect(body.retryAfter).toBe(Number(headers.get("retry-after")));
+  }
+  if (status === 401) expect(headers.get("www-authenticate")).toBe("Bearer");
+  if (status === 405) expect(headers.get("allow")).toBe("GET, HEAD, OPTIONS");
+  if (code === "RATE_LIMIT_EXCEEDED") {
+    expect([headers.get("x-ratelimit-limit"), headers.get("x-ratelimit-remaining")]).toEqual(["3", "0"]);
+    expect(Number(headers.get("x-ratelimit-reset"))).toBeGreaterThan(Date.now() / 1_000);
+  }
+};
+
+const probeFor =
+  (code: ErrorCode): Probe =>
+  async (send) => {
+    const b = await send("/v1", {});
+    const a = await send("/api/v1", {});
+    const chosen = await send("/v1", { "x-svc-error-shape": "a" });
+    for (const answer of [b, a, chosen]) {
+      checkBody(code, answer);
+      checkHeaders(code, answer);
+    }
+    expect(b.body.error).toEqual({ code, message: b.body.message, details: b.body.details ?? {} });
+    expect(a.body.error).toBe(a.body.message);
+    expect(chosen.body.error).toBe(chosen.body.message);
+  };
+
+describe("error codes", () => {
+  test.each(ERROR_CODES.map((code) => [code] as const))("%s", async (code) => {
+    let probed = 0;
+    await SCENARIOS[code](stage, async (send) => {
+      probed += 1;
+      await probeFor(code)(send);
+    });
+    expect(probed).toBeGreaterThan(0);
+  });
+
+  test("the catalogue that the service shows is this table", async () => {
+    const { body } = await stage.world.call(nobody, "GET", "/v1/errors");
+    expect(body.data.map((each: { code: string }) => each.code)).toEqual(ERROR_CODES);
+  });
+});

@@ -1,0 +1,75 @@
+// Every operation keeps its limit: so many calls pass, the next is refused with everything a client needs to wait.
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { LIMITS } from "../../protocol/index.ts";
+import { asBearer, type Caller, startWorld, type TestTenant, type World } from "../kit/world.ts";
+import { type Case, openStock, REST_CASES, type Stock, sample, toRequest } from "./samples.ts";
+
+const LIMIT = 2;
+const TIGHT = Object.fromEntries(["STANDARD", "AGENT", "HEARTBEAT", "ANONYMOUS", "PAIRING"].map((name) => [`RATE_LIMIT_${name}`, String(LIMIT)]));
+
+let world: World;
+/** Unlimited: makes the inputs. */
+let stock: Stock;
+/** Limited: makes the calls. Whether they find what they name does not matter here, each is counted. */
+let limited: TestTenant;
+
+beforeAll(async () => {
+  world = await startWorld({ ...TIGHT, TRUSTED_PROXIES: "127.0.0.0/8", ADMIN_USERS: EVERYBODY }, { spread: true });
+  stock = await openStock(world);
+  limited = await world.tenant({ unlimited: false });
+});
+afterAll(() => world.close());
+
+/** Any of the callers may be needed where only those who run the installation get in. */
+const EVERYBODY = Array.from({ length: 500 }, (_, index) => `caller-${index}`).join(",");
+let callers = 0;
+/** Nobody has called as this one before. */
+const freshCaller = async ({ op }: Case): Promise<Caller & { readonly deviceId?: string }> => {
+  callers += 1;
+  if (op.auth.includes("public")) return { kind: "none", headers: () => ({}) };
+  if (op.auth.includes("agent") && !op.auth.includes("user")) {
+    const { as, deviceId } = await limited.device();
+    return { ...as, deviceId };
+  }
+  return asBearer((await world.app.mint({ userId: `caller-${callers}`, tenantId: limited.tenantId, role: "owner", ttlSeconds: 600 })).token);
+};
+
+const counted = REST_CASES.filter(({ op }) => LIMITS[op.limit].length > 0);
+
+describe("limits", () => {
+  test.each(counted.map((each) => [each.id, each] as const))("%s refuses the call after the last allowed one", async (_, each) => {
+    const caller = await freshCaller(each);
+    const input = await sample(each, stock);
+    const request = toRequest(each.op, caller.deviceId !== undefined && "deviceId" in input ? { ...input, deviceId: caller.deviceId } : input);
+    const headers = { "x-forwarded-for": `203.0.113.${callers % 250}` };
+    const go = () => world.call(caller, request.method, `/v1${request.path}`, { headers, ...(request.body === undefined ? {} : { body: request.body }) });
+    const before = [];
+    for (let index = 0; index < LIMIT; index += 1) before.push(await go());
+    expect(before.map(({ status }) => status)).not.toContain(429);
+    expect(before.map(({ headers: given }) => given.get("x-ratelimit-remaining"))).toEqual(["1", "0"]);
+    const refused = await go();
+    expect([refused.status, refused.body.code, refused.body.retryable]).toEqual([429, "RATE_LIMIT_EXCEEDED", true]);
+    expect(refused.headers.get("x-ratelimit-limit")).toBe(String(LIMIT));
+    expect(refused.headers.get("x-ratelimit-remaining")).toBe("0");
+    const wait = Number(refused.headers.get("retry-after"));
+    expect(wait).toBeGreaterThanOrEqual(1);
+    expect(refused.body.retryAfter).toBe(wait);
+    expect(Math.abs(Number(refused.headers.get("x-ratelimit-reset")) - (Date.now() / 1_000 + wait))).toBeLessThan(3);
+    expect(refused.headers.get("ratelimit")).toMatch(/^"[\w.]+";r=0;t=\d+$/);
+  });
+
+  test("a tRPC batch of n calls costs n", async () => {
+    const caller = await freshCaller({ id: "devices.list", op: REST_CASES.find(({ id }) => id === "devices.list")?.op as Case["op"] });
+    const batch = await world.call(
+      caller,
+      "GET",
+      `/trpc/devices.list,devices.list,devices.list?batch=1&input=${encodeURIComponent(JSON.stringify({ 0: {}, 1: {}, 2: {} }))}`,
+    );
+    expect(batch.status).toBe(207);
+    expect(
+      batch.body
+        .filter((each: { error?: unknown }) => each.error !== undefined)
+        .map((each: { error: { data: { app: { code: string } } } }) => each.error.data.app.code),
+    ).toEqual(["RATE_LIMIT_EXCEEDED"]);
+  });
+});

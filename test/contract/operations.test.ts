@@ -1,0 +1,190 @@
+// What every operation owes by its declaration alone: credentials, roles, tenant wall, validation, both prefixes, both doors, its schema.
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { z } from "zod";
+import { type Operation, permits, ROLES } from "../../protocol/index.ts";
+import { newId } from "../../server/core/ids.ts";
+import { type Caller, nobody, startWorld, type World } from "../kit/world.ts";
+import { CASES, type Case, callerFor, openStock, REST_CASES, type Stock, sample, send, toRequest } from "./samples.ts";
+
+const FREE = {
+  RATE_LIMIT_ANONYMOUS: "off",
+  RATE_LIMIT_PAIRING: "off",
+  RATE_LIMIT_AGENT: "off",
+  RATE_LIMIT_HEARTBEAT: "off",
+  RATE_LIMIT_FAILED_AUTH: "off",
+  TENANTS_PER_USER: "100",
+};
+
+let world: World;
+let ours: Stock;
+let theirs: Stock;
+
+beforeAll(async () => {
+  world = await startWorld(FREE);
+  ours = await openStock(world);
+  theirs = await openStock(world);
+});
+afterAll(() => world.close());
+
+const needsCredential = REST_CASES.filter(({ op }) => !op.auth.includes("public"));
+const named = (cases: readonly Case[]) => cases.map((each) => [each.id, each] as const);
+
+/** The answer without what differs from call to call. */
+const timeless = (body: unknown): unknown =>
+  JSON.parse(JSON.stringify(body, (name, value) => (["timestamp", "requestId", "meta"].includes(name) ? undefined : value)));
+
+describe("credentials", () => {
+  test.each(named(needsCredential))("%s refuses a call without credential", async (_, { op }) => {
+    const answer = await send(ours, nobody, "/v1", toRequest(op, await sample({ id: "health.check", op }, ours)));
+    expect([answer.status, answer.body.code]).toEqual([401, "UNAUTHORIZED"]);
+  });
+
+  test.each(named(needsCredential))("%s refuses the credential kinds it does not name", async (_, each) => {
+    const callers: Record<string, Caller> = { user: ours.owner, apiKey: ours.tenant.apiKey, agent: ours.device.as };
+    const shared = REST_CASES.filter(({ op }) => op.rest[0] === each.op.rest[0]).flatMap(({ op }) => op.auth);
+    const others = Object.keys(callers).filter((kind) => !shared.includes(kind as "user"));
+    for (const kind of others) {
+      const answer = await send(
+        ours,
+        callers[kind] ?? nobody,
+        "/v1",
+        toRequest(each.op, { ...(await sample(each, ours)), ...("deviceId" in (await sample(each, ours)) ? { deviceId: ours.device.deviceId } : {}) }),
+      );
+      expect([kind, answer.status, answer.body.code]).toEqual([kind, 403, "FORBIDDEN"]);
+    }
+  });
+});
+
+describe("roles", () => {
+  const byUser = needsCredential.filter(({ op }) => op.auth.includes("user") && op.permission !== "platform");
+  test.each(named(byUser))("%s is open to exactly the roles that hold its permission", async (_, each) => {
+    for (const role of ROLES) {
+      const { permission } = each.op;
+      const allowed = permission === "self" || permission === "public" || permission === "platform" || permits(role, permission);
+      const token = await ours.tenant.user(role);
+      const userId = (await world.call(token, "GET", "/v1/auth/me")).body.data.subject as string;
+      const answer = await send(ours, token, "/v1", toRequest(each.op, await sample(each, ours, userId)));
+      if (allowed) expect([role, answer.status, answer.body?.code ?? null]).toEqual([role, each.op.status, null]);
+      else expect([role, answer.status, answer.body.details]).toEqual([role, 403, { requiredPermission: permission, role }]);
+    }
+  });
+});
+
+describe("the installation", () => {
+  const platform = needsCredential.filter(({ op }) => op.permission === "platform");
+  test.each(named(platform))("%s is closed to every role of a tenant", async (_, each) => {
+    for (const role of ROLES) {
+      const answer = await send(ours, await ours.tenant.user(role), "/v1", toRequest(each.op, await sample(each, ours)));
+      expect([role, answer.status, answer.body.code]).toEqual([role, 403, "ADMIN_REQUIRED"]);
+    }
+  });
+});
+
+describe("tenant wall", () => {
+  const IDS = ["deviceId", "commandId", "tenantId", "tenant_id", "keyId", "tokenId", "pairingCode", "deploymentId"];
+  const idsIn = (op: Operation) =>
+    Object.keys((z.toJSONSchema(op.input, { io: "input", unrepresentable: "any" }) as { properties?: object }).properties ?? {}).filter((name) =>
+      IDS.includes(name),
+    );
+  const walled = needsCredential.filter(({ op }) => idsIn(op).length > 0 && op.tenancy === "tenant");
+
+  test.each(named(walled))("%s answers another tenant's id exactly as an unknown one", async (_, each) => {
+    const foreign = await sample(each, theirs);
+    const caller = callerFor(each, ours);
+    for (const field of idsIn(each.op).filter((name) => name in foreign)) {
+      const unknown = field === "pairingCode" ? "BBBB-BBBB" : `${String(foreign[field]).slice(0, 4)}${newId("x").slice(2)}`;
+      const answers = [];
+      for (const value of [foreign[field], unknown]) {
+        const answer = await send(ours, caller, "/v1", toRequest(each.op, { ...foreign, [field]: value }));
+        answers.push([answer.status, JSON.stringify(timeless(answer.body)).replaceAll(String(value), "ID")]);
+      }
+      expect(answers[0]).toEqual(answers[1]);
+      const [status] = answers[0] ?? [];
+      expect(caller.kind === "agent" ? [403, 404] : [404]).toContain(status);
+    }
+  });
+});
+
+describe("validation", () => {
+  const propertiesOf = (op: Operation) =>
+    z.toJSONSchema(op.input, { io: "input", unrepresentable: "any" }) as { properties?: Record<string, object>; additionalProperties?: boolean };
+
+  test.each(named(REST_CASES))("%s refuses what its schema does not allow, at both prefixes alike", async (_, each) => {
+    const good = await sample(each, ours);
+    const { properties = {}, additionalProperties } = propertiesOf(each.op);
+    const field = Object.keys(properties).find((name) => !each.op.rest[0]?.includes(`{${name}}`));
+    // A strict input refuses a key nobody knows; an open one (agents) refuses a value of the wrong form.
+    const bad = additionalProperties === false ? { ...good, nobodyKnowsThis: 1 } : field === undefined ? null : { ...good, [field]: { wrong: [] } };
+    if (bad === null) return expect(Object.keys(properties)).toEqual([]);
+    const answers = [];
+    for (const prefix of ["/v1", "/api/v1"] as const) answers.push(await send(ours, callerFor(each, ours), prefix, toRequest(each.op, bad)));
+    const [b, a] = answers;
+    expect([b?.status, b?.body.code, a?.status, a?.body.code]).toEqual([400, "VALIDATION_FAILED", 400, "VALIDATION_FAILED"]);
+    expect(a?.body.error).toBe(b?.body.error.message);
+    expect(timeless({ ...a?.body, error: null })).toEqual(timeless({ ...b?.body, error: null }));
+  });
+});
+
+describe("answers", () => {
+  test.each(named(REST_CASES))("%s answers by its own schema, the same at both prefixes", async (_, each) => {
+    const shapes = [];
+    for (const prefix of ["/v1", "/api/v1"] as const) {
+      const answer = await send(ours, callerFor(each, ours), prefix, toRequest(each.op, await sample(each, ours)));
+      expect([answer.status, answer.body?.code ?? null]).toEqual([each.op.status, null]);
+      expect(answer.headers.get("x-request-id")).toBeTruthy();
+      if (each.op.status === 204) {
+        expect(answer.body).toBeNull();
+        continue;
+      }
+      expect(answer.body.success).toBe(true);
+      expect(answer.body.meta.requestId).toBe(answer.headers.get("x-request-id"));
+      const result = each.op.list === undefined ? answer.body.data : { items: answer.body.data, total: answer.body.meta.pagination?.total };
+      expect(each.op.output.safeParse(result).error?.issues ?? []).toEqual([]);
+      if (each.op.list === "page" || each.op.list === "offset")
+        expect(Object.keys(answer.body.meta.pagination).sort()).toEqual([
+          "hasMore",
+          "hasNext",
+          "hasPrev",
+          "limit",
+          "offset",
+          "page",
+          "pageSize",
+          "total",
+          "totalPages",
+        ]);
+      shapes.push(Object.keys(answer.body).sort());
+    }
+    expect(shapes[0]).toEqual(shapes[1]);
+  });
+
+  const unary = CASES.filter(({ op }) => op.kind !== "subscription");
+  const trpc = async (each: Case, as: Caller, input: unknown) =>
+    each.op.kind === "query"
+      ? world.call(as, "GET", `/trpc/${each.id}?input=${encodeURIComponent(JSON.stringify(input))}`)
+      : world.call(as, "POST", `/trpc/${each.id}`, { body: input });
+
+  test.each(named(unary))("%s says the same over tRPC as over REST", async (_, each) => {
+    const caller = callerFor(each, ours);
+    const over = await trpc(each, caller, await sample(each, ours));
+    expect([over.status, over.body.error ?? null]).toEqual([200, null]);
+    expect(each.op.output.safeParse(over.body.result.data).error?.issues ?? []).toEqual([]);
+    if (each.op.kind !== "query" || each.op.status === 204) return;
+    // Two reads of one thing, one by each door: equal but for the clock.
+    const input = await sample(each, ours);
+    const rest = await send(ours, caller, "/v1", toRequest(each.op, input));
+    const again = await trpc(each, caller, input);
+    const same = each.op.list === undefined ? again.body.result.data : again.body.result.data.items;
+    const still = (value: unknown) =>
+      JSON.parse(
+        JSON.stringify(value, (name, part) =>
+          /timestamp|uptime|serverTime|durationMs|latencyMs|resetAt|seenAt|remaining|lastUsedAt|lastSeen|attempts|delivery/i.test(name) ? undefined : part,
+        ),
+      );
+    expect(still(same)).toEqual(still(rest.body.data));
+  });
+
+  test.each(named(unary.filter(({ op }) => !op.auth.includes("public"))))("%s refuses over tRPC with the same code as over REST", async (_, each) => {
+    const over = await trpc(each, nobody, await sample(each, ours));
+    expect([over.status, over.body.error.data.app.code, over.body.error.data.httpStatus]).toEqual([401, "UNAUTHORIZED", 401]);
+  });
+});

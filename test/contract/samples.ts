@@ -1,0 +1,179 @@
+// One good input for every operation, and the things it speaks of. A missing sample is a compile error.
+import { type Contract, contract, type Operation, type Rest } from "../../protocol/index.ts";
+import { newId } from "../../server/core/ids.ts";
+import { type Answer, asAgent, type Caller, type Device, nobody, type TestTenant, type World } from "../kit/world.ts";
+
+export type OperationId = { [G in keyof Contract]: `${G}.${Extract<keyof Contract[G]["operations"], string>}` }[keyof Contract];
+
+export interface Case {
+  readonly id: OperationId;
+  readonly op: Operation;
+}
+
+export const CASES: readonly Case[] = Object.entries(contract).flatMap(([group, { operations }]) =>
+  Object.entries(operations as Record<string, Operation>).map(([name, op]) => ({ id: `${group}.${name}` as OperationId, op })),
+);
+export const REST_CASES = CASES.filter(({ op }) => op.rest.length > 0);
+
+/** A tenant with one of everything. */
+export interface Stock {
+  readonly world: World;
+  readonly tenant: TestTenant;
+  readonly owner: Caller;
+  readonly operator: Caller;
+  readonly device: Device;
+  readonly pairingCode: string;
+}
+
+const data = ({ status, body }: Answer) => {
+  if (status >= 300) throw new Error(`setting up failed with ${status}: ${JSON.stringify(body)}`);
+  return body.data;
+};
+
+export const initiate = async ({ world }: Pick<Stock, "world">, fingerprint = newId("fp")) => ({
+  fingerprint,
+  code: data(await world.call(nobody, "POST", "/v1/pairing/initiate", { body: { device_fingerprint: fingerprint } })).pairing_code as string,
+});
+
+export const prepare = async ({ world, tenant, owner }: Pick<Stock, "world" | "tenant" | "owner">) => {
+  const { code, fingerprint } = await initiate({ world });
+  const prepared = data(await world.call(owner, "POST", "/v1/pairing/prepare-activation", { body: { pairing_code: code, tenant_id: tenant.tenantId } }));
+  return { code, fingerprint, token: prepared.activation_token as string };
+};
+
+export const pair = async (stock: Pick<Stock, "world" | "tenant" | "owner">): Promise<{ device: Device; code: string }> => {
+  const { code, token, fingerprint } = await prepare(stock);
+  const made = data(
+    await stock.world.call(nobody, "POST", "/v1/pairing/activate", { body: { pairing_code: code, activation_token: token, user_email: "owner@example.com" } }),
+  );
+  const identity = { agentId: made.agent_id, tenantId: made.tenant_id, secret: made.shared_secret };
+  return { code, device: { deviceId: made.device_id, fingerprint, identity, as: asAgent(identity) } };
+};
+
+export const openStock = async (world: World): Promise<Stock> => {
+  const tenant = await world.tenant();
+  const owner = await tenant.user("owner");
+  const { device, code } = await pair({ world, tenant, owner });
+  return { world, tenant, owner, operator: await world.operator(), device, pairingCode: code };
+};
+
+const created = async ({ world, owner }: Stock, path: string, body: object): Promise<Record<string, string>> =>
+  data(await world.call(owner, "POST", path, { body }));
+const command = async (stock: Stock): Promise<string> =>
+  (await created(stock, `/v1/devices/${stock.device.deviceId}/commands`, { type: "ping" }))["commandId"] ?? "";
+const key = async (stock: Stock): Promise<string> => (await created(stock, "/v1/api-keys", { name: "sample" }))["keyId"] ?? "";
+const enrollmentToken = (stock: Stock) => created(stock, "/v1/pairing/enrollment-tokens", { name: "sample" });
+const spare = async (stock: Stock): Promise<string> => (await stock.tenant.device()).deviceId;
+/** A node that lives and is not the one that serves the test. */
+const otherNode = async ({ world }: Stock): Promise<string> => {
+  const nodeId = newId("node");
+  await world.sql.query("insert into gateway_nodes (node_id, address, host, pid, version) values ($1, 'http://elsewhere', 'elsewhere', 1, '0')", [nodeId]);
+  return nodeId;
+};
+const onDevice = async ({ device }: Stock) => ({ deviceId: device.deviceId });
+const nothing = async () => ({});
+
+type Input = Record<string, unknown>;
+
+export const SAMPLES: { readonly [Id in OperationId]: (stock: Stock) => Promise<Input> } = {
+  "health.check": nothing,
+  "health.full": nothing,
+  "health.ready": nothing,
+  "health.live": nothing,
+  "health.deep": nothing,
+  "health.status": nothing,
+  "pairing.initiate": async () => ({ device_fingerprint: newId("fp"), device_name: "kitchen", platform: "linux" }),
+  "pairing.prepareActivation": async (stock) => ({ pairing_code: (await initiate(stock)).code, tenant_id: stock.tenant.tenantId }),
+  "pairing.activate": async (stock) => {
+    const { code, token } = await prepare(stock);
+    return { pairing_code: code, activation_token: token, user_email: "owner@example.com" };
+  },
+  "pairing.status": async ({ device }) => ({ device_fingerprint: device.fingerprint }),
+  "pairing.autoActivate": async (stock) => ({ enrollment_token: (await enrollmentToken(stock))["token"], pairing_code: (await initiate(stock)).code }),
+  "pairing.updateProgress": async (stock) => ({ pairingCode: (await initiate(stock)).code, currentStep: "preflight_check", stepStatus: "in_progress" }),
+  "pairing.progress": async ({ pairingCode }) => ({ pairingCode }),
+  "pairing.updateDeviceProgress": async ({ device }) => ({ deviceId: device.deviceId, currentStep: "preflight_check", stepStatus: "in_progress" }),
+  "pairing.deviceProgress": onDevice,
+  "pairing.createToken": async () => ({ name: "install script" }),
+  "pairing.listTokens": nothing,
+  "pairing.revokeToken": async (stock) => ({ tokenId: (await enrollmentToken(stock))["tokenId"] }),
+  "devices.list": nothing,
+  "devices.listHosts": nothing,
+  "devices.get": onDevice,
+  "devices.update": async ({ device }) => ({ deviceId: device.deviceId, name: "attic" }),
+  "devices.remove": async (stock) => ({ deviceId: await spare(stock) }),
+  "devices.heartbeat": async ({ device }) => ({ deviceId: device.deviceId, cpu: 12.5, memory: 40, disk: 70 }),
+  "devices.secrets": onDevice,
+  "devices.rotateSecret": async (stock) => ({ deviceId: await spare(stock) }),
+  "devices.disconnect": onDevice,
+  "devices.provision": async () => ({ count: 1 }),
+  "commands.queue": async ({ device }) => ({ deviceId: device.deviceId, type: "ping" }),
+  "commands.list": onDevice,
+  "commands.poll": onDevice,
+  "commands.get": async (stock) => ({ commandId: await command(stock) }),
+  "commands.getOnDevice": async (stock) => ({ deviceId: stock.device.deviceId, commandId: await command(stock) }),
+  "commands.ack": async (stock) => ({ deviceId: stock.device.deviceId, commandId: await command(stock), status: "succeeded", output: { pong: true } }),
+  "commands.cancel": async (stock) => ({ deviceId: stock.device.deviceId, commandId: await command(stock) }),
+  "commands.purge": async (stock) => ({ deviceId: await spare(stock) }),
+  "commands.timeline": async (stock) => ({ commandId: await command(stock) }),
+  "agent.me": nothing,
+  "agent.config": nothing,
+  "agent.reportInventory": async () => ({ hostname: "kitchen", arch: "x64" }),
+  "tenants.create": async () => ({ name: "Another", slug: newId("s").toLowerCase().replace("_", "-"), userId: "replaced by the caller" }),
+  "tenants.list": nothing,
+  "tenants.get": async ({ tenant }) => ({ tenantId: tenant.tenantId }),
+  "tenants.update": async ({ tenant }) => ({ tenantId: tenant.tenantId, name: "Renamed" }),
+  "apiKeys.list": nothing,
+  "apiKeys.get": async (stock) => ({ keyId: await key(stock) }),
+  "apiKeys.create": async () => ({ name: "script" }),
+  "apiKeys.update": async (stock) => ({ keyId: await key(stock), name: "renamed" }),
+  "apiKeys.rotate": async (stock) => ({ keyId: await key(stock) }),
+  "apiKeys.revoke": async (stock) => ({ keyId: await key(stock) }),
+  "general.info": nothing,
+  "general.changelog": nothing,
+  "general.deprecations": nothing,
+  "general.errors": nothing,
+  "general.error": async () => ({ code: "DEVICE_NOT_FOUND" }),
+  "general.authConfig": nothing,
+  "general.me": nothing,
+  "general.streamTicket": nothing,
+  "general.rateLimit": nothing,
+  "live.watch": nothing,
+  "admin.listNodes": nothing,
+  "admin.drainNode": async (stock) => ({ nodeId: await otherNode(stock) }),
+};
+
+/** A value as text for a path or query; a fuzzed object may have no text of its own (`{ toString: false }`). */
+const asText = (value: unknown): string => (typeof value === "object" && value !== null ? JSON.stringify(value) : String(value));
+
+/** An input as a REST request: fields in the path, the rest in query or body. */
+export const toRequest = (op: Operation, input: Input, rest: Rest = op.rest[0] ?? "GET /"): { method: string; path: string; body?: Input } => {
+  const [method = "", template = ""] = rest.split(" ");
+  const left = { ...input };
+  const path = template.replace(/\{(\w+)\}/g, (_, name: string) => {
+    const value = asText(left[name]);
+    delete left[name];
+    return encodeURIComponent(value);
+  });
+  if (["POST", "PUT", "PATCH"].includes(method)) return { method, path, body: left };
+  const query = new URLSearchParams(Object.entries(left).map(([name, value]): [string, string] => [name, asText(value)]));
+  return { method, path: query.size === 0 ? path : `${path}?${query}` };
+};
+
+export const send = ({ world }: Pick<Stock, "world">, as: Caller, prefix: "/v1" | "/api/v1", request: ReturnType<typeof toRequest>): Promise<Answer> =>
+  world.call(as, request.method, `${prefix}${request.path === "/" ? "" : request.path}`, request.body === undefined ? {} : { body: request.body });
+
+/** Somebody whom the operation accepts. */
+export const callerFor = ({ op }: Case, { owner, operator, tenant, device }: Stock): Caller => {
+  const [first] = op.auth;
+  if (first === "public") return nobody;
+  if (op.permission === "platform") return operator;
+  if (first === "agent") return device.as;
+  return first === "apiKey" ? tenant.apiKey : owner;
+};
+
+/** The same for tenants.create, whose owner must be the caller. */
+export const sample = async ({ id }: Case, stock: Stock, userId = stock.tenant.ownerId): Promise<Input> => {
+  const input = await SAMPLES[id](stock);
+  return id === "tenants.create" ? { ...input, userId } : input;
+};

@@ -1,0 +1,137 @@
+// What the installation's own operations promise: nodes are seen while they live, and can be sent away from any of them.
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { newId } from "../../server/core/ids.ts";
+import { createAdmin, type ThisNode } from "../../server/features/admin/index.ts";
+import { openMemoryBus } from "../../server/platform/bus-memory.ts";
+import { type Db, openDb } from "../../server/platform/db.ts";
+import { silentLog } from "../../server/platform/log.ts";
+import { createTestDatabase } from "../kit/database.ts";
+import { eventually } from "../kit/eventually.ts";
+import { type Caller, nobody, startWorld, type World } from "../kit/world.ts";
+
+const NEVER = new AbortController().signal;
+const call = {
+  scope: { requestId: "r", ip: "::1", traceparent: null, tenantId: null, tenant: null, principal: null },
+  reply: { headers: {} },
+  signal: NEVER,
+  idempotencyKey: null,
+};
+const fail = (code: string): never => {
+  throw new Error(code);
+};
+
+describe("a node", () => {
+  let db: Db;
+  beforeAll(async () => {
+    db = await openDb({ url: await createTestDatabase(), poolSize: 4, log: silentLog });
+  });
+  afterAll(() => db.close());
+
+  const start = (
+    given: { readonly nodeId?: string; readonly pid?: number; readonly bus?: ReturnType<typeof openMemoryBus>; readonly connections?: number } = {},
+  ) => {
+    const state = { draining: false };
+    const nodeId = given.nodeId ?? newId("node");
+    const { pid = 1, connections = 0, bus = openMemoryBus() } = given;
+    const node: ThisNode = {
+      report: () => ({ nodeId, address: "http://here", host: "host", pid, version: "1", draining: state.draining, connections, ready: 0 }),
+      drain: () => {
+        state.draining = true;
+      },
+    };
+    const room = createAdmin({ db, bus, node, channelOf: (id) => `node:${id}`, settings: { expireSeconds: 15 } });
+    const beat = async () => void (await room.jobs.find(({ name }) => name === "nodes.beat")?.run(NEVER));
+    const list = async () => (await room.handlers.listNodes({ ...call, fail } as never, {})).items.map((item) => item.nodeId);
+    const drain = (other: string) => room.handlers.drainNode({ ...call, fail } as never, { nodeId: other });
+    return { room, state, nodeId, beat, list, drain };
+  };
+  const age = (nodeId: string, seconds: number) =>
+    db.query("update gateway_nodes set seen_at = now() - make_interval(secs => $2) where node_id = $1", [nodeId, seconds]);
+  const empty = () => db.query("delete from gateway_nodes");
+
+  test("is listed from its first word until 15 seconds after its last, and again when it comes back", async () => {
+    await empty();
+    const [one, two] = [start(), start()];
+    await one.room.open();
+    await two.room.open();
+    expect((await one.list()).sort()).toEqual([one.nodeId, two.nodeId].sort());
+    await age(two.nodeId, 14);
+    expect(await one.list()).toContain(two.nodeId);
+    await age(two.nodeId, 15);
+    expect(await one.list()).toEqual([one.nodeId]);
+    await two.beat();
+    expect(await one.list()).toContain(two.nodeId);
+  });
+
+  test("counts those that live, itself included and those that drain not, and the sockets of all", async () => {
+    await empty();
+    const [one, two, three] = [start({ connections: 5 }), start({ connections: 7 }), start({ connections: 11 })];
+    for (const { beat } of [three, two, one]) await beat();
+    expect([one.room.liveNodes(), one.room.connections()]).toEqual([3, 23]);
+    await age(three.nodeId, 16);
+    two.state.draining = true;
+    await two.beat();
+    await one.beat();
+    expect([one.room.liveNodes(), one.room.connections()]).toEqual([1, 5]);
+  });
+
+  test("takes its row along when it leaves, but not the row of a process that has its name by now", async () => {
+    await empty();
+    const old = start({ pid: 1 });
+    await old.room.open();
+    const young = start({ nodeId: old.nodeId, pid: 2 });
+    await young.room.open();
+    await old.room.close();
+    expect(await young.list()).toEqual([old.nodeId]);
+    await young.room.close();
+    expect(await young.list()).toEqual([]);
+  });
+
+  test("drains when told over the bus, and with its next beat when that word was lost", async () => {
+    const bus = openMemoryBus();
+    const [teller, hears, deaf] = [start({ bus }), start({ bus }), start()];
+    for (const { room } of [teller, hears, deaf]) await room.open();
+    await teller.drain(hears.nodeId);
+    await eventually(() => expect(hears.state.draining).toBe(true));
+    await teller.drain(deaf.nodeId);
+    expect(deaf.state.draining).toBe(false);
+    await deaf.beat();
+    expect(deaf.state.draining).toBe(true);
+  });
+
+  test("that was started anew under its name is not sent away by the order to its predecessor", async () => {
+    const old = start({ pid: 1 });
+    await old.room.open();
+    await old.drain(old.nodeId);
+    const young = start({ nodeId: old.nodeId, pid: 2 });
+    await young.room.open();
+    expect(young.state.draining).toBe(false);
+  });
+
+  test("that no longer lives cannot be drained", async () => {
+    const gone = start();
+    await gone.room.open();
+    await age(gone.nodeId, 16);
+    await expect(gone.drain(gone.nodeId)).rejects.toThrow("NODE_NOT_FOUND");
+  });
+});
+
+describe("over HTTP", () => {
+  let world: World;
+  let operator: Caller;
+  beforeAll(async () => {
+    world = await startWorld();
+    operator = await world.operator();
+  });
+  afterAll(() => world.close());
+
+  test("the node that answers lists itself with its sockets", async () => {
+    const { body } = await world.call(operator, "GET", "/v1/admin/nodes");
+    expect(body.data).toMatchObject([{ nodeId: world.app.nodeId, address: world.url, pid: process.pid, draining: false, connections: 0 }]);
+  });
+
+  test("a drained node says that it is not ready", async () => {
+    expect((await world.call(operator, "POST", `/v1/admin/nodes/${world.app.nodeId}/drain`)).status).toBe(200);
+    await eventually(async () => expect((await world.call(nobody, "GET", "/v1/health/ready")).status).toBe(503));
+  });
+});

@@ -1,0 +1,203 @@
+// API keys: shown once, dead at once when revoked, never stronger than who made them.
+import { randomUUID } from "node:crypto";
+import fc from "fast-check";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Role } from "../../protocol/index.ts";
+import { isWellFormed, makeKey } from "../../server/features/api-keys/keys.ts";
+import { failureOf, inside, userOf } from "../kit/call.ts";
+import { openTenancy, type Tenancy } from "./tenancy-kit.ts";
+
+let world: Tenancy;
+beforeAll(async () => {
+  world = await openTenancy();
+});
+afterAll(() => world.db.close());
+
+const newOwner = async (role: Role = "owner") => {
+  const { tenantId, userId } = await world.newTenant();
+  return { tenantId, userId, scope: inside(tenantId, userOf(userId, null, role)) };
+};
+const find = (apiKey: string) => world.apiKeys.directory.find(apiKey);
+
+describe("the form of a key", () => {
+  test("is accepted as made and refused with any one character changed", () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ minLength: 32, maxLength: 32 }), fc.nat(), fc.constantFrom(..."0aZ_-x"), (secret, at, character) => {
+        const { apiKey, prefix, last4 } = makeKey("key_01J9ZQ3E8W6Y2V7K4M5N6P7Q8R", secret);
+        expect(apiKey).toMatch(/^svk_live_5N6P7Q8R_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}$/);
+        expect(apiKey.startsWith(prefix) && apiKey.endsWith(last4) && isWellFormed(apiKey)).toBe(true);
+        const index = at % apiKey.length;
+        const typo = `${apiKey.slice(0, index)}${character}${apiKey.slice(index + 1)}`;
+        if (typo !== apiKey) expect(isWellFormed(typo)).toBe(false);
+      }),
+    );
+  });
+
+  test("two secrets never give one key", () => {
+    fc.assert(
+      fc.property(
+        fc.uint8Array({ minLength: 32, maxLength: 32 }),
+        fc.nat(31),
+        (secret, at) =>
+          makeKey("key_x", secret).apiKey !==
+          makeKey(
+            "key_x",
+            secret.map((byte, index) => (index === at ? byte ^ 1 : byte)),
+          ).apiKey,
+      ),
+    );
+  });
+});
+
+describe("a key", () => {
+  test("is shown once, found by the doors, and in the database only as a hash", async () => {
+    const { scope, tenantId, userId } = await newOwner();
+    const { apiKey, ...shown } = await world.call.apiKeys.create(scope, { name: "ci", role: "operator", ipAllowlist: ["10.0.0.0/8"] });
+    expect(shown).toMatchObject({ role: "operator", status: "active", createdBy: `user:${userId}`, last4: apiKey.slice(-4) });
+    expect(Date.parse(shown.expiresAt ?? "") - Date.parse(shown.createdAt)).toBe(90 * 86_400_000);
+    expect(await find(apiKey)).toEqual({ keyId: shown.keyId, tenantId, role: "operator", status: "active", ipAllowlist: ["10.0.0.0/8"] });
+    expect(await world.call.apiKeys.get(scope, { keyId: shown.keyId })).toEqual(shown);
+    const secret = apiKey.split("_")[3] ?? "";
+    expect(JSON.stringify([await world.db.query("select * from api_keys"), await world.call.apiKeys.list(scope, {}), world.emitted])).not.toContain(secret);
+  });
+
+  test("is refused on the next call after it was revoked", async () => {
+    const { scope } = await newOwner();
+    const { apiKey, keyId } = await world.call.apiKeys.create(scope, { name: "k" });
+    expect(await find(apiKey)).toMatchObject({ status: "active" });
+    await world.call.apiKeys.revoke(scope, { keyId });
+    expect(await find(apiKey)).toMatchObject({ status: "revoked" });
+    expect(await failureOf(world.call.apiKeys.revoke(scope, { keyId }))).toMatchObject({ code: "API_KEY_NOT_FOUND" });
+  });
+
+  test("is expired when its days are over", async () => {
+    const { scope } = await newOwner();
+    const { apiKey, keyId } = await world.call.apiKeys.create(scope, { name: "k", expiresInDays: 1 });
+    await world.db.query("update api_keys set expires_at = now() - interval '1 second' where key_id = $1", [keyId]);
+    expect(await find(apiKey)).toMatchObject({ status: "expired" });
+    expect(await failureOf(world.call.apiKeys.rotate(scope, { keyId }))).toMatchObject({ code: "API_KEY_NOT_FOUND" });
+  });
+
+  test("that was never made is unknown", async () => {
+    expect(await find(makeKey("key_01J9ZQ3E8W6Y2V7K4M5N6P7Q8R").apiKey)).toBeNull();
+    expect(await find("svk_live_x")).toBeNull();
+  });
+
+  test("remembers when it was used, written behind and not more often than each minute", async () => {
+    const { scope } = await newOwner();
+    const { apiKey, keyId } = await world.call.apiKeys.create(scope, { name: "k" });
+    const flush = async () => {
+      await find(apiKey);
+      for (const job of world.apiKeys.jobs) await job.run(new AbortController().signal);
+      return (await world.call.apiKeys.get(scope, { keyId })).lastUsedAt;
+    };
+    const first = await flush();
+    expect(first).toEqual(expect.any(String));
+    expect(await flush()).toBe(first);
+    await world.db.query("update api_keys set last_used_at = last_used_at - interval '61 seconds' where key_id = $1", [keyId]);
+    expect(Date.parse((await flush()) ?? "")).toBeGreaterThanOrEqual(Date.parse(first ?? ""));
+  });
+});
+
+describe("rotating", () => {
+  test("replaces the key at once", async () => {
+    const { scope } = await newOwner();
+    const before = await world.call.apiKeys.create(scope, { name: "k" });
+    const after = await world.call.apiKeys.rotate(scope, { keyId: before.keyId });
+    expect(after.apiKey).not.toBe(before.apiKey);
+    expect(await find(before.apiKey)).toMatchObject({ status: "revoked" });
+    expect(await find(after.apiKey)).toMatchObject({ status: "active", keyId: before.keyId });
+  });
+
+  test("with a grace keeps the old key for that time, and only the last old one", async () => {
+    const { scope } = await newOwner();
+    const first = await world.call.apiKeys.create(scope, { name: "k" });
+    const second = await world.call.apiKeys.rotate(scope, { keyId: first.keyId, graceSeconds: 60 });
+    expect(await find(first.apiKey)).toMatchObject({ status: "active" });
+    await world.call.apiKeys.rotate(scope, { keyId: first.keyId, graceSeconds: 60 });
+    expect(await find(first.apiKey)).toBeNull();
+    expect(await find(second.apiKey)).toMatchObject({ status: "active" });
+    await world.call.apiKeys.revoke(scope, { keyId: first.keyId });
+    expect(await find(second.apiKey)).toMatchObject({ status: "revoked" });
+  });
+});
+
+describe("nobody lends more than they have", () => {
+  test("neither by creating nor by rotating", async () => {
+    const { scope, tenantId } = await newOwner();
+    const admin = inside(tenantId, userOf(await world.join(tenantId, "admin"), null, "admin"));
+    const strong = await world.call.apiKeys.create(scope, { name: "k", role: "owner" });
+    expect(await failureOf(world.call.apiKeys.create(admin, { name: "k", role: "owner" }))).toMatchObject({
+      code: "PRIVILEGE_ESCALATION",
+      details: { permissions: ["tenant:delete"] },
+    });
+    expect(await failureOf(world.call.apiKeys.rotate(admin, { keyId: strong.keyId }))).toMatchObject({ code: "PRIVILEGE_ESCALATION" });
+    expect(await find(strong.apiKey)).toMatchObject({ status: "active", role: "owner" });
+  });
+
+  test("also not through a key made in better days", async () => {
+    const { scope, tenantId, userId } = await newOwner();
+    const { apiKey } = await world.call.apiKeys.create(scope, { name: "k", role: "admin" });
+    await world.db.query("update memberships set role = 'viewer' where tenant_id = $1 and user_id = $2", [tenantId, userId]);
+    expect(await find(apiKey)).toMatchObject({ status: "active", role: "viewer" });
+
+    const other = await newOwner();
+    const orphan = await world.call.apiKeys.create(other.scope, { name: "k" });
+    await world.db.query("delete from memberships where tenant_id = $1", [other.tenantId]);
+    expect(await find(orphan.apiKey)).toMatchObject({ status: "revoked" });
+  });
+});
+
+test("another tenant's key cannot be told from an unknown one", async () => {
+  const [mine, theirs] = [await newOwner(), await newOwner()];
+  const { keyId } = await world.call.apiKeys.create(theirs.scope, { name: "k" });
+  const { get, update, rotate, revoke } = world.call.apiKeys;
+  for (const attempt of [
+    () => get(mine.scope, { keyId }),
+    () => update(mine.scope, { keyId, name: "x" }),
+    () => rotate(mine.scope, { keyId }),
+    () => revoke(mine.scope, { keyId }),
+  ]) {
+    expect(await failureOf(attempt())).toEqual({ code: "API_KEY_NOT_FOUND", status: 404, details: { keyId } });
+  }
+  expect((await world.call.apiKeys.list(mine.scope, {})).total).toBe(0);
+});
+
+test("an update counts the version up, refuses an older one and holds at the next call", async () => {
+  const { scope } = await newOwner();
+  const { apiKey, keyId } = await world.call.apiKeys.create(scope, { name: "k" });
+  await find(apiKey);
+  expect(await world.call.apiKeys.update(scope, { keyId, name: "n", ipAllowlist: ["192.0.2.0/24"], version: 1 })).toMatchObject({ name: "n", version: 2 });
+  expect(await find(apiKey)).toMatchObject({ ipAllowlist: ["192.0.2.0/24"] });
+  expect(await failureOf(world.call.apiKeys.update(scope, { keyId, version: 1 }))).toMatchObject({ code: "VERSION_CONFLICT", details: { currentVersion: 2 } });
+});
+
+describe("the bootstrap key", () => {
+  const ensure = (owner: { tenantId: `ten_${string}`; userId: string }) => world.apiKeys.ensureKey({ ...owner, role: "admin" });
+
+  test("is one row and the same key, however often and concurrently asked for", async () => {
+    const owner = await newOwner();
+    const keys = await Promise.all(Array.from({ length: 5 }, () => ensure(owner)));
+    expect(new Set(keys).size).toBe(1);
+    expect(await find(keys[0] ?? "")).toMatchObject({ role: "admin", status: "active" });
+    expect((await world.call.apiKeys.list(owner.scope, {})).total).toBe(1);
+  });
+
+  test("comes back after a rotation, which keeps working for a day; and anew after a revocation", async () => {
+    const owner = await newOwner();
+    const key = await ensure(owner);
+    const [{ keyId } = { keyId: "key_none" as const }] = (await world.call.apiKeys.list(owner.scope, {})).items;
+    const rotated = await world.call.apiKeys.rotate(owner.scope, { keyId });
+    expect(await ensure(owner)).toBe(key);
+    expect([(await find(key))?.status, (await find(rotated.apiKey))?.status]).toEqual(["active", "active"]);
+    await world.call.apiKeys.revoke(owner.scope, { keyId });
+    const fresh = await ensure(owner);
+    expect(fresh).not.toBe(key);
+    expect([(await find(key))?.status, (await find(fresh))?.status]).toEqual(["revoked", "active"]);
+  });
+
+  test("is one's own: another user of the tenant gets another", async () => {
+    const owner = await newOwner();
+    expect(await ensure(owner)).not.toBe(await ensure({ tenantId: owner.tenantId, userId: randomUUID() }));
+  });
+});

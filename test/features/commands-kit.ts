@@ -1,0 +1,151 @@
+// A command room on a real database, with a device of one's own per test and everything it tells recorded.
+import { contract, type DeviceId, type Role, type TenantId } from "../../protocol/index.ts";
+import { systemClock } from "../../server/core/clock.ts";
+import type { CancelNotice } from "../../server/core/delivery.ts";
+import { AppError } from "../../server/core/errors.ts";
+import type { EventToEmit } from "../../server/core/events.ts";
+import type { Call } from "../../server/core/feature.ts";
+import { newId } from "../../server/core/ids.ts";
+import type { Principal, TenantScope } from "../../server/core/scope.ts";
+import { type CommandSettings, type Commands, createCommands } from "../../server/features/commands/index.ts";
+import { createBatch } from "../../server/platform/batch.ts";
+import { openMemoryBus } from "../../server/platform/bus-memory.ts";
+import { type Db, openDb } from "../../server/platform/db.ts";
+import { createOutbox } from "../../server/platform/outbox.ts";
+import { createTestDatabase } from "../kit/database.ts";
+
+const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+
+export const openTestDb = async (url?: string): Promise<Db> => openDb({ url: url ?? (await createTestDatabase()), poolSize: 8, log: silent as never });
+
+export interface Recorded {
+  readonly hints: EventToEmit[];
+  readonly nudges: string[];
+  readonly cancels: (CancelNotice & { readonly deviceId: string })[];
+  readonly polls: string[];
+}
+
+export const createRoom = (
+  db: Db,
+  { nodeId = "node-a", settings = {}, random = Math.random }: { nodeId?: string; settings?: Partial<CommandSettings>; random?: () => number } = {},
+) => {
+  const recorded: Recorded = { hints: [], nudges: [], cancels: [], polls: [] };
+  const outbox = createOutbox({
+    db,
+    bus: openMemoryBus(),
+    nodeId,
+    onError: (what, error) => {
+      throw new Error(what, { cause: error });
+    },
+    settings: { wakeAfterMs: 3_600_000 },
+  });
+  const commands = createCommands({
+    db,
+    clock: systemClock,
+    createBatch,
+    nodeId,
+    settings,
+    random,
+    emit: outbox.emit,
+    hint: (event) => void recorded.hints.push(event),
+    courier: { nudge: (ids) => void recorded.nudges.push(...ids), cancel: (deviceId, order) => void recorded.cancels.push({ deviceId, ...order }) },
+    devices: {
+      find: async ({ tenantId }, deviceId) => {
+        const [row] = await db.query<{ status: string }>(`select status from devices where tenant_id = $1 and device_id = $2 and deleted_at is null`, [
+          tenantId,
+          deviceId,
+        ]);
+        return row === undefined ? null : { deviceId, status: row.status, lastSeenAt: null };
+      },
+    },
+    presence: { polled: async ({ deviceId }) => void recorded.polls.push(deviceId) },
+  });
+  return { ...commands, outbox, recorded };
+};
+
+export interface Device {
+  readonly tenantId: TenantId;
+  readonly deviceId: DeviceId;
+}
+
+export const addDevice = async (db: Db, given: { tenantId?: TenantId; status?: string } = {}): Promise<Device> => {
+  const device = { tenantId: given.tenantId ?? newId("ten"), deviceId: newId("dev") };
+  await db.query(
+    `insert into devices (device_id, tenant_id, deployment_id, agent_id, fingerprint, secret, status, updated_at) values ($1, $2, $3, $4, $5, $6, $7, now())`,
+    [device.deviceId, device.tenantId, newId("dep"), newId("agt"), device.deviceId, Buffer.from("x"), given.status ?? "online"],
+  );
+  return device;
+};
+
+/** The presence part of hello: a new epoch, held by a node. */
+export const connect = async (db: Db, { tenantId, deviceId }: Device, nodeId = "node-a"): Promise<number> => {
+  const [row] = await db.query<{ epoch: number }>(
+    `insert into device_presence (device_id, tenant_id, epoch, connectivity, node_id, last_seen_at) values ($1, $2, 1, 'realtime', $3, now())
+     on conflict (device_id) do update set epoch = device_presence.epoch + 1, connectivity = 'realtime', node_id = $3, last_seen_at = now() returning epoch`,
+    [deviceId, tenantId, nodeId],
+  );
+  return row?.epoch ?? 0;
+};
+
+export const disconnect = async (db: Db, { deviceId }: Device): Promise<void> => {
+  await db.query(`update device_presence set connectivity = 'none' where device_id = $1`, [deviceId]);
+};
+
+/** Moves a command's times into the past, as if so much time had gone by. */
+export const age = async (db: Db, commandId: string, seconds: number): Promise<void> => {
+  const columns = ["deadline_at", "available_at", "expires_at", "exec_deadline_at", "sent_at", "finished_at"];
+  await db.query(`update commands set ${columns.map((column) => `${column} = ${column} - $2 * interval '1 second'`).join(", ")} where command_id = $1`, [
+    commandId,
+    seconds,
+  ]);
+};
+
+type Operations = typeof contract.commands.operations;
+export type QueueInput = Omit<Parameters<Commands["handlers"]["queue"]>[1], "deviceId" | "payload" | "requiresAck" | "priority" | "maxAttempts" | "ifOffline">;
+
+export const scopeOf = (tenantId: TenantId, principal?: Principal): TenantScope => ({
+  tenantId,
+  principal: principal ?? { kind: "user", userId: "usr_1", email: null, role: "operator" },
+  requestId: "req_1",
+  ip: "127.0.0.1",
+  traceparent: null,
+  tenant: { tenantId, slug: "t", plan: "free", status: "active", limitOverrides: {}, rateLimitOverrides: {} },
+});
+
+export const as = (role: Role): Principal => ({ kind: "user", userId: `usr_${role}`, email: null, role });
+
+export const callAs = (scope: TenantScope, idempotencyKey: string | null = null, signal = new AbortController().signal) => {
+  const reply: { replayed?: boolean; headers: Record<string, string> } = { headers: {} };
+  return {
+    scope,
+    reply,
+    signal,
+    idempotencyKey,
+    fail: (code: never, details?: AppError["details"]) => new AppError(code, { details }),
+  } as unknown as Call<never> & { reply: typeof reply };
+};
+
+/** The handlers as somebody of the device's tenant calls them, through the contract's schemas. */
+export const asOperator = (commands: Pick<Commands, "handlers">, { tenantId, deviceId }: Device, principal?: Principal) => {
+  const run = async <N extends keyof Operations>(name: N, input: Record<string, unknown>, key: string | null = null) => {
+    const call = callAs(scopeOf(tenantId, principal), key);
+    const operation = contract.commands.operations[name];
+    const handle = commands.handlers[name] as (call: unknown, input: unknown) => Promise<unknown>;
+    const result = operation.output.parse(await handle(call, operation.input.parse(input)));
+    return { result: result as ReturnType<Operations[N]["output"]["parse"]>, reply: call.reply };
+  };
+  return {
+    run,
+    queue: async (input: Record<string, unknown> = {}, key: string | null = null) => (await run("queue", { deviceId, type: "echo", ...input }, key)).result,
+    get: async (commandId: string) => (await run("get", { commandId })).result,
+    timeline: async (commandId: string) => (await run("timeline", { commandId })).result,
+    cancel: async (commandId: string, input: Record<string, unknown> = {}) => (await run("cancel", { commandId, ...input })).result,
+    poll: async (limit?: number) => (await run("poll", { deviceId, ...(limit === undefined ? {} : { limit }) })).result.items,
+  };
+};
+
+export const runJob = async (commands: Commands, name: string): Promise<void> => {
+  const job = commands.jobs.find((each) => each.name === name);
+  if (job === undefined) throw new Error(`no job ${name}`);
+  while ((await job.run(new AbortController().signal)) === true);
+};

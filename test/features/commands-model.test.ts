@@ -1,0 +1,91 @@
+// The queue on real SQL agrees with a plain in-memory model through thousands of interleavings, and the test sees a queue that breaks its promises.
+// MODEL_RUNS=20000 looks longer, SEED=… looks again.
+import fc from "fast-check";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { EFFORT, SEED } from "../kit/seed.ts";
+import { type Act, program, STEPS, type Step, steps, timeline } from "./commands-model/programs.ts";
+import { type Disagreement, openRig, type Rig, type Sabotage } from "./commands-model/rig.ts";
+
+const RUNS = Number(process.env["MODEL_RUNS"] ?? 2_000 * EFFORT);
+const DEVICES_AT_ONCE = 100;
+const MS_PER_RUN = 60;
+
+const PATIENCE_WITH_CONTROLS = 1_000;
+
+interface Finding {
+  readonly seed: number;
+  readonly message: string;
+  readonly steps: readonly Step[];
+}
+
+/** Runs many programs at a time; the first that disagrees is taken out. */
+const search = async (rig: Rig, runs: number, seed: number): Promise<Finding | null> => {
+  for (let done = 0; done < runs; done += DEVICES_AT_ONCE) {
+    const [moments = []] = fc.sample(timeline, { seed: seed + done, numRuns: 1 });
+    const programs = fc.sample(program, { seed: seed + done, numRuns: Math.min(DEVICES_AT_ONCE, runs - done) }).map(([first, rest]) => [first, ...rest]);
+    const found = await rig.run(moments, programs);
+    if (found === null) continue;
+    const alone = moments.map((moment, at): Step => ({ ...moment, ...(programs[found.device]?.[at] ?? NOTHING) })).slice(0, found.step + 1);
+    return { seed, message: found.message, steps: alone };
+  }
+  return null;
+};
+const NOTHING: Act = { op: { kind: "crash" }, beside: null };
+
+// A race does not show at every try, so a program passes only when it passes some times.
+const TRIES = 5;
+const playAlone = async (rig: Rig, alone: readonly Step[]): Promise<Disagreement | null> => {
+  const tries = alone.some(({ beside, reapers }) => beside !== null || reapers > 1) ? TRIES : 1;
+  for (let count = 0; count < tries; count += 1) {
+    const found = await rig.run(alone, [alone]);
+    if (found !== null) return found;
+  }
+  return null;
+};
+
+/** The shortest program that still disagrees. */
+const shrink = async (rig: Rig, finding: Finding): Promise<Finding> => {
+  let last = finding.message;
+  const property = fc.asyncProperty(steps, async (tried) => {
+    const wrong = await playAlone(rig, tried);
+    if (wrong !== null) last = wrong.message;
+    return wrong === null;
+  });
+  const result = await fc.check(property, { examples: [[[...finding.steps]]], numRuns: 1, interruptAfterTimeLimit: 10_000 });
+  return { ...finding, message: last, steps: result.counterexample?.[0] ?? finding.steps };
+};
+
+const told = ({ seed, message, steps: shortest }: Finding): string =>
+  `${message}\nSEED=${seed}, shortest:\n${shortest.map((step) => JSON.stringify(step)).join("\n")}`;
+
+describe("the queue and the model", () => {
+  let rig: Rig;
+  beforeAll(async () => {
+    rig = await openRig();
+  });
+  afterAll(() => rig.close());
+
+  test(`agree through ${RUNS} interleavings of ${STEPS} steps (seed ${SEED})`, { timeout: 60_000 + RUNS * MS_PER_RUN }, async () => {
+    const finding = await search(rig, RUNS, SEED);
+    if (finding !== null) expect.fail(told(await shrink(rig, finding)));
+  });
+});
+
+// The statements as they are, each with one of its guards taken out.
+const without =
+  (guard: string, instead = ""): Sabotage =>
+  (sql) =>
+    sql.replaceAll(guard, instead);
+const CONTROLS: readonly [what: string, sabotage: Sabotage][] = [
+  ["forgets lanes", (sql) => sql.replace(/and not exists \(select 1 from commands b where .* in \('queued'[^)]*\)\)/, "")],
+  ["serves superseded sessions", without("and p.epoch = w.epoch")],
+  ["changes rows without a lock", without("order by c.command_id for update of c")],
+  ["lets deadlines pass", without("c.deadline_at <= now()", "c.deadline_at <= now() - interval '1 minute'")],
+];
+
+test.each(CONTROLS)("a queue that %s is found out", { timeout: PATIENCE_WITH_CONTROLS * MS_PER_RUN }, async (_, sabotage) => {
+  const rig = await openRig(sabotage);
+  const finding = await search(rig, PATIENCE_WITH_CONTROLS, SEED);
+  await rig.close();
+  expect(finding).not.toBeNull();
+});

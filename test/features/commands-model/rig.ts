@@ -1,0 +1,247 @@
+// Plays programs against the real room on real SQL and holds every answer and every row to the model, many devices at a time.
+// The database's clock is in the test's hand: a `now` of our own stands before PostgreSQL's in the search path, and the statements stay as they are.
+import { isDeepStrictEqual } from "node:util";
+import { AppError } from "../../../server/core/errors.ts";
+import type { Db } from "../../../server/platform/db.ts";
+import { createTestDatabase, withClient } from "../../kit/database.ts";
+import { addDevice, asOperator, createRoom, type Device, openTestDb, runJob } from "../commands-kit.ts";
+import { emptyQueue, play, reap, WORK_TIME_SECONDS } from "./model.ts";
+import type { Act, Flushed, Moment, Op, Page } from "./programs.ts";
+import type { Queue } from "./queue.ts";
+import { breaches, compare, type Row, readConnected, readRows } from "./rows.ts";
+
+const START = Date.parse("2026-03-01T00:00:00.000Z");
+const SAFE_TYPE = "echo";
+const UNSAFE_TYPE = "backup-restore";
+
+/** Changes statements on their way to the database, to see the test turn red. */
+export type Sabotage = (sql: string) => string;
+
+export interface Rig {
+  /** Null when the queue and the model agree to the end, else what was seen first and on which device. */
+  run(moments: readonly Moment[], programs: readonly (readonly Act[])[]): Promise<Disagreement | null>;
+  close(): Promise<void>;
+}
+export interface Disagreement {
+  readonly device: number;
+  readonly step: number;
+  readonly message: string;
+}
+
+interface Player {
+  readonly device: Device;
+  queue: Queue;
+  rows: readonly Row[];
+}
+
+const sabotaged = (db: Db, sabotage: Sabotage): Db => ({
+  ...db,
+  query: (text, values) => db.query(sabotage(text), values),
+  sqlTx: (run) => db.sqlTx((tx) => run({ ...tx, query: (text, values) => tx.query(sabotage(text), values) })),
+});
+
+const openClockedDb = async (): Promise<Db> => {
+  const url = await createTestDatabase();
+  await withClient(url, async (client) => {
+    await client.query(`create schema clock`);
+    await client.query(`do $$ begin execute format('alter database %I set search_path = clock, pg_catalog, public', current_database()); end $$`);
+  });
+  return openTestDb(url);
+};
+
+export const openRig = async (sabotage: Sabotage = (sql) => sql): Promise<Rig> => {
+  const db = await openClockedDb();
+  const rooms = ["node-a", "node-b"].map((nodeId) => createRoom(sabotaged(db, sabotage), { nodeId, random: () => 0.5 }));
+  const roomOf = (index: number) => rooms[index] ?? rooms[0] ?? createRoom(db);
+  // Written anew for each moment, so that it costs a constant and not a look-up per row.
+  const setClock = (now: number) =>
+    db.query(`create or replace function clock.now() returns timestamptz language sql stable as $$ select '${new Date(now).toISOString()}'::timestamptz $$`);
+
+  const join = async (): Promise<Player> => ({ device: await addDevice(db), queue: emptyQueue(START), rows: [] });
+
+  /** Carries out one act of one device, and the one beside it at the same time. */
+  const carryOut = async (player: Player, { op, beside }: Act): Promise<readonly (readonly Played[])[]> => {
+    const ids = player.queue.commands.map(({ id }) => id);
+    const ops = beside === null ? [op] : [op, beside];
+    const begin = { idOf: (index: number) => ids[index] ?? "cmd_nobody", epoch: player.queue.epoch, crowded: ops.length > 1 };
+    return Promise.all(
+      ops.map(async (each) => {
+        const page = { ...begin, seen: await actOn(player, each, begin) };
+        const rest: readonly Played[] = each.kind === "poll" ? [{ op: { kind: "flushed" }, page }] : [];
+        return [{ op: each, page }, ...rest];
+      }),
+    );
+  };
+
+  const actOn = (player: Player, op: Op, page: Omit<Page, "seen">) =>
+    perform({ db, room: roomOf("node" in op ? op.node : 0), device: player.device }, op, { ...page, now: player.queue.now });
+
+  const moveTime = async (players: readonly Player[], { advanceMs }: Moment): Promise<void> => {
+    for (const { queue } of players) queue.now += advanceMs;
+    await setClock(players[0]?.queue.now ?? START);
+  };
+  const reapAll = async (players: readonly Player[], { reapers }: Moment): Promise<void> => {
+    await Promise.all(rooms.slice(0, reapers).map((room) => runJob(room, "commands.reaper")));
+    for (const { queue } of players) reap(queue);
+  };
+  /** The first device that is not as `judge` wants it. */
+  const inspect = async (players: readonly Player[], isLast: boolean, judge: (player: Player, rows: readonly Row[], index: number) => string | null) => {
+    const all = await readRows(db, isLast);
+    for (const [device, player] of players.entries()) {
+      const rows = all.get(player.device.deviceId) ?? [];
+      const message = judge(player, rows, device) ?? breaches(player.rows, rows);
+      if (message !== null) return { device, message };
+      player.rows = rows;
+    }
+    return null;
+  };
+
+  const step = async (
+    players: readonly Player[],
+    acts: readonly (Act | undefined)[],
+    { moment, isLast }: { readonly moment: Moment; readonly isLast: boolean },
+  ) => {
+    await moveTime(players, moment);
+    const played = await Promise.all(players.map((player, index) => (acts[index] === undefined ? [] : carryOut(player, acts[index]))));
+    const connected = await readConnected(db);
+    const wrong = await inspect(players, isLast && moment.reapers === 0, (player, rows, index) =>
+      explain(player, { rows, connected: connected.has(player.device.deviceId) }, played[index] ?? []),
+    );
+    if (wrong !== null || moment.reapers === 0) return wrong;
+    await reapAll(players, moment);
+    return inspect(players, isLast, ({ queue }, rows) => compare(queue, rows));
+  };
+
+  return {
+    run: async (moments, programs) => {
+      await db.query(`truncate commands, command_events, device_presence, devices, outbox_events`);
+      await setClock(START);
+      const players = await Promise.all(programs.map(join));
+      for (const [at, moment] of moments.entries()) {
+        const wrong = await step(
+          players,
+          programs.map((acts) => acts[at]),
+          { moment, isLast: at === moments.length - 1 },
+        );
+        if (wrong !== null) return { ...wrong, step: at };
+      }
+      return null;
+    },
+    close: () => db.close(),
+  };
+};
+
+interface Played {
+  readonly op: Op | Flushed;
+  readonly page: Page;
+}
+
+/** Acts that ran at once must look like one after the other, in some order. The model goes on in the first order that fits. */
+const explain = (
+  player: Player,
+  { rows, connected }: { readonly rows: readonly Row[]; readonly connected: boolean },
+  [one = [], other = []]: readonly (readonly Played[])[],
+): string | null => {
+  let complaint: string | null = null;
+  for (const order of ordersOf(one, other)) {
+    const queue = structuredClone(player.queue);
+    const wrong = follow(queue, order) ?? compare(queue, rows) ?? (queue.connected === connected ? null : `connected is ${connected}`);
+    if (wrong === null) {
+      player.queue = queue;
+      return null;
+    }
+    complaint = complaint === null ? wrong : `${complaint}; in the other order: ${wrong}`;
+  }
+  return complaint;
+};
+
+/** Every way in which two sequences can be told as one. */
+const ordersOf = (one: readonly Played[], other: readonly Played[]): readonly (readonly Played[])[] => {
+  const [[first, ...rest], [second, ...others]] = [one, other];
+  if (first === undefined) return [other];
+  if (second === undefined) return [one];
+  return [...ordersOf(rest, other).map((order) => [first, ...order]), ...ordersOf(one, others).map((order) => [second, ...order])];
+};
+
+const follow = (queue: Queue, played: readonly Played[]): string | null => {
+  for (const { op, page } of played) {
+    const answer = play(queue, op, page);
+    if (!isDeepStrictEqual(answer, page.seen)) return `${op.kind} answered ${JSON.stringify(page.seen)}, the model says ${JSON.stringify(answer)}`;
+  }
+  return null;
+};
+
+interface Stage {
+  readonly db: Db;
+  readonly room: ReturnType<typeof createRoom>;
+  readonly device: Device;
+}
+type Begin = Omit<Page, "seen"> & { readonly now: number };
+
+const perform = async ({ db, room, device }: Stage, op: Op, { idOf, epoch: current, now }: Begin): Promise<unknown> => {
+  const operator = asOperator(room, device);
+  const epoch = "stale" in op ? current - (op.stale ? 1 : 0) : 0;
+  switch (op.kind) {
+    case "create":
+      return (await operator.queue(toInput(op, now))).commandId;
+    case "claim":
+      return (await room.delivery.claim({ deviceId: device.deviceId, epoch, maxInFlight: op.room })).map(({ command, delivery }) => [
+        command.commandId,
+        delivery.attempt,
+      ]);
+    case "poll":
+      return (await operator.poll(op.limit)).map(({ commandId, delivery }) => [commandId, delivery.attempt]);
+    case "written":
+      await room.delivery.delivered(device.deviceId, epoch, [idOf(op.of)]);
+      return null;
+    case "refused":
+      await room.delivery.refused(device.deviceId, epoch, [idOf(op.of)]);
+      return null;
+    case "ack": {
+      const progress = op.progress ? { progress: { pct: 50 } } : {};
+      const { status, result } = await room.delivery.ack(device, { commandId: idOf(op.of), status: op.word, ...progress });
+      return { status, result };
+    }
+    case "cancel":
+      return operator.cancel(idOf(op.of), { force: op.force }).then(({ status }) => status, codeOf);
+    case "purge":
+      return (await operator.run("purge", { deviceId: device.deviceId })).result.canceled;
+    case "reset":
+      return db.sqlTx(async (tx) => (await room.resetDevice(tx, device, "paired anew")).canceled);
+    case "hello":
+      return hello({ db, room, device }, op, idOf);
+    case "crash":
+      await db.query(`update device_presence set connectivity = 'none' where device_id = $1`, [device.deviceId]);
+      return null;
+  }
+};
+
+const codeOf = (error: unknown): string => {
+  if (error instanceof AppError) return error.code;
+  throw error;
+};
+
+const toInput = (op: Extract<Op, { kind: "create" }>, now: number): Record<string, unknown> => ({
+  type: op.safe ? SAFE_TYPE : UNSAFE_TYPE,
+  ...(op.lane === null ? {} : { lane: op.lane }),
+  ...(op.delaySeconds === 0 ? {} : { notBefore: new Date(now + op.delaySeconds * 1_000).toISOString() }),
+  expiresAt: op.lifeSeconds === null ? null : new Date(now + (op.delaySeconds + op.lifeSeconds) * 1_000).toISOString(),
+  priority: op.priority,
+  requiresAck: op.asksAck,
+  maxAttempts: op.maxAttempts,
+  executionTimeoutSeconds: WORK_TIME_SECONDS,
+});
+
+/** The transaction of a hello: the epoch first, then what older sessions left. */
+const hello = ({ db, room, device }: Stage, op: Extract<Op, { kind: "hello" }>, idOf: (index: number) => string) =>
+  db.sqlTx(async (tx) => {
+    const [row] = await tx.query<{ epoch: number }>(
+      `insert into device_presence as p (device_id, tenant_id, epoch, connectivity, node_id) values ($1, $2, 1, 'realtime', $3)
+       on conflict (device_id) do update set epoch = p.epoch + 1, connectivity = 'realtime', node_id = $3 returning epoch`,
+      [device.deviceId, device.tenantId, op.node === 0 ? "node-a" : "node-b"],
+    );
+    const epoch = row?.epoch ?? 0;
+    const inFlight = op.lists.map(({ of, as }) => ({ commandId: idOf(of), status: as }));
+    const { reconcile, queuedCount } = await room.delivery.settle(tx, device, { epoch, inFlight, journal: op.journal, handoff: op.handoff });
+    return { epoch, reconcile: reconcile.map(({ commandId, action }) => [commandId, action]), queued: queuedCount };
+  });

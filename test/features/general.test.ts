@@ -1,0 +1,210 @@
+// What the service says of itself, of its caller and of its health.
+import { randomUUID } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { contract, ERROR_CODES } from "../../protocol/index.ts";
+import { createTestClock } from "../../server/core/clock.ts";
+import type { Reply } from "../../server/core/feature.ts";
+import { createGeneral, type GeneralRoom, statedLimits } from "../../server/features/general/index.ts";
+import { parseChangelog, releasesSince } from "../../server/features/general/rules.ts";
+import { type CheckOutcome, createHealth } from "../../server/features/health/index.ts";
+import { anyone, callable, failureOf, inside, type Room, userOf } from "../kit/call.ts";
+import { openTenancy, type Tenancy } from "./tenancy-kit.ts";
+
+let world: Tenancy;
+let room: GeneralRoom;
+let call: Room<typeof contract.general>;
+beforeAll(async () => {
+  world = await openTenancy();
+  room = createGeneral({
+    db: world.db,
+    memberships: world.tenants.memberships,
+    changelog: await readFile("CHANGELOG.md", "utf8"),
+    service: {
+      name: "Mooring",
+      version: "1.2.3",
+      environment: "test",
+      commit: "abc",
+      features: ["socket"],
+      limits: statedLimits(),
+      docsUrl: () => "https://api.example/docs",
+    },
+    auth: { issuer: "i", audience: "a", algorithms: ["EdDSA"], local: true, jwksUri: () => "https://api.example/.well-known/jwks.json" },
+    rateLimits: { describe: async () => [{ bucket: "standard", limit: 100, remaining: 99, resetAt: new Date(0) }] },
+  });
+  call = callable(contract.general, room.handlers);
+});
+afterAll(() => world.db.close());
+
+describe("the service", () => {
+  test("states the interface's limits", async () => {
+    expect(await call.info(anyone(), {})).toMatchObject({
+      name: "Mooring",
+      apiVersion: "v1",
+      limits: { standard: 100, heartbeat: 60, pairing: { min: 3, max: 10 } },
+    });
+  });
+
+  test("lists every error code, with the operations that declare it", async () => {
+    const { items } = await call.errors(anyone(), {});
+    expect(items.map(({ code }) => code)).toEqual(ERROR_CODES);
+    expect(await call.error(anyone(), { code: "TENANT_SLUG_TAKEN" })).toMatchObject({
+      status: 409,
+      retryable: false,
+      operations: ["tenants.create", "tenants.update"],
+    });
+    expect(await call.error(anyone(), { code: "RATE_LIMIT_EXCEEDED" })).toMatchObject({ status: 429, retryable: true });
+    expect(await failureOf(call.error(anyone(), { code: "NO_SUCH" }))).toMatchObject({ code: "ERROR_CODE_NOT_FOUND", details: { code: "NO_SUCH" } });
+  });
+
+  test("shows its changelog, also from a version or a date on", async () => {
+    expect((await call.changelog(anyone(), {})).items).toContainEqual(expect.objectContaining({ version: "0.1.0", type: "added" }));
+    const releases = parseChangelog(
+      "# Changelog\nprose\n- added: not in a release\n\n## 2.0.0 - 2026-03-01\n- changed: c\n- nonsense\n## [1.0.0] - 2026-01-01\n- added: a\n* fixed: no dash\n",
+    );
+    expect(releases).toEqual([
+      { version: "2.0.0", date: "2026-03-01", type: "changed", title: "c" },
+      { version: "1.0.0", date: "2026-01-01", type: "added", title: "a" },
+    ]);
+    expect(releasesSince(releases, "1.0.0").map(({ title }) => title)).toEqual(["c"]);
+    expect(releasesSince(releases, "2026-02-01").map(({ title }) => title)).toEqual(["c"]);
+    expect(releasesSince(releases, "2.0.0")).toEqual([]);
+  });
+
+  test("says where tokens come from and what is going away", async () => {
+    expect(await call.authConfig(anyone(), {})).toMatchObject({ issuer: "i", local: true, jwksUri: expect.stringContaining("jwks.json") });
+    expect((await call.deprecations(anyone(), {})).items).toEqual(expect.any(Array));
+  });
+});
+
+describe("the caller", () => {
+  test("learns role, permissions and memberships", async () => {
+    const { tenantId, userId } = await world.newTenant();
+    expect(await call.me(inside(tenantId, userOf(userId, null, "owner")), {})).toMatchObject({
+      credential: "user",
+      subject: userId,
+      tenantId,
+      role: "owner",
+      permissions: expect.arrayContaining(["tenant:delete"]),
+      memberships: [{ tenantId, role: "owner" }],
+    });
+    expect(await call.me({ ...anyone(), principal: userOf("nobody") }, {})).toEqual({
+      credential: "user",
+      subject: "nobody",
+      tenantId: null,
+      role: null,
+      permissions: [],
+      memberships: [],
+    });
+    const agent = { kind: "agent", agentId: "agt_1", deviceId: "dev_1", deploymentId: "dep_1" } as const;
+    expect(await call.me(inside(tenantId, agent), {})).toMatchObject({ credential: "agent", subject: "agt_1", role: null, permissions: [], memberships: [] });
+  });
+
+  test("sees the buckets that count it", async () => {
+    expect(await call.rateLimit(anyone(), {})).toEqual({ items: [{ bucket: "standard", limit: 100, remaining: 99, resetAt: "1970-01-01T00:00:00.000Z" }] });
+  });
+});
+
+describe("a stream ticket", () => {
+  const issue = async () => {
+    const owner = await world.newTenant();
+    return { owner, ...(await call.streamTicket(inside(owner.tenantId, userOf(owner.userId, null, "owner")), {})) };
+  };
+
+  test("is good once, also when redeemed many times at once", async () => {
+    const { ticket, owner } = await issue();
+    const owners = await Promise.all(Array.from({ length: 10 }, () => room.streamTickets.redeem(ticket)));
+    expect(owners.filter((each) => each !== null)).toEqual([{ tenantId: owner.tenantId, userId: owner.userId }]);
+    expect(await room.streamTickets.redeem(randomUUID())).toBeNull();
+  });
+
+  test("lives a minute and is then swept", async () => {
+    const { ticket } = await issue();
+    await world.db.query("update stream_tickets set expires_at = expires_at - interval '61 seconds'");
+    expect(await room.streamTickets.redeem(ticket)).toBeNull();
+    await issue();
+    await world.db.query("update stream_tickets set expires_at = expires_at - interval '61 seconds'");
+    for (const job of room.jobs) await job.run(new AbortController().signal);
+    expect(await world.db.query("select 1 from stream_tickets")).toEqual([]);
+  });
+});
+
+describe("health", () => {
+  const healthOf = (database: () => Promise<CheckOutcome>, { draining = false, bus = "healthy" as CheckOutcome["status"] } = {}) => {
+    const clock = createTestClock();
+    let asked = 0;
+    const checks = [
+      {
+        name: "database",
+        required: true,
+        check: () => {
+          asked += 1;
+          return database();
+        },
+      },
+      { name: "bus", required: false, check: async () => ({ status: bus, message: bus }) },
+    ];
+    const health = callable(contract.health, createHealth({ clock, version: "1", checks, isDraining: () => draining, startedAtMs: clock.elapsed() }));
+    return { clock, health, asked: () => asked };
+  };
+  const well = async (): Promise<CheckOutcome> => ({ status: "healthy", message: "ok", latencyMs: 3 });
+  const down = async (): Promise<CheckOutcome> => {
+    throw new Error("connect ECONNREFUSED db.internal:5432");
+  };
+  const ask = async <T>(operation: (scope: ReturnType<typeof anyone>, input: Record<string, never>, reply: Reply) => Promise<T>) => {
+    const reply: Reply = { headers: {} };
+    return { ...(await operation(anyone(), {}, reply)), http: reply.status ?? 200 };
+  };
+
+  test("is healthy when all is well, and what is not configured is no fault", async () => {
+    const { health } = healthOf(well);
+    expect(await ask(health.check)).toMatchObject({ status: "healthy", http: 200 });
+    expect(await ask(health.ready)).toMatchObject({ ready: true, http: 200 });
+    expect(await ask(health.deep)).toMatchObject({
+      status: "healthy",
+      dependencies: {
+        database: { status: "healthy", latencyMs: 3 },
+        objectStore: { status: "healthy", configured: false },
+        billingProvider: { configured: false },
+      },
+    });
+  });
+
+  test("is 503 without a required part, tells no addresses, and the process still lives", async () => {
+    const { health, clock } = healthOf(down);
+    for (const operation of [health.check, health.full, health.ready, health.deep, health.status]) {
+      const answer = await ask(operation as typeof health.check);
+      expect(answer.http).toBe(503);
+      expect(JSON.stringify(answer)).not.toContain("db.internal");
+    }
+    clock.advance(1_500);
+    expect(await ask(health.live)).toMatchObject({ alive: true, uptime: 1_500, http: 200 });
+  });
+
+  test("is only degraded without an optional part, or by a slow one", async () => {
+    expect(await ask(healthOf(well, { bus: "unhealthy" }).health.check)).toMatchObject({ status: "degraded", http: 200 });
+    expect(await ask(healthOf(well, { bus: "unhealthy" }).health.ready)).toMatchObject({ ready: true });
+    expect(await ask(healthOf(async () => ({ status: "healthy", message: "ok", latencyMs: 501 })).health.check)).toMatchObject({ status: "degraded" });
+  });
+
+  test("a draining node is not ready, but healthy and alive", async () => {
+    const { health } = healthOf(well, { draining: true });
+    expect(await ask(health.ready)).toMatchObject({ ready: false, http: 503 });
+    expect(await ask(health.check)).toMatchObject({ http: 200 });
+    expect(await ask(health.live)).toMatchObject({ alive: true, http: 200 });
+  });
+
+  test("asks the parts no more often than it must", async () => {
+    const { health, clock, asked } = healthOf(well);
+    await Promise.all(Array.from({ length: 20 }, () => ask(health.ready)));
+    expect(asked()).toBe(1);
+    clock.advance(1_000);
+    await ask(health.ready);
+    expect(asked()).toBe(2);
+    for (let second = 0; second < 9; second += 1) {
+      await ask(health.deep);
+      clock.advance(1_000);
+    }
+    expect(asked()).toBe(3);
+  });
+});

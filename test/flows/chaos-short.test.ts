@@ -1,0 +1,25 @@
+// The chaos scenarios that matter most, with few agents: a gateway and a database killed hard under load, and acks that get lost.
+import { expect, test } from "vitest";
+import { SCENARIOS } from "../../agent-sim/chaos/catalogue.ts";
+import { SCALES, totalOf } from "../../agent-sim/chaos/scenario.ts";
+
+const LIMIT_MS = 120_000;
+const SCALE = { ...SCALES.short, agents: 8, seconds: 3 };
+
+test.for(["node-kill-two", "postgres-kill"])(
+  "%s: what was answered 2xx ends, is never run twice and goes to nobody else",
+  { timeout: LIMIT_MS },
+  async (name, { expect: check }) => {
+    const outcome = await SCENARIOS.find((scenario) => scenario.name === name)?.run({ seed: 7, scale: SCALE, control: false });
+    check(outcome?.n).toBeGreaterThan(20);
+    check(outcome?.faults).toBeGreaterThan(0);
+    check(Object.entries(outcome?.violations ?? {}).filter(([, count]) => count > 0)).toEqual([]);
+  },
+);
+
+test("the checker sees a command that runs twice when the agents' memory is broken", { timeout: LIMIT_MS }, async () => {
+  const scenario = SCENARIOS.find(({ name }) => name === "acks-dropped");
+  const outcome = await scenario?.run({ seed: 7, scale: { ...SCALE, seconds: 4 }, control: true });
+  expect(outcome && totalOf(outcome)).toBeGreaterThan(0);
+  expect(outcome?.violations[scenario?.control.red ?? ""]).toBeGreaterThan(0);
+});

@@ -1,0 +1,166 @@
+// Real processes for the flows: a gateway that can be killed, commands that are run to their end, and a folder that takes everything with it.
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { connect, createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { openEmbeddedPostgres } from "../../server/platform/embedded-postgres.ts";
+import { silentLog } from "../../server/platform/log.ts";
+
+export const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+export const built = (path: string): string => join(ROOT, "dist", path);
+const WITHIN_MS = 60_000;
+
+export interface Finished {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+export type Env = Readonly<Record<string, string>>;
+
+/** Without whatever settings the machine at hand happens to have. */
+const environment = (env: Env): NodeJS.ProcessEnv => ({ PATH: process.env["PATH"], HOME: process.env["HOME"], ...env });
+
+const collect = (child: ChildProcess): { stdout: string; stderr: string } => {
+  const read = { stdout: "", stderr: "" };
+  child.stdout?.setEncoding("utf8").on("data", (text: string) => {
+    read.stdout += text;
+  });
+  child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+    read.stderr += text;
+  });
+  return read;
+};
+
+export const run = async (command: readonly string[], { env, cwd = ROOT }: { readonly env: Env; readonly cwd?: string }): Promise<Finished> => {
+  const [file = "", ...args] = command;
+  const child = spawn(file, args, { cwd, env: environment(env), stdio: ["ignore", "pipe", "pipe"], timeout: WITHIN_MS, killSignal: "SIGKILL" });
+  const read = collect(child);
+  const [code] = (await once(child, "close")) as [number | null];
+  return { code, ...read };
+};
+
+export const node = (script: string, args: readonly string[], options: { readonly env: Env; readonly cwd?: string }): Promise<Finished> =>
+  run([process.execPath, built(script), ...args], options);
+
+export const freePort = async (): Promise<number> => {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const at = server.address();
+  server.close();
+  await once(server, "close");
+  if (at === null || typeof at === "string") throw new Error("no port was given");
+  return at.port;
+};
+
+/** Whether anybody takes new connections there. */
+export const connects = (url: string): Promise<boolean> =>
+  new Promise((resolve) => {
+    const { hostname, port } = new URL(url);
+    const socket = connect(Number(port), hostname);
+    const answer = (taken: boolean): void => {
+      socket.destroy();
+      resolve(taken);
+    };
+    socket.once("connect", () => answer(true)).once("error", () => answer(false));
+  });
+
+export interface Gateway {
+  readonly url: string;
+  readonly pid: number;
+  readonly output: { readonly stdout: string; readonly stderr: string };
+  /** Sends the signal and tells how and after how long it ended. */
+  end(signal: NodeJS.Signals): Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null; readonly tookMs: number }>;
+}
+
+/** A gateway as a person starts it; resolves once it says that it is ready. */
+export const startGateway = async (env: Env, command: readonly string[] = [process.execPath, built("server/main.js")], cwd = ROOT): Promise<Gateway> => {
+  const [file = "", ...args] = command;
+  const child = spawn(file, args, { cwd, env: environment(env), stdio: ["ignore", "pipe", "pipe"] });
+  const output = collect(child);
+  const ended = once(child, "exit") as Promise<[number | null, NodeJS.Signals | null]>;
+  const ready = new Promise<string>((resolve) => {
+    child.stdout.on("data", () => {
+      const url = /ready at (\S+)/.exec(output.stdout)?.[1];
+      if (url !== undefined) resolve(url);
+    });
+  });
+  const url = await Promise.race([ready, ended.then(() => Promise.reject(new Error(`the gateway ended: ${output.stdout}${output.stderr}`)))]);
+  return {
+    url,
+    pid: child.pid ?? 0,
+    output,
+    end: async (signal) => {
+      const startMs = performance.now();
+      child.kill(signal);
+      const [code, by] = await ended;
+      return { code, signal: by, tookMs: performance.now() - startMs };
+    },
+  };
+};
+
+/** Every process whose command line or environment names the folder. */
+export const processesOf = async (folder: string): Promise<readonly { readonly pid: number; readonly command: string }[]> => {
+  const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name)).map(Number);
+  const found = await Promise.all(
+    pids.map(async (pid) => {
+      // A process may be gone before it is read.
+      const read = (name: string): Promise<string> => readFile(`/proc/${pid}/${name}`, "utf8").catch(() => "");
+      const [command, env] = await Promise.all([read("cmdline"), read("environ")]);
+      return { pid, command: command.replaceAll("\0", " ").trim(), theirs: command.includes(folder) || env.includes(folder) };
+    }),
+  );
+  return found.filter(({ pid, theirs }) => theirs && pid !== process.pid).map(({ pid, command }) => ({ pid, command }));
+};
+
+export interface Sandbox {
+  readonly dir: string;
+  readonly env: Env;
+  /** Kills what still runs here and removes the folder. */
+  remove(): Promise<void>;
+}
+
+/** A folder, a port and settings for one gateway on the embedded default. */
+export const createSandbox = async (more: Env = {}): Promise<Sandbox> => {
+  const dir = await mkdtemp(join(tmpdir(), "mooring-flow-"));
+  const env = { DATA_DIR: join(dir, "data"), PORT: String(await freePort()), INTERNAL_PORT: "0", LOG_LEVEL: "error", ...more };
+  const remove = async (): Promise<void> => {
+    for (const { pid } of await processesOf(dir)) {
+      try {
+        process.kill(pid, "SIGKILL");
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+      }
+    }
+    await rm(dir, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
+  };
+  return { dir, env, remove };
+};
+
+/** The address of the sandbox's embedded database, while or after a gateway runs on it. */
+export const withDatabase = async <T>({ env }: Sandbox, use: (url: string) => Promise<T>): Promise<T> => {
+  const server = await openEmbeddedPostgres({ dataDir: join(env["DATA_DIR"] ?? "", "postgres"), log: silentLog });
+  try {
+    return await use(server.url);
+  } finally {
+    await server.close();
+  }
+};
+
+export interface Credentials {
+  readonly baseUrl: string;
+  readonly tenantId: string;
+  readonly userId: string;
+  readonly token: string;
+  readonly apiKey: string;
+  readonly enrollmentToken: string;
+}
+
+/** As the command line gives them: the whole of standard output is one JSON object. */
+export const bootstrap = async ({ env }: Sandbox, ...args: readonly string[]): Promise<Credentials> => {
+  const { code, stdout, stderr } = await node("server/cli.js", ["bootstrap", "--json", ...args], { env });
+  if (code !== 0) throw new Error(`bootstrap ended with ${code}: ${stderr}`);
+  return JSON.parse(stdout) as Credentials;
+};

@@ -1,0 +1,48 @@
+// README is true: its first five minutes are taken out of the text and done, in a folder of their own, against a gateway that `npm start` brought up.
+import { readFile, symlink } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { createSandbox, ROOT, run, type Sandbox, startGateway } from "./processes.ts";
+
+let sandbox: Sandbox;
+beforeAll(async () => {
+  sandbox = await createSandbox();
+  for (const name of ["package.json", "node_modules", "server", "dist"]) await symlink(join(ROOT, name), join(sandbox.dir, name));
+});
+afterAll(() => sandbox.remove());
+
+const BLOCK = /```sh\n(.*?)```/gsu;
+const MARK = "--- next step ---";
+/** A person has a minute for this; the machine that runs the tests has not. */
+const BRIEF: readonly (readonly [long: string, short: string])[] = [
+  ["--agents 1000 --duration 60s --commands-per-second 200", "--agents 20 --duration 2s --commands-per-second 20 --json --quiet"],
+  ["--seconds 10", "--seconds 4"],
+];
+
+/** The steps under the heading, each as it stands there, but brief. */
+const stepsOf = (readme: string): readonly string[] => {
+  const [, section = ""] = readme.split("## The first five minutes\n");
+  const [text = ""] = section.split("\n## ");
+  const steps = [...text.matchAll(BLOCK)].map(([, block = ""]) => block);
+  for (const [long] of BRIEF) if (!steps.some((step) => step.includes(long))) throw new Error(`README no longer says ${long}`);
+  return steps.map((step) => BRIEF.reduce((brief, [long, short]) => brief.replace(long, short), step));
+};
+
+test("the first five minutes of README go as they are told", { timeout: 90_000 }, async () => {
+  const [start = "", ...steps] = stepsOf(await readFile(join(ROOT, "README.md"), "utf8"));
+  expect(start.trim()).toBe("npm start");
+  await startGateway(sandbox.env, start.trim().split(" "), sandbox.dir);
+
+  const script = ["set -euo pipefail", ...steps.map((step) => `${step}\necho; echo '${MARK}'`)].join("\n");
+  const { code, stdout, stderr } = await run(["bash", "-c", script], { env: sandbox.env, cwd: sandbox.dir });
+  expect({ code, stderr: code === 0 ? "" : stderr }).toEqual({ code: 0, stderr: "" });
+
+  const [, paired = "", queued = "", answered = "", fleet = ""] = stdout.split(MARK);
+  expect(JSON.parse(paired)).toMatchObject({ success: true, data: { device_id: expect.stringMatching(/^dev_/) } });
+  expect(queued).toMatch(/"blockedBy"|offline/);
+  expect(queued).not.toContain('"succeeded"');
+  expect(answered).toMatch(/executes ping[\s\S]*"status":"succeeded"/);
+  const summary = JSON.parse(fleet.slice(fleet.indexOf("{"))) as { ok: boolean; agents: number; commands: { accepted: number; terminal: number } };
+  expect(summary).toMatchObject({ ok: true, agents: 20 });
+  expect(summary.commands.terminal).toBe(summary.commands.accepted);
+});

@@ -1,0 +1,157 @@
+// Gateways that die or are told to stop in the middle of load: every accepted command ends, none is lost, none runs twice.
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type FleetOptions, type Progress, runFleet } from "../../agent-sim/fleet.ts";
+import { withClient } from "../kit/database.ts";
+import { eventually } from "../kit/eventually.ts";
+import { bootstrap, type Credentials, connects, createSandbox, type Gateway, processesOf, type Sandbox, startGateway, withDatabase } from "./processes.ts";
+
+const AGENTS = 60;
+const STOP_WITHIN_MS = 10_000;
+const COMMANDS_BETWEEN = 60;
+const LONGEST_LOAD_MS = 45_000;
+
+let sandbox: Sandbox;
+let gateway: Gateway;
+let credentials: Credentials;
+beforeAll(async () => {
+  sandbox = await createSandbox({ HEARTBEAT_SECONDS: "2", SHUTDOWN_SECONDS: "8" });
+  gateway = await startGateway(sandbox.env);
+  credentials = await bootstrap(sandbox, "--unlimited");
+}, 60_000);
+afterAll(() => sandbox.remove());
+
+const load = (more: Partial<FleetOptions> = {}): FleetOptions => ({
+  url: gateway.url,
+  apiKey: credentials.apiKey,
+  tenantId: credentials.tenantId,
+  agents: AGENTS,
+  durationMs: 4_000,
+  commandsPerSecond: 40,
+  seed: 7,
+  drainMs: 40_000,
+  ...more,
+});
+
+/** Runs a fleet, disturbs it when enough commands were accepted, and ends after as many more: all must be back and all must be well. */
+const disturbed = async (disturb: () => Promise<void>): Promise<void> => {
+  const before = await rowsByOpenness();
+  const notices: string[] = [];
+  const enough = new AbortController();
+  let work: Promise<void> | undefined;
+  let atLeast = COMMANDS_BETWEEN;
+  const onProgress = ({ phase, accepted }: Progress): void => {
+    if (phase !== "running" || accepted < atLeast) return;
+    if (work !== undefined) enough.abort();
+    work ??= disturb().finally(() => {
+      atLeast = accepted + COMMANDS_BETWEEN;
+    });
+    atLeast = Number.POSITIVE_INFINITY;
+  };
+  const summary = await runFleet(load({ durationMs: LONGEST_LOAD_MS, signal: enough.signal }), { onProgress, onNotice: (text) => notices.push(text) });
+  await work;
+  const { accepted, terminal, lost, executedTwice } = summary.commands;
+  expect({ lost, executedTwice, open: accepted - terminal, connected: summary.connected, ok: summary.ok, notices }).toEqual({
+    lost: 0,
+    executedTwice: 0,
+    open: 0,
+    connected: AGENTS,
+    ok: true,
+    notices: [],
+  });
+  expect(accepted).toBeGreaterThanOrEqual(COMMANDS_BETWEEN * 2);
+  expect(summary.reconnects).toBeGreaterThanOrEqual(AGENTS);
+  // Requests that died with the gateway were sent again with their key: each made exactly one command.
+  expect(await rowsByOpenness()).toEqual({ total: before.total + accepted, open: 0 });
+};
+
+/** As the rows tell it, without asking the gateway. */
+const rowsByOpenness = (): Promise<{ total: number; open: number }> =>
+  withDatabase(sandbox, (url) =>
+    withClient(url, async (client) => {
+      const { rows } = await client.query(`select count(*)::int as total, count(*) filter (where finished_at is null)::int as open from commands`);
+      return rows[0];
+    }),
+  );
+
+const restart = async (): Promise<void> => {
+  gateway = await startGateway(sandbox.env);
+};
+
+describe("in the middle of load", { timeout: 120_000 }, () => {
+  test("kill -9 loses nothing and repeats nothing", async () => {
+    await disturbed(async () => {
+      await gateway.end("SIGKILL");
+      await restart();
+    });
+  });
+
+  test("SIGTERM ends the process in time with code 0, and the next one goes on", async () => {
+    await disturbed(async () => {
+      const { code, tookMs } = await gateway.end("SIGTERM");
+      expect(code).toBe(0);
+      expect(tookMs).toBeLessThan(STOP_WITHIN_MS);
+      expect(await processesOf(sandbox.dir)).toEqual([]);
+      await restart();
+    });
+  });
+});
+
+describe("stopping", { timeout: 60_000 }, () => {
+  test("a request under way is answered before the process ends, and nothing is left behind", async () => {
+    const headers = { "x-api-key": credentials.apiKey, "x-svc-tenant-id": credentials.tenantId, "content-type": "application/json" };
+    const post = (path: string, body: object): Promise<Response> => fetch(`${gateway.url}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
+    const made = (await (await post("/v1/devices/provision", { count: 1 })).json()) as { data: { device_id: string }[] };
+    const deviceId = made.data[0]?.device_id ?? "";
+    const [url, stopped, answered] = await withDatabase(sandbox, (address) =>
+      withClient(address, async (client) => {
+        await client.query("begin");
+        await client.query("lock table commands in exclusive mode");
+        const held = post(`/v1/devices/${deviceId}/commands`, { type: "ping" });
+        await eventually(async () => {
+          const { rows } = await client.query("select 1 from pg_locks where not granted and relation = 'commands'::regclass");
+          expect(rows.length).toBeGreaterThan(0);
+        });
+        const ending = gateway.end("SIGTERM");
+        await eventually(() => expect(connects(gateway.url)).resolves.toBe(false));
+        await client.query("commit");
+        return [gateway.url, await ending, await (await held).status] as const;
+      }),
+    );
+    expect({ code: stopped.code, answered }).toEqual({ code: 0, answered: 201 });
+    expect(await connects(url)).toBe(false);
+    expect(await processesOf(sandbox.dir)).toEqual([]);
+  });
+
+  test("a second start on the same port says so and ends; the first is not touched, nor its database", async () => {
+    await restart();
+    await expect(startGateway(sandbox.env)).rejects.toThrow(/cannot listen on .*PORT/);
+    expect((await fetch(`${gateway.url}/v1/health/ready`)).status).toBe(200);
+  });
+});
+
+describe("the checker itself", { timeout: 60_000 }, () => {
+  test("turns red when accepted commands vanish behind the gateway's back", async () => {
+    const notices: string[] = [];
+    const removed = await withDatabase(sandbox, (url) =>
+      withClient(url, async (client) => {
+        let work: Promise<unknown> | undefined;
+        const thin = (): Promise<unknown> =>
+          client.query(
+            "delete from commands where command_id in (select command_id from commands where status = 'succeeded' order by command_id desc limit 3)",
+          );
+        const onProgress = ({ phase, acked }: Progress): void => {
+          if (phase === "running" && acked > 5) work ??= thin();
+        };
+        const summary = await runFleet(load({ agents: 3, durationMs: 4_000, commandsPerSecond: 10, drainMs: 3_000 }), {
+          onProgress,
+          onNotice: (text) => notices.push(text),
+        });
+        await work;
+        return summary;
+      }),
+    );
+    expect({ lost: removed.commands.lost, ok: removed.ok, unknown: removed.commands.byStatus["unknown"] }).toEqual({ lost: 3, ok: false, unknown: 3 });
+    expect(notices.join()).toMatch(/lost, for example/);
+    await gateway.end("SIGTERM");
+  });
+});

@@ -1,0 +1,234 @@
+// Two gateways on one database and one Redis: what they promise together, and what remains of it while Redis misbehaves.
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { signedHeaders } from "../../protocol/index.ts";
+import { type AgentSocket, attempt, connect, greet, online } from "../channel/harness.ts";
+import { eventually } from "../kit/eventually.ts";
+import { startDeafProxy, startRedis, type TestRedis } from "../kit/redis.ts";
+import { type Device, nobody, startWorld, type TestTenant, type World, type WorldOptions } from "../kit/world.ts";
+
+const ENV = { ACCEPT_PER_SECOND: "1000", RATE_LIMIT_CONNECT: "off", RATE_LIMIT_FAILED_AUTH: "off" };
+/** As in production, but for the periods in which a node looks at itself; the sweep keeps its own. */
+const SETTINGS: NonNullable<WorldOptions["settings"]> = {
+  mesh: { redis: { connectTimeoutMs: 1_000, retryBaseMs: 20, retryCapMs: 200 }, bus: { probeEveryMs: 1_000 } },
+  admin: { beatEveryMs: 200 },
+  channel: { flushEveryMs: 500 },
+};
+/** A lost hint costs at most a sweep's period and the two seconds that hints are given to arrive. */
+const SWEEP_BOUND_MS = 9_000;
+/** What the sweep finds is older than this: anything faster was a hint. */
+const BY_HINT_MS = 1_500;
+
+let redis: TestRedis;
+let proxy: Awaited<ReturnType<typeof startDeafProxy>>;
+let a: World;
+let b: World;
+let tenant: TestTenant;
+
+beforeAll(async () => {
+  redis = await startRedis();
+  proxy = await startDeafProxy(redis.port);
+  a = await startWorld({ ...ENV, REDIS_URL: redis.url, NODE_ID: "node-a" }, { settings: SETTINGS });
+  b = await startWorld({ ...ENV, REDIS_URL: proxy.url, NODE_ID: "node-b" }, { settings: SETTINGS, beside: a });
+  tenant = await a.tenant();
+});
+afterAll(async () => {
+  await b.close();
+  await a.close();
+  await proxy.close();
+  await redis.close();
+});
+const sockets: AgentSocket[] = [];
+afterEach(async () => {
+  for (const socket of sockets.splice(0)) socket.end();
+  await whole();
+});
+
+const at = ({ url }: World) => ({ url: url.replace(/^http/, "ws"), clock: { now: () => new Date() } });
+const join = async (world: World, device: Device, more: object = {}): Promise<AgentSocket> => {
+  const socket = await online(at(world), device, more);
+  sockets.push(socket);
+  return socket;
+};
+const queue = async (world: World, { deviceId }: Device): Promise<string> => {
+  const { status, body } = await world.call(tenant.apiKey, "POST", `/v1/devices/${deviceId}/commands`, { body: { type: "ping" } });
+  if (status !== 201) throw new Error(JSON.stringify(body));
+  return body.data.commandId;
+};
+/** Queued here, pushed there: how long from the answer to the frame. */
+const delivered = async (world: World, device: Device, socket: AgentSocket, withinMs: number): Promise<number> => {
+  const commandId = await queue(world, device);
+  const answeredAt = performance.now();
+  await eventually(() => expect(socket.frames.some((frame) => frame.op === "command" && frame.data.command.commandId === commandId)).toBe(true), withinMs);
+  const tookMs = performance.now() - answeredAt;
+  socket.say("ack", { commandId, status: "succeeded" });
+  return tookMs;
+};
+const redisCheck = async (world: World): Promise<[boolean, string | undefined]> => {
+  const { body } = await world.call(nobody, "GET", "/v1/health/ready");
+  return [body.data.ready, body.data.checks.find(({ name }: { name: string }) => name === "redis")?.status];
+};
+/** Both hear and speak again. */
+const whole = () =>
+  eventually(
+    async () =>
+      expect([await redisCheck(a), await redisCheck(b)]).toEqual([
+        [true, "healthy"],
+        [true, "healthy"],
+      ]),
+    15_000,
+  );
+const degraded = (world: World) => eventually(async () => expect(await redisCheck(world)).toEqual([true, "degraded"]));
+
+describe("together", () => {
+  test("a command created on one node is pushed by the other within 100 ms", async () => {
+    const device = await tenant.device();
+    const socket = await join(b, device);
+    const took: number[] = [];
+    for (let n = 0; n < 20; n += 1) took.push(await delivered(a, device, socket, BY_HINT_MS));
+    expect(took.sort((x, y) => x - y)[10]).toBeLessThan(100);
+  });
+
+  test("the newest connection wins over nodes: the old one is closed with 4009 and commands go to the new one", async () => {
+    const device = await tenant.device();
+    const old = await join(a, device);
+    const young = await join(b, device);
+    expect((await old.closed()).code).toBe(4009);
+    await delivered(a, device, young, BY_HINT_MS);
+    expect(old.frames.filter(({ op }) => op === "command")).toEqual([]);
+    const back = await join(a, device);
+    expect((await young.closed()).code).toBe(4009);
+    await delivered(b, device, back, BY_HINT_MS);
+  });
+
+  test("a disconnect and a removal reach a socket on the other node within a second, and the removed agent stays out everywhere", async () => {
+    const device = await tenant.device();
+    const first = await join(b, device);
+    const startedAt = performance.now();
+    expect((await a.call(tenant.apiKey, "POST", `/v1/devices/${device.deviceId}/disconnect`)).status).toBeLessThan(300);
+    expect((await first.closed()).code).toBe(1013);
+    const second = await join(b, device);
+    expect((await a.call(tenant.apiKey, "DELETE", `/v1/devices/${device.deviceId}`)).status).toBeLessThan(300);
+    expect((await second.closed()).code).toBe(4501);
+    expect(performance.now() - startedAt).toBeLessThan(2_000);
+    for (const world of [a, b]) expect(await attempt(at(world), device)).toMatchObject({ status: 403 });
+  });
+
+  test("a cancel reaches the agent through the other node", async () => {
+    const device = await tenant.device();
+    const socket = await join(b, device);
+    const commandId = await queue(a, device);
+    await socket.next("command");
+    socket.say("ack", { commandId, status: "running" });
+    await socket.next("ack_ok");
+    expect((await a.call(tenant.apiKey, "POST", `/v1/devices/${device.deviceId}/commands/${commandId}/cancel`)).status).toBeLessThan(300);
+    expect((await socket.next("cancel")).data.commandId).toBe(commandId);
+  });
+
+  test("a signature that opened a socket on one node opens none on the other", async () => {
+    const device = await tenant.device();
+    const signed = signedHeaders(device.identity, "", new Date());
+    sockets.push(await connect(at(a), device, { signed }));
+    expect(await attempt(at(b), device, { signed })).toMatchObject({ status: 401, body: { code: "INVALID_SIGNATURE", details: { reason: "replayed" } } });
+  });
+
+  test("of 150 calls over both nodes exactly 100 pass", async () => {
+    const limited = await a.tenant({ unlimited: false });
+    const answers = await Promise.all(Array.from({ length: 150 }, (_, n) => (n % 2 === 0 ? a : b).call(limited.apiKey, "GET", "/v1/devices")));
+    const statuses = answers.map(({ status }) => status);
+    expect([statuses.filter((status) => status === 200).length, statuses.filter((status) => status === 429).length]).toEqual([100, 50]);
+  });
+
+  test("each node lists both, and one can send the other away", async () => {
+    const third = await startWorld({ ...ENV, REDIS_URL: redis.url, NODE_ID: "node-c" }, { settings: SETTINGS, beside: a });
+    const operator = await a.operator();
+    const listed = async (world: World) =>
+      (await world.call(operator, "GET", "/v1/admin/nodes")).body.data.map(({ nodeId }: { nodeId: string }) => nodeId).sort();
+    expect([await listed(a), await listed(b)]).toEqual([
+      ["node-a", "node-b", "node-c"],
+      ["node-a", "node-b", "node-c"],
+    ]);
+    expect((await a.call(operator, "POST", "/v1/admin/nodes/node-c/drain")).status).toBe(200);
+    await eventually(async () => expect((await third.call(nobody, "GET", "/v1/health/ready")).status).toBe(503));
+    await third.close();
+    expect(await listed(b)).toEqual(["node-a", "node-b"]);
+  });
+});
+
+describe("while Redis misbehaves", () => {
+  test("killed: nodes stay ready but degraded, every command is still pushed, the newest connection still wins; back, hints work again", async () => {
+    const [device, other] = [await tenant.device(), await tenant.device()];
+    const [socket, held] = [await join(b, device), await join(a, other)];
+    await redis.kill();
+    try {
+      await delivered(a, device, socket, SWEEP_BOUND_MS);
+      await degraded(a);
+      await degraded(b);
+      await join(b, other);
+      expect((await held.closed()).code).toBe(4009);
+    } finally {
+      await redis.start();
+    }
+    await whole();
+    await delivered(a, device, socket, BY_HINT_MS);
+  });
+
+  test("frozen: calls are answered, commands are pushed by the sweep; thawed, hints work again", async () => {
+    const device = await tenant.device();
+    const socket = await join(b, device);
+    redis.freeze();
+    try {
+      await delivered(a, device, socket, SWEEP_BOUND_MS);
+      await degraded(a);
+    } finally {
+      redis.thaw();
+    }
+    await whole();
+    await delivered(a, device, socket, BY_HINT_MS);
+  });
+
+  test("subscriptions cut: made anew at once", async () => {
+    const device = await tenant.device();
+    const socket = await join(b, device);
+    await redis.ask("CLIENT", "KILL", "TYPE", "pubsub");
+    await delivered(a, device, socket, SWEEP_BOUND_MS);
+    await whole();
+    await delivered(a, device, socket, BY_HINT_MS);
+  });
+
+  test("a subscription silently deaf: noticed and healed by the node itself, and what was missed is pushed", async () => {
+    const device = await tenant.device();
+    const socket = await join(b, device);
+    expect(proxy.deafen()).toBe(1);
+    // The probe's three periods, not the sweep's, bound this: renewal sweeps at once.
+    await delivered(a, device, socket, SWEEP_BOUND_MS);
+    await whole();
+    await delivered(a, device, socket, BY_HINT_MS);
+  });
+
+  test("emptied again and again: no command is lost and none is pushed twice", async () => {
+    const devices = await Promise.all(Array.from({ length: 4 }, () => tenant.device()));
+    const held = await Promise.all(devices.map((device, n) => join(n % 2 === 0 ? a : b, device)));
+    const expected = new Set<string>();
+    for (let round = 0; round < 6; round += 1) {
+      for (const [n, device] of devices.entries()) expected.add(await queue(n % 2 === 0 ? b : a, device));
+      await redis.ask("FLUSHALL");
+    }
+    const pushed = () => held.flatMap(({ frames }) => frames.flatMap((frame) => (frame.op === "command" ? [frame.data.command.commandId] : [])));
+    await eventually(() => expect(new Set(pushed())).toEqual(expected), 2 * SWEEP_BOUND_MS);
+    expect(pushed().length).toBe(expected.size);
+  });
+});
+
+test("an agent's hello is judged the same on a node that cannot reach Redis", async () => {
+  const lonely = await startWorld({ ...ENV, REDIS_URL: "redis://127.0.0.1:1" }, { settings: SETTINGS, beside: a });
+  try {
+    expect(await redisCheck(lonely)).toEqual([true, "degraded"]);
+    const device = await tenant.device();
+    const socket = await connect(at(lonely), device);
+    await greet(at(lonely), socket, device);
+    await delivered(a, device, socket, SWEEP_BOUND_MS);
+    socket.end();
+  } finally {
+    await lonely.close();
+  }
+});

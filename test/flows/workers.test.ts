@@ -1,0 +1,94 @@
+// Several gateway processes on one port, as `npm start -- --workers N` starts them.
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { eventually } from "../kit/eventually.ts";
+import { startRedis, type TestRedis } from "../kit/redis.ts";
+import { built, createSandbox, type Env, freePort, type Gateway, node, processesOf, type Sandbox, startGateway } from "./processes.ts";
+
+const command = (workers: string) => [process.execPath, built("server/main.js"), "--workers", workers];
+
+let redis: TestRedis;
+let sandbox: Sandbox;
+let env: Env;
+let gateway: Gateway;
+let token: string;
+
+beforeAll(async () => {
+  redis = await startRedis();
+  sandbox = await createSandbox({ REDIS_URL: redis.url, ADMIN_USERS: "op", NODE_ID: "w", SHUTDOWN_SECONDS: "5", INTERNAL_TOKEN: "a token for this test" });
+  env = { ...sandbox.env, INTERNAL_PORT: String(await freePort()) };
+  gateway = await startGateway(env, command("2"));
+  token = (JSON.parse((await node("server/cli.js", ["token", "--user", "op", "--json"], { env })).stdout) as { token: string }).token;
+}, 60_000);
+afterAll(async () => {
+  await sandbox.remove();
+  await redis.close();
+});
+
+interface Listed {
+  readonly nodeId: string;
+  readonly pid: number;
+}
+const listed = async (): Promise<readonly Listed[]> => {
+  const response = await fetch(`${gateway.url}/v1/admin/nodes`, { headers: { authorization: `Bearer ${token}`, connection: "close" } });
+  return ((await response.json()) as { data: readonly Listed[] }).data;
+};
+
+describe("workers", () => {
+  test("serve one port, register as nodes of their own and have internal listeners side by side", async () => {
+    const nodes = await listed();
+    expect(nodes.map(({ nodeId }) => nodeId).sort()).toEqual(["w-0", "w-1"]);
+    expect(new Set([gateway.pid, ...nodes.map(({ pid }) => pid)]).size).toBe(3);
+    const internal = await Promise.all(
+      [0, 1].map(async (index) => {
+        const answer = await fetch(`http://127.0.0.1:${Number(env["INTERNAL_PORT"]) + index}/internal/node`, {
+          headers: { authorization: "Bearer a token for this test" },
+        });
+        return ((await answer.json()) as { nodeId: string }).nodeId;
+      }),
+    );
+    expect(internal).toEqual(["w-0", "w-1"]);
+  });
+
+  test("one that dies is started again, and the port is served meanwhile", async () => {
+    const [victim] = await listed();
+    if (victim === undefined) throw new Error("nobody is listed");
+    process.kill(victim.pid, "SIGKILL");
+    const again = await eventually(async () => {
+      const found = (await listed()).find(({ nodeId }) => nodeId === victim.nodeId);
+      if (found === undefined || found.pid === victim.pid) throw new Error("not yet");
+      return found;
+    });
+    expect(again.pid).not.toBe(victim.pid);
+  });
+
+  test("the port is theirs: another gateway does not slip in beside them", async () => {
+    const intruder = await node("server/main.js", ["--workers", "2"], { env: { ...env, DATA_DIR: `${sandbox.dir}/other` } });
+    expect([intruder.code, intruder.stderr.includes("EADDRINUSE")]).toEqual([1, true]);
+  });
+});
+
+test.each([
+  ["SIGTERM", 0],
+  ["SIGKILL", null],
+] as const)("when the parent ends by %s, its workers end too", async (signal, code) => {
+  const own = await createSandbox({ SHUTDOWN_SECONDS: "5" });
+  try {
+    const parent = await startGateway(own.env, command("2"));
+    expect(parent.output.stderr).toContain("Without REDIS_URL");
+    const workers = async () => (await processesOf(own.dir)).filter(({ command: line }) => line.includes("--worker ")).map(({ pid }) => pid);
+    expect((await workers()).length).toBe(2);
+    expect((await parent.end(signal)).code).toBe(code);
+    await eventually(async () => expect(await workers()).toEqual([]));
+  } finally {
+    await own.remove();
+  }
+});
+
+test.each([
+  [["--workers", "two"], {}, "--workers: must be a number"],
+  [["--workers", "2"], { PORT: "0" }, "PORT: several workers share one port"],
+  [["--workers", "20"], {}, "DATABASE_POOL: with 20 workers"],
+])("%j with %j is refused with what is wrong", async (args, more, words) => {
+  const { code, stderr } = await node("server/main.js", args, { env: { ...sandbox.env, ...more } });
+  expect([code, stderr]).toEqual([1, expect.stringContaining(words)]);
+});

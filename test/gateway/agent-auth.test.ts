@@ -1,0 +1,191 @@
+// An agent's signature over REST: what proves it, to the second and to the byte, and what a second use of it is worth.
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { HEADERS, sign, signedHeaders } from "../../protocol/index.ts";
+import { asAgent, type Caller, type Device, startWorld, type TestTenant, type World } from "../kit/world.ts";
+
+let world: World;
+let tenant: TestTenant;
+let owner: Caller;
+let device: Device;
+beforeAll(async () => {
+  world = await startWorld({ RATE_LIMIT_FAILED_AUTH: "off", RATE_LIMIT_AGENT: "off", RATE_LIMIT_HEARTBEAT: "off" });
+  tenant = await world.tenant();
+  owner = await tenant.user("owner");
+  device = await tenant.device();
+});
+afterAll(() => world.close());
+
+/** Always these very headers, however often it calls. */
+const fixed = (headers: Record<string, string>): Caller => ({ kind: "agent", headers: () => headers });
+let moments = 0;
+/** A time that no other signature of this file has. */
+const moment = (offsetMs = 0): Date => {
+  moments += 1;
+  return new Date(Date.now() + offsetMs + moments);
+};
+const signed = (body = "", at = moment()) => signedHeaders(device.identity, body, at);
+const me = (headers: Record<string, string>) => world.call(fixed(headers), "GET", "/v1/agent/me");
+const verdict = ({ status, body }: Awaited<ReturnType<typeof me>>) => [status, body.code ?? null, body.details?.reason ?? null];
+
+describe("proof", () => {
+  test("holds within five minutes to either side", async () => {
+    for (const offset of [-298_000, 0, 298_000]) expect(verdict(await me(signed("", moment(offset))))).toEqual([200, null, null]);
+    for (const offset of [-301_000, 302_000]) {
+      const answer = await me(signed("", moment(offset)));
+      expect(verdict(answer)).toEqual([401, "INVALID_SIGNATURE", "timestamp_skew"]);
+      expect(Math.abs(Date.parse(answer.body.details.serverTime) - Date.now())).toBeLessThan(5_000);
+      expect(Math.abs(answer.body.details.skewMs - offset)).toBeLessThan(5_000);
+    }
+  });
+
+  test("does not hold for a signature of another form, byte or secret", async () => {
+    const good = signed();
+    const signature = good[HEADERS.signature] ?? "";
+    for (const bad of [
+      signature.toUpperCase(),
+      `${signature}00`,
+      signature.slice(2),
+      `0x${signature.slice(2)}`,
+      "",
+      "g".repeat(64),
+      signature.replace(/^./, (char) => (char === "0" ? "1" : "0")),
+    ])
+      expect([bad, ...verdict(await me({ ...good, [HEADERS.signature]: bad }))]).toEqual([bad, 401, "INVALID_SIGNATURE", "bad_signature"]);
+    expect(verdict(await me(signedHeaders({ ...device.identity, secret: "another" }, "", moment())))).toEqual([401, "INVALID_SIGNATURE", "bad_signature"]);
+  });
+
+  test("does not hold for a timestamp of a loose form, signed or not", async () => {
+    for (const timestamp of [
+      "now",
+      "1767322800",
+      "2026-11-21",
+      "2026-11-21 05:00:00Z",
+      `${new Date().toISOString()} `.replace("Z ", "z"),
+      "+002026-11-21T05:00:00Z",
+    ])
+      expect([
+        timestamp,
+        ...verdict(await me({ ...signed(), [HEADERS.timestamp]: timestamp, [HEADERS.signature]: sign(device.identity.secret, "", timestamp) })),
+      ]).toEqual([timestamp, 401, "INVALID_SIGNATURE", "bad_timestamp"]);
+  });
+
+  test("covers the body, byte for byte", async () => {
+    const beat = (headers: Record<string, string>, rawBody: string) =>
+      world.call(fixed(headers), "POST", `/v1/devices/${device.deviceId}/heartbeat`, { rawBody });
+    expect((await beat(signed('{"cpu":1}'), '{"cpu":2}')).body.code).toBe("INVALID_SIGNATURE");
+    expect((await beat(signed('{"cpu":1}'), '{"cpu": 1}')).body.code).toBe("INVALID_SIGNATURE");
+    const text = '{"status":"online","metrics":{"note":"naïve ✓ 😀"}}';
+    expect((await beat(signed(text), text)).status).toBe(200);
+    // Proven first, parsed afterwards.
+    expect((await beat(signed("{"), "{")).body.code).toBe("MALFORMED_JSON");
+    expect((await beat(signed("{}"), "{")).body.code).toBe("INVALID_SIGNATURE");
+  });
+
+  test("of an unknown agent, of another tenant's header and of a wrong secret read alike", async () => {
+    const other = await world.tenant();
+    const answers = [
+      await me(signedHeaders({ ...device.identity, agentId: "agt_nobody" }, "", moment())),
+      await me(signedHeaders({ ...device.identity, tenantId: other.tenantId }, "", moment())),
+      await me(signedHeaders({ ...device.identity, secret: "wrong" }, "", moment())),
+    ];
+    for (const { status, body } of answers)
+      expect([status, body.code, body.message, body.details]).toEqual([401, "INVALID_SIGNATURE", answers[0]?.body.message, { reason: "bad_signature" }]);
+  });
+
+  test("is no key to another device's path", async () => {
+    const neighbour = await tenant.device();
+    const answer = await world.call(device.as, "POST", `/v1/devices/${neighbour.deviceId}/heartbeat`, { body: { cpu: 1 } });
+    expect(verdict(answer)).toEqual([403, "FORBIDDEN", "not_own_device"]);
+  });
+
+  test("of a removed device is told so, and of a suspended tenant is still heard", async () => {
+    const gone = await tenant.device();
+    expect((await world.call(gone.as, "GET", "/v1/agent/me")).status).toBe(200);
+    expect((await world.call(owner, "DELETE", `/v1/devices/${gone.deviceId}`)).status).toBe(204);
+    expect((await world.call(gone.as, "GET", "/v1/agent/me")).status).toBeGreaterThanOrEqual(401);
+    const paused = await world.tenant();
+    const heard = await paused.device();
+    await world.sql.query("update tenants set status = 'suspended' where tenant_id = $1", [paused.tenantId]);
+    expect((await world.call(heard.as, "POST", `/v1/devices/${heard.deviceId}/heartbeat`, { body: { cpu: 1 } })).status).toBe(200);
+  });
+});
+
+describe("a second use of a signature", () => {
+  const beatPath = () => `/v1/devices/${device.deviceId}/heartbeat`;
+
+  test("of a read is served, at any read", async () => {
+    const headers = signed();
+    for (const path of ["/v1/agent/me", "/v1/agent/me", "/v1/agent/config", `/api/v1/devices/${device.deviceId}/commands`])
+      expect([path, (await world.call(fixed(headers), "GET", path)).status]).toEqual([path, 200]);
+  });
+
+  test("of a read opens nothing that changes", async () => {
+    const headers = signed();
+    await me(headers);
+    expect(verdict(await world.call(fixed(headers), "POST", `/v1/devices/${device.deviceId}/secrets/rotate`))).toEqual([
+      401,
+      "INVALID_SIGNATURE",
+      "signature_reused_elsewhere",
+    ]);
+  });
+
+  test("of a heartbeat is served at its place, by either prefix, and nowhere else", async () => {
+    const rawBody = '{"cpu":3}';
+    const headers = signed(rawBody);
+    const at = (path: string) => world.call(fixed(headers), "POST", path, { rawBody });
+    for (const path of [beatPath(), beatPath(), `/api${beatPath()}`]) expect([path, (await at(path)).status]).toEqual([path, 200]);
+    expect(verdict(await at(beatPath().replace("devices", "hosts")))).toEqual([401, "INVALID_SIGNATURE", "signature_reused_elsewhere"]);
+  });
+
+  test("of a change is refused, by every door and from any node", async () => {
+    const target = await tenant.device();
+    const headers = signedHeaders(target.identity, "{}", moment());
+    const path = `/v1/devices/${target.deviceId}/secrets/rotate`;
+    const rotate = () => world.call(fixed(headers), "POST", path, { rawBody: "{}" });
+    expect((await rotate()).status).toBe(200);
+    expect(verdict(await rotate())).toEqual([401, "INVALID_SIGNATURE", "replayed"]);
+    expect(verdict(await world.call(fixed(headers), "POST", `/api${path}`, { rawBody: "{}" }))).toEqual([401, "INVALID_SIGNATURE", "replayed"]);
+    expect((await world.sql.query("select route from used_signatures where agent_id = $1", [target.identity.agentId])).rows).toEqual([
+      { route: `POST ${path}` },
+    ]);
+  });
+
+  test("of a change over tRPC is refused too, whatever the call says it accepts", async () => {
+    const target = await tenant.device();
+    const body = JSON.stringify({ 0: { deviceId: target.deviceId } });
+    const headers = { ...signedHeaders(target.identity, body, moment()), "content-type": "application/json" };
+    // As text: one of the answers comes in lines.
+    const rotate = async (more: Record<string, string>) =>
+      (await fetch(`${world.url}/trpc/devices.rotateSecret?batch=1`, { method: "POST", body, headers: { ...headers, ...more } })).text();
+    expect(await rotate({})).toContain("sharedSecret");
+    for (const [name, value] of [
+      ["accept", "*/*"],
+      ["accept", "text/event-stream"],
+      ["trpc-accept", "application/jsonl"],
+    ] as const) {
+      const answer = await rotate({ [name]: value });
+      expect(answer).toContain("INVALID_SIGNATURE");
+      expect(answer).not.toContain("sharedSecret");
+    }
+  });
+});
+
+test("a rotation: both secrets prove until the new one is used, then only that", async () => {
+  const target = await tenant.device();
+  const old = target.identity;
+  const rotated = await world.call(target.as, "POST", `/v1/devices/${target.deviceId}/secrets/rotate`, { body: {} });
+  const fresh = { ...old, secret: rotated.body.sharedSecret as string };
+  expect(fresh.secret).not.toBe(old.secret);
+  const asks = async (identity: typeof old) => (await world.call(fixed(signedHeaders(identity, "", moment())), "GET", "/v1/agent/me")).status;
+  expect([await asks(old), await asks(old), await asks(fresh), await asks(fresh), await asks(old)]).toEqual([200, 200, 200, 200, 401]);
+});
+
+test("a rotation that somebody else began is taken over by the agent", async () => {
+  const target = await tenant.device();
+  const started = await world.call(owner, "POST", `/v1/devices/${target.deviceId}/secrets/rotate`);
+  expect([started.status, started.body.sharedSecret]).toEqual([200, undefined]);
+  const { body } = await world.call(target.as, "GET", `/v1/devices/${target.deviceId}/secrets`);
+  const fresh = asAgent({ ...target.identity, secret: body.data.secrets.DEVICE_TOKEN });
+  expect((await world.call(fresh, "GET", "/v1/agent/me")).status).toBe(200);
+  expect((await world.call(target.as, "GET", "/v1/agent/me")).body.code).toBe("INVALID_SIGNATURE");
+});

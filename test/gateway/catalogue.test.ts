@@ -1,0 +1,161 @@
+// A contract that does not hold refuses to start, with every problem at once; one that is on its way out says so in each answer.
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { contract, type Group, group, mutation, query, type Rest } from "../../protocol/index.ts";
+import { createTestClock } from "../../server/core/clock.ts";
+import { createCatalogue } from "../../server/gateway/catalogue.ts";
+import type { Exchange, HttpResponse } from "../../server/gateway/exchange.ts";
+import { createFacts } from "../../server/gateway/facts.ts";
+import { createLimits } from "../../server/gateway/limits.ts";
+import { createPipeline } from "../../server/gateway/pipeline.ts";
+import { createRest } from "../../server/gateway/rest.ts";
+import { createMemoryRateLimiter } from "../../server/platform/rate-limit.ts";
+
+const open = {
+  summary: "x",
+  auth: ["public"],
+  permission: "public",
+  tenancy: "none",
+  limit: "none",
+  input: z.strictObject({}),
+  output: z.object({ ok: z.boolean() }),
+} as const;
+const user = { ...open, auth: ["user"], permission: "self", limit: "standard" } as const;
+const at = (...rest: Rest[]) => ({ rest });
+
+/** What the start says of these operations; null when it says nothing. */
+const problemsOf = (operations: Group["operations"], withHandlers = true): readonly string[] | null => {
+  const handlers = withHandlers ? Object.fromEntries(Object.keys(operations).map((name) => [name, async () => ({ ok: true })])) : {};
+  try {
+    createCatalogue({ own: group({ tag: "Own", operations }) }, { own: handlers });
+    return null;
+  } catch (error) {
+    return String((error as Error).message)
+      .split("\n")
+      .slice(1)
+      .map((line) => line.trim());
+  }
+};
+
+describe("boot checks", () => {
+  test("a sound contract starts", () => {
+    expect(problemsOf({ a: query({ ...open, ...at("GET /a") }), b: mutation({ ...user, ...at("POST /a") }) })).toBeNull();
+  });
+
+  test("two operations on one route", () => {
+    expect(problemsOf({ a: query({ ...user, ...at("GET /a/{one}") }), b: query({ ...user, ...at("GET /b", "GET /a/{other}") }) })).toEqual([
+      "own.b: GET /a/{} as user is already taken by own.a",
+    ]);
+  });
+
+  test("a public operation beside one with a credential, in either order", () => {
+    const [a, b] = [query({ ...open, ...at("GET /a") }), query({ ...user, ...at("GET /a") })];
+    expect(problemsOf({ a, b })).toEqual(["own.b: GET /a as user is already taken by own.a"]);
+    expect(problemsOf({ b, a })).toEqual(["own.a: GET /a as public is already taken by own.b"]);
+  });
+
+  test("different credentials may share a route", () => {
+    expect(problemsOf({ a: query({ ...user, ...at("GET /a") }), b: query({ ...user, auth: ["agent"], ...at("GET /a") }) })).toBeNull();
+  });
+
+  test("an unknown error code, permission and limit class, a missing handler: all named at once", () => {
+    // As someone without the compiler could write it.
+    const wrong = { ...query({ ...user, ...at("GET /a") }), errors: ["NO_SUCH_CODE"], permission: "device:fly", limit: "sometimes" } as never;
+    expect(problemsOf({ a: wrong }, false)).toEqual([
+      "own.a: has no handler",
+      "own.a: unknown error code NO_SUCH_CODE",
+      "own.a: unknown permission device:fly",
+      "own.a: unknown limit class sometimes",
+    ]);
+  });
+
+  test("no credential, or public with one", () => {
+    expect(problemsOf({ a: { ...query(user), auth: [] }, b: { ...query(user), auth: ["public", "user"] } })).toEqual([
+      "own.a: names no credential",
+      "own.b: is public and asks for a credential",
+    ]);
+  });
+
+  test.each([
+    ["2026-01-31", "2026-07-31", true],
+    ["2026-03-01", "2026-08-31", false],
+    ["2026-03-01", "2026-09-01", true],
+    ["2026-01-01", "2025-12-01", false],
+    ["2026-01-01", "soon", false],
+    ["once", "2027-01-01", false],
+  ])("deprecated %s with its end at %s", (since, sunset, fits) => {
+    expect(problemsOf({ a: query({ ...open, ...at("GET /a"), deprecated: { since, sunset } }) })).toEqual(
+      fits ? null : ["own.a: Sunset must be at least six months after Deprecation"],
+    );
+  });
+
+  test("our own contract lists no operation twice by name or route", () => {
+    expect(() => createCatalogue(contract, {})).toThrow(/has no handler/);
+    expect(() => createCatalogue(contract, {})).not.toThrow(/already taken|unknown|Sunset/);
+  });
+});
+
+const serve = async (operations: Group["operations"], path: string): Promise<HttpResponse> => {
+  const clock = createTestClock();
+  const entries = createCatalogue(
+    { own: group({ tag: "Own", operations }) },
+    { own: Object.fromEntries(Object.keys(operations).map((name) => [name, async () => ({ items: [{ ok: true }], total: 3 })])) },
+  );
+  const pipeline = createPipeline({
+    clock,
+    limits: createLimits({ limiter: createMemoryRateLimiter({ clock }), house: {} }),
+    scopeOf: async ({ facts }) => ({ ...facts, tenantId: null, tenant: null, principal: null }),
+    idempotency: { begin: () => Promise.reject(new Error("not asked for")) },
+    useSignature: async () => undefined,
+    isUnavailable: () => false,
+    record: () => undefined,
+    strictOutput: true,
+    callTimeoutMs: 1_000,
+  });
+  const rest = createRest({ entries, pipeline, clock, factsOf: createFacts([]), authenticate: async () => ({ kind: "none" }) });
+  return new Promise((resolve) => {
+    const { signal } = new AbortController();
+    const exchange: Exchange = {
+      request: { method: "GET", path, query: "", headers: {}, repeated: new Set(), peer: "127.0.0.1" },
+      signal,
+      ending: signal,
+      body: Promise.resolve(new Uint8Array()),
+      respond: resolve,
+      stream: async () => undefined,
+    };
+    void rest.handle(exchange);
+  });
+};
+
+describe("deprecation", () => {
+  const list = {
+    ...open,
+    input: z.strictObject({}),
+    output: z.object({ items: z.array(z.object({ ok: z.boolean() })), total: z.int() }),
+    list: "page",
+  } as const;
+
+  test("each answer tells since when, until when and what instead, beside the links of a list", async () => {
+    const { status, headers } = await serve(
+      { old: query({ ...list, ...at("GET /old"), deprecated: { since: "2026-01-01", sunset: "2026-07-01", successor: "/new" } }) },
+      "/v1/old",
+    );
+    expect([status, headers["Deprecation"], headers["Sunset"]]).toEqual([200, "@1767225600", "Wed, 01 Jul 2026 00:00:00 GMT"]);
+    expect(headers["Link"]?.split(", ").map((link) => link.replace(/.*rel="(.*)"/, "$1"))).toEqual([
+      "first",
+      "last",
+      "deprecation",
+      "sunset",
+      "successor-version",
+    ]);
+  });
+
+  test("others say nothing of the kind", async () => {
+    const { headers } = await serve({ now: query({ ...list, ...at("GET /now") }) }, "/api/v1/now");
+    expect([headers["Deprecation"], headers["Sunset"], headers["Link"]]).toEqual([
+      undefined,
+      undefined,
+      '</v1/now?page=1>; rel="first", </v1/now?page=1>; rel="last"',
+    ]);
+  });
+});

@@ -1,0 +1,340 @@
+// What the public door makes of HTTP itself: routes, methods, sizes, encodings, browsers' preflights. Always JSON, never silence.
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type Caller, nobody, startWorld, type TestTenant, type World } from "../kit/world.ts";
+import { head, rawCall } from "./raw.ts";
+
+let world: World;
+let tenant: TestTenant;
+let owner: Caller;
+beforeAll(async () => {
+  world = await startWorld({ RATE_LIMIT_ANONYMOUS: "off", RATE_LIMIT_PAIRING: "off" });
+  tenant = await world.tenant();
+  owner = await tenant.user("owner");
+});
+afterAll(() => world.close());
+
+const JSON_TYPE = { "content-type": "application/json" };
+const get = (path: string, headers: Record<string, string> = {}) => world.call(owner, "GET", path, { headers });
+const create = (rawBody: string | Uint8Array, headers: Record<string, string> = {}) => world.call(owner, "POST", "/v1/api-keys", { rawBody, headers });
+const issueOf = ({ body }: { body: { details: { issues: { path: string; message: string }[] } } }) => body.details.issues[0];
+
+describe("routes", () => {
+  test.each([
+    "/",
+    "/nowhere",
+    "/v1/nowhere",
+    "/v2/devices",
+    "/v1/DEVICES",
+    "/v1//devices",
+    "/v1/devices//x",
+    "/v1/devices/a/b/c/d/e/f/g/h/i/j/k/l/m",
+    "/trpc",
+    "/api/v1x",
+    "/V1/info",
+  ])("%s is nowhere, and says so in JSON", async (path) => {
+    const answer = await get(path);
+    expect([answer.status, answer.body.code, answer.body.details]).toEqual([404, "NOT_FOUND", { method: "GET", path }]);
+  });
+
+  test("one slash at the end is tolerated, at both prefixes", async () => {
+    for (const path of ["/v1/devices/", "/api/v1/devices/", "/v1/", "/api/v1/"]) expect([path, (await get(path)).status]).toEqual([path, 200]);
+  });
+
+  test("a wrong method is told which ones are right", async () => {
+    const answer = await world.call(owner, "DELETE", "/v1/devices");
+    expect([answer.status, answer.body.code, answer.headers.get("allow")]).toEqual([405, "METHOD_NOT_ALLOWED", "GET, HEAD, OPTIONS"]);
+    const trpc = await world.call(owner, "DELETE", "/trpc/devices.list");
+    expect([trpc.status, trpc.body.error.data.app.code, trpc.headers.get("allow")]).toEqual([405, "METHOD_NOT_ALLOWED", "GET, POST"]);
+    const swapped = await world.call(owner, "POST", "/trpc/devices.list", { body: {} });
+    expect([swapped.status, swapped.headers.get("allow")]).toEqual([405, "GET"]);
+  });
+
+  test("HEAD is GET without the body", async () => {
+    const [whole, bare] = [await get("/v1/devices"), await world.call(owner, "HEAD", "/v1/devices")];
+    expect([bare.status, bare.body, bare.headers.get("content-type")]).toEqual([200, null, whole.headers.get("content-type")]);
+    expect(Number(bare.headers.get("content-length"))).toBeGreaterThan(50);
+    expect((await world.call(owner, "HEAD", "/v1/nowhere")).status).toBe(404);
+  });
+
+  test("a request id of the caller's is kept when it is one", async () => {
+    expect((await get("/v1/info", { "x-request-id": "my-request-0001" })).headers.get("x-request-id")).toBe("my-request-0001");
+    for (const bad of ["short", "x".repeat(65), "has spaces in it", "semi;colon;1"])
+      expect((await get("/v1/info", { "x-request-id": bad })).headers.get("x-request-id")).toMatch(/^req_/);
+  });
+});
+
+describe("browsers", () => {
+  test("a preflight is answered anywhere without a credential", async () => {
+    const answer = await world.call(nobody, "OPTIONS", "/v1/devices", {
+      headers: { origin: "https://portal.example", "access-control-request-method": "GET", "access-control-request-headers": "authorization,idempotency-key" },
+    });
+    expect([answer.status, answer.body]).toEqual([204, null]);
+    expect(answer.headers.get("access-control-allow-origin")).toBe("*");
+    expect(answer.headers.get("access-control-allow-headers")).toBe("authorization,idempotency-key");
+    expect(answer.headers.get("access-control-allow-methods")).toContain("PATCH");
+  });
+
+  test("answers and refusals alike may be read, with the headers that matter", async () => {
+    for (const path of ["/v1/devices", "/v1/nowhere", "/trpc/devices.list", "/v1/openapi.json"]) {
+      const answer = await get(path, { origin: "https://portal.example" });
+      expect(answer.headers.get("access-control-allow-origin")).toBe("*");
+      expect(answer.headers.get("access-control-expose-headers")).toContain("Retry-After");
+    }
+  });
+
+  test("a header with a line break in it reaches no answer", async () => {
+    const { text } = await rawCall(world.url, [head("OPTIONS /v1/info", { origin: "https://a", "access-control-request-headers": "a\nset-cookie: evil=1" })], {
+      boundMs: 300,
+    });
+    expect(text).not.toMatch(/^set-cookie/im);
+  });
+});
+
+describe("sizes", () => {
+  test("a body that says it is too large is refused before it has come", async () => {
+    const { answer } = await rawCall(world.url, [head("POST /v1/pairing/initiate", { ...JSON_TYPE, "content-length": "1048577" }), "{"]);
+    expect([answer?.status, answer?.body.code, answer?.body.details]).toEqual([413, "PAYLOAD_TOO_LARGE", { maxBytes: 1_048_576 }]);
+  });
+
+  test("a body that does not say so is counted while it comes", async () => {
+    const chunk = `c350\r\n${"a".repeat(50_000)}\r\n`;
+    const { answer } = await rawCall(world.url, [
+      head("POST /v1/pairing/initiate", { ...JSON_TYPE, "transfer-encoding": "chunked" }),
+      ...Array.from({ length: 22 }, () => chunk),
+    ]);
+    expect([answer?.status, answer?.body.code]).toEqual([413, "PAYLOAD_TOO_LARGE"]);
+  });
+
+  test("an operation's own limit holds at both doors", async () => {
+    const device = await tenant.device();
+    const body = { deviceId: device.deviceId, metrics: { text: "x".repeat(17_000) } };
+    const rest = await world.call(device.as, "POST", `/v1/devices/${device.deviceId}/heartbeat`, { body });
+    const trpc = await world.call(device.as, "POST", "/trpc/devices.heartbeat", { body });
+    expect([rest.status, rest.body.details, trpc.status, trpc.body.error.data.app.details]).toEqual([413, { maxBytes: 16_384 }, 413, { maxBytes: 16_384 }]);
+  });
+
+  test("a body in many small pieces arrives whole", async () => {
+    const body = JSON.stringify({ device_fingerprint: "in-pieces-0001" });
+    const { answer } = await rawCall(world.url, [
+      head("POST /v1/pairing/initiate", { ...JSON_TYPE, "transfer-encoding": "chunked" }),
+      ...[...body].map((char) => `1\r\n${char}\r\n`),
+      "0\r\n\r\n",
+    ]);
+    expect(answer?.status).toBe(201);
+  });
+
+  test("a head that comes byte by byte is read", async () => {
+    expect((await rawCall(world.url, [...head("GET /v1/health/live")])).answer?.status).toBe(200);
+  });
+
+  test("16 KiB of headers pass, more are refused, and the next call is served", async () => {
+    expect((await rawCall(world.url, [head("GET /v1/info", { "x-much": "a".repeat(16_000) })])).answer?.status).toBe(200);
+    const over = await rawCall(world.url, [head("GET /v1/info", { "x-much": "a".repeat(17_000) })], { untilClose: true });
+    expect([over.answer?.status, over.closed]).toEqual([431, true]);
+    expect((await get("/v1/info")).status).toBe(200);
+  });
+
+  test("8 KiB of address pass, more are refused", async () => {
+    expect((await get(`/v1/devices?q=${"x".repeat(8_000)}`)).body.code).toBe("VALIDATION_FAILED");
+    const over = await get(`/v1/devices?q=${"x".repeat(8_192)}`);
+    expect([over.status, over.body.code, over.body.details]).toEqual([414, "URI_TOO_LONG", { maxBytes: 8_192 }]);
+  });
+
+  test("a length said twice ends the connection, and what hides behind it is not served", async () => {
+    const start = head("POST /v1/pairing/initiate", [
+      ["content-type", "application/json"],
+      ["content-length", "2"],
+      ["content-length", "40"],
+    ]);
+    const { answer, closed } = await rawCall(world.url, [start, "{}"], { untilClose: true });
+    expect([answer?.status, answer?.body.details, closed]).toEqual([400, { reason: "repeated_header", header: "content-length" }, true]);
+    const hidden = await rawCall(world.url, [`${start}{}${head("GET /v1/info")}`], { untilClose: true });
+    expect(hidden.closed).toBe(true);
+    expect(hidden.text).not.toContain("200 OK");
+  });
+});
+
+describe("time", () => {
+  test.concurrent.each([
+    ["half a head", ["POST /v1/pairing/initiate HTTP/1.1\r\nHost: x\r\nContent-"]],
+    ["half a body", [head("POST /v1/pairing/initiate", { ...JSON_TYPE, "content-length": "10" }), "{"]],
+    ["nothing", []],
+  ])("%s ends within the bound of 12 s", async (_, parts) => {
+    const { closed, tookMs } = await rawCall(world.url, parts, { untilClose: true, boundMs: 14_000 });
+    expect(closed).toBe(true);
+    expect(tookMs).toBeLessThan(12_500);
+  });
+});
+
+describe("bodies", () => {
+  test("only JSON is taken", async () => {
+    for (const type of ["text/plain", "application/xml", "multipart/form-data", "application/jsonx", ""]) {
+      const answer = await create('{"name":"k"}', { "content-type": type });
+      expect([type, answer.status, answer.body.code, answer.body.details]).toEqual([type, 415, "UNSUPPORTED_MEDIA_TYPE", { accepted: ["application/json"] }]);
+    }
+    for (const type of ["application/json; charset=utf-8", "Application/JSON"])
+      expect((await create('{"name":"k"}', { "content-type": type })).status).toBe(201);
+  });
+
+  test.each(["{", "nul", '{"name":"k"}}', '{"name":"k",}', "{'name':'k'}"])("%j is malformed", async (body) => {
+    const answer = await create(body);
+    expect([answer.status, answer.body.code]).toEqual([400, "MALFORMED_JSON"]);
+  });
+
+  test("an answer has one date", async () => {
+    expect(Math.abs(Date.parse((await get("/v1/info")).headers.get("date") ?? "") - Date.now())).toBeLessThan(5_000);
+  });
+
+  test("what is not an object is refused", async () => {
+    for (const body of ["[]", "null", "1", '"x"']) expect(issueOf(await create(body))).toMatchObject({ path: "body", message: "must be a JSON object" });
+  });
+
+  test("bytes that are not UTF-8 are refused", async () => {
+    const answer = await create(Buffer.from([...Buffer.from('{"name":"'), 0xff, 0xfe, ...Buffer.from('"}')]));
+    expect([answer.status, answer.body.code]).toEqual([400, "MALFORMED_JSON"]);
+  });
+
+  test.each([
+    ["NUL", '{"name":"a\\u0000b"}'],
+    ["a lone surrogate", '{"name":"\\ud800"}'],
+    ["NUL in a key", '{"a\\u0000":1}'],
+    ["deep nesting", `{"name":${"[".repeat(400_000)}${"]".repeat(400_000)}}`],
+    ["a bottomless start", "[".repeat(1_000_000)],
+    ["very many keys", JSON.stringify({ name: Object.fromEntries(Array.from({ length: 10_001 }, (_, index) => [index, 1])) })],
+  ])("%s is refused", async (_, body) => {
+    const answer = await create(body);
+    expect(answer.status).toBe(400);
+    expect(["VALIDATION_FAILED", "MALFORMED_JSON"]).toContain(answer.body.code);
+  });
+
+  test("no key reaches a prototype", async () => {
+    for (const body of ['{"name":"k","__proto__":{"role":"owner"}}', '{"name":"k","constructor":{"prototype":{"polluted":true}}}'])
+      expect((await create(body)).body.code).toBe("VALIDATION_FAILED");
+    const device = await tenant.device();
+    const queued = await world.call(owner, "POST", `/v1/devices/${device.deviceId}/commands`, {
+      rawBody: '{"type":"echo","payload":{"__proto__":{"polluted":true},"kept":1}}',
+    });
+    expect([queued.status, queued.body.data.payload.kept]).toEqual([201, 1]);
+    expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
+  });
+
+  test("a body that contradicts its path is refused", async () => {
+    const { deviceId } = await tenant.device();
+    const answer = await world.call(owner, "PATCH", `/v1/devices/${deviceId}`, { body: { deviceId: "dev_other", name: "x" } });
+    expect([answer.status, issueOf(answer)?.path]).toEqual([400, "body.deviceId"]);
+  });
+
+  test("a body on GET changes nothing", async () => {
+    const { answer } = await rawCall(world.url, [head("GET /v1/info", { ...JSON_TYPE, "content-length": "7" }), "garbage"]);
+    expect(answer?.status).toBe(200);
+  });
+});
+
+describe("queries and paths", () => {
+  test.each([
+    ["page=1&page=2", "query.page"],
+    ["%ZZ=1", "query"],
+    ["q=%E0%A4%A", "query.q"],
+    ["q=%00", ""],
+    ["page=0", "page"],
+    ["pageSize=101", "pageSize"],
+    ["page=1.5", "page"],
+    ["page=one", "page"],
+    ["offset=-1", "offset"],
+    ["offset=100001", "offset"],
+    [Array.from({ length: 101 }, (_, index) => `a${index}=1`).join("&"), "query"],
+  ])("?%s is refused by its place", async (query, path) => {
+    const answer = await get(`/v1/devices?${query}`);
+    expect([answer.status, answer.body.code, issueOf(answer)?.path]).toEqual([400, "VALIDATION_FAILED", path]);
+  });
+
+  test("keys that nobody knows are refused, so that a typo never widens a result", async () => {
+    for (const query of ["statsu=online", "__proto__=1", "constructor=1", "page="]) expect((await get(`/v1/devices?${query}`)).status).toBe(400);
+    expect((await world.call(owner, "POST", "/v1/api-keys?name=x", { body: { name: "k" } })).status).toBe(400);
+  });
+
+  test("the two styles of paging are not mixed", async () => {
+    expect((await get("/v1/devices?page=1&limit=5")).body.details.reason).toBe("mixed_pagination");
+  });
+
+  test("broken percent-encoding in a path is a 400, a NUL too", async () => {
+    expect(issueOf(await get("/v1/devices/%E0%A4%A"))?.path).toBe("path.deviceId");
+    expect((await get("/v1/devices/%00")).body.details.reason).toBe("unstorable");
+    expect((await get("/trpc/%E0%A4%A,devices.list?batch=1")).status).toBe(400);
+  });
+
+  test("a list links its neighbours in the caller's own style", async () => {
+    await tenant.device();
+    await tenant.device();
+    const pages = (await get("/api/v1/devices?page=2&pageSize=1")).headers.get("link");
+    expect(pages).toMatch(/^<\/v1\/devices\?page=1&pageSize=1>; rel="first", <\/v1\/devices\?page=1&pageSize=1>; rel="prev"/);
+    expect((await get("/v1/hosts?limit=1")).headers.get("link")).toContain('</v1/hosts?limit=1&offset=1>; rel="next"'.replace("\\", ""));
+  });
+
+  test("If-Match guards a change", async () => {
+    const { deviceId } = await tenant.device();
+    const change = (version: string) => world.call(owner, "PATCH", `/v1/devices/${deviceId}`, { body: { name: "x" }, headers: { "if-match": version } });
+    const { body } = await change('"1"');
+    expect([body.data.name, body.data.version]).toEqual(["x", 2]);
+    const stale = await change('"1"');
+    expect([stale.status, stale.body.code, stale.body.details]).toEqual([409, "VERSION_CONFLICT", { currentVersion: 2 }]);
+    expect(issueOf(await change('"one"'))?.path).toBe("header.if-match");
+  });
+});
+
+describe("credentials", () => {
+  const refused = (headers: readonly (readonly [string, string])[]) =>
+    rawCall(world.url, [head("GET /v1/devices", headers)]).then(({ answer }) => [answer?.status, answer?.body.code, answer?.body.details?.reason]);
+
+  test("a credential header that comes twice is refused, whichever is right", async () => {
+    const token = `Bearer ${await tenant.token()}`;
+    expect(
+      await refused([
+        ["authorization", token],
+        ["authorization", token],
+      ]),
+    ).toEqual([400, "VALIDATION_FAILED", "repeated_header"]);
+    expect(
+      await refused([
+        ["authorization", token],
+        ["x-svc-tenant-id", tenant.tenantId],
+        ["X-Svc-Tenant-Id", "ten_other"],
+      ]),
+    ).toEqual([400, "VALIDATION_FAILED", "repeated_header"]);
+  });
+
+  test("two credentials at once are refused", async () => {
+    const token = `Bearer ${await tenant.token()}`;
+    const key = Object.entries(tenant.apiKey.headers(""));
+    expect(await refused([["authorization", token], ...key])).toEqual([400, "VALIDATION_FAILED", "multiple_credentials"]);
+    expect(
+      await refused([
+        ["authorization", token],
+        ["x-svc-signature", "0"],
+      ]),
+    ).toEqual([400, "VALIDATION_FAILED", "multiple_credentials"]);
+    expect(await refused([...key, ["x-svc-agent-id", "agt_1"]])).toEqual([400, "VALIDATION_FAILED", "multiple_credentials"]);
+  });
+
+  test("half a credential is named", async () => {
+    expect(await refused([["authorization", "Basic abc"]])).toEqual([401, "UNAUTHORIZED", "malformed"]);
+    expect(await refused([["x-api-key", "svk_x"]])).toEqual([401, "UNAUTHORIZED", "missing_tenant_header"]);
+    expect(await refused([["x-svc-signature", "0"]])).toEqual([401, "UNAUTHORIZED", "missing_header"]);
+    expect(await refused([])).toEqual([401, "UNAUTHORIZED", "missing"]);
+  });
+
+  test("who may not call hears that before anything about the body", async () => {
+    const answer = await world.call(nobody, "POST", "/v1/api-keys", { rawBody: "{" });
+    expect([answer.status, answer.body.code]).toEqual([401, "UNAUTHORIZED"]);
+  });
+});
+
+test("an upload whose peer left holds nothing up at the close", async () => {
+  const other = await startWorld();
+  await Promise.all(
+    Array.from({ length: 5 }, () => rawCall(other.url, [head("POST /v1/pairing/initiate", { ...JSON_TYPE, "content-length": "10" }), "{"], { boundMs: 200 })),
+  );
+  const startedAt = performance.now();
+  await other.close();
+  expect(performance.now() - startedAt).toBeLessThan(4_000);
+});

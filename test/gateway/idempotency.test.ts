@@ -1,0 +1,131 @@
+// A request that is repeated under its key happens once; every repeat gets the first answer, and says so.
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { newId } from "../../server/core/ids.ts";
+import { eventually } from "../kit/eventually.ts";
+import { type Answer, type Caller, startWorld, type TestTenant, type World } from "../kit/world.ts";
+
+let world: World;
+let tenant: TestTenant;
+let owner: Caller;
+beforeAll(async () => {
+  world = await startWorld();
+  tenant = await world.tenant();
+  owner = await tenant.user("owner");
+});
+afterAll(() => world.close());
+
+const create = (key: string, body: object = { name: "k" }, as = owner, header = "idempotency-key") =>
+  world.call(as, "POST", "/v1/api-keys", { body, headers: { [header]: key } });
+const count = async (): Promise<number> => (await world.call(owner, "GET", "/v1/api-keys?pageSize=1")).body.meta.pagination.total;
+const timeless = ({ body }: Answer) => ({ ...body, meta: null, timestamp: null, requestId: null });
+const isReplay = ({ headers }: Answer): boolean => headers.get("idempotent-replayed") === "true";
+
+describe("repeats", () => {
+  test("get the first answer with a request id of their own", async () => {
+    const before = await count();
+    const key = newId("k");
+    const [first, second, third] = [await create(key), await create(key), await create(`"${key}"`, undefined, owner, "x-idempotency-key")];
+    expect([first.status, second.status, third.status]).toEqual([201, 201, 201]);
+    expect([first, second, third].map(isReplay)).toEqual([false, true, true]);
+    expect(timeless(second)).toEqual(timeless(first));
+    expect(timeless(third)).toEqual(timeless(first));
+    expect(second.headers.get("location")).toBe(first.headers.get("location"));
+    expect(second.body.meta.requestId).not.toBe(first.body.meta.requestId);
+    expect(await count()).toBe(before + 1);
+  });
+
+  test("in another order of keys and at the other prefix are the same request", async () => {
+    const key = newId("k");
+    const first = await create(key, { name: "k", role: "viewer" });
+    const again = await world.call(owner, "POST", "/api/v1/api-keys", { rawBody: '{"role":"viewer","name":"k"}', headers: { "idempotency-key": key } });
+    expect([isReplay(again), again.body.data.keyId]).toEqual([true, first.body.data.keyId]);
+  });
+
+  test("with another body are refused", async () => {
+    const key = newId("k");
+    await create(key);
+    const other = await create(key, { name: "other" });
+    expect([other.status, other.body.code, Date.parse(other.body.details.firstSeenAt) > 0]).toEqual([422, "IDEMPOTENCY_KEY_REUSED", true]);
+  });
+
+  test("of another operation or another caller are other requests", async () => {
+    const key = newId("k");
+    await create(key);
+    const token = await world.call(owner, "POST", "/v1/pairing/enrollment-tokens", { body: { name: "k" }, headers: { "idempotency-key": key } });
+    const admin = await create(key, { name: "k" }, await tenant.user("admin"));
+    expect([token.status, isReplay(token), admin.status, isReplay(admin)]).toEqual([201, false, 201, false]);
+  });
+
+  test("of a refusal get the same refusal", async () => {
+    const key = newId("k");
+    const remove = () => world.call(owner, "DELETE", "/v1/api-keys/key_unknown", { headers: { "idempotency-key": key } });
+    const [first, second] = [await remove(), await remove()];
+    expect([first.status, isReplay(first), second.status, isReplay(second)]).toEqual([404, false, 404, true]);
+    expect(timeless(second)).toEqual(timeless(first));
+  });
+
+  test("after a 400 or a 403 are judged anew", async () => {
+    const key = newId("k");
+    expect((await create(key, { nonsense: 1 })).status).toBe(400);
+    expect((await create(key, { name: "k" })).status).toBe(201);
+    const viewer = await tenant.user("viewer");
+    const other = newId("k");
+    for (let times = 0; times < 2; times += 1)
+      expect([(await create(other, { name: "k" }, viewer)).status, isReplay(await create(other, { name: "k" }, viewer))]).toEqual([403, false]);
+  });
+
+  test("over tRPC say so too", async () => {
+    const key = newId("k");
+    const call = () => world.call(owner, "POST", "/trpc/apiKeys.create", { body: { name: "k" }, headers: { "idempotency-key": key } });
+    const [first, second] = [await call(), await call()];
+    expect([isReplay(first), isReplay(second)]).toEqual([false, true]);
+    expect(second.body.result.data).toEqual(first.body.result.data);
+  });
+
+  test("of a queued command find the command, in header and in body", async () => {
+    const { deviceId } = await tenant.device();
+    const key = newId("k");
+    const path = `/v1/devices/${deviceId}/commands`;
+    const first = await world.call(owner, "POST", path, { body: { type: "ping" }, headers: { "idempotency-key": key } });
+    const second = await world.call(owner, "POST", path, { body: { type: "ping", idempotencyKey: key } });
+    expect([second.body.data.commandId, isReplay(first), isReplay(second)]).toEqual([first.body.data.commandId, false, true]);
+    expect((await world.call(owner, "POST", path, { body: { type: "echo" }, headers: { "idempotency-key": key } })).body.code).toBe("IDEMPOTENCY_KEY_REUSED");
+  });
+});
+
+test("of many at once exactly one happens; the others hear its answer or that it is under way", async () => {
+  const before = await count();
+  const key = newId("k");
+  const answers = await Promise.all(Array.from({ length: 12 }, () => create(key)));
+  expect(await count()).toBe(before + 1);
+  for (const { status, body, headers } of answers.filter((answer) => answer.status !== 201)) {
+    expect([status, body.code, body.retryable, body.details, headers.get("retry-after")]).toEqual([
+      409,
+      "IDEMPOTENCY_IN_PROGRESS",
+      false,
+      { retryHint: "after_state_change" },
+      "1",
+    ]);
+  }
+  expect(answers.filter((answer) => answer.status === 201 && !isReplay(answer))).toHaveLength(1);
+  await eventually(async () => expect(isReplay(await create(key))).toBe(true));
+});
+
+test.each(["k".repeat(256), '""', "é"])("%j is no key", async (key) => {
+  const answer = await create(key).catch(() => null);
+  // fetch itself refuses what is not Latin-1.
+  if (answer !== null) expect([answer.status, answer.body.code]).toEqual([400, "IDEMPOTENCY_KEY_INVALID"]);
+});
+
+test("secrets in kept answers are sealed", async () => {
+  const key = newId("k");
+  const { apiKey } = (await create(key)).body.data;
+  const { rows } = await world.sql.query("select answer, scope from idempotency_keys where answer is not null");
+  expect(rows.length).toBeGreaterThan(0);
+  for (const { answer, scope } of rows) {
+    expect(answer.includes(apiKey)).toBe(false);
+    expect(answer.includes("apiKey")).toBe(false);
+    expect(scope).not.toContain(key);
+  }
+  expect((await create(key)).body.data.apiKey).toBe(apiKey);
+});

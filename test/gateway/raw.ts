@@ -1,0 +1,78 @@
+// Speaks HTTP byte by byte, for what no proper client would send.
+import { connect } from "node:net";
+import type { Answer } from "../kit/world.ts";
+
+export interface RawEnd {
+  /** The first answer, or null when the connection ended without a whole one. */
+  readonly answer: Answer | null;
+  /** Everything that came. */
+  readonly text: string;
+  /** The gateway closed the connection; false when the bound ended the wait. */
+  readonly closed: boolean;
+  readonly tookMs: number;
+}
+
+const readAnswer = (bytes: Buffer, ended: boolean): Answer | null => {
+  const cut = bytes.indexOf("\r\n\r\n");
+  if (cut < 0) return null;
+  const [start = "", ...lines] = bytes.subarray(0, cut).toString("latin1").split("\r\n");
+  const headers = new Headers(lines.map((line): [string, string] => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 1).trim()]));
+  const body = bytes.subarray(cut + 4);
+  const status = Number(start.split(" ")[1]);
+  const length = Number(headers.get("content-length") ?? (status === 204 ? 0 : Number.NaN));
+  const isChunked = headers.get("transfer-encoding") === "chunked";
+  const isWhole = isChunked ? body.toString("latin1").endsWith("0\r\n\r\n") : Number.isNaN(length) ? ended : body.byteLength >= length;
+  if (!isWhole) return null;
+  const text = (isChunked ? unchunk(body) : Number.isNaN(length) ? body : body.subarray(0, length)).toString("utf8");
+  return { status, headers, body: headers.get("content-type")?.includes("json") === true && text !== "" ? JSON.parse(text) : text };
+};
+
+const unchunk = (body: Buffer): Buffer => {
+  const parts: Buffer[] = [];
+  for (let at = 0; ; ) {
+    const line = body.indexOf("\r\n", at);
+    const size = Number.parseInt(body.subarray(at, line).toString("latin1"), 16);
+    if (!(size > 0)) return Buffer.concat(parts);
+    parts.push(body.subarray(line + 2, line + 2 + size));
+    at = line + 4 + size;
+  }
+};
+
+export interface RawOptions {
+  /** How long an answer, and with `untilClose` an end, may take. */
+  readonly boundMs?: number;
+  readonly untilClose?: boolean;
+}
+
+/** Writes the parts one after another and waits for one whole answer, for the end of the connection, or for the bound. */
+export const rawCall = (url: string, parts: readonly (string | Uint8Array)[], { boundMs = 5_000, untilClose = false }: RawOptions = {}): Promise<RawEnd> =>
+  new Promise((resolve) => {
+    const startedAt = performance.now();
+    const { hostname, port } = new URL(url);
+    const socket = connect({ host: hostname, port: Number(port), noDelay: true });
+    let bytes = Buffer.alloc(0);
+    const finish = (closed: boolean): void => {
+      clearTimeout(timer);
+      socket.destroy();
+      resolve({ answer: readAnswer(bytes, closed), text: bytes.toString("utf8"), closed, tookMs: performance.now() - startedAt });
+    };
+    const timer = setTimeout(() => finish(false), boundMs);
+    socket.on("data", (chunk) => {
+      bytes = Buffer.concat([bytes, chunk]);
+      if (!untilClose && readAnswer(bytes, false) !== null) finish(false);
+    });
+    socket.on("error", () => undefined).on("close", () => finish(true));
+    socket.on("connect", () => {
+      for (const part of parts) socket.write(part);
+    });
+  });
+
+/** A request's head; `Host` is added. */
+export const head = (start: string, headers: Readonly<Record<string, string>> | readonly (readonly [string, string])[] = {}): string =>
+  [
+    `${start} HTTP/1.1`,
+    "Host: gateway",
+    ...(Array.isArray(headers) ? headers : Object.entries(headers)).map(([name, value]) => `${name}: ${value}`),
+    "",
+    "",
+  ].join("\r\n");

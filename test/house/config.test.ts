@@ -1,0 +1,105 @@
+// The settings: what is wrong is told all at once, what is secret stays masked, and README's table is the schema's.
+import { readFile } from "node:fs/promises";
+import { describe, expect, test } from "vitest";
+import { ConfigError, describeConfig, readConfig, Settings, settingsTable } from "../../server/config.ts";
+import { BETWEEN, README } from "./write-settings.ts";
+
+const KEY = Buffer.alloc(32, 9).toString("base64");
+
+const problemsOf = (env: Readonly<Record<string, string>>): readonly string[] => {
+  try {
+    readConfig(env);
+    return [];
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return error.message
+      .split("\n")
+      .slice(1)
+      .map((line) => line.trim());
+  }
+};
+
+describe("reading the environment", () => {
+  test("nothing set is a working configuration: loopback, embedded database, local issuer", () => {
+    const config = readConfig({});
+    expect(config).toMatchObject({ PORT: 8080, HOST: "127.0.0.1", INTERNAL_PORT: 8081, DATA_DIR: ".data", NODE_ENV: "development", OIDC_AUDIENCE: "mooring" });
+    expect([config.DATABASE_URL, config.REDIS_URL, config.OIDC_ISSUER, config.MASTER_KEY]).toEqual([undefined, undefined, undefined, undefined]);
+  });
+
+  test("an empty variable counts as unset", () => {
+    expect(readConfig({ PORT: "", DATABASE_URL: "" })).toEqual(readConfig({}));
+  });
+
+  test("every problem is told at once, each with its variable's name: shapes and relations alike", () => {
+    const wrong = {
+      PORT: "99999",
+      HEARTBEAT_SECONDS: "soon",
+      LOG_LEVEL: "loud",
+      MASTER_KEY: "short",
+      INTERNAL_TOKEN: "short",
+      DATABASE_URL: "mysql://localhost/x",
+      PLAN_LIMITS_JSON: "{",
+      TRUSTED_PROXIES: "10.0.0.0/8,here",
+      RATE_LIMIT_STANDARD: "0",
+      NODE_ID: "a b",
+      WEBHOOK_ALLOW_HTTP: "maybe",
+      OIDC_JWKS_URI: "https://id.example.com/keys",
+    };
+    const named = problemsOf(wrong).map((line) => /^[A-Z_]+/.exec(line)?.[0]);
+    expect([...new Set(named)].sort()).toEqual(Object.keys(wrong).sort());
+  });
+
+  test.each([
+    ["an outside database without a master key", { DATABASE_URL: "postgres://localhost/x" }, "MASTER_KEY"],
+    ["keys of an identity provider that is not named", { OIDC_JWKS_URI: "https://id.example.com/keys" }, "OIDC_JWKS_URI"],
+    ["an insecure identity provider in production", { NODE_ENV: "production", OIDC_ISSUER: "http://id.example.com" }, "OIDC_ISSUER"],
+  ])("%s is refused", (_what, env, name) => {
+    expect(problemsOf(env)).toEqual([expect.stringMatching(new RegExp(`^${name}: `))]);
+  });
+
+  test("a problem never repeats a secret's value", () => {
+    expect(problemsOf({ MASTER_KEY: "hunter2hunter2", INTERNAL_TOKEN: "swordfish" }).join()).not.toMatch(/hunter2|swordfish/);
+  });
+
+  test("rate limits are a figure or off, lists are split, JSON is read", () => {
+    const env = {
+      RATE_LIMIT_PAIRING: "off",
+      RATE_LIMIT_STANDARD: "7",
+      CORS_ORIGINS: " https://a.example , https://b.example,",
+      PLAN_LIMITS_JSON: '{"starter":{"hosts":3}}',
+    };
+    expect(readConfig(env)).toMatchObject({
+      RATE_LIMIT_PAIRING: null,
+      RATE_LIMIT_STANDARD: 7,
+      CORS_ORIGINS: ["https://a.example", "https://b.example"],
+      PLAN_LIMITS_JSON: { starter: { hosts: 3 } },
+    });
+  });
+
+  test("the result cannot be changed", () => {
+    expect(Object.isFrozen(readConfig({}))).toBe(true);
+  });
+});
+
+describe("showing it", () => {
+  test("names every setting with its meaning, and masks what is secret", () => {
+    const secret = { MASTER_KEY: KEY, INTERNAL_TOKEN: "internal-token-of-this-node", DATABASE_URL: "postgres://user:pa55word@db.example/x" };
+    const rows = describeConfig(readConfig(secret));
+    expect(rows.map(({ name }) => name)).toEqual(Object.keys(Settings.shape));
+    expect(rows.filter(({ meaning }) => meaning === "")).toEqual([]);
+    for (const name of Object.keys(secret)) expect(rows.find((row) => row.name === name)).toMatchObject({ value: "********", fallback: "unset" });
+    expect(JSON.stringify(rows)).not.toMatch(/pa55word|internal-token|CQkJ/);
+  });
+
+  test("shows effective values beside defaults", () => {
+    const row = (name: string) => describeConfig(readConfig({ PORT: "9090", RATE_LIMIT_PAIRING: "off" })).find((each) => each.name === name);
+    expect(row("PORT")).toMatchObject({ value: "9090", fallback: "8080" });
+    expect(row("RATE_LIMIT_PAIRING")).toMatchObject({ value: "off", fallback: "unset" });
+    expect(row("HOST")).toMatchObject({ value: "127.0.0.1", fallback: "127.0.0.1" });
+  });
+
+  test("README's table is the schema's (npm run docs:settings writes it)", async () => {
+    const [table = "the marks are missing"] = BETWEEN.exec(await readFile(README, "utf8")) ?? [];
+    expect(table.trim()).toBe(settingsTable());
+  });
+});

@@ -1,0 +1,56 @@
+// The direction of imports, as rules that a machine checks. test/house/imports.test.ts sees each of them red once.
+const ROOMS = "^(server|protocol|agent-sim|test|prisma)/";
+const only = (name, from, allowed) => ({ name, severity: "error", from: { path: from }, to: { path: ROOMS, pathNot: [from, ...allowed] } });
+
+module.exports = {
+  forbidden: [
+    only("protocol-is-the-floor", "^protocol/", []),
+    only("core-speaks-protocol", "^server/core/", ["^protocol/"]),
+    only("platform-knows-no-domain", "^server/platform/", ["^server/core/", "^protocol/(index|kit)", "^prisma/generated/"]),
+    only("gateway-knows-no-feature", "^server/gateway/", ["^server/core/", "^protocol/"]),
+    only("features-stand-on-core", "^server/features/", ["^server/core/", "^server/platform/", "^protocol/", "^prisma/generated/"]),
+    only("agent-sim-sees-only-protocol", "^agent-sim/", ["^protocol/"]),
+    {
+      name: "feature-rooms-are-private",
+      severity: "error",
+      from: { path: "^server/features/([^/]+)/" },
+      to: { path: "^server/features/", pathNot: ["^server/features/$1/", "^server/features/[^/]+/index\\.ts$"] },
+    },
+    {
+      name: "rooms-name-each-other-as-types",
+      severity: "error",
+      from: { path: "^server/features/([^/]+)/" },
+      to: { path: "^server/features/[^/]+/index\\.ts$", pathNot: "^server/features/$1/", dependencyTypesNot: ["type-only"] },
+    },
+    {
+      // A store may use the pure words of the database door (which error is a unique violation); everything that acts comes by hand.
+      name: "platform-comes-by-hand",
+      severity: "error",
+      from: { path: "^server/features/" },
+      to: { path: "^server/platform/", pathNot: "^server/platform/db-errors\\.ts$", dependencyTypesNot: ["type-only"] },
+    },
+    {
+      name: "one-door-to-postgres",
+      severity: "error",
+      from: { path: "^(server|agent-sim)/", pathNot: "^server/(platform/db\\.ts|features/[^/]+/(store\\.ts|store/[^/]+\\.ts))$" },
+      to: { path: "^prisma/generated/" },
+    },
+    { name: "one-door-to-uws", severity: "error", from: { pathNot: "^server/gateway/uws/" }, to: { path: "uWebSockets\\.js|uws-pack" } },
+    {
+      name: "protocol-depends-on-zod",
+      severity: "error",
+      from: { path: "^protocol/" },
+      to: { dependencyTypes: ["npm", "npm-dev"], pathNot: "node_modules/zod/", dependencyTypesNot: ["type-only"] },
+    },
+    { name: "nothing-imports-tests", severity: "error", from: { pathNot: "^test/" }, to: { path: "^test/" } },
+    // prisma/config.ts imports the package of that name, which the resolver takes for the file itself.
+    { name: "no-cycles", severity: "error", from: { pathNot: "^prisma/config" }, to: { circular: true, viaOnly: { dependencyTypesNot: ["type-only"] } } },
+  ],
+  options: {
+    tsPreCompilationDeps: "specify",
+    tsConfig: { fileName: "tsconfig.json" },
+    doNotFollow: { path: "node_modules" },
+    exclude: { path: "^(dist|prisma/generated/internal)" },
+    enhancedResolveOptions: { exportsFields: ["exports"], conditionNames: ["import", "types", "node", "default"] },
+  },
+};

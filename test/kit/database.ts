@@ -1,0 +1,30 @@
+// A database of one's own for a test file: empty or migrated, made in moments, gone with the run's server.
+import { randomBytes } from "node:crypto";
+import pg from "pg";
+import { inject } from "vitest";
+
+/** The address of a fresh, migrated database. */
+export const createTestDatabase = (): Promise<string> => create(` template ${inject("templateDatabase")}`);
+
+/** The address of a fresh database without a single table. */
+export const createEmptyDatabase = (): Promise<string> => create("");
+
+const create = async (template: string): Promise<string> => {
+  const name = `test_${randomBytes(6).toString("hex")}`;
+  await withClient(inject("databaseUrl"), (client) => client.query(`create database ${name}${template}`));
+  const url = new URL(inject("databaseUrl"));
+  url.pathname = `/${name}`;
+  return url.href;
+};
+
+/** A plain connection beside the one under test, to look and to disturb. */
+export const withClient = async <T>(url: string, run: (client: pg.Client) => Promise<T>): Promise<T> => {
+  const client = new pg.Client({ connectionString: url });
+  client.on("error", () => undefined);
+  await client.connect();
+  try {
+    return await run(client);
+  } finally {
+    await client.end();
+  }
+};

@@ -1,0 +1,70 @@
+// One PostgreSQL for the whole test run, with a migrated template that every test file clones. It is gone when the run ends, however it ends.
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import pg from "pg";
+import type { TestProject } from "vitest/node";
+import { openEmbeddedPostgres } from "../../server/platform/embedded-postgres.ts";
+import { silentLog } from "../../server/platform/log.ts";
+import { migrate } from "../../server/platform/migrate.ts";
+
+declare module "vitest" {
+  export interface ProvidedContext {
+    readonly databaseUrl: string;
+    readonly templateDatabase: string;
+  }
+}
+
+const PREFIX = "mooring-test-";
+const TEMPLATE = "mooring_template";
+// A test database is thrown away, so nothing needs to reach the disk.
+const FORGETFUL = { fsync: "off", synchronous_commit: "off", full_page_writes: "off" };
+
+const setUp = async (project: TestProject): Promise<() => Promise<void>> => {
+  await sweep();
+  const dataDir = await mkdtemp(join(tmpdir(), `${PREFIX}${process.pid}-`));
+  const server = await openEmbeddedPostgres({ dataDir, log: silentLog, settings: FORGETFUL });
+  const tearDown = async (): Promise<void> => {
+    await server.close();
+    await rm(dataDir, { recursive: true, force: true });
+  };
+  try {
+    const admin = new pg.Client({ connectionString: server.url });
+    await admin.connect();
+    await admin.query(`create database ${TEMPLATE}`);
+    await admin.end();
+    const template = new URL(server.url);
+    template.pathname = `/${TEMPLATE}`;
+    await migrate({ url: template.href });
+    project.provide("databaseUrl", server.url);
+    project.provide("templateDatabase", TEMPLATE);
+    return tearDown;
+  } catch (error) {
+    await tearDown();
+    throw error;
+  }
+};
+
+// A run that was killed hard could not clean up; the next one does. A folder names the process that made it.
+const sweep = async (): Promise<void> => {
+  for (const name of (await readdir(tmpdir())).filter((entry) => entry.startsWith(PREFIX))) {
+    const owner = Number.parseInt(name.slice(PREFIX.length), 10);
+    if (!Number.isInteger(owner) || lives(owner)) continue;
+    const dataDir = join(tmpdir(), name);
+    await openEmbeddedPostgres({ dataDir, log: silentLog }).then(
+      (server) => server.close(),
+      () => undefined,
+    );
+    await rm(dataDir, { recursive: true, force: true });
+  }
+};
+
+const lives = (pid: number): boolean => {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+};
+
+export default setUp;

@@ -1,0 +1,122 @@
+// A Redis of a test's own: a direct child on a free port, that can be killed, frozen, restarted empty and asked anything.
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import net from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { eventually } from "./eventually.ts";
+
+const freePort = async (): Promise<number> => {
+  const server = net.createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  await once(server, "close");
+  if (address === null || typeof address === "string") throw new Error("no port was given");
+  return address.port;
+};
+
+/** One command over a connection of its own; enough for errors, integers and short texts. */
+const ask = async (port: number, words: readonly string[]): Promise<string> => {
+  const socket = net.connect(port, "127.0.0.1");
+  socket.setTimeout(2_000, () => socket.destroy(new Error("Redis is silent")));
+  try {
+    await once(socket, "connect");
+    socket.write(`*${words.length}\r\n${words.map((word) => `$${Buffer.byteLength(word)}\r\n${word}\r\n`).join("")}`);
+    const [chunk] = (await once(socket, "data")) as [Buffer];
+    return chunk.toString().trim();
+  } finally {
+    socket.destroy();
+  }
+};
+
+export const startRedis = async () => {
+  const port = await freePort();
+  const dir = await mkdtemp(join(tmpdir(), "mooring-redis-"));
+  const state: { child: ChildProcess | null } = { child: null };
+
+  const start = async (): Promise<void> => {
+    const child = spawn("redis-server", ["--port", String(port), "--bind", "127.0.0.1", "--dir", dir, "--save", "", "--appendonly", "no"], { stdio: "ignore" });
+    child.once("error", (error) => {
+      throw error;
+    });
+    state.child = child;
+    await eventually(async () => {
+      if ((await ask(port, ["PING"])) !== "+PONG") throw new Error("not yet");
+    });
+  };
+  const kill = async (): Promise<void> => {
+    const { child } = state;
+    state.child = null;
+    if (child === null || child.exitCode !== null) return;
+    const gone = once(child, "exit");
+    child.kill("SIGKILL");
+    await gone;
+  };
+
+  await start();
+  return {
+    port,
+    url: `redis://127.0.0.1:${port}`,
+    start,
+    kill,
+    freeze: () => void state.child?.kill("SIGSTOP"),
+    thaw: () => void state.child?.kill("SIGCONT"),
+    ask: (...words: readonly string[]) => ask(port, words),
+    close: async () => {
+      await kill();
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+};
+export type TestRedis = Awaited<ReturnType<typeof startRedis>>;
+
+/** A way to Redis that can go deaf: what Redis says on connections that have subscribed is swallowed, and nothing breaks. */
+export const startDeafProxy = async (target: number) => {
+  const pairs = new Set<{ readonly client: net.Socket; readonly server: net.Socket; listens: boolean; deaf: boolean }>();
+  const listener = net
+    .createServer((client) => {
+      const pair = { client, server: net.connect(target, "127.0.0.1"), listens: false, deaf: false };
+      pairs.add(pair);
+      const end = (): void => {
+        pairs.delete(pair);
+        pair.client.destroy();
+        pair.server.destroy();
+      };
+      client
+        .on("data", (chunk: Buffer) => {
+          pair.listens ||= chunk.toString("latin1").toLowerCase().includes("subscribe");
+          pair.server.write(chunk);
+        })
+        .on("close", end)
+        .on("error", end);
+      pair.server
+        .on("data", (chunk: Buffer) => {
+          if (!pair.deaf) client.write(chunk);
+        })
+        .on("close", end)
+        .on("error", end);
+    })
+    .listen(0, "127.0.0.1");
+  await once(listener, "listening");
+  const address = listener.address();
+  if (address === null || typeof address === "string") throw new Error("no port was given");
+  return {
+    url: `redis://127.0.0.1:${address.port}`,
+    /** Deafens those that listen now; connections made later hear. Returns how many. */
+    deafen: (): number => {
+      const listening = [...pairs].filter(({ listens }) => listens);
+      for (const pair of listening) pair.deaf = true;
+      return listening.length;
+    },
+    close: async () => {
+      for (const { client, server } of pairs) {
+        client.destroy();
+        server.destroy();
+      }
+      listener.close();
+      await once(listener, "close");
+    },
+  };
+};

@@ -1,0 +1,175 @@
+// A running gateway of a test file's own, and people, keys and agents to call it as.
+
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createTRPCClient, httpBatchLink } from "@trpc/client";
+import pg from "pg";
+import { type AgentIdentity, type AppRouter, type Role, signedHeaders, type TenantId } from "../../protocol/index.ts";
+import { type App, type AppSettings, createApp } from "../../server/app.ts";
+import { readConfig } from "../../server/config.ts";
+import { newId } from "../../server/core/ids.ts";
+import { silentLog } from "../../server/platform/log.ts";
+import { createTestDatabase } from "./database.ts";
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  // biome-ignore lint/suspicious/noExplicitAny: a test reads whatever came back
+  readonly body: any;
+}
+
+export interface CallOptions {
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: unknown;
+  /** Sent as it is, instead of `body`. */
+  readonly rawBody?: string | Uint8Array;
+}
+
+/** Someone who calls: headers are made anew for each request, since an agent signs its body. */
+export interface Caller {
+  readonly kind: "user" | "apiKey" | "agent" | "none";
+  headers(body: string | Uint8Array): Record<string, string>;
+}
+
+export interface Device {
+  readonly deviceId: string;
+  readonly identity: AgentIdentity;
+  readonly fingerprint: string;
+  readonly as: Caller;
+}
+
+export interface TestTenant {
+  readonly tenantId: TenantId;
+  readonly ownerId: string;
+  /** A member with that role, made on first use. */
+  user(role?: Role): Promise<Caller>;
+  token(role?: Role): Promise<string>;
+  readonly apiKey: Caller;
+  device(): Promise<Device>;
+  trpc(role?: Role): Promise<ReturnType<typeof createTRPCClient<AppRouter>>>;
+}
+
+/** Runs the installation. */
+const OPERATOR = "operator-of-the-house";
+
+export const nobody: Caller = { kind: "none", headers: () => ({}) };
+export const asBearer = (token: string): Caller => ({ kind: "user", headers: () => ({ authorization: `Bearer ${token}` }) });
+export const asKey = (apiKey: string, tenantId: string): Caller => ({ kind: "apiKey", headers: () => ({ "x-api-key": apiKey, "x-svc-tenant-id": tenantId }) });
+export const asAgent = (identity: AgentIdentity, now: () => Date = () => new Date()): Caller => {
+  // Two requests of one millisecond would share a signature; a real agent's do not either, since its clock moves on.
+  let last = 0;
+  return {
+    kind: "agent",
+    headers: (body) => {
+      last = Math.max(last + 1, now().getTime());
+      return signedHeaders(identity, body, new Date(last));
+    },
+  };
+};
+
+export interface WorldOptions {
+  /** Every call comes from an address of its own, so that limits by address stay out of the way. Needs TRUSTED_PROXIES. */
+  readonly spread?: boolean;
+  /** Beside another world: on its database, with its keys. */
+  readonly beside?: { readonly databaseUrl: string; readonly dataDir: string };
+  readonly settings?: AppSettings;
+}
+
+let calls = 0;
+const nextAddress = (): Record<string, string> => {
+  calls += 1;
+  return { "x-forwarded-for": `198.51.${Math.floor(calls / 250) % 250}.${(calls % 250) + 1}` };
+};
+
+export const startWorld = async (env: Readonly<Record<string, string>> = {}, { spread = false, beside, settings = {} }: WorldOptions = {}) => {
+  const dataDir = beside?.dataDir ?? (await mkdtemp(join(tmpdir(), "mooring-world-")));
+  const databaseUrl = beside?.databaseUrl ?? (await createTestDatabase());
+  const config = readConfig({
+    NODE_ENV: "test",
+    PORT: "0",
+    INTERNAL_PORT: "0",
+    DATA_DIR: dataDir,
+    DATABASE_URL: databaseUrl,
+    DATABASE_POOL: "8",
+    LOG_LEVEL: "silent",
+    MASTER_KEY: Buffer.alloc(32, 7).toString("base64"),
+    SHUTDOWN_SECONDS: "5",
+    ADMIN_USERS: OPERATOR,
+    ...env,
+  });
+  const app: App = await createApp(config, { log: silentLog, settings });
+  await app.listen();
+  const url = app.publicUrl();
+  const sql = new pg.Pool({ connectionString: databaseUrl, max: 2 });
+
+  const call = async (as: Caller, method: string, path: string, options: CallOptions = {}): Promise<Answer> => {
+    const body = options.rawBody ?? (options.body === undefined ? "" : JSON.stringify(options.body));
+    const response = await fetch(`${url}${path}`, {
+      method,
+      headers: {
+        ...(body.length > 0 ? { "content-type": "application/json" } : {}),
+        ...(spread ? nextAddress() : {}),
+        ...as.headers(body),
+        ...options.headers,
+      },
+      ...(body.length > 0 ? { body: body as string } : {}),
+      redirect: "manual",
+      signal: AbortSignal.timeout(15_000),
+    });
+    const text = await response.text();
+    const isJson = response.headers.get("content-type")?.includes("json") === true;
+    return { status: response.status, headers: response.headers, body: text === "" ? null : isJson ? JSON.parse(text) : text };
+  };
+
+  const tenant = async (options: { readonly unlimited?: boolean } = {}): Promise<TestTenant> => {
+    const name = newId("t").slice(2).toLowerCase();
+    const ownerId = `owner-${name}`;
+    const made = await app.bootstrap({ name: `Tenant ${name}`, slug: `t-${name}`, userId: ownerId, unlimited: options.unlimited ?? true });
+    const tenantId = made.tenantId as TenantId;
+    const tokens = new Map<Role, Promise<string>>([["owner", Promise.resolve(made.token)]]);
+    const token = (role: Role = "owner"): Promise<string> => {
+      const known = tokens.get(role) ?? app.mint({ userId: `${role}-${name}`, tenantId, role, ttlSeconds: 3_600 }).then((minted) => minted.token);
+      tokens.set(role, known);
+      return known;
+    };
+    const apiKey = asKey(made.apiKey, tenantId);
+    return {
+      tenantId,
+      ownerId,
+      token,
+      apiKey,
+      user: async (role) => asBearer(await token(role)),
+      device: async () => {
+        // By somebody who has not called before: setting up must not use up anybody's limit.
+        const { token: fresh } = await app.mint({ userId: newId("usr"), tenantId, role: "owner", ttlSeconds: 600 });
+        const { body, status } = await call(asBearer(fresh), "POST", "/v1/devices/provision", { body: { count: 1 } });
+        if (status !== 201) throw new Error(`provisioning failed: ${JSON.stringify(body)}`);
+        const [device] = body.data;
+        const identity = { agentId: device.agent_id, tenantId: device.tenant_id, secret: device.shared_secret };
+        return { deviceId: device.device_id, fingerprint: device.fingerprint, identity, as: asAgent(identity) };
+      },
+      trpc: async (role) => {
+        const bearer = await token(role);
+        return createTRPCClient<AppRouter>({ links: [httpBatchLink({ url: `${url}/trpc`, headers: { authorization: `Bearer ${bearer}` } })] });
+      },
+    };
+  };
+
+  return {
+    url,
+    databaseUrl,
+    dataDir,
+    app,
+    sql,
+    call,
+    tenant,
+    operator: async (): Promise<Caller> => asBearer((await app.mint({ userId: OPERATOR, ttlSeconds: 3_600 })).token),
+    close: async () => {
+      await app.close();
+      await sql.end();
+      if (beside === undefined) await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+};
+export type World = Awaited<ReturnType<typeof startWorld>>;

@@ -1,0 +1,79 @@
+// Joining calls: who shares a batch, who does not suffer for whom, and when no more are taken.
+import { expect, test } from "vitest";
+import { createBatch } from "../../server/platform/batch.ts";
+
+const bounds = { maxSize: 100, maxConcurrent: 1, maxWaiting: 100 };
+
+test("calls of one turn are one batch, and those that come meanwhile are the next", async () => {
+  const batches: number[][] = [];
+  let release: (() => void) | undefined;
+  const gate = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const double = createBatch(async (items: readonly number[]) => {
+    batches.push([...items]);
+    if (batches.length === 1) await gate;
+    return items.map((item) => item * 2);
+  }, bounds);
+  const first = [double(1), double(2)];
+  await new Promise((resolve) => {
+    setImmediate(resolve);
+  });
+  const later = [double(3), double(4), double(5)];
+  release?.();
+  expect(await Promise.all([...first, ...later])).toEqual([2, 4, 6, 8, 10]);
+  expect(batches).toEqual([
+    [1, 2],
+    [3, 4, 5],
+  ]);
+});
+
+test("a batch is never larger than its bound, and no more run at once than allowed", async () => {
+  let running = 0;
+  let most = 0;
+  const sizes: number[] = [];
+  const call = createBatch(
+    async (items: readonly number[]) => {
+      most = Math.max(most, ++running);
+      sizes.push(items.length);
+      await new Promise((resolve) => {
+        setImmediate(resolve);
+      });
+      running -= 1;
+      return items;
+    },
+    { ...bounds, maxSize: 3, maxConcurrent: 2 },
+  );
+  await Promise.all(Array.from({ length: 10 }, (_, index) => call(index)));
+  expect(most).toBe(2);
+  expect(Math.max(...sizes)).toBe(3);
+});
+
+test("one bad item fails alone", async () => {
+  const call = createBatch(async (items: readonly number[]) => {
+    if (items.includes(2)) throw new Error("bad 2");
+    return items;
+  }, bounds);
+  const results = await Promise.allSettled([call(1), call(2), call(3)]);
+  expect(results.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+});
+
+test("a failure that is nobody's own fails all at once, without a second try", async () => {
+  let flushes = 0;
+  const call = createBatch(
+    async (_: readonly number[]): Promise<readonly number[]> => {
+      flushes += 1;
+      throw new Error("away");
+    },
+    { ...bounds, splitOn: () => false },
+  );
+  expect((await Promise.allSettled([call(1), call(2)])).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+  expect(flushes).toBe(1);
+});
+
+test("beyond the bound calls are refused, and accepted again when there is room", async () => {
+  const call = createBatch(async (items: readonly number[]) => items, { ...bounds, maxWaiting: 2 });
+  const results = await Promise.allSettled([call(1), call(2), call(3)]);
+  expect(results[2]).toMatchObject({ status: "rejected", reason: { code: "SERVICE_UNAVAILABLE", retryAfter: 1 } });
+  expect(await call(4)).toBe(4);
+});

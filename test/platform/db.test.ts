@@ -1,0 +1,235 @@
+// The door to PostgreSQL: one transaction for both kinds of SQL, honest about failure, and alive after every lost session.
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type Db, openDb, type Sql } from "../../server/platform/db.ts";
+import { isRetryable, isUnavailable, isUniqueViolation } from "../../server/platform/db-errors.ts";
+import { silentLog } from "../../server/platform/log.ts";
+import { createTestDatabase, withClient } from "../kit/database.ts";
+import { eventually } from "../kit/eventually.ts";
+
+let url = "";
+let db: Db;
+beforeAll(async () => {
+  url = await createTestDatabase();
+  db = await openDb({ url, poolSize: 6, log: silentLog });
+  await db.execute("create table counters (id int primary key, value int8 not null)");
+  await db.execute("insert into counters values (1, 0), (2, 0)");
+});
+afterAll(() => db.close());
+
+const device = (deviceId: string, fingerprint = deviceId) => ({
+  deviceId,
+  tenantId: "ten_1",
+  deploymentId: "dep_1",
+  agentId: `agt_${deviceId}`,
+  fingerprint,
+  secret: new Uint8Array([1]),
+});
+const failure = (work: Promise<unknown>): Promise<unknown> =>
+  work.then(
+    () => undefined,
+    (error: unknown) => error ?? new Error("rejected with nothing"),
+  );
+const endAllSessions = (): Promise<unknown> =>
+  withClient(url, (client) =>
+    client.query("select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"),
+  );
+const increment = (sql: Sql, id: number): Promise<number> => sql.execute("update counters set value = value + 1 where id = $1", [id]);
+
+describe("raw SQL", () => {
+  test("gives rows as plain values and takes arrays for UNNEST", async () => {
+    const at = new Date("2030-01-02T03:04:05.678Z");
+    const rows = await db.query(
+      "select a.id, a.at, a.seq, array[a.seq] as seqs, a.body::jsonb as body from unnest($1::text[], $2::timestamptz[], $3::int8[], $4::text[]) as a(id, at, seq, body)",
+      [
+        ["a", "b"],
+        [at, null],
+        [7, 8],
+        [JSON.stringify({ deep: ['x"y'] }), null],
+      ],
+    );
+    expect(rows).toEqual([
+      { id: "a", at, seq: 7, seqs: [7], body: { deep: ['x"y'] } },
+      { id: "b", at: null, seq: 8, seqs: [8], body: null },
+    ]);
+  });
+
+  test("refuses a number it would have to round", async () => {
+    await expect(db.query("select 9007199254740993::int8")).rejects.toThrow(RangeError);
+  });
+
+  test("says the same as Prisma about the same row", async () => {
+    const made = await db.prisma.device.create({ data: { ...device("dev_same"), tags: ["x"], inventory: { cpu: 2 } } });
+    const [row] = await db.query<Record<string, unknown>>("select next_command_seq, created_at, tags, inventory, secret from devices where device_id = $1", [
+      "dev_same",
+    ]);
+    expect(row).toEqual({ next_command_seq: 1, created_at: made.createdAt, tags: ["x"], inventory: { cpu: 2 }, secret: Buffer.from([1]) });
+    expect(made.nextCommandSeq).toBe(1n);
+  });
+
+  test("keeps its times, whatever zone the database prefers", async () => {
+    await withClient(url, (client) =>
+      client.query("do $$ begin execute format('alter database %I set timezone = ''Asia/Tokyo''', current_database()); end $$"),
+    );
+    const other = await openDb({ url, poolSize: 1, log: silentLog });
+    const createdAt = new Date("2030-06-01T12:00:00.000Z");
+    await other.prisma.device.create({ data: { ...device("dev_zone"), createdAt } });
+    expect(await other.query("select created_at from devices where device_id = 'dev_zone'")).toEqual([{ created_at: createdAt }]);
+    await other.close();
+  });
+});
+
+describe("a transaction", () => {
+  test("shows both doors the same uncommitted rows, and undoes both", async () => {
+    const error = await failure(
+      db.tx(async (tx) => {
+        await tx.prisma.device.create({ data: device("dev_both") });
+        expect(await tx.query("select device_id from devices where device_id = 'dev_both'")).toHaveLength(1);
+        await tx.execute("update devices set name = 'raw' where device_id = 'dev_both'");
+        expect((await tx.prisma.device.findUnique({ where: { deviceId: "dev_both" } }))?.name).toBe("raw");
+        throw new Error("changed my mind");
+      }),
+    );
+    expect(error).toEqual(new Error("changed my mind"));
+    expect(await db.query("select 1 from devices where device_id = 'dev_both'")).toEqual([]);
+  });
+
+  test.each(["tx", "sqlTx"] as const)("through %s whose failed statement was ignored does not pass for a success", async (door) => {
+    const work = db[door](async (tx: Sql) => {
+      await tx.execute("insert into counters values (3, 0)");
+      await failure(tx.execute("insert into counters values (3, 0)"));
+    });
+    await expect(work).rejects.toThrow(/nothing was written/);
+    expect(await db.query("select 1 from counters where id = 3")).toEqual([]);
+    await db.sqlTx((tx) => increment(tx, 1));
+  });
+
+  test.each(["tx", "sqlTx"] as const)("through %s is dead once it has ended", async (door) => {
+    let kept: Sql | undefined;
+    await db[door](async (tx: Sql) => {
+      kept = tx;
+    });
+    await expect(kept?.query("select 1")).rejects.toThrow("this transaction has ended");
+  });
+
+  test("opened beside another within its callback does not take its connection", async () => {
+    await db.tx(async (outer) => {
+      const [mine] = await outer.query<{ pid: number }>("select pg_backend_pid() as pid");
+      await db.prisma.$transaction([db.prisma.device.count()]);
+      const inner = await db.tx((tx) => tx.query<{ pid: number }>("select pg_backend_pid() as pid"));
+      expect(await outer.query("select pg_backend_pid() as pid")).toEqual([mine]);
+      expect(inner).not.toEqual([mine]);
+    });
+  });
+
+  test.each(["tx", "sqlTx"] as const)("through %s is repeated after a deadlock until both have their way", async (door) => {
+    const before = await db.query<{ value: number }>("select value from counters order by id limit 2");
+    let arrived = 0;
+    let open = (): void => undefined;
+    const both = new Promise<void>((resolve) => (open = resolve));
+    const crossing = (first: number, second: number): Promise<void> =>
+      db[door](async (tx: Sql) => {
+        await increment(tx, first);
+        arrived += 1;
+        if (arrived === 2) open();
+        await both;
+        await increment(tx, second);
+      });
+    await Promise.all([crossing(1, 2), crossing(2, 1)]);
+    const after = await db.query<{ value: number }>("select value from counters order by id limit 2");
+    expect(after).toEqual(before.map(({ value }) => ({ value: value + 2 })));
+    expect(arrived).toBeGreaterThan(2);
+  });
+
+  test.each(["tx", "sqlTx"] as const)("through %s whose connection is lost before the COMMIT is an error", async (door) => {
+    const error = await failure(
+      db[door](async (tx: Sql) => {
+        await increment(tx, 1);
+        const [mine] = await tx.query<{ pid: number }>("select pg_backend_pid() as pid");
+        await withClient(url, (client) => client.query("select pg_terminate_backend($1, 2000)", [mine?.pid]));
+      }),
+    );
+    expect(isUnavailable(error)).toBe(true);
+  });
+});
+
+describe("what an error means", () => {
+  test("a row that exists is recognised through both doors, by the name of its index", async () => {
+    await db.prisma.device.create({ data: device("dev_one", "same") });
+    const throughPrisma = await failure(db.prisma.device.create({ data: device("dev_two", "same") }));
+    const throughSql = await failure(
+      db.execute(
+        "insert into devices (device_id, tenant_id, deployment_id, agent_id, fingerprint, secret) values ('dev_three', 'ten_1', 'dep_1', 'agt_3', 'same', ''::bytea)",
+      ),
+    );
+    for (const error of [throughPrisma, throughSql]) {
+      expect(isUniqueViolation(error)).toBe(true);
+      expect(isUniqueViolation(error, "devices_living_fingerprint_key")).toBe(true);
+      expect(isUniqueViolation(error, "devices_agent_id_key")).toBe(false);
+      expect(isUnavailable(error) || isRetryable(error)).toBe(false);
+    }
+  });
+
+  test("an open command without a deadline, an unknown state and a nameless tenant are refused", async () => {
+    const insert = (status: string, deadline: string | null, tenantId = "ten_1"): Promise<number> =>
+      db.execute(
+        "insert into commands (command_id, tenant_id, device_id, seq, lane, type, payload, exec_timeout_s, created_by, status, deadline_at) values ('cmd_1', $3, 'dev_1', 1, 'l', 't', '{}', 1, 'me', $1, $2)",
+        [status, deadline, tenantId],
+      );
+    await expect(insert("queued", null)).rejects.toThrow(/commands_open_has_deadline/);
+    await expect(insert("dreaming", "2030-01-01")).rejects.toThrow(/commands_status_known/);
+    await expect(insert("queued", "2030-01-01", "")).rejects.toThrow(/commands_tenant_named/);
+    expect(await insert("succeeded", null)).toBe(1);
+  });
+
+  test("a wait for a lock that is too long is retryable and changed nothing", async () => {
+    await withClient(url, async (client) => {
+      await client.query("begin; update counters set value = value where id = 1");
+      const [throughSql, throughPrisma] = await Promise.all([
+        failure(increment(db, 1)),
+        failure(db.prisma.$executeRaw`update counters set value = value where id = 1`),
+      ]);
+      for (const error of [throughSql, throughPrisma]) expect(isRetryable(error)).toBe(true);
+    });
+  });
+
+  test("a database that is not there is unavailable", async () => {
+    expect(isUnavailable(await failure(openDb({ url: "postgresql://a:b@127.0.0.1:1/c", poolSize: 1, log: silentLog })))).toBe(true);
+  });
+});
+
+describe("lost sessions", () => {
+  test("ending all of them ends no process, and statements work as soon as the pool has heard of it", async () => {
+    await Promise.all(Array.from({ length: 6 }, () => db.query("select pg_sleep(0.02)")));
+    await endAllSessions();
+    await eventually(() => db.healthy(), 1_000);
+    expect(await db.prisma.device.count()).toBeGreaterThan(0);
+  });
+
+  test("under load, every failure says unavailable and what was answered as written is written", async () => {
+    let written = 0;
+    let stop = false;
+    const strange: unknown[] = [];
+    const counted = async (work: () => Promise<unknown>): Promise<void> => {
+      while (!stop)
+        await work().then(
+          () => (written += 1),
+          (error: unknown) => void (isUnavailable(error) || strange.push(error)),
+        );
+    };
+    await db.execute("insert into counters values (9, 0)");
+    const load = Promise.all([
+      counted(() => db.sqlTx((tx) => increment(tx, 9))),
+      counted(() => db.tx(async (tx) => increment(tx, 9))),
+      counted(() => db.tx(async (tx) => tx.prisma.$executeRaw`update counters set value = value + 1 where id = 9`)),
+      counted(() => increment(db, 9)),
+      counted(() => db.prisma.$executeRaw`update counters set value = value + 1 where id = 9`),
+    ]);
+    for (let round = 0; round < 15; round += 1) await endAllSessions();
+    stop = true;
+    await load;
+    expect(strange).toEqual([]);
+    const [row] = await db.query<{ value: number }>("select value from counters where id = 9");
+    // A lost answer may hide a write, so there may be more than were answered, never fewer.
+    expect(row?.value).toBeGreaterThanOrEqual(written);
+  });
+});

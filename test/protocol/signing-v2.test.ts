@@ -1,0 +1,63 @@
+// The second form of an agent's signature against fixed vectors.
+import { readFileSync } from "node:fs";
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { HEADERS_V2, restKey, signedHeadersV2, signV2, verify, verifyV2 } from "../../protocol/index.ts";
+
+const Vector = z.object({
+  name: z.string(),
+  secret: z.string(),
+  tenantId: z.string(),
+  agentId: z.string(),
+  timestamp: z.string(),
+  nonce: z.string(),
+  method: z.string(),
+  path: z.string(),
+  query: z.string(),
+  body: z.string(),
+  signature: z.string(),
+});
+const read = (name: string): string => readFileSync(new URL(`../../protocol/${name}`, import.meta.url), "utf8");
+const { v2 } = z
+  .object({ v2: z.object({ restKey: z.object({ secret: z.string(), keyHex: z.string() }), valid: z.array(Vector).min(2) }) })
+  .parse(JSON.parse(read("vectors.json")));
+
+test("the key comes from the secret as published", () => expect(restKey(v2.restKey.secret).toString("hex")).toBe(v2.restKey.keyHex));
+
+describe.each(v2.valid)("vector: $name", (vector) => {
+  const good = { ...vector };
+  const check = ({ secret, ...rest }: typeof good): boolean => verifyV2(secret, rest, rest);
+  test("signing gives the published signature, and the README shows it", () => {
+    expect(signV2(vector.secret, vector, vector)).toBe(vector.signature);
+    expect(check(good)).toBe(true);
+    expect(read("README.md")).toContain(vector.signature);
+  });
+  test("the other prefix and another order of the query are the same request", () => {
+    expect(check({ ...good, path: `/api${good.path}`, query: good.query.split("&").reverse().join("&") })).toBe(true);
+  });
+  test.each([
+    ["method", "PUT"],
+    ["path", "/v1/agent/me"],
+    ["query", "a=b"],
+    ["body", "x"],
+    ["tenantId", "ten_2"],
+    ["agentId", "agt_2"],
+    ["secret", "another"],
+    ["timestamp", "2026-01-02T03:04:05.679Z"],
+    ["nonce", "AAECAwQFBgcICQoLDA0ODg"],
+    ["nonce", ""],
+    ["nonce", `${vector.nonce}A`],
+    ["signature", vector.signature.toUpperCase()],
+    ["signature", vector.signature.slice(2)],
+    ["signature", ""],
+  ])("another %s (%s) is refused", (field, value) => expect(check({ ...good, [field]: value })).toBe(false));
+});
+
+test("the headers carry both forms, and a nonce that never comes again", () => {
+  const identity = { agentId: "agt_1", tenantId: "ten_1", secret: "s" };
+  const at = new Date("2026-01-02T03:04:05.678Z");
+  const [one, two] = [1, 2].map(() => signedHeadersV2(identity, { method: "GET", target: "/v1/agent/me?x=1", body: "" }, at));
+  expect(verify("s", "", at.toISOString(), one?.["x-svc-signature"] ?? "")).toBe(true);
+  expect(one?.[HEADERS_V2.version]).toBe("2");
+  expect(one?.[HEADERS_V2.nonce]).not.toBe(two?.[HEADERS_V2.nonce]);
+});

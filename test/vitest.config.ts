@@ -1,0 +1,16 @@
+// How the tests run: one database server for the whole run, two files at a time.
+import { fileURLToPath } from "node:url";
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  root: fileURLToPath(new URL("..", import.meta.url)),
+  test: {
+    include: ["test/**/*.test.ts"],
+    setupFiles: ["test/kit/seed.ts"],
+    globalSetup: ["test/kit/global-setup.ts"],
+    maxWorkers: 2,
+    reporters: ["default", "./test/kit/totals-reporter.ts"],
+    testTimeout: 20_000,
+    hookTimeout: 30_000,
+  },
+});
