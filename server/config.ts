@@ -78,6 +78,7 @@ export const Settings = z.object({
   RATE_LIMIT_CONNECT: rate.describe("socket connects a minute per agent (10)"),
   ADMIN_USERS: list.describe("ids of the users who may use /v1/admin; none unless named"),
   ACCEPT_PER_SECOND: integer(200, 1, 1_000_000).describe("socket upgrades a second on this node; a quarter of it in the first 10 s"),
+  FRAMES_PER_SECOND: integer(20, 1, 1_000_000).describe("frames a second that one agent socket may send; three times as many at once"),
   MAX_CONNECTIONS: integer(20_000, 1, 1_000_000).describe("sockets on this node"),
   TENANTS_PER_USER: integer(3, 1, 1_000_000).describe("tenants that one user may own"),
   PLAN_LIMITS_JSON: PlanLimits.optional().describe("replaces the plan table: {plan: {resource: number or null}}"),

@@ -162,6 +162,8 @@ const hubOf = ({ config, rooms, mesh, nodeId, log, channel }: DoorsDeps, { signa
       acceptPerSecond: config.ACCEPT_PER_SECOND,
       acceptBurst: config.ACCEPT_PER_SECOND * 2,
       maxConnections: config.MAX_CONNECTIONS,
+      inboundPerSecond: config.FRAMES_PER_SECOND,
+      inboundBurst: config.FRAMES_PER_SECOND * 3,
       ...(config.RATE_LIMIT_CONNECT === undefined ? {} : { connectsPerMinute: config.RATE_LIMIT_CONNECT }),
       ...(config.RATE_LIMIT_FAILED_AUTH === undefined ? {} : { failuresPerMinute: config.RATE_LIMIT_FAILED_AUTH }),
       ...channel,
