@@ -2,7 +2,7 @@
 import { CONNECT_PATHS, SUBPROTOCOL } from "../../protocol/index.ts";
 import type { AppError } from "../core/errors.ts";
 import { AppError as Failure } from "../core/errors.ts";
-import type { Exchange, HttpDoor, HttpRequest, HttpResponse } from "./exchange.ts";
+import type { Exchange, HttpDoor, HttpRequest, HttpResponse, Reception } from "./exchange.ts";
 import type { Prefix, RequestFacts } from "./facts.ts";
 import { type RestDoor, splitPrefix } from "./rest.ts";
 import { TRPC_PATH } from "./trpc-request.ts";
@@ -89,7 +89,7 @@ export const createDoor = (deps: DoorDeps): HttpDoor => {
     respond({ ...answer, close: close || answer.close === true });
   };
 
-  const route = async (exchange: Exchange): Promise<void> => {
+  const route = async (exchange: Exchange, operations: Reception): Promise<void> => {
     const { request } = exchange;
     const twice = FRAMING.find((name) => request.repeated.has(name));
     // Where such a request ends is a matter of opinion, and a proxy may have another: nothing more is read from this connection.
@@ -100,22 +100,25 @@ export const createDoor = (deps: DoorDeps): HttpDoor => {
     }
     if (request.path.length + request.query.length > MAX_URL_BYTES) throw new Failure("URI_TOO_LONG", { details: { maxBytes: MAX_URL_BYTES } });
     if (request.method === "OPTIONS") return exchange.respond(preflight(request));
-    if (request.path.startsWith(TRPC_PATH)) return deps.trpc.handle(exchange);
+    if (request.path.startsWith(TRPC_PATH)) return operations.handle(exchange);
     // An upgrade never comes here: the agent socket takes it before.
     if (SOCKETS.has(request.path)) throw new Failure("PROTOCOL_UNSUPPORTED", { details: { supported: [SUBPROTOCOL] } });
     const found = await documentAt(request);
-    return found === null ? deps.rest.handle(exchange) : exchange.respond(found);
+    return found === null ? operations.handle(exchange) : exchange.respond(found);
   };
 
   return {
-    maxBodyBytes: (request) => (request.path.startsWith(TRPC_PATH) ? deps.trpc : deps.rest).maxBodyBytes(request),
-    handle: async (plain) => {
-      const exchange = withCors(plain);
-      try {
-        await route(exchange);
-      } catch (error) {
-        refuse(exchange, deps.toAppError(error));
-      }
+    receive: (request) => {
+      const operations = (request.path.startsWith(TRPC_PATH) ? deps.trpc : deps.rest).receive(request);
+      const handle = async (plain: Exchange): Promise<void> => {
+        const exchange = withCors(plain);
+        try {
+          await route(exchange, operations);
+        } catch (error) {
+          refuse(exchange, deps.toAppError(error));
+        }
+      };
+      return { maxBodyBytes: operations.maxBodyBytes, handle };
     },
   };
 };

@@ -41,8 +41,13 @@ export interface Exchange {
   stream(response: HttpStream): Promise<void>;
 }
 
-/** Decides, before anything is awaited, how much body is taken in. */
-export interface HttpDoor {
-  maxBodyBytes(request: HttpRequest): number;
+/** What a door makes of a request's head, once: how much body is taken in, and who answers. */
+export interface Reception {
+  readonly maxBodyBytes: number;
   handle(exchange: Exchange): Promise<void>;
+}
+
+export interface HttpDoor {
+  /** Decides before anything is awaited. Must not throw. */
+  receive(request: HttpRequest): Reception;
 }

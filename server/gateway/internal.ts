@@ -33,11 +33,9 @@ export const createInternalDoor = ({ token, metrics, node, drain }: InternalDeps
         return json(404, { success: false, error: "There is no such route.", code: "NOT_FOUND" });
     }
   };
-  return {
-    maxBodyBytes: () => 1_024,
-    handle: async (exchange) =>
-      exchange.respond(
-        await answer(exchange).catch(() => json(503, { success: false, error: "The figures cannot be had right now.", code: "SERVICE_UNAVAILABLE" })),
-      ),
-  };
+  const handle = async (exchange: Exchange): Promise<void> =>
+    exchange.respond(
+      await answer(exchange).catch(() => json(503, { success: false, error: "The figures cannot be had right now.", code: "SERVICE_UNAVAILABLE" })),
+    );
+  return { receive: () => ({ maxBodyBytes: 1_024, handle }) };
 };

@@ -6,7 +6,7 @@ import { type Credential, readCredential } from "./auth/credentials.ts";
 import type { Identity } from "./auth/identity.ts";
 import type { Entry } from "./catalogue.ts";
 import { errorBody, locationOf, pageLinks, successBody } from "./envelope.ts";
-import type { Exchange, HttpRequest, HttpResponse } from "./exchange.ts";
+import type { Exchange, HttpRequest, HttpResponse, Reception } from "./exchange.ts";
 import type { Prefix, RequestFacts } from "./facts.ts";
 import { limitHeaders, RateLimited, type Verdict } from "./limits.ts";
 import type { Answer, Pipeline } from "./pipeline.ts";
@@ -32,6 +32,10 @@ export const splitPrefix = (path: string): { prefix: Prefix; rest: string } | nu
     if (path === prefix || path.startsWith(`${prefix}/`)) return { prefix, rest: path.slice(prefix.length) || "/" };
   return null;
 };
+
+type Found = Extract<Match, { kind: "found" }>;
+const maxBodyBytes = (match: Match): number =>
+  match.kind === "found" ? Math.max(...match.route.entries.map(({ entry }) => entry.op.maxBodyBytes)) : DEFAULT_MAX_BODY_BYTES;
 
 const deprecationHeaders = ({ since, sunset }: Deprecated): Record<string, string> => ({
   Deprecation: `@${Math.floor(Date.parse(since) / 1_000)}`,
@@ -114,10 +118,10 @@ export const createRest = ({ entries, pipeline, clock, factsOf, authenticate }: 
     return { ...ifMatch(request.headers["if-match"], fields), ...mergeInput(readPath(at.fields, at.values), query, content) };
   };
 
-  const serve = async (exchange: Exchange, match: Extract<Match, { kind: "found" }>, facts: RequestFacts): Promise<HttpResponse> => {
+  const serve = async (exchange: Exchange, match: Found, facts: RequestFacts): Promise<HttpResponse> => {
     const { request } = exchange;
     const body = await exchange.body;
-    if (body === null) throw new AppError("PAYLOAD_TOO_LARGE", { details: { maxBytes: maxBodyBytes(request) } });
+    if (body === null) throw new AppError("PAYLOAD_TOO_LARGE", { details: { maxBytes: maxBodyBytes(match) } });
     const open = match.route.entries.every(({ entry }) => entry.op.auth.includes("public"));
     const credential: Credential = open ? { kind: "none" } : readCredential(request);
     const { entry, fields } = pick(match.route, AUTH_OF[credential.kind]);
@@ -143,14 +147,8 @@ export const createRest = ({ entries, pipeline, clock, factsOf, authenticate }: 
     return split === null ? { match: { kind: "none" }, prefix: "/v1" } : { match: route(request.method, split.rest), prefix: split.prefix };
   };
 
-  const maxBodyBytes = (request: HttpRequest): number => {
-    const { match } = find(request);
-    return match.kind === "found" ? Math.max(...match.route.entries.map(({ entry }) => entry.op.maxBodyBytes)) : DEFAULT_MAX_BODY_BYTES;
-  };
-
-  const handle = async (exchange: Exchange): Promise<void> => {
+  const handle = async (exchange: Exchange, { match, prefix }: ReturnType<typeof find>): Promise<void> => {
     const { request } = exchange;
-    const { match, prefix } = find(request);
     const facts = factsOf(request, prefix);
     try {
       if (match.kind === "none") throw new AppError("NOT_FOUND", { details: { method: request.method, path: request.path } });
@@ -161,6 +159,11 @@ export const createRest = ({ entries, pipeline, clock, factsOf, authenticate }: 
     }
   };
 
-  return { handle, maxBodyBytes, renderError };
+  const receive = (request: HttpRequest): Reception => {
+    const found = find(request);
+    return { maxBodyBytes: maxBodyBytes(found.match), handle: (exchange) => handle(exchange, found) };
+  };
+
+  return { receive, renderError };
 };
 export type RestDoor = ReturnType<typeof createRest>;

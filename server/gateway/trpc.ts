@@ -6,7 +6,7 @@ import { AppError, isAppError } from "../core/errors.ts";
 import { type Credential, readCredential } from "./auth/credentials.ts";
 import type { Identity } from "./auth/identity.ts";
 import type { Entry } from "./catalogue.ts";
-import type { Exchange, HttpRequest, HttpResponse } from "./exchange.ts";
+import type { Exchange, HttpDoor, HttpRequest, HttpResponse, Reception } from "./exchange.ts";
 import type { Prefix, RequestFacts } from "./facts.ts";
 import { limitHeaders, RateLimited, tighter, type Verdict } from "./limits.ts";
 import { invalid } from "./parse.ts";
@@ -33,7 +33,17 @@ interface Session {
   replayed: boolean;
 }
 
-export const createTrpc = (deps: TrpcDeps) => {
+const headersOf = (facts: RequestFacts, session: Session | null, now: Date): Record<string, string> => ({
+  "Content-Type": "application/json; charset=utf-8",
+  "Cache-Control": "no-store",
+  "X-Content-Type-Options": "nosniff",
+  "x-request-id": facts.requestId,
+  ...(session?.verdict ? limitHeaders(session.verdict, now) : {}),
+  ...(session?.replayed ? { "Idempotent-Replayed": "true" } : {}),
+  ...failureHeaders(session?.failure ?? null),
+});
+
+export const createTrpc = (deps: TrpcDeps): HttpDoor => {
   const { pipeline, clock } = deps;
   const byId = new Map(deps.entries.map((entry) => [entry.id, entry]));
   const router: AnyTRPCRouter = createTrpcRouter(deps.entries);
@@ -84,16 +94,6 @@ export const createTrpc = (deps: TrpcDeps) => {
     };
   };
 
-  const headersOf = (facts: RequestFacts, session: Session | null): Record<string, string> => ({
-    "Content-Type": "application/json; charset=utf-8",
-    "Cache-Control": "no-store",
-    "X-Content-Type-Options": "nosniff",
-    "x-request-id": facts.requestId,
-    ...(session?.verdict ? limitHeaders(session.verdict, clock.now()) : {}),
-    ...(session?.replayed ? { "Idempotent-Replayed": "true" } : {}),
-    ...failureHeaders(session?.failure ?? null),
-  });
-
   const shapeOf = (error: TRPCError, path: string | undefined, context: TrpcContext) => ({
     status: toAppError(error).status,
     json: { error: getTRPCErrorShape({ config, error, type: "unknown", path, input: undefined, ctx: context }) },
@@ -134,7 +134,7 @@ export const createTrpc = (deps: TrpcDeps) => {
     const [first] = results;
     return {
       status: statuses.size === 1 ? (first?.status ?? 500) : 207,
-      headers: headersOf(facts, session),
+      headers: headersOf(facts, session, clock.now()),
       body: JSON.stringify(calls.batch ? results.map(({ json }) => json) : first?.json),
     };
   };
@@ -173,28 +173,30 @@ export const createTrpc = (deps: TrpcDeps) => {
   const refuse = (error: AppError, facts: RequestFacts): HttpResponse => {
     const context: TrpcContext = { requestId: facts.requestId, timestamp: () => clock.now().toISOString(), call: () => Promise.reject(error) };
     const { status, json } = shapeOf(toTrpcError(error), undefined, context);
-    return { status, headers: { ...headersOf(facts, null), ...failureHeaders(error) }, body: JSON.stringify(json), close: status === 413 };
+    return { status, headers: { ...headersOf(facts, null, clock.now()), ...failureHeaders(error) }, body: JSON.stringify(json), close: status === 413 };
   };
 
   const isStream = (request: HttpRequest): boolean =>
     request.headers["trpc-accept"] === "application/jsonl" ||
     (byId.get(request.path.slice(TRPC_PATH.length))?.op.kind === "subscription" && wantsEvents(request));
 
-  /** A single call has its operation's limit, a batch the common one. */
-  const maxBodyBytes = ({ path }: HttpRequest): number => byId.get(path.slice(TRPC_PATH.length))?.op.maxBodyBytes ?? MAX_BATCH_BYTES;
-
-  const handle = async (exchange: Exchange): Promise<void> => {
-    const facts = deps.factsOf(exchange.request, "/v1");
-    try {
-      const body = await exchange.body;
-      if (body === null) throw new AppError("PAYLOAD_TOO_LARGE", { details: { maxBytes: maxBodyBytes(exchange.request) } });
-      if (isStream(exchange.request)) await stream(exchange, facts, body);
-      else exchange.respond(await unary(exchange, facts, body));
-    } catch (error) {
-      const known = isAppError(error) ? error : error instanceof URIError ? invalid("path", "is not valid percent-encoding") : pipeline.toAppError(error);
-      exchange.respond(refuse(known, facts));
-    }
+  const receive = ({ path }: HttpRequest): Reception => {
+    // A single call has its operation's limit, a batch the common one.
+    const maxBodyBytes = byId.get(path.slice(TRPC_PATH.length))?.op.maxBodyBytes ?? MAX_BATCH_BYTES;
+    const handle = async (exchange: Exchange): Promise<void> => {
+      const facts = deps.factsOf(exchange.request, "/v1");
+      try {
+        const body = await exchange.body;
+        if (body === null) throw new AppError("PAYLOAD_TOO_LARGE", { details: { maxBytes: maxBodyBytes } });
+        if (isStream(exchange.request)) await stream(exchange, facts, body);
+        else exchange.respond(await unary(exchange, facts, body));
+      } catch (error) {
+        const known = isAppError(error) ? error : error instanceof URIError ? invalid("path", "is not valid percent-encoding") : pipeline.toAppError(error);
+        exchange.respond(refuse(known, facts));
+      }
+    };
+    return { maxBodyBytes, handle };
   };
 
-  return { maxBodyBytes, handle };
+  return { receive };
 };

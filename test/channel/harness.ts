@@ -120,7 +120,7 @@ export const startNode = async (options: NodeOptions = {}) => {
     host: "127.0.0.1",
     port: 0,
     sockets: (app) => registerAgentSocket(app, hub.door, SOCKET_LIMITS),
-    door: { maxBodyBytes: () => 0, handle: async (exchange) => exchange.respond({ status: 404, headers: {}, body: null }) },
+    door: { receive: () => ({ maxBodyBytes: 0, handle: async (exchange) => exchange.respond({ status: 404, headers: {}, body: null }) }) },
   });
 
   const tenant = async (facts: Partial<TenantFacts> = {}): Promise<TenantId> => {

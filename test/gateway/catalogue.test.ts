@@ -123,7 +123,7 @@ const serve = async (operations: Group["operations"], path: string): Promise<Htt
       respond: resolve,
       stream: async () => undefined,
     };
-    void rest.handle(exchange);
+    void rest.receive(exchange.request).handle(exchange);
   });
 };
 

@@ -1,6 +1,6 @@
 // Opens a listener: every request becomes an Exchange, every socket path is registered by who owns it.
-import type { TemplatedApp, HttpRequest as UwsRequest, HttpResponse as UwsResponse, us_listen_socket } from "uWebSockets.js";
-import type { Exchange, HttpDoor } from "../exchange.ts";
+import type { TemplatedApp, HttpResponse as UwsResponse, us_listen_socket } from "uWebSockets.js";
+import type { Exchange, HttpDoor, HttpRequest } from "../exchange.ts";
 import { readBody } from "./body.ts";
 import { uws } from "./load.ts";
 import { writeResponse, writeStream } from "./respond.ts";
@@ -27,8 +27,7 @@ const DRAIN_MS = 10_000;
 /** The streams that are open, each with the switch that ends it. */
 type Streams = Set<AbortController>;
 
-const createExchange = (res: UwsResponse, req: UwsRequest, { door, streams }: { door: HttpDoor; streams: Streams }): Exchange => {
-  const request = snapshot(res, req);
+const createExchange = (res: UwsResponse, request: HttpRequest, { maxBodyBytes, streams }: { maxBodyBytes: number; streams: Streams }): Exchange => {
   const gone = new AbortController();
   const ending = new AbortController();
   let answered = false;
@@ -40,7 +39,7 @@ const createExchange = (res: UwsResponse, req: UwsRequest, { door, streams }: { 
     request,
     signal: gone.signal,
     ending: ending.signal,
-    body: readBody(res, request, { limitBytes: door.maxBodyBytes(request), gone: gone.signal }),
+    body: readBody(res, request, { limitBytes: maxBodyBytes, gone: gone.signal }),
     respond: (response) => {
       if (gone.signal.aborted || answered) return;
       answered = true;
@@ -70,13 +69,15 @@ export const listen = ({ host, port, door, sockets, sharedPort }: ListenDeps): P
   let idle: (() => void) | null = null;
   sockets?.(app);
   app.any("/*", (res, req) => {
-    const exchange = createExchange(res, req, { door, streams });
+    const request = snapshot(res, req);
+    const { maxBodyBytes, handle } = door.receive(request);
+    const exchange = createExchange(res, request, { maxBodyBytes, streams });
     underWay += 1;
     const done = () => {
       underWay -= 1;
       if (underWay === 0) idle?.();
     };
-    void door.handle(exchange).then(done, done);
+    void handle(exchange).then(done, done);
   });
   const settled = () =>
     new Promise<void>((resolve) => {

@@ -27,7 +27,7 @@ export const startEcho = async () => {
   const listener = await listen({
     host: "127.0.0.1",
     port: 0,
-    door: { maxBodyBytes: () => 0, handle: async (exchange) => exchange.respond({ status: 404, headers: {}, body: "" }) },
+    door: { receive: () => ({ maxBodyBytes: 0, handle: async (exchange) => exchange.respond({ status: 404, headers: {}, body: "" }) }) },
     sockets: (app) => registerAgentSocket(app, door, SOCKET_LIMITS),
   });
   return { at: { port: listener.port, path: CONNECT_PATHS[0] }, close: () => listener.close() };
