@@ -29,7 +29,7 @@ export const takeTurn = async (tx: SqlTx): Promise<boolean> => {
   return row?.mine ?? false;
 };
 
-interface EventRow {
+export interface EventRow {
   readonly event_id: string;
   readonly position: number;
   readonly sequence: number | null;
@@ -42,9 +42,10 @@ interface EventRow {
   readonly traceparent: string | null;
 }
 
-const COLUMNS = "event_id, position, sequence, tenant_id, type, subject_id, data, created_at, request_id, traceparent";
+/** As they stand in `EventRow`. */
+export const EVENT_COLUMNS = "event_id, position, sequence, tenant_id, type, subject_id, data, created_at, request_id, traceparent";
 
-const toEvent = (row: EventRow): DispatchedEvent => ({
+export const toEvent = (row: EventRow): DispatchedEvent => ({
   eventId: row.event_id,
   position: row.position,
   sequence: row.sequence ?? 0,
@@ -60,7 +61,7 @@ const toEvent = (row: EventRow): DispatchedEvent => ({
 /** Undispatched events in order of position, already numbered within their tenant. */
 export const nextEvents = async (tx: SqlTx, limit: number, heldTenants: readonly string[]): Promise<readonly DispatchedEvent[]> => {
   const rows = await tx.query<EventRow>(
-    `select ${COLUMNS} from outbox_events where dispatched_at is null and tenant_id <> all($2::text[]) order by position limit $1`,
+    `select ${EVENT_COLUMNS} from outbox_events where dispatched_at is null and tenant_id <> all($2::text[]) order by position limit $1`,
     [limit, heldTenants],
   );
   const last = await tx.query<{ tenant_id: string; sequence: number | null }>(
@@ -83,7 +84,7 @@ export const markDispatched = (tx: SqlTx, events: readonly DispatchedEvent[]): P
   );
 
 export const readEvents = async (db: Db, ids: readonly string[]): Promise<readonly DispatchedEvent[]> => {
-  const rows = await db.query<EventRow>(`select ${COLUMNS} from outbox_events where event_id = any($1::text[]) order by tenant_id, sequence`, [ids]);
+  const rows = await db.query<EventRow>(`select ${EVENT_COLUMNS} from outbox_events where event_id = any($1::text[]) order by tenant_id, sequence`, [ids]);
   return rows.map(toEvent);
 };
 

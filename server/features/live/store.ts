@@ -1,6 +1,7 @@
 // Dispatched events of one tenant, from a place in its sequence onwards.
 import type { DispatchedEvent } from "../../core/events.ts";
 import type { Db } from "../../platform/db.ts";
+import { EVENT_COLUMNS, type EventRow, toEvent } from "../../platform/outbox-rows.ts";
 
 /** Null when the tenant has no such event, or has it no longer. */
 export const findPosition = async (db: Db, tenantId: string, eventId: string): Promise<number | null> => {
@@ -16,31 +17,10 @@ export const readAfter = async (
   tenantId: string,
   { sequence, limit }: { readonly sequence: number; readonly limit: number },
 ): Promise<readonly DispatchedEvent[]> => {
-  const rows = await db.query<{
-    event_id: string;
-    position: number;
-    sequence: number;
-    type: string;
-    subject_id: string;
-    data: Record<string, unknown>;
-    created_at: Date;
-    request_id: string | null;
-    traceparent: string | null;
-  }>(
-    `select event_id, position, sequence, type, subject_id, data, created_at, request_id, traceparent
-       from outbox_events where tenant_id = $1 and sequence > $2 order by sequence limit $3`,
-    [tenantId, sequence, limit],
-  );
-  return rows.map((row) => ({
-    eventId: row.event_id,
-    position: row.position,
-    sequence: row.sequence,
+  const rows = await db.query<EventRow>(`select ${EVENT_COLUMNS} from outbox_events where tenant_id = $1 and sequence > $2 order by sequence limit $3`, [
     tenantId,
-    type: row.type,
-    subjectId: row.subject_id,
-    data: row.data,
-    createdAt: row.created_at,
-    requestId: row.request_id,
-    traceparent: row.traceparent,
-  }));
+    sequence,
+    limit,
+  ]);
+  return rows.map(toEvent);
 };
