@@ -13,7 +13,6 @@ import type { Counters } from "./plan.ts";
 import { DEFAULT_PLAN } from "./plans.ts";
 import {
   countOwned,
-  findDefaultDeployment,
   findDeployment,
   findTenant,
   insertDefaultDeployment,
@@ -46,7 +45,7 @@ export const createTenants = (deps: TenantsDeps) => {
     handlers: createHandlers({ ...deps, forgetTenant, forgetMember }),
     directory,
     memberships,
-    deployments: { find: findDeployment, findDefault: findDefaultDeployment },
+    deployments: { find: findDeployment },
     ensureTenant: createEnsureTenant({ db, forgetTenant, forgetMember }),
     /** The operator's own way to a member. */
     ensureMember: async ({ tenantId, userId, role }: { readonly tenantId: string; readonly userId: string; readonly role: Role }): Promise<void> => {

@@ -99,11 +99,6 @@ export const findDeployment = async (sql: SqlTx, { tenantId }: SystemScope, depl
   return row?.deployment_id ?? null;
 };
 
-export const findDefaultDeployment = async (sql: SqlTx, { tenantId }: SystemScope): Promise<DeploymentId | null> => {
-  const [row] = await sql.query<{ deployment_id: DeploymentId }>("select deployment_id from deployments where tenant_id = $1 and is_default", [tenantId]);
-  return row?.deployment_id ?? null;
-};
-
 export const findTenant = async (sql: SqlTx, { tenantId }: SystemScope): Promise<StoredTenant | null> => {
   const [row] = await sql.query<TenantRow>(`select ${COLUMNS} from tenants t where t.tenant_id = $1`, [tenantId]);
   return row === undefined ? null : toTenant(row);
