@@ -198,6 +198,16 @@ export const devices = group({
     online: event("device.online", statusEvent, "A device came online"),
     offline: event("device.offline", statusEvent, "A device went offline"),
     deleted: event("device.deleted", statusEvent, "A device was removed"),
+    duplicateIdentity: event(
+      "device.duplicate_identity",
+      z.object({
+        deviceId: DeviceId,
+        nodeId: z.string().describe("gateway node that refused the newcomer"),
+        hostname: z.string().optional().describe("as the newcomer names itself"),
+        agentVersion: z.string().optional(),
+      }),
+      "Two living agents use one identity; the newcomer was refused. At most once an hour per device",
+    ),
     secretsRotated: event("device.secrets_rotated", z.object({ deviceId: DeviceId }), "A device uses its new secret"),
   },
 });

@@ -8,6 +8,8 @@ export interface SessionHello extends Pick<SessionStart, "inFlight" | "journal">
   readonly device: DeviceRef;
   readonly nodeId: string;
   readonly sessionId: string;
+  /** Of the agent's process; null when it does not say. */
+  readonly instanceId: string | null;
   /** The session that this one continues, as the agent names it. */
   readonly handoffFrom: string | null;
   readonly clockOffsetMs: number | null;
@@ -36,6 +38,18 @@ export interface SessionBegun {
 /** In one transaction: raises the epoch, takes presence over, settles what older sessions left open. Throws FORBIDDEN for a removed device. */
 export interface Sessions {
   begin(hello: SessionHello): Promise<SessionBegun>;
+  /** Who has the device's presence now, as far as its node has told; null when nobody has. */
+  holder(device: DeviceRef): Promise<Holder | null>;
+  /** Somebody else lives with the newcomer's identity. Told as an event, at most once an hour per device over all nodes. */
+  reportDuplicate(newcomer: Pick<SessionHello, "device" | "nodeId" | "machine">): Promise<void>;
+}
+
+export interface Holder {
+  readonly nodeId: string;
+  readonly sessionId: string;
+  readonly instanceId: string | null;
+  /** Late by up to a flush of presence. */
+  readonly seenAgoMs: number;
 }
 
 /** The newest news of one session since the last flush. Ages instead of times, because only the database's clock counts. */

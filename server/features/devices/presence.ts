@@ -3,7 +3,7 @@ import { contract } from "../../../protocol/index.ts";
 import type { DeviceRef } from "../../core/delivery.ts";
 import { AppError } from "../../core/errors.ts";
 import type { Emit, EventToEmit, SqlTx } from "../../core/events.ts";
-import type { SessionHello, SocketPresence } from "../../core/sessions.ts";
+import type { SessionHello, Sessions, SocketPresence } from "../../core/sessions.ts";
 import type { Db } from "../../platform/db.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { DeviceSettings } from "./settings.ts";
@@ -12,8 +12,10 @@ import {
   closePresence,
   contactPresence,
   describeDevice,
+  findHolder,
   flushBeats,
   leavePresence,
+  markDuplicateTold,
   openPresence,
   type StatusChange,
   setOnline,
@@ -33,7 +35,7 @@ export interface OpenedSession {
   readonly previousSessionId: string | null;
 }
 
-export interface Presence extends SocketPresence {
+export interface Presence extends SocketPresence, Pick<Sessions, "holder" | "reportDuplicate"> {
   /** Inside the transaction of hello, before anything else in it. */
   open(tx: SqlTx, hello: SessionHello): Promise<OpenedSession>;
   /** A signed REST call; null when the device is gone. The answer is the database's time of it. */
@@ -44,7 +46,7 @@ export interface Presence extends SocketPresence {
   readonly jobs: readonly Job[];
 }
 
-const { online, offline } = contract.devices.events;
+const { online, offline, duplicateIdentity } = contract.devices.events;
 
 const toEvent = (change: StatusChange, status: "online" | "offline"): EventToEmit => ({
   scope: { tenantId: change.tenant_id },
@@ -95,6 +97,14 @@ export const createPresence = ({ db, emit, settings }: PresenceDeps): Presence =
       await greet(tx, [deviceId]);
       return { epoch: opened.epoch, previousNodeId: opened.node_id, previousSessionId: opened.session_id };
     },
+    holder: (device) => findHolder(db, device),
+    reportDuplicate: ({ device, nodeId, machine: { hostname, agentVersion } }) =>
+      db.sqlTx(async (tx) => {
+        const told = await markDuplicateTold(tx, device, settings.duplicateToldEveryMs);
+        if (told === undefined) return;
+        const { tenantId, deviceId } = told;
+        await emit(tx, [{ scope: { tenantId }, event: duplicateIdentity, subjectId: deviceId, data: { deviceId, nodeId, hostname, agentVersion } }]);
+      }),
     flush: (beats) =>
       db.sqlTx(async (tx) => {
         const current = await flushBeats(tx, beats, settings.offlineAfterMs);

@@ -6,11 +6,13 @@ import type { Presence } from "./presence.ts";
 
 export interface SessionsDeps {
   readonly db: Db;
-  readonly presence: Pick<Presence, "open">;
+  readonly presence: Pick<Presence, "open" | "holder" | "reportDuplicate">;
   readonly delivery: Pick<CommandDelivery, "settle">;
 }
 
 export const createSessions = ({ db, presence, delivery }: SessionsDeps): Sessions => ({
+  holder: presence.holder,
+  reportDuplicate: presence.reportDuplicate,
   begin: (hello) =>
     db.sqlTx(async (tx) => {
       const { epoch, previousNodeId, previousSessionId } = await presence.open(tx, hello);

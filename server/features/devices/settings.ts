@@ -8,6 +8,8 @@ export interface DeviceSettings {
   readonly closeGraceMs: number;
   /** A paired device that never came. */
   readonly neverConnectedMs: number;
+  /** Between two events about living duplicates of one identity. */
+  readonly duplicateToldEveryMs: number;
   readonly sweepEveryMs: number;
   readonly neverConnectedEveryMs: number;
   readonly sweepBatch: number;
@@ -24,6 +26,7 @@ export const deviceSettings = (heartbeatSeconds = 30, overrides: Partial<DeviceS
   offlineAfterMs: (3 * heartbeatSeconds + 10) * SECOND,
   closeGraceMs: 15 * SECOND,
   neverConnectedMs: 86_400 * SECOND,
+  duplicateToldEveryMs: 3_600 * SECOND,
   sweepEveryMs: 2 * SECOND,
   neverConnectedEveryMs: 600 * SECOND,
   sweepBatch: 500,

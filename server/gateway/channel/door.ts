@@ -98,10 +98,7 @@ export const createDoor = (deps: DoorDeps): SocketDoor<Session> => {
     },
     received: deps.received,
     drained: deps.resume,
-    ponged: (session) => {
-      session.probe?.verdict(true);
-      session.probe = null;
-    },
+    ponged: (session) => session.probe?.settle(true),
     closed: (session, code) => {
       roster.all.delete(session);
       stats.connections -= 1;

@@ -5,17 +5,16 @@ import type { Clock } from "../../core/clock.ts";
 import { AppError, isAppError } from "../../core/errors.ts";
 import type { SessionBegun, SessionHello, Sessions } from "../../core/sessions.ts";
 import { checkSkew, matchSecret } from "../auth/agent.ts";
+import type { Rivals } from "./rivals.ts";
 import type { Session } from "./session.ts";
-import type { ChannelSettings } from "./settings.ts";
 
 export interface HelloDeps {
   readonly agents: Pick<AgentDirectory, "find" | "promote">;
   readonly sessions: Sessions;
   readonly clock: Clock;
-  readonly settings: ChannelSettings;
   readonly nodeId: string;
-  /** The ready session of the device on this node. */
-  readonly holder: (deviceId: string) => Session | undefined;
+  readonly rivals: Pick<Rivals, "lives">;
+  readonly onError: (error: unknown, session: Session) => void;
 }
 
 export type HelloVerdict = { readonly begun: SessionBegun } | { readonly close: Close; readonly error: AppError; readonly retryAfterSeconds?: number };
@@ -29,6 +28,7 @@ const toSessionHello = (session: Session, hello: Hello, nodeId: string): Session
   device: { tenantId: session.agent.tenantId, deviceId: session.agent.deviceId },
   nodeId,
   sessionId: session.id,
+  instanceId: hello.instanceId ?? null,
   handoffFrom: hello.handoffFrom ?? null,
   clockOffsetMs: hello.clockOffsetMs ?? null,
   inFlight: hello.inFlight,
@@ -36,15 +36,7 @@ const toSessionHello = (session: Session, hello: Hello, nodeId: string): Session
   machine: { hostname: hello.hostname, platform: hello.os, arch: hello.arch, agentVersion: hello.agentVersion },
 });
 
-/** Asks the older session by ping; no word in time means that it is gone. */
-const answers = (session: Session, until: number): Promise<boolean> =>
-  new Promise((resolve) => {
-    session.probe?.verdict(true);
-    session.probe = { until, verdict: resolve };
-    session.link?.ping();
-  });
-
-export const createHello = ({ agents, sessions, clock, settings, nodeId, holder }: HelloDeps) => {
+export const createHello = ({ agents, sessions, clock, nodeId, rivals, onError }: HelloDeps) => {
   const prove = async (session: Session, { proof }: Hello): Promise<HelloVerdict | null> => {
     // Asked anew, since the device may have been removed or its secret replaced after the upgrade.
     const agent = await agents.find(session.agent.agentId);
@@ -59,20 +51,19 @@ export const createHello = ({ agents, sessions, clock, settings, nodeId, holder 
     return null;
   };
 
-  const isClone = async (session: Session, hello: Hello): Promise<boolean> => {
-    const old = holder(session.agent.deviceId);
-    if (old === undefined || old === session || old.phase !== "ready" || hello.handoffFrom === old.id) return false;
-    if (hello.instanceId === undefined || old.instanceId === null || hello.instanceId === old.instanceId) return false;
-    const now = clock.elapsed();
-    return now - old.lastSeenAt < settings.heartbeatSeconds * 1_000 && (await answers(old, now + settings.probeMs));
+  /** The newcomer stays out whether or not the event could be written. */
+  const refuseClone = async (session: Session, hello: SessionHello): Promise<HelloVerdict> => {
+    await sessions.reportDuplicate(hello).catch((error: unknown) => onError(error, session));
+    return refusal(CLOSE.duplicateIdentity, new AppError("FORBIDDEN", { details: { reason: "duplicate_identity" } }));
   };
 
   return async (session: Session, hello: Hello): Promise<HelloVerdict> => {
     try {
       const refused = await prove(session, hello);
       if (refused !== null) return refused;
-      if (await isClone(session, hello)) return refusal(CLOSE.duplicateIdentity, new AppError("FORBIDDEN", { details: { reason: "duplicate_identity" } }));
-      return { begun: await sessions.begin(toSessionHello(session, hello, nodeId)) };
+      const newcomer = toSessionHello(session, hello, nodeId);
+      if (await rivals.lives(session, hello)) return await refuseClone(session, newcomer);
+      return { begun: await sessions.begin(newcomer) };
     } catch (error) {
       if (isAppError(error) && error.code === "FORBIDDEN") return refusal(CLOSE.deviceRevoked, error);
       if (isAppError(error) && error.code === "INVALID_SIGNATURE") return refusal(CLOSE.authFailed, error);

@@ -21,6 +21,7 @@ import { createHello } from "./hello.ts";
 import { createInbound } from "./inbound.ts";
 import { createPump, type Pump } from "./pump.ts";
 import { createRemote } from "./remote.ts";
+import { createRivals } from "./rivals.ts";
 import { createRoster, type NodeState } from "./roster.ts";
 import { canPush, dueClose, endSession, type Session, send } from "./session.ts";
 import { type ChannelSettings, reconnectWindowMs } from "./settings.ts";
@@ -73,7 +74,8 @@ export const createHub = (deps: HubDeps): Hub => {
   const onError = (error: unknown, session?: Session): void => log.warn({ error, deviceId: session?.agent.deviceId, sessionId: session?.id }, "agent channel");
   const roster = createRoster({ nodeId, courier, owners, stats, state, onError });
   const pump = createPump({ delivery, clock, stats, onError });
-  const judge = createHello({ ...deps, holder: (deviceId) => roster.ready.get(deviceId) });
+  const rivals = createRivals({ ...deps, ready: roster.ready, onError });
+  const judge = createHello({ ...deps, rivals, onError });
   const act = createActs({ clock, settings, stats, judge, limits, delivery, presence, pump, enter: roster.enter, onError });
   const received = createInbound({ clock, settings, stats, act, onError });
   const claim = (sessions: readonly Session[]): Promise<unknown> =>
@@ -105,7 +107,7 @@ export const createHub = (deps: HubDeps): Hub => {
     tick,
     flush,
     start: async () => {
-      const onMessage = createRemote({ ready: roster.ready, pump, clock });
+      const onMessage = createRemote({ ready: roster.ready, rivals, pump, clock });
       courier.attach({ holds: (deviceId) => roster.ready.has(deviceId), receive: onMessage });
       running.stops = await Promise.all([nodeChannel(nodeId), ALL_NODES].map((channel) => deps.bus.subscribe(channel, onMessage)));
       running.timer = setInterval(tick, settings.tickMs);
@@ -128,10 +130,6 @@ export const createHub = (deps: HubDeps): Hub => {
 const watch = (session: Session, { nowMs, settings, pump }: { nowMs: number; settings: ChannelSettings; pump: Pump }): void => {
   const isSlow = (session.link?.bufferedBytes() ?? 0) > settings.slowBytes;
   session.slowSince = isSlow ? (session.slowSince ?? nowMs) : null;
-  if (session.probe !== null && nowMs >= session.probe.until) {
-    session.probe.verdict(false);
-    session.probe = null;
-  }
   const close = dueClose(session, settings, nowMs);
   if (close !== null) endSession(session, close);
   // A claim that failed is tried again.

@@ -1,17 +1,19 @@
-// What other parts of the system ask of a socket on this node: look for commands, cancel one, leave.
+// What other parts of the system ask of a socket on this node: look for commands, cancel one, leave, say whether it lives.
 import { CLOSE } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { ChannelMessage } from "./courier.ts";
 import type { Pump } from "./pump.ts";
+import type { Rivals } from "./rivals.ts";
 import { endSession, type Session, send } from "./session.ts";
 
 export interface RemoteDeps {
   readonly ready: ReadonlyMap<string, Session>;
+  readonly rivals: Pick<Rivals, "receive">;
   readonly pump: Pump;
   readonly clock: Clock;
 }
 
-export const createRemote = ({ ready, pump, clock }: RemoteDeps) => {
+export const createRemote = ({ ready, rivals, pump, clock }: RemoteDeps) => {
   const nudge = (deviceId: string): void => {
     const session = ready.get(deviceId);
     if (session !== undefined) void pump(session);
@@ -26,6 +28,7 @@ export const createRemote = ({ ready, pump, clock }: RemoteDeps) => {
   };
   return (message: ChannelMessage): void => {
     const { op, deviceId, deviceIds } = message;
+    rivals.receive(message);
     if (op === "nudge" && typeof deviceIds === "string") deviceIds.split(",").forEach(nudge);
     const session = typeof deviceId === "string" ? ready.get(deviceId) : undefined;
     if (session === undefined) return;

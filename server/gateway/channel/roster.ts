@@ -67,8 +67,7 @@ export const createRoster = ({ nodeId, courier, owners, stats, state, onError }:
     },
     leave: (session) => {
       const { deviceId } = session.agent;
-      session.probe?.verdict(false);
-      session.probe = null;
+      session.probe?.settle(false);
       // While draining presence stays as it is: the agent is on its way to another node.
       if (session.phase === "ready") lost.push({ deviceId, epoch: session.epoch });
       session.phase = "closed";

@@ -45,7 +45,7 @@ export interface Session {
   paused: boolean;
   slowSince: number | null;
   /** Whoever waits to learn whether this session still answers. */
-  probe: { readonly until: number; readonly verdict: (alive: boolean) => void } | null;
+  probe: { readonly answer: Promise<boolean>; readonly settle: (alive: boolean) => void } | null;
 }
 
 export interface SessionFacts {

@@ -24,7 +24,10 @@ export interface ChannelSettings {
   /** How often the tenants of open sockets are looked at: one that is suspended keeps its sockets no longer than this and a little. */
   readonly tenantsEveryMs: number;
   readonly tickMs: number;
+  /** How long a newcomer waits for word from an older session with the same identity. */
   readonly probeMs: number;
+  /** Newcomers that wait for other nodes' word at once; those beyond are let in unasked. */
+  readonly probesAtOnce: number;
   readonly goodbyeMs: number;
   /** A command that was sent this long ago and that a heartbeat does not list is asked about. */
   readonly resendAfterMs: number;
@@ -69,6 +72,7 @@ export const channelSettings = (heartbeatSeconds = 30, overrides: Partial<Channe
   tenantsEveryMs: 15 * SECOND,
   tickMs: SECOND,
   probeMs: 2 * SECOND,
+  probesAtOnce: 256,
   goodbyeMs: 10 * SECOND,
   resendAfterMs: 20 * SECOND,
   acceptPerSecond: 200,

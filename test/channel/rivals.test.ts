@@ -1,0 +1,197 @@
+// Two agents with one identity, over two nodes: the living holder keeps its place, and nothing that is silent costs a newcomer more than the bound.
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { sign } from "../../protocol/index.ts";
+import { createRivals } from "../../server/gateway/channel/rivals.ts";
+import { newSession } from "../../server/gateway/channel/session.ts";
+import { channelSettings } from "../../server/gateway/channel/settings.ts";
+import type { Bus, BusMessage } from "../../server/platform/bus.ts";
+import { openMemoryBus, openMemoryDirectory } from "../../server/platform/bus-memory.ts";
+import { type AgentSocket, connect, greet, online, startNode, type TestDevice, type TestNode } from "./harness.ts";
+
+const PROBE_MS = 300;
+/** The machine is shared; the bound is the probe's time, the rest is hello's own. */
+const SLACK_MS = 1_500;
+const SETTINGS = { probeMs: PROBE_MS, probesAtOnce: 2 };
+
+/** The bus between the nodes, with an ear on it and a hand that can hold it shut. */
+const tapped = (bus: Bus) => {
+  const state = { said: [] as BusMessage[], swallow: false, well: true };
+  const tap: Bus = {
+    ...bus,
+    healthy: () => state.well,
+    publish: async (channel, message) => {
+      state.said.push(message);
+      if (!state.swallow) await bus.publish(channel, message);
+    },
+  };
+  return { tap, state };
+};
+
+let one: TestNode;
+let two: TestNode;
+let wire: ReturnType<typeof tapped>["state"];
+beforeAll(async () => {
+  const owners = openMemoryDirectory();
+  const { tap, state } = tapped(openMemoryBus());
+  wire = state;
+  one = await startNode({ bus: tap, owners, settings: SETTINGS });
+  two = await startNode({ databaseUrl: one.databaseUrl, bus: tap, owners, settings: SETTINGS });
+});
+afterAll(async () => {
+  await two.close();
+  await one.close();
+});
+
+const known = async (): Promise<TestDevice> => {
+  const device = await one.device();
+  const facts = one.tenants.get(device.tenantId);
+  if (facts !== undefined) two.tenants.set(device.tenantId, facts);
+  wire.said.length = 0;
+  return device;
+};
+const asked = (): number => wire.said.filter(({ op }) => op === "live?").length;
+const hello = async (node: TestNode, device: TestDevice, more: object): Promise<AgentSocket> => {
+  const socket = await connect(node, device);
+  const { data } = await socket.next("welcome");
+  const timestamp = node.clock.now().toISOString();
+  socket.say("hello", { proof: { timestamp, signature: sign(device.identity.secret, data.nonce, timestamp) }, ...more });
+  return socket;
+};
+const told = ({ deviceId }: TestDevice): Promise<{ tenant_id: string; data: object }[]> =>
+  one.db.query("select tenant_id, data from outbox_events where type = 'device.duplicate_identity' and subject_id = $1", [deviceId]);
+
+test("a clone on the other node is refused with 4505, its holder stays, and the tenant is told once an hour whichever node refuses", async () => {
+  const device = await known();
+  const holder = await online(one, device, { instanceId: "holder" });
+  const clones = [
+    await hello(two, device, { instanceId: "clone", hostname: "copy", agentVersion: "2" }),
+    await hello(one, device, { instanceId: "another" }),
+    await hello(two, device, { instanceId: "clone" }),
+  ];
+  for (const clone of clones) expect(await clone.closed()).toEqual({ code: 4505, reason: "duplicate_identity" });
+  expect(holder.isOpen()).toBe(true);
+  const [first, ...more] = await told(device);
+  expect([first?.tenant_id, more]).toEqual([device.tenantId, []]);
+  expect(first?.data).toMatchObject({ deviceId: device.deviceId });
+  await one.db.query("update device_presence set duplicate_told_at = now() - interval '61 minutes' where device_id = $1", [device.deviceId]);
+  await (await hello(two, device, { instanceId: "clone", hostname: "copy", agentVersion: "2" })).closed();
+  const events = await told(device);
+  expect(events.length).toBe(2);
+  expect(events[1]?.data).toEqual({ deviceId: device.deviceId, nodeId: two.nodeId, hostname: "copy", agentVersion: "2" });
+  holder.end();
+});
+
+test("clones that come at once over both nodes write one event", async () => {
+  const device = await known();
+  const holder = await online(one, device, { instanceId: "holder" });
+  const clones = await Promise.all(Array.from({ length: 4 }, (_, n) => hello(n % 2 === 0 ? one : two, device, { instanceId: `clone-${n}` })));
+  const codes = await Promise.all(clones.map(async (clone) => (await clone.closed()).code));
+  expect(new Set(codes)).toEqual(new Set([4505]));
+  expect((await told(device)).length).toBe(1);
+  holder.end();
+});
+
+test("the same process, a handoff and an agent that names no process are never asked about", async () => {
+  const device = await known();
+  const first = await connect(one, device);
+  const welcome = await first.next("welcome");
+  const timestamp = one.clock.now().toISOString();
+  first.say("hello", { proof: { timestamp, signature: sign(device.identity.secret, welcome.data.nonce, timestamp) }, instanceId: "p" });
+  await first.next("ready");
+  const second = await online(two, device, { instanceId: "q", handoffFrom: welcome.data.sessionId });
+  expect((await first.closed()).code).toBe(1000);
+  const third = await online(one, device, { instanceId: "q" });
+  expect((await second.closed()).code).toBe(4009);
+  const fourth = await online(two, device, { instanceId: undefined });
+  expect((await third.closed()).code).toBe(4009);
+  expect([asked(), await told(device)]).toEqual([0, []]);
+  fourth.end();
+});
+
+test("a holder whose socket is deaf gives way within the bound, and nobody is told of a duplicate", async () => {
+  const device = await known();
+  const holder = await online(one, device, { instanceId: "holder" });
+  holder.socket.pause();
+  const startedAt = performance.now();
+  const next = await online(two, device, { instanceId: "next" });
+  expect(performance.now() - startedAt).toBeLessThan(PROBE_MS + SLACK_MS);
+  expect([asked(), await told(device)]).toEqual([1, []]);
+  holder.end();
+  next.end();
+});
+
+test("an owner that answers nothing costs the bound and no more", async () => {
+  const device = await known();
+  const holder = await online(one, device, { instanceId: "holder" });
+  wire.swallow = true;
+  try {
+    const startedAt = performance.now();
+    const next = await online(two, device, { instanceId: "next" });
+    const tookMs = performance.now() - startedAt;
+    expect(tookMs).toBeGreaterThanOrEqual(PROBE_MS);
+    expect(tookMs).toBeLessThan(PROBE_MS + SLACK_MS);
+    next.end();
+  } finally {
+    wire.swallow = false;
+  }
+  holder.end();
+});
+
+test("while hints get lost nobody is asked: the newcomer supersedes at once, and the old node learns it from its next flush", async () => {
+  const device = await known();
+  const holder = await online(one, device, { instanceId: "holder" });
+  wire.well = false;
+  wire.swallow = true;
+  try {
+    const next = await online(two, device, { instanceId: "next" });
+    expect(asked()).toBe(0);
+    await one.hub.flush();
+    expect((await holder.closed()).code).toBe(4009);
+    next.end();
+  } finally {
+    wire.well = true;
+    wire.swallow = false;
+  }
+});
+
+test("a flood asks so many at once and lets the others in unasked", async () => {
+  const devices = await Promise.all(Array.from({ length: 6 }, known));
+  const holders = await Promise.all(devices.map((device) => online(one, device, { instanceId: "holder" })));
+  wire.swallow = true;
+  try {
+    wire.said.length = 0;
+    const newcomers = await Promise.all(devices.map((device) => connect(two, device)));
+    await Promise.all(newcomers.map((socket, n) => greet(two, socket, devices[n] as TestDevice, { instanceId: "next" })));
+    expect(asked()).toBeLessThanOrEqual(SETTINGS.probesAtOnce);
+    for (const socket of newcomers) socket.end();
+  } finally {
+    wire.swallow = false;
+  }
+  for (const socket of holders) socket.end();
+});
+
+test("many who ask about one holder share one ping", async () => {
+  const device = await known();
+  const sessionOf = () => newSession({ id: "ses", agent: { ...device, ...device.identity } as never, heartbeatBuckets: [] }, channelSettings(), 0);
+  let pings = 0;
+  const holder = sessionOf();
+  holder.phase = "ready";
+  holder.instanceId = "holder";
+  const countPing = (): void => {
+    pings += 1;
+  };
+  holder.link = { ping: countPing } as never;
+  const rivals = createRivals({
+    nodeId: "n",
+    bus: openMemoryBus(),
+    sessions: { holder: async () => null },
+    ready: new Map([[device.deviceId, holder]]),
+    clock: { now: () => new Date(), elapsed: () => 0 },
+    settings: channelSettings(),
+    onError: () => undefined,
+  });
+  const asking = Array.from({ length: 5 }, (_, n) => rivals.lives(sessionOf(), { instanceId: `clone-${n}` } as never));
+  expect(pings).toBe(1);
+  holder.probe?.settle(true);
+  expect(await Promise.all(asking)).toEqual(Array(5).fill(true));
+});
