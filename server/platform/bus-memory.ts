@@ -7,9 +7,11 @@ export const openMemoryBus = (): Bus => {
     // Delivered in a later turn and as a copy, as over a wire, so that nobody leans on anything else.
     publish: async (channel, message) => {
       const text = encodeMessage(message);
+      if (!handlers.has(channel)) return false;
       setImmediate(() => {
         for (const handle of handlers.get(channel) ?? []) handle(JSON.parse(text) as BusMessage);
       });
+      return true;
     },
     subscribe: async (channel, handler) => {
       const set = handlers.get(channel) ?? new Set();
@@ -35,6 +37,9 @@ export const openMemoryDirectory = (): Directory => {
     },
     release: async (deviceId, epoch) => {
       if (entries.get(deviceId)?.epoch === epoch) entries.delete(deviceId);
+    },
+    disown: async (deviceId, nodeId) => {
+      if (entries.get(deviceId)?.nodeId === nodeId) entries.delete(deviceId);
     },
     close: async () => entries.clear(),
   };

@@ -56,13 +56,13 @@ export const openRedisBus = ({ redis, nodeId, ownChannel, bus: { probeEveryMs = 
     },
   });
 
-  const say = async (channel: string, text: string): Promise<boolean> => {
+  /** How many heard it; null when it could not be said. */
+  const say = async (channel: string, text: string): Promise<number | null> => {
     try {
-      await redis.command("PUBLISH", channel, text);
-      return true;
+      return Number(await redis.command("PUBLISH", channel, text));
     } catch {
       // A hint is lost, which is counted; the connection itself tells what ails it.
-      return false;
+      return null;
     }
   };
 
@@ -80,7 +80,7 @@ export const openRedisBus = ({ redis, nodeId, ownChannel, bus: { probeEveryMs = 
     const n = probe.sent + 1;
     probe.sent = n;
     // What could not be said cannot be heard.
-    if (!(await say(own, JSON.stringify({ op: PROBE, n }))) || !ears.connected) probe.heard = Math.max(probe.heard, n);
+    if ((await say(own, JSON.stringify({ op: PROBE, n }))) === null || !ears.connected) probe.heard = Math.max(probe.heard, n);
   };
 
   const lookForMark = async (): Promise<void> => {
@@ -111,7 +111,9 @@ export const openRedisBus = ({ redis, nodeId, ownChannel, bus: { probeEveryMs = 
   return {
     publish: async (channel, message) => {
       const text = encodeMessage(message);
-      if (!(await say(channelName(channel), text))) stats.lost += 1;
+      const heardBy = await say(channelName(channel), text);
+      if (heardBy === null) stats.lost += 1;
+      return heardBy !== 0;
     },
     subscribe: async (channel, handler) => {
       const name = channelName(channel);

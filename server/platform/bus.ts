@@ -5,8 +5,8 @@
 export type BusMessage = Readonly<Record<string, string | number | boolean | null>>;
 
 export interface Bus {
-  /** Resolves once handed over or lost, not once received. Rejects only a message that is too large. */
-  publish(channel: string, message: BusMessage): Promise<void>;
+  /** Resolves once handed over or lost, not once received: false when surely nobody listens there. Rejects only a message that is too large. */
+  publish(channel: string, message: BusMessage): Promise<boolean>;
   /** Resolves when the subscription holds, or is sure to be made as soon as that is possible. The handler must not throw. Returns how to stop. */
   subscribe(channel: string, handler: (message: BusMessage) => void): Promise<() => Promise<void>>;
   /** False while hints get lost: whoever relies on them looks more often. */
@@ -43,5 +43,7 @@ export interface Directory {
   claim(deviceId: string, nodeId: string, epoch: number): Promise<void>;
   /** Removes the entry if it still is of this epoch. */
   release(deviceId: string, epoch: number): Promise<void>;
+  /** Removes the entry if it still names this node: nobody listens there any more. */
+  disown(deviceId: string, nodeId: string): Promise<void>;
   close(): Promise<void>;
 }

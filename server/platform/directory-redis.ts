@@ -18,9 +18,12 @@ redis.call('HSET', KEYS[1], 'node', ARGV[1], 'epoch', ARGV[2])
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 return 1`);
 
-const RELEASE = script(`
-if redis.call('HGET', KEYS[1], 'epoch') == ARGV[1] then return redis.call('DEL', KEYS[1]) end
+const removeIf = (field: "epoch" | "node") =>
+  script(`
+if redis.call('HGET', KEYS[1], '${field}') == ARGV[1] then return redis.call('DEL', KEYS[1]) end
 return 0`);
+const RELEASE = removeIf("epoch");
+const DISOWN = removeIf("node");
 
 export const openRedisDirectory = ({ redis, ttlMs = TTL_MS }: RedisDirectoryDeps): Directory => {
   // A hint that cannot be kept is a hint lost; presence and sweep do not need it.
@@ -34,6 +37,7 @@ export const openRedisDirectory = ({ redis, ttlMs = TTL_MS }: RedisDirectoryDeps
     },
     claim: (deviceId, nodeId, epoch) => hint(redis.run(CLAIM, [sessionKey(deviceId)], [nodeId, epoch, ttlMs])),
     release: (deviceId, epoch) => hint(redis.run(RELEASE, [sessionKey(deviceId)], [epoch])),
+    disown: (deviceId, nodeId) => hint(redis.run(DISOWN, [sessionKey(deviceId)], [nodeId])),
     close: async () => undefined,
   };
 };

@@ -51,9 +51,14 @@ export const busSuite = (open: () => Bus): void => {
     expect([leaving.heard.length, staying.heard.length]).toEqual([0, 1]);
   });
 
-  test("a message without a receiver is no failure", async () => {
-    const bus = open();
-    await bus.publish(fresh(), { n: 1 });
+  test("a message without a receiver is no failure, and is told as such", async () => {
+    const [bus, channel] = [open(), fresh()];
+    const said = () => bus.publish(channel, { n: 1 });
+    expect(await said()).toBe(false);
+    const { stop } = await listen(bus, channel);
+    expect(await said()).toBe(true);
+    await stop();
+    expect(await said()).toBe(false);
     expect(bus.stats.lost).toBe(0);
   });
 

@@ -51,4 +51,17 @@ export const directorySuite = (open: () => Directory): void => {
     await directory.release(id, 2);
     expect(await directory.owner(id)).toBeNull();
   });
+
+  test("an entry is disowned for the node it names only: a socket that has moved on stays known", async () => {
+    const [directory, id] = [open(), device()];
+    await directory.claim(id, "dead", 1);
+    await directory.claim(id, "alive", 2);
+    await directory.disown(id, "dead");
+    expect(await directory.owner(id)).toBe("alive");
+    await directory.disown(id, "alive");
+    expect(await directory.owner(id)).toBeNull();
+    await directory.disown(id, "alive");
+    await directory.claim(id, "again", 1);
+    expect(await directory.owner(id)).toBe("again");
+  });
 };

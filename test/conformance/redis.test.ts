@@ -12,6 +12,7 @@ import { createSignatureMemory } from "../../server/platform/signatures.ts";
 import { eventually } from "../kit/eventually.ts";
 import { startDeafProxy, startRedis, type TestRedis } from "../kit/redis.ts";
 import { busSuite } from "./bus.ts";
+import { courierSuite } from "./courier.ts";
 import { directorySuite } from "./directory.ts";
 import { rateLimiterSuite } from "./rate-limit.ts";
 import { signatureSuite } from "./signatures.ts";
@@ -66,6 +67,7 @@ describe("promises of all", () => {
 
   describe("bus", () => busSuite(() => sharedNode().bus));
   describe("directory", () => directorySuite(() => openRedisDirectory({ redis: sharedNode().redis })));
+  describe("courier", () => courierSuite(() => ({ bus: sharedNode().bus, directory: openRedisDirectory({ redis: sharedNode().redis }) })));
   describe("signatures", () => signatureSuite(() => createSignatureMemory(sharedNode().redis)));
   describe("rate limiter", () =>
     rateLimiterSuite(() => {

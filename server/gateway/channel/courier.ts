@@ -8,7 +8,8 @@ export type ChannelMessage = Readonly<Record<string, string | number | boolean |
 
 /** The parts of the bus and its directory that the channel needs. */
 export interface ChannelBus {
-  publish(channel: string, message: ChannelMessage): Promise<void>;
+  /** False when surely nobody listens there. */
+  publish(channel: string, message: ChannelMessage): Promise<boolean>;
   subscribe(channel: string, handler: (message: ChannelMessage) => void): Promise<() => Promise<void>>;
   /** False while hints get lost. */
   healthy(): boolean;
@@ -18,6 +19,7 @@ export interface OwnerDirectory {
   owner(deviceId: string): Promise<string | null>;
   claim(deviceId: string, nodeId: string, epoch: number): Promise<void>;
   release(deviceId: string, epoch: number): Promise<void>;
+  disown(deviceId: string, nodeId: string): Promise<void>;
 }
 
 export const nodeChannel = (nodeId: string): string => `node:${nodeId}`;
@@ -29,7 +31,7 @@ const MAX_REASON = 120;
 
 export interface CourierDeps {
   readonly bus: ChannelBus;
-  readonly directory: Pick<OwnerDirectory, "owner">;
+  readonly directory: Pick<OwnerDirectory, "owner" | "disown">;
   /** A hint that could not leave; told, not repeated. */
   readonly onError: (error: unknown) => void;
 }
@@ -56,7 +58,10 @@ const eviction = (deviceId: string, { close, epochBelow }: { readonly close: Clo
 
 export const createCourier = ({ bus, directory, onError }: CourierDeps): AgentCourier => {
   let local: LocalSockets = { holds: () => false, receive: () => undefined };
-  const post = (channel: string, message: ChannelMessage): void => void bus.publish(channel, message).catch(onError);
+  /** A node that does not listen is gone: the next hint for its devices need not ask for it again. */
+  const post = async (nodeId: string, deviceIds: readonly string[], message: ChannelMessage): Promise<void> => {
+    if (!(await bus.publish(nodeChannel(nodeId), message))) await Promise.all(deviceIds.map((deviceId) => directory.disown(deviceId, nodeId)));
+  };
 
   const nudge = async (deviceIds: readonly string[]): Promise<void> => {
     const byNode = new Map<string, string[]>();
@@ -71,15 +76,19 @@ export const createCourier = ({ bus, directory, onError }: CourierDeps): AgentCo
       if (ids === undefined) byNode.set(nodeId, [deviceId]);
       else ids.push(deviceId);
     }
+    const posts: Promise<void>[] = [];
     for (const [nodeId, ids] of byNode)
-      for (let from = 0; from < ids.length; from += IDS_PER_MESSAGE)
-        post(nodeChannel(nodeId), { op: "nudge", deviceIds: ids.slice(from, from + IDS_PER_MESSAGE).join(",") });
+      for (let from = 0; from < ids.length; from += IDS_PER_MESSAGE) {
+        const some = ids.slice(from, from + IDS_PER_MESSAGE);
+        posts.push(post(nodeId, some, { op: "nudge", deviceIds: some.join(",") }));
+      }
+    await Promise.all(posts);
   };
 
   const toOwner = async (deviceId: string, message: ChannelMessage): Promise<void> => {
     if (local.holds(deviceId)) return local.receive(message);
     const nodeId = await directory.owner(deviceId);
-    if (nodeId !== null) post(nodeChannel(nodeId), message);
+    if (nodeId !== null) await post(nodeId, [deviceId], message);
   };
 
   return {
@@ -93,8 +102,8 @@ export const createCourier = ({ bus, directory, onError }: CourierDeps): AgentCo
     evict: (deviceId, order) => {
       const message = eviction(deviceId, order);
       local.receive(message);
-      post(ALL_NODES, message);
+      void bus.publish(ALL_NODES, message).catch(onError);
     },
-    evictAt: (nodeId, deviceId, order) => post(nodeChannel(nodeId), eviction(deviceId, order)),
+    evictAt: (nodeId, deviceId, order) => void post(nodeId, [deviceId], eviction(deviceId, order)).catch(onError),
   };
 };

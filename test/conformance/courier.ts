@@ -1,0 +1,37 @@
+// What becomes of a hint for a node that is gone, over every bus with its directory.
+import { randomUUID } from "node:crypto";
+import { expect, test } from "vitest";
+import { createCourier, nodeChannel } from "../../server/gateway/channel/courier.ts";
+import type { Bus, BusMessage, Directory } from "../../server/platform/bus.ts";
+import { eventually } from "../kit/eventually.ts";
+
+export const courierSuite = (open: () => { readonly bus: Bus; readonly directory: Directory }): void => {
+  const prepare = () => {
+    const { bus, directory } = open();
+    const errors: unknown[] = [];
+    return { bus, directory, errors, courier: createCourier({ bus, directory, onError: (error) => errors.push(error) }) };
+  };
+  const name = (kind: string) => `${kind}_${randomUUID()}`;
+
+  test("a nudge that reaches nobody forgets the node for exactly these devices", async () => {
+    const { bus, directory, courier, errors } = prepare();
+    const [dead, alive, lost, moved, kept] = [name("node"), name("node"), name("dev"), name("dev"), name("dev")];
+    const heard: BusMessage[] = [];
+    const stop = await bus.subscribe(nodeChannel(alive), (message) => heard.push(message));
+    for (const deviceId of [lost, kept]) await directory.claim(deviceId, dead, 1);
+    await directory.claim(moved, alive, 2);
+    courier.nudge([lost, moved]);
+    await eventually(async () => expect(await directory.owner(lost)).toBeNull());
+    await eventually(() => expect(heard).toEqual([{ op: "nudge", deviceIds: moved }]));
+    expect([await directory.owner(moved), await directory.owner(kept), errors]).toEqual([alive, dead, []]);
+    await stop();
+  });
+
+  test("so does a cancellation", async () => {
+    const { directory, courier } = prepare();
+    const deviceId = name("dev");
+    await directory.claim(deviceId, name("node"), 1);
+    courier.cancel(deviceId, { commandId: "cmd_1", deadline: new Date(0).toISOString() });
+    await eventually(async () => expect(await directory.owner(deviceId)).toBeNull());
+  });
+};
