@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:net";
+import { noteChild } from "./workspace.ts";
 
 const STOP_WITHIN_MS = 30_000;
 const KEPT_COMPLAINT = 4_000;
@@ -41,6 +42,7 @@ export const startChild = ({ command, words, env, cwd }: Launch): Child => {
   // In a group of its own, so that Ctrl-C reaches the rig, which ends its children in order.
   const child = spawn(command, words, { env, ...(cwd === undefined ? {} : { cwd }), stdio: ["ignore", "pipe", "pipe"], detached: true });
   living.add(child);
+  if (child.pid !== undefined) noteChild(child.pid);
   let said = "";
   const listeners = new Set<() => void>();
   const hear = (text: string): void => {

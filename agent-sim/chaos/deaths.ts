@@ -1,6 +1,5 @@
 // Agents that are killed before and after they write their journal: a command that has begun never begins again.
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { packageRoot } from "../bootstrap.ts";
 import { createLedger } from "../ledger.ts";
@@ -16,6 +15,7 @@ import { createRig, type Rig, urlOf } from "./rig.ts";
 import type { Context, Outcome, Scenario } from "./scenario.ts";
 import { readTruth } from "./truth.ts";
 import type { Orders } from "./victim.ts";
+import { makeFolder } from "./workspace.ts";
 
 const VICTIMS = 4;
 const REST_MS = 40_000;
@@ -69,7 +69,7 @@ const keepAlive = (
 const runDeaths = async (context: Context): Promise<Outcome> => {
   const { seed, scale, control } = context;
   const rig = await createRig({ nodes: 1, seed });
-  const folder = await mkdtemp(join(tmpdir(), "mooring-deaths-"));
+  const folder = makeFolder("deaths");
   const victims: Victim[] = [];
   try {
     const members = await rig.provision(VICTIMS);

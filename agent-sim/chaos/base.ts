@@ -1,0 +1,55 @@
+// What every rig begins with: a migrated database with one tenant, made once for each process and copied for each rig.
+import { randomBytes, randomUUID } from "node:crypto";
+import { join } from "node:path";
+import { bootstrap } from "../bootstrap.ts";
+import type { Credentials } from "../portal.ts";
+import { createNode, plainEnv } from "./node.ts";
+import { createPostgres, type Postgres } from "./postgres.ts";
+import { makeFolder } from "./workspace.ts";
+
+export interface Base {
+  readonly database: Pick<Postgres, "copyTo">;
+  readonly credentials: Credentials;
+  /** Under which every rig keeps its secrets, as they were sealed here. */
+  readonly masterKey: string;
+}
+
+const LIMITS_OFF = Object.fromEntries(
+  ["STANDARD", "TENANT", "AGENT", "HEARTBEAT", "ANONYMOUS", "PAIRING", "FAILED_AUTH", "CONNECT"].map((name) => [`RATE_LIMIT_${name}`, "off"]),
+);
+/** What all gateways of all rigs are started with. */
+export const BASE_ENV = {
+  ...LIMITS_OFF,
+  HOST: "127.0.0.1",
+  LOG_LEVEL: "error",
+  ACCEPT_PER_SECOND: "4000",
+  COMMAND_QUEUE_PER_DEVICE: "2000",
+  SHUTDOWN_SECONDS: "20",
+} as const;
+
+const make = async (): Promise<Base> => {
+  const folder = makeFolder("base");
+  const masterKey = randomBytes(32).toString("base64");
+  const database = await createPostgres({ folder });
+  try {
+    await database.start();
+    const env = { ...BASE_ENV, DATA_DIR: join(folder, "data"), MASTER_KEY: masterKey, DATABASE_URL: database.url(database.port) };
+    // Its first start migrates.
+    const node = await createNode("base", env);
+    try {
+      await node.start();
+      const { apiKey, tenantId } = await bootstrap({ name: "Chaos", slug: `chaos-${randomUUID().slice(0, 8)}` }, { ...plainEnv(), ...env });
+      return { database, credentials: { apiKey, tenantId }, masterKey };
+    } finally {
+      await node.stop();
+    }
+  } finally {
+    await database.stop();
+  }
+};
+
+let made: Promise<Base> | null = null;
+export const base = (): Promise<Base> => {
+  made ??= make();
+  return made;
+};
