@@ -3,8 +3,9 @@ import { randomUUID } from "node:crypto";
 import type { z } from "zod";
 import { type AckResult, type AgentIdentity, CLOSE, type Goodbye } from "../protocol/index.ts";
 import { createAcks } from "./acks.ts";
+import { comeBack, reached } from "./connection.ts";
 import { createMemoryKeys, type Keys } from "./keys.ts";
-import { type AgentOptions, type AgentPhase, comeBack, correctClock, deliver, isOver, type Life, type Parts, reached, serverNowMs, stampMs } from "./life.ts";
+import { type AgentOptions, type AgentPhase, correctClock, deliver, isOver, type Life, type Parts, serverNowMs, stampMs } from "./life.ts";
 import { createPolling } from "./polling.ts";
 import { DEFAULT_RECONNECT } from "./reconnect.ts";
 import { createRotation } from "./rotation.ts";
@@ -45,6 +46,8 @@ const stop = async (parts: Parts, goodbye: z.input<typeof Goodbye>): Promise<voi
   if (isOver(life)) return;
   life.phase = "stopped";
   life.cancelReconnect();
+  life.cancelHandoff();
+  life.heir?.close(CLOSE.goingAway.code, goodbye.reason);
   life.cancelBeat();
   life.cancelRotation();
   await work.rest(STOP_MS);
@@ -75,6 +78,7 @@ export const createAgent = (given: AgentOptions): Agent => {
   const life: Life = {
     phase: "idle",
     session: null,
+    heir: null,
     channel: null,
     offsetMs: 0,
     lastStampMs: 0,
@@ -88,6 +92,7 @@ export const createAgent = (given: AgentOptions): Agent => {
     maxInFlight: options.maxInFlight ?? 8,
     revivedByPoll: false,
     cancelReconnect: nothing,
+    cancelHandoff: nothing,
     cancelStable: nothing,
     cancelBeat: nothing,
     cancelRotation: nothing,

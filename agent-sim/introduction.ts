@@ -5,13 +5,14 @@ import type { Parts } from "./life.ts";
 
 export const AGENT_VERSION = "0.1.0";
 
-export const introduce = ({ options, life, instanceId }: Parts): Omit<Hello, "proof"> => ({
+/** `from`: the session that this one continues while it still lives. */
+export const introduce = ({ options, life, instanceId }: Parts, from: string | null): Omit<Hello, "proof"> => ({
   agentVersion: AGENT_VERSION,
   instanceId,
   hostname: hostname(),
   os: platform(),
   arch: arch(),
-  capabilities: ["journal.v1", "cancel.v1", "progress.v1"],
+  capabilities: ["journal.v1", "cancel.v1", "progress.v1", "handoff.v1"],
   maxInFlight: life.maxInFlight,
   clockOffsetMs: Math.round(life.offsetMs),
   // Work that still runs comes first: what is not listed counts as lost.
@@ -19,6 +20,7 @@ export const introduce = ({ options, life, instanceId }: Parts): Omit<Hello, "pr
     .sort((a, b) => Number(a.result !== null) - Number(b.result !== null))
     .slice(0, 200)
     .map(({ commandId, status }) => ({ commandId, status })),
+  ...(from === null ? {} : { handoffFrom: from }),
   ...(options.fingerprint === undefined ? {} : { fingerprint: options.fingerprint }),
   ...(options.bootId === undefined ? {} : { bootId: options.bootId }),
 });

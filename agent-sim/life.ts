@@ -1,21 +1,18 @@
-// The life of an agent between connections: what it knows of the gateway, how a session begins and ends, when it comes back.
-import { type AckResult, type AgentIdentity, CLOSE, type DeliveredCommand } from "../protocol/index.ts";
+// What an agent knows and has in hand over all its sessions, and the few things done to it from everywhere.
+import type { AckResult, AgentIdentity, DeliveredCommand } from "../protocol/index.ts";
 import type { Acks } from "./acks.ts";
 import type { Handlers } from "./handlers.ts";
 import type { Http } from "./http.ts";
-import { introduce } from "./introduction.ts";
 import type { Journal } from "./journal.ts";
 import type { Keys } from "./keys.ts";
 import type { Polling } from "./polling.ts";
 import type { Random } from "./random.ts";
-import { afterEnd, backoffMs, type End, isRefusedSecret, type ReconnectTimes, type Verdict } from "./reconnect.ts";
-import { openSession, type ReadyData, type Session, type WelcomeData } from "./session.ts";
+import type { End, ReconnectTimes } from "./reconnect.ts";
+import type { Session } from "./session.ts";
 import type { Sign } from "./signing.ts";
 import type { Time } from "./time.ts";
 import type { Work } from "./work.ts";
 
-const SAFETY_POLL_MS = 15 * 60_000;
-const SUPERSEDED_WINDOW_MS = 10 * 60_000;
 /** A clock this close to the gateway's is left alone: the difference may be the way of the message. */
 const CLOCK_TOLERANCE_MS = 1_000;
 
@@ -62,7 +59,10 @@ export interface AgentOptions {
 /** What changes over the life of an agent. */
 export interface Life {
   phase: AgentPhase;
+  /** The one that carries words and work; after a `drain` that asked for it another is opened beside it. */
   session: Session | null;
+  /** Opened to take the session's place as soon as it is ready. */
+  heir: Session | null;
   channel: "socket" | "poll" | null;
   offsetMs: number;
   lastStampMs: number;
@@ -76,6 +76,7 @@ export interface Life {
   maxInFlight: number;
   revivedByPoll: boolean;
   cancelReconnect: () => void;
+  cancelHandoff: () => void;
   cancelStable: () => void;
   cancelBeat: () => void;
   cancelRotation: () => void;
@@ -110,127 +111,8 @@ export const correctClock = ({ time }: AgentOptions, life: Life, serverTimeMs: n
   life.corrected = true;
 };
 
-const becomeReady = (parts: Parts, session: Session, { reconcile }: ReadyData): void => {
-  const { life, acks, work, polling, options } = parts;
-  life.phase = "ready";
-  life.channel = "socket";
-  life.cancelStable = options.time.after(life.times.stableAfterSec * 1_000, () => {
-    life.attempt = 0;
-  });
-  for (const { commandId, action } of reconcile) {
-    if (action === "stop") work.cancel(commandId, "canceled while the agent was away");
-    if (action !== "forget") continue;
-    acks.forget(commandId);
-    options.journal.settle(commandId);
-    options.on?.forgotten?.(commandId);
-  }
-  acks.use(session.ack);
-  polling.every(SAFETY_POLL_MS);
-  options.on?.ready?.();
-};
-
-const takeWelcome = ({ options, life, keys }: Parts, welcome: WelcomeData): void => {
-  keys.confirmed(life.secretInUse);
-  life.times = welcome.reconnect;
-  life.pollMs = welcome.poll.intervalSec * 1_000;
-  life.maxOutputBytes = welcome.limits.maxOutputBytes;
-  correctClock(options, life, Date.parse(welcome.serverTime));
-};
-
-const judge = ({ options, life, keys }: Parts, end: End): Verdict => {
-  const now = options.time.elapsedMs();
-  if (end.kind === "closed" && end.code === CLOSE.superseded.code) life.superseded = [...life.superseded.filter((at) => now - at < SUPERSEDED_WINDOW_MS), now];
-  if (end.kind === "refused" && end.reason === "timestamp_skew" && end.serverTimeMs !== null) correctClock(options, life, end.serverTimeMs);
-  const hasAnother = isRefusedSecret(end) && keys.refused(life.secretInUse);
-  return afterEnd(end, {
-    hasAnother,
-    attempt: life.attempt,
-    times: life.times,
-    pollMs: life.pollMs,
-    drainMs: life.drainMs,
-    superseded: life.superseded.length,
-    corrected: life.corrected,
-    random: options.random,
-  });
-};
-
-const goAway = (parts: Parts, end: End): void => {
-  const { life, acks, polling, options } = parts;
-  life.session = null;
-  life.cancelStable();
-  if (isOver(life)) return;
-  acks.use(null);
-  life.channel = null;
-  const verdict = judge(parts, end);
-  life.attempt += 1;
-  life.drainMs = null;
-  if (verdict.halveInFlight) life.maxInFlight = Math.max(1, Math.floor(life.maxInFlight / 2));
-  life.revivedByPoll = verdict.revivedByPoll;
-  polling.every(verdict.pollEveryMs);
-  if (verdict.alarm !== null) options.on?.alarm?.(verdict.alarm);
-  options.on?.away?.(end, verdict.reconnectInMs);
-  comeBack(parts, verdict.reconnectInMs);
-};
-
-export const comeBack = (parts: Parts, inMs: number | null): void => {
-  parts.life.phase = inMs === null ? "halted" : "waiting";
-  if (inMs !== null) parts.life.cancelReconnect = parts.options.time.after(inMs, () => connect(parts));
-};
-
-const connect = (parts: Parts): void => {
-  const { options, life, work, acks } = parts;
-  life.phase = "connecting";
-  life.corrected = false;
-  life.secretInUse = options.identity.secret;
-  const session = openSession({
-    url: options.url,
-    identity: options.identity,
-    sign: parts.sign,
-    time: options.time,
-    random: options.random,
-    heartbeatSec: options.heartbeatSec ?? null,
-    serverNowMs: () => serverNowMs(options, life),
-    stampMs: () => stampMs(options, life),
-    introduce: () => introduce(parts),
-    unsettledIds: () => options.journal.unsettled().map(({ commandId }) => commandId),
-    on: {
-      welcome: (welcome) => takeWelcome(parts, welcome),
-      ready: (data) => becomeReady(parts, session, data),
-      command: (item) => deliver(parts, item, "socket"),
-      cancel: ({ commandId, reason }) => work.cancel(commandId, reason ?? ""),
-      acked: acks.answered,
-      heartbeat: (roundTripMs, resend) => {
-        options.on?.heartbeat?.(roundTripMs);
-        resend.forEach(work.retell);
-      },
-      config: ({ reconnect, poll, limits }) => {
-        life.times = reconnect ?? life.times;
-        life.pollMs = poll ? poll.intervalSec * 1_000 : life.pollMs;
-        life.maxOutputBytes = limits?.maxOutputBytes ?? life.maxOutputBytes;
-      },
-      drain: ({ reconnectAfterMs }) => {
-        life.drainMs = reconnectAfterMs;
-      },
-      end: (end) => goAway(parts, end),
-    },
-  });
-  life.session = session;
-};
-
 export const deliver = ({ options, life, work }: Pick<Parts, "options" | "life" | "work">, item: DeliveredCommand, channel: "socket" | "poll"): void => {
   if (isOver(life)) return;
   options.on?.delivered?.(item.command.commandId, channel, item);
   work.deliver(item);
-};
-
-/** A poll was answered: REST carries acks while there is no socket, and an agent that was told to ask for the reason may try again. */
-export const reached = (parts: Parts): void => {
-  const { life, acks, polling, options } = parts;
-  if (isOver(life)) return;
-  if (life.channel === null) {
-    life.channel = "poll";
-    acks.use(polling.ack);
-  }
-  options.on?.polled?.();
-  if (life.phase === "halted" && life.revivedByPoll) comeBack(parts, backoffMs(life.attempt, life.times, options.random));
 };

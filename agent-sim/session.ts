@@ -64,6 +64,8 @@ export interface SessionEvents {
 }
 
 export interface Session {
+  /** As the gateway named it in `welcome`; null before. */
+  readonly id: string | null;
   ack(commandId: string, word: Word): string | null;
   goodbye(data: z.infer<typeof Goodbye>): void;
   close(code: number, reason: string): void;
@@ -71,6 +73,7 @@ export interface Session {
 
 export const openSession = (deps: SessionDeps): Session => {
   const { time, random, on } = deps;
+  let id: string | null = null;
   let ready = false;
   let interval = { intervalSec: 30, jitterPct: 10 };
   let unanswered = 0;
@@ -94,6 +97,7 @@ export const openSession = (deps: SessionDeps): Session => {
   };
 
   const greet = (welcome: WelcomeData): void => {
+    id = welcome.sessionId;
     setInterval(welcome.heartbeat);
     socket.pace(welcome.limits.inboundPerSec);
     on.welcome(welcome);
@@ -114,8 +118,16 @@ export const openSession = (deps: SessionDeps): Session => {
     unanswered = 0;
     on.heartbeat(frame.ref === lastBeat.id ? time.elapsedMs() - lastBeat.atMs : Number.NaN, frame.data.resend ?? []);
   };
+  /** The gateway measures silence by the new interval from now on: a beat that was planned for later comes as soon as the new one wants it. */
+  const replan = (plan: { readonly intervalSec: number; readonly jitterPct: number }): void => {
+    const before = interval.intervalSec;
+    setInterval(plan);
+    if (!ready || interval.intervalSec >= before || unanswered >= UNANSWERED) return;
+    cancelBeat();
+    cancelBeat = nextBeat();
+  };
   const change = (data: z.infer<typeof ConfigChange>): void => {
-    if (data.heartbeat) setInterval(data.heartbeat);
+    if (data.heartbeat) replan(data.heartbeat);
     if (data.limits) socket.pace(data.limits.inboundPerSec);
     on.config(data);
   };
@@ -153,6 +165,9 @@ export const openSession = (deps: SessionDeps): Session => {
   const socket = openSocket({ url, identity, sign: signRequest, time, serverNowMs, stampMs, onFrame: dispatch, onEnd: finish });
 
   return {
+    get id() {
+      return id;
+    },
     ack: (commandId, word) => (ready ? socket.send({ op: "ack", data: { commandId, ...word } }) : null),
     goodbye: (data) => void socket.send({ op: "goodbye", data }, true),
     close: socket.close,

@@ -12,6 +12,8 @@ export interface Session {
   close(code: number, reason?: string): void;
   /** The TCP connection breaks. */
   cut(): void;
+  /** How it ended; null while it is open. */
+  readonly closed: { code: number | null };
 }
 export interface Refusal {
   readonly status: number;
@@ -25,6 +27,8 @@ export interface FakeGateway {
   /** Every REST request: "METHOD /path body". */
   readonly requests: string[];
   refuse: ((headers: IncomingMessage["headers"]) => Refusal | null) | null;
+  /** Whether a good hello is answered; asked with the number of sessions so far. */
+  ready: (sessions: number) => boolean;
   /** Answers heartbeats and acks. */
   polite: boolean;
   welcome: Record<string, unknown>;
@@ -38,7 +42,6 @@ const NONCE = "q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA";
 const now = (): string => new Date().toISOString();
 const defaults = {
   protocol: SUBPROTOCOL,
-  sessionId: "ses_1",
   nonce: NONCE,
   capabilities: [],
   heartbeat: { intervalSec: 5, jitterPct: 10 },
@@ -67,13 +70,18 @@ export const startFakeGateway = async (): Promise<FakeGateway> => {
       if (frame.op === "hello") {
         const { timestamp, signature } = frame.data.proof;
         if (!verify(SECRET, NONCE, timestamp, signature)) return socket.close(4500, "auth_failed");
+        if (!gateway.ready(gateway.sessions.length)) return;
         return send("ready", { deviceId: "dev_1", epoch: 1, queuedCount: 0, reconcile: gateway.reconcile }, frame.id);
       }
       if (frame.op === "heartbeat" && gateway.polite) send("heartbeat_ack", { serverTime: now() }, frame.id);
       if (frame.op === "ack" && gateway.polite) send("ack_ok", { commandId: frame.data.commandId, status: "succeeded", result: "applied" }, frame.id);
     });
-    gateway.sessions.push({ frames, send, cut, close: (code, reason) => socket.close(code, reason) });
-    send("welcome", { ...defaults, serverTime: now(), ...gateway.welcome });
+    const closed: Session["closed"] = { code: null };
+    socket.on("close", (code) => {
+      closed.code = code;
+    });
+    gateway.sessions.push({ frames, send, cut, closed, close: (code, reason) => socket.close(code, reason) });
+    send("welcome", { ...defaults, sessionId: `ses_${gateway.sessions.length}`, serverTime: now(), ...gateway.welcome });
   };
   const rest = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     let body = "";
@@ -98,6 +106,7 @@ export const startFakeGateway = async (): Promise<FakeGateway> => {
     upgrades: [],
     requests: [],
     refuse: null,
+    ready: () => true,
     polite: true,
     welcome: {},
     reconcile: [],

@@ -1,0 +1,182 @@
+// How an agent's sessions begin, hand over and end, and when it comes back after one.
+import { CLOSE } from "../protocol/index.ts";
+import { introduce } from "./introduction.ts";
+import { correctClock, deliver, isOver, type Parts, serverNowMs, stampMs } from "./life.ts";
+import { afterEnd, backoffMs, type End, isRefusedSecret, type Verdict } from "./reconnect.ts";
+import { openSession, type ReadyData, type Session, type WelcomeData } from "./session.ts";
+
+const SAFETY_POLL_MS = 15 * 60_000;
+const SUPERSEDED_WINDOW_MS = 10 * 60_000;
+
+const becomeReady = (parts: Parts, session: Session, { reconcile }: ReadyData): void => {
+  const { life, acks, work, polling, options } = parts;
+  const before = life.session;
+  if (session === life.heir) {
+    life.heir = null;
+    life.session = session;
+  }
+  life.cancelStable();
+  life.phase = "ready";
+  life.channel = "socket";
+  life.cancelStable = options.time.after(life.times.stableAfterSec * 1_000, () => {
+    life.attempt = 0;
+  });
+  for (const { commandId, action } of reconcile) {
+    if (action === "stop") work.cancel(commandId, "canceled while the agent was away");
+    if (action !== "forget") continue;
+    acks.forget(commandId);
+    options.journal.settle(commandId);
+    options.on?.forgotten?.(commandId);
+  }
+  acks.use(session.ack);
+  polling.every(SAFETY_POLL_MS);
+  options.on?.ready?.();
+  if (before === null || before === session) return;
+  // Everything goes over the new session by now; the gateway may have closed this one already.
+  before.goodbye({ reason: "handoff", expectBackSec: 0 });
+  before.close(CLOSE.normal.code, "handoff");
+};
+
+const takeWelcome = ({ options, life, keys }: Parts, welcome: WelcomeData): void => {
+  keys.confirmed(life.secretInUse);
+  life.times = welcome.reconnect;
+  life.pollMs = welcome.poll.intervalSec * 1_000;
+  life.maxOutputBytes = welcome.limits.maxOutputBytes;
+  correctClock(options, life, Date.parse(welcome.serverTime));
+};
+
+const judge = ({ options, life, keys }: Parts, end: End): Verdict => {
+  const now = options.time.elapsedMs();
+  if (end.kind === "closed" && end.code === CLOSE.superseded.code) life.superseded = [...life.superseded.filter((at) => now - at < SUPERSEDED_WINDOW_MS), now];
+  if (end.kind === "refused" && end.reason === "timestamp_skew" && end.serverTimeMs !== null) correctClock(options, life, end.serverTimeMs);
+  const hasAnother = isRefusedSecret(end) && keys.refused(life.secretInUse);
+  return afterEnd(end, {
+    hasAnother,
+    attempt: life.attempt,
+    times: life.times,
+    pollMs: life.pollMs,
+    drainMs: life.drainMs,
+    superseded: life.superseded.length,
+    corrected: life.corrected,
+    random: options.random,
+  });
+};
+
+/** A session in place is lost: nothing can be said until there is another way. */
+const fallSilent = ({ life, acks }: Parts): void => {
+  life.session = null;
+  life.channel = null;
+  life.cancelStable();
+  if (!isOver(life)) acks.use(null);
+};
+
+/** The attempt to hand over came to nothing. The session in place goes on meanwhile, until the gateway closes it. */
+const heirEnded = (parts: Parts, end: End): void => {
+  const { life, options } = parts;
+  life.heir = null;
+  if (isOver(life)) return;
+  if (life.session === null) {
+    goAway(parts, end);
+    return;
+  }
+  const { reconnectInMs } = judge(parts, end);
+  if (reconnectInMs !== null) life.cancelHandoff = options.time.after(reconnectInMs, () => handOver(parts));
+};
+
+const ended = (parts: Parts, session: Session, end: End): void => {
+  const { life } = parts;
+  if (session === life.heir) {
+    heirEnded(parts, end);
+    return;
+  }
+  // One that was handed over owes nothing any more.
+  if (session !== life.session) return;
+  life.cancelHandoff();
+  fallSilent(parts);
+  if (isOver(life)) return;
+  if (life.heir === null) goAway(parts, end);
+  else life.phase = "connecting";
+};
+
+const goAway = (parts: Parts, end: End): void => {
+  const { life, polling, options } = parts;
+  const verdict = judge(parts, end);
+  life.attempt += 1;
+  life.drainMs = null;
+  if (verdict.halveInFlight) life.maxInFlight = Math.max(1, Math.floor(life.maxInFlight / 2));
+  life.revivedByPoll = verdict.revivedByPoll;
+  polling.every(verdict.pollEveryMs);
+  if (verdict.alarm !== null) options.on?.alarm?.(verdict.alarm);
+  options.on?.away?.(end, verdict.reconnectInMs);
+  comeBack(parts, verdict.reconnectInMs);
+};
+
+export const comeBack = (parts: Parts, inMs: number | null): void => {
+  parts.life.phase = inMs === null ? "halted" : "waiting";
+  if (inMs !== null) parts.life.cancelReconnect = parts.options.time.after(inMs, () => connect(parts));
+};
+
+const connect = (parts: Parts): void => {
+  parts.life.phase = "connecting";
+  parts.life.session = open(parts, null);
+};
+
+/** Make before break: the new session takes over with its `ready`, and the old one serves until then. */
+const handOver = (parts: Parts): void => {
+  const { life } = parts;
+  if (isOver(life) || life.session === null || life.heir !== null) return;
+  life.heir = open(parts, life.session.id);
+};
+
+const open = (parts: Parts, from: string | null): Session => {
+  const { options, life, work, acks } = parts;
+  life.corrected = false;
+  life.secretInUse = options.identity.secret;
+  const session = openSession({
+    url: options.url,
+    identity: options.identity,
+    sign: parts.sign,
+    time: options.time,
+    random: options.random,
+    heartbeatSec: options.heartbeatSec ?? null,
+    serverNowMs: () => serverNowMs(options, life),
+    stampMs: () => stampMs(options, life),
+    introduce: () => introduce(parts, from),
+    unsettledIds: () => options.journal.unsettled().map(({ commandId }) => commandId),
+    on: {
+      welcome: (welcome) => takeWelcome(parts, welcome),
+      ready: (data) => becomeReady(parts, session, data),
+      command: (item) => deliver(parts, item, "socket"),
+      cancel: ({ commandId, reason }) => work.cancel(commandId, reason ?? ""),
+      acked: acks.answered,
+      heartbeat: (roundTripMs, resend) => {
+        options.on?.heartbeat?.(roundTripMs);
+        resend.forEach(work.retell);
+      },
+      config: ({ reconnect, poll, limits }) => {
+        life.times = reconnect ?? life.times;
+        life.pollMs = poll ? poll.intervalSec * 1_000 : life.pollMs;
+        life.maxOutputBytes = limits?.maxOutputBytes ?? life.maxOutputBytes;
+      },
+      drain: ({ handoff, reconnectAfterMs }) => {
+        if (session !== life.session) return;
+        if (handoff) handOver(parts);
+        else life.drainMs = reconnectAfterMs;
+      },
+      end: (end) => ended(parts, session, end),
+    },
+  });
+  return session;
+};
+
+/** A poll was answered: REST carries acks while there is no socket, and an agent that was told to ask for the reason may try again. */
+export const reached = (parts: Parts): void => {
+  const { life, acks, polling, options } = parts;
+  if (isOver(life)) return;
+  if (life.channel === null) {
+    life.channel = "poll";
+    acks.use(polling.ack);
+  }
+  options.on?.polled?.();
+  if (life.phase === "halted" && life.revivedByPoll) comeBack(parts, backoffMs(life.attempt, life.times, options.random));
+};
