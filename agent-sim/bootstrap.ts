@@ -7,7 +7,7 @@ import { z } from "zod";
 
 const WITHIN_MS = 120_000;
 
-const Bootstrapped = z.object({ baseUrl: z.url(), tenantId: z.string(), apiKey: z.string(), enrollmentToken: z.string() });
+const Bootstrapped = z.object({ baseUrl: z.url(), tenantId: z.string(), token: z.string(), apiKey: z.string(), enrollmentToken: z.string() });
 export type Bootstrapped = z.infer<typeof Bootstrapped>;
 
 /** The folder of package.json: two levels up from the compiled file, one from the source. */

@@ -9,7 +9,7 @@ const TIMEOUT_MS = 20_000;
 const MAX_ANSWER_BYTES = 16_777_216;
 
 export interface HttpRequest {
-  readonly method: "GET" | "POST";
+  readonly method: "GET" | "POST" | "DELETE";
   /** Below the base address, with its leading slash. */
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;

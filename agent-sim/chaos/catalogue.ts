@@ -1,10 +1,13 @@
 // Every scenario there is, in the order in which they run.
 import { agentScenarios } from "./agents.ts";
 import { databaseScenarios } from "./database.ts";
+import { deadlineScenarios } from "./deadlines.ts";
 import { deathScenarios } from "./deaths.ts";
+import { floodScenarios } from "./flood.ts";
 import { killScenarios } from "./kills.ts";
 import { pollScenarios } from "./polling.ts";
 import { presenceScenarios } from "./presence.ts";
+import { sameKeyScenarios } from "./same-key.ts";
 import type { Scenario } from "./scenario.ts";
 import { stormScenarios } from "./storm.ts";
 import { redisScenarios } from "./wakeups.ts";
@@ -18,4 +21,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...stormScenarios,
   ...pollScenarios,
   ...redisScenarios,
+  ...sameKeyScenarios,
+  ...deadlineScenarios,
+  ...floodScenarios,
 ];

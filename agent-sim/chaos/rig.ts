@@ -2,12 +2,13 @@
 import { randomUUID } from "node:crypto";
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { type Bootstrapped, bootstrap } from "../bootstrap.ts";
 import { createHttp, type Http } from "../http.ts";
 import { type Credentials, createPortal, type Member, type Portal } from "../portal.ts";
 import { createRandom } from "../random.ts";
 import { systemTime as time } from "../time.ts";
 import { BASE_ENV, base } from "./base.ts";
-import { createNode, type Node } from "./node.ts";
+import { createNode, type Node, plainEnv } from "./node.ts";
 import { createPostgres, type Postgres, type Settings } from "./postgres.ts";
 import { createProxy, type FaultProxy, type Filter, type ProxyOptions } from "./proxy.ts";
 import { createRedis, type Redis } from "./redis.ts";
@@ -50,6 +51,8 @@ export interface Rig {
   readonly http: Http;
   readonly portal: Portal;
   provision(count: number): Promise<readonly Member[]>;
+  /** One more tenant, with an owner's token and an enrollment token beside its key. */
+  tenant(): Promise<Bootstrapped>;
   close(): Promise<void>;
 }
 
@@ -122,6 +125,8 @@ const build = async (options: RigOptions, undo: Undo): Promise<Rig> => {
   await Promise.all(nodes.map((node) => node.start()));
   const ports = (): readonly number[] => nodes.map(({ port }) => port);
   const [agentDoor, apiDoor] = [await proxy({ targets: ports }), await proxy({ targets: ports })];
+  const tenant = (): Promise<Bootstrapped> =>
+    bootstrap({ name: "Chaos", slug: `chaos-${randomUUID().slice(0, 8)}` }, { ...plainEnv(), ...BASE_ENV, ...options.env, ...env });
   const http = createHttp(urlOf(apiDoor), API_SOCKETS);
   undo.add(http.close);
   const portal = createPortal(http, credentials);
@@ -130,7 +135,7 @@ const build = async (options: RigOptions, undo: Undo): Promise<Rig> => {
     return portal.provision(fingerprints, randomUUID(), { time, random, untilMs: time.elapsedMs() + PROVISION_MS });
   };
   const door: Rig["door"] = (wanted = {}) => proxy({ targets: ports, ...wanted });
-  return { ...ground, nodes, agentDoor, apiDoor, door, credentials, http, portal, provision, close: undo.run };
+  return { ...ground, nodes, agentDoor, apiDoor, door, credentials, http, portal, provision, tenant, close: undo.run };
 };
 
 /** Whatever was started is ended again when the start fails half-way. */
@@ -141,5 +146,15 @@ export const createRig = async (options: RigOptions): Promise<Rig> => {
   } catch (error) {
     await undo.run();
     throw error;
+  }
+};
+
+/** A rig for as long as it is used. */
+export const withRig = async <T>(options: RigOptions, use: (rig: Rig) => Promise<T>): Promise<T> => {
+  const rig = await createRig(options);
+  try {
+    return await use(rig);
+  } finally {
+    await rig.close();
   }
 };
