@@ -78,6 +78,7 @@ export const openSession = (deps: SessionDeps): Session => {
   let interval = { intervalSec: 30, jitterPct: 10 };
   let unanswered = 0;
   let lastBeat: { readonly id: string | null; readonly atMs: number } = { id: null, atMs: 0 };
+  let roundTripMs: number | null = null;
   let cancelBeat = nothing;
   const cancelOpening = time.after(OPENING_MS, () => socket.close(CLOSE.helloTimeout.code, "no welcome or ready in time"));
 
@@ -85,7 +86,13 @@ export const openSession = (deps: SessionDeps): Session => {
   const beat = (): void => {
     const inFlight = deps.unsettledIds().slice(0, 200);
     lastBeat = {
-      id: socket.send({ op: "heartbeat", data: { status: "online", metrics: { ...vitals() }, inFlight: [...inFlight] } }, true),
+      id: socket.send(
+        {
+          op: "heartbeat",
+          data: { status: "online", metrics: { ...vitals() }, inFlight: [...inFlight], ...(roundTripMs === null ? {} : { rttMs: roundTripMs }) },
+        },
+        true,
+      ),
       atMs: time.elapsedMs(),
     };
     unanswered += 1;
@@ -116,7 +123,9 @@ export const openSession = (deps: SessionDeps): Session => {
       cancelBeat = nextBeat();
     }
     unanswered = 0;
-    on.heartbeat(frame.ref === lastBeat.id ? time.elapsedMs() - lastBeat.atMs : Number.NaN, frame.data.resend ?? []);
+    const lasted = frame.ref === lastBeat.id ? time.elapsedMs() - lastBeat.atMs : Number.NaN;
+    roundTripMs = Number.isNaN(lasted) ? null : Math.round(lasted);
+    on.heartbeat(lasted, frame.data.resend ?? []);
   };
   /** The gateway measures silence by the new interval from now on: a beat that was planned for later comes as soon as the new one wants it. */
   const replan = (plan: { readonly intervalSec: number; readonly jitterPct: number }): void => {

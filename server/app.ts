@@ -18,6 +18,7 @@ import { type MeshSettings, openMesh } from "./mesh.ts";
 import { keep } from "./platform/data-dir.ts";
 import { startJobs } from "./platform/jobs.ts";
 import type { Log } from "./platform/log.ts";
+import { createMetrics } from "./platform/metrics.ts";
 import { createRooms, type Rooms } from "./rooms.ts";
 import { packageFile, version } from "./version.ts";
 
@@ -87,6 +88,7 @@ const openNode = async (config: Config, life: Lifecycle, { log, settings = {}, s
   const installation = await openInstallation(config, life, log);
   const mesh = openMesh({ config, life, nodeId, clock, log, liveNodes: () => rooms.admin.liveNodes(), settings: settings.mesh });
   const { bus } = mesh;
+  const metrics = createMetrics();
   const node: ThisNode = {
     report: () => {
       const { connections, ready } = doors.hub.stats;
@@ -94,10 +96,36 @@ const openNode = async (config: Config, life: Lifecycle, { log, settings = {}, s
     },
     drain: () => doors.drain(),
   };
-  const rooms = createRooms({ config, ...installation, log, ...mesh, nodeId, publicUrl, clock, node, commands: settings.commands, admin: settings.admin });
+  const rooms = createRooms({
+    config,
+    ...installation,
+    log,
+    metrics,
+    ...mesh,
+    nodeId,
+    publicUrl,
+    clock,
+    node,
+    commands: settings.commands,
+    admin: settings.admin,
+  });
   const internalToken = config.INTERNAL_TOKEN ?? (await keep(config.DATA_DIR, "internal.token", newSecret));
   const changelog = await readFile(packageFile("CHANGELOG.md"), "utf8");
-  const doors = createDoors({ config, ...installation, log, rooms, bus, mesh, nodeId, internalToken, changelog, publicUrl, state, channel: settings.channel });
+  const doors = createDoors({
+    config,
+    ...installation,
+    log,
+    metrics,
+    rooms,
+    bus,
+    mesh,
+    nodeId,
+    internalToken,
+    changelog,
+    publicUrl,
+    state,
+    channel: settings.channel,
+  });
   // What hints may have been lost for is looked up, and what the directory may have forgotten is told again.
   bus.onResync(() => {
     for (const made of [rooms.commands.sweep(), doors.hub.resync()])

@@ -9,6 +9,7 @@ import { openInstallation } from "./installation.ts";
 import { openMemoryBus, openMemoryDirectory } from "./platform/bus-memory.ts";
 import type { Tokens } from "./platform/jwt.ts";
 import type { Log } from "./platform/log.ts";
+import { createMetrics } from "./platform/metrics.ts";
 import { createRooms } from "./rooms.ts";
 
 export type BootstrapRequest = EnsureTenant;
@@ -71,6 +72,7 @@ export const openBootstrap = async (config: Config, life: Lifecycle, log: Log) =
     report: () => ({ nodeId: "cli", address: "", host: "", pid: 0, version: "", draining: true, connections: 0, ready: 0 }),
     drain: () => undefined,
   };
-  const rooms = createRooms({ node, config, db, secretBox, log, bus: openMemoryBus(), directory: openMemoryDirectory(), nodeId: "cli", publicUrl: baseUrl });
+  const alone = { nodeId: "cli", bus: openMemoryBus(), directory: openMemoryDirectory() };
+  const rooms = createRooms({ node, config, db, secretBox, log, metrics: createMetrics(), ...alone, publicUrl: baseUrl });
   return createBootstrap({ baseUrl, tokens, ...rooms });
 };

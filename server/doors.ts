@@ -26,7 +26,7 @@ import { createIdempotency, type Idempotency } from "./platform/idempotency.ts";
 import type { Job } from "./platform/jobs.ts";
 import { LOCAL_JWKS_PATH } from "./platform/jwt.ts";
 import type { Log } from "./platform/log.ts";
-import { createMetrics, type Metrics } from "./platform/metrics.ts";
+import type { Metrics } from "./platform/metrics.ts";
 import type { SecretBox } from "./platform/secrets.ts";
 import { createSignatures } from "./platform/signatures.ts";
 import { commit, version } from "./version.ts";
@@ -37,6 +37,7 @@ const FAILED_AUTH_PER_MINUTE = 20;
 export interface DoorsDeps extends OperationsDeps {
   readonly secretBox: SecretBox;
   readonly log: Log;
+  readonly metrics: Metrics;
   readonly mesh: Mesh;
   readonly nodeId: string;
   readonly internalToken: string;
@@ -83,7 +84,6 @@ const identityOf = ({ config, rooms, tokens }: DoorsDeps, { streamTickets }: Gen
 
 interface Shared {
   readonly limits: Limits;
-  readonly metrics: Metrics;
   readonly idempotency: Idempotency;
   readonly signatures: ReturnType<typeof createSignatures>;
   readonly identity: IdentityDeps;
@@ -91,7 +91,7 @@ interface Shared {
   readonly factsOf: ReturnType<typeof createFacts>;
 }
 
-const pipelineOf = ({ config, log, rooms }: DoorsDeps, { metrics, limits, idempotency, identity, signatures }: Shared): Pipeline => {
+const pipelineOf = ({ config, log, metrics, rooms }: DoorsDeps, { limits, idempotency, identity, signatures }: Shared): Pipeline => {
   const record = ({ cause, ...call }: CallRecord): void => {
     metrics.call(call);
     if (cause === undefined) log.info(call, "call");
@@ -139,7 +139,7 @@ const frontDoor = (deps: DoorsDeps, shared: Shared): HttpDoor => {
   });
 };
 
-const hubOf = ({ config, rooms, mesh, nodeId, log, channel }: DoorsDeps, { signatures, limits, factsOf }: Shared): Hub =>
+const hubOf = ({ config, rooms, mesh, nodeId, log, metrics, channel }: DoorsDeps, { signatures, limits, factsOf }: Shared): Hub =>
   createHub({
     nodeId,
     agents: rooms.devices.directory,
@@ -156,6 +156,7 @@ const hubOf = ({ config, rooms, mesh, nodeId, log, channel }: DoorsDeps, { signa
     isUnavailable: isTemporary,
     clock: rooms.clock,
     log,
+    meters: metrics.channelMeters,
     cluster: () => ({ connections: rooms.admin.connections(), liveNodes: rooms.admin.liveNodes() }),
     settings: channelSettings(config.HEARTBEAT_SECONDS, {
       pollSeconds: config.POLL_SECONDS,
@@ -171,12 +172,11 @@ const hubOf = ({ config, rooms, mesh, nodeId, log, channel }: DoorsDeps, { signa
   });
 
 export const createDoors = (deps: DoorsDeps): Doors => {
-  const { config, db, secretBox, rooms, mesh, nodeId, state } = deps;
+  const { config, db, secretBox, metrics, rooms, mesh, nodeId, state } = deps;
   const limits = createLimits({ limiter: rooms.limiter, house: houseLimits(config) });
   const { entries, general } = createOperations(deps, limits);
   const shared: Shared = {
     limits,
-    metrics: createMetrics(),
     idempotency: createIdempotency({ db, secretBox }),
     signatures: createSignatures(db, mesh.signatures),
     identity: identityOf(deps, general),
@@ -184,8 +184,7 @@ export const createDoors = (deps: DoorsDeps): Doors => {
     factsOf: createFacts(parseNetworks(config.TRUSTED_PROXIES)),
   };
   const hub = hubOf(deps, shared);
-  const { metrics } = shared;
-  metrics.watch({ channel: hub.stats, commands: rooms.commands.commandGauges, mesh: { bus: mesh.bus, ...mesh.stats } });
+  metrics.watch({ node: nodeId, channel: hub.stats, commands: rooms.commands.commandGauges, mesh: { bus: mesh.bus, ...mesh.stats } });
   const drain = (): void => {
     state.draining = true;
     hub.drain();

@@ -16,6 +16,7 @@ import { createBatch } from "./platform/batch.ts";
 import type { Bus, Directory } from "./platform/bus.ts";
 import type { Db } from "./platform/db.ts";
 import type { Log } from "./platform/log.ts";
+import type { Metrics } from "./platform/metrics.ts";
 import { createOutbox } from "./platform/outbox.ts";
 import { createMemoryRateLimiter, type RateLimiter } from "./platform/rate-limit.ts";
 import type { SecretBox } from "./platform/secrets.ts";
@@ -25,6 +26,7 @@ export interface RoomsDeps {
   readonly db: Db;
   readonly secretBox: SecretBox;
   readonly log: Log;
+  readonly metrics: Metrics;
   readonly bus: Bus;
   readonly directory: Directory;
   readonly nodeId: string;
@@ -56,11 +58,11 @@ const agentSettings = (config: Config) => ({
 });
 
 export const createRooms = (deps: RoomsDeps) => {
-  const { config, db, secretBox, log, bus, directory, nodeId, publicUrl } = deps;
+  const { config, db, secretBox, log, metrics, bus, directory, nodeId, publicUrl } = deps;
   const clock = deps.clock ?? systemClock;
   const limiter = deps.limiter ?? createMemoryRateLimiter({ clock });
   const onError = (what: string, error: unknown): void => log.error({ what, error }, "background work failed");
-  const courier = createCourier({ bus, directory, onError: (error) => onError("courier", error) });
+  const courier = createCourier({ bus, directory, onError: (error) => onError("courier", error), onNudge: metrics.channelMeters.nudged });
   const outbox = createOutbox({ db, bus, nodeId, onError, settings: { keepDays: config.EVENT_RETENTION_DAYS } });
   const live = createLive({ db, clock });
   const { emit } = outbox;
@@ -101,6 +103,8 @@ export const createRooms = (deps: RoomsDeps) => {
       ...deps.commands,
     },
     hintsArrive: bus.healthy,
+    meters: metrics.commandMeters,
+    log,
   });
   const agent = createAgent({ clock, devices, settings: { publicUrl, ...agentSettings(config) } });
   const admin = createAdmin({ db, bus, node: deps.node, channelOf: nodeChannel, settings: deps.admin });

@@ -87,7 +87,11 @@ export const Goodbye = z.object({
   reason: z.enum(["shutdown", "restart", "reboot", "upgrade", "handoff"]),
   expectBackSec: z.int().min(0).max(3600).default(0),
 });
-export const SocketHeartbeat = Heartbeat.safeExtend({ inFlight: z.array(z.string().max(64)).max(200).optional() });
+export const SocketHeartbeat = Heartbeat.safeExtend({
+  inFlight: z.array(z.string().max(64)).max(200).optional(),
+  /** How long the answer to the heartbeat before this one took. */
+  rttMs: z.number().min(0).max(600_000).optional(),
+});
 export const SocketAck = Ack.extend({ commandId: z.string().min(1).max(64) });
 
 export const AgentFrame = z.discriminatedUnion("op", [

@@ -1,144 +1,53 @@
-// Prometheus metrics with bounded labels: operations, statuses and words, never ids.
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+// Prometheus metrics with bounded labels: operations, statuses and words, never ids of tenants or devices. The page begins with the figure that must be 0.
+import { collectDefaultMetrics, Registry } from "prom-client";
 import type { Bus } from "./bus.ts";
+import { type ChannelFigures, createChannelMeters, watchChannel } from "./metrics-channel.ts";
+import { createCommandMeters, createQueueGauges, type OpenCommands } from "./metrics-commands.ts";
+import { createMakers, type Makers, SHORT_SECONDS } from "./metrics-makers.ts";
 
 export interface Gauges {
-  readonly channel: {
-    readonly connections: number;
-    readonly ready: number;
-    readonly pushed: number;
-    readonly heartbeats: number;
-    readonly frameGaps: number;
-    readonly frameRepeats: number;
-    readonly resendsAsked: number;
-    readonly connects: ReadonlyMap<string, number>;
-    readonly closes: ReadonlyMap<number, number>;
-  };
-  readonly mesh: { readonly bus: Pick<Bus, "healthy" | "stats">; limitsAlone(): number; signaturesAlone(): number };
-  readonly commands: () => Promise<{ readonly open: Readonly<Record<string, number>>; readonly pastDeadline: number }>;
+  readonly node: string;
+  readonly channel: ChannelFigures;
+  readonly mesh: MeshFigures;
+  readonly commands: () => Promise<OpenCommands>;
 }
 
-const SECONDS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+interface MeshFigures {
+  readonly bus: Pick<Bus, "healthy" | "stats">;
+  limitsAlone(): number;
+  signaturesAlone(): number;
+}
 
-const watchMesh = (registers: Registry[], { bus, limitsAlone, signaturesAlone }: Gauges["mesh"]): void => {
-  const total = (name: string, help: string, read: () => number): void => {
-    new Counter({
-      name,
-      help,
-      registers,
-      collect() {
-        this.reset();
-        this.inc(read());
-      },
-    });
-  };
-  new Gauge({
-    name: "bus_healthy",
-    help: "1 while hints between nodes arrive",
-    registers,
-    collect() {
-      this.set(bus.healthy() ? 1 : 0);
-    },
-  });
-  total("bus_hints_lost_total", "Hints that could not be handed over", () => bus.stats.lost);
-  total("pubsub_probe_misses_total", "Probes of the own subscription that did not come back in time", () => bus.stats.probeMisses);
-  total("pubsub_renewals_total", "Subscriptions made anew because they were deaf", () => bus.stats.renewals);
-  total("ratelimit_degraded_total", "Calls judged against this node's share of a limit, because Redis was away", limitsAlone);
-  total("replay_degraded_total", "Signatures remembered by this node alone, because Redis was away", signaturesAlone);
+const watchMesh = ({ counter, gauge }: Makers, { bus, limitsAlone, signaturesAlone }: MeshFigures): void => {
+  gauge({ name: "bus_healthy", help: "1 while hints between nodes arrive" }, () => (bus.healthy() ? 1 : 0));
+  counter({ name: "bus_hints_lost_total", help: "Hints that could not be handed over" }, () => bus.stats.lost);
+  counter({ name: "pubsub_probe_misses_total", help: "Probes of the own subscription that did not come back in time" }, () => bus.stats.probeMisses);
+  counter({ name: "pubsub_renewals_total", help: "Subscriptions made anew because they were deaf" }, () => bus.stats.renewals);
+  counter({ name: "ratelimit_degraded_total", help: "Calls judged against this node's share of a limit, because Redis was away" }, limitsAlone);
+  counter({ name: "replay_degraded_total", help: "Signatures remembered by this node alone, because Redis was away" }, signaturesAlone);
 };
 
 export const createMetrics = () => {
   const registry = new Registry();
-  const registers = [registry];
-  collectDefaultMetrics({ register: registry, prefix: "mooring_" });
-  const calls = new Histogram({
-    name: "call_duration_seconds",
-    help: "Calls by operation, door and status",
-    labelNames: ["operation", "door", "status"],
-    buckets: SECONDS,
-    registers,
-  });
+  const makers = createMakers(registry);
+  const queue = createQueueGauges(makers);
+  const commandMeters = createCommandMeters(makers);
+  const channelMeters = createChannelMeters(makers);
+  const calls = makers.histogram(
+    { name: "call_duration_seconds", help: "Seconds that calls took, by operation, door and status", labels: ["operation", "door", "status"] },
+    SHORT_SECONDS,
+  );
   return {
+    commandMeters,
+    channelMeters,
     call: (at: { operation: string; door: string; status: number; durationMs: number }) =>
       calls.observe({ operation: at.operation, door: at.door, status: String(at.status) }, at.durationMs / 1_000),
     /** Read at each scrape. */
-    watch: ({ channel, commands, mesh }: Gauges) => {
-      watchMesh(registers, mesh);
-      new Gauge({
-        name: "agent_connections",
-        help: "Sockets on this node",
-        labelNames: ["state"],
-        registers,
-        collect() {
-          this.set({ state: "open" }, channel.connections);
-          this.set({ state: "ready" }, channel.ready);
-        },
-      });
-      new Counter({
-        name: "agent_heartbeats_total",
-        help: "Heartbeats over sockets",
-        registers,
-        collect() {
-          this.reset();
-          this.inc(channel.heartbeats);
-        },
-      });
-      new Counter({
-        name: "commands_pushed_total",
-        help: "Command frames written",
-        registers,
-        collect() {
-          this.reset();
-          this.inc(channel.pushed);
-        },
-      });
-      for (const [name, help, read] of [
-        ["agent_frame_gaps_total", "Frames of agents whose numbers never came", () => channel.frameGaps],
-        ["agent_frame_repeats_total", "Frames of agents whose numbers came twice", () => channel.frameRepeats],
-        ["agent_resends_asked_total", "Commands that agents were asked to speak of again", () => channel.resendsAsked],
-      ] as const)
-        new Counter({
-          name,
-          help,
-          registers,
-          collect() {
-            this.reset();
-            this.inc(read());
-          },
-        });
-      new Counter({
-        name: "agent_connects_total",
-        help: "Socket upgrades by result",
-        labelNames: ["result"],
-        registers,
-        collect() {
-          this.reset();
-          for (const [result, count] of channel.connects) this.inc({ result }, count);
-        },
-      });
-      new Counter({
-        name: "agent_closes_total",
-        help: "Closed sockets by code",
-        labelNames: ["code"],
-        registers,
-        collect() {
-          this.reset();
-          for (const [code, count] of channel.closes) this.inc({ code: String(code) }, count);
-        },
-      });
-      const past = new Gauge({ name: "commands_past_deadline", help: "Open commands whose deadline lies more than a minute back; must be 0", registers });
-      new Gauge({
-        name: "commands_open",
-        help: "Open commands by status",
-        labelNames: ["status"],
-        registers,
-        async collect() {
-          const counted = await commands();
-          past.set(counted.pastDeadline);
-          this.reset();
-          for (const [status, count] of Object.entries(counted.open)) this.set({ status }, count);
-        },
-      });
+    watch: ({ node, channel, commands, mesh }: Gauges): void => {
+      queue.watch(commands);
+      watchChannel(makers, { node, channel });
+      watchMesh(makers, mesh);
+      collectDefaultMetrics({ register: registry, prefix: "mooring_" });
     },
     text: () => registry.metrics(),
     contentType: registry.contentType,

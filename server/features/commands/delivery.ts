@@ -14,10 +14,12 @@ import { claimForSessions } from "./store/claim.ts";
 import { countQueued } from "./store/read.ts";
 import { type CommandRow, canSplit, toDelivered } from "./store/rows.ts";
 import type { Transition, Transitions } from "./transitions.ts";
+import type { Witness } from "./witness.ts";
 
 export interface DeliveryDeps {
   readonly db: Db;
   readonly transitions: Transitions;
+  readonly witness: Pick<Witness, "claimed">;
   readonly createBatch: CreateBatch;
   readonly nodeId: string;
   readonly settings: CommandSettings;
@@ -28,7 +30,7 @@ interface AckCall extends DeviceRef {
   readonly event: AckEvent;
 }
 
-export const createDelivery = ({ db, transitions, createBatch, nodeId, settings }: DeliveryDeps): CommandDelivery => {
+export const createDelivery = ({ db, transitions, witness, createBatch, nodeId, settings }: DeliveryDeps): CommandDelivery => {
   const bounds = { maxSize: settings.batchSize, maxConcurrent: settings.batchConcurrency, maxWaiting: settings.batchWaiting, splitOn: canSplit };
   const claim = createBatch((wants: readonly Want[]) => claimAll(wants), bounds);
   const ack = createBatch((calls: readonly AckCall[]) => ackAll(calls), bounds);
@@ -77,6 +79,7 @@ export const createDelivery = ({ db, transitions, createBatch, nodeId, settings 
   return {
     claim: async (want) => {
       const rows = await claim(want);
+      witness.claimed(want.deviceId, rows.length);
       transitions.tell(rows.map(sentNow));
       return rows.map(toDelivered);
     },

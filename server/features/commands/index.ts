@@ -8,6 +8,7 @@ import type { SystemScope } from "../../core/scope.ts";
 import type { CreateBatch } from "../../platform/batch.ts";
 import type { Db } from "../../platform/db.ts";
 import type { Job } from "../../platform/jobs.ts";
+import type { Log } from "../../platform/log.ts";
 import { createDelivery } from "./delivery.ts";
 import { reaperJob, sweepJob } from "./jobs.ts";
 import { agentSide } from "./operations/agent.ts";
@@ -20,8 +21,10 @@ import { countOpen, countQueued } from "./store/read.ts";
 import { createSystemQueue, type QueueSystem } from "./system.ts";
 import { createTransitions } from "./transitions.ts";
 import { createWaits } from "./waits.ts";
+import { type CommandMeters, createWitness } from "./witness.ts";
 
 export type { CommandSettings } from "./settings.ts";
+export type { CommandMeters } from "./witness.ts";
 
 /** What this room needs to know of devices. */
 export interface DeviceDirectory {
@@ -44,6 +47,9 @@ export interface CommandsDeps {
   readonly createBatch: CreateBatch;
   readonly nodeId: string;
   readonly settings?: Partial<CommandSettings>;
+  readonly meters?: CommandMeters;
+  /** Told of each step of a command that carries a trace. */
+  readonly log?: Pick<Log, "info">;
   /** False while hints between nodes get lost: the sweep looks more often then. */
   readonly hintsArrive?: () => boolean;
   /** Evenly spread in [0, 1): spreads redeliveries. */
@@ -78,7 +84,7 @@ export const createCommands = (deps: CommandsDeps): Commands => {
       deps.courier.nudge(deviceIds);
     },
   };
-  const parts = { ...deps, courier, settings, waits };
+  const parts = { ...deps, courier, settings, waits, witness: createWitness(deps) };
   const transitions = createTransitions({ ...parts, random: deps.random ?? Math.random });
   const delivery = createDelivery({ ...parts, transitions });
   const room = { ...parts, transitions, delivery };

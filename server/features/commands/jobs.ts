@@ -8,12 +8,14 @@ import type { CommandSettings } from "./settings.ts";
 import { lockOverdue } from "./store/change.ts";
 import { findSweepable } from "./store/read.ts";
 import type { Transitions } from "./transitions.ts";
+import type { Witness } from "./witness.ts";
 
 export interface CommandJobsDeps {
   readonly db: Db;
   readonly clock: Clock;
   readonly courier: Courier;
   readonly transitions: Transitions;
+  readonly witness: Pick<Witness, "swept">;
   readonly nodeId: string;
   readonly settings: CommandSettings;
   /** False while hints between nodes get lost. */
@@ -48,7 +50,7 @@ export const reaperJob = ({ db, transitions, settings }: CommandJobsDeps): Job =
   },
 });
 
-export const sweepJob = ({ db, clock, courier, nodeId, settings, hintsArrive = () => true }: CommandJobsDeps): Sweep => {
+export const sweepJob = ({ db, clock, courier, witness, nodeId, settings, hintsArrive = () => true }: CommandJobsDeps): Sweep => {
   let after: string | null = null;
   let lastFullMs = -Infinity;
   const run = async (): Promise<void> => {
@@ -58,6 +60,7 @@ export const sweepJob = ({ db, clock, courier, nodeId, settings, hintsArrive = (
     if (isFull) lastFullMs = startedMs;
     // Cut off by the limit, the window stays where it is until those found have been served.
     if (found.deviceIds.length < SWEEP_LIMIT) after = found.until;
+    witness.swept(found.deviceIds);
     if (found.deviceIds.length > 0) courier.nudge(found.deviceIds);
   };
   return {

@@ -8,6 +8,7 @@ import type { Circumstances, CommandEvent, Step } from "./state.ts";
 import { type Locked, saveRows, writeHistory } from "./store/change.ts";
 import { type CommandRow, isoTime } from "./store/rows.ts";
 import type { Waits } from "./waits.ts";
+import type { Witness } from "./witness.ts";
 
 /** One step of one command; `row` is what it became. */
 export interface Transition {
@@ -21,6 +22,7 @@ export interface TransitionsDeps {
   readonly hint: Hint;
   readonly courier: Courier;
   readonly waits: Pick<Waits, "wake">;
+  readonly witness: Pick<Witness, "saw">;
   readonly nodeId: string;
   readonly settings: CommandSettings;
   /** Evenly spread in [0, 1). */
@@ -48,7 +50,7 @@ export interface Transitions {
   tell(transitions: readonly Transition[]): void;
 }
 
-export const createTransitions = ({ emit, hint, courier, waits, nodeId, settings, random }: TransitionsDeps): Transitions => {
+export const createTransitions = ({ emit, hint, courier, waits, witness, nodeId, settings, random }: TransitionsDeps): Transitions => {
   const circumstances = (now: number): Circumstances => ({ now, jitter: random(), timings: settings });
 
   return {
@@ -75,6 +77,7 @@ export const createTransitions = ({ emit, hint, courier, waits, nodeId, settings
     },
     tell: (transitions) => {
       for (const transition of transitions) {
+        witness.saw(transition);
         if (!isEnd(transition)) hint(toEvent(transition));
         const order = cancelOrder(transition, settings);
         if (order !== null) courier.cancel(transition.row.deviceId, order);

@@ -11,12 +11,13 @@ import type { JudgeHello } from "./hello.ts";
 import type { Pump } from "./pump.ts";
 import { endSession, type Session, send } from "./session.ts";
 import type { ChannelSettings } from "./settings.ts";
-import type { ChannelStats } from "./stats.ts";
+import type { ChannelMeters, ChannelStats } from "./stats.ts";
 
 export interface ActsDeps {
   readonly clock: Clock;
   readonly settings: ChannelSettings;
   readonly stats: ChannelStats;
+  readonly meters: ChannelMeters;
   readonly judge: JudgeHello;
   readonly limits: Pick<Limits, "take">;
   readonly delivery: Pick<CommandDelivery, "ack">;
@@ -30,7 +31,7 @@ export interface ActsDeps {
 type Frame<Op extends AgentFrame["op"]> = Extract<AgentFrame, { op: Op }>;
 
 export const createActs = (deps: ActsDeps) => {
-  const { clock, settings, stats, delivery, presence, limits, pump, onError } = deps;
+  const { clock, settings, stats, meters, delivery, presence, limits, pump, onError } = deps;
 
   const hello = async (session: Session, { id, data }: Frame<"hello">): Promise<void> => {
     session.phase = "proving";
@@ -58,6 +59,9 @@ export const createActs = (deps: ActsDeps) => {
         clock,
       );
     });
+    meters.handshake((clock.elapsed() - session.openedAt) / 1_000);
+    // The agent names what to add to its own clock.
+    if (data.clockOffsetMs !== undefined) meters.clockOffset(-data.clockOffsetMs / 1_000);
     begun.notify();
     await pump(session);
   };
@@ -65,6 +69,7 @@ export const createActs = (deps: ActsDeps) => {
   const heartbeat = async (session: Session, { id, data }: Frame<"heartbeat">): Promise<void> => {
     await limits.take(session.heartbeatBuckets);
     stats.heartbeats += 1;
+    if (data.rttMs !== undefined) meters.heartbeatRtt(data.rttMs / 1_000);
     const { metrics, cpu, memory, disk } = data;
     const named = Object.entries({ cpu, memory, disk }).filter(([, value]) => value !== undefined);
     if (metrics !== undefined || named.length > 0) session.metrics = { ...metrics, ...Object.fromEntries(named) };

@@ -5,11 +5,14 @@ import type { Beat, SocketPresence } from "../../core/sessions.ts";
 import type { Roster } from "./roster.ts";
 import { endSession, type Session } from "./session.ts";
 import type { ChannelSettings } from "./settings.ts";
+import type { ChannelMeters, ChannelStats } from "./stats.ts";
 
 export interface BeatsDeps {
   readonly presence: SocketPresence;
   readonly clock: Clock;
   readonly settings: ChannelSettings;
+  readonly stats: ChannelStats;
+  readonly meters: ChannelMeters;
   readonly roster: Pick<Roster, "ready" | "lost">;
   /** False while hints between nodes get lost: then nobody is told of a newer session elsewhere, so everybody is asked about. */
   readonly hintsArrive: () => boolean;
@@ -39,7 +42,7 @@ const restore = (session: Session, beat: Beat, nowMs: number): void => {
   session.heartbeatAt ??= beat.heartbeatAgoMs === null ? null : nowMs - beat.heartbeatAgoMs;
 };
 
-export const createBeats = ({ presence, clock, settings, roster, hintsArrive, claim, onError }: BeatsDeps) => {
+export const createBeats = ({ presence, clock, settings, stats, meters, roster, hintsArrive, claim, onError }: BeatsDeps) => {
   let flushing: Promise<void> | null = null;
 
   const flushChunk = async (sessions: readonly Session[]): Promise<void> => {
@@ -48,7 +51,10 @@ export const createBeats = ({ presence, clock, settings, roster, hintsArrive, cl
     try {
       const current = await presence.flush(taken.map(({ beat }) => beat));
       // Whose row has moved on belongs to a newer session elsewhere.
-      for (const session of sessions) if (session.phase === "ready" && !current.has(session.agent.deviceId)) endSession(session, CLOSE.superseded);
+      for (const session of sessions.filter(({ phase, agent }) => phase === "ready" && !current.has(agent.deviceId))) {
+        stats.staleEvictions += 1;
+        endSession(session, CLOSE.superseded);
+      }
       void claim(sessions.filter((session) => session.phase === "ready" && current.has(session.agent.deviceId))).catch(onError);
     } catch (error) {
       for (const { session, beat } of taken) restore(session, beat, nowMs);
@@ -68,7 +74,10 @@ export const createBeats = ({ presence, clock, settings, roster, hintsArrive, cl
   const run = async (everyone: boolean): Promise<void> => {
     await flushLost();
     const due = [...roster.ready.values()].filter((session) => (everyone || session.seen) && session.phase === "ready");
+    if (due.length === 0) return;
+    const startedMs = clock.elapsed();
     for (let from = 0; from < due.length; from += settings.flushChunk) await flushChunk(due.slice(from, from + settings.flushChunk));
+    meters.presenceFlush((clock.elapsed() - startedMs) / 1_000);
   };
 
   /** One at a time; a call while one runs waits for that one, and one about everyone for its own. */

@@ -34,7 +34,12 @@ export interface CourierDeps {
   readonly directory: Pick<OwnerDirectory, "owner" | "disown">;
   /** A hint that could not leave; told, not repeated. */
   readonly onError: (error: unknown) => void;
+  /** Where hints about so many devices went. */
+  readonly onNudge?: (result: NudgeResult, devices: number) => void;
 }
+
+/** This node's own socket, another node, or nobody who is known to hold one. */
+export type NudgeResult = "local" | "sent" | "unowned" | "failed";
 
 /** The sockets of this node: what is for them needs no bus, and works without one. */
 export interface LocalSockets {
@@ -56,7 +61,7 @@ const eviction = (deviceId: string, { close, epochBelow }: { readonly close: Clo
   epochBelow: epochBelow ?? null,
 });
 
-export const createCourier = ({ bus, directory, onError }: CourierDeps): AgentCourier => {
+export const createCourier = ({ bus, directory, onError, onNudge = () => undefined }: CourierDeps): AgentCourier => {
   let local: LocalSockets = { holds: () => false, receive: () => undefined };
   /** A node that does not listen is gone: the next hint for its devices need not ask for it again. */
   const post = async (nodeId: string, deviceIds: readonly string[], message: ChannelMessage): Promise<void> => {
@@ -68,10 +73,15 @@ export const createCourier = ({ bus, directory, onError }: CourierDeps): AgentCo
     for (const deviceId of new Set(deviceIds)) {
       if (local.holds(deviceId)) {
         local.receive({ op: "nudge", deviceIds: deviceId });
+        onNudge("local", 1);
         continue;
       }
       const nodeId = await directory.owner(deviceId);
-      if (nodeId === null) continue;
+      if (nodeId === null) {
+        onNudge("unowned", 1);
+        continue;
+      }
+      onNudge("sent", 1);
       const ids = byNode.get(nodeId);
       if (ids === undefined) byNode.set(nodeId, [deviceId]);
       else ids.push(deviceId);
@@ -95,7 +105,11 @@ export const createCourier = ({ bus, directory, onError }: CourierDeps): AgentCo
     attach: (sockets) => {
       local = sockets;
     },
-    nudge: (deviceIds) => void nudge(deviceIds).catch(onError),
+    nudge: (deviceIds) =>
+      void nudge(deviceIds).catch((error: unknown) => {
+        onNudge("failed", 1);
+        onError(error);
+      }),
     cancel: (deviceId, { commandId, deadline, reason }: CancelNotice) =>
       void toOwner(deviceId, { op: "cancel", deviceId, commandId, deadline, reason: reason?.slice(0, MAX_REASON) ?? null }).catch(onError),
     // The directory may lag behind a socket that has just come; an eviction is rare enough to go to everyone.

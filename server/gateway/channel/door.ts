@@ -24,6 +24,13 @@ export interface DoorDeps extends HubDeps {
   readonly onError: (error: unknown) => void;
 }
 
+/** What was exhausted, for a refusal that says nothing about the agent's identity; null for the others. */
+const exhaustedBy = ({ code, details }: AppError): string | null => {
+  if (code === "NODE_DRAINING") return "draining";
+  if (code === "SERVICE_UNAVAILABLE") return String(details?.["reason"] ?? "unavailable");
+  return code === "RATE_LIMIT_EXCEEDED" ? String(details?.["bucket"] ?? "limit") : null;
+};
+
 export const createDoor = (deps: DoorDeps): SocketDoor<Session> => {
   const { clock, settings, stats, state, roster, limits } = deps;
   const gate = createGate(deps);
@@ -79,6 +86,8 @@ export const createDoor = (deps: DoorDeps): SocketDoor<Session> => {
     } catch (error) {
       const failure = toAppError(error);
       const { reason } = failure.details ?? {};
+      const exhausted = exhaustedBy(failure);
+      if (exhausted !== null) countUp(stats.turnedAway, exhausted);
       countUp(stats.connects, typeof reason === "string" ? reason : failure.code);
       return { refuse: render(failure, facts) };
     }
@@ -98,6 +107,9 @@ export const createDoor = (deps: DoorDeps): SocketDoor<Session> => {
     },
     received: deps.received,
     drained: deps.resume,
+    dropped: () => {
+      stats.droppedFrames += 1;
+    },
     ponged: (session) => session.probe?.settle(true),
     closed: (session, code) => {
       roster.all.delete(session);

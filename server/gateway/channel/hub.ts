@@ -25,7 +25,7 @@ import { createRivals } from "./rivals.ts";
 import { createRoster, type NodeState } from "./roster.ts";
 import { canPush, dueClose, endSession, type Session, send } from "./session.ts";
 import { type ChannelSettings, reconnectWindowMs } from "./settings.ts";
-import { type ChannelStats, newStats } from "./stats.ts";
+import { type ChannelMeters, type ChannelStats, newStats, noMeters } from "./stats.ts";
 import { createSuspension } from "./suspension.ts";
 
 export interface HubDeps {
@@ -46,6 +46,7 @@ export interface HubDeps {
   readonly clock: Clock;
   readonly log: { warn(fields: object, message: string): void };
   readonly settings: ChannelSettings;
+  readonly meters?: ChannelMeters;
   /** Sockets and nodes of the whole installation, for the window in which agents come back. */
   readonly cluster?: () => { readonly connections: number; readonly liveNodes: number };
 }
@@ -68,7 +69,7 @@ export interface Hub {
 }
 
 export const createHub = (deps: HubDeps): Hub => {
-  const { nodeId, clock, settings, log, delivery, presence, limits, courier, owners } = deps;
+  const { nodeId, clock, settings, log, delivery, presence, limits, courier, owners, meters = noMeters } = deps;
   const stats = newStats();
   const state: NodeState = { draining: false };
   const onError = (error: unknown, session?: Session): void => log.warn({ error, deviceId: session?.agent.deviceId, sessionId: session?.id }, "agent channel");
@@ -76,11 +77,11 @@ export const createHub = (deps: HubDeps): Hub => {
   const pump = createPump({ delivery, clock, stats, onError });
   const rivals = createRivals({ ...deps, ready: roster.ready, onError });
   const judge = createHello({ ...deps, rivals, onError });
-  const act = createActs({ clock, settings, stats, judge, limits, delivery, presence, pump, enter: roster.enter, onError });
+  const act = createActs({ clock, settings, stats, meters, judge, limits, delivery, presence, pump, enter: roster.enter, onError });
   const received = createInbound({ clock, settings, stats, act, onError });
   const claim = (sessions: readonly Session[]): Promise<unknown> =>
     Promise.all(sessions.map((session) => owners.claim(session.agent.deviceId, nodeId, session.epoch)));
-  const flush = createBeats({ presence, clock, settings, roster, hintsArrive: deps.bus.healthy, claim, onError });
+  const flush = createBeats({ presence, clock, settings, stats, meters, roster, hintsArrive: deps.bus.healthy, claim, onError });
   const welcome = (session: Session): void =>
     void send(session, { op: "welcome", data: welcomeOf(session, settings, { clock, cluster: deps.cluster?.() }) }, clock);
   const door = createDoor({ ...deps, stats, state, roster, welcome, received, resume: createResume(pump, settings), onError });
@@ -90,7 +91,9 @@ export const createHub = (deps: HubDeps): Hub => {
   let tenantsSeenAt = flushedAt;
   const tick = (): void => {
     const nowMs = clock.elapsed();
-    for (const session of roster.all) watch(session, { nowMs, settings, pump });
+    let bufferedBytes = 0;
+    for (const session of roster.all) bufferedBytes += watch(session, { nowMs, settings, pump });
+    stats.bufferedBytes = bufferedBytes;
     if (nowMs - tenantsSeenAt >= settings.tenantsEveryMs) {
       tenantsSeenAt = nowMs;
       void closeSuspended();
@@ -126,14 +129,16 @@ export const createHub = (deps: HubDeps): Hub => {
   };
 };
 
-/** One look of the clock at one session. */
-const watch = (session: Session, { nowMs, settings, pump }: { nowMs: number; settings: ChannelSettings; pump: Pump }): void => {
-  const isSlow = (session.link?.bufferedBytes() ?? 0) > settings.slowBytes;
+/** One look of the clock at one session; says how many bytes wait for it. */
+const watch = (session: Session, { nowMs, settings, pump }: { nowMs: number; settings: ChannelSettings; pump: Pump }): number => {
+  const buffered = session.link?.bufferedBytes() ?? 0;
+  const isSlow = buffered > settings.slowBytes;
   session.slowSince = isSlow ? (session.slowSince ?? nowMs) : null;
   const close = dueClose(session, settings, nowMs);
   if (close !== null) endSession(session, close);
   // A claim that failed is tried again.
   else if (session.wanted && !session.pumping && canPush(session)) void pump(session);
+  return buffered;
 };
 
 const createResume =

@@ -35,6 +35,8 @@ export interface SocketDoor<S> {
   /** Takes binary frames instead of `received`; the bytes are only good during the call. */
   receivedBytes?(session: S, bytes: Uint8Array): void;
   drained(session: S): void;
+  /** A frame was not taken: the peer is slower than the buffer is large. */
+  dropped?(session: S): void;
   ponged(session: S): void;
   closed(session: S, code: number): void;
 }
@@ -148,6 +150,7 @@ export const registerAgentSocket = <S>(app: TemplatedApp, door: SocketDoor<S>, l
           else door.received(session, isBinary ? null : Buffer.from(message).toString("utf8"), message.byteLength);
         }),
       drain: (ws) => live(ws, (session) => door.drained(session)),
+      dropped: (ws) => live(ws, (session) => door.dropped?.(session)),
       pong: (ws) => live(ws, (session) => door.ponged(session)),
       close: (ws, code) => {
         const { session, link } = ws.getUserData();

@@ -7,10 +7,11 @@ import { sentNow } from "../delivery.ts";
 import type { PollPresence } from "../index.ts";
 import type { CommandSettings } from "../settings.ts";
 import { lockOfDevice } from "../store/change.ts";
-import { claimForPoll } from "../store/claim.ts";
+import { claimForPoll, type PolledRow } from "../store/claim.ts";
 import { type CommandRow, toDelivered } from "../store/rows.ts";
 import type { Transitions } from "../transitions.ts";
 import type { Waits } from "../waits.ts";
+import type { Witness } from "../witness.ts";
 
 export interface AgentDeps {
   readonly db: Db;
@@ -18,6 +19,7 @@ export interface AgentDeps {
   readonly transitions: Transitions;
   readonly delivery: CommandDelivery;
   readonly waits: Waits;
+  readonly witness: Pick<Witness, "polledAgain">;
   readonly nodeId: string;
   readonly settings: CommandSettings;
 }
@@ -28,6 +30,7 @@ export const agentSide = ({
   transitions,
   delivery,
   waits,
+  witness,
   nodeId,
   settings,
 }: AgentDeps): Pick<Handlers<typeof contract.commands>, "poll" | "ack"> => {
@@ -52,7 +55,7 @@ export const agentSide = ({
     transitions.tell(made);
   };
 
-  const claim = (device: DeviceRef, limit: number): Promise<readonly CommandRow[]> => claimForPoll(db, device, limit, { nodeId, timings: settings });
+  const claim = (device: DeviceRef, limit: number): Promise<readonly PolledRow[]> => claimForPoll(db, device, limit, { nodeId, timings: settings });
 
   /** What is due, or what becomes due while the agent waits. An agent that has gone gets nothing claimed for it. */
   const claimOrWait = async (device: DeviceRef, { limit, wait: seconds }: { readonly limit: number; readonly wait: number }, signal: AbortSignal) => {
@@ -71,7 +74,8 @@ export const agentSide = ({
       const device = { tenantId: scope.tenantId, deviceId };
       await presence.polled(device);
       const rows = await claimOrWait(device, how, signal);
-      transitions.tell(rows.map(sentNow));
+      transitions.tell(rows.filter(({ again }) => !again).map(sentNow));
+      for (const { again } of rows) if (again) witness.polledAgain();
       await finishUnacknowledged(
         rows.filter(({ requiresAck }) => !requiresAck),
         deviceId,

@@ -82,12 +82,17 @@ const POLL = `
       from free where c.command_id = free.command_id and free.anew
     returning ${ALL_COLUMNS}, 'poll' as actor, free.rank, free.was),
   history as (${HISTORY("was")})
-  select ${ALL_COLUMNS}, c.rank from claimed c
+  select ${ALL_COLUMNS}, c.rank, c.was from claimed c
   union all
-  select ${ALL_COLUMNS}, c.rank from free c where not c.anew
+  select ${ALL_COLUMNS}, c.rank, c.was from free c where not c.anew
   order by rank desc, seq`;
 
-export const claimForPoll = async (db: Db, { tenantId, deviceId }: DeviceRef, limit: number, { nodeId, timings }: Claimer): Promise<readonly CommandRow[]> => {
-  const rows = await db.query<DbRow>(POLL, [nodeId, tenantId, deviceId, limit, timings.pollLeaseMs]);
-  return rows.map(toRow);
+export interface PolledRow extends CommandRow {
+  /** The agent was given it before and has not said a word about it. */
+  readonly again: boolean;
+}
+
+export const claimForPoll = async (db: Db, { tenantId, deviceId }: DeviceRef, limit: number, { nodeId, timings }: Claimer): Promise<readonly PolledRow[]> => {
+  const rows = await db.query<DbRow & { was: string }>(POLL, [nodeId, tenantId, deviceId, limit, timings.pollLeaseMs]);
+  return rows.map((row) => ({ ...toRow(row), again: row.was === "sent" }));
 };

@@ -1,0 +1,89 @@
+// Watches what happens to commands: durations for the metrics page, and a log line per step for those that carry a trace.
+import { isOpen } from "../../../protocol/index.ts";
+import type { Log } from "../../platform/log.ts";
+import type { Instant } from "./state.ts";
+import type { CommandRow } from "./store/rows.ts";
+import type { Transition } from "./transitions.ts";
+
+/** Durations in seconds. */
+export interface CommandMeters {
+  delivered(channel: "ws" | "poll", seconds: number): void;
+  acknowledged(seconds: number): void;
+  ended(seconds: number): void;
+  redelivered(cause: RedeliveryCause): void;
+  late(): void;
+  rescued(commands: number): void;
+}
+
+/** `polled_again`: the agent came back for what it had been given and not acknowledged. */
+export type RedeliveryCause = "ack_timeout" | "write_refused" | "session_lost" | "agent_lost_state" | "polled_again";
+
+export interface Witness {
+  /** After commit. */
+  saw(transition: Transition): void;
+  polledAgain(): void;
+  /** The sweep found something for these devices; each stands until its next claim or the next sweep. */
+  swept(deviceIds: readonly string[]): void;
+  /** So many commands were claimed for a device. */
+  claimed(deviceId: string, commands: number): void;
+}
+
+export interface WitnessDeps {
+  readonly meters?: CommandMeters | undefined;
+  readonly log?: Pick<Log, "info"> | undefined;
+}
+
+const ignore = (): void => undefined;
+const noMeters: CommandMeters = { delivered: ignore, acknowledged: ignore, ended: ignore, redelivered: ignore, late: ignore, rescued: ignore };
+
+const secondsBetween = (from: Instant, to: Instant): number => Math.max(0, to - from) / 1_000;
+
+/** What the caller of the API may search for: the second field of a traceparent. */
+const traceIdOf = (traceparent: string): string | undefined => traceparent.split("-")[1];
+
+const causeOf = ({ row, step }: Transition): RedeliveryCause => {
+  if (step.code === "SESSION_LOST") return "session_lost";
+  if (step.code === "AGENT_LOST_STATE") return "agent_lost_state";
+  return row.sentAt === null ? "write_refused" : "ack_timeout";
+};
+
+export const createWitness = ({ meters = noMeters, log }: WitnessDeps): Witness => {
+  const found = new Set<string>();
+
+  const measure = (transition: Transition): void => {
+    const { row, from, step } = transition;
+    const { sentAt, ackAt, finishedAt } = row;
+    if (step.code === "LATE_RESULT" || step.code === "LATE_OUTCOME") meters.late();
+    if (row.status === from) return;
+    if (row.status === "queued") meters.redelivered(causeOf(transition));
+    // Later deliveries say how long an agent was silent, not how fast we are.
+    if (row.status === "sent" && row.attempt === 1 && row.channel !== null && sentAt !== null)
+      meters.delivered(row.channel, secondsBetween(dueAt(row), sentAt));
+    if (from === "sent" && step.patch.ackStatus !== undefined && sentAt !== null && ackAt !== null) meters.acknowledged(secondsBetween(sentAt, ackAt));
+    if (!isOpen(row.status) && step.patch.ackStatus !== undefined && finishedAt !== null) meters.ended(secondsBetween(dueAt(row), finishedAt));
+  };
+
+  const tell = ({ row, from, step }: Transition): void => {
+    const { traceparent, commandId, deviceId, tenantId, status, attempt, channel } = row;
+    if (traceparent === null || (status === from && step.code === null)) return;
+    log?.info({ traceId: traceIdOf(traceparent), traceparent, commandId, deviceId, tenantId, from, to: status, attempt, channel, code: step.code }, "command");
+  };
+
+  return {
+    saw: (transition) => {
+      measure(transition);
+      tell(transition);
+    },
+    polledAgain: () => meters.redelivered("polled_again"),
+    swept: (deviceIds) => {
+      found.clear();
+      for (const deviceId of deviceIds) found.add(deviceId);
+    },
+    claimed: (deviceId, commands) => {
+      if (found.delete(deviceId) && commands > 0) meters.rescued(commands);
+    },
+  };
+};
+
+/** A command that was held back is not late for it; a redelivered one counts from its beginning. */
+const dueAt = ({ attempt, availableAt, issuedAt }: CommandRow): Instant => (attempt <= 1 ? Math.max(issuedAt, availableAt) : issuedAt);

@@ -1,0 +1,48 @@
+// Makers of metrics. A figure that somebody counts anyway is read when it is asked for; only durations are observed as they happen.
+import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+
+export interface Description {
+  readonly name: string;
+  /** Says the unit. */
+  readonly help: string;
+  /** Words of a small fixed set: never a tenant, a device or an address. */
+  readonly labels?: readonly string[];
+}
+
+/** One number, or one per combination of labels. */
+export type Reading = number | Iterable<readonly [Readonly<Record<string, string>>, number]>;
+
+/** From a millisecond to ten seconds: calls and frames. */
+export const SHORT_SECONDS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+/** From ten milliseconds to a day: what waits for agents and people. */
+export const LONG_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600, 21_600, 86_400];
+
+export const createMakers = (registry: Registry) => {
+  const base = ({ name, help, labels = [] }: Description) => ({ name, help, labelNames: [...labels], registers: [registry] });
+  const each = (reading: Reading): Iterable<readonly [Readonly<Record<string, string>>, number]> => (typeof reading === "number" ? [[{}, reading]] : reading);
+
+  return {
+    counter: (description: Description, read: () => Reading): void => {
+      new Counter({
+        ...base(description),
+        collect() {
+          this.reset();
+          for (const [labels, value] of each(read())) this.inc(labels, value);
+        },
+      });
+    },
+    gauge: (description: Description, read: () => Reading | Promise<Reading>): void => {
+      new Gauge({
+        ...base(description),
+        async collect() {
+          const reading = await read();
+          this.reset();
+          for (const [labels, value] of each(reading)) this.set(labels, value);
+        },
+      });
+    },
+    histogram: (description: Description, buckets: readonly number[]) => new Histogram({ ...base(description), buckets: [...buckets] }),
+    tally: (description: Description) => new Counter(base(description)),
+  };
+};
+export type Makers = ReturnType<typeof createMakers>;

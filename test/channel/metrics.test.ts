@@ -1,0 +1,217 @@
+// The metrics page, read while one device lives its life: every figure that operators are promised moves when its cause happens.
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { newId } from "../../server/core/ids.ts";
+import { eventually } from "../kit/eventually.ts";
+import { startDeafProxy, startRedis, type TestRedis } from "../kit/redis.ts";
+import { type Device, startWorld, type TestTenant, type World } from "../kit/world.ts";
+import { type AgentSocket, attempt, connect, greet } from "./harness.ts";
+
+const NODE = "node-watched";
+let redis: TestRedis;
+let proxy: Awaited<ReturnType<typeof startDeafProxy>>;
+let world: World;
+let tenant: TestTenant;
+let device: Device;
+let page: Map<string, number>;
+
+const fetchPage = async (): Promise<string> => {
+  const response = await fetch(`http://127.0.0.1:${world.app.internalPort()}/internal/metrics`, {
+    headers: { authorization: `Bearer ${world.app.internalToken}` },
+  });
+  return response.text();
+};
+const scrape = async (): Promise<Map<string, number>> => {
+  const lines = (await fetchPage()).split("\n").filter((line) => line !== "" && !line.startsWith("#"));
+  return new Map(lines.map((line) => [line.slice(0, line.lastIndexOf(" ")), Number(line.slice(line.lastIndexOf(" ") + 1))]));
+};
+/** What a figure has grown by since the test began, once it has. */
+const grown = (name: string, by = 1): Promise<void> =>
+  eventually(async () => expect((await scrape()).get(name) ?? 0, name).toBeGreaterThanOrEqual((page.get(name) ?? 0) + by));
+const becomes = (name: string, value: number): Promise<void> => eventually(async () => expect((await scrape()).get(name), name).toBe(value));
+
+beforeAll(async () => {
+  redis = await startRedis();
+  proxy = await startDeafProxy(redis.port);
+  world = await startWorld(
+    { REDIS_URL: proxy.url, NODE_ID: NODE, ACCEPT_PER_SECOND: "1000", RATE_LIMIT_CONNECT: "off" },
+    {
+      settings: {
+        mesh: { bus: { probeEveryMs: 100 } },
+        commands: { ackTimeoutMs: 300, pollLeaseMs: 60_000, redeliveryBackoffMs: [20], reaperEveryMs: 50, sweepEveryMs: 100 },
+        channel: { flushEveryMs: 100, tickMs: 50, slowMs: 60_000 },
+      },
+    },
+  );
+  tenant = await world.tenant();
+  device = await tenant.device();
+});
+beforeEach(async () => {
+  page = await scrape();
+});
+afterAll(async () => {
+  await world.close();
+  await proxy.close();
+  await redis.close();
+});
+
+const at = (): { url: string; clock: { now(): Date } } => ({ url: world.url.replace(/^http/, "ws"), clock: { now: () => new Date() } });
+const online = async (of: Device = device, more: object = {}): Promise<AgentSocket> => {
+  const socket = await connect(at(), of);
+  await greet(at(), socket, of, more);
+  return socket;
+};
+const queue = async (body: object = {}, of: Device = device): Promise<string> => {
+  const answer = await world.call(tenant.apiKey, "POST", `/v1/devices/${of.deviceId}/commands`, { body: { type: "ping", ...body } });
+  if (answer.status !== 201) throw new Error(JSON.stringify(answer.body));
+  return answer.body.data.commandId;
+};
+/** Rows that nobody gave a hint about. */
+const slipIn = (count: number, { payload = "{}", requiresAck = true } = {}) =>
+  world.sql.query(
+    `with fresh as (
+       insert into commands (command_id, tenant_id, device_id, seq, lane, type, payload, requires_ack, status, deadline_at, exec_timeout_s, created_by)
+       select id, $2, $3, next_command_seq + n, id, 'ping', $4::jsonb, $5, 'queued', 'infinity', 900, 'test'
+         from devices, unnest($1::text[]) with ordinality as given(id, n) where device_id = $3 returning seq)
+     update devices set next_command_seq = (select max(seq) + 1 from fresh) where device_id = $3`,
+    [Array.from({ length: count }, () => newId("cmd")), tenant.tenantId, device.deviceId, payload, requiresAck],
+  );
+
+test("the figure that must be 0 stands first, every figure says what it is, and none has a tenant or a device among its labels", async () => {
+  const text = await fetchPage();
+  expect(text.split("\n").find((line) => !line.startsWith("#"))).toBe("commands_past_deadline 0");
+  const named = (kind: "HELP" | "TYPE") => new Map([...text.matchAll(new RegExp(`^# ${kind} (\\S+) (.+)$`, "gm"))].map(([, name, rest]) => [name, rest]));
+  const help = named("HELP");
+  for (const [name, type] of named("TYPE")) {
+    expect(help.get(name), name).toMatch(/\S+ \S+/);
+    if (type === "histogram" && name?.startsWith("mooring_") === false) expect(help.get(name), name).toContain("Seconds");
+  }
+  expect(text).not.toContain(tenant.tenantId);
+  expect(text).not.toContain(device.deviceId);
+});
+
+test("connecting, beating and leaving", async () => {
+  const socket = await online(device, { clockOffsetMs: -12_000 });
+  await grown('agent_connects_total{result="accepted",reason=""}');
+  await becomes(`agent_connections{node="${NODE}",state="ready"}`, 1);
+  await grown("agent_handshake_seconds_count");
+  await grown('agent_clock_offset_seconds_bucket{le="60"}');
+  expect((await scrape()).get('agent_clock_offset_seconds_bucket{le="10"}') ?? 0, "12 s ahead").toBe(
+    page.get('agent_clock_offset_seconds_bucket{le="10"}') ?? 0,
+  );
+  socket.say("heartbeat", { cpu: 1, rttMs: 42 });
+  await socket.next("heartbeat_ack");
+  await grown('agent_heartbeat_rtt_seconds_bucket{le="0.05"}');
+  expect((await scrape()).get('agent_heartbeat_rtt_seconds_bucket{le="0.025"}')).toBe(page.get('agent_heartbeat_rtt_seconds_bucket{le="0.025"}'));
+  await grown("presence_flush_seconds_count");
+  socket.socket.close(4242);
+  await grown('agent_closes_total{code="other"}');
+  await becomes(`agent_connections{node="${NODE}",state="open"}`, 0);
+});
+
+test("an upgrade that is refused, by its reason", async () => {
+  const wrong = { ...device, identity: { ...device.identity, secret: "not-the-secret" } };
+  expect(await attempt(at(), wrong)).toMatchObject({ status: 401 });
+  await grown('agent_connects_total{result="refused",reason="bad_signature"}');
+});
+
+test("a command: sent, not acknowledged, sent again, acknowledged, ended", async () => {
+  const socket = await online();
+  const commandId = await queue();
+  await grown('nudges_total{result="local"}');
+  await socket.next("command");
+  await grown('command_delivery_seconds_count{channel="ws"}');
+  await becomes('commands_open{status="sent"}', 1);
+  expect((await socket.next("command")).data.delivery.attempt).toBe(2);
+  await grown('command_redeliveries_total{cause="ack_timeout"}');
+  socket.say("ack", { commandId, status: "received" });
+  await socket.next("ack_ok");
+  await grown("command_ack_seconds_count");
+  socket.say("ack", { commandId, status: "succeeded" });
+  await socket.next("ack_ok");
+  await grown("command_end_to_end_seconds_count");
+  socket.end();
+  await grown('agent_closes_total{code="1006"}');
+});
+
+test("a result that comes after the command was given up", async () => {
+  const socket = await online();
+  const commandId = await queue();
+  await socket.next("command");
+  socket.say("ack", { commandId, status: "received" });
+  await socket.next("ack_ok");
+  await world.sql.query("update commands set deadline_at = now() where command_id = $1", [commandId]);
+  await socket.next("cancel");
+  socket.say("ack", { commandId, status: "succeeded" });
+  await grown("command_late_results_total");
+  socket.end();
+});
+
+test("a poller, who comes back for what it has not acknowledged", async () => {
+  const poller = await tenant.device();
+  await queue({}, poller);
+  await grown('nudges_total{result="unowned"}');
+  for (const _ of [1, 2]) await world.call(poller.as, "GET", `/v1/devices/${poller.deviceId}/commands`);
+  await grown('command_delivery_seconds_count{channel="poll"}');
+  await grown('command_redeliveries_total{cause="polled_again"}');
+});
+
+test("a command that no hint told of is found by the sweep", async () => {
+  const socket = await online();
+  await slipIn(1);
+  const { data } = await socket.next("command");
+  socket.say("ack", { commandId: data.command.commandId, status: "succeeded" });
+  await socket.next("ack_ok");
+  await grown("sweep_rescued_total");
+  socket.end();
+});
+
+test("a deadline that no reaper enforces", async () => {
+  const held = await world.sql.connect();
+  await held.query("begin");
+  await held.query("select 1 from device_presence where device_id = $1 for update", [device.deviceId]);
+  await slipIn(1);
+  await held.query("select 1 from commands where device_id = $1 and status = 'queued' for update", [device.deviceId]);
+  await held.query("update commands set deadline_at = now() - interval '1 hour' where device_id = $1 and status = 'queued'", [device.deviceId]);
+  await held.query("commit");
+  await held.query("begin");
+  await held.query("select 1 from commands where device_id = $1 for update", [device.deviceId]);
+  await becomes("commands_past_deadline", 1);
+  await held.query("rollback");
+  held.release();
+  await becomes("commands_past_deadline", 0);
+});
+
+test("a session that a newer one elsewhere replaced, without a hint", async () => {
+  const socket = await online();
+  await world.sql.query("update device_presence set epoch = epoch + 1 where device_id = $1", [device.deviceId]);
+  socket.say("heartbeat", { cpu: 1 });
+  expect((await socket.closed()).code).toBe(4009);
+  await grown("stale_epoch_evictions_total");
+  await grown('agent_closes_total{code="4009"}');
+});
+
+test("a peer that reads nothing: bytes wait, then frames are not taken", async () => {
+  const socket = await online(device, { maxInFlight: 32 });
+  socket.socket.pause();
+  await slipIn(320, { payload: JSON.stringify({ filler: "x".repeat(60_000) }), requiresAck: false });
+  await eventually(async () => expect((await scrape()).get("ws_buffered_bytes")).toBeGreaterThan(0));
+  await grown("ws_dropped_frames_total");
+  await grown('command_redeliveries_total{cause="write_refused"}');
+  await world.sql.query("delete from commands where device_id = $1 and status = 'queued'", [device.deviceId]);
+  socket.end();
+  await becomes("ws_buffered_bytes", 0);
+});
+
+test("a subscription that has gone deaf", async () => {
+  proxy.deafen();
+  await grown("pubsub_probe_misses_total");
+});
+
+test("an agent that is turned away while the node drains", async () => {
+  await fetch(`http://127.0.0.1:${world.app.internalPort()}/internal/drain`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${world.app.internalToken}` },
+  });
+  expect(await attempt(at(), device)).toMatchObject({ status: 503 });
+  await grown('accept_rejected_total{cause="draining"}');
+});
