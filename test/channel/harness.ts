@@ -7,7 +7,7 @@ import type { TenantFacts } from "../../server/core/scope.ts";
 import { createCommands } from "../../server/features/commands/index.ts";
 import { createDevices, createSessions, deviceSettings } from "../../server/features/devices/index.ts";
 import { createCourier } from "../../server/gateway/channel/courier.ts";
-import { createHub } from "../../server/gateway/channel/hub.ts";
+import { createHub, type HubDeps } from "../../server/gateway/channel/hub.ts";
 import { type ChannelSettings, channelSettings, SOCKET_LIMITS } from "../../server/gateway/channel/settings.ts";
 import { createFacts } from "../../server/gateway/facts.ts";
 import { createLimits } from "../../server/gateway/limits.ts";
@@ -57,6 +57,9 @@ export interface NodeOptions {
   readonly databaseUrl?: string;
   readonly bus?: ReturnType<typeof openMemoryBus>;
   readonly owners?: ReturnType<typeof openMemoryDirectory>;
+  /** Another node's, on the same database. */
+  readonly tenants?: Map<string, TenantFacts>;
+  readonly cluster?: HubDeps["cluster"];
 }
 
 export const startNode = async (options: NodeOptions = {}) => {
@@ -66,7 +69,7 @@ export const startNode = async (options: NodeOptions = {}) => {
   const db = await openDb({ url: databaseUrl, poolSize: 4, log: silentLog });
   const bus = options.bus ?? openMemoryBus();
   const owners = options.owners ?? openMemoryDirectory();
-  const tenants = new Map<string, TenantFacts>();
+  const tenants = options.tenants ?? new Map<string, TenantFacts>();
   const box = createSecretBox(Buffer.alloc(32, 7));
   const complaints: unknown[] = [];
   const outbox = createOutbox({ db, bus, nodeId, onError: (_, error) => complaints.push(error) });
@@ -113,6 +116,7 @@ export const startNode = async (options: NodeOptions = {}) => {
     clock,
     log: { warn: (fields) => void complaints.push(fields) },
     settings,
+    ...(options.cluster === undefined ? {} : { cluster: options.cluster }),
   });
   await devices.directory.listen();
   await hub.start();

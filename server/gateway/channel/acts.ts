@@ -28,6 +28,8 @@ export interface ActsDeps {
   readonly onError: (error: unknown, session: Session) => void;
 }
 
+const HANDOFF = "handoff.v1";
+
 type Frame<Op extends AgentFrame["op"]> = Extract<AgentFrame, { op: Op }>;
 
 export const createActs = (deps: ActsDeps) => {
@@ -37,6 +39,7 @@ export const createActs = (deps: ActsDeps) => {
     session.phase = "proving";
     session.phaseAt = clock.elapsed();
     session.instanceId = data.instanceId ?? null;
+    session.handsOver = data.capabilities.includes(HANDOFF);
     session.maxInFlight = Math.min(data.maxInFlight, settings.maxInFlight);
     const verdict = await deps.judge(session, data);
     if ("close" in verdict) {

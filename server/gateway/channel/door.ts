@@ -9,10 +9,10 @@ import type { RequestFacts } from "../facts.ts";
 import type { CountedBucket } from "../limits.ts";
 import type { SocketDoor } from "../uws/socket.ts";
 import type { HubDeps } from "./hub.ts";
-import type { NodeState, Roster } from "./roster.ts";
+import type { Roster } from "./roster.ts";
 import { newSession, type Session } from "./session.ts";
 import { type ChannelStats, countUp } from "./stats.ts";
-import { type Admitted, createGate } from "./upgrade.ts";
+import { type Admitted, createGate, type NodeState } from "./upgrade.ts";
 
 export interface DoorDeps extends HubDeps {
   readonly stats: ChannelStats;
@@ -76,7 +76,7 @@ export const createDoor = (deps: DoorDeps): SocketDoor<Session> => {
     const facts = deps.facts(request, request.path.startsWith("/api/") ? "/api/v1" : "/v1");
     try {
       const sessionId = newId("ses");
-      const admitted = await gate.admit(request, { ip: facts.ip, sessionId, crowd: { draining: state.draining, connections: stats.connections } });
+      const admitted = await gate.admit(request, { ip: facts.ip, sessionId, crowd: { ...state, connections: stats.connections } });
       stats.connections += 1;
       countUp(stats.connects, "accepted");
       return {

@@ -1,31 +1,86 @@
-// How a node lets its agents go: each is told when to come back, spread over a window, then closed in batches.
+// How a node lets its agents go: in random order, spread over a window. Who can hand over opens its next session first and is waited for;
+// the others are closed and told when to come back.
 import { CLOSE } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
+import type { Roster } from "./roster.ts";
 import { endSession, type Session, send } from "./session.ts";
 import type { ChannelSettings } from "./settings.ts";
 
-const isoIn = (clock: Clock, ms: number): string => {
-  const at = clock.now();
-  at.setTime(at.getTime() + ms);
-  return at.toISOString();
+export interface FarewellDeps {
+  readonly roster: Pick<Roster, "all" | "ready">;
+  readonly settings: ChannelSettings;
+  readonly clock: Clock;
+  /** Other nodes that agents may go to. */
+  readonly others: () => number;
+}
+
+const STEP_MS = 50;
+/** Without another node there is nobody to spare; only this one's own work is spread. */
+const ALONE_PER_SECOND = 4_000;
+
+/** In how long so many agents are sent away, at the rate at which the other nodes take them in. */
+export const drainWindowMs = (
+  { connections, others }: { readonly connections: number; readonly others: number },
+  { drainWindowMs: least, drainWindowMaxMs: most, drainPerSecond }: ChannelSettings,
+): number => {
+  if (connections === 0) return 0;
+  if (others === 0) return (1_000 * connections) / ALONE_PER_SECOND;
+  return Math.max(least, Math.min(most, (1_000 * connections) / (others * drainPerSecond)));
 };
 
-/** Takes at most the drain window. */
-export const closeAll = async (sessions: readonly Session[], settings: ChannelSettings, clock: Clock): Promise<void> => {
-  const closeAt = isoIn(clock, settings.drainWindowMs);
-  for (const session of sessions) {
-    if (session.phase === "ready") session.phase = "draining";
-    if (session.phase !== "draining") continue;
-    const reconnectAfterMs = Math.round(Math.random() * settings.reconnect.firstWindowMs);
-    send(session, { op: "drain", data: { reason: "shutdown", handoff: false, reconnectAfterMs, closeAt } }, clock);
-  }
-  const batches = Math.ceil(sessions.length / settings.drainBatch);
-  const pauseMs = Math.min(settings.drainPauseMs, settings.drainWindowMs / Math.max(1, batches));
-  for (let from = 0; from < sessions.length; from += settings.drainBatch) {
-    if (from > 0)
-      await new Promise((resolve) => {
-        setTimeout(resolve, pauseMs);
-      });
-    for (const session of sessions.slice(from, from + settings.drainBatch)) endSession(session, CLOSE.drain);
-  }
+const shuffled = <T>(items: readonly T[]): T[] =>
+  items
+    .map((item) => ({ item, at: Math.random() }))
+    .sort((a, b) => a.at - b.at)
+    .map(({ item }) => item);
+const step = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, STEP_MS));
+const isoIn = (clock: Clock, ms: number): string => new Date(clock.now().getTime() + ms).toISOString();
+/** It may still go by itself. */
+const isUnderWay = ({ phase }: Session): boolean => phase === "proving" || phase === "ready" || phase === "draining";
+
+/** Takes the drain window and, for those who hand over, the time they are given; less when all have gone. */
+export const createFarewell = ({ roster, settings, clock, others }: FarewellDeps) => {
+  const tell = (session: Session, handoff: boolean): void => {
+    const reconnectAfterMs = handoff ? 0 : Math.round(Math.random() * settings.reconnect.firstWindowMs);
+    const closeAt = isoIn(clock, handoff ? settings.handoffMs : 0);
+    send(session, { op: "drain", data: { reason: "shutdown", handoff, reconnectAfterMs, closeAt } }, clock);
+    session.phaseAt = clock.elapsed();
+    if (!handoff) endSession(session, CLOSE.drain);
+  };
+
+  return async (): Promise<void> => {
+    const hasHeirs = others() > 0;
+    const waiting = shuffled([...roster.ready.values()]);
+    const total = waiting.length;
+    const windowMs = drainWindowMs({ connections: total, others: others() }, settings);
+    const startMs = clock.elapsed();
+    let silenced: Session[] = [];
+
+    // From here on it claims nothing more; what was claimed is written first, so that no command is left between two sessions.
+    const silence = (session: Session): void => {
+      if (session.phase !== "ready") return;
+      session.phase = "draining";
+      session.phaseAt = clock.elapsed();
+      silenced.push(session);
+    };
+    const tellSilenced = (): void => {
+      for (const session of silenced) if (!session.pumping) tell(session, hasHeirs && session.handsOver);
+      silenced = silenced.filter(({ pumping }) => pumping);
+    };
+
+    while (waiting.length > 0) {
+      const share = windowMs === 0 ? 1 : Math.min(1, (clock.elapsed() - startMs + STEP_MS) / windowMs);
+      waiting.splice(0, Math.ceil(total * share) - (total - waiting.length)).forEach(silence);
+      tellSilenced();
+      if (waiting.length > 0) await step();
+    }
+    const untilMs = clock.elapsed() + settings.handoffMs;
+    while ([...roster.all].some(isUnderWay) && clock.elapsed() < untilMs) {
+      // Those whose hello was judged meanwhile.
+      [...roster.ready.values()].forEach(silence);
+      tellSilenced();
+      await step();
+    }
+    for (const session of roster.all) endSession(session, CLOSE.drain);
+  };
 };

@@ -16,17 +16,18 @@ import { createActs } from "./acts.ts";
 import { createBeats } from "./beats.ts";
 import { type AgentCourier, ALL_NODES, type ChannelBus, nodeChannel, type OwnerDirectory } from "./courier.ts";
 import { createDoor } from "./door.ts";
-import { closeAll } from "./farewell.ts";
+import { createFarewell } from "./farewell.ts";
 import { createHello } from "./hello.ts";
 import { createInbound } from "./inbound.ts";
 import { createPump, type Pump } from "./pump.ts";
 import { createRemote } from "./remote.ts";
 import { createRivals } from "./rivals.ts";
-import { createRoster, type NodeState } from "./roster.ts";
+import { createRoster } from "./roster.ts";
 import { canPush, dueClose, endSession, type Session, send } from "./session.ts";
 import { type ChannelSettings, reconnectWindowMs } from "./settings.ts";
 import { type ChannelMeters, type ChannelStats, newStats, noMeters } from "./stats.ts";
 import { createSuspension } from "./suspension.ts";
+import type { NodeState } from "./upgrade.ts";
 
 export interface HubDeps {
   readonly nodeId: string;
@@ -64,7 +65,9 @@ export interface Hub {
   resync(): Promise<void>;
   /** New sockets are refused from now on. */
   drain(): void;
-  /** Lets every agent go, within the drain window. The listener must still be open. */
+  /** Sends every agent elsewhere, within the drain window, once however often it is asked. The listener must still be open. */
+  letGo(): Promise<void>;
+  /** Lets go whoever is left, and listens no more. */
   close(): Promise<void>;
 }
 
@@ -73,7 +76,7 @@ export const createHub = (deps: HubDeps): Hub => {
   const stats = newStats();
   const state: NodeState = { draining: false };
   const onError = (error: unknown, session?: Session): void => log.warn({ error, deviceId: session?.agent.deviceId, sessionId: session?.id }, "agent channel");
-  const roster = createRoster({ nodeId, courier, owners, stats, state, onError });
+  const roster = createRoster({ nodeId, courier, owners, stats, onError });
   const pump = createPump({ delivery, clock, stats, onError });
   const rivals = createRivals({ ...deps, ready: roster.ready, onError });
   const judge = createHello({ ...deps, rivals, onError });
@@ -86,6 +89,8 @@ export const createHub = (deps: HubDeps): Hub => {
     void send(session, { op: "welcome", data: welcomeOf(session, settings, { clock, cluster: deps.cluster?.() }) }, clock);
   const door = createDoor({ ...deps, stats, state, roster, welcome, received, resume: createResume(pump, settings), onError });
 
+  const others = (): number => Math.max(0, (deps.cluster?.().liveNodes ?? 1) - 1);
+  const farewell = createFarewell({ roster, settings, clock, others });
   const closeSuspended = createSuspension({ tenants: deps.tenants, all: roster.all, onError });
   let flushedAt = clock.elapsed();
   let tenantsSeenAt = flushedAt;
@@ -101,6 +106,14 @@ export const createHub = (deps: HubDeps): Hub => {
     if (nowMs - flushedAt < settings.flushEveryMs) return;
     flushedAt = nowMs;
     void flush();
+  };
+
+  let leaving: Promise<void> | null = null;
+  const letGo = (): Promise<void> => {
+    state.draining = true;
+    // What was heard until now counts as life for those who come back a little later.
+    leaving ??= flush().then(farewell);
+    return leaving;
   };
 
   const running: { timer?: NodeJS.Timeout; stops: readonly (() => Promise<void>)[] } = { stops: [] };
@@ -119,11 +132,11 @@ export const createHub = (deps: HubDeps): Hub => {
     drain: () => {
       state.draining = true;
     },
+    letGo,
     close: async () => {
-      state.draining = true;
+      await letGo();
       clearInterval(running.timer);
       await flush();
-      await closeAll([...roster.all], settings, clock);
       await Promise.all(running.stops.map((stop) => stop()));
     },
   };

@@ -10,12 +10,7 @@ export interface RosterDeps {
   readonly courier: Pick<AgentCourier, "evictAt">;
   readonly owners: Pick<OwnerDirectory, "claim" | "release">;
   readonly stats: ChannelStats;
-  readonly state: NodeState;
   readonly onError: (error: unknown) => void;
-}
-
-export interface NodeState {
-  draining: boolean;
 }
 
 export interface Roster {
@@ -30,7 +25,7 @@ export interface Roster {
   leave(session: Session): void;
 }
 
-export const createRoster = ({ nodeId, courier, owners, stats, state, onError }: RosterDeps): Roster => {
+export const createRoster = ({ nodeId, courier, owners, stats, onError }: RosterDeps): Roster => {
   const ready = new Map<string, Session>();
   const lost: SessionRef[] = [];
 
@@ -60,7 +55,7 @@ export const createRoster = ({ nodeId, courier, owners, stats, state, onError }:
         return false;
       }
       takeOver(session, begun);
-      session.phase = state.draining ? "draining" : "ready";
+      session.phase = "ready";
       stats.ready = ready.size;
       void owners.claim(deviceId, nodeId, begun.epoch).catch(onError);
       return true;

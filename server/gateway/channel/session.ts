@@ -28,6 +28,8 @@ export interface Session {
   epoch: number;
   instanceId: string | null;
   maxInFlight: number;
+  /** The agent has `handoff.v1`: it can open its next session while this one lives. */
+  handsOver: boolean;
   lastSeenAt: number;
   /** News since the last flush of presence. */
   seen: boolean;
@@ -69,6 +71,7 @@ export const newSession = ({ id, agent, heartbeatBuckets }: SessionFacts, settin
   epoch: 0,
   instanceId: null,
   maxInFlight: 0,
+  handsOver: false,
   lastSeenAt: nowMs,
   seen: false,
   heartbeatAt: null,
@@ -117,7 +120,9 @@ export const dueClose = (session: Session, settings: ChannelSettings, nowMs: num
       return nowMs - session.phaseAt >= 3 * settings.helloTimeoutMs ? CLOSE.tryLater : null;
     case "leaving":
       return nowMs - session.phaseAt >= settings.goodbyeMs ? CLOSE.normal : null;
+    // Whoever did not hand over in time.
     case "draining":
+      return nowMs - session.phaseAt >= settings.handoffMs ? CLOSE.drain : null;
     case "closed":
       return null;
     case "ready":

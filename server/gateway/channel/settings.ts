@@ -43,9 +43,14 @@ export interface ChannelSettings {
   readonly failuresPerMinute: number | null;
   readonly failureBurst: number;
   readonly reconnect: { readonly firstWindowMs: number; readonly baseMs: number; readonly capMs: number; readonly stableAfterSec: number };
+  /** A node that leaves sends its agents away over this time at least, ... */
   readonly drainWindowMs: number;
-  readonly drainBatch: number;
-  readonly drainPauseMs: number;
+  /** ... over this at most, ... */
+  readonly drainWindowMaxMs: number;
+  /** ... and in between so many a second for each of the other nodes. */
+  readonly drainPerSecond: number;
+  /** How long an agent that hands over keeps its old session. */
+  readonly handoffMs: number;
 }
 
 const SECOND = 1_000;
@@ -84,9 +89,10 @@ export const channelSettings = (heartbeatSeconds = 30, overrides: Partial<Channe
   failuresPerMinute: 60,
   failureBurst: 30,
   reconnect: { firstWindowMs: 5 * SECOND, baseMs: SECOND, capMs: 300 * SECOND, stableAfterSec: 60 },
-  drainWindowMs: 5 * SECOND,
-  drainBatch: 200,
-  drainPauseMs: 50,
+  drainWindowMs: 10 * SECOND,
+  drainWindowMaxMs: 120 * SECOND,
+  drainPerSecond: 100,
+  handoffMs: 20 * SECOND,
   ...overrides,
 });
 

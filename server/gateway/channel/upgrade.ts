@@ -33,8 +33,12 @@ export interface Gate {
   admit(request: HttpRequest, at: { readonly ip: string; readonly sessionId: string; readonly crowd: Crowd }): Promise<Admitted>;
 }
 
-export interface Crowd {
-  readonly draining: boolean;
+/** What a node says of itself, for as long as it runs. */
+export interface NodeState {
+  draining: boolean;
+}
+
+export interface Crowd extends Readonly<NodeState> {
   readonly connections: number;
 }
 

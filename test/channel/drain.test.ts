@@ -1,0 +1,156 @@
+// A node that leaves: whom it sends where, in what time, and that nobody is offline or asked to do a thing twice because of it.
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { drainWindowMs } from "../../server/gateway/channel/farewell.ts";
+import { channelSettings } from "../../server/gateway/channel/settings.ts";
+import { openMemoryBus, openMemoryDirectory } from "../../server/platform/bus-memory.ts";
+import { createTestDatabase } from "../kit/database.ts";
+import { attempt, connect, greet, type NodeOptions, online, startNode, type TestDevice, type TestNode } from "./harness.ts";
+
+const HANDOFF = { capabilities: ["journal.v1", "handoff.v1"] };
+const SHORT = { drainWindowMs: 300, drainWindowMaxMs: 600, handoffMs: 3_000 };
+const together = { connections: 0, liveNodes: 2 };
+
+describe("the window", () => {
+  const settings = channelSettings();
+  test.each([
+    [{ connections: 0, others: 2 }, 0],
+    [{ connections: 10, others: 2 }, 10_000],
+    [{ connections: 4_000, others: 2 }, 20_000],
+    [{ connections: 4_000, others: 1 }, 40_000],
+    [{ connections: 1_000_000, others: 3 }, 120_000],
+    [{ connections: 4_000, others: 0 }, 1_000],
+  ])("of %j is %i ms", (crowd, ms) => expect(drainWindowMs(crowd, settings)).toBe(ms));
+});
+
+let base: Pick<NodeOptions, "databaseUrl" | "bus" | "owners" | "tenants">;
+let stays: TestNode;
+beforeAll(async () => {
+  base = { databaseUrl: await createTestDatabase(), bus: openMemoryBus(), owners: openMemoryDirectory(), tenants: new Map() };
+  stays = await startNode(base);
+});
+afterAll(() => stays.close());
+
+const leaver = (settings: NodeOptions["settings"] = {}, cluster = together): Promise<TestNode> =>
+  startNode({ ...base, cluster: () => cluster, settings: { ...SHORT, ...settings } });
+const eventsOf = async ({ deviceId }: TestDevice, type: string): Promise<number> =>
+  (await stays.db.query("select 1 from outbox_events where subject_id = $1 and type = $2", [deviceId, type])).length;
+const sweep = async (): Promise<void> => {
+  await stays.devices.jobs.find(({ name }) => name === "devices.offline")?.run(new AbortController().signal);
+};
+
+/** Online there, with the name that its session was given. */
+const enter = async (node: TestNode, device: TestDevice, hello: object) => {
+  const socket = await connect(node, device);
+  const welcome = await socket.next("welcome");
+  socket.frames.unshift(welcome);
+  await greet(node, socket, device, hello);
+  return { socket, sessionId: welcome.data.sessionId };
+};
+
+describe("with another node", () => {
+  test("an agent that can is asked to hand over: it is never offline, its old socket ends with 1000, nothing is delivered twice", async () => {
+    const node = await leaver();
+    const device = await node.device();
+    const { socket, sessionId } = await enter(node, device, HANDOFF);
+    const before = await node.queue(device);
+    expect((await socket.next("command")).data.command.commandId).toBe(before);
+    const left = node.hub.letGo();
+    const { data } = await socket.next("drain");
+    expect(data).toMatchObject({ handoff: true, reconnectAfterMs: 0 });
+    expect(Date.parse(data.closeAt) - Date.now()).toBeGreaterThan(1_000);
+    // Queued in between: not for the old session any more.
+    const between = await node.queue(device);
+    const young = (await enter(stays, device, { ...HANDOFF, handoffFrom: sessionId, inFlight: [{ commandId: before, status: "running" }] })).socket;
+    expect((await young.next("command")).data.command.commandId).toBe(between);
+    expect((await socket.closed()).code).toBe(1000);
+    await left;
+    await stays.db.query("update device_presence set offline_after = least(offline_after, now() + interval '60 s') where device_id = $1", [device.deviceId]);
+    await sweep();
+    expect([await eventsOf(device, "device.online"), await eventsOf(device, "device.offline")]).toEqual([1, 0]);
+    const rows = await stays.db.query<{ attempt: number }>("select attempt from commands where device_id = $1", [device.deviceId]);
+    expect(rows.map(({ attempt: times }) => times)).toEqual([1, 1]);
+    young.end();
+    await node.close();
+  });
+
+  test("words that come over the old socket while the new one opens are taken", async () => {
+    const node = await leaver();
+    const device = await node.device();
+    const { socket } = await enter(node, device, HANDOFF);
+    const commandId = await node.queue(device);
+    await socket.next("command");
+    const left = node.hub.letGo();
+    await socket.next("drain");
+    socket.say("ack", { commandId, status: "succeeded" });
+    expect((await socket.next("ack_ok")).data).toMatchObject({ commandId, result: "applied" });
+    socket.say("goodbye", { reason: "handoff" });
+    socket.end();
+    await left;
+    await node.close();
+  });
+
+  test("one that does not come in its time is closed with 1012, and its presence is left as it is", async () => {
+    const node = await leaver({ handoffMs: 200 });
+    const device = await node.device();
+    const { socket } = await enter(node, device, HANDOFF);
+    await node.hub.letGo();
+    expect(await socket.closed()).toEqual({ code: 1012, reason: "drain" });
+    await node.close();
+    await sweep();
+    expect(await stays.devices.find(device, device.deviceId)).toMatchObject({ status: "online", connection: { connectivity: "realtime" } });
+  });
+
+  test("one that cannot is closed with 1012 and told when to come back", async () => {
+    const node = await leaver();
+    const { socket } = await enter(node, await node.device(), { capabilities: ["journal.v1"] });
+    const left = node.hub.letGo();
+    expect((await socket.next("drain")).data).toMatchObject({ handoff: false, reconnectAfterMs: expect.any(Number) });
+    expect(await socket.closed()).toEqual({ code: 1012, reason: "drain" });
+    await left;
+    await node.close();
+  });
+
+  test("agents are told one after another over the window, in no order of theirs, and the node is done as soon as all have gone", async () => {
+    const node = await leaver({ drainWindowMs: 1_000, drainWindowMaxMs: 1_000, handoffMs: 20_000 });
+    const tenantId = await node.tenant();
+    const told: number[] = [];
+    const entered = await Promise.all(
+      Array.from({ length: 40 }, async (_, index) => {
+        const { socket } = await enter(node, await node.device(tenantId), {});
+        socket.socket.once("close", () => told.push(index));
+        return socket;
+      }),
+    );
+    const startedAt = performance.now();
+    await node.hub.letGo();
+    const tookMs = performance.now() - startedAt;
+    await Promise.all(entered.map((socket) => socket.closed()));
+    expect(tookMs).toBeGreaterThan(700);
+    expect(tookMs).toBeLessThan(5_000);
+    expect(told).not.toEqual([...told].sort((a, b) => a - b));
+    await node.close();
+  });
+
+  test("nobody is taken in meanwhile, and those who come are sent on within five seconds", async () => {
+    const node = await leaver();
+    const device = await node.device();
+    node.hub.drain();
+    const refused = await attempt(node, device);
+    if (!("status" in refused)) throw new Error("a draining node took an agent in");
+    expect(refused).toMatchObject({ status: 503, body: { code: "NODE_DRAINING", retryable: true } });
+    const seconds = Number(refused.headers["retry-after"]);
+    expect(seconds).toBeGreaterThanOrEqual(1);
+    expect(seconds).toBeLessThanOrEqual(5);
+    await node.close();
+  });
+});
+
+test("a node that is alone asks nobody to hand over: there is nowhere to go", async () => {
+  const node = await leaver({}, { connections: 1, liveNodes: 1 });
+  const socket = await online(node, await node.device(), HANDOFF);
+  const startedAt = performance.now();
+  await node.close();
+  expect((await socket.next("drain")).data.handoff).toBe(false);
+  expect((await socket.closed()).code).toBe(1012);
+  expect(performance.now() - startedAt).toBeLessThan(2_000);
+});
