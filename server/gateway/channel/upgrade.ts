@@ -47,7 +47,7 @@ const EMPTY = "";
 /** Those who are sent away come back spread over this many seconds. */
 const SPREAD_SECONDS = 10;
 
-const spread = (): number => 1 + Math.floor(Math.random() * SPREAD_SECONDS);
+const spread = (seconds = SPREAD_SECONDS): number => 1 + Math.floor(Math.random() * seconds);
 const unauthorized = (reason: string): AppError => new AppError("UNAUTHORIZED", { details: { reason } });
 const invalid = (reason: string): AppError => new AppError("INVALID_SIGNATURE", { details: { reason } });
 const forbidden = (reason: string): AppError => new AppError("FORBIDDEN", { details: { reason } });
@@ -76,7 +76,7 @@ export const createGate = ({ agents, tenants, signatures, clock, settings }: Gat
     new AppError("RATE_LIMIT_EXCEEDED", { details: { bucket: bucketName, limit, windowSeconds: 60 }, retryAfter: secondsToToken(bucket) });
 
   const checkCrowd = ({ draining, connections }: Crowd): void => {
-    if (draining) throw new AppError("NODE_DRAINING", { retryAfter: spread() });
+    if (draining) throw new AppError("NODE_DRAINING", { retryAfter: spread(SPREAD_SECONDS / 2) });
     const now = clock.elapsed();
     const bucket = now - startedAt < settings.warmUpMs ? cold : warm;
     if (connections >= settings.maxConnections || !takeToken(bucket, now))
