@@ -4,6 +4,8 @@ import type { TenantFacts } from "./scope.ts";
 
 export interface TenantDirectory {
   find(tenantId: string): Promise<TenantFacts | null>;
+  /** Those of the tenants that are suspended, as of now and not from memory. */
+  suspended(tenantIds: readonly string[]): Promise<ReadonlySet<string>>;
 }
 
 export interface Membership {

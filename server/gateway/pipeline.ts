@@ -269,7 +269,11 @@ export const createPipeline = (deps: PipelineDeps) => {
     }
   };
 
-  return { call, toAppError };
+  /** Whether the caller may still do what it was let in for. Rejects as `call` would have failed. */
+  const judge = async ({ entry, facts, tenantHeader, identify, readInput }: CallRequest): Promise<void> =>
+    void (await deps.scopeOf({ entry, identity: await identify(), facts, tenantHeader, rawInput: readInput() }));
+
+  return { call, judge, toAppError };
 };
 export type Pipeline = ReturnType<typeof createPipeline>;
 

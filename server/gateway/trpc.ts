@@ -10,10 +10,11 @@ import type { Exchange, HttpDoor, HttpRequest, HttpResponse, Reception } from ".
 import type { Prefix, RequestFacts } from "./facts.ts";
 import { limitHeaders, RateLimited, tighter, type Verdict } from "./limits.ts";
 import { invalid } from "./parse.ts";
-import type { Pipeline } from "./pipeline.ts";
+import type { CallRequest, Pipeline } from "./pipeline.ts";
 import { signedBy } from "./replay.ts";
 import { checkMethod, failureHeaders, MAX_BATCH, readUnary, TRPC_PATH, toStreamHeaders, type Unary, wantsEvents } from "./trpc-request.ts";
 import { createTrpcRouter, type TrpcContext, toAppError, toTrpcError } from "./trpc-router.ts";
+import { keepVigil } from "./vigil.ts";
 
 export interface TrpcDeps {
   readonly entries: readonly Entry[];
@@ -33,6 +34,19 @@ interface Session {
   replayed: boolean;
 }
 
+interface Caller {
+  readonly signal: AbortSignal;
+  readonly identify: (entry: Entry) => Promise<Identity>;
+  /** The same again while a stream runs. */
+  readonly reidentify: (entry: Entry) => Promise<Identity>;
+}
+
+const verdictOf = (outcome: Awaited<ReturnType<Pipeline["call"]>>): Verdict | null => {
+  if (outcome.ok) return outcome.answer.verdict;
+  const { error, verdict } = outcome.failure;
+  return error instanceof RateLimited ? error.verdict : verdict;
+};
+
 const headersOf = (facts: RequestFacts, session: Session | null, now: Date): Record<string, string> => ({
   "Content-Type": "application/json; charset=utf-8",
   "Cache-Control": "no-store",
@@ -49,7 +63,7 @@ export const createTrpc = (deps: TrpcDeps): HttpDoor => {
   const router: AnyTRPCRouter = createTrpcRouter(deps.entries);
   const config = router._def._config;
 
-  const openSession = (request: HttpRequest, facts: RequestFacts, at: { signal: AbortSignal; identify: (entry: Entry) => Promise<Identity> }): Session => {
+  const openSession = (request: HttpRequest, facts: RequestFacts, at: Caller): Session => {
     const signed = signedBy(request);
     const session: Session = {
       verdict: null,
@@ -59,7 +73,7 @@ export const createTrpc = (deps: TrpcDeps): HttpDoor => {
         requestId: facts.requestId,
         timestamp: () => clock.now().toISOString(),
         call: async (entry, input, signal) => {
-          const outcome = await pipeline.call({
+          const asked: CallRequest = {
             entry,
             facts,
             door: "trpc",
@@ -69,13 +83,13 @@ export const createTrpc = (deps: TrpcDeps): HttpDoor => {
             idempotencyKey: request.headers["idempotency-key"] ?? request.headers["x-idempotency-key"],
             signed,
             signal: signal ?? at.signal,
-          });
-          session.verdict = tighter(
-            session.verdict,
-            outcome.ok ? outcome.answer.verdict : outcome.failure.error instanceof RateLimited ? outcome.failure.error.verdict : outcome.failure.verdict,
-          );
+          };
+          const vigil =
+            entry.op.kind === "subscription" ? keepVigil(asked.signal, () => pipeline.judge({ ...asked, identify: () => at.reidentify(entry) })) : null;
+          const outcome = await pipeline.call({ ...asked, signal: vigil?.signal ?? asked.signal });
+          session.verdict = tighter(session.verdict, verdictOf(outcome));
           session.replayed ||= (outcome.ok ? outcome.answer : outcome.failure).headers["Idempotent-Replayed"] !== undefined;
-          if (outcome.ok) return outcome.answer.result;
+          if (outcome.ok) return vigil === null ? outcome.answer.result : vigil.watch(outcome.answer.result as AsyncIterable<unknown>);
           session.failure = outcome.failure.error;
           throw outcome.failure.error;
         },
@@ -128,7 +142,8 @@ export const createTrpc = (deps: TrpcDeps): HttpDoor => {
   const unary = async (exchange: Exchange, facts: RequestFacts, body: Uint8Array): Promise<HttpResponse> => {
     const { request, signal } = exchange;
     const calls = readUnary(request, body);
-    const session = openSession(request, facts, { signal, identify: identifier(request, facts, body) });
+    const identify = identifier(request, facts, body);
+    const session = openSession(request, facts, { signal, identify, reidentify: identify });
     const results = await Promise.all(calls.paths.map((_, index) => one(calls, index, session, signal)));
     const statuses = new Set(results.map(({ status }) => status));
     const [first] = results;
@@ -162,7 +177,9 @@ export const createTrpc = (deps: TrpcDeps): HttpDoor => {
           redeemed ??= deps.redeem(ticket);
           return redeemed;
         };
-        return openSession(request, facts, { signal, identify }).context;
+        // A ticket is good once: what it proved stays, and its user is judged anew. A credential in the headers is proven anew.
+        const reidentify = (entry: Entry): Promise<Identity> => (typeof ticket === "string" ? identify(entry) : identifier(request, facts, body)(entry));
+        return openSession(request, facts, { signal, identify, reidentify }).context;
       },
     });
     const out = { status: response.status, headers: { ...Object.fromEntries(response.headers), "x-request-id": facts.requestId } };

@@ -102,7 +102,10 @@ export const startNode = async (options: NodeOptions = {}) => {
   const hub = createHub({
     nodeId,
     agents: devices.directory,
-    tenants: { find: async (tenantId) => tenants.get(tenantId) ?? null },
+    tenants: {
+      find: async (tenantId) => tenants.get(tenantId) ?? null,
+      suspended: async (tenantIds) => new Set(tenantIds.filter((tenantId) => tenants.get(tenantId)?.status === "suspended")),
+    },
     signatures: createSignatures(),
     sessions: createSessions({ db, presence: devices.presence, delivery: commands.delivery }),
     presence: devices.presence,

@@ -21,7 +21,7 @@ const tapped = (bus: Bus) => {
     healthy: () => state.well,
     publish: async (channel, message) => {
       state.said.push(message);
-      if (!state.swallow) await bus.publish(channel, message);
+      return state.swallow || bus.publish(channel, message);
     },
   };
   return { tap, state };

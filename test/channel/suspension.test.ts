@@ -11,7 +11,7 @@ test("live sockets close with 4503 at the next look, new ones are refused, other
   node.tenants.set(theirs.tenantId, { ...facts, status: "suspended" });
   node.hub.tick();
   expect(sockets[0]?.isOpen()).toBe(true);
-  node.clock.advance(15_000);
+  node.clock.advance(3_000);
   node.hub.tick();
   expect(await sockets[0]?.closed()).toEqual({ code: 4503, reason: "tenant_suspended" });
   expect(sockets[1]?.isOpen()).toBe(true);

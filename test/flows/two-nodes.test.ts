@@ -1,10 +1,10 @@
 // Two gateways on one database and one Redis: what they promise together, and what remains of it while Redis misbehaves.
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { signedHeaders } from "../../protocol/index.ts";
 import { type AgentSocket, attempt, connect, greet, online } from "../channel/harness.ts";
 import { eventually } from "../kit/eventually.ts";
 import { startDeafProxy, startRedis, type TestRedis } from "../kit/redis.ts";
-import { type Device, nobody, startWorld, type TestTenant, type World, type WorldOptions } from "../kit/world.ts";
+import { asKey, type Caller, type Device, nobody, startWorld, type TestTenant, type World, type WorldOptions } from "../kit/world.ts";
 
 const ENV = { ACCEPT_PER_SECOND: "1000", RATE_LIMIT_CONNECT: "off", RATE_LIMIT_FAILED_AUTH: "off" };
 /** As in production, but for the periods in which a node looks at itself; the sweep keeps its own. */
@@ -15,6 +15,8 @@ const SETTINGS: NonNullable<WorldOptions["settings"]> = {
 };
 /** A lost hint costs at most a sweep's period and the two seconds that hints are given to arrive. */
 const SWEEP_BOUND_MS = 9_000;
+/** Memories of five seconds, the flush of presence and a look at tenants every three; no hint is needed for any of them. */
+const REVOKED_WITHIN_MS = 7_000;
 /** What the sweep finds is older than this: anything faster was a hint. */
 const BY_HINT_MS = 1_500;
 
@@ -152,6 +154,89 @@ describe("together", () => {
     await third.close();
     expect(await listed(b)).toEqual(["node-a", "node-b"]);
   });
+});
+
+/** A socket, a signed call and a key on one node, revoked on the other: how long each of them lived on. */
+const revocations = (): void => {
+  const cut = async (revoke: () => Promise<unknown>, ended: () => Promise<unknown>): Promise<number> => {
+    await revoke();
+    const startedAt = performance.now();
+    await eventually(ended, REVOKED_WITHIN_MS + 2_000);
+    return performance.now() - startedAt;
+  };
+  const refused = (as: Caller, path: string) => async () => expect([401, 403]).toContain((await b.call(as, "GET", path)).status);
+
+  test("a removed device loses its socket and its signed calls", async () => {
+    const device = await tenant.device();
+    const socket = await join(b, device);
+    expect((await b.call(device.as, "GET", "/v1/agent/me")).status).toBe(200);
+    const remove = () => a.call(tenant.apiKey, "DELETE", `/v1/devices/${device.deviceId}`);
+    const tookMs = await cut(remove, async () => {
+      expect(socket.isOpen()).toBe(false);
+      await refused(device.as, "/v1/agent/me")();
+    });
+    expect(tookMs).toBeLessThan(REVOKED_WITHIN_MS);
+  });
+
+  test("a revoked secret loses the socket that it opened and signs no more", async () => {
+    const device = await tenant.device();
+    const socket = await join(b, device);
+    expect((await b.call(device.as, "GET", "/v1/agent/me")).status).toBe(200);
+    const revoke = () => a.call(tenant.apiKey, "POST", `/v1/devices/${device.deviceId}/secrets/rotate`, { body: { revoke: true } });
+    const tookMs = await cut(revoke, async () => {
+      expect(socket.isOpen()).toBe(false);
+      await refused(device.as, "/v1/agent/me")();
+    });
+    expect(tookMs).toBeLessThan(REVOKED_WITHIN_MS);
+  });
+
+  test("a revoked key opens nothing more, and the stream that it had opened ends", async () => {
+    const owner = await tenant.user();
+    const made = await a.call(owner, "POST", "/v1/api-keys", { body: { name: "short", role: "viewer" } });
+    const key = asKey(made.body.data.apiKey, tenant.tenantId);
+    expect((await b.call(key, "GET", "/v1/devices")).status).toBe(200);
+    const stream = await fetch(`${b.url}/trpc/live.watch?input=${encodeURIComponent("{}")}`, { headers: { ...key.headers(""), accept: "text/event-stream" } });
+    expect(stream.status).toBe(200);
+    const drained = stream.text();
+    const tookMs = await cut(() => a.call(owner, "DELETE", `/v1/api-keys/${made.body.data.keyId}`), refused(key, "/v1/devices"));
+    expect(tookMs).toBeLessThan(REVOKED_WITHIN_MS);
+    expect(await drained).toContain("UNAUTHORIZED");
+  });
+
+  test("a suspended tenant loses its sockets and changes nothing more", async () => {
+    const other = await a.tenant();
+    const socket = await online(at(b), await other.device());
+    await a.sql.query("update tenants set status = 'suspended' where tenant_id = $1", [other.tenantId]);
+    const tookMs = await cut(
+      async () => undefined,
+      async () => {
+        expect(socket.isOpen()).toBe(false);
+        expect((await b.call(await other.user(), "POST", "/v1/api-keys", { body: { name: "no", role: "viewer" } })).body.code).toBe("TENANT_SUSPENDED");
+      },
+    );
+    expect((await socket.closed()).code).toBe(4503);
+    expect(tookMs).toBeLessThan(REVOKED_WITHIN_MS);
+  });
+};
+
+describe("revoked on one node, cut on the other", revocations);
+
+describe("revoked on one node, cut on the other, while Redis is away", () => {
+  beforeEach(() => redis.kill());
+  afterEach(() => redis.start());
+  revocations();
+});
+
+test("a node that hears of nothing while the other hears well loses its claim on a device within a flush", async () => {
+  const device = await tenant.device();
+  const held = await join(a, device);
+  const lonely = await startWorld({ ...ENV, REDIS_URL: "redis://127.0.0.1:1" }, { settings: SETTINGS, beside: a });
+  try {
+    sockets.push(await online(at(lonely), device, { instanceId: "another" }));
+    expect((await held.closed()).code).toBe(4009);
+  } finally {
+    await lonely.close();
+  }
 });
 
 describe("while Redis misbehaves", () => {

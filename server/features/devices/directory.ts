@@ -1,4 +1,4 @@
-// The directory of agents: remembered for a minute, asked for in one statement per turn of the event loop, forgotten on every node when it changes.
+// The directory of agents: remembered for seconds, asked for in one statement per turn of the event loop, forgotten on every node when it changes.
 import { LRUCache } from "lru-cache";
 import { contract } from "../../../protocol/index.ts";
 import type { AgentDirectory, AgentRecord } from "../../core/agents.ts";
@@ -16,7 +16,7 @@ export interface DirectoryDeps {
   readonly emit: Emit;
   readonly box: Pick<SecretBox, "open">;
   readonly settings: DeviceSettings;
-  /** A message that could not leave; other nodes forget by themselves within a minute. */
+  /** A message that could not leave; other nodes forget by themselves within `directoryMs`. */
   readonly onError?: ((error: unknown) => void) | undefined;
 }
 

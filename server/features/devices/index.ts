@@ -83,7 +83,7 @@ export const createDevices = (deps: DevicesDeps): Devices => {
     handlers: implement(contract.devices, {
       ...createReadHandlers(deps),
       ...createChangeHandlers(deps, { directory, enrol, settings }),
-      ...createSecretHandlers(deps, directory),
+      ...createSecretHandlers({ ...deps, graceMs: settings.closeGraceMs }, directory),
       heartbeat: async ({ scope }, { deviceId, ...beat }) => {
         const at = await presence.contact(scope, { deviceId, heartbeat: true, metrics: toMetrics(beat) });
         if (beat.status === "offline") await presence.farewell(deviceId);

@@ -13,6 +13,7 @@ import {
   contactPresence,
   describeDevice,
   findHolder,
+  findSuperseded,
   flushBeats,
   leavePresence,
   markDuplicateTold,
@@ -112,6 +113,7 @@ export const createPresence = ({ db, emit, settings }: PresenceDeps): Presence =
         if (revived.length > 0) await greet(tx, revived);
         return new Set(current.map((row) => row.device_id));
       }),
+    superseded: async (sessions) => new Set((await findSuperseded(db, sessions)).map((row) => row.device_id)),
     closed: async (sessions) => {
       if (sessions.length > 0) await closePresence(db, sessions, settings.closeGraceMs);
     },

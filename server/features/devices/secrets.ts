@@ -9,9 +9,13 @@ import type { Agents } from "./directory.ts";
 import type { DevicesDeps } from "./index.ts";
 import { secretContext } from "./rules.ts";
 import { beginRotation, findSecrets, replaceSecret, type SecretRow } from "./store/agents.ts";
+import { fencePresence } from "./store/presence.ts";
 
 type SecretHandlers = Pick<Handlers<typeof contract.devices>, "secrets" | "rotateSecret">;
-type SecretDeps = Pick<DevicesDeps, "db" | "emit" | "secrets" | "evictor" | "tellOfRotation">;
+type SecretDeps = Pick<DevicesDeps, "db" | "emit" | "secrets" | "evictor" | "tellOfRotation"> & {
+  /** From the end of a session to calling its device offline. */
+  readonly graceMs: number;
+};
 
 const isAgent = (principal: Principal): boolean => principal.kind === "agent";
 const unknown = (deviceId: string): AppError => new AppError("DEVICE_NOT_FOUND", { details: { deviceId } });
@@ -36,6 +40,8 @@ export const createSecretHandlers = (deps: SecretDeps, agents: Pick<Agents, "ann
     const fresh = newSecret();
     const { agent_id } = await find(scope, deviceId);
     await db.sqlTx(async (tx) => {
+      // The eviction below is a hint: without it the socket that the old secret opened ends at its node's next flush.
+      await fencePresence(tx, scope, { deviceIds: [deviceId], graceMs: deps.graceMs });
       if (!(await replaceSecret(tx, scope, { deviceId, sealed: box.seal(fresh, secretContext(scope.tenantId, deviceId)) }))) throw unknown(deviceId);
       await deps.emit(tx, [{ scope, event: contract.devices.events.secretsRotated, subjectId: deviceId, data: { deviceId: deviceId } }]);
     });

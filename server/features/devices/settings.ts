@@ -14,6 +14,7 @@ export interface DeviceSettings {
   readonly neverConnectedEveryMs: number;
   readonly sweepBatch: number;
   readonly directorySize: number;
+  /** The longest that a removed agent or a revoked secret may pass on a node that no hint of it has reached. */
   readonly directoryMs: number;
   /** An unknown id is asked for again soon: it may have been paired on another node a moment ago. */
   readonly directoryMissMs: number;
@@ -31,7 +32,7 @@ export const deviceSettings = (heartbeatSeconds = 30, overrides: Partial<DeviceS
   neverConnectedEveryMs: 600 * SECOND,
   sweepBatch: 500,
   directorySize: 50_000,
-  directoryMs: 60 * SECOND,
+  directoryMs: 5 * SECOND,
   directoryMissMs: 2 * SECOND,
   ...overrides,
 });

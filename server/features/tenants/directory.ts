@@ -5,7 +5,7 @@ import type { Clock } from "../../core/clock.ts";
 import type { Membership, Memberships, TenantDirectory } from "../../core/directories.ts";
 import type { SqlTx } from "../../core/events.ts";
 import type { TenantFacts } from "../../core/scope.ts";
-import { findFacts, findMembership, listMemberships } from "./store.ts";
+import { findFacts, findMembership, findSuspended, listMemberships } from "./store.ts";
 
 // A removed member or a suspended tenant keeps its access on other nodes for this long and no longer.
 const REMEMBERED_MS = 5_000;
@@ -22,7 +22,7 @@ export const createDirectories = (db: SqlTx, clock: Clock) => {
     clock,
     ttlMs: REMEMBERED_MS,
   });
-  const directory: TenantDirectory = { find: facts.get };
+  const directory: TenantDirectory = { find: facts.get, suspended: (tenantIds) => findSuspended(db, tenantIds) };
   const memberships: Memberships = {
     find: (tenantId, userId) => members.get(`${tenantId}${SEPARATOR}${userId}`),
     list: (userId) => listMemberships(db, userId),

@@ -150,6 +150,11 @@ export const findFacts = async (sql: SqlTx, tenantId: string): Promise<TenantFac
   return { ...same, tenantId: tenant_id, limitOverrides, rateLimitOverrides };
 };
 
+export const findSuspended = async (sql: SqlTx, tenantIds: readonly string[]): Promise<ReadonlySet<string>> => {
+  const rows = await sql.query<{ tenant_id: string }>("select tenant_id from tenants where tenant_id = any($1) and status = 'suspended'", [tenantIds]);
+  return new Set(rows.map(({ tenant_id }) => tenant_id));
+};
+
 export const findIdBySlug = async (sql: SqlTx, slug: string): Promise<TenantId | null> => {
   const [row] = await sql.query<{ tenant_id: TenantId }>("select tenant_id from tenants where slug = $1", [slug]);
   return row?.tenant_id ?? null;

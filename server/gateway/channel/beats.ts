@@ -1,4 +1,5 @@
 // Presence is written behind: what sessions have heard is gathered and flushed every few seconds, in one statement per thousand.
+// The same round asks about the others, whether they still are the newest: an eviction is a hint, and this is what makes up for it.
 import { CLOSE } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Beat, SocketPresence } from "../../core/sessions.ts";
@@ -14,8 +15,6 @@ export interface BeatsDeps {
   readonly stats: ChannelStats;
   readonly meters: ChannelMeters;
   readonly roster: Pick<Roster, "ready" | "lost">;
-  /** False while hints between nodes get lost: then nobody is told of a newer session elsewhere, so everybody is asked about. */
-  readonly hintsArrive: () => boolean;
   /** Keeps the sessions' entries in the directory alive. */
   readonly claim: (sessions: readonly Session[]) => Promise<unknown>;
   readonly onError: (error: unknown) => void;
@@ -35,6 +34,15 @@ const take = (session: Session, nowMs: number): Beat => {
   };
 };
 
+function* chunks<T>(items: readonly T[], size: number): Generator<readonly T[]> {
+  for (let from = 0; from < items.length; from += size) yield items.slice(from, from + size);
+}
+
+/** Its presence is this node's to keep, also while the node sends it elsewhere. */
+const isHeld = ({ phase }: Session): boolean => phase === "ready" || phase === "draining";
+/** A newer session stands: the one that a draining agent was asked to open, or one that nobody here knows of. */
+const dismiss = (session: Session): void => endSession(session, session.phase === "draining" ? CLOSE.normal : CLOSE.superseded);
+
 // What could not be written is news still, unless something newer has come.
 const restore = (session: Session, beat: Beat, nowMs: number): void => {
   session.seen = true;
@@ -42,8 +50,12 @@ const restore = (session: Session, beat: Beat, nowMs: number): void => {
   session.heartbeatAt ??= beat.heartbeatAgoMs === null ? null : nowMs - beat.heartbeatAgoMs;
 };
 
-export const createBeats = ({ presence, clock, settings, stats, meters, roster, hintsArrive, claim, onError }: BeatsDeps) => {
+export const createBeats = ({ presence, clock, settings, stats, meters, roster, claim, onError }: BeatsDeps) => {
   let flushing: Promise<void> | null = null;
+  const evict = (session: Session): void => {
+    if (session.phase === "ready") stats.staleEvictions += 1;
+    dismiss(session);
+  };
 
   const flushChunk = async (sessions: readonly Session[]): Promise<void> => {
     const nowMs = clock.elapsed();
@@ -51,15 +63,17 @@ export const createBeats = ({ presence, clock, settings, stats, meters, roster, 
     try {
       const current = await presence.flush(taken.map(({ beat }) => beat));
       // Whose row has moved on belongs to a newer session elsewhere.
-      for (const session of sessions.filter(({ phase, agent }) => phase === "ready" && !current.has(agent.deviceId))) {
-        stats.staleEvictions += 1;
-        endSession(session, CLOSE.superseded);
-      }
-      void claim(sessions.filter((session) => session.phase === "ready" && current.has(session.agent.deviceId))).catch(onError);
+      for (const session of sessions) if (isHeld(session) && !current.has(session.agent.deviceId)) evict(session);
+      void claim(sessions.filter((session) => isHeld(session) && current.has(session.agent.deviceId))).catch(onError);
     } catch (error) {
       for (const { session, beat } of taken) restore(session, beat, nowMs);
       onError(error);
     }
+  };
+
+  const checkChunk = async (sessions: readonly Session[]): Promise<void> => {
+    const gone = await presence.superseded(sessions.map(({ agent: { deviceId }, epoch }) => ({ deviceId, epoch })));
+    for (const session of sessions) if (isHeld(session) && gone.has(session.agent.deviceId)) evict(session);
   };
 
   const flushLost = async (): Promise<void> => {
@@ -73,15 +87,18 @@ export const createBeats = ({ presence, clock, settings, stats, meters, roster, 
 
   const run = async (everyone: boolean): Promise<void> => {
     await flushLost();
-    const due = [...roster.ready.values()].filter((session) => (everyone || session.seen) && session.phase === "ready");
-    if (due.length === 0) return;
+    const all = [...roster.ready.values()].filter(isHeld);
+    const due = all.filter(({ seen }) => everyone || seen);
+    const quiet = all.filter(({ seen }) => !everyone && !seen);
+    if (all.length === 0) return;
     const startedMs = clock.elapsed();
-    for (let from = 0; from < due.length; from += settings.flushChunk) await flushChunk(due.slice(from, from + settings.flushChunk));
+    for (const chunk of chunks(due, settings.flushChunk)) await flushChunk(chunk);
+    for (const chunk of chunks(quiet, settings.flushChunk)) await checkChunk(chunk).catch(onError);
     meters.presenceFlush((clock.elapsed() - startedMs) / 1_000);
   };
 
-  /** One at a time; a call while one runs waits for that one, and one about everyone for its own. */
-  return (everyone = !hintsArrive()): Promise<void> => {
+  /** One at a time; a call while one runs waits for that one, and one that writes everyone's presence for its own. */
+  return (everyone = false): Promise<void> => {
     if (flushing !== null && !everyone) return flushing;
     const mine = (flushing ?? Promise.resolve())
       .then(() => run(everyone))

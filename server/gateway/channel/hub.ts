@@ -84,7 +84,7 @@ export const createHub = (deps: HubDeps): Hub => {
   const received = createInbound({ clock, settings, stats, act, onError });
   const claim = (sessions: readonly Session[]): Promise<unknown> =>
     Promise.all(sessions.map((session) => owners.claim(session.agent.deviceId, nodeId, session.epoch)));
-  const flush = createBeats({ presence, clock, settings, stats, meters, roster, hintsArrive: deps.bus.healthy, claim, onError });
+  const flush = createBeats({ presence, clock, settings, stats, meters, roster, claim, onError });
   const welcome = (session: Session): void =>
     void send(session, { op: "welcome", data: welcomeOf(session, settings, { clock, cluster: deps.cluster?.() }) }, clock);
   const door = createDoor({ ...deps, stats, state, roster, welcome, received, resume: createResume(pump, settings), onError });

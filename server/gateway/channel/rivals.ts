@@ -63,12 +63,14 @@ export const createRivals = ({ nodeId, bus, sessions, ready, clock, settings, on
         asked.delete(request);
         resolve(alive);
       };
-      const timer = setTimeout(done, settings.probeMs, false);
-      asked.set(request, done);
-      bus.publish(nodeChannel(owner), { op: ASK, deviceId, request, from: nodeId }).catch((error: unknown) => {
+      const failed = (error: unknown): void => {
         onError(error);
         done(false);
-      });
+      };
+      const timer = setTimeout(done, settings.probeMs, false);
+      asked.set(request, done);
+      // A node that nobody hears of any more holds no socket either.
+      void bus.publish(nodeChannel(owner), { op: ASK, deviceId, request, from: nodeId }).then((heard) => heard || done(false), failed);
     });
   };
 

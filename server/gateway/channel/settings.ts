@@ -21,7 +21,7 @@ export interface ChannelSettings {
   readonly slowMs: number;
   readonly flushEveryMs: number;
   readonly flushChunk: number;
-  /** How often the tenants of open sockets are looked at: one that is suspended keeps its sockets no longer than this and a little. */
+  /** How often the tenants of open sockets are looked at: one that is suspended keeps its sockets no longer than this and a tick. */
   readonly tenantsEveryMs: number;
   readonly tickMs: number;
   /** How long a newcomer waits for word from an older session with the same identity. */
@@ -74,7 +74,7 @@ export const channelSettings = (heartbeatSeconds = 30, overrides: Partial<Channe
   slowMs: 10 * SECOND,
   flushEveryMs: 5 * SECOND,
   flushChunk: 1_000,
-  tenantsEveryMs: 15 * SECOND,
+  tenantsEveryMs: 3 * SECOND,
   tickMs: SECOND,
   probeMs: 2 * SECOND,
   probesAtOnce: 256,

@@ -4,7 +4,7 @@ import type { TenantDirectory } from "../../core/directories.ts";
 import { endSession, type Session } from "./session.ts";
 
 export interface SuspensionDeps {
-  readonly tenants: TenantDirectory;
+  readonly tenants: Pick<TenantDirectory, "suspended">;
   /** Every open socket. */
   readonly all: ReadonlySet<Session>;
   readonly onError: (error: unknown) => void;
@@ -14,12 +14,9 @@ export const createSuspension = ({ tenants, all, onError }: SuspensionDeps): (()
   let looking = false;
 
   const look = async (): Promise<void> => {
-    // One after the other: many tenants must not become many questions at once.
-    for (const tenantId of new Set([...all].map(({ agent }) => agent.tenantId))) {
-      const tenant = await tenants.find(tenantId);
-      if (tenant?.status !== "suspended") continue;
-      for (const session of all) if (session.agent.tenantId === tenantId) endSession(session, CLOSE.tenantSuspended);
-    }
+    if (all.size === 0) return;
+    const suspended = await tenants.suspended([...new Set([...all].map(({ agent }) => agent.tenantId))]);
+    for (const session of all) if (suspended.has(session.agent.tenantId)) endSession(session, CLOSE.tenantSuspended);
   };
 
   return async () => {

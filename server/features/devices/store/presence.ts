@@ -129,6 +129,14 @@ export const flushBeats = (tx: SqlTx, beats: readonly Beat[], offlineAfterMs: nu
     ],
   );
 
+/** Reads only, so that asking about every quiet session costs next to nothing. */
+export const findSuperseded = (db: SqlTx, sessions: readonly SessionRef[]): Promise<{ readonly device_id: string }[]> =>
+  db.query(
+    `select v.id as device_id from unnest($1::text[], $2::int8[]) as v(id, epoch) left join device_presence p on p.device_id = v.id
+     where p.epoch is distinct from v.epoch`,
+    [sessions.map(({ deviceId }) => deviceId), sessions.map(({ epoch }) => epoch)],
+  );
+
 export const closePresence = (tx: SqlTx, sessions: readonly SessionRef[], graceMs: number): Promise<unknown> =>
   tx.query(
     `update device_presence p set session_id = null, node_id = null, offline_after = least(p.offline_after, now() + ${ms("$3")})
