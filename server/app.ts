@@ -7,11 +7,12 @@ import type { Config } from "./config.ts";
 import { systemClock } from "./core/clock.ts";
 import { newSecret } from "./core/ids.ts";
 import { createLifecycle, type Lifecycle } from "./core/lifecycle.ts";
+import { createDeparture, type Leave } from "./departure.ts";
 import { createDoors, type Doors } from "./doors.ts";
 import type { AdminSettings, ThisNode } from "./features/admin/index.ts";
 import type { CommandSettings } from "./features/commands/index.ts";
 import { type ChannelSettings, SOCKET_LIMITS } from "./gateway/channel/settings.ts";
-import { listen } from "./gateway/uws/listen.ts";
+import { type Listener, listen } from "./gateway/uws/listen.ts";
 import { registerAgentSocket } from "./gateway/uws/socket.ts";
 import { openInstallation } from "./installation.ts";
 import { type MeshSettings, openMesh } from "./mesh.ts";
@@ -35,13 +36,12 @@ export interface AppSettings {
   readonly commands?: Partial<CommandSettings>;
   readonly channel?: Partial<ChannelSettings>;
   readonly admin?: Partial<AdminSettings>;
+  readonly lingerMs?: number;
 }
-
-/** A browser's preflight and a balancer's probe need a moment to notice that this node is leaving. */
-const LEAVE_NOTICE_MS = 200;
 
 interface NodeState {
   draining: boolean;
+  front: Listener | null;
   port: number;
   internalPort: number;
 }
@@ -62,8 +62,9 @@ const openDoors = async ({ config, life, rooms, doors, state, log, sharedPort = 
   const onError = (job: string, error: unknown): void => log.error({ job, error }, "job failed");
   life.use("jobs", startJobs([...rooms.jobs, ...doors.jobs], { signal: life.signal, onError }));
   const internal = life.use("internal listener", await listen({ host: "127.0.0.1", port: config.INTERNAL_PORT, door: doors.internal }));
-  const sockets: Parameters<typeof listen>[0]["sockets"] = (uws) => registerAgentSocket(uws, doors.hub.door, SOCKET_LIMITS);
+  const sockets: Parameters<typeof listen>[0]["sockets"] = (uws, upgraded) => registerAgentSocket(uws, doors.hub.door, SOCKET_LIMITS, upgraded);
   const front = life.use("listener", await listen({ host: config.HOST, port: config.PORT, door: doors.front, sockets, sharedPort }));
+  state.front = front;
   state.port = front.port;
   state.internalPort = internal.port;
   await doors.hub.start();
@@ -71,19 +72,13 @@ const openDoors = async ({ config, life, rooms, doors, state, log, sharedPort = 
   life.use("node", rooms.admin);
   // Opened last, so closed first: agents are let go while the listener still carries their frames.
   life.use("agent sockets", doors.hub);
-  life.use("readiness", {
-    close: async () => {
-      doors.drain();
-      await new Promise((resolve) => setTimeout(resolve, LEAVE_NOTICE_MS));
-    },
-  });
 };
 
 /** Opens what a node stands on; the doors open with `listen`. */
 const openNode = async (config: Config, life: Lifecycle, { log, settings = {}, sharedPort = false }: AppDeps) => {
   const clock = systemClock;
   const nodeId = config.NODE_ID ?? `node_${randomUUID().slice(0, 8)}`;
-  const state: NodeState = { draining: false, port: config.PORT, internalPort: config.INTERNAL_PORT };
+  const state: NodeState = { draining: false, front: null, port: config.PORT, internalPort: config.INTERNAL_PORT };
   const publicUrl = (): string => config.PUBLIC_URL ?? `http://${config.HOST}:${state.port}`;
   const installation = await openInstallation(config, life, log);
   const mesh = openMesh({ config, life, nodeId, clock, log, liveNodes: () => rooms.admin.liveNodes(), settings: settings.mesh });
@@ -94,7 +89,7 @@ const openNode = async (config: Config, life: Lifecycle, { log, settings = {}, s
       const { connections, ready } = doors.hub.stats;
       return { nodeId, address: publicUrl(), host: hostname(), pid: process.pid, version, draining: state.draining, connections, ready };
     },
-    drain: () => doors.drain(),
+    drain: () => void leave(),
   };
   const rooms = createRooms({
     config,
@@ -124,6 +119,7 @@ const openNode = async (config: Config, life: Lifecycle, { log, settings = {}, s
     changelog,
     publicUrl,
     state,
+    leave: () => void leave(),
     channel: settings.channel,
   });
   // What hints may have been lost for is looked up, and what the directory may have forgotten is told again.
@@ -131,12 +127,15 @@ const openNode = async (config: Config, life: Lifecycle, { log, settings = {}, s
     for (const made of [rooms.commands.sweep(), doors.hub.resync()])
       void made.catch((error: unknown) => log.error({ error }, "could not make up for lost hints"));
   });
+  const noticeMs = config.LEAVE_NOTICE_SECONDS * 1_000;
+  const leave = createDeparture({ doors, rooms, front: () => state.front, noticeMs, lingerMs: settings.lingerMs, log });
   const open = async (): Promise<void> => {
     await openDoors({ config, life, rooms, doors, state, log, sharedPort });
     log.info({ nodeId, url: publicUrl(), internalPort: state.internalPort, version }, "listening");
   };
   return {
     open,
+    leave,
     publicUrl,
     nodeId,
     internalToken,
@@ -159,11 +158,15 @@ export const createApp = async (config: Config, deps: AppDeps) => {
     await life.close();
     throw error;
   };
-  const { open, ...node } = await openNode(config, life, deps).catch(orClose);
+  const { open, leave, ...node } = await openNode(config, life, deps).catch(orClose);
   return {
     ...node,
     listen: () => open().catch(orClose),
-    close: life.close,
+    /** Leaves in good order, then closes what is open. */
+    close: async (how?: Leave) => {
+      await leave(how);
+      await life.close();
+    },
     /** The order in which parts were opened; they close in reverse. */
     parts: () => life.names,
   };

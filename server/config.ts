@@ -90,7 +90,9 @@ export const Settings = z.object({
   EVENT_RETENTION_DAYS: integer(30, 1, 365).describe("how long dispatched events are kept"),
   WEBHOOK_ALLOW_CIDRS: cidrs.describe("private networks that webhooks may reach (webhooks come with a later release)"),
   WEBHOOK_ALLOW_HTTP: flag(false).describe("webhooks may use http (webhooks come with a later release)"),
-  SHUTDOWN_SECONDS: integer(25, 1, 300).describe("longest wait for a clean stop"),
+  LEAVE_NOTICE_SECONDS: integer(5, 0, 60).describe("a node that leaves still takes connections for so long, until load balancers have noticed"),
+  DRAIN_WINDOW_SECONDS: integer(10, 0, 120).describe("a node that leaves sends its agents elsewhere over this time at least; with many agents up to 120 s"),
+  SHUTDOWN_SECONDS: integer(25, 1, 300).describe("longest wait for each part of a clean stop, once the agents have gone"),
 });
 type Settings = z.output<typeof Settings>;
 

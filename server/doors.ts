@@ -44,6 +44,8 @@ export interface DoorsDeps extends OperationsDeps {
   readonly channel?: Partial<ChannelSettings> | undefined;
   /** Changes once, when the node is told to leave. */
   readonly state: { draining: boolean };
+  /** An operator sends this node's agents elsewhere. */
+  readonly leave: () => void;
 }
 
 export interface Doors {
@@ -52,7 +54,7 @@ export interface Doors {
   readonly internal: HttpDoor;
   readonly hub: Hub;
   readonly jobs: readonly Job[];
-  /** Takes nobody in any more, and lets the agents go. */
+  /** Is not ready any more, and takes no agents in. */
   drain(): void;
 }
 
@@ -160,6 +162,7 @@ const hubOf = ({ config, rooms, mesh, nodeId, log, metrics, channel }: DoorsDeps
     cluster: () => ({ connections: rooms.admin.connections(), liveNodes: rooms.admin.liveNodes() }),
     settings: channelSettings(config.HEARTBEAT_SECONDS, {
       pollSeconds: config.POLL_SECONDS,
+      drainWindowMs: config.DRAIN_WINDOW_SECONDS * 1_000,
       acceptPerSecond: config.ACCEPT_PER_SECOND,
       acceptBurst: config.ACCEPT_PER_SECOND * 2,
       maxConnections: config.MAX_CONNECTIONS,
@@ -193,6 +196,6 @@ export const createDoors = (deps: DoorsDeps): Doors => {
     const { connections, ready } = hub.stats;
     return { nodeId, version, commit, draining: state.draining, connections, ready, uptimeSeconds: Math.round(process.uptime()) };
   };
-  const internal = createInternalDoor({ token: deps.internalToken, metrics, drain, node });
+  const internal = createInternalDoor({ token: deps.internalToken, metrics, drain: deps.leave, node });
   return { entries, front: frontDoor(deps, shared), internal, hub, drain, jobs: [...general.jobs, ...shared.idempotency.jobs, ...shared.signatures.jobs] };
 };

@@ -95,10 +95,12 @@ export const startWorld = async (env: Readonly<Record<string, string>> = {}, { s
     LOG_LEVEL: "silent",
     MASTER_KEY: Buffer.alloc(32, 7).toString("base64"),
     SHUTDOWN_SECONDS: "5",
+    LEAVE_NOTICE_SECONDS: "0",
+    DRAIN_WINDOW_SECONDS: "0",
     ADMIN_USERS: OPERATOR,
     ...env,
   });
-  const app: App = await createApp(config, { log: silentLog, settings });
+  const app: App = await createApp(config, { log: silentLog, settings: { lingerMs: 0, ...settings } });
   await app.listen();
   const url = app.publicUrl();
   const sql = new pg.Pool({ connectionString: databaseUrl, max: 2 });

@@ -34,6 +34,8 @@ export interface AdminRoom {
   liveNodes(): number;
   /** Sockets on all nodes, as of the last beat. */
   connections(): number;
+  /** Says at once how this node is, such as that it drains; and learns of the others. */
+  tell(): Promise<void>;
   /** Says for the first time that this node lives, and listens for the order to drain. */
   open(): Promise<void>;
   close(): Promise<void>;
@@ -71,6 +73,7 @@ export const createAdmin = ({ db, bus, node, channelOf, settings: given }: Admin
     ],
     liveNodes: () => census.liveNodes,
     connections: () => census.connections,
+    tell,
     open: async () => {
       stopListening = await bus.subscribe(channelOf(node.report().nodeId), ({ op }) => {
         if (op === DRAIN) node.drain();

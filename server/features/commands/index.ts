@@ -65,6 +65,8 @@ export interface Commands {
   readonly queueSystem: QueueSystem;
   /** Finds what is due for the sockets of this node, at once. */
   sweep(): Promise<void>;
+  /** Calls that wait are answered with what there is, and none waits any more: the node is leaving. */
+  endWaits(): void;
   /** In the transaction that pairs a device anew, revokes, deletes or resets it (T24). Call `notify` after commit. */
   resetDevice(tx: SqlTx, device: DeviceRef, reason: string): Promise<{ readonly canceled: number; readonly notify: () => void }>;
   /** Commands that wait for the device. */
@@ -96,6 +98,7 @@ export const createCommands = (deps: CommandsDeps): Commands => {
     queueSystem: createSystemQueue(room),
     jobs: [reaperJob(room), sweep, waits.job],
     sweep: sweep.now,
+    endWaits: waits.close,
     resetDevice: async (tx, device, reason) => {
       const { transitions: made } = await transitions.apply(
         tx,

@@ -17,6 +17,8 @@ export interface Waits {
   take(key: string, seconds: number): Wait | null;
   /** Device ids for polls, command ids for queueing calls. */
   wake(keys: Iterable<string>): void;
+  /** Every wait ends, and none begins any more: the node is leaving. */
+  close(): void;
   /** Looks for what other nodes did; when jobs are told to stop, every wait ends and none begins any more. */
   readonly job: Job;
 }
@@ -62,6 +64,7 @@ export const createWaits = ({ db, settings }: WaitsDeps): Waits => {
 
   return {
     wake,
+    close,
     take: (key, seconds) => {
       if (closed || seconds <= 0 || count >= settings.maxWaits) return null;
       const waiter: Waiter = { woken: false, over: false, stir: () => undefined };

@@ -5,29 +5,33 @@ import { readBody } from "./body.ts";
 import { uws } from "./load.ts";
 import { writeResponse, writeStream } from "./respond.ts";
 import { snapshot } from "./snapshot.ts";
+import { createTraffic, type Traffic } from "./traffic.ts";
 
 export interface ListenDeps {
   readonly host: string;
   readonly port: number;
   readonly door: HttpDoor;
-  /** Registers WebSocket paths; they must stand before the catch-all. */
-  readonly sockets?: (app: TemplatedApp) => void;
+  /** Registers WebSocket paths; they must stand before the catch-all. `upgraded` is to be called for each connection that leaves HTTP. */
+  readonly sockets?: (app: TemplatedApp, upgraded: () => void) => void;
   /** Several processes may share the port. */
   readonly sharedPort?: boolean;
 }
 
 export interface Listener {
   readonly port: number;
-  /** Stops accepting, ends streams and waits for the answers that are under way, at most DRAIN_MS. */
+  /** From now on each answer ends its connection, so that callers come back elsewhere. Whoever comes is served all the same,
+   * and `close` gives open connections so long from now to be used; default: until the library has ended those that nobody uses. */
+  leave(lingerMs?: number): void;
+  /** Takes no new connections; those that are open are served. */
+  stopAccepting(): void;
+  /** Stops accepting, ends streams and waits for the answers that are under way; after `leave` also until the open connections have gone. */
   close(): Promise<void>;
 }
 
-const DRAIN_MS = 10_000;
+/** The library ends a connection after ten seconds without a request, and looks every four. */
+const IDLE_MS = 14_000;
 
-/** The streams that are open, each with the switch that ends it. */
-type Streams = Set<AbortController>;
-
-const createExchange = (res: UwsResponse, request: HttpRequest, { maxBodyBytes, streams }: { maxBodyBytes: number; streams: Streams }): Exchange => {
+const createExchange = (res: UwsResponse, request: HttpRequest, { maxBodyBytes, traffic }: { maxBodyBytes: number; traffic: Traffic }): Exchange => {
   const gone = new AbortController();
   const ending = new AbortController();
   let answered = false;
@@ -43,13 +47,13 @@ const createExchange = (res: UwsResponse, request: HttpRequest, { maxBodyBytes, 
     respond: (response) => {
       if (gone.signal.aborted || answered) return;
       answered = true;
-      writeResponse(res, response, request.method === "HEAD");
+      writeResponse(res, traffic.isLeaving ? { ...response, close: true } : response, request.method === "HEAD");
     },
     stream: async (response) => {
       if (gone.signal.aborted || answered) return;
       answered = true;
-      streams.add(ending);
-      await writeStream(res, response, { gone: gone.signal, ending: ending.signal }).finally(() => streams.delete(ending));
+      traffic.streams.add(ending);
+      await writeStream(res, response, { gone: gone.signal, ending: ending.signal }).finally(() => traffic.streams.delete(ending));
     },
   };
 };
@@ -64,40 +68,34 @@ const listenOn = (app: TemplatedApp, at: { host: string; port: number; options: 
 /** Resolves once the port is held; rejects when it cannot be. */
 export const listen = ({ host, port, door, sockets, sharedPort }: ListenDeps): Promise<Listener> => {
   const app = uws.App();
-  const streams: Streams = new Set();
-  let underWay = 0;
-  let idle: (() => void) | null = null;
-  sockets?.(app);
+  const traffic = createTraffic();
+  app.filter((_res, change) => traffic.connected(change));
+  // The filter hears nothing more of a connection that has become a socket.
+  sockets?.(app, () => traffic.connected(-1));
   app.any("/*", (res, req) => {
     const request = snapshot(res, req);
     const { maxBodyBytes, handle } = door.receive(request);
-    const exchange = createExchange(res, request, { maxBodyBytes, streams });
-    underWay += 1;
-    const done = () => {
-      underWay -= 1;
-      if (underWay === 0) idle?.();
-    };
-    void handle(exchange).then(done, done);
+    const exchange = createExchange(res, request, { maxBodyBytes, traffic });
+    traffic.began();
+    void handle(exchange).then(traffic.ended, traffic.ended);
   });
-  const settled = () =>
-    new Promise<void>((resolve) => {
-      if (underWay === 0) return resolve();
-      const timer = setTimeout(resolve, DRAIN_MS);
-      idle = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
   return new Promise((resolve, reject) => {
     listenOn(app, { host, port, options: sharedPort === true ? SHARED_PORT : EXCLUSIVE_PORT }, (socket) => {
       if (socket === false)
         return reject(new Error(`cannot listen on ${host}:${port}; is the port taken? Set PORT (or INTERNAL_PORT) to another, or 0 for any free one`));
+      let accepting = true;
+      const stopAccepting = (): void => {
+        if (accepting) uws.us_listen_socket_close(socket);
+        accepting = false;
+      };
       resolve({
         port: uws.us_socket_local_port(socket),
+        leave: (lingerMs = IDLE_MS) => traffic.leave(lingerMs),
+        stopAccepting,
         close: async () => {
-          uws.us_listen_socket_close(socket);
-          for (const stream of streams) stream.abort();
-          await settled();
+          stopAccepting();
+          for (const stream of traffic.streams) stream.abort();
+          await traffic.quiet();
           app.close();
         },
       });

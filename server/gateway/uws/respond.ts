@@ -47,7 +47,8 @@ export const writeStream = async (
   } finally {
     ending.removeEventListener("abort", stop);
     if (ending.aborted) stop();
-    if (!gone.aborted) res.cork(() => void res.end());
+    // A stream that is ended from here ends its connection too: the listener is closing.
+    if (!gone.aborted) res.cork(() => void res.end(undefined, ending.aborted));
   }
 };
 

@@ -121,7 +121,8 @@ const createUpgrade =
 const COMPRESSION_OFF = 0;
 
 /** Must stand before the catch-all of the same app. */
-export const registerAgentSocket = <S>(app: TemplatedApp, door: SocketDoor<S>, limits: SocketLimits): void => {
+/** `upgraded` is called for each connection that is no longer HTTP. */
+export const registerAgentSocket = <S>(app: TemplatedApp, door: SocketDoor<S>, limits: SocketLimits, upgraded: () => void = () => undefined): void => {
   const live = (ws: WebSocket<Held<S>>, run: (session: S) => void): void => {
     const { session, link } = ws.getUserData();
     if (link !== null && !link.closed) run(session);
@@ -138,6 +139,7 @@ export const registerAgentSocket = <S>(app: TemplatedApp, door: SocketDoor<S>, l
       maxLifetime: 0,
       upgrade: createUpgrade(door, neighbour),
       open: (ws) => {
+        upgraded();
         const held = ws.getUserData();
         held.link = createLink(ws);
         neighbour.link ??= held.link;

@@ -1,0 +1,108 @@
+// A node that leaves: what callers of REST see of it, from the first word to the last answer.
+import { Agent, request as httpRequest, type IncomingMessage } from "node:http";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { withClient } from "../kit/database.ts";
+import { eventually } from "../kit/eventually.ts";
+import { nobody, startWorld, type TestTenant, type World } from "../kit/world.ts";
+
+const NOTICE = { LEAVE_NOTICE_SECONDS: "2" };
+let stays: World;
+let tenant: TestTenant;
+beforeAll(async () => {
+  stays = await startWorld({ NODE_ID: "stays" });
+  tenant = await stays.tenant();
+});
+afterAll(() => stays.close());
+
+/** Beside one that stays; it knows of the other from its first beat on. */
+const startLeaver = (env: Readonly<Record<string, string>> = NOTICE): Promise<World> => startWorld({ NODE_ID: "leaves", ...env }, { beside: stays });
+const isReady = async ({ call }: World): Promise<boolean> => (await call(nobody, "GET", "/v1/health/ready")).status === 200;
+
+const ask = (url: string, agent: Agent): Promise<IncomingMessage> =>
+  new Promise((resolve, reject) => {
+    const asked = httpRequest(url, { agent }, (response) => response.resume().once("end", () => resolve(response)));
+    asked.once("error", reject).end();
+  });
+
+describe("a node that leaves beside another", () => {
+  test("says so at once, everywhere, and serves whoever comes until it is believed; each answer ends its connection", async () => {
+    const world = await startLeaver();
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    expect((await ask(`${world.url}/v1/health/live`, agent)).headers.connection).not.toBe("close");
+    const closed = world.app.close();
+    const last = await ask(`${world.url}/v1/health/live`, agent);
+    expect([last.statusCode, last.headers.connection]).toEqual([200, "close"]);
+    expect(await isReady(world)).toBe(false);
+    const listed = await stays.call(await stays.operator(), "GET", "/v1/admin/nodes");
+    expect(listed.body.data.find(({ nodeId }: { nodeId: string }) => nodeId === "leaves")).toMatchObject({ draining: true });
+    expect((await world.call(tenant.apiKey, "GET", "/v1/devices")).status).toBe(200);
+    await closed;
+    await expect(ask(`${world.url}/v1/health/live`, agent)).rejects.toThrow("ECONNREFUSED");
+    agent.destroy();
+    await world.close();
+  });
+
+  test("answers a long poll early, with nothing, and the next one at once", async () => {
+    const world = await startLeaver({ LEAVE_NOTICE_SECONDS: "1" });
+    const device = await tenant.device();
+    const startedAt = performance.now();
+    const polled = world.call(device.as, "GET", `/v1/devices/${device.deviceId}/commands?wait=50`);
+    await eventually(async () =>
+      expect(
+        await withClient(
+          stays.databaseUrl,
+          async (client) => (await client.query("select 1 from device_presence where device_id = $1 and connectivity = 'polling'", [device.deviceId])).rows,
+        ),
+      ).toHaveLength(1),
+    );
+    const closed = world.app.close();
+    expect(await polled).toMatchObject({ status: 200, body: { data: [] } });
+    expect(performance.now() - startedAt).toBeLessThan(10_000);
+    await closed;
+    await world.close();
+  });
+
+  test("answers what was asked before it closed, however long that takes", async () => {
+    const world = await startLeaver({ LEAVE_NOTICE_SECONDS: "0" });
+    const device = await tenant.device();
+    const status = await withClient(stays.databaseUrl, async (client) => {
+      await client.query("begin");
+      await client.query("lock table commands in exclusive mode");
+      const held = world.call(tenant.apiKey, "POST", `/v1/devices/${device.deviceId}/commands`, { body: { type: "ping" } });
+      await eventually(async () =>
+        expect((await client.query("select 1 from pg_locks where not granted and relation = 'commands'::regclass")).rows.length).toBeGreaterThan(0),
+      );
+      const closed = world.app.close();
+      await eventually(() => expect(fetch(`${world.url}/v1/health/live`)).rejects.toThrow());
+      await client.query("commit");
+      const answer = await held;
+      await closed;
+      return answer.status;
+    });
+    expect(status).toBe(201);
+    await world.close();
+  });
+
+  test("told by an operator does the same, and keeps running", async () => {
+    const world = await startLeaver({ LEAVE_NOTICE_SECONDS: "0" });
+    expect((await stays.call(await stays.operator(), "POST", "/v1/admin/nodes/leaves/drain")).status).toBe(200);
+    await eventually(async () => expect(await isReady(world)).toBe(false), 15_000);
+    expect((await world.call(tenant.apiKey, "GET", "/v1/devices")).headers.get("connection")).toBe("close");
+    await world.close();
+  });
+});
+
+test("a connection that nobody uses is left open for a while: a request may be on its way over it", async () => {
+  const world = await startWorld({ NODE_ID: "lingers", LEAVE_NOTICE_SECONDS: "0" }, { beside: stays, settings: { lingerMs: 20_000 } });
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  await ask(`${world.url}/v1/health/live`, agent);
+  const closed = world.app.close();
+  await eventually(() => expect(fetch(`${world.url}/v1/health/live`)).rejects.toThrow());
+  expect((await ask(`${world.url}/v1/health/live`, agent)).statusCode).toBe(200);
+  const startedAt = performance.now();
+  await closed;
+  // It was the last one, so nothing more is waited for.
+  expect(performance.now() - startedAt).toBeLessThan(4_000);
+  agent.destroy();
+  await world.close();
+});
