@@ -10,7 +10,7 @@ import { createLifecycle } from "../../server/core/lifecycle.ts";
 import type { Log } from "../../server/platform/log.ts";
 import { createTestDatabase } from "../kit/database.ts";
 
-const PARTS = ["db", "bus", "directory", "outbox", "agent directory", "jobs", "internal listener", "listener", "node", "agent sockets", "readiness"];
+const PARTS = ["db", "bus", "directory", "outbox", "agent directory", "jobs", "internal listener", "listener", "node", "agent sockets"];
 
 /** Remembers what the app said of each part that it closed. */
 const closings = (): { readonly log: Log; readonly closed: string[] } => {
