@@ -12,7 +12,7 @@ export const introduce = ({ options, life, instanceId }: Parts, from: string | n
   hostname: hostname(),
   os: platform(),
   arch: arch(),
-  capabilities: ["journal.v1", "cancel.v1", "progress.v1", "handoff.v1"],
+  capabilities: ["journal.v1", "cancel.v1", "progress.v1", "handoff.v1", ...(options.signatureVersion === 2 ? ["signature.v2"] : [])],
   maxInFlight: life.maxInFlight,
   clockOffsetMs: Math.round(life.offsetMs),
   // Work that still runs comes first: what is not listed counts as lost.

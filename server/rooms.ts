@@ -143,7 +143,7 @@ export const createRooms = (deps: RoomsDeps) => {
     pairing,
     limiter,
     clock,
-    sessions: createSessions({ db, presence: devices.presence, delivery: commands.delivery }),
+    sessions: createSessions({ db, presence: devices.presence, delivery: commands.delivery, signatureLock: devices.signatureLock }),
     jobs: [...outbox.jobs, ...devices.jobs, ...commands.jobs, ...pairing.jobs, ...apiKeys.jobs, ...admin.jobs],
   };
 };

@@ -7,8 +7,8 @@ import { Heartbeat } from "../groups/devices.ts";
 export const SUBPROTOCOL = "mooring-agent.v1";
 export const CONNECT_PATHS = ["/v1/agent/connect", "/api/v1/agent/connect"] as const;
 
-/** What an agent can do beyond the minimum. journal: it remembers commands over restarts; cancel: it can stop one. */
-export const CAPABILITIES = ["journal.v1", "cancel.v1", "handoff.v1", "progress.v1"] as const;
+/** What an agent can do beyond the minimum. journal: it remembers commands over restarts; cancel: it can stop one; signature: every request by the second form. */
+export const CAPABILITIES = ["journal.v1", "cancel.v1", "handoff.v1", "progress.v1", "signature.v2"] as const;
 
 const Timestamp = z.iso.datetime({ offset: true });
 const MessageId = z.string().min(1).max(64);

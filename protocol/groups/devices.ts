@@ -165,6 +165,18 @@ export const devices = group({
       input: z.strictObject({ ...own, revoke: z.boolean().default(false) }),
       output: z.object({ success: z.literal(true), message: z.string(), sharedSecret: z.string().optional() }),
     }),
+    liftSignatureLock: mutation({
+      summary: "Take the first form of signature from a device again",
+      rest: ["DELETE /devices/{deviceId}/signature-lock"],
+      auth: ["user", "apiKey"],
+      permission: "device:secrets:rotate",
+      status: 204,
+      description:
+        "An agent that has once connected with the second form and said that it always will is held to it. This is for one that was rolled back to an older version. It is locked again when it connects with the second form again. Pairing anew and revoking the secret lift the lock as well.",
+      input: z.strictObject(own),
+      output: z.null(),
+      errors: ["DEVICE_NOT_FOUND"],
+    }),
     disconnect: mutation({
       summary: "Close the device's socket; it may come back",
       rest: ["POST /devices/{deviceId}/disconnect"],
@@ -209,5 +221,10 @@ export const devices = group({
       "Two living agents use one identity; the newcomer was refused. At most once an hour per device",
     ),
     secretsRotated: event("device.secrets_rotated", z.object({ deviceId: DeviceId }), "A device uses its new secret"),
+    signatureVersionChanged: event(
+      "device.signature_version_changed",
+      z.object({ deviceId: DeviceId, minSignatureVersion: z.union([z.literal(1), z.literal(2)]), actor: z.string().describe("who locked or unlocked it") }),
+      "The least form of signature that is taken from a device was raised by its agent or lowered by a person",
+    ),
   },
 });

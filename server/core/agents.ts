@@ -8,6 +8,8 @@ export interface AgentRecord {
   readonly deploymentId: DeploymentId;
   /** The current secret, then a pending one while a rotation waits for its first use. Empty when revoked. */
   readonly secrets: readonly string[];
+  /** 2: this agent has shown that it signs by the second form, and the first alone is not taken from it any more. */
+  readonly minSignatureVersion: 1 | 2;
   /** The device was removed; its secrets are gone. */
   readonly revoked: boolean;
   readonly tenantStatus: string;

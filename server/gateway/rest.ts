@@ -1,8 +1,8 @@
 // The REST door: /v1 and /api/v1 from one table, envelopes and headers as the interface says.
-import { type Auth, type Deprecated, type PageQuery, SIGNATURE_VERSIONS, SIGNATURE_VERSIONS_HEADER } from "../../protocol/index.ts";
+import type { Auth, Deprecated, PageQuery } from "../../protocol/index.ts";
 import type { Clock } from "../core/clock.ts";
 import { AppError } from "../core/errors.ts";
-import { type Credential, readCredential } from "./auth/credentials.ts";
+import { type Credential, readCredential, signatureVersions } from "./auth/credentials.ts";
 import type { Identity } from "./auth/identity.ts";
 import type { Entry } from "./catalogue.ts";
 import { errorBody, locationOf, pageLinks, successBody } from "./envelope.ts";
@@ -136,10 +136,9 @@ export const createRest = ({ entries, pipeline, clock, factsOf, authenticate }: 
       signed: credential.kind === "agent" ? signedBy(request) : null,
       signal: exchange.signal,
     });
-    const response = outcome.ok
+    return outcome.ok
       ? renderAnswer(entry, outcome.answer, { facts, request })
       : withHeaders(renderError(outcome.failure.error, facts, outcome.failure.verdict), outcome.failure.headers);
-    return credential.kind === "agent" ? withHeaders(response, { [SIGNATURE_VERSIONS_HEADER]: SIGNATURE_VERSIONS }) : response;
   };
 
   const find = (request: HttpRequest): { match: Match; prefix: Prefix } => {
@@ -150,12 +149,13 @@ export const createRest = ({ entries, pipeline, clock, factsOf, authenticate }: 
   const handle = async (exchange: Exchange, { match, prefix }: ReturnType<typeof find>): Promise<void> => {
     const { request } = exchange;
     const facts = factsOf(request, prefix);
+    const answer = (response: HttpResponse): void => exchange.respond(withHeaders(response, signatureVersions(request)));
     try {
       if (match.kind === "none") throw new AppError("NOT_FOUND", { details: { method: request.method, path: request.path } });
       if (match.kind === "wrong method") throw new AppError("METHOD_NOT_ALLOWED", { details: { allow: match.allow } });
-      exchange.respond(await serve(exchange, match, facts));
+      answer(await serve(exchange, match, facts));
     } catch (error) {
-      exchange.respond(renderError(pipeline.toAppError(error), facts));
+      answer(renderError(pipeline.toAppError(error), facts));
     }
   };
 

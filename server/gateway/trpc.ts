@@ -3,7 +3,7 @@ import { type AnyTRPCRouter, callTRPCProcedure, getTRPCErrorFromUnknown, getTRPC
 import { fetchRequestHandler } from "@trpc/server/adapters/fetch";
 import type { Clock } from "../core/clock.ts";
 import { AppError, isAppError } from "../core/errors.ts";
-import { type Credential, readCredential } from "./auth/credentials.ts";
+import { type Credential, readCredential, signatureVersions } from "./auth/credentials.ts";
 import type { Identity } from "./auth/identity.ts";
 import type { Entry } from "./catalogue.ts";
 import type { Exchange, HttpDoor, HttpRequest, HttpResponse, Reception } from "./exchange.ts";
@@ -47,11 +47,12 @@ const verdictOf = (outcome: Awaited<ReturnType<Pipeline["call"]>>): Verdict | nu
   return error instanceof RateLimited ? error.verdict : verdict;
 };
 
-const headersOf = (facts: RequestFacts, session: Session | null, now: Date): Record<string, string> => ({
+const headersOf = (request: HttpRequest, facts: RequestFacts, session: Session | null, now: Date): Record<string, string> => ({
   "Content-Type": "application/json; charset=utf-8",
   "Cache-Control": "no-store",
   "X-Content-Type-Options": "nosniff",
   "x-request-id": facts.requestId,
+  ...signatureVersions(request),
   ...(session?.verdict ? limitHeaders(session.verdict, now) : {}),
   ...(session?.replayed ? { "Idempotent-Replayed": "true" } : {}),
   ...failureHeaders(session?.failure ?? null),
@@ -149,7 +150,7 @@ export const createTrpc = (deps: TrpcDeps): HttpDoor => {
     const [first] = results;
     return {
       status: statuses.size === 1 ? (first?.status ?? 500) : 207,
-      headers: headersOf(facts, session, clock.now()),
+      headers: headersOf(request, facts, session, clock.now()),
       body: JSON.stringify(calls.batch ? results.map(({ json }) => json) : first?.json),
     };
   };
@@ -182,15 +183,21 @@ export const createTrpc = (deps: TrpcDeps): HttpDoor => {
         return openSession(request, facts, { signal, identify, reidentify }).context;
       },
     });
-    const out = { status: response.status, headers: { ...Object.fromEntries(response.headers), "x-request-id": facts.requestId } };
+    const outHeaders = { ...Object.fromEntries(response.headers), "x-request-id": facts.requestId, ...signatureVersions(request) };
+    const out = { status: response.status, headers: outHeaders };
     if (response.body === null) exchange.respond({ ...out, body: null });
     else await exchange.stream({ ...out, body: response.body });
   };
 
-  const refuse = (error: AppError, facts: RequestFacts): HttpResponse => {
+  const refuse = (request: HttpRequest, error: AppError, facts: RequestFacts): HttpResponse => {
     const context: TrpcContext = { requestId: facts.requestId, timestamp: () => clock.now().toISOString(), call: () => Promise.reject(error) };
     const { status, json } = shapeOf(toTrpcError(error), undefined, context);
-    return { status, headers: { ...headersOf(facts, null, clock.now()), ...failureHeaders(error) }, body: JSON.stringify(json), close: status === 413 };
+    return {
+      status,
+      headers: { ...headersOf(request, facts, null, clock.now()), ...failureHeaders(error) },
+      body: JSON.stringify(json),
+      close: status === 413,
+    };
   };
 
   const isStream = (request: HttpRequest): boolean =>
@@ -209,7 +216,7 @@ export const createTrpc = (deps: TrpcDeps): HttpDoor => {
         else exchange.respond(await unary(exchange, facts, body));
       } catch (error) {
         const known = isAppError(error) ? error : error instanceof URIError ? invalid("path", "is not valid percent-encoding") : pipeline.toAppError(error);
-        exchange.respond(refuse(known, facts));
+        exchange.respond(refuse(exchange.request, known, facts));
       }
     };
     return { maxBodyBytes, handle };

@@ -107,7 +107,7 @@ export const startNode = async (options: NodeOptions = {}) => {
       suspended: async (tenantIds) => new Set(tenantIds.filter((tenantId) => tenants.get(tenantId)?.status === "suspended")),
     },
     signatures: createSignatures(),
-    sessions: createSessions({ db, presence: devices.presence, delivery: commands.delivery }),
+    sessions: createSessions({ db, presence: devices.presence, delivery: commands.delivery, signatureLock: devices.signatureLock }),
     presence: devices.presence,
     delivery: commands.delivery,
     bus,

@@ -172,7 +172,8 @@ test("a flood asks so many at once and lets the others in unasked", async () => 
 
 test("many who ask about one holder share one ping", async () => {
   const device = await known();
-  const sessionOf = () => newSession({ id: "ses", agent: { ...device, ...device.identity } as never, heartbeatBuckets: [] }, channelSettings(), 0);
+  const sessionOf = () =>
+    newSession({ id: "ses", agent: { ...device, ...device.identity } as never, signatureVersion: 1, heartbeatBuckets: [] }, channelSettings(), 0);
   let pings = 0;
   const holder = sessionOf();
   holder.phase = "ready";

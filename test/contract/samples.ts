@@ -105,6 +105,7 @@ export const SAMPLES: { readonly [Id in OperationId]: (stock: Stock) => Promise<
   "devices.heartbeat": async ({ device }) => ({ deviceId: device.deviceId, cpu: 12.5, memory: 40, disk: 70 }),
   "devices.secrets": onDevice,
   "devices.rotateSecret": async (stock) => ({ deviceId: await spare(stock) }),
+  "devices.liftSignatureLock": onDevice,
   "devices.disconnect": onDevice,
   "devices.provision": async () => ({ count: 1 }),
   "commands.queue": async ({ device }) => ({ deviceId: device.deviceId, type: "ping" }),

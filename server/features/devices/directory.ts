@@ -54,6 +54,7 @@ export const createAgentDirectory = ({ db, bus, emit, box, settings, onError = (
       tenantId: row.tenant_id,
       deploymentId: row.deployment_id,
       secrets: sealed.map((secret) => box.open(secret, context)),
+      minSignatureVersion: row.min_sig_version === 2 ? 2 : 1,
       revoked: row.removed,
       tenantStatus: row.tenant_status,
     };

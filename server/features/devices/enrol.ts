@@ -10,6 +10,7 @@ import type { SecretBox } from "../../platform/secrets.ts";
 import type { Agents } from "./directory.ts";
 import { secretContext } from "./rules.ts";
 import type { DeviceSettings } from "./settings.ts";
+import { signatureVersionChanged } from "./signature-lock.ts";
 import { findLiving, insertDevices, type LivingDevice, type NewDevice, replaceSecrets } from "./store/enrol.ts";
 import { fencePresence } from "./store/presence.ts";
 
@@ -115,6 +116,12 @@ export const createEnrol = (deps: EnrolDeps): Enrol => {
       await emit(
         tx,
         renewed.map(({ living }) => ({ scope, event: secretsRotated, subjectId: living.device_id, data: { deviceId: living.device_id } })),
+      );
+    const unlocked = renewed.filter(({ living }) => replaced.get(living.device_id)?.unlocked === true);
+    if (unlocked.length > 0)
+      await emit(
+        tx,
+        unlocked.map(({ living }) => signatureVersionChanged({ tenant_id: scope.tenantId, device_id: living.device_id, version: 1, actor: "pairing" })),
       );
     agents.announce(renewed.map(({ living }) => living.agent_id));
     for (const { device_id, epoch } of fenced) evictor.evict(device_id, { close: CLOSE.secretRotated, epochBelow: epoch });

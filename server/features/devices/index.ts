@@ -18,6 +18,7 @@ import { createPresence, type Presence } from "./presence.ts";
 import { likePrefix, toMetrics } from "./rules.ts";
 import { createSecretHandlers } from "./secrets.ts";
 import { type DeviceSettings, deviceSettings } from "./settings.ts";
+import { createSignatureLock, type SignatureLock } from "./signature-lock.ts";
 import {
   countDevices,
   type DeviceChange,
@@ -64,6 +65,7 @@ export interface Devices {
   readonly directory: Agents;
   readonly jobs: readonly Job[];
   readonly enrol: Enrol;
+  readonly signatureLock: SignatureLock;
   find(scope: SystemScope, deviceId: string): Promise<Device | undefined>;
   /** The least that others need to know of a device; null when the tenant has none such. */
   look(scope: SystemScope, deviceId: string): Promise<DeviceGlance | null>;
@@ -77,13 +79,14 @@ export const createDevices = (deps: DevicesDeps): Devices => {
   const { db, emit, secrets, plan, evictor, resetCommands } = deps;
   const settings = deps.settings ?? deviceSettings();
   const directory = createAgentDirectory({ db, bus: deps.bus, emit, box: secrets, settings, onError: deps.onError });
+  const signatureLock = createSignatureLock({ emit, agents: directory });
   const presence = createPresence({ db, emit, settings });
   const enrol = createEnrol({ emit, box: secrets, plan, agents: directory, evictor, resetCommands, settings });
   return {
     handlers: implement(contract.devices, {
       ...createReadHandlers(deps),
       ...createChangeHandlers(deps, { directory, enrol, settings }),
-      ...createSecretHandlers({ ...deps, graceMs: settings.closeGraceMs }, directory),
+      ...createSecretHandlers({ ...deps, graceMs: settings.closeGraceMs }, { agents: directory, signatureLock }),
       heartbeat: async ({ scope }, { deviceId, ...beat }) => {
         const at = await presence.contact(scope, { deviceId, heartbeat: true, metrics: toMetrics(beat) });
         if (beat.status === "offline") await presence.farewell(deviceId);
@@ -94,6 +97,7 @@ export const createDevices = (deps: DevicesDeps): Devices => {
     presence,
     directory,
     enrol,
+    signatureLock,
     jobs: presence.jobs,
     find: (scope, deviceId) => findDevice(db, scope, deviceId),
     look: (scope, deviceId) => glanceAt(db, scope, deviceId),

@@ -4,14 +4,15 @@ import { CLOSE, contract, type DeviceId } from "../../../protocol/index.ts";
 import { AppError } from "../../core/errors.ts";
 import type { Handlers } from "../../core/feature.ts";
 import { newSecret } from "../../core/ids.ts";
-import type { Principal, TenantScope } from "../../core/scope.ts";
+import { actorOf, type Principal, type TenantScope } from "../../core/scope.ts";
 import type { Agents } from "./directory.ts";
 import type { DevicesDeps } from "./index.ts";
 import { secretContext } from "./rules.ts";
+import type { SignatureLock } from "./signature-lock.ts";
 import { beginRotation, findSecrets, replaceSecret, type SecretRow } from "./store/agents.ts";
 import { fencePresence } from "./store/presence.ts";
 
-type SecretHandlers = Pick<Handlers<typeof contract.devices>, "secrets" | "rotateSecret">;
+type SecretHandlers = Pick<Handlers<typeof contract.devices>, "secrets" | "rotateSecret" | "liftSignatureLock">;
 type SecretDeps = Pick<DevicesDeps, "db" | "emit" | "secrets" | "evictor" | "tellOfRotation"> & {
   /** From the end of a session to calling its device offline. */
   readonly graceMs: number;
@@ -20,7 +21,12 @@ type SecretDeps = Pick<DevicesDeps, "db" | "emit" | "secrets" | "evictor" | "tel
 const isAgent = (principal: Principal): boolean => principal.kind === "agent";
 const unknown = (deviceId: string): AppError => new AppError("DEVICE_NOT_FOUND", { details: { deviceId } });
 
-export const createSecretHandlers = (deps: SecretDeps, agents: Pick<Agents, "announce">): SecretHandlers => {
+interface SecretParts {
+  readonly agents: Pick<Agents, "announce">;
+  readonly signatureLock: Pick<SignatureLock, "lift">;
+}
+
+export const createSecretHandlers = (deps: SecretDeps, { agents, signatureLock }: SecretParts): SecretHandlers => {
   const { db, secrets: box } = deps;
   const find = async (scope: TenantScope, deviceId: string): Promise<SecretRow> => {
     const row = await findSecrets(db, scope, deviceId);
@@ -43,6 +49,8 @@ export const createSecretHandlers = (deps: SecretDeps, agents: Pick<Agents, "ann
       // The eviction below is a hint: without it the socket that the old secret opened ends at its node's next flush.
       await fencePresence(tx, scope, { deviceIds: [deviceId], graceMs: deps.graceMs });
       if (!(await replaceSecret(tx, scope, { deviceId, sealed: box.seal(fresh, secretContext(scope.tenantId, deviceId)) }))) throw unknown(deviceId);
+      // Whoever brings the new secret to the device may bring an older agent along; what was signed with the dead one is worth nothing.
+      if (!isAgent(scope.principal)) await signatureLock.lift(tx, { tenantId: scope.tenantId, deviceId }, actorOf(scope.principal));
       await deps.emit(tx, [{ scope, event: contract.devices.events.secretsRotated, subjectId: deviceId, data: { deviceId: deviceId } }]);
     });
     agents.announce([agent_id]);
@@ -78,6 +86,11 @@ export const createSecretHandlers = (deps: SecretDeps, agents: Pick<Agents, "ann
         timestamp: row.secret_rotated_at.toISOString(),
         secrets: { TENANT_ID: scope.tenantId, DEVICE_ID: deviceId, AGENT_ID: row.agent_id, DEVICE_TOKEN: open(scope, deviceId, sealed) },
       };
+    },
+    liftSignatureLock: async ({ scope }, { deviceId }) => {
+      const device = { tenantId: scope.tenantId, deviceId };
+      if (!(await db.sqlTx((tx) => signatureLock.lift(tx, device, actorOf(scope.principal))))) throw unknown(deviceId);
+      return null;
     },
     rotateSecret: ({ scope }, { deviceId, revoke: atOnce }) => (atOnce ? revoke(scope, deviceId) : rotate(scope, deviceId)),
   };

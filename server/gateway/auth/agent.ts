@@ -37,6 +37,13 @@ export const matchCredential = (record: AgentRecord | null, credential: AgentCre
   return matchBy(record, (secret) => verifyV2(secret, { ...v2.request, body }, { tenantId, agentId, timestamp, nonce: v2.nonce, signature: v2.signature }));
 };
 
+/** Throws for an agent that is locked to the second form and sends the first alone. Call it for a good signature: only its maker is told. */
+export const checkVersion = ({ minSignatureVersion }: AgentRecord, version: 1 | 2): void => {
+  if (version < minSignatureVersion) throw invalid("signature_version", { accepted: [minSignatureVersion] });
+};
+
+export const versionOf = ({ v2 }: AgentCredential): 1 | 2 => (v2 === null ? 1 : 2);
+
 export const aheadMs = ({ v2 }: AgentCredential): number => (v2 === null ? SKEW_TOLERANCE_MS : SKEW_AHEAD_V2_MS);
 
 /** Throws when the timestamp is out of tolerance; tells the server's time, since the caller has proven the secret. */
@@ -56,6 +63,7 @@ export const createAgentAuth =
     // Its secrets are gone with it, so it can prove nothing any more; without this word it would come back for ever.
     if (record?.revoked === true) throw new AppError("FORBIDDEN", { details: { reason: "device_revoked" } });
     if (record === null || secret === null) throw invalid("bad_signature");
+    checkVersion(record, versionOf(credential));
     checkSkew(timestampMs, clock.now(), aheadMs(credential));
     if (secret === record.secrets[1]) await agents.promote(record.agentId, secret);
     return record;

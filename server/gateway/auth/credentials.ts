@@ -1,5 +1,5 @@
 // Which credential a request carries: exactly one of bearer, API key and agent signature, or none.
-import { HEADERS, HEADERS_V2, isSecondForm } from "../../../protocol/index.ts";
+import { HEADERS, HEADERS_V2, isSecondForm, SIGNATURE_VERSIONS, SIGNATURE_VERSIONS_HEADER } from "../../../protocol/index.ts";
 import { AppError } from "../../core/errors.ts";
 import type { HttpRequest } from "../exchange.ts";
 
@@ -54,14 +54,20 @@ const agent = (request: SignedPart): Credential => {
   return { kind: "agent", agentId, tenantId, timestamp, signature, v2: secondForm(request) };
 };
 
+const isSigned = (headers: HttpRequest["headers"]): boolean =>
+  headers[HEADERS.signature] !== undefined || headers[HEADERS.agentId] !== undefined || headers[HEADERS.timestamp] !== undefined || isSecondForm(headers);
+
+/** Every answer to an agent tells which forms of signature are known here; nobody else is bothered. */
+export const signatureVersions = ({ headers }: Pick<HttpRequest, "headers">): Record<string, string> =>
+  isSigned(headers) ? { [SIGNATURE_VERSIONS_HEADER]: SIGNATURE_VERSIONS } : {};
+
 /** Throws UNAUTHORIZED for half a credential, VALIDATION_FAILED for more than one. */
 export const readCredential = (request: SignedPart & Pick<HttpRequest, "repeated">): Credential => {
   const { headers, repeated } = request;
   const twice = AUTH_HEADERS.find((name) => repeated.has(name));
   if (twice !== undefined) throw new AppError("VALIDATION_FAILED", { details: { reason: "repeated_header", header: twice } });
   const { authorization, "x-api-key": key } = headers;
-  const signed =
-    headers[HEADERS.signature] !== undefined || headers[HEADERS.agentId] !== undefined || headers[HEADERS.timestamp] !== undefined || isSecondForm(headers);
+  const signed = isSigned(headers);
   if ([authorization !== undefined, key !== undefined, signed].filter(Boolean).length > 1)
     throw new AppError("VALIDATION_FAILED", { details: { reason: "multiple_credentials" } });
   if (authorization !== undefined) return bearer(authorization);

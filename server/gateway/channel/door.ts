@@ -1,5 +1,5 @@
 // The channel as the socket library sees it: upgrades judged, refused in the REST error shapes; sockets counted in and out.
-import { SUBPROTOCOL } from "../../../protocol/index.ts";
+import { SIGNATURE_VERSIONS, SIGNATURE_VERSIONS_HEADER, SUBPROTOCOL } from "../../../protocol/index.ts";
 import { AppError, isAppError } from "../../core/errors.ts";
 import { newId } from "../../core/ids.ts";
 import type { OpenScope } from "../../core/scope.ts";
@@ -52,6 +52,7 @@ export const createDoor = (deps: DoorDeps): SocketDoor<Session> => {
         "Content-Type": "application/json; charset=utf-8",
         "Cache-Control": "no-store",
         "X-Request-Id": facts.requestId,
+        [SIGNATURE_VERSIONS_HEADER]: SIGNATURE_VERSIONS,
         ...(error.retryAfter === undefined ? {} : { "Retry-After": String(error.retryAfter) }),
         ...(error.code === "PROTOCOL_UNSUPPORTED" ? { "Sec-WebSocket-Protocol": SUBPROTOCOL } : {}),
         ...(limited
@@ -66,7 +67,7 @@ export const createDoor = (deps: DoorDeps): SocketDoor<Session> => {
   };
 
   // The very buckets that a heartbeat over REST counts against.
-  const heartbeatBuckets = ({ agent, tenant }: Admitted, { requestId, ip, traceparent }: RequestFacts): readonly CountedBucket[] => {
+  const heartbeatBuckets = ({ agent, tenant }: Pick<Admitted, "agent" | "tenant">, { requestId, ip, traceparent }: RequestFacts): readonly CountedBucket[] => {
     const { agentId, deviceId, deploymentId, tenantId } = agent;
     const scope: OpenScope = { requestId, ip, traceparent, tenantId, tenant, principal: { kind: "agent", agentId, deviceId, deploymentId } };
     return limits.counted("heartbeat", scope, { input: undefined, when: () => true });
@@ -76,11 +77,15 @@ export const createDoor = (deps: DoorDeps): SocketDoor<Session> => {
     const facts = deps.facts(request, request.path.startsWith("/api/") ? "/api/v1" : "/v1");
     try {
       const sessionId = newId("ses");
-      const admitted = await gate.admit(request, { ip: facts.ip, sessionId, crowd: { ...state, connections: stats.connections } });
+      const { signatureVersion, ...admitted } = await gate.admit(request, { ip: facts.ip, sessionId, crowd: { ...state, connections: stats.connections } });
       stats.connections += 1;
       countUp(stats.connects, "accepted");
       return {
-        accept: newSession({ id: sessionId, agent: admitted.agent, heartbeatBuckets: heartbeatBuckets(admitted, facts) }, settings, clock.elapsed()),
+        accept: newSession(
+          { id: sessionId, agent: admitted.agent, signatureVersion, heartbeatBuckets: heartbeatBuckets(admitted, facts) },
+          settings,
+          clock.elapsed(),
+        ),
         subprotocol: SUBPROTOCOL,
       };
     } catch (error) {

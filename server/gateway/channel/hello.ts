@@ -4,7 +4,7 @@ import type { AgentDirectory } from "../../core/agents.ts";
 import type { Clock } from "../../core/clock.ts";
 import { AppError, isAppError } from "../../core/errors.ts";
 import type { SessionBegun, SessionHello, Sessions } from "../../core/sessions.ts";
-import { checkSkew, matchSecret } from "../auth/agent.ts";
+import { checkSkew, checkVersion, matchSecret } from "../auth/agent.ts";
 import type { Rivals } from "./rivals.ts";
 import type { Session } from "./session.ts";
 
@@ -20,6 +20,7 @@ export interface HelloDeps {
 export type HelloVerdict = { readonly begun: SessionBegun } | { readonly close: Close; readonly error: AppError; readonly retryAfterSeconds?: number };
 
 const JOURNAL = "journal.v1";
+const SECOND_FORM = "signature.v2";
 const RETRY_SECONDS = 5;
 
 const refusal = (close: Close, error: AppError): HelloVerdict => ({ close, error });
@@ -33,6 +34,7 @@ const toSessionHello = (session: Session, hello: Hello, nodeId: string): Session
   clockOffsetMs: hello.clockOffsetMs ?? null,
   inFlight: hello.inFlight,
   journal: hello.capabilities.includes(JOURNAL),
+  locksSignature: session.signatureVersion === 2 && session.agent.minSignatureVersion < 2 && hello.capabilities.includes(SECOND_FORM),
   machine: { hostname: hello.hostname, platform: hello.os, arch: hello.arch, agentVersion: hello.agentVersion },
 });
 
@@ -46,6 +48,7 @@ export const createHello = ({ agents, sessions, clock, nodeId, rivals, onError }
     if (timestampMs === null) return failed("bad_timestamp");
     const secret = matchSecret(agent, { body: session.nonce, ...proof });
     if (secret === null) return failed("bad_signature");
+    checkVersion(agent, session.signatureVersion);
     checkSkew(timestampMs, clock.now());
     if (secret === agent.secrets[1]) await agents.promote(agent.agentId, secret);
     return null;

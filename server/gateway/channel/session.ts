@@ -17,6 +17,8 @@ export interface Session {
   readonly id: string;
   readonly agent: AgentRecord;
   readonly nonce: string;
+  /** Of the upgrade. */
+  readonly signatureVersion: 1 | 2;
   readonly heartbeatBuckets: readonly CountedBucket[];
   readonly inbound: TokenBucket;
   readonly maxAgeMs: number;
@@ -53,13 +55,15 @@ export interface Session {
 export interface SessionFacts {
   readonly id: string;
   readonly agent: AgentRecord;
+  readonly signatureVersion: 1 | 2;
   readonly heartbeatBuckets: readonly CountedBucket[];
 }
 
-export const newSession = ({ id, agent, heartbeatBuckets }: SessionFacts, settings: ChannelSettings, nowMs: number): Session => ({
+export const newSession = ({ id, agent, signatureVersion, heartbeatBuckets }: SessionFacts, settings: ChannelSettings, nowMs: number): Session => ({
   id,
   agent,
   nonce: newSecret(),
+  signatureVersion,
   heartbeatBuckets,
   inbound: newBucket(settings.inboundPerSecond, settings.inboundBurst, nowMs),
   // Spread by a tenth, so that those who came together do not leave together.

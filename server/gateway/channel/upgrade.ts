@@ -6,7 +6,7 @@ import type { Clock } from "../../core/clock.ts";
 import type { TenantDirectory } from "../../core/directories.ts";
 import { AppError } from "../../core/errors.ts";
 import type { TenantFacts } from "../../core/scope.ts";
-import { aheadMs, checkSkew, matchCredential } from "../auth/agent.ts";
+import { aheadMs, checkSkew, checkVersion, matchCredential, versionOf } from "../auth/agent.ts";
 import { readCredential } from "../auth/credentials.ts";
 import type { HttpRequest } from "../exchange.ts";
 import { limitAddress } from "../facts.ts";
@@ -26,6 +26,8 @@ export interface GateDeps {
 export interface Admitted {
   readonly agent: AgentRecord;
   readonly tenant: TenantFacts;
+  /** The form of the signature that opened it. */
+  readonly signatureVersion: 1 | 2;
 }
 
 export interface Gate {
@@ -83,7 +85,7 @@ export const createGate = ({ agents, tenants, signatures, clock, settings }: Gat
       throw new AppError("SERVICE_UNAVAILABLE", { retryAfter: spread(), details: { reason: "node_full" } });
   };
 
-  const prove = async (request: HttpRequest): Promise<{ agent: AgentRecord; secret: string; signature: string }> => {
+  const prove = async (request: HttpRequest): Promise<{ agent: AgentRecord; secret: string; signature: string; signatureVersion: 1 | 2 }> => {
     const credential = readCredential(request);
     if (credential.kind !== "agent") throw unauthorized("missing_header");
     const { agentId, tenantId, timestamp } = credential;
@@ -96,8 +98,10 @@ export const createGate = ({ agents, tenants, signatures, clock, settings }: Gat
     // Its secrets are gone with it, so it cannot prove anything any more; the id alone earns no more than this word.
     if (agent.revoked) throw forbidden("device_revoked");
     if (secret === null) throw invalid("bad_signature");
+    const signatureVersion = versionOf(credential);
+    checkVersion(agent, signatureVersion);
     checkSkew(timestampMs, clock.now(), aheadMs(credential));
-    return { agent, secret, signature: credential.v2?.nonce ?? credential.signature };
+    return { agent, secret, signature: credential.v2?.nonce ?? credential.signature, signatureVersion };
   };
 
   // Counts failures only: a site of hundreds of devices behind one address comes back whatever a neighbour does.
@@ -116,7 +120,7 @@ export const createGate = ({ agents, tenants, signatures, clock, settings }: Gat
     admit: async (request, { ip, sessionId, crowd }) => {
       checkCrowd(crowd);
       checkProtocol(request.headers);
-      const { agent, secret, signature } = await proveCounted(request, ip);
+      const { agent, secret, signature, signatureVersion } = await proveCounted(request, ip);
       if (settings.connectsPerMinute !== null) {
         const bucket = bucketOf(connects, agent.agentId, { perMinute: settings.connectsPerMinute, burst: settings.connectBurst });
         if (!takeToken(bucket, clock.elapsed())) throw limited("connect", settings.connectsPerMinute, bucket);
@@ -128,7 +132,7 @@ export const createGate = ({ agents, tenants, signatures, clock, settings }: Gat
       if (tenant === null) throw unauthorized("unknown_agent");
       if (tenant.status === "suspended") throw new AppError("TENANT_SUSPENDED", { details: { reason: "tenant_suspended" } });
       if (secret === agent.secrets[1]) await agents.promote(agent.agentId, secret);
-      return { agent, tenant };
+      return { agent, tenant, signatureVersion };
     },
   };
 };

@@ -1,5 +1,6 @@
 // What proves an agent: its sealed secrets, and their rotation.
 import type { AgentId, DeploymentId, DeviceId, TenantId } from "../../../../protocol/index.ts";
+import type { DeviceRef } from "../../../core/delivery.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 
@@ -10,11 +11,13 @@ export interface AgentRow {
   readonly deployment_id: DeploymentId;
   readonly secret: Uint8Array;
   readonly pending_secret: Uint8Array | null;
+  /** 2: the first form of signature is not taken any more. */
+  readonly min_sig_version: number;
   readonly removed: boolean;
   readonly tenant_status: string;
 }
 
-const AGENT = `select d.agent_id, d.device_id, d.tenant_id, d.deployment_id, d.secret, d.pending_secret, d.deleted_at is not null as removed, t.status as tenant_status
+const AGENT = `select d.agent_id, d.device_id, d.tenant_id, d.deployment_id, d.secret, d.pending_secret, d.min_sig_version, d.deleted_at is not null as removed, t.status as tenant_status
   from devices d join tenants t on t.tenant_id = d.tenant_id`;
 
 /** Without a scope, because this is what finds out the scope. */
@@ -62,3 +65,18 @@ export const replaceSecret = async (tx: SqlTx, { tenantId }: SystemScope, { devi
       [deviceId, tenantId, sealed],
     )
   ).length > 0;
+
+/** Undefined: no such device. */
+export const setSignatureVersion = async (
+  tx: SqlTx,
+  { tenantId, deviceId }: DeviceRef,
+  version: 1 | 2,
+): Promise<{ readonly tenant_id: TenantId; readonly device_id: DeviceId; readonly agent_id: AgentId; readonly changed: boolean } | undefined> => {
+  const [row] = await tx.query<{ tenant_id: TenantId; device_id: DeviceId; agent_id: AgentId; changed: boolean }>(
+    `with old as (select device_id, min_sig_version from devices where device_id = $1 and tenant_id = $2 and deleted_at is null for update)
+     update devices d set min_sig_version = $3 from old where d.device_id = old.device_id
+     returning d.tenant_id, d.device_id, d.agent_id, d.min_sig_version <> old.min_sig_version as changed`,
+    [deviceId, tenantId, version],
+  );
+  return row;
+};

@@ -59,14 +59,18 @@ export interface ReplacedSecret {
   readonly platform: string | null;
 }
 
-/** A machine that was set up anew: same device, new secret, the old one dies at once. Returns which still lived. */
-export const replaceSecrets = async (tx: SqlTx, { tenantId }: SystemScope, devices: readonly ReplacedSecret[]): Promise<ReadonlySet<string>> => {
-  const rows = await tx.query<{ device_id: string }>(
-    `with old as (select device_id from devices where device_id = any($2) and tenant_id = $1 and deleted_at is null order by device_id for update)
-     update devices d set secret = v.secret, pending_secret = null, secret_rotated_at = now(), name = coalesce(v.name, d.name), platform = coalesce(v.platform, d.platform),
+/** A machine that was set up anew: same device, new secret, the old one dies at once, both forms of signature are good again. Returns which still lived. */
+export const replaceSecrets = async (
+  tx: SqlTx,
+  { tenantId }: SystemScope,
+  devices: readonly ReplacedSecret[],
+): Promise<ReadonlyMap<string, { readonly unlocked: boolean }>> => {
+  const rows = await tx.query<{ device_id: string; unlocked: boolean }>(
+    `with old as (select device_id, min_sig_version from devices where device_id = any($2) and tenant_id = $1 and deleted_at is null order by device_id for update)
+     update devices d set secret = v.secret, pending_secret = null, secret_rotated_at = now(), min_sig_version = 1, name = coalesce(v.name, d.name), platform = coalesce(v.platform, d.platform),
        version = d.version + 1, updated_at = now()
      from unnest($2::text[], $3::bytea[], $4::text[], $5::text[]) as v(device_id, secret, name, platform) join old on old.device_id = v.device_id
-     where d.device_id = v.device_id returning d.device_id`,
+     where d.device_id = v.device_id returning d.device_id, old.min_sig_version > 1 as unlocked`,
     [
       tenantId,
       devices.map(({ deviceId }) => deviceId),
@@ -75,5 +79,5 @@ export const replaceSecrets = async (tx: SqlTx, { tenantId }: SystemScope, devic
       devices.map(({ platform }) => platform),
     ],
   );
-  return new Set(rows.map((row) => row.device_id));
+  return new Map(rows.map(({ device_id, unlocked }) => [device_id, { unlocked }]));
 };

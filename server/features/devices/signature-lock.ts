@@ -1,0 +1,47 @@
+// The lock of a device that has shown that it signs by the second form: from then on the first form alone is not taken from it, or whoever
+// strips a header could choose. It stands in the device's row, so that no restart and no loss of Redis lifts it; a person can.
+import { contract, type DeviceId, type TenantId } from "../../../protocol/index.ts";
+import type { DeviceRef } from "../../core/delivery.ts";
+import type { Emit, EventToEmit, SqlTx } from "../../core/events.ts";
+import type { Agents } from "./directory.ts";
+import { setSignatureVersion } from "./store/agents.ts";
+
+export interface SignatureLock {
+  /** In the transaction of a hello whose upgrade was signed by the second form. */
+  set(tx: SqlTx, device: DeviceRef): Promise<void>;
+  /** Both forms are taken again. False: no such device. Lifting what is not locked changes nothing. */
+  lift(tx: SqlTx, device: DeviceRef, actor: string): Promise<boolean>;
+}
+
+/** What stands in the record of events about who locked or unlocked. */
+export const signatureVersionChanged = (change: {
+  readonly tenant_id: TenantId;
+  readonly device_id: DeviceId;
+  readonly version: 1 | 2;
+  readonly actor: string;
+}): EventToEmit => ({
+  scope: { tenantId: change.tenant_id },
+  event: contract.devices.events.signatureVersionChanged,
+  subjectId: change.device_id,
+  data: { deviceId: change.device_id, minSignatureVersion: change.version, actor: change.actor },
+});
+
+export interface SignatureLockDeps {
+  readonly emit: Emit;
+  readonly agents: Pick<Agents, "announce">;
+}
+
+export const createSignatureLock = ({ emit, agents }: SignatureLockDeps): SignatureLock => {
+  const change = async (tx: SqlTx, device: DeviceRef, to: { readonly version: 1 | 2; readonly actor: string | null }): Promise<boolean> => {
+    const row = await setSignatureVersion(tx, device, to.version);
+    if (row?.changed === true) {
+      await emit(tx, [signatureVersionChanged({ ...row, version: to.version, actor: to.actor ?? row.agent_id })]);
+      agents.announce([row.agent_id]);
+    }
+    return row !== undefined;
+  };
+  return {
+    set: async (tx, device) => void (await change(tx, device, { version: 2, actor: null })),
+    lift: (tx, device, actor) => change(tx, device, { version: 1, actor }),
+  };
+};
