@@ -1,0 +1,77 @@
+// The sums behind every figure: what a visit cost, whether it counts, and what the rounds say together. Pure.
+
+/** One measured window of one subject. Times in nanoseconds. */
+export interface Visit {
+  readonly answers: number;
+  readonly windowNs: number;
+  /** Of all threads and children of the subject. */
+  readonly serverNs: number;
+  readonly loadNs: number;
+  /** Of everything that the bench has started, itself included. */
+  readonly oursNs: number;
+  /** Of all processors together. */
+  readonly busyNs: number;
+}
+
+/** `client-bound`: the server had time to spare, so its cost a message is not that of a busy one. `foreign`: somebody else used the machine. */
+export type Verdict = "clean" | "client-bound" | "foreign";
+
+const MAX_FOREIGN = 0.05;
+const MIN_SERVER_USE = 0.95;
+
+/** The share of all processors that went to somebody else. Clock ticks are coarse, so a little less than nothing is nothing. */
+export const foreignShare = ({ busyNs, oursNs, windowNs }: Visit, processors: number): number => Math.max(0, (busyNs - oursNs) / (windowNs * processors));
+
+export const serverUse = ({ serverNs, windowNs }: Visit): number => serverNs / windowNs;
+
+export const judge = (visit: Visit, processors: number): Verdict => {
+  if (foreignShare(visit, processors) > MAX_FOREIGN) return "foreign";
+  return serverUse(visit) < MIN_SERVER_USE ? "client-bound" : "clean";
+};
+
+/** Microseconds of server time for one answer. */
+export const cost = ({ serverNs, answers }: Visit): number => serverNs / 1_000 / answers;
+
+export const median = (values: readonly number[]): number => {
+  const sorted = values.toSorted((a, b) => a - b);
+  const middle = Math.floor(sorted.length / 2);
+  const [low = Number.NaN, high = Number.NaN] = [sorted[middle - 1], sorted[middle]];
+  return sorted.length % 2 === 1 ? high : (low + high) / 2;
+};
+
+export const quantile = (values: readonly number[], q: number): number =>
+  values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(q * values.length))] ?? Number.NaN;
+
+export interface Summary {
+  readonly value: number;
+  readonly min: number;
+  readonly max: number;
+  readonly rounds: readonly number[];
+}
+
+export const summarise = (values: readonly number[]): Summary => ({
+  value: median(values),
+  min: Math.min(...values),
+  max: Math.max(...values),
+  rounds: values,
+});
+
+/** How often a subject is cheaper than the other, round by round; only rounds in which both count. */
+export const ratios = (
+  rounds: readonly ReadonlyMap<string, Visit>[],
+  over: { readonly of: string; readonly by: string },
+  counts: (visit: Visit) => boolean,
+): readonly number[] =>
+  rounds.flatMap((round) => {
+    const [above, below] = [round.get(over.of), round.get(over.by)];
+    return above !== undefined && below !== undefined && counts(above) && counts(below) ? [cost(above) / cost(below)] : [];
+  });
+
+/** A B C D, then D C B A, and so on. */
+export const orderOf = <T>(subjects: readonly T[], round: number): readonly T[] => (round % 2 === 0 ? subjects : subjects.toReversed());
+
+/** Noise of this size does not turn a met target into a missed one. */
+const TOLERANCE = 0.05;
+
+export const meets = (value: number, target: number, better: "more" | "less"): boolean =>
+  better === "more" ? value >= target * (1 - TOLERANCE) : value <= target * (1 + TOLERANCE);

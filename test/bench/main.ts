@@ -1,0 +1,76 @@
+// npm run bench: reads what is wanted, runs it on one stage, prints the table and writes the results.
+import { ingest } from "./benches/ingest.ts";
+import { memory } from "./benches/memory.ts";
+import { compileLoader } from "./loader.ts";
+import type { MetricId } from "./metrics.ts";
+import { HELP, isWanted, type Options, readOptions, UsageError } from "./options.ts";
+import { FULL, QUICK } from "./plan.ts";
+import { document, type Finding, save, table, toResult } from "./report.ts";
+import { Untrue } from "./rounds.ts";
+import { createFolder, openStage, type Stage } from "./stage.ts";
+
+interface Bench {
+  readonly ids: readonly MetricId[];
+  readonly quick: boolean;
+  run(stage: Stage, options: Options): Promise<readonly Finding[]>;
+}
+
+const wantsTenThousand = (options: Options): boolean => !options.quick && isWanted(options, "ingest-10k");
+
+const BENCHES: readonly Bench[] = [
+  {
+    ids: ["ingest-1k", "ingest-10k", "ingest-mixed", "vs-socketio", "vs-ws", "vs-mosquitto"],
+    quick: true,
+    run: (stage, options) => ingest(stage, options.quick ? QUICK : FULL, wantsTenThousand(options) ? 10_000 : 1_000),
+  },
+  { ids: ["memory-per-agent"], quick: true, run: (stage) => memory(stage, 10_000) },
+];
+
+const say = (text: string): void => void process.stderr.write(`${text}\n`);
+
+/** A benchmark that was not true scores 0 in everything that it would have told; one that broke is told as such. */
+const attempt = async ({ ids, run }: Bench, stage: Stage, options: Options): Promise<readonly Finding[]> => {
+  say(`\n${ids.join(", ")}`);
+  const startedAt = performance.now();
+  try {
+    return await run(stage, options);
+  } catch (error) {
+    const text = error instanceof Error ? error.message : String(error);
+    say(error instanceof Untrue ? `  ${text}` : `  ${error instanceof Error ? error.stack : text}`);
+    return ids.map((id) => ({ id, value: error instanceof Untrue ? 0 : null, unsound: true, note: text.split("\n")[0] ?? "" }));
+  } finally {
+    say(`  took ${Math.round((performance.now() - startedAt) / 1_000)} s`);
+  }
+};
+
+const main = async (): Promise<void> => {
+  const options = readOptions(process.argv.slice(2));
+  if (options === null) return void process.stdout.write(`${HELP}\n`);
+  const started = new Date();
+  const folder = createFolder();
+  const loader = compileLoader(folder);
+  if ("missing" in loader) throw new UsageError(`nothing is measured: ${loader.missing}`);
+  const stage = await openStage(folder, loader.program, options.profile);
+  const findings: Finding[] = [];
+  try {
+    for (const bench of BENCHES) {
+      const wanted = bench.ids.filter((id) => isWanted(options, id));
+      if (wanted.length > 0 && (bench.quick || !options.quick))
+        findings.push(...(await attempt(bench, stage, options)).filter(({ id }) => isWanted(options, id) && (id !== "ingest-10k" || !options.quick)));
+    }
+  } finally {
+    await stage.close();
+  }
+  const results = document(findings.map(toResult), started);
+  process.stdout.write(options.json ? `${JSON.stringify(results, null, 2)}\n` : `\n${table(results.metrics)}\n`);
+  say(`\n${Math.round((Date.now() - started.getTime()) / 1_000)} s; raw rounds in ${save(results)}`);
+  process.exitCode = results.metrics.every(({ ok }) => ok !== false) ? 0 : 1;
+};
+
+// Leaving by the door lets the last words of each part be said.
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130));
+
+main().catch((error: unknown) => {
+  say(error instanceof UsageError ? error.message : error instanceof Error ? (error.stack ?? error.message) : String(error));
+  process.exitCode = 2;
+});

@@ -1,0 +1,10 @@
+// How long and how often: the whole measure, and the quick one.
+
+export interface Plan {
+  readonly rounds: number;
+  readonly warmMs: number;
+  readonly windowMs: number;
+}
+
+export const FULL: Plan = { rounds: 5, warmMs: 400, windowMs: 1_500 };
+export const QUICK: Plan = { rounds: 3, warmMs: 150, windowMs: 500 };

@@ -1,0 +1,59 @@
+// Reads PostgreSQL after a run: what was acknowledged must stand there, once, and within the lag that is promised.
+import { readFileSync } from "node:fs";
+import type { Member } from "../../agent-sim/portal.ts";
+import { until } from "./gateway.ts";
+import { Untrue } from "./rounds.ts";
+import type { Stage } from "./stage.ts";
+
+/** Presence is written behind by five seconds; twice that and some for a busy machine. */
+const LAG_MS = 15_000;
+
+interface Beat {
+  readonly deviceId: string;
+  readonly cpu: number;
+  readonly memory: number;
+}
+
+/** The loader's own record: connection, answered beats, the random figure of the last one. */
+const lastBeats = (members: readonly Member[], file: string): readonly Beat[] =>
+  readFileSync(file, "utf8")
+    .split("\n")
+    .filter(Boolean)
+    .flatMap((line) => {
+      const [number = 0, beats = 0, value = 0] = line.split(" ").map(Number);
+      const member = members[number];
+      return member === undefined || beats === 0
+        ? []
+        : [{ deviceId: member.deviceId, cpu: (value % 1_000) / 10, memory: (Math.floor(value / 1_000) % 1_000) / 10 }];
+    });
+
+/** Each device's row shows its last acknowledged heartbeat. Throws Untrue. */
+export const checkRows = async (stage: Stage, members: readonly Member[], file: string): Promise<void> => {
+  const beats = lastBeats(members, file);
+  const behind = async (): Promise<number> => {
+    const [row] = await stage.query<{ behind: string }>(
+      `select count(*) filter (where p.device_id is null or (p.metrics->>'cpu')::float8 is distinct from v.cpu or (p.metrics->>'memory')::float8 is distinct from v.memory) as behind
+       from unnest($1::text[], $2::float8[], $3::float8[]) as v(id, cpu, memory) left join device_presence p on p.device_id = v.id`,
+      [beats.map(({ deviceId }) => deviceId), beats.map(({ cpu }) => cpu), beats.map(({ memory }) => memory)],
+    );
+    return Number(row?.behind ?? -1);
+  };
+  let left = beats.length;
+  await until(
+    async () => {
+      left = await behind();
+      return left === 0 ? true : undefined;
+    },
+    { withinMs: LAG_MS },
+  ).catch(() => {
+    throw new Untrue(`PostgreSQL does not show the last acknowledged heartbeat of ${left} of ${beats.length} agents`);
+  });
+};
+
+/** Every command of the run ended well, and no other is there. Throws Untrue. */
+export const checkCommands = async (stage: Stage, tenantId: string, expected: number): Promise<void> => {
+  const rows = await stage.query<{ status: string; count: string }>("select status, count(*) from commands where tenant_id = $1 group by status", [tenantId]);
+  const found = new Map(rows.map(({ status, count }) => [status, Number(count)]));
+  if (found.size > 1 || (found.get("succeeded") ?? 0) !== expected)
+    throw new Untrue(`of ${expected} commands PostgreSQL shows ${JSON.stringify(Object.fromEntries(found))}`);
+};

@@ -1,0 +1,115 @@
+// What every benchmark stands on: a folder, PostgreSQL and Redis of its own on the load's processor, and whatever it starts. All gone when it closes.
+import { randomBytes } from "node:crypto";
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import pg from "pg";
+import { type Child, freePort, startChild } from "../../agent-sim/chaos/children.ts";
+import { openEmbeddedPostgres } from "../../server/platform/embedded-postgres.ts";
+import { silentLog } from "../../server/platform/log.ts";
+import { LOAD_CPU, pin } from "./machine.ts";
+
+const READY_MS = 15_000;
+
+export interface Stage {
+  readonly folder: string;
+  readonly program: string;
+  readonly databaseUrl: string;
+  readonly redis: { readonly port: number; readonly url: string };
+  readonly masterKey: string;
+  readonly profile: string | null;
+  query<Row extends pg.QueryResultRow>(text: string, values?: readonly unknown[]): Promise<readonly Row[]>;
+  /** Ends it with the stage; the newest first. */
+  add(undo: () => unknown): void;
+  /** A stage on the same servers, for one benchmark: closing it ends only what it was given. */
+  scope<T>(use: (stage: Stage) => Promise<T>): Promise<T>;
+  close(): Promise<void>;
+}
+
+const startRedis = async (folder: string): Promise<{ readonly child: Child; readonly port: number }> => {
+  const port = await freePort();
+  const words = ["--port", String(port), "--bind", "127.0.0.1", "--dir", folder, "--save", "", "--appendonly", "no"];
+  const child = startChild({ command: "redis-server", words, env: { PATH: process.env["PATH"] }, cwd: folder });
+  await child.waitFor("Ready to accept connections", READY_MS);
+  return { child, port };
+};
+
+const createUndo = () => {
+  const steps: (() => unknown)[] = [];
+  return {
+    add: (step: () => unknown): void => void steps.push(step),
+    run: async (): Promise<void> => {
+      for (let step = steps.pop(); step !== undefined; step = steps.pop())
+        await Promise.resolve(step()).catch((error: unknown) => process.stderr.write(`  could not be ended: ${String(error)}\n`));
+    },
+  };
+};
+
+const scoped = (stage: Omit<Stage, "add" | "scope" | "close">): Stage => {
+  const undo = createUndo();
+  return {
+    ...stage,
+    add: undo.add,
+    close: undo.run,
+    scope: async (use) => {
+      const inner = scoped(stage);
+      try {
+        return await use(inner);
+      } finally {
+        await inner.close();
+      }
+    },
+  };
+};
+
+/** The folder is the stage's from now on: it removes it. */
+export const openStage = async (folder: string, program: string, profile: string | null): Promise<Stage> => {
+  const postgres = await openEmbeddedPostgres({
+    dataDir: join(folder, "postgres"),
+    log: silentLog,
+    settings: { shared_buffers: "256MB", max_wal_size: "4GB" },
+  });
+  const pool = new pg.Pool({ connectionString: postgres.url, max: 2 });
+  const parts: { redis?: Child } = {};
+  // However this ends, nothing stays behind. PostgreSQL stands in a process group of its own, so it is named here.
+  const last = (): void => {
+    process.kill(postgres.pid(), "SIGQUIT");
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });
+  };
+  process.once("exit", last);
+  const base = {
+    folder,
+    program,
+    profile,
+    databaseUrl: postgres.url,
+
+    masterKey: randomBytes(32).toString("base64"),
+    query: async <Row extends pg.QueryResultRow>(text: string, values: readonly unknown[] = []) => (await pool.query<Row>(text, [...values])).rows,
+  };
+  const close = async (): Promise<void> => {
+    await pool.end();
+    await parts.redis?.stop();
+    await postgres.close();
+    process.removeListener("exit", last);
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
+  };
+  try {
+    pin(postgres.pid(), LOAD_CPU);
+    const redis = await startRedis(folder);
+    parts.redis = redis.child;
+    pin(redis.child.pid, LOAD_CPU);
+    const stage = scoped({ ...base, redis: { port: redis.port, url: `redis://127.0.0.1:${redis.port}` } });
+    stage.add(close);
+    return stage;
+  } catch (error) {
+    await close();
+    throw error;
+  }
+};
+
+export const createFolder = (): string => {
+  const folder = mkdtempSync(join(tmpdir(), "mooring-bench-"));
+  // PostgreSQL runs as a user of its own and has to pass.
+  chmodSync(folder, 0o755);
+  return folder;
+};
