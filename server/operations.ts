@@ -5,7 +5,7 @@ import { createGeneral, type GeneralRoom, statedLimits } from "./features/genera
 import { createHealth, type HealthCheck } from "./features/health/index.ts";
 import { createCatalogue, type Entry } from "./gateway/catalogue.ts";
 import type { Limits } from "./gateway/limits.ts";
-import type { Bus } from "./platform/bus.ts";
+import type { Ailment, Bus } from "./platform/bus.ts";
 import type { Db } from "./platform/db.ts";
 import type { Tokens } from "./platform/jwt.ts";
 import type { Rooms } from "./rooms.ts";
@@ -50,12 +50,20 @@ const aboutTheService = ({ config, db, rooms, tokens, changelog, publicUrl }: Op
     },
   });
 
+const AILMENTS: Readonly<Record<Ailment, string>> = {
+  away: "does not answer; hints between nodes are lost, the sweep delivers",
+  deaf: "answers, but the subscription is deaf; hints between nodes are lost, the sweep delivers",
+  "refuses writes": "answers, but takes no writes; limits and hints are each node's own, the sweep delivers",
+};
+
 /** Without Redis nodes hear nothing of each other; each finds by itself what is due, so it may go on receiving traffic. */
 const redisCheck = (bus: Bus): HealthCheck => ({
   name: "redis",
   required: false,
-  check: async () =>
-    bus.healthy() ? { status: "healthy", message: "answers" } : { status: "degraded", message: "hints between nodes are lost; the sweep delivers" },
+  check: async () => {
+    const ailment = bus.ailment();
+    return ailment === null ? { status: "healthy", message: "answers" } : { status: "degraded", message: AILMENTS[ailment] };
+  },
 });
 
 const healthOf = ({ config, db, bus, rooms: { clock }, state }: OperationsDeps) =>

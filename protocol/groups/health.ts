@@ -21,7 +21,11 @@ export const FullHealthResponse = z.object({
   uptime: z.number().describe("milliseconds"),
   version: z.string(),
 });
-export const ReadinessResponse = z.object({ ready: z.boolean(), checks: z.array(z.object({ name: z.string(), status: Status })), timestamp: Timestamp });
+export const ReadinessResponse = z.object({
+  ready: z.boolean(),
+  checks: z.array(z.object({ name: z.string(), status: Status, message: z.string().optional().describe("what ails it, when it is not healthy") })),
+  timestamp: Timestamp,
+});
 export const LivenessResponse = z.object({ alive: z.boolean(), timestamp: Timestamp, uptime: z.number().describe("milliseconds") });
 export const Dependency = z.object({ status: Status, message: z.string(), latencyMs: z.number().optional(), configured: z.boolean().optional() });
 export type Dependency = z.infer<typeof Dependency>;

@@ -22,6 +22,7 @@ export const openMemoryBus = (): Bus => {
       };
     },
     healthy: () => true,
+    ailment: () => null,
     onResync: () => undefined,
     stats: newBusStats(),
     close: async () => handlers.clear(),

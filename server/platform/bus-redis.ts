@@ -1,6 +1,6 @@
 // The bus over Redis: one connection speaks, another listens. Each node proves its own ears by hearing itself, since a subscription can be dead
 // while every PING is answered; and it leaves a mark in Redis, so that it notices when Redis has forgotten everything.
-import { type Bus, type BusMessage, encodeMessage, newBusStats } from "./bus.ts";
+import { type Ailment, type Bus, type BusMessage, encodeMessage, newBusStats } from "./bus.ts";
 import { openSubscriber, type Redis, type RedisDeps } from "./redis.ts";
 import { channelName, markKey } from "./redis-keys.ts";
 
@@ -20,6 +20,21 @@ const PROBE_EVERY_MS = 5_000;
 const MISSES_UNTIL_DEAF = 2;
 const MARK_OUTLIVES_PROBES = 6;
 const PROBE = "probe";
+/** The own voice comes back in a millisecond; a busy process is given this long. */
+const MAX_ECHO_MS = 2_000;
+const RENEWED_PAUSE_MS = 500;
+
+interface Probe {
+  sent: number;
+  heard: number;
+  /** In a row. */
+  misses: number;
+  marked: boolean;
+  refusesWrites: boolean;
+  closed: boolean;
+  /** Runs until an echo is due, or the next probe. */
+  timer: NodeJS.Timeout | null;
+}
 
 const parse = (text: string): BusMessage | null => {
   try {
@@ -37,7 +52,12 @@ export const openRedisBus = ({ redis, nodeId, ownChannel, bus: { probeEveryMs = 
   const hooks: (() => void)[] = [];
   const stats = newBusStats();
   const own = channelName(ownChannel);
-  const probe = { sent: 0, heard: 0, misses: 0, marked: false };
+  const probe: Probe = { sent: 0, heard: 0, misses: 0, marked: false, refusesWrites: false, closed: false, timer: null };
+  const ailment = (): Ailment | null => {
+    if (!redis.connected) return "away";
+    if (!ears.connected || probe.misses > 0) return "deaf";
+    return probe.refusesWrites ? "refuses writes" : null;
+  };
   const resync = (): void => {
     for (const hook of hooks) hook();
   };
@@ -49,7 +69,7 @@ export const openRedisBus = ({ redis, nodeId, ownChannel, bus: { probeEveryMs = 
       if (message === null) return;
       if (channel === own && message["op"] === PROBE) {
         probe.heard = Math.max(probe.heard, Number(message["n"]));
-        if (probe.heard === probe.sent) probe.misses = 0;
+        probe.misses = 0;
         return;
       }
       for (const handle of handlers.get(channel) ?? []) handle(message);
@@ -66,21 +86,26 @@ export const openRedisBus = ({ redis, nodeId, ownChannel, bus: { probeEveryMs = 
     }
   };
 
-  const listenForSelf = async (): Promise<void> => {
-    const unheard = probe.sent > probe.heard;
-    if (unheard && ears.connected) {
-      probe.misses += 1;
-      stats.probeMisses += 1;
-    }
-    if (probe.misses >= MISSES_UNTIL_DEAF) {
-      probe.misses = 0;
-      stats.renewals += 1;
-      ears.renew(new Error("the subscription to Redis is deaf"));
-    }
-    const n = probe.sent + 1;
-    probe.sent = n;
-    // What could not be said cannot be heard.
-    if ((await say(own, JSON.stringify({ op: PROBE, n }))) === null || !ears.connected) probe.heard = Math.max(probe.heard, n);
+  const judge = (n: number): void => {
+    probe.timer = null;
+    if (probe.heard >= n || !ears.connected) return;
+    probe.misses += 1;
+    stats.probeMisses += 1;
+    // The second probe follows the first at once: one may be late because this process was busy.
+    if (probe.misses < MISSES_UNTIL_DEAF) return void speak();
+    stats.renewals += 1;
+    ears.renew(new Error("the subscription to Redis is deaf"));
+  };
+
+  const speak = async (): Promise<void> => {
+    if (probe.timer !== null) clearTimeout(probe.timer);
+    probe.timer = null;
+    probe.sent += 1;
+    const n = probe.sent;
+    const heardBy = await say(own, JSON.stringify({ op: PROBE, n }));
+    // What could not be said cannot be heard. What Redis handed to nobody needs no waiting for.
+    if (heardBy === 0) judge(n);
+    else if (heardBy !== null && !probe.closed) probe.timer = setTimeout(judge, Math.min(MAX_ECHO_MS, probeEveryMs), n);
   };
 
   const lookForMark = async (): Promise<void> => {
@@ -89,11 +114,20 @@ export const openRedisBus = ({ redis, nodeId, ownChannel, bus: { probeEveryMs = 
     probe.marked = true;
   };
 
-  const beat = async (): Promise<void> => {
-    await listenForSelf();
-    if (redis.connected) await lookForMark().catch(() => undefined);
+  const beat = (): void => {
+    if (probe.timer === null) void speak();
+    if (!redis.connected) return;
+    // Refused while the connection holds: a replica after a failover, or a Redis that is full.
+    lookForMark().then(
+      () => {
+        probe.refusesWrites = false;
+      },
+      () => {
+        probe.refusesWrites = redis.connected;
+      },
+    );
   };
-  const timer = setInterval(() => void beat(), probeEveryMs);
+  const timer = setInterval(beat, probeEveryMs);
   timer.unref();
 
   // The mark is written anew with a new connection; that alone is no loss.
@@ -102,8 +136,8 @@ export const openRedisBus = ({ redis, nodeId, ownChannel, bus: { probeEveryMs = 
     resync();
   });
   ears.onConnected(() => {
-    probe.heard = probe.sent;
-    probe.misses = 0;
+    // A deaf subscription that was made anew is believed once it has heard something. Not at once, so that one which stays deaf is not made anew without a pause.
+    if (probe.misses > 0 && probe.timer === null) probe.timer = setTimeout(() => void speak(), Math.min(RENEWED_PAUSE_MS, probeEveryMs));
     resync();
   });
   void ears.subscribe(own);
@@ -127,11 +161,14 @@ export const openRedisBus = ({ redis, nodeId, ownChannel, bus: { probeEveryMs = 
         if (name !== own) await ears.unsubscribe(name);
       };
     },
-    healthy: () => redis.connected && ears.connected && probe.misses === 0,
+    healthy: () => ailment() === null,
+    ailment,
     onResync: (hook) => void hooks.push(hook),
     stats,
     close: async () => {
       clearInterval(timer);
+      if (probe.timer !== null) clearTimeout(probe.timer);
+      probe.closed = true;
       handlers.clear();
       await ears.close();
     },

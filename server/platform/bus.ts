@@ -11,11 +11,16 @@ export interface Bus {
   subscribe(channel: string, handler: (message: BusMessage) => void): Promise<() => Promise<void>>;
   /** False while hints get lost: whoever relies on them looks more often. */
   healthy(): boolean;
+  /** What keeps hints from arriving; null when nothing does. */
+  ailment(): Ailment | null;
   /** Called when hints may have been lost and come again from now on. */
   onResync(hook: () => void): void;
   readonly stats: Readonly<BusStats>;
   close(): Promise<void>;
 }
+
+/** `away`: Redis does not answer. `deaf`: it answers, but what others say does not arrive here. `refuses writes`: it is a replica, or full. */
+export type Ailment = "away" | "deaf" | "refuses writes";
 
 export interface BusStats {
   /** Messages that could not be handed over. */

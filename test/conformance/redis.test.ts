@@ -222,7 +222,7 @@ describe("ears", () => {
     });
   });
 
-  test("one that is silently deaf while PING is answered is noticed by its own probe within three periods, renewed, and followed by a resync", async () => {
+  test("one that is silently deaf while PING is answered is noticed by its own probe within two periods, renewed, and followed by a resync", async () => {
     const proxy = await startDeafProxy(server.port);
     const { redis, bus } = await node(proxy.url);
     const heard: BusMessage[] = [];
@@ -232,13 +232,48 @@ describe("ears", () => {
       resyncs += 1;
     });
     expect(proxy.deafen()).toBe(1);
-    await eventually(() => expect(bus.healthy()).toBe(false), 3 * PROBE_MS + 500);
+    await eventually(() => expect(bus.healthy()).toBe(false), 2 * PROBE_MS + 500);
+    expect(bus.ailment()).toBe("deaf");
     expect(await redis.command("PING")).toBe("PONG");
     await eventually(() => expect([bus.healthy(), bus.stats.renewals]).toEqual([true, 1]));
     expect(resyncs).toBe(1);
     await bus.publish("deaf", { n: 1 });
     await eventually(() => expect(heard).toEqual([{ n: 1 }]));
     await proxy.close();
+  });
+
+  test("one that is refused by the server's rules is deaf until they change", async () => {
+    const strict = await startRedis();
+    const { bus } = await node(strict.url);
+    await strict.ask("ACL", "SETUSER", "default", "-subscribe");
+    await strict.ask("CLIENT", "KILL", "TYPE", "pubsub");
+    await eventually(() => expect([bus.healthy(), bus.ailment()]).toEqual([false, "deaf"]));
+    const resyncs: string[] = [];
+    bus.onResync(() => resyncs.push("again"));
+    await strict.ask("ACL", "SETUSER", "default", "+subscribe");
+    await eventually(() => expect(bus.healthy()).toBe(true));
+    expect(resyncs.length).toBeGreaterThan(0);
+    await strict.close();
+  });
+
+  test("a link that stays open and carries nothing any more, both ways, is given up and made anew", async () => {
+    const proxy = await startDeafProxy(server.port);
+    const { bus } = await node(proxy.url);
+    proxy.freeze();
+    await eventually(() => expect(bus.ailment()).toBe("away"), 2 * PROBE_MS + QUICK.commandTimeoutMs + 1_000);
+    proxy.thaw();
+    await eventually(() => expect(bus.healthy()).toBe(true));
+    await proxy.close();
+  });
+
+  test("a Redis that takes no writes is noticed, and forgiven when it does", async () => {
+    const replica = await startRedis();
+    const { bus } = await node(replica.url);
+    await replica.ask("REPLICAOF", "127.0.0.1", "1");
+    await eventually(() => expect(bus.ailment()).toBe("refuses writes"));
+    await replica.ask("REPLICAOF", "NO", "ONE");
+    await eventually(() => expect(bus.healthy()).toBe(true));
+    await replica.close();
   });
 
   test("a Redis that has forgotten everything is noticed", async () => {

@@ -72,9 +72,10 @@ export const startRedis = async () => {
 };
 export type TestRedis = Awaited<ReturnType<typeof startRedis>>;
 
-/** A way to Redis that can go deaf: what Redis says on connections that have subscribed is swallowed, and nothing breaks. */
+/** A way to Redis that can go deaf: what Redis says on connections that have subscribed is swallowed, and nothing breaks. Frozen, it carries nothing at all. */
 export const startDeafProxy = async (target: number) => {
   const pairs = new Set<{ readonly client: net.Socket; readonly server: net.Socket; listens: boolean; deaf: boolean }>();
+  const state = { frozen: false };
   const listener = net
     .createServer((client) => {
       const pair = { client, server: net.connect(target, "127.0.0.1"), listens: false, deaf: false };
@@ -87,13 +88,13 @@ export const startDeafProxy = async (target: number) => {
       client
         .on("data", (chunk: Buffer) => {
           pair.listens ||= chunk.toString("latin1").toLowerCase().includes("subscribe");
-          pair.server.write(chunk);
+          if (!state.frozen) pair.server.write(chunk);
         })
         .on("close", end)
         .on("error", end);
       pair.server
         .on("data", (chunk: Buffer) => {
-          if (!pair.deaf) client.write(chunk);
+          if (!pair.deaf && !state.frozen) client.write(chunk);
         })
         .on("close", end)
         .on("error", end);
@@ -109,6 +110,14 @@ export const startDeafProxy = async (target: number) => {
       const listening = [...pairs].filter(({ listens }) => listens);
       for (const pair of listening) pair.deaf = true;
       return listening.length;
+    },
+    /** From now on, also for connections that are made later, every byte is swallowed. */
+    freeze: (): void => {
+      state.frozen = true;
+    },
+    /** What was swallowed stays so. */
+    thaw: (): void => {
+      state.frozen = false;
     },
     close: async () => {
       for (const { client, server } of pairs) {

@@ -67,7 +67,10 @@ export const createHealth = ({ clock, version, checks, isDraining, startedAtMs }
       const accepting: { name: string; status: Status } = { name: "accepting", status: isDraining() ? "unhealthy" : "healthy" };
       // Without an optional part the node serves, if less well.
       const word = ({ required, status }: Checked): Status => (required || status === "healthy" ? status : "degraded");
-      const shown = [...results.map((each) => ({ name: each.name, status: word(each) })), accepting];
+      const shown = [
+        ...results.map((each) => ({ name: each.name, status: word(each), ...(each.status === "healthy" ? {} : { message: each.message }) })),
+        accepting,
+      ];
       const ready = shown.every(({ status }) => status !== "unhealthy");
       answer(reply, ready);
       return { ready, checks: shown, timestamp: timestamp() };
