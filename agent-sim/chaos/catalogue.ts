@@ -2,29 +2,41 @@
 import { agentScenarios } from "./agents.ts";
 import { databaseScenarios } from "./database.ts";
 import { deadlineScenarios } from "./deadlines.ts";
+import { deafNodeScenarios } from "./deaf-nodes.ts";
 import { deathScenarios } from "./deaths.ts";
+import { failoverScenarios } from "./failover.ts";
 import { floodScenarios } from "./flood.ts";
 import { idleMemoryScenarios } from "./idle-memory.ts";
 import { killScenarios } from "./kills.ts";
 import { lateCloseScenarios } from "./late-close.ts";
+import { orderScenarios } from "./order.ts";
+import { ownerScenarios } from "./owner.ts";
 import { pollScenarios } from "./polling.ts";
 import { presenceScenarios } from "./presence.ts";
+import { raceScenarios } from "./races.ts";
 import { revocationScenarios } from "./revocation.ts";
 import { sameKeyScenarios } from "./same-key.ts";
 import type { Scenario } from "./scenario.ts";
 import { slowPeerScenarios } from "./slow-peers.ts";
 import { stormScenarios } from "./storm.ts";
+import { twinScenarios } from "./twins.ts";
 import { redisScenarios } from "./wakeups.ts";
 
 export const SCENARIOS: readonly Scenario[] = [
   ...killScenarios,
   ...databaseScenarios,
+  ...failoverScenarios,
   ...deathScenarios,
   ...agentScenarios,
+  ...orderScenarios,
+  ...raceScenarios,
+  ...twinScenarios,
   ...presenceScenarios,
+  ...ownerScenarios,
   ...stormScenarios,
   ...pollScenarios,
   ...redisScenarios,
+  ...deafNodeScenarios,
   ...sameKeyScenarios,
   ...deadlineScenarios,
   ...floodScenarios,

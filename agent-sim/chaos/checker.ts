@@ -103,7 +103,8 @@ export const judge = (lines: readonly Line[], truth: readonly Fact[]): Verdict =
     if (phase === "info" || phase === "invoke") counts[applied.has(id) ? "unknownApplied" : "unknownNotApplied"] += 1;
     if (phase !== "ok") continue;
     counts.accepted += 1;
-    const fact = facts.get(commandId ?? "");
+    // Who was promised a command before it had an id knows only the request.
+    const fact = facts.get(commandId ?? applied.get(id) ?? "");
     if (!fact) lost.push(commandId ?? id);
     else if (isOpen(fact.status)) unfinished.push(fact.commandId);
     else counts[(delivered.get(fact.commandId) ?? 0) > 1 ? "okMultiDelivered" : "okOnce"] += 1;
@@ -124,6 +125,30 @@ export const judge = (lines: readonly Line[], truth: readonly Fact[]): Verdict =
     },
   };
 };
+
+/** Commands that reached their agent later than this after they were answered 2xx, or never. */
+export const lateDeliveries = (lines: readonly Line[], withinMs: number): { readonly late: number; readonly longestMs: number } => {
+  const firstMs = new Map<string, number>();
+  for (const { op, id, tMs } of lines) if (op === "deliver" && !firstMs.has(id)) firstMs.set(id, tMs);
+  let [late, longestMs] = [0, 0];
+  for (const line of lines) {
+    if (line.op !== "queue" || line.phase !== "ok" || line.commandId === undefined) continue;
+    const reachedMs = firstMs.get(line.commandId);
+    if (reachedMs === undefined || reachedMs - line.tMs > withinMs) late += 1;
+    longestMs = Math.max(longestMs, (reachedMs ?? line.tMs) - line.tMs);
+  }
+  return { late, longestMs: Math.round(longestMs) };
+};
+
+export interface Gap {
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+/** An answer that was under way when the gap began may still arrive. */
+const ON_ITS_WAY_MS = 100;
+/** Requests that were answered 2xx while that was impossible. */
+export const yesInGap = (lines: readonly Line[], gaps: readonly Gap[]): number =>
+  lines.filter(({ op, phase, tMs }) => op === "queue" && phase === "ok" && gaps.some(({ fromMs, toMs }) => tMs > fromMs + ON_ITS_WAY_MS && tMs < toMs)).length;
 
 export const countViolations = ({ violations }: Verdict, kinds: readonly Violation[] = VIOLATIONS): number =>
   kinds.reduce((sum, kind) => sum + violations[kind].length, 0);

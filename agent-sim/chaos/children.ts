@@ -99,13 +99,27 @@ export const startChild = ({ command, words, env, cwd }: Launch): Child => {
   };
 };
 
-/** A port that was free a moment ago; who needs it for long takes it at once. */
-export const freePort = async (): Promise<number> => {
-  const probe = createServer().listen(0, "127.0.0.1");
-  await once(probe, "listening");
-  const address = probe.address();
+/** Below those that systems give to outgoing connections, so that nobody takes the port of a server while it is down. */
+const PORTS = { first: 15_000, count: 15_000 };
+const given = new Set<number>();
+const isFree = async (port: number): Promise<boolean> => {
+  const probe = createServer().listen(port, "127.0.0.1");
+  const free = await once(probe, "listening").then(
+    () => true,
+    () => false,
+  );
+  if (!free) return false;
   probe.close();
   await once(probe, "close");
-  if (address === null || typeof address === "string") throw new Error("a TCP listener has a port");
-  return address.port;
+  return true;
+};
+/** A port for a server that will come, go and come again. */
+export const freePort = async (): Promise<number> => {
+  for (let n = 0; n < PORTS.count; n += 1) {
+    const port = PORTS.first + Math.floor(Math.random() * PORTS.count);
+    if (given.has(port)) continue;
+    given.add(port);
+    if (await isFree(port)) return port;
+  }
+  throw new Error("no port is free");
 };

@@ -74,7 +74,7 @@ const runDeaths = async (context: Context): Promise<Outcome> => {
   try {
     const members = await rig.provision(VICTIMS);
     const [history, ledger, random] = [createHistory(), createLedger(time.elapsedMs), createRandom(seed)];
-    const portal = recorded(rig.portal, { history, elapsedMs: time.elapsedMs, yesBeforeAsking: 0 });
+    const portal = recorded(rig.portal, { history, elapsedMs: time.elapsedMs });
     const state = { loading: true };
     victims.push(...members.map((member, index) => keepAlive(rig, folder, { member, index, context, lives: () => state.loading })));
     const signal = new AbortController().signal;

@@ -7,7 +7,7 @@ import { packageRoot } from "../bootstrap.ts";
 import { systemTime as time } from "../time.ts";
 import { SCENARIOS } from "./catalogue.ts";
 import { cardOf, isGood, markdownOf, type Result, resultOf, skippedResult, tableOf } from "./report.ts";
-import { type Context, type Outcome, SCALES, type Scale, type Scenario, totalOf } from "./scenario.ts";
+import { type Context, type Outcome, SCALES, type Scale, type Scenario } from "./scenario.ts";
 
 const HELP = `Chaos: gateways, PostgreSQL and Redis of its own, a fleet, a load, and faults. Judges the history of every command.
 
@@ -19,6 +19,7 @@ const HELP = `Chaos: gateways, PostgreSQL and Redis of its own, a fleet, a load,
   --agents N        how many agents instead of the scale's
   --seconds N       how long the load lasts instead of the scale's
   --no-control      leaves out the positive controls
+  --jobs N          scenarios that run side by side (default 1, with --short 3); controls are small and always run three at a time
   --json            the report card as one JSON object on stdout; progress stays on stderr
   --write           writes docs/reliability.json and docs/reliability.md
   --help
@@ -30,6 +31,7 @@ ${SCENARIOS.map(({ name, claim }) => `  ${name.padEnd(24)} ${claim}`).join("\n")
 `;
 
 const SCENARIO_MS = 600_000;
+const SIDE_BY_SIDE = 3;
 const whole = (low: number, high: number) => z.coerce.number().int().min(low).max(high);
 const Options = z.object({
   scenario: z.string().default("all"),
@@ -38,6 +40,7 @@ const Options = z.object({
   agents: whole(1, 5_000).optional(),
   seconds: whole(1, 3_600).optional(),
   "no-control": z.boolean().default(false),
+  jobs: whole(1, 8).optional(),
   json: z.boolean().default(false),
   write: z.boolean().default(false),
   help: z.boolean().default(false),
@@ -63,41 +66,70 @@ const bounded = async (run: Promise<Outcome>, name: string): Promise<Outcome> =>
   return Promise.race([run, tooLong]).finally(() => clearTimeout(late));
 };
 
-const tell = (what: string, startMs: number, outcome: Outcome): void => {
+/** Progress of one run, whole, since others may speak at the same time. */
+const tell = (title: string, startMs: number, outcome: Outcome): void => {
   const broken = Object.entries(outcome.violations).filter(([, count]) => count > 0);
   const words = broken.length === 0 ? "nothing broken" : broken.map(([name, count]) => `${count} ${name}`).join(", ");
-  say(`  ${what} ${((time.elapsedMs() - startMs) / 1_000).toFixed(1)} s: n ${outcome.n}, ${outcome.faults} faults, ${words}`);
-  for (const note of outcome.notes) say(`    ${note}`);
+  const head = `${title}: ${((time.elapsedMs() - startMs) / 1_000).toFixed(1)} s, n ${outcome.n}, ${outcome.faults} faults, ${words}`;
+  say([head, ...outcome.notes].join("\n    "));
 };
 
-const perform = async (scenario: Scenario, seed: number, scale: Scale, withControl: boolean): Promise<Result> => {
-  say(`${scenario.name}: ${scenario.claim}`);
-  const run = async (what: string, context: Context): Promise<Outcome> => {
-    const startMs = time.elapsedMs();
-    const outcome = await bounded(scenario.run(context), scenario.name);
-    tell(what, startMs, outcome);
-    return outcome;
-  };
+/** The outcome, or why there is none. */
+const attempt = async (title: string, scenario: Scenario, context: Context): Promise<Outcome | string> => {
+  const startMs = time.elapsedMs();
+  say(`${title}: begins`);
   try {
-    const outcome = await run("run    ", { seed, scale, control: false });
-    const controlled = withControl ? await run("control", { seed, scale: SCALES.short, control: true }) : null;
-    if (totalOf(outcome) > 0) say(`  BROKEN: ${scenario.name} with --seed ${seed}`);
-    return resultOf(scenario, seed, outcome, controlled);
+    const outcome = await bounded(scenario.run(context), scenario.name);
+    tell(title, startMs, outcome);
+    return outcome;
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
-    say(`  could not run: ${why}`);
-    return skippedResult(scenario, seed, why);
+    say(`${title}: could not run: ${why}`);
+    return why;
   }
 };
 
-const runAll = async ({ scenario, seed, short, agents, seconds, "no-control": noControl, json, write }: Options): Promise<number> => {
-  const base = short ? SCALES.short : SCALES.full;
-  const scale: Scale = { ...base, agents: agents ?? base.agents, seconds: seconds ?? base.seconds };
-  const results: Result[] = [];
-  for (const one of chosen(scenario)) results.push(await perform(one, seed, scale, !noControl));
+/** So many at a time, in order. */
+const sideBySide = async <T, R>(items: readonly T[], jobs: number, work: (item: T) => Promise<R>): Promise<ReadonlyMap<T, R>> => {
+  const done = new Map<T, R>();
+  const left = [...items];
+  const take = async (): Promise<void> => {
+    for (let item = left.shift(); item !== undefined; item = left.shift()) done.set(item, await work(item));
+  };
+  await Promise.all(Array.from({ length: jobs }, take));
+  return done;
+};
+
+const perform = async (scenarios: readonly Scenario[], { seed, scale, jobs, controls }: Plan): Promise<readonly Result[]> => {
+  const runs = await sideBySide(scenarios, jobs, (one) => attempt(one.name, one, { seed, scale, control: false }));
+  const controlled = await sideBySide(controls ? scenarios : [], SIDE_BY_SIDE, (one) =>
+    attempt(`${one.name}, control`, one, { seed, scale: SCALES.short, control: true }),
+  );
+  return scenarios.map((one) => {
+    const [run, control] = [runs.get(one) ?? "it was not tried", controlled.get(one) ?? null];
+    if (typeof run === "string") return skippedResult(one, seed, run);
+    return typeof control === "string" ? skippedResult(one, seed, `control: ${control}`) : resultOf(one, seed, run, control);
+  });
+};
+
+interface Plan {
+  readonly seed: number;
+  readonly scale: Scale;
+  readonly jobs: number;
+  readonly controls: boolean;
+}
+
+const runAll = async ({ scenario, seed, short, agents, seconds, jobs, "no-control": noControl, json, write }: Options): Promise<number> => {
+  const common = short ? SCALES.short : SCALES.full;
+  const scale: Scale = { ...common, agents: agents ?? common.agents, seconds: seconds ?? common.seconds };
+  const results = await perform(chosen(scenario), { seed, scale, jobs: jobs ?? (short ? SIDE_BY_SIDE : 1), controls: !noControl });
   const root = packageRoot(import.meta.dirname);
   const card = cardOf(results, { cwd: root, wallMs: time.wallMs(), scale });
   process.stdout.write(json ? `${JSON.stringify(card)}\n` : `\n${tableOf(card)}`);
+  for (const { skipped, violations, control, scenario: name } of results.filter((result) => !isGood(result)))
+    say(
+      `BROKEN: ${name} with --seed ${seed}: ${skipped ?? (violations > 0 ? `${violations} violations` : control.ran ? "its control stayed green" : "nothing was tried")}`,
+    );
   if (write) {
     await writeFile(join(root, "docs", "reliability.json"), `${JSON.stringify(card, null, 2)}\n`);
     await writeFile(join(root, "docs", "reliability.md"), markdownOf(card));
@@ -118,6 +150,7 @@ export const runChaos = async (args: readonly string[]): Promise<number> => {
       agents: text,
       seconds: text,
       "no-control": flag,
+      jobs: text,
       json: flag,
       write: flag,
       help: { ...flag, short: "h" },

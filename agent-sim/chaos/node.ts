@@ -11,6 +11,8 @@ export interface Node {
   readonly name: string;
   readonly port: number;
   readonly alive: boolean;
+  /** How often it was started. */
+  readonly lives: number;
   start(): Promise<void>;
   kill(): Promise<void>;
   /** SIGTERM; answers the exit code, null when it had to be killed. */
@@ -30,16 +32,21 @@ export const createNode = async (name: string, env: Readonly<Record<string, stri
   if (!existsSync(program)) throw new Error("the gateway is not built; build it with: npm run build");
   const port = await freePort();
   let child: Child | null = null;
+  let lives = 0;
   return {
     name,
     port,
     get alive() {
       return child?.alive ?? false;
     },
+    get lives() {
+      return lives;
+    },
     get said() {
       return child?.said ?? "";
     },
     start: async () => {
+      lives += 1;
       child = startChild({
         command: process.execPath,
         words: [program],

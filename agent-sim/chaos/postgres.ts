@@ -3,12 +3,10 @@ import { execFile, spawnSync } from "node:child_process";
 import { chown, mkdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import pg from "pg";
 import { type Child, freePort, startChild } from "./children.ts";
 
 const run = promisify(execFile);
 const READY_MS = 30_000;
-const ANSWER_MS = 20_000;
 const RETRIES = 50;
 const USER = "rig";
 const ENVIRONMENT = { PATH: "/usr/bin:/bin", LC_ALL: "C", TZ: "UTC" };
@@ -30,8 +28,6 @@ export interface Postgres {
   /** The server and all its backends at once, as a power cut of the machine would. */
   kill(): Promise<void>;
   stop(): Promise<void>;
-  /** One statement on a connection of its own, as the owner of everything. */
-  query<Row extends pg.QueryResultRow>(text: string, values?: readonly unknown[]): Promise<readonly Row[]>;
   /** To its helper processes of this kind, such as "walwriter"; answers how many there are. */
   signalHelpers(kind: string, signal: NodeJS.Signals): Promise<number>;
   /** A copy of the data directory while the server is down, as the beginning of another server. */
@@ -127,18 +123,6 @@ export const createPostgres = async ({ folder, from, settings = {} }: PostgresOp
       // Whoever was stopped must run again to hear that it is over.
       for (const helper of await backendsOf(child.pid)) send(helper, "SIGCONT");
       await child.stop("SIGINT");
-    },
-    query: async <Row extends pg.QueryResultRow>(text: string, values: readonly unknown[] = []): Promise<readonly Row[]> => {
-      const client = new pg.Client({ connectionString: urlAt(port), connectionTimeoutMillis: ANSWER_MS, query_timeout: ANSWER_MS });
-      // A server that is killed meanwhile is told by the query.
-      client.on("error", () => undefined);
-      await client.connect();
-      try {
-        // Without values a text may hold several statements.
-        return (values.length === 0 ? await client.query<Row>(text) : await client.query<Row>(text, [...values])).rows;
-      } finally {
-        await client.end();
-      }
     },
     signalHelpers: async (kind, signal) => {
       let found = 0;

@@ -30,6 +30,8 @@ export interface FaultProxy {
   calm(): void;
   /** Cuts a share of the open connections with a reset; answers how many. */
   reset(share?: number): number;
+  /** Nothing passes over the open connections any more, and nobody is told; new ones are as good as ever. */
+  abandon(): number;
   close(): Promise<void>;
 }
 
@@ -43,6 +45,7 @@ export interface ProxyOptions {
 interface Link {
   readonly client: Socket;
   server: Socket | null;
+  abandoned: boolean;
 }
 
 const connectTo = (port: number): Promise<Socket | null> =>
@@ -69,11 +72,11 @@ export const createProxy = async ({ targets, random, filter }: ProxyOptions): Pr
   const changed = new Set<() => void>();
 
   /** Moves bytes one way. Reading stops while the other side is full, the direction is held or the bandwidth is used up. */
-  const pump = (from: Socket, to: Socket, direction: Direction, sieve: Filter | undefined): void => {
+  const pump = (link: Link, [from, to]: readonly [Socket, Socket], direction: Direction, sieve: Filter | undefined): void => {
     let waits = 0;
     let lastWrite = Promise.resolve();
     const flow = (): void => {
-      if (waits > 0 || weather.hold.includes(direction)) from.pause();
+      if (waits > 0 || link.abandoned || weather.hold.includes(direction)) from.pause();
       else from.resume();
     };
     const waitFor = (ready: Promise<unknown>): void => {
@@ -121,16 +124,16 @@ export const createProxy = async ({ targets, random, filter }: ProxyOptions): Pr
     const over = (other: Socket): void => {
       links.delete(link);
       // A held line tells nobody that the other end has gone.
-      if (weather.hold.length < 2) other.destroy();
+      if (weather.hold.length < 2 && !link.abandoned) other.destroy();
     };
     client.on("close", () => over(server));
     server.on("error", () => client.resetAndDestroy());
     server.on("close", () => over(client));
-    pump(client, server, "up", sieve);
-    pump(server, client, "down", sieve);
+    pump(link, [client, server], "up", sieve);
+    pump(link, [server, client], "down", sieve);
   };
   const accept = async (client: Socket): Promise<void> => {
-    const link: Link = { client, server: null };
+    const link: Link = { client, server: null, abandoned: false };
     keep(client);
     links.add(link);
     arrivals.push(performance.now());
@@ -159,9 +162,12 @@ export const createProxy = async ({ targets, random, filter }: ProxyOptions): Pr
   await once(listener, "listening");
   const address = listener.address();
   if (address === null || typeof address === "string") throw new Error("a TCP listener has a port");
+  const look = (): void => {
+    for (const flow of [...changed]) flow();
+  };
   const set = (next: Weather): void => {
     weather = next;
-    for (const flow of [...changed]) flow();
+    look();
   };
   return {
     port: address.port,
@@ -179,6 +185,11 @@ export const createProxy = async ({ targets, random, filter }: ProxyOptions): Pr
       const chosen = [...links].filter(() => share >= 1 || random() < share);
       chosen.forEach(cut);
       return chosen.length;
+    },
+    abandon: () => {
+      for (const link of links) link.abandoned = true;
+      look();
+      return links.size;
     },
     close: async () => {
       const closed = once(listener, "close");

@@ -5,6 +5,7 @@ import { systemTime as time, until } from "../time.ts";
 import type { Base } from "./base.ts";
 import { createPostgres, type Postgres, type Settings } from "./postgres.ts";
 import type { FaultProxy } from "./proxy.ts";
+import { ask } from "./sql.ts";
 
 const NAME = "standby";
 const FOLLOWS_MS = 30_000;
@@ -44,14 +45,14 @@ export const createStandby = async ({ folder, base, leader, line }: StandbyOptio
   await chown(signal, uid, gid);
   await postgres.start();
   const follows = { yes: false, asking: false };
-  const ask = async (): Promise<void> => {
-    const rows = await leader.query<{ state: string }>("select state from pg_stat_replication where application_name = $1", [NAME]);
+  const inquire = async (): Promise<void> => {
+    const rows = await ask<{ state: string }>(leader, "select state from pg_stat_replication where application_name = $1", [NAME]);
     follows.yes = rows[0]?.state === "streaming";
   };
   const look = (): boolean => {
     if (!follows.asking) {
       follows.asking = true;
-      void ask()
+      void inquire()
         .catch(() => undefined)
         .finally(() => {
           follows.asking = false;
@@ -64,7 +65,7 @@ export const createStandby = async ({ folder, base, leader, line }: StandbyOptio
     postgres,
     line,
     promote: async () => {
-      const [row] = await postgres.query<{ done: boolean }>("select pg_promote(true, 15) as done");
+      const [row] = await ask<{ done: boolean }>(postgres, "select pg_promote(true, 15) as done");
       if (row?.done !== true) throw new Error("the standby was not promoted in time");
     },
   };

@@ -13,6 +13,7 @@ import { createPostgres, type Postgres, type Settings } from "./postgres.ts";
 import { createProxy, type FaultProxy, type Filter, type ProxyOptions } from "./proxy.ts";
 import { createRedis, type Redis } from "./redis.ts";
 import { createStandby, leading, type Standby } from "./replication.ts";
+import { ask } from "./sql.ts";
 import { makeFolder } from "./workspace.ts";
 
 const PROVISION_MS = 120_000;
@@ -27,6 +28,8 @@ export interface RigOptions {
   readonly postgresSettings?: Settings;
   /** A second server that follows the first. */
   readonly standby?: "sync" | "async";
+  /** What spoils the database, for a control; see sabotage.ts. */
+  readonly sabotage?: string | undefined;
   readonly env?: Settings;
 }
 
@@ -75,11 +78,12 @@ type MakeProxy = (options: Omit<ProxyOptions, "random">) => Promise<FaultProxy>;
 
 /** The servers that the gateways stand on, and the doors to them. */
 const buildGround = async (options: RigOptions, { folder, proxy, undo }: { folder: string; proxy: MakeProxy; undo: Undo }) => {
-  const { redis: wantsRedis = false, redisFilter, postgresSettings = {}, standby: kind } = options;
+  const { redis: wantsRedis = false, redisFilter, postgresSettings = {}, standby: kind, sabotage } = options;
   const common = await base();
   const postgres = await createPostgres({ folder, from: common.database, settings: { ...(kind ? leading(kind) : {}), ...postgresSettings } });
   undo.add(postgres.stop);
   await postgres.start();
+  if (sabotage) await ask(postgres, sabotage);
   const state = { current: postgres };
   const follow = async (): Promise<Standby> => {
     const inner = join(folder, "standby");

@@ -1,5 +1,6 @@
 // What a scenario is, and the words they share.
 import type { Percentiles } from "../latency.ts";
+import type { NewCommand, Portal } from "../portal.ts";
 import { systemTime, type Time } from "../time.ts";
 
 export interface Scale {
@@ -48,5 +49,14 @@ export interface Scenario {
 }
 
 export const hurried = (haste: number): Time => ({ ...systemTime, after: (delayMs, run) => systemTime.after(delayMs / haste, run) });
+
+/** The same portal, asked for other commands than the load thinks of. `change` sees the payload as it will be sent, and what it leaves of it is added to. */
+export const asking = (portal: Portal, change: (command: NewCommand) => NewCommand): Portal => ({
+  ...portal,
+  queue: (command, key, patience) => {
+    const changed = change(command);
+    return portal.queue({ ...changed, payload: { ...changed.payload, request: command.payload["request"], target: command.payload["target"] } }, key, patience);
+  },
+});
 
 export const totalOf = ({ violations }: Pick<Outcome, "violations">): number => Object.values(violations).reduce((sum, count) => sum + count, 0);

@@ -28,6 +28,10 @@ export const withSql = async <T>(postgres: Postgres, use: (sql: Sql) => Promise<
   }
 };
 
+/** Without values the text may hold several statements. */
+export const ask = <Row extends QueryResultRow>(postgres: Postgres, text: string, values: readonly unknown[] = []): Promise<readonly Row[]> =>
+  withSql(postgres, (sql) => sql.query<Row>(text, values));
+
 /** From now on each row of the table that is written goes through these statements first, which may change `new`. */
 export const meddle = (sql: Sql, table: string, when: "insert" | "update" | "insert or update", body: string): Promise<unknown> =>
   sql.query(

@@ -7,10 +7,11 @@ import { type Load, startLoad } from "../load.ts";
 import type { Member } from "../portal.ts";
 import { createRandom, type Random } from "../random.ts";
 import { pause, systemTime as time, until } from "../time.ts";
-import { countViolations, judge, type Verdict, VIOLATIONS, type Violation } from "./checker.ts";
+import { countViolations, type Gap, judge, type Verdict, VIOLATIONS, type Violation, yesInGap } from "./checker.ts";
 import { createHistory, type History, recorded, watched } from "./history.ts";
 import { type Rig, urlOf } from "./rig.ts";
 import { hurried, type Outcome, type Scale } from "./scenario.ts";
+import type { MakeShortcut } from "./shortcuts.ts";
 import { readTruth } from "./truth.ts";
 
 const CONNECT_MS = 45_000;
@@ -28,6 +29,8 @@ export interface Stage {
   readonly running: () => boolean;
   /** Writes down that something was broken now. */
   readonly fault: (what: string) => void;
+  /** From now until the answer is called, nothing can truly be answered 2xx. */
+  readonly gap: () => () => void;
   /** Ends early with the load. */
   readonly wait: (forMs: number) => Promise<void>;
 }
@@ -45,7 +48,8 @@ export interface TrialOptions {
   readonly trouble?: (stage: Stage) => Promise<void>;
   /** After the load and before the judgement, such as letting go of what was held. */
   readonly relief?: (stage: Stage) => Promise<void> | void;
-  readonly yesBeforeAsking?: number;
+  /** Control: the door says yes before the command is safe. */
+  readonly shortcut?: MakeShortcut | null | undefined;
   /** The promise is broken on purpose: do not wait for what cannot come. */
   readonly impatient?: boolean;
   /** Categories that this trial does not judge. */
@@ -77,11 +81,13 @@ const notesOf = (verdict: Verdict, load: Load, crew: Crew, except: readonly Viol
 };
 
 export const runTrial = async (options: TrialOptions): Promise<Trial> => {
-  const { rig, seed, scale, trouble, relief, yesBeforeAsking = 0, impatient = false, except = [] } = options;
+  const { rig, seed, scale, trouble, relief, impatient = false, except = [] } = options;
   const random = createRandom(seed);
   const members = options.members ?? (await rig.provision(scale.agents));
   const [ledger, history] = [createLedger(time.elapsedMs), createHistory()];
-  const portal = recorded(rig.portal, { history, elapsedMs: time.elapsedMs, yesBeforeAsking });
+  const shortcut = options.shortcut?.(rig) ?? null;
+  const gaps: Gap[] = [];
+  const portal = recorded(rig.portal, { history, elapsedMs: time.elapsedMs, shortcut });
   const crew = createCrew({
     url: urlOf(rig.agentDoor),
     members,
@@ -110,6 +116,10 @@ export const runTrial = async (options: TrialOptions): Promise<Trial> => {
       random,
       running: () => !loadOver.signal.aborted,
       fault: (id) => history.add({ op: "fault", phase: "info", id, actor: "rig", tMs: time.elapsedMs() }),
+      gap: () => {
+        const fromMs = time.elapsedMs();
+        return () => void gaps.push({ fromMs, toMs: time.elapsedMs() });
+      },
       wait: (forMs) => pause(time, forMs, loadOver.signal),
     };
     const restMs = impatient ? IMPATIENT_REST_MS : REST_MS;
@@ -121,6 +131,7 @@ export const runTrial = async (options: TrialOptions): Promise<Trial> => {
     await troubled;
     await relief?.(stage);
     await until(time, () => load.outstanding === 0 && ledger.counts.open === 0 && crew.connected === crew.size, { everyMs: 50, withinMs: restMs });
+    await Promise.race([shortcut?.rest(), pause(time, restMs)]);
     const truth = await readTruth(
       rig,
       members.map(({ deviceId }) => deviceId),
@@ -138,6 +149,7 @@ export const runTrial = async (options: TrialOptions): Promise<Trial> => {
       faults: history.faults,
       violations: {
         ...Object.fromEntries(judged.map((kind) => [kind, countViolations(verdict, [kind])])),
+        "yes-in-gap": yesInGap(history.lines, gaps),
         "never-connected": allIn ? 0 : size,
         "left-offline": size - connected,
         unanswered: load.unresolved + load.outstanding,

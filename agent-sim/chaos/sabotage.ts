@@ -1,0 +1,60 @@
+// Ways to break a guarantee inside the rig's own database, for controls: the gateway asks and writes as always, and a trigger spoils it.
+const spoil = (table: string, when: "insert" | "update" | "insert or update", body: string): string => {
+  const name = `spoil_${table}_${when.replaceAll(" ", "_")}`;
+  return `create function ${name}() returns trigger language plpgsql as $spoil$ begin ${body} return new; end $spoil$;
+    create trigger ${name} before ${when} on ${table} for each row execute function ${name}();`;
+};
+
+/** Nobody remembers which node holds a socket, so the sweep finds nothing that is due there: only hints deliver. */
+export const SWEEP_FINDS_NOTHING = spoil("device_presence", "insert or update", "new.node_id := null;");
+
+/** A command that was given out stays in the queue, for whoever asks next; three times at most, so that the load stays a load. */
+export const NO_LEASE = spoil(
+  "commands",
+  "update",
+  "if new.status in ('sent', 'acknowledged', 'running') and new.attempt < 4 then new.status := 'queued'; end if;",
+);
+
+/** What was written to a socket counts as done. */
+export const WRITTEN_IS_DONE = spoil(
+  "commands",
+  "update",
+  "if new.status = 'sent' then new.status := 'succeeded'; new.deadline_at := null; new.finished_at := now(); end if;",
+);
+
+/** That a device is offline is told but not kept, so every node finds it again with every sweep. */
+export const OFFLINE_IS_FORGOTTEN =
+  spoil("device_presence", "update", "if new.connectivity = 'none' then new.connectivity := old.connectivity; end if;") +
+  spoil("devices", "update", "if new.status = 'offline' then new.status := old.status; end if;");
+
+/** The end of an old connection is written over the new one. */
+export const LATE_CLOSE_WINS = spoil(
+  "device_presence",
+  "update",
+  "if new.epoch > old.epoch then new.offline_after := now() - interval '1 second'; new.last_seen_at := 'epoch'; end if;",
+);
+
+/** Sessions are not counted: a newer one looks like the older one. */
+export const EPOCH_STANDS_STILL = spoil("device_presence", "update", "new.epoch := old.epoch;");
+
+/** While they wait, all commands of a lane count as free, and any may go first. */
+export const LANES_ARE_OPEN =
+  spoil("commands", "insert", "new.lane := new.command_id; new.priority := 1 + floor(random() * 8);") +
+  spoil("commands", "update", "if new.status = 'sent' then new.lane := 'one'; end if;");
+
+/** Every fifth command is written to another device of the tenant. */
+export const ADDRESS_IS_MIXED_UP = spoil(
+  "commands",
+  "insert",
+  `if new.seq % 5 = 0 then
+     select device_id into new.device_id from devices where tenant_id = new.tenant_id and device_id <> new.device_id and deleted_at is null order by random() limit 1;
+     new.seq := 1000000 + floor(random() * 1000000000)::bigint;
+   end if;`,
+);
+
+/** A success is answered and not kept. */
+export const SUCCESS_IS_FORGOTTEN = spoil(
+  "commands",
+  "update",
+  "if new.status = 'succeeded' then new.status := 'acknowledged'; new.deadline_at := now() + interval '1 hour'; new.finished_at := null; end if;",
+);
