@@ -27,7 +27,7 @@ export interface AppDeps {
   readonly log: Log;
   /** Shorter periods, for tests. */
   readonly settings?: AppSettings;
-  /** Other processes of this service listen on the same public port. */
+  /** Other processes of this service listen on the same ports. */
   readonly sharedPort?: boolean;
 }
 
@@ -41,7 +41,7 @@ export interface AppSettings {
 
 interface NodeState {
   draining: boolean;
-  front: Listener | null;
+  listeners: readonly Listener[];
   port: number;
   internalPort: number;
 }
@@ -61,10 +61,10 @@ const openDoors = async ({ config, life, rooms, doors, state, log, sharedPort = 
   life.use("agent directory", { close: await rooms.devices.directory.listen() });
   const onError = (job: string, error: unknown): void => log.error({ job, error }, "job failed");
   life.use("jobs", startJobs([...rooms.jobs, ...doors.jobs], { signal: life.signal, onError }));
-  const internal = life.use("internal listener", await listen({ host: "127.0.0.1", port: config.INTERNAL_PORT, door: doors.internal }));
+  const internal = life.use("internal listener", await listen({ host: "127.0.0.1", port: config.INTERNAL_PORT, door: doors.internal, sharedPort }));
   const sockets: Parameters<typeof listen>[0]["sockets"] = (uws, upgraded) => registerAgentSocket(uws, doors.hub.door, SOCKET_LIMITS, upgraded);
   const front = life.use("listener", await listen({ host: config.HOST, port: config.PORT, door: doors.front, sockets, sharedPort }));
-  state.front = front;
+  state.listeners = [front, internal];
   state.port = front.port;
   state.internalPort = internal.port;
   await doors.hub.start();
@@ -78,7 +78,7 @@ const openDoors = async ({ config, life, rooms, doors, state, log, sharedPort = 
 const openNode = async (config: Config, life: Lifecycle, { log, settings = {}, sharedPort = false }: AppDeps) => {
   const clock = systemClock;
   const nodeId = config.NODE_ID ?? `node_${randomUUID().slice(0, 8)}`;
-  const state: NodeState = { draining: false, front: null, port: config.PORT, internalPort: config.INTERNAL_PORT };
+  const state: NodeState = { draining: false, listeners: [], port: config.PORT, internalPort: config.INTERNAL_PORT };
   const publicUrl = (): string => config.PUBLIC_URL ?? `http://${config.HOST}:${state.port}`;
   const installation = await openInstallation(config, life, log);
   const mesh = openMesh({ config, life, nodeId, clock, log, liveNodes: () => rooms.admin.liveNodes(), settings: settings.mesh });
@@ -128,7 +128,7 @@ const openNode = async (config: Config, life: Lifecycle, { log, settings = {}, s
       void made.catch((error: unknown) => log.error({ error }, "could not make up for lost hints"));
   });
   const noticeMs = config.LEAVE_NOTICE_SECONDS * 1_000;
-  const leave = createDeparture({ doors, rooms, front: () => state.front, noticeMs, lingerMs: settings.lingerMs, log });
+  const leave = createDeparture({ doors, rooms, listeners: () => state.listeners, noticeMs, lingerMs: settings.lingerMs, log });
   const open = async (): Promise<void> => {
     await openDoors({ config, life, rooms, doors, state, log, sharedPort });
     log.info({ nodeId, url: publicUrl(), internalPort: state.internalPort, version }, "listening");

@@ -7,8 +7,8 @@ import type { Rooms } from "./rooms.ts";
 export interface DepartureDeps {
   readonly doors: Pick<Doors, "drain" | "hub">;
   readonly rooms: Pick<Rooms, "admin" | "commands">;
-  /** Null until it is open. */
-  readonly front: () => Listener | null;
+  /** The public one first; none before they are open. */
+  readonly listeners: () => readonly Listener[];
   readonly noticeMs: number;
   /** For how long connections that nobody uses may still be used. */
   readonly lingerMs?: number | undefined;
@@ -16,7 +16,7 @@ export interface DepartureDeps {
 }
 
 export interface Leave {
-  /** Another process takes new connections on the same port already, so there is nobody to give notice to. */
+  /** Another process takes new connections on the same ports already, so there is nobody to give notice to. */
   readonly replaced?: boolean;
 }
 
@@ -26,15 +26,15 @@ const ALONE_NOTICE_MS = 200;
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** Once, however often it is asked; never rejects. What is open stays open: closing it is the lifecycle's. */
-export const createDeparture = ({ doors, rooms, front, noticeMs, lingerMs, log }: DepartureDeps): ((how?: Leave) => Promise<void>) => {
+export const createDeparture = ({ doors, rooms, listeners, noticeMs, lingerMs, log }: DepartureDeps): ((how?: Leave) => Promise<void>) => {
   const isAlone = (): boolean => rooms.admin.liveNodes() <= 1;
 
   const go = async ({ replaced = false }: Leave): Promise<void> => {
     doors.drain();
-    const listener = front();
-    if (listener === null) return;
-    listener.leave(isAlone() && !replaced ? 0 : lingerMs);
-    if (replaced) listener.stopAccepting();
+    const [front] = listeners();
+    if (front === undefined) return;
+    front.leave(isAlone() && !replaced ? 0 : lingerMs);
+    if (replaced) for (const listener of listeners()) listener.stopAccepting();
     const told = rooms.admin.tell().catch((error: unknown) => log.warn({ error }, "could not tell the other nodes that this one leaves"));
     if (!replaced) await pause(isAlone() ? ALONE_NOTICE_MS : noticeMs);
     await Promise.race([told, pause(ALONE_NOTICE_MS)]);

@@ -4,13 +4,17 @@ import { parseArgs } from "node:util";
 import { createApp } from "./app.ts";
 import { type Config, ConfigError, readConfig } from "./config.ts";
 import { createLog, type Log } from "./platform/log.ts";
-import { checkFree, READY, startWorkers } from "./workers.ts";
+import { checkFree, READY, REPLACED, startWorkers } from "./workers.ts";
 
 const MAX_WORKERS = 64;
 /** Of the 200 that the embedded database takes, what is left beside its superuser's and the command line's. */
 const EMBEDDED_CONNECTIONS = 180;
 /** A worker's seat at the embedded database and its migration guard. */
 const CONNECTIONS_BESIDE_POOL = 2;
+
+/** While workers are replaced, there is one more of them. */
+const BEING_REPLACED = 1;
+const MAX_GENERATIONS = 1_000_000;
 
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
 
@@ -33,34 +37,41 @@ const readNumber = (name: string, text: string | undefined, max: number): number
 const serve = async (config: Config, log: Log, worker?: number): Promise<void> => {
   const app = await createApp(config, { log, sharedPort: worker !== undefined });
   let signals = 0;
-  const stop = (signal: string): void => {
-    signals += 1;
+  const stop = (why: string): void => {
+    if (why !== REPLACED) signals += 1;
     if (signals > 1) process.exit(1);
-    log.info({ signal }, "stopping");
-    app.close().then(() => process.exit(0), fail);
+    log.info({ why }, "stopping");
+    app.close({ replaced: why === REPLACED }).then(() => process.exit(0), fail);
   };
   process.on("SIGTERM", stop);
   // A terminal interrupts the whole group; a worker waits for its parent's word, and stops by itself when the parent is gone.
   process.on("SIGINT", (signal) => {
     if (worker === undefined) stop(signal);
   });
-  if (worker !== undefined) process.on("disconnect", () => stop("disconnect"));
+  if (worker !== undefined) {
+    process.on("disconnect", () => stop("disconnect"));
+    process.on("message", (word) => {
+      if (word === REPLACED) stop(REPLACED);
+    });
+    // The parent's, to replace its workers by.
+    process.on("SIGHUP", () => undefined);
+  }
   process.on("unhandledRejection", (error) => log.error({ error }, "unhandled rejection"));
   await app.listen();
   if (worker === undefined) greet(app.publicUrl());
   else process.send?.(READY);
 };
 
-/** Each on the public port, with an internal port and a name of its own. */
-const workerConfig = (config: Config, index: number): Config => ({
+/** Each on the public port, with an internal port of its own, and a name that its predecessor, who is still leaving, does not have. */
+const workerConfig = (config: Config, index: number, generation: number): Config => ({
   ...config,
   INTERNAL_PORT: config.INTERNAL_PORT === 0 ? 0 : config.INTERNAL_PORT + index,
-  ...(config.NODE_ID === undefined ? {} : { NODE_ID: `${config.NODE_ID}-${index}` }),
+  ...(config.NODE_ID === undefined ? {} : { NODE_ID: `${config.NODE_ID}-${index}${generation === 0 ? "" : `-${generation}`}` }),
 });
 
 const supervise = async (config: Config, log: Log, count: number): Promise<void> => {
   if (config.PORT === 0) throw new ConfigError("PORT: several workers share one port, so it must be named");
-  const fitting = Math.floor(EMBEDDED_CONNECTIONS / count) - CONNECTIONS_BESIDE_POOL;
+  const fitting = Math.floor(EMBEDDED_CONNECTIONS / (count + BEING_REPLACED)) - CONNECTIONS_BESIDE_POOL;
   if (config.DATABASE_URL === undefined && config.DATABASE_POOL > fitting)
     throw new ConfigError(
       fitting < 2
@@ -70,6 +81,8 @@ const supervise = async (config: Config, log: Log, count: number): Promise<void>
   if (config.REDIS_URL === undefined)
     process.stderr.write("Without REDIS_URL workers hear nothing of each other: commands wait for the sweep, and limits count per worker.\n");
   await checkFree({ host: config.HOST, port: config.PORT });
+  // Shared as well, by a worker and the one that replaces it.
+  if (config.INTERNAL_PORT !== 0) for (let index = 0; index < count; index += 1) await checkFree({ host: "127.0.0.1", port: config.INTERNAL_PORT + index });
   const workers = startWorkers({ count, script: fileURLToPath(import.meta.url), log });
   const stop = (signal: NodeJS.Signals): void => {
     log.info({ signal }, "stopping");
@@ -77,6 +90,15 @@ const supervise = async (config: Config, log: Log, count: number): Promise<void>
   };
   process.on("SIGTERM", stop);
   process.on("SIGINT", stop);
+  // A terminal that closes means what it always means; a service manager's hang-up means: begin anew, without a gap.
+  process.on("SIGHUP", (signal) => {
+    if (process.stdin.isTTY) return stop(signal);
+    log.info({ signal }, "replacing the workers");
+    return void workers.renew().then(
+      () => log.info({ workers: workers.pids() }, "the workers are replaced"),
+      (error: unknown) => log.error({ error }, "could not replace all workers; the others stay"),
+    );
+  });
   await workers.ready.catch(async (error: unknown) => {
     await workers.stop();
     throw error;
@@ -85,12 +107,12 @@ const supervise = async (config: Config, log: Log, count: number): Promise<void>
 };
 
 const run = async (): Promise<void> => {
-  const { values } = parseArgs({ options: { workers: { type: "string" }, worker: { type: "string" } } });
+  const { values } = parseArgs({ options: { workers: { type: "string" }, worker: { type: "string" }, generation: { type: "string" } } });
   const config = readConfig(process.env);
   const log = createLog(config.LOG_LEVEL, { service: "mooring" });
   const count = readNumber("workers", values.workers, MAX_WORKERS) ?? 1;
   const worker = readNumber("worker", values.worker, MAX_WORKERS);
-  if (worker !== undefined) await serve(workerConfig(config, worker), log, worker);
+  if (worker !== undefined) await serve(workerConfig(config, worker, readNumber("generation", values.generation, MAX_GENERATIONS) ?? 0), log, worker);
   else if (count > 1) await supervise(config, log, count);
   else await serve(config, log);
 };

@@ -125,7 +125,15 @@ export interface Sandbox {
 /** A folder, a port and settings for one gateway on the embedded default. */
 export const createSandbox = async (more: Env = {}): Promise<Sandbox> => {
   const dir = await mkdtemp(join(tmpdir(), "mooring-flow-"));
-  const env = { DATA_DIR: join(dir, "data"), PORT: String(await freePort()), INTERNAL_PORT: "0", LOG_LEVEL: "error", ...more };
+  const env = {
+    DATA_DIR: join(dir, "data"),
+    PORT: String(await freePort()),
+    INTERNAL_PORT: "0",
+    LOG_LEVEL: "error",
+    LEAVE_NOTICE_SECONDS: "0",
+    DRAIN_WINDOW_SECONDS: "0",
+    ...more,
+  };
   const remove = async (): Promise<void> => {
     for (const { pid } of await processesOf(dir)) {
       try {

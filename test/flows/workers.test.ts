@@ -1,4 +1,5 @@
 // Several gateway processes on one port, as `npm start -- --workers N` starts them.
+import { Agent, request } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { eventually } from "../kit/eventually.ts";
 import { startRedis, type TestRedis } from "../kit/redis.ts";
@@ -14,7 +15,15 @@ let token: string;
 
 beforeAll(async () => {
   redis = await startRedis();
-  sandbox = await createSandbox({ REDIS_URL: redis.url, ADMIN_USERS: "op", NODE_ID: "w", SHUTDOWN_SECONDS: "5", INTERNAL_TOKEN: "a token for this test" });
+  sandbox = await createSandbox({
+    REDIS_URL: redis.url,
+    ADMIN_USERS: "op",
+    NODE_ID: "w",
+    SHUTDOWN_SECONDS: "20",
+    LEAVE_NOTICE_SECONDS: "1",
+    DRAIN_WINDOW_SECONDS: "1",
+    INTERNAL_TOKEN: "a token for this test",
+  });
   env = { ...sandbox.env, INTERNAL_PORT: String(await freePort()) };
   gateway = await startGateway(env, command("2"));
   token = (JSON.parse((await node("server/cli.js", ["token", "--user", "op", "--json"], { env })).stdout) as { token: string }).token;
@@ -23,6 +32,18 @@ afterAll(async () => {
   await sandbox.remove();
   await redis.close();
 });
+
+/** One call as it is, without anybody who would try again. */
+const raw = (url: string, agent: Agent): Promise<number | undefined> =>
+  new Promise((resolve, reject) => {
+    const asked = request(url, { agent }, (response) =>
+      response
+        .resume()
+        .once("end", () => resolve(response.statusCode))
+        .once("error", reject),
+    );
+    asked.once("error", reject).end();
+  });
 
 interface Listed {
   readonly nodeId: string;
@@ -60,6 +81,34 @@ describe("workers", () => {
     });
     expect(again.pid).not.toBe(victim.pid);
   });
+
+  test("a hang-up of the parent replaces them one after another: each successor serves before its predecessor leaves, and no call fails", async () => {
+    const before = await listed();
+    const failures: unknown[] = [];
+    let calls = 0;
+    let over = false;
+    const caller = async (agent: Agent): Promise<void> => {
+      while (!over) {
+        calls += 1;
+        await raw(`${gateway.url}/v1/health/live`, agent).catch((error: unknown) => failures.push(error));
+      }
+      agent.destroy();
+    };
+    const callers = [1, 2, 3].map(() => caller(new Agent({ keepAlive: true, maxSockets: 1 })));
+    process.kill(gateway.pid, "SIGHUP");
+    const after = await eventually(async () => {
+      const found = await listed();
+      expect(found.map(({ nodeId }) => nodeId).sort()).toEqual(["w-0-1", "w-1-1"]);
+      return found;
+    }, 120_000);
+    over = true;
+    await Promise.all(callers);
+    expect(failures).toEqual([]);
+    expect(calls).toBeGreaterThan(50);
+    expect(after.map(({ pid }) => pid).filter((pid) => before.some((old) => old.pid === pid))).toEqual([]);
+    const answer = await fetch(`http://127.0.0.1:${env["INTERNAL_PORT"]}/internal/node`, { headers: { authorization: "Bearer a token for this test" } });
+    expect(((await answer.json()) as { nodeId: string }).nodeId).toBe("w-0-1");
+  }, 150_000);
 
   test("the port is theirs: another gateway does not slip in beside them", async () => {
     const intruder = await node("server/main.js", ["--workers", "2"], { env: { ...env, DATA_DIR: `${sandbox.dir}/other` } });
