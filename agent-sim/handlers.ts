@@ -8,6 +8,8 @@ import { pause, type Time } from "./time.ts";
 export interface HandlerContext {
   /** Given on cancel and on the execution timeout. */
   readonly signal: AbortSignal;
+  /** W3C trace of the call that queued the command, to be passed on to whatever the handler calls; null when it had none. */
+  readonly traceparent: string | null;
   progress(pct: number, message: string): void;
 }
 

@@ -86,6 +86,7 @@ export const createWork = ({ journal, handlers, acks, time, serverNowMs, maxOutp
     const cancelTimeout = time.after(Math.max(1, delivery.executionTimeoutSec) * 1_000, () => abort.abort(TIMED_OUT));
     const context: HandlerContext = {
       signal: abort.signal,
+      traceparent: delivery.traceparent ?? null,
       progress: (pct, message) => say(commandId, requiresAck, { status: "running", progress: { pct, message } }),
     };
     try {

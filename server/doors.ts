@@ -5,6 +5,7 @@ import type { Overrides } from "./core/scope.ts";
 import type { GeneralRoom } from "./features/general/index.ts";
 import { createAgentAuth } from "./gateway/auth/agent.ts";
 import { createAuthenticate, createRedeem, createScope, type IdentityDeps } from "./gateway/auth/identity.ts";
+import { createCallLog } from "./gateway/call-log.ts";
 import type { Entry } from "./gateway/catalogue.ts";
 import { createHub, type Hub } from "./gateway/channel/hub.ts";
 import { type ChannelSettings, channelSettings } from "./gateway/channel/settings.ts";
@@ -15,7 +16,7 @@ import { createFacts, type Prefix, parseNetworks } from "./gateway/facts.ts";
 import { createInternalDoor } from "./gateway/internal.ts";
 import { createLimits, guardFailures, type Limits } from "./gateway/limits.ts";
 import { createOpenApi } from "./gateway/openapi.ts";
-import { type CallRecord, createPipeline, type Pipeline } from "./gateway/pipeline.ts";
+import { createPipeline, type Pipeline } from "./gateway/pipeline.ts";
 import { createReplayGuard } from "./gateway/replay.ts";
 import { createRest } from "./gateway/rest.ts";
 import { createTrpc } from "./gateway/trpc.ts";
@@ -93,17 +94,12 @@ interface Shared {
   readonly factsOf: ReturnType<typeof createFacts>;
 }
 
-const pipelineOf = ({ config, log, metrics, rooms }: DoorsDeps, { limits, idempotency, identity, signatures }: Shared): Pipeline => {
-  const record = ({ cause, ...call }: CallRecord): void => {
-    metrics.call(call);
-    if (cause === undefined) log.info(call, "call");
-    else log.error({ ...call, error: cause }, "call failed");
-  };
+const pipelineOf = ({ config, metrics, rooms }: DoorsDeps, { limits, idempotency, identity, signatures }: Shared): Pipeline => {
   return createPipeline({
     clock: rooms.clock,
     limits,
     idempotency,
-    record,
+    record: metrics.call,
     isUnavailable: isTemporary,
     scopeOf: createScope(identity),
     useSignature: createReplayGuard(signatures),
@@ -123,7 +119,7 @@ const apiDescription = (entries: readonly Entry[], publicUrl: () => string): ((p
 };
 
 const frontDoor = (deps: DoorsDeps, shared: Shared): HttpDoor => {
-  const { config, rooms, tokens, publicUrl } = deps;
+  const { config, log, rooms, tokens, publicUrl } = deps;
   const { entries, identity, factsOf } = shared;
   const pipeline = pipelineOf(deps, shared);
   const failures = config.RATE_LIMIT_FAILED_AUTH === undefined ? FAILED_AUTH_PER_MINUTE : config.RATE_LIMIT_FAILED_AUTH;
@@ -137,6 +133,7 @@ const frontDoor = (deps: DoorsDeps, shared: Shared): HttpDoor => {
     factsOf,
     origins: config.CORS_ORIGINS,
     toAppError: pipeline.toAppError,
+    logged: createCallLog({ clock: rooms.clock, log }),
     jwks: tokens.local === undefined ? null : { path: LOCAL_JWKS_PATH, body: JSON.stringify(tokens.local.jwks) },
   });
 };

@@ -272,7 +272,13 @@ export const commands = group({
       permission: "command:read",
       input: z.strictObject({ ...one, deviceId: ref("dev").optional() }),
       errors: ["COMMAND_NOT_FOUND"],
-      output: z.object({ commandId: CommandId, status: CommandStatus, events: z.array(TimelineEntry), blockedBy: BlockedBy }),
+      output: z.object({
+        commandId: CommandId,
+        status: CommandStatus,
+        traceparent: z.string().nullable().describe("W3C trace of the call that queued it, as the agent got it"),
+        events: z.array(TimelineEntry),
+        blockedBy: BlockedBy,
+      }),
     }),
   },
   events: {

@@ -2,6 +2,7 @@
 import { CONNECT_PATHS, SUBPROTOCOL } from "../../protocol/index.ts";
 import type { AppError } from "../core/errors.ts";
 import { AppError as Failure } from "../core/errors.ts";
+import type { LoggedExchange } from "./call-log.ts";
 import type { Exchange, HttpDoor, HttpRequest, HttpResponse, Reception } from "./exchange.ts";
 import type { Prefix, RequestFacts } from "./facts.ts";
 import { type RestDoor, splitPrefix } from "./rest.ts";
@@ -18,6 +19,7 @@ export interface DoorDeps {
   /** Origins of browser portals; empty: any. */
   readonly origins: readonly string[];
   readonly toAppError: (error: unknown) => AppError;
+  readonly logged: (exchange: Exchange) => LoggedExchange;
 }
 
 const SOCKETS: ReadonlySet<string> = new Set(CONNECT_PATHS);
@@ -84,7 +86,8 @@ export const createDoor = (deps: DoorDeps): HttpDoor => {
     };
   };
 
-  const refuse = ({ request, respond }: Exchange, error: AppError, close = false): void => {
+  const refuse = ({ request, respond, notes }: Exchange, error: AppError, close = false): void => {
+    notes.refusal = error;
     const answer = deps.rest.renderError(error, deps.factsOf(request, splitPrefix(request.path)?.prefix ?? "/v1"));
     respond({ ...answer, close: close || answer.close === true });
   };
@@ -111,11 +114,14 @@ export const createDoor = (deps: DoorDeps): HttpDoor => {
     receive: (request) => {
       const operations = (request.path.startsWith(TRPC_PATH) ? deps.trpc : deps.rest).receive(request);
       const handle = async (plain: Exchange): Promise<void> => {
-        const exchange = withCors(plain);
+        const { exchange: noted, end } = deps.logged(plain);
+        const exchange = withCors(noted);
         try {
           await route(exchange, operations);
         } catch (error) {
           refuse(exchange, deps.toAppError(error));
+        } finally {
+          end();
         }
       };
       return { maxBodyBytes: operations.maxBodyBytes, handle };

@@ -1,4 +1,6 @@
 // One HTTP request and its answer, free of the library underneath: what the doors work with.
+import type { Notes } from "./call-log.ts";
+
 export interface HttpRequest {
   /** Upper case. */
   readonly method: string;
@@ -37,6 +39,8 @@ export interface Exchange {
   readonly ending: AbortSignal;
   /** The whole body, or null when it is larger than the limit the router gave. Rejects when the peer goes away before its end. */
   readonly body: Promise<Uint8Array | null>;
+  /** For the log. */
+  readonly notes: Notes;
   respond(response: HttpResponse): void;
   stream(response: HttpStream): Promise<void>;
 }

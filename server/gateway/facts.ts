@@ -1,6 +1,7 @@
 // The facts of one HTTP request that every door needs: its id, its prefix, where it comes from.
 import ipaddr from "ipaddr.js";
 import { newId } from "../core/ids.ts";
+import { readTraceparent } from "../core/trace.ts";
 import type { HttpRequest } from "./exchange.ts";
 
 export type Prefix = "/v1" | "/api/v1";
@@ -17,7 +18,6 @@ export interface RequestFacts {
 }
 
 const REQUEST_ID = /^[A-Za-z0-9_-]{8,64}$/;
-const TRACEPARENT = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
 
 type Network = ReturnType<typeof ipaddr.parseCIDR>;
 export const parseNetworks = (cidrs: readonly string[]): readonly Network[] => cidrs.map((cidr) => ipaddr.parseCIDR(cidr));
@@ -54,13 +54,12 @@ export const createFacts =
     const asked = headers["x-svc-error-shape"]?.toLowerCase();
     const chosen = asked === "a" || asked === "b";
     const given = headers["x-request-id"] ?? "";
-    const traceparent = headers["traceparent"] ?? "";
     return {
       requestId: REQUEST_ID.test(given) ? given : newId("req"),
       prefix,
       shape: chosen ? asked : prefix === "/v1" ? "b" : "a",
       shapeChosen: chosen,
       ip: callerAddress(request, proxies),
-      traceparent: TRACEPARENT.test(traceparent) ? traceparent : null,
+      traceparent: readTraceparent(headers["traceparent"]),
     };
   };

@@ -7,6 +7,7 @@ import { AppError, isAppError } from "../core/errors.ts";
 import type { Reply } from "../core/feature.ts";
 import { actorOf, type OpenScope } from "../core/scope.ts";
 import type { Identity, ScopeRequest } from "./auth/identity.ts";
+import type { CallRecord, Notes } from "./call-log.ts";
 import type { Entry } from "./catalogue.ts";
 import type { RequestFacts } from "./facts.ts";
 import { isInputBucket, type Limits, tighter, type Verdict } from "./limits.ts";
@@ -26,18 +27,6 @@ export interface Idempotency {
   begin(request: { readonly tenantId: string; readonly scope: string; readonly fingerprint: Uint8Array }): Promise<IdempotencyVerdict>;
 }
 
-export interface CallRecord {
-  readonly operation: string;
-  readonly door: string;
-  readonly status: number;
-  readonly code: string | null;
-  readonly durationMs: number;
-  readonly requestId: string;
-  readonly tenantId: string | null;
-  readonly actor: string;
-  readonly cause?: unknown;
-}
-
 export interface PipelineDeps {
   readonly clock: Clock;
   readonly limits: Limits;
@@ -46,6 +35,7 @@ export interface PipelineDeps {
   /** Refuses a signature that was used where it may not be used again. */
   readonly useSignature: (use: SignatureUse) => Promise<void>;
   readonly isUnavailable: (error: unknown) => boolean;
+  /** For the metrics; the log has it from the notes. */
   readonly record: (call: CallRecord) => void;
   /** Tests and development: a result that does not fit its schema is an error. Production logs it and serves. */
   readonly strictOutput: boolean;
@@ -66,6 +56,7 @@ export interface CallRequest {
   /** What an agent signed: "METHOD path" and the signature. */
   readonly signed: Omit<SignatureUse, "agentId" | "replay"> | null;
   readonly signal: AbortSignal;
+  readonly notes: Pick<Notes, "calls">;
 }
 
 export interface Answer {
@@ -246,8 +237,8 @@ export const createPipeline = (deps: PipelineDeps) => {
   const call = async (request: CallRequest): Promise<{ ok: true; answer: Answer } | { ok: false; failure: Failure }> => {
     const startedAt = clock.elapsed();
     const seen: Seen = { verdict: null, scope: null, replayed: false };
-    const note = (status: number, error: AppError | null): void =>
-      deps.record({
+    const note = (status: number, error: AppError | null): void => {
+      const record: CallRecord = {
         operation: request.entry.id,
         door: request.door,
         status,
@@ -257,7 +248,10 @@ export const createPipeline = (deps: PipelineDeps) => {
         tenantId: seen.scope?.tenantId ?? null,
         actor: actorOf(seen.scope?.principal ?? null),
         ...(error !== null && error.status >= 500 ? { cause: error.cause ?? error } : {}),
-      });
+      };
+      request.notes.calls.push(record);
+      deps.record(record);
+    };
     try {
       const answer = await run(request, seen);
       note(answer.status, null);

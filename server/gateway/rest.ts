@@ -135,6 +135,7 @@ export const createRest = ({ entries, pipeline, clock, factsOf, authenticate }: 
       idempotencyKey: request.headers["idempotency-key"] ?? request.headers["x-idempotency-key"],
       signed: credential.kind === "agent" ? signedBy(request) : null,
       signal: exchange.signal,
+      notes: exchange.notes,
     });
     return outcome.ok
       ? renderAnswer(entry, outcome.answer, { facts, request })
@@ -155,7 +156,9 @@ export const createRest = ({ entries, pipeline, clock, factsOf, authenticate }: 
       if (match.kind === "wrong method") throw new AppError("METHOD_NOT_ALLOWED", { details: { allow: match.allow } });
       answer(await serve(exchange, match, facts));
     } catch (error) {
-      answer(renderError(pipeline.toAppError(error), facts));
+      const refusal = pipeline.toAppError(error);
+      exchange.notes.refusal = refusal;
+      answer(renderError(refusal, facts));
     }
   };
 

@@ -5,6 +5,7 @@ import type { Clock } from "../core/clock.ts";
 import { AppError, isAppError } from "../core/errors.ts";
 import { type Credential, readCredential, signatureVersions } from "./auth/credentials.ts";
 import type { Identity } from "./auth/identity.ts";
+import type { Notes } from "./call-log.ts";
 import type { Entry } from "./catalogue.ts";
 import type { Exchange, HttpDoor, HttpRequest, HttpResponse, Reception } from "./exchange.ts";
 import type { Prefix, RequestFacts } from "./facts.ts";
@@ -28,6 +29,7 @@ export interface TrpcDeps {
 const MAX_BATCH_BYTES = 1_048_576;
 
 interface Session {
+  readonly notes: Notes;
   readonly context: TrpcContext;
   verdict: Verdict | null;
   failure: AppError | null;
@@ -35,6 +37,7 @@ interface Session {
 }
 
 interface Caller {
+  readonly notes: Notes;
   readonly signal: AbortSignal;
   readonly identify: (entry: Entry) => Promise<Identity>;
   /** The same again while a stream runs. */
@@ -58,15 +61,29 @@ const headersOf = (request: HttpRequest, facts: RequestFacts, session: Session |
   ...failureHeaders(session?.failure ?? null),
 });
 
+/** The credential is read and proven once for all calls of a batch; public operations do not ask for it. */
+const createIdentifier =
+  ({ authenticate }: Pick<TrpcDeps, "authenticate">) =>
+  (request: HttpRequest, facts: RequestFacts, body: Uint8Array) => {
+    let proven: Promise<Identity> | null = null;
+    return (entry: Entry): Promise<Identity> => {
+      if (entry.op.auth.includes("public")) return Promise.resolve({ kind: "none" });
+      proven ??= Promise.resolve().then(() => authenticate(readCredential(request), facts, body));
+      return proven;
+    };
+  };
+
 export const createTrpc = (deps: TrpcDeps): HttpDoor => {
   const { pipeline, clock } = deps;
   const byId = new Map(deps.entries.map((entry) => [entry.id, entry]));
   const router: AnyTRPCRouter = createTrpcRouter(deps.entries);
   const config = router._def._config;
+  const identifier = createIdentifier(deps);
 
   const openSession = (request: HttpRequest, facts: RequestFacts, at: Caller): Session => {
     const signed = signedBy(request);
     const session: Session = {
+      notes: at.notes,
       verdict: null,
       failure: null,
       replayed: false,
@@ -84,6 +101,7 @@ export const createTrpc = (deps: TrpcDeps): HttpDoor => {
             idempotencyKey: request.headers["idempotency-key"] ?? request.headers["x-idempotency-key"],
             signed,
             signal: signal ?? at.signal,
+            notes: at.notes,
           };
           const vigil =
             entry.op.kind === "subscription" ? keepVigil(asked.signal, () => pipeline.judge({ ...asked, identify: () => at.reidentify(entry) })) : null;
@@ -99,16 +117,6 @@ export const createTrpc = (deps: TrpcDeps): HttpDoor => {
     return session;
   };
 
-  /** The credential is read and proven once for all calls of a batch; public operations do not ask for it. */
-  const identifier = (request: HttpRequest, facts: RequestFacts, body: Uint8Array) => {
-    let proven: Promise<Identity> | null = null;
-    return (entry: Entry): Promise<Identity> => {
-      if (entry.op.auth.includes("public")) return Promise.resolve({ kind: "none" });
-      proven ??= Promise.resolve().then(() => deps.authenticate(readCredential(request), facts, body));
-      return proven;
-    };
-  };
-
   const shapeOf = (error: TRPCError, path: string | undefined, context: TrpcContext) => ({
     status: toAppError(error).status,
     json: { error: getTRPCErrorShape({ config, error, type: "unknown", path, input: undefined, ctx: context }) },
@@ -116,9 +124,9 @@ export const createTrpc = (deps: TrpcDeps): HttpDoor => {
 
   const one = async (unary: Unary, index: number, session: Session, signal: AbortSignal): Promise<{ status: number; json: unknown }> => {
     const path = unary.paths[index] ?? "";
+    const { type } = unary;
+    const known = byId.get(path)?.op.kind;
     try {
-      const { type } = unary;
-      const known = byId.get(path)?.op.kind;
       if (known === "subscription") throw toTrpcError(invalid("header.accept", "must be text/event-stream"));
       if (known !== undefined && known !== type) {
         session.failure = new AppError("METHOD_NOT_ALLOWED", { details: { allow: [known === "mutation" ? "POST" : "GET"] } });
@@ -136,15 +144,18 @@ export const createTrpc = (deps: TrpcDeps): HttpDoor => {
       } as Parameters<typeof callTRPCProcedure>[0]);
       return { status: 200, json: { result: { data } } };
     } catch (cause) {
-      return shapeOf(getTRPCErrorFromUnknown(cause), path, session.context);
+      const error = getTRPCErrorFromUnknown(cause);
+      // The others are calls that the pipeline has noted.
+      if (known !== type) session.notes.refusal = toAppError(error);
+      return shapeOf(error, path, session.context);
     }
   };
 
   const unary = async (exchange: Exchange, facts: RequestFacts, body: Uint8Array): Promise<HttpResponse> => {
-    const { request, signal } = exchange;
+    const { request, signal, notes } = exchange;
     const calls = readUnary(request, body);
     const identify = identifier(request, facts, body);
-    const session = openSession(request, facts, { signal, identify, reidentify: identify });
+    const session = openSession(request, facts, { signal, notes, identify, reidentify: identify });
     const results = await Promise.all(calls.paths.map((_, index) => one(calls, index, session, signal)));
     const statuses = new Set(results.map(({ status }) => status));
     const [first] = results;
@@ -156,7 +167,7 @@ export const createTrpc = (deps: TrpcDeps): HttpDoor => {
   };
 
   const stream = async (exchange: Exchange, facts: RequestFacts, body: Uint8Array): Promise<void> => {
-    const { request, ending: signal } = exchange;
+    const { request, ending: signal, notes } = exchange;
     checkMethod(request);
     const fromHeaders = identifier(request, facts, body);
     const headers = toStreamHeaders(request);
@@ -180,7 +191,7 @@ export const createTrpc = (deps: TrpcDeps): HttpDoor => {
         };
         // A ticket is good once: what it proved stays, and its user is judged anew. A credential in the headers is proven anew.
         const reidentify = (entry: Entry): Promise<Identity> => (typeof ticket === "string" ? identify(entry) : identifier(request, facts, body)(entry));
-        return openSession(request, facts, { signal, identify, reidentify }).context;
+        return openSession(request, facts, { signal, notes, identify, reidentify }).context;
       },
     });
     const outHeaders = { ...Object.fromEntries(response.headers), "x-request-id": facts.requestId, ...signatureVersions(request) };
@@ -216,6 +227,7 @@ export const createTrpc = (deps: TrpcDeps): HttpDoor => {
         else exchange.respond(await unary(exchange, facts, body));
       } catch (error) {
         const known = isAppError(error) ? error : error instanceof URIError ? invalid("path", "is not valid percent-encoding") : pipeline.toAppError(error);
+        exchange.notes.refusal = known;
         exchange.respond(refuse(exchange.request, known, facts));
       }
     };

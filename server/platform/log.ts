@@ -8,7 +8,31 @@ export interface Log {
   error(fields: object, message: string): void;
 }
 
+interface LoggedError {
+  readonly type: string;
+  readonly message: string;
+  readonly code?: string;
+  readonly stack?: string;
+  readonly cause?: LoggedError;
+}
+
+const MAX_CAUSES = 5;
+
+/** By name, because errors of libraries carry along what they were made of: rows, parameters, addresses with passwords. */
+const toLogged = (error: unknown, depth = 0): LoggedError => {
+  if (!(error instanceof Error)) return { type: typeof error, message: depth === 0 && typeof error === "string" ? error : "not an error" };
+  const { name, message, stack, cause } = error;
+  const code = "code" in error && typeof error.code === "string" ? error.code : undefined;
+  return {
+    type: name,
+    message,
+    ...(code === undefined ? {} : { code }),
+    ...(stack === undefined ? {} : { stack }),
+    ...(cause === undefined || depth >= MAX_CAUSES ? {} : { cause: toLogged(cause, depth + 1) }),
+  };
+};
+
 export const createLog = (level: string, facts: Readonly<Record<string, string>>): Log =>
-  pino({ level, base: facts, timestamp: pino.stdTimeFunctions.isoTime, serializers: { error: pino.stdSerializers.err } });
+  pino({ level, base: facts, timestamp: pino.stdTimeFunctions.isoTime, serializers: { error: (error: unknown) => toLogged(error) } });
 
 export const silentLog: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };

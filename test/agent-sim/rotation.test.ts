@@ -43,7 +43,7 @@ const pending = async ({ deviceId }: Device): Promise<boolean> =>
 
 const rotationOf = (device: Device, keys: Keys, through: Http = http) =>
   createRotation({ keys, http: through, deviceId: device.deviceId, identity: device.identity, sign: signer(2), time, random: Math.random, stampMs });
-const context = { signal: new AbortController().signal, progress: () => undefined };
+const context = { signal: new AbortController().signal, progress: () => undefined, traceparent: null };
 
 class Crash extends Error {}
 /** Dies at the n-th call: before it leaves, or when its answer should come. */

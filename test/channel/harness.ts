@@ -117,7 +117,7 @@ export const startNode = async (options: NodeOptions = {}) => {
     facts: createFacts([]),
     isUnavailable,
     clock,
-    log: { warn: (fields) => void complaints.push(fields) },
+    log: { info: () => undefined, warn: (fields) => void complaints.push(fields) },
     settings,
     ...(options.cluster === undefined ? {} : { cluster: options.cluster }),
   });

@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { contract, type Group, group, mutation, query, type Rest } from "../../protocol/index.ts";
 import { createTestClock } from "../../server/core/clock.ts";
+import { newNotes } from "../../server/gateway/call-log.ts";
 import { createCatalogue } from "../../server/gateway/catalogue.ts";
 import type { Exchange, HttpResponse } from "../../server/gateway/exchange.ts";
 import { createFacts } from "../../server/gateway/facts.ts";
@@ -119,6 +120,7 @@ const serve = async (operations: Group["operations"], path: string): Promise<Htt
       request: { method: "GET", path, query: "", headers: {}, repeated: new Set(), peer: "127.0.0.1" },
       signal,
       ending: signal,
+      notes: newNotes(),
       body: Promise.resolve(new Uint8Array()),
       respond: resolve,
       stream: async () => undefined,

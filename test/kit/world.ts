@@ -9,7 +9,7 @@ import { type AgentIdentity, type AppRouter, type Role, signedHeaders, type Tena
 import { type App, type AppSettings, createApp } from "../../server/app.ts";
 import { readConfig } from "../../server/config.ts";
 import { newId } from "../../server/core/ids.ts";
-import { silentLog } from "../../server/platform/log.ts";
+import { type Log, silentLog } from "../../server/platform/log.ts";
 import { createTestDatabase } from "./database.ts";
 
 export interface Answer {
@@ -74,6 +74,7 @@ export interface WorldOptions {
   /** Beside another world: on its database, with its keys. */
   readonly beside?: { readonly databaseUrl: string; readonly dataDir: string };
   readonly settings?: AppSettings;
+  readonly log?: Log;
 }
 
 let calls = 0;
@@ -82,7 +83,7 @@ const nextAddress = (): Record<string, string> => {
   return { "x-forwarded-for": `198.51.${Math.floor(calls / 250) % 250}.${(calls % 250) + 1}` };
 };
 
-export const startWorld = async (env: Readonly<Record<string, string>> = {}, { spread = false, beside, settings = {} }: WorldOptions = {}) => {
+export const startWorld = async (env: Readonly<Record<string, string>> = {}, { spread = false, beside, settings = {}, log = silentLog }: WorldOptions = {}) => {
   const dataDir = beside?.dataDir ?? (await mkdtemp(join(tmpdir(), "mooring-world-")));
   const databaseUrl = beside?.databaseUrl ?? (await createTestDatabase());
   const config = readConfig({
@@ -100,7 +101,7 @@ export const startWorld = async (env: Readonly<Record<string, string>> = {}, { s
     ADMIN_USERS: OPERATOR,
     ...env,
   });
-  const app: App = await createApp(config, { log: silentLog, settings: { lingerMs: 0, ...settings } });
+  const app: App = await createApp(config, { log, settings: { lingerMs: 0, ...settings } });
   await app.listen();
   const url = app.publicUrl();
   const sql = new pg.Pool({ connectionString: databaseUrl, max: 2 });

@@ -1,5 +1,6 @@
 // Watches what happens to commands: durations for the metrics page, and a log line per step for those that carry a trace.
 import { isOpen } from "../../../protocol/index.ts";
+import { traceIdOf } from "../../core/trace.ts";
 import type { Log } from "../../platform/log.ts";
 import type { Instant } from "./state.ts";
 import type { CommandRow } from "./store/rows.ts";
@@ -37,9 +38,6 @@ const ignore = (): void => undefined;
 const noMeters: CommandMeters = { delivered: ignore, acknowledged: ignore, ended: ignore, redelivered: ignore, late: ignore, rescued: ignore };
 
 const secondsBetween = (from: Instant, to: Instant): number => Math.max(0, to - from) / 1_000;
-
-/** What the caller of the API may search for: the second field of a traceparent. */
-const traceIdOf = (traceparent: string): string | undefined => traceparent.split("-")[1];
 
 const causeOf = ({ row, step }: Transition): RedeliveryCause => {
   if (step.code === "SESSION_LOST") return "session_lost";

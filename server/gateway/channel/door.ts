@@ -8,6 +8,7 @@ import type { HttpRequest, HttpResponse } from "../exchange.ts";
 import type { RequestFacts } from "../facts.ts";
 import type { CountedBucket } from "../limits.ts";
 import type { SocketDoor } from "../uws/socket.ts";
+import { createArrivals } from "./arrivals.ts";
 import type { HubDeps } from "./hub.ts";
 import type { Roster } from "./roster.ts";
 import { newSession, type Session } from "./session.ts";
@@ -24,16 +25,10 @@ export interface DoorDeps extends HubDeps {
   readonly onError: (error: unknown) => void;
 }
 
-/** What was exhausted, for a refusal that says nothing about the agent's identity; null for the others. */
-const exhaustedBy = ({ code, details }: AppError): string | null => {
-  if (code === "NODE_DRAINING") return "draining";
-  if (code === "SERVICE_UNAVAILABLE") return String(details?.["reason"] ?? "unavailable");
-  return code === "RATE_LIMIT_EXCEEDED" ? String(details?.["bucket"] ?? "limit") : null;
-};
-
 export const createDoor = (deps: DoorDeps): SocketDoor<Session> => {
   const { clock, settings, stats, state, roster, limits } = deps;
   const gate = createGate(deps);
+  const arrivals = createArrivals(deps);
 
   const toAppError = (error: unknown): AppError => {
     if (isAppError(error)) return error;
@@ -79,21 +74,16 @@ export const createDoor = (deps: DoorDeps): SocketDoor<Session> => {
       const sessionId = newId("ses");
       const { signatureVersion, ...admitted } = await gate.admit(request, { ip: facts.ip, sessionId, crowd: { ...state, connections: stats.connections } });
       stats.connections += 1;
-      countUp(stats.connects, "accepted");
-      return {
-        accept: newSession(
-          { id: sessionId, agent: admitted.agent, signatureVersion, heartbeatBuckets: heartbeatBuckets(admitted, facts) },
-          settings,
-          clock.elapsed(),
-        ),
-        subprotocol: SUBPROTOCOL,
-      };
+      const session = newSession(
+        { id: sessionId, agent: admitted.agent, signatureVersion, heartbeatBuckets: heartbeatBuckets(admitted, facts) },
+        settings,
+        clock.elapsed(),
+      );
+      arrivals.accepted(facts, session);
+      return { accept: session, subprotocol: SUBPROTOCOL };
     } catch (error) {
       const failure = toAppError(error);
-      const { reason } = failure.details ?? {};
-      const exhausted = exhaustedBy(failure);
-      if (exhausted !== null) countUp(stats.turnedAway, exhausted);
-      countUp(stats.connects, typeof reason === "string" ? reason : failure.code);
+      arrivals.refused(facts, failure);
       return { refuse: render(failure, facts) };
     }
   };

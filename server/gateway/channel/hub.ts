@@ -45,7 +45,7 @@ export interface HubDeps {
   readonly facts: (request: HttpRequest, prefix: RequestFacts["prefix"]) => RequestFacts;
   readonly isUnavailable: (error: unknown) => boolean;
   readonly clock: Clock;
-  readonly log: { warn(fields: object, message: string): void };
+  readonly log: Record<"info" | "warn", (fields: object, message: string) => void>;
   readonly settings: ChannelSettings;
   readonly meters?: ChannelMeters;
   /** Sockets and nodes of the whole installation, for the window in which agents come back. */

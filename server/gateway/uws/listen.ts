@@ -1,5 +1,6 @@
 // Opens a listener: every request becomes an Exchange, every socket path is registered by who owns it.
 import type { TemplatedApp, HttpResponse as UwsResponse, us_listen_socket } from "uWebSockets.js";
+import { newNotes } from "../call-log.ts";
 import type { Exchange, HttpDoor, HttpRequest } from "../exchange.ts";
 import { readBody } from "./body.ts";
 import { uws } from "./load.ts";
@@ -43,6 +44,7 @@ const createExchange = (res: UwsResponse, request: HttpRequest, { maxBodyBytes, 
     request,
     signal: gone.signal,
     ending: ending.signal,
+    notes: newNotes(),
     body: readBody(res, request, { limitBytes: maxBodyBytes, gone: gone.signal }),
     respond: (response) => {
       if (gone.signal.aborted || answered) return;

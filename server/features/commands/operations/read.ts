@@ -35,7 +35,7 @@ export const reading = ({ db, devices }: ReadDeps): Pick<Handlers<typeof contrac
     const row = await findCommand(db, scope, commandId, deviceId ?? null);
     if (row === null) throw fail("COMMAND_NOT_FOUND", { commandId });
     const [events, around] = await Promise.all([readTimeline(db, scope, commandId), readSurroundings(db, row)]);
-    return { commandId: row.commandId, status: row.status, events: [...events], blockedBy: blockedBy(row, around) };
+    return { commandId: row.commandId, status: row.status, traceparent: row.traceparent, events: [...events], blockedBy: blockedBy(row, around) };
   },
 });
 

@@ -1,0 +1,47 @@
+// What becomes of upgrades, counted and logged: a line for each that is accepted, and for refusals as many as anybody can read.
+import type { Clock } from "../../core/clock.ts";
+import type { AppError } from "../../core/errors.ts";
+import type { RequestFacts } from "../facts.ts";
+import type { Session } from "./session.ts";
+import { type ChannelStats, countUp } from "./stats.ts";
+import { newBucket, takeToken } from "./tokens.ts";
+
+export interface ArrivalsDeps {
+  readonly clock: Clock;
+  readonly stats: ChannelStats;
+  readonly log: { info(fields: object, message: string): void };
+}
+
+/** Whoever is refused comes back, and thousands may come at once; the metrics count them all. */
+const LINES_PER_SECOND = 10;
+const LINES_AT_ONCE = 50;
+
+/** What was exhausted, for a refusal that says nothing about the agent's identity; null for the others. */
+const exhaustedBy = ({ code, details }: Pick<AppError, "code" | "details">): string | null => {
+  if (code === "NODE_DRAINING") return "draining";
+  if (code === "SERVICE_UNAVAILABLE") return String(details?.["reason"] ?? "unavailable");
+  return code === "RATE_LIMIT_EXCEEDED" ? String(details?.["bucket"] ?? "limit") : null;
+};
+
+export const createArrivals = ({ clock, stats, log }: ArrivalsDeps) => {
+  const lines = newBucket(LINES_PER_SECOND, LINES_AT_ONCE, clock.elapsed());
+  let unlogged = 0;
+  return {
+    accepted: ({ requestId }: RequestFacts, { id, agent }: Pick<Session, "id" | "agent">): void => {
+      countUp(stats.connects, "accepted");
+      log.info({ requestId, sessionId: id, deviceId: agent.deviceId, tenantId: agent.tenantId }, "socket accepted");
+    },
+    refused: ({ requestId }: RequestFacts, { code, status, details }: AppError): void => {
+      const reason = typeof details?.["reason"] === "string" ? details["reason"] : code;
+      countUp(stats.connects, reason);
+      const exhausted = exhaustedBy({ code, details });
+      if (exhausted !== null) countUp(stats.turnedAway, exhausted);
+      if (!takeToken(lines, clock.elapsed())) {
+        unlogged += 1;
+        return;
+      }
+      log.info({ requestId, status, code, reason, ...(unlogged === 0 ? {} : { unlogged }) }, "socket refused");
+      unlogged = 0;
+    },
+  };
+};
