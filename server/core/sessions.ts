@@ -13,6 +13,8 @@ export interface SessionHello extends Pick<SessionStart, "inFlight" | "journal">
   /** The session that this one continues, as the agent names it. */
   readonly handoffFrom: string | null;
   readonly clockOffsetMs: number | null;
+  /** As many commands as this session takes at once. */
+  readonly maxInFlight: number;
   /** The agent signs by the second form from now on: the first alone is not to be taken from it again. */
   readonly locksSignature: boolean;
   readonly machine: Machine;

@@ -1,5 +1,7 @@
 // Commands over the socket: committed before they are written, acknowledged after the commit, cancelled by a hint.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { contract } from "../../protocol/index.ts";
+import { callable, inside, userOf } from "../kit/call.ts";
 import { eventually } from "../kit/eventually.ts";
 import { connect, greet, online, startNode, type TestNode } from "./harness.ts";
 
@@ -34,6 +36,28 @@ describe("push and ack", () => {
     socket.say("ack", { commandId: "cmd_nobody", status: "succeeded" });
     expect((await socket.next("ack_ok")).data).toEqual({ commandId: "cmd_nobody", status: null, result: "unknown" });
     socket.end();
+  });
+
+  test("what waits for its turn says so, by the agent's own figure of commands at once", async () => {
+    const device = await node.device();
+    const { timeline } = callable(contract.commands, node.commands.handlers);
+    const blocker = async (commandId: string) => (await timeline(inside(device.tenantId, userOf("u")), { commandId: commandId as `cmd_${string}` })).blockedBy;
+    const socket = await connect(node, device);
+    await greet(node, socket, device, { maxInFlight: 1 });
+    const [first, second] = [await node.queue(device), await node.queue(device)];
+    expect((await socket.next("command")).data.command.commandId).toBe(first);
+    expect(await blocker(second)).toMatchObject({ kind: "credit", explanation: expect.stringContaining("at work on 1") });
+    socket.say("ack", { commandId: first, status: "succeeded" });
+    expect((await socket.next("command")).data.command.commandId).toBe(second);
+    // A newer session that takes more is asked for by its own figure again.
+    const third = await node.queue(device);
+    expect(await blocker(third)).toMatchObject({ kind: "credit" });
+    const wider = await connect(node, device);
+    await greet(node, wider, device, { maxInFlight: 2, inFlight: [{ commandId: second, status: "running" }] });
+    expect((await wider.next("command")).data.command.commandId).toBe(third);
+    const fourth = await node.queue(device);
+    expect(await blocker(fourth)).toMatchObject({ kind: "credit", explanation: expect.stringContaining("at work on 2") });
+    wider.end();
   });
 
   test("what waited is pushed right after ready, no more at a time than the agent takes", async () => {

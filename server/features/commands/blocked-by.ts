@@ -6,9 +6,6 @@ import { type CommandRow, isoTime } from "./store/rows.ts";
 
 type Blocked = z.infer<typeof BlockedBy>;
 
-/** As many as a session takes unless its agent says otherwise; a claim uses the agent's own figure. */
-const USUAL_MAX_IN_FLIGHT = 8;
-
 export const blockedBy = (row: CommandRow, around: Surroundings): Blocked => {
   if (!isOpen(row.status))
     return { kind: "none", since: null, explanation: `It has ended as ${row.status}${row.failureCode === null ? "" : ` (${row.failureCode})`}.` };
@@ -35,7 +32,7 @@ export const blockedBy = (row: CommandRow, around: Surroundings): Blocked => {
       explanation: `Lane ${row.lane} is taken by ${commandId}, ${status} since ${since.toISOString()}.`,
     };
   }
-  if (around.connectivity === "realtime" && around.inFlight >= USUAL_MAX_IN_FLIGHT)
+  if (around.connectivity === "realtime" && around.maxInFlight !== null && around.inFlight >= around.maxInFlight)
     return { kind: "credit", since: isoTime(row.availableAt), explanation: `The agent is at work on ${around.inFlight} commands and takes no more at once.` };
   if (around.connectivity === "polling")
     return {

@@ -34,6 +34,7 @@ const toSessionHello = (session: Session, hello: Hello, nodeId: string): Session
   clockOffsetMs: hello.clockOffsetMs ?? null,
   inFlight: hello.inFlight,
   journal: hello.capabilities.includes(JOURNAL),
+  maxInFlight: session.maxInFlight,
   locksSignature: session.signatureVersion === 2 && session.agent.minSignatureVersion < 2 && hello.capabilities.includes(SECOND_FORM),
   machine: { hostname: hello.hostname, platform: hello.os, arch: hello.arch, agentVersion: hello.agentVersion },
 });

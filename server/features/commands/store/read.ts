@@ -70,6 +70,8 @@ export interface Surroundings {
   readonly connectivity: string;
   readonly lastSeenAt: Date | null;
   readonly inFlight: number;
+  /** As many as the device's newest session takes at once; null before its first. */
+  readonly maxInFlight: number | null;
   /** The open command before it in its lane. */
   readonly ahead: { readonly commandId: string; readonly status: string; readonly since: Date } | null;
 }
@@ -80,11 +82,12 @@ export const readSurroundings = async (db: Db, row: CommandRow): Promise<Surroun
     connectivity: string | null;
     last_seen_at: Date | null;
     in_flight: number;
+    max_in_flight: number | null;
     ahead_id: string | null;
     ahead_status: string | null;
     ahead_since: Date | null;
   }>(
-    `select now(), p.connectivity, p.last_seen_at, b.command_id as ahead_id, b.status as ahead_status,
+    `select now(), p.connectivity, p.last_seen_at, p.max_in_flight, b.command_id as ahead_id, b.status as ahead_status,
             coalesce(b.started_at, b.sent_at, b.issued_at) as ahead_since,
             (select count(*) from commands o where o.device_id = $2 and o.status in ${IN_FLIGHT} and o.status in ${OPEN}) as in_flight
        from (select) one
@@ -99,6 +102,7 @@ export const readSurroundings = async (db: Db, row: CommandRow): Promise<Surroun
     connectivity: found.connectivity ?? "none",
     lastSeenAt: found.last_seen_at,
     inFlight: found.in_flight,
+    maxInFlight: found.max_in_flight,
     ahead:
       found.ahead_id === null || found.ahead_status === null || found.ahead_since === null
         ? null

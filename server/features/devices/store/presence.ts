@@ -25,15 +25,15 @@ export interface OpenedPresence {
 /** Raises the epoch and hands presence to this session; undefined when the tenant has no such device. */
 export const openPresence = async (
   tx: SqlTx,
-  { device, nodeId, sessionId, instanceId, clockOffsetMs }: SessionHello,
+  { device, nodeId, sessionId, instanceId, clockOffsetMs, maxInFlight }: SessionHello,
   offlineAfterMs: number,
 ): Promise<OpenedPresence | undefined> => {
   const [opened] = await tx.query<OpenedPresence>(
     `with old as (select device_id, node_id, session_id from device_presence where device_id = $1 and tenant_id = $2 for update)
      update device_presence p set epoch = p.epoch + 1, connectivity = 'realtime', node_id = $3, session_id = $4, since = now(), last_seen_at = now(),
-       offline_after = now() + ${ms("$5")}, clock_offset_ms = $6, instance_id = $7
+       offline_after = now() + ${ms("$5")}, clock_offset_ms = $6, instance_id = $7, max_in_flight = $8
      from old where p.device_id = old.device_id returning p.epoch, old.node_id, old.session_id`,
-    [device.deviceId, device.tenantId, nodeId, sessionId, offlineAfterMs, clockOffsetMs === null ? null : Math.round(clockOffsetMs), instanceId],
+    [device.deviceId, device.tenantId, nodeId, sessionId, offlineAfterMs, clockOffsetMs === null ? null : Math.round(clockOffsetMs), instanceId, maxInFlight],
   );
   return opened;
 };

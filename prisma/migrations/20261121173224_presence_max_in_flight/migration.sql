@@ -1,0 +1,2 @@
+-- AlterTable
+ALTER TABLE "device_presence" ADD COLUMN     "max_in_flight" SMALLINT;
