@@ -173,7 +173,7 @@ test("a flood asks so many at once and lets the others in unasked", async () => 
 test("many who ask about one holder share one ping", async () => {
   const device = await known();
   const sessionOf = () =>
-    newSession({ id: "ses", agent: { ...device, ...device.identity } as never, signatureVersion: 1, heartbeatBuckets: [] }, channelSettings(), 0);
+    newSession({ id: "ses", agent: { ...device, ...device.identity } as never, signatureVersion: 1, heartbeatLimit: null }, channelSettings(), 0);
   let pings = 0;
   const holder = sessionOf();
   holder.phase = "ready";

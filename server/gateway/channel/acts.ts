@@ -4,25 +4,24 @@ import type { Clock } from "../../core/clock.ts";
 import type { CommandDelivery } from "../../core/delivery.ts";
 import { unreachable } from "../../core/errors.ts";
 import type { SessionBegun, SocketPresence } from "../../core/sessions.ts";
-import type { Limits } from "../limits.ts";
-import { expectWord, heard, missing } from "./awaited.ts";
+import { expectWord, heard } from "./awaited.ts";
 import { errorFrame } from "./frames.ts";
+import type { TakeHeartbeat } from "./heartbeat.ts";
 import type { JudgeHello } from "./hello.ts";
 import type { Pump } from "./pump.ts";
 import { endSession, type Session, send } from "./session.ts";
 import type { ChannelSettings } from "./settings.ts";
-import type { ChannelMeters, ChannelStats } from "./stats.ts";
+import type { ChannelMeters } from "./stats.ts";
 
 export interface ActsDeps {
   readonly clock: Clock;
   readonly settings: ChannelSettings;
-  readonly stats: ChannelStats;
   readonly meters: ChannelMeters;
   readonly judge: JudgeHello;
-  readonly limits: Pick<Limits, "take">;
   readonly delivery: Pick<CommandDelivery, "ack">;
   readonly presence: Pick<SocketPresence, "goodbye">;
   readonly pump: Pump;
+  readonly heartbeat: TakeHeartbeat;
   /** A hello was good: the session takes its place. False when a newer one stands there already or the socket is gone. */
   readonly enter: (session: Session, begun: SessionBegun) => boolean;
   readonly onError: (error: unknown, session: Session) => void;
@@ -33,7 +32,7 @@ const HANDOFF = "handoff.v1";
 type Frame<Op extends AgentFrame["op"]> = Extract<AgentFrame, { op: Op }>;
 
 export const createActs = (deps: ActsDeps) => {
-  const { clock, settings, stats, meters, delivery, presence, limits, pump, onError } = deps;
+  const { clock, settings, meters, delivery, presence, pump, heartbeat, onError } = deps;
 
   const hello = async (session: Session, { id, data }: Frame<"hello">): Promise<void> => {
     session.phase = "proving";
@@ -69,23 +68,6 @@ export const createActs = (deps: ActsDeps) => {
     await pump(session);
   };
 
-  const heartbeat = async (session: Session, { id, data }: Frame<"heartbeat">): Promise<void> => {
-    await limits.take(session.heartbeatBuckets);
-    stats.heartbeats += 1;
-    if (data.rttMs !== undefined) meters.heartbeatRtt(data.rttMs / 1_000);
-    const { metrics, cpu, memory, disk } = data;
-    const named = Object.entries({ cpu, memory, disk }).filter(([, value]) => value !== undefined);
-    if (metrics !== undefined || named.length > 0) session.metrics = { ...metrics, ...Object.fromEntries(named) };
-    session.heartbeatAt = clock.elapsed();
-    const resend = data.inFlight === undefined ? [] : missing(session, data.inFlight, { nowMs: clock.elapsed(), afterMs: settings.resendAfterMs });
-    stats.resendsAsked += resend.length;
-    send(
-      session,
-      { op: "heartbeat_ack", ref: id, data: { serverTime: clock.now().toISOString(), ...(resend.length === 0 ? {} : { resend: [...resend] }) } },
-      clock,
-    );
-  };
-
   const ack = async (session: Session, { id, data }: Frame<"ack">): Promise<void> => {
     const { tenantId, deviceId } = session.agent;
     // Resolves after the commit. When it fails there is no ack_ok, and the agent sends its word again.
@@ -103,18 +85,18 @@ export const createActs = (deps: ActsDeps) => {
     await presence.goodbye({ deviceId: session.agent.deviceId, epoch: session.epoch }, { reason: data.reason, expectBackMs: data.expectBackSec * 1_000 });
   };
 
-  return (session: Session, frame: AgentFrame): Promise<void> => {
+  return async (session: Session, frame: AgentFrame): Promise<void> => {
     switch (frame.op) {
       case "hello":
         return hello(session, frame);
       case "heartbeat":
-        return heartbeat(session, frame);
+        return heartbeat(session, frame.id, frame.data);
       case "ack":
         return ack(session, frame);
       case "goodbye":
         return goodbye(session, frame);
       case "error":
-        return Promise.resolve();
+        return;
       default:
         return unreachable(frame);
     }

@@ -3,6 +3,7 @@
 import { CLOSE } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Beat, SocketPresence } from "../../core/sessions.ts";
+import { metricsOf } from "./heartbeat.ts";
 import type { Roster } from "./roster.ts";
 import { endSession, type Session } from "./session.ts";
 import type { ChannelSettings } from "./settings.ts";
@@ -21,16 +22,16 @@ export interface BeatsDeps {
 }
 
 const take = (session: Session, nowMs: number): Beat => {
-  const { heartbeatAt, metrics } = session;
+  const { heartbeatAt, heartbeat } = session;
   session.seen = false;
   session.heartbeatAt = null;
-  session.metrics = null;
+  session.heartbeat = null;
   return {
     deviceId: session.agent.deviceId,
     epoch: session.epoch,
     seenAgoMs: nowMs - session.lastSeenAt,
     heartbeatAgoMs: heartbeatAt === null ? null : nowMs - heartbeatAt,
-    metrics,
+    metrics: heartbeat === null ? null : metricsOf(heartbeat),
   };
 };
 
@@ -46,7 +47,7 @@ const dismiss = (session: Session): void => endSession(session, session.phase ==
 // What could not be written is news still, unless something newer has come.
 const restore = (session: Session, beat: Beat, nowMs: number): void => {
   session.seen = true;
-  session.metrics ??= beat.metrics;
+  session.heartbeat ??= beat.metrics === null ? null : { metrics: beat.metrics };
   session.heartbeatAt ??= beat.heartbeatAgoMs === null ? null : nowMs - beat.heartbeatAgoMs;
 };
 

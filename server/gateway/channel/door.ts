@@ -20,7 +20,7 @@ export interface DoorDeps extends HubDeps {
   readonly state: NodeState;
   readonly roster: Roster;
   readonly welcome: (session: Session) => void;
-  readonly received: (session: Session, text: string | null, sizeBytes: number) => void;
+  readonly received: SocketDoor<Session>["received"];
   readonly resume: (session: Session) => void;
   readonly onError: (error: unknown) => void;
 }
@@ -61,11 +61,11 @@ export const createDoor = (deps: DoorDeps): SocketDoor<Session> => {
     };
   };
 
-  // The very buckets that a heartbeat over REST counts against.
-  const heartbeatBuckets = ({ agent, tenant }: Pick<Admitted, "agent" | "tenant">, { requestId, ip, traceparent }: RequestFacts): readonly CountedBucket[] => {
+  // The figure of heartbeats over REST, counted by the socket itself: no heartbeat is worth a question to another process.
+  const heartbeatLimit = ({ agent, tenant }: Pick<Admitted, "agent" | "tenant">, { requestId, ip, traceparent }: RequestFacts): CountedBucket | null => {
     const { agentId, deviceId, deploymentId, tenantId } = agent;
     const scope: OpenScope = { requestId, ip, traceparent, tenantId, tenant, principal: { kind: "agent", agentId, deviceId, deploymentId } };
-    return limits.counted("heartbeat", scope, { input: undefined, when: () => true });
+    return limits.counted("heartbeat", scope, { input: undefined, when: () => true })[0] ?? null;
   };
 
   const upgrade = async (request: HttpRequest): ReturnType<SocketDoor<Session>["upgrade"]> => {
@@ -75,7 +75,7 @@ export const createDoor = (deps: DoorDeps): SocketDoor<Session> => {
       const { signatureVersion, ...admitted } = await gate.admit(request, { ip: facts.ip, sessionId, crowd: { ...state, connections: stats.connections } });
       stats.connections += 1;
       const session = newSession(
-        { id: sessionId, agent: admitted.agent, signatureVersion, heartbeatBuckets: heartbeatBuckets(admitted, facts) },
+        { id: sessionId, agent: admitted.agent, signatureVersion, heartbeatLimit: heartbeatLimit(admitted, facts) },
         settings,
         clock.elapsed(),
       );

@@ -17,6 +17,7 @@ import { createBeats } from "./beats.ts";
 import { type AgentCourier, ALL_NODES, type ChannelBus, nodeChannel, type OwnerDirectory } from "./courier.ts";
 import { createDoor } from "./door.ts";
 import { createFarewell } from "./farewell.ts";
+import { createHeartbeat } from "./heartbeat.ts";
 import { createHello } from "./hello.ts";
 import { createInbound } from "./inbound.ts";
 import { createPump, type Pump } from "./pump.ts";
@@ -25,6 +26,7 @@ import { createRivals } from "./rivals.ts";
 import { createRoster } from "./roster.ts";
 import { canPush, dueClose, endSession, type Session, send } from "./session.ts";
 import { type ChannelSettings, reconnectWindowMs } from "./settings.ts";
+import { createStamp } from "./stamp.ts";
 import { type ChannelMeters, type ChannelStats, newStats, noMeters } from "./stats.ts";
 import { createSuspension } from "./suspension.ts";
 import type { NodeState } from "./upgrade.ts";
@@ -72,7 +74,7 @@ export interface Hub {
 }
 
 export const createHub = (deps: HubDeps): Hub => {
-  const { nodeId, clock, settings, log, delivery, presence, limits, courier, owners, meters = noMeters } = deps;
+  const { nodeId, clock, settings, log, delivery, presence, courier, owners, meters = noMeters } = deps;
   const stats = newStats();
   const state: NodeState = { draining: false };
   const onError = (error: unknown, session?: Session): void => log.warn({ error, deviceId: session?.agent.deviceId, sessionId: session?.id }, "agent channel");
@@ -80,8 +82,9 @@ export const createHub = (deps: HubDeps): Hub => {
   const pump = createPump({ delivery, clock, stats, onError });
   const rivals = createRivals({ ...deps, ready: roster.ready, onError });
   const judge = createHello({ ...deps, rivals, onError });
-  const act = createActs({ clock, settings, stats, meters, judge, limits, delivery, presence, pump, enter: roster.enter, onError });
-  const received = createInbound({ clock, settings, stats, act, onError });
+  const heartbeat = createHeartbeat({ clock, stamp: createStamp(clock), settings, stats, meters });
+  const act = createActs({ clock, settings, meters, judge, delivery, presence, pump, heartbeat, enter: roster.enter, onError });
+  const received = createInbound({ clock, settings, stats, act, heartbeat, onError });
   const claim = (sessions: readonly Session[]): Promise<unknown> =>
     Promise.all(sessions.map((session) => owners.claim(session.agent.deviceId, nodeId, session.epoch)));
   const flush = createBeats({ presence, clock, settings, stats, meters, roster, claim, onError });

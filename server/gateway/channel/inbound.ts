@@ -1,9 +1,11 @@
 // What comes in on a socket: size, rate, form and order are checked before any meaning.
-import { type AgentFrame, CLOSE, type Close } from "../../../protocol/index.ts";
+import { AgentFrame, CLOSE, type Close } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import { AppError, isAppError, unreachable } from "../../core/errors.ts";
 import type { Act } from "./acts.ts";
 import { errorFrame, readFrame } from "./frames.ts";
+import type { TakeHeartbeat } from "./heartbeat.ts";
+import { createScanner } from "./scan.ts";
 import { isRepeat } from "./sequence.ts";
 import { endSession, type Session, send, tooManyFaults } from "./session.ts";
 import type { ChannelSettings } from "./settings.ts";
@@ -15,10 +17,15 @@ export interface InboundDeps {
   readonly settings: ChannelSettings;
   readonly stats: ChannelStats;
   readonly act: Act;
+  readonly heartbeat: TakeHeartbeat;
   readonly onError: (error: unknown, session: Session) => void;
 }
 
-export const createInbound = ({ clock, settings, stats, act, onError }: InboundDeps) => {
+/** Heartbeats come many times as often as everything else together. */
+const [, HeartbeatFrame] = AgentFrame.options;
+const scan = createScanner(HeartbeatFrame);
+
+export const createInbound = ({ clock, settings, stats, act, heartbeat, onError }: InboundDeps) => {
   const refuse = (session: Session, error: AppError, ref?: string): void => void send(session, errorFrame(error, ref), clock);
   const faults = () => ({ nowMs: clock.elapsed(), settings });
 
@@ -27,8 +34,8 @@ export const createInbound = ({ clock, settings, stats, act, onError }: InboundD
     if (isEarly(session) || tooManyFaults(session, "protocolFaults", faults())) endSession(session, CLOSE.protocolError);
   };
 
-  const tooFast = (session: Session): boolean => {
-    if (takeToken(session.inbound, clock.elapsed())) return false;
+  const tooFast = (session: Session, nowMs: number): boolean => {
+    if (takeToken(session.inbound, nowMs)) return false;
     const retryAfter = secondsToToken(session.inbound);
     refuse(session, new AppError("RATE_LIMIT_EXCEEDED", { retryAfter, details: { bucket: "frames", limit: settings.inboundPerSecond, windowSeconds: 1 } }));
     if (tooManyFaults(session, "rateFaults", faults())) endSession(session, CLOSE.rateLimited, retryAfter);
@@ -79,14 +86,28 @@ export const createInbound = ({ clock, settings, stats, act, onError }: InboundD
     }
   };
 
-  return (session: Session, text: string | null, sizeBytes: number): void => {
+  /** False when it is not a plain heartbeat of a ready session, for which there is a shorter way. */
+  const beat = (session: Session, bytes: Uint8Array): boolean => {
+    const frame = session.phase === "ready" ? scan(bytes) : null;
+    if (frame === null) return false;
+    if (isRepeat(session, frame.id, stats)) return true;
+    try {
+      heartbeat(session, frame.id, frame.data);
+    } catch (error) {
+      settle(session, frame)(error);
+    }
+    return true;
+  };
+
+  return (session: Session, bytes: Uint8Array, isBinary: boolean): void => {
     stats.framesIn += 1;
-    session.lastSeenAt = clock.elapsed();
+    const nowMs = clock.elapsed();
+    session.lastSeenAt = nowMs;
     session.seen = true;
-    if (sizeBytes > settings.maxFrameBytes)
+    if (bytes.length > settings.maxFrameBytes)
       close(session, new AppError("PAYLOAD_TOO_LARGE", { details: { maxBytes: settings.maxFrameBytes } }), CLOSE.frameTooBig);
-    else if (text === null) close(session, new AppError("VALIDATION_FAILED", { details: { reason: "binary_frame" } }), CLOSE.protocolError);
-    else if (!tooFast(session)) read(session, text);
+    else if (isBinary) close(session, new AppError("VALIDATION_FAILED", { details: { reason: "binary_frame" } }), CLOSE.protocolError);
+    else if (!tooFast(session, nowMs) && !beat(session, bytes)) read(session, Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("utf8"));
   };
 };
 

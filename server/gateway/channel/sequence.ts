@@ -2,12 +2,10 @@
 import type { Session } from "./session.ts";
 import type { ChannelStats } from "./stats.ts";
 
-const NUMBER = /^[1-9]\d{0,14}$/;
-
 /** True when this number was here before. Ids that are no numbers tell nothing. */
 export const isRepeat = (session: Session, id: string, stats: ChannelStats): boolean => {
-  if (!NUMBER.test(id)) return false;
   const number = Number(id);
+  if (!Number.isSafeInteger(number) || number < 1 || String(number) !== id) return false;
   if (number <= session.lastFrame) {
     stats.frameRepeats += 1;
     return true;

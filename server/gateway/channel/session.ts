@@ -1,5 +1,6 @@
 // One connection of an agent: plain facts that the hub's loops read, and the few things that can be done to it.
-import { CLOSE, type Close, closeReason } from "../../../protocol/index.ts";
+import type { z } from "zod";
+import { CLOSE, type Close, closeReason, type SocketHeartbeat } from "../../../protocol/index.ts";
 import type { AgentRecord } from "../../core/agents.ts";
 import type { Clock } from "../../core/clock.ts";
 import { newSecret } from "../../core/ids.ts";
@@ -8,10 +9,12 @@ import type { SocketLink } from "../uws/socket.ts";
 import type { Awaited } from "./awaited.ts";
 import { type Outbound, writeFrame } from "./frames.ts";
 import type { ChannelSettings } from "./settings.ts";
-import { newBucket, type TokenBucket } from "./tokens.ts";
+import { newBucket, newTurns, type TokenBucket, type TurnCounter } from "./tokens.ts";
 
 /** opening: hello is awaited · proving: hello is judged · ready · leaving: the agent said goodbye · draining: the node goes. */
 export type Phase = "opening" | "proving" | "ready" | "leaving" | "draining" | "closed";
+
+export type HeartbeatData = z.output<typeof SocketHeartbeat>;
 
 export interface Session {
   readonly id: string;
@@ -19,7 +22,8 @@ export interface Session {
   readonly nonce: string;
   /** Of the upgrade. */
   readonly signatureVersion: 1 | 2;
-  readonly heartbeatBuckets: readonly CountedBucket[];
+  /** Heartbeats of the present window; null where they are not limited. */
+  readonly heartbeats: TurnCounter | null;
   readonly inbound: TokenBucket;
   readonly maxAgeMs: number;
   link: SocketLink | null;
@@ -36,12 +40,13 @@ export interface Session {
   /** News since the last flush of presence. */
   seen: boolean;
   heartbeatAt: number | null;
-  metrics: Readonly<Record<string, unknown>> | null;
+  /** As the last heartbeat told it; put together when it is written. */
+  heartbeat: HeartbeatData | null;
   framesOut: number;
   /** Highest number of a frame that came in. */
   lastFrame: number;
   /** Commands of which this session has not heard the end. */
-  readonly awaited: Map<string, Awaited>;
+  awaited: Map<string, Awaited> | null;
   protocolFaults: readonly number[];
   rateFaults: readonly number[];
   pumping: boolean;
@@ -56,15 +61,17 @@ export interface SessionFacts {
   readonly id: string;
   readonly agent: AgentRecord;
   readonly signatureVersion: 1 | 2;
-  readonly heartbeatBuckets: readonly CountedBucket[];
+  readonly heartbeatLimit: CountedBucket | null;
 }
 
-export const newSession = ({ id, agent, signatureVersion, heartbeatBuckets }: SessionFacts, settings: ChannelSettings, nowMs: number): Session => ({
+const NONE: readonly number[] = [];
+
+export const newSession = ({ id, agent, signatureVersion, heartbeatLimit }: SessionFacts, settings: ChannelSettings, nowMs: number): Session => ({
   id,
   agent,
   nonce: newSecret(),
   signatureVersion,
-  heartbeatBuckets,
+  heartbeats: heartbeatLimit === null ? null : newTurns(heartbeatLimit.limit, heartbeatLimit.windowSeconds),
   inbound: newBucket(settings.inboundPerSecond, settings.inboundBurst, nowMs),
   // Spread by a tenth, so that those who came together do not leave together.
   maxAgeMs: settings.sessionMaxAgeMs * (0.9 + Math.random() * 0.2),
@@ -79,12 +86,12 @@ export const newSession = ({ id, agent, signatureVersion, heartbeatBuckets }: Se
   lastSeenAt: nowMs,
   seen: false,
   heartbeatAt: null,
-  metrics: null,
+  heartbeat: null,
   framesOut: 0,
   lastFrame: 0,
-  awaited: new Map(),
-  protocolFaults: [],
-  rateFaults: [],
+  awaited: null,
+  protocolFaults: NONE,
+  rateFaults: NONE,
   pumping: false,
   wanted: false,
   paused: false,

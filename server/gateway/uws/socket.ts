@@ -30,10 +30,8 @@ export interface SocketDoor<S> {
   /** The upgrade was accepted, but the peer was gone. */
   abandoned(session: S): void;
   opened(session: S, link: SocketLink): void;
-  /** `text` is null for a binary frame. */
-  received(session: S, text: string | null, sizeBytes: number): void;
-  /** Takes binary frames instead of `received`; the bytes are only good during the call. */
-  receivedBytes?(session: S, bytes: Uint8Array): void;
+  /** The bytes are only good during the call. */
+  received(session: S, bytes: Uint8Array, isBinary: boolean): void;
   drained(session: S): void;
   /** A frame was not taken: the peer is slower than the buffer is large. */
   dropped?(session: S): void;
@@ -50,39 +48,39 @@ export interface SocketLimits {
 
 interface Held<S> {
   readonly session: S;
-  link: Link | null;
+  link: Link<S> | null;
 }
-type Link = SocketLink & { markClosed(): void };
 
 /** Any one socket that is open. */
 interface Neighbour {
-  link: Link | null;
+  link: SocketLink | null;
 }
 
 const SEND_RESULTS: readonly SendResult[] = ["buffered", "sent", "dropped"];
 
-const createLink = <S>(ws: WebSocket<Held<S>>): Link => {
-  let closed = false;
-  return {
-    get closed() {
-      return closed;
-    },
-    markClosed: () => {
-      closed = true;
-    },
-    send: (data) => (closed ? "closed" : (SEND_RESULTS[ws.send(data, typeof data !== "string", false)] ?? "dropped")),
-    cork: (write) => {
-      if (!closed) ws.cork(write);
-    },
-    ping: () => {
-      if (!closed) ws.ping();
-    },
-    bufferedBytes: () => (closed ? 0 : ws.getBufferedAmount()),
-    end: (code, reason) => {
-      if (!closed) ws.end(code, reason);
-    },
-  };
-};
+/** A class, because there is one per socket: seven closures each would be a good part of what an idle agent costs. */
+class Link<S> implements SocketLink {
+  closed = false;
+  readonly #ws: WebSocket<Held<S>>;
+  constructor(ws: WebSocket<Held<S>>) {
+    this.#ws = ws;
+  }
+  send(data: string | Uint8Array): SendResult {
+    return this.closed ? "closed" : (SEND_RESULTS[this.#ws.send(data, typeof data !== "string", false)] ?? "dropped");
+  }
+  cork(write: () => void): void {
+    if (!this.closed) this.#ws.cork(write);
+  }
+  ping(): void {
+    if (!this.closed) this.#ws.ping();
+  }
+  bufferedBytes(): number {
+    return this.closed ? 0 : this.#ws.getBufferedAmount();
+  }
+  end(code: number, reason: string): void {
+    if (!this.closed) this.#ws.end(code, reason);
+  }
+}
 
 const internalError: HttpResponse = {
   status: 500,
@@ -120,8 +118,7 @@ const createUpgrade =
 
 const COMPRESSION_OFF = 0;
 
-/** Must stand before the catch-all of the same app. */
-/** `upgraded` is called for each connection that is no longer HTTP. */
+/** Must stand before the catch-all of the same app. `upgraded` is called for each connection that is no longer HTTP. */
 export const registerAgentSocket = <S>(app: TemplatedApp, door: SocketDoor<S>, limits: SocketLimits, upgraded: () => void = () => undefined): void => {
   const live = (ws: WebSocket<Held<S>>, run: (session: S) => void): void => {
     const { session, link } = ws.getUserData();
@@ -141,22 +138,20 @@ export const registerAgentSocket = <S>(app: TemplatedApp, door: SocketDoor<S>, l
       open: (ws) => {
         upgraded();
         const held = ws.getUserData();
-        held.link = createLink(ws);
+        held.link = new Link(ws);
         neighbour.link ??= held.link;
         door.opened(held.session, held.link);
       },
-      // The frame's memory is taken back after this call, so the text is made within it.
-      message: (ws, message, isBinary) =>
-        live(ws, (session) => {
-          if (isBinary && door.receivedBytes !== undefined) door.receivedBytes(session, Buffer.from(message));
-          else door.received(session, isBinary ? null : Buffer.from(message).toString("utf8"), message.byteLength);
-        }),
+      message: (ws, message, isBinary) => {
+        const { session, link } = ws.getUserData();
+        if (link !== null && !link.closed) door.received(session, new Uint8Array(message), isBinary);
+      },
       drain: (ws) => live(ws, (session) => door.drained(session)),
       dropped: (ws) => live(ws, (session) => door.dropped?.(session)),
       pong: (ws) => live(ws, (session) => door.ponged(session)),
       close: (ws, code) => {
         const { session, link } = ws.getUserData();
-        link?.markClosed();
+        if (link !== null) link.closed = true;
         if (neighbour.link === link) neighbour.link = null;
         door.closed(session, code);
       },

@@ -14,10 +14,7 @@ const door: SocketDoor<Session> = {
   opened: (session, link) => {
     session.link = link;
   },
-  received: (session, text) => {
-    if (text !== null) session.link?.send(text);
-  },
-  receivedBytes: (session, bytes) => void session.link?.send(bytes),
+  received: (session, bytes, isBinary) => void session.link?.send(isBinary ? bytes : Buffer.from(bytes).toString("utf8")),
   drained: () => undefined,
   ponged: () => undefined,
   closed: () => undefined,
