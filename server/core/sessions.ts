@@ -61,6 +61,8 @@ export interface Beat {
   readonly deviceId: string;
   readonly epoch: number;
   readonly seenAgoMs: number;
+  /** Silence, counted from then on, that makes the device offline. */
+  readonly patienceMs: number;
   readonly heartbeatAgoMs: number | null;
   readonly metrics: Readonly<Record<string, unknown>> | null;
 }

@@ -11,6 +11,8 @@ export interface ChannelFigures {
   readonly resendsAsked: number;
   readonly bufferedBytes: number;
   readonly droppedFrames: number;
+  readonly heartbeatSeconds: number;
+  readonly overloaded: boolean;
   readonly staleEvictions: number;
   /** `accepted` or the reason of a refusal. */
   readonly connects: ReadonlyMap<string, number>;
@@ -49,6 +51,8 @@ export const watchChannel = ({ counter, gauge }: Makers, { node, channel }: { re
     [...closesByCode(channel.closes)].map(([code, count]) => [{ code }, count] as const),
   );
   gauge({ name: "ws_buffered_bytes", help: "Bytes that wait in this node for slow sockets, counted every second" }, () => channel.bufferedBytes);
+  gauge({ name: "agent_heartbeat_interval_seconds", help: "How often agents are asked to beat" }, () => channel.heartbeatSeconds);
+  gauge({ name: "node_overloaded", help: "1 while this node takes no agents in because it has more than it can do" }, () => (channel.overloaded ? 1 : 0));
   for (const [name, help, read] of [
     ["agent_heartbeats_total", "Heartbeats over sockets", () => channel.heartbeats],
     ["commands_pushed_total", "Command frames written to sockets", () => channel.pushed],

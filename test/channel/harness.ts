@@ -60,6 +60,7 @@ export interface NodeOptions {
   /** Another node's, on the same database. */
   readonly tenants?: Map<string, TenantFacts>;
   readonly cluster?: HubDeps["cluster"];
+  readonly startMeter?: HubDeps["startMeter"];
 }
 
 export const startNode = async (options: NodeOptions = {}) => {
@@ -99,6 +100,8 @@ export const startNode = async (options: NodeOptions = {}) => {
     presence: devices.presence,
   });
   const settings = channelSettings(30, { acceptPerSecond: 10_000, acceptBurst: 10_000, connectsPerMinute: 6_000, connectBurst: 1_000, ...options.settings });
+  // A clock that is put forward makes every claim under way look old.
+  const strain = { ...settings.strain, claimWaitMs: Number.MAX_SAFE_INTEGER };
   const hub = createHub({
     nodeId,
     agents: devices.directory,
@@ -118,8 +121,9 @@ export const startNode = async (options: NodeOptions = {}) => {
     isUnavailable,
     clock,
     log: { info: () => undefined, warn: (fields) => void complaints.push(fields) },
-    settings,
+    settings: { ...settings, strain },
     ...(options.cluster === undefined ? {} : { cluster: options.cluster }),
+    startMeter: options.startMeter ?? (() => ({ delayMs: () => 0, stop: () => undefined })),
   });
   await devices.directory.listen();
   await hub.start();

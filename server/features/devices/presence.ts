@@ -108,7 +108,7 @@ export const createPresence = ({ db, emit, settings }: PresenceDeps): Presence =
       }),
     flush: (beats) =>
       db.sqlTx(async (tx) => {
-        const current = await flushBeats(tx, beats, settings.offlineAfterMs);
+        const current = await flushBeats(tx, beats);
         const revived = current.flatMap((row) => (row.revived ? [row.device_id] : []));
         if (revived.length > 0) await greet(tx, revived);
         return new Set(current.map((row) => row.device_id));

@@ -30,6 +30,7 @@ const take = (session: Session, nowMs: number): Beat => {
     deviceId: session.agent.deviceId,
     epoch: session.epoch,
     seenAgoMs: nowMs - session.lastSeenAt,
+    patienceMs: session.patienceMs,
     heartbeatAgoMs: heartbeatAt === null ? null : nowMs - heartbeatAt,
     metrics: heartbeat === null ? null : metricsOf(heartbeat),
   };

@@ -20,8 +20,10 @@ import { createFarewell } from "./farewell.ts";
 import { createHeartbeat } from "./heartbeat.ts";
 import { createHello } from "./hello.ts";
 import { createInbound } from "./inbound.ts";
+import { judgeStrain, type LoopMeter, startLoopMeter, WELL } from "./overload.ts";
 import { createPump, type Pump } from "./pump.ts";
 import { createRemote } from "./remote.ts";
+import { createRhythm } from "./rhythm.ts";
 import { createRivals } from "./rivals.ts";
 import { createRoster } from "./roster.ts";
 import { canPush, dueClose, endSession, type Session, send } from "./session.ts";
@@ -49,6 +51,8 @@ export interface HubDeps {
   readonly clock: Clock;
   readonly log: Record<"info" | "warn", (fields: object, message: string) => void>;
   readonly settings: ChannelSettings;
+  /** Feels how late the event loop is; for tests another. */
+  readonly startMeter?: () => LoopMeter;
   readonly meters?: ChannelMeters;
   /** Sockets and nodes of the whole installation, for the window in which agents come back. */
   readonly cluster?: () => { readonly connections: number; readonly liveNodes: number };
@@ -76,7 +80,7 @@ export interface Hub {
 export const createHub = (deps: HubDeps): Hub => {
   const { nodeId, clock, settings, log, delivery, presence, courier, owners, meters = noMeters } = deps;
   const stats = newStats();
-  const state: NodeState = { draining: false };
+  const state: NodeState = { draining: false, overloaded: false };
   const onError = (error: unknown, session?: Session): void => log.warn({ error, deviceId: session?.agent.deviceId, sessionId: session?.id }, "agent channel");
   const roster = createRoster({ nodeId, courier, owners, stats, onError });
   const pump = createPump({ delivery, clock, stats, onError });
@@ -88,20 +92,36 @@ export const createHub = (deps: HubDeps): Hub => {
   const claim = (sessions: readonly Session[]): Promise<unknown> =>
     Promise.all(sessions.map((session) => owners.claim(session.agent.deviceId, nodeId, session.epoch)));
   const flush = createBeats({ presence, clock, settings, stats, meters, roster, claim, onError });
+  const rhythm = createRhythm({ roster, clock, settings });
   const welcome = (session: Session): void =>
-    void send(session, { op: "welcome", data: welcomeOf(session, settings, { clock, cluster: deps.cluster?.() }) }, clock);
+    void send(session, { op: "welcome", data: welcomeOf(session, settings, { clock, cluster: deps.cluster?.(), heartbeatSeconds: rhythm.begin(session) }) }, clock);
   const door = createDoor({ ...deps, stats, state, roster, welcome, received, resume: createResume(pump, settings), onError });
 
   const others = (): number => Math.max(0, (deps.cluster?.().liveNodes ?? 1) - 1);
   const farewell = createFarewell({ roster, settings, clock, others });
   const closeSuspended = createSuspension({ tenants: deps.tenants, all: roster.all, onError });
+  const running: { timer?: NodeJS.Timeout; meter?: LoopMeter; stops: readonly (() => Promise<void>)[] } = { stops: [] };
   let flushedAt = clock.elapsed();
   let tenantsSeenAt = flushedAt;
+  let verdict = WELL;
+  const feel = (nowMs: number, claimWaitMs: number): void => {
+    verdict = judgeStrain(verdict, { loopDelayMs: running.meter?.delayMs() ?? 0, claimWaitMs }, nowMs, settings.strain);
+    const { overloaded } = verdict;
+    if (overloaded !== state.overloaded) log.warn({ overloaded, claimWaitMs }, "the load of this node");
+    state.overloaded = overloaded;
+    rhythm.look({ connections: deps.cluster?.().connections ?? stats.connections, overloaded });
+    Object.assign(stats, { overloaded, heartbeatSeconds: rhythm.seconds });
+  };
   const tick = (): void => {
     const nowMs = clock.elapsed();
     let bufferedBytes = 0;
-    for (const session of roster.all) bufferedBytes += watch(session, { nowMs, settings, pump });
+    let claimWaitMs = 0;
+    for (const session of roster.all) {
+      bufferedBytes += watch(session, { nowMs, settings, pump });
+      claimWaitMs = Math.max(claimWaitMs, nowMs - (session.claimingSince ?? nowMs));
+    }
     stats.bufferedBytes = bufferedBytes;
+    feel(nowMs, claimWaitMs);
     if (nowMs - tenantsSeenAt >= settings.tenantsEveryMs) {
       tenantsSeenAt = nowMs;
       void closeSuspended();
@@ -119,7 +139,6 @@ export const createHub = (deps: HubDeps): Hub => {
     return leaving;
   };
 
-  const running: { timer?: NodeJS.Timeout; stops: readonly (() => Promise<void>)[] } = { stops: [] };
   return {
     door,
     stats,
@@ -129,6 +148,7 @@ export const createHub = (deps: HubDeps): Hub => {
       const onMessage = createRemote({ ready: roster.ready, rivals, pump, clock });
       courier.attach({ holds: (deviceId) => roster.ready.has(deviceId), receive: onMessage });
       running.stops = await Promise.all([nodeChannel(nodeId), ALL_NODES].map((channel) => deps.bus.subscribe(channel, onMessage)));
+      running.meter = (deps.startMeter ?? startLoopMeter)();
       running.timer = setInterval(tick, settings.tickMs);
     },
     resync: () => flush(true),
@@ -139,6 +159,7 @@ export const createHub = (deps: HubDeps): Hub => {
     close: async () => {
       await letGo();
       clearInterval(running.timer);
+      running.meter?.stop();
       await flush();
       await Promise.all(running.stops.map((stop) => stop()));
     },
@@ -168,14 +189,14 @@ const createResume =
 const welcomeOf = (
   session: Session,
   settings: ChannelSettings,
-  { clock, cluster }: { clock: Clock; cluster: ReturnType<NonNullable<HubDeps["cluster"]>> | undefined },
+  { clock, cluster, heartbeatSeconds }: { clock: Clock; cluster: ReturnType<NonNullable<HubDeps["cluster"]>> | undefined; heartbeatSeconds: number },
 ): z.output<typeof Welcome> => ({
   protocol: SUBPROTOCOL,
   sessionId: session.id,
   nonce: session.nonce,
   serverTime: clock.now().toISOString(),
   capabilities: [...CAPABILITIES],
-  heartbeat: { intervalSec: settings.heartbeatSeconds, jitterPct: settings.heartbeatJitterPct },
+  heartbeat: { intervalSec: heartbeatSeconds, jitterPct: settings.heartbeatJitterPct },
   limits: {
     maxFrameBytes: settings.maxFrameBytes,
     maxOutputBytes: settings.maxOutputBytes,

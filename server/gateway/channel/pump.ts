@@ -39,7 +39,9 @@ export const createPump = ({ delivery, clock, stats, onError }: PumpDeps) => {
 
   const round = async (session: Session): Promise<void> => {
     const { deviceId } = session.agent;
+    session.claimingSince = clock.elapsed();
     const claimed = await delivery.claim({ deviceId, epoch: session.epoch, maxInFlight: session.maxInFlight });
+    session.claimingSince = null;
     if (claimed.length === 0) return;
     const { done, refused } = write(session, claimed);
     if (refused.length > 0) await delivery.refused(deviceId, session.epoch, refused);
@@ -65,6 +67,7 @@ export const createPump = ({ delivery, clock, stats, onError }: PumpDeps) => {
       onError(error, session);
     } finally {
       session.pumping = false;
+      session.claimingSince = null;
     }
   };
 };

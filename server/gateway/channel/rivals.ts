@@ -52,7 +52,7 @@ export const createRivals = ({ nodeId, bus, sessions, ready, clock, settings, on
 
   /** A session that was silent for a whole beat is not worth the wait. */
   const answers = async (session: Session): Promise<boolean> =>
-    session.phase === "ready" && clock.elapsed() - session.lastSeenAt < heartbeatMs && ping(session, settings.probeMs);
+    session.phase === "ready" && clock.elapsed() - session.lastSeenAt < session.heartbeatSeconds * 1_000 && ping(session, settings.probeMs);
 
   const askNode = (owner: string, deviceId: string): Promise<boolean> => {
     if (asked.size >= settings.probesAtOnce) return Promise.resolve(false);

@@ -36,6 +36,11 @@ export interface Session {
   maxInFlight: number;
   /** The agent has `handoff.v1`: it can open its next session while this one lives. */
   handsOver: boolean;
+  /** How often the agent was last asked to beat, and when it was told. */
+  heartbeatSeconds: number;
+  toldAt: number;
+  /** Silence that ends the session, and makes the device offline. */
+  patienceMs: number;
   lastSeenAt: number;
   /** News since the last flush of presence. */
   seen: boolean;
@@ -50,6 +55,8 @@ export interface Session {
   protocolFaults: readonly number[];
   rateFaults: readonly number[];
   pumping: boolean;
+  /** Since when a claim of its waits for the database. */
+  claimingSince: number | null;
   wanted: boolean;
   paused: boolean;
   slowSince: number | null;
@@ -83,6 +90,9 @@ export const newSession = ({ id, agent, signatureVersion, heartbeatLimit }: Sess
   instanceId: null,
   maxInFlight: 0,
   handsOver: false,
+  heartbeatSeconds: settings.heartbeatSeconds,
+  toldAt: nowMs,
+  patienceMs: settings.silenceMs,
   lastSeenAt: nowMs,
   seen: false,
   heartbeatAt: null,
@@ -93,6 +103,7 @@ export const newSession = ({ id, agent, signatureVersion, heartbeatLimit }: Sess
   protocolFaults: NONE,
   rateFaults: NONE,
   pumping: false,
+  claimingSince: null,
   wanted: false,
   paused: false,
   slowSince: null,
@@ -139,7 +150,7 @@ export const dueClose = (session: Session, settings: ChannelSettings, nowMs: num
     case "ready":
       break;
   }
-  if (nowMs - session.lastSeenAt >= settings.silenceMs) return CLOSE.heartbeatTimeout;
+  if (nowMs - session.lastSeenAt >= session.patienceMs) return CLOSE.heartbeatTimeout;
   if (nowMs - session.openedAt >= session.maxAgeMs) return CLOSE.sessionExpired;
   return session.slowSince !== null && nowMs - session.slowSince >= settings.slowMs ? CLOSE.slowConsumer : null;
 };

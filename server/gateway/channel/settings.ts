@@ -1,4 +1,6 @@
 // The figures of the agent socket, each with its reason; agent-channel.md 4.5 is their source. Tests and operators hand in others.
+import type { StrainLimits } from "./overload.ts";
+
 export interface ChannelSettings {
   readonly heartbeatSeconds: number;
   readonly heartbeatJitterPct: number;
@@ -43,6 +45,9 @@ export interface ChannelSettings {
   readonly failuresPerMinute: number | null;
   readonly failureBurst: number;
   readonly reconnect: { readonly firstWindowMs: number; readonly baseMs: number; readonly capMs: number; readonly stableAfterSec: number };
+  /** A change of the interval is told to so many agents at each look of the clock. */
+  readonly configsPerTick: number;
+  readonly strain: StrainLimits;
   /** A node that leaves sends its agents away over this time at least, ... */
   readonly drainWindowMs: number;
   /** ... over this at most, ... */
@@ -89,6 +94,8 @@ export const channelSettings = (heartbeatSeconds = 30, overrides: Partial<Channe
   failuresPerMinute: 60,
   failureBurst: 30,
   reconnect: { firstWindowMs: 5 * SECOND, baseMs: SECOND, capMs: 300 * SECOND, stableAfterSec: 60 },
+  configsPerTick: 500,
+  strain: { loopDelayMs: 200, lateForMs: 10 * SECOND, claimWaitMs: 5 * SECOND, calmForMs: 20 * SECOND },
   drainWindowMs: 10 * SECOND,
   drainWindowMaxMs: 120 * SECOND,
   drainPerSecond: 100,

@@ -14,6 +14,9 @@ export interface ChannelStats {
   /** Over all sockets, at the last look of the clock. */
   bufferedBytes: number;
   droppedFrames: number;
+  /** How often agents are asked to beat now. */
+  heartbeatSeconds: number;
+  overloaded: boolean;
   /** Sockets of sessions that the database knew to be replaced while no hint had said so. */
   staleEvictions: number;
   /** `accepted` or the reason of a refusal. */
@@ -48,6 +51,8 @@ export const newStats = (): ChannelStats => ({
   heartbeats: 0,
   bufferedBytes: 0,
   droppedFrames: 0,
+  heartbeatSeconds: 0,
+  overloaded: false,
   staleEvictions: 0,
   connects: new Map(),
   closes: new Map(),

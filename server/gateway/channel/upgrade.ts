@@ -38,6 +38,7 @@ export interface Gate {
 /** What a node says of itself, for as long as it runs. */
 export interface NodeState {
   draining: boolean;
+  overloaded: boolean;
 }
 
 export interface Crowd extends Readonly<NodeState> {
@@ -77,8 +78,9 @@ export const createGate = ({ agents, tenants, signatures, clock, settings }: Gat
   const limited = (bucketName: string, limit: number, bucket: TokenBucket): AppError =>
     new AppError("RATE_LIMIT_EXCEEDED", { details: { bucket: bucketName, limit, windowSeconds: 60 }, retryAfter: secondsToToken(bucket) });
 
-  const checkCrowd = ({ draining, connections }: Crowd): void => {
+  const checkCrowd = ({ draining, overloaded, connections }: Crowd): void => {
     if (draining) throw new AppError("NODE_DRAINING", { retryAfter: spread(SPREAD_SECONDS / 2) });
+    if (overloaded) throw new AppError("SERVICE_UNAVAILABLE", { retryAfter: spread(), details: { reason: "node_overloaded" } });
     const now = clock.elapsed();
     const bucket = now - startedAt < settings.warmUpMs ? cold : warm;
     if (connections >= settings.maxConnections || !takeToken(bucket, now))

@@ -107,16 +107,16 @@ export interface FlushedBeat {
 }
 
 // Neither indexed column changes here, so the update stays on its page (HOT). A session that said goodbye has no session_id any more.
-export const flushBeats = (tx: SqlTx, beats: readonly Beat[], offlineAfterMs: number): Promise<FlushedBeat[]> =>
+export const flushBeats = (tx: SqlTx, beats: readonly Beat[]): Promise<FlushedBeat[]> =>
   tx.query<FlushedBeat>(
     `update device_presence p set
        last_seen_at = greatest(p.last_seen_at, now() - ${ms("v.seen_ago")}),
        last_heartbeat_at = greatest(p.last_heartbeat_at, now() - ${ms("v.beat_ago")}),
-       offline_after = greatest(p.offline_after, now() - ${ms("v.seen_ago")} + ${ms("$6")}),
+       offline_after = greatest(p.offline_after, now() - ${ms("v.seen_ago")} + ${ms("v.patience")}),
        metrics = coalesce(v.metrics::jsonb, p.metrics),
        since = case when p.connectivity = 'none' then now() else p.since end,
        connectivity = 'realtime'
-     from unnest($1::text[], $2::int8[], $3::float8[], $4::float8[], $5::text[]) as v(id, epoch, seen_ago, beat_ago, metrics)
+     from unnest($1::text[], $2::int8[], $3::float8[], $4::float8[], $5::text[], $6::float8[]) as v(id, epoch, seen_ago, beat_ago, metrics, patience)
      where p.device_id = v.id and p.epoch = v.epoch and p.session_id is not null
      returning p.device_id, p.since = now()::timestamptz(3) as revived`,
     [
@@ -125,7 +125,7 @@ export const flushBeats = (tx: SqlTx, beats: readonly Beat[], offlineAfterMs: nu
       beats.map(({ seenAgoMs }) => seenAgoMs),
       beats.map(({ heartbeatAgoMs }) => heartbeatAgoMs),
       beats.map(({ metrics }) => (metrics === null ? null : JSON.stringify(metrics))),
-      offlineAfterMs,
+      beats.map(({ patienceMs }) => patienceMs),
     ],
   );
 

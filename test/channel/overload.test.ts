@@ -1,0 +1,115 @@
+// A node that has more than it can do: when it says so, what it does then, and how it comes back. And how often agents beat.
+import { describe, expect, test } from "vitest";
+import { judgeStrain, type LoopMeter, type Strain, WELL } from "../../server/gateway/channel/overload.ts";
+import { plannedSeconds } from "../../server/gateway/channel/rhythm.ts";
+import { channelSettings } from "../../server/gateway/channel/settings.ts";
+import { eventually } from "../kit/eventually.ts";
+import { attempt, connect, online, startNode } from "./harness.ts";
+
+const limits = channelSettings().strain;
+const CALM: Strain = { loopDelayMs: 5, claimWaitMs: 0 };
+const LATE: Strain = { loopDelayMs: 201, claimWaitMs: 0 };
+const BETWEEN: Strain = { loopDelayMs: 150, claimWaitMs: 0 };
+const STUCK: Strain = { loopDelayMs: 5, claimWaitMs: 5_001 };
+const times = (count: number, strain: Strain): readonly Strain[] => Array.from({ length: count }, () => strain);
+/** The verdict after each second of such a series. */
+const judged = (series: readonly Strain[]): readonly boolean[] => {
+  let verdict = WELL;
+  return series.map((strain, second) => {
+    verdict = judgeStrain(verdict, strain, second * 1_000, limits);
+    return verdict.overloaded;
+  });
+};
+const turns = (series: readonly Strain[]): readonly number[] =>
+  judged(series).flatMap((overloaded, second, all) => (overloaded === (all[second - 1] ?? false) ? [] : [second]));
+
+describe("the verdict", () => {
+  test.each([
+    ["a late loop turns it after ten seconds, not before", [...times(10, LATE)], []],
+    ["and at ten", [...times(11, LATE)], [10]],
+    ["one good second begins the count anew", [...times(9, LATE), CALM, ...times(11, LATE)], [20]],
+    ["a claim that waits five seconds turns it at once", [CALM, STUCK], [1]],
+    ["it stays while the loop is better but not well", [STUCK, ...times(60, BETWEEN)], [0]],
+    ["twenty calm seconds end it", [STUCK, ...times(30, CALM)], [0, 21]],
+    ["a bad second among them begins that count anew", [STUCK, ...times(15, CALM), BETWEEN, ...times(30, CALM)], [0, 37]],
+    ["what is neither does not turn a good one either", times(60, BETWEEN), []],
+  ] as const)("%s", (_, series, expected) => expect(turns(series)).toEqual(expected));
+});
+
+describe("the interval", () => {
+  test.each([
+    [30, { connections: 0, overloaded: false }, 30],
+    [30, { connections: 30_000, overloaded: false }, 30],
+    [30, { connections: 33_000, overloaded: false }, 30],
+    [30, { connections: 60_000, overloaded: false }, 60],
+    [30, { connections: 9_000_000, overloaded: false }, 300],
+    [60, { connections: 55_000, overloaded: false }, 60],
+    [36, { connections: 1_000, overloaded: false }, 30],
+    [30, { connections: 1_000, overloaded: true }, 60],
+    [60, { connections: 1_000, overloaded: false }, 30],
+    [200, { connections: 200_000, overloaded: true }, 300],
+  ])("after %i s with %j is %i s", (current, crowding, seconds) => expect(plannedSeconds(current, crowding, 30)).toBe(seconds));
+});
+
+test("a node under strain takes nobody in, keeps whom it has and asks them to beat half as often; well again, it takes all of it back", async () => {
+  const meter = { delayMs: 0 };
+  const startMeter = (): LoopMeter => ({ delayMs: () => meter.delayMs, stop: () => undefined });
+  const node = await startNode({ startMeter, settings: { tickMs: 3_600_000 } });
+  const device = await node.device();
+  const socket = await online(node, device);
+  const strained = (delayMs: number, seconds: number): void => {
+    meter.delayMs = delayMs;
+    for (let second = 0; second <= seconds; second += 1) {
+      node.hub.tick();
+      node.clock.advance(1_000);
+    }
+  };
+  strained(300, 10);
+  expect((await socket.next("config")).data).toEqual({ heartbeat: { intervalSec: 60, jitterPct: 10 } });
+  expect(node.hub.stats).toMatchObject({ overloaded: true, heartbeatSeconds: 60 });
+  expect(await attempt(node, await node.device())).toMatchObject({ status: 503, body: { details: { reason: "node_overloaded" } } });
+
+  // It may be silent for three of the new intervals now, here and in the database.
+  await node.hub.flush();
+  const [row] = await node.db.query<{ left: number }>(
+    "select extract(epoch from offline_after - last_seen_at)::int as left from device_presence where device_id = $1",
+    [device.deviceId],
+  );
+  // Counted from its last word, which by the clock of this test lies a few seconds back.
+  expect(row?.left).toBeGreaterThan(170);
+  node.clock.advance(150_000);
+  node.hub.tick();
+  expect(socket.isOpen()).toBe(true);
+
+  strained(1, 21);
+  expect((await socket.next("config")).data).toEqual({ heartbeat: { intervalSec: 30, jitterPct: 10 } });
+  // Until the agent was heard again it may not know of the shorter interval.
+  expect(socket.isOpen()).toBe(true);
+  socket.say("heartbeat", { status: "online" });
+  await socket.next("heartbeat_ack");
+  node.hub.tick();
+  const young = await connect(node, await node.device());
+  expect((await young.next("welcome")).data.heartbeat.intervalSec).toBe(30);
+  young.end();
+  node.clock.advance(101_000);
+  node.hub.tick();
+  expect((await socket.closed()).code).toBe(4002);
+  await node.close();
+});
+
+test("newcomers are told the interval that holds, and those who are there get it a few at a time", async () => {
+  const crowd = { connections: 1_000, liveNodes: 1 };
+  const node = await startNode({ cluster: () => crowd, settings: { tickMs: 3_600_000, configsPerTick: 1 } });
+  const sockets = [await online(node, await node.device()), await online(node, await node.device())];
+  crowd.connections = 90_000;
+  node.hub.tick();
+  const told = (): number => sockets.filter(({ frames }) => frames.some(({ op }) => op === "config")).length;
+  const late = await connect(node, await node.device());
+  expect((await late.next("welcome")).data.heartbeat.intervalSec).toBe(90);
+  await eventually(() => expect(told()).toBe(1));
+  node.hub.tick();
+  for (const socket of sockets) expect((await socket.next("config")).data.heartbeat?.intervalSec).toBe(90);
+  late.end();
+  for (const socket of sockets) socket.end();
+  await node.close();
+});
