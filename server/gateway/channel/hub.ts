@@ -94,7 +94,11 @@ export const createHub = (deps: HubDeps): Hub => {
   const flush = createBeats({ presence, clock, settings, stats, meters, roster, claim, onError });
   const rhythm = createRhythm({ roster, clock, settings });
   const welcome = (session: Session): void =>
-    void send(session, { op: "welcome", data: welcomeOf(session, settings, { clock, cluster: deps.cluster?.(), heartbeatSeconds: rhythm.begin(session) }) }, clock);
+    void send(
+      session,
+      { op: "welcome", data: welcomeOf(session, settings, { clock, cluster: deps.cluster?.(), heartbeatSeconds: rhythm.begin(session) }) },
+      clock,
+    );
   const door = createDoor({ ...deps, stats, state, roster, welcome, received, resume: createResume(pump, settings), onError });
 
   const others = (): number => Math.max(0, (deps.cluster?.().liveNodes ?? 1) - 1);
