@@ -84,11 +84,12 @@ const run = async ({ seed, scale, control }: Context): Promise<Outcome> => {
   const over = (): boolean => time.elapsedMs() >= endMs || races.length >= MOST_PAIRS;
   const race = async (member: Member): Promise<void> => {
     while (!over()) {
+      const number = started;
       started += 1;
       const command = { deviceId: member.deviceId, type: "ping", payload: {}, requiresAck: true };
       const { commandId } = await rig.portal.queue(command, randomUUID(), { ...patience(), onAttempt: () => undefined });
       const startMs = time.elapsedMs();
-      const words: readonly Word[] = started % 2 === 0 ? ["succeeded", "succeeded"] : random() < 0.5 ? ["succeeded", "failed"] : ["failed", "succeeded"];
+      const words: readonly Word[] = number % 2 === 0 ? ["succeeded", "succeeded"] : random() < 0.5 ? ["succeeded", "failed"] : ["failed", "succeeded"];
       const said = await Promise.all(doors.map((http, n) => tell(http, member, { commandId, word: words[n] ?? "failed", now })));
       latency.add(time.elapsedMs() - startMs);
       races.push({ commandId, said });

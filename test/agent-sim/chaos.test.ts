@@ -1,11 +1,16 @@
 // The chaos rig's own judgement: each kind of broken promise is seen, an honest history is clean, and the proxy does what its weather says.
+import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { appendFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { connect, createServer } from "node:net";
-import { describe, expect, test } from "vitest";
-import { type Fact, judge, VIOLATIONS, type Violation } from "../../agent-sim/chaos/checker.ts";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, describe, expect, test } from "vitest";
+import { type Fact, judge, lateDeliveries, VIOLATIONS, type Violation, yesInGap } from "../../agent-sim/chaos/checker.ts";
 import { frameFilter, readFrame } from "../../agent-sim/chaos/frames.ts";
 import type { Line } from "../../agent-sim/chaos/history.ts";
 import { createProxy } from "../../agent-sim/chaos/proxy.ts";
+import { identityOf, reapLeftovers } from "../../agent-sim/chaos/workspace.ts";
 import { createRandom } from "../../agent-sim/random.ts";
 
 const DEVICE = "dev_a";
@@ -60,6 +65,77 @@ describe("the checker", () => {
   });
 });
 
+describe("the checker, on time", () => {
+  const at = (line: Line, tMs: number): Line => ({ ...line, tMs });
+  test("counts what arrives late, and what never arrives", () => {
+    const lines = [at(queue("r1", "ok", "c1"), 100), at(deliver("c1", 1), 1_050), at(queue("r2", "ok", "c2"), 100), at(deliver("c2", 2), 1_200)];
+    expect(lateDeliveries([...lines, queue("r3", "ok", "c3")], 1_000)).toEqual({ late: 2, longestMs: 1_100 });
+    expect(lateDeliveries(lines.slice(0, 2), 1_000)).toEqual({ late: 0, longestMs: 950 });
+  });
+  test("sees a yes where none was possible, and forgives one that was under way", () => {
+    const gaps = [{ fromMs: 1_000, toMs: 2_000 }];
+    expect(yesInGap([at(queue("r1", "ok", "c1"), 1_500)], gaps)).toBe(1);
+    expect(
+      yesInGap(
+        [900, 1_050, 2_100].map((tMs) => at(queue("r1", "ok", "c1"), tMs)),
+        gaps,
+      ),
+    ).toBe(0);
+    expect(yesInGap([at(queue("r1", "info"), 1_500)], gaps)).toBe(0);
+  });
+  test("finds a command that was promised before it had an id by its request, and misses it when it is not there", () => {
+    expect(brokenBy([queue("r1", "ok"), execute("c1")], [fact("c1", "r1")])).toEqual([]);
+    expect(brokenBy([queue("r1", "ok")], [])).toEqual(["ok-lost"]);
+  });
+});
+
+describe("what a dead run has left behind", () => {
+  const idle = () => spawn(process.execPath, ["-e", "setInterval(() => 0, 1000)"], { stdio: "ignore" });
+  const note = (root: string, lines: readonly string[]): string => {
+    const folder = join(root, "mooring-chaos-test");
+    mkdirSync(folder);
+    appendFileSync(join(folder, "processes"), `${lines.join("\n")}\n`);
+    return folder;
+  };
+  const roots: string[] = [];
+  const makeRoot = (): string => {
+    const root = mkdtempSync(join(tmpdir(), "reaping-"));
+    roots.push(root);
+    return root;
+  };
+  afterEach(() => {
+    for (const root of roots.splice(0)) rmSync(root, { recursive: true, force: true });
+  });
+
+  test("is ended by number and start, and nobody else: a later process of the same number lives on", async () => {
+    const [left, stranger] = [idle(), idle()];
+    const root = makeRoot();
+    try {
+      const folder = note(root, ["1@0", identityOf(left.pid ?? 0) ?? "", `${stranger.pid}@0`]);
+      const ended = once(left, "exit");
+      expect(reapLeftovers(root)).toBe(1);
+      expect(await ended).toEqual([null, "SIGKILL"]);
+      expect(identityOf(stranger.pid ?? 0)).not.toBeNull();
+      expect(existsSync(folder)).toBe(false);
+    } finally {
+      stranger.kill("SIGKILL");
+      left.kill("SIGKILL");
+    }
+  });
+  test("is left alone while its owner lives", () => {
+    const child = idle();
+    const root = makeRoot();
+    try {
+      const folder = note(root, [identityOf(process.pid) ?? "", identityOf(child.pid ?? 0) ?? ""]);
+      expect(reapLeftovers(root)).toBe(0);
+      expect(identityOf(child.pid ?? 0)).not.toBeNull();
+      expect(existsSync(folder)).toBe(true);
+    } finally {
+      child.kill("SIGKILL");
+    }
+  });
+});
+
 /** A text message as a client sends it, masked. */
 const masked = (text: string): Buffer => {
   const [payload, mask] = [Buffer.from(text), Buffer.from([1, 2, 3, 4])];
@@ -107,6 +183,17 @@ test("the proxy holds bytes back without telling anybody, lets them flow again, 
     const closed = new Promise((resolve) => client.once("close", resolve));
     expect(proxy.reset()).toBe(1);
     await closed;
+    const abandoned = connect(proxy.port, "127.0.0.1").setEncoding("utf8");
+    abandoned.on("error", () => undefined);
+    abandoned.write("one");
+    expect(await once(abandoned, "data")).toEqual(["one"]);
+    expect(proxy.abandon()).toBe(1);
+    abandoned.write("two");
+    const newer = connect(proxy.port, "127.0.0.1").setEncoding("utf8");
+    newer.on("error", () => undefined);
+    newer.write("three");
+    expect(await once(newer, "data")).toEqual(["three"]);
+    expect([abandoned.bytesRead, abandoned.destroyed]).toEqual([3, false]);
     proxy.set({ newcomers: "refuse" });
     const refused = connect(proxy.port, "127.0.0.1");
     refused.on("error", () => undefined);
