@@ -1,7 +1,6 @@
-// Gateways that die or leave: killed hard, one or several, and restarted one after another.
-import { systemTime as time } from "../time.ts";
-import type { Node } from "./node.ts";
+// Gateways that die: killed hard, one or several.
 import { createRig, type RigOptions } from "./rig.ts";
+import { rolling } from "./rolling.ts";
 import type { Context, Outcome, Scenario } from "./scenario.ts";
 import { fromMemory, type MakeShortcut } from "./shortcuts.ts";
 import { runTrial, type Stage, type TrialOptions } from "./trial.ts";
@@ -50,46 +49,5 @@ const killScenario = (nodes: number): Scenario => ({
   control: ANSWERED_FROM_MEMORY,
   run: (context) => onRig({ nodes, seed: context.seed }, { ...trialOf(context), trouble: killOften }),
 });
-
-interface Restart {
-  readonly code: number | null;
-  readonly tookMs: number;
-}
-const restart = async (node: Node, control: boolean): Promise<Restart> => {
-  const startMs = time.elapsedMs();
-  if (control) await node.kill();
-  const code = control ? null : await node.stop();
-  const tookMs = time.elapsedMs() - startMs;
-  await node.start();
-  return { code, tookMs };
-};
-
-/** C5: every node in turn, once all others are back. */
-const rolling: Scenario = {
-  name: "rolling-restart",
-  promise: "C5",
-  claim: "SIGTERM of each node in turn under load: exit 0 within the bound, nothing lost, nobody left behind",
-  control: { how: "nodes are killed instead of asked to leave", red: "unclean-exit" },
-  run: async (context) => {
-    const restarts: Restart[] = [];
-    const trouble = async ({ rig, running, fault, wait }: Stage): Promise<void> => {
-      await wait(700);
-      for (let round = 0; round < 20 && (round === 0 || running()); round += 1)
-        for (const node of rig.nodes) {
-          fault(`SIGTERM ${node.name}`);
-          restarts.push(await restart(node, context.control));
-          await wait(500);
-        }
-    };
-    const nodes = context.scale.agents > 50 ? 3 : 2;
-    const trial = await onRig({ nodes, seed: context.seed }, { seed: context.seed, scale: context.scale, impatient: context.control, trouble });
-    const slowest = Math.round(Math.max(...restarts.map(({ tookMs }) => tookMs)));
-    return {
-      ...trial,
-      violations: { ...trial.violations, "unclean-exit": restarts.filter(({ code }) => code !== 0).length },
-      notes: [...trial.notes, `${restarts.length} restarts, the slowest stop took ${slowest} ms`],
-    };
-  },
-};
 
 export const killScenarios: readonly Scenario[] = [killScenario(1), killScenario(2), rolling];
