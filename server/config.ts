@@ -87,6 +87,7 @@ export const Settings = z.object({
   CLOSE_GRACE_SECONDS: integer(15, 0, 300).describe("a socket that broke may come back in this time without being offline"),
   COMMAND_QUEUE_PER_DEVICE: integer(100, 1, 100_000).describe("open commands per device before 429 COMMAND_QUEUE_FULL"),
   COMMAND_QUEUE_PER_TENANT: integer(20_000, 1, 10_000_000).describe("open commands per tenant before 429 COMMAND_QUEUE_FULL"),
+  COMMAND_RETENTION_DAYS: integer(30, 8, 3_650).describe("how long ended commands, their history and their idempotency keys are kept"),
   EVENT_RETENTION_DAYS: integer(30, 1, 365).describe("how long dispatched events are kept"),
   WEBHOOK_ALLOW_CIDRS: cidrs.describe("private networks that webhooks may reach (webhooks come with a later release)"),
   WEBHOOK_ALLOW_HTTP: flag(false).describe("webhooks may use http (webhooks come with a later release)"),

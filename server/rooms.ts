@@ -100,6 +100,7 @@ export const createRooms = (deps: RoomsDeps) => {
       maxOpenPerDevice: config.COMMAND_QUEUE_PER_DEVICE,
       maxOpenPerTenant: config.COMMAND_QUEUE_PER_TENANT,
       pollIntervalSeconds: config.POLL_SECONDS,
+      keepDays: config.COMMAND_RETENTION_DAYS,
       ...deps.commands,
     },
     hintsArrive: bus.healthy,

@@ -10,7 +10,7 @@ import type { Db } from "../../platform/db.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { Log } from "../../platform/log.ts";
 import { createDelivery } from "./delivery.ts";
-import { reaperJob, sweepJob } from "./jobs.ts";
+import { reaperJob, retentionJob, sweepJob } from "./jobs.ts";
 import { agentSide } from "./operations/agent.ts";
 import { cancelling } from "./operations/cancel.ts";
 import { queueing } from "./operations/queue.ts";
@@ -96,7 +96,7 @@ export const createCommands = (deps: CommandsDeps): Commands => {
     handlers: implement(contract.commands, { ...queueing(room), ...reading(room), ...agentSide(room), ...cancelling(room) }),
     delivery,
     queueSystem: createSystemQueue(room),
-    jobs: [reaperJob(room), sweep, waits.job],
+    jobs: [reaperJob(room), sweep, waits.job, retentionJob(room)],
     sweep: sweep.now,
     endWaits: waits.close,
     resetDevice: async (tx, device, reason) => {

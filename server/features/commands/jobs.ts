@@ -1,4 +1,4 @@
-// The two jobs that keep the queue moving whatever hint was lost: deadlines are enforced, and due commands find their session.
+// The jobs of the queue. Two keep it moving whatever hint was lost: deadlines are enforced, and due commands find their session. One forgets what ended long ago.
 
 import type { Clock } from "../../core/clock.ts";
 import type { Courier } from "../../core/delivery.ts";
@@ -7,6 +7,7 @@ import type { Job } from "../../platform/jobs.ts";
 import type { CommandSettings } from "./settings.ts";
 import { lockOverdue } from "./store/change.ts";
 import { findSweepable } from "./store/read.ts";
+import { deleteEnded } from "./store/retention.ts";
 import type { Transitions } from "./transitions.ts";
 import type { Witness } from "./witness.ts";
 
@@ -48,6 +49,12 @@ export const reaperJob = ({ db, transitions, settings }: CommandJobsDeps): Job =
     // A full batch in which nothing could be changed would only come again.
     return count === settings.reaperBatch && made.length > 0;
   },
+});
+
+export const retentionJob = ({ db, settings: { keepDays, retentionBatch, retentionEveryMs } }: Pick<CommandJobsDeps, "db" | "settings">): Job => ({
+  name: "commands.retention",
+  everyMs: retentionEveryMs,
+  run: async () => (await db.sqlTx((tx) => deleteEnded(tx, { keepDays, limit: retentionBatch }))) === retentionBatch,
 });
 
 export const sweepJob = ({ db, clock, courier, witness, nodeId, settings, hintsArrive = () => true }: CommandJobsDeps): Sweep => {

@@ -26,6 +26,10 @@ export interface CommandSettings extends Timings {
   readonly batchConcurrency: number;
   /** Calls that may wait for a batch before the queue says it is full. */
   readonly batchWaiting: number;
+  /** How long ended commands are kept, with their history and their idempotency keys. Agents remember what they have run for 7 days. */
+  readonly keepDays: number;
+  readonly retentionEveryMs: number;
+  readonly retentionBatch: number;
 }
 
 const SECOND = 1_000;
@@ -56,4 +60,7 @@ export const defaultSettings: CommandSettings = {
   batchSize: 500,
   batchConcurrency: 2,
   batchWaiting: 20_000,
+  keepDays: 30,
+  retentionEveryMs: 600 * SECOND,
+  retentionBatch: 500,
 };
