@@ -1,9 +1,11 @@
 // Redis that forgets, freezes or goes deaf: it only wakes the gateways, so nothing may be lost and little may be late.
+import { createHttp } from "../http.ts";
+import { createPortal } from "../portal.ts";
 import { pause, systemTime as time } from "../time.ts";
 import { lateDeliveries } from "./checker.ts";
 import { onRig, trialOf } from "./kills.ts";
 import type { Filter } from "./proxy.ts";
-import { createRig } from "./rig.ts";
+import { createRig, type Rig, urlOf } from "./rig.ts";
 import { SWEEP_FINDS_NOTHING } from "./sabotage.ts";
 import type { Context, Outcome, Scenario } from "./scenario.ts";
 import { fromRedis } from "./shortcuts.ts";
@@ -13,6 +15,18 @@ const NODES = 2;
 /** The sweep's bound and a second. */
 const SWEPT_WITHIN_MS = 11_000;
 const SWEEP_IS_BLIND = { how: "the database forgets which node holds a socket, so the sweep finds nothing", red: "late" } as const;
+
+/** Scripts call the first node and agents hold sockets at the second: every command needs a wake-up that passes between them. */
+const crossing = async (rig: Rig): Promise<Rig> => {
+  const [first, second] = await Promise.all(rig.nodes.map(({ port }) => rig.door({ targets: () => [port] })));
+  if (!first || !second) throw new Error("crossing needs two nodes");
+  const http = createHttp(urlOf(first));
+  const close = (): Promise<void> => {
+    http.close();
+    return rig.close();
+  };
+  return { ...rig, agentDoor: second, apiDoor: first, http, portal: createPortal(http, rig.credentials), close };
+};
 
 const judgeDelay = (trial: Trial): Outcome => {
   const { late, longestMs } = lateDeliveries(trial.history.lines, SWEPT_WITHIN_MS);
@@ -46,7 +60,7 @@ const restarts: Scenario = {
 
 /** No wake-up passes from node to node while it lasts, which the sweep makes up for. */
 const runFrozen = async ({ seed, scale, control }: Context): Promise<Outcome> => {
-  const rig = await createRig({ nodes: NODES, seed, redis: true, sabotage: control ? SWEEP_FINDS_NOTHING : undefined });
+  const rig = await crossing(await createRig({ nodes: NODES, seed, redis: true, sabotage: control ? SWEEP_FINDS_NOTHING : undefined }));
   const forMs = Math.min(15_000, scale.seconds * 400);
   const trouble = async ({ running, fault, wait }: Stage): Promise<void> => {
     await wait(500);
@@ -108,7 +122,8 @@ const deaf: Scenario = {
   control: SWEEP_IS_BLIND,
   run: async ({ seed, scale, control }): Promise<Outcome> => {
     const { state, filter } = deafness("all");
-    const rig = await createRig({ nodes: NODES, seed, redis: true, redisFilter: filter, sabotage: control ? SWEEP_FINDS_NOTHING : undefined });
+    const sabotage = control ? SWEEP_FINDS_NOTHING : undefined;
+    const rig = await crossing(await createRig({ nodes: NODES, seed, redis: true, redisFilter: filter, sabotage }));
     const trouble = async ({ running, fault, wait }: Stage): Promise<void> => {
       await wait(500);
       fault("the subscriptions go deaf");
