@@ -86,8 +86,8 @@ const openNode = async (config: Config, life: Lifecycle, { log, settings = {}, s
   const metrics = createMetrics();
   const node: ThisNode = {
     report: () => {
-      const { connections, ready } = doors.hub.stats;
-      return { nodeId, address: publicUrl(), host: hostname(), pid: process.pid, version, draining: state.draining, connections, ready };
+      const { connections, ready, overloaded } = doors.hub.stats;
+      return { nodeId, address: publicUrl(), host: hostname(), pid: process.pid, version, draining: state.draining, overloaded, connections, ready };
     },
     drain: () => void leave(),
   };

@@ -35,7 +35,7 @@ import { commit, version } from "./version.ts";
 const CALL_TIMEOUT_MS = 30_000;
 const FAILED_AUTH_PER_MINUTE = 20;
 
-export interface DoorsDeps extends OperationsDeps {
+export interface DoorsDeps extends Omit<OperationsDeps, "isOverloaded"> {
   readonly secretBox: SecretBox;
   readonly log: Log;
   readonly metrics: Metrics;
@@ -174,7 +174,7 @@ const hubOf = ({ config, rooms, mesh, nodeId, log, metrics, channel }: DoorsDeps
 export const createDoors = (deps: DoorsDeps): Doors => {
   const { config, db, secretBox, metrics, rooms, mesh, nodeId, state } = deps;
   const limits = createLimits({ limiter: rooms.limiter, house: houseLimits(config) });
-  const { entries, general } = createOperations(deps, limits);
+  const { entries, general } = createOperations({ ...deps, isOverloaded: () => hub.stats.overloaded }, limits);
   const shared: Shared = {
     limits,
     idempotency: createIdempotency({ db, secretBox }),
@@ -190,8 +190,8 @@ export const createDoors = (deps: DoorsDeps): Doors => {
     hub.drain();
   };
   const node = (): object => {
-    const { connections, ready } = hub.stats;
-    return { nodeId, version, commit, draining: state.draining, connections, ready, uptimeSeconds: Math.round(process.uptime()) };
+    const { connections, ready, overloaded } = hub.stats;
+    return { nodeId, version, commit, draining: state.draining, overloaded, connections, ready, uptimeSeconds: Math.round(process.uptime()) };
   };
   const internal = createInternalDoor({ token: deps.internalToken, metrics, drain: deps.leave, node });
   return { entries, front: frontDoor(deps, shared), internal, hub, drain, jobs: [...general.jobs, ...shared.idempotency.jobs, ...shared.signatures.jobs] };

@@ -21,6 +21,7 @@ export interface OperationsDeps {
   /** Known when the listener is open, hence asked at each use. */
   readonly publicUrl: () => string;
   readonly state: { readonly draining: boolean };
+  readonly isOverloaded: () => boolean;
 }
 
 const FEATURES = ["agent-socket", "poll", "live-feed", "idempotency"];
@@ -66,7 +67,15 @@ const redisCheck = (bus: Bus): HealthCheck => ({
   },
 });
 
-const healthOf = ({ config, db, bus, rooms: { clock }, state }: OperationsDeps) =>
+/** It serves whom it has, and takes no agents in: other traffic may go on. */
+const loadCheck = (isOverloaded: () => boolean): HealthCheck => ({
+  name: "load",
+  required: false,
+  check: async () =>
+    isOverloaded() ? { status: "degraded", message: "has more than it can do; takes no agents in" } : { status: "healthy", message: "keeps up" },
+});
+
+const healthOf = ({ config, db, bus, rooms: { clock }, state, isOverloaded }: OperationsDeps) =>
   createHealth({
     clock,
     version,
@@ -75,6 +84,7 @@ const healthOf = ({ config, db, bus, rooms: { clock }, state }: OperationsDeps) 
     checks: [
       { name: "database", required: true, check: () => db.healthy().then(() => ({ status: "healthy", message: "answers" })) },
       ...(config.REDIS_URL === undefined ? [] : [redisCheck(bus)]),
+      loadCheck(isOverloaded),
     ],
   });
 

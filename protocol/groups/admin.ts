@@ -12,6 +12,7 @@ export const GatewayNode = z.object({
   startedAt: Timestamp,
   seenAt: Timestamp,
   draining: z.boolean(),
+  overloaded: z.boolean().describe("has more than it can do, and takes no agents in"),
   connections: z.int().describe("open sockets"),
   ready: z.int().describe("sockets whose agent has proven itself"),
 });

@@ -34,7 +34,7 @@ describe("a node", () => {
     const nodeId = given.nodeId ?? newId("node");
     const { pid = 1, connections = 0, bus = openMemoryBus() } = given;
     const node: ThisNode = {
-      report: () => ({ nodeId, address: "http://here", host: "host", pid, version: "1", draining: state.draining, connections, ready: 0 }),
+      report: () => ({ nodeId, address: "http://here", host: "host", pid, version: "1", draining: state.draining, overloaded: false, connections, ready: 0 }),
       drain: () => {
         state.draining = true;
       },

@@ -8,6 +8,7 @@ export interface NodeReport {
   readonly pid: number;
   readonly version: string;
   readonly draining: boolean;
+  readonly overloaded: boolean;
   readonly connections: number;
   readonly ready: number;
 }
@@ -24,7 +25,7 @@ export interface Census {
   readonly connections: number;
 }
 
-const COLUMNS = `node_id as "nodeId", address, host, pid::int as pid, version, draining, connections::int as connections, ready::int as ready, started_at as "startedAt", seen_at as "seenAt"`;
+const COLUMNS = `node_id as "nodeId", address, host, pid::int as pid, version, draining, overloaded, connections::int as connections, ready::int as ready, started_at as "startedAt", seen_at as "seenAt"`;
 const MAX_LISTED = 1_000;
 const FORGOTTEN_AFTER_SECONDS = 3_600;
 
@@ -32,8 +33,8 @@ const FORGOTTEN_AFTER_SECONDS = 3_600;
 export const beat = async (sql: SqlTx, node: NodeReport, expireSeconds: number): Promise<Census> => {
   const [row] = await sql.query<Census>(
     `with mine as (
-       insert into gateway_nodes (node_id, address, host, pid, version, draining, connections, ready) values ($1, $2, $3, $4, $5, $6, $7, $8)
-       on conflict (node_id) do update set address = $2, draining = $6, connections = $7, ready = $8, version = $5, host = $3, pid = $4, seen_at = now(),
+       insert into gateway_nodes (node_id, address, host, pid, version, draining, connections, ready, overloaded) values ($1, $2, $3, $4, $5, $6, $7, $8, $10)
+       on conflict (node_id) do update set address = $2, draining = $6, overloaded = $10, connections = $7, ready = $8, version = $5, host = $3, pid = $4, seen_at = now(),
          started_at = case when (gateway_nodes.host, gateway_nodes.pid) = ($3, $4) then gateway_nodes.started_at else now() end,
          drain_asked_at = case when (gateway_nodes.host, gateway_nodes.pid) = ($3, $4) then gateway_nodes.drain_asked_at end
        returning drain_asked_at
@@ -42,7 +43,7 @@ export const beat = async (sql: SqlTx, node: NodeReport, expireSeconds: number):
        where node_id <> $1 and not draining and seen_at > now() - make_interval(secs => $9)
      )
      select mine.drain_asked_at is not null as "drainAsked", others.live + 1 as "liveNodes", others.connections + $7 as connections from mine, others`,
-    [node.nodeId, node.address, node.host, node.pid, node.version, node.draining, node.connections, node.ready, expireSeconds],
+    [node.nodeId, node.address, node.host, node.pid, node.version, node.draining, node.connections, node.ready, expireSeconds, node.overloaded],
   );
   if (row === undefined) throw new Error("a beat answers with what it found");
   return row;
