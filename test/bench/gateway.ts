@@ -12,6 +12,7 @@ import { createHttp } from "../../agent-sim/http.ts";
 import { createPortal, type Member } from "../../agent-sim/portal.ts";
 import { systemTime as time } from "../../agent-sim/time.ts";
 import { pin, SERVER_CPU } from "./machine.ts";
+import { bringUp } from "./offspring.ts";
 import type { Stage } from "./stage.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
@@ -69,10 +70,11 @@ export const startGateway = async (stage: Stage, options: GatewayOptions = {}): 
   const file = join(stage.folder, `gateway-${randomUUID().slice(0, 8)}.log`);
   const log = openSync(file, "a");
   const flags = stage.profile === null ? [] : ["--cpu-prof", `--cpu-prof-dir=${stage.profile}`];
-  const child = spawn(process.execPath, [...flags, join(ROOT, "dist/server/main.js")], { env: settingsOf(stage, options), stdio: ["ignore", log, log] });
+  const child = bringUp(
+    spawn(process.execPath, [...flags, join(ROOT, "dist/server/main.js")], { env: settingsOf(stage, options), stdio: ["ignore", log, log] }),
+  );
   const pid = child.pid ?? -1;
   const ended = once(child, "exit");
-  process.once("exit", () => child.kill("SIGKILL"));
   const stop = async (): Promise<void> => {
     if (child.exitCode !== null || child.signalCode !== null) return;
     child.kill("SIGTERM");

@@ -6,6 +6,7 @@ import { createInterface } from "node:readline";
 import { z } from "zod";
 import type { Visit } from "./arithmetic.ts";
 import { LOAD_CPU, pin } from "./machine.ts";
+import { bringUp } from "./offspring.ts";
 import type { Stage } from "./stage.ts";
 
 const count = z.number();
@@ -81,9 +82,8 @@ export interface LoaderOptions {
 
 const open = (program: string, { protocol, port, connections, identities }: LoaderOptions): ChildProcessWithoutNullStreams => {
   const words = [protocol, `127.0.0.1:${port}`, String(connections), ...(identities === undefined ? [] : [identities])];
-  const child = spawn(program, words, { stdio: ["pipe", "pipe", "pipe"] });
+  const child = bringUp(spawn(program, words, { stdio: ["pipe", "pipe", "pipe"] }));
   child.stderr.setEncoding("utf8").on("data", (text: string) => process.stderr.write(`  ${protocol}: ${text.slice(0, 400)}\n`));
-  process.once("exit", () => child.kill("SIGKILL"));
   return child;
 };
 

@@ -1,10 +1,16 @@
 // npm run bench: reads what is wanted, runs it on one stage, prints the table and writes the results.
+
+import { ackedCommands, nodes, roundTrip } from "./benches/commands.ts";
+import { doors } from "./benches/doors.ts";
+import { fleet, fleetSize } from "./benches/fleet.ts";
+import { handshake } from "./benches/handshake.ts";
+import { heartbeats } from "./benches/heartbeats.ts";
 import { ingest } from "./benches/ingest.ts";
 import { memory } from "./benches/memory.ts";
 import { compileLoader } from "./loader.ts";
 import type { MetricId } from "./metrics.ts";
 import { HELP, isWanted, type Options, readOptions, UsageError } from "./options.ts";
-import { FULL, QUICK } from "./plan.ts";
+import { COMMANDS, FULL, QUICK } from "./plan.ts";
 import { document, type Finding, save, table, toResult } from "./report.ts";
 import { Untrue } from "./rounds.ts";
 import { createFolder, openStage, type Stage } from "./stage.ts";
@@ -24,6 +30,25 @@ const BENCHES: readonly Bench[] = [
     run: (stage, options) => ingest(stage, options.quick ? QUICK : FULL, wantsTenThousand(options) ? 10_000 : 1_000),
   },
   { ids: ["memory-per-agent"], quick: true, run: (stage) => memory(stage, 10_000) },
+  { ids: ["handshake", "handshake-vs-socketio"], quick: false, run: (stage) => handshake(stage, FULL) },
+  { ids: ["trpc", "trpc-vs-stock", "trpc-input", "trpc-input-vs-stock", "rest", "rest-vs-fastify"], quick: false, run: (stage) => doors(stage, FULL) },
+  { ids: ["acked-commands"], quick: false, run: (stage) => ackedCommands(stage, { ...COMMANDS, agents: 10_000 }) },
+  {
+    ids: ["command-roundtrip", "command-roundtrip-p50", "command-roundtrip-p99"],
+    quick: false,
+    run: (stage) => roundTrip(stage, { ...COMMANDS, agents: 10_000 }),
+  },
+  {
+    ids: ["persisted-heartbeats", "persisted-heartbeats-vs-prisma", "persisted-heartbeats-lag"],
+    quick: false,
+    run: (stage) => heartbeats(stage, FULL, 2_000),
+  },
+  {
+    ids: ["storm", "storm-lost", "storm-duplicated", "idle-fleet"],
+    quick: false,
+    run: (stage, options) => fleet(stage, { idle: isWanted(options, "idle-fleet"), storm: isWanted(options, "storm") }),
+  },
+  { ids: ["nodes"], quick: false, run: (stage) => nodes(stage, { ...COMMANDS, agents: fleetSize() }) },
 ];
 
 const say = (text: string): void => void process.stderr.write(`${text}\n`);

@@ -8,3 +8,5 @@ export interface Plan {
 
 export const FULL: Plan = { rounds: 5, warmMs: 400, windowMs: 1_500 };
 export const QUICK: Plan = { rounds: 3, warmMs: 150, windowMs: 500 };
+
+export const COMMANDS = { rounds: 5, windowMs: 2_000 } as const;

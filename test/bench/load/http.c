@@ -39,19 +39,28 @@ static void ask_http(struct conn *c) {
   put(c, r->text, r->length);
 }
 
-static int content_length(const char *head, const char *end) {
+static const char *header(const char *head, const char *end, const char *name) {
   for (const char *line = head; line && line < end; line = memmem(line, end - line, "\r\n", 2), line = line ? line + 2 : NULL)
-    if (!strncasecmp(line, "content-length:", 15)) return atoi(line + 15);
-  return -1;
+    if (!strncasecmp(line, name, strlen(name))) return line + strlen(name);
+  return NULL;
+}
+
+/** Bytes of the body, 0 while it is not all there, -1 when nobody can tell. */
+static int body_length(const char *head, const char *body, int length) {
+  const char *size = header(head, body - 4, "content-length:"), *last;
+  if (size) return atoi(size) <= length ? atoi(size) : 0;
+  if (!header(head, body - 4, "transfer-encoding:")) return -1;
+  last = memmem(body, length, "\r\n0\r\n\r\n", 7);
+  return last ? (int)(last - body) + 7 : 0;
 }
 
 static int take_http(struct conn *c, uint8_t *bytes, int length) {
-  uint8_t *end = memmem(bytes, length, "\r\n\r\n", 4);
-  if (!end) return 0;
-  int size = content_length((char *)bytes, (char *)end), head = (int)(end - bytes) + 4;
-  if (size < 0) return -1;
-  if (length < head + size) return 0;
-  int good = bytes[9] == '2' && memmem(end + 4, size, c->expected, strlen(c->expected)) != NULL;
+  uint8_t *body = memmem(bytes, length, "\r\n\r\n", 4);
+  if (!body) return 0;
+  body += 4;
+  int head = (int)(body - bytes), size = body_length((char *)bytes, (char *)body, length - head);
+  if (size <= 0) return size;
+  int good = bytes[9] == '2' && memmem(body, size, c->expected, strlen(c->expected)) != NULL;
   if (!good && count.wrong < 3) fprintf(stderr, "expected %s, got: %.*s\n", c->expected, length < 900 ? length : 900, bytes);
   answered(c, good ? c->answered + 1 : 0);
   return head + size;

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #define MAX_SAMPLES (1 << 22)
-#define DRAIN_NS 5000000000ull
-#define CONNECT_NS 120000000000ull
+#define DRAIN_NS 20000000000ull
+#define CONNECT_NS 240000000000ull
 #define MS 1000000ull
 
 struct counters count;

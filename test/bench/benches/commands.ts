@@ -1,0 +1,232 @@
+// Commands through several nodes: created at one, pushed by another, acknowledged, committed. How many a second, and how long one takes.
+
+import { once } from "node:events";
+import { connect } from "node:net";
+import type { Member } from "../../../agent-sim/portal.ts";
+import { quantile, summarise } from "../arithmetic.ts";
+import { createTenant, type Gateway, provision, startGateway, type Tenant, until, writeIdentities } from "../gateway.ts";
+import { type Loader, type Reply, serverNs, startLoader } from "../loader.ts";
+import { LOAD_CPU, SERVER_CPU } from "../machine.ts";
+import { checkCommands } from "../read-back.ts";
+import type { Finding } from "../report.ts";
+import { type Prepared, writeRequests } from "../requests.ts";
+import { Untrue } from "../rounds.ts";
+import type { Stage } from "../stage.ts";
+
+const CALLERS = 64;
+/** Who waits for the end of a command holds a connection; enough of them to keep the rate at a quarter of a second each. */
+const WAITING_CALLERS = 250;
+const WIDTH = 128;
+const DRAIN_MS = 60_000;
+
+export interface Mesh {
+  readonly tenant: Tenant;
+  readonly agents: readonly Loader[];
+  readonly callers: readonly Loader[];
+  /** Commands that were created so far. */
+  created: number;
+}
+
+const toRequest =
+  ({ apiKey, tenantId }: Tenant, wait: number) =>
+  ({ deviceId }: Member): Prepared => ({
+    method: "POST",
+    path: `/v1/devices/${deviceId}/commands`,
+    headers: { "x-api-key": apiKey, "x-svc-tenant-id": tenantId },
+    body: { type: "ping", payload: {}, ...(wait > 0 ? { wait } : {}) },
+    expected: wait > 0 ? `"status":"succeeded"` : `"deviceId":"${deviceId}"`,
+  });
+
+export interface MeshOptions {
+  readonly nodes: number;
+  readonly agents: number;
+  /** Seconds that a caller waits for the end of its command; 0: it goes on at once. */
+  readonly wait?: number;
+}
+
+/** Agents spread over the nodes; whoever calls a node speaks of the next node's devices. */
+export const openMesh = async (stage: Stage, { nodes: count, agents: size, wait = 0 }: MeshOptions): Promise<Mesh> => {
+  const nodes: Gateway[] = [];
+  for (let n = 0; n < count; n += 1) nodes.push(await startGateway(stage, { cpu: count === 1 ? null : n % 2 === 0 ? SERVER_CPU : LOAD_CPU }));
+  const [first] = nodes;
+  if (first === undefined) throw new Error("a mesh has at least one node");
+  const tenant = await createTenant(stage);
+  const members = await provision(first, tenant, size);
+  const serverPids = nodes.map(({ pid }) => pid);
+  const width = wait > 0 ? WAITING_CALLERS : CALLERS;
+  const shares = nodes.map((_, at) => members.filter((_member, index) => index % count === at));
+  const agents: Loader[] = [];
+  const callers: Loader[] = [];
+  for (const [at, { port }] of nodes.entries()) {
+    const own = shares[at] ?? [];
+    const loader = await startLoader(stage, { protocol: "agent", port, connections: own.length, identities: writeIdentities(stage, own), serverPids });
+    const { ready } = await loader.connect(own.length, WIDTH);
+    if (ready !== own.length) throw new Untrue(`${ready} of ${own.length} agents are ready`);
+    agents.push(loader);
+    const caller = await startLoader(stage, { protocol: "http", port, connections: width, serverPids });
+    await caller.requests(writeRequests(stage, (shares[(at + 1) % count] ?? own).map(toRequest(tenant, wait))));
+    await caller.connect(width, width);
+    callers.push(caller);
+  }
+  return { tenant, agents, callers, created: 0 };
+};
+
+const total = (replies: readonly Reply[], of: (reply: Reply) => number): number => replies.reduce((sum, reply) => sum + of(reply), 0);
+const tally = (loaders: readonly Loader[]): Promise<Reply[]> => Promise.all(loaders.map((loader) => loader.tally()));
+
+const check = (replies: readonly Reply[]): void => {
+  const bad = total(replies, ({ wrong, lost, errors, missing, refused }) => wrong + lost + errors + missing + refused);
+  if (bad > 0) throw new Untrue(`${bad} wrong, lost, failed, missing or refused among ${total(replies, ({ answers }) => answers)} calls`);
+};
+
+export interface Burst {
+  readonly perSecond: number;
+  /** Server time of all nodes for one command, while they were created. */
+  readonly microsecondsEach: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+}
+
+/** Creates for so long, waits until the last is acknowledged, and counts the whole time. Throws Untrue. */
+export const burst = async (mesh: Mesh, { windowMs, rate = 0 }: { readonly windowMs: number; readonly rate?: number }): Promise<Burst> => {
+  const before = total(await tally(mesh.agents), ({ applied }) => applied);
+  const createdBefore = total(await tally(mesh.callers), ({ answers }) => answers);
+  const startMs = performance.now();
+  const ran = await Promise.all(
+    mesh.callers.map((caller) => caller.run({ warmMs: 0, windowMs, connections: WAITING_CALLERS, rate: rate / mesh.callers.length })),
+  );
+  check(ran);
+  const created = total(ran, ({ answers }) => answers) - createdBefore;
+  const done = async (): Promise<true | undefined> => (total(await tally(mesh.agents), ({ applied }) => applied) - before >= created ? true : undefined);
+  await until(done, { withinMs: DRAIN_MS }).catch(() => {
+    throw new Untrue("not every command was acknowledged");
+  });
+  const seconds = (performance.now() - startMs) / 1_000;
+  const agents = await tally(mesh.agents);
+  check(agents);
+  if (total(agents, ({ duplicates }) => duplicates) > 0) throw new Untrue("a command was acknowledged twice");
+  mesh.created += created;
+  const [one] = ran;
+  return {
+    perSecond: created / seconds,
+    microsecondsEach: (one === undefined ? Number.NaN : serverNs(one)) / 1_000 / total(ran, ({ windowAnswers }) => windowAnswers),
+    p50Ms: Math.max(...ran.map(({ p50Ms }) => p50Ms)),
+    p99Ms: Math.max(...ran.map(({ p99Ms }) => p99Ms)),
+  };
+};
+
+const show = (round: number, { perSecond, microsecondsEach, p50Ms, p99Ms }: Burst): void =>
+  void process.stderr.write(
+    `  ${String(round).padStart(2)}  ${Math.round(perSecond).toString().padStart(9)}/s  ${microsecondsEach.toFixed(0)} us of the nodes each  p50 ${p50Ms.toFixed(2)} ms  p99 ${p99Ms.toFixed(2)} ms\n`,
+  );
+
+export interface CommandPlan {
+  readonly rounds: number;
+  readonly windowMs: number;
+  readonly agents: number;
+}
+
+export const ackedCommands = (stage: Stage, { rounds, windowMs, agents }: CommandPlan): Promise<readonly Finding[]> =>
+  stage.scope(async (scope) => {
+    const mesh = await openMesh(scope, { nodes: 2, agents });
+    const bursts: Burst[] = [];
+    for (let round = 0; round <= rounds; round += 1) {
+      const found = await burst(mesh, { windowMs });
+      show(round, found);
+      if (round > 0) bursts.push(found);
+    }
+    await checkCommands(scope, mesh.tenant.tenantId, mesh.created);
+    const { value, min, max } = summarise(bursts.map(({ perSecond }) => perSecond));
+    return [{ id: "acked-commands", value, span: [min, max], rounds: bursts, note: `${agents} agents` }];
+  });
+
+/** Median of a plain question and answer, in milliseconds. */
+const redisRoundTrip = async (port: number): Promise<number> => {
+  const socket = connect(port, "127.0.0.1").setNoDelay(true);
+  const times: number[] = [];
+  for (let n = 0; n < 2_000; n += 1) {
+    const startMs = performance.now();
+    socket.write("*1\r\n$4\r\nPING\r\n");
+    await once(socket, "data");
+    times.push(performance.now() - startMs);
+  }
+  socket.destroy();
+  return quantile(times, 0.5);
+};
+
+const RATE = 2_000;
+const WAIT_SECONDS = 10;
+/** The wait for the last ack belongs to the time, so a little less than the whole rate is the whole rate. */
+const MIN_RATE = 0.8;
+
+/** At 2,000 a second, first as it is, then with a database that does not wait for its disk. */
+export const roundTrip = (stage: Stage, { rounds, windowMs, agents }: CommandPlan): Promise<readonly Finding[]> =>
+  stage.scope(async (scope) => {
+    const measure = (durable: boolean): Promise<{ readonly bursts: readonly Burst[]; readonly redisMs: number }> =>
+      scope.scope(async (inner) => {
+        await scope.query(`alter role current_user set synchronous_commit = ${durable ? "on" : "off"}`);
+        const mesh = await openMesh(inner, { nodes: 2, agents, wait: WAIT_SECONDS });
+        const bursts: Burst[] = [];
+        for (let round = 0; round <= rounds; round += 1) {
+          const found = await burst(mesh, { windowMs, rate: RATE });
+          show(round, found);
+          if (round > 0) bursts.push(found);
+        }
+        await checkCommands(inner, mesh.tenant.tenantId, mesh.created);
+        return { bursts, redisMs: await redisRoundTrip(scope.redis.port) };
+      });
+    const durable = await measure(true);
+    const relaxed = await measure(false).finally(() => scope.query("alter role current_user set synchronous_commit = on"));
+    const [p50, p99] = [summarise(durable.bursts.map(({ p50Ms }) => p50Ms)), summarise(durable.bursts.map(({ p99Ms }) => p99Ms))];
+    // Callers that wait too long cannot keep the rate; the figures then speak of another load.
+    const kept = Math.min(...durable.bursts.map(({ perSecond }) => perSecond));
+    const strained = kept < RATE * MIN_RATE ? { unsound: true, note: `the rate was not kept: ${Math.round(kept)}/s` } : {};
+    const multiple = summarise(relaxed.bursts.map(({ p50Ms }) => p50Ms / relaxed.redisMs));
+    return [
+      {
+        id: "command-roundtrip",
+        value: multiple.value,
+        span: [multiple.min, multiple.max],
+        rounds: relaxed.bursts,
+        note: `Redis answers in ${relaxed.redisMs.toFixed(3)} ms`,
+      },
+      { id: "command-roundtrip-p50", value: p50.value, span: [p50.min, p50.max], rounds: durable.bursts, ...strained },
+      { id: "command-roundtrip-p99", value: p99.value, span: [p99.min, p99.max], rounds: durable.bursts, ...strained },
+    ];
+  });
+
+/** The same work on more nodes, and for a larger fleet. */
+export const nodes = (stage: Stage, { rounds, windowMs, agents }: CommandPlan): Promise<readonly Finding[]> => {
+  const cost = (
+    options: MeshOptions,
+  ): Promise<{ readonly nodes: number; readonly agents: number; readonly microsecondsEach: number; readonly perSecond: number }> =>
+    stage.scope(async (scope) => {
+      const mesh = await openMesh(scope, options);
+      const bursts: Burst[] = [];
+      for (let round = 0; round <= rounds; round += 1) {
+        const found = await burst(mesh, { windowMs });
+        show(round, found);
+        if (round > 0) bursts.push(found);
+      }
+      await checkCommands(scope, mesh.tenant.tenantId, mesh.created);
+      return {
+        nodes: options.nodes,
+        agents: options.agents,
+        microsecondsEach: summarise(bursts.map(({ microsecondsEach }) => microsecondsEach)).value,
+        perSecond: summarise(bursts.map(({ perSecond }) => perSecond)).value,
+      };
+    });
+  return (async () => {
+    const rows = [];
+    for (const options of [1, 2, 3].map((count) => ({ nodes: count, agents: 1_000 })).concat({ nodes: 1, agents })) rows.push(await cost(options));
+    const costs = rows.map(({ microsecondsEach }) => microsecondsEach);
+    return [
+      {
+        id: "nodes",
+        value: Math.max(...costs) / Math.min(...costs),
+        rounds: rows,
+        note: rows.map((row) => `${row.nodes}n/${row.agents}: ${Math.round(row.perSecond)}/s`).join(", "),
+      },
+    ];
+  })();
+};

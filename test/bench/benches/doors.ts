@@ -1,0 +1,74 @@
+// The HTTP doors: REST and tRPC queries that need no database, beside bare HTTP in the same runtime, fastify and stock tRPC.
+import { ERROR_CODES } from "../../../protocol/index.ts";
+import { ratios, summarise } from "../arithmetic.ts";
+import { startGateway } from "../gateway.ts";
+import { startLoader } from "../loader.ts";
+import type { MetricId } from "../metrics.ts";
+import { startReference } from "../peers.ts";
+import type { Plan } from "../plan.ts";
+import type { Finding } from "../report.ts";
+import { type Prepared, writeRequests } from "../requests.ts";
+import { type Rounds, runRounds, type Subject } from "../rounds.ts";
+import type { Stage } from "../stage.ts";
+
+const CALLERS = 64;
+
+const get = (path: string, expected: string): Prepared => ({ method: "GET", path, expected });
+/** Many inputs, and each answer has to fit its own. */
+const byCode = (path: (input: string) => string): readonly Prepared[] =>
+  ERROR_CODES.map((code) => get(path(encodeURIComponent(JSON.stringify({ code }))), `"code":"${code}"`));
+
+const PAIRS: readonly { readonly id: MetricId; readonly of: string; readonly by: string }[] = [
+  { id: "rest", of: "bare", by: "rest" },
+  { id: "rest-vs-fastify", of: "fastify", by: "rest" },
+  { id: "trpc", of: "bare", by: "trpc" },
+  { id: "trpc-vs-stock", of: "stock trpc", by: "trpc" },
+  { id: "trpc-input", of: "bare", by: "trpc input" },
+  { id: "trpc-input-vs-stock", of: "stock trpc input", by: "trpc input" },
+];
+
+const toFinding =
+  ({ visits, counts, noisy, lines }: Rounds) =>
+  ({ id, of, by }: (typeof PAIRS)[number]): Finding => {
+    const values = ratios(visits, { of, by }, counts);
+    if (values.length === 0) return { id, value: null, unsound: true, note: "no round counts" };
+    const { value, min, max } = summarise(values);
+    const rounds = lines.filter(({ subject }) => subject === of || subject === by);
+    return { id, value, span: [min, max], rounds, unsound: noisy, ...(noisy ? { note: "noisy: fewer than three clean rounds" } : {}) };
+  };
+
+/** One node without Redis, so that the doors are measured and not the way to Redis. */
+export const doors = (stage: Stage, plan: Plan): Promise<readonly Finding[]> =>
+  stage.scope(async (scope) => {
+    const gateway = await startGateway(scope, { redis: false });
+    const [bare, fastify, stock] = [
+      await startReference(scope, "http-uws"),
+      await startReference(scope, "http-fastify"),
+      await startReference(scope, "http-trpc"),
+    ];
+    const subject = async (name: string, { pid, port }: { readonly pid: number; readonly port: number }, requests: readonly Prepared[]): Promise<Subject> => {
+      const loader = await startLoader(scope, { protocol: "http", port, connections: CALLERS, serverPids: [pid] });
+      await loader.requests(writeRequests(scope, requests));
+      await loader.connect(CALLERS, CALLERS);
+      return { name, visit: () => loader.run({ warmMs: plan.warmMs, windowMs: plan.windowMs, connections: CALLERS }) };
+    };
+    const alive = `"alive":true`;
+    const subjects = [
+      await subject("bare", bare, [get("/live", alive)]),
+      await subject("rest", gateway, [get("/v1/health/live", alive)]),
+      await subject("trpc", gateway, [get("/trpc/health.live", alive)]),
+      await subject(
+        "trpc input",
+        gateway,
+        byCode((input) => `/trpc/general.error?input=${input}`),
+      ),
+      await subject("fastify", fastify, [get("/live", alive)]),
+      await subject("stock trpc", stock, [get("/live", alive)]),
+      await subject(
+        "stock trpc input",
+        stock,
+        byCode((input) => `/error?input=${input}`),
+      ),
+    ];
+    return PAIRS.map(toFinding(await runRounds(subjects, plan.rounds)));
+  });

@@ -1,0 +1,111 @@
+// One node with as many agents as its file descriptors allow: what it costs when nothing happens, and how fast they are back when all are cut.
+import { createTenant, type Gateway, provision, startGateway, type Tenant, until, writeIdentities } from "../gateway.ts";
+import { type Loader, serverNs, startLoader } from "../loader.ts";
+import { socketLimit } from "../machine.ts";
+import { checkCommands } from "../read-back.ts";
+import type { Finding } from "../report.ts";
+import { writeRequests } from "../requests.ts";
+import { checkReply, Untrue } from "../rounds.ts";
+import type { Stage } from "../stage.ts";
+
+const WANTED = 19_000;
+const WIDTH = 512;
+const HEARTBEAT_SECONDS = 30;
+const CALLERS = 32;
+const WAITING_COMMANDS = 2_000;
+
+interface Fleet {
+  readonly gateway: Gateway;
+  readonly tenant: Tenant;
+  readonly loader: Loader;
+  readonly agents: number;
+  readonly devices: readonly string[];
+}
+
+/** As many as wanted, or as the limit of open files allows; the results say which. */
+export const fleetSize = (): number => Math.min(WANTED, Math.floor(socketLimit()));
+
+const gather = async (stage: Stage): Promise<Fleet> => {
+  const agents = fleetSize();
+  const gateway = await startGateway(stage);
+  const tenant = await createTenant(stage);
+  const members = await provision(gateway, tenant, agents);
+  const loader = await startLoader(stage, {
+    protocol: "agent",
+    port: gateway.port,
+    connections: agents,
+    identities: writeIdentities(stage, members),
+    serverPids: [gateway.pid],
+  });
+  const { ready, refused } = await loader.connect(agents, WIDTH);
+  if (ready !== agents) throw new Untrue(`${ready} of ${agents} agents are ready, ${refused} were refused`);
+  return { gateway, tenant, loader, agents, devices: members.map(({ deviceId }) => deviceId) };
+};
+
+const idle = async ({ loader, agents }: Fleet): Promise<Finding> => {
+  const rate = agents / HEARTBEAT_SECONDS;
+  const reply = await loader.run({ warmMs: 3_000, windowMs: 15_000, connections: agents, rate });
+  checkReply("gateway", reply);
+  const share = (serverNs(reply) / reply.windowNs) * 100;
+  return {
+    id: "idle-fleet",
+    value: share * (WANTED / agents),
+    note: `${agents} agents, ${Math.round(rate)} heartbeats/s`,
+    rounds: [{ agents, share, heartbeats: reply.windowAnswers }],
+  };
+};
+
+/** Commands that are created while nobody is there wait for their agents. */
+const queueCommands = async (stage: Stage, { gateway, tenant, devices }: Fleet): Promise<number> => {
+  const caller = await startLoader(stage, { protocol: "http", port: gateway.port, connections: CALLERS, serverPids: [gateway.pid] });
+  const headers = { "x-api-key": tenant.apiKey, "x-svc-tenant-id": tenant.tenantId };
+  const requests = devices.map((deviceId) => ({
+    method: "POST" as const,
+    path: `/v1/devices/${deviceId}/commands`,
+    headers,
+    body: { type: "ping" },
+    expected: deviceId,
+  }));
+  await caller.requests(writeRequests(stage, requests));
+  await caller.connect(CALLERS, CALLERS);
+  const reply = await caller.run({ warmMs: 0, windowMs: 3_000, connections: CALLERS, rate: WAITING_COMMANDS / 3 });
+  checkReply("caller", reply);
+  return reply.answers;
+};
+
+const storm = async (stage: Stage, fleet: Fleet): Promise<readonly Finding[]> => {
+  const { loader, agents, tenant } = fleet;
+  await loader.cut();
+  const queued = await queueCommands(stage, fleet);
+  const startMs = performance.now();
+  const { ready, windowNs } = await loader.connect(agents, agents);
+  if (ready !== agents) throw new Untrue(`${ready} of ${agents} agents came back`);
+  const last = { applied: 0, duplicates: 0 };
+  await until(
+    async () => {
+      Object.assign(last, await loader.tally());
+      return last.applied >= queued ? true : undefined;
+    },
+    { withinMs: 60_000 },
+  ).catch(() => undefined);
+  const seconds = (performance.now() - startMs) / 1_000;
+  const lost = Math.max(0, queued - last.applied);
+  if (lost === 0) await checkCommands(stage, tenant.tenantId, queued);
+  return [
+    {
+      id: "storm",
+      value: seconds,
+      unsound: agents < WANTED,
+      note: `${agents} agents, ready after ${(windowNs / 1e9).toFixed(1)} s, ${queued} commands`,
+      rounds: [{ agents, readySeconds: windowNs / 1e9, seconds, queued }],
+    },
+    { id: "storm-lost", value: lost },
+    { id: "storm-duplicated", value: last.duplicates },
+  ];
+};
+
+export const fleet = (stage: Stage, wants: { readonly idle: boolean; readonly storm: boolean }): Promise<readonly Finding[]> =>
+  stage.scope(async (scope) => {
+    const gathered = await gather(scope);
+    return [...(wants.idle ? [await idle(gathered)] : []), ...(wants.storm ? await storm(scope, gathered) : [])];
+  });

@@ -1,0 +1,101 @@
+// Presence in PostgreSQL: rows a second through the product's own flush, beside one prisma.update each, and how far a row lags behind the socket.
+import { randomUUID } from "node:crypto";
+import { createPresence } from "../../../server/features/devices/presence.ts";
+import { deviceSettings } from "../../../server/features/devices/settings.ts";
+import { openDb } from "../../../server/platform/db.ts";
+import { silentLog } from "../../../server/platform/log.ts";
+import { quantile, summarise } from "../arithmetic.ts";
+import { createTenant, provision, startGateway, writeIdentities } from "../gateway.ts";
+import { startLoader } from "../loader.ts";
+import type { Plan } from "../plan.ts";
+import type { Finding } from "../report.ts";
+import { checkReply, Untrue } from "../rounds.ts";
+import type { Stage } from "../stage.ts";
+
+const CHUNK = 1_000;
+const LAG_LOOKS = 20;
+const LAG_EVERY_MS = 400;
+
+/** Calls for so long and answers how many rows a second were written. */
+const pace = async (forMs: number, write: (round: number) => Promise<number>): Promise<number> => {
+  const startMs = performance.now();
+  let rows = 0;
+  for (let round = 0; performance.now() - startMs < forMs; round += 1) rows += await write(round);
+  return (rows * 1_000) / (performance.now() - startMs);
+};
+
+const figures = (): Readonly<Record<string, number>> => ({
+  cpu: Math.round(Math.random() * 1_000) / 10,
+  memory: Math.round(Math.random() * 1_000) / 10,
+  uptimeSeconds: 123_456,
+});
+
+export const heartbeats = (stage: Stage, plan: Plan, agents: number): Promise<readonly Finding[]> =>
+  stage.scope(async (scope) => {
+    const gateway = await startGateway(scope);
+    const tenant = await createTenant(scope);
+    const members = await provision(gateway, tenant, agents);
+    const loader = await startLoader(scope, {
+      protocol: "agent",
+      port: gateway.port,
+      connections: agents,
+      identities: writeIdentities(scope, members),
+      serverPids: [gateway.pid],
+    });
+    await loader.connect(agents, 64);
+
+    // Everybody beats once a second: a row may be that much older than its socket without lagging.
+    const running = loader.run({ warmMs: 7_000, windowMs: LAG_LOOKS * LAG_EVERY_MS, connections: agents, rate: agents });
+    await new Promise((resolve) => setTimeout(resolve, 7_000));
+    const lags: number[] = [];
+    for (let look = 0; look < LAG_LOOKS; look += 1) {
+      const rows = await scope.query<{ lag: number }>(
+        "select extract(epoch from now() - last_heartbeat_at)::float8 as lag from device_presence where tenant_id = $1",
+        [tenant.tenantId],
+      );
+      lags.push(...rows.map(({ lag }) => lag));
+      await new Promise((resolve) => setTimeout(resolve, LAG_EVERY_MS));
+    }
+    checkReply("gateway", await running);
+    await gateway.stop();
+
+    const db = await openDb({ url: scope.databaseUrl, poolSize: 4, log: silentLog });
+    scope.add(() => db.close());
+    const rows = await scope.query<{ device_id: string; epoch: string }>(
+      "update device_presence set epoch = epoch + 1, session_id = $2, connectivity = 'realtime' where tenant_id = $1 returning device_id, epoch",
+      [tenant.tenantId, randomUUID()],
+    );
+    const chunks = Array.from({ length: Math.ceil(rows.length / CHUNK) }, (_, at) => rows.slice(at * CHUNK, (at + 1) * CHUNK));
+    const presence = createPresence({ db, emit: async () => undefined, settings: deviceSettings() });
+    const flush = async (round: number): Promise<number> => {
+      const chunk = chunks[round % chunks.length] ?? [];
+      const current = await presence.flush(
+        chunk.map(({ device_id, epoch }) => ({ deviceId: device_id, epoch: Number(epoch), seenAgoMs: 0, heartbeatAgoMs: 0, metrics: figures() })),
+      );
+      if (current.size !== chunk.length) throw new Untrue(`${current.size} of ${chunk.length} rows were written`);
+      return current.size;
+    };
+    const one = async (round: number): Promise<number> => {
+      const { device_id } = rows[round % rows.length] ?? { device_id: "" };
+      const now = new Date();
+      await db.prisma.devicePresence.update({
+        where: { deviceId: device_id },
+        data: { lastSeenAt: now, lastHeartbeatAt: now, offlineAfter: now, metrics: figures() },
+      });
+      return 1;
+    };
+    const [joined, single]: [number[], number[]] = [[], []];
+    for (let round = 0; round <= plan.rounds; round += 1) {
+      const pair = [await pace(plan.windowMs, flush), await pace(plan.windowMs, one)] as const;
+      process.stderr.write(`  ${String(round).padStart(2)}  flush ${Math.round(pair[0])} rows/s, prisma.update ${Math.round(pair[1])} rows/s\n`);
+      if (round === 0) continue;
+      joined.push(pair[0]);
+      single.push(pair[1]);
+    }
+    const [all, ratio] = [summarise(joined), summarise(joined.map((value, at) => value / (single[at] ?? Number.NaN)))];
+    return [
+      { id: "persisted-heartbeats", value: all.value, span: [all.min, all.max], rounds: joined },
+      { id: "persisted-heartbeats-vs-prisma", value: ratio.value, span: [ratio.min, ratio.max], rounds: ratio.rounds },
+      { id: "persisted-heartbeats-lag", value: Math.max(0, quantile(lags, 0.99) - 1), note: "beyond the second between two beats" },
+    ];
+  });

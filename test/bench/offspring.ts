@@ -1,0 +1,13 @@
+// Processes that must not outlive the bench: whatever ends it takes them along.
+import type { ChildProcess } from "node:child_process";
+
+const living = new Set<ChildProcess>();
+process.once("exit", () => {
+  for (const child of living) child.kill("SIGKILL");
+});
+
+export const bringUp = <C extends ChildProcess>(child: C): C => {
+  living.add(child);
+  child.once("exit", () => living.delete(child));
+  return child;
+};
