@@ -1,5 +1,6 @@
 // Ways to break a guarantee inside the rig's own database, for controls: the gateway asks and writes as always, and a trigger spoils it.
-const spoil = (table: string, when: "insert" | "update" | "insert or update", body: string): string => {
+/** From now on each row of the table that is written goes through these statements first, which may change `new`. */
+export const spoil = (table: string, when: "insert" | "update" | "insert or update", body: string): string => {
   const name = `spoil_${table}_${when.replaceAll(" ", "_")}`;
   return `create function ${name}() returns trigger language plpgsql as $spoil$ begin ${body} return new; end $spoil$;
     create trigger ${name} before ${when} on ${table} for each row execute function ${name}();`;

@@ -1,6 +1,7 @@
 // The rig's own hand in the database, past the gateways: for controls that break a guarantee, and for looking at rows that no API shows.
 import { Client, type QueryResultRow } from "pg";
 import type { Postgres } from "./postgres.ts";
+import { spoil } from "./sabotage.ts";
 
 export interface Sql {
   query<Row extends QueryResultRow>(text: string, values?: readonly unknown[]): Promise<readonly Row[]>;
@@ -34,7 +35,4 @@ export const ask = <Row extends QueryResultRow>(postgres: Postgres, text: string
 
 /** From now on each row of the table that is written goes through these statements first, which may change `new`. */
 export const meddle = (sql: Sql, table: string, when: "insert" | "update" | "insert or update", body: string): Promise<unknown> =>
-  sql.query(
-    `create function rig_${table}() returns trigger language plpgsql as $$ begin ${body} return new; end $$;
-     create trigger rig before ${when} on ${table} for each row execute function rig_${table}();`,
-  );
+  sql.query(spoil(table, when, body));
