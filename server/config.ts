@@ -93,6 +93,9 @@ export const Settings = z.object({
   WEBHOOK_ALLOW_HTTP: flag(false).describe("webhooks may use http (webhooks come with a later release)"),
   LEAVE_NOTICE_SECONDS: integer(5, 0, 60).describe("a node that leaves still takes connections for so long, until load balancers have noticed"),
   DRAIN_WINDOW_SECONDS: integer(10, 0, 120).describe("a node that leaves sends its agents elsewhere over this time at least; with many agents up to 120 s"),
+  OVERLOAD_LOOP_MS: integer(200, 10, 600_000).describe(
+    "a node whose event loop is later than this for 10 s takes no agents in and asks for half the heartbeats",
+  ),
   SHUTDOWN_SECONDS: integer(25, 1, 300).describe("longest wait for each part of a clean stop, once the agents have gone"),
 });
 type Settings = z.output<typeof Settings>;

@@ -8,7 +8,7 @@ import { createAuthenticate, createRedeem, createScope, type IdentityDeps } from
 import { createCallLog } from "./gateway/call-log.ts";
 import type { Entry } from "./gateway/catalogue.ts";
 import { createHub, type Hub } from "./gateway/channel/hub.ts";
-import { type ChannelSettings, channelSettings } from "./gateway/channel/settings.ts";
+import { type ChannelSettings, channelSettings, STRAIN } from "./gateway/channel/settings.ts";
 import { createDocs } from "./gateway/docs.ts";
 import { createDoor } from "./gateway/door.ts";
 import type { HttpDoor } from "./gateway/exchange.ts";
@@ -160,6 +160,7 @@ const hubOf = ({ config, rooms, mesh, nodeId, log, metrics, channel }: DoorsDeps
     settings: channelSettings(config.HEARTBEAT_SECONDS, {
       pollSeconds: config.POLL_SECONDS,
       drainWindowMs: config.DRAIN_WINDOW_SECONDS * 1_000,
+      strain: { ...STRAIN, loopDelayMs: config.OVERLOAD_LOOP_MS },
       acceptPerSecond: config.ACCEPT_PER_SECOND,
       acceptBurst: config.ACCEPT_PER_SECOND * 2,
       maxConnections: config.MAX_CONNECTIONS,

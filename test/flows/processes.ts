@@ -130,6 +130,7 @@ export const createSandbox = async (more: Env = {}): Promise<Sandbox> => {
     PORT: String(await freePort()),
     INTERNAL_PORT: "0",
     LOG_LEVEL: "error",
+    OVERLOAD_LOOP_MS: "60000",
     LEAVE_NOTICE_SECONDS: "0",
     DRAIN_WINDOW_SECONDS: "0",
     ...more,

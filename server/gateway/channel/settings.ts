@@ -59,6 +59,7 @@ export interface ChannelSettings {
 }
 
 const SECOND = 1_000;
+export const STRAIN: StrainLimits = { loopDelayMs: 200, lateForMs: 10 * SECOND, claimWaitMs: 5 * SECOND, calmForMs: 20 * SECOND };
 
 export const channelSettings = (heartbeatSeconds = 30, overrides: Partial<ChannelSettings> = {}): ChannelSettings => ({
   heartbeatSeconds,
@@ -95,7 +96,7 @@ export const channelSettings = (heartbeatSeconds = 30, overrides: Partial<Channe
   failureBurst: 30,
   reconnect: { firstWindowMs: 5 * SECOND, baseMs: SECOND, capMs: 300 * SECOND, stableAfterSec: 60 },
   configsPerTick: 500,
-  strain: { loopDelayMs: 200, lateForMs: 10 * SECOND, claimWaitMs: 5 * SECOND, calmForMs: 20 * SECOND },
+  strain: STRAIN,
   drainWindowMs: 10 * SECOND,
   drainWindowMaxMs: 120 * SECOND,
   drainPerSecond: 100,
