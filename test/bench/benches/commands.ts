@@ -23,6 +23,8 @@ export interface Mesh {
   readonly tenant: Tenant;
   readonly agents: readonly Loader[];
   readonly callers: readonly Loader[];
+  /** Connections of each caller; opened anew before each burst, since the gateway closes those that rest. */
+  readonly width: number;
   /** Commands that were created so far. */
   created: number;
 }
@@ -65,10 +67,9 @@ export const openMesh = async (stage: Stage, { nodes: count, agents: size, wait 
     agents.push(loader);
     const caller = await startLoader(stage, { protocol: "http", port, connections: width, serverPids });
     await caller.requests(writeRequests(stage, (shares[(at + 1) % count] ?? own).map(toRequest(tenant, wait))));
-    await caller.connect(width, width);
     callers.push(caller);
   }
-  return { tenant, agents, callers, created: 0 };
+  return { tenant, agents, callers, width, created: 0 };
 };
 
 const total = (replies: readonly Reply[], of: (reply: Reply) => number): number => replies.reduce((sum, reply) => sum + of(reply), 0);
@@ -91,10 +92,9 @@ export interface Burst {
 export const burst = async (mesh: Mesh, { windowMs, rate = 0 }: { readonly windowMs: number; readonly rate?: number }): Promise<Burst> => {
   const before = total(await tally(mesh.agents), ({ applied }) => applied);
   const createdBefore = total(await tally(mesh.callers), ({ answers }) => answers);
+  for (const caller of mesh.callers) await caller.connect(mesh.width, mesh.width);
   const startMs = performance.now();
-  const ran = await Promise.all(
-    mesh.callers.map((caller) => caller.run({ warmMs: 0, windowMs, connections: WAITING_CALLERS, rate: rate / mesh.callers.length })),
-  );
+  const ran = await Promise.all(mesh.callers.map((caller) => caller.run({ warmMs: 0, windowMs, connections: mesh.width, rate: rate / mesh.callers.length })));
   check(ran);
   const created = total(ran, ({ answers }) => answers) - createdBefore;
   const done = async (): Promise<true | undefined> => (total(await tally(mesh.agents), ({ applied }) => applied) - before >= created ? true : undefined);

@@ -2,7 +2,7 @@
 import { ERROR_CODES } from "../../../protocol/index.ts";
 import { ratios, summarise } from "../arithmetic.ts";
 import { startGateway } from "../gateway.ts";
-import { startLoader } from "../loader.ts";
+import { type Reply, startLoader } from "../loader.ts";
 import type { MetricId } from "../metrics.ts";
 import { startReference } from "../peers.ts";
 import type { Plan } from "../plan.ts";
@@ -49,8 +49,12 @@ export const doors = (stage: Stage, plan: Plan): Promise<readonly Finding[]> =>
     const subject = async (name: string, { pid, port }: { readonly pid: number; readonly port: number }, requests: readonly Prepared[]): Promise<Subject> => {
       const loader = await startLoader(scope, { protocol: "http", port, connections: CALLERS, serverPids: [pid] });
       await loader.requests(writeRequests(scope, requests));
-      await loader.connect(CALLERS, CALLERS);
-      return { name, visit: () => loader.run({ warmMs: plan.warmMs, windowMs: plan.windowMs, connections: CALLERS }) };
+      const visit = async (): Promise<Reply> => {
+        // Servers close what rests for some seconds, and a subject rests while the others are visited.
+        await loader.connect(CALLERS, CALLERS);
+        return loader.run({ warmMs: plan.warmMs, windowMs: plan.windowMs, connections: CALLERS });
+      };
+      return { name, visit };
     };
     const alive = `"alive":true`;
     const subjects = [

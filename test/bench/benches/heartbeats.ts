@@ -13,6 +13,8 @@ import { checkReply, Untrue } from "../rounds.ts";
 import type { Stage } from "../stage.ts";
 
 const CHUNK = 1_000;
+/** What the gateway promises at a 30 s heartbeat. */
+const OFFLINE_AFTER_MS = 100_000;
 const LAG_LOOKS = 20;
 const LAG_EVERY_MS = 400;
 
@@ -70,7 +72,14 @@ export const heartbeats = (stage: Stage, plan: Plan, agents: number): Promise<re
     const flush = async (round: number): Promise<number> => {
       const chunk = chunks[round % chunks.length] ?? [];
       const current = await presence.flush(
-        chunk.map(({ device_id, epoch }) => ({ deviceId: device_id, epoch: Number(epoch), seenAgoMs: 0, heartbeatAgoMs: 0, metrics: figures() })),
+        chunk.map(({ device_id, epoch }) => ({
+          deviceId: device_id,
+          epoch: Number(epoch),
+          seenAgoMs: 0,
+          patienceMs: OFFLINE_AFTER_MS,
+          heartbeatAgoMs: 0,
+          metrics: figures(),
+        })),
       );
       if (current.size !== chunk.length) throw new Untrue(`${current.size} of ${chunk.length} rows were written`);
       return current.size;

@@ -43,6 +43,8 @@ struct counters {
 };
 extern struct counters count;
 extern int mixed_percent;
+/** A server of this kind may close a connection that rests; that is no loss. */
+extern int may_rest;
 extern struct identity *identities;
 extern const char *host_name;
 extern struct conn *conns;

@@ -43,6 +43,7 @@ int main(int words, char **word) {
   }
   conns = calloc(room, sizeof *conns);
   for (int i = 0; i < room; i++) conns[i] = (struct conn){.fd = -1, .number = i};
+  may_rest = protocol == &http_protocol;
   watch("load", getpid());
   for (;;) {
     if (!attend(-1)) continue;

@@ -10,7 +10,7 @@
 #define MS 1000000ull
 
 struct counters count;
-int mixed_percent;
+int mixed_percent, may_rest;
 
 static int ready, opened, pending, arrived; // sockets: usable, past the upgrade, on their way, as far as a churn wants them
 static int ending;                          // it is ended from this side
@@ -48,7 +48,8 @@ void dropped(struct conn *c, enum stage stage) {
     if (c->asked > c->answered && outstanding > 0) outstanding--;
   }
   if (stage != READY || churn_stage == READY) pending--;
-  if (!ending) *(stage == READY ? &count.lost : &count.refused) += 1;
+  int rested = may_rest && stage == READY && c->asked == c->answered;
+  if (!ending && !rested) *(stage == READY ? &count.lost : &count.refused) += 1;
 }
 
 void answered(struct conn *c, uint64_t number) {
