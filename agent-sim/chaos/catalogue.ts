@@ -10,13 +10,17 @@ import { idleMemoryScenarios } from "./idle-memory.ts";
 import { killScenarios } from "./kills.ts";
 import { lateCloseScenarios } from "./late-close.ts";
 import { orderScenarios } from "./order.ts";
+import { outboxScenarios } from "./outbox.ts";
 import { ownerScenarios } from "./owner.ts";
+import { pairingRaceScenarios } from "./pairing-race.ts";
 import { pollScenarios } from "./polling.ts";
 import { presenceScenarios } from "./presence.ts";
 import { raceScenarios } from "./races.ts";
 import { revocationScenarios } from "./revocation.ts";
+import { rotationScenarios } from "./rotation.ts";
 import { sameKeyScenarios } from "./same-key.ts";
 import type { Scenario } from "./scenario.ts";
+import { sharedLimitScenarios } from "./shared-limits.ts";
 import { slowPeerScenarios } from "./slow-peers.ts";
 import { stormScenarios } from "./storm.ts";
 import { twinScenarios } from "./twins.ts";
@@ -44,4 +48,8 @@ export const SCENARIOS: readonly Scenario[] = [
   ...slowPeerScenarios,
   ...idleMemoryScenarios,
   ...revocationScenarios,
+  ...pairingRaceScenarios,
+  ...rotationScenarios,
+  ...sharedLimitScenarios,
+  ...outboxScenarios,
 ];
