@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { createHttp, NoAnswer, retryAfterMs } from "../http.ts";
 import { createLatency } from "../latency.ts";
-import { systemTime as time } from "../time.ts";
+import { pause, systemTime as time } from "../time.ts";
 import { onRig, trialOf } from "./kills.ts";
 import { createRig, type Rig, urlOf } from "./rig.ts";
 import type { Outcome, Scenario } from "./scenario.ts";
@@ -71,7 +71,7 @@ const askMeanwhile = async (rig: Rig, deviceId: string, during: () => boolean): 
   const asking: Promise<void>[] = [];
   while (during()) {
     asking.push(askOnce());
-    await new Promise((resolve) => setTimeout(resolve, 400));
+    await pause(time, 400);
   }
   await Promise.all(asking);
   http.close();

@@ -40,7 +40,7 @@ const patience = (): Patience => ({ time, random: Math.random, untilMs: time.ela
 const createClock = () => {
   let lastMs = 0;
   return (): Date => {
-    lastMs = Math.max(Date.now(), lastMs + 1);
+    lastMs = Math.max(time.wallMs(), lastMs + 1);
     return new Date(lastMs);
   };
 };

@@ -2,7 +2,7 @@
 import { chown, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { systemTime as time, until } from "../time.ts";
-import type { Base } from "./base.ts";
+import type { Origin } from "./origin.ts";
 import { createPostgres, type Postgres, type Settings } from "./postgres.ts";
 import type { FaultProxy } from "./proxy.ts";
 import { ask } from "./sql.ts";
@@ -26,19 +26,19 @@ export const leading = (kind: "sync" | "async"): Settings => ({
 
 export interface StandbyOptions {
   readonly folder: string;
-  readonly base: Base;
+  readonly origin: Origin;
   readonly leader: Postgres;
   readonly line: FaultProxy;
 }
 
-/** Both begin as copies of one base, so it can follow from the first byte that its leader writes. */
-export const createStandby = async ({ folder, base, leader, line }: StandbyOptions): Promise<Standby> => {
+/** Both begin as copies of one origin, so it can follow from the first byte that its leader writes. */
+export const createStandby = async ({ folder, origin, leader, line }: StandbyOptions): Promise<Standby> => {
   const settings = {
     primary_conninfo: `host=127.0.0.1 port=${line.port} user=rig application_name=${NAME}`,
     hot_standby: "on",
     wal_retrieve_retry_interval: "200ms",
   };
-  const postgres = await createPostgres({ folder, from: base.database, settings });
+  const postgres = await createPostgres({ folder, from: origin.database, settings });
   const [data, signal] = [join(folder, "pg"), join(folder, "pg", "standby.signal")];
   await writeFile(signal, "");
   const { uid, gid } = await stat(data);

@@ -7,8 +7,8 @@ import { createHttp, type Http } from "../http.ts";
 import { type Credentials, createPortal, type Member, type Portal } from "../portal.ts";
 import { createRandom } from "../random.ts";
 import { systemTime as time } from "../time.ts";
-import { BASE_ENV, base } from "./base.ts";
 import { createNode, type Node, plainEnv } from "./node.ts";
+import { COMMON_ENV, origin } from "./origin.ts";
 import { createPostgres, type Postgres, type Settings } from "./postgres.ts";
 import { createProxy, type FaultProxy, type Filter, type ProxyOptions } from "./proxy.ts";
 import { createRedis, type Redis } from "./redis.ts";
@@ -79,7 +79,7 @@ type MakeProxy = (options: Omit<ProxyOptions, "random">) => Promise<FaultProxy>;
 /** The servers that the gateways stand on, and the doors to them. */
 const buildGround = async (options: RigOptions, { folder, proxy, undo }: { folder: string; proxy: MakeProxy; undo: Undo }) => {
   const { redis: wantsRedis = false, redisFilter, postgresSettings = {}, standby: kind, sabotage } = options;
-  const common = await base();
+  const common = await origin();
   const postgres = await createPostgres({ folder, from: common.database, settings: { ...(kind ? leading(kind) : {}), ...postgresSettings } });
   undo.add(postgres.stop);
   await postgres.start();
@@ -88,7 +88,7 @@ const buildGround = async (options: RigOptions, { folder, proxy, undo }: { folde
   const follow = async (): Promise<Standby> => {
     const inner = join(folder, "standby");
     await mkdir(inner, { mode: 0o755 });
-    const standby = await createStandby({ folder: inner, base: common, leader: postgres, line: await proxy({ targets: () => [postgres.port] }) });
+    const standby = await createStandby({ folder: inner, origin: common, leader: postgres, line: await proxy({ targets: () => [postgres.port] }) });
     undo.add(standby.postgres.stop);
     return standby;
   };
@@ -122,7 +122,7 @@ const build = async (options: RigOptions, undo: Undo): Promise<Rig> => {
   const { env, credentials, ...ground } = await buildGround(options, { folder, proxy, undo });
   const nodes: Node[] = [];
   for (let n = 0; n < options.nodes; n += 1) {
-    const node = await createNode(`node-${n + 1}`, { ...BASE_ENV, ...options.env, ...env });
+    const node = await createNode(`node-${n + 1}`, { ...COMMON_ENV, ...options.env, ...env });
     undo.add(node.stop);
     nodes.push(node);
   }
@@ -130,7 +130,7 @@ const build = async (options: RigOptions, undo: Undo): Promise<Rig> => {
   const ports = (): readonly number[] => nodes.map(({ port }) => port);
   const [agentDoor, apiDoor] = [await proxy({ targets: ports }), await proxy({ targets: ports })];
   const tenant = (): Promise<Bootstrapped> =>
-    bootstrap({ name: "Chaos", slug: `chaos-${randomUUID().slice(0, 8)}` }, { ...plainEnv(), ...BASE_ENV, ...options.env, ...env });
+    bootstrap({ name: "Chaos", slug: `chaos-${randomUUID().slice(0, 8)}` }, { ...plainEnv(), ...COMMON_ENV, ...options.env, ...env });
   const http = createHttp(urlOf(apiDoor), API_SOCKETS);
   undo.add(http.close);
   const portal = createPortal(http, credentials);

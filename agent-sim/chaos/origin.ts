@@ -7,7 +7,7 @@ import { createNode, plainEnv } from "./node.ts";
 import { createPostgres, type Postgres } from "./postgres.ts";
 import { makeFolder } from "./workspace.ts";
 
-export interface Base {
+export interface Origin {
   readonly database: Pick<Postgres, "copyTo">;
   readonly credentials: Credentials;
   /** Under which every rig keeps its secrets, as they were sealed here. */
@@ -18,7 +18,7 @@ const LIMITS_OFF = Object.fromEntries(
   ["STANDARD", "TENANT", "AGENT", "HEARTBEAT", "ANONYMOUS", "PAIRING", "FAILED_AUTH", "CONNECT"].map((name) => [`RATE_LIMIT_${name}`, "off"]),
 );
 /** What all gateways of all rigs are started with. */
-export const BASE_ENV = {
+export const COMMON_ENV = {
   ...LIMITS_OFF,
   HOST: "127.0.0.1",
   LOG_LEVEL: "error",
@@ -31,15 +31,15 @@ export const BASE_ENV = {
   DRAIN_WINDOW_SECONDS: "0",
 } as const;
 
-const make = async (): Promise<Base> => {
-  const folder = makeFolder("base");
+const make = async (): Promise<Origin> => {
+  const folder = makeFolder("origin");
   const masterKey = randomBytes(32).toString("base64");
   const database = await createPostgres({ folder });
   try {
     await database.start();
-    const env = { ...BASE_ENV, DATA_DIR: join(folder, "data"), MASTER_KEY: masterKey, DATABASE_URL: database.url(database.port) };
+    const env = { ...COMMON_ENV, DATA_DIR: join(folder, "data"), MASTER_KEY: masterKey, DATABASE_URL: database.url(database.port) };
     // Its first start migrates.
-    const node = await createNode("base", env);
+    const node = await createNode("origin", env);
     try {
       await node.start();
       const { apiKey, tenantId } = await bootstrap({ name: "Chaos", slug: `chaos-${randomUUID().slice(0, 8)}` }, { ...plainEnv(), ...env });
@@ -52,8 +52,8 @@ const make = async (): Promise<Base> => {
   }
 };
 
-let made: Promise<Base> | null = null;
-export const base = (): Promise<Base> => {
+let made: Promise<Origin> | null = null;
+export const origin = (): Promise<Origin> => {
   made ??= make();
   return made;
 };
