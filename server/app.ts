@@ -58,6 +58,8 @@ interface OpenDeps extends AppDeps {
 const openDoors = async ({ config, life, rooms, doors, state, log, sharedPort = false }: OpenDeps): Promise<void> => {
   await rooms.outbox.open();
   life.use("outbox", rooms.outbox);
+  await rooms.tidings.open();
+  life.use("tidings", rooms.tidings);
   life.use("agent directory", { close: await rooms.devices.directory.listen() });
   const onError = (job: string, error: unknown): void => log.error({ job, error }, "job failed");
   life.use("jobs", startJobs([...rooms.jobs, ...doors.jobs], { signal: life.signal, onError }));

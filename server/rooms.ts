@@ -3,6 +3,7 @@
 import { LIMITS } from "../protocol/index.ts";
 import type { Config } from "./config.ts";
 import { type Clock, systemClock } from "./core/clock.ts";
+import type { Hint } from "./core/events.ts";
 import { type AdminSettings, createAdmin, type ThisNode } from "./features/admin/index.ts";
 import { createAgent } from "./features/agent/index.ts";
 import { type ApiKeysRoom, countApiKeys, createApiKeys } from "./features/api-keys/index.ts";
@@ -20,6 +21,7 @@ import type { Metrics } from "./platform/metrics.ts";
 import { createOutbox } from "./platform/outbox.ts";
 import { createMemoryRateLimiter, type RateLimiter } from "./platform/rate-limit.ts";
 import type { SecretBox } from "./platform/secrets.ts";
+import { createTidings } from "./platform/tidings.ts";
 
 export interface RoomsDeps {
   readonly config: Config;
@@ -64,9 +66,14 @@ export const createRooms = (deps: RoomsDeps) => {
   const onError = (what: string, error: unknown): void => log.error({ what, error }, "background work failed");
   const courier = createCourier({ bus, directory, onError: (error) => onError("courier", error), onNudge: metrics.channelMeters.nudged });
   const outbox = createOutbox({ db, bus, nodeId, onError, settings: { keepDays: config.EVENT_RETENTION_DAYS } });
-  const live = createLive({ db, clock });
+  const live = createLive({ db, clock, onError: (error) => onError("live feed", error) });
+  const tidings = createTidings({ bus, nodeId, onError: (error) => onError("tidings", error) });
   const { emit } = outbox;
-  const { hint } = live;
+  // Viewers of this node are shown the hint itself; other nodes are told that there is something to look at.
+  const hint: Hint = (event) => {
+    live.hint(event);
+    tidings.tell(event.scope.tenantId);
+  };
 
   const counters = { hosts: countDevices, apiKeys: countApiKeys, enrollmentTokens: countEnrollmentTokens };
   const plan = createPlan({ replaced: config.PLAN_LIMITS_JSON, counters });
@@ -91,6 +98,8 @@ export const createRooms = (deps: RoomsDeps) => {
     clock,
     emit,
     hint,
+    showHere: live.hint,
+    onError: (error) => onError("commands", error),
     courier,
     createBatch,
     nodeId,
@@ -130,10 +139,16 @@ export const createRooms = (deps: RoomsDeps) => {
 
   // Who hears of what has happened.
   outbox.subscribe(live.dispatched);
+  outbox.subscribe(commands.look);
+  tidings.listen((tenantIds) => {
+    commands.look();
+    for (const tenantId of tenantIds) if (live.isWatched(tenantId)) commands.showRecent(tenantId);
+  });
 
   return {
     courier,
     outbox,
+    tidings,
     live,
     tenants,
     apiKeys,
@@ -145,7 +160,7 @@ export const createRooms = (deps: RoomsDeps) => {
     limiter,
     clock,
     sessions: createSessions({ db, presence: devices.presence, delivery: commands.delivery, signatureLock: devices.signatureLock }),
-    jobs: [...outbox.jobs, ...devices.jobs, ...commands.jobs, ...pairing.jobs, ...apiKeys.jobs, ...admin.jobs],
+    jobs: [...outbox.jobs, ...live.jobs, ...devices.jobs, ...commands.jobs, ...pairing.jobs, ...apiKeys.jobs, ...admin.jobs],
   };
 };
 export type Rooms = ReturnType<typeof createRooms>;

@@ -107,6 +107,22 @@ test("what happens between joining and reading is shown once", async () => {
   expect(await take(next, 1)).toEqual(["e3"]);
 });
 
+test("events that no hint told of are shown in their order, before the next one or at the next look", async () => {
+  const tenantId = newId("ten");
+  const { live, happen, watch, take } = setUp();
+  const { next } = watch(tenantId);
+  const first = next();
+  await happen(tenantId, "e1");
+  expect(await first).toMatchObject({ subjectId: "e1" });
+  const deaf = setUp();
+  await deaf.happen(tenantId, "e2", "e3");
+  await happen(tenantId, "e4");
+  expect(await take(next, 3)).toEqual(["e2", "e3", "e4"]);
+  await deaf.happen(tenantId, "e5");
+  await live.jobs[0]?.run(new AbortController().signal);
+  expect(await take(next, 1)).toEqual(["e5"]);
+});
+
 test("another tenant's id as the last one replays nothing", async () => {
   const { happen, watch } = setUp();
   const [mine, theirs] = [newId("ten"), newId("ten")];

@@ -15,6 +15,7 @@ import { agentSide } from "./operations/agent.ts";
 import { cancelling } from "./operations/cancel.ts";
 import { queueing } from "./operations/queue.ts";
 import { reading } from "./operations/read.ts";
+import { createRecent } from "./recent.ts";
 import { type CommandSettings, defaultSettings } from "./settings.ts";
 import { lockOpen } from "./store/change.ts";
 import { countOpen, countQueued } from "./store/read.ts";
@@ -52,6 +53,9 @@ export interface CommandsDeps {
   readonly log?: Pick<Log, "info">;
   /** False while hints between nodes get lost: the sweep looks more often then. */
   readonly hintsArrive?: () => boolean;
+  /** As `hint`, but to the viewers of this node alone. */
+  readonly showHere?: Hint;
+  readonly onError?: ((error: unknown) => void) | undefined;
   /** Evenly spread in [0, 1): spreads redeliveries. */
   readonly random?: () => number;
 }
@@ -67,6 +71,10 @@ export interface Commands {
   sweep(): Promise<void>;
   /** Calls that wait are answered with what there is, and none waits any more: the node is leaving. */
   endWaits(): void;
+  /** Something happened on another node: calls that wait look whether it is theirs. */
+  look(): void;
+  /** Something happened with the tenant on another node: its viewers here are shown where its open commands stand. */
+  showRecent(tenantId: string): void;
   /** In the transaction that pairs a device anew, revokes, deletes or resets it (T24). Call `notify` after commit. */
   resetDevice(tx: SqlTx, device: DeviceRef, reason: string): Promise<{ readonly canceled: number; readonly notify: () => void }>;
   /** Commands that wait for the device. */
@@ -77,7 +85,12 @@ export interface Commands {
 
 export const createCommands = (deps: CommandsDeps): Commands => {
   const settings = { ...defaultSettings, ...deps.settings };
-  const waits = createWaits({ db: deps.db, settings });
+  const waits = createWaits({ db: deps.db, settings, onError: deps.onError });
+  const recent = createRecent({ db: deps.db, showHere: deps.showHere ?? (() => undefined), onError: deps.onError ?? (() => undefined) });
+  const hint: Hint = (event) => {
+    recent.note(event);
+    deps.hint(event);
+  };
   // Whoever holds the device's socket is told, and whoever polls for it here.
   const courier: Courier = {
     cancel: deps.courier.cancel,
@@ -86,7 +99,7 @@ export const createCommands = (deps: CommandsDeps): Commands => {
       deps.courier.nudge(deviceIds);
     },
   };
-  const parts = { ...deps, courier, settings, waits, witness: createWitness(deps) };
+  const parts = { ...deps, hint, courier, settings, waits, witness: createWitness(deps) };
   const transitions = createTransitions({ ...parts, random: deps.random ?? Math.random });
   const delivery = createDelivery({ ...parts, transitions });
   const room = { ...parts, transitions, delivery };
@@ -99,6 +112,8 @@ export const createCommands = (deps: CommandsDeps): Commands => {
     jobs: [reaperJob(room), sweep, waits.job, retentionJob(room)],
     sweep: sweep.now,
     endWaits: waits.close,
+    look: waits.look,
+    showRecent: recent.show,
     resetDevice: async (tx, device, reason) => {
       const { transitions: made } = await transitions.apply(
         tx,

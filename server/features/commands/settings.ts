@@ -22,6 +22,8 @@ export interface CommandSettings extends Timings {
   readonly maxWaits: number;
   /** How late a waiting call may hear of what happened on another node. */
   readonly waitLookEveryMs: number;
+  /** Between two looks that hints of other nodes ask for. */
+  readonly waitLookPauseMs: number;
   readonly batchSize: number;
   readonly batchConcurrency: number;
   /** Calls that may wait for a batch before the queue says it is full. */
@@ -57,6 +59,7 @@ export const defaultSettings: CommandSettings = {
   fullSweepEveryMs: 60 * SECOND,
   maxWaits: 10_000,
   waitLookEveryMs: SECOND,
+  waitLookPauseMs: 100,
   batchSize: 500,
   batchConcurrency: 2,
   batchWaiting: 20_000,

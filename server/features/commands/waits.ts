@@ -1,5 +1,5 @@
 // Calls that wait: a poll until something is due for its device, a queueing call until its command has ended.
-// What happens on this node wakes them at once; what happens on another is found by a look into the database every second.
+// What happens on this node wakes them at once; what happens on another is found by a look into the database, on a hint or every second.
 import type { Db } from "../../platform/db.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { CommandSettings } from "./settings.ts";
@@ -19,13 +19,16 @@ export interface Waits {
   wake(keys: Iterable<string>): void;
   /** Every wait ends, and none begins any more: the node is leaving. */
   close(): void;
+  /** Something happened on another node: looks for it now, once for all who say so within a moment. */
+  look(): void;
   /** Looks for what other nodes did; when jobs are told to stop, every wait ends and none begins any more. */
   readonly job: Job;
 }
 
 export interface WaitsDeps {
   readonly db: Db;
-  readonly settings: Pick<CommandSettings, "maxWaits" | "waitLookEveryMs">;
+  readonly settings: Pick<CommandSettings, "maxWaits" | "waitLookEveryMs" | "waitLookPauseMs">;
+  readonly onError?: ((error: unknown) => void) | undefined;
 }
 
 interface Waiter {
@@ -34,7 +37,7 @@ interface Waiter {
   stir: () => void;
 }
 
-export const createWaits = ({ db, settings }: WaitsDeps): Waits => {
+export const createWaits = ({ db, settings, onError = () => undefined }: WaitsDeps): Waits => {
   const waiting = new Map<string, Set<Waiter>>();
   let count = 0;
   let closed = false;
@@ -46,6 +49,26 @@ export const createWaits = ({ db, settings }: WaitsDeps): Waits => {
   };
   const wake = (keys: Iterable<string>): void => {
     if (count > 0) for (const key of keys) waiting.get(key)?.forEach(stir);
+  };
+  const lookNow = async (): Promise<void> => {
+    if (count > 0) wake(await findAwaited(db, [...waiting.keys()]));
+  };
+  let looking = false;
+  let again = false;
+  const look = (): void => {
+    if (count === 0 || closed) return;
+    again = true;
+    if (looking) return;
+    looking = true;
+    again = false;
+    const rest = (): void => {
+      looking = false;
+      if (again) look();
+    };
+    // At once, then not again for a moment: news may come thick and fast.
+    void lookNow()
+      .catch(onError)
+      .finally(() => setTimeout(rest, settings.waitLookPauseMs).unref());
   };
   const leave = (key: string, waiter: Waiter): void => {
     const set = waiting.get(key);
@@ -64,6 +87,7 @@ export const createWaits = ({ db, settings }: WaitsDeps): Waits => {
 
   return {
     wake,
+    look,
     close,
     take: (key, seconds) => {
       if (closed || seconds <= 0 || count >= settings.maxWaits) return null;
@@ -88,7 +112,7 @@ export const createWaits = ({ db, settings }: WaitsDeps): Waits => {
       run: async (signal) => {
         if (leaving !== signal) signal.addEventListener("abort", close, { once: true });
         leaving = signal;
-        if (count > 0) wake(await findAwaited(db, [...waiting.keys()]));
+        await lookNow();
       },
     },
   };

@@ -4,13 +4,16 @@ import type { Clock } from "../../core/clock.ts";
 import type { DispatchedEvent, Hint } from "../../core/events.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import type { Db } from "../../platform/db.ts";
+import type { Job } from "../../platform/jobs.ts";
 import { createBuffer } from "./buffer.ts";
 import { accepts, type Filter } from "./filter.ts";
-import { findPosition, readAfter } from "./store.ts";
+import { findPosition, lastPosition, readAfter } from "./store.ts";
 
 export interface LiveSettings {
   /** A viewer that falls further behind is cut off and resumes from its last id. */
   readonly bufferedEvents: number;
+  /** How late a viewer may see an event that another node dispatched and whose hint was lost. */
+  readonly lookEveryMs: number;
   /** The most that is replayed; who missed more reads the lists again. */
   readonly replayedEvents: number;
 }
@@ -19,6 +22,7 @@ export interface LiveDeps {
   readonly db: Db;
   readonly clock: Clock;
   readonly settings?: Partial<LiveSettings>;
+  readonly onError?: (error: unknown) => void;
 }
 
 export interface Live {
@@ -26,10 +30,14 @@ export interface Live {
   /** For the outbox to call with what was dispatched, in order. */
   readonly dispatched: (events: readonly DispatchedEvent[]) => void;
   readonly hint: Hint;
+  /** Does anybody here watch this tenant? */
+  readonly isWatched: (tenantId: string) => boolean;
+  /** Finds what no hint told of. */
+  readonly jobs: readonly Job[];
   readonly viewers: () => number;
 }
 
-const DEFAULTS: LiveSettings = { bufferedEvents: 1_000, replayedEvents: 1_000 };
+const DEFAULTS: LiveSettings = { bufferedEvents: 1_000, lookEveryMs: 5_000, replayedEvents: 1_000 };
 const PAGE = 200;
 
 interface Published {
@@ -43,21 +51,71 @@ interface Viewer {
   readonly push: (published: Published) => void;
 }
 
-export const createLive = ({ db, clock, settings: given }: LiveDeps): Live => {
+/** All who watch one tenant. */
+interface Group {
+  readonly viewers: Set<Viewer>;
+  /** Up to here the tenant's sequence was shown; null until it is known where it stood when the first one came. */
+  shown: number | null;
+  reading: boolean;
+}
+
+export const createLive = ({ db, clock, settings: given, onError = () => undefined }: LiveDeps): Live => {
   const settings = { ...DEFAULTS, ...given };
-  const viewers = new Map<string, Set<Viewer>>();
+  const groups = new Map<string, Group>();
 
   const publish = (tenantId: string, published: Published): void => {
-    for (const viewer of viewers.get(tenantId) ?? []) if (accepts(viewer.filter, published.event)) viewer.push(published);
+    for (const viewer of groups.get(tenantId)?.viewers ?? []) if (accepts(viewer.filter, published.event)) viewer.push(published);
+  };
+
+  const showNext = (group: Group, event: DispatchedEvent): void => {
+    if (group.shown !== null && event.sequence <= group.shown) return;
+    group.shown = event.sequence;
+    publish(event.tenantId, toPublished(event));
+  };
+
+  /** Events of one tenant are shown in their order and without a gap, so what is missing before one is read first. */
+  const catchUp = async (tenantId: string, group: Group): Promise<void> => {
+    if (group.reading || group.shown === null) return;
+    group.reading = true;
+    try {
+      for (;;) {
+        const events = await readAfter(db, tenantId, { sequence: group.shown, limit: PAGE });
+        for (const event of events) showNext(group, event);
+        if (events.length < PAGE || group.viewers.size === 0) return;
+      }
+    } finally {
+      group.reading = false;
+    }
+  };
+
+  const dispatched = (event: DispatchedEvent): void => {
+    const group = groups.get(event.tenantId);
+    if (group === undefined) return;
+    if (group.shown === null || event.sequence === group.shown + 1) showNext(group, event);
+    else if (event.sequence > group.shown) void catchUp(event.tenantId, group).catch(onError);
+  };
+
+  const gather = (tenantId: string): Group => {
+    const group: Group = { viewers: new Set(), shown: null, reading: false };
+    groups.set(tenantId, group);
+    const begin = (last: number): void => {
+      group.shown ??= last;
+    };
+    void lastPosition(db, tenantId).then(begin, onError);
+    return group;
   };
 
   const join = (tenantId: string, viewer: Viewer): (() => void) => {
-    const group = viewers.get(tenantId) ?? new Set();
-    viewers.set(tenantId, group.add(viewer));
+    const group = groups.get(tenantId) ?? gather(tenantId);
+    group.viewers.add(viewer);
     return () => {
-      group.delete(viewer);
-      if (group.size === 0 && viewers.get(tenantId) === group) viewers.delete(tenantId);
+      group.viewers.delete(viewer);
+      if (group.viewers.size === 0 && groups.get(tenantId) === group) groups.delete(tenantId);
     };
+  };
+
+  const look = async (): Promise<void> => {
+    for (const [tenantId, group] of groups) await catchUp(tenantId, group);
   };
 
   async function* replay(tenantId: string, lastEventId: string, filter: Filter): AsyncGenerator<Published> {
@@ -106,11 +164,13 @@ export const createLive = ({ db, clock, settings: given }: LiveDeps): Live => {
       },
     }),
     dispatched: (events) => {
-      for (const event of events) publish(event.tenantId, toPublished(event));
+      for (const event of events) dispatched(event);
     },
     hint: ({ scope, event, subjectId, data }) =>
       publish(scope.tenantId, { sequence: null, event: { id: null, type: event.type, subjectId, at: clock.now().toISOString(), data: recordOf(data) } }),
-    viewers: () => [...viewers.values()].reduce((sum, { size }) => sum + size, 0),
+    isWatched: (tenantId) => groups.has(tenantId),
+    jobs: [{ name: "live.look", everyMs: settings.lookEveryMs, run: look }],
+    viewers: () => [...groups.values()].reduce((sum, { viewers }) => sum + viewers.size, 0),
   };
 };
 

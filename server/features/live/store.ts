@@ -12,6 +12,12 @@ export const findPosition = async (db: Db, tenantId: string, eventId: string): P
   return row?.sequence ?? null;
 };
 
+/** Of the tenant's newest dispatched event; 0 before the first. */
+export const lastPosition = async (db: Db, tenantId: string): Promise<number> => {
+  const [row] = await db.query<{ sequence: number | null }>("select max(sequence) as sequence from outbox_events where tenant_id = $1", [tenantId]);
+  return row?.sequence ?? 0;
+};
+
 export const readAfter = async (
   db: Db,
   tenantId: string,

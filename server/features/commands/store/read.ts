@@ -1,7 +1,7 @@
 // What is read of commands: lists, one, its history, what it waits for, and the numbers of the whole queue.
 
 import type { z } from "zod";
-import type { CommandStatus, TimelineEntry } from "../../../../protocol/index.ts";
+import type { CommandId, CommandStatus, DeviceId, TenantId, TimelineEntry } from "../../../../protocol/index.ts";
 import type { DeviceRef } from "../../../core/delivery.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import type { Db } from "../../../platform/db.ts";
@@ -152,6 +152,35 @@ export const countOpen = async (db: Db, graceMs: number): Promise<{ readonly ope
 };
 
 /** Which of these waiting calls have something to see: devices with a due command, and commands that have ended. */
+export interface RecentCommand {
+  readonly tenantId: TenantId;
+  readonly commandId: CommandId;
+  readonly deviceId: DeviceId;
+  readonly type: string;
+  readonly status: CommandStatus;
+}
+
+// A transaction shows its times only once it has committed, so each look overlaps the one before.
+/** Open commands of a tenant that changed since the last look, or lately; `until` is handed in as `since` the next time. */
+export const findRecent = async (
+  db: Db,
+  tenantId: string,
+  { since, limit }: { readonly since: string | null; readonly limit: number },
+): Promise<{ readonly commands: readonly RecentCommand[]; readonly until: string }> => {
+  const [row] = await db.query<{ until: string; commands: readonly RecentCommand[] }>(
+    `with recent as (
+       select c.tenant_id as "tenantId", c.command_id as "commandId", c.device_id as "deviceId", c.type, c.status,
+         greatest(c.issued_at, c.sent_at, c.acked_at, c.started_at, c.cancel_requested_at) as at
+       from commands c where c.tenant_id = $1 and c.deadline_at is not null
+         and greatest(c.issued_at, c.sent_at, c.acked_at, c.started_at, c.cancel_requested_at) > coalesce($2::timestamptz, now()) - interval '2 s'
+       order by at desc limit $3)
+     select now()::text as until, coalesce((select jsonb_agg(to_jsonb(r) order by r.at) from recent r), '[]') as commands`,
+    [tenantId, since, limit],
+  );
+  if (row === undefined) throw new Error("a look answers with its time");
+  return row;
+};
+
 export const findAwaited = async (db: Db, keys: readonly string[]): Promise<readonly string[]> => {
   const rows = await db.query<{ key: string }>(
     `select distinct c.device_id as key from commands c

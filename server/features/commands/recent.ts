@@ -1,0 +1,88 @@
+// Shows the viewers of this node what other nodes did with a tenant's open commands: as they stand now, since a hint from there names the tenant alone.
+import { LRUCache } from "lru-cache";
+import { type CommandStatus, contract } from "../../../protocol/index.ts";
+import type { EventToEmit, Hint } from "../../core/events.ts";
+import type { Db } from "../../platform/db.ts";
+import { findRecent, type RecentCommand } from "./store/read.ts";
+
+export interface Recent {
+  /** What this node has shown itself need not be shown again. */
+  note(event: EventToEmit): void;
+  /** Looks now, or a moment later when it has just looked. */
+  show(tenantId: string): void;
+}
+
+export interface RecentDeps {
+  readonly db: Db;
+  /** To the viewers of this node alone. */
+  readonly showHere: Hint;
+  readonly onError: (error: unknown) => void;
+}
+
+interface Watched {
+  /** The database's time of the last look. */
+  until: string | null;
+  looking: boolean;
+  again: boolean;
+  readonly shown: LRUCache<string, CommandStatus>;
+}
+
+const MAX_TENANTS = 1_000;
+const MAX_SHOWN = 2_000;
+/** Nobody hinted for so long: begin anew rather than read up on it. */
+const FORGET_MS = 60_000;
+const LIMIT = 200;
+/** Between two looks at one tenant. */
+const PAUSE_MS = 100;
+
+const { queued, changed } = contract.commands.events;
+
+export const createRecent = ({ db, showHere, onError }: RecentDeps): Recent => {
+  const tenants = new LRUCache<string, Watched>({ max: MAX_TENANTS, ttl: FORGET_MS });
+
+  const watched = (tenantId: string): Watched => {
+    const known = tenants.get(tenantId) ?? { until: null, looking: false, again: false, shown: new LRUCache<string, CommandStatus>({ max: MAX_SHOWN }) };
+    tenants.set(tenantId, known);
+    return known;
+  };
+
+  const showOne = (state: Watched, { tenantId, commandId, deviceId, type, status }: RecentCommand): void => {
+    const previous = state.shown.get(commandId) ?? null;
+    if (previous === status) return;
+    state.shown.set(commandId, status);
+    const event = status === "queued" && previous === null ? queued : changed;
+    showHere({ scope: { tenantId }, event, subjectId: commandId, data: { commandId, deviceId, type, status, previous, failureCode: null } });
+  };
+
+  const look = async (tenantId: string, state: Watched): Promise<void> => {
+    const { commands, until } = await findRecent(db, tenantId, { since: state.until, limit: LIMIT });
+    state.until = until;
+    for (const command of commands) showOne(state, command);
+  };
+
+  const show = (tenantId: string): void => {
+    const state = watched(tenantId);
+    if (state.looking) {
+      state.again = true;
+      return;
+    }
+    state.looking = true;
+    const rest = (): void => {
+      state.looking = false;
+      if (!state.again) return;
+      state.again = false;
+      show(tenantId);
+    };
+    void look(tenantId, state)
+      .catch(onError)
+      .finally(() => setTimeout(rest, PAUSE_MS).unref());
+  };
+
+  return {
+    show,
+    note: ({ scope, subjectId, data }) => {
+      const { status } = data as { readonly status?: CommandStatus };
+      if (status !== undefined) tenants.get(scope.tenantId)?.shown.set(subjectId, status);
+    },
+  };
+};

@@ -1,0 +1,37 @@
+// Tidings between nodes: a tenant is named once a moment, whoever speaks does not hear itself, and a flood is spread over ticks.
+import { expect, test } from "vitest";
+import type { BusMessage } from "../../server/platform/bus.ts";
+import { openMemoryBus } from "../../server/platform/bus-memory.ts";
+import { createTidings } from "../../server/platform/tidings.ts";
+import { eventually } from "../kit/eventually.ts";
+
+const setUp = async () => {
+  const bus = openMemoryBus();
+  const said: BusMessage[] = [];
+  await bus.subscribe("tenants", (message) => said.push(message));
+  const node = async (nodeId: string) => {
+    const tidings = createTidings({ bus, nodeId, onError: () => undefined });
+    const heard: string[] = [];
+    tidings.listen((tenantIds) => heard.push(...tenantIds));
+    await tidings.open();
+    return { tidings, heard };
+  };
+  return { said, one: await node("one"), two: await node("two") };
+};
+
+test("however often a tenant changes within a moment, others hear of it once, and the speaker not at all", async () => {
+  const { said, one, two } = await setUp();
+  for (let n = 0; n < 1_000; n += 1) one.tidings.tell(n % 2 === 0 ? "ten_a" : "ten_b");
+  await eventually(() => expect(two.heard).toEqual(["ten_a", "ten_b"]));
+  expect([said.length, one.heard]).toEqual([1, []]);
+  one.tidings.tell("ten_a");
+  await eventually(() => expect(two.heard).toEqual(["ten_a", "ten_b", "ten_a"]));
+});
+
+test("many tenants at once are all named, in messages that fit the bus", async () => {
+  const { said, one, two } = await setUp();
+  const ids = Array.from({ length: 1_200 }, (_, n) => `ten_${String(n).padStart(26, "0")}`);
+  for (const id of ids) one.tidings.tell(id);
+  await eventually(() => expect(new Set(two.heard)).toEqual(new Set(ids)));
+  expect(said.length).toBe(ids.length / 25);
+});
