@@ -72,7 +72,7 @@ const causeOf = ({ calls, refusal }: Notes, { status }: Outcome): unknown => {
 export const createCallLog =
   ({ clock, log }: CallLogDeps) =>
   (plain: Exchange): LoggedExchange => {
-    const { request, signal, notes } = plain;
+    const { request, gone, notes } = plain;
     const startedAt = clock.elapsed();
     let written = false;
 
@@ -87,7 +87,7 @@ export const createCallLog =
       else log.info(fields, "call");
     };
     const outcomeOf = ({ status, headers }: { readonly status: number; readonly headers: Readonly<Record<string, string>> }): Outcome => ({
-      status: signal.aborted ? null : status,
+      status: gone.aborted ? null : status,
       requestId: headers["x-request-id"] ?? null,
     });
 

@@ -63,7 +63,13 @@ const figure = (bucket: Bucket, house: Overrides, tenant: Overrides): number | n
   return base === null ? null : overridden({ ...bucket, limit: base }, tenant);
 };
 
-export const isInputBucket = ({ per }: Bucket): boolean => per.startsWith("input:");
+const isInputBucket = ({ per }: Bucket): boolean => per.startsWith("input:");
+const CLASSES: ReadonlyMap<LimitClass, readonly Bucket[]> = new Map(Object.entries(LIMITS) as [LimitClass, readonly Bucket[]][]);
+const sorted = (when: (bucket: Bucket) => boolean): ReadonlyMap<LimitClass, readonly Bucket[]> =>
+  new Map([...CLASSES].map(([name, buckets]) => [name, buckets.filter(when)]));
+/** What is counted before the input is read, and what by a field of it. */
+const BY_CALLER = sorted((bucket) => !isInputBucket(bucket));
+const BY_INPUT = sorted(isInputBucket);
 
 export interface LimitDeps {
   readonly limiter: RateLimiter;
@@ -71,12 +77,14 @@ export interface LimitDeps {
 }
 
 export const createLimits = ({ limiter, house }: LimitDeps) => {
-  const counted = (limitClass: LimitClass, scope: OpenScope, at: { input: unknown; when: (bucket: Bucket) => boolean }): readonly CountedBucket[] =>
-    (LIMITS[limitClass] as readonly Bucket[]).filter(at.when).flatMap((bucket) => {
-      const key = keyOf(bucket, scope, at.input);
+  const counted = (buckets: readonly Bucket[] = [], scope: OpenScope, input: unknown): readonly CountedBucket[] =>
+    buckets.flatMap((bucket) => {
+      const key = keyOf(bucket, scope, input);
       const limit = figure(bucket, house, scope.tenant?.rateLimitOverrides ?? {});
       return key === null || limit === null ? [] : [{ name: bucket.name, key, limit, windowSeconds: bucket.windowSeconds }];
     });
+  const byCaller = (limitClass: LimitClass, scope: OpenScope): readonly CountedBucket[] => counted(BY_CALLER.get(limitClass), scope, undefined);
+  const byInput = (limitClass: LimitClass, scope: OpenScope, input: unknown): readonly CountedBucket[] => counted(BY_INPUT.get(limitClass), scope, input);
   /** Takes one unit of each bucket; throws RATE_LIMIT_EXCEEDED, with the verdict's facts as details. */
   const take = async (buckets: readonly CountedBucket[]): Promise<Verdict | null> => {
     if (buckets.length === 0) return null;
@@ -87,10 +95,10 @@ export const createLimits = ({ limiter, house }: LimitDeps) => {
   /** The buckets that this caller's everyday calls count against; consumes nothing. */
   const describe = (scope: OpenScope): Promise<readonly BucketState[]> => {
     const classes: readonly LimitClass[] = scope.principal?.kind === "agent" ? ["agent", "heartbeat"] : ["standard"];
-    const buckets = classes.flatMap((limitClass) => counted(limitClass, scope, { input: undefined, when: (bucket) => !isInputBucket(bucket) }));
+    const buckets = classes.flatMap((limitClass) => byCaller(limitClass, scope));
     return buckets.length === 0 ? Promise.resolve([]) : limiter.peek(buckets);
   };
-  return { counted, take, describe };
+  return { byCaller, byInput, take, describe };
 };
 export type Limits = ReturnType<typeof createLimits>;
 

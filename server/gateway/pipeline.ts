@@ -5,12 +5,13 @@ import type { Operation } from "../../protocol/index.ts";
 import type { Clock } from "../core/clock.ts";
 import { AppError, isAppError } from "../core/errors.ts";
 import type { Reply } from "../core/feature.ts";
+import { createOffSwitch, type OffSwitch, type OwnedOffSwitch } from "../core/off-switch.ts";
 import { actorOf, type OpenScope } from "../core/scope.ts";
 import type { Identity, ScopeRequest } from "./auth/identity.ts";
 import type { CallRecord, Notes } from "./call-log.ts";
 import type { Entry } from "./catalogue.ts";
 import type { RequestFacts } from "./facts.ts";
-import { isInputBucket, type Limits, tighter, type Verdict } from "./limits.ts";
+import { type Limits, tighter, type Verdict } from "./limits.ts";
 import { parseInput } from "./parse.ts";
 import type { SignatureUse } from "./replay.ts";
 
@@ -55,7 +56,8 @@ export interface CallRequest {
   readonly idempotencyKey: string | undefined;
   /** What an agent signed: "METHOD path" and the signature. */
   readonly signed: Omit<SignatureUse, "agentId" | "replay"> | null;
-  readonly signal: AbortSignal;
+  /** The caller has left. */
+  readonly gone: OffSwitch;
   readonly notes: Pick<Notes, "calls">;
 }
 
@@ -145,16 +147,21 @@ export const createPipeline = (deps: PipelineDeps) => {
     if (!checked.success) throw new Error(`${entry.id} returned what its contract does not allow: ${checked.error.message}`);
   };
 
-  const withTimeout = async <T>(work: Promise<T>, abort: AbortController, timeoutMs: number): Promise<T> => {
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => {
+  const withTimeout = <T>(work: T | Promise<T>, late: OwnedOffSwitch, timeoutMs: number): Promise<T> =>
+    new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
         reject(new AppError("SERVICE_UNAVAILABLE", { retryAfter: 1, details: { reason: "timeout" } }));
-        abort.abort();
+        late.abort();
       }, timeoutMs);
+      const settle =
+        <V>(end: (value: V) => void) =>
+        (value: V): void => {
+          clearTimeout(timer);
+          end(value);
+        };
+      // A subscription gives its events at once, without a promise around them.
+      Promise.resolve(work).then(settle(resolve), settle(reject));
     });
-    return Promise.race([work, late]).finally(() => clearTimeout(timer));
-  };
 
   const handle = async (
     request: CallRequest,
@@ -162,15 +169,17 @@ export const createPipeline = (deps: PipelineDeps) => {
   ): Promise<{ result: unknown; reply: Reply }> => {
     const { entry } = request;
     const reply: Reply = { headers: {} };
-    const abort = new AbortController();
+    const late = createOffSwitch();
     const call = {
       scope: prepared.scope as never,
       reply,
-      signal: AbortSignal.any([request.signal, abort.signal]),
+      get signal() {
+        return AbortSignal.any([request.gone.signal, late.signal]);
+      },
       idempotencyKey: prepared.key,
       fail: (code: AppError["code"], details?: AppError["details"], options: object = {}) => new AppError(code, { details, ...options }),
     };
-    const result = await withTimeout(entry.handler(call, prepared.input) as Promise<unknown>, abort, deps.callTimeoutMs + waitMs(entry.op, prepared.input));
+    const result = await withTimeout(entry.handler(call, prepared.input), late, deps.callTimeoutMs + waitMs(entry.op, prepared.input));
     checkOutput(entry, result);
     return { result, reply };
   };
@@ -219,11 +228,11 @@ export const createPipeline = (deps: PipelineDeps) => {
     const rawInput = gathered.ok ? gathered.value : {};
     const scope = await deps.scopeOf({ entry, identity, facts, tenantHeader, rawInput });
     seen.scope = scope;
-    seen.verdict = await limits.take(limits.counted(op.limit, scope, { input: rawInput, when: (bucket) => !isInputBucket(bucket) }));
+    seen.verdict = await limits.take(limits.byCaller(op.limit, scope));
     if (!gathered.ok) throw gathered.error;
     ownDevice(scope, rawInput);
     const input = parseInput(op, rawInput);
-    seen.verdict = tighter(seen.verdict, await limits.take(limits.counted(op.limit, scope, { input, when: isInputBucket })));
+    seen.verdict = tighter(seen.verdict, await limits.take(limits.byInput(op.limit, scope, input)));
     if (request.signed !== null && identity.kind === "agent")
       await deps.useSignature({ agentId: identity.record.agentId, replay: op.replay, ...request.signed });
     const key = op.idempotency === "none" || scope.principal === null ? null : readKey(request.idempotencyKey);

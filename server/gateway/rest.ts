@@ -134,7 +134,7 @@ export const createRest = ({ entries, pipeline, clock, factsOf, authenticate }: 
       readInput: () => inputOf({ entry, fields, values: match.values }, request, body),
       idempotencyKey: request.headers["idempotency-key"] ?? request.headers["x-idempotency-key"],
       signed: credential.kind === "agent" ? signedBy(request) : null,
-      signal: exchange.signal,
+      gone: exchange.gone,
       notes: exchange.notes,
     });
     return outcome.ok

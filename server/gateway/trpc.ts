@@ -3,6 +3,7 @@ import { type AnyTRPCRouter, callTRPCProcedure, getTRPCErrorFromUnknown, getTRPC
 import { fetchRequestHandler } from "@trpc/server/adapters/fetch";
 import type { Clock } from "../core/clock.ts";
 import { AppError, isAppError } from "../core/errors.ts";
+import { type OffSwitch, switchOf } from "../core/off-switch.ts";
 import { type Credential, readCredential, signatureVersions } from "./auth/credentials.ts";
 import type { Identity } from "./auth/identity.ts";
 import type { Notes } from "./call-log.ts";
@@ -38,7 +39,7 @@ interface Session {
 
 interface Caller {
   readonly notes: Notes;
-  readonly signal: AbortSignal;
+  readonly gone: OffSwitch;
   readonly identify: (entry: Entry) => Promise<Identity>;
   /** The same again while a stream runs. */
   readonly reidentify: (entry: Entry) => Promise<Identity>;
@@ -100,12 +101,12 @@ export const createTrpc = (deps: TrpcDeps): HttpDoor => {
             readInput: () => input,
             idempotencyKey: request.headers["idempotency-key"] ?? request.headers["x-idempotency-key"],
             signed,
-            signal: signal ?? at.signal,
+            gone: signal === undefined ? at.gone : switchOf(signal),
             notes: at.notes,
           };
           const vigil =
-            entry.op.kind === "subscription" ? keepVigil(asked.signal, () => pipeline.judge({ ...asked, identify: () => at.reidentify(entry) })) : null;
-          const outcome = await pipeline.call({ ...asked, signal: vigil?.signal ?? asked.signal });
+            entry.op.kind === "subscription" ? keepVigil(asked.gone.signal, () => pipeline.judge({ ...asked, identify: () => at.reidentify(entry) })) : null;
+          const outcome = await pipeline.call(vigil === null ? asked : { ...asked, gone: switchOf(vigil.signal) });
           session.verdict = tighter(session.verdict, verdictOf(outcome));
           session.replayed ||= (outcome.ok ? outcome.answer : outcome.failure).headers["Idempotent-Replayed"] !== undefined;
           if (outcome.ok) return vigil === null ? outcome.answer.result : vigil.watch(outcome.answer.result as AsyncIterable<unknown>);
@@ -122,7 +123,7 @@ export const createTrpc = (deps: TrpcDeps): HttpDoor => {
     json: { error: getTRPCErrorShape({ config, error, type: "unknown", path, input: undefined, ctx: context }) },
   });
 
-  const one = async (unary: Unary, index: number, session: Session, signal: AbortSignal): Promise<{ status: number; json: unknown }> => {
+  const one = async (unary: Unary, index: number, session: Session): Promise<{ status: number; json: unknown }> => {
     const path = unary.paths[index] ?? "";
     const { type } = unary;
     const known = byId.get(path)?.op.kind;
@@ -139,7 +140,7 @@ export const createTrpc = (deps: TrpcDeps): HttpDoor => {
         ctx: session.context,
         getRawInput: async () => unary.inputs(index),
         input: undefined,
-        signal,
+        signal: undefined,
         batchIndex: index,
       } as Parameters<typeof callTRPCProcedure>[0]);
       return { status: 200, json: { result: { data } } };
@@ -152,11 +153,11 @@ export const createTrpc = (deps: TrpcDeps): HttpDoor => {
   };
 
   const unary = async (exchange: Exchange, facts: RequestFacts, body: Uint8Array): Promise<HttpResponse> => {
-    const { request, signal, notes } = exchange;
+    const { request, gone, notes } = exchange;
     const calls = readUnary(request, body);
     const identify = identifier(request, facts, body);
-    const session = openSession(request, facts, { signal, notes, identify, reidentify: identify });
-    const results = await Promise.all(calls.paths.map((_, index) => one(calls, index, session, signal)));
+    const session = openSession(request, facts, { gone, notes, identify, reidentify: identify });
+    const results = await Promise.all(calls.paths.map((_, index) => one(calls, index, session)));
     const statuses = new Set(results.map(({ status }) => status));
     const [first] = results;
     return {
@@ -167,7 +168,7 @@ export const createTrpc = (deps: TrpcDeps): HttpDoor => {
   };
 
   const stream = async (exchange: Exchange, facts: RequestFacts, body: Uint8Array): Promise<void> => {
-    const { request, ending: signal, notes } = exchange;
+    const { request, ending, notes } = exchange;
     checkMethod(request);
     const fromHeaders = identifier(request, facts, body);
     const headers = toStreamHeaders(request);
@@ -178,7 +179,7 @@ export const createTrpc = (deps: TrpcDeps): HttpDoor => {
       req: new Request(`http://gateway${request.path}${request.query === "" ? "" : `?${request.query}`}`, {
         method: request.method,
         headers,
-        signal,
+        signal: ending.signal,
         ...(request.method === "POST" ? { body: Buffer.from(body) } : {}),
       }),
       createContext: ({ info }) => {
@@ -191,7 +192,7 @@ export const createTrpc = (deps: TrpcDeps): HttpDoor => {
         };
         // A ticket is good once: what it proved stays, and its user is judged anew. A credential in the headers is proven anew.
         const reidentify = (entry: Entry): Promise<Identity> => (typeof ticket === "string" ? identify(entry) : identifier(request, facts, body)(entry));
-        return openSession(request, facts, { signal, notes, identify, reidentify }).context;
+        return openSession(request, facts, { gone: ending, notes, identify, reidentify }).context;
       },
     });
     const outHeaders = { ...Object.fromEntries(response.headers), "x-request-id": facts.requestId, ...signatureVersions(request) };

@@ -1,8 +1,10 @@
 // A contract that does not hold refuses to start, with every problem at once; one that is on its way out says so in each answer.
+
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { contract, type Group, group, mutation, query, type Rest } from "../../protocol/index.ts";
 import { createTestClock } from "../../server/core/clock.ts";
+import { createOffSwitch } from "../../server/core/off-switch.ts";
 import { newNotes } from "../../server/gateway/call-log.ts";
 import { createCatalogue } from "../../server/gateway/catalogue.ts";
 import type { Exchange, HttpResponse } from "../../server/gateway/exchange.ts";
@@ -115,11 +117,11 @@ const serve = async (operations: Group["operations"], path: string): Promise<Htt
   });
   const rest = createRest({ entries, pipeline, clock, factsOf: createFacts([]), authenticate: async () => ({ kind: "none" }) });
   return new Promise((resolve) => {
-    const { signal } = new AbortController();
+    const gone = createOffSwitch();
     const exchange: Exchange = {
       request: { method: "GET", path, query: "", headers: {}, repeated: new Set(), peer: "127.0.0.1" },
-      signal,
-      ending: signal,
+      gone,
+      ending: gone,
       notes: newNotes(),
       body: Promise.resolve(new Uint8Array()),
       respond: resolve,

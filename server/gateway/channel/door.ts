@@ -65,7 +65,7 @@ export const createDoor = (deps: DoorDeps): SocketDoor<Session> => {
   const heartbeatLimit = ({ agent, tenant }: Pick<Admitted, "agent" | "tenant">, { requestId, ip, traceparent }: RequestFacts): CountedBucket | null => {
     const { agentId, deviceId, deploymentId, tenantId } = agent;
     const scope: OpenScope = { requestId, ip, traceparent, tenantId, tenant, principal: { kind: "agent", agentId, deviceId, deploymentId } };
-    return limits.counted("heartbeat", scope, { input: undefined, when: () => true })[0] ?? null;
+    return limits.byCaller("heartbeat", scope)[0] ?? null;
   };
 
   const upgrade = async (request: HttpRequest): ReturnType<SocketDoor<Session>["upgrade"]> => {

@@ -1,5 +1,6 @@
 // Takes in a body, counting while it streams. Listening must begin before the first await, or bytes are lost.
 import type { HttpResponse as UwsResponse } from "uWebSockets.js";
+import type { OffSwitch } from "../../core/off-switch.ts";
 import type { HttpRequest } from "../exchange.ts";
 
 const EMPTY = new Uint8Array(0);
@@ -8,12 +9,12 @@ const EMPTY = new Uint8Array(0);
 export const readBody = (
   res: UwsResponse,
   request: HttpRequest,
-  { limitBytes, gone }: { readonly limitBytes: number; readonly gone: AbortSignal },
+  { limitBytes, gone }: { readonly limitBytes: number; readonly gone: OffSwitch },
 ): Promise<Uint8Array | null> => {
   const declared = Number(request.headers["content-length"] ?? "0");
   if (declared === 0 && request.headers["transfer-encoding"] === undefined) return Promise.resolve(EMPTY);
   const body = new Promise<Uint8Array | null>((resolve, reject) => {
-    gone.addEventListener("abort", () => reject(new Error("the peer went away before the end of its body")), { once: true });
+    gone.signal.addEventListener("abort", () => reject(new Error("the peer went away before the end of its body")), { once: true });
     const parts: Buffer[] = [];
     let size = 0;
     let over = declared > limitBytes;

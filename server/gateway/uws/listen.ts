@@ -1,5 +1,6 @@
 // Opens a listener: every request becomes an Exchange, every socket path is registered by who owns it.
 import type { TemplatedApp, HttpResponse as UwsResponse, us_listen_socket } from "uWebSockets.js";
+import { createOffSwitch } from "../../core/off-switch.ts";
 import { newNotes } from "../call-log.ts";
 import type { Exchange, HttpDoor, HttpRequest } from "../exchange.ts";
 import { readBody } from "./body.ts";
@@ -33,8 +34,8 @@ export interface Listener {
 const IDLE_MS = 14_000;
 
 const createExchange = (res: UwsResponse, request: HttpRequest, { maxBodyBytes, traffic }: { maxBodyBytes: number; traffic: Traffic }): Exchange => {
-  const gone = new AbortController();
-  const ending = new AbortController();
+  const gone = createOffSwitch();
+  const ending = createOffSwitch();
   let answered = false;
   res.onAborted(() => {
     gone.abort();
@@ -42,20 +43,20 @@ const createExchange = (res: UwsResponse, request: HttpRequest, { maxBodyBytes, 
   });
   return {
     request,
-    signal: gone.signal,
-    ending: ending.signal,
+    gone,
+    ending,
     notes: newNotes(),
-    body: readBody(res, request, { limitBytes: maxBodyBytes, gone: gone.signal }),
+    body: readBody(res, request, { limitBytes: maxBodyBytes, gone }),
     respond: (response) => {
-      if (gone.signal.aborted || answered) return;
+      if (gone.aborted || answered) return;
       answered = true;
       writeResponse(res, traffic.isLeaving ? { ...response, close: true } : response, request.method === "HEAD");
     },
     stream: async (response) => {
-      if (gone.signal.aborted || answered) return;
+      if (gone.aborted || answered) return;
       answered = true;
       traffic.streams.add(ending);
-      await writeStream(res, response, { gone: gone.signal, ending: ending.signal }).finally(() => traffic.streams.delete(ending));
+      await writeStream(res, response, { gone, ending: ending.signal }).finally(() => traffic.streams.delete(ending));
     },
   };
 };

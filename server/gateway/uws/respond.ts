@@ -2,6 +2,7 @@
 
 import type { HttpResponse as UwsResponse } from "uWebSockets.js";
 import { STATUS_CODES } from "node:http";
+import type { OffSwitch } from "../../core/off-switch.ts";
 import type { HttpResponse, HttpStream } from "../exchange.ts";
 
 const statusLine = (status: number): string => `${status} ${STATUS_CODES[status] ?? "Status"}`;
@@ -28,7 +29,7 @@ export const writeResponse = (res: UwsResponse, response: HttpResponse, isHead: 
 export const writeStream = async (
   res: UwsResponse,
   response: HttpStream,
-  { gone, ending }: { readonly gone: AbortSignal; readonly ending: AbortSignal },
+  { gone, ending }: { readonly gone: OffSwitch; readonly ending: AbortSignal },
 ): Promise<void> => {
   const reader = response.body.getReader();
   const stop = () => void reader.cancel().catch(() => undefined);
@@ -48,7 +49,8 @@ export const writeStream = async (
     ending.removeEventListener("abort", stop);
     if (ending.aborted) stop();
     // A stream that is ended from here ends its connection too: the listener is closing.
-    if (!gone.aborted) res.cork(() => void res.end(undefined, ending.aborted));
+    // Not with the word that closes the connection: the library would write that header among the chunks.
+    if (!gone.aborted) res.cork(() => void res.end());
   }
 };
 

@@ -1,11 +1,22 @@
 // Copies a request while it may be read: the library's object lives on the stack and is gone after the first await.
 import type { HttpRequest as UwsRequest, HttpResponse as UwsResponse } from "uWebSockets.js";
+import { LRUCache } from "lru-cache";
 import type { HttpRequest } from "../exchange.ts";
 
+const NONE: ReadonlySet<string> = new Set();
 const decoder = new TextDecoder();
+
+/** Most requests come from few peers, and proxies keep their connections. */
+const known = new LRUCache<string, string>({ max: 1_000 });
 
 export const peerOf = (res: UwsResponse): string => {
   const text = decoder.decode(res.getRemoteAddressAsText());
+  const peer = known.get(text) ?? readable(text);
+  known.set(text, peer);
+  return peer;
+};
+
+const readable = (text: string): string => {
   // An IPv4 peer of a dual-stack listener shows as 0000:…:ffff:7f00:0001.
   const mapped = /^(?:0000:){5}ffff:([0-9a-f]{2})([0-9a-f]{2}):([0-9a-f]{2})([0-9a-f]{2})$/i.exec(text);
   return mapped === null
@@ -18,10 +29,10 @@ export const peerOf = (res: UwsResponse): string => {
 
 export const snapshot = (res: UwsResponse, req: UwsRequest): HttpRequest => {
   const headers: Record<string, string> = Object.create(null);
-  const repeated = new Set<string>();
+  let repeated: Set<string> | null = null;
   req.forEach((name, value) => {
-    if (name in headers) repeated.add(name);
-    else headers[name] = value;
+    if (headers[name] === undefined) headers[name] = value;
+    else repeated = (repeated ?? new Set()).add(name);
   });
-  return { method: req.getCaseSensitiveMethod(), path: req.getUrl(), query: req.getQuery() ?? "", headers, repeated, peer: peerOf(res) };
+  return { method: req.getCaseSensitiveMethod(), path: req.getUrl(), query: req.getQuery() ?? "", headers, repeated: repeated ?? NONE, peer: peerOf(res) };
 };
