@@ -69,7 +69,7 @@ export const openBootstrap = async (config: Config, life: Lifecycle, log: Log) =
   const { db, secretBox, tokens } = await openInstallation(config, life, log);
   const baseUrl = () => config.PUBLIC_URL ?? `http://${config.HOST}:${config.PORT}`;
   const node = {
-    report: () => ({ nodeId: "cli", address: "", host: "", pid: 0, version: "", draining: true, connections: 0, ready: 0 }),
+    report: () => ({ nodeId: "cli", address: "", host: "", pid: 0, version: "", draining: true, overloaded: false, connections: 0, ready: 0 }),
     drain: () => undefined,
   };
   const alone = { nodeId: "cli", bus: openMemoryBus(), directory: openMemoryDirectory() };

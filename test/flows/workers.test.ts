@@ -5,6 +5,8 @@ import { eventually } from "../kit/eventually.ts";
 import { startRedis, type TestRedis } from "../kit/redis.ts";
 import { built, createSandbox, type Env, freePort, type Gateway, node, processesOf, type Sandbox, startGateway } from "./processes.ts";
 
+/** A process needs its time to start on a machine that runs other tests beside. */
+const START_MS = 60_000;
 const command = (workers: string) => [process.execPath, built("server/main.js"), "--workers", workers];
 
 let redis: TestRedis;
@@ -70,17 +72,21 @@ describe("workers", () => {
     expect(internal).toEqual(["w-0", "w-1"]);
   });
 
-  test("one that dies is started again, and the port is served meanwhile", async () => {
-    const [victim] = await listed();
-    if (victim === undefined) throw new Error("nobody is listed");
-    process.kill(victim.pid, "SIGKILL");
-    const again = await eventually(async () => {
-      const found = (await listed()).find(({ nodeId }) => nodeId === victim.nodeId);
-      if (found === undefined || found.pid === victim.pid) throw new Error("not yet");
-      return found;
-    });
-    expect(again.pid).not.toBe(victim.pid);
-  });
+  test(
+    "one that dies is started again, and the port is served meanwhile",
+    async () => {
+      const [victim] = await listed();
+      if (victim === undefined) throw new Error("nobody is listed");
+      process.kill(victim.pid, "SIGKILL");
+      const again = await eventually(async () => {
+        const found = (await listed()).find(({ nodeId }) => nodeId === victim.nodeId);
+        if (found === undefined || found.pid === victim.pid) throw new Error("not yet");
+        return found;
+      }, START_MS);
+      expect(again.pid).not.toBe(victim.pid);
+    },
+    2 * START_MS,
+  );
 
   test("a hang-up of the parent replaces them one after another: each successor serves before its predecessor leaves, and no call fails", async () => {
     const before = await listed();
@@ -119,19 +125,23 @@ describe("workers", () => {
 test.each([
   ["SIGTERM", 0],
   ["SIGKILL", null],
-] as const)("when the parent ends by %s, its workers end too", async (signal, code) => {
-  const own = await createSandbox({ SHUTDOWN_SECONDS: "5" });
-  try {
-    const parent = await startGateway(own.env, command("2"));
-    expect(parent.output.stderr).toContain("Without REDIS_URL");
-    const workers = async () => (await processesOf(own.dir)).filter(({ command: line }) => line.includes("--worker ")).map(({ pid }) => pid);
-    expect((await workers()).length).toBe(2);
-    expect((await parent.end(signal)).code).toBe(code);
-    await eventually(async () => expect(await workers()).toEqual([]));
-  } finally {
-    await own.remove();
-  }
-});
+] as const)(
+  "when the parent ends by %s, its workers end too",
+  async (signal, code) => {
+    const own = await createSandbox({ SHUTDOWN_SECONDS: "5" });
+    try {
+      const parent = await startGateway(own.env, command("2"));
+      expect(parent.output.stderr).toContain("Without REDIS_URL");
+      const workers = async () => (await processesOf(own.dir)).filter(({ command: line }) => line.includes("--worker ")).map(({ pid }) => pid);
+      expect((await workers()).length).toBe(2);
+      expect((await parent.end(signal)).code).toBe(code);
+      await eventually(async () => expect(await workers()).toEqual([]));
+    } finally {
+      await own.remove();
+    }
+  },
+  2 * START_MS,
+);
 
 test.each([
   [["--workers", "two"], {}, "--workers: must be a number"],

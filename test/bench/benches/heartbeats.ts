@@ -76,6 +76,7 @@ export const heartbeats = (stage: Stage, plan: Plan, agents: number): Promise<re
           deviceId: device_id,
           epoch: Number(epoch),
           seenAgoMs: 0,
+          patienceMs: 100_000,
           patienceMs: OFFLINE_AFTER_MS,
           heartbeatAgoMs: 0,
           metrics: figures(),
