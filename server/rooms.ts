@@ -91,7 +91,7 @@ export const createRooms = (deps: RoomsDeps) => {
     settings: deviceSettings(config.HEARTBEAT_SECONDS, { closeGraceMs: config.CLOSE_GRACE_SECONDS * 1_000 }),
     resetCommands: (tx, device, reason) => commands.resetDevice(tx, device, reason),
     pendingCommands: (device) => commands.pending(device),
-    tellOfRotation: (device, key) => commands.queueSystem(device, { type: "svc.rotate-secret", key }),
+    enqueue: (tx, scope, orders) => commands.enqueue(tx, scope, orders),
   });
   const commands = createCommands({
     db,

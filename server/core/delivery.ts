@@ -1,6 +1,7 @@
 // What the agent channel asks of the command queue. The queue owns every state; a session only claims, writes and reports.
-import type { Ack, AckResult, DeliveredCommand } from "../../protocol/index.ts";
+import type { Ack, AckResult, CommandId, DeliveredCommand, DeviceId } from "../../protocol/index.ts";
 import type { SqlTx } from "./events.ts";
+import type { SystemScope } from "./scope.ts";
 
 export interface DeviceRef {
   readonly tenantId: string;
@@ -50,6 +51,31 @@ export interface CommandDelivery {
   /** Inside the transaction of hello, after the epoch was raised: what older sessions left open meets what the agent lists. */
   settle(tx: SqlTx, device: DeviceRef, session: SessionStart): Promise<Settled>;
 }
+
+/** A command that another room wants done, as a consequence of what it writes itself. Times, lane and repeatability are those of its type. */
+export interface CommandOrder {
+  readonly deviceId: DeviceId;
+  readonly type: string;
+  readonly payload?: Readonly<Record<string, unknown>>;
+  /** The same key on the same device makes one command, however often it is ordered; at most 200 characters. */
+  readonly key: string;
+  /** As `actorOf` writes it, or "system". */
+  readonly orderedBy: string;
+}
+
+export interface Enqueued {
+  /** In the order of the orders; a repeated key gives the command that is there. */
+  readonly commandIds: readonly CommandId[];
+  /** Call it after commit, never before: wakes the devices' sessions and tells live views. If it is lost, the sweep delivers. */
+  readonly notify: () => void;
+}
+
+/**
+ * Queues commands inside the caller's transaction: they exist if and only if what else it writes does. Locks the devices' rows, so presence, where
+ * it is touched too, comes first. All or none: throws DEVICE_NOT_FOUND, COMMAND_QUEUE_FULL, COMMAND_TYPE_UNKNOWN, COMMAND_PAYLOAD_INVALID or
+ * IDEMPOTENCY_KEY_REUSED (same key, other command) before anything is written. Types of the gateway itself (`svc.…`) pass the queue's bounds.
+ */
+export type Enqueue = (tx: SqlTx, scope: SystemScope, orders: readonly CommandOrder[]) => Promise<Enqueued>;
 
 /** Hints to the node that holds a device's socket. Both may be lost: the sweep and the next hello make up for it. */
 export interface Courier {

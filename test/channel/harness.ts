@@ -85,7 +85,7 @@ export const startNode = async (options: NodeOptions = {}) => {
     evictor: courier,
     resetCommands: (tx, device, reason) => commands.resetDevice(tx, device, reason),
     pendingCommands: async () => 0,
-    tellOfRotation: (device, key) => commands.queueSystem(device, { type: "svc.rotate-secret", key }),
+    enqueue: (tx, scope, orders) => commands.enqueue(tx, scope, orders),
     settings: deviceSettings(30),
   });
   const commands = createCommands({

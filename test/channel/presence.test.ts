@@ -56,7 +56,14 @@ describe("heartbeats on the socket", () => {
       made.map(({ device_id }) => device_id),
     ]);
     const current = await node.devices.presence.flush(
-      made.map(({ device_id }, index) => ({ deviceId: device_id, epoch: index === 7 ? 4 : 5, seenAgoMs: 100, patienceMs: 100_000, heartbeatAgoMs: null, metrics: null })),
+      made.map(({ device_id }, index) => ({
+        deviceId: device_id,
+        epoch: index === 7 ? 4 : 5,
+        seenAgoMs: 100,
+        patienceMs: 100_000,
+        heartbeatAgoMs: null,
+        metrics: null,
+      })),
     );
     expect(current.size).toBe(999);
     expect(current.has(made[7]?.device_id ?? "")).toBe(false);

@@ -23,6 +23,8 @@ export interface NewCommand {
   readonly maxAttempts: number;
   readonly redeliverSafe: boolean;
   readonly onlyOnline: boolean;
+  /** False: a full queue does not keep it out. */
+  readonly bounded: boolean;
   /** `<principal>:<key>` */
   readonly idempotencyKey: string | null;
   readonly requestHash: Buffer;
@@ -109,6 +111,7 @@ const refusal = (
   if (expiresAt !== null && item.expiresAt !== undefined && expiresAt > latest) return invalid("expiresAt", "too far ahead");
   if (expiresAt !== null && expiresAt <= availableAt) return invalid("expiresAt", item.notBefore === null ? "in the past" : "not after notBefore");
   if (item.onlyOnline && !facts.device.isOnline) return refused("DEVICE_OFFLINE", { details: { deviceId: item.deviceId } });
+  if (!item.bounded) return null;
   if (facts.open >= limits.maxOpenPerDevice) return full(item, "device", limits.maxOpenPerDevice);
   if (limits.maxOpenPerTenant !== null && facts.openOfTenant >= limits.maxOpenPerTenant) return full(item, "tenant", limits.maxOpenPerTenant);
   return null;

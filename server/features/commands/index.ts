@@ -1,7 +1,7 @@
 // The command room: a durable queue per device, one state machine for socket and poll, and what people see of it.
 import { contract } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
-import type { CommandDelivery, Courier, DeviceRef } from "../../core/delivery.ts";
+import type { CommandDelivery, Courier, DeviceRef, Enqueue } from "../../core/delivery.ts";
 import type { Emit, Hint, SqlTx } from "../../core/events.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import type { SystemScope } from "../../core/scope.ts";
@@ -10,6 +10,7 @@ import type { Db } from "../../platform/db.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { Log } from "../../platform/log.ts";
 import { createDelivery } from "./delivery.ts";
+import { createEnqueue } from "./enqueue.ts";
 import { reaperJob, retentionJob, sweepJob } from "./jobs.ts";
 import { agentSide } from "./operations/agent.ts";
 import { cancelling } from "./operations/cancel.ts";
@@ -19,7 +20,6 @@ import { createRecent } from "./recent.ts";
 import { type CommandSettings, defaultSettings } from "./settings.ts";
 import { lockOpen } from "./store/change.ts";
 import { countOpen, countQueued } from "./store/read.ts";
-import { createSystemQueue, type QueueSystem } from "./system.ts";
 import { createTransitions } from "./transitions.ts";
 import { createWaits } from "./waits.ts";
 import { type CommandMeters, createWitness } from "./witness.ts";
@@ -65,8 +65,8 @@ export interface Commands {
   /** The channel's side of the queue. */
   readonly delivery: CommandDelivery;
   readonly jobs: readonly Job[];
-  /** A command of the gateway itself. */
-  readonly queueSystem: QueueSystem;
+  /** For rooms whose own changes make commands necessary. */
+  readonly enqueue: Enqueue;
   /** Finds what is due for the sockets of this node, at once. */
   sweep(): Promise<void>;
   /** Calls that wait are answered with what there is, and none waits any more: the node is leaving. */
@@ -108,7 +108,7 @@ export const createCommands = (deps: CommandsDeps): Commands => {
   return {
     handlers: implement(contract.commands, { ...queueing(room), ...reading(room), ...agentSide(room), ...cancelling(room) }),
     delivery,
-    queueSystem: createSystemQueue(room),
+    enqueue: createEnqueue(room),
     jobs: [reaperJob(room), sweep, waits.job, retentionJob(room)],
     sweep: sweep.now,
     endWaits: waits.close,

@@ -54,12 +54,14 @@ const TYPES: Readonly<Record<string, CommandType>> = {
 };
 
 /** Types that the gateway itself sends. They carry no secret: what they are about is fetched by a signed call. */
-export const SYSTEM_TYPES = {
+const SYSTEM_TYPES: Readonly<Record<string, CommandType>> = {
   "svc.rotate-secret": type({ ttlSeconds: 30 * DAY, executionTimeoutSeconds: 15 * MINUTE }),
-} as const satisfies Readonly<Record<string, CommandType>>;
-export type SystemType = keyof typeof SYSTEM_TYPES;
+};
 
 const RESERVED = /^svc\./i;
+
+/** Null for a type that is not the gateway's own. */
+export const systemType = (name: string): CommandType | null => (Object.hasOwn(SYSTEM_TYPES, name) ? (SYSTEM_TYPES[name] ?? null) : null);
 
 /** Null for a name that no caller may use. */
 export const commandType = (name: string): CommandType | null => {

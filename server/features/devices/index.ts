@@ -1,8 +1,8 @@
 // The devices room: what is paired, whether it lives, and its secret. Other rooms pair through `enrol` and look through `find`.
 import type { z } from "zod";
-import { CLOSE, contract, type Device, type DeviceId, type TenantId, toWindow } from "../../../protocol/index.ts";
+import { CLOSE, contract, type Device, toWindow } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
-import type { DeviceRef } from "../../core/delivery.ts";
+import type { DeviceRef, Enqueue } from "../../core/delivery.ts";
 import type { Emit, SqlTx } from "../../core/events.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import { newId } from "../../core/ids.ts";
@@ -52,8 +52,7 @@ export interface DevicesDeps {
   readonly resetCommands: ResetCommands;
   /** Commands that wait for the device. */
   readonly pendingCommands: (device: DeviceRef) => Promise<number>;
-  /** Asks the agent to take over the secret that waits for it; the same key asks once. */
-  readonly tellOfRotation: (device: { readonly tenantId: TenantId; readonly deviceId: DeviceId }, key: string) => Promise<void>;
+  readonly enqueue: Enqueue;
   readonly settings?: DeviceSettings;
   /** A hint to other nodes that could not leave. */
   readonly onError?: (error: unknown) => void;

@@ -1,7 +1,9 @@
 // The secret a device signs with, and its rotation: the old one stays good until the new one is used for the first time, unless it is revoked.
 import { createHash } from "node:crypto";
 import { CLOSE, contract, type DeviceId } from "../../../protocol/index.ts";
+import type { CommandOrder } from "../../core/delivery.ts";
 import { AppError } from "../../core/errors.ts";
+import type { SqlTx } from "../../core/events.ts";
 import type { Handlers } from "../../core/feature.ts";
 import { newSecret } from "../../core/ids.ts";
 import { actorOf, type Principal, type TenantScope } from "../../core/scope.ts";
@@ -13,10 +15,18 @@ import { beginRotation, findSecrets, replaceSecret, type SecretRow } from "./sto
 import { fencePresence } from "./store/presence.ts";
 
 type SecretHandlers = Pick<Handlers<typeof contract.devices>, "secrets" | "rotateSecret" | "liftSignatureLock">;
-type SecretDeps = Pick<DevicesDeps, "db" | "emit" | "secrets" | "evictor" | "tellOfRotation"> & {
+type SecretDeps = Pick<DevicesDeps, "db" | "emit" | "secrets" | "evictor" | "enqueue"> & {
   /** From the end of a session to calling its device offline. */
   readonly graceMs: number;
 };
+
+/** Once for each waiting secret. */
+const rotationOrder = (deviceId: DeviceId, pendingSecret: Uint8Array): CommandOrder => ({
+  deviceId,
+  type: "svc.rotate-secret",
+  key: `rotation:${createHash("sha256").update(pendingSecret).digest("base64url")}`,
+  orderedBy: "system",
+});
 
 const isAgent = (principal: Principal): boolean => principal.kind === "agent";
 const unknown = (deviceId: string): AppError => new AppError("DEVICE_NOT_FOUND", { details: { deviceId } });
@@ -28,8 +38,8 @@ interface SecretParts {
 
 export const createSecretHandlers = (deps: SecretDeps, { agents, signatureLock }: SecretParts): SecretHandlers => {
   const { db, secrets: box } = deps;
-  const find = async (scope: TenantScope, deviceId: string): Promise<SecretRow> => {
-    const row = await findSecrets(db, scope, deviceId);
+  const find = async (scope: TenantScope, deviceId: string, sql: SqlTx = db): Promise<SecretRow> => {
+    const row = await findSecrets(sql, scope, deviceId);
     if (row === undefined) throw unknown(deviceId);
     return row;
   };
@@ -59,8 +69,15 @@ export const createSecretHandlers = (deps: SecretDeps, { agents, signatureLock }
   };
 
   const rotate = async (scope: TenantScope, deviceId: DeviceId) => {
-    const began = await beginRotation(db, scope, { deviceId, sealed: box.seal(newSecret(), secretContext(scope.tenantId, deviceId)) });
-    const row = await find(scope, deviceId);
+    const { began, row, notify } = await db.sqlTx(async (tx) => {
+      const began = await beginRotation(tx, scope, { deviceId, sealed: box.seal(newSecret(), secretContext(scope.tenantId, deviceId)) });
+      const row = await find(scope, deviceId, tx);
+      // The agent that rotates by itself needs not be told. A rotation under way is told of again: it may be one of those.
+      const told =
+        isAgent(scope.principal) || row.pending_secret === null ? null : await deps.enqueue(tx, scope, [rotationOrder(deviceId, row.pending_secret)]);
+      return { began, row, notify: told?.notify };
+    });
+    notify?.();
     agents.announce([row.agent_id]);
     // The agent may ask again: its answer may have been lost on the way.
     if (isAgent(scope.principal))
@@ -69,9 +86,6 @@ export const createSecretHandlers = (deps: SecretDeps, { agents, signatureLock }
         () => open(scope, deviceId, row.pending_secret ?? row.secret),
         "Sign with the new secret; the first good signature ends the old one.",
       );
-    // Also when it is under way: whoever began it may have died before the agent was told.
-    if (row.pending_secret !== null)
-      await deps.tellOfRotation({ tenantId: scope.tenantId, deviceId }, `rotation:${createHash("sha256").update(row.pending_secret).digest("base64url")}`);
     if (!began) throw new AppError("ROTATION_IN_PROGRESS", { details: { deviceId } });
     return answerTo(scope, () => "", "The rotation has begun; the agent is told to take the new secret.");
   };

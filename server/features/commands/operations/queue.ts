@@ -125,6 +125,7 @@ const toNewCommand = (scope: TenantScope, input: Input, known: CommandType, key:
     maxAttempts: input.maxAttempts,
     redeliverSafe: known.redeliverSafe,
     onlyOnline: input.ifOffline === "fail",
+    bounded: true,
     idempotencyKey: key === null ? null : `${createdBy}:${key}`,
     requestHash: createHash("sha256").update(canonical(request)).digest(),
     createdBy,

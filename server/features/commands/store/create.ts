@@ -13,17 +13,18 @@ export interface CreateFacts {
 /** In the order of the items. */
 export const createCommandRows = (db: Db, items: readonly NewCommand[], { limits, nodeId }: CreateFacts): Promise<readonly Admission[]> =>
   db.sqlTx(async (tx) => {
-    const { devices, now } = await lockDevices(tx, items);
-    const existing = await findByKeys(tx, items);
-    const openOfTenant = limits.maxOpenPerTenant === null ? new Map<string, number>() : await countOpenOfTenants(tx, items, limits.maxOpenPerTenant);
-    const admissions = admit(items, { devices, existing, openOfTenant, limits, now });
-    await insert(
-      tx,
-      admissions.flatMap((admission) => (admission.kind === "created" ? [admission] : [])),
-      nodeId,
-    );
+    const admissions = await admitCommands(tx, items, limits);
+    await insertCommands(tx, admissions, nodeId);
     return admissions;
   });
+
+/** Judges new commands under the locks of their devices and writes nothing yet. */
+export const admitCommands = async (tx: SqlTx, items: readonly NewCommand[], limits: QueueLimits): Promise<readonly Admission[]> => {
+  const { devices, now } = await lockDevices(tx, items);
+  const existing = await findByKeys(tx, items);
+  const openOfTenant = limits.maxOpenPerTenant === null ? new Map<string, number>() : await countOpenOfTenants(tx, items, limits.maxOpenPerTenant);
+  return admit(items, { devices, existing, openOfTenant, limits, now });
+};
 
 const lockDevices = async (tx: SqlTx, items: readonly NewCommand[]) => {
   const rows = await tx.query<{ device_id: string; tenant_id: string; status: string; next_command_seq: number }>(
@@ -77,7 +78,9 @@ const countOpenOfTenants = async (tx: SqlTx, items: readonly NewCommand[], max: 
   return new Map(rows.map(({ tenant_id, open }) => [tenant_id, open]));
 };
 
-const insert = async (tx: SqlTx, created: readonly Extract<Admission, { kind: "created" }>[], nodeId: string): Promise<void> => {
+/** Writes those that were admitted, in the transaction that judged them. */
+export const insertCommands = async (tx: SqlTx, admissions: readonly Admission[], nodeId: string): Promise<void> => {
+  const created = admissions.flatMap((admission) => (admission.kind === "created" ? [admission] : []));
   if (created.length === 0) return;
   const rows = created.map(({ row }) => row);
   await tx.query(
