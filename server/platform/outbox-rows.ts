@@ -1,4 +1,5 @@
 // The rows of the outbox: how events are written, taken in turn, numbered and, much later, forgotten.
+import { EVENT_COLUMNS, type EventRow, toEvent } from "../core/event-rows.ts";
 import type { DispatchedEvent, Emit, SqlTx } from "../core/events.ts";
 import { newId } from "../core/ids.ts";
 import type { Db } from "./db.ts";
@@ -28,35 +29,6 @@ export const takeTurn = async (tx: SqlTx): Promise<boolean> => {
   const [row] = await tx.query<{ mine: boolean }>(`select pg_try_advisory_xact_lock($1::bigint) as mine`, [RELAY_LOCK]);
   return row?.mine ?? false;
 };
-
-export interface EventRow {
-  readonly event_id: string;
-  readonly position: number;
-  readonly sequence: number | null;
-  readonly tenant_id: string;
-  readonly type: string;
-  readonly subject_id: string;
-  readonly data: Readonly<Record<string, unknown>>;
-  readonly created_at: Date;
-  readonly request_id: string | null;
-  readonly traceparent: string | null;
-}
-
-/** As they stand in `EventRow`. */
-export const EVENT_COLUMNS = "event_id, position, sequence, tenant_id, type, subject_id, data, created_at, request_id, traceparent";
-
-export const toEvent = (row: EventRow): DispatchedEvent => ({
-  eventId: row.event_id,
-  position: row.position,
-  sequence: row.sequence ?? 0,
-  tenantId: row.tenant_id,
-  type: row.type,
-  subjectId: row.subject_id,
-  data: row.data,
-  createdAt: row.created_at,
-  requestId: row.request_id,
-  traceparent: row.traceparent,
-});
 
 /** Undispatched events in order of position, already numbered within their tenant. */
 export const nextEvents = async (tx: SqlTx, limit: number, heldTenants: readonly string[]): Promise<readonly DispatchedEvent[]> => {

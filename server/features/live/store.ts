@@ -1,7 +1,7 @@
 // Dispatched events of one tenant, from a place in its sequence onwards.
+import { EVENT_COLUMNS, type EventRow, toEvent } from "../../core/event-rows.ts";
 import type { DispatchedEvent } from "../../core/events.ts";
 import type { Db } from "../../platform/db.ts";
-import { EVENT_COLUMNS, type EventRow, toEvent } from "../../platform/outbox-rows.ts";
 
 /** Null when the tenant has no such event, or has it no longer. */
 export const findPosition = async (db: Db, tenantId: string, eventId: string): Promise<number | null> => {
