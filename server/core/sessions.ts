@@ -75,8 +75,8 @@ export interface SessionRef {
 export interface SocketPresence {
   /** The devices whose session is still the newest; the others' sockets belong closed with 4009. */
   flush(beats: readonly Beat[]): Promise<ReadonlySet<string>>;
-  /** Of sessions that had nothing to tell, the devices whose presence is no longer theirs: a newer one stands, or it was taken from them. */
-  superseded(sessions: readonly SessionRef[]): Promise<ReadonlySet<string>>;
+  /** By device, those of the sessions whose presence is no longer theirs: a newer one stands or it was taken from them, or the device was removed. */
+  superseded(sessions: readonly SessionRef[]): Promise<ReadonlyMap<string, "superseded" | "removed">>;
   /** The sockets are gone without a word: offline after the grace, unless a newer session stands. */
   closed(sessions: readonly SessionRef[]): Promise<void>;
   /** The agent said that it leaves, why, and when it expects to be back. */

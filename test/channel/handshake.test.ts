@@ -142,6 +142,16 @@ describe("two sessions of one device", () => {
     await one.close();
   });
 
+  test("a session that has said nothing since is found by the next flush as well, and of a removed device told so", async () => {
+    const [taken, removed] = [await node.device(), await node.device()];
+    const sockets = [await online(node, taken), await online(node, removed)];
+    await node.hub.flush();
+    await node.db.query("update device_presence set epoch = epoch + 1 where device_id = any($1)", [[taken.deviceId, removed.deviceId]]);
+    await node.db.query("update devices set deleted_at = now() where device_id = $1", [removed.deviceId]);
+    await node.hub.flush();
+    expect([(await sockets[0]?.closed())?.code, (await sockets[1]?.closed())?.code]).toEqual([4009, 4501]);
+  });
+
   test("an eviction that was lost is made up for by the next flush", async () => {
     const device = await node.device();
     const socket = await online(node, device);

@@ -113,7 +113,7 @@ export const createPresence = ({ db, emit, settings }: PresenceDeps): Presence =
         if (revived.length > 0) await greet(tx, revived);
         return new Set(current.map((row) => row.device_id));
       }),
-    superseded: async (sessions) => new Set((await findSuperseded(db, sessions)).map((row) => row.device_id)),
+    superseded: async (sessions) => new Map((await findSuperseded(db, sessions)).map((row) => [row.device_id, row.removed ? "removed" : "superseded"])),
     closed: async (sessions) => {
       if (sessions.length > 0) await closePresence(db, sessions, settings.closeGraceMs);
     },

@@ -42,8 +42,9 @@ function* chunks<T>(items: readonly T[], size: number): Generator<readonly T[]> 
 
 /** Its presence is this node's to keep, also while the node sends it elsewhere. */
 const isHeld = ({ phase }: Session): boolean => phase === "ready" || phase === "draining";
-/** A newer session stands: the one that a draining agent was asked to open, or one that nobody here knows of. */
-const dismiss = (session: Session): void => endSession(session, session.phase === "draining" ? CLOSE.normal : CLOSE.superseded);
+/** A newer session stands: the one that a draining agent was asked to open, or one that nobody here knows of. Or there is nothing to come back to. */
+const dismiss = (session: Session, isRemoved: boolean): void =>
+  endSession(session, isRemoved ? CLOSE.deviceRevoked : session.phase === "draining" ? CLOSE.normal : CLOSE.superseded);
 
 // What could not be written is news still, unless something newer has come.
 const restore = (session: Session, beat: Beat, nowMs: number): void => {
@@ -54,9 +55,15 @@ const restore = (session: Session, beat: Beat, nowMs: number): void => {
 
 export const createBeats = ({ presence, clock, settings, stats, meters, roster, claim, onError }: BeatsDeps) => {
   let flushing: Promise<void> | null = null;
-  const evict = (session: Session): void => {
-    if (session.phase === "ready") stats.staleEvictions += 1;
-    dismiss(session);
+  /** Closes those whose row has moved on. */
+  const checkChunk = async (sessions: readonly Session[]): Promise<void> => {
+    const gone = await presence.superseded(sessions.map(({ agent: { deviceId }, epoch }) => ({ deviceId, epoch })));
+    for (const session of sessions) {
+      const why = gone.get(session.agent.deviceId);
+      if (why === undefined || !isHeld(session)) continue;
+      if (session.phase === "ready") stats.staleEvictions += 1;
+      dismiss(session, why === "removed");
+    }
   };
 
   const flushChunk = async (sessions: readonly Session[]): Promise<void> => {
@@ -64,18 +71,14 @@ export const createBeats = ({ presence, clock, settings, stats, meters, roster, 
     const taken = sessions.map((session) => ({ session, beat: take(session, nowMs) }));
     try {
       const current = await presence.flush(taken.map(({ beat }) => beat));
-      // Whose row has moved on belongs to a newer session elsewhere.
-      for (const session of sessions) if (isHeld(session) && !current.has(session.agent.deviceId)) evict(session);
-      void claim(sessions.filter((session) => isHeld(session) && current.has(session.agent.deviceId))).catch(onError);
+      const held = sessions.filter(isHeld);
+      void claim(held.filter(({ agent }) => current.has(agent.deviceId))).catch(onError);
+      const doubtful = held.filter(({ agent }) => !current.has(agent.deviceId));
+      if (doubtful.length > 0) await checkChunk(doubtful).catch(onError);
     } catch (error) {
       for (const { session, beat } of taken) restore(session, beat, nowMs);
       onError(error);
     }
-  };
-
-  const checkChunk = async (sessions: readonly Session[]): Promise<void> => {
-    const gone = await presence.superseded(sessions.map(({ agent: { deviceId }, epoch }) => ({ deviceId, epoch })));
-    for (const session of sessions) if (isHeld(session) && gone.has(session.agent.deviceId)) evict(session);
   };
 
   const flushLost = async (): Promise<void> => {

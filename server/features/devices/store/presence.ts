@@ -130,10 +130,11 @@ export const flushBeats = (tx: SqlTx, beats: readonly Beat[]): Promise<FlushedBe
   );
 
 /** Reads only, so that asking about every quiet session costs next to nothing. */
-export const findSuperseded = (db: SqlTx, sessions: readonly SessionRef[]): Promise<{ readonly device_id: string }[]> =>
+export const findSuperseded = (db: SqlTx, sessions: readonly SessionRef[]): Promise<{ readonly device_id: string; readonly removed: boolean }[]> =>
   db.query(
-    `select v.id as device_id from unnest($1::text[], $2::int8[]) as v(id, epoch) left join device_presence p on p.device_id = v.id
-     where p.epoch is distinct from v.epoch`,
+    `select v.id as device_id, d.device_id is null or d.deleted_at is not null as removed
+     from unnest($1::text[], $2::int8[]) as v(id, epoch) left join device_presence p on p.device_id = v.id left join devices d on d.device_id = p.device_id
+     where p.epoch is distinct from v.epoch or p.session_id is null`,
     [sessions.map(({ deviceId }) => deviceId), sessions.map(({ epoch }) => epoch)],
   );
 
