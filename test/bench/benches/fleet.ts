@@ -25,8 +25,7 @@ interface Fleet {
 /** As many as wanted, or as the limit of open files allows; the results say which. */
 export const fleetSize = (): number => Math.min(WANTED, Math.floor(socketLimit()));
 
-const gather = async (stage: Stage): Promise<Fleet> => {
-  const agents = fleetSize();
+const gather = async (stage: Stage, agents: number): Promise<Fleet> => {
   const gateway = await startGateway(stage);
   const tenant = await createTenant(stage);
   const members = await provision(gateway, tenant, agents);
@@ -104,8 +103,8 @@ const storm = async (stage: Stage, fleet: Fleet): Promise<readonly Finding[]> =>
   ];
 };
 
-export const fleet = (stage: Stage, wants: { readonly idle: boolean; readonly storm: boolean }): Promise<readonly Finding[]> =>
+export const fleet = (stage: Stage, wants: { readonly idle: boolean; readonly storm: boolean }, agents = fleetSize()): Promise<readonly Finding[]> =>
   stage.scope(async (scope) => {
-    const gathered = await gather(scope);
+    const gathered = await gather(scope, agents);
     return [...(wants.idle ? [await idle(gathered)] : []), ...(wants.storm ? await storm(scope, gathered) : [])];
   });

@@ -15,6 +15,8 @@ import type { Stage } from "../stage.ts";
 const CHUNK = 1_000;
 /** What the gateway promises at a 30 s heartbeat. */
 const OFFLINE_AFTER_MS = 100_000;
+/** As many single updates as a gateway has connections. */
+const AT_ONCE = 20;
 const LAG_LOOKS = 20;
 const LAG_EVERY_MS = 400;
 
@@ -59,9 +61,10 @@ export const heartbeats = (stage: Stage, plan: Plan, agents: number): Promise<re
       await new Promise((resolve) => setTimeout(resolve, LAG_EVERY_MS));
     }
     checkReply("gateway", await running);
+    await loader.cut();
     await gateway.stop();
 
-    const db = await openDb({ url: scope.databaseUrl, poolSize: 4, log: silentLog });
+    const db = await openDb({ url: scope.databaseUrl, poolSize: AT_ONCE, log: silentLog });
     scope.add(() => db.close());
     const rows = await scope.query<{ device_id: string; epoch: string }>(
       "update device_presence set epoch = epoch + 1, session_id = $2, connectivity = 'realtime' where tenant_id = $1 returning device_id, epoch",
@@ -76,7 +79,6 @@ export const heartbeats = (stage: Stage, plan: Plan, agents: number): Promise<re
           deviceId: device_id,
           epoch: Number(epoch),
           seenAgoMs: 0,
-          patienceMs: 100_000,
           patienceMs: OFFLINE_AFTER_MS,
           heartbeatAgoMs: 0,
           metrics: figures(),
@@ -85,18 +87,21 @@ export const heartbeats = (stage: Stage, plan: Plan, agents: number): Promise<re
       if (current.size !== chunk.length) throw new Untrue(`${current.size} of ${chunk.length} rows were written`);
       return current.size;
     };
-    const one = async (round: number): Promise<number> => {
-      const { device_id } = rows[round % rows.length] ?? { device_id: "" };
+    const update = async (row: number): Promise<void> => {
+      const { device_id } = rows[row % rows.length] ?? { device_id: "" };
       const now = new Date();
       await db.prisma.devicePresence.update({
         where: { deviceId: device_id },
         data: { lastSeenAt: now, lastHeartbeatAt: now, offlineAfter: now, metrics: figures() },
       });
-      return 1;
+    };
+    const oneByOne = async (round: number): Promise<number> => {
+      await Promise.all(Array.from({ length: AT_ONCE }, (_, at) => update(round * AT_ONCE + at)));
+      return AT_ONCE;
     };
     const [joined, single]: [number[], number[]] = [[], []];
     for (let round = 0; round <= plan.rounds; round += 1) {
-      const pair = [await pace(plan.windowMs, flush), await pace(plan.windowMs, one)] as const;
+      const pair = [await pace(plan.windowMs, flush), await pace(plan.windowMs, oneByOne)] as const;
       process.stderr.write(`  ${String(round).padStart(2)}  flush ${Math.round(pair[0])} rows/s, prisma.update ${Math.round(pair[1])} rows/s\n`);
       if (round === 0) continue;
       joined.push(pair[0]);
