@@ -4,7 +4,8 @@ import type { SqlTx } from "../../core/events.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import type { Bus } from "../../platform/bus.ts";
 import type { Job } from "../../platform/jobs.ts";
-import { askToDrain, beat, type Census, forgetDead, leave, liveNodes, type NodeReport, type NodeRow } from "./store.ts";
+import { processIdentity } from "../../platform/process-identity.ts";
+import { askToDrain, beat, type Census, forgetDead, forgetNodes, leave, liveNodes, type NodeReport, type NodeRow } from "./store.ts";
 
 export interface AdminSettings {
   readonly beatEveryMs: number;
@@ -57,6 +58,17 @@ export const createAdmin = ({ db, bus, node, channelOf, settings: given }: Admin
     if (census.drainAsked && !node.report().draining) node.drain();
   };
 
+  /** A process of this machine that was killed could not say so; until its row expires, agents would be sent to it. */
+  const buryNeighbours = async (): Promise<void> => {
+    const mine = node.report();
+    const neighbours = (await liveNodes(db, settings.expireSeconds)).filter(({ host, nodeId }) => host === mine.host && nodeId !== mine.nodeId);
+    const lives = await Promise.all(neighbours.map(({ pid }) => processIdentity(pid)));
+    await forgetNodes(
+      db,
+      neighbours.flatMap(({ nodeId }, index) => (lives[index] === undefined ? [nodeId] : [])),
+    );
+  };
+
   return {
     handlers: implement(contract.admin, {
       listNodes: async () => ({ items: (await liveNodes(db, settings.expireSeconds)).map(shown) }),
@@ -78,6 +90,7 @@ export const createAdmin = ({ db, bus, node, channelOf, settings: given }: Admin
       stopListening = await bus.subscribe(channelOf(node.report().nodeId), ({ op }) => {
         if (op === DRAIN) node.drain();
       });
+      await buryNeighbours();
       await tell();
     },
     close: async () => {

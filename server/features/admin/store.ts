@@ -69,6 +69,10 @@ export const leave = async (sql: SqlTx, { nodeId, host, pid }: Pick<NodeReport, 
   await sql.query("delete from gateway_nodes where node_id = $1 and host = $2 and pid = $3", [nodeId, host, pid]);
 };
 
+export const forgetNodes = async (sql: SqlTx, nodeIds: readonly string[]): Promise<void> => {
+  await sql.query("delete from gateway_nodes where node_id = any($1::text[])", [nodeIds]);
+};
+
 export const forgetDead = async (sql: SqlTx): Promise<void> => {
   await sql.query("delete from gateway_nodes where seen_at < now() - make_interval(secs => $1)", [FORGOTTEN_AFTER_SECONDS]);
 };
