@@ -6,6 +6,7 @@ import pg from "pg";
 import { type Prisma, PrismaClient } from "../../prisma/generated/client.ts";
 import { isConflict } from "./db-errors.ts";
 import type { Log } from "./log.ts";
+import { createStatementNames } from "./statements.ts";
 import { within } from "./time-bound.ts";
 
 // Our statements take milliseconds. One that takes seconds is stuck behind something, and its caller has given up.
@@ -67,8 +68,10 @@ export const openDb = async ({ url, poolSize, log, applicationName = "mooring" }
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
     query_timeout: ANSWER_TIMEOUT_MS,
     keepAlive: true,
+    // Tables grow faster than the planner hears of it, and a plan that reads a small one whole is kept when it is large.
+    // The raw statements come with lists, for which the planner would plan anew each time; what it plans once is as good.
     // Prisma writes times without a zone and trusts the session to be in UTC.
-    options: "-c TimeZone=UTC",
+    options: "-c TimeZone=UTC -c enable_seqscan=off -c plan_cache_mode=force_generic_plan",
   });
   // A session may be ended from outside at any time. Without a listener on each, that would end the process; the statement under way is told anyway.
   pool.on("error", (error) => log.warn({ error }, "database session lost"));
@@ -193,9 +196,15 @@ const sqlInside = (seat: Seat): Sql => {
   return { query: async (text, values) => sqlOn(client()).query(text, values), execute: async (text, values) => sqlOn(client()).execute(text, values) };
 };
 
+const nameOf = createStatementNames();
+const asked = (text: string, values: readonly unknown[]): pg.QueryConfig => {
+  const name = nameOf(text);
+  return { text, values: [...values], types: RAW_TYPES, ...(name === undefined ? {} : { name }) };
+};
+
 const sqlOn = (connection: pg.Pool | pg.PoolClient): Sql => ({
-  query: async <Row>(text: string, values: readonly unknown[] = []) => (await connection.query({ text, values: [...values], types: RAW_TYPES })).rows as Row[],
-  execute: async (text, values = []) => (await connection.query({ text, values: [...values], types: RAW_TYPES })).rowCount ?? 0,
+  query: async <Row>(text: string, values: readonly unknown[] = []) => (await connection.query(asked(text, values))).rows as Row[],
+  execute: async (text, values = []) => (await connection.query(asked(text, values))).rowCount ?? 0,
 });
 
 const INT8 = 20;

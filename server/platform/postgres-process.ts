@@ -29,6 +29,8 @@ const SETTINGS: Readonly<Record<string, string>> = {
   shared_buffers: "128MB",
   fsync: "on",
   synchronous_commit: "on",
+  // Rows of the queue change several times within seconds; what is left of them would be read again and again.
+  autovacuum_naptime: "10s",
   // Our statements are short: compiling them or spreading them over workers costs more than it gives.
   jit: "off",
   max_parallel_workers_per_gather: "0",

@@ -61,7 +61,7 @@ export const defaultSettings: CommandSettings = {
   waitLookEveryMs: SECOND,
   waitLookPauseMs: 100,
   batchSize: 500,
-  batchConcurrency: 2,
+  batchConcurrency: 1,
   batchWaiting: 20_000,
   keepDays: 30,
   retentionEveryMs: 600 * SECOND,

@@ -1,5 +1,5 @@
 // What each frame of a ready agent does. Errors thrown here become error frames; see inbound.ts.
-import type { AgentFrame } from "../../../protocol/index.ts";
+import { type AgentFrame, isOpen } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { CommandDelivery } from "../../core/delivery.ts";
 import { unreachable } from "../../core/errors.ts";
@@ -74,7 +74,8 @@ export const createActs = (deps: ActsDeps) => {
     const result = await delivery.ack({ tenantId, deviceId }, data);
     heard(session, result);
     send(session, { op: "ack_ok", ref: id, data: result }, clock);
-    await pump(session);
+    // Only the end of a command frees its lane and its credit.
+    if (result.status === null || !isOpen(result.status)) await pump(session);
   };
 
   const goodbye = async (session: Session, { data }: Frame<"goodbye">): Promise<void> => {
