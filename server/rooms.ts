@@ -19,6 +19,7 @@ import type { Db } from "./platform/db.ts";
 import type { Log } from "./platform/log.ts";
 import type { Metrics } from "./platform/metrics.ts";
 import { createOutbox } from "./platform/outbox.ts";
+import { processIdentity } from "./platform/process-identity.ts";
 import { createMemoryRateLimiter, type RateLimiter } from "./platform/rate-limit.ts";
 import type { SecretBox } from "./platform/secrets.ts";
 import { createTidings } from "./platform/tidings.ts";
@@ -117,7 +118,8 @@ export const createRooms = (deps: RoomsDeps) => {
     log,
   });
   const agent = createAgent({ clock, devices, settings: { publicUrl, ...agentSettings(config) } });
-  const admin = createAdmin({ db, bus, node: deps.node, channelOf: nodeChannel, settings: deps.admin });
+  const lives = async (pid: number): Promise<boolean> => (await processIdentity(pid)) !== undefined;
+  const admin = createAdmin({ db, bus, node: deps.node, channelOf: nodeChannel, lives, settings: deps.admin });
   const pairing = createPairing({
     db,
     emit,

@@ -113,13 +113,14 @@ const isFree = async (port: number): Promise<boolean> => {
   await once(probe, "close");
   return true;
 };
-/** A port for a server that will come, go and come again. */
-export const freePort = async (): Promise<number> => {
+/** A port for a server that will come, go and come again; with `count` the first of so many side by side. */
+export const freePort = async (count = 1): Promise<number> => {
   for (let n = 0; n < PORTS.count; n += 1) {
-    const port = PORTS.first + Math.floor(Math.random() * PORTS.count);
-    if (given.has(port)) continue;
-    given.add(port);
-    if (await isFree(port)) return port;
+    const first = PORTS.first + Math.floor(Math.random() * PORTS.count);
+    const ports = Array.from({ length: count }, (_, index) => first + index);
+    if (ports.some((port) => given.has(port))) continue;
+    for (const port of ports) given.add(port);
+    if ((await Promise.all(ports.map(isFree))).every((free) => free)) return first;
   }
   throw new Error("no port is free");
 };

@@ -20,6 +20,8 @@ const fail = (code: string): never => {
   throw new Error(code);
 };
 
+const DEAD_PID = 4_711;
+
 describe("a node", () => {
   let db: Db;
   beforeAll(async () => {
@@ -39,7 +41,7 @@ describe("a node", () => {
         state.draining = true;
       },
     };
-    const room = createAdmin({ db, bus, node, channelOf: (id) => `node:${id}`, settings: { expireSeconds: 15 } });
+    const room = createAdmin({ db, bus, node, channelOf: (id) => `node:${id}`, lives: async (pid) => pid !== DEAD_PID, settings: { expireSeconds: 15 } });
     const beat = async () => void (await room.jobs.find(({ name }) => name === "nodes.beat")?.run(NEVER));
     const list = async () => (await room.handlers.listNodes({ ...call, fail } as never, {})).items.map((item) => item.nodeId);
     const drain = (other: string) => room.handlers.drainNode({ ...call, fail } as never, { nodeId: other });
@@ -61,6 +63,15 @@ describe("a node", () => {
     expect(await one.list()).toEqual([one.nodeId]);
     await two.beat();
     expect(await one.list()).toContain(two.nodeId);
+  });
+
+  test("that was killed is not listed any more once another of its machine starts", async () => {
+    await empty();
+    const [killed, living, newcomer] = [start({ pid: DEAD_PID }), start(), start()];
+    await killed.beat();
+    await living.beat();
+    await newcomer.room.open();
+    expect((await newcomer.list()).sort()).toEqual([living.nodeId, newcomer.nodeId].sort());
   });
 
   test("counts those that live, itself included and those that drain not, and the sockets of all", async () => {

@@ -2,10 +2,11 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
-import { connect, createServer } from "node:net";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { freePort } from "../../agent-sim/chaos/children.ts";
 import { openEmbeddedPostgres } from "../../server/platform/embedded-postgres.ts";
 import { silentLog } from "../../server/platform/log.ts";
 
@@ -44,16 +45,6 @@ export const run = async (command: readonly string[], { env, cwd = ROOT }: { rea
 
 export const node = (script: string, args: readonly string[], options: { readonly env: Env; readonly cwd?: string }): Promise<Finished> =>
   run([process.execPath, built(script), ...args], options);
-
-export const freePort = async (): Promise<number> => {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const at = server.address();
-  server.close();
-  await once(server, "close");
-  if (at === null || typeof at === "string") throw new Error("no port was given");
-  return at.port;
-};
 
 /** Whether anybody takes new connections there. */
 export const connects = (url: string): Promise<boolean> =>

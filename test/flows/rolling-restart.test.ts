@@ -1,6 +1,7 @@
 // Three nodes behind a load balancer, restarted one after another under load: no call is lost, no agent is offline, every command ends.
 import { Agent, request } from "node:http";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { freePort } from "../../agent-sim/chaos/children.ts";
 import { createCrew } from "../../agent-sim/crew.ts";
 import { createLedger } from "../../agent-sim/ledger.ts";
 import type { Member } from "../../agent-sim/portal.ts";
@@ -10,7 +11,7 @@ import { createTestDatabase, withClient } from "../kit/database.ts";
 import { eventually } from "../kit/eventually.ts";
 import { startRedis, type TestRedis } from "../kit/redis.ts";
 import { type Balancer, startBalancer } from "./balancer.ts";
-import { bootstrap, type Credentials, createSandbox, freePort, type Gateway, type Sandbox, startGateway } from "./processes.ts";
+import { bootstrap, type Credentials, createSandbox, type Gateway, type Sandbox, startGateway } from "./processes.ts";
 
 const NODES = 3;
 const AGENTS = 24;

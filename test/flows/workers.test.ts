@@ -1,9 +1,10 @@
 // Several gateway processes on one port, as `npm start -- --workers N` starts them.
 import { Agent, request } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { freePort } from "../../agent-sim/chaos/children.ts";
 import { eventually } from "../kit/eventually.ts";
 import { startRedis, type TestRedis } from "../kit/redis.ts";
-import { built, createSandbox, type Env, freePort, type Gateway, node, processesOf, type Sandbox, startGateway } from "./processes.ts";
+import { built, createSandbox, type Env, type Gateway, node, processesOf, type Sandbox, startGateway } from "./processes.ts";
 
 /** A process needs its time to start on a machine that runs other tests beside. */
 const START_MS = 60_000;
@@ -26,7 +27,7 @@ beforeAll(async () => {
     DRAIN_WINDOW_SECONDS: "1",
     INTERNAL_TOKEN: "a token for this test",
   });
-  env = { ...sandbox.env, INTERNAL_PORT: String(await freePort()) };
+  env = { ...sandbox.env, INTERNAL_PORT: String(await freePort(4)) };
   gateway = await startGateway(env, command("2"));
   token = (JSON.parse((await node("server/cli.js", ["token", "--user", "op", "--json"], { env })).stdout) as { token: string }).token;
 }, 60_000);

@@ -5,17 +5,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import net from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { freePort } from "../../agent-sim/chaos/children.ts";
 import { eventually } from "./eventually.ts";
-
-const freePort = async (): Promise<number> => {
-  const server = net.createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  if (address === null || typeof address === "string") throw new Error("no port was given");
-  return address.port;
-};
 
 /** One command over a connection of its own; enough for errors, integers and short texts. */
 const ask = async (port: number, words: readonly string[]): Promise<string> => {

@@ -4,7 +4,6 @@ import type { SqlTx } from "../../core/events.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import type { Bus } from "../../platform/bus.ts";
 import type { Job } from "../../platform/jobs.ts";
-import { processIdentity } from "../../platform/process-identity.ts";
 import { askToDrain, beat, type Census, forgetDead, forgetNodes, leave, liveNodes, type NodeReport, type NodeRow } from "./store.ts";
 
 export interface AdminSettings {
@@ -25,6 +24,8 @@ export interface AdminDeps {
   readonly node: ThisNode;
   /** Where a node hears what is meant for it alone. */
   readonly channelOf: (nodeId: string) => string;
+  /** Whether a process of this machine lives. */
+  readonly lives: (pid: number) => Promise<boolean>;
   readonly settings?: Partial<AdminSettings> | undefined;
 }
 
@@ -47,7 +48,7 @@ const DRAIN = "drain";
 
 const shown = ({ startedAt, seenAt, ...row }: NodeRow) => ({ ...row, startedAt: startedAt.toISOString(), seenAt: seenAt.toISOString() });
 
-export const createAdmin = ({ db, bus, node, channelOf, settings: given }: AdminDeps): AdminRoom => {
+export const createAdmin = ({ db, bus, node, channelOf, lives, settings: given }: AdminDeps): AdminRoom => {
   const settings = { ...DEFAULTS, ...given };
   let census: Census = { drainAsked: false, liveNodes: 1, connections: 0 };
   let stopListening: (() => Promise<void>) | null = null;
@@ -62,10 +63,10 @@ export const createAdmin = ({ db, bus, node, channelOf, settings: given }: Admin
   const buryNeighbours = async (): Promise<void> => {
     const mine = node.report();
     const neighbours = (await liveNodes(db, settings.expireSeconds)).filter(({ host, nodeId }) => host === mine.host && nodeId !== mine.nodeId);
-    const lives = await Promise.all(neighbours.map(({ pid }) => processIdentity(pid)));
+    const living = await Promise.all(neighbours.map(({ pid }) => lives(pid)));
     await forgetNodes(
       db,
-      neighbours.flatMap(({ nodeId }, index) => (lives[index] === undefined ? [nodeId] : [])),
+      neighbours.flatMap(({ nodeId }, index) => (living[index] === false ? [nodeId] : [])),
     );
   };
 
