@@ -10,8 +10,9 @@ export interface Scale {
   /** Agents' waits are this many times shorter than in the field, so that minutes of back-off do not make hours of tests. */
   readonly haste: number;
 }
+// Hurried like this, the longest back-off, 300 s, is over within the minute that everything is given to come to rest.
 export const SCALES = {
-  full: { agents: 150, perSecond: 60, seconds: 30, haste: 4 },
+  full: { agents: 120, perSecond: 60, seconds: 20, haste: 6 },
   short: { agents: 16, perSecond: 20, seconds: 5, haste: 10 },
 } as const satisfies Readonly<Record<string, Scale>>;
 

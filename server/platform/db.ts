@@ -32,7 +32,7 @@ export interface Sql {
   execute(text: string, values?: readonly unknown[]): Promise<number>;
 }
 
-/** One transaction through both doors; both see each other's uncommitted rows. Statements run one after another. Dead once the transaction has ended. */
+/** One transaction through both doors; both see each other's uncommitted rows. Statements run one after another, in the order in which they were given. Dead once the transaction has ended. */
 export interface Tx extends Sql {
   readonly prisma: Prisma.TransactionClient;
 }
@@ -68,6 +68,8 @@ export const openDb = async ({ url, poolSize, log, applicationName = "mooring" }
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
     query_timeout: ANSWER_TIMEOUT_MS,
     keepAlive: true,
+    // Statements that do not wait for each other travel together; PostgreSQL still runs them one after another.
+    pipeline: true,
     // Tables grow faster than the planner hears of it, and a plan that reads a small one whole is kept when it is large.
     // The raw statements come with lists, for which the planner would plan anew each time; what it plans once is as good.
     // Prisma writes times without a zone and trusts the session to be in UTC.
@@ -117,8 +119,11 @@ const rawTransaction = async <T>(pool: pg.Pool, run: (tx: Sql) => Promise<T>): P
   const seat: Seat = { client };
   let broken: Error | undefined;
   try {
-    await client.query("BEGIN");
+    // The first statement follows on its heels: it need not come back to say that nothing stands against it.
+    const begun = client.query("BEGIN");
+    begun.catch(() => undefined);
     const result = await run(sqlInside(seat));
+    await begun;
     await commit(client);
     return result;
   } catch (error) {

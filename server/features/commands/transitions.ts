@@ -61,18 +61,19 @@ export const createTransitions = ({ emit, hint, courier, waits, witness, nodeId,
       const transitions = [...outcomes.values()]
         .flat()
         .flatMap(({ before, after, step }) => (step === null ? [] : [{ row: after, from: before.status, step }]));
-      await saveRows(
+      const saved = saveRows(
         tx,
         changed.map(({ after }) => after),
       );
       const told = transitions.filter(({ row, from, step }) => row.status !== from || step.code !== null);
-      await writeHistory(
+      const written = writeHistory(
         tx,
         told.map(({ row, from, step }) => ({ row, from, code: step.code, detail: detailOf(row, step), actor: actorOf(row) })),
         nodeId,
       );
       const events = transitions.filter(isEnd).map(toEvent);
-      if (events.length > 0) await emit(tx, events);
+      // Given at once, they share one way to the database and back.
+      await Promise.all([saved, written, events.length > 0 ? emit(tx, events) : null]);
       return { outcomes, transitions };
     },
     tell: (transitions) => {

@@ -20,24 +20,29 @@ export const createCommandRows = (db: Db, items: readonly NewCommand[], { limits
 
 /** Judges new commands under the locks of their devices and writes nothing yet. */
 export const admitCommands = async (tx: SqlTx, items: readonly NewCommand[], limits: QueueLimits): Promise<readonly Admission[]> => {
-  const { devices, now } = await lockDevices(tx, items);
-  const existing = await findByKeys(tx, items);
-  const openOfTenant = limits.maxOpenPerTenant === null ? new Map<string, number>() : await countOpenOfTenants(tx, items, limits.maxOpenPerTenant);
+  // Given at once, in this order: each sees what others committed while the first waited for its locks.
+  const [{ devices, now }, existing, openOfTenant] = await Promise.all([
+    lockDevices(tx, items),
+    findByKeys(tx, items),
+    limits.maxOpenPerTenant === null ? new Map<string, number>() : countOpenOfTenants(tx, items, limits.maxOpenPerTenant),
+  ]);
   return admit(items, { devices, existing, openOfTenant, limits, now });
 };
 
 const lockDevices = async (tx: SqlTx, items: readonly NewCommand[]) => {
-  const rows = await tx.query<{ device_id: string; tenant_id: string; status: string; next_command_seq: number }>(
+  const ids = [...new Set(items.map(({ deviceId }) => deviceId))];
+  const locked = tx.query<{ device_id: string; tenant_id: string; status: string; next_command_seq: number }>(
     `select d.device_id, d.tenant_id, d.status, d.next_command_seq
        from devices d where d.device_id = any($1::text[]) and d.deleted_at is null order by d.device_id for no key update`,
-    [[...new Set(items.map(({ deviceId }) => deviceId))]],
+    [ids],
   );
-  // Counted in a second statement: it sees what others committed while this one waited for the lock.
-  const counted = await tx.query<{ now: Date; device_id: string | null; open: number }>(
+  // Counted in a second statement: it sees what others committed while the first one waited for the lock.
+  const counting = tx.query<{ now: Date; device_id: string | null; open: number }>(
     `select now(), d.device_id, (select count(*) from commands c where c.device_id = d.device_id and c.status in ${OPEN}) as open
        from (select now()) n left join unnest($1::text[]) as d(device_id) on true`,
-    [rows.map(({ device_id }) => device_id)],
+    [ids],
   );
+  const [rows, counted] = await Promise.all([locked, counting]);
   const open = new Map(counted.map((row) => [row.device_id, row.open]));
   const devices = new Map<string, DeviceFacts>(
     rows.map((row) => [
