@@ -91,7 +91,7 @@ export const createActs = (deps: ActsDeps) => {
       case "hello":
         return hello(session, frame);
       case "heartbeat":
-        return heartbeat(session, frame.id, frame.data);
+        return heartbeat(session, frame.id, frame.data, Math.floor(clock.elapsed()));
       case "ack":
         return ack(session, frame);
       case "goodbye":

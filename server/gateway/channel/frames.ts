@@ -24,17 +24,21 @@ export const readFrame = (text: string): Inbound => {
   const json = parseJson(text);
   if (json === undefined) return { kind: "invalid", id: undefined, details: { reason: "malformed_json" } };
   const problem = unstorable(json);
+  const frame = AgentFrame.safeParse(json);
+  if (frame.success && problem === null) return { kind: "frame", frame: frame.data };
   const envelope = Envelope.safeParse(json);
   if (!envelope.success) return { kind: "invalid", id: undefined, details: { reason: "bad_envelope" } };
   const { op, id } = envelope.data;
   if (problem !== null) return { kind: "invalid", id, details: { reason: "unstorable", problem } };
   if (!OPS.has(op)) return { kind: "unknown", op, id };
-  const frame = AgentFrame.safeParse(json);
-  if (frame.success) return { kind: "frame", frame: frame.data };
   return {
     kind: "invalid",
     id,
-    details: { reason: "bad_data", op, issues: frame.error.issues.slice(0, MAX_ISSUES).map(({ path, message }) => ({ path: path.join("."), message })) },
+    details: {
+      reason: "bad_data",
+      op,
+      issues: (frame.error?.issues ?? []).slice(0, MAX_ISSUES).map(({ path, message }) => ({ path: path.join("."), message })),
+    },
   };
 };
 

@@ -30,12 +30,12 @@ const tooMany = ({ limit, windowMs }: TurnCounter, retryAfter: number): AppError
   new AppError("RATE_LIMIT_EXCEEDED", { retryAfter, details: { bucket: "heartbeat", limit, windowSeconds: windowMs / 1_000 } });
 
 /** The same as writeFrame would write; an id that needs escaping takes the other way. */
+const NOTHING: readonly string[] = [];
 const PLAIN = /^[\w.:-]*$/;
 
 export const createHeartbeat =
   ({ clock, stamp, settings, stats, meters }: HeartbeatDeps) =>
-  (session: Session, id: string, data: HeartbeatData): void => {
-    const nowMs = clock.elapsed();
+  (session: Session, id: string, data: HeartbeatData, nowMs: number): void => {
     if (session.heartbeats !== null) {
       const retryAfter = takeTurn(session.heartbeats, nowMs);
       if (retryAfter > 0) throw tooMany(session.heartbeats, retryAfter);
@@ -45,14 +45,14 @@ export const createHeartbeat =
     // A sign of life alone does not wipe out what an earlier one told.
     if (data.metrics !== undefined || data.cpu !== undefined || data.memory !== undefined || data.disk !== undefined) session.heartbeat = data;
     session.heartbeatAt = nowMs;
-    const resend = data.inFlight === undefined ? [] : missing(session, data.inFlight, { nowMs, afterMs: settings.resendAfterMs });
+    const resend = data.inFlight === undefined ? NOTHING : missing(session, data.inFlight, { nowMs, afterMs: settings.resendAfterMs });
     stats.resendsAsked += resend.length;
     if (resend.length > 0 || !PLAIN.test(id)) {
-      send(session, { op: "heartbeat_ack", ref: id, data: { serverTime: stamp(), resend: [...resend] } }, clock);
+      send(session, { op: "heartbeat_ack", ref: id, data: { serverTime: stamp(nowMs), resend: [...resend] } }, clock);
       return;
     }
     session.framesOut += 1;
-    const now = stamp();
+    const now = stamp(nowMs);
     session.link?.send(`{"op":"heartbeat_ack","id":"s${session.framesOut}","ts":"${now}","ref":"${id}","data":{"serverTime":"${now}"}}`);
   };
 export type TakeHeartbeat = ReturnType<typeof createHeartbeat>;

@@ -87,12 +87,12 @@ export const createInbound = ({ clock, settings, stats, act, heartbeat, onError 
   };
 
   /** False when it is not a plain heartbeat of a ready session, for which there is a shorter way. */
-  const beat = (session: Session, bytes: Uint8Array): boolean => {
+  const beat = (session: Session, bytes: Uint8Array, nowMs: number): boolean => {
     const frame = session.phase === "ready" ? scan(bytes) : null;
     if (frame === null) return false;
     if (isRepeat(session, frame.id, stats)) return true;
     try {
-      heartbeat(session, frame.id, frame.data);
+      heartbeat(session, frame.id, frame.data, nowMs);
     } catch (error) {
       settle(session, frame)(error);
     }
@@ -101,13 +101,15 @@ export const createInbound = ({ clock, settings, stats, act, heartbeat, onError 
 
   return (session: Session, bytes: Uint8Array, isBinary: boolean): void => {
     stats.framesIn += 1;
-    const nowMs = clock.elapsed();
+    // Whole milliseconds: a fraction would be an object of its own in each field that keeps it.
+    const nowMs = Math.floor(clock.elapsed());
     session.lastSeenAt = nowMs;
     session.seen = true;
     if (bytes.length > settings.maxFrameBytes)
       close(session, new AppError("PAYLOAD_TOO_LARGE", { details: { maxBytes: settings.maxFrameBytes } }), CLOSE.frameTooBig);
     else if (isBinary) close(session, new AppError("VALIDATION_FAILED", { details: { reason: "binary_frame" } }), CLOSE.protocolError);
-    else if (!tooFast(session, nowMs) && !beat(session, bytes)) read(session, Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("utf8"));
+    else if (!tooFast(session, nowMs) && !beat(session, bytes, nowMs))
+      read(session, Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("utf8"));
   };
 };
 
