@@ -21,6 +21,15 @@ const HEALTH_TIMEOUT_MS = 2_000;
 const CLOSE_TIMEOUT_MS = 5_000;
 const ATTEMPTS = 3;
 
+const SESSION = {
+  // Prisma writes times without a zone and trusts the session to be in UTC.
+  TimeZone: "UTC",
+  // Tables grow faster than the planner hears of it, and a plan that reads a small one whole is kept when it is large.
+  enable_seqscan: "off",
+  // The raw statements come with lists, for which the planner would plan anew each time; what it plans once is as good.
+  plan_cache_mode: "force_generic_plan",
+};
+
 /**
  * Raw, parameterised SQL. Rows come as: timestamptz → Date, int8 and int8[] → number (an error beyond 2^53), jsonb → parsed, bytea → Buffer.
  * Values go as: an array → a PostgreSQL array (so UNNEST($1::text[]) works), Date → timestamptz, Buffer → bytea; JSON goes as text: $1::jsonb.
@@ -70,10 +79,9 @@ export const openDb = async ({ url, poolSize, log, applicationName = "mooring" }
     keepAlive: true,
     // Statements that do not wait for each other travel together; PostgreSQL still runs them one after another.
     pipeline: true,
-    // Tables grow faster than the planner hears of it, and a plan that reads a small one whole is kept when it is large.
-    // The raw statements come with lists, for which the planner would plan anew each time; what it plans once is as good.
-    // Prisma writes times without a zone and trusts the session to be in UTC.
-    options: "-c TimeZone=UTC -c enable_seqscan=off -c plan_cache_mode=force_generic_plan",
+    options: Object.entries(SESSION)
+      .map(([name, value]) => `-c ${name}=${value}`)
+      .join(" "),
   });
   // A session may be ended from outside at any time. Without a listener on each, that would end the process; the statement under way is told anyway.
   pool.on("error", (error) => log.warn({ error }, "database session lost"));

@@ -29,8 +29,8 @@ export const metricsOf = ({ metrics, cpu, memory, disk }: HeartbeatData): Readon
 const tooMany = ({ limit, windowMs }: TurnCounter, retryAfter: number): AppError =>
   new AppError("RATE_LIMIT_EXCEEDED", { retryAfter, details: { bucket: "heartbeat", limit, windowSeconds: windowMs / 1_000 } });
 
-/** The same as writeFrame would write; an id that needs escaping takes the other way. */
 const NOTHING: readonly string[] = [];
+/** An id that needs no escaping: the answer can be put together by hand, the same as writeFrame would write it. */
 const PLAIN = /^[\w.:-]*$/;
 
 export const createHeartbeat =
@@ -48,7 +48,7 @@ export const createHeartbeat =
     const resend = data.inFlight === undefined ? NOTHING : missing(session, data.inFlight, { nowMs, afterMs: settings.resendAfterMs });
     stats.resendsAsked += resend.length;
     if (resend.length > 0 || !PLAIN.test(id)) {
-      send(session, { op: "heartbeat_ack", ref: id, data: { serverTime: stamp(nowMs), resend: [...resend] } }, clock);
+      send(session, { op: "heartbeat_ack", ref: id, data: { serverTime: stamp(nowMs), ...(resend.length === 0 ? {} : { resend: [...resend] }) } }, clock);
       return;
     }
     session.framesOut += 1;
