@@ -1,6 +1,7 @@
 // Shows the viewers of this node what other nodes did with a tenant's open commands: as they stand now, since a hint from there names the tenant alone.
 import { LRUCache } from "lru-cache";
 import { type CommandStatus, contract } from "../../../protocol/index.ts";
+import { coalesced } from "../../core/coalesced.ts";
 import type { EventToEmit, Hint } from "../../core/events.ts";
 import type { Db } from "../../platform/db.ts";
 import { findRecent, type RecentCommand } from "./store/read.ts";
@@ -22,8 +23,8 @@ export interface RecentDeps {
 interface Watched {
   /** The database's time of the last look. */
   until: string | null;
-  looking: boolean;
-  again: boolean;
+  /** Now, or a moment later when it has just looked. */
+  readonly look: () => void;
   readonly shown: LRUCache<string, CommandStatus>;
 }
 
@@ -40,12 +41,6 @@ const { queued, changed } = contract.commands.events;
 export const createRecent = ({ db, showHere, onError }: RecentDeps): Recent => {
   const tenants = new LRUCache<string, Watched>({ max: MAX_TENANTS, ttl: FORGET_MS });
 
-  const watched = (tenantId: string): Watched => {
-    const known = tenants.get(tenantId) ?? { until: null, looking: false, again: false, shown: new LRUCache<string, CommandStatus>({ max: MAX_SHOWN }) };
-    tenants.set(tenantId, known);
-    return known;
-  };
-
   const showOne = (state: Watched, { tenantId, commandId, deviceId, type, status }: RecentCommand): void => {
     const previous = state.shown.get(commandId) ?? null;
     if (previous === status) return;
@@ -60,23 +55,22 @@ export const createRecent = ({ db, showHere, onError }: RecentDeps): Recent => {
     for (const command of commands) showOne(state, command);
   };
 
-  const show = (tenantId: string): void => {
-    const state = watched(tenantId);
-    if (state.looking) {
-      state.again = true;
-      return;
-    }
-    state.looking = true;
-    const rest = (): void => {
-      state.looking = false;
-      if (!state.again) return;
-      state.again = false;
-      show(tenantId);
-    };
-    void look(tenantId, state)
-      .catch(onError)
-      .finally(() => setTimeout(rest, PAUSE_MS).unref());
+  const watched = (tenantId: string): Watched => {
+    const known = tenants.get(tenantId) ?? begin(tenantId);
+    // Set anew each time: it is kept while it is asked for.
+    tenants.set(tenantId, known);
+    return known;
   };
+  const begin = (tenantId: string): Watched => {
+    const state: Watched = {
+      until: null,
+      shown: new LRUCache<string, CommandStatus>({ max: MAX_SHOWN }),
+      look: coalesced(() => look(tenantId, state), { pauseMs: PAUSE_MS, onError }),
+    };
+    return state;
+  };
+
+  const show = (tenantId: string): void => watched(tenantId).look();
 
   return {
     show,

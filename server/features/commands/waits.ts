@@ -1,5 +1,6 @@
 // Calls that wait: a poll until something is due for its device, a queueing call until its command has ended.
 // What happens on this node wakes them at once; what happens on another is found by a look into the database, on a hint or every second.
+import { coalesced } from "../../core/coalesced.ts";
 import type { Db } from "../../platform/db.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { CommandSettings } from "./settings.ts";
@@ -51,24 +52,11 @@ export const createWaits = ({ db, settings, onError = () => undefined }: WaitsDe
     if (count > 0) for (const key of keys) waiting.get(key)?.forEach(stir);
   };
   const lookNow = async (): Promise<void> => {
-    if (count > 0) wake(await findAwaited(db, [...waiting.keys()]));
+    if (count > 0 && !closed) wake(await findAwaited(db, [...waiting.keys()]));
   };
-  let looking = false;
-  let again = false;
+  const lookSoon = coalesced(lookNow, { pauseMs: settings.waitLookPauseMs, onError });
   const look = (): void => {
-    if (count === 0 || closed) return;
-    again = true;
-    if (looking) return;
-    looking = true;
-    again = false;
-    const rest = (): void => {
-      looking = false;
-      if (again) look();
-    };
-    // At once, then not again for a moment: news may come thick and fast.
-    void lookNow()
-      .catch(onError)
-      .finally(() => setTimeout(rest, settings.waitLookPauseMs).unref());
+    if (count > 0 && !closed) lookSoon();
   };
   const leave = (key: string, waiter: Waiter): void => {
     const set = waiting.get(key);
