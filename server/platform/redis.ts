@@ -93,6 +93,8 @@ const openLink = (
       disableOfflineQueue: true,
       commandsQueueMaxLength: maxWaiting,
       maintNotifications: "disabled",
+      // Our own timer bounds each command; the client's would cost an AbortSignal for each.
+      commandOptions: { timeout: 0 },
       socket: { connectTimeout: connectTimeoutMs, reconnectStrategy: false },
     });
     state.current = client;
