@@ -93,6 +93,7 @@ export const createRooms = (deps: RoomsDeps) => {
     resetCommands: (tx, device, reason) => commands.resetDevice(tx, device, reason),
     pendingCommands: (device) => commands.pending(device),
     enqueue: (tx, scope, orders) => commands.enqueue(tx, scope, orders),
+    createBatch,
   });
   const commands = createCommands({
     db,
@@ -161,7 +162,7 @@ export const createRooms = (deps: RoomsDeps) => {
     pairing,
     limiter,
     clock,
-    sessions: createSessions({ db, presence: devices.presence, delivery: commands.delivery, signatureLock: devices.signatureLock }),
+    sessions: createSessions({ db, presence: devices.presence, delivery: commands.delivery, createBatch }),
     jobs: [...outbox.jobs, ...live.jobs, ...devices.jobs, ...commands.jobs, ...pairing.jobs, ...apiKeys.jobs, ...admin.jobs],
   };
 };

@@ -48,8 +48,8 @@ export interface CommandDelivery {
   refused(deviceId: string, epoch: number, commandIds: readonly string[]): Promise<void>;
   /** Resolves after commit; batched inside. Throws AppError VALIDATION_FAILED naming the accepted statuses when the status is unknown. */
   ack(device: DeviceRef, ack: Ack & { readonly commandId: string }): Promise<AckResult>;
-  /** Inside the transaction of hello, after the epoch was raised: what older sessions left open meets what the agent lists. */
-  settle(tx: SqlTx, device: DeviceRef, session: SessionStart): Promise<Settled>;
+  /** Inside the transaction of hellos, after their epochs were raised: what older sessions left open meets what the agents list. Each device once; answers in order. */
+  settle(tx: SqlTx, starts: readonly (DeviceRef & SessionStart)[]): Promise<readonly Settled[]>;
 }
 
 /** A command that another room wants done, as a consequence of what it writes itself. Times, lane and repeatability are those of its type. */

@@ -39,8 +39,9 @@ export interface SessionBegun {
   readonly notify: () => void;
 }
 
-/** In one transaction: raises the epoch, takes presence over, settles what older sessions left open. Throws FORBIDDEN for a removed device. */
+/** Batched inside. */
 export interface Sessions {
+  /** In one transaction: raises the epoch, takes presence over, settles what older sessions left open. Throws FORBIDDEN for a removed device. */
   begin(hello: SessionHello): Promise<SessionBegun>;
   /** Who has the device's presence now, as far as its node has told; null when nobody has. */
   holder(device: DeviceRef): Promise<Holder | null>;

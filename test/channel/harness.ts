@@ -86,6 +86,7 @@ export const startNode = async (options: NodeOptions = {}) => {
     resetCommands: (tx, device, reason) => commands.resetDevice(tx, device, reason),
     pendingCommands: async () => 0,
     enqueue: (tx, scope, orders) => commands.enqueue(tx, scope, orders),
+    createBatch,
     settings: deviceSettings(30),
   });
   const commands = createCommands({
@@ -110,7 +111,7 @@ export const startNode = async (options: NodeOptions = {}) => {
       suspended: async (tenantIds) => new Set(tenantIds.filter((tenantId) => tenants.get(tenantId)?.status === "suspended")),
     },
     signatures: createSignatures(),
-    sessions: createSessions({ db, presence: devices.presence, delivery: commands.delivery, signatureLock: devices.signatureLock }),
+    sessions: createSessions({ db, presence: devices.presence, delivery: commands.delivery, createBatch }),
     presence: devices.presence,
     delivery: commands.delivery,
     bus,

@@ -497,7 +497,7 @@ describe("sessions", () => {
     epoch: number,
     inFlight: { commandId: string; status: string }[] = [],
     more: object = {},
-  ) => db.sqlTx((tx) => room.delivery.settle(tx, device, { epoch, inFlight, journal: true, ...more }));
+  ) => db.sqlTx((tx) => room.delivery.settle(tx, [{ ...device, epoch, inFlight, journal: true, ...more }]));
 
   test("a new session takes up what the agent has and repeats what it has not", async () => {
     const { room, device, operator } = await setUp();
@@ -513,15 +513,15 @@ describe("sessions", () => {
     await ackOf(room, device)(done, "succeeded");
     await operator.cancel(stopped);
     const epoch = await connect(db, device);
-    const settled = await settle(room, device, epoch, [
+    const [settled] = await settle(room, device, epoch, [
       { commandId: listed, status: "running" },
       { commandId: stopped, status: "running" },
       { commandId: done, status: "succeeded" },
       { commandId: "cmd_unknown", status: "received" },
     ]);
-    settled.notify();
-    expect(settled.reconcile.map(({ action }) => action)).toEqual(["continue", "stop", "forget", "forget"]);
-    expect(settled.queuedCount).toBe(2);
+    settled?.notify();
+    expect(settled?.reconcile.map(({ action }) => action)).toEqual(["continue", "stop", "forget", "forget"]);
+    expect(settled?.queuedCount).toBe(2);
     expect((await operator.get(listed)).status).toBe("running");
     expect(await operator.get(lost)).toMatchObject({ status: "queued", attempts: 1 });
     expect((await operator.get(waiting)).status).toBe("queued");

@@ -5,13 +5,12 @@ import { AppError } from "../../core/errors.ts";
 import type { CreateBatch } from "../../platform/batch.ts";
 import type { Db } from "../../platform/db.ts";
 import { boundOutput } from "./payload.ts";
-import { reconcile } from "./rules.ts";
 import { ackResult } from "./rules-ack.ts";
 import type { CommandSettings } from "./settings.ts";
+import { createSettle } from "./settle.ts";
 import type { AckEvent, CommandEvent } from "./state.ts";
-import { lockCommands, lockForSettling, lockOfDevice } from "./store/change.ts";
+import { lockCommands, lockOfDevice } from "./store/change.ts";
 import { claimForSessions } from "./store/claim.ts";
-import { countQueued } from "./store/read.ts";
 import { type CommandRow, canSplit, toDelivered } from "./store/rows.ts";
 import type { Transition, Transitions } from "./transitions.ts";
 import type { Witness } from "./witness.ts";
@@ -86,23 +85,7 @@ export const createDelivery = ({ db, transitions, witness, createBatch, nodeId, 
     delivered: (deviceId, epoch, commandIds) => report(deviceId, commandIds, { kind: "written", epoch }),
     refused: (deviceId, epoch, commandIds) => report(deviceId, commandIds, { kind: "refused", epoch }),
     ack: async (device, given) => ack({ tenantId: device.tenantId, deviceId: device.deviceId, commandId: given.commandId, event: toAckEvent(given, settings) }),
-    settle: async (tx, device, { epoch, inFlight, journal, handoff = false }) => {
-      const listed = new Map(inFlight.map(({ commandId, status }) => [commandId, toAckStatus(status) ?? "unknown"] as const));
-      const locked = await lockForSettling(tx, device, [...listed.keys()]);
-      const { transitions: made } = await transitions.apply(
-        tx,
-        locked,
-        (row) => [{ kind: "settled", epoch, listedAs: listed.get(row.commandId) ?? null, journal, handoff }],
-        () => "session",
-      );
-      const settledRows = new Map<string, CommandRow>([...locked.rows, ...made.map(({ row }) => row)].map((row) => [row.commandId, row]));
-      const at = transitions.circumstances(locked.now ?? 0);
-      return {
-        reconcile: [...listed].map(([commandId, word]) => ({ commandId, action: reconcile(settledRows.get(commandId) ?? null, word, at) })),
-        queuedCount: await countQueued(tx, device),
-        notify: () => transitions.tell(made),
-      };
-    },
+    settle: createSettle(transitions),
   };
 };
 

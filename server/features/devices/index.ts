@@ -8,6 +8,7 @@ import { type Handlers, implement } from "../../core/feature.ts";
 import { newId } from "../../core/ids.ts";
 import type { SystemScope, TenantScope } from "../../core/scope.ts";
 import type { Evictor, Machine } from "../../core/sessions.ts";
+import type { CreateBatch } from "../../platform/batch.ts";
 import type { Bus } from "../../platform/bus.ts";
 import type { Db } from "../../platform/db.ts";
 import type { Job } from "../../platform/jobs.ts";
@@ -18,7 +19,7 @@ import { createPresence, type Presence } from "./presence.ts";
 import { likePrefix, toMetrics } from "./rules.ts";
 import { createSecretHandlers } from "./secrets.ts";
 import { type DeviceSettings, deviceSettings } from "./settings.ts";
-import { createSignatureLock, type SignatureLock } from "./signature-lock.ts";
+import { createSignatureLock } from "./signature-lock.ts";
 import {
   countDevices,
   type DeviceChange,
@@ -53,6 +54,7 @@ export interface DevicesDeps {
   /** Commands that wait for the device. */
   readonly pendingCommands: (device: DeviceRef) => Promise<number>;
   readonly enqueue: Enqueue;
+  readonly createBatch: CreateBatch;
   readonly settings?: DeviceSettings;
   /** A hint to other nodes that could not leave. */
   readonly onError?: (error: unknown) => void;
@@ -64,7 +66,6 @@ export interface Devices {
   readonly directory: Agents;
   readonly jobs: readonly Job[];
   readonly enrol: Enrol;
-  readonly signatureLock: SignatureLock;
   find(scope: SystemScope, deviceId: string): Promise<Device | undefined>;
   /** The least that others need to know of a device; null when the tenant has none such. */
   look(scope: SystemScope, deviceId: string): Promise<DeviceGlance | null>;
@@ -79,7 +80,7 @@ export const createDevices = (deps: DevicesDeps): Devices => {
   const settings = deps.settings ?? deviceSettings();
   const directory = createAgentDirectory({ db, bus: deps.bus, emit, box: secrets, settings, onError: deps.onError });
   const signatureLock = createSignatureLock({ emit, agents: directory });
-  const presence = createPresence({ db, emit, settings });
+  const presence = createPresence({ db, emit, createBatch: deps.createBatch, signatureLock, settings });
   const enrol = createEnrol({ emit, box: secrets, plan, agents: directory, evictor, resetCommands, settings });
   return {
     handlers: implement(contract.devices, {
@@ -96,7 +97,6 @@ export const createDevices = (deps: DevicesDeps): Devices => {
     presence,
     directory,
     enrol,
-    signatureLock,
     jobs: presence.jobs,
     find: (scope, deviceId) => findDevice(db, scope, deviceId),
     look: (scope, deviceId) => glanceAt(db, scope, deviceId),

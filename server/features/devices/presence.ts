@@ -4,20 +4,20 @@ import type { DeviceRef } from "../../core/delivery.ts";
 import { AppError } from "../../core/errors.ts";
 import type { Emit, EventToEmit, SqlTx } from "../../core/events.ts";
 import type { SessionHello, Sessions, SocketPresence } from "../../core/sessions.ts";
+import type { CreateBatch } from "../../platform/batch.ts";
 import type { Db } from "../../platform/db.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { DeviceSettings } from "./settings.ts";
+import type { SignatureLock } from "./signature-lock.ts";
+import { findHolders, findLiving, openPresence, welcomeDevices } from "./store/hello.ts";
 import {
   type Contact,
   closePresence,
   contactPresence,
-  describeDevice,
-  findHolder,
   findSuperseded,
   flushBeats,
   leavePresence,
   markDuplicateTold,
-  openPresence,
   type StatusChange,
   setOnline,
   sweepNeverConnected,
@@ -27,6 +27,8 @@ import {
 export interface PresenceDeps {
   readonly db: Db;
   readonly emit: Emit;
+  readonly createBatch: CreateBatch;
+  readonly signatureLock: Pick<SignatureLock, "locked">;
   readonly settings: DeviceSettings;
 }
 
@@ -37,8 +39,8 @@ export interface OpenedSession {
 }
 
 export interface Presence extends SocketPresence, Pick<Sessions, "holder" | "reportDuplicate"> {
-  /** Inside the transaction of hello, before anything else in it. */
-  open(tx: SqlTx, hello: SessionHello): Promise<OpenedSession>;
+  /** Inside the transaction of hellos, each of another device, before anything else in it. Answers in order. Throws FORBIDDEN when one of the devices is gone. */
+  open(tx: SqlTx, hellos: readonly SessionHello[]): Promise<readonly OpenedSession[]>;
   /** A signed REST call; null when the device is gone. The answer is the database's time of it. */
   contact(scope: Pick<DeviceRef, "tenantId">, contact: Contact): Promise<Date | null>;
   polled(device: DeviceRef): Promise<void>;
@@ -63,7 +65,7 @@ const toEvent = (change: StatusChange, status: "online" | "offline"): EventToEmi
   },
 });
 
-export const createPresence = ({ db, emit, settings }: PresenceDeps): Presence => {
+export const createPresence = ({ db, emit, createBatch, signatureLock, settings }: PresenceDeps): Presence => {
   const tell = async (tx: SqlTx, changes: readonly StatusChange[], status: "online" | "offline"): Promise<void> => {
     if (changes.length > 0)
       await emit(
@@ -90,15 +92,30 @@ export const createPresence = ({ db, emit, settings }: PresenceDeps): Presence =
   };
 
   return {
-    open: async (tx, hello) => {
-      const opened = await openPresence(tx, hello, settings.offlineAfterMs);
-      const { deviceId } = hello.device;
-      const described = opened === undefined ? undefined : await describeDevice(tx, hello.device, { deviceId, machine: hello.machine });
-      if (opened === undefined || described === undefined) throw new AppError("FORBIDDEN", { details: { reason: "device_revoked" } });
-      await greet(tx, [deviceId]);
-      return { epoch: opened.epoch, previousNodeId: opened.node_id, previousSessionId: opened.session_id };
+    open: async (tx, hellos) => {
+      const opened = new Map((await openPresence(tx, hellos, settings.offlineAfterMs)).map((row) => [row.device_id, row]));
+      // They do not need each other's answers, so they share one way to the database and back.
+      const [living, changed] = await Promise.all([findLiving(tx, hellos), welcomeDevices(tx, hellos)]);
+      const found = new Set(living.map(({ device_id }) => device_id));
+      await tell(
+        tx,
+        changed.filter(({ previous }) => previous !== "online"),
+        "online",
+      );
+      await signatureLock.locked(
+        tx,
+        changed.filter(({ locked }) => locked),
+      );
+      return hellos.map(({ device: { deviceId } }) => {
+        const row = opened.get(deviceId);
+        if (row === undefined || !found.has(deviceId)) throw new AppError("FORBIDDEN", { details: { reason: "device_revoked" } });
+        return { epoch: row.epoch, previousNodeId: row.node_id, previousSessionId: row.session_id };
+      });
     },
-    holder: (device) => findHolder(db, device),
+    holder: createBatch(async (devices: readonly DeviceRef[]) => {
+      const holders = new Map((await findHolders(db, devices)).map((holder) => [holder.deviceId, holder]));
+      return devices.map(({ deviceId }) => holders.get(deviceId) ?? null);
+    }, settings.hellos),
     reportDuplicate: ({ device, nodeId, machine: { hostname, agentVersion } }) =>
       db.sqlTx(async (tx) => {
         const told = await markDuplicateTold(tx, device, settings.duplicateToldEveryMs);

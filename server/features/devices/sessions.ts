@@ -1,26 +1,62 @@
-// The transaction of a proven hello: presence is taken over and the command queue settles with what the agent still holds.
+// The transaction of proven hellos: presence is taken over and the command queue settles with what the agents still hold.
+// Hellos that come together share one, since a site that lost its line comes back at once; one that fails is tried again by itself.
 import type { CommandDelivery } from "../../core/delivery.ts";
-import type { Sessions } from "../../core/sessions.ts";
+import type { SqlTx } from "../../core/events.ts";
+import type { SessionBegun, SessionHello, Sessions } from "../../core/sessions.ts";
+import type { CreateBatch } from "../../platform/batch.ts";
 import type { Db } from "../../platform/db.ts";
 import type { Presence } from "./presence.ts";
-import type { SignatureLock } from "./signature-lock.ts";
+import { type DeviceSettings, deviceSettings } from "./settings.ts";
 
 export interface SessionsDeps {
   readonly db: Db;
   readonly presence: Pick<Presence, "open" | "holder" | "reportDuplicate">;
   readonly delivery: Pick<CommandDelivery, "settle">;
-  readonly signatureLock: Pick<SignatureLock, "set">;
+  readonly createBatch: CreateBatch;
+  readonly settings?: Pick<DeviceSettings, "hellos">;
 }
 
-export const createSessions = ({ db, presence, delivery, signatureLock }: SessionsDeps): Sessions => ({
-  holder: presence.holder,
-  reportDuplicate: presence.reportDuplicate,
-  begin: (hello) =>
-    db.sqlTx(async (tx) => {
-      const { epoch, previousNodeId, previousSessionId } = await presence.open(tx, hello);
-      if (hello.locksSignature) await signatureLock.set(tx, hello.device);
-      const handedOver = hello.handoffFrom !== null && hello.handoffFrom === previousSessionId;
-      const settled = await delivery.settle(tx, hello.device, { epoch, inFlight: hello.inFlight, journal: hello.journal, handoff: handedOver });
-      return { epoch, previousNodeId, handedOver, reconcile: settled.reconcile, queuedCount: settled.queuedCount, notify: settled.notify };
-    }),
-});
+/** Several hellos of one device begin one after the other, so that each finds the one before it. */
+const turnsOf = (hellos: readonly SessionHello[]): readonly (readonly SessionHello[])[] => {
+  const turns: SessionHello[][] = [];
+  const met = new Map<string, number>();
+  for (const hello of hellos) {
+    const turn = met.get(hello.device.deviceId) ?? 0;
+    met.set(hello.device.deviceId, turn + 1);
+    const others = turns[turn];
+    if (others === undefined) turns.push([hello]);
+    else others.push(hello);
+  }
+  return turns;
+};
+
+export const createSessions = ({ db, presence, delivery, createBatch, settings = deviceSettings() }: SessionsDeps): Sessions => {
+  const beginTurn = async (tx: SqlTx, hellos: readonly SessionHello[]): Promise<readonly SessionBegun[]> => {
+    const opened = await presence.open(tx, hellos);
+    const starts = hellos.map(({ device, inFlight, journal, handoffFrom }, at) => {
+      const { epoch = 0, previousNodeId = null, previousSessionId = null } = opened[at] ?? {};
+      return { ...device, epoch, inFlight, journal, handoff: handoffFrom !== null && handoffFrom === previousSessionId, previousNodeId };
+    });
+    const settled = await delivery.settle(tx, starts);
+    return starts.flatMap(({ epoch, previousNodeId, handoff }, at) => {
+      const found = settled[at];
+      return found === undefined ? [] : [{ epoch, previousNodeId, handedOver: handoff, ...found }];
+    });
+  };
+
+  const begin = createBatch(
+    (hellos: readonly SessionHello[]) =>
+      db.sqlTx(async (tx) => {
+        const begun = new Map<SessionHello, SessionBegun>();
+        for (const turn of turnsOf(hellos))
+          for (const [at, session] of (await beginTurn(tx, turn)).entries()) {
+            const hello = turn[at];
+            if (hello !== undefined) begun.set(hello, session);
+          }
+        return hellos.flatMap((hello) => begun.get(hello) ?? []);
+      }),
+    settings.hellos,
+  );
+
+  return { begin, holder: presence.holder, reportDuplicate: presence.reportDuplicate };
+};

@@ -1,4 +1,7 @@
 // The figures of presence and the agent directory, each with its reason; agent-channel.md 4.5 is their source.
+import type { BatchOptions } from "../../platform/batch.ts";
+import { isUnavailable } from "../../platform/db-errors.ts";
+
 export interface DeviceSettings {
   /** How often agents are asked to beat. */
   readonly heartbeatSeconds: number;
@@ -18,6 +21,8 @@ export interface DeviceSettings {
   readonly directoryMs: number;
   /** An unknown id is asked for again soon: it may have been paired on another node a moment ago. */
   readonly directoryMissMs: number;
+  /** How hellos share transactions: everybody of a full node may come back at once. */
+  readonly hellos: BatchOptions;
 }
 
 const SECOND = 1_000;
@@ -34,5 +39,6 @@ export const deviceSettings = (heartbeatSeconds = 30, overrides: Partial<DeviceS
   directorySize: 50_000,
   directoryMs: 5 * SECOND,
   directoryMissMs: 2 * SECOND,
+  hellos: { maxSize: 250, maxConcurrent: 2, maxWaiting: 20_000, splitOn: (error) => !isUnavailable(error) },
   ...overrides,
 });

@@ -1,14 +1,20 @@
 // The lock of a device that has shown that it signs by the second form: from then on the first form alone is not taken from it, or whoever
 // strips a header could choose. It stands in the device's row, so that no restart and no loss of Redis lifts it; a person can.
-import { contract, type DeviceId, type TenantId } from "../../../protocol/index.ts";
+import { type AgentId, contract, type DeviceId, type TenantId } from "../../../protocol/index.ts";
 import type { DeviceRef } from "../../core/delivery.ts";
 import type { Emit, EventToEmit, SqlTx } from "../../core/events.ts";
 import type { Agents } from "./directory.ts";
 import { setSignatureVersion } from "./store/agents.ts";
 
+export interface LockedDevice {
+  readonly tenant_id: TenantId;
+  readonly device_id: DeviceId;
+  readonly agent_id: AgentId;
+}
+
 export interface SignatureLock {
-  /** In the transaction of a hello whose upgrade was signed by the second form. */
-  set(tx: SqlTx, device: DeviceRef): Promise<void>;
+  /** In the transaction of the hellos that locked them, their upgrades being signed by the second form. */
+  locked(tx: SqlTx, devices: readonly LockedDevice[]): Promise<void>;
   /** Both forms are taken again. False: no such device. Lifting what is not locked changes nothing. */
   lift(tx: SqlTx, device: DeviceRef, actor: string): Promise<boolean>;
 }
@@ -32,16 +38,20 @@ export interface SignatureLockDeps {
 }
 
 export const createSignatureLock = ({ emit, agents }: SignatureLockDeps): SignatureLock => {
-  const change = async (tx: SqlTx, device: DeviceRef, to: { readonly version: 1 | 2; readonly actor: string | null }): Promise<boolean> => {
-    const row = await setSignatureVersion(tx, device, to.version);
-    if (row?.changed === true) {
-      await emit(tx, [signatureVersionChanged({ ...row, version: to.version, actor: to.actor ?? row.agent_id })]);
-      agents.announce([row.agent_id]);
-    }
-    return row !== undefined;
+  const tell = async (tx: SqlTx, devices: readonly LockedDevice[], to: { readonly version: 1 | 2; readonly actor: string | null }): Promise<void> => {
+    if (devices.length === 0) return;
+    await emit(
+      tx,
+      devices.map((device) => signatureVersionChanged({ ...device, version: to.version, actor: to.actor ?? device.agent_id })),
+    );
+    agents.announce(devices.map(({ agent_id }) => agent_id));
   };
   return {
-    set: async (tx, device) => void (await change(tx, device, { version: 2, actor: null })),
-    lift: (tx, device, actor) => change(tx, device, { version: 1, actor }),
+    locked: (tx, devices) => tell(tx, devices, { version: 2, actor: null }),
+    lift: async (tx, device, actor) => {
+      const row = await setSignatureVersion(tx, device, 1);
+      if (row?.changed === true) await tell(tx, [row], { version: 1, actor });
+      return row !== undefined;
+    },
   };
 };

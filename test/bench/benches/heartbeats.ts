@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { createPresence } from "../../../server/features/devices/presence.ts";
 import { deviceSettings } from "../../../server/features/devices/settings.ts";
+import { createBatch } from "../../../server/platform/batch.ts";
 import { openDb } from "../../../server/platform/db.ts";
 import { silentLog } from "../../../server/platform/log.ts";
 import { quantile, summarise } from "../arithmetic.ts";
@@ -71,7 +72,13 @@ export const heartbeats = (stage: Stage, plan: Plan, agents: number): Promise<re
       [tenant.tenantId, randomUUID()],
     );
     const chunks = Array.from({ length: Math.ceil(rows.length / CHUNK) }, (_, at) => rows.slice(at * CHUNK, (at + 1) * CHUNK));
-    const presence = createPresence({ db, emit: async () => undefined, settings: deviceSettings() });
+    const presence = createPresence({
+      db,
+      emit: async () => undefined,
+      createBatch,
+      signatureLock: { locked: async () => undefined },
+      settings: deviceSettings(),
+    });
     const flush = async (round: number): Promise<number> => {
       const chunk = chunks[round % chunks.length] ?? [];
       const current = await presence.flush(

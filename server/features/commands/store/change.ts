@@ -4,7 +4,7 @@ import type { CommandStatus } from "../../../../protocol/index.ts";
 import type { DeviceRef } from "../../../core/delivery.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import type { Instant } from "../state.ts";
-import { CHANGEABLE, type CommandRow, type DbRow, LEAN_COLUMNS, OPEN, toInstant, toRow } from "./rows.ts";
+import { CHANGEABLE, type CommandRow, type DbRow, IN_FLIGHT, LEAN_COLUMNS, OPEN, toInstant, toRow } from "./rows.ts";
 
 export interface Locked {
   readonly rows: readonly CommandRow[];
@@ -47,9 +47,24 @@ export const lockCommand = async (tx: SqlTx, { tenantId }: { readonly tenantId: 
 export const lockOfDevice = (tx: SqlTx, deviceId: string, commandIds: readonly string[]): Promise<Locked> =>
   lock(tx, `c.device_id = $1 and c.command_id = any($2::text[])`, [deviceId, commandIds]);
 
-/** Open commands of a device, and the listed ones whatever their state. */
-export const lockForSettling = (tx: SqlTx, { tenantId, deviceId }: DeviceRef, listed: readonly string[]): Promise<Locked> =>
-  lock(tx, `c.tenant_id = $1 and c.device_id = $2 and (c.status in ${OPEN} or c.command_id = any($3::text[]))`, [tenantId, deviceId, listed]);
+// Each device is asked for by itself (the fence keeps the planner from reading what is open anywhere), listed commands by their ids.
+/** What these devices hold, by our books, and what they list, whatever its state. */
+export const lockForSettling = (tx: SqlTx, devices: readonly DeviceRef[], listed: readonly CommandRef[]): Promise<Locked> =>
+  lock(
+    tx,
+    `c.command_id in (
+       select held.command_id from unnest($1::text[], $2::text[]) as s(tenant_id, device_id) cross join lateral (
+         select o.command_id from commands o where o.device_id = s.device_id and o.tenant_id = s.tenant_id and o.status in ${OPEN} and o.status in ${IN_FLIGHT} offset 0) held
+       union select l.command_id from unnest($3::text[], $4::text[], $5::text[]) as v(tenant_id, device_id, command_id)
+         join commands l on l.command_id = v.command_id and l.device_id = v.device_id and l.tenant_id = v.tenant_id)`,
+    [
+      devices.map(({ tenantId }) => tenantId),
+      devices.map(({ deviceId }) => deviceId),
+      listed.map(({ tenantId }) => tenantId),
+      listed.map(({ deviceId }) => deviceId),
+      listed.map(({ commandId }) => commandId),
+    ],
+  );
 
 export const lockOpen = (tx: SqlTx, { tenantId, deviceId }: DeviceRef): Promise<Locked> =>
   lock(tx, `c.tenant_id = $1 and c.device_id = $2 and c.status in ${OPEN}`, [tenantId, deviceId]);

@@ -118,6 +118,24 @@ export const countQueued = async (tx: Pick<Db, "query">, { tenantId, deviceId }:
   return row?.count ?? 0;
 };
 
+export interface OpenCount {
+  readonly queued: number;
+  /** The agent may hold them. */
+  readonly inFlight: number;
+}
+
+/** By device, those that have any. Each is asked for by itself: joined, the planner may read what is open anywhere. */
+export const countOpenOf = async (tx: Pick<Db, "query">, devices: readonly DeviceRef[]): Promise<ReadonlyMap<string, OpenCount>> => {
+  const rows = await tx.query<OpenCount & { readonly deviceId: string }>(
+    `select s.device_id as "deviceId", n.queued, n.in_flight as "inFlight" from unnest($1::text[], $2::text[]) as s(tenant_id, device_id) cross join lateral (
+       select count(*) filter (where c.status = 'queued') as queued, count(*) filter (where c.status <> 'queued') as in_flight
+         from commands c where c.device_id = s.device_id and c.tenant_id = s.tenant_id and c.status in ${OPEN}) n
+      where n.queued > 0 or n.in_flight > 0`,
+    [devices.map(({ tenantId }) => tenantId), devices.map(({ deviceId }) => deviceId)],
+  );
+  return new Map(rows.map(({ deviceId, queued, inFlight }) => [deviceId, { queued, inFlight }]));
+};
+
 export interface SweepWindow {
   /** ISO time of the last sweep's upper bound; null looks at everything. */
   readonly after: string | null;

@@ -3,9 +3,9 @@ import type { DeviceId, TenantId } from "../../../../protocol/index.ts";
 import type { DeviceRef } from "../../../core/delivery.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import type { SystemScope } from "../../../core/scope.ts";
-import type { Beat, Holder, Machine, SessionHello, SessionRef } from "../../../core/sessions.ts";
+import type { Beat, Machine, SessionRef } from "../../../core/sessions.ts";
 
-const ms = (parameter: string): string => `make_interval(secs => ${parameter}::float8 / 1000)`;
+export const ms = (parameter: string): string => `make_interval(secs => ${parameter}::float8 / 1000)`;
 
 export interface StatusChange {
   readonly device_id: DeviceId;
@@ -15,38 +15,6 @@ export interface StatusChange {
   readonly reason: string | null;
   readonly last_seen_at: Date | null;
 }
-
-export interface OpenedPresence {
-  readonly epoch: number;
-  readonly node_id: string | null;
-  readonly session_id: string | null;
-}
-
-/** Raises the epoch and hands presence to this session; undefined when the tenant has no such device. */
-export const openPresence = async (
-  tx: SqlTx,
-  { device, nodeId, sessionId, instanceId, clockOffsetMs, maxInFlight }: SessionHello,
-  offlineAfterMs: number,
-): Promise<OpenedPresence | undefined> => {
-  const [opened] = await tx.query<OpenedPresence>(
-    `with old as (select device_id, node_id, session_id from device_presence where device_id = $1 and tenant_id = $2 for update)
-     update device_presence p set epoch = p.epoch + 1, connectivity = 'realtime', node_id = $3, session_id = $4, since = now(), last_seen_at = now(),
-       offline_after = now() + ${ms("$5")}, clock_offset_ms = $6, instance_id = $7, max_in_flight = $8
-     from old where p.device_id = old.device_id returning p.epoch, old.node_id, old.session_id`,
-    [device.deviceId, device.tenantId, nodeId, sessionId, offlineAfterMs, clockOffsetMs === null ? null : Math.round(clockOffsetMs), instanceId, maxInFlight],
-  );
-  return opened;
-};
-
-/** Null when no socket is known to hold the device. */
-export const findHolder = async (db: SqlTx, { tenantId, deviceId }: DeviceRef): Promise<Holder | null> => {
-  const [holder] = await db.query<Holder>(
-    `select node_id as "nodeId", session_id as "sessionId", instance_id as "instanceId", extract(epoch from now() - last_seen_at)::float8 * 1000 as "seenAgoMs"
-     from device_presence where device_id = $1 and tenant_id = $2 and session_id is not null and node_id is not null`,
-    [deviceId, tenantId],
-  );
-  return holder ?? null;
-};
 
 /** For the one who may tell of it now; undefined for everybody else within the pause, on whichever node. */
 export const markDuplicateTold = async (
