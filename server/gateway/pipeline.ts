@@ -1,17 +1,16 @@
 // The one ordered list of steps that every call takes, whatever door it came through:
 // limit by caller → check credential, tenant, role → parse → limit by input → own device → replay → idempotency → run → check output → record.
 import { createHash } from "node:crypto";
-import type { Operation } from "../../protocol/index.ts";
 import type { Clock } from "../core/clock.ts";
 import { AppError, isAppError } from "../core/errors.ts";
-import type { Reply } from "../core/feature.ts";
-import { createOffSwitch, type OffSwitch, type OwnedOffSwitch } from "../core/off-switch.ts";
+import type { OffSwitch } from "../core/off-switch.ts";
 import { actorOf, type OpenScope } from "../core/scope.ts";
 import type { Identity, ScopeRequest } from "./auth/identity.ts";
 import type { CallRecord, Notes } from "./call-log.ts";
 import type { Entry } from "./catalogue.ts";
 import type { RequestFacts } from "./facts.ts";
 import { type Limits, tighter, type Verdict } from "./limits.ts";
+import { createRun, type Outcome, type Prepared, type RunDeps } from "./one-call.ts";
 import { parseInput } from "./parse.ts";
 import type { SignatureUse } from "./replay.ts";
 
@@ -28,7 +27,7 @@ export interface Idempotency {
   begin(request: { readonly tenantId: string; readonly scope: string; readonly fingerprint: Uint8Array }): Promise<IdempotencyVerdict>;
 }
 
-export interface PipelineDeps {
+export interface PipelineDeps extends RunDeps {
   readonly clock: Clock;
   readonly limits: Limits;
   readonly scopeOf: (request: ScopeRequest) => Promise<OpenScope>;
@@ -38,9 +37,6 @@ export interface PipelineDeps {
   readonly isUnavailable: (error: unknown) => boolean;
   /** For the metrics; the log has it from the notes. */
   readonly record: (call: CallRecord) => void;
-  /** Tests and development: a result that does not fit its schema is an error. Production logs it and serves. */
-  readonly strictOutput: boolean;
-  readonly callTimeoutMs: number;
 }
 
 export interface CallRequest {
@@ -114,12 +110,6 @@ const ownDevice = (scope: OpenScope, input: unknown): void => {
   if (typeof deviceId === "string" && deviceId !== scope.principal.deviceId) throw new AppError("FORBIDDEN", { details: { reason: "not_own_device" } });
 };
 
-/** A long poll asks for its time. */
-const waitMs = ({ maxWaitSeconds = 0 }: Operation, input: unknown): number => {
-  const wait = maxWaitSeconds === 0 ? 0 : (input as { readonly wait?: unknown } | null)?.wait;
-  return typeof wait === "number" ? Math.min(wait, maxWaitSeconds) * 1_000 : 0;
-};
-
 type Attempt = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly error: unknown };
 const attempt = (read: () => unknown): Attempt => {
   try {
@@ -141,55 +131,10 @@ export const createPipeline = (deps: PipelineDeps) => {
     return new AppError("INTERNAL_ERROR", { cause: error });
   };
 
-  const checkOutput = (entry: Entry, result: unknown): void => {
-    if (!deps.strictOutput || entry.op.kind === "subscription") return;
-    const checked = entry.op.output.safeParse(result);
-    if (!checked.success) throw new Error(`${entry.id} returned what its contract does not allow: ${checked.error.message}`);
-  };
-
-  const withTimeout = <T>(work: T | Promise<T>, late: OwnedOffSwitch, timeoutMs: number): Promise<T> =>
-    new Promise((resolve, reject) => {
-      const timer = setTimeout(() => {
-        reject(new AppError("SERVICE_UNAVAILABLE", { retryAfter: 1, details: { reason: "timeout" } }));
-        late.abort();
-      }, timeoutMs);
-      const settle =
-        <V>(end: (value: V) => void) =>
-        (value: V): void => {
-          clearTimeout(timer);
-          end(value);
-        };
-      // A subscription gives its events at once, without a promise around them.
-      Promise.resolve(work).then(settle(resolve), settle(reject));
-    });
-
-  const handle = async (
-    request: CallRequest,
-    prepared: { scope: OpenScope; input: unknown; key: string | null },
-  ): Promise<{ result: unknown; reply: Reply }> => {
-    const { entry } = request;
-    const reply: Reply = { headers: {} };
-    const late = createOffSwitch();
-    const call = {
-      scope: prepared.scope as never,
-      reply,
-      get signal() {
-        return AbortSignal.any([request.gone.signal, late.signal]);
-      },
-      idempotencyKey: prepared.key,
-      fail: (code: AppError["code"], details?: AppError["details"], options: object = {}) => new AppError(code, { details, ...options }),
-    };
-    const result = await withTimeout(entry.handler(call, prepared.input), late, deps.callTimeoutMs + waitMs(entry.op, prepared.input));
-    checkOutput(entry, result);
-    return { result, reply };
-  };
+  const run = createRun(deps);
 
   /** Runs once per key; a repeat gets the first answer, whatever it was. */
-  const once = async (
-    request: CallRequest,
-    prepared: { scope: OpenScope; input: unknown; key: string },
-    seen: Seen,
-  ): Promise<{ result: unknown; reply: Reply }> => {
+  const once = async (request: CallRequest, prepared: Prepared & { readonly key: string }, seen: Seen): Promise<Outcome> => {
     const { scope, key } = prepared;
     const name = createHash("sha256")
       .update([scope.tenantId ?? "-", actorOf(scope.principal), request.entry.id, key].join("\n"))
@@ -205,9 +150,9 @@ export const createPipeline = (deps: PipelineDeps) => {
       case "run":
         break;
     }
-    let outcome: { result: unknown; reply: Reply };
+    let outcome: Outcome;
     try {
-      outcome = await handle(request, prepared);
+      outcome = await run(request.entry, prepared, request.gone);
     } catch (error) {
       const failure = toAppError(error);
       if (isKept(failure.status)) await verdict.done({ status: failure.status, body: { code: failure.code, details: failure.details ?? null } });
@@ -219,7 +164,7 @@ export const createPipeline = (deps: PipelineDeps) => {
     return outcome;
   };
 
-  const run = async (request: CallRequest, seen: Seen): Promise<Answer> => {
+  const answer = async (request: CallRequest, seen: Seen): Promise<Answer> => {
     const { entry, facts, tenantHeader } = request;
     const { op } = entry;
     const identity = await request.identify();
@@ -237,7 +182,7 @@ export const createPipeline = (deps: PipelineDeps) => {
       await deps.useSignature({ agentId: identity.record.agentId, replay: op.replay, ...request.signed });
     const key = op.idempotency === "none" || scope.principal === null ? null : readKey(request.idempotencyKey);
     const { result, reply } =
-      key !== null && op.idempotency === "key" ? await once(request, { scope, input, key }, seen) : await handle(request, { scope, input, key });
+      key !== null && op.idempotency === "key" ? await once(request, { scope, input, key }, seen) : await run(entry, { scope, input, key }, request.gone);
     const headers = { ...reply.headers, ...(reply.replayed === true ? REPLAYED : {}) };
     return { status: reply.status ?? op.status, input, result, headers, verdict: seen.verdict };
   };
@@ -262,9 +207,9 @@ export const createPipeline = (deps: PipelineDeps) => {
       deps.record(record);
     };
     try {
-      const answer = await run(request, seen);
-      note(answer.status, null);
-      return { ok: true, answer };
+      const answered = await answer(request, seen);
+      note(answered.status, null);
+      return { ok: true, answer: answered };
     } catch (error) {
       const failure = toAppError(error);
       note(failure.status, failure);
@@ -280,7 +225,7 @@ export const createPipeline = (deps: PipelineDeps) => {
 };
 export type Pipeline = ReturnType<typeof createPipeline>;
 
-const replay = ({ status, body }: { status: number; body: unknown }, seen: Seen): { result: unknown; reply: Reply } => {
+const replay = ({ status, body }: { status: number; body: unknown }, seen: Seen): Outcome => {
   seen.replayed = true;
   const kept = body as { result?: unknown; code?: AppError["code"]; details?: AppError["details"] | null };
   if (kept.code !== undefined) throw new AppError(kept.code, { details: kept.details ?? undefined });
