@@ -7,6 +7,8 @@ export interface BatchOptions {
   readonly maxConcurrent: number;
   /** Calls that may wait; one more is refused with SERVICE_UNAVAILABLE. */
   readonly maxWaiting: number;
+  /** From the beginning of one batch to that of the next, unless a whole one waits: a lone call goes at once, and busy times make few large batches. */
+  readonly paceMs?: number;
   /** Whether a failed batch is worth running item by item, so that one bad item does not fail its neighbours. Not when the database is away. */
   readonly splitOn?: (error: unknown) => boolean;
 }
@@ -23,11 +25,12 @@ interface Waiting<I, O> {
 
 export const createBatch = <I, O>(
   flush: Flush<I, O>,
-  { maxSize, maxConcurrent, maxWaiting, splitOn = () => true }: BatchOptions,
+  { maxSize, maxConcurrent, maxWaiting, paceMs = 0, splitOn = () => true }: BatchOptions,
 ): ((item: I) => Promise<O>) => {
   let waiting: Waiting<I, O>[] = [];
   let running = 0;
   let scheduled = false;
+  let nextAtMs = 0;
 
   const run = async (calls: readonly Waiting<I, O>[]): Promise<void> => {
     try {
@@ -45,6 +48,12 @@ export const createBatch = <I, O>(
   const start = (): void => {
     scheduled = false;
     while (running < maxConcurrent && waiting.length > 0) {
+      const nowMs = performance.now();
+      if (nowMs < nextAtMs && waiting.length < maxSize) {
+        schedule(nextAtMs - nowMs);
+        return;
+      }
+      nextAtMs = nowMs + paceMs;
       const calls = waiting.slice(0, maxSize);
       waiting = waiting.slice(maxSize);
       running += 1;
@@ -55,6 +64,13 @@ export const createBatch = <I, O>(
     }
   };
 
+  const schedule = (waitMs: number): void => {
+    if (scheduled) return;
+    scheduled = true;
+    if (waitMs > 0) setTimeout(start, Math.ceil(waitMs));
+    else setImmediate(start);
+  };
+
   return (item) =>
     new Promise<O>((resolve, reject) => {
       if (waiting.length >= maxWaiting) {
@@ -62,8 +78,6 @@ export const createBatch = <I, O>(
         return;
       }
       waiting.push({ item, resolve, reject });
-      if (scheduled) return;
-      scheduled = true;
-      setImmediate(start);
+      schedule(0);
     });
 };

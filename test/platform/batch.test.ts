@@ -77,3 +77,38 @@ test("beyond the bound calls are refused, and accepted again when there is room"
   expect(results[2]).toMatchObject({ status: "rejected", reason: { code: "SERVICE_UNAVAILABLE", retryAfter: 1 } });
   expect(await call(4)).toBe(4);
 });
+
+test("a lone call goes at once; what comes soon after waits for its turn and shares it", async () => {
+  const begun: { readonly atMs: number; readonly size: number }[] = [];
+  const call = createBatch(
+    async (items: readonly number[]) => {
+      begun.push({ atMs: performance.now(), size: items.length });
+      return items;
+    },
+    { ...bounds, paceMs: 40 },
+  );
+  await call(1);
+  const later: Promise<number>[] = [];
+  for (let item = 0; item < 5; item += 1) {
+    later.push(call(item));
+    await new Promise((resolve) => {
+      setImmediate(resolve);
+    });
+  }
+  await Promise.all(later);
+  expect(begun.map(({ size }) => size)).toEqual([1, 5]);
+  expect((begun[1]?.atMs ?? 0) - (begun[0]?.atMs ?? 0)).toBeGreaterThanOrEqual(39);
+});
+
+test("a whole batch waits for no pace", async () => {
+  const sizes: number[] = [];
+  const call = createBatch(
+    async (items: readonly number[]) => {
+      sizes.push(items.length);
+      return items;
+    },
+    { ...bounds, maxSize: 2, paceMs: 3_600_000 },
+  );
+  await Promise.all([1, 2, 3, 4].map(call));
+  expect(sizes).toEqual([2, 2]);
+});

@@ -26,6 +26,8 @@ export interface CommandSettings extends Timings {
   readonly waitLookPauseMs: number;
   readonly batchSize: number;
   readonly batchConcurrency: number;
+  /** Between the beginnings of two batches: what comes meanwhile shares one. */
+  readonly batchPaceMs: number;
   /** Calls that may wait for a batch before the queue says it is full. */
   readonly batchWaiting: number;
   /** How long ended commands are kept, with their history and their idempotency keys. Agents remember what they have run for 7 days. */
@@ -62,6 +64,7 @@ export const defaultSettings: CommandSettings = {
   waitLookPauseMs: 100,
   batchSize: 500,
   batchConcurrency: 1,
+  batchPaceMs: 4,
   batchWaiting: 20_000,
   keepDays: 30,
   retentionEveryMs: 600 * SECOND,

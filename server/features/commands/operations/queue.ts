@@ -39,6 +39,7 @@ export const queueing = ({ db, hint, courier, createBatch, waits, nodeId, settin
     maxSize: settings.batchSize,
     maxConcurrent: settings.batchConcurrency,
     maxWaiting: settings.batchWaiting,
+    paceMs: settings.batchPaceMs,
     splitOn: canSplit,
   });
 
