@@ -16,6 +16,12 @@ export interface Want {
   readonly maxInFlight: number;
 }
 
+export interface Claim {
+  readonly commands: readonly DeliveredCommand[];
+  /** Something is still queued: it waits for its time, its lane or for credit. */
+  readonly left: boolean;
+}
+
 export interface SessionStart {
   /** The new epoch, already written in the same transaction. */
   readonly epoch: number;
@@ -41,7 +47,7 @@ export interface Settled {
 
 export interface CommandDelivery {
   /** Committed as sent when it resolves; empty when the epoch is stale, nothing is due or nothing more may be in flight. Batched inside. */
-  claim(want: Want): Promise<readonly DeliveredCommand[]>;
+  claim(want: Want): Promise<Claim>;
   /** The write was accepted: ends commands that ask for no ack, leaves the others as they are. */
   delivered(deviceId: string, epoch: number, commandIds: readonly string[]): Promise<void>;
   /** The write was refused, nothing reached the agent: the claim goes back and costs no attempt. */
@@ -81,6 +87,8 @@ export type Enqueue = (tx: SqlTx, scope: SystemScope, orders: readonly CommandOr
 export interface Courier {
   /** Something became claimable for these devices. */
   nudge(deviceIds: readonly string[]): void;
+  /** Credit or a lane became free: worth a claim only where the last one left something. */
+  freed(deviceIds: readonly string[]): void;
   cancel(deviceId: string, order: CancelNotice): void;
 }
 

@@ -21,6 +21,7 @@ export const openTestDb = async (url?: string): Promise<Db> => openDb({ url: url
 export interface Recorded {
   readonly hints: EventToEmit[];
   readonly nudges: string[];
+  readonly freed: string[];
   readonly cancels: (CancelNotice & { readonly deviceId: string })[];
   readonly polls: string[];
 }
@@ -29,7 +30,7 @@ export const createRoom = (
   db: Db,
   { nodeId = "node-a", settings = {}, random = Math.random }: { nodeId?: string; settings?: Partial<CommandSettings>; random?: () => number } = {},
 ) => {
-  const recorded: Recorded = { hints: [], nudges: [], cancels: [], polls: [] };
+  const recorded: Recorded = { hints: [], nudges: [], freed: [], cancels: [], polls: [] };
   const outbox = createOutbox({
     db,
     bus: openMemoryBus(),
@@ -48,7 +49,11 @@ export const createRoom = (
     random,
     emit: outbox.emit,
     hint: (event) => void recorded.hints.push(event),
-    courier: { nudge: (ids) => void recorded.nudges.push(...ids), cancel: (deviceId, order) => void recorded.cancels.push({ deviceId, ...order }) },
+    courier: {
+      nudge: (ids) => void recorded.nudges.push(...ids),
+      freed: (ids) => void recorded.freed.push(...ids),
+      cancel: (deviceId, order) => void recorded.cancels.push({ deviceId, ...order }),
+    },
     devices: {
       find: async ({ tenantId }, deviceId) => {
         const [row] = await db.query<{ status: string }>(`select status from devices where tenant_id = $1 and device_id = $2 and deleted_at is null`, [

@@ -24,7 +24,7 @@ const ackOf =
 const claimOf =
   (room: ReturnType<typeof createRoom>, { deviceId }: Device, epoch: number) =>
   async (maxInFlight = 8) =>
-    (await room.delivery.claim({ deviceId, epoch, maxInFlight })).map(({ command }) => command.commandId);
+    (await room.delivery.claim({ deviceId, epoch, maxInFlight })).commands.map(({ command }) => command.commandId);
 const outboxOf = (commandId: string) =>
   db.query<{ type: string; data: object }>(`select type, data from outbox_events where subject_id = $1 order by position`, [commandId]);
 
@@ -179,9 +179,8 @@ describe("claims", () => {
     expect(await claim()).toEqual([a1, b1, free]);
     expect(await claim()).toEqual([]);
     expect((await operator.timeline(a2 ?? "")).blockedBy).toMatchObject({ kind: "lane", commandId: a1 });
-    room.recorded.nudges.length = 0;
     await ackOf(room, device)(a1 ?? "", "succeeded");
-    expect(room.recorded.nudges).toEqual([device.deviceId]);
+    expect(room.recorded.freed).toEqual([device.deviceId]);
     expect(await claim()).toEqual([a2]);
   });
 
@@ -193,6 +192,23 @@ describe("claims", () => {
     expect(await claim(1)).toEqual([high.commandId]);
     expect(await claim(1)).toEqual([]);
     expect(await claim(2)).toEqual([low.commandId]);
+  });
+
+  test("a claim says whether it left something, so that only then an end leads to the next", async () => {
+    const { room, device, operator } = await setUp();
+    const epoch = await connect(db, device);
+    const claim = async (maxInFlight: number) => {
+      const { commands, left } = await room.delivery.claim({ deviceId: device.deviceId, epoch, maxInFlight });
+      return [commands.length, left];
+    };
+    expect(await claim(8)).toEqual([0, false]);
+    await operator.queue({ lane: "a" });
+    await operator.queue({ lane: "a" });
+    await operator.queue();
+    expect(await claim(1), "no credit").toEqual([1, true]);
+    expect(await claim(8), "the lane is taken").toEqual([1, true]);
+    await operator.queue({ notBefore: new Date(Date.now() + 60_000).toISOString() });
+    expect(await claim(8), "not yet due").toEqual([0, true]);
   });
 
   test("many devices at once each get their own", async () => {
@@ -409,7 +425,7 @@ describe("deadlines", () => {
     expect(await claim(), "not before its pause is over").toEqual([]);
     expect((await operator.timeline(commandId)).blockedBy.kind).toBe("window");
     await age(db, commandId, 25);
-    const [again] = await room.delivery.claim({ deviceId: device.deviceId, epoch: 1, maxInFlight: 8 });
+    const [again] = (await room.delivery.claim({ deviceId: device.deviceId, epoch: 1, maxInFlight: 8 })).commands;
     expect(again?.delivery).toMatchObject({ attempt: 2, redelivered: true });
     await age(db, commandId, 21);
     await runJob(room, "commands.reaper");

@@ -10,7 +10,7 @@ import type { CommandSettings } from "./settings.ts";
 import { createSettle } from "./settle.ts";
 import type { AckEvent, CommandEvent } from "./state.ts";
 import { lockCommands, lockOfDevice } from "./store/change.ts";
-import { claimForSessions } from "./store/claim.ts";
+import { type Claimed, claimForSessions } from "./store/claim.ts";
 import { type CommandRow, canSplit, toDelivered } from "./store/rows.ts";
 import type { Transition, Transitions } from "./transitions.ts";
 import type { Witness } from "./witness.ts";
@@ -30,16 +30,22 @@ interface AckCall extends DeviceRef {
 }
 
 export const createDelivery = ({ db, transitions, witness, createBatch, nodeId, settings }: DeliveryDeps): CommandDelivery => {
-  const bounds = { maxSize: settings.batchSize, maxConcurrent: settings.batchConcurrency, maxWaiting: settings.batchWaiting, splitOn: canSplit };
+  const bounds = {
+    maxSize: settings.batchSize,
+    maxConcurrent: settings.batchConcurrency,
+    maxWaiting: settings.batchWaiting,
+    paceMs: settings.batchPaceMs,
+    splitOn: canSplit,
+  };
   const claim = createBatch((wants: readonly Want[]) => claimAll(wants), bounds);
   const ack = createBatch((calls: readonly AckCall[]) => ackAll(calls), bounds);
 
-  const claimAll = async (wants: readonly Want[]): Promise<readonly (readonly CommandRow[])[]> => {
-    const sessions = grouped(wants, ({ deviceId, epoch }) => `${deviceId} ${epoch}`);
-    const firsts = new Set([...sessions.values()].flatMap(([want]) => (want === undefined ? [] : [want])));
-    const rows = grouped(await claimForSessions(db, [...firsts], { nodeId, timings: settings }), ({ deviceId, sessionEpoch }) => `${deviceId} ${sessionEpoch}`);
-    // The same session twice in a batch: the first of the two gets all.
-    return wants.map((want) => (firsts.has(want) ? (rows.get(`${want.deviceId} ${want.epoch}`) ?? []) : []));
+  const claimAll = async (wants: readonly Want[]): Promise<readonly Claimed[]> => {
+    // Two sessions of a device in one batch: the older has nothing to ask for any more. The same one twice: the first of the two gets all.
+    const newest = new Map<string, Want>();
+    for (const want of wants) if (want.epoch > (newest.get(want.deviceId)?.epoch ?? -1)) newest.set(want.deviceId, want);
+    const claims = await claimForSessions(db, [...newest.values()], { nodeId, timings: settings });
+    return wants.map((want) => (newest.get(want.deviceId) === want ? (claims.get(want.deviceId) ?? NOTHING) : NOTHING));
   };
 
   const ackAll = async (calls: readonly AckCall[]): Promise<readonly AckResult[]> => {
@@ -77,10 +83,10 @@ export const createDelivery = ({ db, transitions, witness, createBatch, nodeId, 
 
   return {
     claim: async (want) => {
-      const rows = await claim(want);
+      const { rows, left } = await claim(want);
       witness.claimed(want.deviceId, rows.length);
       transitions.tell(rows.map(sentNow));
-      return rows.map(toDelivered);
+      return { commands: rows.map(toDelivered), left };
     },
     delivered: (deviceId, epoch, commandIds) => report(deviceId, commandIds, { kind: "written", epoch }),
     refused: (deviceId, epoch, commandIds) => report(deviceId, commandIds, { kind: "refused", epoch }),
@@ -88,6 +94,8 @@ export const createDelivery = ({ db, transitions, witness, createBatch, nodeId, 
     settle: createSettle(transitions),
   };
 };
+
+const NOTHING: Claimed = { rows: [], left: false };
 
 const grouped = <T>(items: readonly T[], keyOfItem: (item: T) => string): ReadonlyMap<string, readonly T[]> => {
   const groups = new Map<string, T[]>();

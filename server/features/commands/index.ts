@@ -98,6 +98,10 @@ export const createCommands = (deps: CommandsDeps): Commands => {
       waits.wake(deviceIds);
       deps.courier.nudge(deviceIds);
     },
+    freed: (deviceIds) => {
+      waits.wake(deviceIds);
+      deps.courier.freed(deviceIds);
+    },
   };
   const parts = { ...deps, hint, courier, settings, waits, witness: createWitness(deps) };
   const transitions = createTransitions({ ...parts, random: deps.random ?? Math.random });

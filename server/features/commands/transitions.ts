@@ -84,8 +84,10 @@ export const createTransitions = ({ emit, hint, courier, waits, witness, nodeId,
         if (order !== null) courier.cancel(transition.row.deviceId, order);
       }
       waits.wake(transitions.filter(isEnd).map(({ row }) => row.commandId));
-      const freed = new Set(transitions.filter(freesTheWay).map(({ row }) => row.deviceId));
-      if (freed.size > 0) courier.nudge([...freed]);
+      const due = devicesOf(transitions.filter(isDueAgain));
+      if (due.length > 0) courier.nudge(due);
+      const freed = devicesOf(transitions.filter(freesTheWay));
+      if (freed.length > 0) courier.freed(freed);
     },
   };
 };
@@ -143,12 +145,16 @@ export const eventOf = (event: (typeof events)[keyof typeof events], row: Comman
 
 const holdsTheWay = (status: CommandStatus | null): boolean => status !== null && status !== "queued" && isOpen(status);
 
+const devicesOf = (transitions: readonly Transition[]): readonly string[] => [...new Set(transitions.map(({ row }) => row.deviceId))];
+
+/** Credit or a lane. */
+const freesTheWay = ({ row, from }: Transition): boolean => from !== null && isOpen(from) && !isOpen(row.status);
+
 /**
- * Credit or a lane became free, or the agent lost what it had. A command that waits for its next attempt is found by the sweep when it is due,
- * and one whose write was refused by the session that refused it.
+ * The agent lost what it had. A command that waits for its next attempt is found by the sweep when it is due, and one whose write was refused
+ * by the session that refused it.
  */
-const freesTheWay = ({ row, from, step }: Transition): boolean =>
-  row.status === "queued" ? step.code !== null : from !== null && isOpen(from) && !isOpen(row.status);
+const isDueAgain = ({ row, step }: Transition): boolean => row.status === "queued" && step.code !== null;
 
 /** T15, T17, T21 and T24: the agent may be at work on something that nobody waits for any more. */
 const cancelOrder = ({ row, from, step }: Transition, { cancelTimeoutMs }: CommandSettings) => {

@@ -68,11 +68,11 @@ export const createCourier = ({ bus, directory, onError, onNudge = () => undefin
     if (!(await bus.publish(nodeChannel(nodeId), message))) await Promise.all(deviceIds.map((deviceId) => directory.disown(deviceId, nodeId)));
   };
 
-  const nudge = async (deviceIds: readonly string[]): Promise<void> => {
+  const wake = async (op: "nudge" | "freed", deviceIds: readonly string[]): Promise<void> => {
     const byNode = new Map<string, string[]>();
     for (const deviceId of new Set(deviceIds)) {
       if (local.holds(deviceId)) {
-        local.receive({ op: "nudge", deviceIds: deviceId });
+        local.receive({ op, deviceIds: deviceId });
         onNudge("local", 1);
         continue;
       }
@@ -90,9 +90,14 @@ export const createCourier = ({ bus, directory, onError, onNudge = () => undefin
     for (const [nodeId, ids] of byNode)
       for (let from = 0; from < ids.length; from += IDS_PER_MESSAGE) {
         const some = ids.slice(from, from + IDS_PER_MESSAGE);
-        posts.push(post(nodeId, some, { op: "nudge", deviceIds: some.join(",") }));
+        posts.push(post(nodeId, some, { op, deviceIds: some.join(",") }));
       }
     await Promise.all(posts);
+  };
+
+  const failed = (error: unknown): void => {
+    onNudge("failed", 1);
+    onError(error);
   };
 
   const toOwner = async (deviceId: string, message: ChannelMessage): Promise<void> => {
@@ -105,11 +110,8 @@ export const createCourier = ({ bus, directory, onError, onNudge = () => undefin
     attach: (sockets) => {
       local = sockets;
     },
-    nudge: (deviceIds) =>
-      void nudge(deviceIds).catch((error: unknown) => {
-        onNudge("failed", 1);
-        onError(error);
-      }),
+    nudge: (deviceIds) => void wake("nudge", deviceIds).catch(failed),
+    freed: (deviceIds) => void wake("freed", deviceIds).catch(failed),
     cancel: (deviceId, { commandId, deadline, reason }: CancelNotice) =>
       void toOwner(deviceId, { op: "cancel", deviceId, commandId, deadline, reason: reason?.slice(0, MAX_REASON) ?? null }).catch(onError),
     // The directory may lag behind a socket that has just come; an eviction is rare enough to go to everyone.

@@ -15,7 +15,7 @@ export interface PumpDeps {
 }
 
 export const createPump = ({ delivery, clock, stats, onError }: PumpDeps) => {
-  type Claimed = Awaited<ReturnType<CommandDelivery["claim"]>>;
+  type Claimed = Awaited<ReturnType<CommandDelivery["claim"]>>["commands"];
 
   /** True when the socket took it. A slow one takes no more until it has drained. */
   const push = (session: Session, item: Claimed[number]): boolean => {
@@ -40,15 +40,16 @@ export const createPump = ({ delivery, clock, stats, onError }: PumpDeps) => {
   const round = async (session: Session): Promise<void> => {
     const { deviceId } = session.agent;
     session.claimingSince = clock.elapsed();
-    const claimed = await delivery.claim({ deviceId, epoch: session.epoch, maxInFlight: session.maxInFlight });
+    const { commands, left } = await delivery.claim({ deviceId, epoch: session.epoch, maxInFlight: session.maxInFlight });
     session.claimingSince = null;
-    if (claimed.length === 0) return;
-    const { done, refused } = write(session, claimed);
+    session.left = left;
+    if (commands.length === 0) return;
+    const { done, refused } = write(session, commands);
     if (refused.length > 0) await delivery.refused(deviceId, session.epoch, refused);
     if (done.length > 0) {
       await delivery.delivered(deviceId, session.epoch, done);
       // Commands without an ack gave their credit back at once.
-      session.wanted = true;
+      if (left) session.wanted = true;
     }
   };
 

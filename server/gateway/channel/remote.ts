@@ -18,6 +18,11 @@ export const createRemote = ({ ready, rivals, pump, clock }: RemoteDeps) => {
     const session = ready.get(deviceId);
     if (session !== undefined) void pump(session);
   };
+  // A claim that is under way may have looked too early, and does not know yet what it leaves.
+  const freed = (deviceId: string): void => {
+    const session = ready.get(deviceId);
+    if (session !== undefined && (session.left || session.pumping)) void pump(session);
+  };
   const evict = (session: Session, { code, epochBelow }: ChannelMessage): void => {
     const close = Object.values(CLOSE).find((known) => known.code === code);
     if (close !== undefined && (typeof epochBelow !== "number" || session.epoch < epochBelow)) endSession(session, close);
@@ -30,6 +35,7 @@ export const createRemote = ({ ready, rivals, pump, clock }: RemoteDeps) => {
     const { op, deviceId, deviceIds } = message;
     rivals.receive(message);
     if (op === "nudge" && typeof deviceIds === "string") deviceIds.split(",").forEach(nudge);
+    if (op === "freed" && typeof deviceIds === "string") deviceIds.split(",").forEach(freed);
     const session = typeof deviceId === "string" ? ready.get(deviceId) : undefined;
     if (session === undefined) return;
     if (op === "evict") evict(session, message);

@@ -58,6 +58,8 @@ export interface Session {
   /** Since when a claim of its waits for the database. */
   claimingSince: number | null;
   wanted: boolean;
+  /** The last claim left something queued; what is freed then is worth another. */
+  left: boolean;
   paused: boolean;
   slowSince: number | null;
   /** Whoever waits to learn whether this session still answers. */
@@ -105,6 +107,7 @@ export const newSession = ({ id, agent, signatureVersion, heartbeatLimit }: Sess
   pumping: false,
   claimingSince: null,
   wanted: false,
+  left: true,
   paused: false,
   slowSince: null,
   probe: null,

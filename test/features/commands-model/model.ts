@@ -175,11 +175,18 @@ const hello = (queue: Queue, op: Extract<Op, { kind: "hello" }>, idOf: (index: n
   return { epoch: queue.epoch, reconcile, queued: queue.commands.filter(waits).length };
 };
 
+interface Claim {
+  readonly taken: readonly (readonly [string, number])[];
+  /** Whether a later end is worth another claim. */
+  readonly left: boolean;
+}
+
 /** Changes the queue and says what the caller is to hear. `page.seen` is what the real queue answered; beside another call, a claim may pass over a locked row. */
 export const play = (queue: Queue, op: Op | Flushed, page: Page): unknown => {
   const each = "of" in op ? queue.commands.find(({ id }) => id === page.idOf(op.of)) : undefined;
   const epoch = "stale" in op ? page.epoch - (op.stale ? 1 : 0) : 0;
-  const given = page.crowded && Array.isArray(page.seen) ? new Set((page.seen as [string, number][]).map(([id]) => id)) : null;
+  const listed = op.kind === "claim" ? (page.seen as Claim | null)?.taken : page.seen;
+  const given = page.crowded && Array.isArray(listed) ? new Set((listed as [string, number][]).map(([id]) => id)) : null;
   switch (op.kind) {
     case "create":
       create(queue, op, String(page.seen));
@@ -188,7 +195,9 @@ export const play = (queue: Queue, op: Op | Flushed, page: Page): unknown => {
       const free = claimable(queue, epoch, given === null ? op.room : Infinity);
       const taken = given === null ? free : free.filter(({ id }) => given.has(id));
       for (const one of taken) send(queue, one, epoch);
-      return taken.map(({ id, attempts }) => [id, attempts]);
+      // Beside another call it tells of what was there when it began.
+      const left = given === null ? epoch === queue.epoch && queue.epoch !== 0 && queue.commands.some(waits) : (page.seen as Claim).left;
+      return { taken: taken.map(({ id, attempts }) => [id, attempts]), left };
     }
     case "poll": {
       const free = pollable(queue);

@@ -51,7 +51,7 @@ const openClockedDb = async (): Promise<Db> => {
 
 export const openRig = async (sabotage: Sabotage = (sql) => sql): Promise<Rig> => {
   const db = await openClockedDb();
-  const rooms = ["node-a", "node-b"].map((nodeId) => createRoom(sabotaged(db, sabotage), { nodeId, random: () => 0.5 }));
+  const rooms = ["node-a", "node-b"].map((nodeId) => createRoom(sabotaged(db, sabotage), { nodeId, settings: { batchPaceMs: 0 }, random: () => 0.5 }));
   const roomOf = (index: number) => rooms[index] ?? rooms[0] ?? createRoom(db);
   // Written anew for each moment, so that it costs a constant and not a look-up per row.
   const setClock = (now: number) =>
@@ -184,11 +184,10 @@ const perform = async ({ db, room, device }: Stage, op: Op, { idOf, epoch: curre
   switch (op.kind) {
     case "create":
       return (await operator.queue(toInput(op, now))).commandId;
-    case "claim":
-      return (await room.delivery.claim({ deviceId: device.deviceId, epoch, maxInFlight: op.room })).map(({ command, delivery }) => [
-        command.commandId,
-        delivery.attempt,
-      ]);
+    case "claim": {
+      const { commands, left } = await room.delivery.claim({ deviceId: device.deviceId, epoch, maxInFlight: op.room });
+      return { taken: commands.map(({ command, delivery }) => [command.commandId, delivery.attempt]), left };
+    }
     case "poll":
       return (await operator.poll(op.limit)).map(({ commandId, delivery }) => [commandId, delivery.attempt]);
     case "written":

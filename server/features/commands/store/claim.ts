@@ -19,6 +19,7 @@ const HISTORY = (from: string) =>
 // superseded finds its epoch gone and claims nothing, not even in the instant of the change.
 // The update names rows by id alone: they are locked by then, and a status beside it would lead the planner to the index of open commands.
 // Within a lane the earliest open command goes first and alone; across lanes order is only by priority and age.
+// `left` is as the snapshot saw it: what is queued and not taken here, for whatever reason.
 const CLAIM = `
   with live as materialized (
     select w.device_id, w.epoch, w.max_in_flight from unnest($2::text[], $3::bigint[], $4::int[]) as w(device_id, epoch, max_in_flight)
@@ -39,18 +40,34 @@ const CLAIM = `
       from head where c.command_id = head.command_id
     returning ${ALL_COLUMNS}, 'session' as actor),
   history as (${HISTORY("'queued'")})
-  select * from claimed order by device_id, priority desc, seq`;
+  select l.device_id as wanted_by, c.*, exists (
+           select 1 from commands q where q.device_id = l.device_id and q.status = 'queued' and q.status in ${OPEN}
+              and q.command_id not in (select command_id from head)) as left_waiting
+    from live l left join claimed c on c.device_id = l.device_id order by l.device_id, c.priority desc, c.seq`;
 
-export const claimForSessions = async (db: Db, wants: readonly Want[], { nodeId, timings }: Claimer): Promise<readonly CommandRow[]> => {
+export interface Claimed {
+  readonly rows: readonly CommandRow[];
+  /** Something is still queued for the device. */
+  readonly left: boolean;
+}
+
+/** By device; one whose session was superseded has no entry. */
+export const claimForSessions = async (db: Db, wants: readonly Want[], { nodeId, timings }: Claimer): Promise<ReadonlyMap<string, Claimed>> => {
   const sorted = [...wants].sort((a, b) => (a.deviceId < b.deviceId ? -1 : 1));
-  const rows = await db.query<DbRow>(CLAIM, [
+  const found = await db.query<(DbRow | { readonly command_id: null }) & { readonly wanted_by: string; readonly left_waiting: boolean }>(CLAIM, [
     nodeId,
     sorted.map(({ deviceId }) => deviceId),
     sorted.map(({ epoch }) => epoch),
     sorted.map(({ maxInFlight }) => maxInFlight),
     timings.ackTimeoutMs,
   ]);
-  return rows.map(toRow);
+  const claims = new Map<string, { readonly rows: CommandRow[]; readonly left: boolean }>();
+  for (const row of found) {
+    const claim = claims.get(row.wanted_by) ?? { rows: [], left: row.left_waiting };
+    if (row.command_id !== null) claim.rows.push(toRow(row));
+    claims.set(row.wanted_by, claim);
+  }
+  return claims;
 };
 
 // A poller runs a lane one after the other by itself, so it gets whole lanes. A command waits only for an earlier one of its lane that the
