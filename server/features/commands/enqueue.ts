@@ -7,6 +7,7 @@ import type { Hint } from "../../core/events.ts";
 import { newId } from "../../core/ids.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import type { Admission, NewCommand } from "./admission.ts";
+import type { Headroom } from "./headroom.ts";
 import { canonical, isDeeperThan, jsonBytes } from "./payload.ts";
 import type { CommandSettings } from "./settings.ts";
 import { admitCommands, insertCommands } from "./store/create.ts";
@@ -17,6 +18,7 @@ export interface EnqueueDeps {
   readonly hint: Hint;
   readonly courier: Courier;
   readonly nodeId: string;
+  readonly headroom: Headroom;
   readonly settings: CommandSettings;
 }
 
@@ -28,12 +30,12 @@ const ORDINARY = { priority: 5, maxAttempts: 10, bounded: true } as const;
 const OWN = { priority: 9, maxAttempts: 100, bounded: false } as const;
 
 export const createEnqueue =
-  ({ hint, courier, nodeId, settings }: EnqueueDeps): Enqueue =>
+  ({ hint, courier, nodeId, headroom, settings }: EnqueueDeps): Enqueue =>
   async (tx, scope, orders) => {
     const admissions = await admitCommands(
       tx,
       orders.map((order) => toNewCommand(scope, order, settings)),
-      settings,
+      { limits: settings, headroom },
     );
     const refused = admissions.find(isRefused);
     // Before anything is written: whoever catches this and commits all the same has ordered nothing.

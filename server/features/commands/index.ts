@@ -11,6 +11,7 @@ import type { Job } from "../../platform/jobs.ts";
 import type { Log } from "../../platform/log.ts";
 import { createDelivery } from "./delivery.ts";
 import { createEnqueue } from "./enqueue.ts";
+import { createHeadroom } from "./headroom.ts";
 import { reaperJob, retentionJob, sweepJob } from "./jobs.ts";
 import { agentSide } from "./operations/agent.ts";
 import { cancelling } from "./operations/cancel.ts";
@@ -103,7 +104,7 @@ export const createCommands = (deps: CommandsDeps): Commands => {
       deps.courier.freed(deviceIds);
     },
   };
-  const parts = { ...deps, hint, courier, settings, waits, witness: createWitness(deps) };
+  const parts = { ...deps, hint, courier, settings, waits, headroom: createHeadroom(settings.maxOpenPerTenant), witness: createWitness(deps) };
   const transitions = createTransitions({ ...parts, random: deps.random ?? Math.random });
   const delivery = createDelivery({ ...parts, transitions });
   const room = { ...parts, transitions, delivery };

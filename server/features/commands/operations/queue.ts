@@ -11,6 +11,7 @@ import { actorOf, type TenantScope } from "../../../core/scope.ts";
 import type { CreateBatch } from "../../../platform/batch.ts";
 import type { Db } from "../../../platform/db.ts";
 import type { NewCommand } from "../admission.ts";
+import type { Headroom } from "../headroom.ts";
 import { canonical, isDeeperThan, jsonBytes } from "../payload.ts";
 import type { CommandSettings } from "../settings.ts";
 import { createCommandRows } from "../store/create.ts";
@@ -31,11 +32,21 @@ export interface QueueDeps {
   readonly createBatch: CreateBatch;
   readonly waits: Waits;
   readonly nodeId: string;
+  readonly headroom: Headroom;
   readonly settings: CommandSettings;
 }
 
-export const queueing = ({ db, hint, courier, createBatch, waits, nodeId, settings }: QueueDeps): Pick<Handlers<typeof contract.commands>, "queue"> => {
-  const create = createBatch((items: readonly NewCommand[]) => createCommandRows(db, items, { limits: settings, nodeId }), {
+export const queueing = ({
+  db,
+  hint,
+  courier,
+  createBatch,
+  waits,
+  nodeId,
+  headroom,
+  settings,
+}: QueueDeps): Pick<Handlers<typeof contract.commands>, "queue"> => {
+  const create = createBatch((items: readonly NewCommand[]) => createCommandRows(db, items, { limits: settings, headroom, nodeId }), {
     maxSize: settings.batchSize,
     maxConcurrent: settings.batchConcurrency,
     maxWaiting: settings.batchWaiting,

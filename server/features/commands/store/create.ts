@@ -3,29 +3,37 @@
 import type { SqlTx } from "../../../core/events.ts";
 import type { Db } from "../../../platform/db.ts";
 import { type Admission, admit, type DeviceFacts, type NewCommand, type QueueLimits } from "../admission.ts";
+import type { Headroom } from "../headroom.ts";
 import { ALL_COLUMNS, type CommandRow, type DbRow, OPEN, sqlTime, toInstant, toRow } from "./rows.ts";
 
-export interface CreateFacts {
+export interface AdmitFacts {
   readonly limits: QueueLimits;
+  readonly headroom: Headroom;
+}
+
+export interface CreateFacts extends AdmitFacts {
   readonly nodeId: string;
 }
 
 /** In the order of the items. */
-export const createCommandRows = (db: Db, items: readonly NewCommand[], { limits, nodeId }: CreateFacts): Promise<readonly Admission[]> =>
+export const createCommandRows = (db: Db, items: readonly NewCommand[], facts: CreateFacts): Promise<readonly Admission[]> =>
   db.sqlTx(async (tx) => {
-    const admissions = await admitCommands(tx, items, limits);
-    await insertCommands(tx, admissions, nodeId);
+    const admissions = await admitCommands(tx, items, facts);
+    await insertCommands(tx, admissions, facts.nodeId);
     return admissions;
   });
 
 /** Judges new commands under the locks of their devices and writes nothing yet. */
-export const admitCommands = async (tx: SqlTx, items: readonly NewCommand[], limits: QueueLimits): Promise<readonly Admission[]> => {
+export const admitCommands = async (tx: SqlTx, items: readonly NewCommand[], { limits, headroom }: AdmitFacts): Promise<readonly Admission[]> => {
+  const tenantIds = items.map(({ scope }) => scope.tenantId);
+  const near = headroom.near(tenantIds);
   // Given at once, in this order: each sees what others committed while the first waited for its locks.
   const [{ devices, now }, existing, openOfTenant] = await Promise.all([
     lockDevices(tx, items),
     findByKeys(tx, items),
-    limits.maxOpenPerTenant === null ? new Map<string, number>() : countOpenOfTenants(tx, items, limits.maxOpenPerTenant),
+    countOpenOfTenants(tx, near, limits.maxOpenPerTenant),
   ]);
+  headroom.counted(openOfTenant, tenantIds);
   return admit(items, { devices, existing, openOfTenant, limits, now });
 };
 
@@ -74,11 +82,12 @@ const findByKeys = async (
 };
 
 // Counting stops at the bound: a tenant far above it costs no more than one at it.
-const countOpenOfTenants = async (tx: SqlTx, items: readonly NewCommand[], max: number): Promise<Map<string, number>> => {
+const countOpenOfTenants = async (tx: SqlTx, tenantIds: readonly string[], max: number | null): Promise<ReadonlyMap<string, number>> => {
+  if (tenantIds.length === 0) return new Map();
   const rows = await tx.query<{ tenant_id: string; open: number }>(
     `select t.tenant_id, (select count(*) from (select from commands c where c.tenant_id = t.tenant_id and c.deadline_at is not null limit $2) o) as open
        from unnest($1::text[]) as t(tenant_id)`,
-    [[...new Set(items.map(({ scope }) => scope.tenantId))], max],
+    [tenantIds, max],
   );
   return new Map(rows.map(({ tenant_id, open }) => [tenant_id, open]));
 };
