@@ -1,4 +1,6 @@
 // The directory over Redis. Away or empty, it knows nobody: hints are not sent then, and the sweep finds what is due.
+// Who comes and who leaves within one turn of the event loop is told in one script, in the order in which it happened.
+import { createBatch } from "./batch.ts";
 import type { Directory } from "./bus.ts";
 import { type Redis, script } from "./redis.ts";
 import { sessionKey } from "./redis-keys.ts";
@@ -11,32 +13,52 @@ export interface RedisDirectoryDeps {
 
 const TTL_MS = 120_000;
 
-const CLAIM = script(`
-local epoch = redis.call('HGET', KEYS[1], 'epoch')
-if epoch and tonumber(epoch) > tonumber(ARGV[2]) then return 0 end
-redis.call('HSET', KEYS[1], 'node', ARGV[1], 'epoch', ARGV[2])
-redis.call('PEXPIRE', KEYS[1], ARGV[3])
-return 1`);
+/** Per key: the node that has the device, or nothing for one that it left, and the epoch. */
+const CHANGE = script(`
+for at = 1, #KEYS do
+  local node, epoch = ARGV[2 * at], ARGV[2 * at + 1]
+  local known = redis.call('HGET', KEYS[at], 'epoch')
+  if node == '' then
+    if known == epoch then redis.call('DEL', KEYS[at]) end
+  elseif not known or tonumber(known) <= tonumber(epoch) then
+    redis.call('HSET', KEYS[at], 'node', node, 'epoch', epoch)
+    redis.call('PEXPIRE', KEYS[at], ARGV[1])
+  end
+end`);
 
-const removeIf = (field: "epoch" | "node") =>
-  script(`
-if redis.call('HGET', KEYS[1], '${field}') == ARGV[1] then return redis.call('DEL', KEYS[1]) end
+const DISOWN = script(`
+if redis.call('HGET', KEYS[1], 'node') == ARGV[1] then return redis.call('DEL', KEYS[1]) end
 return 0`);
-const RELEASE = removeIf("epoch");
-const DISOWN = removeIf("node");
+
+interface Change {
+  readonly deviceId: string;
+  readonly nodeId: string;
+  readonly epoch: number;
+}
+
+/** One after another, so that they arrive in order. A hint that fails is lost; trying it by itself would only load a Redis that is unwell. */
+const BOUNDS = { maxSize: 500, maxConcurrent: 1, maxWaiting: 50_000, splitOn: () => false };
 
 export const openRedisDirectory = ({ redis, ttlMs = TTL_MS }: RedisDirectoryDeps): Directory => {
   // A hint that cannot be kept is a hint lost; presence and sweep do not need it.
   const hint = async (work: Promise<unknown>): Promise<void> => {
     await work.catch(() => undefined);
   };
+  const change = createBatch(async (changes: readonly Change[]) => {
+    await redis.run(
+      CHANGE,
+      changes.map(({ deviceId }) => sessionKey(deviceId)),
+      [ttlMs, ...changes.flatMap(({ nodeId, epoch }) => [nodeId, epoch])],
+    );
+    return changes.map(() => undefined);
+  }, BOUNDS);
   return {
     owner: async (deviceId) => {
       const nodeId = await redis.command("HGET", sessionKey(deviceId), "node").catch(() => null);
       return typeof nodeId === "string" ? nodeId : null;
     },
-    claim: (deviceId, nodeId, epoch) => hint(redis.run(CLAIM, [sessionKey(deviceId)], [nodeId, epoch, ttlMs])),
-    release: (deviceId, epoch) => hint(redis.run(RELEASE, [sessionKey(deviceId)], [epoch])),
+    claim: (deviceId, nodeId, epoch) => hint(change({ deviceId, nodeId, epoch })),
+    release: (deviceId, epoch) => hint(change({ deviceId, nodeId: "", epoch })),
     disown: (deviceId, nodeId) => hint(redis.run(DISOWN, [sessionKey(deviceId)], [nodeId])),
     close: async () => undefined,
   };

@@ -52,6 +52,16 @@ export const directorySuite = (open: () => Directory): void => {
     expect(await directory.owner(id)).toBeNull();
   });
 
+  test("who comes and goes and comes at once is found as the last word left it", async () => {
+    const directory = open();
+    const [gone, back] = [device(), device()];
+    await Promise.all([
+      ...[gone, back].flatMap((id) => [directory.claim(id, "here", 1), directory.release(id, 1)]),
+      directory.claim(back, "here", 2),
+    ]);
+    expect([await directory.owner(gone), await directory.owner(back)]).toEqual([null, "here"]);
+  });
+
   test("an entry is disowned for the node it names only: a socket that has moved on stays known", async () => {
     const [directory, id] = [open(), device()];
     await directory.claim(id, "dead", 1);
