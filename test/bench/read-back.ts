@@ -5,8 +5,8 @@ import { until } from "./gateway.ts";
 import { Untrue } from "./rounds.ts";
 import type { Stage } from "./stage.ts";
 
-/** Presence is written behind by five seconds; twice that and some for a busy machine. */
-const LAG_MS = 15_000;
+/** Presence is written behind by a second; some more for a busy machine. */
+const LAG_MS = 10_000;
 
 interface Beat {
   readonly deviceId: string;

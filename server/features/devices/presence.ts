@@ -127,7 +127,8 @@ export const createPresence = ({ db, emit, createBatch, signatureLock, settings 
       db.sqlTx(async (tx) => {
         const current = await flushBeats(tx, beats);
         const revived = current.flatMap((row) => (row.revived ? [row.device_id] : []));
-        if (revived.length > 0) await greet(tx, revived);
+        // Beats do not wait for the disk; what is told of does.
+        if (revived.length > 0) await Promise.all([tx.query("set local synchronous_commit = on"), greet(tx, revived)]);
         return new Set(current.map((row) => row.device_id));
       }),
     superseded: async (sessions) => new Map((await findSuperseded(db, sessions)).map((row) => [row.device_id, row.removed ? "removed" : "superseded"])),

@@ -1,5 +1,5 @@
-// Presence is written behind: what sessions have heard is gathered and flushed every few seconds, in one statement per thousand.
-// The same round asks about the others, whether they still are the newest: an eviction is a hint, and this is what makes up for it.
+// Presence is written behind: what sessions have heard is gathered and flushed every second, in one statement per thousand.
+// Every few seconds the same round asks about the others, whether they still are the newest: an eviction is a hint, and this is what makes up for it.
 import { CLOSE } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Beat, SocketPresence } from "../../core/sessions.ts";
@@ -55,6 +55,7 @@ const restore = (session: Session, beat: Beat, nowMs: number): void => {
 
 export const createBeats = ({ presence, clock, settings, stats, meters, roster, claim, onError }: BeatsDeps) => {
   let flushing: Promise<void> | null = null;
+  let checkedAt = clock.elapsed();
   /** Closes those whose row has moved on. */
   const checkChunk = async (sessions: readonly Session[]): Promise<void> => {
     const gone = await presence.superseded(sessions.map(({ agent: { deviceId }, epoch }) => ({ deviceId, epoch })));
@@ -66,13 +67,24 @@ export const createBeats = ({ presence, clock, settings, stats, meters, roster, 
     }
   };
 
-  const flushChunk = async (sessions: readonly Session[]): Promise<void> => {
+  /** An entry in the directory lives for some minutes, so it need not be told at each beat. */
+  const renew = (sessions: readonly Session[], afterMs: number): void => {
+    const nowMs = Math.floor(clock.elapsed());
+    const due = sessions.filter(({ claimedAt }) => nowMs - claimedAt >= afterMs);
+    for (const session of due) session.claimedAt = nowMs;
+    void claim(due).catch(onError);
+  };
+
+  const flushChunk = async (sessions: readonly Session[], everyone: boolean): Promise<void> => {
     const nowMs = clock.elapsed();
     const taken = sessions.map((session) => ({ session, beat: take(session, nowMs) }));
     try {
       const current = await presence.flush(taken.map(({ beat }) => beat));
       const held = sessions.filter(isHeld);
-      void claim(held.filter(({ agent }) => current.has(agent.deviceId))).catch(onError);
+      renew(
+        held.filter(({ agent }) => current.has(agent.deviceId)),
+        everyone ? 0 : settings.claimEveryMs,
+      );
       const doubtful = held.filter(({ agent }) => !current.has(agent.deviceId));
       if (doubtful.length > 0) await checkChunk(doubtful).catch(onError);
     } catch (error) {
@@ -83,22 +95,28 @@ export const createBeats = ({ presence, clock, settings, stats, meters, roster, 
 
   const flushLost = async (): Promise<void> => {
     const sessions = roster.lost.splice(0);
-    if (sessions.length === 0) return;
-    await presence.closed(sessions).catch((error: unknown) => {
-      roster.lost.unshift(...sessions);
-      onError(error);
-    });
+    for (const chunk of chunks(sessions, settings.flushChunk))
+      await presence.closed(chunk).catch((error: unknown) => {
+        for (const session of chunk) roster.lost.push(session);
+        onError(error);
+      });
   };
 
   const run = async (everyone: boolean): Promise<void> => {
     await flushLost();
     const all = [...roster.ready.values()].filter(isHeld);
-    const due = all.filter(({ seen }) => everyone || seen);
-    const quiet = all.filter(({ seen }) => !everyone && !seen);
     if (all.length === 0) return;
     const startedMs = clock.elapsed();
-    for (const chunk of chunks(due, settings.flushChunk)) await flushChunk(chunk);
-    for (const chunk of chunks(quiet, settings.flushChunk)) await checkChunk(chunk).catch(onError);
+    const isDue = ({ seen }: Session): boolean => everyone || seen;
+    for (const chunk of chunks(all.filter(isDue), settings.flushChunk)) await flushChunk(chunk, everyone);
+    if (!everyone && startedMs - checkedAt >= settings.checkEveryMs) {
+      checkedAt = startedMs;
+      for (const chunk of chunks(
+        all.filter((session) => !isDue(session)),
+        settings.flushChunk,
+      ))
+        await checkChunk(chunk).catch(onError);
+    }
     meters.presenceFlush((clock.elapsed() - startedMs) / 1_000);
   };
 

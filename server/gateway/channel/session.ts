@@ -45,6 +45,8 @@ export interface Session {
   /** News since the last flush of presence. */
   seen: boolean;
   heartbeatAt: number | null;
+  /** When the directory was last told whose it is. */
+  claimedAt: number;
   /** As the last heartbeat told it; put together when it is written. */
   heartbeat: HeartbeatData | null;
   framesOut: number;
@@ -98,6 +100,7 @@ export const newSession = ({ id, agent, signatureVersion, heartbeatLimit }: Sess
   lastSeenAt: nowMs,
   seen: false,
   heartbeatAt: null,
+  claimedAt: nowMs,
   heartbeat: null,
   framesOut: 0,
   lastFrame: 0,

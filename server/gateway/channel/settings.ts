@@ -23,6 +23,10 @@ export interface ChannelSettings {
   readonly slowMs: number;
   readonly flushEveryMs: number;
   readonly flushChunk: number;
+  /** How long a session that was superseded without a word may stand when its agent is quiet. */
+  readonly checkEveryMs: number;
+  /** How often a session's entry in the directory is renewed, if its agent says anything; well within the entry's lifetime. */
+  readonly claimEveryMs: number;
   /** How often the tenants of open sockets are looked at: one that is suspended keeps its sockets no longer than this and a tick. */
   readonly tenantsEveryMs: number;
   readonly tickMs: number;
@@ -78,8 +82,10 @@ export const channelSettings = (heartbeatSeconds = 30, overrides: Partial<Channe
   resumeBytes: 65_536,
   slowBytes: 524_288,
   slowMs: 10 * SECOND,
-  flushEveryMs: 5 * SECOND,
+  flushEveryMs: SECOND,
   flushChunk: 1_000,
+  checkEveryMs: 5 * SECOND,
+  claimEveryMs: 25 * SECOND,
   tenantsEveryMs: 3 * SECOND,
   tickMs: SECOND,
   probeMs: 2 * SECOND,
