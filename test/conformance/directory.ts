@@ -55,10 +55,7 @@ export const directorySuite = (open: () => Directory): void => {
   test("who comes and goes and comes at once is found as the last word left it", async () => {
     const directory = open();
     const [gone, back] = [device(), device()];
-    await Promise.all([
-      ...[gone, back].flatMap((id) => [directory.claim(id, "here", 1), directory.release(id, 1)]),
-      directory.claim(back, "here", 2),
-    ]);
+    await Promise.all([...[gone, back].flatMap((id) => [directory.claim(id, "here", 1), directory.release(id, 1)]), directory.claim(back, "here", 2)]);
     expect([await directory.owner(gone), await directory.owner(back)]).toEqual([null, "here"]);
   });
 
