@@ -5,7 +5,7 @@ import type { Emit, EventToEmit, Hint, SqlTx } from "../../core/events.ts";
 import { decide } from "./rules.ts";
 import type { CommandSettings } from "./settings.ts";
 import type { Circumstances, CommandEvent, Step } from "./state.ts";
-import { type Locked, saveRows, writeHistory } from "./store/change.ts";
+import { type Locked, saveRows } from "./store/change.ts";
 import { type CommandRow, isoTime } from "./store/rows.ts";
 import type { Waits } from "./waits.ts";
 import type { Witness } from "./witness.ts";
@@ -61,19 +61,16 @@ export const createTransitions = ({ emit, hint, courier, waits, witness, nodeId,
       const transitions = [...outcomes.values()]
         .flat()
         .flatMap(({ before, after, step }) => (step === null ? [] : [{ row: after, from: before.status, step }]));
+      const told = transitions.filter(({ row, from, step }) => row.status !== from || step.code !== null);
       const saved = saveRows(
         tx,
         changed.map(({ after }) => after),
-      );
-      const told = transitions.filter(({ row, from, step }) => row.status !== from || step.code !== null);
-      const written = writeHistory(
-        tx,
         told.map(({ row, from, step }) => ({ row, from, code: step.code, detail: detailOf(row, step), actor: actorOf(row) })),
         nodeId,
       );
       const events = transitions.filter(isEnd).map(toEvent);
       // Given at once, they share one way to the database and back.
-      await Promise.all([saved, written, events.length > 0 ? emit(tx, events) : null]);
+      await Promise.all([saved, events.length > 0 ? emit(tx, events) : null]);
       return { outcomes, transitions };
     },
     tell: (transitions) => {

@@ -84,33 +84,34 @@ export interface HistoryEntry {
   readonly actor: string;
 }
 
-export const saveRows = async (tx: SqlTx, rows: readonly CommandRow[]): Promise<void> => {
-  if (rows.length === 0) return;
-  const types = CHANGEABLE.map(({ sqlType }, index) => `$${index + 2}::${sqlType}[]`).join(", ");
-  await tx.query(
-    `update commands c set ${CHANGEABLE.map(({ column }) => `${column} = v.${column}`).join(", ")}
-       from unnest($1::text[], ${types}) as v(command_id, ${CHANGEABLE.map(({ column }) => column).join(", ")})
-      where c.command_id = v.command_id`,
-    [rows.map(({ commandId }) => commandId), ...CHANGEABLE.map(({ value }) => rows.map(value))],
-  );
-};
+const HISTORY_TYPES = ["text", "text", "text", "text", "bigint", "int", "text", "jsonb", "text"];
+const NAMES = CHANGEABLE.map(({ column }) => column);
+const TYPES = CHANGEABLE.map(({ sqlType }) => sqlType);
+const arrays = (types: readonly string[], from: number): string => types.map((type, index) => `$${from + index}::${type}[]`).join(", ");
 
-export const writeHistory = async (tx: SqlTx, entries: readonly HistoryEntry[], nodeId: string): Promise<void> => {
-  if (entries.length === 0) return;
-  await tx.query(
-    `insert into command_events (tenant_id, command_id, from_status, to_status, epoch, attempt, code, detail, actor, node_id)
-     select e.*, $10 from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::int[], $7::text[], $8::jsonb[], $9::text[]) as e`,
-    [
-      entries.map(({ row }) => row.tenantId),
-      entries.map(({ row }) => row.commandId),
-      entries.map(({ from }) => from),
-      entries.map(({ row }) => row.status),
-      entries.map(({ row }) => row.sessionEpoch),
-      entries.map(({ row }) => row.attempt),
-      entries.map(({ code }) => code),
-      entries.map(({ detail }) => (detail === null ? null : JSON.stringify(detail))),
-      entries.map(({ actor }) => actor),
-      nodeId,
-    ],
-  );
+// One statement, since what a statement costs by itself is more than what a row costs.
+const SAVE = `
+  with saved as (
+    update commands c set ${NAMES.map((name) => `${name} = v.${name}`).join(", ")}
+      from unnest($1::text[], ${arrays(TYPES, 2)}) as v(command_id, ${NAMES.join(", ")}) where c.command_id = v.command_id)
+  insert into command_events (tenant_id, command_id, from_status, to_status, epoch, attempt, code, detail, actor, node_id)
+  select e.*, $${NAMES.length + 2} from unnest(${arrays(HISTORY_TYPES, NAMES.length + 3)}) as e`;
+
+/** Rows as they are now, and what their history says of it. */
+export const saveRows = async (tx: SqlTx, rows: readonly CommandRow[], entries: readonly HistoryEntry[], nodeId: string): Promise<void> => {
+  if (rows.length === 0) return;
+  await tx.query(SAVE, [
+    rows.map(({ commandId }) => commandId),
+    ...CHANGEABLE.map(({ value }) => rows.map(value)),
+    nodeId,
+    entries.map(({ row }) => row.tenantId),
+    entries.map(({ row }) => row.commandId),
+    entries.map(({ from }) => from),
+    entries.map(({ row }) => row.status),
+    entries.map(({ row }) => row.sessionEpoch),
+    entries.map(({ row }) => row.attempt),
+    entries.map(({ code }) => code),
+    entries.map(({ detail }) => (detail === null ? null : JSON.stringify(detail))),
+    entries.map(({ actor }) => actor),
+  ]);
 };
