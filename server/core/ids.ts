@@ -1,9 +1,22 @@
 // New identifiers: prefix and a ULID, so that ids sort by creation and indexes stay local.
-import { randomBytes } from "node:crypto";
+import { randomBytes, randomFillSync } from "node:crypto";
 import { monotonicFactory } from "ulid";
 import type { Id } from "../../protocol/index.ts";
 
-const next = monotonicFactory();
+// The library would ask the operating system's generator for each of sixteen letters.
+const pool = new Uint8Array(4_096);
+let taken = pool.length;
+const randomFraction = (): number => {
+  if (taken === pool.length) {
+    randomFillSync(pool);
+    taken = 0;
+  }
+  const byte = pool[taken] ?? 0;
+  taken += 1;
+  return byte / 256;
+};
+
+const next = monotonicFactory(randomFraction);
 
 export const newId = <const P extends string>(prefix: P): Id<P> => `${prefix}_${next()}`;
 

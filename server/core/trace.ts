@@ -5,7 +5,8 @@ const TRACEPARENT = /^(?:00(?=.{53}$)|(?!00|ff)[0-9a-f]{2})-(?!0{32})([0-9a-f]{3
 
 /** In the form of version 00; null for what is none, which is ignored as the standard asks. */
 export const readTraceparent = (given: string | undefined): string | null => {
-  const [, traceId, parentId, flags] = TRACEPARENT.exec(given?.trim() ?? "") ?? [];
+  if (given === undefined) return null;
+  const [, traceId, parentId, flags] = TRACEPARENT.exec(given.trim()) ?? [];
   return traceId === undefined ? null : `00-${traceId}-${parentId}-${flags}`;
 };
 

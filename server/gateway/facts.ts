@@ -40,7 +40,7 @@ export const callerAddress = ({ peer, headers }: Pick<HttpRequest, "peer" | "hea
 
 /** Rate limits count an IPv6 network of 64 bits as one caller. */
 export const limitAddress = (ip: string): string => {
-  if (!ipaddr.IPv6.isValid(ip)) return ip;
+  if (!ip.includes(":") || !ipaddr.IPv6.isValid(ip)) return ip;
   return ipaddr.IPv6.parse(ip)
     .parts.slice(0, 4)
     .map((part) => part.toString(16))
@@ -53,9 +53,9 @@ export const createFacts =
     const { headers } = request;
     const asked = headers["x-svc-error-shape"]?.toLowerCase();
     const chosen = asked === "a" || asked === "b";
-    const given = headers["x-request-id"] ?? "";
+    const given = headers["x-request-id"];
     return {
-      requestId: REQUEST_ID.test(given) ? given : newId("req"),
+      requestId: given !== undefined && REQUEST_ID.test(given) ? given : newId("req"),
       prefix,
       shape: chosen ? asked : prefix === "/v1" ? "b" : "a",
       shapeChosen: chosen,
