@@ -5,7 +5,6 @@ import type { Overrides } from "./core/scope.ts";
 import type { GeneralRoom } from "./features/general/index.ts";
 import { createAgentAuth } from "./gateway/auth/agent.ts";
 import { createAuthenticate, createRedeem, createScope, type IdentityDeps } from "./gateway/auth/identity.ts";
-import { createCallLog } from "./gateway/call-log.ts";
 import type { Entry } from "./gateway/catalogue.ts";
 import { createHub, type Hub } from "./gateway/channel/hub.ts";
 import { type ChannelSettings, channelSettings, STRAIN } from "./gateway/channel/settings.ts";
@@ -133,7 +132,7 @@ const frontDoor = (deps: DoorsDeps, shared: Shared): HttpDoor => {
     factsOf,
     origins: config.CORS_ORIGINS,
     toAppError: pipeline.toAppError,
-    logged: createCallLog({ clock: rooms.clock, log }),
+    callLog: { clock: rooms.clock, log },
     jwks: tokens.local === undefined ? null : { path: LOCAL_JWKS_PATH, body: JSON.stringify(tokens.local.jwks) },
   });
 };

@@ -2,8 +2,9 @@
 // It names operations, codes and ids. Headers, bodies, paths and queries stay out of it: any of them may carry a secret.
 import type { Clock } from "../core/clock.ts";
 import type { AppError } from "../core/errors.ts";
+import type { OffSwitch } from "../core/off-switch.ts";
 import { readTraceparent, traceIdOf } from "../core/trace.ts";
-import type { Exchange, HttpRequest } from "./exchange.ts";
+import type { Exchange, HttpRequest, HttpResponse, HttpStream } from "./exchange.ts";
 
 /** One operation that was called; a batch has several in one request. */
 export interface CallRecord {
@@ -39,16 +40,9 @@ interface Outcome {
   readonly requestId: string | null;
 }
 
-export interface LoggedExchange {
-  readonly exchange: Exchange;
-  /** The request has been dealt with; whoever left without an answer is told of now. */
-  end(): void;
-}
-
-const fieldsOf = ({ method, headers }: HttpRequest, { calls, refusal }: Notes, { status, requestId }: Outcome): object => {
+const fieldsOf = ({ method, headers }: HttpRequest, { calls, refusal }: Notes, { status, requestId }: Outcome): Record<string, unknown> => {
   const [first] = calls;
-  const traceparent = readTraceparent(headers["traceparent"]);
-  return {
+  const fields: Record<string, unknown> = {
     requestId,
     method,
     status,
@@ -57,9 +51,11 @@ const fieldsOf = ({ method, headers }: HttpRequest, { calls, refusal }: Notes, {
     door: first?.door ?? null,
     tenantId: first?.tenantId ?? null,
     actor: first?.actor ?? null,
-    ...(traceparent === null ? {} : { traceId: traceIdOf(traceparent) }),
-    ...(status === null ? { aborted: true } : {}),
   };
+  const traceparent = readTraceparent(headers["traceparent"]);
+  if (traceparent !== null) fields["traceId"] = traceIdOf(traceparent);
+  if (status === null) fields["aborted"] = true;
+  return fields;
 };
 
 /** Whoever leaves in the middle makes work fail that nobody waits for: that is no failure of ours. */
@@ -69,39 +65,59 @@ const causeOf = ({ calls, refusal }: Notes, { status }: Outcome): unknown => {
   return called ?? (refusal !== null && refusal.status >= 500 ? (refusal.cause ?? refusal) : undefined);
 };
 
-export const createCallLog =
-  ({ clock, log }: CallLogDeps) =>
-  (plain: Exchange): LoggedExchange => {
-    const { request, gone, notes } = plain;
-    const startedAt = clock.elapsed();
-    let written = false;
+/** An exchange that is written into the log as it is answered. */
+export class LoggedExchange implements Exchange {
+  readonly request: HttpRequest;
+  readonly gone: OffSwitch;
+  readonly ending: OffSwitch;
+  readonly body: Exchange["body"];
+  readonly notes: Notes;
+  readonly #plain: Exchange;
+  readonly #deps: CallLogDeps;
+  readonly #startedAt: number;
+  #written = false;
 
-    const write = (outcome: Outcome): void => {
-      if (written) return;
-      written = true;
-      const fields = { ...fieldsOf(request, notes, outcome), durationMs: Math.round((clock.elapsed() - startedAt) * 10) / 10 };
-      const error = causeOf(notes, outcome);
-      if (error !== undefined) log.error({ ...fields, error }, "call failed");
-      // Documents and preflights are asked for by browsers, not by callers.
-      else if (outcome.requestId === null && outcome.status !== null) log.debug(fields, "call");
-      else log.info(fields, "call");
-    };
-    const outcomeOf = ({ status, headers }: { readonly status: number; readonly headers: Readonly<Record<string, string>> }): Outcome => ({
-      status: gone.aborted ? null : status,
-      requestId: headers["x-request-id"] ?? null,
-    });
+  constructor(plain: Exchange, deps: CallLogDeps) {
+    this.request = plain.request;
+    this.gone = plain.gone;
+    this.ending = plain.ending;
+    this.body = plain.body;
+    this.notes = plain.notes;
+    this.#plain = plain;
+    this.#deps = deps;
+    this.#startedAt = deps.clock.elapsed();
+  }
 
-    const exchange: Exchange = {
-      ...plain,
-      respond: (response) => {
-        write(outcomeOf(response));
-        plain.respond(response);
-      },
-      // A stream may last for hours: its line tells of its beginning.
-      stream: (response) => {
-        write(outcomeOf(response));
-        return plain.stream(response);
-      },
-    };
-    return { exchange, end: () => write({ status: null, requestId: null }) };
-  };
+  respond(response: HttpResponse): void {
+    this.#answer(response);
+    this.#plain.respond(response);
+  }
+
+  /** A stream may last for hours: its line tells of its beginning. */
+  stream(response: HttpStream): Promise<void> {
+    this.#answer(response);
+    return this.#plain.stream(response);
+  }
+
+  /** The request has been dealt with; whoever left without an answer is told of now. */
+  end(): void {
+    this.#write({ status: null, requestId: null });
+  }
+
+  #answer({ status, headers }: Pick<HttpResponse, "status" | "headers">): void {
+    this.#write({ status: this.gone.aborted ? null : status, requestId: headers["x-request-id"] ?? null });
+  }
+
+  #write(outcome: Outcome): void {
+    if (this.#written) return;
+    this.#written = true;
+    const { clock, log } = this.#deps;
+    const fields = fieldsOf(this.request, this.notes, outcome);
+    fields["durationMs"] = Math.round((clock.elapsed() - this.#startedAt) * 10) / 10;
+    const error = causeOf(this.notes, outcome);
+    if (error !== undefined) log.error({ ...fields, error }, "call failed");
+    // Documents and preflights are asked for by browsers, not by callers.
+    else if (outcome.requestId === null && outcome.status !== null) log.debug(fields, "call");
+    else log.info(fields, "call");
+  }
+}

@@ -2,7 +2,7 @@
 import { CONNECT_PATHS, SUBPROTOCOL } from "../../protocol/index.ts";
 import type { AppError } from "../core/errors.ts";
 import { AppError as Failure } from "../core/errors.ts";
-import type { LoggedExchange } from "./call-log.ts";
+import { type CallLogDeps, LoggedExchange } from "./call-log.ts";
 import type { Exchange, HttpDoor, HttpRequest, HttpResponse, Reception } from "./exchange.ts";
 import type { Prefix, RequestFacts } from "./facts.ts";
 import { type RestDoor, splitPrefix } from "./rest.ts";
@@ -19,7 +19,7 @@ export interface DoorDeps {
   /** Origins of browser portals; empty: any. */
   readonly origins: readonly string[];
   readonly toAppError: (error: unknown) => AppError;
-  readonly logged: (exchange: Exchange) => LoggedExchange;
+  readonly callLog: CallLogDeps;
 }
 
 const SOCKETS: ReadonlySet<string> = new Set(CONNECT_PATHS);
@@ -42,9 +42,10 @@ const joined = (cors: Readonly<Record<string, string>>, own: Readonly<Record<str
 };
 
 export const createDoor = (deps: DoorDeps): HttpDoor => {
-  const corsHeaders = ({ headers }: HttpRequest): Record<string, string> => {
+  /** Null for whoever is no browser, or comes from somewhere else. */
+  const corsHeaders = ({ headers }: HttpRequest): Record<string, string> | null => {
     const { origin } = headers;
-    if (origin === undefined || (deps.origins.length > 0 && !deps.origins.includes(origin))) return {};
+    if (origin === undefined || (deps.origins.length > 0 && !deps.origins.includes(origin))) return null;
     return {
       "Access-Control-Allow-Origin": deps.origins.length === 0 ? "*" : origin,
       "Access-Control-Expose-Headers": EXPOSED,
@@ -65,7 +66,7 @@ export const createDoor = (deps: DoorDeps): HttpDoor => {
   });
 
   /** Documents beside the operations: they are not JSON envelopes. */
-  const documentAt = async ({ method, path }: HttpRequest): Promise<HttpResponse | null> => {
+  const documentAt = ({ method, path }: HttpRequest): HttpResponse | Promise<HttpResponse | null> | null => {
     if (method !== "GET" && method !== "HEAD") return null;
     if (deps.jwks !== null && path === deps.jwks.path) return document(deps.jwks.body);
     const split = splitPrefix(path);
@@ -78,18 +79,24 @@ export const createDoor = (deps: DoorDeps): HttpDoor => {
 
   const withCors = (exchange: Exchange): Exchange => {
     const cors = corsHeaders(exchange.request);
-    if (Object.keys(cors).length === 0) return exchange;
+    if (cors === null) return exchange;
+    const { request, gone, ending, body, notes } = exchange;
     return {
-      ...exchange,
+      request,
+      gone,
+      ending,
+      body,
+      notes,
       respond: (response) => exchange.respond({ ...response, headers: joined(cors, response.headers) }),
       stream: (response) => exchange.stream({ ...response, headers: joined(cors, response.headers) }),
     };
   };
 
-  const refuse = ({ request, respond, notes }: Exchange, error: AppError, close = false): void => {
+  const refuse = (exchange: Exchange, error: AppError, close = false): void => {
+    const { request, notes } = exchange;
     notes.refusal = error;
     const answer = deps.rest.renderError(error, deps.factsOf(request, splitPrefix(request.path)?.prefix ?? "/v1"));
-    respond({ ...answer, close: close || answer.close === true });
+    exchange.respond({ ...answer, close: close || answer.close === true });
   };
 
   const route = async (exchange: Exchange, operations: Reception): Promise<void> => {
@@ -106,7 +113,8 @@ export const createDoor = (deps: DoorDeps): HttpDoor => {
     if (request.path.startsWith(TRPC_PATH)) return operations.handle(exchange);
     // An upgrade never comes here: the agent socket takes it before.
     if (SOCKETS.has(request.path)) throw new Failure("PROTOCOL_UNSUPPORTED", { details: { supported: [SUBPROTOCOL] } });
-    const found = await documentAt(request);
+    const named = documentAt(request);
+    const found = named === null ? null : await named;
     return found === null ? operations.handle(exchange) : exchange.respond(found);
   };
 
@@ -114,14 +122,14 @@ export const createDoor = (deps: DoorDeps): HttpDoor => {
     receive: (request) => {
       const operations = (request.path.startsWith(TRPC_PATH) ? deps.trpc : deps.rest).receive(request);
       const handle = async (plain: Exchange): Promise<void> => {
-        const { exchange: noted, end } = deps.logged(plain);
-        const exchange = withCors(noted);
+        const logged = new LoggedExchange(plain, deps.callLog);
+        const exchange = withCors(logged);
         try {
           await route(exchange, operations);
         } catch (error) {
           refuse(exchange, deps.toAppError(error));
         } finally {
-          end();
+          logged.end();
         }
       };
       return { maxBodyBytes: operations.maxBodyBytes, handle };

@@ -53,7 +53,8 @@ export const successBody = (op: Operation, input: unknown, result: unknown, fact
     return { success: true, data: list.items, meta: { ...meta, ...page(op, input as PageQuery, list) } };
   }
   const record = result as Json;
-  const extra = op.status === 201 ? hoisted(op, record) : {};
+  if (op.status !== 201) return op.flat ? { ...record, success: true, data: record, meta } : { success: true, data: record, meta };
+  const extra = hoisted(op, record);
   return { ...(op.flat ? record : {}), success: true, data: { ...record, ...("id" in extra ? { id: extra["id"] } : {}) }, meta, ...extra };
 };
 

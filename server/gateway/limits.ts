@@ -51,16 +51,16 @@ const keyOf = ({ per }: Bucket, scope: OpenScope, input: unknown): string | null
   return typeof value === "string" ? value : null;
 };
 
-const overridden = (bucket: Bucket, overrides: Overrides): number | null => {
-  const exact = overrides[bucket.name] ?? (bucket.name in overrides ? null : undefined);
+const overridden = (name: string, limit: number, overrides: Overrides): number | null => {
+  const exact = overrides[name] ?? (name in overrides ? null : undefined);
   if (exact !== undefined) return exact;
-  return "*" in overrides ? (overrides["*"] ?? null) : bucket.limit;
+  return "*" in overrides ? (overrides["*"] ?? null) : limit;
 };
 
 /** The server's own figures first (RATE_LIMIT_*), then the tenant's overrides. Null lifts a bucket. */
-const figure = (bucket: Bucket, house: Overrides, tenant: Overrides): number | null => {
-  const base = overridden(bucket, house);
-  return base === null ? null : overridden({ ...bucket, limit: base }, tenant);
+const figure = ({ name, limit }: Bucket, house: Overrides, tenant: Overrides): number | null => {
+  const base = overridden(name, limit, house);
+  return base === null ? null : overridden(name, base, tenant);
 };
 
 const isInputBucket = ({ per }: Bucket): boolean => per.startsWith("input:");
@@ -71,18 +71,25 @@ const sorted = (when: (bucket: Bucket) => boolean): ReadonlyMap<LimitClass, read
 const BY_CALLER = sorted((bucket) => !isInputBucket(bucket));
 const BY_INPUT = sorted(isInputBucket);
 
+const NO_BUCKETS: readonly CountedBucket[] = [];
+const NO_OVERRIDES: Overrides = {};
+
 export interface LimitDeps {
   readonly limiter: RateLimiter;
   readonly house: Overrides;
 }
 
 export const createLimits = ({ limiter, house }: LimitDeps) => {
-  const counted = (buckets: readonly Bucket[] = [], scope: OpenScope, input: unknown): readonly CountedBucket[] =>
-    buckets.flatMap((bucket) => {
+  const counted = (buckets: readonly Bucket[] = [], scope: OpenScope, input: unknown): readonly CountedBucket[] => {
+    if (buckets.length === 0) return NO_BUCKETS;
+    const counting: CountedBucket[] = [];
+    for (const bucket of buckets) {
       const key = keyOf(bucket, scope, input);
-      const limit = figure(bucket, house, scope.tenant?.rateLimitOverrides ?? {});
-      return key === null || limit === null ? [] : [{ name: bucket.name, key, limit, windowSeconds: bucket.windowSeconds }];
-    });
+      const limit = figure(bucket, house, scope.tenant?.rateLimitOverrides ?? NO_OVERRIDES);
+      if (key !== null && limit !== null) counting.push({ name: bucket.name, key, limit, windowSeconds: bucket.windowSeconds });
+    }
+    return counting;
+  };
   const byCaller = (limitClass: LimitClass, scope: OpenScope): readonly CountedBucket[] => counted(BY_CALLER.get(limitClass), scope, undefined);
   const byInput = (limitClass: LimitClass, scope: OpenScope, input: unknown): readonly CountedBucket[] => counted(BY_INPUT.get(limitClass), scope, input);
   /** Takes one unit of each bucket; throws RATE_LIMIT_EXCEEDED, with the verdict's facts as details. */

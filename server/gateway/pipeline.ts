@@ -173,17 +173,19 @@ export const createPipeline = (deps: PipelineDeps) => {
     const rawInput = gathered.ok ? gathered.value : {};
     const scope = await deps.scopeOf({ entry, identity, facts, tenantHeader, rawInput });
     seen.scope = scope;
-    seen.verdict = await limits.take(limits.byCaller(op.limit, scope));
+    const byCaller = limits.byCaller(op.limit, scope);
+    if (byCaller.length > 0) seen.verdict = await limits.take(byCaller);
     if (!gathered.ok) throw gathered.error;
     ownDevice(scope, rawInput);
     const input = parseInput(op, rawInput);
-    seen.verdict = tighter(seen.verdict, await limits.take(limits.byInput(op.limit, scope, input)));
+    const byInput = limits.byInput(op.limit, scope, input);
+    if (byInput.length > 0) seen.verdict = tighter(seen.verdict, await limits.take(byInput));
     if (request.signed !== null && identity.kind === "agent")
       await deps.useSignature({ agentId: identity.record.agentId, replay: op.replay, ...request.signed });
     const key = op.idempotency === "none" || scope.principal === null ? null : readKey(request.idempotencyKey);
     const { result, reply } =
       key !== null && op.idempotency === "key" ? await once(request, { scope, input, key }, seen) : await run(entry, { scope, input, key }, request.gone);
-    const headers = { ...reply.headers, ...(reply.replayed === true ? REPLAYED : {}) };
+    const headers = reply.replayed === true ? { ...reply.headers, ...REPLAYED } : reply.headers;
     return { status: reply.status ?? op.status, input, result, headers, verdict: seen.verdict };
   };
 

@@ -5,6 +5,8 @@ import { AppError } from "../core/errors.ts";
 import { invalid } from "./parse.ts";
 
 type Json = Record<string, unknown>;
+/** Of a part that a request does not have. Read only, as all that is read here. */
+export const NOTHING: Json = Object.freeze({});
 interface JsonSchema {
   readonly type?: string | readonly string[];
   readonly properties?: Readonly<Record<string, JsonSchema>>;
@@ -66,8 +68,9 @@ export const readPath = (fields: readonly string[], values: readonly string[]): 
 const MAX_PARAMETERS = 100;
 
 export const readQuery = (query: string, types: FieldTypes): Json => {
+  if (query === "") return NOTHING;
   const input: Json = {};
-  const pairs = query === "" ? [] : query.split("&").filter((pair) => pair !== "");
+  const pairs = query.split("&").filter((pair) => pair !== "");
   if (pairs.length > MAX_PARAMETERS) throw invalid("query", `has more than ${MAX_PARAMETERS} parameters`);
   for (const pair of pairs) {
     const cut = pair.indexOf("=");
@@ -87,7 +90,7 @@ const utf8 = new TextDecoder("utf-8", { fatal: true });
 
 /** An object from JSON text; no body is an empty object. */
 export const readBodyObject = (body: Uint8Array, contentType: string | undefined): Json => {
-  if (body.byteLength === 0) return {};
+  if (body.byteLength === 0) return NOTHING;
   if (contentType?.split(";", 1)[0]?.trim().toLowerCase() !== "application/json")
     throw new AppError("UNSUPPORTED_MEDIA_TYPE", { details: { accepted: ["application/json"] } });
   const value = parseJson(body);
@@ -106,6 +109,7 @@ const parseJson = (body: Uint8Array): unknown => {
 
 /** One object from all three; the path wins, and a body that says otherwise is refused. */
 export const mergeInput = (path: Json, query: Json, body: Json): Json => {
+  if (query === NOTHING && body === NOTHING) return path;
   const clash = Object.keys(path).find((name) => Object.hasOwn(body, name) && body[name] !== path[name]);
   if (clash !== undefined) throw invalid(`body.${clash}`, "differs from the path");
   const twice = Object.keys(query).find((name) => Object.hasOwn(path, name) || Object.hasOwn(body, name));
@@ -123,7 +127,7 @@ export const checkQueryNames = (op: Operation, method: string, query: Json): voi
 };
 
 export const ifMatch = (header: string | undefined, types: FieldTypes): Json => {
-  if (header === undefined || !types.has("version")) return {};
+  if (header === undefined || !types.has("version")) return NOTHING;
   const version = /^(?:W\/)?"?(\d{1,9})"?$/.exec(header.trim())?.[1];
   if (version === undefined) throw invalid("header.if-match", "must be a version in quotes");
   return { version: Number(version) };

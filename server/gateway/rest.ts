@@ -11,7 +11,7 @@ import type { Prefix, RequestFacts } from "./facts.ts";
 import { limitHeaders, RateLimited, type Verdict } from "./limits.ts";
 import type { Answer, Pipeline } from "./pipeline.ts";
 import { signedBy } from "./replay.ts";
-import { checkQueryNames, type FieldTypes, fieldTypes, ifMatch, mergeInput, readBodyObject, readPath, readQuery, takesBody } from "./rest-input.ts";
+import { checkQueryNames, type FieldTypes, fieldTypes, ifMatch, mergeInput, NOTHING, readBodyObject, readPath, readQuery, takesBody } from "./rest-input.ts";
 import { createRouter, type Match, pick } from "./router.ts";
 
 export interface RestDeps {
@@ -33,9 +33,10 @@ export const splitPrefix = (path: string): { prefix: Prefix; rest: string } | nu
   return null;
 };
 
+const NO_FIELDS: FieldTypes = new Map();
 type Found = Extract<Match, { kind: "found" }>;
 const maxBodyBytes = (match: Match): number =>
-  match.kind === "found" ? Math.max(...match.route.entries.map(({ entry }) => entry.op.maxBodyBytes)) : DEFAULT_MAX_BODY_BYTES;
+  match.kind === "found" ? match.route.entries.reduce((most, { entry }) => Math.max(most, entry.op.maxBodyBytes), 0) : DEFAULT_MAX_BODY_BYTES;
 
 const deprecationHeaders = ({ since, sunset }: Deprecated): Record<string, string> => ({
   Deprecation: `@${Math.floor(Date.parse(since) / 1_000)}`,
@@ -47,29 +48,29 @@ const deprecationLinks = ({ successor }: Deprecated): readonly string[] => [
   ...(successor === undefined ? [] : [`</v1${successor}>; rel="successor-version"`]),
 ];
 
-const withHeaders = (response: HttpResponse, headers: Readonly<Record<string, string>>): HttpResponse => ({
-  ...response,
-  headers: { ...response.headers, ...headers },
-});
+const withHeaders = (response: HttpResponse, headers: Readonly<Record<string, string>> | null): HttpResponse =>
+  headers === null ? response : { ...response, headers: { ...response.headers, ...headers } };
 
 export const createRest = ({ entries, pipeline, clock, factsOf, authenticate }: RestDeps) => {
   const route = createRouter(entries);
   const types = new Map<Entry, FieldTypes>(entries.filter(({ op }) => op.rest.length > 0).map((entry) => [entry, fieldTypes(entry.op)]));
 
-  const common = (facts: RequestFacts): Record<string, string> => ({
-    "Content-Type": "application/json; charset=utf-8",
-    "Cache-Control": "no-store",
-    "X-Content-Type-Options": "nosniff",
-    "x-request-id": facts.requestId,
-    ...(facts.shapeChosen ? { "x-svc-error-shape": facts.shape, Vary: "x-svc-error-shape" } : {}),
-  });
-  const limitsIn = (verdict: Verdict | null): Record<string, string> => (verdict === null ? {} : limitHeaders(verdict, clock.now()));
+  const headersOf = (facts: RequestFacts, verdict: Verdict | null): Record<string, string> => {
+    const headers: Record<string, string> = {
+      "Content-Type": "application/json; charset=utf-8",
+      "Cache-Control": "no-store",
+      "X-Content-Type-Options": "nosniff",
+      "x-request-id": facts.requestId,
+    };
+    if (facts.shapeChosen) Object.assign(headers, { "x-svc-error-shape": facts.shape, Vary: "x-svc-error-shape" });
+    if (verdict !== null) Object.assign(headers, limitHeaders(verdict, clock.now()));
+    return headers;
+  };
 
   const renderError = (error: AppError, facts: RequestFacts, verdict: Verdict | null = null): HttpResponse => ({
     status: error.status,
     headers: {
-      ...common(facts),
-      ...limitsIn(error instanceof RateLimited ? error.verdict : verdict),
+      ...headersOf(facts, error instanceof RateLimited ? error.verdict : verdict),
       ...(error.status === 401 ? { "WWW-Authenticate": "Bearer" } : {}),
       ...(error.status === 426 ? { Upgrade: "websocket" } : {}),
       ...(error.retryAfter === undefined ? {} : { "Retry-After": String(Math.max(1, Math.ceil(error.retryAfter))) }),
@@ -79,31 +80,28 @@ export const createRest = ({ entries, pipeline, clock, factsOf, authenticate }: 
     close: error.status === 413,
   });
 
-  const renderAnswer = (entry: Entry, answer: Answer, at: { facts: RequestFacts; request: HttpRequest }): HttpResponse => {
-    const { op } = entry;
-    const { facts, request } = at;
-    const body = successBody(op, answer.input, answer.result, { requestId: facts.requestId, timestamp: clock.now().toISOString() });
-    const location = locationOf(op, answer.result);
+  /** RFC 8288: where the list goes on, and what is to be known of an operation that ends. */
+  const linksOf = ({ op }: Entry, { input, result }: Answer, { path, query }: HttpRequest): readonly string[] => {
     const pages =
       op.list === undefined || op.list === "plain"
         ? null
-        : pageLinks(op, answer.input as PageQuery, (answer.result as { total: number }).total, {
-            path: request.path.replace(/^\/api/, ""),
-            params: new URLSearchParams(request.query),
-          });
-    const links = [...(pages === null ? [] : [pages]), ...(op.deprecated === undefined ? [] : deprecationLinks(op.deprecated))];
-    return {
-      status: answer.status,
-      body: body === null ? null : JSON.stringify(body),
-      headers: {
-        ...common(facts),
-        ...limitsIn(answer.verdict),
-        ...(location === null ? {} : { Location: location }),
-        ...(links.length === 0 ? {} : { Link: links.join(", ") }),
-        ...(op.deprecated === undefined ? {} : deprecationHeaders(op.deprecated)),
-        ...answer.headers,
-      },
-    };
+        : pageLinks(op, input as PageQuery, (result as { total: number }).total, { path: path.replace(/^\/api/, ""), params: new URLSearchParams(query) });
+    return [...(pages === null ? [] : [pages]), ...(op.deprecated === undefined ? [] : deprecationLinks(op.deprecated))];
+  };
+
+  const renderAnswer = (entry: Entry, answer: Answer, { facts, request }: { facts: RequestFacts; request: HttpRequest }): HttpResponse => {
+    const { op } = entry;
+    const headers = headersOf(facts, answer.verdict);
+    const location = locationOf(op, answer.result);
+    if (location !== null) headers["Location"] = location;
+    if (op.list !== undefined || op.deprecated !== undefined) {
+      const links = linksOf(entry, answer, request);
+      if (links.length > 0) headers["Link"] = links.join(", ");
+    }
+    if (op.deprecated !== undefined) Object.assign(headers, deprecationHeaders(op.deprecated));
+    Object.assign(headers, answer.headers);
+    const body = successBody(op, answer.input, answer.result, { requestId: facts.requestId, timestamp: clock.now().toISOString() });
+    return { status: answer.status, headers, body: body === null ? null : JSON.stringify(body) };
   };
 
   const inputOf = (
@@ -111,11 +109,13 @@ export const createRest = ({ entries, pipeline, clock, factsOf, authenticate }: 
     request: HttpRequest,
     body: Uint8Array,
   ): Record<string, unknown> => {
-    const fields = types.get(at.entry) ?? new Map();
+    const fields = types.get(at.entry) ?? NO_FIELDS;
     const query = readQuery(request.query, fields);
     checkQueryNames(at.entry.op, request.method, query);
-    const content = takesBody(request.method) ? readBodyObject(body, request.headers["content-type"]) : {};
-    return { ...ifMatch(request.headers["if-match"], fields), ...mergeInput(readPath(at.fields, at.values), query, content) };
+    const content = takesBody(request.method) ? readBodyObject(body, request.headers["content-type"]) : NOTHING;
+    const input = mergeInput(readPath(at.fields, at.values), query, content);
+    const version = ifMatch(request.headers["if-match"], fields);
+    return version === NOTHING ? input : { ...version, ...input };
   };
 
   const serve = async (exchange: Exchange, match: Found, facts: RequestFacts): Promise<HttpResponse> => {

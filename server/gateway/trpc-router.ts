@@ -70,7 +70,11 @@ async function* withIds(events: AsyncIterable<LiveEvent>, lastEventId: string | 
   }
 }
 
-const call = async (entry: Entry, { ctx, input, signal }: { ctx: TrpcContext; input: unknown; signal: AbortSignal | undefined }): Promise<unknown> => {
+/** What every procedure does. Throws TRPCError. */
+export const callEntry = async (
+  entry: Entry,
+  { ctx, input, signal }: { ctx: TrpcContext; input: unknown; signal?: AbortSignal | undefined },
+): Promise<unknown> => {
   try {
     return await ctx.call(entry, input ?? {}, signal);
   } catch (error) {
@@ -80,10 +84,10 @@ const call = async (entry: Entry, { ctx, input, signal }: { ctx: TrpcContext; in
 
 const toProcedure = (entry: Entry) => {
   const base = t.procedure.input((raw: unknown) => raw);
-  if (entry.op.kind === "query") return base.query((options) => call(entry, options));
-  if (entry.op.kind === "mutation") return base.mutation((options) => call(entry, options));
+  if (entry.op.kind === "query") return base.query((options) => callEntry(entry, options));
+  if (entry.op.kind === "mutation") return base.mutation((options) => callEntry(entry, options));
   return base.subscription(async function* (options) {
-    const events = (await call(entry, options)) as AsyncIterable<LiveEvent>;
+    const events = (await callEntry(entry, options)) as AsyncIterable<LiveEvent>;
     yield* withIds(events, (options.input as { lastEventId?: string | null } | undefined)?.lastEventId);
   });
 };

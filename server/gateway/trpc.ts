@@ -3,20 +3,17 @@ import { type AnyTRPCRouter, callTRPCProcedure, getTRPCErrorFromUnknown, getTRPC
 import { fetchRequestHandler } from "@trpc/server/adapters/fetch";
 import type { Clock } from "../core/clock.ts";
 import { AppError, isAppError } from "../core/errors.ts";
-import { type OffSwitch, switchOf } from "../core/off-switch.ts";
 import { type Credential, readCredential, signatureVersions } from "./auth/credentials.ts";
 import type { Identity } from "./auth/identity.ts";
-import type { Notes } from "./call-log.ts";
 import type { Entry } from "./catalogue.ts";
 import type { Exchange, HttpDoor, HttpRequest, HttpResponse, Reception } from "./exchange.ts";
 import type { Prefix, RequestFacts } from "./facts.ts";
-import { limitHeaders, RateLimited, tighter, type Verdict } from "./limits.ts";
+import { limitHeaders } from "./limits.ts";
 import { invalid } from "./parse.ts";
-import type { CallRequest, Pipeline } from "./pipeline.ts";
-import { signedBy } from "./replay.ts";
+import type { Pipeline } from "./pipeline.ts";
 import { checkMethod, failureHeaders, MAX_BATCH, readUnary, TRPC_PATH, toStreamHeaders, type Unary, wantsEvents } from "./trpc-request.ts";
-import { createTrpcRouter, type TrpcContext, toAppError, toTrpcError } from "./trpc-router.ts";
-import { keepVigil } from "./vigil.ts";
+import { callEntry, createTrpcRouter, type TrpcContext, toAppError, toTrpcError } from "./trpc-router.ts";
+import { createSessions, type Session } from "./trpc-session.ts";
 
 export interface TrpcDeps {
   readonly entries: readonly Entry[];
@@ -29,38 +26,20 @@ export interface TrpcDeps {
 
 const MAX_BATCH_BYTES = 1_048_576;
 
-interface Session {
-  readonly notes: Notes;
-  readonly context: TrpcContext;
-  verdict: Verdict | null;
-  failure: AppError | null;
-  replayed: boolean;
-}
-
-interface Caller {
-  readonly notes: Notes;
-  readonly gone: OffSwitch;
-  readonly identify: (entry: Entry) => Promise<Identity>;
-  /** The same again while a stream runs. */
-  readonly reidentify: (entry: Entry) => Promise<Identity>;
-}
-
-const verdictOf = (outcome: Awaited<ReturnType<Pipeline["call"]>>): Verdict | null => {
-  if (outcome.ok) return outcome.answer.verdict;
-  const { error, verdict } = outcome.failure;
-  return error instanceof RateLimited ? error.verdict : verdict;
+const headersOf = (request: HttpRequest, facts: RequestFacts, session: Session | null, clock: Clock): Record<string, string> => {
+  const headers: Record<string, string> = {
+    "Content-Type": "application/json; charset=utf-8",
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "x-request-id": facts.requestId,
+  };
+  Object.assign(headers, signatureVersions(request));
+  if (session === null) return headers;
+  if (session.verdict !== null) Object.assign(headers, limitHeaders(session.verdict, clock.now()));
+  if (session.replayed) headers["Idempotent-Replayed"] = "true";
+  if (session.failure !== null) Object.assign(headers, failureHeaders(session.failure));
+  return headers;
 };
-
-const headersOf = (request: HttpRequest, facts: RequestFacts, session: Session | null, now: Date): Record<string, string> => ({
-  "Content-Type": "application/json; charset=utf-8",
-  "Cache-Control": "no-store",
-  "X-Content-Type-Options": "nosniff",
-  "x-request-id": facts.requestId,
-  ...signatureVersions(request),
-  ...(session?.verdict ? limitHeaders(session.verdict, now) : {}),
-  ...(session?.replayed ? { "Idempotent-Replayed": "true" } : {}),
-  ...failureHeaders(session?.failure ?? null),
-});
 
 /** The credential is read and proven once for all calls of a batch; public operations do not ask for it. */
 const createIdentifier =
@@ -80,69 +59,40 @@ export const createTrpc = (deps: TrpcDeps): HttpDoor => {
   const router: AnyTRPCRouter = createTrpcRouter(deps.entries);
   const config = router._def._config;
   const identifier = createIdentifier(deps);
-
-  const openSession = (request: HttpRequest, facts: RequestFacts, at: Caller): Session => {
-    const signed = signedBy(request);
-    const session: Session = {
-      notes: at.notes,
-      verdict: null,
-      failure: null,
-      replayed: false,
-      context: {
-        requestId: facts.requestId,
-        timestamp: () => clock.now().toISOString(),
-        call: async (entry, input, signal) => {
-          const asked: CallRequest = {
-            entry,
-            facts,
-            door: "trpc",
-            tenantHeader: request.headers["x-svc-tenant-id"],
-            identify: () => at.identify(entry),
-            readInput: () => input,
-            idempotencyKey: request.headers["idempotency-key"] ?? request.headers["x-idempotency-key"],
-            signed,
-            gone: signal === undefined ? at.gone : switchOf(signal),
-            notes: at.notes,
-          };
-          const vigil =
-            entry.op.kind === "subscription" ? keepVigil(asked.gone.signal, () => pipeline.judge({ ...asked, identify: () => at.reidentify(entry) })) : null;
-          const outcome = await pipeline.call(vigil === null ? asked : { ...asked, gone: switchOf(vigil.signal) });
-          session.verdict = tighter(session.verdict, verdictOf(outcome));
-          session.replayed ||= (outcome.ok ? outcome.answer : outcome.failure).headers["Idempotent-Replayed"] !== undefined;
-          if (outcome.ok) return vigil === null ? outcome.answer.result : vigil.watch(outcome.answer.result as AsyncIterable<unknown>);
-          session.failure = outcome.failure.error;
-          throw outcome.failure.error;
-        },
-      },
-    };
-    return session;
-  };
+  const openSession = createSessions(deps);
 
   const shapeOf = (error: TRPCError, path: string | undefined, context: TrpcContext) => ({
     status: toAppError(error).status,
     json: { error: getTRPCErrorShape({ config, error, type: "unknown", path, input: undefined, ctx: context }) },
   });
 
+  /** What there is not, the library refuses in its own words. */
+  const refuseUnknown = ({ paths, type, inputs }: Unary, index: number, { context }: Session): Promise<unknown> =>
+    callTRPCProcedure({
+      router,
+      path: paths[index] ?? "",
+      type,
+      ctx: context,
+      getRawInput: async () => inputs(index),
+      input: undefined,
+      signal: undefined,
+      batchIndex: index,
+    } as Parameters<typeof callTRPCProcedure>[0]);
+
   const one = async (unary: Unary, index: number, session: Session): Promise<{ status: number; json: unknown }> => {
     const path = unary.paths[index] ?? "";
     const { type } = unary;
-    const known = byId.get(path)?.op.kind;
+    const entry = byId.get(path);
+    const known = entry?.op.kind;
     try {
       if (known === "subscription") throw toTrpcError(invalid("header.accept", "must be text/event-stream"));
       if (known !== undefined && known !== type) {
         session.failure = new AppError("METHOD_NOT_ALLOWED", { details: { allow: [known === "mutation" ? "POST" : "GET"] } });
         throw toTrpcError(session.failure);
       }
-      const data = await callTRPCProcedure({
-        router,
-        path,
-        type,
-        ctx: session.context,
-        getRawInput: async () => unary.inputs(index),
-        input: undefined,
-        signal: undefined,
-        batchIndex: index,
-      } as Parameters<typeof callTRPCProcedure>[0]);
+      // Straight to what the procedure would do: the library's way there costs more than all of ours.
+      const data =
+        entry === undefined ? await refuseUnknown(unary, index, session) : await callEntry(entry, { ctx: session.context, input: unary.inputs(index) });
       return { status: 200, json: { result: { data } } };
     } catch (cause) {
       const error = getTRPCErrorFromUnknown(cause);
@@ -162,7 +112,7 @@ export const createTrpc = (deps: TrpcDeps): HttpDoor => {
     const [first] = results;
     return {
       status: statuses.size === 1 ? (first?.status ?? 500) : 207,
-      headers: headersOf(request, facts, session, clock.now()),
+      headers: headersOf(request, facts, session, clock),
       body: JSON.stringify(calls.batch ? results.map(({ json }) => json) : first?.json),
     };
   };
@@ -206,7 +156,7 @@ export const createTrpc = (deps: TrpcDeps): HttpDoor => {
     const { status, json } = shapeOf(toTrpcError(error), undefined, context);
     return {
       status,
-      headers: { ...headersOf(request, facts, null, clock.now()), ...failureHeaders(error) },
+      headers: { ...headersOf(request, facts, null, clock), ...failureHeaders(error) },
       body: JSON.stringify(json),
       close: status === 413,
     };

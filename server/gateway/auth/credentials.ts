@@ -57,9 +57,10 @@ const agent = (request: SignedPart): Credential => {
 const isSigned = (headers: HttpRequest["headers"]): boolean =>
   headers[HEADERS.signature] !== undefined || headers[HEADERS.agentId] !== undefined || headers[HEADERS.timestamp] !== undefined || isSecondForm(headers);
 
-/** Every answer to an agent tells which forms of signature are known here; nobody else is bothered. */
-export const signatureVersions = ({ headers }: Pick<HttpRequest, "headers">): Record<string, string> =>
-  isSigned(headers) ? { [SIGNATURE_VERSIONS_HEADER]: SIGNATURE_VERSIONS } : {};
+const VERSIONS: Readonly<Record<string, string>> = { [SIGNATURE_VERSIONS_HEADER]: SIGNATURE_VERSIONS };
+
+/** Every answer to an agent tells which forms of signature are known here; null for everybody else. */
+export const signatureVersions = ({ headers }: Pick<HttpRequest, "headers">): Readonly<Record<string, string>> | null => (isSigned(headers) ? VERSIONS : null);
 
 /** Throws UNAUTHORIZED for half a credential, VALIDATION_FAILED for more than one. */
 export const readCredential = (request: SignedPart & Pick<HttpRequest, "repeated">): Credential => {

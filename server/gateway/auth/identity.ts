@@ -131,13 +131,13 @@ export const createScope =
   (deps: Pick<IdentityDeps, "tenants" | "memberships" | "admins">) =>
   async ({ entry, identity, facts, tenantHeader, rawInput }: ScopeRequest): Promise<OpenScope> => {
     const { op } = entry;
-    const base = { requestId: facts.requestId, ip: facts.ip, traceparent: facts.traceparent };
-    if (op.auth.includes("public")) return { ...base, tenantId: null, tenant: null, principal: null };
+    const { requestId, ip, traceparent } = facts;
+    if (op.auth.includes("public")) return { requestId, ip, traceparent, tenantId: null, tenant: null, principal: null };
     if (identity.kind === "none") throw unauthorized("missing");
     if (!op.auth.includes(identity.kind)) throw forbidden({ reason: "credential_kind", accepted: op.auth });
     const within = async (tenantId: TenantId, principal: Principal): Promise<OpenScope> => {
       const tenant = checkTenant(entry, await deps.tenants.find(tenantId), principal.kind);
-      return { ...base, tenantId, tenant, principal };
+      return { requestId, ip, traceparent, tenantId, tenant, principal };
     };
     switch (identity.kind) {
       case "agent": {
@@ -150,6 +150,6 @@ export const createScope =
         return within(tenantId, { kind: "apiKey", keyId, role });
       }
       case "user":
-        return scopeOfUser(deps, { entry, tenantHeader, rawInput }, identity, { base, within });
+        return scopeOfUser(deps, { entry, tenantHeader, rawInput }, identity, { base: { requestId, ip, traceparent }, within });
     }
   };

@@ -3,7 +3,7 @@ import type { HttpResponse as UwsResponse } from "uWebSockets.js";
 import type { OffSwitch } from "../../core/off-switch.ts";
 import type { HttpRequest } from "../exchange.ts";
 
-const EMPTY = new Uint8Array(0);
+const EMPTY: Promise<Uint8Array> = Promise.resolve(new Uint8Array(0));
 
 /** Resolves null as soon as the limit is passed; rejects when the peer goes away, so that nobody waits for the rest. */
 export const readBody = (
@@ -11,8 +11,8 @@ export const readBody = (
   request: HttpRequest,
   { limitBytes, gone }: { readonly limitBytes: number; readonly gone: OffSwitch },
 ): Promise<Uint8Array | null> => {
-  const declared = Number(request.headers["content-length"] ?? "0");
-  if (declared === 0 && request.headers["transfer-encoding"] === undefined) return Promise.resolve(EMPTY);
+  const declared = Number(request.headers["content-length"] ?? 0);
+  if (declared === 0 && request.headers["transfer-encoding"] === undefined) return EMPTY;
   const body = new Promise<Uint8Array | null>((resolve, reject) => {
     gone.signal.addEventListener("abort", () => reject(new Error("the peer went away before the end of its body")), { once: true });
     const parts: Buffer[] = [];

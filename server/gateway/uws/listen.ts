@@ -1,13 +1,10 @@
 // Opens a listener: every request becomes an Exchange, every socket path is registered by who owns it.
-import type { TemplatedApp, HttpResponse as UwsResponse, us_listen_socket } from "uWebSockets.js";
-import { createOffSwitch } from "../../core/off-switch.ts";
-import { newNotes } from "../call-log.ts";
-import type { Exchange, HttpDoor, HttpRequest } from "../exchange.ts";
-import { readBody } from "./body.ts";
+import type { TemplatedApp, us_listen_socket } from "uWebSockets.js";
+import type { HttpDoor } from "../exchange.ts";
+import { UwsExchange } from "./exchange.ts";
 import { uws } from "./load.ts";
-import { writeResponse, writeStream } from "./respond.ts";
 import { snapshot } from "./snapshot.ts";
-import { createTraffic, type Traffic } from "./traffic.ts";
+import { createTraffic } from "./traffic.ts";
 
 export interface ListenDeps {
   readonly host: string;
@@ -33,34 +30,6 @@ export interface Listener {
 /** The library ends a connection after ten seconds without a request, and looks every four. */
 const IDLE_MS = 14_000;
 
-const createExchange = (res: UwsResponse, request: HttpRequest, { maxBodyBytes, traffic }: { maxBodyBytes: number; traffic: Traffic }): Exchange => {
-  const gone = createOffSwitch();
-  const ending = createOffSwitch();
-  let answered = false;
-  res.onAborted(() => {
-    gone.abort();
-    ending.abort();
-  });
-  return {
-    request,
-    gone,
-    ending,
-    notes: newNotes(),
-    body: readBody(res, request, { limitBytes: maxBodyBytes, gone }),
-    respond: (response) => {
-      if (gone.aborted || answered) return;
-      answered = true;
-      writeResponse(res, traffic.isLeaving ? { ...response, close: true } : response, request.method === "HEAD");
-    },
-    stream: async (response) => {
-      if (gone.aborted || answered) return;
-      answered = true;
-      traffic.streams.add(ending);
-      await writeStream(res, response, { gone, ending: ending.signal }).finally(() => traffic.streams.delete(ending));
-    },
-  };
-};
-
 // The options of the C library; its type declarations know them only without a host.
 const SHARED_PORT = 0;
 const EXCLUSIVE_PORT = 1;
@@ -78,7 +47,7 @@ export const listen = ({ host, port, door, sockets, sharedPort }: ListenDeps): P
   app.any("/*", (res, req) => {
     const request = snapshot(res, req);
     const { maxBodyBytes, handle } = door.receive(request);
-    const exchange = createExchange(res, request, { maxBodyBytes, traffic });
+    const exchange = new UwsExchange(res, request, { maxBodyBytes, traffic });
     traffic.began();
     void handle(exchange).then(traffic.ended, traffic.ended);
   });

@@ -5,13 +5,14 @@ import { STATUS_CODES } from "node:http";
 import type { OffSwitch } from "../../core/off-switch.ts";
 import type { HttpResponse, HttpStream } from "../exchange.ts";
 
-const statusLine = (status: number): string => `${status} ${STATUS_CODES[status] ?? "Status"}`;
+const LINES: ReadonlyMap<number, string> = new Map(Object.entries(STATUS_CODES).map(([status, words]) => [Number(status), `${status} ${words}`]));
+const statusLine = (status: number): string => LINES.get(status) ?? `${status} Status`;
 const NO_BODY: ReadonlySet<number> = new Set([204, 304]);
 
 // `Date` is the library's own; a second one would make both unreadable.
 const writeHead = (res: UwsResponse, { status, headers }: Pick<HttpResponse, "status" | "headers">): void => {
   res.writeStatus(statusLine(status));
-  for (const [name, value] of Object.entries(headers)) res.writeHeader(name, value);
+  for (const name of Object.keys(headers)) res.writeHeader(name, headers[name] ?? "");
 };
 
 /** Call only while the exchange is not aborted. */

@@ -11,7 +11,9 @@ const known = new LRUCache<string, string>({ max: 1_000 });
 
 export const peerOf = (res: UwsResponse): string => {
   const text = decoder.decode(res.getRemoteAddressAsText());
-  const peer = known.get(text) ?? readable(text);
+  const seen = known.get(text);
+  if (seen !== undefined) return seen;
+  const peer = readable(text);
   known.set(text, peer);
   return peer;
 };
