@@ -1,6 +1,6 @@
 // The bench's own sums, on figures that a person can check: what voids a window, how rounds are paired, when a target is met.
 import { describe, expect, test } from "vitest";
-import { cost, foreignShare, judge, median, meets, orderOf, quantile, ratios, summarise, type Visit } from "./arithmetic.ts";
+import { cost, foreignShare, judge, median, meets, orderOf, quantile, ratios, summarise, type Visit, wantsMore } from "./arithmetic.ts";
 
 const SECOND = 1_000_000_000;
 const visit = (differences: Partial<Visit> = {}): Visit => ({
@@ -39,6 +39,15 @@ describe("rounds", () => {
   test("drop a pair of which one half does not count", () => {
     const rounds = [round({}, {}), round({}, { serverNs: 0.5 * SECOND })];
     expect(ratios(rounds, { of: "bare", by: "ours" }, ({ serverNs }) => serverNs === SECOND)).toEqual([1]);
+  });
+  test("are asked for again while others spoil them, until three are clean", () => {
+    const spoilt = { oursNs: 1.7 * SECOND };
+    const idle = { serverNs: 0.5 * SECOND, oursNs: 1.45 * SECOND, busyNs: 1.5 * SECOND };
+    const [good, bad, bound] = [round({}, {}), round({}, spoilt), round({}, idle)];
+    const asks = (...rounds: Parameters<typeof wantsMore>[0][number][]) => wantsMore(rounds, [{ of: "bare", by: "ours" }], (each) => judge(each, 2));
+    expect([asks(good, bad, good, bad), asks(good, bad, good, good), asks(good, good)]).toEqual([true, false, false]);
+    // A server that is never busy will not be in another round either.
+    expect(asks(bound, bound, bound)).toBe(false);
   });
   test("go there and back", () => {
     expect(orderOf(["a", "b", "c"], 0)).toEqual(["a", "b", "c"]);

@@ -56,15 +56,29 @@ export const summarise = (values: readonly number[]): Summary => ({
   rounds: values,
 });
 
-/** How often a subject is cheaper than the other, round by round; only rounds in which both count. */
-export const ratios = (
-  rounds: readonly ReadonlyMap<string, Visit>[],
-  over: { readonly of: string; readonly by: string },
-  counts: (visit: Visit) => boolean,
-): readonly number[] =>
+/** Two subjects whose cost is compared: how often `by` is cheaper than `of`. */
+export interface Pair {
+  readonly of: string;
+  readonly by: string;
+}
+
+type Round = ReadonlyMap<string, Visit>;
+
+/** Round by round; only those in which both count. */
+export const ratios = (rounds: readonly Round[], over: Pair, counts: (visit: Visit) => boolean): readonly number[] =>
   rounds.flatMap((round) => {
     const [above, below] = [round.get(over.of), round.get(over.by)];
     return above !== undefined && below !== undefined && counts(above) && counts(below) ? [cost(above) / cost(below)] : [];
+  });
+
+/** Fewer rounds than this in which both halves of a pair are clean make no figure. */
+export const MIN_CLEAN = 3;
+
+/** Whether another round may help some pair: it lacks clean rounds, and in one that was lost somebody else had used the machine. */
+export const wantsMore = (rounds: readonly Round[], pairs: readonly Pair[], verdict: (visit: Visit) => Verdict): boolean =>
+  pairs.some((pair) => {
+    if (ratios(rounds, pair, (visit) => verdict(visit) === "clean").length >= MIN_CLEAN) return false;
+    return rounds.some((round) => [pair.of, pair.by].some((name) => [...round].some(([subject, visit]) => subject === name && verdict(visit) === "foreign")));
   });
 
 /** A B C D, then D C B A, and so on. */

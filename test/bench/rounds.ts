@@ -1,7 +1,11 @@
 // Rounds of visits: every subject is up, each is visited in turn, there and back; the first round warms up and is dropped.
-import { judge, orderOf, type Verdict, type Visit } from "./arithmetic.ts";
+// Where others use the machine rounds are lost; some more are made for them.
+import { judge, MIN_CLEAN, orderOf, type Pair, ratios, summarise, type Verdict, type Visit, wantsMore } from "./arithmetic.ts";
 import { type Reply, toVisit } from "./loader.ts";
 import { PROCESSORS } from "./machine.ts";
+import type { MetricId } from "./metrics.ts";
+import type { Plan } from "./plan.ts";
+import type { Finding } from "./report.ts";
 
 export interface Subject {
   readonly name: string;
@@ -13,12 +17,8 @@ export class Untrue extends Error {
   override readonly name = "Untrue";
 }
 
-export interface Rounds {
-  readonly visits: readonly ReadonlyMap<string, Visit>[];
-  /** Fewer than three clean rounds for some pair: all are used, and the figure cannot meet its target. */
-  readonly noisy: boolean;
-  counts(visit: Visit): boolean;
-  readonly lines: readonly RoundLine[];
+export interface Comparison extends Pair {
+  readonly id: MetricId;
 }
 
 export interface RoundLine {
@@ -32,7 +32,6 @@ export interface RoundLine {
   readonly foreign: number;
 }
 
-const MIN_CLEAN = 3;
 const digits = (value: number): number => Math.round(value * 1_000) / 1_000;
 
 /** Throws Untrue. */
@@ -57,10 +56,17 @@ export const printLine = ({ round, subject, verdict, microsecondsEach, answersPe
     `  ${String(round).padStart(2)}  ${subject.padEnd(16)}${microsecondsEach.toFixed(2).padStart(9)} us${String(answersPerSecond).padStart(9)}/s  server ${serverUse.toFixed(2)}  load ${loadUse.toFixed(2)}  foreign ${foreign.toFixed(2)}  ${verdict}\n`,
   );
 
-export const runRounds = async (subjects: readonly Subject[], rounds: number): Promise<Rounds> => {
+interface Rounds {
+  readonly visits: readonly ReadonlyMap<string, Visit>[];
+  readonly lines: readonly RoundLine[];
+}
+
+const verdictOf = (visit: Visit): Verdict => judge(visit, PROCESSORS);
+
+const runRounds = async (subjects: readonly Subject[], pairs: readonly Pair[], { rounds, moreRounds }: Plan): Promise<Rounds> => {
   const visits: Map<string, Visit>[] = [];
   const lines: RoundLine[] = [];
-  for (let round = 0; round <= rounds; round += 1) {
+  for (let round = 0; round <= rounds || (round <= rounds + moreRounds && wantsMore(visits, pairs, verdictOf)); round += 1) {
     const visited = new Map<string, Visit>();
     for (const { name, visit } of orderOf(subjects, round)) {
       const reply = await visit();
@@ -73,9 +79,21 @@ export const runRounds = async (subjects: readonly Subject[], rounds: number): P
     }
     if (round > 0) visits.push(visited);
   }
-  const clean = (visit: Visit): boolean => judge(visit, PROCESSORS) === "clean";
-  const noisy = subjects.some(
-    ({ name }) => visits.filter((round) => [...round].some(([subject, visit]) => subject === name && clean(visit))).length < MIN_CLEAN,
-  );
-  return { visits, lines, noisy, counts: noisy ? () => true : clean };
+  return { visits, lines };
+};
+
+/** With too few clean rounds all are used, and the figure cannot meet its target. */
+const toFinding = ({ visits, lines }: Rounds, { id, of, by }: Comparison): Finding => {
+  const clean = ratios(visits, { of, by }, (visit) => verdictOf(visit) === "clean");
+  const noisy = clean.length < MIN_CLEAN;
+  const values = noisy ? ratios(visits, { of, by }, () => true) : clean;
+  const { value, min, max } = summarise(values);
+  const rounds = lines.filter(({ subject }) => subject === of || subject === by);
+  return { id, value, span: [min, max], rounds, unsound: noisy, ...(noisy ? { note: `noisy: ${clean.length} clean rounds of ${visits.length}` } : {}) };
+};
+
+/** Visits the subjects in rounds and says of each pair how often the one is cheaper than the other. Throws Untrue. */
+export const compare = async (subjects: readonly Subject[], pairs: readonly Comparison[], plan: Plan): Promise<readonly Finding[]> => {
+  const rounds = await runRounds(subjects, pairs, plan);
+  return pairs.map((pair) => toFinding(rounds, pair));
 };

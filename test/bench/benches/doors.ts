@@ -1,14 +1,12 @@
 // The HTTP doors: REST and tRPC queries that need no database, beside bare HTTP in the same runtime, fastify and stock tRPC.
 import { ERROR_CODES } from "../../../protocol/index.ts";
-import { ratios, summarise } from "../arithmetic.ts";
 import { startGateway } from "../gateway.ts";
 import { type Reply, startLoader } from "../loader.ts";
-import type { MetricId } from "../metrics.ts";
 import { startReference } from "../peers.ts";
 import type { Plan } from "../plan.ts";
 import type { Finding } from "../report.ts";
 import { type Prepared, writeRequests } from "../requests.ts";
-import { type Rounds, runRounds, type Subject } from "../rounds.ts";
+import { type Comparison, compare, type Subject } from "../rounds.ts";
 import type { Stage } from "../stage.ts";
 
 const CALLERS = 64;
@@ -18,7 +16,7 @@ const get = (path: string, expected: string): Prepared => ({ method: "GET", path
 const byCode = (path: (input: string) => string): readonly Prepared[] =>
   ERROR_CODES.map((code) => get(path(encodeURIComponent(JSON.stringify({ code }))), `"code":"${code}"`));
 
-const PAIRS: readonly { readonly id: MetricId; readonly of: string; readonly by: string }[] = [
+const PAIRS: readonly Comparison[] = [
   { id: "rest", of: "bare", by: "rest" },
   { id: "rest-vs-fastify", of: "fastify", by: "rest" },
   { id: "trpc", of: "bare", by: "trpc" },
@@ -26,16 +24,6 @@ const PAIRS: readonly { readonly id: MetricId; readonly of: string; readonly by:
   { id: "trpc-input", of: "bare", by: "trpc input" },
   { id: "trpc-input-vs-stock", of: "stock trpc input", by: "trpc input" },
 ];
-
-const toFinding =
-  ({ visits, counts, noisy, lines }: Rounds) =>
-  ({ id, of, by }: (typeof PAIRS)[number]): Finding => {
-    const values = ratios(visits, { of, by }, counts);
-    if (values.length === 0) return { id, value: null, unsound: true, note: "no round counts" };
-    const { value, min, max } = summarise(values);
-    const rounds = lines.filter(({ subject }) => subject === of || subject === by);
-    return { id, value, span: [min, max], rounds, unsound: noisy, ...(noisy ? { note: "noisy: fewer than three clean rounds" } : {}) };
-  };
 
 /** One node without Redis, so that the doors are measured and not the way to Redis. */
 export const doors = (stage: Stage, plan: Plan): Promise<readonly Finding[]> =>
@@ -74,5 +62,5 @@ export const doors = (stage: Stage, plan: Plan): Promise<readonly Finding[]> =>
         byCode((input) => `/error?input=${input}`),
       ),
     ];
-    return PAIRS.map(toFinding(await runRounds(subjects, plan.rounds)));
+    return compare(subjects, PAIRS, plan);
   });

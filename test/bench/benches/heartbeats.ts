@@ -6,8 +6,7 @@ import { createBatch } from "../../../server/platform/batch.ts";
 import { openDb } from "../../../server/platform/db.ts";
 import { silentLog } from "../../../server/platform/log.ts";
 import { quantile, summarise } from "../arithmetic.ts";
-import { createTenant, provision, startGateway, writeIdentities } from "../gateway.ts";
-import { startLoader } from "../loader.ts";
+import { gatherCrowd } from "../crowd.ts";
 import type { Plan } from "../plan.ts";
 import type { Finding } from "../report.ts";
 import { checkReply, Untrue } from "../rounds.ts";
@@ -37,16 +36,7 @@ const figures = (): Readonly<Record<string, number>> => ({
 
 export const heartbeats = (stage: Stage, plan: Plan, agents: number): Promise<readonly Finding[]> =>
   stage.scope(async (scope) => {
-    const gateway = await startGateway(scope);
-    const tenant = await createTenant(scope);
-    const members = await provision(gateway, tenant, agents);
-    const loader = await startLoader(scope, {
-      protocol: "agent",
-      port: gateway.port,
-      connections: agents,
-      identities: writeIdentities(scope, members),
-      serverPids: [gateway.pid],
-    });
+    const { gateway, tenant, loader } = await gatherCrowd(scope, agents);
     await loader.connect(agents, 64);
 
     // Everybody beats once a second: a row may be that much older than its socket without lagging.

@@ -1,16 +1,14 @@
 // Heartbeats at full speed: ours beside the bare echo of the same runtime and beside the peers, on one core each in turn.
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
-import { ratios, summarise } from "../arithmetic.ts";
 import { checkRefusals } from "../controls.ts";
 import { createTenant, type Gateway, provision, startGateway, writeIdentities } from "../gateway.ts";
 import { type Loader, type Protocol, type Reply, startLoader } from "../loader.ts";
-import type { MetricId } from "../metrics.ts";
 import { type Peer, startMosquitto, startReference } from "../peers.ts";
 import type { Plan } from "../plan.ts";
 import { checkRows } from "../read-back.ts";
 import type { Finding } from "../report.ts";
-import { type Rounds, runRounds, type Subject, Untrue } from "../rounds.ts";
+import { compare, type Subject, Untrue } from "../rounds.ts";
 import type { Stage } from "../stage.ts";
 
 const WIDTH = 256;
@@ -34,15 +32,6 @@ const gather = async (
 const raise = async ({ name, loader }: Crowd, agents: number): Promise<void> => {
   const { ready, refused } = await loader.connect(agents, WIDTH);
   if (ready !== agents) throw new Untrue(`${name}: ${ready} of ${agents} connections are ready, ${refused} were refused`);
-};
-
-const finding = (id: MetricId, { visits, counts, noisy, lines }: Rounds, over: { of: string; by: string }): Finding => {
-  const values = ratios(visits, over, counts);
-  const names = [over.of, over.by];
-  if (values.length === 0) return { id, value: null, unsound: true, note: "no round counts" };
-  const { value, min, max } = summarise(values);
-  const rounds = lines.filter(({ subject }) => names.includes(subject));
-  return { id, value, span: [min, max], rounds, unsound: noisy, ...(noisy ? { note: "noisy: fewer than three clean rounds" } : {}) };
 };
 
 interface Hall {
@@ -93,23 +82,27 @@ const thousand = async (hall: Hall, peers: readonly Crowd[], echo: Crowd): Promi
     watched(hall, { name: "gateway mixed", agents, mixedPercent: MIXED_PERCENT }),
     ...peers.map((peer) => beating(peer, hall.plan, agents)),
   ];
-  const rounds = await runRounds(subjects, hall.plan.rounds);
-  await readBack(hall);
   const versus = (["socketio", "ws", "mosquitto"] as const).filter((name) => peers.some((peer) => peer.name === name));
-  return [
-    finding("ingest-1k", rounds, { of: "echo", by: "gateway" }),
-    finding("ingest-mixed", rounds, { of: "echo", by: "gateway mixed" }),
-    ...versus.map((name) => finding(`vs-${name}`, rounds, { of: name, by: "gateway" })),
-    ...(versus.includes("mosquitto") ? [] : [{ id: "vs-mosquitto" as const, value: null, note: "mosquitto is not installed" }]),
-  ];
+  const findings = await compare(
+    subjects,
+    [
+      { id: "ingest-1k", of: "echo", by: "gateway" },
+      { id: "ingest-mixed", of: "echo", by: "gateway mixed" },
+      ...versus.map((name) => ({ id: `vs-${name}` as const, of: name, by: "gateway" })),
+    ],
+    hall.plan,
+  );
+  await readBack(hall);
+  return [...findings, ...(versus.includes("mosquitto") ? [] : [{ id: "vs-mosquitto" as const, value: null, note: "mosquitto is not installed" }])];
 };
 
-const tenThousand = async (hall: Hall, echo: Crowd): Promise<Finding> => {
+const tenThousand = async (hall: Hall, echo: Crowd): Promise<readonly Finding[]> => {
   const agents = hall.members.length;
   for (const crowd of [echo, hall.ours]) await raise(crowd, agents);
-  const rounds = await runRounds([beating(echo, hall.plan, agents), watched(hall, { name: "gateway", agents, mixedPercent: 0 })], hall.plan.rounds);
+  const subjects = [beating(echo, hall.plan, agents), watched(hall, { name: "gateway", agents, mixedPercent: 0 })];
+  const findings = await compare(subjects, [{ id: "ingest-10k", of: "echo", by: "gateway" }], hall.plan);
   await readBack(hall);
-  return finding("ingest-10k", rounds, { of: "echo", by: "gateway" });
+  return findings;
 };
 
 /** `agents` above 1,000: the larger crowd is measured too. */
@@ -135,5 +128,5 @@ export const ingest = (stage: Stage, plan: Plan, agents: number): Promise<readon
     ];
     const hall = { stage: scope, plan, gateway, ours, members, spare };
     const first = await thousand(hall, peers, echo);
-    return agents > 1_000 ? [...first, await tenThousand(hall, echo)] : first;
+    return agents > 1_000 ? [...first, ...(await tenThousand(hall, echo))] : first;
   });

@@ -1,7 +1,7 @@
 // Resident memory of an idle agent: a fresh gateway, warmed up, before and after ten thousand of them, garbage collected both times.
 import { WebSocket } from "ws";
-import { createTenant, provision, startGateway, until, writeIdentities } from "../gateway.ts";
-import { startLoader } from "../loader.ts";
+import { gatherCrowd } from "../crowd.ts";
+import { until } from "../gateway.ts";
 import { residentBytes } from "../machine.ts";
 import type { Finding } from "../report.ts";
 import { Untrue } from "../rounds.ts";
@@ -38,16 +38,7 @@ const settledBytes = async (gateway: { readonly pid: number; said(): string }): 
 export const memory = (stage: Stage, agents: number): Promise<readonly Finding[]> =>
   stage.scope(async (scope) => {
     // The inspector opens on a free port; nothing else differs from production.
-    const gateway = await startGateway(scope, { env: { NODE_OPTIONS: "--inspect-port=0" } });
-    const tenant = await createTenant(scope);
-    const members = await provision(gateway, tenant, agents);
-    const loader = await startLoader(scope, {
-      protocol: "agent",
-      port: gateway.port,
-      connections: agents,
-      identities: writeIdentities(scope, members),
-      serverPids: [gateway.pid],
-    });
+    const { gateway, loader } = await gatherCrowd(scope, agents, { env: { NODE_OPTIONS: "--inspect-port=0" } });
     await loader.connect(WARM_UP, WIDTH);
     await loader.cut();
     const before = await settledBytes(gateway);
