@@ -1,4 +1,4 @@
-// The scanner says what the schema says, or leaves it to the schema; and it does read what agents mostly send.
+// The scanner says what the schema says, or leaves it to the schema; and it does take what agents mostly send, with its fields in any order.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { AgentFrame } from "../../protocol/index.ts";
@@ -6,18 +6,16 @@ import { createScanner } from "../../server/gateway/channel/scan.ts";
 import { EFFORT } from "../kit/seed.ts";
 
 const schema = AgentFrame.options[1];
-const scan = createScanner(schema);
-const bySchema = (text: string): unknown => {
-  try {
-    const { ts: _, ...frame } = schema.parse(JSON.parse(text));
-    return frame;
-  } catch {
-    return "refused";
-  }
-};
+const scanner = createScanner(schema);
+const NAMES = ["status", "metrics", "cpu", "memory", "disk", "timestamp", "inFlight", "rttMs"] as const;
 
 const percent = fc.oneof(fc.double({ min: 0, max: 100, noNaN: true }), fc.integer({ min: 0, max: 100 }), fc.constantFrom(-0, 0.1, 99.99, 1e-7, 100.5, -1));
 const word = fc.string({ unit: "grapheme-ascii", maxLength: 8 });
+const time = fc.oneof(
+  fc.date({ min: new Date("1900-01-01"), max: new Date("2100-01-01"), noInvalidDate: true }).map((date) => date.toISOString()),
+  fc.constantFrom("2026-02-30T10:00:00.000Z", "2024-02-29T10:00:00.000Z", "2026-00-10T10:00:00.000Z", "2026-13-10T10:00:00.000Z", "2026-04-31T10:00:00.000Z"),
+  fc.constantFrom("2026-12-31T24:00:00.000Z", "2026-12-31T23:60:00.000Z", "2026-12-31T23:59:60.000Z", "2026-02-20T10:00:00Z", "now"),
+);
 const data = fc.record(
   {
     status: fc.constantFrom("online", "offline", "provisioning", "asleep"),
@@ -29,14 +27,19 @@ const data = fc.record(
     cpu: percent,
     memory: percent,
     disk: percent,
-    timestamp: fc.constantFrom("2026-11-21T10:00:00.000Z", "2026-02-30T10:00:00Z", "now"),
+    timestamp: time,
     inFlight: fc.array(word, { maxLength: 4 }),
+    rttMs: percent,
     unheard: fc.jsonValue({ maxDepth: 1 }),
   },
   { requiredKeys: [] },
 );
-const frame = fc
-  .record({ op: fc.constant("heartbeat"), id: fc.oneof(fc.nat().map(String), word), ts: word, ref: word, data }, { requiredKeys: ["op", "id", "data"] })
+const id = fc.oneof(fc.nat().map(String), word);
+const record = fc.record({ op: fc.constant("heartbeat"), id, ts: word, ref: word, data }, { requiredKeys: ["op", "id", "data"] });
+const shuffled = (value: object): fc.Arbitrary<object> =>
+  fc.shuffledSubarray(Object.entries(value), { minLength: Object.keys(value).length }).map((entries) => Object.fromEntries(entries));
+const frame = record
+  .chain((value) => fc.tuple(shuffled(value), shuffled(value.data)).map(([outer, inner]) => ({ ...outer, data: inner })))
   .map((value) => JSON.stringify(value));
 /** A frame with a few of its bytes replaced, taken out or put in. */
 const broken = fc
@@ -48,37 +51,59 @@ const broken = fc
     }, text),
   );
 
-const agrees = (text: string): void => {
-  const scanned = scan(Buffer.from(text));
-  if (scanned !== null) expect(scanned).toEqual(bySchema(text));
+/** True when the scanner takes it; then the schema must, and nothing that JSON.parse gives may be more or other than what the schema gives. */
+const takes = (text: string): boolean => {
+  if (!scanner.scan(Buffer.from(text))) return false;
+  const parsed = JSON.parse(text);
+  const bySchema = schema.parse(parsed);
+  expect(parsed).toEqual(bySchema);
+  expect(String(scanner.frame())).toBe(bySchema.id);
+  for (const name of NAMES) expect((scanner.fields() & scanner.bits(name)) !== 0).toBe(bySchema.data[name] !== undefined);
+  for (const name of ["cpu", "memory", "disk", "rttMs"] as const) {
+    const value = bySchema.data[name];
+    if (value !== undefined) expect(scanner.value(name)).toBe(value);
+  }
+  return true;
 };
 
 test("agrees with the schema about good frames and about broken ones", () => {
-  fc.assert(fc.property(frame, agrees), { numRuns: 3_000 * EFFORT });
-  fc.assert(fc.property(broken, agrees), { numRuns: 6_000 * EFFORT });
+  fc.assert(
+    fc.property(frame, (text) => void takes(text)),
+    { numRuns: 3_000 * EFFORT },
+  );
+  fc.assert(
+    fc.property(broken, (text) => void takes(text)),
+    { numRuns: 6_000 * EFFORT },
+  );
 });
 
 test("agrees about what is easily taken for the other", () => {
   const inside = (text: string): string => `{"op":"heartbeat","id":"1","data":{${text}}}`;
   const bodies = ['"cpu":1,"cpu":2', '"cpu":01', '"cpu":1.', '"cpu":.5', '"cpu":-0', '"cpu":1e2', '"cpu":100.0000001', '"cpu":0.30000000000000004'];
   const others = ['"metrics":{"a":1,"a":2}', '"metrics":{"__proto__":1}', '"inFlight":["a",]', '"inFlight":[]', '"cpu":1,', "", '"cpu":123456789012345678'];
-  for (const body of [...bodies, ...others]) agrees(inside(body));
-  for (const end of ["", "}", " ", ',"data":{}}', ',"ref":""}']) agrees(`{"op":"heartbeat","id":"1","data":{"cpu":1}${end}`);
-  expect(scan(Buffer.from(inside('"cpu":0.3')))).toEqual({ op: "heartbeat", id: "1", data: { cpu: 0.3 } });
+  for (const body of [...bodies, ...others]) takes(inside(body));
+  for (const end of ["", "}", " ", ',"data":{}}', ',"ref":""}', ',"ref":"1"}']) takes(`{"op":"heartbeat","id":"1","data":{"cpu":1}${end}`);
+  for (const text of ["", "{}", '{"op":"heartbeat","id":"1"}', '{"id":"1","data":{"cpu":1}}', '{"op":"heartbeat","data":{"cpu":1}}'])
+    expect(takes(text)).toBe(false);
+  for (const number of ["0", "01", "", "1x", "-1", "1234567890123456"]) expect(takes(`{"op":"heartbeat","id":"${number}","data":{"cpu":1}}`)).toBe(false);
+  expect(takes(inside('"cpu":0.3'))).toBe(true);
 });
 
-test("reads what the reference agent sends, with the fields in any order", () => {
+test("takes what the reference agent sends, with the fields in any order", () => {
   const vitals = { load1: 0.25, memoryUsedPct: 43.1, uptimeSec: 86_400 };
+  const ts = "2026-11-21T10:00:00.000Z";
   for (const body of [
     { status: "online", metrics: vitals, inFlight: [] },
-    { inFlight: ["cmd_1"], metrics: vitals, status: "online" },
+    { inFlight: ["cmd_1"], metrics: vitals, status: "online", rttMs: 1.5 },
     { cpu: 1.5, memory: 20, disk: 99.9 },
-    { disk: 3, cpu: 1 },
+    { timestamp: ts, disk: 3, cpu: 1 },
   ]) {
-    expect(scan(Buffer.from(JSON.stringify({ op: "heartbeat", id: "77", ts: "2026-11-21T10:00:00.000Z", data: body })))).toEqual({
-      op: "heartbeat",
-      id: "77",
-      data: body,
-    });
+    expect(takes(JSON.stringify({ op: "heartbeat", id: "77", ts, data: body }))).toBe(true);
+    expect(takes(JSON.stringify({ data: body, ts, id: "77", op: "heartbeat" }))).toBe(true);
   }
+});
+
+test("leaves to the schema what says nothing about the device", () => {
+  for (const body of [{}, { timestamp: "2026-11-21T10:00:00.000Z" }, { inFlight: [], rttMs: 1 }])
+    expect(takes(JSON.stringify({ op: "heartbeat", id: "1", data: body }))).toBe(false);
 });

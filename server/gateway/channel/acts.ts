@@ -6,7 +6,7 @@ import { unreachable } from "../../core/errors.ts";
 import type { SessionBegun, SocketPresence } from "../../core/sessions.ts";
 import { expectWord, heard } from "./awaited.ts";
 import { errorFrame } from "./frames.ts";
-import type { TakeHeartbeat } from "./heartbeat.ts";
+import type { Heartbeats } from "./heartbeat.ts";
 import type { JudgeHello } from "./hello.ts";
 import type { Pump } from "./pump.ts";
 import { endSession, type Session, send } from "./session.ts";
@@ -21,7 +21,7 @@ export interface ActsDeps {
   readonly delivery: Pick<CommandDelivery, "ack">;
   readonly presence: Pick<SocketPresence, "goodbye">;
   readonly pump: Pump;
-  readonly heartbeat: TakeHeartbeat;
+  readonly heartbeats: Pick<Heartbeats, "take">;
   /** A hello was good: the session takes its place. False when a newer one stands there already or the socket is gone. */
   readonly enter: (session: Session, begun: SessionBegun) => boolean;
   readonly onError: (error: unknown, session: Session) => void;
@@ -32,7 +32,7 @@ const HANDOFF = "handoff.v1";
 type Frame<Op extends AgentFrame["op"]> = Extract<AgentFrame, { op: Op }>;
 
 export const createActs = (deps: ActsDeps) => {
-  const { clock, settings, meters, delivery, presence, pump, heartbeat, onError } = deps;
+  const { clock, settings, meters, delivery, presence, pump, heartbeats, onError } = deps;
 
   const hello = async (session: Session, { id, data }: Frame<"hello">): Promise<void> => {
     session.phase = "proving";
@@ -91,7 +91,7 @@ export const createActs = (deps: ActsDeps) => {
       case "hello":
         return hello(session, frame);
       case "heartbeat":
-        return heartbeat(session, frame.id, frame.data, Math.floor(clock.elapsed()));
+        return heartbeats.take(session, frame.id, frame.data, Math.floor(clock.elapsed()));
       case "ack":
         return ack(session, frame);
       case "goodbye":

@@ -13,8 +13,7 @@ export interface ArrivalsDeps {
 }
 
 /** Whoever is refused comes back, and thousands may come at once; the metrics count them all. */
-const LINES_PER_SECOND = 10;
-const LINES_AT_ONCE = 50;
+const LINES = { perSecond: 10, burst: 50 } as const;
 
 /** What was exhausted, for a refusal that says nothing about the agent's identity; null for the others. */
 const exhaustedBy = ({ code, details }: Pick<AppError, "code" | "details">): string | null => {
@@ -24,7 +23,7 @@ const exhaustedBy = ({ code, details }: Pick<AppError, "code" | "details">): str
 };
 
 export const createArrivals = ({ clock, stats, log }: ArrivalsDeps) => {
-  const lines = newBucket(LINES_PER_SECOND, LINES_AT_ONCE, clock.elapsed());
+  const lines = newBucket(LINES, clock.elapsed());
   let unlogged = 0;
   return {
     accepted: ({ requestId }: RequestFacts, { id, agent }: Pick<Session, "id" | "agent">): void => {
@@ -36,7 +35,7 @@ export const createArrivals = ({ clock, stats, log }: ArrivalsDeps) => {
       countUp(stats.connects, reason);
       const exhausted = exhaustedBy({ code, details });
       if (exhausted !== null) countUp(stats.turnedAway, exhausted);
-      if (!takeToken(lines, clock.elapsed())) {
+      if (!takeToken(lines, LINES, clock.elapsed())) {
         unlogged += 1;
         return;
       }

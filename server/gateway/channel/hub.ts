@@ -86,9 +86,9 @@ export const createHub = (deps: HubDeps): Hub => {
   const pump = createPump({ delivery, clock, stats, onError });
   const rivals = createRivals({ ...deps, ready: roster.ready, onError });
   const judge = createHello({ ...deps, rivals, onError });
-  const heartbeat = createHeartbeat({ clock, stamp: createStamp(clock), settings, stats, meters });
-  const act = createActs({ clock, settings, meters, judge, delivery, presence, pump, heartbeat, enter: roster.enter, onError });
-  const received = createInbound({ clock, settings, stats, act, heartbeat, onError });
+  const heartbeats = createHeartbeat({ clock, stamp: createStamp(clock), settings, stats, meters });
+  const act = createActs({ clock, settings, meters, judge, delivery, presence, pump, heartbeats, enter: roster.enter, onError });
+  const received = createInbound({ clock, settings, stats, act, heartbeats, onError });
   const claim = (sessions: readonly Session[]): Promise<unknown> =>
     Promise.all(sessions.map((session) => owners.claim(session.agent.deviceId, nodeId, session.epoch)));
   const flush = createBeats({ presence, clock, settings, stats, meters, roster, claim, onError });

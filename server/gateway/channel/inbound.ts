@@ -4,9 +4,9 @@ import type { Clock } from "../../core/clock.ts";
 import { AppError, isAppError, unreachable } from "../../core/errors.ts";
 import type { Act } from "./acts.ts";
 import { errorFrame, readFrame } from "./frames.ts";
-import type { TakeHeartbeat } from "./heartbeat.ts";
+import type { Heartbeats } from "./heartbeat.ts";
 import { createScanner } from "./scan.ts";
-import { isRepeat } from "./sequence.ts";
+import { isRepeat, numberOf } from "./sequence.ts";
 import { endSession, type Session, send, tooManyFaults } from "./session.ts";
 import type { ChannelSettings } from "./settings.ts";
 import type { ChannelStats } from "./stats.ts";
@@ -17,15 +17,17 @@ export interface InboundDeps {
   readonly settings: ChannelSettings;
   readonly stats: ChannelStats;
   readonly act: Act;
-  readonly heartbeat: TakeHeartbeat;
+  readonly heartbeats: Heartbeats;
   readonly onError: (error: unknown, session: Session) => void;
 }
 
 /** Heartbeats come many times as often as everything else together. */
 const [, HeartbeatFrame] = AgentFrame.options;
-const scan = createScanner(HeartbeatFrame);
 
-export const createInbound = ({ clock, settings, stats, act, heartbeat, onError }: InboundDeps) => {
+export const createInbound = ({ clock, settings, stats, act, heartbeats, onError }: InboundDeps) => {
+  const scanner = createScanner(HeartbeatFrame);
+  const takePlain = heartbeats.takePlain(scanner);
+  const rate = { perSecond: settings.inboundPerSecond, burst: settings.inboundBurst };
   const refuse = (session: Session, error: AppError, ref?: string): void => void send(session, errorFrame(error, ref), clock);
   const faults = () => ({ nowMs: clock.elapsed(), settings });
 
@@ -35,8 +37,8 @@ export const createInbound = ({ clock, settings, stats, act, heartbeat, onError 
   };
 
   const tooFast = (session: Session, nowMs: number): boolean => {
-    if (takeToken(session.inbound, nowMs)) return false;
-    const retryAfter = secondsToToken(session.inbound);
+    if (takeToken(session, rate, nowMs)) return false;
+    const retryAfter = secondsToToken(session, rate);
     refuse(session, new AppError("RATE_LIMIT_EXCEEDED", { retryAfter, details: { bucket: "frames", limit: settings.inboundPerSecond, windowSeconds: 1 } }));
     if (tooManyFaults(session, "rateFaults", faults())) endSession(session, CLOSE.rateLimited, retryAfter);
     return true;
@@ -46,9 +48,9 @@ export const createInbound = ({ clock, settings, stats, act, heartbeat, onError 
     session.phase === "opening" ? op === "hello" : op !== "hello" && session.phase !== "proving";
 
   const settle =
-    (session: Session, frame: AgentFrame) =>
+    (session: Session, ref: string) =>
     (error: unknown): void => {
-      if (isAppError(error)) refuse(session, error, frame.id);
+      if (isAppError(error)) refuse(session, error, ref);
       // An ack that could not be kept is sent again by the agent; anything else is told to nobody but the log.
       else onError(error, session);
     };
@@ -62,7 +64,7 @@ export const createInbound = ({ clock, settings, stats, act, heartbeat, onError 
 
   const read = (session: Session, text: string): void => {
     const inbound = readFrame(text);
-    const repeated = isRepeat(session, (inbound.kind === "frame" ? inbound.frame.id : inbound.id) ?? "", stats);
+    const repeated = isRepeat(session, numberOf((inbound.kind === "frame" ? inbound.frame.id : inbound.id) ?? ""), stats);
     switch (inbound.kind) {
       case "invalid": {
         protocolFault(session, new AppError("VALIDATION_FAILED", { details: inbound.details }), inbound.id);
@@ -77,7 +79,7 @@ export const createInbound = ({ clock, settings, stats, act, heartbeat, onError 
         const { frame } = inbound;
         // It says nothing that has not been said. Everything else may be repeated: acks are, until they are answered.
         if (repeated && frame.op === "heartbeat") break;
-        if (inOrder(session, frame.op)) void act(session, frame).catch(settle(session, frame));
+        if (inOrder(session, frame.op)) void act(session, frame).catch(settle(session, frame.id));
         else outOfOrder(session, frame.op);
         break;
       }
@@ -88,13 +90,13 @@ export const createInbound = ({ clock, settings, stats, act, heartbeat, onError 
 
   /** False when it is not a plain heartbeat of a ready session, for which there is a shorter way. */
   const beat = (session: Session, bytes: Uint8Array, nowMs: number): boolean => {
-    const frame = session.phase === "ready" ? scan(bytes) : null;
-    if (frame === null) return false;
-    if (isRepeat(session, frame.id, stats)) return true;
+    if (session.phase !== "ready" || !scanner.scan(bytes)) return false;
+    const number = scanner.frame();
+    if (isRepeat(session, number, stats)) return true;
     try {
-      heartbeat(session, frame.id, frame.data, nowMs);
+      takePlain(session, bytes, nowMs);
     } catch (error) {
-      settle(session, frame)(error);
+      settle(session, String(number))(error);
     }
     return true;
   };

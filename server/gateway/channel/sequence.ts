@@ -2,24 +2,13 @@
 import type { Session } from "./session.ts";
 import type { ChannelStats } from "./stats.ts";
 
-const ZERO = 0x30;
-const MAX_DIGITS = 15;
+const NUMBER = /^[1-9]\d{0,14}$/;
 
 /** 0 for whatever is not written as 1, 2, 3, … */
-const numberOf = (id: string): number => {
-  if (id.length === 0 || id.length > MAX_DIGITS || id.charCodeAt(0) === ZERO) return 0;
-  let number = 0;
-  for (let index = 0; index < id.length; index += 1) {
-    const digit = id.charCodeAt(index) - ZERO;
-    if (digit < 0 || digit > 9) return 0;
-    number = number * 10 + digit;
-  }
-  return number;
-};
+export const numberOf = (id: string): number => (NUMBER.test(id) ? Number(id) : 0);
 
-/** True when this number was here before. Ids that are no numbers tell nothing. */
-export const isRepeat = (session: Session, id: string, stats: ChannelStats): boolean => {
-  const number = numberOf(id);
+/** True when this number was here before. 0 tells nothing. */
+export const isRepeat = (session: Session, number: number, stats: ChannelStats): boolean => {
   if (number === 0) return false;
   if (number <= session.lastFrame) {
     stats.frameRepeats += 1;

@@ -8,27 +8,37 @@ import type { CountedBucket } from "../limits.ts";
 import type { SocketLink } from "../uws/socket.ts";
 import type { Awaited } from "./awaited.ts";
 import { type Outbound, writeFrame } from "./frames.ts";
+import type { KeptBeat } from "./heartbeat.ts";
 import type { ChannelSettings } from "./settings.ts";
-import { newBucket, newTurns, type TokenBucket, type TurnCounter } from "./tokens.ts";
+import type { TokenBucket, TurnCounter } from "./tokens.ts";
 
 /** opening: hello is awaited · proving: hello is judged · ready · leaving: the agent said goodbye · draining: the node goes. */
 export type Phase = "opening" | "proving" | "ready" | "leaving" | "draining" | "closed";
 
 export type HeartbeatData = z.output<typeof SocketHeartbeat>;
 
-export interface Session {
+/** One for each open socket, so every field counts. What each heartbeat touches stands first, side by side; times are whole milliseconds of the monotonic clock. */
+export interface Session extends TokenBucket, TurnCounter {
+  link: SocketLink | null;
+  phase: Phase;
+  lastSeenAt: number;
+  /** News since the last flush of presence. */
+  seen: boolean;
+  framesOut: number;
+  /** Highest number of a frame that came in. */
+  lastFrame: number;
+  heartbeatAt: number | null;
+  /** As the last heartbeat told it; read when it is written. */
+  heartbeat: HeartbeatData | KeptBeat | null;
+  /** Commands of which this session has not heard the end. */
+  awaited: Map<string, Awaited> | null;
   readonly id: string;
   readonly agent: AgentRecord;
   readonly nonce: string;
   /** Of the upgrade. */
   readonly signatureVersion: 1 | 2;
-  /** Heartbeats of the present window; null where they are not limited. */
-  readonly heartbeats: TurnCounter | null;
-  readonly inbound: TokenBucket;
   readonly maxAgeMs: number;
-  link: SocketLink | null;
-  phase: Phase;
-  /** Monotonic milliseconds of the last change of phase that the hub's clock watches. */
+  /** Of the last change of phase that the hub's clock watches. */
   phaseAt: number;
   openedAt: number;
   epoch: number;
@@ -41,19 +51,8 @@ export interface Session {
   toldAt: number;
   /** Silence that ends the session, and makes the device offline. */
   patienceMs: number;
-  lastSeenAt: number;
-  /** News since the last flush of presence. */
-  seen: boolean;
-  heartbeatAt: number | null;
   /** When the directory was last told whose it is. */
   claimedAt: number;
-  /** As the last heartbeat told it; put together when it is written. */
-  heartbeat: HeartbeatData | null;
-  framesOut: number;
-  /** Highest number of a frame that came in. */
-  lastFrame: number;
-  /** Commands of which this session has not heard the end. */
-  awaited: Map<string, Awaited> | null;
   protocolFaults: readonly number[];
   rateFaults: readonly number[];
   pumping: boolean;
@@ -78,16 +77,27 @@ export interface SessionFacts {
 const NONE: readonly number[] = [];
 
 export const newSession = ({ id, agent, signatureVersion, heartbeatLimit }: SessionFacts, settings: ChannelSettings, nowMs: number): Session => ({
+  link: null,
+  phase: "opening",
+  lastSeenAt: nowMs,
+  seen: false,
+  framesOut: 0,
+  lastFrame: 0,
+  heartbeatAt: null,
+  heartbeat: null,
+  awaited: null,
+  milliTokens: settings.inboundBurst * 1_000,
+  filledAt: nowMs,
+  turns: heartbeatLimit?.limit ?? null,
+  turnWindowMs: (heartbeatLimit?.windowSeconds ?? 0) * 1_000,
+  turnsTaken: 0,
+  turnsEndAt: 0,
   id,
   agent,
   nonce: newSecret(),
   signatureVersion,
-  heartbeats: heartbeatLimit === null ? null : newTurns(heartbeatLimit.limit, heartbeatLimit.windowSeconds),
-  inbound: newBucket(settings.inboundPerSecond, settings.inboundBurst, nowMs),
   // Spread by a tenth, so that those who came together do not leave together.
-  maxAgeMs: settings.sessionMaxAgeMs * (0.9 + Math.random() * 0.2),
-  link: null,
-  phase: "opening",
+  maxAgeMs: Math.round(settings.sessionMaxAgeMs * (0.9 + Math.random() * 0.2)),
   phaseAt: nowMs,
   openedAt: nowMs,
   epoch: 0,
@@ -97,14 +107,7 @@ export const newSession = ({ id, agent, signatureVersion, heartbeatLimit }: Sess
   heartbeatSeconds: settings.heartbeatSeconds,
   toldAt: nowMs,
   patienceMs: settings.silenceMs,
-  lastSeenAt: nowMs,
-  seen: false,
-  heartbeatAt: null,
   claimedAt: nowMs,
-  heartbeat: null,
-  framesOut: 0,
-  lastFrame: 0,
-  awaited: null,
   protocolFaults: NONE,
   rateFaults: NONE,
   pumping: false,

@@ -1,42 +1,49 @@
-// Two ways to count what one connection may do: a bucket of tokens, and turns within a window. Plain numbers, so that each connection can have one.
-export interface TokenBucket {
+// Two ways to count what one connection may do: a bucket of tokens, and turns within a window. Plain numbers that can stand within
+// a larger object, so that each connection can have them at little cost.
+export interface Rate {
   readonly perSecond: number;
   readonly burst: number;
-  tokens: number;
+}
+
+export interface TokenBucket {
+  /** In thousandths: so many come in a millisecond as tokens in a second, and whole numbers stay whole. */
+  milliTokens: number;
   /** Monotonic milliseconds. */
   filledAt: number;
 }
 
-export const newBucket = (perSecond: number, burst: number, nowMs: number): TokenBucket => ({ perSecond, burst, tokens: burst, filledAt: nowMs });
+const TOKEN = 1_000;
 
-export const takeToken = (bucket: TokenBucket, nowMs: number): boolean => {
-  bucket.tokens = Math.min(bucket.burst, bucket.tokens + ((nowMs - bucket.filledAt) / 1_000) * bucket.perSecond);
+export const newBucket = ({ burst }: Rate, nowMs: number): TokenBucket => ({ milliTokens: burst * TOKEN, filledAt: nowMs });
+
+export const takeToken = (bucket: TokenBucket, { perSecond, burst }: Rate, nowMs: number): boolean => {
+  const filled = Math.min(burst * TOKEN, bucket.milliTokens + (nowMs - bucket.filledAt) * perSecond);
+  const allowed = filled >= TOKEN;
   bucket.filledAt = nowMs;
-  if (bucket.tokens < 1) return false;
-  bucket.tokens -= 1;
-  return true;
+  bucket.milliTokens = allowed ? filled - TOKEN : filled;
+  return allowed;
 };
 
 /** Whole seconds until the next token; call it after a refusal. */
-export const secondsToToken = (bucket: TokenBucket): number => Math.max(1, Math.ceil((1 - bucket.tokens) / bucket.perSecond));
+export const secondsToToken = ({ milliTokens }: TokenBucket, { perSecond }: Rate): number => Math.max(1, Math.ceil((TOKEN - milliTokens) / TOKEN / perSecond));
 
 /** So many in a window that begins with the first of them. */
 export interface TurnCounter {
-  readonly limit: number;
-  readonly windowMs: number;
-  used: number;
-  endsAt: number;
+  /** Null where there is no limit. */
+  readonly turns: number | null;
+  readonly turnWindowMs: number;
+  turnsTaken: number;
+  turnsEndAt: number;
 }
 
-export const newTurns = (limit: number, windowSeconds: number): TurnCounter => ({ limit, windowMs: windowSeconds * 1_000, used: 0, endsAt: 0 });
-
 /** 0 when there was a turn; otherwise the whole seconds until the next window. */
-export const takeTurn = (turns: TurnCounter, nowMs: number): number => {
-  if (nowMs >= turns.endsAt) {
-    turns.used = 0;
-    turns.endsAt = nowMs + turns.windowMs;
+export const takeTurn = (counter: TurnCounter, nowMs: number): number => {
+  if (counter.turns === null) return 0;
+  if (nowMs >= counter.turnsEndAt) {
+    counter.turnsTaken = 0;
+    counter.turnsEndAt = nowMs + counter.turnWindowMs;
   }
-  if (turns.used >= turns.limit) return Math.max(1, Math.ceil((turns.endsAt - nowMs) / 1_000));
-  turns.used += 1;
+  if (counter.turnsTaken >= counter.turns) return Math.max(1, Math.ceil((counter.turnsEndAt - nowMs) / 1_000));
+  counter.turnsTaken += 1;
   return 0;
 };

@@ -45,6 +45,12 @@ export interface Crowd extends Readonly<NodeState> {
   readonly connections: number;
 }
 
+interface PerMinute {
+  readonly name: string;
+  readonly perMinute: number;
+  readonly burst: number;
+}
+
 const MAX_KEYS = 50_000;
 const EMPTY = "";
 /** Those who are sent away come back spread over this many seconds. */
@@ -65,25 +71,30 @@ const checkProtocol = (headers: HttpRequest["headers"]): void => {
 
 export const createGate = ({ agents, tenants, signatures, clock, settings }: GateDeps): Gate => {
   const startedAt = clock.elapsed();
-  const warm = newBucket(settings.acceptPerSecond, settings.acceptBurst, startedAt);
-  const cold = newBucket(settings.acceptPerSecond / 4, settings.acceptBurst / 4, startedAt);
+  const warm = { perSecond: settings.acceptPerSecond, burst: settings.acceptBurst };
+  const cold = { perSecond: settings.acceptPerSecond / 4, burst: settings.acceptBurst / 4 };
+  const warmBucket = newBucket(warm, startedAt);
+  const coldBucket = newBucket(cold, startedAt);
   const failures = new LRUCache<string, TokenBucket>({ max: MAX_KEYS });
   const connects = new LRUCache<string, TokenBucket>({ max: MAX_KEYS });
 
-  const bucketOf = (buckets: LRUCache<string, TokenBucket>, key: string, size: { perMinute: number; burst: number }): TokenBucket => {
-    const known = buckets.get(key) ?? newBucket(size.perMinute / 60, size.burst, clock.elapsed());
-    buckets.set(key, known);
-    return known;
+  /** Takes a token from the key's bucket; the refusal, when there is none. */
+  const refusal = (buckets: LRUCache<string, TokenBucket>, key: string, { name, perMinute, burst }: PerMinute): AppError | null => {
+    const rate = { perSecond: perMinute / 60, burst };
+    const now = clock.elapsed();
+    const bucket = buckets.get(key) ?? newBucket(rate, now);
+    buckets.set(key, bucket);
+    if (takeToken(bucket, rate, now)) return null;
+    const retryAfter = secondsToToken(bucket, rate);
+    return new AppError("RATE_LIMIT_EXCEEDED", { details: { bucket: name, limit: perMinute, windowSeconds: 60 }, retryAfter });
   };
-  const limited = (bucketName: string, limit: number, bucket: TokenBucket): AppError =>
-    new AppError("RATE_LIMIT_EXCEEDED", { details: { bucket: bucketName, limit, windowSeconds: 60 }, retryAfter: secondsToToken(bucket) });
 
   const checkCrowd = ({ draining, overloaded, connections }: Crowd): void => {
     if (draining) throw new AppError("NODE_DRAINING", { retryAfter: spread(SPREAD_SECONDS / 2) });
     if (overloaded) throw new AppError("SERVICE_UNAVAILABLE", { retryAfter: spread(), details: { reason: "node_overloaded" } });
     const now = clock.elapsed();
-    const bucket = now - startedAt < settings.warmUpMs ? cold : warm;
-    if (connections >= settings.maxConnections || !takeToken(bucket, now))
+    const hasToken = (): boolean => (now - startedAt < settings.warmUpMs ? takeToken(coldBucket, cold, now) : takeToken(warmBucket, warm, now));
+    if (connections >= settings.maxConnections || !hasToken())
       throw new AppError("SERVICE_UNAVAILABLE", { retryAfter: spread(), details: { reason: "node_full" } });
   };
 
@@ -113,8 +124,7 @@ export const createGate = ({ agents, tenants, signatures, clock, settings }: Gat
     } catch (error) {
       const { failuresPerMinute, failureBurst } = settings;
       if (failuresPerMinute === null || !(error instanceof AppError) || error.status !== 401) throw error;
-      const bucket = bucketOf(failures, limitAddress(ip), { perMinute: failuresPerMinute, burst: failureBurst });
-      throw takeToken(bucket, clock.elapsed()) ? error : limited("connect.failures", failuresPerMinute, bucket);
+      throw refusal(failures, limitAddress(ip), { name: "connect.failures", perMinute: failuresPerMinute, burst: failureBurst }) ?? error;
     }
   };
 
@@ -124,8 +134,8 @@ export const createGate = ({ agents, tenants, signatures, clock, settings }: Gat
       checkProtocol(request.headers);
       const { agent, secret, signature, signatureVersion } = await proveCounted(request, ip);
       if (settings.connectsPerMinute !== null) {
-        const bucket = bucketOf(connects, agent.agentId, { perMinute: settings.connectsPerMinute, burst: settings.connectBurst });
-        if (!takeToken(bucket, clock.elapsed())) throw limited("connect", settings.connectsPerMinute, bucket);
+        const refused = refusal(connects, agent.agentId, { name: "connect", perMinute: settings.connectsPerMinute, burst: settings.connectBurst });
+        if (refused !== null) throw refused;
       }
       // Bound to this one session: whatever used the signature before, or tries it after, is somebody else.
       const place = `GET ${request.path}#${sessionId}`;

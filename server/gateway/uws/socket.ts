@@ -13,7 +13,10 @@ export type SendResult = "sent" | "buffered" | "dropped" | "closed";
 
 export interface SocketLink {
   readonly closed: boolean;
+  /** A string as text, bytes as they are. */
   send(data: string | Uint8Array): SendResult;
+  /** Text that is there as bytes already. They are copied: the caller may use them again. */
+  sendText(bytes: Uint8Array): SendResult;
   /** Writes within leave together. Nothing runs when the socket is closed. */
   cork(write: () => void): void;
   ping(): void;
@@ -67,6 +70,9 @@ class Link<S> implements SocketLink {
   }
   send(data: string | Uint8Array): SendResult {
     return this.closed ? "closed" : (SEND_RESULTS[this.#ws.send(data, typeof data !== "string", false)] ?? "dropped");
+  }
+  sendText(bytes: Uint8Array): SendResult {
+    return this.closed ? "closed" : (SEND_RESULTS[this.#ws.send(bytes, false, false)] ?? "dropped");
   }
   cork(write: () => void): void {
     if (!this.closed) this.#ws.cork(write);
