@@ -44,18 +44,30 @@ const hoisted = (op: Operation, result: Json): Json => {
 const page = (op: Operation, input: PageQuery, { items, total }: { items: readonly unknown[]; total: number }): Json =>
   op.list === "plain" ? {} : { pagination: toPagination(toWindow(input), total, items.length) };
 
-/** The body of a success; null for 204. */
-export const successBody = (op: Operation, input: unknown, result: unknown, facts: { requestId: string; timestamp: string }): Json | null => {
-  if (op.status === 204) return null;
-  const meta = { timestamp: facts.timestamp, requestId: facts.requestId };
-  if (op.list !== undefined) {
-    const list = result as { items: readonly unknown[]; total: number };
-    return { success: true, data: list.items, meta: { ...meta, ...page(op, input as PageQuery, list) } };
-  }
-  const record = result as Json;
-  if (op.status !== 201) return op.flat ? { ...record, success: true, data: record, meta } : { success: true, data: record, meta };
+/** A creation repeats beside `data` what one looks for first. */
+const creation = (op: Operation, record: Json, meta: Json): Json => {
   const extra = hoisted(op, record);
   return { ...(op.flat ? record : {}), success: true, data: { ...record, ...("id" in extra ? { id: extra["id"] } : {}) }, meta, ...extra };
+};
+
+/** The body of a success as JSON text; null for 204. */
+export const successText = (
+  op: Operation,
+  input: unknown,
+  result: unknown,
+  { requestId, timestamp }: { requestId: string; timestamp: string },
+): string | null => {
+  if (op.status === 204) return null;
+  const meta = { timestamp, requestId };
+  if (op.list !== undefined) {
+    const list = result as { items: readonly unknown[]; total: number };
+    return JSON.stringify({ success: true, data: list.items, meta: { ...meta, ...page(op, input as PageQuery, list) } });
+  }
+  if (op.status === 201) return JSON.stringify(creation(op, result as Json, meta));
+  // Put together as text, so that a flat record, which stands in its answer twice, is neither copied nor written twice.
+  const data = JSON.stringify(result);
+  const envelope = `"success":true,"data":${data},"meta":${JSON.stringify(meta)}}`;
+  return op.flat && data !== "{}" ? `${data.slice(0, -1)},${envelope}` : `{${envelope}`;
 };
 
 /** RFC 8288 links of a paged list, in the style the caller used. */

@@ -56,42 +56,55 @@ class OneCall implements Call {
 }
 
 interface Waiting {
+  /** Its place in the list. */
+  at: number;
   looksLeft: number;
   readonly giveUp: () => void;
 }
 
 /** Ends what takes too long. One timer for all calls, because a timer of its own costs as much as the rest of a small one. */
 const createDeadlines = (lookMs: number) => {
-  const waiting = new Set<Waiting>();
+  const waiting: Waiting[] = [];
   let timer: NodeJS.Timeout | undefined;
+  // The last takes the place of whoever leaves: nothing is moved up and nothing is allocated.
+  const remove = (each: Waiting): void => {
+    const last = waiting.pop();
+    if (last === undefined || last === each) return;
+    waiting[each.at] = last;
+    last.at = each.at;
+  };
   const look = (): void => {
-    for (const each of waiting) {
+    for (const each of [...waiting]) {
       each.looksLeft -= 1;
-      if (each.looksLeft > 0) continue;
-      waiting.delete(each);
-      each.giveUp();
+      if (each.looksLeft <= 0) each.giveUp();
     }
-    if (waiting.size > 0) return;
+    if (waiting.length > 0) return;
     clearInterval(timer);
     timer = undefined;
   };
   return <T>(work: Promise<T>, withinMs: number, onLate: () => void): Promise<T> =>
     new Promise((resolve, reject) => {
+      let left = false;
+      const leave = (): void => {
+        if (!left) remove(each);
+        left = true;
+      };
       const giveUp = (): void => {
+        leave();
         reject(new AppError("SERVICE_UNAVAILABLE", { retryAfter: 1, details: { reason: "timeout" } }));
         onLate();
       };
       // The first look may come at once.
-      const each: Waiting = { looksLeft: Math.ceil(withinMs / lookMs) + 1, giveUp };
-      waiting.add(each);
+      const each: Waiting = { at: waiting.length, looksLeft: Math.ceil(withinMs / lookMs) + 1, giveUp };
+      waiting.push(each);
       timer ??= setInterval(look, lookMs);
       work.then(
         (value) => {
-          waiting.delete(each);
+          leave();
           resolve(value);
         },
         (error: unknown) => {
-          waiting.delete(each);
+          leave();
           reject(error);
         },
       );

@@ -5,7 +5,7 @@ import { AppError } from "../core/errors.ts";
 import { type Credential, readCredential, signatureVersions } from "./auth/credentials.ts";
 import type { Identity } from "./auth/identity.ts";
 import type { Entry } from "./catalogue.ts";
-import { errorBody, locationOf, pageLinks, successBody } from "./envelope.ts";
+import { errorBody, locationOf, pageLinks, successText } from "./envelope.ts";
 import type { Exchange, HttpRequest, HttpResponse, Reception } from "./exchange.ts";
 import type { Prefix, RequestFacts } from "./facts.ts";
 import { limitHeaders, RateLimited, type Verdict } from "./limits.ts";
@@ -100,8 +100,8 @@ export const createRest = ({ entries, pipeline, clock, factsOf, authenticate }: 
     }
     if (op.deprecated !== undefined) Object.assign(headers, deprecationHeaders(op.deprecated));
     Object.assign(headers, answer.headers);
-    const body = successBody(op, answer.input, answer.result, { requestId: facts.requestId, timestamp: clock.now().toISOString() });
-    return { status: answer.status, headers, body: body === null ? null : JSON.stringify(body) };
+    const body = successText(op, answer.input, answer.result, { requestId: facts.requestId, timestamp: clock.now().toISOString() });
+    return { status: answer.status, headers, body };
   };
 
   const inputOf = (

@@ -32,17 +32,23 @@ export interface RateLimiter {
   peek(buckets: readonly RateBucket[]): Promise<readonly BucketState[]>;
 }
 
+const opensLater = (a: BucketState, b: BucketState): BucketState => (b.resetAt.getTime() > a.resetAt.getTime() ? b : a);
+const tighter = (a: BucketState, b: BucketState): BucketState => (b.remaining === a.remaining ? opensLater(a, b) : b.remaining < a.remaining ? b : a);
+
 /** Picks the verdict from the state of every bucket before the call. Pure, shared by all implementations. */
 export const judge = (states: readonly BucketState[], cost: number, now: Date): Verdict => {
-  const refusing = states.filter(({ remaining }) => remaining < cost);
-  const opensLater = (a: BucketState, b: BucketState) => (b.resetAt > a.resetAt ? b : a);
-  const tighter = (a: BucketState, b: BucketState) => (b.remaining === a.remaining ? opensLater(a, b) : b.remaining < a.remaining ? b : a);
-  const [first, ...others] = refusing.length > 0 ? refusing : states;
-  if (first === undefined) throw new Error("there is no bucket to judge by");
-  const allowed = refusing.length === 0;
-  const tightest = others.reduce(allowed ? tighter : opensLater, first);
-  const retryAfterSeconds = Math.max(1, Math.ceil((tightest.resetAt.getTime() - now.getTime()) / 1_000));
-  return { ...tightest, allowed, remaining: allowed ? tightest.remaining - cost : tightest.remaining, retryAfterSeconds };
+  let refusing: BucketState | null = null;
+  let tightest: BucketState | null = null;
+  for (const state of states)
+    if (state.remaining < cost) refusing = refusing === null ? state : opensLater(refusing, state);
+    else tightest = tightest === null ? state : tighter(tightest, state);
+  const telling = refusing ?? tightest;
+  if (telling === null) throw new Error("there is no bucket to judge by");
+  const { bucket, limit, windowSeconds, resetAt } = telling;
+  const allowed = refusing === null;
+  const remaining = allowed ? telling.remaining - cost : telling.remaining;
+  const retryAfterSeconds = Math.max(1, Math.ceil((resetAt.getTime() - now.getTime()) / 1_000));
+  return { bucket, limit, windowSeconds, resetAt, allowed, remaining, retryAfterSeconds };
 };
 
 interface Counter {

@@ -1,5 +1,5 @@
 // The form of an API key: svk_live_<tail of its id>_<secret>_<checksum>. Scanners find it, typos are refused before any lookup.
-import { createHash, randomBytes } from "node:crypto";
+import { hash, randomBytes } from "node:crypto";
 import { crc32 } from "node:zlib";
 
 const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -25,7 +25,7 @@ export interface MadeKey {
   readonly hash: Buffer;
 }
 
-export const hashOf = (apiKey: string): Buffer => createHash("sha256").update(apiKey).digest();
+export const hashOf = (apiKey: string): Buffer => hash("sha256", apiKey, "buffer");
 
 /** `secret` is 32 bytes; random unless the same key must come out again. */
 export const makeKey = (keyId: string, secret: Uint8Array = randomBytes(32)): MadeKey => {

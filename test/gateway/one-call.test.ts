@@ -1,0 +1,54 @@
+// What a handler is given beside its input: one signal, and a bounded time.
+import { expect, test } from "vitest";
+import { contract } from "../../protocol/index.ts";
+import type { Call } from "../../server/core/feature.ts";
+import { createOffSwitch } from "../../server/core/off-switch.ts";
+import type { Entry } from "../../server/gateway/catalogue.ts";
+import { createRun } from "../../server/gateway/one-call.ts";
+
+const CALL_TIMEOUT_MS = 40;
+const run = createRun({ strictOutput: false, callTimeoutMs: CALL_TIMEOUT_MS });
+const prepared = {
+  scope: { requestId: "req_12345678", ip: "127.0.0.1", traceparent: null, tenantId: null, tenant: null, principal: null },
+  input: {},
+  key: null,
+};
+const entry = (handler: (call: Call) => Promise<unknown>): Entry => ({
+  id: "health.live",
+  group: "health",
+  name: "live",
+  tag: "Health and Status",
+  op: contract.health.operations.live,
+  handler,
+});
+const TIMED_OUT = { code: "SERVICE_UNAVAILABLE", details: { reason: "timeout" } };
+
+test("a call whose time is over is answered, and its signal fires", async () => {
+  const signals: AbortSignal[] = [];
+  const hanging = entry((call) => {
+    signals.push(call.signal);
+    return new Promise(() => undefined);
+  });
+  await expect(run(hanging, prepared, createOffSwitch())).rejects.toMatchObject(TIMED_OUT);
+  expect(signals[0]?.aborted).toBe(true);
+});
+
+test("many calls end in any order, and none takes another's time", async () => {
+  const ends: ((value: number) => void)[] = [];
+  const waiting = entry(() => new Promise((resolve) => ends.push(resolve)));
+  const calls = Array.from({ length: 6 }, () => run(waiting, prepared, createOffSwitch()).catch((error: unknown) => error));
+  for (const at of [0, 5, 3]) ends[at]?.(at);
+  const outcomes = await Promise.all(calls);
+  for (const at of [0, 3, 5]) expect(outcomes[at]).toMatchObject({ result: at });
+  for (const at of [1, 2, 4]) expect(outcomes[at]).toMatchObject(TIMED_OUT);
+});
+
+test("the signal is the same at each time of asking, and fires when the caller goes", async () => {
+  const gone = createOffSwitch();
+  const asking = entry(async (call) => {
+    const first = call.signal;
+    gone.abort();
+    return { same: first === call.signal, aborted: first.aborted };
+  });
+  expect((await run(asking, prepared, gone)).result).toEqual({ same: true, aborted: true });
+});
