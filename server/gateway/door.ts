@@ -24,6 +24,8 @@ export interface DoorDeps {
 
 const SOCKETS: ReadonlySet<string> = new Set(CONNECT_PATHS);
 const FRAMING = ["content-length", "transfer-encoding"];
+/** Few paths are worth a closer look. */
+const DOCUMENT = /\/(?:docs|openapi\.json)/;
 const MAX_URL_BYTES = 8_192;
 const METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 const EXPOSED =
@@ -69,7 +71,7 @@ export const createDoor = (deps: DoorDeps): HttpDoor => {
   const documentAt = ({ method, path }: HttpRequest): HttpResponse | Promise<HttpResponse | null> | null => {
     if (method !== "GET" && method !== "HEAD") return null;
     if (deps.jwks !== null && path === deps.jwks.path) return document(deps.jwks.body);
-    const split = splitPrefix(path);
+    const split = DOCUMENT.test(path) ? splitPrefix(path) : null;
     if (split === null) return null;
     if (split.rest === "/openapi.json") return document(deps.openApi(split.prefix));
     if (split.rest === "/docs" || split.rest === "/docs/")

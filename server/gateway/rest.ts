@@ -1,9 +1,9 @@
 // The REST door: /v1 and /api/v1 from one table, envelopes and headers as the interface says.
 import type { Auth, Deprecated, PageQuery } from "../../protocol/index.ts";
-import type { Clock } from "../core/clock.ts";
+import { type Clock, isoText } from "../core/clock.ts";
 import { AppError } from "../core/errors.ts";
 import { type Credential, readCredential, signatureVersions } from "./auth/credentials.ts";
-import type { Identity } from "./auth/identity.ts";
+import { type Identity, NOBODY } from "./auth/identity.ts";
 import type { Entry } from "./catalogue.ts";
 import { errorBody, locationOf, pageLinks, successText } from "./envelope.ts";
 import type { Exchange, HttpRequest, HttpResponse, Reception } from "./exchange.ts";
@@ -26,10 +26,14 @@ export interface RestDeps {
 const AUTH_OF: Record<Credential["kind"], Auth | "none"> = { none: "none", bearer: "user", apiKey: "apiKey", agent: "agent" };
 const DEFAULT_MAX_BODY_BYTES = 1_048_576;
 
+const PREFIXES: readonly { readonly prefix: Prefix; readonly below: string }[] = [
+  { prefix: "/v1", below: "/v1/" },
+  { prefix: "/api/v1", below: "/api/v1/" },
+];
+
 /** Both prefixes mean the same tree. Null for paths outside of them. */
 export const splitPrefix = (path: string): { prefix: Prefix; rest: string } | null => {
-  for (const prefix of ["/v1", "/api/v1"] as const)
-    if (path === prefix || path.startsWith(`${prefix}/`)) return { prefix, rest: path.slice(prefix.length) || "/" };
+  for (const { prefix, below } of PREFIXES) if (path === prefix || path.startsWith(below)) return { prefix, rest: path.slice(prefix.length) || "/" };
   return null;
 };
 
@@ -100,7 +104,7 @@ export const createRest = ({ entries, pipeline, clock, factsOf, authenticate }: 
     }
     if (op.deprecated !== undefined) Object.assign(headers, deprecationHeaders(op.deprecated));
     Object.assign(headers, answer.headers);
-    const body = successText(op, answer.input, answer.result, { requestId: facts.requestId, timestamp: clock.now().toISOString() });
+    const body = successText(op, answer.input, answer.result, { requestId: facts.requestId, timestamp: isoText(clock.now()) });
     return { status: answer.status, headers, body };
   };
 
@@ -130,7 +134,7 @@ export const createRest = ({ entries, pipeline, clock, factsOf, authenticate }: 
       facts,
       door: "rest",
       tenantHeader: request.headers["x-svc-tenant-id"],
-      identify: () => authenticate(credential, facts, body),
+      identify: () => (open ? NOBODY : authenticate(credential, facts, body)),
       readInput: () => inputOf({ entry, fields, values: match.values }, request, body),
       idempotencyKey: request.headers["idempotency-key"] ?? request.headers["x-idempotency-key"],
       signed: credential.kind === "agent" ? signedBy(request) : null,

@@ -36,13 +36,15 @@ const insert = (root: Node, entry: Entry, rest: Rest): void => {
   node.methods.set(method, [...(node.methods.get(method) ?? []), { entry, rest, canonical: entry.op.rest[0] === rest, fields }]);
 };
 
-const walk = (node: Node, segments: readonly string[], values: readonly string[]): { node: Node; values: readonly string[] } | null => {
-  const [segment, ...others] = segments;
+const NO_VALUES: readonly string[] = [];
+
+const walk = (node: Node, segments: readonly string[], at = 0, values = NO_VALUES): { node: Node; values: readonly string[] } | null => {
+  const segment = segments[at];
   if (segment === undefined) return node.methods.size > 0 ? { node, values } : null;
   const exact = node.children.get(segment);
-  const found = exact === undefined ? null : walk(exact, others, values);
+  const found = exact === undefined ? null : walk(exact, segments, at + 1, values);
   if (found !== null) return found;
-  return node.field === null || segment === "" ? null : walk(node.field, others, [...values, segment]);
+  return node.field === null || segment === "" ? null : walk(node.field, segments, at + 1, [...values, segment]);
 };
 
 const MAX_SEGMENTS = 12;
@@ -54,7 +56,7 @@ export const createRouter = (entries: readonly Entry[]) => {
   return (method: string, path: string): Match => {
     const trimmed = path.length > 1 && path.endsWith("/") ? path.slice(0, -1) : path;
     const segments = trimmed === "" || trimmed === "/" ? [] : split(trimmed);
-    const found = segments.length > MAX_SEGMENTS ? null : walk(root, segments, []);
+    const found = segments.length > MAX_SEGMENTS ? null : walk(root, segments);
     if (found === null) return { kind: "none" };
     const at = found.node.methods.get(method === "HEAD" ? "GET" : method);
     if (at !== undefined) return { kind: "found", route: { entries: at }, values: found.values };

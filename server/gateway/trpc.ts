@@ -4,7 +4,7 @@ import { fetchRequestHandler } from "@trpc/server/adapters/fetch";
 import type { Clock } from "../core/clock.ts";
 import { AppError, isAppError } from "../core/errors.ts";
 import { type Credential, readCredential, signatureVersions } from "./auth/credentials.ts";
-import type { Identity } from "./auth/identity.ts";
+import { type Identity, NOBODY } from "./auth/identity.ts";
 import type { Entry } from "./catalogue.ts";
 import type { Exchange, HttpDoor, HttpRequest, HttpResponse, Reception } from "./exchange.ts";
 import type { Prefix, RequestFacts } from "./facts.ts";
@@ -47,7 +47,7 @@ const createIdentifier =
   (request: HttpRequest, facts: RequestFacts, body: Uint8Array) => {
     let proven: Promise<Identity> | null = null;
     return (entry: Entry): Promise<Identity> => {
-      if (entry.op.auth.includes("public")) return Promise.resolve({ kind: "none" });
+      if (entry.op.auth.includes("public")) return NOBODY;
       proven ??= Promise.resolve().then(() => authenticate(readCredential(request), facts, body));
       return proven;
     };

@@ -16,7 +16,12 @@ const toBase62 = (value: bigint, length: number): string => {
   return text;
 };
 
-const checksum = (text: string): string => toBase62(BigInt(crc32(text)), CHECKSUM);
+// By numbers: it is reckoned for every call that brings a key.
+const checksum = (body: string): string => {
+  let text = "";
+  for (let rest = crc32(body); text.length < CHECKSUM; rest = Math.floor(rest / 62)) text = DIGITS.charAt(rest % 62) + text;
+  return text;
+};
 
 export interface MadeKey {
   readonly apiKey: string;

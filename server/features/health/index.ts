@@ -1,6 +1,6 @@
 // Health: is the process alive, may it receive traffic, and how are the parts that it stands on.
 import { contract, type Dependency, type HealthCheckResult } from "../../../protocol/index.ts";
-import type { Clock } from "../../core/clock.ts";
+import { type Clock, isoText } from "../../core/clock.ts";
 import { type Handlers, implement, type Reply } from "../../core/feature.ts";
 import { notConfigured, overall, type Status, slowed } from "./rules.ts";
 
@@ -41,7 +41,7 @@ interface Checked extends HealthCheckResult {
 }
 
 export const createHealth = ({ clock, version, checks, isDraining, startedAtMs }: HealthDeps): Handlers<typeof contract.health> => {
-  const timestamp = () => clock.now().toISOString();
+  const timestamp = () => isoText(clock.now());
   const uptime = () => Math.max(0, Math.round(clock.elapsed() - startedAtMs));
   const runAll = () => Promise.all(checks.map((each) => runCheck(each, clock)));
   const recent = remember(runAll, clock, CHECKED_EVERY_MS);

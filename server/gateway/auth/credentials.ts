@@ -65,11 +65,11 @@ export const signatureVersions = ({ headers }: Pick<HttpRequest, "headers">): Re
 /** Throws UNAUTHORIZED for half a credential, VALIDATION_FAILED for more than one. */
 export const readCredential = (request: SignedPart & Pick<HttpRequest, "repeated">): Credential => {
   const { headers, repeated } = request;
-  const twice = AUTH_HEADERS.find((name) => repeated.has(name));
+  const twice = repeated.size === 0 ? undefined : AUTH_HEADERS.find((name) => repeated.has(name));
   if (twice !== undefined) throw new AppError("VALIDATION_FAILED", { details: { reason: "repeated_header", header: twice } });
   const { authorization, "x-api-key": key } = headers;
   const signed = isSigned(headers);
-  if ([authorization !== undefined, key !== undefined, signed].filter(Boolean).length > 1)
+  if (Number(authorization !== undefined) + Number(key !== undefined) + Number(signed) > 1)
     throw new AppError("VALIDATION_FAILED", { details: { reason: "multiple_credentials" } });
   if (authorization !== undefined) return bearer(authorization);
   if (key !== undefined) return apiKey(key, headers[HEADERS.tenantId]);

@@ -14,6 +14,9 @@ export type Identity =
   | { readonly kind: "apiKey"; readonly record: ApiKeyRecord }
   | { readonly kind: "agent"; readonly record: AgentRecord };
 
+/** Public operations ask for no credential. */
+export const NOBODY: Promise<Identity> = Promise.resolve({ kind: "none" });
+
 export interface VerifiedToken {
   readonly userId: string;
   readonly email: string | null;
