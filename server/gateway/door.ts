@@ -68,10 +68,10 @@ export const createDoor = (deps: DoorDeps): HttpDoor => {
   });
 
   /** Documents beside the operations: they are not JSON envelopes. */
-  const documentAt = ({ method, path }: HttpRequest): HttpResponse | Promise<HttpResponse | null> | null => {
+  const documentAt = async ({ method, path }: HttpRequest): Promise<HttpResponse | null> => {
     if (method !== "GET" && method !== "HEAD") return null;
     if (deps.jwks !== null && path === deps.jwks.path) return document(deps.jwks.body);
-    const split = DOCUMENT.test(path) ? splitPrefix(path) : null;
+    const split = splitPrefix(path);
     if (split === null) return null;
     if (split.rest === "/openapi.json") return document(deps.openApi(split.prefix));
     if (split.rest === "/docs" || split.rest === "/docs/")
@@ -101,23 +101,29 @@ export const createDoor = (deps: DoorDeps): HttpDoor => {
     exchange.respond({ ...answer, close: close || answer.close === true });
   };
 
-  const route = async (exchange: Exchange, operations: Reception): Promise<void> => {
+  const documentOr = async (exchange: Exchange, operations: Reception): Promise<void> => {
+    const found = await documentAt(exchange.request);
+    return found === null ? operations.handle(exchange) : exchange.respond(found);
+  };
+
+  /** Where such a request ends is a matter of opinion, and a proxy may have another: nothing more is read from this connection. */
+  const refuseFraming = async (exchange: Exchange, header: string): Promise<void> => {
+    // A turn later, so that a second request hidden behind this one finds it unanswered, which ends the connection unheard.
+    await new Promise((resolve) => setImmediate(resolve));
+    refuse(exchange, new Failure("VALIDATION_FAILED", { details: { reason: "repeated_header", header } }), true);
+  };
+
+  // Not async: nearly every call goes straight to the operations.
+  const route = (exchange: Exchange, operations: Reception): Promise<void> | void => {
     const { request } = exchange;
-    const twice = FRAMING.find((name) => request.repeated.has(name));
-    // Where such a request ends is a matter of opinion, and a proxy may have another: nothing more is read from this connection.
-    if (twice !== undefined) {
-      // A turn later, so that a second request hidden behind this one finds it unanswered, which ends the connection unheard.
-      await new Promise((resolve) => setImmediate(resolve));
-      return refuse(exchange, new Failure("VALIDATION_FAILED", { details: { reason: "repeated_header", header: twice } }), true);
-    }
+    const twice = request.repeated.size === 0 ? undefined : FRAMING.find((name) => request.repeated.has(name));
+    if (twice !== undefined) return refuseFraming(exchange, twice);
     if (request.path.length + request.query.length > MAX_URL_BYTES) throw new Failure("URI_TOO_LONG", { details: { maxBytes: MAX_URL_BYTES } });
     if (request.method === "OPTIONS") return exchange.respond(preflight(request));
     if (request.path.startsWith(TRPC_PATH)) return operations.handle(exchange);
     // An upgrade never comes here: the agent socket takes it before.
     if (SOCKETS.has(request.path)) throw new Failure("PROTOCOL_UNSUPPORTED", { details: { supported: [SUBPROTOCOL] } });
-    const named = documentAt(request);
-    const found = named === null ? null : await named;
-    return found === null ? operations.handle(exchange) : exchange.respond(found);
+    return request.path === deps.jwks?.path || DOCUMENT.test(request.path) ? documentOr(exchange, operations) : operations.handle(exchange);
   };
 
   return {

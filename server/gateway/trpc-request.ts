@@ -31,14 +31,21 @@ export const checkMethod = ({ method }: HttpRequest): void => {
   if (method !== "GET" && method !== "POST") throw new AppError("METHOD_NOT_ALLOWED", { details: { allow: ["GET", "POST"] } });
 };
 
+/** Of the two that a unary call has; as all that is in an address it may be percent-encoded. */
+const parameter = (query: string, name: "batch" | "input"): string | null => {
+  if (query === "") return null;
+  const start = `${name}=`;
+  const pair = query.split("&").find((each) => each.startsWith(start));
+  return pair === undefined ? null : decodeURIComponent(pair.slice(start.length).replaceAll("+", " "));
+};
+
 export const readUnary = (request: HttpRequest, body: Uint8Array): Unary => {
   checkMethod(request);
-  const params = new URLSearchParams(request.query);
-  const batch = params.get("batch") === "1";
+  const batch = parameter(request.query, "batch") === "1";
   const path = request.path.slice(TRPC_PATH.length);
   const paths = batch ? path.split(",").map(decodeURIComponent) : [path];
   if (paths.length > MAX_BATCH) throw invalid("batch", `has more than ${MAX_BATCH} calls`);
-  const given = params.get("input");
+  const given = parameter(request.query, "input");
   const raw =
     request.method === "GET"
       ? given === null

@@ -70,11 +70,7 @@ async function* withIds(events: AsyncIterable<LiveEvent>, lastEventId: string | 
   }
 }
 
-/** What every procedure does. Throws TRPCError. */
-export const callEntry = async (
-  entry: Entry,
-  { ctx, input, signal }: { ctx: TrpcContext; input: unknown; signal?: AbortSignal | undefined },
-): Promise<unknown> => {
+const call = async (entry: Entry, { ctx, input, signal }: { ctx: TrpcContext; input: unknown; signal: AbortSignal | undefined }): Promise<unknown> => {
   try {
     return await ctx.call(entry, input ?? {}, signal);
   } catch (error) {
@@ -84,10 +80,10 @@ export const callEntry = async (
 
 const toProcedure = (entry: Entry) => {
   const base = t.procedure.input((raw: unknown) => raw);
-  if (entry.op.kind === "query") return base.query((options) => callEntry(entry, options));
-  if (entry.op.kind === "mutation") return base.mutation((options) => callEntry(entry, options));
+  if (entry.op.kind === "query") return base.query((options) => call(entry, options));
+  if (entry.op.kind === "mutation") return base.mutation((options) => call(entry, options));
   return base.subscription(async function* (options) {
-    const events = (await callEntry(entry, options)) as AsyncIterable<LiveEvent>;
+    const events = (await call(entry, options)) as AsyncIterable<LiveEvent>;
     yield* withIds(events, (options.input as { lastEventId?: string | null } | undefined)?.lastEventId);
   });
 };

@@ -12,7 +12,7 @@ import { limitHeaders } from "./limits.ts";
 import { invalid } from "./parse.ts";
 import type { Pipeline } from "./pipeline.ts";
 import { checkMethod, failureHeaders, MAX_BATCH, readUnary, TRPC_PATH, toStreamHeaders, type Unary, wantsEvents } from "./trpc-request.ts";
-import { callEntry, createTrpcRouter, type TrpcContext, toAppError, toTrpcError } from "./trpc-router.ts";
+import { createTrpcRouter, type TrpcContext, toAppError, toTrpcError } from "./trpc-router.ts";
 import { createSessions, type Session } from "./trpc-session.ts";
 
 export interface TrpcDeps {
@@ -91,15 +91,20 @@ export const createTrpc = (deps: TrpcDeps): HttpDoor => {
         throw toTrpcError(session.failure);
       }
       // Straight to what the procedure would do: the library's way there costs more than all of ours.
-      const data =
-        entry === undefined ? await refuseUnknown(unary, index, session) : await callEntry(entry, { ctx: session.context, input: unary.inputs(index) });
+      const data = await (entry === undefined ? refuseUnknown(unary, index, session) : session.context.call(entry, unary.inputs(index) ?? {}, undefined));
       return { status: 200, json: { result: { data } } };
     } catch (cause) {
-      const error = getTRPCErrorFromUnknown(cause);
+      const error = isAppError(cause) ? toTrpcError(cause) : getTRPCErrorFromUnknown(cause);
       // The others are calls that the pipeline has noted.
       if (known !== type) session.notes.refusal = toAppError(error);
       return shapeOf(error, path, session.context);
     }
+  };
+
+  const all = async (calls: Unary, session: Session): Promise<{ status: number; json: unknown }> => {
+    const results = await Promise.all(calls.paths.map((_, index) => one(calls, index, session)));
+    const [status = 500, ...others] = new Set(results.map((each) => each.status));
+    return { status: others.length === 0 ? status : 207, json: results.map(({ json }) => json) };
   };
 
   const unary = async (exchange: Exchange, facts: RequestFacts, body: Uint8Array): Promise<HttpResponse> => {
@@ -107,14 +112,8 @@ export const createTrpc = (deps: TrpcDeps): HttpDoor => {
     const calls = readUnary(request, body);
     const identify = identifier(request, facts, body);
     const session = openSession(request, facts, { gone, notes, identify, reidentify: identify });
-    const results = await Promise.all(calls.paths.map((_, index) => one(calls, index, session)));
-    const statuses = new Set(results.map(({ status }) => status));
-    const [first] = results;
-    return {
-      status: statuses.size === 1 ? (first?.status ?? 500) : 207,
-      headers: headersOf(request, facts, session, clock),
-      body: JSON.stringify(calls.batch ? results.map(({ json }) => json) : first?.json),
-    };
+    const { status, json } = calls.batch ? await all(calls, session) : await one(calls, 0, session);
+    return { status, headers: headersOf(request, facts, session, clock), body: JSON.stringify(json) };
   };
 
   const stream = async (exchange: Exchange, facts: RequestFacts, body: Uint8Array): Promise<void> => {
