@@ -63,6 +63,15 @@ test("a key holds as long as its command: after a day and more the same request 
   expect(await left(world.device)).toEqual([first]);
 });
 
+test("a key goes with its command, and then stands for a new one", async () => {
+  const world = await setUp();
+  const old = await ended(world, KEEP_DAYS + 1, "the-key");
+  await retain(world.room);
+  expect(await db.query("select 1 from command_keys where device_id = $1", [world.device.deviceId])).toEqual([]);
+  const { commandId } = await world.operator.queue({ type: "ping", payload: {} }, "the-key");
+  expect(commandId).not.toBe(old);
+});
+
 test("while one node is at it, another leaves it alone", async () => {
   const world = await setUp();
   const old = await ended(world, KEEP_DAYS + 1);

@@ -6,6 +6,13 @@ import { created } from "./rules.ts";
 import type { Instant } from "./state.ts";
 import type { CommandRow } from "./store/rows.ts";
 
+/** The same key with the same request on the same device makes one command. */
+export interface Idempotency {
+  /** `<principal>:<key>` */
+  readonly key: string;
+  readonly requestHash: Buffer;
+}
+
 export interface NewCommand {
   readonly scope: SystemScope;
   readonly commandId: CommandId;
@@ -25,9 +32,7 @@ export interface NewCommand {
   readonly onlyOnline: boolean;
   /** False: a full queue does not keep it out. */
   readonly bounded: boolean;
-  /** `<principal>:<key>` */
-  readonly idempotencyKey: string | null;
-  readonly requestHash: Buffer;
+  readonly idempotency: Idempotency | null;
   readonly createdBy: string;
   readonly traceparent: string | null;
 }
@@ -66,11 +71,12 @@ export const admit = (items: readonly NewCommand[], facts: AdmissionFacts): read
   return items.map((item) => {
     const device = facts.devices.get(item.deviceId);
     if (device === undefined || device.tenantId !== item.scope.tenantId) return refused("DEVICE_NOT_FOUND", { details: { deviceId: item.deviceId } });
-    const key = item.idempotencyKey === null ? null : `${item.deviceId} ${item.idempotencyKey}`;
+    const { idempotency } = item;
+    const key = idempotency === null ? null : `${item.deviceId} ${idempotency.key}`;
     const earlier = key === null ? undefined : known.get(key);
     // Before every other check: a repeated request gets its answer even when the queue is full or the device gone offline by now.
-    if (earlier !== undefined)
-      return earlier.requestHash.equals(item.requestHash) ? { kind: "replayed", row: asCreated(earlier.row, item) } : refused("IDEMPOTENCY_KEY_REUSED");
+    if (earlier !== undefined && idempotency !== null)
+      return earlier.requestHash.equals(idempotency.requestHash) ? { kind: "replayed", row: asCreated(earlier.row, item) } : refused("IDEMPOTENCY_KEY_REUSED");
 
     const onDevice = admittedOn.get(item.deviceId) ?? 0;
     const forTenant = admittedFor.get(item.scope.tenantId) ?? 0;
@@ -84,7 +90,7 @@ export const admit = (items: readonly NewCommand[], facts: AdmissionFacts): read
     const row = newRow(item, { seq: device.nextSeq + onDevice, now: facts.now, ...times });
     admittedOn.set(item.deviceId, onDevice + 1);
     admittedFor.set(item.scope.tenantId, forTenant + 1);
-    if (key !== null) known.set(key, { row, requestHash: item.requestHash });
+    if (key !== null && idempotency !== null) known.set(key, { row, requestHash: idempotency.requestHash });
     return { kind: "created", item, row };
   });
 };

@@ -80,8 +80,7 @@ const toNewCommand = (scope: SystemScope, order: CommandOrder, settings: Command
     redeliverSafe: known.redeliverSafe,
     onlyOnline: false,
     // No caller's key begins so: those name their principal.
-    idempotencyKey: `system:${key}`,
-    requestHash: createHash("sha256").update(canonical({ type, payload })).digest(),
+    idempotency: { key: `system:${key}`, requestHash: createHash("sha256").update(canonical({ type, payload })).digest() },
     createdBy: orderedBy,
     traceparent: scope.traceparent ?? null,
   };

@@ -138,8 +138,7 @@ const toNewCommand = (scope: TenantScope, input: Input, known: CommandType, key:
     redeliverSafe: known.redeliverSafe,
     onlyOnline: input.ifOffline === "fail",
     bounded: true,
-    idempotencyKey: key === null ? null : `${createdBy}:${key}`,
-    requestHash: createHash("sha256").update(canonical(request)).digest(),
+    idempotency: key === null ? null : { key: `${createdBy}:${key}`, requestHash: createHash("sha256").update(canonical(request)).digest() },
     createdBy,
     traceparent: scope.traceparent,
   };

@@ -70,13 +70,13 @@ const findByKeys = async (
   tx: SqlTx,
   items: readonly NewCommand[],
 ): Promise<ReadonlyMap<string, { readonly row: CommandRow; readonly requestHash: Buffer }>> => {
-  const keyed = items.filter(({ idempotencyKey }) => idempotencyKey !== null);
+  const keyed = items.filter(({ idempotency }) => idempotency !== null);
   if (keyed.length === 0) return new Map();
   const rows = await tx.query<DbRow & { idempotency_key: string; request_hash: Buffer }>(
-    `select ${ALL_COLUMNS}, c.idempotency_key, c.request_hash from commands c
-       join (select distinct * from unnest($1::text[], $2::text[], $3::text[])) as k(tenant_id, device_id, idempotency_key)
-      using (tenant_id, device_id, idempotency_key)`,
-    [keyed.map(({ scope }) => scope.tenantId), keyed.map(({ deviceId }) => deviceId), keyed.map(({ idempotencyKey }) => idempotencyKey)],
+    `select ${ALL_COLUMNS}, c.idempotency_key, c.request_hash
+       from (select distinct * from unnest($1::text[], $2::text[], $3::text[])) as w(tenant_id, device_id, idempotency_key)
+       join command_keys k using (device_id, idempotency_key) join commands c on c.command_id = k.command_id and c.tenant_id = w.tenant_id`,
+    [keyed.map(({ scope }) => scope.tenantId), keyed.map(({ deviceId }) => deviceId), keyed.map(({ idempotency }) => idempotency?.key)],
   );
   return new Map(rows.map((row) => [`${row.device_id} ${row.idempotency_key}`, { row: toRow(row), requestHash: row.request_hash }]));
 };
@@ -106,7 +106,10 @@ export const insertCommands = async (tx: SqlTx, admissions: readonly Admission[]
               $8::jsonb[], $9::boolean[], $10::timestamptz[],
               $11::timestamptz[], $12::timestamptz[], $13::int[], $14::boolean[], $15::int[],
               $16::text[], $17::bytea[], $18::text[], $19::text[], $20::timestamptz[]) as n
-       returning command_id, tenant_id, device_id, seq, created_by),
+       returning command_id, tenant_id, device_id, seq, created_by, idempotency_key),
+     keys as (
+       insert into command_keys (device_id, idempotency_key, command_id)
+       select device_id, idempotency_key, command_id from fresh where idempotency_key is not null),
      history as (
        insert into command_events (tenant_id, command_id, to_status, actor, node_id)
        select tenant_id, command_id, 'queued', created_by, $21 from fresh order by seq)
@@ -128,8 +131,8 @@ export const insertCommands = async (tx: SqlTx, admissions: readonly Admission[]
       rows.map((row) => row.maxAttempts),
       rows.map((row) => row.redeliverSafe),
       rows.map((row) => row.execTimeoutSeconds),
-      created.map(({ item }) => item.idempotencyKey),
-      created.map(({ item }) => item.requestHash),
+      created.map(({ item }) => item.idempotency?.key ?? null),
+      created.map(({ item }) => item.idempotency?.requestHash ?? null),
       rows.map((row) => row.traceparent),
       rows.map((row) => row.createdBy),
       rows.map((row) => sqlTime(row.issuedAt)),
