@@ -11,7 +11,8 @@ const NO_BODY: ReadonlySet<number> = new Set([204, 304]);
 
 // `Date` is the library's own; a second one would make both unreadable.
 const writeHead = (res: UwsResponse, { status, headers }: Pick<HttpResponse, "status" | "headers">): void => {
-  res.writeStatus(statusLine(status));
+  // The library's own unless it is told another.
+  if (status !== 200) res.writeStatus(statusLine(status));
   for (const name of Object.keys(headers)) res.writeHeader(name, headers[name] ?? "");
 };
 
