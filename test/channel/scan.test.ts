@@ -86,6 +86,7 @@ test("agrees about what is easily taken for the other", () => {
   for (const text of ["", "{}", '{"op":"heartbeat","id":"1"}', '{"id":"1","data":{"cpu":1}}', '{"op":"heartbeat","data":{"cpu":1}}'])
     expect(takes(text)).toBe(false);
   for (const number of ["0", "01", "", "1x", "-1", "1234567890123456"]) expect(takes(`{"op":"heartbeat","id":"${number}","data":{"cpu":1}}`)).toBe(false);
+  for (const number of ["1", "2147483647", "2147483648", "123456789012345"]) expect(takes(`{"op":"heartbeat","id":"${number}","data":{"cpu":1}}`)).toBe(true);
   expect(takes(inside('"cpu":0.3'))).toBe(true);
 });
 

@@ -1,8 +1,9 @@
 // The directory of agents: remembered for seconds, asked for in one statement per turn of the event loop, forgotten on every node when it changes.
 import { LRUCache } from "lru-cache";
-import { contract } from "../../../protocol/index.ts";
+import { type AgentId, contract } from "../../../protocol/index.ts";
 import type { AgentDirectory, AgentRecord } from "../../core/agents.ts";
 import type { Emit } from "../../core/events.ts";
+import { createSameText } from "../../core/same-text.ts";
 import type { Bus } from "../../platform/bus.ts";
 import type { Db } from "../../platform/db.ts";
 import type { SecretBox } from "../../platform/secrets.ts";
@@ -33,6 +34,8 @@ const IDS_PER_MESSAGE = 25;
 /** Longer than any transaction of ours: until then an answer may still be the one from before the change, so it is not kept. */
 const UNSETTLED_MS = 10_000;
 const BATCH = 1_000;
+/** Tenants and deployments whose ids all their agents share. */
+const OWNERS = 10_000;
 
 interface Asking {
   readonly resolve: (record: AgentRecord | null) => void;
@@ -42,21 +45,22 @@ interface Asking {
 export const createAgentDirectory = ({ db, bus, emit, box, settings, onError = () => undefined }: DirectoryDeps): Agents => {
   const known = new LRUCache<string, { readonly record: AgentRecord | null }>({ max: settings.directorySize, ttl: settings.directoryMs });
   const unsettled = new LRUCache<string, true>({ max: settings.directorySize, ttl: UNSETTLED_MS });
+  const same = createSameText(OWNERS);
   const pending = new Map<string, Promise<AgentRecord | null>>();
   let asking = new Map<string, Asking>();
 
-  const toRecord = (row: AgentRow): AgentRecord => {
+  const toRecord = (row: AgentRow, agentId: string): AgentRecord => {
     const context = secretContext(row.tenant_id, row.device_id);
     const sealed = row.removed ? [] : row.pending_secret === null ? [row.secret] : [row.secret, row.pending_secret];
     return {
-      agentId: row.agent_id,
+      agentId: agentId as AgentId, // as: it is the row's; one text for the record and the key that remembers it
       deviceId: row.device_id,
-      tenantId: row.tenant_id,
-      deploymentId: row.deployment_id,
+      tenantId: same(row.tenant_id),
+      deploymentId: same(row.deployment_id),
       secrets: sealed.map((secret) => box.open(secret, context)),
       minSignatureVersion: row.min_sig_version === 2 ? 2 : 1,
       revoked: row.removed,
-      tenantStatus: row.tenant_status,
+      tenantStatus: same(row.tenant_status),
     };
   };
 
@@ -67,7 +71,7 @@ export const createAgentDirectory = ({ db, bus, emit, box, settings, onError = (
         const row = rows.get(agentId);
         // One secret that does not open is that agent's trouble alone.
         try {
-          resolve(row === undefined ? null : toRecord(row));
+          resolve(row === undefined ? null : toRecord(row, agentId));
         } catch (error) {
           reject(error);
         }

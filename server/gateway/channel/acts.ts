@@ -28,6 +28,8 @@ export interface ActsDeps {
 }
 
 const HANDOFF = "handoff.v1";
+/** A nonce is good for one hello. */
+const FORGOTTEN = "";
 
 type Frame<Op extends AgentFrame["op"]> = Extract<AgentFrame, { op: Op }>;
 
@@ -48,6 +50,7 @@ export const createActs = (deps: ActsDeps) => {
       return;
     }
     const { begun } = verdict;
+    session.nonce = FORGOTTEN;
     if (!deps.enter(session, begun)) return;
     for (const { commandId, action } of begun.reconcile) if (action === "continue") expectWord(session, commandId, clock.elapsed());
     session.link?.cork(() => {
@@ -91,7 +94,7 @@ export const createActs = (deps: ActsDeps) => {
       case "hello":
         return hello(session, frame);
       case "heartbeat":
-        return heartbeats.take(session, frame.id, frame.data, Math.floor(clock.elapsed()));
+        return heartbeats.take(session, frame.id, frame.data, clock.elapsed());
       case "ack":
         return ack(session, frame);
       case "goodbye":

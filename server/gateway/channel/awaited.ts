@@ -17,7 +17,7 @@ const MAX_ASKED = 3;
 export const expectWord = (session: Session, commandId: string, nowMs: number): void => {
   session.awaited ??= new Map();
   const { awaited } = session;
-  if (awaited.size < MAX_AWAITED || awaited.has(commandId)) awaited.set(commandId, { sinceMs: Math.floor(nowMs), asked: 0 });
+  if (awaited.size < MAX_AWAITED || awaited.has(commandId)) awaited.set(commandId, { sinceMs: nowMs, asked: 0 });
 };
 
 export const heard = ({ awaited }: Session, { commandId, status }: AckResult): void => {

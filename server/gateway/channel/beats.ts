@@ -69,7 +69,7 @@ export const createBeats = ({ presence, clock, settings, stats, meters, roster, 
 
   /** An entry in the directory lives for some minutes, so it need not be told at each beat. */
   const renew = (sessions: readonly Session[], afterMs: number): void => {
-    const nowMs = Math.floor(clock.elapsed());
+    const nowMs = clock.elapsed();
     const due = sessions.filter(({ claimedAt }) => nowMs - claimedAt >= afterMs);
     for (const session of due) session.claimedAt = nowMs;
     void claim(due).catch(onError);

@@ -3,7 +3,7 @@
 import type { z } from "zod";
 import { CAPABILITIES, SUBPROTOCOL, type Welcome } from "../../../protocol/index.ts";
 import type { AgentDirectory } from "../../core/agents.ts";
-import type { Clock } from "../../core/clock.ts";
+import { type Clock, inWholeMs } from "../../core/clock.ts";
 import type { CommandDelivery } from "../../core/delivery.ts";
 import type { TenantDirectory } from "../../core/directories.ts";
 import type { Sessions, SocketPresence } from "../../core/sessions.ts";
@@ -77,8 +77,10 @@ export interface Hub {
   close(): Promise<void>;
 }
 
-export const createHub = (deps: HubDeps): Hub => {
-  const { nodeId, clock, settings, log, delivery, presence, courier, owners, meters = noMeters } = deps;
+export const createHub = (given: HubDeps): Hub => {
+  const clock = inWholeMs(given.clock);
+  const deps = { ...given, clock };
+  const { nodeId, settings, log, delivery, presence, courier, owners, meters = noMeters } = deps;
   const stats = newStats();
   const state: NodeState = { draining: false, overloaded: false };
   const onError = (error: unknown, session?: Session): void => log.warn({ error, deviceId: session?.agent.deviceId, sessionId: session?.id }, "agent channel");

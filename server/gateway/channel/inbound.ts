@@ -103,8 +103,7 @@ export const createInbound = ({ clock, settings, stats, act, heartbeats, onError
 
   return (session: Session, bytes: Uint8Array, isBinary: boolean): void => {
     stats.framesIn += 1;
-    // Whole milliseconds: a fraction would be an object of its own in each field that keeps it.
-    const nowMs = Math.floor(clock.elapsed());
+    const nowMs = clock.elapsed();
     session.lastSeenAt = nowMs;
     session.seen = true;
     if (bytes.length > settings.maxFrameBytes)

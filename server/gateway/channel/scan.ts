@@ -8,6 +8,7 @@ import { type Cursor, type Skip, skipList, skipNumber, skipNumbers, skipQuotedNu
 // biome-ignore lint/suspicious/noExplicitAny: zod's own description of a schema
 type Def = any;
 const MAX = Number.MAX_SAFE_INTEGER;
+const MAX_SMALL = 2 ** 31 - 1;
 /** Of plain numbers; what has more of them is for the schema. */
 const MAX_METRICS = 64;
 
@@ -55,6 +56,9 @@ const readerOf = (schema: Def): Skip | null => {
 /** Whatever a field holds, the rules of the schema ask only which of them are there; a plain record has few enough keys by itself. */
 const standIns = (fields: readonly Field[], bits: number): Record<string, unknown> =>
   Object.fromEntries(fields.flatMap(({ name }, index) => ((bits & (1 << index)) === 0 ? [] : [[name, {}]])));
+
+/** A small whole number as the engine keeps those that need no memory of their own; one from a list of doubles is kept as a double otherwise. */
+const whole = (value: number): number => (value <= MAX_SMALL ? value | 0 : value);
 
 export interface Scanner {
   /** True for a plain frame that the schema takes; the rest then tells about it, until the next. */
@@ -106,7 +110,7 @@ export const createScanner = (schema: z.ZodObject): Scanner => {
       cursor.at = 0;
       return skipFrame(cursor) && cursor.at === bytes.length && (outer.fields & needed) === needed && obeysRules(content.fields);
     },
-    frame: () => outer.values[idAt] ?? 0,
+    frame: () => whole(outer.values[idAt] ?? 0),
     fields: () => content.fields,
     value: (name) => content.values[fields.findIndex((known) => known.name === name)] ?? 0,
     bits: (...names) => bitsOf(fields, names),

@@ -34,7 +34,8 @@ export interface Session extends TokenBucket, TurnCounter {
   awaited: Map<string, Awaited> | null;
   readonly id: string;
   readonly agent: AgentRecord;
-  readonly nonce: string;
+  /** What hello has to sign; empty afterwards. */
+  nonce: string;
   /** Of the upgrade. */
   readonly signatureVersion: 1 | 2;
   readonly maxAgeMs: number;
