@@ -47,7 +47,8 @@ export const createMetrics = () => {
       queue.watch(commands);
       watchChannel(makers, { node, channel });
       watchMesh(makers, mesh);
-      collectDefaultMetrics({ register: registry, prefix: "mooring_" });
+      // By default it would wake the process a hundred times a second.
+      collectDefaultMetrics({ register: registry, prefix: "mooring_", eventLoopMonitoringPrecision: 100 });
     },
     text: () => registry.metrics(),
     contentType: registry.contentType,

@@ -34,7 +34,8 @@ export const judgeStrain = (before: Verdict, { loopDelayMs, claimWaitMs }: Strai
   return before.overloaded ? WELL : OVERLOADED;
 };
 
-const RESOLUTION_MS = 20;
+/** Often enough to feel lateness of a fifth of a second, and rare enough that a resting node rests: each look wakes the process. */
+const RESOLUTION_MS = 100;
 const NS_PER_MS = 1e6;
 
 export interface LoopMeter {

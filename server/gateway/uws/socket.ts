@@ -64,14 +64,18 @@ const SEND_RESULTS: readonly SendResult[] = ["buffered", "sent", "dropped"];
 /** A class, because there is one per socket: seven closures each would be a good part of what an idle agent costs. */
 class Link<S> implements SocketLink {
   closed = false;
+  /** Something was written since nothing was left: only then is there anything to ask the library for, and most sockets rest at most looks of the clock. */
+  #mayHold = false;
   readonly #ws: WebSocket<Held<S>>;
   constructor(ws: WebSocket<Held<S>>) {
     this.#ws = ws;
   }
   send(data: string | Uint8Array): SendResult {
+    this.#mayHold = true;
     return this.closed ? "closed" : (SEND_RESULTS[this.#ws.send(data, typeof data !== "string", false)] ?? "dropped");
   }
   sendText(bytes: Uint8Array): SendResult {
+    this.#mayHold = true;
     return this.closed ? "closed" : (SEND_RESULTS[this.#ws.send(bytes, false, false)] ?? "dropped");
   }
   cork(write: () => void): void {
@@ -81,7 +85,10 @@ class Link<S> implements SocketLink {
     if (!this.closed) this.#ws.ping();
   }
   bufferedBytes(): number {
-    return this.closed ? 0 : this.#ws.getBufferedAmount();
+    if (this.closed || !this.#mayHold) return 0;
+    const bytes = this.#ws.getBufferedAmount();
+    this.#mayHold = bytes > 0;
+    return bytes;
   }
   end(code: number, reason: string): void {
     if (!this.closed) this.#ws.end(code, reason);
