@@ -81,6 +81,7 @@ export const signedHeadersV2 = (
   return { ...signedHeaders(identity, body, now), [HEADERS_V2.version]: "2", [HEADERS_V2.nonce]: nonce, [HEADERS_V2.signature]: signature };
 };
 
+const NAMES_V2 = Object.values(HEADERS_V2);
+
 /** True when any header of the second form is there: then only that form counts. */
-export const isSecondForm = (headers: Readonly<Record<string, string | undefined>>): boolean =>
-  Object.values(HEADERS_V2).some((name) => headers[name] !== undefined);
+export const isSecondForm = (headers: Readonly<Record<string, string | undefined>>): boolean => NAMES_V2.some((name) => headers[name] !== undefined);

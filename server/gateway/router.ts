@@ -21,7 +21,8 @@ export type Match =
 const newNode = (): Node => ({ children: new Map(), field: null, methods: new Map() });
 const split = (path: string): readonly string[] => path.split("/").slice(1);
 
-const insert = (root: Node, entry: Entry, rest: Rest): void => {
+/** Tells where it was put, and whether that place has a name of its own: no fields on the way. */
+const insert = (root: Node, entry: Entry, rest: Rest): { readonly node: Node; readonly named: boolean } => {
   const [method = "", template = ""] = rest.split(" ") as [Method, string];
   const fields: string[] = [];
   let node = root;
@@ -34,6 +35,7 @@ const insert = (root: Node, entry: Entry, rest: Rest): void => {
     node = next;
   }
   node.methods.set(method, [...(node.methods.get(method) ?? []), { entry, rest, canonical: entry.op.rest[0] === rest, fields }]);
+  return { node, named: fields.length === 0 };
 };
 
 const NO_VALUES: readonly string[] = [];
@@ -51,12 +53,21 @@ const MAX_SEGMENTS = 12;
 
 export const createRouter = (entries: readonly Entry[]) => {
   const root = newNode();
-  for (const entry of entries) for (const rest of entry.op.rest) insert(root, entry, rest);
+  // What has no fields is found by its name; the walk prefers it too.
+  const byName = new Map<string, { readonly node: Node; readonly values: readonly string[] }>();
+  for (const entry of entries)
+    for (const rest of entry.op.rest) {
+      const { node, named } = insert(root, entry, rest);
+      if (named) byName.set(rest.slice(rest.indexOf(" ") + 1), { node, values: NO_VALUES });
+    }
+  const search = (path: string): { readonly node: Node; readonly values: readonly string[] } | null => {
+    const segments = path === "" || path === "/" ? [] : split(path);
+    return segments.length > MAX_SEGMENTS ? null : walk(root, segments);
+  };
   /** `path` stands below the prefix; one slash at its end is tolerated. Values are still encoded. */
   return (method: string, path: string): Match => {
     const trimmed = path.length > 1 && path.endsWith("/") ? path.slice(0, -1) : path;
-    const segments = trimmed === "" || trimmed === "/" ? [] : split(trimmed);
-    const found = segments.length > MAX_SEGMENTS ? null : walk(root, segments);
+    const found = byName.get(trimmed) ?? search(trimmed);
     if (found === null) return { kind: "none" };
     const at = found.node.methods.get(method === "HEAD" ? "GET" : method);
     if (at !== undefined) return { kind: "found", route: { entries: at }, values: found.values };
