@@ -56,7 +56,6 @@ interface OpenDeps extends AppDeps {
 
 /** From the inside out: what works in the background first, then the listeners, then the agents. */
 const openDoors = async ({ config, life, rooms, doors, state, log, sharedPort = false }: OpenDeps): Promise<void> => {
-  await rooms.outbox.open();
   life.use("outbox", rooms.outbox);
   await rooms.tidings.open();
   life.use("tidings", rooms.tidings);

@@ -66,7 +66,7 @@ export const createRooms = (deps: RoomsDeps) => {
   const limiter = deps.limiter ?? createMemoryRateLimiter({ clock });
   const onError = (what: string, error: unknown): void => log.error({ what, error }, "background work failed");
   const courier = createCourier({ bus, directory, onError: (error) => onError("courier", error), onNudge: metrics.channelMeters.nudged });
-  const outbox = createOutbox({ db, bus, nodeId, onError, settings: { keepDays: config.EVENT_RETENTION_DAYS } });
+  const outbox = createOutbox({ db, onError, settings: { keepDays: config.EVENT_RETENTION_DAYS } });
   const live = createLive({ db, clock, onError: (error) => onError("live feed", error) });
   const tidings = createTidings({ bus, nodeId, onError: (error) => onError("tidings", error) });
   const { emit } = outbox;
@@ -143,9 +143,12 @@ export const createRooms = (deps: RoomsDeps) => {
   // Who hears of what has happened.
   outbox.subscribe(live.dispatched);
   outbox.subscribe(commands.look);
+  outbox.subscribe((events) => {
+    for (const { tenantId } of events) tidings.tell(tenantId);
+  });
   tidings.listen((tenantIds) => {
     commands.look();
-    for (const tenantId of tenantIds) if (live.isWatched(tenantId)) commands.showRecent(tenantId);
+    for (const tenantId of tenantIds) if (live.look(tenantId)) commands.showRecent(tenantId);
   });
 
   return {

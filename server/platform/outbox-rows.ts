@@ -55,11 +55,6 @@ export const markDispatched = (tx: SqlTx, events: readonly DispatchedEvent[]): P
     [events.map(({ eventId }) => eventId), events.map(({ sequence }) => sequence)],
   );
 
-export const readEvents = async (db: Db, ids: readonly string[]): Promise<readonly DispatchedEvent[]> => {
-  const rows = await db.query<EventRow>(`select ${EVENT_COLUMNS} from outbox_events where event_id = any($1::text[]) order by tenant_id, sequence`, [ids]);
-  return rows.map(toEvent);
-};
-
 // The newest event of each tenant stays: it holds the count, and without it the numbers would begin again.
 export const deleteOld = (db: Db, { keepDays, limit }: { readonly keepDays: number; readonly limit: number }): Promise<number> =>
   db.execute(

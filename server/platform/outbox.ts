@@ -1,20 +1,17 @@
 // Durable events: written with their cause, handed on once it is committed, in order, at least once.
 // Rows are found by being undispatched, never by a mark that has moved past them, so a transaction that commits late skips nothing.
 import type { DispatchedEvent, Emit, SqlTx } from "../core/events.ts";
-import type { Bus } from "./bus.ts";
 import type { Db } from "./db.ts";
 import type { Job } from "./jobs.ts";
-import { deleteOld, insertEvents, markDispatched, nextEvents, readEvents, takeTurn } from "./outbox-rows.ts";
+import { deleteOld, insertEvents, markDispatched, nextEvents, takeTurn } from "./outbox-rows.ts";
 
 /** Works inside the relay's transaction: what it writes and the event's dispatch happen together or not at all. May see an event again after a failure. */
 export type Consumer = (tx: SqlTx, events: readonly DispatchedEvent[]) => Promise<void>;
-/** A live view, told after the fact. What it misses it reads again. */
+/** A live view of this node, told after the fact. What other nodes dispatched it reads by itself, when tidings come or now and then. */
 export type Subscriber = (events: readonly DispatchedEvent[]) => void;
 
 export interface OutboxDeps {
   readonly db: Db;
-  readonly bus: Bus;
-  readonly nodeId: string;
   readonly onError: (what: string, error: unknown) => void;
   readonly settings?: Partial<OutboxSettings>;
 }
@@ -22,7 +19,7 @@ export interface OutboxDeps {
 export interface OutboxSettings {
   readonly relayEveryMs: number;
   readonly relayBatch: number;
-  /** From writing an event to looking for it: its transaction needs a moment to commit. */
+  /** From writing an event to looking for it: its transaction needs a moment to commit, and those of a busy moment go together. */
   readonly wakeAfterMs: number;
   readonly keepDays: number;
   readonly retentionEveryMs: number;
@@ -38,30 +35,24 @@ export interface Outbox {
   subscribe(subscriber: Subscriber): () => void;
   /** Says that something was committed; the relay runs soon. */
   wake(): void;
-  /** Hears of events that other nodes dispatched. */
-  open(): Promise<void>;
   close(): Promise<void>;
 }
 
 const DEFAULTS: OutboxSettings = {
   relayEveryMs: 1_000,
   relayBatch: 500,
-  wakeAfterMs: 10,
+  wakeAfterMs: 40,
   keepDays: 30,
   retentionEveryMs: 600_000,
   retentionBatch: 5_000,
 };
-const CHANNEL = "events";
-// Ids are about 30 characters; a message on the bus holds 1 KiB.
-const IDS_PER_MESSAGE = 30;
 
-export const createOutbox = ({ db, bus, nodeId, onError, settings: given }: OutboxDeps): Outbox => {
+export const createOutbox = ({ db, onError, settings: given }: OutboxDeps): Outbox => {
   const settings = { ...DEFAULTS, ...given };
   const consumers: { readonly name: string; readonly consumer: Consumer }[] = [];
   const subscribers = new Set<Subscriber>();
   let timer: NodeJS.Timeout | null = null;
   let running: Promise<boolean> | null = null;
-  let unsubscribe: (() => Promise<void>) | null = null;
   let closed = false;
 
   const tell = (events: readonly DispatchedEvent[]): void => {
@@ -79,14 +70,6 @@ export const createOutbox = ({ db, bus, nodeId, onError, settings: given }: Outb
     const events = await relay();
     if (events.length === 0) return false;
     tell(events);
-    for (let start = 0; start < events.length; start += IDS_PER_MESSAGE)
-      await bus.publish(CHANNEL, {
-        nodeId,
-        ids: events
-          .slice(start, start + IDS_PER_MESSAGE)
-          .map(({ eventId }) => eventId)
-          .join(" "),
-      });
     return true;
   };
   /** One at a time in this process, so that subscribers see one order. */
@@ -109,10 +92,6 @@ export const createOutbox = ({ db, bus, nodeId, onError, settings: given }: Outb
     timer.unref();
   };
 
-  const hear = async (ids: string): Promise<void> => {
-    if (subscribers.size > 0) tell(await readEvents(db, ids.split(" ")));
-  };
-
   return {
     emit: async (tx, events) => {
       await insertEvents(tx, events);
@@ -132,16 +111,9 @@ export const createOutbox = ({ db, bus, nodeId, onError, settings: given }: Outb
       return () => void subscribers.delete(subscriber);
     },
     wake,
-    open: async () => {
-      unsubscribe = await bus.subscribe(CHANNEL, (message) => {
-        if (message["nodeId"] === nodeId || typeof message["ids"] !== "string") return;
-        hear(message["ids"]).catch((error: unknown) => onError("outbox news", error));
-      });
-    },
     close: async () => {
       closed = true;
       if (timer !== null) clearTimeout(timer);
-      await unsubscribe?.();
       await running?.catch((error: unknown) => onError("outbox relay", error));
     },
   };

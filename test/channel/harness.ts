@@ -73,7 +73,7 @@ export const startNode = async (options: NodeOptions = {}) => {
   const tenants = options.tenants ?? new Map<string, TenantFacts>();
   const box = createSecretBox(Buffer.alloc(32, 7));
   const complaints: unknown[] = [];
-  const outbox = createOutbox({ db, bus, nodeId, onError: (_, error) => complaints.push(error) });
+  const outbox = createOutbox({ db, onError: (_, error) => complaints.push(error) });
   const courier = createCourier({ bus, directory: owners, onError: (error) => complaints.push(error) });
   const devices = createDevices({
     db,

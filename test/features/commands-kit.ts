@@ -9,7 +9,6 @@ import { newId } from "../../server/core/ids.ts";
 import type { Principal, TenantScope } from "../../server/core/scope.ts";
 import { type CommandSettings, type Commands, createCommands } from "../../server/features/commands/index.ts";
 import { createBatch } from "../../server/platform/batch.ts";
-import { openMemoryBus } from "../../server/platform/bus-memory.ts";
 import { type Db, openDb } from "../../server/platform/db.ts";
 import { createOutbox } from "../../server/platform/outbox.ts";
 import { createTestDatabase } from "../kit/database.ts";
@@ -33,8 +32,6 @@ export const createRoom = (
   const recorded: Recorded = { hints: [], nudges: [], freed: [], cancels: [], polls: [] };
   const outbox = createOutbox({
     db,
-    bus: openMemoryBus(),
-    nodeId,
     onError: (what, error) => {
       throw new Error(what, { cause: error });
     },

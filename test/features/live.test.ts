@@ -4,7 +4,6 @@ import { contract, type LiveEvent, type TenantId } from "../../protocol/index.ts
 import { createTestClock } from "../../server/core/clock.ts";
 import { newId } from "../../server/core/ids.ts";
 import { createLive } from "../../server/features/live/index.ts";
-import { openMemoryBus } from "../../server/platform/bus-memory.ts";
 import type { Db } from "../../server/platform/db.ts";
 import { createOutbox } from "../../server/platform/outbox.ts";
 import { callAs, openTestDb, scopeOf } from "./commands-kit.ts";
@@ -26,7 +25,7 @@ const setUp = (settings = {}, beforeReplay: () => Promise<void> = async () => un
     },
   };
   const live = createLive({ db: gated, clock: createTestClock(), settings });
-  const outbox = createOutbox({ db, bus: openMemoryBus(), nodeId: "a", onError: () => undefined, settings: { wakeAfterMs: 3_600_000 } });
+  const outbox = createOutbox({ db, onError: () => undefined, settings: { wakeAfterMs: 3_600_000 } });
   outbox.subscribe(live.dispatched);
   const happen = async (tenantId: TenantId, ...subjects: string[]) => {
     await outbox.emit(
@@ -70,6 +69,23 @@ test("a viewer sees its own tenant's events, hints included, and nobody else's",
     { subjectId: "h1", id: null },
   ]);
   expect(await take(next, 1)).toEqual(["a2"]);
+  stop.abort();
+});
+
+test("what another node dispatched is read when tidings come, whole and in order; nothing is read for nobody", async () => {
+  const [here, elsewhere] = [setUp(), setUp()];
+  const tenantId = newId("ten");
+  expect(here.live.look(tenantId)).toBe(false);
+  const { next, stop } = here.watch(tenantId);
+  const first = next();
+  await here.happen(tenantId, "a1");
+  expect(await first).toMatchObject({ subjectId: "a1" });
+  await elsewhere.happen(tenantId, "b1", "b2");
+  for (let n = 0; n < 10; n += 1) expect(here.live.look(tenantId)).toBe(true);
+  expect(await here.take(next, 2)).toEqual(["b1", "b2"]);
+  await elsewhere.happen(tenantId, "b3");
+  here.live.look(tenantId);
+  expect(await here.take(next, 1)).toEqual(["b3"]);
   stop.abort();
 });
 

@@ -3,7 +3,6 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { contract, type TenantId } from "../../protocol/index.ts";
 import type { DispatchedEvent } from "../../server/core/events.ts";
 import { newId } from "../../server/core/ids.ts";
-import { openMemoryBus } from "../../server/platform/bus-memory.ts";
 import { type Db, openDb } from "../../server/platform/db.ts";
 import { createOutbox, type Outbox, type OutboxDeps } from "../../server/platform/outbox.ts";
 import { createTestDatabase } from "../kit/database.ts";
@@ -18,8 +17,6 @@ const outboxOn = (db: Db, more: Partial<OutboxDeps> = {}) => {
   const errors: string[] = [];
   const outbox = createOutbox({
     db,
-    bus: openMemoryBus(),
-    nodeId: "a",
     onError: (what) => void errors.push(what),
     ...more,
     settings: { wakeAfterMs: NEVER_MS, ...more.settings },
@@ -95,7 +92,7 @@ describe("dispatch", () => {
   });
 
   test("two relays at once dispatch each event once", async () => {
-    const [a, b] = [outboxOn(db, { nodeId: "a", settings: { relayBatch: 7 } }), outboxOn(db, { nodeId: "b", settings: { relayBatch: 7 } })];
+    const [a, b] = [outboxOn(db, { settings: { relayBatch: 7 } }), outboxOn(db, { settings: { relayBatch: 7 } })];
     const tenantId = newId("ten");
     await a.outbox.emit(
       db,
@@ -106,23 +103,6 @@ describe("dispatch", () => {
       expect(a.seen.length + b.seen.length).toBeGreaterThanOrEqual(100);
     });
     expect([...a.seen, ...b.seen].map(({ sequence }) => sequence).sort((x, y) => x - y)).toEqual(Array.from({ length: 100 }, (_, index) => index + 1));
-  });
-
-  test("other nodes hear of what one dispatched", async () => {
-    const bus = openMemoryBus();
-    const [a, b] = [outboxOn(db, { bus, nodeId: "a" }), outboxOn(db, { bus, nodeId: "b" })];
-    await a.outbox.open();
-    await b.outbox.open();
-    const tenantId = newId("ten");
-    await a.outbox.emit(
-      db,
-      Array.from({ length: 70 }, () => event(tenantId)),
-    );
-    await run(a.outbox);
-    await eventually(() => expect(b.seen.map(({ sequence }) => sequence).sort((x, y) => x - y)).toHaveLength(70));
-    expect(a.seen).toHaveLength(70);
-    await a.outbox.close();
-    await b.outbox.close();
   });
 
   test("a wake dispatches without waiting for the period, and a throwing subscriber stops nobody", async () => {

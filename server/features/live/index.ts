@@ -1,6 +1,7 @@
 // The live feed of a tenant: durable events from where a viewer left off, then everything as it happens, hints included.
 import { contract, type LiveEvent } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
+import { coalesced } from "../../core/coalesced.ts";
 import type { DispatchedEvent, Hint } from "../../core/events.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import type { Db } from "../../platform/db.ts";
@@ -14,6 +15,8 @@ export interface LiveSettings {
   readonly bufferedEvents: number;
   /** How late a viewer may see an event that another node dispatched and whose hint was lost. */
   readonly lookEveryMs: number;
+  /** Between two looks that tidings of other nodes ask for. */
+  readonly lookPauseMs: number;
   /** The most that is replayed; who missed more reads the lists again. */
   readonly replayedEvents: number;
 }
@@ -30,14 +33,14 @@ export interface Live {
   /** For the outbox to call with what was dispatched, in order. */
   readonly dispatched: (events: readonly DispatchedEvent[]) => void;
   readonly hint: Hint;
-  /** Does anybody here watch this tenant? */
-  readonly isWatched: (tenantId: string) => boolean;
+  /** Something happened with the tenant on another node: reads it for whoever watches here. False when nobody does. */
+  readonly look: (tenantId: string) => boolean;
   /** Finds what no hint told of. */
   readonly jobs: readonly Job[];
   readonly viewers: () => number;
 }
 
-const DEFAULTS: LiveSettings = { bufferedEvents: 1_000, lookEveryMs: 5_000, replayedEvents: 1_000 };
+const DEFAULTS: LiveSettings = { bufferedEvents: 1_000, lookEveryMs: 5_000, lookPauseMs: 100, replayedEvents: 1_000 };
 const PAGE = 200;
 
 interface Published {
@@ -57,6 +60,10 @@ interface Group {
   /** Up to here the tenant's sequence was shown; null until it is known where it stood when the first one came. */
   shown: number | null;
   reading: boolean;
+  /** There may be more than the last look saw. */
+  isBehind: boolean;
+  /** Soon, once for all who ask within a moment. */
+  readonly look: () => void;
 }
 
 export const createLive = ({ db, clock, settings: given, onError = () => undefined }: LiveDeps): Live => {
@@ -75,13 +82,15 @@ export const createLive = ({ db, clock, settings: given, onError = () => undefin
 
   /** Events of one tenant are shown in their order and without a gap, so what is missing before one is read first. */
   const catchUp = async (tenantId: string, group: Group): Promise<void> => {
+    group.isBehind = true;
     if (group.reading || group.shown === null) return;
     group.reading = true;
     try {
-      for (;;) {
+      while (group.isBehind && group.viewers.size > 0) {
+        group.isBehind = false;
         const events = await readAfter(db, tenantId, { sequence: group.shown, limit: PAGE });
         for (const event of events) showNext(group, event);
-        if (events.length < PAGE || group.viewers.size === 0) return;
+        group.isBehind ||= events.length === PAGE;
       }
     } finally {
       group.reading = false;
@@ -96,12 +105,15 @@ export const createLive = ({ db, clock, settings: given, onError = () => undefin
   };
 
   const gather = (tenantId: string): Group => {
-    const group: Group = { viewers: new Set(), shown: null, reading: false };
+    const look = coalesced(() => catchUp(tenantId, group), { pauseMs: settings.lookPauseMs, onError });
+    const group: Group = { viewers: new Set(), shown: null, reading: false, isBehind: false, look };
     groups.set(tenantId, group);
-    const begin = (last: number): void => {
+    const begin = async (): Promise<void> => {
+      const last = await lastPosition(db, tenantId);
       group.shown ??= last;
+      if (group.isBehind) await catchUp(tenantId, group);
     };
-    void lastPosition(db, tenantId).then(begin, onError);
+    void begin().catch(onError);
     return group;
   };
 
@@ -114,7 +126,7 @@ export const createLive = ({ db, clock, settings: given, onError = () => undefin
     };
   };
 
-  const look = async (): Promise<void> => {
+  const lookAtAll = async (): Promise<void> => {
     for (const [tenantId, group] of groups) await catchUp(tenantId, group);
   };
 
@@ -168,8 +180,12 @@ export const createLive = ({ db, clock, settings: given, onError = () => undefin
     },
     hint: ({ scope, event, subjectId, data }) =>
       publish(scope.tenantId, { sequence: null, event: { id: null, type: event.type, subjectId, at: clock.now().toISOString(), data: recordOf(data) } }),
-    isWatched: (tenantId) => groups.has(tenantId),
-    jobs: [{ name: "live.look", everyMs: settings.lookEveryMs, run: look }],
+    look: (tenantId) => {
+      const group = groups.get(tenantId);
+      group?.look();
+      return group !== undefined;
+    },
+    jobs: [{ name: "live.look", everyMs: settings.lookEveryMs, run: lookAtAll }],
     viewers: () => [...groups.values()].reduce((sum, { viewers }) => sum + viewers.size, 0),
   };
 };
