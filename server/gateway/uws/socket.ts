@@ -29,7 +29,7 @@ export type UpgradeVerdict<S> = { readonly accept: S; readonly subprotocol: stri
 
 /** What stands behind the socket. `S` is its idea of a session; no call comes for it after `closed`. */
 export interface SocketDoor<S> {
-  upgrade(request: HttpRequest, signal: AbortSignal): Promise<UpgradeVerdict<S>>;
+  upgrade(request: HttpRequest): Promise<UpgradeVerdict<S>>;
   /** The upgrade was accepted, but the peer was gone. */
   abandoned(session: S): void;
   opened(session: S, link: SocketLink): void;
@@ -106,11 +106,13 @@ const createUpgrade =
   (res: UwsResponse, req: UwsRequest, context: us_socket_context_t): void => {
     // Everything is read now: after the first await the request is gone.
     const request = snapshot(res, req);
-    const gone = new AbortController();
-    res.onAborted(() => gone.abort());
+    let gone = false;
+    res.onAborted(() => {
+      gone = true;
+    });
     const { "sec-websocket-key": key = "", "sec-websocket-extensions": extensions = "" } = request.headers;
     const finish = (verdict: UpgradeVerdict<S>): void => {
-      if (gone.signal.aborted) {
+      if (gone) {
         if ("accept" in verdict) door.abandoned(verdict.accept);
         return;
       }
@@ -126,7 +128,7 @@ const createUpgrade =
       if (neighbour.link === null) upgrade();
       else neighbour.link.cork(() => void res.cork(upgrade));
     };
-    door.upgrade(request, gone.signal).then(finish, () => finish({ refuse: internalError }));
+    door.upgrade(request).then(finish, () => finish({ refuse: internalError }));
   };
 
 const COMPRESSION_OFF = 0;
