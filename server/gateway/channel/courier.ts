@@ -29,6 +29,9 @@ export const ALL_NODES = "nodes";
 const IDS_PER_MESSAGE = 25;
 const MAX_REASON = 120;
 
+const WAKES = ["nudge", "freed"] as const;
+type Wake = (typeof WAKES)[number];
+
 export interface CourierDeps {
   readonly bus: ChannelBus;
   readonly directory: Pick<OwnerDirectory, "owner" | "disown">;
@@ -68,23 +71,17 @@ export const createCourier = ({ bus, directory, onError, onNudge = () => undefin
     if (!(await bus.publish(nodeChannel(nodeId), message))) await Promise.all(deviceIds.map((deviceId) => directory.disown(deviceId, nodeId)));
   };
 
-  const wake = async (op: "nudge" | "freed", deviceIds: readonly string[]): Promise<void> => {
+  const failed = (error: unknown): void => {
+    onNudge("failed", 1);
+    onError(error);
+  };
+
+  const sendTo = async (op: Wake, deviceIds: readonly string[]): Promise<void> => {
     const byNode = new Map<string, string[]>();
-    for (const deviceId of new Set(deviceIds)) {
-      if (local.holds(deviceId)) {
-        local.receive({ op, deviceIds: deviceId });
-        onNudge("local", 1);
-        continue;
-      }
-      const nodeId = await directory.owner(deviceId);
-      if (nodeId === null) {
-        onNudge("unowned", 1);
-        continue;
-      }
-      onNudge("sent", 1);
-      const ids = byNode.get(nodeId);
-      if (ids === undefined) byNode.set(nodeId, [deviceId]);
-      else ids.push(deviceId);
+    const owners = await Promise.all(deviceIds.map((deviceId) => directory.owner(deviceId)));
+    for (const [at, nodeId] of owners.entries()) {
+      onNudge(nodeId === null ? "unowned" : "sent", 1);
+      if (nodeId !== null) byNode.set(nodeId, [...(byNode.get(nodeId) ?? []), deviceIds[at] ?? ""]);
     }
     const posts: Promise<void>[] = [];
     for (const [nodeId, ids] of byNode)
@@ -95,9 +92,28 @@ export const createCourier = ({ bus, directory, onError, onNudge = () => undefin
     await Promise.all(posts);
   };
 
-  const failed = (error: unknown): void => {
-    onNudge("failed", 1);
-    onError(error);
+  /** Of this turn of the event loop: they go together, one message for each node. */
+  const waiting: Record<Wake, Set<string>> = { nudge: new Set(), freed: new Set() };
+  let scheduled = false;
+  const sendAll = (): void => {
+    scheduled = false;
+    for (const op of WAKES) {
+      const deviceIds = [...waiting[op]];
+      waiting[op].clear();
+      if (deviceIds.length > 0) void sendTo(op, deviceIds).catch(failed);
+    }
+  };
+  const wake = (op: Wake, deviceIds: readonly string[]): void => {
+    for (const deviceId of deviceIds) {
+      if (local.holds(deviceId)) {
+        local.receive({ op, deviceIds: deviceId });
+        onNudge("local", 1);
+        continue;
+      }
+      waiting[op].add(deviceId);
+      if (!scheduled) setImmediate(sendAll);
+      scheduled = true;
+    }
   };
 
   const toOwner = async (deviceId: string, message: ChannelMessage): Promise<void> => {
@@ -110,8 +126,8 @@ export const createCourier = ({ bus, directory, onError, onNudge = () => undefin
     attach: (sockets) => {
       local = sockets;
     },
-    nudge: (deviceIds) => void wake("nudge", deviceIds).catch(failed),
-    freed: (deviceIds) => void wake("freed", deviceIds).catch(failed),
+    nudge: (deviceIds) => wake("nudge", deviceIds),
+    freed: (deviceIds) => wake("freed", deviceIds),
     cancel: (deviceId, { commandId, deadline, reason }: CancelNotice) =>
       void toOwner(deviceId, { op: "cancel", deviceId, commandId, deadline, reason: reason?.slice(0, MAX_REASON) ?? null }).catch(onError),
     // The directory may lag behind a socket that has just come; an eviction is rare enough to go to everyone.
