@@ -8,7 +8,7 @@ export interface Plan {
   readonly windowMs: number;
 }
 
-export const FULL: Plan = { rounds: 5, moreRounds: 5, warmMs: 400, windowMs: 1_500 };
+export const FULL: Plan = { rounds: 5, moreRounds: 3, warmMs: 400, windowMs: 1_500 };
 export const QUICK: Plan = { rounds: 3, moreRounds: 2, warmMs: 150, windowMs: 500 };
 
 export const COMMANDS = { rounds: 5, windowMs: 2_000 } as const;
