@@ -8,6 +8,7 @@ import { isConflict } from "./db-errors.ts";
 import type { Log } from "./log.ts";
 import { createStatementNames } from "./statements.ts";
 import { within } from "./time-bound.ts";
+import { arrayText, readTimestamp } from "./wire.ts";
 
 // Our statements take milliseconds. One that takes seconds is stuck behind something, and its caller has given up.
 const STATEMENT_TIMEOUT_MS = 5_000;
@@ -212,7 +213,7 @@ const sqlInside = (seat: Seat): Sql => {
 const nameOf = createStatementNames();
 const asked = (text: string, values: readonly unknown[]): pg.QueryConfig => {
   const name = nameOf(text);
-  return { text, values: [...values], types: RAW_TYPES, ...(name === undefined ? {} : { name }) };
+  return { text, values: values.map((value) => (Array.isArray(value) ? arrayText(value) : value)), types: RAW_TYPES, ...(name === undefined ? {} : { name }) };
 };
 
 const sqlOn = (connection: pg.Pool | pg.PoolClient): Sql => ({
@@ -222,6 +223,7 @@ const sqlOn = (connection: pg.Pool | pg.PoolClient): Sql => ({
 
 const INT8 = 20;
 const INT8_ARRAY = 1016;
+const TIMESTAMPTZ = 1184;
 
 // Sequence numbers, epochs and positions count events of one installation; 2^53 of them is out of reach, and numbers are what JSON can say.
 const toNumber = (text: string): number => {
@@ -235,6 +237,11 @@ const RAW_TYPES: pg.CustomTypesConfig = {
   getTypeParser: (oid: number, format?: "text" | "binary") => {
     if (oid === INT8) return toNumber;
     const parse = pg.types.getTypeParser(oid, format ?? "text");
+    if (oid === TIMESTAMPTZ)
+      return (text: string) => {
+        const instant = readTimestamp(text);
+        return instant === null ? parse(text) : new Date(instant);
+      };
     return oid === INT8_ARRAY ? (text: string) => parse(text).map((part: string | null) => (part === null ? null : toNumber(part))) : parse;
   },
 };

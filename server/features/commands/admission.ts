@@ -87,7 +87,7 @@ export const admit = (items: readonly NewCommand[], facts: AdmissionFacts): read
       times,
     );
     if (reason !== null) return reason;
-    const row = newRow(item, { seq: device.nextSeq + onDevice, now: facts.now, ...times });
+    const row = newRow(item, { tenantId: item.scope.tenantId, seq: device.nextSeq + onDevice, issuedAt: facts.now, ...times });
     admittedOn.set(item.deviceId, onDevice + 1);
     admittedFor.set(item.scope.tenantId, forTenant + 1);
     if (key !== null && idempotency !== null) known.set(key, { row, requestHash: idempotency.requestHash });
@@ -128,53 +128,71 @@ const invalid = (path: string, message: string): Admission => refused("VALIDATIO
 const full = ({ deviceId }: NewCommand, scope: "device" | "tenant", limit: number): Admission =>
   refused("COMMAND_QUEUE_FULL", { retryAfter: 30, details: { deviceId, scope, limit } });
 
-const NOTHING_YET = {
-  execDeadlineAt: null,
-  channel: null,
-  sessionEpoch: null,
-  nodeId: null,
-  sentAt: null,
-  ackedAt: null,
-  startedAt: null,
-  finishedAt: null,
-  ackStatus: null,
-  ackAt: null,
-  output: null,
-  outputTruncated: false,
-  progress: null,
-  failureCode: null,
-  cancelRequestedAt: null,
-  cancelReason: null,
-  cancelPrevStatus: null,
-  late: false,
-  lateOutcome: null,
-  liveEpoch: null,
-} as const;
+/** What never changes of a command. */
+type Made = Pick<
+  CommandRow,
+  | "commandId"
+  | "deviceId"
+  | "lane"
+  | "priority"
+  | "type"
+  | "payload"
+  | "requiresAck"
+  | "maxAttempts"
+  | "redeliverSafe"
+  | "execTimeoutSeconds"
+  | "traceparent"
+  | "createdBy"
+>;
+type Placed = TimeWindow & Pick<CommandRow, "tenantId" | "seq" | "issuedAt">;
 
-const newRow = (item: NewCommand, { seq, now, availableAt, expiresAt }: TimeWindow & { readonly seq: number; readonly now: Instant }): CommandRow => ({
-  ...NOTHING_YET,
-  commandId: item.commandId,
-  tenantId: item.scope.tenantId,
-  deviceId: item.deviceId,
-  seq,
-  lane: item.lane,
-  priority: item.priority,
-  type: item.type,
-  payload: item.payload,
-  requiresAck: item.requiresAck,
-  issuedAt: now,
-  expiresAt,
-  maxAttempts: item.maxAttempts,
-  redeliverSafe: item.redeliverSafe,
-  execTimeoutSeconds: item.execTimeoutSeconds,
-  traceparent: item.traceparent,
-  createdBy: item.createdBy,
-  ...created(availableAt, expiresAt),
-});
+// One literal in the order of `toRow`: rows of one shape, and none that grows field by field.
+const newRow = (made: Made, { tenantId, seq, issuedAt, availableAt, expiresAt }: Placed): CommandRow => {
+  const { status, deadlineAt, attempt } = created(availableAt, expiresAt);
+  return {
+    commandId: made.commandId,
+    tenantId,
+    deviceId: made.deviceId,
+    seq,
+    lane: made.lane,
+    priority: made.priority,
+    type: made.type,
+    payload: made.payload,
+    requiresAck: made.requiresAck,
+    issuedAt,
+    status,
+    deadlineAt,
+    availableAt,
+    expiresAt,
+    attempt,
+    maxAttempts: made.maxAttempts,
+    redeliverSafe: made.redeliverSafe,
+    execTimeoutSeconds: made.execTimeoutSeconds,
+    execDeadlineAt: null,
+    channel: null,
+    sessionEpoch: null,
+    nodeId: null,
+    sentAt: null,
+    ackedAt: null,
+    startedAt: null,
+    finishedAt: null,
+    ackStatus: null,
+    ackAt: null,
+    output: null,
+    outputTruncated: false,
+    progress: null,
+    failureCode: null,
+    cancelRequestedAt: null,
+    cancelReason: null,
+    cancelPrevStatus: null,
+    late: false,
+    lateOutcome: null,
+    traceparent: made.traceparent,
+    createdBy: made.createdBy,
+    liveEpoch: null,
+  };
+};
 
-/** The first answer again, whatever has become of the command: what it was made of never changes. */
-const asCreated = (row: CommandRow, item: NewCommand): CommandRow => ({
-  ...row,
-  ...NOTHING_YET,
-  ...created(Math.max(row.issuedAt, item.notBefore ?? row.issuedAt), row.expiresAt),
-});
+/** The first answer again, whatever has become of the command. */
+const asCreated = (row: CommandRow, { notBefore }: NewCommand): CommandRow =>
+  newRow(row, { ...row, availableAt: Math.max(row.issuedAt, notBefore ?? row.issuedAt) });

@@ -55,13 +55,13 @@ export const queueing = ({
   });
 
   /** The command as it is when it has ended, or when the caller has waited long enough. */
-  const ended = async (row: CommandRow, seconds: number, { scope, signal }: Pick<Call<Operation>, "scope" | "signal">): Promise<CommandRow> => {
+  const ended = async (row: CommandRow, seconds: number, call: Pick<Call<Operation>, "scope" | "signal">): Promise<CommandRow> => {
     const wait = isOpen(row.status) ? waits.take(row.commandId, seconds) : null;
     if (wait === null) return row;
     try {
       // Looked at once at the beginning: it may have ended before there was a place to wait at.
-      let now = await findCommand(db, scope, row.commandId);
-      while (now !== null && isOpen(now.status) && (await wait.next(signal))) now = await findCommand(db, scope, row.commandId);
+      let now = await findCommand(db, call.scope, row.commandId);
+      while (now !== null && isOpen(now.status) && (await wait.next(call.signal))) now = await findCommand(db, call.scope, row.commandId);
       return now ?? row;
     } finally {
       wait.end();
@@ -69,7 +69,8 @@ export const queueing = ({
   };
 
   return {
-    queue: async ({ scope, fail, reply, signal, idempotencyKey }, input): Promise<Command> => {
+    queue: async (call, input): Promise<Command> => {
+      const { scope, fail, reply, idempotencyKey } = call;
       const known = commandType(input.type);
       if (known === null) throw fail("COMMAND_TYPE_UNKNOWN", { type: input.type });
       checkPermission(scope, known);
@@ -83,7 +84,7 @@ export const queueing = ({
         hint(eventOf(contract.commands.events.queued, admission.row, null));
         courier.nudge([admission.row.deviceId]);
       }
-      return toCommand(await ended(admission.row, input.wait, { scope, signal }));
+      return toCommand(await ended(admission.row, input.wait, call));
     },
   };
 };
