@@ -77,8 +77,6 @@ export const createActs = (deps: ActsDeps) => {
     const result = await delivery.ack({ tenantId, deviceId }, data);
     heard(session, result);
     send(session, { op: "ack_ok", ref: id, data: result }, clock);
-    // Only the end of a command frees its lane and its credit.
-    if (result.status === null || !isOpen(result.status)) await pump(session);
   };
 
   const goodbye = async (session: Session, { data }: Frame<"goodbye">): Promise<void> => {
