@@ -6,6 +6,8 @@ import type { SystemScope } from "./scope.ts";
 /** The part of a transaction that an event needs. */
 export interface SqlTx {
   query<Row>(text: string, values?: readonly unknown[]): Promise<Row[]>;
+  /** Where there is such a thing: what was given last need not be waited for before the commit is. */
+  defer?(work: Promise<unknown>): void;
 }
 
 /** A committed event on its way to those who listen. */

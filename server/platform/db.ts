@@ -47,12 +47,21 @@ export interface Tx extends Sql {
   readonly prisma: Prisma.TransactionClient;
 }
 
+/** One transaction of raw SQL. */
+export interface SqlTransaction extends Sql {
+  /**
+   * For statements that have been given and decide nothing more: COMMIT travels with them instead of waiting for their answers. They are waited
+   * for, and their errors told, before the transaction's result is. The work must have given its statements already.
+   */
+  defer(work: Promise<unknown>): void;
+}
+
 export interface Db extends Sql {
   readonly prisma: PrismaClient;
   /** Prisma and raw SQL in one transaction. Resolves only when PostgreSQL confirmed the COMMIT. `run` is repeated after a deadlock or a lost race, so it must have no effects outside. */
   tx<T>(run: (tx: Tx) => Promise<T>): Promise<T>;
   /** The same for raw SQL alone, without Prisma's overhead. */
-  sqlTx<T>(run: (tx: Sql) => Promise<T>): Promise<T>;
+  sqlTx<T>(run: (tx: SqlTransaction) => Promise<T>): Promise<T>;
   /** Rejects unless PostgreSQL answers soon. */
   healthy(): Promise<void>;
   /** Waits a bounded time for what runs. */
@@ -123,19 +132,29 @@ const repeatingConflicts = async <T>(run: () => Promise<T>): Promise<T> => {
   }
 };
 
-const rawTransaction = async <T>(pool: pg.Pool, run: (tx: Sql) => Promise<T>): Promise<T> => {
+const rawTransaction = async <T>(pool: pg.Pool, run: (tx: SqlTransaction) => Promise<T>): Promise<T> => {
   const client = await pool.connect();
   const seat: Seat = { client };
+  const deferred: Promise<unknown>[] = [];
+  const defer = (work: Promise<unknown>): void => {
+    work.catch(() => undefined);
+    deferred.push(work);
+  };
   let broken: Error | undefined;
   try {
     // The first statement follows on its heels: it need not come back to say that nothing stands against it.
     const begun = client.query("BEGIN");
     begun.catch(() => undefined);
-    const result = await run(sqlInside(seat));
+    const result = await run({ ...sqlInside(seat), defer });
     await begun;
-    await commit(client);
+    const committed = commit(client);
+    seat.client = undefined;
+    // What failed says why; that nothing was committed only follows from it.
+    await Promise.all([...deferred, committed]);
     return result;
-  } catch (error) {
+  } catch (last) {
+    const [first] = (await Promise.allSettled(deferred)).filter(({ status }) => status === "rejected");
+    const error: unknown = first?.status === "rejected" ? first.reason : last;
     await client.query("ROLLBACK").catch((cause: unknown) => (broken = new Error("connection is in an unknown state", { cause })));
     throw error;
   } finally {

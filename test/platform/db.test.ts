@@ -140,6 +140,47 @@ describe("a transaction", () => {
     expect(arrived).toBeGreaterThan(2);
   });
 
+  test("commits what was deferred, in its order, before its result is given", async () => {
+    const result = await db.sqlTx(async (tx) => {
+      tx.defer(tx.execute("insert into counters values (4, 1)"));
+      tx.defer(increment(tx, 4));
+      return "done";
+    });
+    expect([result, await db.query("select value from counters where id = 4")]).toEqual(["done", [{ value: 2 }]]);
+  });
+
+  test("fails with the error of what was deferred, writes nothing, and leaves a sound connection", async () => {
+    const failing = (more: (tx: Sql) => Promise<unknown>) =>
+      failure(
+        db.sqlTx(async (tx) => {
+          await tx.execute("insert into counters values (5, 0)");
+          tx.defer(tx.execute("insert into counters values (5, 0)"));
+          await more(tx);
+        }),
+      );
+    expect(isUniqueViolation(await failing(async () => undefined))).toBe(true);
+    // Even where a later statement is the first to hear that the transaction is over.
+    expect(isUniqueViolation(await failing((tx) => tx.query("select 1")))).toBe(true);
+    expect(await db.query("select 1 from counters where id = 5")).toEqual([]);
+    await Promise.all(Array.from({ length: 6 }, () => db.sqlTx((tx) => increment(tx, 1))));
+  });
+
+  test("is repeated when what was deferred met a deadlock", async () => {
+    let arrived = 0;
+    let open = (): void => undefined;
+    const both = new Promise<void>((resolve) => (open = resolve));
+    const crossing = (first: number, second: number): Promise<void> =>
+      db.sqlTx(async (tx) => {
+        await increment(tx, first);
+        arrived += 1;
+        if (arrived === 2) open();
+        await both;
+        tx.defer(increment(tx, second));
+      });
+    await Promise.all([crossing(1, 2), crossing(2, 1)]);
+    expect(arrived).toBeGreaterThan(2);
+  });
+
   test.each(["tx", "sqlTx"] as const)("through %s whose connection is lost before the COMMIT is an error", async (door) => {
     const error = await failure(
       db[door](async (tx: Sql) => {

@@ -28,7 +28,7 @@ export interface Sweep extends Job {
   now(): Promise<void>;
 }
 
-const SWEEP_LIMIT = 500;
+const SWEEP_LIMIT = 5_000;
 
 /** Any number of nodes may run it: each takes the rows that no other holds. */
 export const reaperJob = ({ db, transitions, settings }: CommandJobsDeps): Job => ({

@@ -64,7 +64,7 @@ export const defaultSettings: CommandSettings = {
   waitLookPauseMs: 100,
   batchSize: 500,
   batchConcurrency: 1,
-  batchPaceMs: 4,
+  batchPaceMs: 10,
   batchWaiting: 20_000,
   keepDays: 30,
   retentionEveryMs: 600 * SECOND,

@@ -69,8 +69,10 @@ export const createTransitions = ({ emit, hint, courier, waits, witness, nodeId,
         nodeId,
       );
       const events = transitions.filter(isEnd).map(toEvent);
-      // Given at once, they share one way to the database and back.
-      await Promise.all([saved, events.length > 0 ? emit(tx, events) : null]);
+      // Given at once, they share one way to the database and back, with the commit where that can be.
+      const written = Promise.all([saved, events.length > 0 ? emit(tx, events) : null]);
+      if (tx.defer === undefined) await written;
+      else tx.defer(written);
       return { outcomes, transitions };
     },
     tell: (transitions) => {

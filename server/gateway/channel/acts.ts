@@ -1,5 +1,5 @@
 // What each frame of a ready agent does. Errors thrown here become error frames; see inbound.ts.
-import { type AgentFrame, isOpen } from "../../../protocol/index.ts";
+import type { AgentFrame } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { CommandDelivery } from "../../core/delivery.ts";
 import { unreachable } from "../../core/errors.ts";

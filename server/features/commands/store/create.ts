@@ -19,7 +19,7 @@ export interface CreateFacts extends AdmitFacts {
 export const createCommandRows = (db: Db, items: readonly NewCommand[], facts: CreateFacts): Promise<readonly Admission[]> =>
   db.sqlTx(async (tx) => {
     const admissions = await admitCommands(tx, items, facts);
-    await insertCommands(tx, admissions, facts.nodeId);
+    tx.defer(insertCommands(tx, admissions, facts.nodeId));
     return admissions;
   });
 
