@@ -18,6 +18,8 @@ export interface FleetOptions extends Credentials {
   readonly members?: readonly Member[];
   /** Of the load; may be Infinity, until the signal. */
   readonly durationMs: number;
+  /** Load before the duration, whose latencies are not counted. */
+  readonly warmUpMs?: number;
   readonly commandsPerSecond: number;
   readonly seed: number;
   readonly heartbeatSec?: number | null;
@@ -172,7 +174,7 @@ const remark = ({ refused, unresolved, outstanding, firstProblem }: Load, { lost
 
 /** Rejects when the gateway refuses or cannot be reached to begin with; later troubles end in `ok: false`. */
 export const runFleet = async (options: FleetOptions, hooks: FleetHooks = {}): Promise<Summary> => {
-  const { url, seed, commandsPerSecond, durationMs, drainMs = DRAIN_MS, signal = new AbortController().signal } = options;
+  const { url, seed, commandsPerSecond, durationMs, warmUpMs = 0, drainMs = DRAIN_MS, signal = new AbortController().signal } = options;
   const random = createRandom(seed);
   const http = createHttp(url, API_SOCKETS);
   const portal = createPortal(http, options);
@@ -197,7 +199,8 @@ export const runFleet = async (options: FleetOptions, hooks: FleetHooks = {}): P
     Object.assign(stage, { phase: "connecting", crew });
     crew.start();
     await until(time, () => crew.connected === crew.size, { everyMs: 50, withinMs: (crew.size / rampPerSecond) * 1_000 + CONNECT_MS, signal });
-    const begin = (): Load => startLoad({ portal, ledger, members, perSecond: commandsPerSecond, durationMs, time, random, graceMs: drainMs, signal });
+    const begin = (): Load =>
+      startLoad({ portal, ledger, members, perSecond: commandsPerSecond, durationMs, warmUpMs, time, random, graceMs: drainMs, signal });
     const { load, seconds } = await exercise(stage, crew, begin, { ledger, drainMs });
     stage.phase = "verifying";
     const accepted = ledger.byDevice();

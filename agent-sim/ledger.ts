@@ -1,8 +1,16 @@
 // What is known of each command from this process: when it was asked for, pushed, executed and confirmed. All on one monotonic clock.
 import { createLatency, type Latency } from "./latency.ts";
 
+interface Facts {
+  readonly deviceId: string;
+  readonly requiresAck: boolean;
+  readonly sentAtMs: number;
+  /** It belongs to the warm-up: it is to end like any other, but its latencies say little. */
+  readonly isWarmUp?: boolean;
+}
+
 export interface Ledger {
-  accepted(commandId: string, facts: { readonly deviceId: string; readonly requiresAck: boolean; readonly sentAtMs: number }): void;
+  accepted(commandId: string, facts: Facts): void;
   delivered(commandId: string, channel: "socket" | "poll"): void;
   executed(commandId: string): void;
   settled(commandId: string): void;
@@ -20,6 +28,7 @@ interface Entry {
   deviceId: string | null;
   requiresAck: boolean;
   sentAtMs: number;
+  isWarmUp?: boolean;
   channel: "socket" | "poll" | null;
   deliveredAtMs: number | null;
   settledAtMs: number | null;
@@ -59,7 +68,7 @@ export const createLedger = (elapsedMs: () => number): Ledger => {
     counts.open -= 1;
   };
   const measure = (entry: Entry, latency: Latency, atMs: number | null): void => {
-    if (entry.deviceId !== null && atMs !== null && entry.channel === "socket") latency.add(atMs - entry.sentAtMs);
+    if (entry.deviceId !== null && !entry.isWarmUp && atMs !== null && entry.channel === "socket") latency.add(atMs - entry.sentAtMs);
   };
   return {
     counts,

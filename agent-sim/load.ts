@@ -17,6 +17,8 @@ export interface LoadOptions {
   readonly members: readonly Member[];
   readonly perSecond: number;
   readonly durationMs: number;
+  /** Goes before the duration, at the same rate. */
+  readonly warmUpMs?: number;
   readonly time: Time;
   readonly random: Random;
   /** How long after the end unanswered requests are still retried. */
@@ -47,10 +49,10 @@ export const chooseCommand = (random: Random): Omit<NewCommand, "deviceId"> => {
   return { type: "wait", payload: { seconds: Math.round(between(random, 0.1, 1) * 100) / 100 }, requiresAck: true };
 };
 
-export const startLoad = ({ portal, ledger, members, perSecond, durationMs, time, random, graceMs, signal }: LoadOptions): Load => {
+export const startLoad = ({ portal, ledger, members, perSecond, durationMs, warmUpMs = 0, time, random, graceMs, signal }: LoadOptions): Load => {
   const startMs = time.elapsedMs();
   // Moves nearer when the load is ended early.
-  let untilMs = startMs + durationMs + graceMs;
+  let untilMs = startMs + warmUpMs + durationMs + graceMs;
   const most = Math.max(LEAST_OUTSTANDING, perSecond * OUTSTANDING_SECONDS);
   const state = { outstanding: 0, refused: 0, unresolved: 0, firstProblem: null as string | null };
 
@@ -66,7 +68,7 @@ export const startLoad = ({ portal, ledger, members, perSecond, durationMs, time
     });
     // A replay means that an earlier attempt did it; the first is the honest start then.
     const sentAtMs = (replayed ? attempts[0] : attempts.at(-1)) ?? time.elapsedMs();
-    ledger.accepted(commandId, { deviceId: command.deviceId, requiresAck: command.requiresAck, sentAtMs });
+    ledger.accepted(commandId, { deviceId: command.deviceId, requiresAck: command.requiresAck, sentAtMs, isWarmUp: sentAtMs < startMs + warmUpMs });
   };
   const problem = (error: unknown): void => {
     if (error instanceof NoAnswer) state.unresolved += 1;
@@ -85,7 +87,7 @@ export const startLoad = ({ portal, ledger, members, perSecond, durationMs, time
   };
   const run = async (): Promise<void> => {
     let launched = 0;
-    for (let lastedMs = 0; lastedMs < durationMs && !signal.aborted; lastedMs = time.elapsedMs() - startMs) {
+    for (let lastedMs = 0; lastedMs < warmUpMs + durationMs && !signal.aborted; lastedMs = time.elapsedMs() - startMs) {
       const due = Math.floor((lastedMs / 1_000) * perSecond);
       for (; launched < due && state.outstanding < most; launched += 1) launch();
       // What could not be sent while too much was under way is left out, not sent in one burst later.

@@ -53,6 +53,7 @@ const simulate = async (options: Options): Promise<number> => {
       signal,
       agents: options.agents,
       durationMs: options.duration,
+      warmUpMs: options["warm-up"],
       commandsPerSecond: options["commands-per-second"],
       seed: options.seed ?? randomInt(4_294_967_295),
       heartbeatSec: options.heartbeat ?? null,

@@ -10,6 +10,7 @@ export const HELP = `Simulated agents against a real gateway: they connect, beat
 
   --agents N                how many devices (default 100)
   --duration 30s            length of the load; ms, s, m or h (default 30s)
+  --warm-up 0s              load that goes before it, whose latencies are not counted
   --commands-per-second N   commands queued per second over all devices (default 10; 0 for none)
   --seed N                  repeats the same mix of commands and the same jitter (default: random)
   --json                    one JSON object on stdout at the end; progress stays on stderr
@@ -40,6 +41,7 @@ const Options = z
   .object({
     agents: whole(1, 20_000).default(100),
     duration: Duration.default(30_000),
+    "warm-up": Duration.default(0),
     "commands-per-second": z.coerce.number().min(0).max(20_000).default(10),
     seed: whole(0, 4_294_967_295).optional(),
     json: z.boolean().default(false),
@@ -76,6 +78,7 @@ export const parseOptions = (args: readonly string[]): Options => {
       options: {
         agents: text,
         duration: text,
+        "warm-up": text,
         "commands-per-second": text,
         seed: text,
         json: flag,

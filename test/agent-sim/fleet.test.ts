@@ -27,6 +27,14 @@ describe("the ledger", () => {
     expect(ledger.createToAck.percentiles()).toEqual({ p50: 50, p99: 50 });
     expect(ledger.counts).toEqual({ accepted: 1, pushed: 1, acked: 1, executedTwice: 0, open: 0 });
   });
+  test("counts a command of the warm-up, and leaves its latencies out", () => {
+    const ledger = createLedger(() => 900);
+    ledger.accepted("a", { ...facts, isWarmUp: true });
+    ledger.delivered("a", "socket");
+    ledger.settled("a");
+    expect(ledger.counts).toMatchObject({ accepted: 1, acked: 1, open: 0 });
+    expect([ledger.createToPush.percentiles().p99, ledger.createToAck.percentiles().p99]).toEqual([null, null]);
+  });
   test("counts a command that ran twice once, however often it ran", () => {
     const ledger = createLedger(() => 0);
     for (const id of ["a", "b", "b", "b"]) ledger.executed(id);
