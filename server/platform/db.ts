@@ -8,7 +8,7 @@ import { isConflict } from "./db-errors.ts";
 import type { Log } from "./log.ts";
 import { createStatementNames } from "./statements.ts";
 import { within } from "./time-bound.ts";
-import { arrayText, readTimestamp } from "./wire.ts";
+import { arrayText, RAW_TYPES } from "./wire.ts";
 
 // Our statements take milliseconds. One that takes seconds is stuck behind something, and its caller has given up.
 const STATEMENT_TIMEOUT_MS = 5_000;
@@ -239,28 +239,3 @@ const sqlOn = (connection: pg.Pool | pg.PoolClient): Sql => ({
   query: async <Row>(text: string, values: readonly unknown[] = []) => (await connection.query(asked(text, values))).rows as Row[],
   execute: async (text, values = []) => (await connection.query(asked(text, values))).rowCount ?? 0,
 });
-
-const INT8 = 20;
-const INT8_ARRAY = 1016;
-const TIMESTAMPTZ = 1184;
-
-// Sequence numbers, epochs and positions count events of one installation; 2^53 of them is out of reach, and numbers are what JSON can say.
-const toNumber = (text: string): number => {
-  const number = Number(text);
-  if (!Number.isSafeInteger(number)) throw new RangeError(`int8 ${text} does not fit a number`);
-  return number;
-};
-
-// Given with each statement and not set for the process, because Prisma's adapter stands on pg's own parsers.
-const RAW_TYPES: pg.CustomTypesConfig = {
-  getTypeParser: (oid: number, format?: "text" | "binary") => {
-    if (oid === INT8) return toNumber;
-    const parse = pg.types.getTypeParser(oid, format ?? "text");
-    if (oid === TIMESTAMPTZ)
-      return (text: string) => {
-        const instant = readTimestamp(text);
-        return instant === null ? parse(text) : new Date(instant);
-      };
-    return oid === INT8_ARRAY ? (text: string) => parse(text).map((part: string | null) => (part === null ? null : toNumber(part))) : parse;
-  },
-};

@@ -1,4 +1,5 @@
 // How values travel to and from PostgreSQL as text. The driver can do it too, piece by piece; statements over many rows come too often for that.
+import pg from "pg";
 
 /** Without quotes in an array: no separator, brace, quote, backslash or blank in it, and not the word NULL. */
 const PLAIN = /^[\w.:+-]+$/;
@@ -32,4 +33,29 @@ export const readTimestamp = (text: string): number | null => {
   let ms = 0;
   for (let at = 20, unit = 100; at < text.length - 3; at += 1, unit /= 10) ms += digit(text, at) * unit;
   return Date.UTC(pair(text, 0) * 100 + pair(text, 2), pair(text, 5) - 1, pair(text, 8), pair(text, 11), pair(text, 14), pair(text, 17), ms);
+};
+
+const INT8 = 20;
+const INT8_ARRAY = 1016;
+const TIMESTAMPTZ = 1184;
+
+// Sequence numbers, epochs and positions count events of one installation; 2^53 of them is out of reach, and numbers are what JSON can say.
+const toNumber = (text: string): number => {
+  const number = Number(text);
+  if (!Number.isSafeInteger(number)) throw new RangeError(`int8 ${text} does not fit a number`);
+  return number;
+};
+
+// Given with each statement and not set for the process, because Prisma's adapter stands on pg's own parsers.
+export const RAW_TYPES: pg.CustomTypesConfig = {
+  getTypeParser: (oid: number, format?: "text" | "binary") => {
+    if (oid === INT8) return toNumber;
+    const parse = pg.types.getTypeParser(oid, format ?? "text");
+    if (oid === TIMESTAMPTZ)
+      return (text: string) => {
+        const instant = readTimestamp(text);
+        return instant === null ? parse(text) : new Date(instant);
+      };
+    return oid === INT8_ARRAY ? (text: string) => parse(text).map((part: string | null) => (part === null ? null : toNumber(part))) : parse;
+  },
 };
