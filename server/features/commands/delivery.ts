@@ -38,7 +38,7 @@ export const createDelivery = ({ db, transitions, witness, createBatch, nodeId, 
     splitOn: canSplit,
   };
   const claim = createBatch((wants: readonly Want[]) => claimAll(wants), bounds);
-  const ack = createBatch((calls: readonly AckCall[]) => ackAll(calls), bounds);
+  const ack = createBatch((calls: readonly AckCall[]) => ackAll(calls), { ...bounds, paceMs: settings.ackPaceMs });
 
   const claimAll = async (wants: readonly Want[]): Promise<readonly Claimed[]> => {
     // Two sessions of a device in one batch: the older has nothing to ask for any more. The same one twice: the first of the two gets all.

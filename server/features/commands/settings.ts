@@ -26,8 +26,10 @@ export interface CommandSettings extends Timings {
   readonly waitLookPauseMs: number;
   readonly batchSize: number;
   readonly batchConcurrency: number;
-  /** Between the beginnings of two batches: what comes meanwhile shares one. */
+  /** Between the beginnings of two batches of creations or claims: what comes meanwhile shares one. */
   readonly batchPaceMs: number;
+  /** The same for acknowledgements, of which there are the most and for which nobody waits. */
+  readonly ackPaceMs: number;
   /** Calls that may wait for a batch before the queue says it is full. */
   readonly batchWaiting: number;
   /** How long ended commands are kept, with their history and their idempotency keys. Agents remember what they have run for 7 days. */
@@ -64,7 +66,8 @@ export const defaultSettings: CommandSettings = {
   waitLookPauseMs: 100,
   batchSize: 500,
   batchConcurrency: 1,
-  batchPaceMs: 10,
+  batchPaceMs: 5,
+  ackPaceMs: 10,
   batchWaiting: 20_000,
   keepDays: 30,
   retentionEveryMs: 600 * SECOND,

@@ -17,7 +17,7 @@ import { newBucket, secondsToToken, type TokenBucket, takeToken } from "./tokens
 export interface GateDeps {
   readonly agents: Pick<AgentDirectory, "find" | "promote">;
   readonly tenants: TenantDirectory;
-  /** The same memory as for REST: a signature that opened a socket is good for nothing else, and the other way round. */
+  /** The same memory as for REST: a signature that opened a socket opens no other and changes nothing there, and one of REST opens no socket. Reads may repeat (replay.ts). */
   readonly signatures: SignatureMemory;
   readonly clock: Clock;
   readonly settings: ChannelSettings;

@@ -51,7 +51,9 @@ const openClockedDb = async (): Promise<Db> => {
 
 export const openRig = async (sabotage: Sabotage = (sql) => sql): Promise<Rig> => {
   const db = await openClockedDb();
-  const rooms = ["node-a", "node-b"].map((nodeId) => createRoom(sabotaged(db, sabotage), { nodeId, settings: { batchPaceMs: 0 }, random: () => 0.5 }));
+  const rooms = ["node-a", "node-b"].map((nodeId) =>
+    createRoom(sabotaged(db, sabotage), { nodeId, settings: { batchPaceMs: 0, ackPaceMs: 0 }, random: () => 0.5 }),
+  );
   const roomOf = (index: number) => rooms[index] ?? rooms[0] ?? createRoom(db);
   // Written anew for each moment, so that it costs a constant and not a look-up per row.
   const setClock = (now: number) =>
