@@ -1,12 +1,12 @@
 // `npm run sim -- chaos`: breaks things on purpose, judges what becomes of every command, and prints a report card.
-import { writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { z } from "zod";
 import { packageRoot } from "../bootstrap.ts";
 import { systemTime as time } from "../time.ts";
 import { SCENARIOS } from "./catalogue.ts";
-import { cardOf, isGood, markdownOf, type Result, resultOf, skippedResult, tableOf } from "./report.ts";
+import { type Card, cardOf, isGood, markdownOf, type Result, resultOf, skippedResult, tableOf, withAgain } from "./report.ts";
 import { type Context, type Outcome, SCALES, type Scale, type Scenario } from "./scenario.ts";
 
 const HELP = `Chaos: gateways, PostgreSQL and Redis of its own, a fleet, a load, and faults. Judges the history of every command.
@@ -21,7 +21,7 @@ const HELP = `Chaos: gateways, PostgreSQL and Redis of its own, a fleet, a load,
   --no-control      leaves out the positive controls
   --jobs N          scenarios that run side by side (default 1, with --short 3); controls are small and always run three at a time
   --json            the report card as one JSON object on stdout; progress stays on stderr
-  --write           writes docs/reliability.json and docs/reliability.md
+  --write           writes docs/reliability.json and docs/reliability.md; with --scenario only the places of those that ran
   --help
 
 Exit code 0: every promise held and every control turned red. 1: not so, or something could not run. 2: wrong usage.
@@ -119,6 +119,16 @@ interface Plan {
   readonly controls: boolean;
 }
 
+/** Single scenarios take their places in the card that is there. */
+const writeCard = async (folder: string, card: Card, { whole }: { readonly whole: boolean }): Promise<void> => {
+  const file = join(folder, "reliability.json");
+  // as: this program wrote it
+  const written = whole ? card : withAgain(JSON.parse(await readFile(file, "utf8")) as Card, card);
+  if (written === null) throw new Error(`${file} is of another scale or machine: run all scenarios`);
+  await writeFile(file, `${JSON.stringify(written, null, 2)}\n`);
+  await writeFile(join(folder, "reliability.md"), markdownOf(written));
+};
+
 const runAll = async ({ scenario, seed, short, agents, seconds, jobs, "no-control": noControl, json, write }: Options): Promise<number> => {
   const common = short ? SCALES.short : SCALES.full;
   const scale: Scale = { ...common, agents: agents ?? common.agents, seconds: seconds ?? common.seconds };
@@ -130,10 +140,7 @@ const runAll = async ({ scenario, seed, short, agents, seconds, jobs, "no-contro
     say(
       `BROKEN: ${name} with --seed ${seed}: ${skipped ?? (violations > 0 ? `${violations} violations` : control.ran ? "its control stayed green" : "nothing was tried")}`,
     );
-  if (write) {
-    await writeFile(join(root, "docs", "reliability.json"), `${JSON.stringify(card, null, 2)}\n`);
-    await writeFile(join(root, "docs", "reliability.md"), markdownOf(card));
-  }
+  if (write) await writeCard(join(root, "docs"), card, { whole: scenario === "all" });
   return results.every(isGood) ? 0 : 1;
 };
 

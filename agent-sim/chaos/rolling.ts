@@ -11,6 +11,7 @@ const NODES = 3;
 const API_SOCKETS = 64;
 const LOOK_EVERY_MS = 100;
 const READY_WITHIN_MS = 30_000;
+const CONTROL_LOAD = 5;
 /** Long enough for the doors to see it, short enough for a test. */
 const ENV = { LEAVE_NOTICE_SECONDS: "2", DRAIN_WINDOW_SECONDS: "1" } as const;
 
@@ -98,7 +99,9 @@ export const rolling: Scenario = {
       const [agentDoor, apiDoor] = [await plain.door({ targets: readiness.ports }), await plain.door({ targets: readiness.ports })];
       const http = counted(createHttp(urlOf(apiDoor), API_SOCKETS), failed);
       const rig: Rig = { ...plain, agentDoor, apiDoor, http, portal: createPortal(http, plain.credentials) };
-      const trial = await runTrial({ rig, seed, scale, impatient: control, trouble });
+      // Calls take milliseconds: only a busy door surely has some under way when a node is killed.
+      const load = control ? { ...scale, perSecond: scale.perSecond * CONTROL_LOAD } : scale;
+      const trial = await runTrial({ rig, seed, scale: load, impatient: control, trouble });
       http.close();
       const slowest = Math.round(Math.max(...restarts.map(({ tookMs }) => tookMs)));
       return {
