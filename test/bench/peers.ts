@@ -47,7 +47,7 @@ export const startMosquitto = async (stage: Stage): Promise<Peer | null> => {
   const file = join(stage.folder, "mosquitto.conf");
   writeFileSync(
     file,
-    `listener ${port} 127.0.0.1\nallow_anonymous true\npersistence false\nset_tcp_nodelay true\nlog_type error\nlog_type notice\nuser root\n`,
+    `listener ${port} 127.0.0.1\nallow_anonymous true\npersistence false\nset_tcp_nodelay true\nlog_type error\nlog_type notice\nlog_type information\nuser root\n`,
   );
   const child = startChild({ command: binary, words: ["-c", file], env: plainEnv() });
   stage.add(() => child.stop());
