@@ -148,6 +148,8 @@ describe("two sessions of one device", () => {
     await node.hub.flush();
     await node.db.query("update device_presence set epoch = epoch + 1 where device_id = any($1)", [[taken.deviceId, removed.deviceId]]);
     await node.db.query("update devices set deleted_at = now() where device_id = $1", [removed.deviceId]);
+    // Those that have said nothing are asked about every five seconds.
+    node.clock.advance(5_000);
     await node.hub.flush();
     expect([(await sockets[0]?.closed())?.code, (await sockets[1]?.closed())?.code]).toEqual([4009, 4501]);
   });
