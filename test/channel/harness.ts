@@ -219,7 +219,8 @@ export interface Refusal {
 }
 
 type FrameOf<Op extends ServerFrame["op"]> = Extract<ServerFrame, { op: Op }>;
-const WAIT_MS = 5_000;
+// Longer than the five seconds between two looks at quiet sessions.
+const WAIT_MS = 12_000;
 
 /** A socket as an agent has one: frames queue up until somebody asks for them. */
 export const wrapSocket = (socket: WebSocket) => {
