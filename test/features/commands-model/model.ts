@@ -174,6 +174,7 @@ const hello = (queue: Queue, op: Extract<Op, { kind: "hello" }>, idOf: (index: n
   ]);
   return { epoch: queue.epoch, reconcile, queued: queue.commands.filter(waits).length };
 };
+type Welcome = ReturnType<typeof hello>;
 
 interface Claim {
   readonly taken: readonly (readonly [string, number])[];
@@ -242,8 +243,11 @@ export const play = (queue: Queue, op: Op | Flushed, page: Page): unknown => {
       for (const one of open) end(queue, one, "canceled", "DEVICE_RESET");
       return open.length;
     }
-    case "hello":
-      return hello(queue, op, page.idOf);
+    case "hello": {
+      const welcome = hello(queue, op, page.idOf);
+      // Beside a poll it counts what was there when it began; the number is for people, and no rule hangs on it.
+      return page.crowded ? { ...welcome, queued: (page.seen as Welcome).queued } : welcome;
+    }
     case "crash":
       queue.connected = false;
       return null;
