@@ -29,6 +29,8 @@ const SETTINGS: Readonly<Record<string, string>> = {
   shared_buffers: "128MB",
   fsync: "on",
   synchronous_commit: "on",
+  // A young cluster makes a new file of its log every few seconds under load; filling it with zeros first holds up every commit for 60 ms.
+  wal_init_zero: "off",
   // Rows of the queue change several times within seconds; what is left of them would be read again and again.
   autovacuum_naptime: "10s",
   // Our statements are short: compiling them or spreading them over workers costs more than it gives.
