@@ -85,8 +85,8 @@ export type Enqueue = (tx: SqlTx, scope: SystemScope, orders: readonly CommandOr
 
 /** Hints to the node that holds a device's socket. Both may be lost: the sweep and the next hello make up for it. */
 export interface Courier {
-  /** Something became claimable for these devices. */
-  nudge(deviceIds: readonly string[]): void;
+  /** Something became claimable for these devices. `nodeOf` is the database's word of a moment ago; whose node it does not know is looked up. */
+  nudge(deviceIds: readonly string[], nodeOf?: (deviceId: string) => string | null): void;
   /** Credit or a lane became free: worth a claim only where the last one left something. */
   freed(deviceIds: readonly string[]): void;
   cancel(deviceId: string, order: CancelNotice): void;

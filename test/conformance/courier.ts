@@ -34,4 +34,16 @@ export const courierSuite = (open: () => { readonly bus: Bus; readonly directory
     courier.cancel(deviceId, { commandId: "cmd_1", deadline: new Date(0).toISOString() });
     await eventually(async () => expect(await directory.owner(deviceId)).toBeNull());
   });
+
+  test("a nudge goes where the database saw the device, whatever the directory still says", async () => {
+    const { bus, directory, courier, errors } = prepare();
+    const [old, holder, device] = [name("node"), name("node"), name("dev")];
+    const heard: BusMessage[] = [];
+    const stop = await bus.subscribe(nodeChannel(holder), (message) => heard.push(message));
+    await directory.claim(device, old, 1);
+    courier.nudge([device], () => holder);
+    await eventually(() => expect(heard).toEqual([{ op: "nudge", deviceIds: device }]));
+    expect([await directory.owner(device), errors]).toEqual([old, []]);
+    await stop();
+  });
 };

@@ -46,12 +46,14 @@ export interface QueueLimits {
 export interface DeviceFacts {
   readonly tenantId: string;
   readonly isOnline: boolean;
+  /** The node that has its socket. */
+  readonly heldBy: string | null;
   readonly nextSeq: number;
   readonly open: number;
 }
 
 export type Admission =
-  | { readonly kind: "created"; readonly item: NewCommand; readonly row: CommandRow }
+  | { readonly kind: "created"; readonly item: NewCommand; readonly row: CommandRow; readonly heldBy: string | null }
   | { readonly kind: "replayed"; readonly row: CommandRow }
   | { readonly kind: "refused"; readonly code: ErrorCode; readonly options: AppErrorOptions };
 
@@ -91,7 +93,7 @@ export const admit = (items: readonly NewCommand[], facts: AdmissionFacts): read
     admittedOn.set(item.deviceId, onDevice + 1);
     admittedFor.set(item.scope.tenantId, forTenant + 1);
     if (key !== null && idempotency !== null) known.set(key, { row, requestHash: idempotency.requestHash });
-    return { kind: "created", item, row };
+    return { kind: "created", item, row, heldBy: device.heldBy };
   });
 };
 

@@ -95,9 +95,9 @@ export const createCommands = (deps: CommandsDeps): Commands => {
   // Whoever holds the device's socket is told, and whoever polls for it here.
   const courier: Courier = {
     cancel: deps.courier.cancel,
-    nudge: (deviceIds) => {
+    nudge: (deviceIds, nodeOf) => {
       waits.wake(deviceIds);
-      deps.courier.nudge(deviceIds);
+      deps.courier.nudge(deviceIds, nodeOf);
     },
     freed: (deviceIds) => {
       waits.wake(deviceIds);

@@ -64,6 +64,8 @@ const eviction = (deviceId: string, { close, epochBelow }: { readonly close: Clo
   epochBelow: epochBelow ?? null,
 });
 
+const nobody = (): null => null;
+
 export const createCourier = ({ bus, directory, onError, onNudge = () => undefined }: CourierDeps): AgentCourier => {
   let local: LocalSockets = { holds: () => false, receive: () => undefined };
   /** A node that does not listen is gone: the next hint for its devices need not ask for it again. */
@@ -76,12 +78,12 @@ export const createCourier = ({ bus, directory, onError, onNudge = () => undefin
     onError(error);
   };
 
-  const sendTo = async (op: Wake, deviceIds: readonly string[]): Promise<void> => {
+  const sendTo = async (op: Wake, devices: ReadonlyMap<string, string | null>): Promise<void> => {
     const byNode = new Map<string, string[]>();
-    const owners = await Promise.all(deviceIds.map((deviceId) => directory.owner(deviceId)));
-    for (const [at, nodeId] of owners.entries()) {
+    const owners = await Promise.all([...devices].map(async ([deviceId, nodeId]) => ({ deviceId, nodeId: nodeId ?? (await directory.owner(deviceId)) })));
+    for (const { deviceId, nodeId } of owners) {
       onNudge(nodeId === null ? "unowned" : "sent", 1);
-      if (nodeId !== null) byNode.set(nodeId, [...(byNode.get(nodeId) ?? []), deviceIds[at] ?? ""]);
+      if (nodeId !== null) byNode.set(nodeId, [...(byNode.get(nodeId) ?? []), deviceId]);
     }
     const posts: Promise<void>[] = [];
     for (const [nodeId, ids] of byNode)
@@ -93,24 +95,25 @@ export const createCourier = ({ bus, directory, onError, onNudge = () => undefin
   };
 
   /** Of this turn of the event loop: they go together, one message for each node. */
-  const waiting: Record<Wake, Set<string>> = { nudge: new Set(), freed: new Set() };
+  const waiting: Record<Wake, Map<string, string | null>> = { nudge: new Map(), freed: new Map() };
   let scheduled = false;
   const sendAll = (): void => {
     scheduled = false;
     for (const op of WAKES) {
-      const deviceIds = [...waiting[op]];
-      waiting[op].clear();
-      if (deviceIds.length > 0) void sendTo(op, deviceIds).catch(failed);
+      const devices = waiting[op];
+      if (devices.size === 0) continue;
+      waiting[op] = new Map();
+      void sendTo(op, devices).catch(failed);
     }
   };
-  const wake = (op: Wake, deviceIds: readonly string[]): void => {
+  const wake = (op: Wake, deviceIds: readonly string[], nodeOf: (deviceId: string) => string | null = nobody): void => {
     for (const deviceId of deviceIds) {
       if (local.holds(deviceId)) {
         local.receive({ op, deviceIds: deviceId });
         onNudge("local", 1);
         continue;
       }
-      waiting[op].add(deviceId);
+      waiting[op].set(deviceId, nodeOf(deviceId));
       if (!scheduled) setImmediate(sendAll);
       scheduled = true;
     }
@@ -126,7 +129,7 @@ export const createCourier = ({ bus, directory, onError, onNudge = () => undefin
     attach: (sockets) => {
       local = sockets;
     },
-    nudge: (deviceIds) => wake("nudge", deviceIds),
+    nudge: (deviceIds, nodeOf) => wake("nudge", deviceIds, nodeOf),
     freed: (deviceIds) => wake("freed", deviceIds),
     cancel: (deviceId, { commandId, deadline, reason }: CancelNotice) =>
       void toOwner(deviceId, { op: "cancel", deviceId, commandId, deadline, reason: reason?.slice(0, MAX_REASON) ?? null }).catch(onError),

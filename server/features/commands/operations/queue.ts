@@ -82,7 +82,7 @@ export const queueing = ({
       if (admission.kind === "replayed") reply.replayed = true;
       else {
         hint(eventOf(contract.commands.events.queued, admission.row, null));
-        courier.nudge([admission.row.deviceId]);
+        courier.nudge([admission.row.deviceId], () => admission.heldBy);
       }
       return toCommand(await ended(admission.row, input.wait, call));
     },

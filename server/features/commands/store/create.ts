@@ -45,13 +45,13 @@ const lockDevices = async (tx: SqlTx, items: readonly NewCommand[]) => {
     [ids],
   );
   // Counted in a second statement: it sees what others committed while the first one waited for the lock.
-  const counting = tx.query<{ now: Date; device_id: string | null; open: number }>(
-    `select now(), d.device_id, (select count(*) from commands c where c.device_id = d.device_id and c.status in ${OPEN}) as open
-       from (select now()) n left join unnest($1::text[]) as d(device_id) on true`,
+  const counting = tx.query<{ now: Date; device_id: string | null; node_id: string | null; open: number }>(
+    `select now(), d.device_id, p.node_id, (select count(*) from commands c where c.device_id = d.device_id and c.status in ${OPEN}) as open
+       from (select now()) n left join unnest($1::text[]) as d(device_id) on true left join device_presence p on p.device_id = d.device_id`,
     [ids],
   );
   const [rows, counted] = await Promise.all([locked, counting]);
-  const open = new Map(counted.map((row) => [row.device_id, row.open]));
+  const facts = new Map(counted.map((row) => [row.device_id, row]));
   const devices = new Map<string, DeviceFacts>(
     rows.map((row) => [
       row.device_id,
@@ -59,7 +59,8 @@ const lockDevices = async (tx: SqlTx, items: readonly NewCommand[]) => {
         tenantId: row.tenant_id,
         isOnline: row.status === "online",
         nextSeq: row.next_command_seq,
-        open: open.get(row.device_id) ?? 0,
+        heldBy: facts.get(row.device_id)?.node_id ?? null,
+        open: facts.get(row.device_id)?.open ?? 0,
       },
     ]),
   );
