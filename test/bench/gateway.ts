@@ -65,13 +65,16 @@ const settingsOf = (stage: Stage, { redis = true, env = {} }: GatewayOptions): N
   ...env,
 });
 
+/** As in `npm start`. */
+const HEAP = "--initial-old-space-size=256";
+
 /** Ended with the stage at the latest. */
 export const startGateway = async (stage: Stage, options: GatewayOptions = {}): Promise<Gateway> => {
   const file = join(stage.folder, `gateway-${randomUUID().slice(0, 8)}.log`);
   const log = openSync(file, "a");
   const flags = stage.profile === null ? [] : ["--cpu-prof", `--cpu-prof-dir=${stage.profile}`];
   const child = bringUp(
-    spawn(process.execPath, [...flags, join(ROOT, "dist/server/main.js")], { env: settingsOf(stage, options), stdio: ["ignore", log, log] }),
+    spawn(process.execPath, [HEAP, ...flags, join(ROOT, "dist/server/main.js")], { env: settingsOf(stage, options), stdio: ["ignore", log, log] }),
   );
   const pid = child.pid ?? -1;
   const ended = once(child, "exit");
