@@ -1,7 +1,6 @@
 // The public door: sends each request to REST, tRPC, the documents or the key set, and answers browsers' preflights.
 import { CONNECT_PATHS, SUBPROTOCOL } from "../../protocol/index.ts";
-import type { AppError } from "../core/errors.ts";
-import { AppError as Failure } from "../core/errors.ts";
+import { AppError } from "../core/errors.ts";
 import { type CallLogDeps, LoggedExchange } from "./call-log.ts";
 import type { Exchange, HttpDoor, HttpRequest, HttpResponse, Reception } from "./exchange.ts";
 import type { Prefix, RequestFacts } from "./facts.ts";
@@ -110,7 +109,7 @@ export const createDoor = (deps: DoorDeps): HttpDoor => {
   const refuseFraming = async (exchange: Exchange, header: string): Promise<void> => {
     // A turn later, so that a second request hidden behind this one finds it unanswered, which ends the connection unheard.
     await new Promise((resolve) => setImmediate(resolve));
-    refuse(exchange, new Failure("VALIDATION_FAILED", { details: { reason: "repeated_header", header } }), true);
+    refuse(exchange, new AppError("VALIDATION_FAILED", { details: { reason: "repeated_header", header } }), true);
   };
 
   // Not async: nearly every call goes straight to the operations.
@@ -118,11 +117,11 @@ export const createDoor = (deps: DoorDeps): HttpDoor => {
     const { request } = exchange;
     const twice = request.repeated.size === 0 ? undefined : FRAMING.find((name) => request.repeated.has(name));
     if (twice !== undefined) return refuseFraming(exchange, twice);
-    if (request.path.length + request.query.length > MAX_URL_BYTES) throw new Failure("URI_TOO_LONG", { details: { maxBytes: MAX_URL_BYTES } });
+    if (request.path.length + request.query.length > MAX_URL_BYTES) throw new AppError("URI_TOO_LONG", { details: { maxBytes: MAX_URL_BYTES } });
     if (request.method === "OPTIONS") return exchange.respond(preflight(request));
     if (request.path.startsWith(TRPC_PATH)) return operations.handle(exchange);
     // An upgrade never comes here: the agent socket takes it before.
-    if (SOCKETS.has(request.path)) throw new Failure("PROTOCOL_UNSUPPORTED", { details: { supported: [SUBPROTOCOL] } });
+    if (SOCKETS.has(request.path)) throw new AppError("PROTOCOL_UNSUPPORTED", { details: { supported: [SUBPROTOCOL] } });
     return request.path === deps.jwks?.path || DOCUMENT.test(request.path) ? documentOr(exchange, operations) : operations.handle(exchange);
   };
 

@@ -67,7 +67,7 @@ export const defaultSettings: CommandSettings = {
   batchSize: 500,
   batchConcurrency: 1,
   batchPaceMs: 5,
-  ackPaceMs: 10,
+  ackPaceMs: 20,
   batchWaiting: 20_000,
   keepDays: 30,
   retentionEveryMs: 600 * SECOND,
