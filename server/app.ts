@@ -59,6 +59,8 @@ const openDoors = async ({ config, life, rooms, doors, state, log, sharedPort = 
   life.use("outbox", rooms.outbox);
   await rooms.tidings.open();
   life.use("tidings", rooms.tidings);
+  await rooms.commands.elsewhere.open();
+  life.use("calls that wait elsewhere", rooms.commands.elsewhere);
   life.use("agent directory", { close: await rooms.devices.directory.listen() });
   const onError = (job: string, error: unknown): void => log.error({ job, error }, "job failed");
   life.use("jobs", startJobs([...rooms.jobs, ...doors.jobs], { signal: life.signal, onError }));

@@ -105,6 +105,8 @@ export const createRooms = (deps: RoomsDeps) => {
     courier,
     createBatch,
     nodeId,
+    bus,
+    channelOf: nodeChannel,
     presence: devices.presence,
     devices: { find: devices.look },
     settings: {

@@ -6,7 +6,7 @@ import { newId } from "../../server/core/ids.ts";
 import type { TenantFacts } from "../../server/core/scope.ts";
 import { createCommands } from "../../server/features/commands/index.ts";
 import { createDevices, createSessions, deviceSettings } from "../../server/features/devices/index.ts";
-import { createCourier } from "../../server/gateway/channel/courier.ts";
+import { createCourier, nodeChannel } from "../../server/gateway/channel/courier.ts";
 import { createHub, type HubDeps } from "../../server/gateway/channel/hub.ts";
 import { type ChannelSettings, channelSettings, SOCKET_LIMITS } from "../../server/gateway/channel/settings.ts";
 import { createFacts } from "../../server/gateway/facts.ts";
@@ -97,6 +97,8 @@ export const startNode = async (options: NodeOptions = {}) => {
     courier,
     createBatch,
     nodeId,
+    bus,
+    channelOf: nodeChannel,
     devices: { find: (scope, deviceId) => devices.look(scope, deviceId) },
     presence: devices.presence,
   });

@@ -9,6 +9,8 @@ import { newId } from "../../server/core/ids.ts";
 import type { Principal, TenantScope } from "../../server/core/scope.ts";
 import { type CommandSettings, type Commands, createCommands } from "../../server/features/commands/index.ts";
 import { createBatch } from "../../server/platform/batch.ts";
+import type { Bus } from "../../server/platform/bus.ts";
+import { openMemoryBus } from "../../server/platform/bus-memory.ts";
 import { type Db, openDb } from "../../server/platform/db.ts";
 import { createOutbox } from "../../server/platform/outbox.ts";
 import { createTestDatabase } from "../kit/database.ts";
@@ -27,7 +29,12 @@ export interface Recorded {
 
 export const createRoom = (
   db: Db,
-  { nodeId = "node-a", settings = {}, random = Math.random }: { nodeId?: string; settings?: Partial<CommandSettings>; random?: () => number } = {},
+  {
+    nodeId = "node-a",
+    settings = {},
+    random = Math.random,
+    bus = openMemoryBus(),
+  }: { nodeId?: string; settings?: Partial<CommandSettings>; random?: () => number; bus?: Bus } = {},
 ) => {
   const recorded: Recorded = { hints: [], nudges: [], freed: [], cancels: [], polls: [] };
   const outbox = createOutbox({
@@ -42,6 +49,8 @@ export const createRoom = (
     clock: systemClock,
     createBatch,
     nodeId,
+    bus,
+    channelOf: (id) => `node:${id}`,
     settings,
     random,
     emit: outbox.emit,

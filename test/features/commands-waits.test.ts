@@ -3,10 +3,11 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { contract, type DeviceId } from "../../protocol/index.ts";
 import type { Call } from "../../server/core/feature.ts";
 import type { Commands } from "../../server/features/commands/index.ts";
+import { openMemoryBus } from "../../server/platform/bus-memory.ts";
 import type { Db } from "../../server/platform/db.ts";
 import { eventually } from "../kit/eventually.ts";
 import { startWorld, type World } from "../kit/world.ts";
-import { addDevice, asOperator, callAs, createRoom, type Device, openTestDb, runJob, scopeOf } from "./commands-kit.ts";
+import { addDevice, asOperator, callAs, connect, createRoom, type Device, openTestDb, runJob, scopeOf } from "./commands-kit.ts";
 
 let db: Db;
 beforeAll(async () => {
@@ -122,6 +123,22 @@ describe("a queueing call that waits", () => {
       await runJob(here, "commands.waits");
       expect(answer.answer).toMatchObject({ commandId, status: "succeeded" });
     });
+  });
+
+  test("is told by the node that holds the device, without a look", async () => {
+    const bus = openMemoryBus();
+    const [here, there] = [createRoom(db, { nodeId: "node-h", bus }), createRoom(db, { nodeId: "node-t", bus })];
+    await Promise.all([here.elsewhere.open(), there.elsewhere.open()]);
+    const device = await addDevice(db);
+    await connect(db, device, "node-t");
+    const waiting = asOperator(here, device).queue({ wait: 30 });
+    const commandId = await eventually(async () => {
+      const [item] = await agent(there, device).poll({});
+      expect(item).toBeDefined();
+      return item?.commandId ?? "";
+    });
+    await agent(there, device).ack(commandId, "succeeded");
+    expect(await waiting).toMatchObject({ commandId, status: "succeeded" });
   });
 
   test("answers with what is known when its time is over; the wait is no part of what a key stands for", async () => {

@@ -10,7 +10,20 @@ import { createLifecycle } from "../../server/core/lifecycle.ts";
 import type { Log } from "../../server/platform/log.ts";
 import { createTestDatabase } from "../kit/database.ts";
 
-const PARTS = ["db", "bus", "directory", "outbox", "tidings", "agent directory", "jobs", "internal listener", "listener", "node", "agent sockets"];
+const PARTS = [
+  "db",
+  "bus",
+  "directory",
+  "outbox",
+  "tidings",
+  "calls that wait elsewhere",
+  "agent directory",
+  "jobs",
+  "internal listener",
+  "listener",
+  "node",
+  "agent sockets",
+];
 
 /** Remembers what the app said of each part that it closed. */
 const closings = (): { readonly log: Log; readonly closed: string[] } => {
@@ -52,7 +65,11 @@ describe("a node", () => {
     const { log, closed } = closings();
     const app = await createApp(settings({ PORT: String(taken.port) }), { log });
     await expect(app.listen()).rejects.toThrow(String(taken.port));
-    expect(closed).toEqual(["internal listener", "jobs", "agent directory", "tidings", "outbox", "directory", "bus", "db"].map((part) => `${part} closed`));
+    expect(closed).toEqual(
+      ["internal listener", "jobs", "agent directory", "calls that wait elsewhere", "tidings", "outbox", "directory", "bus", "db"].map(
+        (part) => `${part} closed`,
+      ),
+    );
     await new Promise((resolve) => blocker.close(resolve));
   });
 

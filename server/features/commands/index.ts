@@ -10,6 +10,7 @@ import type { Db } from "../../platform/db.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { Log } from "../../platform/log.ts";
 import { createDelivery } from "./delivery.ts";
+import { createElsewhere, type ElsewhereDeps } from "./elsewhere.ts";
 import { createEnqueue } from "./enqueue.ts";
 import { createHeadroom } from "./headroom.ts";
 import { reaperJob, retentionJob, sweepJob } from "./jobs.ts";
@@ -48,6 +49,9 @@ export interface CommandsDeps {
   readonly presence: PollPresence;
   readonly createBatch: CreateBatch;
   readonly nodeId: string;
+  readonly bus: ElsewhereDeps["bus"];
+  /** Where a node hears what is meant for it alone. */
+  readonly channelOf: (nodeId: string) => string;
   readonly settings?: Partial<CommandSettings>;
   readonly meters?: CommandMeters;
   /** Told of each step of a command that carries a trace. */
@@ -72,6 +76,8 @@ export interface Commands {
   sweep(): Promise<void>;
   /** Calls that wait are answered with what there is, and none waits any more: the node is leaving. */
   endWaits(): void;
+  /** Between the nodes: who waits where for a command's end. */
+  readonly elsewhere: { open(): Promise<void>; close(): Promise<void> };
   /** Something happened on another node: calls that wait look whether it is theirs. */
   look(): void;
   /** Something happened with the tenant on another node: its viewers here are shown where its open commands stand. */
@@ -104,8 +110,15 @@ export const createCommands = (deps: CommandsDeps): Commands => {
       deps.courier.freed(deviceIds);
     },
   };
-  const parts = { ...deps, hint, courier, settings, waits, headroom: createHeadroom(settings.maxOpenPerTenant), witness: createWitness(deps) };
-  const transitions = createTransitions({ ...parts, random: deps.random ?? Math.random });
+  const elsewhere = createElsewhere({ ...deps, ended: waits.wake, onError: deps.onError ?? (() => undefined) });
+  const ends = {
+    wake: (commandIds: readonly string[]): void => {
+      waits.wake(commandIds);
+      elsewhere.tell(commandIds);
+    },
+  };
+  const parts = { ...deps, hint, courier, settings, waits, elsewhere, headroom: createHeadroom(settings.maxOpenPerTenant), witness: createWitness(deps) };
+  const transitions = createTransitions({ ...parts, waits: ends, random: deps.random ?? Math.random });
   const delivery = createDelivery({ ...parts, transitions });
   const room = { ...parts, transitions, delivery };
   const sweep = sweepJob(room);
@@ -117,6 +130,7 @@ export const createCommands = (deps: CommandsDeps): Commands => {
     jobs: [reaperJob(room), sweep, waits.job, retentionJob(room)],
     sweep: sweep.now,
     endWaits: waits.close,
+    elsewhere,
     look: waits.look,
     showRecent: recent.show,
     resetDevice: async (tx, device, reason) => {

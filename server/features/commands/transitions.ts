@@ -7,7 +7,6 @@ import type { CommandSettings } from "./settings.ts";
 import type { Circumstances, CommandEvent, Step } from "./state.ts";
 import { type Locked, saveRows } from "./store/change.ts";
 import { type CommandRow, isoTime } from "./store/rows.ts";
-import type { Waits } from "./waits.ts";
 import type { Witness } from "./witness.ts";
 
 /** One step of one command; `row` is what it became. */
@@ -21,7 +20,8 @@ export interface TransitionsDeps {
   readonly emit: Emit;
   readonly hint: Hint;
   readonly courier: Courier;
-  readonly waits: Pick<Waits, "wake">;
+  /** Told which commands have ended. */
+  readonly waits: { wake(commandIds: readonly string[]): void };
   readonly witness: Pick<Witness, "saw">;
   readonly nodeId: string;
   readonly settings: CommandSettings;

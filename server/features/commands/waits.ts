@@ -1,5 +1,6 @@
 // Calls that wait: a poll until something is due for its device, a queueing call until its command has ended.
-// What happens on this node wakes them at once; what happens on another is found by a look into the database, on a hint or every second.
+// What happens on this node wakes them at once, and the end of a command is told by the node that holds its device (elsewhere.ts).
+// Everything else that happens on another is found by a look into the database, on a hint or every second.
 import { coalesced } from "../../core/coalesced.ts";
 import type { Db } from "../../platform/db.ts";
 import type { Job } from "../../platform/jobs.ts";

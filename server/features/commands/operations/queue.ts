@@ -11,11 +11,12 @@ import { actorOf, type TenantScope } from "../../../core/scope.ts";
 import type { CreateBatch } from "../../../platform/batch.ts";
 import type { Db } from "../../../platform/db.ts";
 import type { NewCommand } from "../admission.ts";
+import type { Elsewhere } from "../elsewhere.ts";
 import type { Headroom } from "../headroom.ts";
 import { canonical, isDeeperThan, jsonBytes } from "../payload.ts";
 import type { CommandSettings } from "../settings.ts";
 import { createCommandRows } from "../store/create.ts";
-import { findCommand } from "../store/read.ts";
+import { findCommands } from "../store/read.ts";
 import { type CommandRow, canSplit, toCommand } from "../store/rows.ts";
 import { eventOf } from "../transitions.ts";
 import { type CommandType, commandType, laneOf } from "../types.ts";
@@ -31,6 +32,7 @@ export interface QueueDeps {
   readonly courier: Courier;
   readonly createBatch: CreateBatch;
   readonly waits: Waits;
+  readonly elsewhere: Pick<Elsewhere, "ask">;
   readonly nodeId: string;
   readonly headroom: Headroom;
   readonly settings: CommandSettings;
@@ -42,26 +44,26 @@ export const queueing = ({
   courier,
   createBatch,
   waits,
+  elsewhere,
   nodeId,
   headroom,
   settings,
 }: QueueDeps): Pick<Handlers<typeof contract.commands>, "queue"> => {
+  const bounds = { maxSize: settings.batchSize, maxConcurrent: settings.batchConcurrency, maxWaiting: settings.batchWaiting, splitOn: canSplit };
   const create = createBatch((items: readonly NewCommand[]) => createCommandRows(db, items, { limits: settings, headroom, nodeId }), {
-    maxSize: settings.batchSize,
-    maxConcurrent: settings.batchConcurrency,
-    maxWaiting: settings.batchWaiting,
+    ...bounds,
     paceMs: settings.batchPaceMs,
-    splitOn: canSplit,
   });
+  const look = createBatch((rows: readonly CommandRow[]) => findCommands(db, rows), bounds);
 
   /** The command as it is when it has ended, or when the caller has waited long enough. */
-  const ended = async (row: CommandRow, seconds: number, call: Pick<Call<Operation>, "scope" | "signal">): Promise<CommandRow> => {
+  const ended = async (row: CommandRow, seconds: number, { signal, isNew }: { readonly signal: AbortSignal; readonly isNew: boolean }): Promise<CommandRow> => {
     const wait = isOpen(row.status) ? waits.take(row.commandId, seconds) : null;
     if (wait === null) return row;
     try {
-      // Looked at once at the beginning: it may have ended before there was a place to wait at.
-      let now = await findCommand(db, call.scope, row.commandId);
-      while (now !== null && isOpen(now.status) && (await wait.next(call.signal))) now = await findCommand(db, call.scope, row.commandId);
+      // One that is not of this moment may have ended before there was a place to wait at.
+      let now: CommandRow | null = isNew ? row : await look(row);
+      while (now !== null && isOpen(now.status) && (await wait.next(signal))) now = await look(row);
       return now ?? row;
     } finally {
       wait.end();
@@ -79,12 +81,14 @@ export const queueing = ({
       const admission = await create(toNewCommand(scope, input, known, checkKey(idempotencyKey ?? input.idempotencyKey ?? null)));
 
       if (admission.kind === "refused") throw new AppError(admission.code, admission.options);
-      if (admission.kind === "replayed") reply.replayed = true;
-      else {
-        hint(eventOf(contract.commands.events.queued, admission.row, null));
-        courier.nudge([admission.row.deviceId], () => admission.heldBy);
-      }
-      return toCommand(await ended(admission.row, input.wait, call));
+      const { row } = admission;
+      const isNew = admission.kind === "created";
+      if (isNew) {
+        hint(eventOf(contract.commands.events.queued, row, null));
+        if (input.wait > 0 && admission.heldBy !== null) elsewhere.ask(admission.heldBy, row.commandId);
+        courier.nudge([row.deviceId], () => admission.heldBy);
+      } else reply.replayed = true;
+      return toCommand(await ended(row, input.wait, { signal: call.signal, isNew }));
     },
   };
 };

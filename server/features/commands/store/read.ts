@@ -23,6 +23,19 @@ export const listCommands = async (db: Db, { tenantId }: SystemScope, filter: Co
   return { rows: rows.map(toRow), total: counted[0]?.total ?? 0 };
 };
 
+/** In the order of the refs; null for those that the tenant does not have. */
+export const findCommands = async (
+  db: Db,
+  refs: readonly { readonly tenantId: string; readonly commandId: string }[],
+): Promise<readonly (CommandRow | null)[]> => {
+  const rows = await db.query<DbRow>(
+    `select ${ALL_COLUMNS} from unnest($1::text[], $2::text[]) as v(command_id, tenant_id) join commands c on c.command_id = v.command_id and c.tenant_id = v.tenant_id`,
+    [refs.map(({ commandId }) => commandId), refs.map(({ tenantId }) => tenantId)],
+  );
+  const found = new Map(rows.map((row) => [`${row.tenant_id} ${row.command_id}`, toRow(row)]));
+  return refs.map(({ tenantId, commandId }) => found.get(`${tenantId} ${commandId}`) ?? null);
+};
+
 /** With a device id, only as a command of that device. */
 export const findCommand = async (db: Db, { tenantId }: SystemScope, commandId: string, deviceId: string | null = null): Promise<CommandRow | null> => {
   const rows = await db.query<DbRow>(
@@ -169,7 +182,6 @@ export const countOpen = async (db: Db, graceMs: number): Promise<{ readonly ope
   return { open: Object.fromEntries(rows.map(({ status, count }) => [status, count])), pastDeadline: rows.reduce((sum, { past }) => sum + past, 0) };
 };
 
-/** Which of these waiting calls have something to see: devices with a due command, and commands that have ended. */
 export interface RecentCommand {
   readonly tenantId: TenantId;
   readonly commandId: CommandId;
@@ -199,6 +211,7 @@ export const findRecent = async (
   return row;
 };
 
+/** Which of these waiting calls have something to see: devices with a due command, and commands that have ended. */
 export const findAwaited = async (db: Db, keys: readonly string[]): Promise<readonly string[]> => {
   const rows = await db.query<{ key: string }>(
     `select distinct c.device_id as key from commands c

@@ -1,0 +1,86 @@
+// Calls that wait on one node for the end of a command whose device another node holds: that node is asked to say so, and says it at once.
+// Either message may be lost; looks into the database make up for it (waits.ts).
+import { LRUCache } from "lru-cache";
+import type { Bus } from "../../platform/bus.ts";
+
+export interface Elsewhere {
+  /** Asks the node that holds the device to tell of the command's end. */
+  ask(nodeId: string, commandId: string): void;
+  /** These have ended here: whoever asked is told. */
+  tell(commandIds: readonly string[]): void;
+  open(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface ElsewhereDeps {
+  readonly bus: Pick<Bus, "publish" | "subscribe">;
+  readonly nodeId: string;
+  /** Where a node hears what is meant for it alone. */
+  readonly channelOf: (nodeId: string) => string;
+  /** Commands have ended on another node. */
+  readonly ended: (commandIds: readonly string[]) => void;
+  readonly onError: (error: unknown) => void;
+}
+
+const OPS = ["await", "ended"] as const;
+type Op = (typeof OPS)[number];
+
+/** Of other nodes' calls; those beyond hear a little later. */
+const MAX_ASKED = 20_000;
+/** Longer than any call waits. */
+const ASKED_MS = 60_000;
+/** A message holds 1 KiB; a command's id is 30 characters. */
+const IDS_PER_MESSAGE = 25;
+
+export const createElsewhere = ({ bus, nodeId, channelOf, ended, onError }: ElsewhereDeps): Elsewhere => {
+  /** Who asked, by command. */
+  const asked = new LRUCache<string, string>({ max: MAX_ASKED, ttl: ASKED_MS });
+  /** Of this turn of the event loop, by node: they go together. */
+  const waiting: Record<Op, Map<string, string[]>> = { await: new Map(), ended: new Map() };
+  let scheduled = false;
+  let stop: (() => Promise<void>) | null = null;
+
+  const sendAll = (): void => {
+    scheduled = false;
+    for (const op of OPS) {
+      const byNode = [...waiting[op]];
+      waiting[op].clear();
+      for (const [to, ids] of byNode)
+        for (let from = 0; from < ids.length; from += IDS_PER_MESSAGE)
+          void bus.publish(channelOf(to), { op, from: nodeId, commandIds: ids.slice(from, from + IDS_PER_MESSAGE).join(" ") }).catch(onError);
+    }
+  };
+  const send = (op: Op, to: string, commandId: string): void => {
+    const ids = waiting[op].get(to);
+    if (ids === undefined) waiting[op].set(to, [commandId]);
+    else ids.push(commandId);
+    if (!scheduled) setImmediate(sendAll);
+    scheduled = true;
+  };
+
+  return {
+    ask: (to, commandId) => {
+      if (to !== nodeId) send("await", to, commandId);
+    },
+    tell: (commandIds) => {
+      if (asked.size === 0) return;
+      for (const commandId of commandIds) {
+        const who = asked.get(commandId);
+        if (who === undefined) continue;
+        asked.delete(commandId);
+        send("ended", who, commandId);
+      }
+    },
+    open: async () => {
+      stop = await bus.subscribe(channelOf(nodeId), ({ op, from, commandIds }) => {
+        if (typeof from !== "string" || typeof commandIds !== "string") return;
+        const ids = commandIds.split(" ");
+        if (op === "await") for (const id of ids) asked.set(id, from);
+        if (op === "ended") ended(ids);
+      });
+    },
+    close: async () => {
+      await stop?.();
+    },
+  };
+};
