@@ -7,7 +7,10 @@ export interface BatchOptions {
   readonly maxConcurrent: number;
   /** Calls that may wait; one more is refused with SERVICE_UNAVAILABLE. */
   readonly maxWaiting: number;
-  /** From the beginning of one batch to that of the next, unless a whole one waits: a lone call goes at once, and busy times make few large batches. */
+  /**
+   * From the beginning of one batch to that of the next, unless a whole one waits: busy times make few large batches. After a batch of one there
+   * is no pause: calls that come one after the other do not wait for each other.
+   */
   readonly paceMs?: number;
   /** Whether a failed batch is worth running item by item, so that one bad item does not fail its neighbours. Not when the database is away. */
   readonly splitOn?: (error: unknown) => boolean;
@@ -53,9 +56,9 @@ export const createBatch = <I, O>(
         schedule(nextAtMs - nowMs);
         return;
       }
-      nextAtMs = nowMs + paceMs;
       const calls = waiting.slice(0, maxSize);
       waiting = waiting.slice(maxSize);
+      nextAtMs = calls.length > 1 ? nowMs + paceMs : nowMs;
       running += 1;
       void run(calls).finally(() => {
         running -= 1;

@@ -78,7 +78,7 @@ test("beyond the bound calls are refused, and accepted again when there is room"
   expect(await call(4)).toBe(4);
 });
 
-test("a lone call goes at once; what comes soon after waits for its turn and shares it", async () => {
+test("what comes soon after a batch of several waits for its turn and shares it", async () => {
   const begun: { readonly atMs: number; readonly size: number }[] = [];
   const call = createBatch(
     async (items: readonly number[]) => {
@@ -87,7 +87,7 @@ test("a lone call goes at once; what comes soon after waits for its turn and sha
     },
     { ...bounds, paceMs: 40 },
   );
-  await call(1);
+  await Promise.all([call(1), call(2)]);
   const later: Promise<number>[] = [];
   for (let item = 0; item < 5; item += 1) {
     later.push(call(item));
@@ -96,8 +96,13 @@ test("a lone call goes at once; what comes soon after waits for its turn and sha
     });
   }
   await Promise.all(later);
-  expect(begun.map(({ size }) => size)).toEqual([1, 5]);
+  expect(begun.map(({ size }) => size)).toEqual([2, 5]);
   expect((begun[1]?.atMs ?? 0) - (begun[0]?.atMs ?? 0)).toBeGreaterThanOrEqual(39);
+});
+
+test("calls that come one after the other do not wait for each other", async () => {
+  const call = createBatch(async (items: readonly number[]) => items, { ...bounds, paceMs: 3_600_000 });
+  for (let lone = 0; lone < 3; lone += 1) expect(await call(lone)).toBe(lone);
 });
 
 test("a whole batch waits for no pace", async () => {
