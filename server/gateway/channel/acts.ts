@@ -28,8 +28,6 @@ export interface ActsDeps {
 }
 
 const HANDOFF = "handoff.v1";
-/** A nonce is good for one hello. */
-const FORGOTTEN = "";
 
 type Frame<Op extends AgentFrame["op"]> = Extract<AgentFrame, { op: Op }>;
 
@@ -50,7 +48,6 @@ export const createActs = (deps: ActsDeps) => {
       return;
     }
     const { begun } = verdict;
-    session.nonce = FORGOTTEN;
     if (!deps.enter(session, begun)) return;
     for (const { commandId, action } of begun.reconcile) if (action === "continue") expectWord(session, commandId, clock.elapsed());
     session.link?.cork(() => {
@@ -59,7 +56,7 @@ export const createActs = (deps: ActsDeps) => {
         {
           op: "ready",
           ref: id,
-          data: { deviceId: session.agent.deviceId, epoch: begun.epoch, queuedCount: begun.queuedCount, reconcile: [...begun.reconcile] },
+          data: { deviceId: session.deviceId, epoch: begun.epoch, queuedCount: begun.queuedCount, reconcile: [...begun.reconcile] },
         },
         clock,
       );
@@ -72,7 +69,7 @@ export const createActs = (deps: ActsDeps) => {
   };
 
   const ack = async (session: Session, { id, data }: Frame<"ack">): Promise<void> => {
-    const { tenantId, deviceId } = session.agent;
+    const { tenantId, deviceId } = session;
     // Resolves after the commit. When it fails there is no ack_ok, and the agent sends its word again.
     const result = await delivery.ack({ tenantId, deviceId }, data);
     heard(session, result);
@@ -84,7 +81,7 @@ export const createActs = (deps: ActsDeps) => {
     session.phaseAt = clock.elapsed();
     // The session that takes over has presence already, or will have it in a moment.
     if (data.reason === "handoff") return;
-    await presence.goodbye({ deviceId: session.agent.deviceId, epoch: session.epoch }, { reason: data.reason, expectBackMs: data.expectBackSec * 1_000 });
+    await presence.goodbye({ deviceId: session.deviceId, epoch: session.epoch }, { reason: data.reason, expectBackMs: data.expectBackSec * 1_000 });
   };
 
   return async (session: Session, frame: AgentFrame): Promise<void> => {

@@ -26,9 +26,9 @@ export const createArrivals = ({ clock, stats, log }: ArrivalsDeps) => {
   const lines = newBucket(LINES, clock.elapsed());
   let unlogged = 0;
   return {
-    accepted: ({ requestId }: RequestFacts, { id, agent }: Pick<Session, "id" | "agent">): void => {
+    accepted: ({ requestId }: RequestFacts, { id, deviceId, tenantId }: Pick<Session, "id" | "deviceId" | "tenantId">): void => {
       countUp(stats.connects, "accepted");
-      log.info({ requestId, sessionId: id, deviceId: agent.deviceId, tenantId: agent.tenantId }, "socket accepted");
+      log.info({ requestId, sessionId: id, deviceId, tenantId }, "socket accepted");
     },
     refused: ({ requestId }: RequestFacts, { code, status, details }: AppError): void => {
       const reason = typeof details?.["reason"] === "string" ? details["reason"] : code;

@@ -27,7 +27,7 @@ const take = (session: Session, nowMs: number): Beat => {
   session.heartbeatAt = null;
   session.heartbeat = null;
   return {
-    deviceId: session.agent.deviceId,
+    deviceId: session.deviceId,
     epoch: session.epoch,
     seenAgoMs: nowMs - session.lastSeenAt,
     patienceMs: session.patienceMs,
@@ -58,9 +58,9 @@ export const createBeats = ({ presence, clock, settings, stats, meters, roster, 
   let checkedAt = clock.elapsed();
   /** Closes those whose row has moved on. */
   const checkChunk = async (sessions: readonly Session[]): Promise<void> => {
-    const gone = await presence.superseded(sessions.map(({ agent: { deviceId }, epoch }) => ({ deviceId, epoch })));
+    const gone = await presence.superseded(sessions.map(({ deviceId, epoch }) => ({ deviceId, epoch })));
     for (const session of sessions) {
-      const why = gone.get(session.agent.deviceId);
+      const why = gone.get(session.deviceId);
       if (why === undefined || !isHeld(session)) continue;
       if (session.phase === "ready") stats.staleEvictions += 1;
       dismiss(session, why === "removed");
@@ -82,10 +82,10 @@ export const createBeats = ({ presence, clock, settings, stats, meters, roster, 
       const current = await presence.flush(taken.map(({ beat }) => beat));
       const held = sessions.filter(isHeld);
       renew(
-        held.filter(({ agent }) => current.has(agent.deviceId)),
+        held.filter(({ deviceId }) => current.has(deviceId)),
         everyone ? 0 : settings.claimEveryMs,
       );
-      const doubtful = held.filter(({ agent }) => !current.has(agent.deviceId));
+      const doubtful = held.filter(({ deviceId }) => !current.has(deviceId));
       if (doubtful.length > 0) await checkChunk(doubtful).catch(onError);
     } catch (error) {
       for (const { session, beat } of taken) restore(session, beat, nowMs);

@@ -1,12 +1,12 @@
 // Judges a hello: the proof first, then whether another holder of the same identity lives, then the epoch. Only a good proof changes anything.
 import { CLOSE, type Close, type Hello, parseTimestamp } from "../../../protocol/index.ts";
-import type { AgentDirectory } from "../../core/agents.ts";
+import type { AgentDirectory, AgentRecord } from "../../core/agents.ts";
 import type { Clock } from "../../core/clock.ts";
 import { AppError, isAppError } from "../../core/errors.ts";
 import type { SessionBegun, SessionHello, Sessions } from "../../core/sessions.ts";
 import { checkSkew, checkVersion, matchSecret } from "../auth/agent.ts";
 import type { Rivals } from "./rivals.ts";
-import type { Session } from "./session.ts";
+import type { Challenge, Session } from "./session.ts";
 
 export interface HelloDeps {
   readonly agents: Pick<AgentDirectory, "find" | "promote">;
@@ -17,16 +17,26 @@ export interface HelloDeps {
   readonly onError: (error: unknown, session: Session) => void;
 }
 
-export type HelloVerdict = { readonly begun: SessionBegun } | { readonly close: Close; readonly error: AppError; readonly retryAfterSeconds?: number };
+interface Refusal {
+  readonly close: Close;
+  readonly error: AppError;
+  readonly retryAfterSeconds?: number;
+}
+export type HelloVerdict = { readonly begun: SessionBegun } | Refusal;
 
 const JOURNAL = "journal.v1";
 const SECOND_FORM = "signature.v2";
 const RETRY_SECONDS = 5;
 
-const refusal = (close: Close, error: AppError): HelloVerdict => ({ close, error });
+const refusal = (close: Close, error: AppError): Refusal => ({ close, error });
 
-const toSessionHello = (session: Session, hello: Hello, nodeId: string): SessionHello => ({
-  device: { tenantId: session.agent.tenantId, deviceId: session.agent.deviceId },
+interface Proven {
+  readonly agent: AgentRecord;
+  readonly signatureVersion: 1 | 2;
+}
+
+const toSessionHello = (session: Session, hello: Hello, { agent, signatureVersion, nodeId }: Proven & { readonly nodeId: string }): SessionHello => ({
+  device: { tenantId: session.tenantId, deviceId: session.deviceId },
   nodeId,
   sessionId: session.id,
   instanceId: hello.instanceId ?? null,
@@ -35,24 +45,24 @@ const toSessionHello = (session: Session, hello: Hello, nodeId: string): Session
   inFlight: hello.inFlight,
   journal: hello.capabilities.includes(JOURNAL),
   maxInFlight: session.maxInFlight,
-  locksSignature: session.signatureVersion === 2 && session.agent.minSignatureVersion < 2 && hello.capabilities.includes(SECOND_FORM),
+  locksSignature: signatureVersion === 2 && agent.minSignatureVersion < 2 && hello.capabilities.includes(SECOND_FORM),
   machine: { hostname: hello.hostname, platform: hello.os, arch: hello.arch, agentVersion: hello.agentVersion },
 });
 
 export const createHello = ({ agents, sessions, clock, nodeId, rivals, onError }: HelloDeps) => {
-  const prove = async (session: Session, { proof }: Hello): Promise<HelloVerdict | null> => {
+  const prove = async ({ agentId, nonce, signatureVersion }: Challenge, { proof }: Hello): Promise<Proven | Refusal> => {
     // Asked anew, since the device may have been removed or its secret replaced after the upgrade.
-    const agent = await agents.find(session.agent.agentId);
+    const agent = await agents.find(agentId);
     if (agent === null || agent.revoked) return refusal(CLOSE.deviceRevoked, new AppError("FORBIDDEN", { details: { reason: "device_revoked" } }));
     const failed = (reason: string) => refusal(CLOSE.authFailed, new AppError("INVALID_SIGNATURE", { details: { reason } }));
     const timestampMs = parseTimestamp(proof.timestamp);
     if (timestampMs === null) return failed("bad_timestamp");
-    const secret = matchSecret(agent, { body: session.nonce, ...proof });
+    const secret = matchSecret(agent, { body: nonce, ...proof });
     if (secret === null) return failed("bad_signature");
-    checkVersion(agent, session.signatureVersion);
+    checkVersion(agent, signatureVersion);
     checkSkew(timestampMs, clock.now());
     if (secret === agent.secrets[1]) await agents.promote(agent.agentId, secret);
-    return null;
+    return { agent, signatureVersion };
   };
 
   /** The newcomer stays out whether or not the event could be written. */
@@ -62,10 +72,13 @@ export const createHello = ({ agents, sessions, clock, nodeId, rivals, onError }
   };
 
   return async (session: Session, hello: Hello): Promise<HelloVerdict> => {
+    const { challenge } = session;
+    session.challenge = null;
+    if (challenge === null) return refusal(CLOSE.authFailed, new AppError("INVALID_SIGNATURE", { details: { reason: "bad_signature" } }));
     try {
-      const refused = await prove(session, hello);
-      if (refused !== null) return refused;
-      const newcomer = toSessionHello(session, hello, nodeId);
+      const proof = await prove(challenge, hello);
+      if ("close" in proof) return proof;
+      const newcomer = toSessionHello(session, hello, { ...proof, nodeId });
       if (await rivals.lives(session, hello)) return await refuseClone(session, newcomer);
       return { begun: await sessions.begin(newcomer) };
     } catch (error) {

@@ -83,7 +83,7 @@ export const createHub = (given: HubDeps): Hub => {
   const { nodeId, settings, log, delivery, presence, courier, owners, meters = noMeters } = deps;
   const stats = newStats();
   const state: NodeState = { draining: false, overloaded: false };
-  const onError = (error: unknown, session?: Session): void => log.warn({ error, deviceId: session?.agent.deviceId, sessionId: session?.id }, "agent channel");
+  const onError = (error: unknown, session?: Session): void => log.warn({ error, deviceId: session?.deviceId, sessionId: session?.id }, "agent channel");
   const roster = createRoster({ nodeId, courier, owners, stats, onError });
   const pump = createPump({ delivery, clock, stats, onError });
   const rivals = createRivals({ ...deps, ready: roster.ready, onError });
@@ -92,7 +92,7 @@ export const createHub = (given: HubDeps): Hub => {
   const act = createActs({ clock, settings, meters, judge, delivery, presence, pump, heartbeats, enter: roster.enter, onError });
   const received = createInbound({ clock, settings, stats, act, heartbeats, onError });
   const claim = (sessions: readonly Session[]): Promise<unknown> =>
-    Promise.all(sessions.map((session) => owners.claim(session.agent.deviceId, nodeId, session.epoch)));
+    Promise.all(sessions.map((session) => owners.claim(session.deviceId, nodeId, session.epoch)));
   const flush = createBeats({ presence, clock, settings, stats, meters, roster, claim, onError });
   const rhythm = createRhythm({ roster, clock, settings });
   const welcome = (session: Session): void =>
@@ -199,7 +199,7 @@ const welcomeOf = (
 ): z.output<typeof Welcome> => ({
   protocol: SUBPROTOCOL,
   sessionId: session.id,
-  nonce: session.nonce,
+  nonce: session.challenge?.nonce ?? "",
   serverTime: clock.now().toISOString(),
   capabilities: [...CAPABILITIES],
   heartbeat: { intervalSec: heartbeatSeconds, jitterPct: settings.heartbeatJitterPct },

@@ -38,7 +38,7 @@ export const createPump = ({ delivery, clock, stats, onError }: PumpDeps) => {
   };
 
   const round = async (session: Session): Promise<void> => {
-    const { deviceId } = session.agent;
+    const { deviceId } = session;
     session.claimingSince = clock.elapsed();
     const { commands, left } = await delivery.claim({ deviceId, epoch: session.epoch, maxInFlight: session.maxInFlight });
     session.claimingSince = null;

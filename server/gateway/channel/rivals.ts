@@ -74,7 +74,7 @@ export const createRivals = ({ nodeId, bus, sessions, ready, clock, settings, on
     });
   };
 
-  const livesElsewhere = async ({ agent: { tenantId, deviceId } }: Session, { instanceId, handoffFrom }: Hello): Promise<boolean> => {
+  const livesElsewhere = async ({ tenantId, deviceId }: Session, { instanceId, handoffFrom }: Hello): Promise<boolean> => {
     if (!bus.healthy()) return false;
     const holder = await sessions.holder({ tenantId, deviceId });
     if (holder === null || holder.nodeId === nodeId || holder.sessionId === handoffFrom) return false;
@@ -86,7 +86,7 @@ export const createRivals = ({ nodeId, bus, sessions, ready, clock, settings, on
   return {
     lives: async (session, hello) => {
       if (hello.instanceId === undefined) return false;
-      const old = ready.get(session.agent.deviceId);
+      const old = ready.get(session.deviceId);
       if (old === undefined || old === session) return livesElsewhere(session, hello);
       if (hello.handoffFrom === old.id || old.instanceId === null || old.instanceId === hello.instanceId) return false;
       return answers(old);

@@ -30,7 +30,7 @@ export const createRoster = ({ nodeId, courier, owners, stats, onError }: Roster
   const lost: SessionRef[] = [];
 
   const takeOver = (session: Session, { previousNodeId, handedOver, epoch }: SessionBegun): void => {
-    const { deviceId } = session.agent;
+    const { deviceId } = session;
     const close = handedOver ? CLOSE.normal : CLOSE.superseded;
     const old = ready.get(deviceId);
     ready.set(deviceId, session);
@@ -43,7 +43,7 @@ export const createRoster = ({ nodeId, courier, owners, stats, onError }: Roster
     ready,
     lost,
     enter: (session, begun) => {
-      const { deviceId } = session.agent;
+      const { deviceId } = session;
       session.epoch = begun.epoch;
       if (session.link === null || session.link.closed) {
         lost.push({ deviceId, epoch: begun.epoch });
@@ -61,7 +61,7 @@ export const createRoster = ({ nodeId, courier, owners, stats, onError }: Roster
       return true;
     },
     leave: (session) => {
-      const { deviceId } = session.agent;
+      const { deviceId } = session;
       session.probe?.settle(false);
       // While draining presence stays as it is: the agent is on its way to another node.
       if (session.phase === "ready") lost.push({ deviceId, epoch: session.epoch });

@@ -1,7 +1,6 @@
 // One connection of an agent: plain facts that the hub's loops read, and the few things that can be done to it.
 import type { z } from "zod";
-import { CLOSE, type Close, closeReason, type SocketHeartbeat } from "../../../protocol/index.ts";
-import type { AgentRecord } from "../../core/agents.ts";
+import { type AgentId, CLOSE, type Close, closeReason, type DeviceId, type SocketHeartbeat, type TenantId } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import { newSecret } from "../../core/ids.ts";
 import type { CountedBucket } from "../limits.ts";
@@ -17,7 +16,16 @@ export type Phase = "opening" | "proving" | "ready" | "leaving" | "draining" | "
 
 export type HeartbeatData = z.output<typeof SocketHeartbeat>;
 
-/** One for each open socket, so every field counts. What each heartbeat touches stands first, side by side; times are whole milliseconds of the monotonic clock. */
+/** What a hello has to prove. */
+export interface Challenge {
+  readonly agentId: AgentId;
+  /** What it has to sign. */
+  readonly nonce: string;
+  /** Of the upgrade. */
+  readonly signatureVersion: 1 | 2;
+}
+
+/** One for each open socket, so every field counts, and no secret is kept. What each heartbeat touches stands first, side by side; times are whole milliseconds of the monotonic clock. */
 export interface Session extends TokenBucket, TurnCounter {
   link: SocketLink | null;
   phase: Phase;
@@ -33,11 +41,10 @@ export interface Session extends TokenBucket, TurnCounter {
   /** Commands of which this session has not heard the end. */
   awaited: Map<string, Awaited> | null;
   readonly id: string;
-  readonly agent: AgentRecord;
-  /** What hello has to sign; empty afterwards. */
-  nonce: string;
-  /** Of the upgrade. */
-  readonly signatureVersion: 1 | 2;
+  readonly tenantId: TenantId;
+  readonly deviceId: DeviceId;
+  /** Good for one hello, and gone with it. */
+  challenge: Challenge | null;
   readonly maxAgeMs: number;
   /** Of the last change of phase that the hub's clock watches. */
   phaseAt: number;
@@ -70,7 +77,7 @@ export interface Session extends TokenBucket, TurnCounter {
 
 export interface SessionFacts {
   readonly id: string;
-  readonly agent: AgentRecord;
+  readonly agent: { readonly agentId: AgentId; readonly deviceId: DeviceId; readonly tenantId: TenantId };
   readonly signatureVersion: 1 | 2;
   readonly heartbeatLimit: CountedBucket | null;
 }
@@ -94,9 +101,9 @@ export const newSession = ({ id, agent, signatureVersion, heartbeatLimit }: Sess
   turnsTaken: 0,
   turnsEndAt: 0,
   id,
-  agent,
-  nonce: newSecret(),
-  signatureVersion,
+  tenantId: agent.tenantId,
+  deviceId: agent.deviceId,
+  challenge: { agentId: agent.agentId, nonce: newSecret(), signatureVersion },
   // Spread by a tenth, so that those who came together do not leave together.
   maxAgeMs: Math.round(settings.sessionMaxAgeMs * (0.9 + Math.random() * 0.2)),
   phaseAt: nowMs,

@@ -15,8 +15,8 @@ export const createSuspension = ({ tenants, all, onError }: SuspensionDeps): (()
 
   const look = async (): Promise<void> => {
     if (all.size === 0) return;
-    const suspended = await tenants.suspended([...new Set([...all].map(({ agent }) => agent.tenantId))]);
-    for (const session of all) if (suspended.has(session.agent.tenantId)) endSession(session, CLOSE.tenantSuspended);
+    const suspended = await tenants.suspended([...new Set([...all].map(({ tenantId }) => tenantId))]);
+    for (const session of all) if (suspended.has(session.tenantId)) endSession(session, CLOSE.tenantSuspended);
   };
 
   return async () => {

@@ -1,0 +1,52 @@
+// What a session keeps of its agent, and for how long.
+import { randomUUID } from "node:crypto";
+import { expect, test } from "vitest";
+import { type AgentId, CLOSE, type DeploymentId, type DeviceId, Hello, sign, type TenantId } from "../../protocol/index.ts";
+import type { AgentRecord } from "../../server/core/agents.ts";
+import { systemClock } from "../../server/core/clock.ts";
+import { createHello } from "../../server/gateway/channel/hello.ts";
+import { newSession, type Session } from "../../server/gateway/channel/session.ts";
+import { channelSettings } from "../../server/gateway/channel/settings.ts";
+
+const agent: AgentRecord = {
+  agentId: "agt_1" as AgentId,
+  deviceId: "dev_1" as DeviceId,
+  tenantId: "ten_1" as TenantId,
+  deploymentId: "dep_1" as DeploymentId,
+  secrets: [randomUUID()],
+  minSignatureVersion: 1,
+  revoked: false,
+  tenantStatus: "active",
+};
+
+const open = (): Session => newSession({ id: "ses_1", agent, signatureVersion: 2, heartbeatLimit: null }, channelSettings(), 0);
+
+const helloOf = (session: Session): Hello => {
+  const timestamp = new Date().toISOString();
+  return Hello.parse({ proof: { timestamp, signature: sign(agent.secrets[0] ?? "", session.challenge?.nonce ?? "", timestamp) } });
+};
+
+const judge = createHello({
+  agents: { find: async () => agent, promote: async () => undefined },
+  sessions: {
+    begin: async () => ({ epoch: 1, previousNodeId: null, handedOver: false, reconcile: [], queuedCount: 0, notify: () => undefined }),
+    holder: async () => null,
+    reportDuplicate: async () => undefined,
+  },
+  clock: systemClock,
+  nodeId: "node",
+  rivals: { lives: async () => false },
+  onError: () => undefined,
+});
+
+test("a session keeps no secret of its agent", () => {
+  expect(JSON.stringify(open())).not.toContain(agent.secrets[0]);
+});
+
+test("a challenge is good for one hello, even when that was proven", async () => {
+  const session = open();
+  const hello = helloOf(session);
+  expect(await judge(session, hello)).toMatchObject({ begun: { epoch: 1 } });
+  expect(session.challenge).toBeNull();
+  expect(await judge(session, hello)).toMatchObject({ close: CLOSE.authFailed });
+});
