@@ -1,6 +1,6 @@
 // The commands the reference agent knows. Each really does something small on this machine; an unknown type is rejected by the caller.
 import { statfs } from "node:fs/promises";
-import { arch, cpus, freemem, hostname, loadavg, platform, release, totalmem, uptime } from "node:os";
+import { arch, availableParallelism, freemem, hostname, loadavg, platform, release, totalmem, uptime } from "node:os";
 import { z } from "zod";
 import type { Apps } from "./apps.ts";
 import { pause, type Time } from "./time.ts";
@@ -45,7 +45,7 @@ const percent = (part: number, whole: number): number => (whole > 0 ? Math.min(1
 
 /** The figures a heartbeat carries, of this very machine. */
 export const vitals = (): Readonly<Record<string, number>> => ({
-  cpu: percent(loadavg()[0] ?? 0, cpus().length),
+  cpu: percent(loadavg()[0] ?? 0, availableParallelism()),
   memory: percent(totalmem() - freemem(), totalmem()),
   uptimeSeconds: Math.floor(uptime()),
 });
@@ -58,7 +58,7 @@ const diagnose = async (): Promise<unknown> => {
       platform: platform(),
       release: release(),
       arch: arch(),
-      cpus: cpus().length,
+      cpus: availableParallelism(),
       loadAverage: loadavg(),
       uptimeSeconds: Math.floor(uptime()),
     },
@@ -68,6 +68,20 @@ const diagnose = async (): Promise<unknown> => {
   };
 };
 
+const FRESH_MS = 1_000;
+
+/** All agents of this process are on one machine: it is asked once a second, however many of them are to tell. */
+const machine = (() => {
+  let latest: { readonly atMs: number; readonly facts: Promise<unknown> } | null = null;
+  return (nowMs: number): Promise<unknown> => {
+    if (latest === null || nowMs - latest.atMs >= FRESH_MS) latest = { atMs: nowMs, facts: diagnose() };
+    return latest.facts;
+  };
+})();
+
+// Made once: an agent has all of them, and thousands of agents are one process.
+const Nothing = z.object({});
+const Anything = z.unknown();
 const App = z.object({ appId: z.string().min(1).max(64).default("app_demo") });
 const Wait = z.object({ seconds: z.number().min(0).max(600) });
 
@@ -85,9 +99,9 @@ const waitFor =
   };
 
 export const createHandlers = ({ apps, time }: { readonly apps: Apps; readonly time: Time }): Handlers => ({
-  ping: handler(z.object({}), async () => ({ pong: true, uptimeSeconds: Math.floor(uptime()) })),
-  echo: handler(z.unknown(), async (payload) => payload),
-  diagnostics: handler(z.object({}), diagnose),
+  ping: handler(Nothing, async () => ({ pong: true, uptimeSeconds: Math.floor(uptime()) })),
+  echo: handler(Anything, async (payload) => payload),
+  diagnostics: handler(Nothing, () => machine(time.elapsedMs())),
   "start-app": handler(App, ({ appId }) => apps.start(appId)),
   "stop-app": handler(App, async ({ appId }) => apps.stop(appId)),
   "restart-app": handler(App, ({ appId }) => apps.restart(appId), { long: true }),
