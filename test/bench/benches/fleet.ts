@@ -1,6 +1,7 @@
 // One node with as many agents as its file descriptors allow: what it costs when nothing happens, and how fast they are back when all are cut.
-import { createTenant, type Gateway, provision, startGateway, type Tenant, until, writeIdentities } from "../gateway.ts";
-import { type Loader, serverNs, startLoader } from "../loader.ts";
+import { type Crowd, gatherCrowd } from "../crowd.ts";
+import { until } from "../gateway.ts";
+import { serverNs, startLoader } from "../loader.ts";
 import { socketLimit } from "../machine.ts";
 import { checkCommands } from "../read-back.ts";
 import type { Finding } from "../report.ts";
@@ -16,31 +17,18 @@ const HEARTBEAT_SECONDS = 30;
 const CALLERS = 32;
 const WAITING_COMMANDS = 2_000;
 
-interface Fleet {
-  readonly gateway: Gateway;
-  readonly tenant: Tenant;
-  readonly loader: Loader;
+interface Fleet extends Crowd {
   readonly agents: number;
-  readonly devices: readonly string[];
 }
 
 /** As many as wanted, or as the limit of open files allows; the results say which. */
 export const fleetSize = (): number => Math.min(WANTED, Math.floor(socketLimit()));
 
 const gather = async (stage: Stage, agents: number): Promise<Fleet> => {
-  const gateway = await startGateway(stage);
-  const tenant = await createTenant(stage);
-  const members = await provision(gateway, tenant, agents);
-  const loader = await startLoader(stage, {
-    protocol: "agent",
-    port: gateway.port,
-    connections: agents,
-    identities: writeIdentities(stage, members),
-    serverPids: [gateway.pid],
-  });
-  const { ready, refused } = await loader.connect(agents, WIDTH);
+  const crowd = await gatherCrowd(stage, agents);
+  const { ready, refused } = await crowd.loader.connect(agents, WIDTH);
   if (ready !== agents) throw new Untrue(`${ready} of ${agents} agents are ready, ${refused} were refused`);
-  return { gateway, tenant, loader, agents, devices: members.map(({ deviceId }) => deviceId) };
+  return { ...crowd, agents };
 };
 
 const idle = async ({ loader, agents }: Fleet): Promise<Finding> => {
@@ -57,10 +45,10 @@ const idle = async ({ loader, agents }: Fleet): Promise<Finding> => {
 };
 
 /** Commands that are created while nobody is there wait for their agents. */
-const queueCommands = async (stage: Stage, { gateway, tenant, devices }: Fleet): Promise<number> => {
+const queueCommands = async (stage: Stage, { gateway, tenant, members }: Fleet): Promise<number> => {
   const caller = await startLoader(stage, { protocol: "http", port: gateway.port, connections: CALLERS, serverPids: [gateway.pid] });
   const headers = { "x-api-key": tenant.apiKey, "x-svc-tenant-id": tenant.tenantId };
-  const requests = devices.map((deviceId) => ({
+  const requests = members.map(({ deviceId }) => ({
     method: "POST" as const,
     path: `/v1/devices/${deviceId}/commands`,
     headers,
