@@ -16,9 +16,13 @@ export interface SignatureUse {
 }
 
 export interface SignatureMemory {
-  /** The place of first use, remembering this one when there is none. */
-  bind(key: string, place: string): Promise<string>;
+  /** The place of first use, remembering this one when there is none: the place itself, or `kept` when no second request can be in the same. */
+  bind(use: string, place: string, kept?: string): Promise<string>;
 }
+
+/** Kept of a read that no other request can be: it leaves the signature to other reads. */
+export const SOME_READ = "GET ";
+const NOWHERE = "";
 
 export interface ReplayDeps {
   readonly memory: SignatureMemory;
@@ -40,7 +44,8 @@ const method = (place: string): string => place.slice(0, place.indexOf(" "));
 export const createReplayGuard =
   ({ memory, insertUsed }: ReplayDeps) =>
   async (use: SignatureUse): Promise<void> => {
-    const first = await memory.bind(`${use.agentId}:${use.signature}`, use.onlyIn ?? use.place);
+    const key = `${use.agentId}:${use.signature}`;
+    const first = use.onlyIn === undefined ? await memory.bind(key, use.place) : await memory.bind(key, use.onlyIn, NOWHERE);
     if (use.onlyIn !== undefined && first !== use.onlyIn) throw refused("replayed");
     const bothReads = method(first) === "GET" && method(use.place) === "GET" && use.replay === "read";
     if (use.onlyIn === undefined && first !== use.place && !bothReads) throw refused("signature_reused_elsewhere");

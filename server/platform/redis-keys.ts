@@ -8,4 +8,5 @@ export const channelName = (channel: string): string => `svc:gw:${channel}`;
 export const markKey = (nodeId: string): string => `svc:gw:mark:${nodeId}`;
 export const sessionKey = (deviceId: string): string => `svc:sess:${deviceId}`;
 export const limitKey = (bucket: string, key: string): string => `svc:rl:${bucket}:${digest(key)}`;
-export const signatureKey = (use: string): string => `svc:sig:${digest(use)}`;
+/** By the SHA-256 of the use, which its memory has made already. */
+export const signatureKey = (use: Buffer): string => `svc:sig:${use.toString("base64url", 0, 24)}`;

@@ -1,5 +1,6 @@
 // Signatures that were used: recent ones in memory and, with several nodes, in Redis; those of changes also in the database, where they survive a restart.
-import { LRUCache } from "lru-cache";
+import { createHash } from "node:crypto";
+import { createRecent } from "../core/recent.ts";
 import type { Job } from "./jobs.ts";
 import type { Redis } from "./redis.ts";
 import { signatureKey } from "./redis-keys.ts";
@@ -10,25 +11,35 @@ interface Sql {
 
 // Twice the clock tolerance and a little more: a signature from the future stays good that long.
 const REMEMBERED_SECONDS = 660;
+const REMEMBERED_MS = REMEMBERED_SECONDS * 1_000;
 const MAX_SIGNATURES = 200_000;
 const SWEEP_ROWS = 1_000;
 
 export interface SignatureMemory {
-  /** The place of first use, remembering this one when there is none. */
-  bind(key: string, place: string): Promise<string>;
+  /**
+   * The place of first use, remembering this one when there is none. Where no second request can be in the same place, `kept` is what
+   * later uses are told instead: the place itself would only lie in memory.
+   */
+  bind(use: string, place: string, kept?: string): Promise<string>;
   /** Bindings that only this node knows, because Redis was away. */
   readonly degraded: number;
 }
 
+/**
+ * 128 bits of the use's digest, a byte a letter: a seventh of what id and signature take. That any two of 400,000 share them happens once
+ * in 10^27; the second would be refused, and its agent signs anew with the next millisecond.
+ */
+const shortKey = (digest: Buffer): string => digest.toString("latin1", 0, 16);
+
 /** With Redis all nodes remember together. While it is away each remembers for itself: a changing call is still refused by its row, a socket still has to prove its nonce. */
 export const createSignatureMemory = (redis: Redis | null = null): SignatureMemory => {
-  const seen = new LRUCache<string, string>({ max: MAX_SIGNATURES, ttl: REMEMBERED_SECONDS * 1_000 });
+  const seen = createRecent<string>({ keep: MAX_SIGNATURES, keepMs: REMEMBERED_MS });
   let degraded = 0;
 
-  const askAll = async (key: string, place: string): Promise<string | null> => {
+  const askAll = async (digest: Buffer, place: string): Promise<string | null> => {
     if (redis === null) return null;
     try {
-      const first = await redis.command("SET", signatureKey(key), place, "NX", "GET", "PX", String(REMEMBERED_SECONDS * 1_000));
+      const first = await redis.command("SET", signatureKey(digest), place, "NX", "GET", "PX", String(REMEMBERED_MS));
       return typeof first === "string" ? first : place;
     } catch {
       degraded += 1;
@@ -37,11 +48,13 @@ export const createSignatureMemory = (redis: Redis | null = null): SignatureMemo
   };
 
   return {
-    bind: async (key, place) => {
-      const known = seen.get(key) ?? (await askAll(key, place));
+    bind: async (use, place, kept = place) => {
+      const digest = createHash("sha256").update(use).digest();
+      const key = shortKey(digest);
+      const known = seen.get(key) ?? (await askAll(digest, place));
       // Two at once, and Redis silent for one of them: the first to arrive here counts.
       const first = seen.get(key) ?? known ?? place;
-      seen.set(key, first);
+      seen.set(key, first === place ? kept : first);
       return first;
     },
     get degraded() {

@@ -10,7 +10,7 @@ import { aheadMs, checkSkew, checkVersion, matchCredential, versionOf } from "..
 import { readCredential } from "../auth/credentials.ts";
 import type { HttpRequest } from "../exchange.ts";
 import { limitAddress } from "../facts.ts";
-import type { SignatureMemory } from "../replay.ts";
+import { type SignatureMemory, SOME_READ } from "../replay.ts";
 import type { ChannelSettings } from "./settings.ts";
 import { newBucket, secondsToToken, type TokenBucket, takeToken } from "./tokens.ts";
 
@@ -139,7 +139,7 @@ export const createGate = ({ agents, tenants, signatures, clock, settings }: Gat
       }
       // Bound to this one session: whatever used the signature before, or tries it after, is somebody else.
       const place = `GET ${request.path}#${sessionId}`;
-      if ((await signatures.bind(`${agent.agentId}:${signature}`, place)) !== place) throw invalid("replayed");
+      if ((await signatures.bind(`${agent.agentId}:${signature}`, place, SOME_READ)) !== place) throw invalid("replayed");
       const tenant = await tenants.find(agent.tenantId);
       if (tenant === null) throw unauthorized("unknown_agent");
       if (tenant.status === "suspended") throw new AppError("TENANT_SUSPENDED", { details: { reason: "tenant_suspended" } });

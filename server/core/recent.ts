@@ -1,0 +1,32 @@
+// What came up lately, in two generations: the older one goes as a whole, so an entry costs its place in a table, and no timer and no search forgets it.
+
+export interface Recent<V> {
+  get(key: string): V | undefined;
+  set(key: string, value: V): void;
+}
+
+export interface RecentOptions {
+  /** Each entry is kept this long at least; twice as long at most, as long as others come in. */
+  readonly keepMs: number;
+  /** The newest that are kept whatever their age; twice as many at most. */
+  readonly keep: number;
+  /** Monotonic milliseconds. */
+  readonly nowMs?: () => number;
+}
+
+export const createRecent = <V>({ keepMs, keep, nowMs = () => performance.now() }: RecentOptions): Recent<V> => {
+  let older = new Map<string, V>();
+  let newer = new Map<string, V>();
+  let begunAt = nowMs();
+  return {
+    get: (key) => newer.get(key) ?? older.get(key),
+    set: (key, value) => {
+      if (newer.size >= keep || nowMs() - begunAt >= keepMs) {
+        older = newer;
+        newer = new Map();
+        begunAt = nowMs();
+      }
+      newer.set(key, value);
+    },
+  };
+};
