@@ -64,9 +64,9 @@ export const successText = (
     return JSON.stringify({ success: true, data: list.items, meta: { ...meta, ...page(op, input as PageQuery, list) } });
   }
   if (op.status === 201) return JSON.stringify(creation(op, result as Json, meta));
-  // Put together as text, so that a flat record, which stands in its answer twice, is neither copied nor written twice.
+  // Put together as text, so that a flat record, which stands in its answer twice, is neither copied nor written twice. Ids and times need no escape.
   const data = JSON.stringify(result);
-  const envelope = `"success":true,"data":${data},"meta":${JSON.stringify(meta)}}`;
+  const envelope = `"success":true,"data":${data},"meta":{"timestamp":"${timestamp}","requestId":"${requestId}"}}`;
   return op.flat && data !== "{}" ? `${data.slice(0, -1)},${envelope}` : `{${envelope}`;
 };
 

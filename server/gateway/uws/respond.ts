@@ -13,7 +13,12 @@ const NO_BODY: ReadonlySet<number> = new Set([204, 304]);
 const writeHead = (res: UwsResponse, { status, headers }: Pick<HttpResponse, "status" | "headers">): void => {
   // The library's own unless it is told another.
   if (status !== 200) res.writeStatus(statusLine(status));
-  for (const name of Object.keys(headers)) res.writeHeader(name, headers[name] ?? "");
+  const [first, ...others] = Object.keys(headers);
+  if (first === undefined) return;
+  // It puts name, colon and value behind one another and looks at none of them, so all headers go over in one call: each call costs as much as it carries.
+  let text = headers[first] ?? "";
+  for (const name of others) text += `\r\n${name}: ${headers[name] ?? ""}`;
+  res.writeHeader(first, text);
 };
 
 /** Call only while the exchange is not aborted. */
