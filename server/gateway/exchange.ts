@@ -13,7 +13,7 @@ export interface HttpRequest {
   readonly headers: Readonly<Record<string, string>>;
   /** Headers that were sent more than once. */
   readonly repeated: ReadonlySet<string>;
-  /** Address of the peer of the connection. */
+  /** Address of the peer of the connection. To be asked for before the first wait that may outlast the peer: afterwards it is empty if nobody had asked. */
   readonly peer: string;
 }
 

@@ -13,6 +13,7 @@ export interface RequestFacts {
   readonly shape: ErrorShape;
   /** The caller asked for a shape: say so in the answer. */
   readonly shapeChosen: boolean;
+  /** To be asked for early, see `HttpRequest.peer`. */
   readonly ip: string;
   readonly traceparent: string | null;
 }
@@ -47,19 +48,38 @@ export const limitAddress = (ip: string): string => {
     .join(":");
 };
 
-export const createFacts =
-  (proxies: readonly Network[]) =>
-  (request: HttpRequest, prefix: Prefix): RequestFacts => {
+// A class, because the address is only found out when somebody asks for it; see one-call.ts for why it is no literal with a getter.
+class Facts implements RequestFacts {
+  readonly requestId: string;
+  readonly prefix: Prefix;
+  readonly shape: ErrorShape;
+  readonly shapeChosen: boolean;
+  readonly traceparent: string | null;
+  readonly #request: HttpRequest;
+  readonly #proxies: readonly Network[];
+  #ip: string | null = null;
+
+  constructor(request: HttpRequest, prefix: Prefix, proxies: readonly Network[]) {
     const { headers } = request;
     const asked = headers["x-svc-error-shape"]?.toLowerCase();
     const chosen = asked === "a" || asked === "b";
     const given = headers["x-request-id"];
-    return {
-      requestId: given !== undefined && REQUEST_ID.test(given) ? given : newId("req"),
-      prefix,
-      shape: chosen ? asked : prefix === "/v1" ? "b" : "a",
-      shapeChosen: chosen,
-      ip: callerAddress(request, proxies),
-      traceparent: readTraceparent(headers["traceparent"]),
-    };
-  };
+    this.requestId = given !== undefined && REQUEST_ID.test(given) ? given : newId("req");
+    this.prefix = prefix;
+    this.shape = chosen ? asked : prefix === "/v1" ? "b" : "a";
+    this.shapeChosen = chosen;
+    this.traceparent = readTraceparent(headers["traceparent"]);
+    this.#request = request;
+    this.#proxies = proxies;
+  }
+
+  get ip(): string {
+    this.#ip ??= callerAddress(this.#request, this.#proxies);
+    return this.#ip;
+  }
+}
+
+export const createFacts =
+  (proxies: readonly Network[]) =>
+  (request: HttpRequest, prefix: Prefix): RequestFacts =>
+    new Facts(request, prefix, proxies);

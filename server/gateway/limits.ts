@@ -145,11 +145,13 @@ export const guardFailures =
     prove: (...args: A) => Promise<T>,
   ) =>
   async (...args: A): Promise<T> => {
+    // Asked for now: whoever leaves while the proof is looked up counts too.
+    const ip = ipOf(...args);
     try {
       return await prove(...args);
     } catch (error) {
       if (limit === null || !(error instanceof AppError) || error.status !== 401) throw error;
-      const verdict = await limiter.take([{ name: "failed_auth", key: limitAddress(ipOf(...args)), limit, windowSeconds: 60 }]);
+      const verdict = await limiter.take([{ name: "failed_auth", key: limitAddress(ip), limit, windowSeconds: 60 }]);
       throw verdict.allowed ? error : new RateLimited(verdict);
     }
   };

@@ -129,11 +129,32 @@ const scopeOfUser = async (
   return within(member.tenantId, { kind: "user", userId, email: email ?? member.email, role: member.role });
 };
 
+class OpenQuery implements OpenScope {
+  readonly requestId: string;
+  readonly traceparent: string | null;
+  readonly tenantId = null;
+  readonly tenant = null;
+  readonly principal = null;
+  readonly #facts: RequestFacts;
+
+  constructor(facts: RequestFacts) {
+    this.requestId = facts.requestId;
+    this.traceparent = facts.traceparent;
+    this.#facts = facts;
+  }
+
+  get ip(): string {
+    return this.#facts.ip;
+  }
+}
+
 /** Checks credential kind, tenant and role. Throws UNAUTHORIZED without a credential, FORBIDDEN with the wrong one. */
 export const createScope =
   (deps: Pick<IdentityDeps, "tenants" | "memberships" | "admins">) =>
   async ({ entry, identity, facts, tenantHeader, rawInput }: ScopeRequest): Promise<OpenScope> => {
     const { op } = entry;
+    // Whoever only reads without a credential is hardly ever asked where it comes from, and where its limit asks, that is before the first wait.
+    if (op.auth.includes("public") && op.kind === "query") return new OpenQuery(facts);
     const { requestId, ip, traceparent } = facts;
     if (op.auth.includes("public")) return { requestId, ip, traceparent, tenantId: null, tenant: null, principal: null };
     if (identity.kind === "none") throw unauthorized("missing");

@@ -2,14 +2,15 @@
 import type { HttpResponse as UwsResponse } from "uWebSockets.js";
 import { createOffSwitch } from "../../core/off-switch.ts";
 import { newNotes } from "../call-log.ts";
-import type { Exchange, HttpRequest, HttpResponse, HttpStream } from "../exchange.ts";
+import type { Exchange, HttpResponse, HttpStream } from "../exchange.ts";
 import { readBody } from "./body.ts";
 import { writeResponse, writeStream } from "./respond.ts";
+import type { LiveRequest } from "./snapshot.ts";
 import type { Traffic } from "./traffic.ts";
 
 // A class: objects whose functions differ each time cost more than the answer.
 export class UwsExchange implements Exchange {
-  readonly request: HttpRequest;
+  readonly request: LiveRequest;
   readonly gone = createOffSwitch();
   readonly ending = createOffSwitch();
   readonly notes = newNotes();
@@ -18,11 +19,12 @@ export class UwsExchange implements Exchange {
   readonly #traffic: Traffic;
   #answered = false;
 
-  constructor(res: UwsResponse, request: HttpRequest, { maxBodyBytes, traffic }: { readonly maxBodyBytes: number; readonly traffic: Traffic }) {
+  constructor(res: UwsResponse, request: LiveRequest, { maxBodyBytes, traffic }: { readonly maxBodyBytes: number; readonly traffic: Traffic }) {
     this.#res = res;
     this.#traffic = traffic;
     this.request = request;
     res.onAborted(() => {
+      request.release();
       this.gone.abort();
       this.ending.abort();
     });
@@ -38,11 +40,13 @@ export class UwsExchange implements Exchange {
 
   respond(response: HttpResponse): void {
     if (!this.#mayAnswer()) return;
+    this.request.release();
     writeResponse(this.#res, this.#traffic.isLeaving ? { ...response, close: true } : response, this.request.method === "HEAD");
   }
 
   async stream(response: HttpStream): Promise<void> {
     if (!this.#mayAnswer()) return;
+    this.request.release();
     const { streams } = this.#traffic;
     streams.add(this.ending);
     await writeStream(this.#res, response, { gone: this.gone, ending: this.ending.signal }).finally(() => streams.delete(this.ending));

@@ -3,7 +3,7 @@ import type { TemplatedApp, us_listen_socket } from "uWebSockets.js";
 import type { HttpDoor } from "../exchange.ts";
 import { UwsExchange } from "./exchange.ts";
 import { uws } from "./load.ts";
-import { snapshot } from "./snapshot.ts";
+import { LiveRequest } from "./snapshot.ts";
 import { createTraffic } from "./traffic.ts";
 
 export interface ListenDeps {
@@ -45,7 +45,7 @@ export const listen = ({ host, port, door, sockets, sharedPort }: ListenDeps): P
   // The filter hears nothing more of a connection that has become a socket.
   sockets?.(app, () => traffic.connected(-1));
   app.any("/*", (res, req) => {
-    const request = snapshot(res, req);
+    const request = new LiveRequest(req, res);
     const { maxBodyBytes, handle } = door.receive(request);
     const exchange = new UwsExchange(res, request, { maxBodyBytes, traffic });
     traffic.began();

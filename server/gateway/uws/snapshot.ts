@@ -9,7 +9,7 @@ const decoder = new TextDecoder();
 /** Most requests come from few peers, and proxies keep their connections. */
 const known = new LRUCache<string, string>({ max: 1_000 });
 
-export const peerOf = (res: UwsResponse): string => {
+const peerOf = (res: UwsResponse): string => {
   const text = decoder.decode(res.getRemoteAddressAsText());
   const seen = known.get(text);
   if (seen !== undefined) return seen;
@@ -29,12 +29,53 @@ const readable = (text: string): string => {
         .join(".");
 };
 
-export const snapshot = (res: UwsResponse, req: UwsRequest): HttpRequest => {
-  const headers: Record<string, string> = Object.create(null);
-  let repeated: Set<string> | null = null;
-  req.forEach((name, value) => {
-    if (headers[name] === undefined) headers[name] = value;
-    else repeated = (repeated ?? new Set()).add(name);
-  });
-  return { method: req.getCaseSensitiveMethod(), path: req.getUrl(), query: req.getQuery() ?? "", headers, repeated: repeated ?? NONE, peer: peerOf(res) };
+// The library makes a new text of each name, which an object takes as a key only after a search through all texts of the engine;
+// that costs twice as much as the rest of a header. So the few names that there are stay the same texts.
+const MAX_NAMES = 500;
+const names = new Map<string, string>();
+const nameOf = (given: string): string => {
+  const kept = names.get(given);
+  if (kept !== undefined) return kept;
+  if (names.size === MAX_NAMES) names.clear();
+  names.set(given, given);
+  return given;
 };
+
+/** What was sent, and who sent it as long as the library's object may be asked: most answers do not depend on that, and the question is dear. */
+export class LiveRequest implements HttpRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly query: string;
+  readonly headers: HttpRequest["headers"];
+  readonly repeated: ReadonlySet<string>;
+  #peer: UwsResponse | string;
+
+  constructor(req: UwsRequest, peer: UwsResponse | string) {
+    const headers: Record<string, string> = Object.create(null);
+    let repeated: Set<string> | null = null;
+    req.forEach((given, value) => {
+      const name = nameOf(given);
+      if (headers[name] === undefined) headers[name] = value;
+      else repeated = (repeated ?? new Set()).add(name);
+    });
+    this.method = req.getCaseSensitiveMethod();
+    this.path = req.getUrl();
+    this.query = req.getQuery() ?? "";
+    this.headers = headers;
+    this.repeated = repeated ?? NONE;
+    this.#peer = peer;
+  }
+
+  get peer(): string {
+    if (typeof this.#peer !== "string") this.#peer = peerOf(this.#peer);
+    return this.#peer;
+  }
+
+  /** The library's object may not be touched any more: it was aborted, or is about to be answered. */
+  release(): void {
+    if (typeof this.#peer !== "string") this.#peer = "";
+  }
+}
+
+/** For whoever needs the address after it could be asked for. */
+export const snapshot = (res: UwsResponse, req: UwsRequest): HttpRequest => new LiveRequest(req, peerOf(res));

@@ -1,0 +1,66 @@
+// A request's address is asked for when somebody wants it: any time before the answer, and never once the library's object is gone.
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Exchange } from "../../server/gateway/exchange.ts";
+import { type Listener, listen } from "../../server/gateway/uws/listen.ts";
+import { head, rawCall } from "./raw.ts";
+
+let listener: Listener;
+let handle: (exchange: Exchange) => Promise<void>;
+beforeAll(async () => {
+  listener = await listen({ host: "127.0.0.1", port: 0, door: { receive: () => ({ maxBodyBytes: 1_000, handle: (exchange) => handle(exchange) }) } });
+});
+afterAll(() => listener.close());
+
+const url = () => `http://127.0.0.1:${listener.port}`;
+const aTurn = () => new Promise((resolve) => setImmediate(resolve));
+
+test("it is told as long as there is no answer, and the same again afterwards", async () => {
+  const told: string[] = [];
+  handle = async (exchange) => {
+    await aTurn();
+    told.push(exchange.request.peer);
+    exchange.respond({ status: 200, headers: {}, body: "well" });
+    told.push(exchange.request.peer);
+  };
+  const { answer } = await rawCall(url(), [head("GET /")]);
+  expect([answer?.status, told]).toEqual([200, ["127.0.0.1", "127.0.0.1"]]);
+});
+
+test("it is empty for whoever asks first when the answer is out", async () => {
+  let told: string | null = null;
+  handle = async (exchange) => {
+    exchange.respond({ status: 200, headers: {}, body: "well" });
+    told = exchange.request.peer;
+  };
+  const { answer } = await rawCall(url(), [head("GET /")]);
+  expect([answer?.status, told]).toEqual([200, ""]);
+});
+
+test("it is empty for whoever asks first when the peer has gone, and what was asked before stays", async () => {
+  const afterItLeft = (early: boolean): Promise<string> =>
+    new Promise((resolve) => {
+      handle = async ({ request, gone }) => {
+        if (early) expect(request.peer).toBe("127.0.0.1");
+        gone.signal.addEventListener("abort", () => setImmediate(() => resolve(request.peer)));
+      };
+      void rawCall(url(), [head("GET /")], { boundMs: 100 });
+    });
+  expect([await afterItLeft(false), await afterItLeft(true)]).toEqual(["", "127.0.0.1"]);
+});
+
+test("headers of one name are told apart from those of others, however many names there are", async () => {
+  const seen: Exchange["request"][] = [];
+  handle = async (exchange) => {
+    seen.push(exchange.request);
+    exchange.respond({ status: 200, headers: { "X-First": "1", "X-Second": "2" }, body: null });
+  };
+  const names = Array.from({ length: 1_200 }, (_, index) => `x-name-${index}`);
+  for (let from = 0; from < names.length; from += 50) {
+    const some = names.slice(from, from + 50).map((name): [string, string] => [name, `of ${name}`]);
+    const { answer } = await rawCall(url(), [head("GET /", [...some, ["X-Name-0", "again"]])]);
+    expect([answer?.headers.get("x-first"), answer?.headers.get("x-second")]).toEqual(["1", "2"]);
+    const { headers, repeated } = seen.at(-1) ?? {};
+    expect(some.every(([name, value]) => headers?.[name] === value)).toBe(true);
+    expect([...(repeated ?? [])]).toEqual(from === 0 ? ["x-name-0"] : []);
+  }
+});
