@@ -1,14 +1,14 @@
 // Commands that other rooms order inside their own transactions: the order and its cause are committed together or not at all.
-import { createHash } from "node:crypto";
 import { contract } from "../../../protocol/index.ts";
 import type { CommandOrder, Courier, Enqueue } from "../../core/delivery.ts";
 import { AppError } from "../../core/errors.ts";
 import type { Hint } from "../../core/events.ts";
+import { fingerprint } from "../../core/fingerprint.ts";
 import { newId } from "../../core/ids.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import type { Admission, NewCommand } from "./admission.ts";
 import type { Headroom } from "./headroom.ts";
-import { canonical, isDeeperThan, jsonBytes } from "./payload.ts";
+import { isDeeperThan, jsonBytes } from "./payload.ts";
 import type { CommandSettings } from "./settings.ts";
 import { admitCommands, insertCommands } from "./store/create.ts";
 import { eventOf } from "./transitions.ts";
@@ -80,7 +80,7 @@ const toNewCommand = (scope: SystemScope, order: CommandOrder, settings: Command
     redeliverSafe: known.redeliverSafe,
     onlyOnline: false,
     // No caller's key begins so: those name their principal.
-    idempotency: { key: `system:${key}`, requestHash: createHash("sha256").update(canonical({ type, payload })).digest() },
+    idempotency: { key: `system:${key}`, requestHash: fingerprint({ type, payload }) },
     createdBy: orderedBy,
     traceparent: scope.traceparent ?? null,
   };

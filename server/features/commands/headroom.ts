@@ -15,7 +15,7 @@ const SHARE = 1 / 16;
 
 /** `max` null: there is no bound and nothing to count. */
 export const createHeadroom = (max: number | null): Headroom => {
-  const free = new LRUCache<string, { left: number }>({ max: MAX_TENANTS, ttl: FOR_MS, ttlAutopurge: false });
+  const free = new LRUCache<string, { left: number }>({ max: MAX_TENANTS, ttl: FOR_MS });
   return {
     near: (tenantIds) => {
       if (max === null) return [];

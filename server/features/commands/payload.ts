@@ -32,13 +32,3 @@ const beginning = (text: string, maxBytes: number): string => {
   const last = text.charCodeAt(low - 1);
   return text.slice(0, last >= 0xd800 && last <= 0xdbff ? low - 1 : low);
 };
-
-/** One spelling for equal requests: keys sorted, absent fields left out. */
-export const canonical = (value: unknown): string => {
-  if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
-  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
-  const entries = Object.entries(value)
-    .filter(([, inner]) => inner !== undefined)
-    .sort(([a], [b]) => (a < b ? -1 : 1));
-  return `{${entries.map(([key, inner]) => `${JSON.stringify(key)}:${canonical(inner)}`).join(",")}}`;
-};

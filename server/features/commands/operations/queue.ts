@@ -1,11 +1,11 @@
 // Queueing a command: check the type and its payload, write the row with all others of this moment, wake the device's session.
-import { createHash } from "node:crypto";
 import type { z } from "zod";
 import { type Command, contract, isOpen, permits } from "../../../../protocol/index.ts";
 import type { Courier } from "../../../core/delivery.ts";
 import { AppError } from "../../../core/errors.ts";
 import type { Hint } from "../../../core/events.ts";
 import type { Call, Handlers } from "../../../core/feature.ts";
+import { fingerprint } from "../../../core/fingerprint.ts";
 import { newId } from "../../../core/ids.ts";
 import { actorOf, type TenantScope } from "../../../core/scope.ts";
 import type { CreateBatch } from "../../../platform/batch.ts";
@@ -13,7 +13,7 @@ import type { Db } from "../../../platform/db.ts";
 import type { NewCommand } from "../admission.ts";
 import type { Elsewhere } from "../elsewhere.ts";
 import type { Headroom } from "../headroom.ts";
-import { canonical, isDeeperThan, jsonBytes } from "../payload.ts";
+import { isDeeperThan, jsonBytes } from "../payload.ts";
 import type { CommandSettings } from "../settings.ts";
 import { createCommandRows } from "../store/create.ts";
 import { findCommands } from "../store/read.ts";
@@ -143,7 +143,7 @@ const toNewCommand = (scope: TenantScope, input: Input, known: CommandType, key:
     redeliverSafe: known.redeliverSafe,
     onlyOnline: input.ifOffline === "fail",
     bounded: true,
-    idempotency: key === null ? null : { key: `${createdBy}:${key}`, requestHash: createHash("sha256").update(canonical(request)).digest() },
+    idempotency: key === null ? null : { key: `${createdBy}:${key}`, requestHash: fingerprint(request) },
     createdBy,
     traceparent: scope.traceparent,
   };
