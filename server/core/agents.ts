@@ -15,10 +15,12 @@ export interface AgentRecord {
   readonly tenantStatus: string;
 }
 
-/** Answers may be up to a minute old on a node that missed the message of a change; a removal or rotation announces itself. */
+/** Answers may be some seconds old on a node that missed the message of a change; a removal or rotation announces itself. */
 export interface AgentDirectory {
   /** Null: no such agent. A removed one is found, and says so. */
   find(agentId: string): Promise<AgentRecord | null>;
+  /** The same, for whoever asks last: what was remembered is let go, since an agent whose socket is open seldom calls. */
+  take(agentId: string): Promise<AgentRecord | null>;
   /** To be called when a signature was good under `secrets[1]`: that secret becomes the current one. Repeating it changes nothing. */
   promote(agentId: string, usedSecret: string): Promise<void>;
   /** Drops what is remembered here; other nodes hear of it over the bus. */

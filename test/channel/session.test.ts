@@ -27,7 +27,7 @@ const helloOf = (session: Session): Hello => {
 };
 
 const judge = createHello({
-  agents: { find: async () => agent, promote: async () => undefined },
+  agents: { take: async () => agent, promote: async () => undefined },
   sessions: {
     begin: async () => ({ epoch: 1, previousNodeId: null, handedOver: false, reconcile: [], queuedCount: 0, notify: () => undefined }),
     holder: async () => null,

@@ -6,6 +6,7 @@ import type { Emit } from "../../core/events.ts";
 import { createSameText } from "../../core/same-text.ts";
 import type { Bus } from "../../platform/bus.ts";
 import type { Db } from "../../platform/db.ts";
+import type { Job } from "../../platform/jobs.ts";
 import type { SecretBox } from "../../platform/secrets.ts";
 import { secretContext } from "./rules.ts";
 import type { DeviceSettings } from "./settings.ts";
@@ -26,6 +27,7 @@ export interface Agents extends AgentDirectory {
   announce(agentIds: readonly string[]): void;
   /** Hears what other nodes announce. Resolves when it does; returns how to stop. */
   listen(): Promise<() => Promise<void>>;
+  readonly jobs: readonly Job[];
 }
 
 const CHANNEL = "agents";
@@ -124,10 +126,17 @@ export const createAgentDirectory = ({ db, bus, emit, box, settings, onError = (
       void bus.publish(CHANNEL, { op: "forget", agentIds: agentIds.slice(from, from + IDS_PER_MESSAGE).join(",") }).catch(onError);
   };
 
+  const find = async (agentId: string): Promise<AgentRecord | null> => {
+    const hit = known.get(agentId);
+    return hit === undefined ? load(agentId) : hit.record;
+  };
+
   return {
-    find: async (agentId) => {
-      const hit = known.get(agentId);
-      return hit === undefined ? load(agentId) : hit.record;
+    find,
+    take: async (agentId) => {
+      const record = await find(agentId);
+      known.delete(agentId);
+      return record;
     },
     promote: async (agentId, usedSecret) => {
       const promoted = await db.sqlTx(async (tx) => {
@@ -148,5 +157,16 @@ export const createAgentDirectory = ({ db, bus, emit, box, settings, onError = (
       bus.subscribe(CHANNEL, ({ agentIds }) => {
         if (typeof agentIds === "string") forget(agentIds.split(","));
       }),
+    jobs: [
+      {
+        // What is too old to be answered would still lie there, with its secrets, until others take its place.
+        name: "agents.purge",
+        everyMs: 2 * settings.directoryMs,
+        run: async () => {
+          known.purgeStale();
+          unsettled.purgeStale();
+        },
+      },
+    ],
   };
 };

@@ -97,7 +97,7 @@ export const createDevices = (deps: DevicesDeps): Devices => {
     presence,
     directory,
     enrol,
-    jobs: presence.jobs,
+    jobs: [...presence.jobs, ...directory.jobs],
     find: (scope, deviceId) => findDevice(db, scope, deviceId),
     look: (scope, deviceId) => glanceAt(db, scope, deviceId),
     count: countDevices,

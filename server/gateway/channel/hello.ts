@@ -9,7 +9,7 @@ import type { Rivals } from "./rivals.ts";
 import type { Challenge, Session } from "./session.ts";
 
 export interface HelloDeps {
-  readonly agents: Pick<AgentDirectory, "find" | "promote">;
+  readonly agents: Pick<AgentDirectory, "take" | "promote">;
   readonly sessions: Sessions;
   readonly clock: Clock;
   readonly nodeId: string;
@@ -52,7 +52,7 @@ const toSessionHello = (session: Session, hello: Hello, { agent, signatureVersio
 export const createHello = ({ agents, sessions, clock, nodeId, rivals, onError }: HelloDeps) => {
   const prove = async ({ agentId, nonce, signatureVersion }: Challenge, { proof }: Hello): Promise<Proven | Refusal> => {
     // Asked anew, since the device may have been removed or its secret replaced after the upgrade.
-    const agent = await agents.find(agentId);
+    const agent = await agents.take(agentId);
     if (agent === null || agent.revoked) return refusal(CLOSE.deviceRevoked, new AppError("FORBIDDEN", { details: { reason: "device_revoked" } }));
     const failed = (reason: string) => refusal(CLOSE.authFailed, new AppError("INVALID_SIGNATURE", { details: { reason } }));
     const timestampMs = parseTimestamp(proof.timestamp);

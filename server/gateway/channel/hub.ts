@@ -35,7 +35,7 @@ import type { NodeState } from "./upgrade.ts";
 
 export interface HubDeps {
   readonly nodeId: string;
-  readonly agents: Pick<AgentDirectory, "find" | "promote">;
+  readonly agents: Pick<AgentDirectory, "find" | "take" | "promote">;
   readonly tenants: TenantDirectory;
   /** Shared with the REST door. */
   readonly signatures: SignatureMemory;

@@ -1,0 +1,62 @@
+// What the directory of agents remembers, and how long that lies in memory: there are secrets in it.
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { expect, test } from "vitest";
+import type { AgentRecord } from "../../server/core/agents.ts";
+import { type Agents, createAgentDirectory } from "../../server/features/devices/directory.ts";
+import { deviceSettings } from "../../server/features/devices/settings.ts";
+import { openMemoryBus } from "../../server/platform/bus-memory.ts";
+import { eventually } from "../kit/eventually.ts";
+
+setFlagsFromString("--expose-gc");
+const collectGarbage: () => void = runInNewContext("gc");
+
+const AGENT = "agt_1";
+const row = {
+  agent_id: AGENT,
+  device_id: "dev_1",
+  tenant_id: "ten_1",
+  deployment_id: "dep_1",
+  secret: Uint8Array.of(1),
+  pending_secret: null,
+  min_sig_version: 1,
+  removed: false,
+  tenant_status: "active",
+};
+
+const open = (directoryMs: number): { directory: Agents; asked: () => number } => {
+  let asked = 0;
+  const query = async (): Promise<object[]> => {
+    asked += 1;
+    return [row];
+  };
+  const directory = createAgentDirectory({
+    db: { query } as never,
+    bus: openMemoryBus(),
+    emit: async () => undefined,
+    box: { open: () => "secret" },
+    settings: deviceSettings(30, { directoryMs }),
+  });
+  return { directory, asked: () => asked };
+};
+
+test("an agent is asked for once while it is remembered, and anew after whoever asked last", async () => {
+  const { directory, asked } = open(60_000);
+  await directory.find(AGENT);
+  expect((await directory.take(AGENT))?.agentId).toBe(AGENT);
+  expect(asked()).toBe(1);
+  expect((await directory.find(AGENT))?.agentId).toBe(AGENT);
+  expect(asked()).toBe(2);
+});
+
+const lookAt = async (directory: Agents): Promise<WeakRef<AgentRecord>> => new WeakRef((await directory.find(AGENT)) as AgentRecord);
+
+test("a record whose lifetime is over leaves memory though nobody asks again", async () => {
+  const { directory } = open(1);
+  const record = await lookAt(directory);
+  await eventually(async () => {
+    await Promise.all(directory.jobs.map(({ run }) => run(AbortSignal.timeout(1_000))));
+    collectGarbage();
+    expect(record.deref()).toBeUndefined();
+  });
+});
