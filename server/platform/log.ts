@@ -1,5 +1,6 @@
 // Structured log lines on standard output: fields, not sentences; never bodies, secrets or signatures.
 import { pino } from "pino";
+import { type GatheredLines, gatherLines } from "./gathered-lines.ts";
 
 export interface Log {
   debug(fields: object, message: string): void;
@@ -32,7 +33,18 @@ const toLogged = (error: unknown, depth = 0): LoggedError => {
   };
 };
 
+let standardOutput: GatheredLines | null = null;
+
+/** One for all logs of a process, since they share its output; however it ends, short of being killed, nothing is left behind. */
+const toStandardOutput = (): GatheredLines => {
+  if (standardOutput !== null) return standardOutput;
+  const lines = gatherLines(pino.destination({ dest: 1, sync: true }));
+  process.on("exit", () => lines.flush());
+  standardOutput = lines;
+  return lines;
+};
+
 export const createLog = (level: string, facts: Readonly<Record<string, string>>): Log =>
-  pino({ level, base: facts, timestamp: pino.stdTimeFunctions.isoTime, serializers: { error: (error: unknown) => toLogged(error) } });
+  pino({ level, base: facts, timestamp: pino.stdTimeFunctions.isoTime, serializers: { error: (error: unknown) => toLogged(error) } }, toStandardOutput());
 
 export const silentLog: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };

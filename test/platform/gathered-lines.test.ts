@@ -1,0 +1,78 @@
+// Lines of a log gather for a moment: never out of order, never for long, and none is lost when the process ends.
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { gatherLines } from "../../server/platform/gathered-lines.ts";
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+const INFO = 30;
+const ERROR = 50;
+
+const gathered = () => {
+  const written: string[] = [];
+  const lines = gatherLines({ write: (text) => written.push(text) });
+  const line = (text: string, level = INFO): void => {
+    Object.assign(lines, { lastLevel: level });
+    lines.write(`${text}\n`);
+  };
+  return { written, line, flush: () => lines.flush() };
+};
+
+test("a lone line goes at once, those that follow go together", () => {
+  const { written, line } = gathered();
+  for (const text of ["a", "b", "c"]) line(text);
+  expect(written).toEqual(["a\n"]);
+  vi.advanceTimersByTime(20);
+  expect(written).toEqual(["a\n", "b\nc\n"]);
+  line("d");
+  vi.advanceTimersByTime(20);
+  expect(written.slice(2)).toEqual(["d\n"]);
+  vi.advanceTimersByTime(40);
+  line("e");
+  expect(written.slice(3)).toEqual(["e\n"]);
+});
+
+test("a warning and an error wait for nothing, and what came before them goes first", () => {
+  const { written, line } = gathered();
+  line("a");
+  line("b");
+  line("c", ERROR);
+  expect(written).toEqual(["a\n", "b\nc\n"]);
+});
+
+test("no piece is longer than a pipe takes at once, unless one line is", () => {
+  const { written, line } = gathered();
+  const texts = Array.from({ length: 500 }, (_, index) => `${index} ${"x".repeat(index % 97)}`);
+  for (const text of texts) line(text);
+  line("y".repeat(10_000));
+  vi.advanceTimersByTime(20);
+  expect(written.join("")).toBe(`${texts.join("\n")}\n${"y".repeat(10_000)}\n`);
+  expect(written.filter((piece) => piece.length > 4_096)).toEqual([`${"y".repeat(10_000)}\n`]);
+  expect(written.length).toBeLessThan(20);
+});
+
+const LINES = 300;
+const ends = {
+  "says that it is done": "process.exit(3)",
+  "fails unheard": "setImmediate(() => { throw new Error('unheard'); })",
+  "has nothing left to do": "",
+};
+
+test.each(Object.entries(ends))("a process that %s leaves nothing behind", async (_, end) => {
+  vi.useRealTimers();
+  const log = fileURLToPath(new URL("../../server/platform/log.ts", import.meta.url));
+  const code = `const { createLog } = await import(${JSON.stringify(log)});
+    const log = createLog("info", {});
+    for (let at = 0; at < ${LINES}; at += 1) log.info({ at }, "line");
+    ${end}`;
+  const text = await new Promise<string>((resolve) => {
+    execFile(process.execPath, ["--import", "tsx", "--input-type=module", "-e", code], (_error, stdout) => resolve(stdout));
+  });
+  const seen = text
+    .trim()
+    .split("\n")
+    .map((line) => (JSON.parse(line) as { at: number }).at);
+  expect(seen).toEqual(Array.from({ length: LINES }, (_each, at) => at));
+});
