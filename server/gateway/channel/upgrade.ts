@@ -134,7 +134,8 @@ export const createGate = ({ agents, tenants, signatures, clock, settings }: Gat
       checkProtocol(request.headers);
       const { agent, secret, signature, signatureVersion } = await proveCounted(request, ip);
       if (settings.connectsPerMinute !== null) {
-        const refused = refusal(connects, agent.agentId, { name: "connect", perMinute: settings.connectsPerMinute, burst: settings.connectBurst });
+        // By its device, whose id the session keeps anyway.
+        const refused = refusal(connects, agent.deviceId, { name: "connect", perMinute: settings.connectsPerMinute, burst: settings.connectBurst });
         if (refused !== null) throw refused;
       }
       // Bound to this one session: whatever used the signature before, or tries it after, is somebody else.
