@@ -17,7 +17,8 @@ import { createTestDatabase } from "../kit/database.ts";
 
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 
-export const openTestDb = async (url?: string): Promise<Db> => openDb({ url: url ?? (await createTestDatabase()), poolSize: 8, log: silent as never });
+export const openTestDb = async (url?: string, poolSize = 8): Promise<Db> =>
+  openDb({ url: url ?? (await createTestDatabase()), poolSize, log: silent as never });
 
 export interface Recorded {
   readonly hints: EventToEmit[];

@@ -39,9 +39,10 @@ export const admitCommands = async (tx: SqlTx, items: readonly NewCommand[], { l
 
 const lockDevices = async (tx: SqlTx, items: readonly NewCommand[]) => {
   const ids = [...new Set(items.map(({ deviceId }) => deviceId))];
+  // With coalesce, or before the table has been analysed the planner takes few devices for living and reads the whole index of those.
   const locked = tx.query<{ device_id: string; tenant_id: string; status: string; next_command_seq: number }>(
     `select d.device_id, d.tenant_id, d.status, d.next_command_seq
-       from devices d where d.device_id = any($1::text[]) and d.deleted_at is null order by d.device_id for no key update`,
+       from devices d where d.device_id = any($1::text[]) and coalesce(d.deleted_at, 'infinity') = 'infinity' order by d.device_id for no key update`,
     [ids],
   );
   // Counted in a second statement: it sees what others committed while the first one waited for the lock.

@@ -5,6 +5,12 @@ import type { SqlTx } from "../../../core/events.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import type { Beat, Machine, SessionRef } from "../../../core/sessions.ts";
 
+/**
+ * Asked so that the index over living fingerprints does not seem to answer it: before the table has been analysed the planner takes next to nobody
+ * for living, and reads that index whole to find a few devices by their ids.
+ */
+export const living = (devices: string): string => `coalesce(${devices}.deleted_at, 'infinity') = 'infinity'`;
+
 export const ms = (parameter: string): string => `make_interval(secs => ${parameter}::float8 / 1000)`;
 
 export interface StatusChange {
@@ -60,7 +66,7 @@ export const describeDevice = async (
 /** Those of the devices that were not online become so and are returned. The reason that a goodbye left behind goes in any case. */
 export const setOnline = async (tx: SqlTx, deviceIds: readonly string[]): Promise<StatusChange[]> => {
   const rows = await tx.query<StatusChange>(
-    `with old as (select device_id, status from devices where device_id = any($1) and deleted_at is null and (status <> 'online' or offline_reason is not null) order by device_id for update)
+    `with old as (select device_id, status from devices o where device_id = any($1) and ${living("o")} and (status <> 'online' or offline_reason is not null) order by device_id for update)
      update devices d set status = 'online', offline_reason = null, updated_at = now() from old where d.device_id = old.device_id
      returning d.device_id, d.tenant_id, d.hostname, old.status as previous, null as reason, null::timestamptz as last_seen_at`,
     [deviceIds],
@@ -167,7 +173,7 @@ export const contactPresence = async (
          since = case when ${LIVE_SOCKET} or p.connectivity = 'polling' then p.since else now() end,
          offline_after = case when ${LIVE_SOCKET} then p.offline_after else now() + ${ms("$5")} end
        where p.device_id = $1 and p.tenant_id = $2 returning p.device_id, p.last_seen_at)
-     select d.status <> 'online' or d.offline_reason is not null as greet, beat.last_seen_at as at from beat join devices d on d.device_id = beat.device_id where d.deleted_at is null`,
+     select d.status <> 'online' or d.offline_reason is not null as greet, beat.last_seen_at as at from beat join devices d on d.device_id = beat.device_id where ${living("d")}`,
     [contact.deviceId, tenantId, contact.heartbeat, contact.metrics === null ? null : JSON.stringify(contact.metrics), offlineAfterMs],
   );
   return row;
@@ -183,7 +189,7 @@ export const sweepOffline = (tx: SqlTx, { offlineAfterMs, limit }: { offlineAfte
      gone as (
        update device_presence p set connectivity = 'none', since = now() from due where p.device_id = due.device_id
        returning p.device_id, p.last_seen_at, case when due.connectivity = 'polling' then 'poll_missed' when due.session_id is null then 'connection_lost' else 'heartbeat_missed' end as inferred),
-     old as (select device_id, status from devices where device_id in (select device_id from gone) and deleted_at is null and status <> 'offline' order by device_id for update)
+     old as (select device_id, status from devices o where device_id in (select device_id from gone) and ${living("o")} and status <> 'offline' order by device_id for update)
      update devices d set status = 'offline', offline_reason = coalesce(d.offline_reason, gone.inferred), updated_at = now()
      from gone join old on old.device_id = gone.device_id where d.device_id = gone.device_id
      returning d.device_id, d.tenant_id, d.hostname, old.status as previous, d.offline_reason as reason, gone.last_seen_at`,
