@@ -1,6 +1,7 @@
 // Prometheus metrics with bounded labels: operations, statuses and words, never ids of tenants or devices. The page begins with the figure that must be 0.
 import { collectDefaultMetrics, Registry } from "prom-client";
 import type { Bus } from "./bus.ts";
+import type { Series } from "./durations.ts";
 import { type ChannelFigures, createChannelMeters, watchChannel } from "./metrics-channel.ts";
 import { createCommandMeters, createQueueGauges, type OpenCommands } from "./metrics-commands.ts";
 import { createMakers, type Makers, SHORT_SECONDS } from "./metrics-makers.ts";
@@ -27,21 +28,36 @@ const watchMesh = ({ counter, gauge }: Makers, { bus, limitsAlone, signaturesAlo
   counter({ name: "replay_degraded_total", help: "Signatures remembered by this node alone, because Redis was away" }, signaturesAlone);
 };
 
+interface CallFigures {
+  readonly operation: string;
+  readonly door: string;
+  readonly status: number;
+  readonly durationMs: number;
+}
+
 export const createMetrics = () => {
   const registry = new Registry();
   const makers = createMakers(registry);
   const queue = createQueueGauges(makers);
   const commandMeters = createCommandMeters(makers);
   const channelMeters = createChannelMeters(makers);
-  const calls = makers.histogram(
+  const calls = makers.durations(
     { name: "call_duration_seconds", help: "Seconds that calls took, by operation, door and status", labels: ["operation", "door", "status"] },
     SHORT_SECONDS,
   );
+  // An operation ends in few ways.
+  const byOperation = new Map<string, { readonly door: string; readonly status: number; readonly series: Series }[]>();
+  const seriesOf = ({ operation, door, status }: CallFigures): Series => {
+    const known = byOperation.get(operation);
+    if (known !== undefined) for (const each of known) if (each.status === status && each.door === door) return each.series;
+    const series = calls.series({ operation, door, status: String(status) });
+    byOperation.set(operation, [...(known ?? []), { door, status, series }]);
+    return series;
+  };
   return {
     commandMeters,
     channelMeters,
-    call: (at: { operation: string; door: string; status: number; durationMs: number }) =>
-      calls.observe({ operation: at.operation, door: at.door, status: String(at.status) }, at.durationMs / 1_000),
+    call: (at: CallFigures) => seriesOf(at).observe(at.durationMs / 1_000),
     /** Read at each scrape. */
     watch: ({ node, channel, commands, mesh }: Gauges): void => {
       queue.watch(commands);

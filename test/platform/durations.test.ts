@@ -1,0 +1,25 @@
+// The own histogram tells what the library's would tell of the same observations, to the letter.
+import { Histogram, Registry } from "prom-client";
+import { expect, test } from "vitest";
+import { Durations } from "../../server/platform/durations.ts";
+
+const config = () => ({ name: "call_seconds", help: "Seconds", labelNames: ["operation", "status"], buckets: [0.001, 0.25, 10] });
+const OBSERVED = [0, 0.0005, 0.001, 0.0011, 0.25, 0.3, 10, 10.5, 1e6];
+
+test("its page is the library's", async () => {
+  const [ours, theirs] = [new Registry(), new Registry()];
+  const durations = new Durations({ ...config(), registers: [ours] });
+  const histogram = new Histogram({ ...config(), registers: [theirs] });
+  expect(await ours.metrics()).toBe(await theirs.metrics());
+  for (const labels of [
+    { operation: "health.live", status: "200" },
+    { operation: "devices.list", status: "503" },
+  ]) {
+    const series = durations.series(labels);
+    for (const seconds of OBSERVED) {
+      series.observe(seconds);
+      histogram.observe(labels, seconds);
+    }
+  }
+  expect(await ours.metrics()).toBe(await theirs.metrics());
+});
