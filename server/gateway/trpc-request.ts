@@ -33,10 +33,14 @@ export const checkMethod = ({ method }: HttpRequest): void => {
 
 /** Of the two that a unary call has; as all that is in an address it may be percent-encoded. */
 const parameter = (query: string, name: "batch" | "input"): string | null => {
-  if (query === "") return null;
   const start = `${name}=`;
-  const pair = query.split("&").find((each) => each.startsWith(start));
-  return pair === undefined ? null : decodeURIComponent(pair.slice(start.length).replaceAll("+", " "));
+  for (let from = 0; from < query.length; ) {
+    const next = query.indexOf("&", from);
+    const end = next < 0 ? query.length : next;
+    if (query.startsWith(start, from)) return decodeURIComponent(query.slice(from + start.length, end).replaceAll("+", " "));
+    from = end + 1;
+  }
+  return null;
 };
 
 export const readUnary = (request: HttpRequest, body: Uint8Array): Unary => {

@@ -161,19 +161,19 @@ export const createTrpc = (deps: TrpcDeps): HttpDoor => {
     };
   };
 
-  const isStream = (request: HttpRequest): boolean =>
-    request.headers["trpc-accept"] === "application/jsonl" ||
-    (byId.get(request.path.slice(TRPC_PATH.length))?.op.kind === "subscription" && wantsEvents(request));
+  const isStream = (request: HttpRequest, entry: Entry | undefined): boolean =>
+    request.headers["trpc-accept"] === "application/jsonl" || (entry?.op.kind === "subscription" && wantsEvents(request));
 
   const receive = ({ path }: HttpRequest): Reception => {
     // A single call has its operation's limit, a batch the common one.
-    const maxBodyBytes = byId.get(path.slice(TRPC_PATH.length))?.op.maxBodyBytes ?? MAX_BATCH_BYTES;
+    const entry = byId.get(path.slice(TRPC_PATH.length));
+    const maxBodyBytes = entry?.op.maxBodyBytes ?? MAX_BATCH_BYTES;
     const handle = async (exchange: Exchange): Promise<void> => {
       const facts = deps.factsOf(exchange.request, "/v1");
       try {
         const body = await exchange.body;
         if (body === null) throw new AppError("PAYLOAD_TOO_LARGE", { details: { maxBytes: maxBodyBytes } });
-        if (isStream(exchange.request)) await stream(exchange, facts, body);
+        if (isStream(exchange.request, entry)) await stream(exchange, facts, body);
         else exchange.respond(await unary(exchange, facts, body));
       } catch (error) {
         const known = isAppError(error) ? error : error instanceof URIError ? invalid("path", "is not valid percent-encoding") : pipeline.toAppError(error);
