@@ -43,10 +43,10 @@ export const lockCommand = async (tx: SqlTx, { tenantId }: { readonly tenantId: 
   return lock(tx, `c.command_id = $1 and c.tenant_id = $2`, [commandId, tenantId]);
 };
 
-// Led by the ids: by the device, everything that it ever had would be read.
+// The device stands in a list of its own length: as one value it would lead to an index, and everything that it ever had would be read.
 /** Writes of a session about commands of its device. The tenant is the device's own. */
 export const lockOfDevice = (tx: SqlTx, deviceId: string, commandIds: readonly string[]): Promise<Locked> =>
-  lock(tx, `(c.command_id, c.device_id) in (select id, $1::text from unnest($2::text[]) id)`, [deviceId, commandIds]);
+  lock(tx, `(c.command_id, c.device_id) in (select * from unnest($1::text[], $2::text[]))`, [commandIds, commandIds.map(() => deviceId)]);
 
 // Each device is asked for by itself (the fence keeps the planner from reading what is open anywhere), listed commands by their ids.
 /** What these devices hold, by our books, and what they list, whatever its state. */
