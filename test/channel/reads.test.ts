@@ -1,0 +1,77 @@
+// What a hello and a heartbeat cost does not grow with the fleet: they read their own device's rows, also while the planner knows nothing of the tables yet.
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { newId } from "../../server/core/ids.ts";
+import { createSessions } from "../../server/features/devices/index.ts";
+import { createPresence } from "../../server/features/devices/presence.ts";
+import { deviceSettings } from "../../server/features/devices/settings.ts";
+import { createBatch } from "../../server/platform/batch.ts";
+import type { Db } from "../../server/platform/db.ts";
+import { startNode, type TestNode } from "./harness.ts";
+
+let node: TestNode;
+beforeAll(async () => {
+  node = await startNode();
+});
+afterAll(() => node.close());
+
+const FLEET = 3_000;
+const ROUNDS = 40;
+
+/** Each transaction tells at its end what it has read. */
+const telling = (db: Db): Db => ({
+  ...db,
+  sqlTx: (run) =>
+    db.sqlTx(async (tx) => {
+      const result = await run(tx);
+      await tx.query("select pg_stat_force_next_flush()");
+      return result;
+    }),
+});
+
+const entriesRead = async (): Promise<number> => {
+  const [row] = await node.db.query<{ read: number }>(
+    "select sum(idx_tup_read)::int8 as read from pg_stat_user_indexes where relname in ('devices', 'device_presence', 'commands')",
+  );
+  return row?.read ?? 0;
+};
+
+test("a hello and a flushed heartbeat read a few rows, however many devices live", async () => {
+  const device = await node.device();
+  await node.db.query(
+    `with fleet as (
+       insert into devices (device_id, tenant_id, deployment_id, agent_id, fingerprint, secret, status, updated_at)
+       select 'dev_' || n, $1, 'dep_1', 'agt_' || n, 'print_' || n, '\\x00', 'online', now() from generate_series(1, $2::int) n returning device_id, tenant_id)
+     insert into device_presence (device_id, tenant_id, epoch, connectivity) select device_id, tenant_id, 1, 'none' from fleet`,
+    [device.tenantId, FLEET],
+  );
+  const db = telling(node.db);
+  const presence = createPresence({
+    db,
+    createBatch,
+    emit: async () => undefined,
+    signatureLock: { locked: async () => undefined },
+    settings: deviceSettings(),
+  });
+  const sessions = createSessions({ db, presence, delivery: node.commands.delivery, createBatch });
+  const before = await entriesRead();
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const { epoch } = await sessions.begin({
+      device,
+      nodeId: node.nodeId,
+      sessionId: newId("ses"),
+      instanceId: null,
+      handoffFrom: null,
+      clockOffsetMs: null,
+      inFlight: [],
+      journal: true,
+      maxInFlight: 8,
+      locksSignature: false,
+      machine: { hostname: `host-${round}` },
+    });
+    const current = await presence.flush([{ deviceId: device.deviceId, epoch, seenAgoMs: 0, patienceMs: 100_000, heartbeatAgoMs: 0, metrics: { cpu: 1 } }]);
+    expect([...current]).toEqual([device.deviceId]);
+  }
+  const read = (await entriesRead()) - before;
+  expect(read).toBeGreaterThan(ROUNDS);
+  expect(read).toBeLessThan(ROUNDS * 100);
+});
