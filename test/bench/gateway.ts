@@ -32,7 +32,7 @@ export const SETTINGS: Readonly<Record<string, string>> = {
   NODE_ENV: "production",
   LOG_LEVEL: "warn",
   ACCEPT_PER_SECOND: "1000000",
-  FRAMES_PER_SECOND: "1000000",
+  FRAMES_PER_SECOND: "500000",
   COMMAND_QUEUE_PER_DEVICE: "100000",
   COMMAND_QUEUE_PER_TENANT: NEVER_REACHED,
 };

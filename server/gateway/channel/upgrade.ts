@@ -1,5 +1,4 @@
 // Who may open a socket. The checks run in a fixed order, the cheap and general ones first; each refusal names its reason.
-import { LRUCache } from "lru-cache";
 import { parseTimestamp, SUBPROTOCOL } from "../../../protocol/index.ts";
 import type { AgentDirectory, AgentRecord } from "../../core/agents.ts";
 import type { Clock } from "../../core/clock.ts";
@@ -11,8 +10,9 @@ import { readCredential } from "../auth/credentials.ts";
 import type { HttpRequest } from "../exchange.ts";
 import { limitAddress } from "../facts.ts";
 import { type SignatureMemory, SOME_READ } from "../replay.ts";
+import { type Allowance, createAllowance } from "./allowance.ts";
 import type { ChannelSettings } from "./settings.ts";
-import { newBucket, secondsToToken, type TokenBucket, takeToken } from "./tokens.ts";
+import { newBucket, takeToken } from "./tokens.ts";
 
 export interface GateDeps {
   readonly agents: Pick<AgentDirectory, "find" | "promote">;
@@ -45,12 +45,6 @@ export interface Crowd extends Readonly<NodeState> {
   readonly connections: number;
 }
 
-interface PerMinute {
-  readonly name: string;
-  readonly perMinute: number;
-  readonly burst: number;
-}
-
 const MAX_KEYS = 50_000;
 const EMPTY = "";
 /** Those who are sent away come back spread over this many seconds. */
@@ -59,6 +53,8 @@ const SPREAD_SECONDS = 10;
 const spread = (seconds = SPREAD_SECONDS): number => 1 + Math.floor(Math.random() * seconds);
 const unauthorized = (reason: string): AppError => new AppError("UNAUTHORIZED", { details: { reason } });
 const invalid = (reason: string): AppError => new AppError("INVALID_SIGNATURE", { details: { reason } });
+const tooMany = (bucket: string, limit: number | null, retryAfter: number): AppError =>
+  new AppError("RATE_LIMIT_EXCEEDED", { details: { bucket, limit, windowSeconds: 60 }, retryAfter });
 const forbidden = (reason: string): AppError => new AppError("FORBIDDEN", { details: { reason } });
 
 const checkProtocol = (headers: HttpRequest["headers"]): void => {
@@ -75,19 +71,11 @@ export const createGate = ({ agents, tenants, signatures, clock, settings }: Gat
   const cold = { perSecond: settings.acceptPerSecond / 4, burst: settings.acceptBurst / 4 };
   const warmBucket = newBucket(warm, startedAt);
   const coldBucket = newBucket(cold, startedAt);
-  const failures = new LRUCache<string, TokenBucket>({ max: MAX_KEYS });
-  const connects = new LRUCache<string, TokenBucket>({ max: MAX_KEYS });
-
-  /** Takes a token from the key's bucket; the refusal, when there is none. */
-  const refusal = (buckets: LRUCache<string, TokenBucket>, key: string, { name, perMinute, burst }: PerMinute): AppError | null => {
-    const rate = { perSecond: perMinute / 60, burst };
-    const now = clock.elapsed();
-    const bucket = buckets.get(key) ?? newBucket(rate, now);
-    buckets.set(key, bucket);
-    if (takeToken(bucket, rate, now)) return null;
-    const retryAfter = secondsToToken(bucket, rate);
-    return new AppError("RATE_LIMIT_EXCEEDED", { details: { bucket: name, limit: perMinute, windowSeconds: 60 }, retryAfter });
-  };
+  const { connectsPerMinute, connectBurst, failuresPerMinute, failureBurst } = settings;
+  const allowanceOf = (perMinute: number | null, burst: number): Allowance | null =>
+    perMinute === null ? null : createAllowance(clock, { perMinute, burst, maxKeys: MAX_KEYS });
+  const failures = allowanceOf(failuresPerMinute, failureBurst);
+  const connects = allowanceOf(connectsPerMinute, connectBurst);
 
   const checkCrowd = ({ draining, overloaded, connections }: Crowd): void => {
     if (draining) throw new AppError("NODE_DRAINING", { retryAfter: spread(SPREAD_SECONDS / 2) });
@@ -122,9 +110,8 @@ export const createGate = ({ agents, tenants, signatures, clock, settings }: Gat
     try {
       return await prove(request);
     } catch (error) {
-      const { failuresPerMinute, failureBurst } = settings;
-      if (failuresPerMinute === null || !(error instanceof AppError) || error.status !== 401) throw error;
-      throw refusal(failures, limitAddress(ip), { name: "connect.failures", perMinute: failuresPerMinute, burst: failureBurst }) ?? error;
+      const wait = error instanceof AppError && error.status === 401 ? (failures?.take(limitAddress(ip)) ?? 0) : 0;
+      throw wait === 0 ? error : tooMany("connect.failures", failuresPerMinute, wait);
     }
   };
 
@@ -133,11 +120,9 @@ export const createGate = ({ agents, tenants, signatures, clock, settings }: Gat
       checkCrowd(crowd);
       checkProtocol(request.headers);
       const { agent, secret, signature, signatureVersion } = await proveCounted(request, ip);
-      if (settings.connectsPerMinute !== null) {
-        // By its device, whose id the session keeps anyway.
-        const refused = refusal(connects, agent.deviceId, { name: "connect", perMinute: settings.connectsPerMinute, burst: settings.connectBurst });
-        if (refused !== null) throw refused;
-      }
+      // By its device, whose id the session keeps anyway.
+      const wait = connects?.take(agent.deviceId) ?? 0;
+      if (wait > 0) throw tooMany("connect", connectsPerMinute, wait);
       // Bound to this one session: whatever used the signature before, or tries it after, is somebody else.
       const place = `GET ${request.path}#${sessionId}`;
       if ((await signatures.bind(`${agent.agentId}:${signature}`, place, SOME_READ)) !== place) throw invalid("replayed");

@@ -1,0 +1,42 @@
+// How often each of many keys may do something: its burst at once, then at its pace, whatever the others do.
+import { expect, test } from "vitest";
+import { createTestClock } from "../../server/core/clock.ts";
+import { createAllowance } from "../../server/gateway/channel/allowance.ts";
+
+const open = (perMinute = 10, burst = 5, maxKeys = 1_000) => {
+  const clock = createTestClock();
+  return { ...createAllowance(clock, { perMinute, burst, maxKeys }), advance: clock.advance };
+};
+const times = (count: number, act: () => number): readonly number[] => Array.from({ length: count }, act);
+
+test("a key has its burst, and then one for each that its pace gives back", () => {
+  const { take, advance } = open();
+  expect(times(7, () => take("a"))).toEqual([0, 0, 0, 0, 0, 6, 6]);
+  advance(5_000);
+  expect(take("a")).toBe(1);
+  advance(1_000);
+  expect([take("a"), take("a")]).toEqual([0, 6]);
+  expect(take("b")).toBe(0);
+});
+
+test("the burst is whole again after its time and never more than whole, also at a pace that is no whole number", () => {
+  for (const perMinute of [7, 10, 60, 1_100]) {
+    const { take, advance } = open(perMinute);
+    for (let round = 0; round < 3; round += 1) {
+      const answers = times(5, () => take("a"));
+      expect(answers, `${perMinute} a minute`).toEqual([0, 0, 0, 0, 0]);
+      expect(take("a")).toBeGreaterThan(0);
+      advance(10 * 60_000);
+    }
+  }
+});
+
+test("a key that stays at its bound is not forgotten while others come", () => {
+  const { take, advance } = open();
+  times(5, () => take("a"));
+  for (let second = 1; second < 6; second += 1) {
+    advance(1_000);
+    take(`other ${second}`);
+    expect(take("a")).toBeGreaterThan(0);
+  }
+});
