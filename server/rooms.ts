@@ -116,7 +116,8 @@ export const createRooms = (deps: RoomsDeps) => {
       keepDays: config.COMMAND_RETENTION_DAYS,
       ...deps.commands,
     },
-    hintsArrive: bus.healthy,
+    // Without Redis they stay within the process, which does for a node that is alone.
+    hintsArrive: () => bus.healthy() && (config.REDIS_URL !== undefined || admin.liveNodes() <= 1),
     meters: metrics.commandMeters,
     log,
   });

@@ -35,7 +35,8 @@ export const createRoom = (
     settings = {},
     random = Math.random,
     bus = openMemoryBus(),
-  }: { nodeId?: string; settings?: Partial<CommandSettings>; random?: () => number; bus?: Bus } = {},
+    hintsArrive = true,
+  }: { nodeId?: string; settings?: Partial<CommandSettings>; random?: () => number; bus?: Bus; hintsArrive?: boolean } = {},
 ) => {
   const recorded: Recorded = { hints: [], nudges: [], freed: [], cancels: [], polls: [] };
   const outbox = createOutbox({
@@ -52,6 +53,7 @@ export const createRoom = (
     nodeId,
     bus,
     channelOf: (id) => `node:${id}`,
+    hintsArrive: () => hintsArrive,
     settings,
     random,
     emit: outbox.emit,

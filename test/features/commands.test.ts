@@ -447,19 +447,6 @@ describe("deadlines", () => {
     const { commandId } = await operator.queue();
     await expect(db.query(`update commands set deadline_at = null where command_id = $1`, [commandId])).rejects.toThrow(/commands_open_has_deadline/);
   });
-
-  test("the sweep finds what no nudge told of, on this node's devices only", async () => {
-    const { room, device, operator } = await setUp({ nodeId: "node-sweep" });
-    const elsewhere = await addDevice(db);
-    await connect(db, device, "node-sweep");
-    await connect(db, elsewhere, "node-x");
-    await operator.queue();
-    await asOperator(room, elsewhere).queue();
-    await db.query(`update commands set available_at = now() - interval '5 s' where device_id = any($1)`, [[device.deviceId, elsewhere.deviceId]]);
-    room.recorded.nudges.length = 0;
-    await runJob(room, "commands.sweep");
-    expect(room.recorded.nudges).toEqual([device.deviceId]);
-  });
 });
 
 describe("polling", () => {

@@ -29,6 +29,8 @@ export interface Sweep extends Job {
 }
 
 const SWEEP_LIMIT = 5_000;
+/** A hint that takes longer is taken for lost. */
+const HINT_MS = 2_000;
 
 /** Any number of nodes may run it: each takes the rows that no other holds. */
 export const reaperJob = ({ db, transitions, settings }: CommandJobsDeps): Job => ({
@@ -63,7 +65,7 @@ export const sweepJob = ({ db, clock, courier, witness, nodeId, settings, hintsA
   const run = async (): Promise<void> => {
     const startedMs = clock.elapsed();
     const isFull = startedMs - lastFullMs >= settings.fullSweepEveryMs;
-    const found = await findSweepable(db, nodeId, { after: isFull ? null : after, limit: SWEEP_LIMIT });
+    const found = await findSweepable(db, nodeId, { after: isFull ? null : after, graceMs: hintsArrive() ? HINT_MS : 0, limit: SWEEP_LIMIT });
     if (isFull) lastFullMs = startedMs;
     // Cut off by the limit, the window stays where it is until those found have been served.
     if (found.deviceIds.length < SWEEP_LIMIT) after = found.until;

@@ -152,6 +152,8 @@ export const countOpenOf = async (tx: Pick<Db, "query">, devices: readonly Devic
 export interface SweepWindow {
   /** ISO time of the last sweep's upper bound; null looks at everything. */
   readonly after: string | null;
+  /** What is younger is left to the hints. */
+  readonly graceMs: number;
   readonly limit: number;
 }
 
@@ -159,9 +161,12 @@ export interface SweepWindow {
 export const findSweepable = async (
   db: Db,
   nodeId: string,
-  { after, limit }: SweepWindow,
+  { after, graceMs, limit }: SweepWindow,
 ): Promise<{ readonly deviceIds: readonly string[]; readonly until: string }> => {
-  const [bounds] = await db.query<{ until: string }>(`select to_char((now() - interval '2 s') at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as until`);
+  const [bounds] = await db.query<{ until: string }>(
+    `select to_char((now() - $1 * interval '1 millisecond') at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as until`,
+    [graceMs],
+  );
   if (bounds === undefined) throw new Error("one time was expected");
   const rows = await db.query<{ device_id: string }>(
     `select distinct c.device_id from device_presence p join commands c on c.device_id = p.device_id
