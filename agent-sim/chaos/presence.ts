@@ -162,8 +162,8 @@ const flapping: Scenario = {
     runPresence(context, {
       expectGone: false,
       spoilt: { sabotage: LATE_CLOSE_WINS },
-      // The window in which they come back is then shorter than the grace.
-      haste: 4,
+      // They come back sooner than the grace, and mostly sooner than the end of the old connection is written, a second later.
+      haste: 12,
       trouble: async ({ fault, running, wait }, door) => {
         // The back-off grows with each break, so a second one in a row may take longer than the grace; each agent is cut once in a while.
         for (let round = 0; round < 3 && running(); round += 1) {
