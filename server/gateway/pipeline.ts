@@ -3,6 +3,7 @@
 import { createHash } from "node:crypto";
 import type { Clock } from "../core/clock.ts";
 import { AppError, isAppError } from "../core/errors.ts";
+import { fingerprint } from "../core/fingerprint.ts";
 import type { OffSwitch } from "../core/off-switch.ts";
 import { actorOf, type OpenScope } from "../core/scope.ts";
 import type { Identity, ScopeRequest } from "./auth/identity.ts";
@@ -89,20 +90,6 @@ const readKey = (given: string | undefined): string | null => {
   if (!KEY.test(key)) throw new AppError("IDEMPOTENCY_KEY_INVALID");
   return key;
 };
-
-const sorted = (value: unknown): unknown => {
-  if (Array.isArray(value)) return value.map(sorted);
-  if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(
-    Object.entries(value)
-      .sort(([a], [b]) => (a < b ? -1 : 1))
-      .map(([key, part]) => [key, sorted(part)]),
-  );
-};
-const fingerprint = (input: unknown): Uint8Array =>
-  createHash("sha256")
-    .update(JSON.stringify(sorted(input)) ?? "")
-    .digest();
 
 const ownDevice = (scope: OpenScope, input: unknown): void => {
   if (scope.principal?.kind !== "agent") return;
