@@ -1,5 +1,6 @@
 // Tells other nodes that something of a tenant has changed: which tenant, never what. Whoever hears it looks into the database,
 // and looks there by itself now and then, since a hint may be lost. However much happens, a tenant is named once a moment.
+import { chunks, IDS_PER_MESSAGE } from "../core/chunks.ts";
 import type { Bus } from "./bus.ts";
 
 export interface Tidings {
@@ -19,8 +20,6 @@ export interface TidingsDeps {
 
 const CHANNEL = "tenants";
 const TICK_MS = 20;
-/** A message holds 1 KiB; a tenant's id is 30 characters. */
-const IDS_PER_MESSAGE = 25;
 /** Those beyond wait for the next tick. */
 const MESSAGES_PER_TICK = 20;
 
@@ -34,8 +33,7 @@ export const createTidings = ({ bus, nodeId, onError, tickMs = TICK_MS }: Tiding
     timer = null;
     const ids = [...fresh].slice(0, IDS_PER_MESSAGE * MESSAGES_PER_TICK);
     for (const id of ids) fresh.delete(id);
-    for (let from = 0; from < ids.length; from += IDS_PER_MESSAGE)
-      void bus.publish(CHANNEL, { nodeId, ids: ids.slice(from, from + IDS_PER_MESSAGE).join(" ") }).catch(onError);
+    for (const some of chunks(ids, IDS_PER_MESSAGE)) void bus.publish(CHANNEL, { nodeId, ids: some.join(" ") }).catch(onError);
     if (fresh.size > 0) wake();
   };
   const wake = (): void => {

@@ -1,6 +1,7 @@
 // Calls that wait on one node for the end of a command whose device another node holds: that node is asked to say so, and says it at once.
 // Either message may be lost; looks into the database make up for it (waits.ts).
 import { LRUCache } from "lru-cache";
+import { chunks, IDS_PER_MESSAGE } from "../../core/chunks.ts";
 import type { Bus } from "../../platform/bus.ts";
 
 export interface Elsewhere {
@@ -29,8 +30,6 @@ type Op = (typeof OPS)[number];
 const MAX_ASKED = 20_000;
 /** Longer than any call waits. */
 const ASKED_MS = 60_000;
-/** A message holds 1 KiB; a command's id is 30 characters. */
-const IDS_PER_MESSAGE = 25;
 
 export const createElsewhere = ({ bus, nodeId, channelOf, ended, onError }: ElsewhereDeps): Elsewhere => {
   /** Who asked, by command. */
@@ -46,8 +45,7 @@ export const createElsewhere = ({ bus, nodeId, channelOf, ended, onError }: Else
       const byNode = [...waiting[op]];
       waiting[op].clear();
       for (const [to, ids] of byNode)
-        for (let from = 0; from < ids.length; from += IDS_PER_MESSAGE)
-          void bus.publish(channelOf(to), { op, from: nodeId, commandIds: ids.slice(from, from + IDS_PER_MESSAGE).join(" ") }).catch(onError);
+        for (const some of chunks(ids, IDS_PER_MESSAGE)) void bus.publish(channelOf(to), { op, from: nodeId, commandIds: some.join(" ") }).catch(onError);
     }
   };
   const send = (op: Op, to: string, commandId: string): void => {

@@ -2,6 +2,7 @@
 import { LRUCache } from "lru-cache";
 import { type AgentId, contract } from "../../../protocol/index.ts";
 import type { AgentDirectory, AgentRecord } from "../../core/agents.ts";
+import { chunks, IDS_PER_MESSAGE } from "../../core/chunks.ts";
 import type { Emit } from "../../core/events.ts";
 import { createSameText } from "../../core/same-text.ts";
 import type { Bus } from "../../platform/bus.ts";
@@ -31,8 +32,6 @@ export interface Agents extends AgentDirectory {
 }
 
 const CHANNEL = "agents";
-/** A message holds 1 KiB; an agent id is 30 characters. */
-const IDS_PER_MESSAGE = 25;
 /** Longer than any transaction of ours: until then an answer may still be the one from before the change, so it is not kept. */
 const UNSETTLED_MS = 10_000;
 const BATCH = 1_000;
@@ -122,8 +121,7 @@ export const createAgentDirectory = ({ db, bus, emit, box, settings, onError = (
 
   const announce = (agentIds: readonly string[]): void => {
     forget(agentIds);
-    for (let from = 0; from < agentIds.length; from += IDS_PER_MESSAGE)
-      void bus.publish(CHANNEL, { op: "forget", agentIds: agentIds.slice(from, from + IDS_PER_MESSAGE).join(",") }).catch(onError);
+    for (const some of chunks(agentIds, IDS_PER_MESSAGE)) void bus.publish(CHANNEL, { op: "forget", agentIds: some.join(",") }).catch(onError);
   };
 
   const find = async (agentId: string): Promise<AgentRecord | null> => {

@@ -1,6 +1,7 @@
 // Presence is written behind: what sessions have heard is gathered and flushed every second, in one statement per thousand.
 // Every few seconds the same round asks about the others, whether they still are the newest: an eviction is a hint, and this is what makes up for it.
 import { CLOSE } from "../../../protocol/index.ts";
+import { chunks } from "../../core/chunks.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Beat, SocketPresence } from "../../core/sessions.ts";
 import { metricsOf } from "./heartbeat.ts";
@@ -35,10 +36,6 @@ const take = (session: Session, nowMs: number): Beat => {
     metrics: heartbeat === null ? null : metricsOf(heartbeat),
   };
 };
-
-function* chunks<T>(items: readonly T[], size: number): Generator<readonly T[]> {
-  for (let from = 0; from < items.length; from += size) yield items.slice(from, from + size);
-}
 
 /** Its presence is this node's to keep, also while the node sends it elsewhere. */
 const isHeld = ({ phase }: Session): boolean => phase === "ready" || phase === "draining";

@@ -1,6 +1,7 @@
 // Carries hints to the node that holds a device's socket. A message may be lost: sweeps, the next hello and the next flush make up for it.
 
 import type { Close } from "../../../protocol/index.ts";
+import { chunks, IDS_PER_MESSAGE } from "../../core/chunks.ts";
 import type { CancelNotice, Courier } from "../../core/delivery.ts";
 import type { Evictor } from "../../core/sessions.ts";
 
@@ -25,8 +26,6 @@ export interface OwnerDirectory {
 export const nodeChannel = (nodeId: string): string => `node:${nodeId}`;
 /** Every node listens here too, for what concerns a socket whose owner is not known. */
 export const ALL_NODES = "nodes";
-/** A message holds 1 KiB. */
-const IDS_PER_MESSAGE = 25;
 const MAX_REASON = 120;
 
 const WAKES = ["nudge", "freed"] as const;
@@ -86,11 +85,7 @@ export const createCourier = ({ bus, directory, onError, onNudge = () => undefin
       if (nodeId !== null) byNode.set(nodeId, [...(byNode.get(nodeId) ?? []), deviceId]);
     }
     const posts: Promise<void>[] = [];
-    for (const [nodeId, ids] of byNode)
-      for (let from = 0; from < ids.length; from += IDS_PER_MESSAGE) {
-        const some = ids.slice(from, from + IDS_PER_MESSAGE);
-        posts.push(post(nodeId, some, { op, deviceIds: some.join(",") }));
-      }
+    for (const [nodeId, ids] of byNode) for (const some of chunks(ids, IDS_PER_MESSAGE)) posts.push(post(nodeId, some, { op, deviceIds: some.join(",") }));
     await Promise.all(posts);
   };
 
