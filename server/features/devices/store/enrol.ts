@@ -1,6 +1,7 @@
 // Pairing in sets: a thousand devices take as many statements as one.
 import type { AgentId, DeviceId, TenantId } from "../../../../protocol/index.ts";
 import type { SqlTx } from "../../../core/events.ts";
+import { living } from "../../../core/living.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 
 export interface LivingDevice {
@@ -66,7 +67,7 @@ export const replaceSecrets = async (
   devices: readonly ReplacedSecret[],
 ): Promise<ReadonlyMap<string, { readonly unlocked: boolean }>> => {
   const rows = await tx.query<{ device_id: string; unlocked: boolean }>(
-    `with old as (select device_id, min_sig_version from devices where device_id = any($2) and tenant_id = $1 and deleted_at is null order by device_id for update)
+    `with old as (select device_id, min_sig_version from devices o where device_id = any($2) and tenant_id = $1 and ${living("o")} order by device_id for update)
      update devices d set secret = v.secret, pending_secret = null, secret_rotated_at = now(), min_sig_version = 1, name = coalesce(v.name, d.name), platform = coalesce(v.platform, d.platform),
        version = d.version + 1, updated_at = now()
      from unnest($2::text[], $3::bytea[], $4::text[], $5::text[]) as v(device_id, secret, name, platform) join old on old.device_id = v.device_id

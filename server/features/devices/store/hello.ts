@@ -2,8 +2,9 @@
 import type { AgentId } from "../../../../protocol/index.ts";
 import type { DeviceRef } from "../../../core/delivery.ts";
 import type { SqlTx } from "../../../core/events.ts";
+import { living } from "../../../core/living.ts";
 import type { Holder, SessionHello } from "../../../core/sessions.ts";
-import { living, ms, type StatusChange } from "./presence.ts";
+import { ms, type StatusChange } from "./presence.ts";
 
 export interface OpenedPresence {
   readonly device_id: string;

@@ -2,14 +2,9 @@
 import type { DeviceId, TenantId } from "../../../../protocol/index.ts";
 import type { DeviceRef } from "../../../core/delivery.ts";
 import type { SqlTx } from "../../../core/events.ts";
+import { living } from "../../../core/living.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import type { Beat, Machine, SessionRef } from "../../../core/sessions.ts";
-
-/**
- * Asked so that the index over living fingerprints does not seem to answer it: before the table has been analysed the planner takes next to nobody
- * for living, and reads that index whole to find a few devices by their ids.
- */
-export const living = (devices: string): string => `coalesce(${devices}.deleted_at, 'infinity') = 'infinity'`;
 
 export const ms = (parameter: string): string => `make_interval(secs => ${parameter}::float8 / 1000)`;
 
