@@ -92,8 +92,9 @@ export interface Commands {
 
 export const createCommands = (deps: CommandsDeps): Commands => {
   const settings = { ...defaultSettings, ...deps.settings };
-  const waits = createWaits({ db: deps.db, settings, onError: deps.onError });
-  const recent = createRecent({ db: deps.db, showHere: deps.showHere ?? (() => undefined), onError: deps.onError ?? (() => undefined) });
+  const { db, onError = () => undefined, showHere = () => undefined } = deps;
+  const waits = createWaits({ db, settings, onError });
+  const recent = createRecent({ db, showHere, onError });
   const hint: Hint = (event) => {
     recent.note(event);
     deps.hint(event);
@@ -110,7 +111,7 @@ export const createCommands = (deps: CommandsDeps): Commands => {
       deps.courier.freed(deviceIds);
     },
   };
-  const elsewhere = createElsewhere({ ...deps, ended: waits.wake, onError: deps.onError ?? (() => undefined) });
+  const elsewhere = createElsewhere({ ...deps, ended: waits.wake, onError });
   const ends = {
     wake: (commandIds: readonly string[]): void => {
       waits.wake(commandIds);
