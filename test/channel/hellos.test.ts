@@ -1,10 +1,10 @@
 // Hellos that come together share a transaction; none of them suffers for another, and each device finds what a hello of its own would.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { newId } from "../../server/core/ids.ts";
 import type { SessionHello, Sessions } from "../../server/core/sessions.ts";
 import { createSessions } from "../../server/features/devices/index.ts";
 import { createBatch } from "../../server/platform/batch.ts";
 import { startNode, type TestDevice, type TestNode } from "./harness.ts";
+import { helloOf as helloAt } from "./hello-of.ts";
 
 let node: TestNode;
 beforeAll(async () => {
@@ -26,20 +26,7 @@ const counted = (): { readonly sessions: Sessions; transactions: number } => {
   return Object.assign(seen, { sessions: createSessions({ db, presence: node.devices.presence, delivery: node.commands.delivery, createBatch }) });
 };
 
-const helloOf = ({ tenantId, deviceId }: TestDevice, more: Partial<SessionHello> = {}): SessionHello => ({
-  device: { tenantId, deviceId },
-  nodeId: node.nodeId,
-  sessionId: newId("ses"),
-  instanceId: null,
-  handoffFrom: null,
-  clockOffsetMs: null,
-  inFlight: [],
-  journal: true,
-  maxInFlight: 8,
-  locksSignature: false,
-  machine: { hostname: `host-${deviceId}` },
-  ...more,
-});
+const helloOf = (device: TestDevice, more: Partial<SessionHello> = {}): SessionHello => helloAt(device, node.nodeId, more);
 
 const statusOf = async (commandId: string): Promise<string | undefined> =>
   (await node.db.query<{ status: string }>("select status from commands where command_id = $1", [commandId]))[0]?.status;

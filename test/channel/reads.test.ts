@@ -1,12 +1,12 @@
 // What a hello and a heartbeat cost does not grow with the fleet: they read their own device's rows, also while the planner knows nothing of the tables yet.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { newId } from "../../server/core/ids.ts";
 import { createSessions } from "../../server/features/devices/index.ts";
 import { createPresence } from "../../server/features/devices/presence.ts";
 import { deviceSettings } from "../../server/features/devices/settings.ts";
 import { createBatch } from "../../server/platform/batch.ts";
 import type { Db } from "../../server/platform/db.ts";
 import { startNode, type TestNode } from "./harness.ts";
+import { helloOf } from "./hello-of.ts";
 
 let node: TestNode;
 beforeAll(async () => {
@@ -55,19 +55,7 @@ test("a hello and a flushed heartbeat read a few rows, however many devices live
   const sessions = createSessions({ db, presence, delivery: node.commands.delivery, createBatch });
   const before = await entriesRead();
   for (let round = 0; round < ROUNDS; round += 1) {
-    const { epoch } = await sessions.begin({
-      device,
-      nodeId: node.nodeId,
-      sessionId: newId("ses"),
-      instanceId: null,
-      handoffFrom: null,
-      clockOffsetMs: null,
-      inFlight: [],
-      journal: true,
-      maxInFlight: 8,
-      locksSignature: false,
-      machine: { hostname: `host-${round}` },
-    });
+    const { epoch } = await sessions.begin(helloOf(device, node.nodeId, { machine: { hostname: `host-${round}` } }));
     const current = await presence.flush([{ deviceId: device.deviceId, epoch, seenAgoMs: 0, patienceMs: 100_000, heartbeatAgoMs: 0, metrics: { cpu: 1 } }]);
     expect([...current]).toEqual([device.deviceId]);
   }

@@ -1,0 +1,19 @@
+// The hello of a device as the gateway's rooms are handed it, once it has been proven.
+import { newId } from "../../server/core/ids.ts";
+import type { SessionHello } from "../../server/core/sessions.ts";
+import type { TestDevice } from "./harness.ts";
+
+export const helloOf = ({ tenantId, deviceId }: TestDevice, nodeId: string, more: Partial<SessionHello> = {}): SessionHello => ({
+  device: { tenantId, deviceId },
+  nodeId,
+  sessionId: newId("ses"),
+  instanceId: null,
+  handoffFrom: null,
+  clockOffsetMs: null,
+  inFlight: [],
+  journal: true,
+  maxInFlight: 8,
+  locksSignature: false,
+  machine: { hostname: `host-${deviceId}` },
+  ...more,
+});
