@@ -21,6 +21,7 @@ The gateway listens on PORT (default 8080) and keeps its data in DATA_DIR (defau
 
 const READY_WITHIN_MS = 90_000;
 const STOP_WITHIN_MS = 30_000;
+const INTERRUPTED = 130;
 const COMMANDS_PER_SECOND = 5;
 /** Pairing at once, but not so that the gateway's start is all one hears of. */
 const PAIRED_AT_ONCE = 5;
@@ -33,7 +34,8 @@ const gatewayEnv = (): NodeJS.ProcessEnv => ({ RATE_LIMIT_PAIRING: "off", HEARTB
 const startGateway = async (): Promise<ChildProcess> => {
   const gateway = spawn(process.execPath, [join(packageRoot(import.meta.dirname), "dist/server/main.js")], {
     env: gatewayEnv(),
-    stdio: ["ignore", "pipe", "inherit"],
+    // In a group of its own, so that Ctrl-C reaches the demo alone. The gateway ends when this channel closes, however the demo ends.
+    stdio: ["ignore", "pipe", "inherit", "ipc"],
     detached: true,
   });
   const ready = new Promise<void>((resolve, reject) => {
@@ -64,28 +66,27 @@ const stopGateway = async (gateway: ChildProcess): Promise<void> => {
   clearTimeout(stubborn);
 };
 
-const pairAll = async ({ baseUrl, enrollmentToken }: Bootstrapped, count: number): Promise<readonly Member[]> => {
+const pairAll = async ({ baseUrl, enrollmentToken }: Bootstrapped, count: number, signal: AbortSignal): Promise<readonly Member[]> => {
   const names = Array.from({ length: count }, (_, index) => `demo-device-${String(index + 1).padStart(3, "0")}`);
   const members: Member[] = [];
-  while (members.length < names.length) {
+  while (members.length < names.length && !signal.aborted) {
     const next = names.slice(members.length, members.length + PAIRED_AT_ONCE);
     members.push(...(await Promise.all(next.map((name) => pairDevice({ url: baseUrl, enrollmentToken, fingerprint: name, name })))));
   }
   return members;
 };
 
-const stopSignal = (seconds: number | null): AbortSignal => {
-  const controller = new AbortController();
-  let presses = 0;
-  const stop = (): void => {
-    presses += 1;
-    if (presses > 1) process.exit(130);
+/** Ends the run when a person asks for it, the terminal closes or nobody reads the output any more. A second Ctrl-C leaves at once. */
+const abortWhenAsked = (run: AbortController): void => {
+  const interrupt = (): void => {
+    if (run.signal.aborted) process.exit(INTERRUPTED);
     say("\nending: the devices finish what they have begun (Ctrl-C again leaves at once)");
-    controller.abort();
+    run.abort();
   };
-  process.on("SIGINT", stop);
-  process.on("SIGTERM", stop);
-  return seconds === null ? controller.signal : AbortSignal.any([controller.signal, AbortSignal.timeout(seconds * 1_000)]);
+  process.on("SIGINT", interrupt);
+  process.on("SIGTERM", interrupt);
+  process.on("SIGHUP", () => run.abort());
+  for (const output of [process.stdout, process.stderr]) output.on("error", () => run.abort());
 };
 
 const readOptions = (): { devices: number; seconds: number | null; help: boolean } => {
@@ -100,14 +101,19 @@ const readOptions = (): { devices: number; seconds: number | null; help: boolean
 };
 
 const demo = async (devices: number, seconds: number | null): Promise<number> => {
+  const run = new AbortController();
+  abortWhenAsked(run);
   const gateway = await startGateway();
   try {
     const credentials = await bootstrap({ name: "Demo", slug: "demo" });
     say(`pairing ${devices} devices with tenant ${credentials.tenantId}`);
-    const members = await pairAll(credentials, devices);
+    const members = await pairAll(credentials, devices, run.signal);
+    if (run.signal.aborted) return INTERRUPTED;
     const { baseUrl, apiKey, tenantId } = credentials;
     say(`paired; look at one:\n  curl -s ${baseUrl}/v1/devices/${members[0]?.deviceId ?? ""} -H 'x-api-key: ${apiKey}' -H 'x-svc-tenant-id: ${tenantId}'\n`);
     const screen = createScreen(process.stderr, false);
+    // A timer of our own: a signal combined from AbortSignal.timeout can be collected before it fires on Node 20.
+    if (seconds !== null) setTimeout(() => run.abort(), seconds * 1_000);
     const summary = await runFleet(
       {
         url: baseUrl,
@@ -119,7 +125,7 @@ const demo = async (devices: number, seconds: number | null): Promise<number> =>
         commandsPerSecond: COMMANDS_PER_SECOND,
         seed: 1,
         rampPerSecond: devices,
-        signal: stopSignal(seconds),
+        signal: run.signal,
       },
       { onProgress: screen.progress, onNotice: screen.notice },
     );

@@ -18,8 +18,16 @@ const MAX_GENERATIONS = 1_000_000;
 
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
 
+const describe = (error: unknown): string => {
+  if (!(error instanceof Error)) return String(error);
+  const { code, address, port } = error as NodeJS.ErrnoException & { address?: string; port?: number };
+  if (code === "EADDRINUSE")
+    return `port ${port} on ${address} is in use; stop what listens there, or set PORT (or INTERNAL_PORT) to another, or to 0 for any free one`;
+  return error instanceof ConfigError ? error.message : (error.stack ?? error.message);
+};
+
 const fail = (error: unknown): never => {
-  process.stderr.write(`${error instanceof ConfigError ? error.message : error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+  process.stderr.write(`${describe(error)}\n`);
   process.exit(1);
 };
 
@@ -36,24 +44,33 @@ const readNumber = (name: string, text: string | undefined, max: number): number
 
 const serve = async (config: Config, log: Log, worker?: number): Promise<void> => {
   const app = await createApp(config, { log, sharedPort: worker !== undefined });
-  let signals = 0;
+  let stopping = false;
   const stop = (why: string): void => {
-    if (why !== REPLACED) signals += 1;
-    if (signals > 1) process.exit(1);
+    if (stopping) return;
+    stopping = true;
     log.info({ why }, "stopping");
     app.close({ replaced: why === REPLACED }).then(() => process.exit(0), fail);
   };
-  process.on("SIGTERM", stop);
-  // A terminal interrupts the whole group; a worker waits for its parent's word, and stops by itself when the parent is gone.
-  process.on("SIGINT", (signal) => {
-    if (worker === undefined) stop(signal);
-  });
-  if (worker !== undefined) {
-    process.on("disconnect", () => stop("disconnect"));
+  let signals = 0;
+  const onSignal = (signal: NodeJS.Signals): void => {
+    signals += 1;
+    if (signals > 1) process.exit(1);
+    stop(signal);
+  };
+  process.on("SIGTERM", onSignal);
+  // The process that opened this channel (the supervisor of workers, the demo) has ended, in whatever way.
+  process.on("disconnect", () => stop("disconnect"));
+  // The reader of the log may go away; the agents stay.
+  process.stdout.on("error", () => undefined);
+  if (worker === undefined) {
+    process.on("SIGINT", onSignal);
+    process.on("SIGHUP", () => stop("SIGHUP"));
+  } else {
     process.on("message", (word) => {
       if (word === REPLACED) stop(REPLACED);
     });
-    // The parent's, to replace its workers by.
+    // A terminal signals the whole group; a worker waits for its parent's word.
+    process.on("SIGINT", () => undefined);
     process.on("SIGHUP", () => undefined);
   }
   process.on("unhandledRejection", (error) => log.error({ error }, "unhandled rejection"));

@@ -1,6 +1,8 @@
 // `npm run demo -- --seconds N`: ends by itself, with a summary, and leaves nothing running.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createSandbox, node, processesOf, type Sandbox } from "./processes.ts";
+import { built, connects, createSandbox, node, processesOf, run, type Sandbox } from "./processes.ts";
 
 let sandbox: Sandbox;
 beforeAll(async () => {
@@ -15,6 +17,34 @@ test("25 devices pair, beat and execute commands; the end is a summary, code 0 a
   expect(stdout).toMatch(/25/);
   expect(stdout).toMatch(/curl -s http.*\/v1\/devices\/dev_/);
   expect(await processesOf(sandbox.dir)).toEqual([]);
+});
+
+test.each([
+  ["killed", `"$@" >/dev/null & sleep 0.1; while ! curl -s -o /dev/null "$URL/v1/health/live"; do sleep 0.1; done; kill -KILL $!`],
+  ["read by nobody any more", `"$@" | head -1`],
+])("a demo that is %s takes its gateway along", { timeout: 90_000 }, async (_how, script) => {
+  const own = await createSandbox();
+  try {
+    const url = `http://127.0.0.1:${own.env["PORT"] ?? ""}`;
+    await run(["bash", "-c", script, "demo", process.execPath, built("agent-sim/demo.js")], { env: { ...own.env, URL: url } });
+    await expect.poll(() => connects(url), { timeout: 30_000 }).toBe(false);
+    await expect.poll(() => processesOf(own.dir), { timeout: 30_000 }).toEqual([]);
+  } finally {
+    await own.remove();
+  }
+});
+
+test("a terminal that closes ends the demo and its gateway", { timeout: 90_000 }, async () => {
+  const own = await createSandbox();
+  try {
+    const demo = spawn(process.execPath, [built("agent-sim/demo.js")], { env: { PATH: process.env["PATH"], ...own.env }, stdio: ["ignore", "pipe", "ignore"] });
+    await once(demo.stdout, "data");
+    demo.kill("SIGHUP");
+    await once(demo, "exit");
+    expect(await processesOf(own.dir)).toEqual([]);
+  } finally {
+    await own.remove();
+  }
 });
 
 test("what cannot be asked for is said at once", async () => {

@@ -54,7 +54,8 @@ export const listen = ({ host, port, door, sockets, sharedPort }: ListenDeps): P
   return new Promise((resolve, reject) => {
     listenOn(app, { host, port, options: sharedPort === true ? SHARED_PORT : EXCLUSIVE_PORT }, (socket) => {
       if (socket === false)
-        return reject(new Error(`cannot listen on ${host}:${port}; is the port taken? Set PORT (or INTERNAL_PORT) to another, or 0 for any free one`));
+        // The library does not say why; a port in use is the usual reason.
+        return reject(Object.assign(new Error(`cannot listen on ${host}:${port}`), { code: "EADDRINUSE", address: host, port }));
       let accepting = true;
       const stopAccepting = (): void => {
         if (accepting) uws.us_listen_socket_close(socket);
