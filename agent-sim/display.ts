@@ -3,9 +3,32 @@ import type { Progress, Summary } from "./fleet.ts";
 
 const ms = (value: number | null): string => (value === null ? "-" : `${value < 10 ? value.toFixed(2) : Math.round(value)} ms`);
 
-export const progressLine = (progress: Progress): string => {
-  const { phase, elapsedSeconds, agents, connected, heartbeatsPerSecond, accepted, pushed, acked, recent } = progress;
-  return `${String(elapsedSeconds).padStart(4)}s ${phase.padEnd(12)} connected ${connected}/${agents}  heartbeats ${heartbeatsPerSecond}/s  commands ${accepted} accepted, ${pushed} pushed, ${acked} acked  create to ack p50 ${ms(recent.p50)} p99 ${ms(recent.p99)}`;
+const DEFAULT_COLUMNS = 120;
+
+/** In the order of reading. On a narrow terminal the parts with the highest rank go first. */
+const partsOf = ({
+  phase,
+  elapsedSeconds,
+  agents,
+  connected,
+  heartbeatsPerSecond,
+  accepted,
+  open,
+  recent,
+}: Progress): readonly [rank: number, text: string][] => [
+  [0, `${String(elapsedSeconds).padStart(4)}s ${phase}`],
+  [1, `connected ${connected}/${agents}`],
+  [4, `heartbeats ${heartbeatsPerSecond}/s`],
+  [2, `commands ${accepted}, ended ${accepted - open}`],
+  [3, `create to ack p50 ${ms(recent.p50)} p99 ${ms(recent.p99)}`],
+];
+
+/** A command without acknowledgement has ended once it is delivered. */
+export const progressLine = (progress: Progress, columns: number): string => {
+  const parts = [...partsOf(progress)];
+  const line = (): string => parts.map(([, text]) => text).join("  ");
+  while (parts.length > 1 && line().length > columns) parts.splice(parts.indexOf(parts.reduce((last, part) => (part[0] > last[0] ? part : last))), 1);
+  return line().slice(0, columns);
 };
 
 export const summaryText = ({ agents, durationSeconds, seed, connected, heartbeats, reconnects, commands, latencyMs, ok }: Summary): string => {
@@ -43,8 +66,9 @@ export const createScreen = (out: NodeJS.WriteStream, quiet: boolean): Screen =>
   return {
     progress: (progress) => {
       if (quiet) return;
-      if (!out.isTTY) return line(progressLine(progress));
-      out.write(`\r\x1b[K${progressLine(progress).slice(0, (out.columns ?? 120) - 1)}`);
+      if (!out.isTTY) return line(progressLine(progress, Number.POSITIVE_INFINITY));
+      // The last column stays free: a terminal would wrap the line there.
+      out.write(`\r\x1b[K${progressLine(progress, (out.columns ?? DEFAULT_COLUMNS) - 1)}`);
       dirty = true;
     },
     notice: (text) => {

@@ -41,8 +41,6 @@ export interface Progress {
   readonly heartbeatsPerSecond: number;
   readonly reconnects: number;
   readonly accepted: number;
-  readonly pushed: number;
-  readonly acked: number;
   readonly open: number;
   /** Of the last few thousand commands, create to ack. */
   readonly recent: Percentiles;
@@ -103,7 +101,7 @@ const report = (stage: Stage, ledger: Ledger, { onProgress }: FleetHooks): (() =
     const now = { heartbeats: stage.crew?.heartbeats ?? 0, atMs: time.elapsedMs() };
     const perSecond = ((now.heartbeats - before.heartbeats) * 1_000) / Math.max(1, now.atMs - before.atMs);
     before = now;
-    const { accepted, pushed, acked, open } = ledger.counts;
+    const { accepted, open } = ledger.counts;
     onProgress?.({
       phase: stage.phase,
       elapsedSeconds: Math.round((now.atMs - startMs) / 1_000),
@@ -113,8 +111,6 @@ const report = (stage: Stage, ledger: Ledger, { onProgress }: FleetHooks): (() =
       heartbeatsPerSecond: Math.round(perSecond * 10) / 10,
       reconnects: stage.crew?.reconnects ?? 0,
       accepted,
-      pushed,
-      acked,
       open,
       recent: ledger.createToAck.recent(),
     });

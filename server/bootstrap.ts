@@ -1,4 +1,6 @@
 // Credentials from the installation's own hand: a tenant of the house, its owner's token, a key and an enrollment token.
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import type { Role, TenantId } from "../protocol/index.ts";
 import { type Config, ConfigError } from "./config.ts";
 import type { Lifecycle } from "./core/lifecycle.ts";
@@ -11,6 +13,7 @@ import type { Tokens } from "./platform/jwt.ts";
 import type { Log } from "./platform/log.ts";
 import { createMetrics } from "./platform/metrics.ts";
 import { createRooms } from "./rooms.ts";
+import { SERVICE } from "./version.ts";
 
 export type BootstrapRequest = EnsureTenant;
 
@@ -40,6 +43,7 @@ export interface BootstrapDeps {
 }
 
 const THIRTY_DAYS_SECONDS = 2_592_000;
+const ANSWER_WITHIN_MS = 1_000;
 
 export const createBootstrap = ({ baseUrl, tokens, tenants, apiKeys, pairing }: BootstrapDeps) => {
   const issuer = () => {
@@ -64,15 +68,42 @@ export const createBootstrap = ({ baseUrl, tokens, tenants, apiKeys, pairing }: 
   return { bootstrap, mint };
 };
 
-/** For the command line: the rooms without doors, on the same database. */
-export const openBootstrap = async (config: Config, life: Lifecycle, log: Log) => {
+/** Whether a Mooring gateway answers there, of whatever installation. */
+const answers = async (url: string): Promise<boolean> => {
+  try {
+    const response = await fetch(`${url}/v1/info`, { signal: AbortSignal.timeout(ANSWER_WITHIN_MS) });
+    const { data } = (await response.json()) as { data?: { name?: unknown } };
+    return data?.name === SERVICE;
+  } catch {
+    return false;
+  }
+};
+
+const otherSettings = (url: string, config: Config): ConfigError =>
+  new ConfigError(
+    `the gateway at ${url} serves another database than these settings name (${config.DATABASE_URL === undefined ? `DATA_DIR ${config.DATA_DIR}` : "DATABASE_URL"}); run this with the settings of that gateway, or set PORT to the gateway that you mean`,
+  );
+
+/**
+ * For the command line: the features without listeners, on the same database. Rejects when the gateway at the configured address serves
+ * another database: credentials of this one would not work there.
+ */
+export const openBootstrap = async (config: Config, life: Lifecycle, { log, onNotice }: { readonly log: Log; readonly onNotice: (text: string) => void }) => {
+  const configured = config.PUBLIC_URL ?? `http://${config.HOST}:${config.PORT}`;
+  const isNew = config.DATABASE_URL === undefined && !existsSync(join(config.DATA_DIR, "postgres"));
+  if (isNew && (await answers(configured))) throw otherSettings(configured, config);
   const { db, secretBox, tokens } = await openInstallation(config, life, log);
-  const baseUrl = () => config.PUBLIC_URL ?? `http://${config.HOST}:${config.PORT}`;
   const node = {
     report: () => ({ nodeId: "cli", address: "", host: "", pid: 0, version: "", draining: true, overloaded: false, connections: 0, ready: 0 }),
     drain: () => undefined,
   };
   const alone = { nodeId: "cli", bus: openMemoryBus(), directory: openMemoryDirectory() };
-  const rooms = createRooms({ node, config, db, secretBox, log, metrics: createMetrics(), ...alone, publicUrl: baseUrl });
-  return createBootstrap({ baseUrl, tokens, ...rooms });
+  const rooms = createRooms({ node, config, db, secretBox, log, metrics: createMetrics(), ...alone, publicUrl: () => configured });
+  const serving = await rooms.admin.addresses();
+  const baseUrl = serving.includes(configured) ? configured : (serving[0] ?? configured);
+  if (serving.length === 0) {
+    if (await answers(configured)) throw otherSettings(configured, config);
+    onNotice("no gateway serves this database yet; start one with: npm start");
+  } else if (baseUrl !== configured) onNotice(`the gateway of this database is at ${baseUrl}, not at ${configured}`);
+  return createBootstrap({ baseUrl: () => baseUrl, tokens, ...rooms });
 };

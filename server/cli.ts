@@ -47,7 +47,8 @@ const withInstallation = async <T>(settings: Config, run: (bootstrap: Awaited<Re
   try {
     // Loaded when it is needed: whoever mistypes or asks for help does not wait for the whole server.
     const { openBootstrap: open } = await import("./bootstrap.ts");
-    return await run(await open(settings, life, createLog("silent", {})));
+    const onNotice = (text: string): void => void process.stderr.write(`${text}\n`);
+    return await run(await open(settings, life, { log: createLog("silent", {}), onNotice }));
   } finally {
     await life.close();
   }

@@ -9,7 +9,7 @@ import type { Ailment, Bus } from "./platform/bus.ts";
 import type { Db } from "./platform/db.ts";
 import type { Tokens } from "./platform/jwt.ts";
 import type { Rooms } from "./rooms.ts";
-import { commit, version } from "./version.ts";
+import { commit, SERVICE, version } from "./version.ts";
 
 export interface OperationsDeps {
   readonly config: Config;
@@ -34,7 +34,7 @@ const aboutTheService = ({ config, db, rooms, tokens, changelog, publicUrl }: Op
     rateLimits,
     memberships: rooms.tenants.memberships,
     service: {
-      name: "mooring",
+      name: SERVICE,
       version,
       environment: config.NODE_ENV,
       commit,

@@ -7,6 +7,9 @@ import { fileURLToPath } from "node:url";
 const here = dirname(fileURLToPath(import.meta.url));
 const root = [join(here, ".."), join(here, "..", "..")].find((folder) => existsSync(join(folder, "package.json"))) ?? here;
 
+/** How the service names itself to others. */
+export const SERVICE = "mooring";
+
 export const packageFile = (name: string): string => join(root, name);
 export const version: string = (JSON.parse(readFileSync(packageFile("package.json"), "utf8")) as { version: string }).version;
 

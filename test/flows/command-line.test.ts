@@ -1,4 +1,5 @@
 // The command line of an installation, as a person or a script calls it: while the gateway runs and while it does not.
+import { existsSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { bootstrap, type Credentials, createSandbox, type Gateway, node, processesOf, type Sandbox, startGateway } from "./processes.ts";
 
@@ -63,6 +64,29 @@ describe("bootstrap", () => {
     expect(commands.filter((command) => command.includes("cli.js"))).toEqual([]);
     expect(commands.filter((command) => command.includes("main.js"))).toHaveLength(1);
     expect((await fetch(`${gateway.url}/v1/health/ready`)).status).toBe(200);
+  });
+});
+
+describe("beside a gateway of other settings", () => {
+  test("bootstrap refuses to make another database, and says which settings differ", async () => {
+    const other = `${sandbox.dir}/other`;
+    const { code, stdout, stderr } = await node("server/cli.js", ["bootstrap", "--json"], { env: { ...sandbox.env, DATA_DIR: other } });
+    expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+    expect(stderr).toMatch(new RegExp(`^the gateway at ${gateway.url} serves another database .*DATA_DIR ${other}.*\n$`));
+    expect(existsSync(other)).toBe(false);
+  });
+
+  test("bootstrap gives the address at which the gateway of its database really is", async () => {
+    const { code, stdout, stderr } = await node("server/cli.js", ["bootstrap", "--json"], { env: { ...sandbox.env, PORT: "9" } });
+    expect({ code, baseUrl: (JSON.parse(stdout) as Credentials).baseUrl }).toEqual({ code: 0, baseUrl: gateway.url });
+    expect(stderr).toBe(`the gateway of this database is at ${gateway.url}, not at http://127.0.0.1:9\n`);
+  });
+
+  test("bootstrap without a gateway says how to start one", async () => {
+    const own = await createSandbox();
+    const { code, stderr } = await node("server/cli.js", ["bootstrap", "--json"], { env: own.env });
+    await own.remove();
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "no gateway serves this database yet; start one with: npm start\n" });
   });
 });
 

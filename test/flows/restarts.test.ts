@@ -139,8 +139,8 @@ describe("the checker itself", { timeout: 60_000 }, () => {
           client.query(
             "delete from commands where command_id in (select command_id from commands where status = 'succeeded' order by command_id desc limit 3)",
           );
-        const onProgress = ({ phase, acked }: Progress): void => {
-          if (phase === "running" && acked > 5) work ??= thin();
+        const onProgress = ({ phase, accepted, open }: Progress): void => {
+          if (phase === "running" && accepted - open > 5) work ??= thin();
         };
         const summary = await runFleet(load({ agents: 3, durationMs: 4_000, commandsPerSecond: 10, drainMs: 3_000 }), {
           onProgress,

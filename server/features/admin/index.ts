@@ -36,6 +36,8 @@ export interface AdminRoom {
   liveNodes(): number;
   /** Sockets on all nodes, as of the last beat. */
   connections(): number;
+  /** Public addresses of the nodes that serve this database now, each once. */
+  addresses(): Promise<readonly string[]>;
   /** Says at once how this node is, such as that it drains; and learns of the others. */
   tell(): Promise<void>;
   /** Says for the first time that this node lives, and listens for the order to drain. */
@@ -86,6 +88,7 @@ export const createAdmin = ({ db, bus, node, channelOf, lives, settings: given }
     ],
     liveNodes: () => census.liveNodes,
     connections: () => census.connections,
+    addresses: async () => [...new Set((await liveNodes(db, settings.expireSeconds)).filter(({ draining }) => !draining).map(({ address }) => address))],
     tell,
     open: async () => {
       stopListening = await bus.subscribe(channelOf(node.report().nodeId), ({ op }) => {
