@@ -1,13 +1,15 @@
 // README is true: its first five minutes are taken out of the text and done, in a folder of their own, against a gateway that `npm start` brought up.
-import { readFile, symlink } from "node:fs/promises";
+import { readdir, readFile, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createSandbox, ROOT, run, type Sandbox, startGateway } from "./processes.ts";
 
+const LINKED: readonly string[] = ["package.json", "node_modules", "server", "dist"];
+
 let sandbox: Sandbox;
 beforeAll(async () => {
   sandbox = await createSandbox();
-  for (const name of ["package.json", "node_modules", "server", "dist"]) await symlink(join(ROOT, name), join(sandbox.dir, name));
+  for (const name of LINKED) await symlink(join(ROOT, name), join(sandbox.dir, name));
 });
 afterAll(() => sandbox.remove());
 
@@ -36,6 +38,12 @@ test("the first five minutes of README go as they are told", { timeout: 90_000 }
   const script = ["set -euo pipefail", ...steps.map((step) => `${step}\necho; echo '${MARK}'`)].join("\n");
   const { code, stdout, stderr } = await run(["bash", "-c", script], { env: sandbox.env, cwd: sandbox.dir });
   expect({ code, stderr: code === 0 ? "" : stderr }).toEqual({ code: 0, stderr: "" });
+
+  // Nothing is left in the checkout, and a second walk through the same steps goes as well.
+  const left = (await readdir(sandbox.dir)).filter((name) => !LINKED.includes(name) && name !== "data");
+  expect(left).toEqual([]);
+  const again = await run(["bash", "-c", script], { env: sandbox.env, cwd: sandbox.dir });
+  expect(again.stdout).toMatch(/executes ping[\s\S]*"status":"succeeded"/);
 
   const [, paired = "", queued = "", answered = "", fleet = ""] = stdout.split(MARK);
   expect(JSON.parse(paired)).toMatchObject({ success: true, data: { device_id: expect.stringMatching(/^dev_/) } });
