@@ -2,7 +2,8 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Role, TenantId } from "../protocol/index.ts";
-import { type Config, ConfigError } from "./config.ts";
+import type { Config } from "./config.ts";
+import { ConfigError } from "./core/errors.ts";
 import type { Lifecycle } from "./core/lifecycle.ts";
 import type { ApiKeysRoom } from "./features/api-keys/index.ts";
 import type { PairingRoom } from "./features/pairing/index.ts";

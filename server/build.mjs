@@ -20,9 +20,19 @@ const newest = (path) => {
 };
 
 const sources = ["package.json", "tsconfig.json", "prisma", "server", "protocol", "agent-sim"].map((name) => join(root, name));
-const upToDate = existsSync(stamp) && statSync(stamp).mtimeMs >= Math.max(...sources.map(newest));
+const built = existsSync(stamp);
+const upToDate = built && statSync(stamp).mtimeMs >= Math.max(...sources.map(newest));
 
-if (!upToDate || process.argv.includes("--force")) {
+// A production install has no compiler: it runs what was built before it was pruned.
+const canBuild = existsSync(join(root, "node_modules", "prisma"));
+if (!canBuild && !built) {
+  process.stderr.write(
+    "there is no build here and nothing to build with; build first (npm ci && npm run build), then drop what building needs (npm prune --omit=dev --omit=optional)\n",
+  );
+  process.exit(1);
+}
+
+if (canBuild && (!upToDate || process.argv.includes("--force"))) {
   process.stderr.write("building…\n");
   rmSync(stamp, { force: true });
   const env = { ...process.env, PRISMA_SCHEMA_ENGINE_BINARY: join(root, "package.json") };

@@ -2,7 +2,8 @@
 import { parseArgs } from "node:util";
 import { isRole, type Role } from "../protocol/index.ts";
 import type { BootstrapRequest, openBootstrap } from "./bootstrap.ts";
-import { type Config, ConfigError, describeConfig, readConfig, settingsTable } from "./config.ts";
+import { type Config, describeConfig, readConfig, settingsTable } from "./config.ts";
+import { ConfigError } from "./core/errors.ts";
 import { createLifecycle } from "./core/lifecycle.ts";
 import { createLog } from "./platform/log.ts";
 

@@ -1,5 +1,6 @@
 // The only reader of the environment: one schema, every problem listed at once, a frozen value for everyone else.
 import { z } from "zod";
+import { ConfigError } from "./core/errors.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 
@@ -101,10 +102,6 @@ export const Settings = z.object({
 type Settings = z.output<typeof Settings>;
 
 const SECRETS: ReadonlySet<string> = new Set(["INTERNAL_TOKEN", "MASTER_KEY", "DATABASE_URL", "REDIS_URL"]);
-
-export class ConfigError extends Error {
-  override readonly name = "ConfigError";
-}
 
 /** What one variable demands of another. Judged on the text as given, so that these are told together with everything else that is wrong. */
 const relations = (given: Env): readonly string[] => [

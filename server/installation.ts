@@ -1,9 +1,11 @@
 // What gateway and command line share: the database, migrated, and the keys of this installation.
 import { join } from "node:path";
-import { type Config, ConfigError } from "./config.ts";
+import type { Config } from "./config.ts";
+import { ConfigError } from "./core/errors.ts";
 import type { Lifecycle } from "./core/lifecycle.ts";
 import { keep } from "./platform/data-dir.ts";
 import { type Db, openDb } from "./platform/db.ts";
+import { isUnavailable } from "./platform/db-errors.ts";
 import { openEmbeddedPostgres } from "./platform/embedded-postgres.ts";
 import { createLocalTokens, createOidcTokens, generateSigningKey, type Tokens } from "./platform/jwt.ts";
 import type { Log } from "./platform/log.ts";
@@ -35,9 +37,19 @@ const openTokens = async (config: Config): Promise<Tokens> => {
   return createLocalTokens(JSON.parse(jwk) as Parameters<typeof createLocalTokens>[0], settings);
 };
 
+/** A database that the operator named and that does not let us in is a matter of settings. */
+const migrateOrExplain = async (config: Config, url: string): Promise<readonly string[]> => {
+  try {
+    return await migrate({ url });
+  } catch (error) {
+    if (config.DATABASE_URL === undefined || !isUnavailable(error)) throw error;
+    throw new ConfigError(`DATABASE_URL: the database at ${new URL(url).host} cannot be used: ${(error as Error).message}`, { cause: error });
+  }
+};
+
 export const openInstallation = async (config: Config, life: Lifecycle, log: Log): Promise<Installation> => {
   const url = await databaseUrl(config, life, log);
-  const applied = await migrate({ url });
+  const applied = await migrateOrExplain(config, url);
   if (applied.length > 0) log.info({ migrations: applied }, "migrated");
   const db = life.use("db", await openDb({ url, poolSize: config.DATABASE_POOL, log }));
   return { db, secretBox: createSecretBox(await masterKey(config)), tokens: await openTokens(config) };

@@ -2,7 +2,8 @@
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { createApp } from "./app.ts";
-import { type Config, ConfigError, readConfig } from "./config.ts";
+import { type Config, readConfig } from "./config.ts";
+import { ConfigError } from "./core/errors.ts";
 import { createLog, type Log } from "./platform/log.ts";
 import { checkFree, READY, REPLACED, startWorkers } from "./workers.ts";
 

@@ -1,4 +1,4 @@
-// The one error that rooms throw on purpose. Everything else is a defect and becomes INTERNAL_ERROR at the pipeline.
+// The errors that are thrown on purpose: AppError answers a call, ConfigError ends a start. Anything else is a defect and becomes INTERNAL_ERROR.
 import { type Details, ERRORS, type ErrorCode, messageOf } from "../../protocol/index.ts";
 
 export interface AppErrorOptions {
@@ -31,6 +31,11 @@ export class AppError extends Error {
 }
 
 export const isAppError = (error: unknown): error is AppError => error instanceof AppError;
+
+/** Something that the operator has to set or install; its message says what, so nobody needs its stack. */
+export class ConfigError extends Error {
+  override readonly name = "ConfigError";
+}
 
 /** For the default arm of a switch over a closed union. */
 export const unreachable = (value: never): never => {

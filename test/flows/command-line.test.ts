@@ -146,6 +146,13 @@ describe("what is wrong", () => {
     for (const { stderr } of [asked, started]) expect(stderr).toMatch(/PORT: [\s\S]*HEARTBEAT_SECONDS: /);
   });
 
+  test("so does a database that does not answer, for both", async () => {
+    const env = { ...sandbox.env, DATABASE_URL: "postgres://u:hunter2@127.0.0.1:9/x", MASTER_KEY: Buffer.alloc(32, 3).toString("base64") };
+    const [asked, started] = await Promise.all([node("server/cli.js", ["bootstrap"], { env }), node("server/main.js", [], { env })]);
+    expect([asked.code, started.code]).toEqual([2, 1]);
+    for (const { stderr } of [asked, started]) expect(stderr).toMatch(/^DATABASE_URL: the database at 127\.0\.0\.1:9 cannot be used: .*\n$/);
+  });
+
   test("--help says what there is", async () => {
     const { code, stdout } = await cli("--help");
     expect(code).toBe(0);

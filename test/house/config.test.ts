@@ -1,7 +1,8 @@
 // The settings: what is wrong is told all at once, what is secret stays masked, and README's table is the schema's.
 import { readFile } from "node:fs/promises";
 import { describe, expect, test } from "vitest";
-import { ConfigError, describeConfig, readConfig, Settings, settingsTable } from "../../server/config.ts";
+import { describeConfig, readConfig, Settings, settingsTable } from "../../server/config.ts";
+import { ConfigError } from "../../server/core/errors.ts";
 import { BETWEEN, README } from "./write-settings.ts";
 
 const KEY = Buffer.alloc(32, 9).toString("base64");
