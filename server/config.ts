@@ -46,6 +46,10 @@ export const Settings = z.object({
     .optional()
     .describe("PostgreSQL 15 or newer; unset: an embedded PostgreSQL 18"),
   DATABASE_POOL: integer(20, 2, 200).describe("connections to PostgreSQL"),
+  DATABASE_STATEMENTS: z
+    .enum(["named", "unnamed"])
+    .default("named")
+    .describe("unnamed: for poolers in transaction mode that do not know prepared statements (PgBouncer before 1.21)"),
   REDIS_URL: z
     .url({ protocol: /^rediss?$/ })
     .optional()

@@ -51,6 +51,6 @@ export const openInstallation = async (config: Config, life: Lifecycle, log: Log
   const url = await databaseUrl(config, life, log);
   const applied = await migrateOrExplain(config, url);
   if (applied.length > 0) log.info({ migrations: applied }, "migrated");
-  const db = life.use("db", await openDb({ url, poolSize: config.DATABASE_POOL, log }));
+  const db = life.use("db", await openDb({ url, poolSize: config.DATABASE_POOL, namedStatements: config.DATABASE_STATEMENTS === "named", log }));
   return { db, secretBox: createSecretBox(await masterKey(config)), tokens: await openTokens(config) };
 };

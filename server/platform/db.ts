@@ -6,30 +6,14 @@ import pg from "pg";
 import { type Prisma, PrismaClient } from "../../prisma/generated/client.ts";
 import { isConflict } from "./db-errors.ts";
 import type { Log } from "./log.ts";
+import { BEGIN, CONNECT_TIMEOUT_MS, commit, IDLE_IN_TRANSACTION_MS, LIMITS, openPool } from "./pool.ts";
 import { createStatementNames } from "./statements.ts";
 import { within } from "./time-bound.ts";
 import { arrayText, RAW_TYPES } from "./wire.ts";
 
-// Our statements take milliseconds. One that takes seconds is stuck behind something, and its caller has given up.
-const STATEMENT_TIMEOUT_MS = 5_000;
-const LOCK_TIMEOUT_MS = 2_000;
-const IDLE_IN_TRANSACTION_MS = 10_000;
-// When the network swallows the answer, the server's own limits help nobody; so this side stops waiting a little later.
-const ANSWER_TIMEOUT_MS = STATEMENT_TIMEOUT_MS + 3_000;
-// Covers both the wait for a free connection and the opening of a new one.
-const CONNECT_TIMEOUT_MS = 5_000;
 const HEALTH_TIMEOUT_MS = 2_000;
 const CLOSE_TIMEOUT_MS = 5_000;
 const ATTEMPTS = 3;
-
-const SESSION = {
-  // Prisma writes times without a zone and trusts the session to be in UTC.
-  TimeZone: "UTC",
-  // Tables grow faster than the planner hears of it, and a plan that reads a small one whole is kept when it is large.
-  enable_seqscan: "off",
-  // The raw statements come with lists, for which the planner would plan anew each time; what it plans once is as good.
-  plan_cache_mode: "force_generic_plan",
-};
 
 /**
  * Raw, parameterised SQL. Rows come as: timestamptz → Date, int8 and int8[] → number (an error beyond 2^53), jsonb → parsed, bytea → Buffer.
@@ -74,34 +58,19 @@ export interface DbOptions {
   readonly log: Log;
   /** Shown by PostgreSQL beside each session. */
   readonly applicationName?: string;
+  /** False for poolers in transaction mode that know nothing of prepared statements. */
+  readonly namedStatements?: boolean;
 }
 
-export const openDb = async ({ url, poolSize, log, applicationName = "mooring" }: DbOptions): Promise<Db> => {
-  const pool = new pg.Pool({
-    connectionString: url,
-    max: poolSize,
-    application_name: applicationName,
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    statement_timeout: STATEMENT_TIMEOUT_MS,
-    lock_timeout: LOCK_TIMEOUT_MS,
-    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
-    query_timeout: ANSWER_TIMEOUT_MS,
-    keepAlive: true,
-    // Statements that do not wait for each other travel together; PostgreSQL still runs them one after another.
-    pipeline: true,
-    options: Object.entries(SESSION)
-      .map(([name, value]) => `-c ${name}=${value}`)
-      .join(" "),
-  });
-  // A session may be ended from outside at any time. Without a listener on each, that would end the process; the statement under way is told anyway.
-  pool.on("error", (error) => log.warn({ error }, "database session lost"));
-  pool.on("connect", (client) => client.on("error", () => undefined));
+export const openDb = async ({ url, poolSize, log, applicationName = "mooring", namedStatements = true }: DbOptions): Promise<Db> => {
+  const pool = openPool({ url, size: poolSize, applicationName, log });
   const prisma = new PrismaClient({ adapter: sharingTransactions(pool), transactionOptions: { maxWait: CONNECT_TIMEOUT_MS, timeout: IDLE_IN_TRANSACTION_MS } });
+  const statements = createStatements(namedStatements ? createStatementNames() : () => undefined);
   const db: Db = {
     prisma,
-    ...sqlOn(pool),
-    tx: (run) => repeatingConflicts(() => prismaTransaction(prisma, run)),
-    sqlTx: (run) => repeatingConflicts(() => rawTransaction(pool, run)),
+    ...statements.on(pool),
+    tx: (run) => repeatingConflicts(() => prismaTransaction({ prisma, statements }, run)),
+    sqlTx: (run) => repeatingConflicts(() => rawTransaction({ pool, statements }, run)),
     healthy: async () => {
       await within(pool.query("select 1"), HEALTH_TIMEOUT_MS, "the database did not answer");
     },
@@ -132,7 +101,10 @@ const repeatingConflicts = async <T>(run: () => Promise<T>): Promise<T> => {
   }
 };
 
-const rawTransaction = async <T>(pool: pg.Pool, run: (tx: SqlTransaction) => Promise<T>): Promise<T> => {
+const rawTransaction = async <T>(
+  { pool, statements }: { readonly pool: pg.Pool; readonly statements: Statements },
+  run: (tx: SqlTransaction) => Promise<T>,
+): Promise<T> => {
   const client = await pool.connect();
   const seat: Seat = { client };
   const deferred: Promise<unknown>[] = [];
@@ -143,9 +115,9 @@ const rawTransaction = async <T>(pool: pg.Pool, run: (tx: SqlTransaction) => Pro
   let broken: Error | undefined;
   try {
     // The first statement follows on its heels: it need not come back to say that nothing stands against it.
-    const begun = client.query("BEGIN");
+    const begun = client.query(BEGIN);
     begun.catch(() => undefined);
-    const result = await run({ ...sqlInside(seat), defer });
+    const result = await run({ ...statements.inside(seat), defer });
     await begun;
     const committed = commit(client);
     seat.client = undefined;
@@ -171,10 +143,13 @@ interface Seat {
 // Prisma hides the connection of its interactive transactions. Its adapter opens it within our call, so the call's context carries it out.
 const seats = new AsyncLocalStorage<Seat>();
 
-const prismaTransaction = async <T>(prisma: PrismaClient, run: (tx: Tx) => Promise<T>): Promise<T> => {
+const prismaTransaction = async <T>(
+  { prisma, statements }: { readonly prisma: PrismaClient; readonly statements: Statements },
+  run: (tx: Tx) => Promise<T>,
+): Promise<T> => {
   const seat: Seat = { client: undefined };
   try {
-    return await seats.run(seat, () => prisma.$transaction((inner) => run({ prisma: inner, ...sqlInside(seat) })));
+    return await seats.run(seat, () => prisma.$transaction((inner) => run({ prisma: inner, ...statements.inside(seat) })));
   } finally {
     seat.client = undefined;
   }
@@ -189,6 +164,8 @@ const sharingTransactions = (pool: pg.Pool): SqlDriverAdapterFactory => {
     adapter.startTransaction = async (isolationLevel) => {
       const transaction = await startTransaction(isolationLevel);
       const client = connectionOf(transaction);
+      // Travels with the first statement. Its failure is that statement's, too.
+      client.query(LIMITS).catch(() => undefined);
       const seat = seats.getStore();
       // A transaction that a room opens within ours has a connection of its own and must not take our seat.
       if (seat !== undefined && seat.client === undefined) seat.client = client;
@@ -215,27 +192,30 @@ const connectionOf = (transaction: object): pg.PoolClient => {
   return client as pg.PoolClient;
 };
 
-// PostgreSQL answers the COMMIT of a failed transaction with a quiet ROLLBACK. Somebody swallowed the error of a statement; success would be a lie.
-const commit = async (client: pg.PoolClient): Promise<void> => {
-  const { command } = await client.query("COMMIT");
-  if (command !== "COMMIT") throw new Error("a statement of this transaction failed and its error was ignored; nothing was written");
-};
+/** A statement's name; undefined for one that is sent without. */
+type NameOf = (text: string) => string | undefined;
 
-const sqlInside = (seat: Seat): Sql => {
-  const client = (): pg.PoolClient => {
-    if (seat.client === undefined) throw new Error("this transaction has ended");
-    return seat.client;
+const createStatements = (nameOf: NameOf) => {
+  const asked = (text: string, values: readonly unknown[]): pg.QueryConfig => {
+    const name = nameOf(text);
+    return {
+      text,
+      values: values.map((value) => (Array.isArray(value) ? arrayText(value) : value)),
+      types: RAW_TYPES,
+      ...(name === undefined ? {} : { name }),
+    };
   };
-  return { query: async (text, values) => sqlOn(client()).query(text, values), execute: async (text, values) => sqlOn(client()).execute(text, values) };
+  const on = (connection: pg.Pool | pg.PoolClient): Sql => ({
+    query: async <Row>(text: string, values: readonly unknown[] = []) => (await connection.query(asked(text, values))).rows as Row[],
+    execute: async (text, values = []) => (await connection.query(asked(text, values))).rowCount ?? 0,
+  });
+  const inside = (seat: Seat): Sql => {
+    const client = (): pg.PoolClient => {
+      if (seat.client === undefined) throw new Error("this transaction has ended");
+      return seat.client;
+    };
+    return { query: async (text, values) => on(client()).query(text, values), execute: async (text, values) => on(client()).execute(text, values) };
+  };
+  return { on, inside };
 };
-
-const nameOf = createStatementNames();
-const asked = (text: string, values: readonly unknown[]): pg.QueryConfig => {
-  const name = nameOf(text);
-  return { text, values: values.map((value) => (Array.isArray(value) ? arrayText(value) : value)), types: RAW_TYPES, ...(name === undefined ? {} : { name }) };
-};
-
-const sqlOn = (connection: pg.Pool | pg.PoolClient): Sql => ({
-  query: async <Row>(text: string, values: readonly unknown[] = []) => (await connection.query(asked(text, values))).rows as Row[],
-  execute: async (text, values = []) => (await connection.query(asked(text, values))).rowCount ?? 0,
-});
+type Statements = ReturnType<typeof createStatements>;

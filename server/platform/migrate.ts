@@ -19,12 +19,14 @@ export interface MigrateOptions {
  * The lock lives on a connection of its own: it ends with this process, however that dies, and the next node goes on.
  */
 export const migrate = async ({ url, folder = migrationsFolder() }: MigrateOptions): Promise<readonly string[]> => {
-  const guard = new pg.Client({ connectionString: url, application_name: "mooring migrate", lock_timeout: LOCK_WAIT_MS, connectionTimeoutMillis: 10_000 });
+  const guard = new pg.Client({ connectionString: url, application_name: "mooring migrate", connectionTimeoutMillis: 10_000 });
   // Losing the guard while migrating must not end the process; the engine's own statements tell the failure.
   guard.on("error", () => undefined);
   await guard.connect();
   try {
-    await guard.query("select pg_advisory_lock($1)", [MIGRATION_LOCK]);
+    // Held by an open transaction: a pooler may give each transaction another session, and a lock of a session would stay behind in one.
+    await guard.query(`begin;set local lock_timeout=${LOCK_WAIT_MS};set local idle_in_transaction_session_timeout=0`);
+    await guard.query("select pg_advisory_xact_lock($1)", [MIGRATION_LOCK]);
     const migrationsList = await readMigrations(folder);
     return await withSchemaEngine(url, async (engine) => {
       await settleUnfinished(engine, guard, migrationsList);

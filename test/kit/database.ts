@@ -12,7 +12,7 @@ export const createEmptyDatabase = (): Promise<string> => create("");
 const create = async (template: string): Promise<string> => {
   const name = `test_${randomBytes(6).toString("hex")}`;
   await withClient(inject("databaseUrl"), (client) => client.query(`create database ${name}${template}`));
-  const url = new URL(inject("databaseUrl"));
+  const url = new URL(inject("pooledUrl"));
   url.pathname = `/${name}`;
   return url.href;
 };

@@ -1,5 +1,5 @@
 // One PostgreSQL for the whole test run, with a migrated template that every test file clones. It is gone when the run ends, however it ends.
-import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { chmod, mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
@@ -7,11 +7,15 @@ import type { TestProject } from "vitest/node";
 import { openEmbeddedPostgres } from "../../server/platform/embedded-postgres.ts";
 import { silentLog } from "../../server/platform/log.ts";
 import { migrate } from "../../server/platform/migrate.ts";
+import { type PostgresServer, startPostgres } from "./debian-postgres.ts";
+import { startPgBouncer } from "./pgbouncer.ts";
 
 declare module "vitest" {
   export interface ProvidedContext {
     readonly databaseUrl: string;
     readonly templateDatabase: string;
+    /** Where the code under test finds the same server; another address when a pooler stands between. */
+    readonly pooledUrl: string;
   }
 }
 
@@ -20,11 +24,22 @@ const TEMPLATE = "mooring_template";
 // A test database is thrown away, so nothing needs to reach the disk.
 const FORGETFUL = { fsync: "off", synchronous_commit: "off", full_page_writes: "off" };
 
+/** `TEST_POSTGRES=/usr/lib/postgresql/15/bin` runs the tests on that server instead of the one that came along. */
+const openServer = (dataDir: string): Promise<PostgresServer> => {
+  const binaries = process.env["TEST_POSTGRES"];
+  return binaries === undefined
+    ? openEmbeddedPostgres({ dataDir, log: silentLog, settings: FORGETFUL })
+    : startPostgres(binaries, join(dataDir, "cluster"), FORGETFUL);
+};
+
 const setUp = async (project: TestProject): Promise<() => Promise<void>> => {
   await sweep();
   const dataDir = await mkdtemp(join(tmpdir(), `${PREFIX}${process.pid}-`));
-  const server = await openEmbeddedPostgres({ dataDir, log: silentLog, settings: FORGETFUL });
+  await chmod(dataDir, 0o755);
+  const server = await openServer(dataDir);
+  const pooler = process.env["TEST_POOLER"] === "pgbouncer" ? await startPgBouncer(server.url) : null;
   const tearDown = async (): Promise<void> => {
+    await pooler?.close();
     await server.close();
     await rm(dataDir, { recursive: true, force: true });
   };
@@ -37,6 +52,7 @@ const setUp = async (project: TestProject): Promise<() => Promise<void>> => {
     template.pathname = `/${TEMPLATE}`;
     await migrate({ url: template.href });
     project.provide("databaseUrl", server.url);
+    project.provide("pooledUrl", pooler?.through(server.url) ?? server.url);
     project.provide("templateDatabase", TEMPLATE);
     return tearDown;
   } catch (error) {

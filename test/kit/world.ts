@@ -93,6 +93,7 @@ export const startWorld = async (env: Readonly<Record<string, string>> = {}, { s
     DATA_DIR: dataDir,
     DATABASE_URL: databaseUrl,
     DATABASE_POOL: "8",
+    DATABASE_STATEMENTS: process.env["TEST_POOLER"] === undefined ? "named" : "unnamed",
     LOG_LEVEL: "silent",
     MASTER_KEY: Buffer.alloc(32, 7).toString("base64"),
     SHUTDOWN_SECONDS: "5",

@@ -137,10 +137,11 @@ export interface OpenCount {
   readonly inFlight: number;
 }
 
+// As subqueries the lists have one estimated length for every call, so PostgreSQL keeps one plan instead of making one for each list.
 /** By device, those that have any. Each is asked for by itself: joined, the planner may read what is open anywhere. */
 export const countOpenOf = async (tx: Pick<Db, "query">, devices: readonly DeviceRef[]): Promise<ReadonlyMap<string, OpenCount>> => {
   const rows = await tx.query<OpenCount & { readonly deviceId: string }>(
-    `select s.device_id as "deviceId", n.queued, n.in_flight as "inFlight" from unnest($1::text[], $2::text[]) as s(tenant_id, device_id) cross join lateral (
+    `select s.device_id as "deviceId", n.queued, n.in_flight as "inFlight" from unnest((select $1::text[]), (select $2::text[])) as s(tenant_id, device_id) cross join lateral (
        select count(*) filter (where c.status = 'queued') as queued, count(*) filter (where c.status <> 'queued') as in_flight
          from commands c where c.device_id = s.device_id and c.tenant_id = s.tenant_id and c.status in ${OPEN}) n
       where n.queued > 0 or n.in_flight > 0`,

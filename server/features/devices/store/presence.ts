@@ -80,11 +80,10 @@ export interface FlushedBeat {
 
 // Neither indexed column changes here, so the update stays on its page (HOT). A session that said goodbye has no session_id any more;
 // asked with coalesce, because the planner's figures of an hour ago, when nobody was connected, make it expect no row and compare each with each.
-// For the same reason it is planned for this very list: ten beats or a thousand are not the same question.
 // A beat that a crash of the database takes back is followed by the next, so this alone does not wait for the disk.
 export const flushBeats = async (tx: SqlTx, unsorted: readonly Beat[]): Promise<FlushedBeat[]> => {
   const beats = inOrder(unsorted);
-  const set = tx.query("select set_config('plan_cache_mode', 'force_custom_plan', true), set_config('synchronous_commit', 'off', true)");
+  const set = tx.query("select set_config('synchronous_commit', 'off', true)");
   const flushed = tx.query<FlushedBeat>(
     `update device_presence p set
        last_seen_at = greatest(p.last_seen_at, now() - ${ms("v.seen_ago")}),

@@ -1,0 +1,44 @@
+// Debian's PgBouncer in transaction mode between gateway and PostgreSQL: no statement relies on its session.
+import { afterAll, beforeAll, expect, inject, test } from "vitest";
+import { migrate } from "../../server/platform/migrate.ts";
+import { createEmptyDatabase, createTestDatabase } from "../kit/database.ts";
+import { type PgBouncer, startPgBouncer } from "../kit/pgbouncer.ts";
+import { startWorld, type World } from "../kit/world.ts";
+
+let pooler: PgBouncer;
+let world: World;
+beforeAll(async () => {
+  pooler = await startPgBouncer(inject("databaseUrl"));
+  const databaseUrl = pooler.through(await createTestDatabase());
+  world = await startWorld({ DATABASE_URL: databaseUrl, DATABASE_STATEMENTS: "unnamed" });
+});
+afterAll(async () => {
+  await world.close();
+  await pooler.close();
+});
+
+test("an empty database is migrated through the pooler, once, however many begin at the same moment", async () => {
+  const url = pooler.through(await createEmptyDatabase());
+  const applied = await Promise.all([migrate({ url }), migrate({ url }), migrate({ url })]);
+  expect(applied.filter((names) => names.length > 0)).toHaveLength(1);
+});
+
+test("many devices poll and acknowledge at once through few sessions, and each command ends once", async () => {
+  const tenant = await world.tenant();
+  const devices = await Promise.all(Array.from({ length: 12 }, () => tenant.device()));
+  const queued = await Promise.all(
+    devices.map(({ deviceId }) =>
+      world.call(tenant.apiKey, "POST", `/v1/devices/${deviceId}/commands`, { body: { type: "ping" }, headers: { "idempotency-key": deviceId } }),
+    ),
+  );
+  expect(queued.map(({ status }) => status)).toEqual(devices.map(() => 201));
+  const ended = await Promise.all(
+    devices.map(async ({ deviceId, as }) => {
+      const polled = await world.call(as, "GET", `/v1/devices/${deviceId}/commands`);
+      const [command] = polled.body.data as readonly { commandId: string }[];
+      const path = `/v1/devices/${deviceId}/commands/${command?.commandId ?? ""}/ack`;
+      return (await world.call(as, "POST", path, { body: { status: "succeeded" } })).body.data.result;
+    }),
+  );
+  expect(ended).toEqual(devices.map(() => "applied"));
+});

@@ -1,0 +1,53 @@
+// `npm run test:matrix`: the tests on the other versions that we promise to work with. `npm test` runs one combination.
+// A name after the command runs that row alone: npm run test:matrix -- postgresql-15
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const NODE_22 = "22";
+const POSTGRES_15 = "/usr/lib/postgresql/15/bin";
+/** Tests of sessions themselves and of processes that bring their own PostgreSQL say nothing about a pooler. */
+const THROUGH_POOLER = ["test/contract", "test/features", "test/channel", "test/gateway", "test/flows/pooler"];
+
+const vitest = (node, env, filters = []) =>
+  spawnSync(node, [join("node_modules", "vitest", "vitest.mjs"), "run", "--config", "test/vitest.config.ts", ...filters], {
+    stdio: "inherit",
+    env: { ...process.env, ...env },
+  }).status === 0;
+
+/** The npm package `node` carries the binary itself. */
+const withNode = (major, run) => {
+  const folder = mkdtempSync(join(tmpdir(), "mooring-node-"));
+  const { status } = spawnSync("npm", ["install", "--silent", "--no-save", "--prefix", folder, `node@${major}`], { stdio: "inherit" });
+  try {
+    return status === 0 && run(join(folder, "node_modules", "node", "bin", "node"));
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+};
+
+const rows = {
+  "postgresql-15": () => vitest(process.execPath, { TEST_POSTGRES: POSTGRES_15 }),
+  pgbouncer: () => vitest(process.execPath, { TEST_POOLER: "pgbouncer" }, THROUGH_POOLER),
+  "node-22": () => withNode(NODE_22, (node) => vitest(node, {})),
+};
+
+const asked = process.argv.slice(2);
+const unknown = asked.filter((name) => !(name in rows));
+if (unknown.length > 0) {
+  process.stderr.write(`there is no row ${unknown.join(", ")}; there are ${Object.keys(rows).join(", ")}\n`);
+  process.exit(2);
+}
+if (!existsSync(POSTGRES_15)) {
+  process.stderr.write(`PostgreSQL 15 is not at ${POSTGRES_15}: install it (Debian: apt-get install postgresql-15) and run this again.\n`);
+  process.exit(1);
+}
+const results = Object.entries(rows)
+  .filter(([name]) => asked.length === 0 || asked.includes(name))
+  .map(([name, run]) => {
+    process.stdout.write(`\n== ${name}\n`);
+    return [name, run()];
+  });
+for (const [name, passed] of results) process.stdout.write(`${passed ? "passed" : "FAILED"}  ${name}\n`);
+process.exit(results.every(([, passed]) => passed) ? 0 : 1);
