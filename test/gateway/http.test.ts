@@ -1,7 +1,7 @@
 // What the public door makes of HTTP itself: routes, methods, sizes, encodings, browsers' preflights. Always JSON, never silence.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Caller, nobody, startWorld, type TestTenant, type World } from "../kit/world.ts";
-import { head, rawCall } from "./raw.ts";
+import { head, openRaw, rawCall } from "./raw.ts";
 
 let world: World;
 let tenant: TestTenant;
@@ -54,6 +54,52 @@ describe("routes", () => {
     expect([bare.status, bare.body, bare.headers.get("content-type")]).toEqual([200, null, whole.headers.get("content-type")]);
     expect(Number(bare.headers.get("content-length"))).toBeGreaterThan(50);
     expect((await world.call(owner, "HEAD", "/v1/nowhere")).status).toBe(404);
+  });
+
+  test("HEAD tells the length that GET has, and its connection is good for more", async () => {
+    const auth = owner.headers("");
+    for (const path of ["/v1/devices", "/v1/devices/%00", "/v1/docs", "/v1/docs/", "/.well-known/jwks.json"]) {
+      const { answer } = await rawCall(world.url, [head(`GET ${path}`, auth)]);
+      const raw = await openRaw(world.url);
+      for (const count of [1, 2]) {
+        await raw.write(head(`HEAD ${path}`, auth));
+        await raw.until(() => raw.statuses().length === count);
+      }
+      await raw.write(head("GET /v1/health/live"));
+      await raw.until(() => raw.statuses().length === 3);
+      expect([path, raw.statuses()]).toEqual([path, [String(answer?.status), String(answer?.status), "200"]]);
+      const told = [...raw.seen.text.matchAll(/^content-length: (\d+)\r$/gim)].map(([, length]) => length);
+      expect([path, told.slice(0, 2)]).toEqual([path, Array(2).fill(answer?.headers.get("content-length"))]);
+      raw.end();
+    }
+  });
+
+  test("an answer without a body tells no length, and its connection is good for more", async () => {
+    const made = await world.call(owner, "POST", "/v1/api-keys", { body: { name: "short-lived" } });
+    const raw = await openRaw(world.url);
+    await raw.write(head("OPTIONS /v1/devices", { origin: "https://portal.example" }));
+    await raw.until(() => raw.statuses().length === 1);
+    await raw.write(head(`DELETE /v1/api-keys/${made.body.data.keyId}`, owner.headers("")));
+    await raw.until(() => raw.statuses().length === 2);
+    expect(raw.statuses()).toEqual(["204", "204"]);
+    expect(raw.seen.text).not.toMatch(/^content-length/im);
+    await raw.write(head("GET /v1/health/live"));
+    await raw.until(() => raw.statuses().length === 3);
+    raw.end();
+  });
+
+  test("no answer names the server's software", async () => {
+    for (const [method, path] of [
+      ["GET", "/v1/info"],
+      ["HEAD", "/v1/info"],
+      ["OPTIONS", "/v1/info"],
+      ["GET", "/nowhere"],
+      ["GET", "/v1/docs"],
+      ["GET", "/v1/agent/connect"],
+    ] as const)
+      expect(
+        [...(await world.call(nobody, method, path)).headers].filter(([name, value]) => /uwebsockets|^server$|^x-powered-by$/i.test(`${name} ${value}`)),
+      ).toEqual([]);
   });
 
   test("a request id of the caller's is kept when it is one", async () => {

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { withClient } from "../kit/database.ts";
 import { eventually } from "../kit/eventually.ts";
 import { nobody, startWorld, type TestTenant, type World } from "../kit/world.ts";
+import { openRaw } from "./raw.ts";
 
 const NOTICE = { LEAVE_NOTICE_SECONDS: "2" };
 let stays: World;
@@ -39,6 +40,21 @@ describe("a node that leaves beside another", () => {
     await closed;
     await expect(ask(`${world.url}/v1/health/live`, agent)).rejects.toThrow("ECONNREFUSED");
     agent.destroy();
+    await world.close();
+  });
+
+  test("ends the connection after answers without a body too, with no length that is none", async () => {
+    const world = await startLeaver();
+    // Open before it leaves: answered like any that come.
+    const [head, preflight] = await Promise.all([openRaw(world.url), openRaw(world.url)]);
+    const closed = world.app.close();
+    await head.write("HEAD /v1/health/live HTTP/1.1\r\nHost: gateway\r\n\r\n");
+    await preflight.write("OPTIONS /v1/devices HTTP/1.1\r\nHost: gateway\r\n\r\n");
+    await head.until(() => /^connection: close\r\n(.*\r\n)*content-length: [1-9]\d{1,3}\r$/im.test(head.seen.text));
+    await preflight.closed();
+    expect(preflight.seen.text).toMatch(/^HTTP\/1.1 204 .*\r\n(.+\r\n)*connection: close\r\n(.+\r\n)*content-length: 0\r\n/i);
+    head.end();
+    await closed;
     await world.close();
   });
 

@@ -1,5 +1,8 @@
 // Speaks HTTP byte by byte, for what no proper client would send.
+import { once } from "node:events";
 import { connect } from "node:net";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { eventually } from "../kit/eventually.ts";
 import type { Answer } from "../kit/world.ts";
 
 export interface RawEnd {
@@ -76,3 +79,37 @@ export const head = (start: string, headers: Readonly<Record<string, string>> | 
     "",
     "",
   ].join("\r\n");
+
+/** One connection for several writes. The gateway runs in this process, so each write has been read when `write` resolves. */
+export const openRaw = async (url: string) => {
+  const { hostname, port } = new URL(url);
+  const socket = connect({ host: hostname, port: Number(port), noDelay: true });
+  const seen = { text: "", closed: false };
+  socket.on("data", (chunk) => {
+    seen.text += chunk.toString("latin1");
+  });
+  socket
+    .on("error", () => undefined)
+    .on("close", () => {
+      seen.closed = true;
+    });
+  await once(socket, "connect");
+  const until = (isThere: () => boolean): Promise<void> =>
+    eventually(() => {
+      if (!isThere()) throw new Error(`not yet: ${JSON.stringify(seen)}`);
+    });
+  return {
+    seen,
+    write: async (part: string | Uint8Array): Promise<void> => {
+      socket.write(part);
+      // Two turns of the event loop have one look at the network between them.
+      await nextTurn();
+      await nextTurn();
+    },
+    /** The status lines so far, in order. */
+    statuses: (): readonly string[] => [...seen.text.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status = ""]) => status),
+    until,
+    closed: () => until(() => seen.closed),
+    end: () => void socket.destroy(),
+  };
+};

@@ -15,3 +15,6 @@ const load = async () => {
 };
 
 export const uws = await load();
+
+/** Not in its type declarations: keeps the header "uWebSockets: 20" out of answers and upgrades. The error pages of its parser keep their words. */
+(uws as unknown as { readonly _cfg: (option: "silent") => void })._cfg("silent");

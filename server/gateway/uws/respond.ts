@@ -21,14 +21,29 @@ const writeHead = (res: UwsResponse, { status, headers }: Pick<HttpResponse, "st
   res.writeHeader(first, text);
 };
 
+/**
+ * Ends an answer that has no body; `length` is what GET would carry, null where a length has no meaning.
+ * The library writes a Content-Length whenever it is handed any first argument, even undefined, and considers an answer with a length
+ * unfinished until that many bytes have followed: the next request on the connection would be cut off. So the header is ours,
+ * except on the last answer of a connection, which only the library can end.
+ */
+const endBare = (res: UwsResponse, length: number | null, close: boolean): void => {
+  if (close) {
+    res.endWithoutBody(length ?? 0, true);
+    return;
+  }
+  if (length !== null) res.writeHeader("Content-Length", String(length));
+  res.endWithoutBody();
+};
+
 /** Call only while the exchange is not aborted. */
 export const writeResponse = (res: UwsResponse, response: HttpResponse, isHead: boolean): void => {
   res.cork(() => {
     writeHead(res, response);
-    const body = response.body ?? "";
-    if (NO_BODY.has(response.status)) res.endWithoutBody(undefined, response.close ?? false);
-    else if (isHead) res.endWithoutBody(Buffer.byteLength(body), response.close ?? false);
-    else res.end(body, response.close ?? false);
+    const { body, close = false } = response;
+    if (NO_BODY.has(response.status)) endBare(res, null, close);
+    else if (isHead) endBare(res, Buffer.byteLength(body ?? ""), close);
+    else res.end(body ?? "", close);
   });
 };
 
