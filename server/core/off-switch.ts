@@ -3,23 +3,41 @@ export interface OffSwitch {
   readonly aborted: boolean;
   /** For whoever waits; the same at each time of asking. */
   readonly signal: AbortSignal;
+  /** Runs `react` when it fires, at once if it has. The result takes that back. */
+  onAbort(react: () => void): () => void;
 }
 
 export interface OwnedOffSwitch extends OffSwitch {
   abort(): void;
 }
 
+const NOTHING_TO_DROP = (): void => undefined;
+
 class Lazy implements OwnedOffSwitch {
   aborted = false;
   #controller: AbortController | null = null;
+  #reactions: Set<() => void> | null = null;
   get signal(): AbortSignal {
     this.#controller ??= new AbortController();
     if (this.aborted) this.#controller.abort();
     return this.#controller.signal;
   }
+  onAbort(react: () => void): () => void {
+    if (this.aborted) {
+      react();
+      return NOTHING_TO_DROP;
+    }
+    this.#reactions ??= new Set();
+    this.#reactions.add(react);
+    return () => void this.#reactions?.delete(react);
+  }
   abort(): void {
+    if (this.aborted) return;
     this.aborted = true;
     this.#controller?.abort();
+    const reactions = this.#reactions ?? [];
+    this.#reactions = null;
+    for (const react of reactions) react();
   }
 }
 
@@ -31,4 +49,19 @@ export const switchOf = (signal: AbortSignal): OffSwitch => ({
     return signal.aborted;
   },
   signal,
+  onAbort: (react) => {
+    if (signal.aborted) {
+      react();
+      return NOTHING_TO_DROP;
+    }
+    signal.addEventListener("abort", react, { once: true });
+    return () => signal.removeEventListener("abort", react);
+  },
 });
+
+/** Fires with either. The runtime keeps what AbortSignal.any makes, and all that its listeners hold, until it fires: a leak where that is never. */
+export const eitherOf = (one: AbortSignal, other: AbortSignal): AbortSignal => {
+  const both = createOffSwitch();
+  for (const signal of [one, other]) switchOf(signal).onAbort(() => both.abort());
+  return both.signal;
+};

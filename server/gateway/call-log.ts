@@ -46,7 +46,8 @@ const fieldsOf = ({ method, headers }: HttpRequest, { calls, refusal }: Notes, {
     requestId,
     method,
     status,
-    code: refusal?.code ?? calls.find(({ code }) => code !== null)?.code ?? null,
+    // Nobody was told of one when the peer was gone: leaving is no failure.
+    code: status === null ? null : (refusal?.code ?? calls.find(({ code }) => code !== null)?.code ?? null),
     operations: calls.map(({ operation }) => operation),
     door: first?.door ?? null,
     tenantId: first?.tenantId ?? null,

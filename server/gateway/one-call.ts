@@ -36,8 +36,9 @@ class OneCall implements Call {
   readonly reply: Reply = { headers: {} };
   readonly idempotencyKey: string | null;
   readonly #gone: OffSwitch;
-  readonly #late = createOffSwitch();
-  #signal: AbortSignal | null = null;
+  readonly #over = createOffSwitch();
+  /** Takes back what waits for the caller to leave; null until somebody asks for the signal. */
+  #unfollow: (() => void) | null = null;
 
   constructor({ scope, key }: Prepared, gone: OffSwitch) {
     this.scope = scope;
@@ -46,12 +47,18 @@ class OneCall implements Call {
   }
 
   get signal(): AbortSignal {
-    this.#signal ??= AbortSignal.any([this.#gone.signal, this.#late.signal]);
-    return this.#signal;
+    this.#unfollow ??= this.#gone.onAbort(() => this.#over.abort());
+    return this.#over.signal;
   }
 
+  /** Its time is over. */
   end(): void {
-    this.#late.abort();
+    this.#over.abort();
+  }
+
+  /** It has its answer: what it waited for does not keep it any longer. */
+  release(): void {
+    this.#unfollow?.();
   }
 }
 
@@ -129,8 +136,12 @@ export const createRun = ({ strictOutput, callTimeoutMs }: RunDeps) => {
     const work = entry.handler(call, prepared.input);
     // A subscription gives its events at once, without a promise around them.
     if (entry.op.kind === "subscription") return { result: work, reply: call.reply };
-    const result = await within(Promise.resolve(work), callTimeoutMs + waitMs(entry.op, prepared.input), () => call.end());
-    if (strictOutput) checkOutput(entry, result);
-    return { result, reply: call.reply };
+    try {
+      const result = await within(Promise.resolve(work), callTimeoutMs + waitMs(entry.op, prepared.input), () => call.end());
+      if (strictOutput) checkOutput(entry, result);
+      return { result, reply: call.reply };
+    } finally {
+      call.release();
+    }
   };
 };

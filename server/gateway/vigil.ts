@@ -1,5 +1,6 @@
 // A stream outlives the check that opened it: the caller is judged again every few seconds, and the stream ends once it may not call any more.
 import { type AppError, isAppError } from "../core/errors.ts";
+import { eitherOf } from "../core/off-switch.ts";
 
 export interface Vigil {
   /** Fires when the stream has to end: by the caller's own signal or by a refusal. */
@@ -20,7 +21,7 @@ export const keepVigil = (callerSignal: AbortSignal, check: () => Promise<unknow
       if (isRefusal(error)) refused.abort(error);
     });
   return {
-    signal: AbortSignal.any([callerSignal, refused.signal]),
+    signal: eitherOf(callerSignal, refused.signal),
     watch: async function* (events) {
       const timer = setInterval(look, everyMs);
       try {

@@ -1,4 +1,5 @@
 // Long polls and waiting calls: answered as soon as there is something to say, on whichever node it happened, and never later than asked.
+import { getEventListeners } from "node:events";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { contract, type DeviceId } from "../../protocol/index.ts";
 import type { Call } from "../../server/core/feature.ts";
@@ -45,6 +46,22 @@ describe("a poll that waits", () => {
     const waiting = agent(room, device).poll({ wait: 50 });
     const { commandId } = await asOperator(room, device).queue();
     expect((await waiting).map((item) => item.commandId)).toEqual([commandId]);
+  });
+
+  test("leaves no listener behind on its caller's signal, however often it was woken and however it ended", async () => {
+    const room = createRoom(db);
+    const device = await addDevice(db);
+    const { signal } = new AbortController();
+    for (let polls = 0; polls < 5; polls += 1) {
+      const waiting = agent(room, device, signal).poll({ wait: 50 });
+      await eventually(() => expect(getEventListeners(signal, "abort")).toHaveLength(1));
+      const { commandId } = await asOperator(room, device).queue();
+      expect(await waiting).toHaveLength(1);
+      await agent(room, device).ack(commandId, "succeeded");
+      expect(getEventListeners(signal, "abort")).toEqual([]);
+    }
+    expect(await agent(room, device, signal).poll({ wait: 1 })).toEqual([]);
+    expect(getEventListeners(signal, "abort")).toEqual([]);
   });
 
   test("hears of what another node did by looking into the database", async () => {

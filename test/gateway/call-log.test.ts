@@ -117,7 +117,7 @@ describe("one line per request", () => {
     await new Promise((resolve) => left.once("finish", resolve).once("socket", (socket) => socket.once("connect", () => setImmediate(resolve))));
     left.destroy();
     await eventually(() => expect(calls()).toHaveLength(1));
-    expect(calls()[0]).toMatchObject({ level: "info", status: null, aborted: true });
+    expect(calls()[0]).toMatchObject({ level: "info", status: null, code: null, aborted: true });
   });
 
   test("upgrades: a line for each accepted one, and of a flood of refusals as many as can be read", async () => {

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { contract } from "../../protocol/index.ts";
 import type { Call } from "../../server/core/feature.ts";
-import { createOffSwitch } from "../../server/core/off-switch.ts";
+import { createOffSwitch, eitherOf, switchOf } from "../../server/core/off-switch.ts";
 import type { Entry } from "../../server/gateway/catalogue.ts";
 import { createRun } from "../../server/gateway/one-call.ts";
 
@@ -51,4 +51,36 @@ test("the signal is the same at each time of asking, and fires when the caller g
     return { same: first === call.signal, aborted: first.aborted };
   });
   expect((await run(asking, prepared, gone)).result).toEqual({ same: true, aborted: true });
+});
+
+test("nothing of a call that has been answered waits for its caller to leave", async () => {
+  const gone = createOffSwitch();
+  const signals: AbortSignal[] = [];
+  const asking = entry(async (call) => void signals.push(call.signal));
+  for (let count = 0; count < 20; count += 1) await run(asking, prepared, gone);
+  const failing = entry(async (call) => {
+    signals.push(call.signal);
+    throw new Error("no");
+  });
+  await expect(run(failing, prepared, gone)).rejects.toThrow("no");
+  gone.abort();
+  expect([signals.length, signals.filter(({ aborted }) => aborted).length]).toEqual([21, 0]);
+});
+
+test("a switch fires once for each who waits, at once for who comes late, and not for who has gone", () => {
+  const heard: string[] = [];
+  const off = createOffSwitch();
+  for (const each of [off, switchOf(off.signal)]) {
+    each.onAbort(() => heard.push("stayed"));
+    each.onAbort(() => heard.push("left"))();
+  }
+  off.abort();
+  off.abort();
+  for (const each of [off, switchOf(off.signal)]) each.onAbort(() => heard.push("late"));
+  expect(heard).toEqual(["stayed", "stayed", "late", "late"]);
+  const [one, other] = [new AbortController(), new AbortController()];
+  const both = eitherOf(one.signal, other.signal);
+  expect(both.aborted).toBe(false);
+  other.abort();
+  expect(both.aborted).toBe(true);
 });

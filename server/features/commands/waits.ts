@@ -110,8 +110,12 @@ export const createWaits = ({ db, settings, onError = () => undefined }: WaitsDe
 const nextStir = async (waiter: Waiter, signal: AbortSignal): Promise<boolean> => {
   if (!waiter.woken && !waiter.over && !signal.aborted)
     await new Promise<void>((resolve) => {
-      waiter.stir = resolve;
-      signal.addEventListener("abort", () => resolve(), { once: true });
+      const stir = (): void => {
+        signal.removeEventListener("abort", stir);
+        resolve();
+      };
+      waiter.stir = stir;
+      signal.addEventListener("abort", stir, { once: true });
     });
   const again = waiter.woken && !waiter.over && !signal.aborted;
   waiter.woken = false;

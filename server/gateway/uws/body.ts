@@ -14,7 +14,7 @@ export const readBody = (
   const declared = Number(request.headers["content-length"] ?? 0);
   if (declared === 0 && request.headers["transfer-encoding"] === undefined) return EMPTY;
   const body = new Promise<Uint8Array | null>((resolve, reject) => {
-    gone.signal.addEventListener("abort", () => reject(new Error("the peer went away before the end of its body")), { once: true });
+    gone.onAbort(() => reject(new Error("the peer went away before the end of its body")));
     const parts: Buffer[] = [];
     let size = 0;
     let over = declared > limitBytes;
