@@ -22,6 +22,7 @@ export interface DoorDeps extends HubDeps {
   readonly welcome: (session: Session) => void;
   readonly received: SocketDoor<Session>["received"];
   readonly resume: (session: Session) => void;
+  readonly control: (session: Session) => void;
   readonly onError: (error: unknown) => void;
 }
 
@@ -105,7 +106,11 @@ export const createDoor = (deps: DoorDeps): SocketDoor<Session> => {
     dropped: () => {
       stats.droppedFrames += 1;
     },
-    ponged: (session) => session.probe?.settle(true),
+    pinged: deps.control,
+    ponged: (session) => {
+      session.probe?.settle(true);
+      deps.control(session);
+    },
     closed: (session, code) => {
       roster.all.delete(session);
       stats.connections -= 1;

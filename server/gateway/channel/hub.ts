@@ -90,7 +90,7 @@ export const createHub = (given: HubDeps): Hub => {
   const judge = createHello({ ...deps, rivals, onError });
   const heartbeats = createHeartbeat({ clock, stamp: createStamp(clock), settings, stats, meters });
   const act = createActs({ clock, settings, meters, judge, delivery, presence, pump, heartbeats, enter: roster.enter, onError });
-  const received = createInbound({ clock, settings, stats, act, heartbeats, onError });
+  const inbound = createInbound({ clock, settings, stats, act, heartbeats, onError });
   const claim = (sessions: readonly Session[]): Promise<unknown> =>
     Promise.all(sessions.map((session) => owners.claim(session.deviceId, nodeId, session.epoch)));
   const flush = createBeats({ presence, clock, settings, stats, meters, roster, claim, onError });
@@ -101,7 +101,7 @@ export const createHub = (given: HubDeps): Hub => {
       { op: "welcome", data: welcomeOf(session, settings, { clock, cluster: deps.cluster?.(), heartbeatSeconds: rhythm.begin(session) }) },
       clock,
     );
-  const door = createDoor({ ...deps, stats, state, roster, welcome, received, resume: createResume(pump, settings), onError });
+  const door = createDoor({ ...deps, stats, state, roster, welcome, ...inbound, resume: createResume(pump, settings), onError });
 
   const others = (): number => Math.max(0, (deps.cluster?.().liveNodes ?? 1) - 1);
   const farewell = createFarewell({ roster, settings, clock, others });

@@ -101,7 +101,7 @@ export const createInbound = ({ clock, settings, stats, act, heartbeats, onError
     return true;
   };
 
-  return (session: Session, bytes: Uint8Array, isBinary: boolean): void => {
+  const received = (session: Session, bytes: Uint8Array, isBinary: boolean): void => {
     stats.framesIn += 1;
     const nowMs = clock.elapsed();
     session.lastSeenAt = nowMs;
@@ -111,6 +111,12 @@ export const createInbound = ({ clock, settings, stats, act, heartbeats, onError
     else if (isBinary) close(session, new AppError("VALIDATION_FAILED", { details: { reason: "binary_frame" } }), CLOSE.protocolError);
     else if (!tooFast(session, nowMs) && !beat(session, bytes, nowMs))
       read(session, Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("utf8"));
+  };
+
+  return {
+    received,
+    /** A ping or a pong. The library has answered it already, and it is no sign of life of the agent; it takes its token like any frame. */
+    control: (session: Session): void => void tooFast(session, clock.elapsed()),
   };
 };
 

@@ -38,6 +38,8 @@ export interface SocketDoor<S> {
   drained(session: S): void;
   /** A frame was not taken: the peer is slower than the buffer is large. */
   dropped?(session: S): void;
+  /** The library has sent the pong. */
+  pinged?(session: S): void;
   ponged(session: S): void;
   closed(session: S, code: number): void;
 }
@@ -164,6 +166,7 @@ export const registerAgentSocket = <S>(app: TemplatedApp, door: SocketDoor<S>, l
       drain: (ws) => live(ws, (session) => door.drained(session)),
       dropped: (ws) => live(ws, (session) => door.dropped?.(session)),
       pong: (ws) => live(ws, (session) => door.ponged(session)),
+      ping: (ws) => live(ws, (session) => door.pinged?.(session)),
       close: (ws, code) => {
         const { session, link } = ws.getUserData();
         if (link !== null) link.closed = true;
