@@ -48,7 +48,7 @@ export const ERRORS = {
   RETURN_URL_NOT_ALLOWED: row(422, "return_to does not lead to an allowed place."),
   COMMAND_TYPE_UNKNOWN: row(422, "The command type {type} is not known."),
   COMMAND_PAYLOAD_INVALID: row(422, "The payload does not fit the command type."),
-  PROTOCOL_UNSUPPORTED: row(426, "None of the offered subprotocols is supported."),
+  PROTOCOL_UNSUPPORTED: row(426, "This address takes WebSocket upgrades only: version 13, subprotocol mooring-agent.v1."),
   RATE_LIMIT_EXCEEDED: row(429, "Too many requests."),
   COMMAND_QUEUE_FULL: row(429, "The command queue of device {deviceId} is full."),
   INTERNAL_ERROR: row(500, "Something went wrong on our side."),

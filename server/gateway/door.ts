@@ -1,9 +1,11 @@
 // The public door: sends each request to REST, tRPC, the documents or the key set, and answers browsers' preflights.
-import { CONNECT_PATHS, SUBPROTOCOL } from "../../protocol/index.ts";
+import { CONNECT_PATHS } from "../../protocol/index.ts";
 import { AppError } from "../core/errors.ts";
 import { type CallLogDeps, LoggedExchange } from "./call-log.ts";
 import type { Exchange, HttpDoor, HttpRequest, HttpResponse, Reception } from "./exchange.ts";
 import type { Prefix, RequestFacts } from "./facts.ts";
+import { handshakeFault } from "./handshake.ts";
+import { headFault } from "./request-head.ts";
 import { type RestDoor, splitPrefix } from "./rest.ts";
 import { TRPC_PATH } from "./trpc-request.ts";
 
@@ -22,7 +24,6 @@ export interface DoorDeps {
 }
 
 const SOCKETS: ReadonlySet<string> = new Set(CONNECT_PATHS);
-const FRAMING = ["content-length", "transfer-encoding"];
 /** Few paths are worth a closer look. */
 const DOCUMENT = /\/(?:docs|openapi\.json)/;
 const MAX_URL_BYTES = 8_192;
@@ -105,23 +106,16 @@ export const createDoor = (deps: DoorDeps): HttpDoor => {
     return found === null ? operations.handle(exchange) : exchange.respond(found);
   };
 
-  /** Where such a request ends is a matter of opinion, and a proxy may have another: nothing more is read from this connection. */
-  const refuseFraming = async (exchange: Exchange, header: string): Promise<void> => {
-    // A turn later, so that a second request hidden behind this one finds it unanswered, which ends the connection unheard.
-    await new Promise((resolve) => setImmediate(resolve));
-    refuse(exchange, new AppError("VALIDATION_FAILED", { details: { reason: "repeated_header", header } }), true);
-  };
-
   // Not async: nearly every call goes straight to the operations.
   const route = (exchange: Exchange, operations: Reception): Promise<void> | void => {
     const { request } = exchange;
-    const twice = request.repeated.size === 0 ? undefined : FRAMING.find((name) => request.repeated.has(name));
-    if (twice !== undefined) return refuseFraming(exchange, twice);
+    const fault = headFault(request);
+    if (fault !== null) return refuse(exchange, fault, true);
     if (request.path.length + request.query.length > MAX_URL_BYTES) throw new AppError("URI_TOO_LONG", { details: { maxBytes: MAX_URL_BYTES } });
     if (request.method === "OPTIONS") return exchange.respond(preflight(request));
     if (request.path.startsWith(TRPC_PATH)) return operations.handle(exchange);
-    // An upgrade never comes here: the agent socket takes it before.
-    if (SOCKETS.has(request.path)) throw new AppError("PROTOCOL_UNSUPPORTED", { details: { supported: [SUBPROTOCOL] } });
+    // The agent socket takes every GET with a key of the right length before.
+    if (SOCKETS.has(request.path)) throw handshakeFault(request) ?? new AppError("PROTOCOL_UNSUPPORTED");
     return request.path === deps.jwks?.path || DOCUMENT.test(request.path) ? documentOr(exchange, operations) : operations.handle(exchange);
   };
 
@@ -132,7 +126,8 @@ export const createDoor = (deps: DoorDeps): HttpDoor => {
         const logged = new LoggedExchange(plain, deps.callLog);
         const exchange = withCors(logged);
         try {
-          await route(exchange, operations);
+          // Whoever has left by now has nothing done for it.
+          if (!plain.gone.aborted) await route(exchange, operations);
         } catch (error) {
           refuse(exchange, deps.toAppError(error));
         } finally {

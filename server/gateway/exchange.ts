@@ -9,9 +9,9 @@ export interface HttpRequest {
   readonly path: string;
   /** Query as sent, without "?". */
   readonly query: string;
-  /** Names in lower case; the first value wins. */
+  /** Names in lower case; several lines of one name are joined by commas, as one list. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Headers that were sent more than once. */
+  /** Headers that may have one value only and came more than once; such a request is refused (request-head.ts). */
   readonly repeated: ReadonlySet<string>;
   /** Address of the peer of the connection. To be asked for before the first wait that may outlast the peer: afterwards it is empty if nobody had asked. */
   readonly peer: string;

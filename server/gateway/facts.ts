@@ -29,14 +29,28 @@ export const isWithin = (address: string, networks: readonly Network[]): boolean
   return networks.some(([network, bits]) => network.kind() === parsed.kind() && parsed.match(network, bits));
 };
 
-/** The right-most address that is not a trusted proxy; the peer itself when it is none. */
+/** Some proxies append the caller's port. */
+const HOP = /^(?:\[([\da-fA-F:.]+)\](?::\d{1,5})?|(\d+\.\d+\.\d+\.\d+):\d{1,5})$/;
+
+/** In one form however it was written; null for what is no address. */
+const hopAddress = (hop: string): string | null => {
+  const [, bracketed, withPort] = HOP.exec(hop) ?? [];
+  const text = bracketed ?? withPort ?? hop;
+  return ipaddr.IPv4.isValidFourPartDecimal(text) || ipaddr.IPv6.isValid(text) ? ipaddr.process(text).toString() : null;
+};
+
+/**
+ * The right-most address that is not a trusted proxy; the peer itself when it is none.
+ * Each proxy vouches for the hop that it appended. The walk ends at one that is no address: whatever stands to its left nobody vouches for.
+ */
 export const callerAddress = ({ peer, headers }: Pick<HttpRequest, "peer" | "headers">, proxies: readonly Network[]): string => {
   if (proxies.length === 0 || !isWithin(peer, proxies)) return peer;
-  const hops = (headers["x-forwarded-for"] ?? "")
-    .split(",")
-    .map((hop) => hop.trim())
-    .filter((hop) => ipaddr.isValid(hop));
-  return hops.reverse().find((hop) => !isWithin(hop, proxies)) ?? peer;
+  for (const hop of (headers["x-forwarded-for"] ?? "").split(",").reverse()) {
+    const address = hopAddress(hop.trim());
+    if (address === null) return peer;
+    if (!isWithin(address, proxies)) return address;
+  }
+  return peer;
 };
 
 /** Rate limits count an IPv6 network of 64 bits as one caller. */

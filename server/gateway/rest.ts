@@ -8,6 +8,7 @@ import type { Entry } from "./catalogue.ts";
 import { errorBody, locationOf, pageLinks, successText } from "./envelope.ts";
 import type { Exchange, HttpRequest, HttpResponse, Reception } from "./exchange.ts";
 import type { Prefix, RequestFacts } from "./facts.ts";
+import { UPGRADE_HEADERS } from "./handshake.ts";
 import { limitHeaders, RateLimited, type Verdict } from "./limits.ts";
 import type { Answer, Pipeline } from "./pipeline.ts";
 import { signedBy } from "./replay.ts";
@@ -76,7 +77,7 @@ export const createRest = ({ entries, pipeline, clock, factsOf, authenticate }: 
     headers: {
       ...headersOf(facts, error instanceof RateLimited ? error.verdict : verdict),
       ...(error.status === 401 ? { "WWW-Authenticate": "Bearer" } : {}),
-      ...(error.status === 426 ? { Upgrade: "websocket" } : {}),
+      ...(error.status === 426 ? UPGRADE_HEADERS : {}),
       ...(error.retryAfter === undefined ? {} : { "Retry-After": String(Math.max(1, Math.ceil(error.retryAfter))) }),
       ...(error.code === "METHOD_NOT_ALLOWED" && Array.isArray(error.details?.["allow"]) ? { Allow: error.details["allow"].join(", ") } : {}),
     },

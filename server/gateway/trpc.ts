@@ -11,6 +11,7 @@ import type { Prefix, RequestFacts } from "./facts.ts";
 import { limitHeaders } from "./limits.ts";
 import { invalid } from "./parse.ts";
 import type { Pipeline } from "./pipeline.ts";
+import { isChunked } from "./request-head.ts";
 import { checkMethod, failureHeaders, MAX_BATCH, readUnary, TRPC_PATH, toStreamHeaders, type Unary, wantsEvents } from "./trpc-request.ts";
 import { createTrpcRouter, type TrpcContext, toAppError, toTrpcError } from "./trpc-router.ts";
 import { createSessions, type Session } from "./trpc-session.ts";
@@ -119,6 +120,8 @@ export const createTrpc = (deps: TrpcDeps): HttpDoor => {
   const stream = async (exchange: Exchange, facts: RequestFacts, body: Uint8Array): Promise<void> => {
     const { request, ending, notes } = exchange;
     checkMethod(request);
+    // The answer to chunks ends its connection, and the end of a stream does not.
+    if (isChunked(request)) throw new AppError("VALIDATION_FAILED", { details: { reason: "bad_framing", header: "transfer-encoding" } });
     const fromHeaders = identifier(request, facts, body);
     const headers = toStreamHeaders(request);
     const response = await fetchRequestHandler({

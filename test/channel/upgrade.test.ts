@@ -1,6 +1,7 @@
 // Who may open a socket, and what is said to who may not.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CONNECT_PATHS, HEADERS, sign, signedHeaders } from "../../protocol/index.ts";
+import { head, openRaw } from "../gateway/raw.ts";
 import {
   type AgentSocket,
   attempt,
@@ -182,6 +183,89 @@ describe("crowds", () => {
     await own.close();
     expect((await socket.next("drain")).data.reconnectAfterMs).toBeLessThanOrEqual(5_000);
     expect(await socket.closed()).toEqual({ code: 1012, reason: "drain" });
+  });
+});
+
+describe("the opening handshake", () => {
+  const at = (): string => node.url.replace("ws:", "http:");
+  const GOOD = {
+    Connection: "keep-alive, Upgrade",
+    Upgrade: "WebSocket",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+    "Sec-WebSocket-Protocol": "mqtt, mooring-agent.v1",
+  };
+  const shake = async (changes: Readonly<Record<string, string | null>>, path: string = CONNECT_PATHS[0]) => {
+    const device = await node.device();
+    const all = { ...GOOD, ...signedHeaders(device.identity, "", freshTime(node)), ...changes };
+    const raw = await openRaw(at());
+    await raw.write(
+      head(
+        `GET ${path}`,
+        Object.entries(all).filter((each): each is [string, string] => each[1] !== null),
+      ),
+    );
+    await raw.until(() => raw.seen.text.includes("\r\n\r\n"));
+    return raw;
+  };
+  const answerOf = async (raw: Awaited<ReturnType<typeof shake>>) => {
+    await raw.closed();
+    const [top = "", body = ""] = raw.seen.text.split("\r\n\r\n");
+    return { status: raw.statuses()[0], top: top.toLowerCase(), body: JSON.parse(body) };
+  };
+
+  test("is answered with the subprotocol that was offered among others", async () => {
+    const raw = await shake({});
+    expect(raw.seen.text).toMatch(/^HTTP\/1.1 101 .*\r\n(.+\r\n)*Sec-WebSocket-Protocol: mooring-agent\.v1\r\n/);
+    expect(raw.seen.text).not.toMatch(/uwebsockets/i);
+    raw.end();
+  });
+
+  test("is answered without a subprotocol when none was offered", async () => {
+    const raw = await shake({ "Sec-WebSocket-Protocol": null });
+    expect(raw.seen.text).toMatch(/^HTTP\/1.1 101 /);
+    expect(raw.seen.text).not.toMatch(/^sec-websocket-protocol/im);
+    raw.end();
+  });
+
+  test.each<[string, Readonly<Record<string, string | null>>, string]>([
+    ["without Upgrade", { Upgrade: null }, "no_upgrade"],
+    ["with an Upgrade to something else", { Upgrade: "h2c" }, "no_upgrade"],
+    ["without Connection: Upgrade", { Connection: "keep-alive" }, "no_upgrade"],
+    ["of version 8", { "Sec-WebSocket-Version": "8" }, "websocket_version"],
+    ["of version 14", { "Sec-WebSocket-Version": "14" }, "websocket_version"],
+    ["of two versions", { "Sec-WebSocket-Version": "13, 8" }, "websocket_version"],
+    ["of no version", { "Sec-WebSocket-Version": null }, "websocket_version"],
+    ["without a known subprotocol", { "Sec-WebSocket-Protocol": "mqtt, mooring-agent.v2" }, "subprotocol"],
+  ])("%s is answered 426 with what is spoken here", async (_, changes, reason) => {
+    for (const path of CONNECT_PATHS) {
+      const { status, top, body } = await answerOf(await shake(changes, path));
+      expect([status, body.code, body.details]).toEqual(["426", "PROTOCOL_UNSUPPORTED", { reason, supported: ["mooring-agent.v1"] }]);
+      for (const line of ["upgrade: websocket", "connection: upgrade", "sec-websocket-version: 13", "sec-websocket-protocol: mooring-agent.v1"])
+        expect(top).toContain(line);
+    }
+  });
+
+  test.each(["!!!!!!!!!!!!!!!!!!!!!!==", "dGhlIHNhbXBsZSBub25jZTEy", "dGhlIHNhbXBsZSBub25jZQ=x"])(
+    "with the key %j, which is not 16 bytes, is answered 400",
+    async (key) => {
+      const { status, body } = await answerOf(await shake({ "Sec-WebSocket-Key": key }));
+      expect([status, body.code, body.details]).toEqual(["400", "VALIDATION_FAILED", { reason: "websocket_key", header: "sec-websocket-key" }]);
+    },
+  );
+
+  test("with a body is refused, since nobody could tell the body from the frames", async () => {
+    for (const changes of [{ "Content-Length": "7" }, { "Transfer-Encoding": "chunked" }])
+      expect((await answerOf(await shake(changes))).body.details).toEqual({ reason: "upgrade_with_body" });
+    const raw = await shake({ "Content-Length": "0" });
+    expect(raw.statuses()).toEqual(["101"]);
+    raw.end();
+  });
+
+  test("that is refused ends its connection: frames may follow from whoever did not wait", async () => {
+    const raw = await shake({ "x-svc-signature": "0".repeat(64) });
+    await raw.closed();
+    expect(raw.statuses()).toEqual(["401"]);
   });
 });
 

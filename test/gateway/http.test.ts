@@ -109,6 +109,29 @@ describe("routes", () => {
   });
 });
 
+describe("the agents' address", () => {
+  const UPGRADE = { connection: "Upgrade", upgrade: "websocket", "sec-websocket-version": "13" };
+  const asked = (method: string, headers: Readonly<Record<string, string>>) => rawCall(world.url, [head(`${method} /v1/agent/connect`, headers)]);
+
+  test("asks whoever wants no WebSocket to want one", async () => {
+    for (const [method, headers] of [
+      ["GET", {}],
+      ["GET", { ...UPGRADE, upgrade: "h2c" }],
+      ["POST", { ...UPGRADE, "content-length": "0" }],
+    ] as const) {
+      const { answer } = await asked(method, headers);
+      expect([answer?.status, answer?.body.code, answer?.body.details.reason]).toEqual([426, "PROTOCOL_UNSUPPORTED", "no_upgrade"]);
+      expect([answer?.headers.get("upgrade"), answer?.headers.get("sec-websocket-version")]).toEqual(["websocket", "13"]);
+    }
+    expect((await asked("GET", { ...UPGRADE, "sec-websocket-version": "8" })).answer?.body.details.reason).toBe("websocket_version");
+  });
+
+  test.each([undefined, "", "short", "dGhlIHNhbXBsZSBub25jZQ", `${"A".repeat(40)}==`])("refuses the key %j", async (key) => {
+    const { answer } = await asked("GET", { ...UPGRADE, ...(key === undefined ? {} : { "sec-websocket-key": key }) });
+    expect([answer?.status, answer?.body.code, answer?.body.details.reason]).toEqual([400, "VALIDATION_FAILED", "websocket_key"]);
+  });
+});
+
 describe("browsers", () => {
   test("a preflight is answered anywhere without a credential", async () => {
     const answer = await world.call(nobody, "OPTIONS", "/v1/devices", {

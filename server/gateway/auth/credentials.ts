@@ -23,7 +23,6 @@ export type Credential =
       readonly v2: SecondForm | null;
     };
 
-const AUTH_HEADERS = ["authorization", "x-api-key", HEADERS.agentId, HEADERS.tenantId, HEADERS.timestamp, HEADERS.signature, ...Object.values(HEADERS_V2)];
 type SignedPart = Pick<HttpRequest, "headers" | "method" | "path" | "query">;
 
 const unauthorized = (reason: string): AppError => new AppError("UNAUTHORIZED", { details: { reason } });
@@ -63,10 +62,8 @@ const VERSIONS: Readonly<Record<string, string>> = { [SIGNATURE_VERSIONS_HEADER]
 export const signatureVersions = ({ headers }: Pick<HttpRequest, "headers">): Readonly<Record<string, string>> | null => (isSigned(headers) ? VERSIONS : null);
 
 /** Throws UNAUTHORIZED for half a credential, VALIDATION_FAILED for more than one. */
-export const readCredential = (request: SignedPart & Pick<HttpRequest, "repeated">): Credential => {
-  const { headers, repeated } = request;
-  const twice = repeated.size === 0 ? undefined : AUTH_HEADERS.find((name) => repeated.has(name));
-  if (twice !== undefined) throw new AppError("VALIDATION_FAILED", { details: { reason: "repeated_header", header: twice } });
+export const readCredential = (request: SignedPart): Credential => {
+  const { headers } = request;
   const { authorization, "x-api-key": key } = headers;
   const signed = isSigned(headers);
   if (Number(authorization !== undefined) + Number(key !== undefined) + Number(signed) > 1)

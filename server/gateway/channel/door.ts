@@ -1,11 +1,12 @@
 // The channel as the socket library sees it: upgrades judged, refused in the REST error shapes; sockets counted in and out.
-import { SIGNATURE_VERSIONS, SIGNATURE_VERSIONS_HEADER, SUBPROTOCOL } from "../../../protocol/index.ts";
+import { SIGNATURE_VERSIONS, SIGNATURE_VERSIONS_HEADER } from "../../../protocol/index.ts";
 import { AppError, isAppError } from "../../core/errors.ts";
 import { newId } from "../../core/ids.ts";
 import type { OpenScope } from "../../core/scope.ts";
 import { errorBody } from "../envelope.ts";
 import type { HttpRequest, HttpResponse } from "../exchange.ts";
 import type { RequestFacts } from "../facts.ts";
+import { subprotocolOf, UPGRADE_HEADERS } from "../handshake.ts";
 import type { CountedBucket } from "../limits.ts";
 import type { SocketDoor } from "../uws/socket.ts";
 import { createArrivals } from "./arrivals.ts";
@@ -21,8 +22,8 @@ export interface DoorDeps extends HubDeps {
   readonly roster: Roster;
   readonly welcome: (session: Session) => void;
   readonly received: SocketDoor<Session>["received"];
-  readonly resume: (session: Session) => void;
   readonly control: (session: Session) => void;
+  readonly resume: (session: Session) => void;
   readonly onError: (error: unknown) => void;
 }
 
@@ -50,7 +51,7 @@ export const createDoor = (deps: DoorDeps): SocketDoor<Session> => {
         "X-Request-Id": facts.requestId,
         [SIGNATURE_VERSIONS_HEADER]: SIGNATURE_VERSIONS,
         ...(error.retryAfter === undefined ? {} : { "Retry-After": String(error.retryAfter) }),
-        ...(error.code === "PROTOCOL_UNSUPPORTED" ? { "Sec-WebSocket-Protocol": SUBPROTOCOL } : {}),
+        ...(error.status === 426 ? UPGRADE_HEADERS : {}),
         ...(limited
           ? {
               "X-RateLimit-Limit": String(limit),
@@ -81,7 +82,7 @@ export const createDoor = (deps: DoorDeps): SocketDoor<Session> => {
         clock.elapsed(),
       );
       arrivals.accepted(facts, session);
-      return { accept: session, subprotocol: SUBPROTOCOL };
+      return { accept: session, subprotocol: subprotocolOf(request) };
     } catch (error) {
       const failure = toAppError(error);
       arrivals.refused(facts, failure);

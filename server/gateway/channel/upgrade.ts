@@ -1,5 +1,5 @@
 // Who may open a socket. The checks run in a fixed order, the cheap and general ones first; each refusal names its reason.
-import { parseTimestamp, SUBPROTOCOL } from "../../../protocol/index.ts";
+import { parseTimestamp } from "../../../protocol/index.ts";
 import type { AgentDirectory, AgentRecord } from "../../core/agents.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { TenantDirectory } from "../../core/directories.ts";
@@ -9,7 +9,9 @@ import { aheadMs, checkSkew, checkVersion, matchCredential, versionOf } from "..
 import { readCredential } from "../auth/credentials.ts";
 import type { HttpRequest } from "../exchange.ts";
 import { limitAddress } from "../facts.ts";
+import { handshakeFault } from "../handshake.ts";
 import { type SignatureMemory, SOME_READ } from "../replay.ts";
+import { headFault } from "../request-head.ts";
 import { type Allowance, createAllowance } from "./allowance.ts";
 import type { ChannelSettings } from "./settings.ts";
 import { newBucket, takeToken } from "./tokens.ts";
@@ -57,12 +59,11 @@ const tooMany = (bucket: string, limit: number | null, retryAfter: number): AppE
   new AppError("RATE_LIMIT_EXCEEDED", { details: { bucket, limit, windowSeconds: 60 }, retryAfter });
 const forbidden = (reason: string): AppError => new AppError("FORBIDDEN", { details: { reason } });
 
-const checkProtocol = (headers: HttpRequest["headers"]): void => {
+const checkForm = (request: HttpRequest): void => {
+  const fault = headFault(request) ?? handshakeFault(request);
+  if (fault !== null) throw fault;
   // Agents are no browsers: an Origin means that a web page tries to use somebody's network.
-  if (headers["origin"] !== undefined) throw forbidden("origin_not_allowed");
-  const offered = headers["sec-websocket-protocol"];
-  if (offered !== undefined && !offered.split(",").some((name) => name.trim() === SUBPROTOCOL))
-    throw new AppError("PROTOCOL_UNSUPPORTED", { details: { supported: [SUBPROTOCOL] } });
+  if (request.headers["origin"] !== undefined) throw forbidden("origin_not_allowed");
 };
 
 export const createGate = ({ agents, tenants, signatures, clock, settings }: GateDeps): Gate => {
@@ -118,7 +119,7 @@ export const createGate = ({ agents, tenants, signatures, clock, settings }: Gat
   return {
     admit: async (request, { ip, sessionId, crowd }) => {
       checkCrowd(crowd);
-      checkProtocol(request.headers);
+      checkForm(request);
       const { agent, secret, signature, signatureVersion } = await proveCounted(request, ip);
       // By its device, whose id the session keeps anyway.
       const wait = connects?.take(agent.deviceId) ?? 0;

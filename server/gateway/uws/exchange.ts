@@ -3,6 +3,7 @@ import type { HttpResponse as UwsResponse } from "uWebSockets.js";
 import { createOffSwitch } from "../../core/off-switch.ts";
 import { newNotes } from "../call-log.ts";
 import type { Exchange, HttpResponse, HttpStream } from "../exchange.ts";
+import { isChunked } from "../request-head.ts";
 import { readBody } from "./body.ts";
 import { writeResponse, writeStream } from "./respond.ts";
 import type { LiveRequest } from "./snapshot.ts";
@@ -41,7 +42,8 @@ export class UwsExchange implements Exchange {
   respond(response: HttpResponse): void {
     if (!this.#mayAnswer()) return;
     this.request.release();
-    writeResponse(this.#res, this.#traffic.isLeaving ? { ...response, close: true } : response, this.request.method === "HEAD");
+    const isLast = this.#traffic.isLeaving || isChunked(this.request);
+    writeResponse(this.#res, isLast ? { ...response, close: true } : response, this.request.method === "HEAD");
   }
 
   async stream(response: HttpStream): Promise<void> {

@@ -37,10 +37,27 @@ type ListenOn = (host: string, port: number, options: number, done: (socket: us_
 const listenOn = (app: TemplatedApp, at: { host: string; port: number; options: number }, done: (socket: us_listen_socket | false) => void): void =>
   (app.listen.bind(app) as unknown as ListenOn)(at.host, at.port, at.options, done);
 
+/**
+ * Begins work once everything that has arrived is read. A second request right behind one that is unanswered makes the library end the
+ * connection: by then neither has had an effect that nobody would be told of.
+ */
+const createTurns = () => {
+  let waiting: (() => void)[] = [];
+  const beginAll = (): void => {
+    const now = waiting;
+    waiting = [];
+    for (const work of now) work();
+  };
+  return (work: () => void): void => {
+    if (waiting.push(work) === 1) setImmediate(beginAll);
+  };
+};
+
 /** Resolves once the port is held; rejects when it cannot be. */
 export const listen = ({ host, port, door, sockets, sharedPort }: ListenDeps): Promise<Listener> => {
   const app = uws.App();
   const traffic = createTraffic();
+  const begin = createTurns();
   app.filter((_res, change) => traffic.connected(change));
   // The filter hears nothing more of a connection that has become a socket.
   sockets?.(app, () => traffic.connected(-1));
@@ -49,7 +66,7 @@ export const listen = ({ host, port, door, sockets, sharedPort }: ListenDeps): P
     const { maxBodyBytes, handle } = door.receive(request);
     const exchange = new UwsExchange(res, request, { maxBodyBytes, traffic });
     traffic.began();
-    void handle(exchange).then(traffic.ended, traffic.ended);
+    begin(() => void handle(exchange).then(traffic.ended, traffic.ended));
   });
   return new Promise((resolve, reject) => {
     listenOn(app, { host, port, options: sharedPort === true ? SHARED_PORT : EXCLUSIVE_PORT }, (socket) => {

@@ -2,6 +2,7 @@
 import type { HttpRequest as UwsRequest, HttpResponse as UwsResponse } from "uWebSockets.js";
 import { LRUCache } from "lru-cache";
 import type { HttpRequest } from "../exchange.ts";
+import { isSingle } from "../request-head.ts";
 
 const NONE: ReadonlySet<string> = new Set();
 const decoder = new TextDecoder();
@@ -55,8 +56,10 @@ export class LiveRequest implements HttpRequest {
     let repeated: Set<string> | null = null;
     req.forEach((given, value) => {
       const name = nameOf(given);
-      if (headers[name] === undefined) headers[name] = value;
-      else repeated = (repeated ?? new Set()).add(name);
+      const before = headers[name];
+      if (before === undefined) headers[name] = value;
+      else if (isSingle(name)) repeated = (repeated ?? new Set()).add(name);
+      else headers[name] = `${before}, ${value}`;
     });
     this.method = req.getCaseSensitiveMethod();
     this.path = req.getUrl();

@@ -119,7 +119,8 @@ const createUpgrade =
         return;
       }
       if ("refuse" in verdict) {
-        writeResponse(res, verdict.refuse, false);
+        // What follows on this connection may be the frames of whoever did not wait for the answer.
+        writeResponse(res, { ...verdict.refuse, close: true }, false);
         return;
       }
       const held: Held<S> = { session: verdict.accept, link: null };
@@ -165,8 +166,8 @@ export const registerAgentSocket = <S>(app: TemplatedApp, door: SocketDoor<S>, l
       },
       drain: (ws) => live(ws, (session) => door.drained(session)),
       dropped: (ws) => live(ws, (session) => door.dropped?.(session)),
-      pong: (ws) => live(ws, (session) => door.ponged(session)),
       ping: (ws) => live(ws, (session) => door.pinged?.(session)),
+      pong: (ws) => live(ws, (session) => door.ponged(session)),
       close: (ws, code) => {
         const { session, link } = ws.getUserData();
         if (link !== null) link.closed = true;
