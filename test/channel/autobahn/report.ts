@@ -64,6 +64,16 @@ ${summary(cases)}
 - A connection that breaks the protocol is dropped without a close frame, which the protocol allows; the peer sees 1006. A close frame that is
   wrong itself is answered by one without a code.
 
+What the suite does not ask, and \`test/channel/control-frames.test.ts\` does:
+
+- **Frames without the mask bit** should end the connection (RFC 6455, 5.1). The library never looks at the bit and takes four bytes for the masking key
+  in any case. A frame that really is unmasked therefore arrives as other bytes than were sent, which are no frame of the protocol, and the session
+  ends. A frame that carries a key and only lacks the bit arrives as it was meant. The library tells nobody which of the two it was, so the gateway
+  cannot refuse the second. Masks protect proxies from browsers; an agent gains nothing by leaving out the bit.
+- **Pings and pongs** take a token of the bucket that all frames take (20 a second, bursts of 60). The library answers a ping before the gateway hears of
+  it. Whoever goes on is closed with 4029 and the seconds to wait. Neither is a sign of life of the agent.
+- **Empty fragments** of a message that never ends are neither counted nor told of. They are no sign of life either: silence ends the session.
+
 Not applicable:
 
 ${NOT_APPLICABLE.map(([group, , count, why]) => `- group ${group}, ${count} cases: ${why}`).join("\n")}
