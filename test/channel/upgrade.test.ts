@@ -1,4 +1,7 @@
 // Who may open a socket, and what is said to who may not.
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CONNECT_PATHS, HEADERS, sign, signedHeaders } from "../../protocol/index.ts";
 import { head, openRaw } from "../gateway/raw.ts";
@@ -267,6 +270,12 @@ describe("the opening handshake", () => {
     await raw.closed();
     expect(raw.statuses()).toEqual(["401"]);
   });
+});
+
+test("a socket that is opened while no other is draws no warning from the library, and the process ends with its listener", async () => {
+  const script = fileURLToPath(new URL("lone-sockets.ts", import.meta.url));
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, ["--import", "tsx", script], { timeout: 15_000 });
+  expect([stdout, stderr]).toEqual(["all were answered", ""]);
 });
 
 test("a removed device is told so", async () => {

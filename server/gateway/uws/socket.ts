@@ -5,6 +5,7 @@ import type { TemplatedApp, HttpRequest as UwsRequest, HttpResponse as UwsRespon
 import { STATUS_CODES } from "node:http";
 import { CONNECT_PATHS } from "../../../protocol/index.ts";
 import type { HttpRequest, HttpResponse } from "../exchange.ts";
+import { corkedElsewhere } from "./anchor.ts";
 import { writeResponse } from "./respond.ts";
 import { snapshot } from "./snapshot.ts";
 
@@ -113,6 +114,14 @@ const createUpgrade =
       gone = true;
     });
     const { "sec-websocket-key": key = "", "sec-websocket-extensions": extensions = "" } = request.headers;
+    const accept = (session: S, subprotocol: string): void => {
+      if (gone) {
+        door.abandoned(session);
+        return;
+      }
+      // Inside another connection's cork this one corks nothing, and has no end to go wrong; it only keeps the library from warning.
+      res.cork(() => res.upgrade({ session, link: null } satisfies Held<S>, key, subprotocol, extensions, context));
+    };
     const finish = (verdict: UpgradeVerdict<S>): void => {
       if (gone) {
         if ("accept" in verdict) door.abandoned(verdict.accept);
@@ -123,13 +132,11 @@ const createUpgrade =
         writeResponse(res, { ...verdict.refuse, close: true }, false);
         return;
       }
-      const held: Held<S> = { session: verdict.accept, link: null };
-      // Not corked, against the library's advice: when the socket keeps its address in the upgrade, the end of `res.cork` takes it
+      // An upgrade must not be corked by itself, against the library's advice: when the socket keeps its address, the end of `res.cork` takes it
       // for an HTTP response still, reads its state from what is now the WebSocket's memory, and at times closes it. Seen on first connections.
-      // While another socket is corked, `res.cork` corks nothing and has no such end; it only keeps the library from warning at each upgrade.
-      const upgrade = (): void => res.upgrade(held, key, verdict.subprotocol, extensions, context);
-      if (neighbour.link === null) upgrade();
-      else neighbour.link.cork(() => void res.cork(upgrade));
+      const upgrade = (): void => accept(verdict.accept, verdict.subprotocol);
+      if (neighbour.link === null) corkedElsewhere(upgrade);
+      else neighbour.link.cork(upgrade);
     };
     door.upgrade(request).then(finish, () => finish({ refuse: internalError }));
   };

@@ -1,4 +1,5 @@
 // The agent socket's own layer with a door that says back what it hears.
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { CONNECT_PATHS } from "../../../protocol/index.ts";
 import { SOCKET_LIMITS } from "../../../server/gateway/channel/settings.ts";
 import { listen } from "../../../server/gateway/uws/listen.ts";
@@ -9,7 +10,11 @@ interface Session {
 }
 
 const door: SocketDoor<Session> = {
-  upgrade: async () => ({ accept: { link: null }, subprotocol: "" }),
+  // Like the real one, not within the turn that brought the request.
+  upgrade: async () => {
+    await nextTurn();
+    return { accept: { link: null }, subprotocol: "" };
+  },
   abandoned: () => undefined,
   opened: (session, link) => {
     session.link = link;
