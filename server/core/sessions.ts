@@ -33,6 +33,8 @@ export interface SessionBegun {
   /** The node that held the session before, when it may still hold it. */
   readonly previousNodeId: string | null;
   readonly handedOver: boolean;
+  /** How often sessions of this device have pushed each other out in a row, this one included; 0 when it pushed nobody out. */
+  readonly pushedOut: number;
   readonly reconcile: readonly Reconciliation[];
   readonly queuedCount: number;
   /** Call it once `ready` is written. */
@@ -73,11 +75,23 @@ export interface SessionRef {
   readonly epoch: number;
 }
 
+/** A session with its own name. */
+export interface HeldSession extends SessionRef {
+  readonly id: string;
+}
+
+export interface Superseded {
+  readonly why: "superseded" | "handedOver" | "removed";
+  readonly pushedOut: number;
+}
+
 export interface SocketPresence {
   /** The devices whose session is still the newest; the others' sockets belong closed with 4009. */
   flush(beats: readonly Beat[]): Promise<ReadonlySet<string>>;
   /** By device, those of the sessions whose presence is no longer theirs: a newer one stands or it was taken from them, or the device was removed. */
-  superseded(sessions: readonly SessionRef[]): Promise<ReadonlyMap<string, "superseded" | "removed">>;
+  superseded(sessions: readonly HeldSession[]): Promise<ReadonlyMap<string, Superseded>>;
+  /** Before these sessions are closed for their agents to come back: the devices that no other session has taken over by now, and none will as a handoff. */
+  release(sessions: readonly SessionRef[]): Promise<ReadonlySet<string>>;
   /** The sockets are gone without a word: offline after the grace, unless a newer session stands. */
   closed(sessions: readonly SessionRef[]): Promise<void>;
   /** The agent said that it leaves, why, and when it expects to be back. */

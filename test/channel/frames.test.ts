@@ -25,7 +25,7 @@ describe("before ready", () => {
     const socket = await opening();
     socket.raw(text);
     expect((await socket.next("error")).data.code).toBe("VALIDATION_FAILED");
-    expect(await socket.closed()).toEqual({ code: 4000, reason: "protocol_error" });
+    expect(await socket.closed()).toEqual({ code: 4000, reason: expect.stringMatching(/^protocol_error;ra=\d+$/) });
   });
 });
 

@@ -29,7 +29,7 @@ const helloOf = (session: Session): Hello => {
 const judge = createHello({
   agents: { take: async () => agent, promote: async () => undefined },
   sessions: {
-    begin: async () => ({ epoch: 1, previousNodeId: null, handedOver: false, reconcile: [], queuedCount: 0, notify: () => undefined }),
+    begin: async () => ({ epoch: 1, previousNodeId: null, handedOver: false, pushedOut: 0, reconcile: [], queuedCount: 0, notify: () => undefined }),
     holder: async () => null,
     reportDuplicate: async () => undefined,
   },

@@ -18,6 +18,7 @@ import {
   flushBeats,
   leavePresence,
   markDuplicateTold,
+  releasePresence,
   type StatusChange,
   setOnline,
   sweepNeverConnected,
@@ -36,6 +37,7 @@ export interface OpenedSession {
   readonly epoch: number;
   readonly previousNodeId: string | null;
   readonly previousSessionId: string | null;
+  readonly pushedOut: number;
 }
 
 export interface Presence extends SocketPresence, Pick<Sessions, "holder" | "reportDuplicate"> {
@@ -109,7 +111,7 @@ export const createPresence = ({ db, emit, createBatch, signatureLock, settings 
       return hellos.map(({ device: { deviceId } }) => {
         const row = opened.get(deviceId);
         if (row === undefined || !found.has(deviceId)) throw new AppError("FORBIDDEN", { details: { reason: "device_revoked" } });
-        return { epoch: row.epoch, previousNodeId: row.node_id, previousSessionId: row.session_id };
+        return { epoch: row.epoch, previousNodeId: row.node_id, previousSessionId: row.session_id, pushedOut: row.pushed_out };
       });
     },
     holder: createBatch(async (devices: readonly DeviceRef[]) => {
@@ -131,7 +133,14 @@ export const createPresence = ({ db, emit, createBatch, signatureLock, settings 
         if (revived.length > 0) await Promise.all([tx.query("set local synchronous_commit = on"), greet(tx, revived)]);
         return new Set(current.map((row) => row.device_id));
       }),
-    superseded: async (sessions) => new Map((await findSuperseded(db, sessions)).map((row) => [row.device_id, row.removed ? "removed" : "superseded"])),
+    superseded: async (sessions) =>
+      new Map(
+        (await findSuperseded(db, sessions)).map((row) => [
+          row.device_id,
+          { why: row.removed ? "removed" : row.handed_over ? "handedOver" : "superseded", pushedOut: row.pushed_out },
+        ]),
+      ),
+    release: async (sessions) => new Set((await releasePresence(db, sessions)).map(({ device_id }) => device_id)),
     closed: async (sessions) => {
       if (sessions.length > 0) await closePresence(db, sessions, settings.closeGraceMs);
     },

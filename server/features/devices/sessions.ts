@@ -34,13 +34,13 @@ export const createSessions = ({ db, presence, delivery, createBatch, settings =
   const beginTurn = async (tx: SqlTx, hellos: readonly SessionHello[]): Promise<readonly SessionBegun[]> => {
     const opened = await presence.open(tx, hellos);
     const starts = hellos.map(({ device, inFlight, journal, handoffFrom }, at) => {
-      const { epoch = 0, previousNodeId = null, previousSessionId = null } = opened[at] ?? {};
-      return { ...device, epoch, inFlight, journal, handoff: handoffFrom !== null && handoffFrom === previousSessionId, previousNodeId };
+      const { epoch = 0, previousNodeId = null, previousSessionId = null, pushedOut = 0 } = opened[at] ?? {};
+      return { ...device, epoch, inFlight, journal, handoff: handoffFrom !== null && handoffFrom === previousSessionId, previousNodeId, pushedOut };
     });
     const settled = await delivery.settle(tx, starts);
-    return starts.flatMap(({ epoch, previousNodeId, handoff }, at) => {
+    return starts.flatMap(({ epoch, previousNodeId, handoff, pushedOut }, at) => {
       const found = settled[at];
-      return found === undefined ? [] : [{ epoch, previousNodeId, handedOver: handoff, ...found }];
+      return found === undefined ? [] : [{ epoch, previousNodeId, handedOver: handoff, pushedOut, ...found }];
     });
   };
 

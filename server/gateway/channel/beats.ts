@@ -1,20 +1,21 @@
 // Presence is written behind: what sessions have heard is gathered and flushed every second, in one statement per thousand.
 // Every few seconds the same round asks about the others, whether they still are the newest: an eviction is a hint, and this is what makes up for it.
-import { CLOSE } from "../../../protocol/index.ts";
 import { chunks } from "../../core/chunks.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Beat, SocketPresence } from "../../core/sessions.ts";
+import { type Dismissal, isHeld } from "./dismissal.ts";
 import { metricsOf } from "./heartbeat.ts";
 import type { Roster } from "./roster.ts";
-import { endSession, type Session } from "./session.ts";
+import type { Session } from "./session.ts";
 import type { ChannelSettings } from "./settings.ts";
-import type { ChannelMeters, ChannelStats } from "./stats.ts";
+import type { ChannelMeters } from "./stats.ts";
 
 export interface BeatsDeps {
-  readonly presence: SocketPresence;
+  readonly presence: Pick<SocketPresence, "flush" | "closed">;
+  /** Closes those whose presence has gone to another session. */
+  readonly check: Dismissal["check"];
   readonly clock: Clock;
   readonly settings: ChannelSettings;
-  readonly stats: ChannelStats;
   readonly meters: ChannelMeters;
   readonly roster: Pick<Roster, "ready" | "lost">;
   /** Keeps the sessions' entries in the directory alive. */
@@ -37,12 +38,6 @@ const take = (session: Session, nowMs: number): Beat => {
   };
 };
 
-/** Its presence is this node's to keep, also while the node sends it elsewhere. */
-const isHeld = ({ phase }: Session): boolean => phase === "ready" || phase === "draining";
-/** A newer session stands: the one that a draining agent was asked to open, or one that nobody here knows of. Or there is nothing to come back to. */
-const dismiss = (session: Session, isRemoved: boolean): void =>
-  endSession(session, isRemoved ? CLOSE.deviceRevoked : session.phase === "draining" ? CLOSE.normal : CLOSE.superseded);
-
 // What could not be written is news still, unless something newer has come.
 const restore = (session: Session, beat: Beat, nowMs: number): void => {
   session.seen = true;
@@ -50,20 +45,9 @@ const restore = (session: Session, beat: Beat, nowMs: number): void => {
   session.heartbeatAt ??= beat.heartbeatAgoMs === null ? null : nowMs - beat.heartbeatAgoMs;
 };
 
-export const createBeats = ({ presence, clock, settings, stats, meters, roster, claim, onError }: BeatsDeps) => {
+export const createBeats = ({ presence, check, clock, settings, meters, roster, claim, onError }: BeatsDeps) => {
   let flushing: Promise<void> | null = null;
   let checkedAt = clock.elapsed();
-  /** Closes those whose row has moved on. */
-  const checkChunk = async (sessions: readonly Session[]): Promise<void> => {
-    const gone = await presence.superseded(sessions.map(({ deviceId, epoch }) => ({ deviceId, epoch })));
-    for (const session of sessions) {
-      const why = gone.get(session.deviceId);
-      if (why === undefined || !isHeld(session)) continue;
-      if (session.phase === "ready") stats.staleEvictions += 1;
-      dismiss(session, why === "removed");
-    }
-  };
-
   /** An entry in the directory lives for some minutes, so it need not be told at each beat. */
   const renew = (sessions: readonly Session[], afterMs: number): void => {
     const nowMs = clock.elapsed();
@@ -83,7 +67,7 @@ export const createBeats = ({ presence, clock, settings, stats, meters, roster, 
         everyone ? 0 : settings.claimEveryMs,
       );
       const doubtful = held.filter(({ deviceId }) => !current.has(deviceId));
-      if (doubtful.length > 0) await checkChunk(doubtful).catch(onError);
+      if (doubtful.length > 0) await check(doubtful).catch(onError);
     } catch (error) {
       for (const { session, beat } of taken) restore(session, beat, nowMs);
       onError(error);
@@ -112,7 +96,7 @@ export const createBeats = ({ presence, clock, settings, stats, meters, roster, 
         all.filter((session) => !isDue(session)),
         settings.flushChunk,
       ))
-        await checkChunk(chunk).catch(onError);
+        await check(chunk).catch(onError);
     }
     meters.presenceFlush((clock.elapsed() - startedMs) / 1_000);
   };

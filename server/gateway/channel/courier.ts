@@ -52,15 +52,23 @@ export interface LocalSockets {
 export interface AgentCourier extends Courier, Evictor {
   attach(local: LocalSockets): void;
   /** To a node that is known by name, because the database has just said so. */
-  evictAt(nodeId: string, deviceId: string, order: { readonly close: Close; readonly epochBelow?: number }): void;
+  evictAt(nodeId: string, deviceId: string, order: Eviction): void;
 }
 
-const eviction = (deviceId: string, { close, epochBelow }: { readonly close: Close; readonly epochBelow?: number }): ChannelMessage => ({
+interface Eviction {
+  readonly close: Close;
+  readonly epochBelow?: number;
+  /** Instead of the close's usual wait. */
+  readonly waitSeconds?: number | undefined;
+}
+
+const eviction = (deviceId: string, { close, epochBelow, waitSeconds }: Eviction): ChannelMessage => ({
   op: "evict",
   deviceId,
   code: close.code,
   token: close.token,
   epochBelow: epochBelow ?? null,
+  waitSeconds: waitSeconds ?? null,
 });
 
 const nobody = (): null => null;

@@ -2,12 +2,14 @@
 // the others are closed and told when to come back.
 import { CLOSE } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
+import { type Dismissal, isHeld } from "./dismissal.ts";
 import type { Roster } from "./roster.ts";
 import { endSession, type Session, send } from "./session.ts";
 import type { ChannelSettings } from "./settings.ts";
 
 export interface FarewellDeps {
   readonly roster: Pick<Roster, "all" | "ready">;
+  readonly retire: Dismissal["retire"];
   readonly settings: ChannelSettings;
   readonly clock: Clock;
   /** Other nodes that agents may go to. */
@@ -36,16 +38,17 @@ const shuffled = <T>(items: readonly T[]): T[] =>
 const step = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, STEP_MS));
 const isoIn = (clock: Clock, ms: number): string => new Date(clock.now().getTime() + ms).toISOString();
 /** It may still go by itself. */
-const isUnderWay = ({ phase }: Session): boolean => phase === "proving" || phase === "ready" || phase === "draining";
+const isUnderWay = (session: Session): boolean => session.phase === "proving" || isHeld(session);
 
 /** Takes the drain window and, for those who hand over, the time they are given; less when all have gone. */
-export const createFarewell = ({ roster, settings, clock, others }: FarewellDeps) => {
-  const tell = (session: Session, handoff: boolean): void => {
+export const createFarewell = ({ roster, retire, settings, clock, others }: FarewellDeps) => {
+  /** Answers with the wait of an agent that cannot hand over; null for the others, which stay a little longer. */
+  const tell = (session: Session, handoff: boolean): number | null => {
     const reconnectAfterMs = handoff ? 0 : Math.round(Math.random() * settings.reconnect.firstWindowMs);
     const closeAt = isoIn(clock, handoff ? settings.handoffMs : 0);
     send(session, { op: "drain", data: { reason: "shutdown", handoff, reconnectAfterMs, closeAt } }, clock);
     session.phaseAt = clock.elapsed();
-    if (!handoff) endSession(session, CLOSE.drain);
+    return handoff ? null : Math.max(1, Math.ceil(reconnectAfterMs / 1_000));
   };
 
   return async (): Promise<void> => {
@@ -64,8 +67,13 @@ export const createFarewell = ({ roster, settings, clock, others }: FarewellDeps
       silenced.push(session);
     };
     const tellSilenced = (): void => {
-      for (const session of silenced) if (!session.pumping) tell(session, hasHeirs && session.handsOver);
+      const waits = new Map<Session, number>();
+      for (const session of silenced) {
+        const waitSeconds = session.pumping ? null : tell(session, hasHeirs && session.handsOver);
+        if (waitSeconds !== null) waits.set(session, waitSeconds);
+      }
       silenced = silenced.filter(({ pumping }) => pumping);
+      void retire([...waits.keys()], CLOSE.drain, waits);
     };
 
     while (waiting.length > 0) {
@@ -81,6 +89,8 @@ export const createFarewell = ({ roster, settings, clock, others }: FarewellDeps
       tellSilenced();
       await step();
     }
-    for (const session of roster.all) endSession(session, CLOSE.drain);
+    await retire([...roster.all].filter(isHeld), CLOSE.drain);
+    // Whoever said goodbye has somewhere else to go, or nowhere.
+    for (const session of roster.all) endSession(session, session.phase === "leaving" ? CLOSE.normal : CLOSE.drain);
   };
 };

@@ -1,7 +1,7 @@
 // All sockets of this node: puts the channel's parts together and gives them one clock.
 
 import type { z } from "zod";
-import { CAPABILITIES, SUBPROTOCOL, type Welcome } from "../../../protocol/index.ts";
+import { CAPABILITIES, type Close, SUBPROTOCOL, type Welcome } from "../../../protocol/index.ts";
 import type { AgentDirectory } from "../../core/agents.ts";
 import { type Clock, inWholeMs } from "../../core/clock.ts";
 import type { CommandDelivery } from "../../core/delivery.ts";
@@ -15,6 +15,7 @@ import type { SocketDoor } from "../uws/socket.ts";
 import { createActs } from "./acts.ts";
 import { createBeats } from "./beats.ts";
 import { type AgentCourier, ALL_NODES, type ChannelBus, nodeChannel, type OwnerDirectory } from "./courier.ts";
+import { createDismissal, isHeld } from "./dismissal.ts";
 import { createDoor } from "./door.ts";
 import { createFarewell } from "./farewell.ts";
 import { createHeartbeat } from "./heartbeat.ts";
@@ -93,7 +94,8 @@ export const createHub = (given: HubDeps): Hub => {
   const inbound = createInbound({ clock, settings, stats, act, heartbeats, onError });
   const claim = (sessions: readonly Session[]): Promise<unknown> =>
     Promise.all(sessions.map((session) => owners.claim(session.deviceId, nodeId, session.epoch)));
-  const flush = createBeats({ presence, clock, settings, stats, meters, roster, claim, onError });
+  const { check, retire } = createDismissal({ presence, stats, onError });
+  const flush = createBeats({ presence, check, clock, settings, meters, roster, claim, onError });
   const rhythm = createRhythm({ roster, clock, settings });
   const welcome = (session: Session): void =>
     void send(
@@ -104,7 +106,7 @@ export const createHub = (given: HubDeps): Hub => {
   const door = createDoor({ ...deps, stats, state, roster, welcome, ...inbound, resume: createResume(pump, settings), onError });
 
   const others = (): number => Math.max(0, (deps.cluster?.().liveNodes ?? 1) - 1);
-  const farewell = createFarewell({ roster, settings, clock, others });
+  const farewell = createFarewell({ roster, retire, settings, clock, others });
   const closeSuspended = createSuspension({ tenants: deps.tenants, all: roster.all, onError });
   const running: { timer?: NodeJS.Timeout; meter?: LoopMeter; stops: readonly (() => Promise<void>)[] } = { stops: [] };
   let flushedAt = clock.elapsed();
@@ -122,10 +124,12 @@ export const createHub = (given: HubDeps): Hub => {
     const nowMs = clock.elapsed();
     let bufferedBytes = 0;
     let claimWaitMs = 0;
+    const due = new Map<Close, Session[]>();
     for (const session of roster.all) {
-      bufferedBytes += watch(session, { nowMs, settings, pump });
+      bufferedBytes += watch(session, { nowMs, settings, pump, due });
       claimWaitMs = Math.max(claimWaitMs, nowMs - (session.claimingSince ?? nowMs));
     }
+    for (const [close, sessions] of due) void retire(sessions, close);
     stats.bufferedBytes = bufferedBytes;
     feel(nowMs, claimWaitMs);
     if (nowMs - tenantsSeenAt >= settings.tenantsEveryMs) {
@@ -172,13 +176,22 @@ export const createHub = (given: HubDeps): Hub => {
   };
 };
 
+interface Watch {
+  readonly nowMs: number;
+  readonly settings: ChannelSettings;
+  readonly pump: Pump;
+  /** Sessions that may have been taken over, by the close that is due otherwise. */
+  readonly due: Map<Close, Session[]>;
+}
+
 /** One look of the clock at one session; says how many bytes wait for it. */
-const watch = (session: Session, { nowMs, settings, pump }: { nowMs: number; settings: ChannelSettings; pump: Pump }): number => {
+const watch = (session: Session, { nowMs, settings, pump, due }: Watch): number => {
   const buffered = session.link?.bufferedBytes() ?? 0;
   const isSlow = buffered > settings.slowBytes;
   session.slowSince = isSlow ? (session.slowSince ?? nowMs) : null;
   const close = dueClose(session, settings, nowMs);
-  if (close !== null) endSession(session, close);
+  if (close !== null && isHeld(session)) due.set(close, [...(due.get(close) ?? []), session]);
+  else if (close !== null) endSession(session, close);
   // A claim that failed is tried again.
   else if (session.wanted && !session.pumping && canPush(session)) void pump(session);
   return buffered;

@@ -23,9 +23,10 @@ export const createRemote = ({ ready, rivals, pump, clock }: RemoteDeps) => {
     const session = ready.get(deviceId);
     if (session !== undefined && (session.left || session.pumping)) void pump(session);
   };
-  const evict = (session: Session, { code, epochBelow }: ChannelMessage): void => {
+  const evict = (session: Session, { code, epochBelow, waitSeconds }: ChannelMessage): void => {
     const close = Object.values(CLOSE).find((known) => known.code === code);
-    if (close !== undefined && (typeof epochBelow !== "number" || session.epoch < epochBelow)) endSession(session, close);
+    if (close !== undefined && (typeof epochBelow !== "number" || session.epoch < epochBelow))
+      endSession(session, close, typeof waitSeconds === "number" ? waitSeconds : undefined);
   };
   const cancel = (session: Session, { commandId, deadline, reason }: ChannelMessage): void => {
     if (typeof commandId !== "string" || typeof deadline !== "string") return;

@@ -2,6 +2,7 @@
 import { CLOSE } from "../../../protocol/index.ts";
 import type { SessionBegun, SessionRef } from "../../core/sessions.ts";
 import type { AgentCourier, OwnerDirectory } from "./courier.ts";
+import { pushedOutWait } from "./dismissal.ts";
 import { endSession, type Session } from "./session.ts";
 import type { ChannelStats } from "./stats.ts";
 
@@ -29,13 +30,14 @@ export const createRoster = ({ nodeId, courier, owners, stats, onError }: Roster
   const ready = new Map<string, Session>();
   const lost: SessionRef[] = [];
 
-  const takeOver = (session: Session, { previousNodeId, handedOver, epoch }: SessionBegun): void => {
+  const takeOver = (session: Session, { previousNodeId, handedOver, pushedOut, epoch }: SessionBegun): void => {
     const { deviceId } = session;
     const close = handedOver ? CLOSE.normal : CLOSE.superseded;
     const old = ready.get(deviceId);
     ready.set(deviceId, session);
-    if (old !== undefined) endSession(old, close);
-    else if (previousNodeId !== null && previousNodeId !== nodeId) courier.evictAt(previousNodeId, deviceId, { close, epochBelow: epoch });
+    const waitSeconds = handedOver ? undefined : pushedOutWait(pushedOut);
+    if (old !== undefined) endSession(old, close, waitSeconds);
+    else if (previousNodeId !== null && previousNodeId !== nodeId) courier.evictAt(previousNodeId, deviceId, { close, epochBelow: epoch, waitSeconds });
   };
 
   return {

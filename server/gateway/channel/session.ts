@@ -132,8 +132,12 @@ export const send = (session: Session, frame: Outbound, clock: Clock) => {
   return session.link?.send(writeFrame(frame, `s${session.framesOut}`, clock.now())) ?? "closed";
 };
 
-export const endSession = (session: Session, close: Close, retryAfterSeconds?: number): void =>
-  session.link?.end(close.code, closeReason(close, retryAfterSeconds));
+/** A whole number out of a range, so that agents that are told to wait at the same moment come back apart. */
+export const secondsWithin = ([least, most]: readonly [least: number, most: number]): number => least + Math.floor(Math.random() * (most - least + 1));
+
+/** Without a wait of its own the close's usual one is told, where it has one. */
+export const endSession = (session: Session, close: Close, waitSeconds = "waitSec" in close ? secondsWithin(close.waitSec) : undefined): void =>
+  session.link?.end(close.code, closeReason(close, waitSeconds));
 
 /** Counts a fault; true when there were too many within the window. */
 export const tooManyFaults = (

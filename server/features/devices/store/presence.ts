@@ -4,7 +4,7 @@ import type { DeviceRef } from "../../../core/delivery.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import { living } from "../../../core/living.ts";
 import type { SystemScope } from "../../../core/scope.ts";
-import type { Beat, Machine, SessionRef } from "../../../core/sessions.ts";
+import type { Beat, HeldSession, Machine, SessionRef } from "../../../core/sessions.ts";
 
 export const ms = (parameter: string): string => `make_interval(secs => ${parameter}::float8 / 1000)`;
 
@@ -107,14 +107,36 @@ export const flushBeats = async (tx: SqlTx, unsorted: readonly Beat[]): Promise<
   return (await Promise.all([flushed, set]))[0];
 };
 
+export interface Superseded {
+  readonly device_id: string;
+  readonly removed: boolean;
+  readonly handed_over: boolean;
+  readonly pushed_out: number;
+}
+
 /** Reads only, so that asking about every quiet session costs next to nothing. */
-export const findSuperseded = (db: SqlTx, sessions: readonly SessionRef[]): Promise<{ readonly device_id: string; readonly removed: boolean }[]> =>
+export const findSuperseded = (db: SqlTx, sessions: readonly HeldSession[]): Promise<Superseded[]> =>
   db.query(
-    `select v.id as device_id, d.device_id is null or d.deleted_at is not null as removed
-     from unnest($1::text[], $2::int8[]) as v(id, epoch) left join device_presence p on p.device_id = v.id left join devices d on d.device_id = p.device_id
+    `select v.id as device_id, d.device_id is null or d.deleted_at is not null as removed, coalesce(p.handed_from = v.session_id, false) as handed_over,
+       coalesce(p.supersessions, 0) as pushed_out
+     from unnest($1::text[], $2::int8[], $3::text[]) as v(id, epoch, session_id)
+       left join device_presence p on p.device_id = v.id left join devices d on d.device_id = p.device_id
      where p.epoch is distinct from v.epoch or p.session_id is null`,
+    [sessions.map(({ deviceId }) => deviceId), sessions.map(({ epoch }) => epoch), sessions.map(({ id }) => id)],
+  );
+
+// An empty name instead of none: the device stays connected for everybody who looks, while its agent is on its way back.
+/** These sessions are about to be closed, so no later hello takes them over. Answers with those that nobody has taken over before. */
+export const releasePresence = (tx: SqlTx, unsorted: readonly SessionRef[]): Promise<{ readonly device_id: string }[]> => {
+  const sessions = inOrder(unsorted);
+  return tx.query(
+    `with held as (
+       select p.device_id from unnest($1::text[], $2::int8[]) as v(id, epoch) join device_presence p on p.device_id = v.id and p.epoch = v.epoch
+        where p.session_id is not null order by p.device_id for update of p)
+     update device_presence p set session_id = '' from held where p.device_id = held.device_id returning p.device_id`,
     [sessions.map(({ deviceId }) => deviceId), sessions.map(({ epoch }) => epoch)],
   );
+};
 
 export const closePresence = (tx: SqlTx, unsorted: readonly SessionRef[], graceMs: number): Promise<unknown> => {
   const sessions = inOrder(unsorted);
