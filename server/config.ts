@@ -88,6 +88,9 @@ export const Settings = z.object({
   TENANTS_PER_USER: integer(3, 1, 1_000_000).describe("tenants that one user may own"),
   PLAN_LIMITS_JSON: PlanLimits.optional().describe("replaces the plan table: {plan: {resource: number or null}}"),
   HEARTBEAT_SECONDS: integer(30, 1, 300).describe("how often agents beat; offline after 3 of them and 10 s"),
+  HEARTBEATS_PER_SECOND: integer(5_000, 1, 1_000_000).describe(
+    "heartbeats that one node takes in a second; with more agents than 30 times as many on each live node they beat more seldom, every 300 s at most",
+  ),
   POLL_SECONDS: integer(30, 1, 3_600).describe("how often agents without a socket poll"),
   CLOSE_GRACE_SECONDS: integer(15, 0, 300).describe("a socket that broke may come back in this time without being offline"),
   COMMAND_QUEUE_PER_DEVICE: integer(100, 1, 100_000).describe("open commands per device before 429 COMMAND_QUEUE_FULL"),

@@ -158,6 +158,7 @@ const hubOf = ({ config, rooms, mesh, nodeId, log, metrics, channel }: DoorsDeps
     cluster: () => ({ connections: rooms.admin.connections(), liveNodes: rooms.admin.liveNodes() }),
     settings: channelSettings(config.HEARTBEAT_SECONDS, {
       pollSeconds: config.POLL_SECONDS,
+      heartbeatsPerSecond: config.HEARTBEATS_PER_SECOND,
       drainWindowMs: config.DRAIN_WINDOW_SECONDS * 1_000,
       strain: { ...STRAIN, loopDelayMs: config.OVERLOAD_LOOP_MS },
       acceptPerSecond: config.ACCEPT_PER_SECOND,

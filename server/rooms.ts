@@ -1,6 +1,6 @@
 // The rooms, and who is handed what of whom. Read it as the diagram of the system: no room imports another's code, they meet here.
 
-import { LIMITS } from "../protocol/index.ts";
+import { CONNECT_PATHS, LIMITS } from "../protocol/index.ts";
 import type { Config } from "./config.ts";
 import { type Clock, systemClock } from "./core/clock.ts";
 import type { Hint } from "./core/events.ts";
@@ -81,6 +81,7 @@ export const createRooms = (deps: RoomsDeps) => {
   const tenants = createTenants({ db, clock, emit, counters, ownedTenantsPerUser: config.TENANTS_PER_USER });
   const apiKeys: ApiKeysRoom = createApiKeys({ db, clock, emit, memberships: tenants.memberships, plan, secretBox });
 
+  const socketUrl = (): string => `${publicUrl().replace(/^http/, "ws")}${CONNECT_PATHS[0]}`;
   const devices = createDevices({
     db,
     clock,
@@ -93,6 +94,7 @@ export const createRooms = (deps: RoomsDeps) => {
     resetCommands: (tx, device, reason) => commands.resetDevice(tx, device, reason),
     pendingCommands: (device) => commands.pending(device),
     enqueue: (tx, scope, orders) => commands.enqueue(tx, scope, orders),
+    socketUrl,
     createBatch,
   });
   const commands = createCommands({
@@ -139,7 +141,7 @@ export const createRooms = (deps: RoomsDeps) => {
       publicUrl,
       portalUrl: () => config.PORTAL_URL ?? publicUrl(),
       returnHosts: config.RETURN_HOSTS,
-      socketUrl: () => `${publicUrl().replace(/^http/, "ws")}/v1/agent/connect`,
+      socketUrl,
     },
   });
 

@@ -7,8 +7,11 @@ import { Heartbeat } from "../groups/devices.ts";
 export const SUBPROTOCOL = "mooring-agent.v1";
 export const CONNECT_PATHS = ["/v1/agent/connect", "/api/v1/agent/connect"] as const;
 
-/** What an agent can do beyond the minimum. journal: it remembers commands over restarts; cancel: it can stop one; signature: every request by the second form. */
-export const CAPABILITIES = ["journal.v1", "cancel.v1", "handoff.v1", "progress.v1", "signature.v2"] as const;
+/**
+ * What an agent can do beyond the minimum. journal: it remembers commands over restarts; inflight: it lists every command that it holds, so that what it
+ * does not list is lost; cancel: it can stop one; signature: every request by the second form. What is not announced is not expected of it.
+ */
+export const CAPABILITIES = ["journal.v1", "inflight.v1", "cancel.v1", "handoff.v1", "progress.v1", "signature.v2"] as const;
 
 const Timestamp = z.iso.datetime({ offset: true });
 const MessageId = z.string().min(1).max(64);
@@ -16,10 +19,12 @@ const frame = <const Op extends string, D extends z.ZodType>(op: Op, data: D) =>
   z.object({ op: z.literal(op), id: MessageId, ts: z.string().max(40).optional(), ref: MessageId.optional(), data });
 
 export const InFlight = z.object({ commandId: z.string().min(1).max(64), status: z.string().max(32) });
-export const HeartbeatPlan = z.object({ intervalSec: z.int(), jitterPct: z.int() });
+// Optional is what came later: an older gateway does not tell it, and an agent keeps its own figure then.
+export const HeartbeatPlan = z.object({ intervalSec: z.number(), jitterPct: z.number(), graceMs: z.int().optional() });
+export const AckPlan = z.object({ resendMs: z.int(), capMs: z.int() });
 export const ChannelLimits = z.object({ maxFrameBytes: z.int(), maxOutputBytes: z.int(), maxInFlight: z.int(), inboundPerSec: z.int() });
 export const ReconnectPlan = z.object({ firstWindowMs: z.int(), baseMs: z.int(), capMs: z.int(), stableAfterSec: z.int() });
-export const PollPlan = z.object({ intervalSec: z.int() });
+export const PollPlan = z.object({ intervalSec: z.number(), safetySec: z.number().optional() });
 
 export const Welcome = z.object({
   protocol: z.literal(SUBPROTOCOL),
@@ -28,6 +33,7 @@ export const Welcome = z.object({
   serverTime: Timestamp,
   capabilities: z.array(z.string()),
   heartbeat: HeartbeatPlan,
+  ack: AckPlan.optional(),
   limits: ChannelLimits,
   reconnect: ReconnectPlan,
   poll: PollPlan,

@@ -58,7 +58,20 @@ export type Heartbeat = z.infer<typeof Heartbeat>;
 
 export const DeviceSecrets = z.object({ deviceId: DeviceId, secrets: z.record(z.string(), z.string()), timestamp: Timestamp });
 
-const ProvisionedDevice = z.object({ device_id: DeviceId, agent_id: AgentId, tenant_id: TenantId, shared_secret: z.string(), fingerprint: z.string() });
+/** What a new agent is told of its socket. */
+export const ConnectPlan = z.object({
+  url: z.url().describe("where the agent opens its socket"),
+  coldStartMs: z.int().describe("a process that starts waits a random time of up to so many milliseconds before it connects: a whole fleet may start at once"),
+});
+export const connectTo = (url: string): z.infer<typeof ConnectPlan> => ({ url, coldStartMs: 30_000 });
+const ProvisionedDevice = z.object({
+  device_id: DeviceId,
+  agent_id: AgentId,
+  tenant_id: TenantId,
+  shared_secret: z.string(),
+  fingerprint: z.string(),
+  connect: ConnectPlan.optional(),
+});
 const statusEvent = z.object({
   deviceId: DeviceId,
   status: DeviceStatus,

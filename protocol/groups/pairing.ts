@@ -4,7 +4,7 @@ import { event } from "../kit/event.ts";
 import { AgentId, DeploymentId, DeviceId, EnrollmentTokenId, ref, TenantId } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
 import { listQuery, paged } from "../kit/page.ts";
-import { Tag } from "./devices.ts";
+import { ConnectPlan, Tag } from "./devices.ts";
 
 const Timestamp = z.iso.datetime();
 const Fingerprint = z.string().min(8).max(256);
@@ -24,6 +24,7 @@ export const PairingActivateResponse = z.object({
   tenant_id: TenantId,
   shared_secret: z.string(),
   fingerprint: z.string(),
+  connect: ConnectPlan.optional(),
   return_to: z.string().optional(),
   infrastructure_secrets: z.record(z.string(), z.string()).optional(),
 });

@@ -1,4 +1,5 @@
 // The agent sockets of this node in figures. Counts are the channel's own, read at each scrape; durations are told by it.
+import { CLOSE } from "../../protocol/index.ts";
 import { type Makers, SHORT_SECONDS } from "./metrics-makers.ts";
 
 export interface ChannelFigures {
@@ -22,7 +23,8 @@ export interface ChannelFigures {
 }
 
 /** Agents choose close codes freely; only those that mean something here have a line of their own. */
-const isKnownCode = (code: number): boolean => (code >= 1000 && code <= 1015) || (code >= 4000 && code <= 4099);
+const OURS: ReadonlySet<number> = new Set(Object.values(CLOSE).map(({ code }) => code));
+const isKnownCode = (code: number): boolean => (code >= 1000 && code <= 1015) || OURS.has(code);
 
 const closesByCode = (closes: ReadonlyMap<number, number>): Map<string, number> => {
   const byCode = new Map<string, number>();

@@ -2,6 +2,8 @@
 // `-- --from test/bench/results/latest.json` takes the figures of a run of the bench over into scale-inputs.json first.
 import { readFile, writeFile } from "node:fs/promises";
 import { z } from "zod";
+import { plannedSeconds } from "../../server/gateway/channel/rhythm.ts";
+import { channelSettings } from "../../server/gateway/channel/settings.ts";
 
 export const PAGE = new URL("../../docs/scale.md", import.meta.url);
 export const BETWEEN = /(?<=<!-- scale -->\n).*?(?=<!-- \/scale -->)/su;
@@ -44,6 +46,8 @@ const CHOSEN = {
   walMegabytes: 50,
 } as const;
 
+const PACE = { leastSeconds: CHOSEN.heartbeatSeconds, perSecond: channelSettings().heartbeatsPerSecond };
+
 const MICRO = 1e-6;
 const HOUR = 3_600;
 const FLEETS = [100_000, 1_000_000, 10_000_000] as const;
@@ -52,13 +56,17 @@ export const loadInputs = async (): Promise<Inputs> => Inputs.parse(JSON.parse(a
 
 /** Every figure of one fleet. Rates a second, sizes in bytes, processors as a number of them. */
 const needsOf = (agents: number, inputs: Inputs) => {
-  const { heartbeatSeconds, agentsPerNode, spare, commandsPerAgentAndHour, redisCallsPerCommand, busy } = CHOSEN;
+  const { agentsPerNode, spare, commandsPerAgentAndHour, redisCallsPerCommand, busy } = CHOSEN;
+  const holding = Math.ceil(agents / agentsPerNode);
+  // The gateway's own rule, for the nodes that hold them.
+  const heartbeatSeconds = plannedSeconds(CHOSEN.heartbeatSeconds, { connections: agents, liveNodes: holding, overloaded: false }, PACE);
   const beats = agents / heartbeatSeconds;
   const commands = (agents * commandsPerAgentAndHour) / HOUR;
-  const holding = Math.ceil(agents / agentsPerNode);
   const redis = (beats * inputs.redisClaim.value + commands * redisCallsPerCommand * inputs.redisCall.value) * MICRO;
   return {
+    heartbeatSeconds,
     beats,
+    beatsPerNode: beats / holding,
     commands,
     nodes: holding + Math.ceil(holding * spare),
     gatewayProcessors: beats * inputs.heartbeat.value * MICRO,
@@ -83,6 +91,10 @@ const limitsOf = (inputs: Inputs): readonly { readonly what: string; readonly ag
   return [
     { what: "one node: as many sockets as it takes in", agents: agentsPerNode },
     {
+      what: `heartbeats: as many agents on one node as beat every ${heartbeatSeconds} s within its ${PACE.perSecond.toLocaleString("en")} a second`,
+      agents: PACE.perSecond * heartbeatSeconds,
+    },
+    {
       what: "commands: one an hour for each agent, at the pace of this machine's two processors",
       agents: (inputs.commands.value * HOUR) / commandsPerAgentAndHour,
     },
@@ -101,7 +113,9 @@ const bytes = (value: number): string => (value >= 1e9 ? `${two(value / 1e9)} GB
 const round = (agents: number): string => Number(agents.toPrecision(2)).toLocaleString("en");
 
 const ROWS: readonly (readonly [what: string, cell: (needs: Needs) => string])[] = [
+  ["seconds between the heartbeats of an agent", ({ heartbeatSeconds }) => String(heartbeatSeconds)],
   ["heartbeats a second", ({ beats }) => two(beats)],
+  ["heartbeats a second of each node that holds agents", ({ beatsPerNode }) => two(beatsPerNode)],
   ["commands a second", ({ commands }) => two(commands)],
   ["nodes, the spare ones among them", ({ nodes }) => two(nodes)],
   ["processors busy with heartbeats, all nodes", ({ gatewayProcessors }) => two(gatewayProcessors)],

@@ -86,6 +86,7 @@ export const startNode = async (options: NodeOptions = {}) => {
     resetCommands: (tx, device, reason) => commands.resetDevice(tx, device, reason),
     pendingCommands: async () => 0,
     enqueue: (tx, scope, orders) => commands.enqueue(tx, scope, orders),
+    socketUrl: () => "wss://api.example/v1/agent/connect",
     createBatch,
     settings: deviceSettings(30),
   });

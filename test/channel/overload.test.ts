@@ -38,17 +38,28 @@ describe("the verdict", () => {
 
 describe("the interval", () => {
   test.each([
-    [30, { connections: 0, overloaded: false }, 30],
-    [30, { connections: 30_000, overloaded: false }, 30],
-    [30, { connections: 33_000, overloaded: false }, 30],
-    [30, { connections: 60_000, overloaded: false }, 60],
-    [30, { connections: 9_000_000, overloaded: false }, 300],
-    [60, { connections: 55_000, overloaded: false }, 60],
-    [36, { connections: 1_000, overloaded: false }, 30],
-    [30, { connections: 1_000, overloaded: true }, 60],
-    [60, { connections: 1_000, overloaded: false }, 30],
-    [200, { connections: 200_000, overloaded: true }, 300],
-  ])("after %i s with %j is %i s", (current, crowding, seconds) => expect(plannedSeconds(current, crowding, 30)).toBe(seconds));
+    [30, { connections: 0, liveNodes: 1, overloaded: false }, 30],
+    [30, { connections: 150_000, liveNodes: 1, overloaded: false }, 30],
+    [30, { connections: 165_000, liveNodes: 1, overloaded: false }, 30],
+    [30, { connections: 300_000, liveNodes: 1, overloaded: false }, 60],
+    [30, { connections: 300_000, liveNodes: 2, overloaded: false }, 30],
+    [30, { connections: 600_000, liveNodes: 2, overloaded: false }, 60],
+    [30, { connections: 1_000_000, liveNodes: 55, overloaded: false }, 30],
+    [30, { connections: 9_000_000, liveNodes: 1, overloaded: false }, 300],
+    [30, { connections: 300_000, liveNodes: 0, overloaded: false }, 60],
+    [60, { connections: 275_000, liveNodes: 1, overloaded: false }, 60],
+    [36, { connections: 1_000, liveNodes: 1, overloaded: false }, 30],
+    [30, { connections: 1_000, liveNodes: 1, overloaded: true }, 60],
+    [60, { connections: 1_000, liveNodes: 1, overloaded: false }, 30],
+    [200, { connections: 1_000_000, liveNodes: 1, overloaded: true }, 300],
+  ])("after %i s with %j is %i s", (current, crowding, seconds) =>
+    expect(plannedSeconds(current, crowding, { leastSeconds: 30, perSecond: channelSettings().heartbeatsPerSecond })).toBe(seconds),
+  );
+
+  test("of a million agents on the nodes that hold them is the least one: none is asked to be silent for minutes", () => {
+    const crowding = { connections: 1_000_000, liveNodes: 1_000_000 / channelSettings().maxConnections, overloaded: false };
+    expect(plannedSeconds(30, crowding, { leastSeconds: 30, perSecond: channelSettings().heartbeatsPerSecond })).toBe(30);
+  });
 });
 
 test("a node under strain takes nobody in, keeps whom it has and asks them to beat half as often; well again, it takes all of it back", async () => {
@@ -65,7 +76,7 @@ test("a node under strain takes nobody in, keeps whom it has and asks them to be
     }
   };
   strained(300, 10);
-  expect((await socket.next("config")).data).toEqual({ heartbeat: { intervalSec: 60, jitterPct: 10 } });
+  expect((await socket.next("config")).data).toEqual({ heartbeat: { intervalSec: 60, jitterPct: 10, graceMs: 10_000 } });
   expect(node.hub.stats).toMatchObject({ overloaded: true, heartbeatSeconds: 60 });
   expect(await attempt(node, await node.device())).toMatchObject({ status: 503, body: { details: { reason: "node_overloaded" } } });
 
@@ -82,7 +93,7 @@ test("a node under strain takes nobody in, keeps whom it has and asks them to be
   expect(socket.isOpen()).toBe(true);
 
   strained(1, 21);
-  expect((await socket.next("config")).data).toEqual({ heartbeat: { intervalSec: 30, jitterPct: 10 } });
+  expect((await socket.next("config")).data).toEqual({ heartbeat: { intervalSec: 30, jitterPct: 10, graceMs: 10_000 } });
   // Until the agent was heard again it may not know of the shorter interval.
   expect(socket.isOpen()).toBe(true);
   socket.say("heartbeat", { status: "online" });
@@ -98,10 +109,10 @@ test("a node under strain takes nobody in, keeps whom it has and asks them to be
 });
 
 test("newcomers are told the interval that holds, and those who are there get it a few at a time", async () => {
-  const crowd = { connections: 1_000, liveNodes: 1 };
+  const crowd = { connections: 1_000, liveNodes: 2 };
   const node = await startNode({ cluster: () => crowd, settings: { tickMs: 3_600_000, configsPerTick: 1 } });
   const sockets = [await online(node, await node.device()), await online(node, await node.device())];
-  crowd.connections = 90_000;
+  crowd.connections = 900_000;
   node.hub.tick();
   const told = (): number => sockets.filter(({ frames }) => frames.some(({ op }) => op === "config")).length;
   const late = await connect(node, await node.device());

@@ -112,6 +112,7 @@ describe("activating", () => {
       shared_secret: expect.any(String),
       fingerprint,
       return_to: `${PORTAL}/devices`,
+      connect: { url: "wss://api.example/v1/agent/connect", coldStartMs: 30_000 },
       infrastructure_secrets: {
         TENANT_ID: owner.tenantId,
         DEVICE_ID: device.device_id,

@@ -1,6 +1,6 @@
 // The devices room: what is paired, whether it lives, and its secret. Other rooms pair through `enrol` and look through `find`.
 import type { z } from "zod";
-import { CLOSE, contract, type Device, toWindow } from "../../../protocol/index.ts";
+import { CLOSE, connectTo, contract, type Device, toWindow } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { DeviceRef, Enqueue } from "../../core/delivery.ts";
 import type { Emit, SqlTx } from "../../core/events.ts";
@@ -54,6 +54,8 @@ export interface DevicesDeps {
   /** Commands that wait for the device. */
   readonly pendingCommands: (device: DeviceRef) => Promise<number>;
   readonly enqueue: Enqueue;
+  /** Known when the listener is open, hence asked at each use. */
+  readonly socketUrl: () => string;
   readonly createBatch: CreateBatch;
   readonly settings?: DeviceSettings;
   /** A hint to other nodes that could not leave. */
@@ -133,7 +135,7 @@ interface Parts {
 }
 
 const createChangeHandlers = (
-  { db, emit, evictor, resetCommands }: DevicesDeps,
+  { db, emit, evictor, resetCommands, socketUrl }: DevicesDeps,
   { directory, enrol, settings }: Parts,
 ): Pick<Handlers<typeof contract.devices>, "update" | "remove" | "provision"> => ({
   update: async ({ scope, fail }, { deviceId, ...change }) => {
@@ -172,17 +174,15 @@ const createChangeHandlers = (
   },
   provision: async ({ scope }, { fingerprints, count, tags, platform }) => {
     const named = fingerprints ?? Array.from({ length: count ?? 0 }, newFingerprint);
-    return {
-      items: [
-        ...(await db.sqlTx((tx) =>
-          enrol(
-            tx,
-            scope,
-            named.map((fingerprint) => ({ fingerprint, tags, platform })),
-          ),
-        )),
-      ],
-    };
+    const made = await db.sqlTx((tx) =>
+      enrol(
+        tx,
+        scope,
+        named.map((fingerprint) => ({ fingerprint, tags, platform })),
+      ),
+    );
+    const connect = connectTo(socketUrl());
+    return { items: made.map((device) => ({ ...device, connect })) };
   },
 });
 

@@ -1,5 +1,5 @@
 // A code becomes a device: with the token that a user prepared, or with an enrollment token. Everything happens in one transaction or not at all.
-import { contract, type EnrollmentToken, type PairingActivateResponse, permits, type TenantId } from "../../../protocol/index.ts";
+import { connectTo, contract, type EnrollmentToken, type PairingActivateResponse, permits, type TenantId } from "../../../protocol/index.ts";
 import { AppError } from "../../core/errors.ts";
 import type { SqlTx } from "../../core/events.ts";
 import type { Handlers } from "../../core/feature.ts";
@@ -121,5 +121,5 @@ const createCompletion =
       API_URL: settings.publicUrl(),
       SOCKET_URL: settings.socketUrl(),
     };
-    return { ...device, infrastructure_secrets };
+    return { ...device, connect: connectTo(settings.socketUrl()), infrastructure_secrets };
   };

@@ -63,7 +63,7 @@ export const createDoor = (deps: DoorDeps): SocketDoor<Session> => {
     };
   };
 
-  // The figure of heartbeats over REST, counted by the socket itself: no heartbeat is worth a question to another process.
+  // The figure is that of REST, the count is the socket's own: each way has its sixty a minute, and no heartbeat is worth a question to another process.
   const heartbeatLimit = ({ agent, tenant }: Pick<Admitted, "agent" | "tenant">, { requestId, ip, traceparent }: RequestFacts): CountedBucket | null => {
     const { agentId, deviceId, deploymentId, tenantId } = agent;
     const scope: OpenScope = { requestId, ip, traceparent, tenantId, tenant, principal: { kind: "agent", agentId, deviceId, deploymentId } };

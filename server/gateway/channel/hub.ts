@@ -24,7 +24,7 @@ import { createInbound } from "./inbound.ts";
 import { judgeStrain, type LoopMeter, startLoopMeter, WELL } from "./overload.ts";
 import { createPump, type Pump } from "./pump.ts";
 import { createRemote } from "./remote.ts";
-import { createRhythm } from "./rhythm.ts";
+import { createRhythm, heartbeatPlan } from "./rhythm.ts";
 import { createRivals } from "./rivals.ts";
 import { createRoster } from "./roster.ts";
 import { canPush, dueClose, endSession, type Session, send } from "./session.ts";
@@ -117,7 +117,7 @@ export const createHub = (given: HubDeps): Hub => {
     const { overloaded } = verdict;
     if (overloaded !== state.overloaded) log.warn({ overloaded, claimWaitMs }, "the load of this node");
     state.overloaded = overloaded;
-    rhythm.look({ connections: deps.cluster?.().connections ?? stats.connections, overloaded });
+    rhythm.look({ ...(deps.cluster?.() ?? { connections: stats.connections, liveNodes: 1 }), overloaded });
     Object.assign(stats, { overloaded, heartbeatSeconds: rhythm.seconds });
   };
   const tick = (): void => {
@@ -215,7 +215,8 @@ const welcomeOf = (
   nonce: session.challenge?.nonce ?? "",
   serverTime: clock.now().toISOString(),
   capabilities: [...CAPABILITIES],
-  heartbeat: { intervalSec: heartbeatSeconds, jitterPct: settings.heartbeatJitterPct },
+  heartbeat: heartbeatPlan(heartbeatSeconds, settings),
+  ack: settings.ack,
   limits: {
     maxFrameBytes: settings.maxFrameBytes,
     maxOutputBytes: settings.maxOutputBytes,
@@ -223,6 +224,6 @@ const welcomeOf = (
     inboundPerSec: settings.inboundPerSecond,
   },
   reconnect: { ...settings.reconnect, firstWindowMs: cluster === undefined ? settings.reconnect.firstWindowMs : reconnectWindowMs(cluster, settings) },
-  poll: { intervalSec: settings.pollSeconds },
+  poll: { intervalSec: settings.pollSeconds, safetySec: settings.safetyPollSeconds },
   sessionMaxAgeSec: Math.round(session.maxAgeMs / 1_000),
 });

@@ -1,5 +1,7 @@
 // How often agents beat: the more of them there are, the more seldom, and half as often while the node is overloaded.
 // Nobody is called silent because of a change: patience grows before the agent hears of it, and shrinks after it was heard by it.
+import type { z } from "zod";
+import type { HeartbeatPlan } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Roster } from "./roster.ts";
 import { type Session, send } from "./session.ts";
@@ -7,23 +9,38 @@ import type { ChannelSettings } from "./settings.ts";
 
 /** The interface lets an agent be silent no longer between two beats. */
 export const MAX_HEARTBEAT_SECONDS = 300;
-const CONNECTIONS_PER_SECOND = 1_000;
 /** Smaller changes than by a fifth are not worth a frame to everybody. */
 const WORTH_TELLING = 0.2;
 
 export interface Crowding {
   /** Of the whole installation. */
   readonly connections: number;
+  /** Of the whole installation, this one included. */
+  readonly liveNodes: number;
   readonly overloaded: boolean;
 }
 
-/** So that the whole installation hears a thousand heartbeats a second at most, within what the settings and the interface allow. */
-export const plannedSeconds = (current: number, { connections, overloaded }: Crowding, leastSeconds: number): number => {
+export interface Pace {
+  /** Never more often than this. */
+  readonly leastSeconds: number;
+  /** As many heartbeats as one node takes in a second. */
+  readonly perSecond: number;
+}
+
+/** Keeps the heartbeats of the installation within the budget of its live nodes, and the interval within what the settings and the interface allow. */
+export const plannedSeconds = (current: number, { connections, liveNodes, overloaded }: Crowding, { leastSeconds, perSecond }: Pace): number => {
   const most = Math.max(leastSeconds, MAX_HEARTBEAT_SECONDS);
-  const fitting = Math.max(leastSeconds, Math.ceil(connections / CONNECTIONS_PER_SECOND)) * (overloaded ? 2 : 1);
+  const fitting = Math.max(leastSeconds, Math.ceil(connections / (Math.max(1, liveNodes) * perSecond))) * (overloaded ? 2 : 1);
   const planned = Math.min(most, fitting);
   return Math.abs(planned - current) < current * WORTH_TELLING && planned !== leastSeconds ? current : planned;
 };
+
+/** As `welcome` and `config` tell it. */
+export const heartbeatPlan = (intervalSec: number, { heartbeatJitterPct, heartbeatGraceMs }: ChannelSettings): z.output<typeof HeartbeatPlan> => ({
+  intervalSec,
+  jitterPct: heartbeatJitterPct,
+  graceMs: heartbeatGraceMs,
+});
 
 export interface RhythmDeps {
   readonly roster: Pick<Roster, "ready">;
@@ -40,7 +57,7 @@ export interface Rhythm {
 }
 
 export const createRhythm = ({ roster, clock, settings }: RhythmDeps): Rhythm => {
-  const { heartbeatSeconds: least, heartbeatJitterPct: jitterPct } = settings;
+  const { heartbeatSeconds: least } = settings;
   let seconds = least;
   const patienceOf = (intervalSec: number): number => settings.silenceMs + 3 * (intervalSec - least) * 1_000;
 
@@ -53,7 +70,7 @@ export const createRhythm = ({ roster, clock, settings }: RhythmDeps): Rhythm =>
     session.patienceMs = Math.max(session.patienceMs, patienceOf(seconds));
     // Its presence is written anew, with the new patience, before the agent makes use of it.
     session.seen = true;
-    send(session, { op: "config", data: { heartbeat: { intervalSec: seconds, jitterPct } } }, clock);
+    send(session, { op: "config", data: { heartbeat: heartbeatPlan(seconds, settings) } }, clock);
   };
 
   return {
@@ -66,7 +83,7 @@ export const createRhythm = ({ roster, clock, settings }: RhythmDeps): Rhythm =>
       return seconds;
     },
     look: (crowding) => {
-      seconds = plannedSeconds(seconds, crowding, least);
+      seconds = plannedSeconds(seconds, crowding, { leastSeconds: least, perSecond: settings.heartbeatsPerSecond });
       let left = settings.configsPerTick;
       for (const session of roster.ready.values()) {
         if (session.phase !== "ready") continue;

@@ -4,10 +4,16 @@ import type { StrainLimits } from "./overload.ts";
 export interface ChannelSettings {
   readonly heartbeatSeconds: number;
   readonly heartbeatJitterPct: number;
+  /** Once two heartbeats have no answer an agent waits this much longer before it gives the session up. */
+  readonly heartbeatGraceMs: number;
+  /** As many as one node takes in a second; with more agents than that they beat more seldom. */
+  readonly heartbeatsPerSecond: number;
   /** Without any frame for this long the socket is closed with 4002. */
   readonly silenceMs: number;
   readonly helloTimeoutMs: number;
   readonly pollSeconds: number;
+  /** Between two polls of an agent whose socket is well. */
+  readonly safetyPollSeconds: number;
   readonly sessionMaxAgeMs: number;
   readonly maxFrameBytes: number;
   readonly maxOutputBytes: number;
@@ -37,6 +43,8 @@ export interface ChannelSettings {
   readonly goodbyeMs: number;
   /** A command that was sent this long ago and that a heartbeat does not list is asked about. */
   readonly resendAfterMs: number;
+  /** When an agent sends an ack again that nobody answered, and the longest pause between two of them. */
+  readonly ack: { readonly resendMs: number; readonly capMs: number };
   readonly acceptPerSecond: number;
   readonly acceptBurst: number;
   /** After a start everybody comes back at once; a quarter of the rate lets the caches warm. */
@@ -68,9 +76,12 @@ export const STRAIN: StrainLimits = { loopDelayMs: 200, lateForMs: 10 * SECOND, 
 export const channelSettings = (heartbeatSeconds = 30, overrides: Partial<ChannelSettings> = {}): ChannelSettings => ({
   heartbeatSeconds,
   heartbeatJitterPct: 10,
+  heartbeatGraceMs: 10 * SECOND,
+  heartbeatsPerSecond: 5_000,
   silenceMs: (3 * heartbeatSeconds + 10) * SECOND,
   helloTimeoutMs: 10 * SECOND,
   pollSeconds: 30,
+  safetyPollSeconds: 900,
   sessionMaxAgeMs: 86_400 * SECOND,
   maxFrameBytes: 131_072,
   maxOutputBytes: 65_536,
@@ -92,6 +103,7 @@ export const channelSettings = (heartbeatSeconds = 30, overrides: Partial<Channe
   probesAtOnce: 256,
   goodbyeMs: 10 * SECOND,
   resendAfterMs: 20 * SECOND,
+  ack: { resendMs: 15 * SECOND, capMs: 300 * SECOND },
   acceptPerSecond: 200,
   acceptBurst: 400,
   warmUpMs: 10 * SECOND,
