@@ -81,7 +81,8 @@ export const Hello = z.object({
   os: z.string().max(64).optional(),
   arch: z.string().max(64).optional(),
   capabilities: z.array(z.string().max(64)).max(64).default([]),
-  maxInFlight: z.int().min(1).max(32).default(8),
+  /** Taken as the nearest whole number that the gateway allows, 1 to 32. */
+  maxInFlight: z.number().default(8),
   /** Every journalled command without ack_ok, finished ones included. */
   inFlight: z.array(InFlight).max(200).default([]),
   handoffFrom: z.string().max(64).optional(),

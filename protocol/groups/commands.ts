@@ -90,8 +90,13 @@ export const Ack = z.object({
 });
 export type Ack = z.infer<typeof Ack>;
 
-/** All four results mean: stop resending. */
-export const AckResult = z.object({ commandId: z.string(), status: CommandStatus.nullable(), result: z.enum(["applied", "duplicate", "conflict", "unknown"]) });
+/** All results mean: stop resending. `refused`: it could not be taken as it came, `code` says why; its word counts all the same where it is known. */
+export const AckResult = z.object({
+  commandId: z.string(),
+  status: CommandStatus.nullable(),
+  result: z.enum(["applied", "duplicate", "conflict", "unknown", "refused"]),
+  code: z.string().optional().describe("of a refusal"),
+});
 export type AckResult = z.infer<typeof AckResult>;
 
 export const ACK_STATUSES = ["received", "running", "succeeded", "failed", "rejected", "canceled", "cancel_rejected"] as const;
@@ -121,7 +126,7 @@ const SYNONYMS: Readonly<Record<string, AckStatus>> = {
 /** The canonical word for what an agent wrote, or null. */
 export const toAckStatus = (raw: string): AckStatus | null => {
   const word = raw.toLowerCase();
-  return ACK_STATUSES.find((status) => status === word) ?? SYNONYMS[word] ?? null;
+  return ACK_STATUSES.find((status) => status === word) ?? (Object.hasOwn(SYNONYMS, word) ? (SYNONYMS[word] ?? null) : null);
 };
 
 export const TimelineEntry = z.object({

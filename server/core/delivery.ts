@@ -29,6 +29,10 @@ export interface SessionStart {
   readonly inFlight: readonly { readonly commandId: string; readonly status: string }[];
   /** The agent has `journal.v1`. */
   readonly journal: boolean;
+  /** The agent has `inflight.v1`: what it does not list it has lost. */
+  readonly listsAll: boolean;
+  /** The agent has `cancel.v1`. */
+  readonly cancels: boolean;
   /** hello.handoffFrom named the session that was current: its frames have reached the agent. */
   readonly handoff?: boolean;
 }
@@ -52,8 +56,8 @@ export interface CommandDelivery {
   delivered(deviceId: string, epoch: number, commandIds: readonly string[]): Promise<void>;
   /** The write was refused, nothing reached the agent: the claim goes back and costs no attempt. */
   refused(deviceId: string, epoch: number, commandIds: readonly string[]): Promise<void>;
-  /** Resolves after commit; batched inside. Throws AppError VALIDATION_FAILED naming the accepted statuses when the status is unknown. */
-  ack(device: DeviceRef, ack: Ack & { readonly commandId: string }): Promise<AckResult>;
+  /** Resolves after commit; batched inside. `refused` says why the ack could not be taken as it came: its word counts, and that is the answer. So it is for an unknown word. */
+  ack(device: DeviceRef, ack: Ack & { readonly commandId: string }, refused?: string | null): Promise<AckResult>;
   /** Inside the transaction of hellos, after their epochs were raised: what older sessions left open meets what the agents list. Each device once; answers in order. */
   settle(tx: SqlTx, starts: readonly (DeviceRef & SessionStart)[]): Promise<readonly Settled[]>;
 }

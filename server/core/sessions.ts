@@ -4,7 +4,7 @@ import type { Close } from "../../protocol/index.ts";
 import type { DeviceRef, Reconciliation, SessionStart } from "./delivery.ts";
 
 /** What a proven hello says about the session and its machine. */
-export interface SessionHello extends Pick<SessionStart, "inFlight" | "journal"> {
+export interface SessionHello extends Pick<SessionStart, "inFlight" | "journal" | "listsAll" | "cancels"> {
   readonly device: DeviceRef;
   readonly nodeId: string;
   readonly sessionId: string;

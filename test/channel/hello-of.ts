@@ -12,6 +12,8 @@ export const helloOf = ({ tenantId, deviceId }: TestDevice, nodeId: string, more
   clockOffsetMs: null,
   inFlight: [],
   journal: true,
+  listsAll: true,
+  cancels: true,
   maxInFlight: 8,
   locksSignature: false,
   machine: { hostname: `host-${deviceId}` },

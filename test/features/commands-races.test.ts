@@ -24,7 +24,9 @@ test("a cancel that waited for a hello knows that the agent is back", async () =
 
   const { cancel } = await db.sqlTx(async (tx) => {
     await tx.query(`update device_presence set epoch = epoch + 1, connectivity = 'realtime' where device_id = $1`, [device.deviceId]);
-    await room.delivery.settle(tx, [{ ...device, epoch: epoch + 1, inFlight: [{ commandId, status: "running" }], journal: true }]);
+    await room.delivery.settle(tx, [
+      { ...device, epoch: epoch + 1, inFlight: [{ commandId, status: "running" }], journal: true, listsAll: true, cancels: true },
+    ]);
     const cancel = operator.cancel(commandId);
     await eventually(async () => expect(await isSomeoneWaiting()).toBe(true));
     return { cancel };

@@ -59,6 +59,7 @@ const ack = (word: AckStatus, more: Partial<AckEvent> = {}): AckEvent => ({
   outputTruncated: false,
   code: null,
   progress: null,
+  refused: null,
   ...more,
 });
 const deadline: CommandEvent = { kind: "deadline" };
@@ -70,6 +71,8 @@ const settled = (more: Partial<Extract<CommandEvent, { kind: "settled" }>> = {})
   epoch: 4,
   listedAs: null,
   journal: true,
+  listsAll: true,
+  cancels: true,
   handoff: false,
   ...more,
 });
@@ -95,6 +98,8 @@ const TABLE: readonly Row[] = [
   ["T4 by another session changes nothing", sent, { kind: "refused", epoch: 2 }, null],
   ["T5 written, no ack asked", { ...sent, requiresAck: false }, { kind: "written", epoch: 3 }, { status: "delivered", deadlineAt: null, finishedAt: NOW }],
   ["T5 leaves what asks for an ack", sent, { kind: "written", epoch: 3 }, null],
+  ["T5 an ack that nobody asked for proves the delivery", { ...sent, requiresAck: false }, ack("failed"), { status: "delivered", ackStatus: null }],
+  ["T5 so does being listed", { ...sent, requiresAck: false }, settled({ listedAs: "running" }), { status: "delivered", failureCode: null }],
   ["T6 received", sent, ack("received"), { status: "acknowledged", ackedAt: NOW, deadlineAt: NOW + 900 * SECOND, execDeadlineAt: NOW + 900 * SECOND }],
   ["T6 received after it went back to the queue", { ...queued, attempt: 1 }, ack("received"), { status: "acknowledged" }],
   ["T7 running from sent", sent, ack("running"), { status: "running", startedAt: NOW, deadlineAt: NOW + 900 * SECOND }],
@@ -115,6 +120,8 @@ const TABLE: readonly Row[] = [
   ["T9 timed out on the agent", running, ack("failed", { raw: "timed_out" }), { status: "failed", failureCode: "AGENT_TIMEOUT" }],
   ["T9 rejected with a code", running, ack("rejected", { code: "EXPIRED" }), { status: "rejected", failureCode: "EXPIRED" }],
   ["T10 unacknowledged", { ...sent, ...due }, deadline, { status: "queued", attempt: 1, availableAt: NOW + 20 * SECOND, deadlineAt: NOW + 24 * HOUR }],
+  ["T10 it keeps its place with the session that has it", { ...sent, ...due }, deadline, { status: "queued", sessionEpoch: 3 }],
+  ["T10 and with no other", { ...sent, ...due, liveEpoch: 4 }, deadline, { status: "queued", sessionEpoch: null }],
   ["T10 later attempts wait longer", { ...sent, ...due, attempt: 4 }, deadline, { availableAt: NOW + 160 * SECOND }],
   ["T10 a poller needs no pause", { ...sent, ...due, channel: "poll" }, deadline, { status: "queued", availableAt: NOW }],
   [
@@ -148,6 +155,13 @@ const TABLE: readonly Row[] = [
   ["T17 an absent agent has as long as the command lives", { ...running, liveEpoch: null }, cancel, { status: "canceling", deadlineAt: NOW + 24 * HOUR }],
   ["T17 at the next hello the usual time begins", { ...canceling, deadlineAt: NOW + 24 * HOUR }, settled(), { deadlineAt: NOW + 60 * SECOND }],
   ["T17 asked twice", canceling, cancel, null],
+  ["T19 at the hello of an agent that cannot stop it, the work goes on", canceling, settled({ cancels: false }), { status: "running", cancelPrevStatus: null }],
+  [
+    "T21 at the hello of an agent that cannot stop it, what it may not have is not delivered again",
+    { ...canceling, cancelPrevStatus: "sent" },
+    settled({ cancels: false }),
+    { status: "canceled", failureCode: "CANCEL_UNCONFIRMED" },
+  ],
   ["T18 confirmed", canceling, ack("canceled"), { status: "canceled", failureCode: null }],
   ["T19 refused", canceling, ack("cancel_rejected"), { status: "running", deadlineAt: NOW + 900 * SECOND, cancelPrevStatus: null }],
   ["T20 finished first", canceling, ack("succeeded"), { status: "succeeded" }],
@@ -175,6 +189,8 @@ const TABLE: readonly Row[] = [
   ),
   ["T25 forgotten", running, settled(), { status: "queued", availableAt: NOW, startedAt: null, execDeadlineAt: null }],
   ["T25 forgotten and unsafe", { ...acknowledged, redeliverSafe: false }, settled(), { status: "failed", failureCode: "AGENT_LOST_STATE" }],
+  ["T25 an agent that lists nothing has lost nothing", running, settled({ listsAll: false }), null],
+  ["T25 nor has it what it only acknowledged", { ...acknowledged, redeliverSafe: false }, settled({ listsAll: false, journal: false }), null],
   ["T25 forgotten once too often", { ...running, attempt: 10 }, settled(), { status: "failed" }],
   ["T26 the same again", ended("succeeded"), ack("succeeded"), null],
   ["T26 another word: the first wins", ended("succeeded"), ack("failed"), null],
@@ -198,6 +214,10 @@ describe("the state table", () => {
     expect(answer(ended("succeeded"), ack("failed"))).toBe("conflict");
     expect(answer(ended("timed_out"), ack("failed"))).toBe("applied");
     expect(answer(ended("canceled"), ack("succeeded"))).toBe("conflict");
+    expect(answer({ ...sent, requiresAck: false }, ack("succeeded"))).toBe("duplicate");
+    expect(answer({ ...ended("delivered"), requiresAck: false }, ack("failed"))).toBe("duplicate");
+    expect(answer(sent, ack("succeeded", { refused: "VALIDATION_FAILED" }))).toBe("refused");
+    expect(answer(ended("failed"), ack("received", { refused: "ACK_STATUS_UNKNOWN" }))).toBe("refused");
   });
 
   test("a session goes on with what is open, stops what is cancelled and forgets what has ended", () => {
@@ -230,6 +250,7 @@ const eventArb: fc.Arbitrary<CommandEvent> = fc.oneof(
       outputTruncated: fc.boolean(),
       code: fc.constant(null),
       progress: fc.option(fc.constant({ pct: 1, message: null })),
+      refused: fc.constantFrom(null, null, "VALIDATION_FAILED"),
     }),
   ),
   fc.constant(deadline),
@@ -238,6 +259,8 @@ const eventArb: fc.Arbitrary<CommandEvent> = fc.oneof(
     epoch: fc.integer({ min: 1, max: 6 }),
     listedAs: fc.option(word),
     journal: fc.boolean(),
+    listsAll: fc.boolean(),
+    cancels: fc.boolean(),
     handoff: fc.boolean(),
   }),
   fc.record({ kind: fc.constant("cancel" as const), reason: fc.constant(null), force: fc.boolean() }),

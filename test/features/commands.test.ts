@@ -305,12 +305,15 @@ describe("acks", () => {
     await expect(operator.run("ack", { deviceId: stranger.deviceId, commandId, status: "failed" })).rejects.toMatchObject({ code: "COMMAND_NOT_FOUND" });
   });
 
-  test("an unknown status is refused with the accepted ones", async () => {
-    const { commandId, ack } = await delivered();
-    await expect(ack(commandId, "whatever")).rejects.toMatchObject({
+  test("an unknown status shows that the agent has the command, and is refused; over REST with the accepted ones", async () => {
+    const { device, operator, commandId, ack } = await delivered();
+    expect(await ack(commandId, "whatever")).toEqual({ commandId, status: "acknowledged", result: "refused", code: "ACK_STATUS_UNKNOWN" });
+    await expect(operator.run("ack", { deviceId: device.deviceId, commandId, status: "perhaps" })).rejects.toMatchObject({
       code: "VALIDATION_FAILED",
       details: { accepted: expect.arrayContaining(["succeeded"]) as unknown },
     });
+    expect((await operator.get(commandId)).status).toBe("acknowledged");
+    expect(await ack(commandId, "succeeded")).toMatchObject({ status: "succeeded", result: "applied" });
   });
 
   test("one ack that cannot be stored does not fail its neighbours", async () => {
@@ -500,7 +503,7 @@ describe("sessions", () => {
     epoch: number,
     inFlight: { commandId: string; status: string }[] = [],
     more: object = {},
-  ) => db.sqlTx((tx) => room.delivery.settle(tx, [{ ...device, epoch, inFlight, journal: true, ...more }]));
+  ) => db.sqlTx((tx) => room.delivery.settle(tx, [{ ...device, epoch, inFlight, journal: true, listsAll: true, cancels: true, ...more }]));
 
   test("a new session takes up what the agent has and repeats what it has not", async () => {
     const { room, device, operator } = await setUp();

@@ -1,7 +1,6 @@
 // The channel's and the poller's side of the queue: claim, written, refused, acknowledged, and what a new session finds.
-import { ACK_STATUSES, type Ack, type AckResult, toAckStatus } from "../../../protocol/index.ts";
+import { type Ack, type AckResult, toAckStatus } from "../../../protocol/index.ts";
 import type { CommandDelivery, DeviceRef, Want } from "../../core/delivery.ts";
-import { AppError } from "../../core/errors.ts";
 import type { CreateBatch } from "../../platform/batch.ts";
 import type { Db } from "../../platform/db.ts";
 import { boundOutput } from "./payload.ts";
@@ -64,7 +63,13 @@ export const createDelivery = ({ db, transitions, witness, createBatch, nodeId, 
       const index = perCommand.get(keyOf(call))?.indexOf(call) ?? -1;
       const outcome = applied.outcomes.get(call.commandId)?.find(({ before }, at) => at === index && before.deviceId === call.deviceId);
       if (outcome === undefined) return { commandId: call.commandId, status: null, result: "unknown" };
-      return { commandId: call.commandId, status: outcome.after.status, result: ackResult(outcome.before, call.event, outcome.step) };
+      const { refused } = call.event;
+      return {
+        commandId: call.commandId,
+        status: outcome.after.status,
+        result: ackResult(outcome.before, call.event, outcome.step),
+        ...(refused === null ? {} : { code: refused }),
+      };
     });
   };
 
@@ -90,11 +95,14 @@ export const createDelivery = ({ db, transitions, witness, createBatch, nodeId, 
     },
     delivered: (deviceId, epoch, commandIds) => report(deviceId, commandIds, { kind: "written", epoch }),
     refused: (deviceId, epoch, commandIds) => report(deviceId, commandIds, { kind: "refused", epoch }),
-    ack: async (device, given) => ack({ tenantId: device.tenantId, deviceId: device.deviceId, commandId: given.commandId, event: toAckEvent(given, settings) }),
+    ack: async (device, given, refused = null) =>
+      ack({ tenantId: device.tenantId, deviceId: device.deviceId, commandId: given.commandId, event: toAckEvent(given, refused, settings) }),
     settle: createSettle(transitions),
   };
 };
 
+/** The code of an ack whose word is none of those that are known. */
+export const STATUS_UNKNOWN = "ACK_STATUS_UNKNOWN";
 const NOTHING: Claimed = { rows: [], left: false };
 
 const grouped = <T>(items: readonly T[], keyOfItem: (item: T) => string): ReadonlyMap<string, readonly T[]> => {
@@ -112,13 +120,19 @@ const keyOf = ({ tenantId, deviceId, commandId }: AckCall | CommandRow): string 
 /** The claim itself is SQL; this tells live views of it. */
 export const sentNow = (row: CommandRow): Transition => ({ row, from: "queued", step: { patch: { status: "sent" }, code: null } });
 
-const toAckEvent = (ack: Ack, { maxOutputBytes }: CommandSettings): AckEvent => {
+/** An unknown word may be progress or an end: it shows that the agent has the command, and leaves the rest to what it says later or to the deadline. */
+const toAckEvent = (ack: Ack, refused: string | null, { maxOutputBytes }: CommandSettings): AckEvent => {
   const word = toAckStatus(ack.status);
-  if (word === null)
-    throw new AppError("VALIDATION_FAILED", {
-      details: { issues: [{ path: "status", code: "invalid_value", message: `one of ${ACK_STATUSES.join(", ")}` }], accepted: ACK_STATUSES },
-    });
   const { output, truncated } = boundOutput(ack.output, maxOutputBytes);
   const progress = ack.progress === undefined ? null : { pct: ack.progress.pct ?? null, message: ack.progress.message ?? null };
-  return { kind: "ack", word, raw: ack.status, output, outputTruncated: truncated || ack.outputTruncated === true, code: ack.code ?? null, progress };
+  return {
+    kind: "ack",
+    word: word ?? "received",
+    raw: ack.status,
+    output,
+    outputTruncated: truncated || ack.outputTruncated === true,
+    code: ack.code ?? null,
+    progress,
+    refused: word === null ? STATUS_UNKNOWN : refused,
+  };
 };

@@ -7,11 +7,21 @@ const FINAL_WORDS = ["succeeded", "failed", "rejected", "canceled"] as const;
 type FinalWord = (typeof FINAL_WORDS)[number];
 const isFinalWord = (word: AckStatus): word is FinalWord => (FINAL_WORDS as readonly string[]).includes(word);
 
+const isUnasked = ({ requiresAck, status }: CommandFacts): boolean => !requiresAck && isOpen(status) && status !== "canceling";
+
 /** Given up by us, not ended by the agent: a late result may still replace it. */
 export const isSoftTerminal = (status: CommandStatus): boolean => status === "expired" || status === "timed_out" || status === "undeliverable";
 
+/** What was refused shows in the timeline, whatever else the ack did. */
 export const acknowledge = (row: CommandFacts, ack: AckEvent, at: Circumstances): Step | null => {
+  const step = heard(row, ack, at);
+  return step === null || ack.refused === null ? step : { ...step, code: ack.refused };
+};
+
+const heard = (row: CommandFacts, ack: AckEvent, at: Circumstances): Step | null => {
   if (!isOpen(row.status)) return afterTheEnd(row, ack, at);
+  // Nobody asked for it, but it proves the delivery, and that is all there is to know.
+  if (isUnasked(row)) return { patch: { status: "delivered", deadlineAt: null, finishedAt: at.now, failureCode: null }, code: null };
   switch (ack.word) {
     case "received":
       return received(row, ack, at);
@@ -32,6 +42,8 @@ export const acknowledge = (row: CommandFacts, ack: AckEvent, at: Circumstances)
 
 /** What the agent is told about its ack, given the row before it and what came of it. */
 export const ackResult = (row: CommandFacts, ack: AckEvent, step: Step | null): AckResult["result"] => {
+  if (ack.refused !== null) return "refused";
+  if (row.status === "delivered" || isUnasked(row)) return "duplicate";
   if (isOpen(row.status)) return step === null ? "duplicate" : "applied";
   if (step?.patch.late === true) return "applied";
   return isFinalWord(ack.word) && ack.word !== row.status ? "conflict" : "duplicate";
@@ -40,9 +52,9 @@ export const ackResult = (row: CommandFacts, ack: AckEvent, step: Step | null): 
 // T6. A command that went back to the queue while its ack was under way counts as sent: an ack is a fact.
 const received = (row: CommandFacts, ack: AckEvent, at: Circumstances): Step | null => {
   const execDeadlineAt = row.execDeadlineAt ?? at.now + row.execTimeoutSeconds * 1_000;
-  const heard: Patch = { ...said(ack, at), ackedAt: at.now, execDeadlineAt };
-  if (row.status === "queued" || row.status === "sent") return { patch: { ...heard, status: "acknowledged", deadlineAt: execDeadlineAt }, code: ack.code };
-  if (row.status === "canceling" && row.cancelPrevStatus === "sent") return { patch: { ...heard, cancelPrevStatus: "acknowledged" }, code: null };
+  const news: Patch = { ...said(ack, at), ackedAt: at.now, execDeadlineAt };
+  if (row.status === "queued" || row.status === "sent") return { patch: { ...news, status: "acknowledged", deadlineAt: execDeadlineAt }, code: ack.code };
+  if (row.status === "canceling" && row.cancelPrevStatus === "sent") return { patch: { ...news, cancelPrevStatus: "acknowledged" }, code: null };
   return null;
 };
 
@@ -50,10 +62,10 @@ const received = (row: CommandFacts, ack: AckEvent, at: Circumstances): Step | n
 const running = (row: CommandFacts, ack: AckEvent, at: Circumstances): Step | null => {
   const execDeadlineAt = row.execDeadlineAt ?? at.now + row.execTimeoutSeconds * 1_000;
   const progress = ack.progress ?? row.progress;
-  const heard: Patch = { ...said(ack, at), ackedAt: row.ackedAt ?? at.now, startedAt: row.startedAt ?? at.now, execDeadlineAt, progress };
-  if (row.status === "canceling") return row.cancelPrevStatus === "running" ? null : { patch: { ...heard, cancelPrevStatus: "running" }, code: null };
+  const news: Patch = { ...said(ack, at), ackedAt: row.ackedAt ?? at.now, startedAt: row.startedAt ?? at.now, execDeadlineAt, progress };
+  if (row.status === "canceling") return row.cancelPrevStatus === "running" ? null : { patch: { ...news, cancelPrevStatus: "running" }, code: null };
   if (row.status === "running" && ack.progress === null) return null;
-  return { patch: { ...heard, status: "running", deadlineAt: stepDeadline(execDeadlineAt, at) }, code: ack.code };
+  return { patch: { ...news, status: "running", deadlineAt: stepDeadline(execDeadlineAt, at) }, code: ack.code };
 };
 
 const stepDeadline = (execDeadlineAt: Instant, { now, timings }: Circumstances): Instant =>
@@ -82,7 +94,8 @@ const afterTheEnd = (row: CommandFacts, ack: AckEvent, at: Circumstances): Step 
 const said = (ack: AckEvent, { now }: Circumstances): Patch => ({
   ackStatus: ack.raw,
   ackAt: now,
-  ...(ack.output === undefined ? {} : { output: ack.output, outputTruncated: ack.outputTruncated }),
+  ...(ack.output === undefined ? {} : { output: ack.output }),
+  ...(ack.output === undefined && !ack.outputTruncated ? {} : { outputTruncated: ack.outputTruncated }),
 });
 
 const finished = (ack: AckEvent, at: Circumstances): Patch => ({ ...said(ack, at), deadlineAt: null, finishedAt: at.now });

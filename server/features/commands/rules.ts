@@ -3,7 +3,10 @@
 import { type AckStatus, type CommandStatus, isOpen } from "../../../protocol/index.ts";
 import { unreachable } from "../../core/errors.ts";
 import { acknowledge, isSoftTerminal } from "./rules-ack.ts";
-import type { Circumstances, CommandEvent, CommandFacts, CommandState, Instant, Patch, Step } from "./state.ts";
+import type { AckEvent, Circumstances, CommandEvent, CommandFacts, CommandState, Instant, Patch, SettledEvent, Step } from "./state.ts";
+
+/** The code of a cancellation that the gateway itself turns down for an agent that has not announced `cancel.v1`. */
+export const CANCEL_UNSUPPORTED = "CANCEL_UNSUPPORTED";
 
 export const decide = (row: CommandFacts, event: CommandEvent, at: Circumstances): Step | null => {
   switch (event.kind) {
@@ -85,10 +88,11 @@ const unacknowledged = (row: CommandFacts, at: Circumstances): Step | null => {
   return redelivered(row, at, row.channel === "poll" ? 0 : backoffMs(row.attempt, at), null); // T10, T12
 };
 
+// The session that has it goes on with it, for all we know: until its next attempt the command keeps its place among those that the agent takes at once.
 const redelivered = (row: CommandFacts, at: Circumstances, delayMs: number, code: string | null): Step =>
   row.attempt >= row.maxAttempts
     ? ended("undeliverable", "DELIVERY_ATTEMPTS_EXCEEDED", at) // T12
-    : step({ ...waiting(row), availableAt: at.now + delayMs }, code);
+    : step({ ...waiting(row), sessionEpoch: row.liveEpoch === row.sessionEpoch ? row.sessionEpoch : null, availableAt: at.now + delayMs }, code);
 
 const backoffMs = (attempt: number, { jitter, timings }: Circumstances): number => {
   const steps = timings.redeliveryBackoffMs;
@@ -96,12 +100,12 @@ const backoffMs = (attempt: number, { jitter, timings }: Circumstances): number 
   return Math.round(base * (0.8 + jitter * 0.4));
 };
 
-/** A new session has begun: what the agent lists it has, what it does not list it has lost. */
-const settled = (row: CommandFacts, event: Extract<CommandEvent, { kind: "settled" }>, at: Circumstances): Step | null => {
-  if (row.status === "canceling") return pressedCancel(row, at);
+/** A new session has begun: what the agent lists it has, what an agent that lists everything does not list it has lost. */
+const settled = (row: CommandFacts, event: SettledEvent, at: Circumstances): Step | null => {
+  if (row.status === "canceling") return event.cancels || event.listedAs !== null ? pressedCancel(row, at) : unstoppable(row, at);
   if (row.status !== "queued" && row.status !== "sent" && row.status !== "acknowledged" && row.status !== "running") return null;
   if (event.listedAs !== null) return held(row, event, at);
-  if (row.status === "acknowledged" || row.status === "running") return forgotten(row, at); // T25
+  if (row.status === "acknowledged" || row.status === "running") return event.listsAll ? forgotten(row, at) : null; // T25
   if (row.status === "queued" || row.channel !== "ws" || row.sessionEpoch === null || row.sessionEpoch >= event.epoch) return null;
   if (event.handoff) return step({ sessionEpoch: event.epoch }, "HANDED_OVER");
   if (isExpired(row, at.now)) return ended("expired", "EXPIRED_UNACKED", at);
@@ -110,15 +114,28 @@ const settled = (row: CommandFacts, event: Extract<CommandEvent, { kind: "settle
 };
 
 // A finished one counts as received here: its result follows as an ack of its own.
-const held = (row: CommandFacts, event: Extract<CommandEvent, { kind: "settled" }>, at: Circumstances): Step | null => {
-  const word = event.listedAs === "running" ? "running" : "received";
-  return acknowledge(row, { kind: "ack", word, raw: word, output: undefined, outputTruncated: false, code: null, progress: null }, at); // T6, T7
-};
+const held = (row: CommandFacts, event: SettledEvent, at: Circumstances): Step | null =>
+  acknowledge(row, bareAck(event.listedAs === "running" ? "running" : "received"), at); // T6, T7
+
+const bareAck = (word: AckStatus, code: string | null = null): AckEvent => ({
+  kind: "ack",
+  word,
+  raw: word,
+  output: undefined,
+  outputTruncated: false,
+  code,
+  progress: null,
+  refused: null,
+});
 
 const forgotten = (row: CommandFacts, at: Circumstances): Step =>
   row.redeliverSafe && row.attempt < row.maxAttempts && !isExpired(row, at.now)
     ? step({ ...waiting(row), availableAt: at.now }, "AGENT_LOST_STATE")
     : ended("failed", "AGENT_LOST_STATE", at);
+
+// T19, T21: the agent cannot stop anything. What it may not have yet is not delivered again; what it is at work on goes on.
+const unstoppable = (row: CommandFacts, at: Circumstances): Step | null =>
+  row.cancelPrevStatus === "sent" ? ended("canceled", "CANCEL_UNCONFIRMED", at) : acknowledge(row, bareAck("cancel_rejected", CANCEL_UNSUPPORTED), at);
 
 // The agent is told again at hello; from then on it has the usual time to answer.
 const pressedCancel = (row: CommandFacts, { now, timings }: Circumstances): Step | null =>

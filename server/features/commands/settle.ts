@@ -29,8 +29,8 @@ export const createSettle = (transitions: Transitions): CommandDelivery["settle"
       ({ deviceId, commandId }) => {
         const start = byDevice.get(deviceId);
         if (start === undefined) return [];
-        const { epoch, journal, listed, handoff = false } = start;
-        return [{ kind: "settled", epoch, listedAs: listed.get(commandId) ?? null, journal, handoff }];
+        const { epoch, journal, listsAll, cancels, listed, handoff = false } = start;
+        return [{ kind: "settled", epoch, listedAs: listed.get(commandId) ?? null, journal, listsAll, cancels, handoff }];
       },
       () => "session",
     );
@@ -42,7 +42,11 @@ export const createSettle = (transitions: Transitions): CommandDelivery["settle"
         deviceId,
         {
           reconcile: [...listed].map(([commandId, word]) => ({ commandId, action: reconcile(rows.get(commandId) ?? null, word, at) })),
-          notify: () => transitions.tell(made.filter((transition: Transition) => transition.row.deviceId === deviceId)),
+          notify: () => {
+            transitions.tell(made.filter((transition: Transition) => transition.row.deviceId === deviceId));
+            // Those that it lists it is told of by `reconcile`.
+            transitions.remind([...rows.values()].filter(({ commandId, status }) => status === "canceling" && !listed.has(commandId)));
+          },
         },
       ]),
     );

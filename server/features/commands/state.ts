@@ -59,6 +59,21 @@ export interface AckEvent {
   readonly outputTruncated: boolean;
   readonly code: string | null;
   readonly progress: Progress | null;
+  /** Why it was not taken as it came; what could be read of it counts all the same. */
+  readonly refused: string | null;
+}
+
+/** A new session has begun. The agent's capabilities say what it means that a command is not listed. */
+export interface SettledEvent {
+  readonly kind: "settled";
+  readonly epoch: number;
+  readonly listedAs: AckStatus | "unknown" | null;
+  readonly journal: boolean;
+  /** It lists every command that it holds. */
+  readonly listsAll: boolean;
+  /** It can stop a command. */
+  readonly cancels: boolean;
+  readonly handoff: boolean;
 }
 
 export type CommandEvent =
@@ -67,7 +82,7 @@ export type CommandEvent =
   | { readonly kind: "written"; readonly epoch: number | null }
   | AckEvent
   | { readonly kind: "deadline" }
-  | { readonly kind: "settled"; readonly epoch: number; readonly listedAs: AckStatus | "unknown" | null; readonly journal: boolean; readonly handoff: boolean }
+  | SettledEvent
   | { readonly kind: "cancel"; readonly reason: string | null; readonly force: boolean }
   | { readonly kind: "reset"; readonly reason: string | null };
 

@@ -48,9 +48,15 @@ export interface Transitions {
   circumstances(now: number): Circumstances;
   /** After commit. */
   tell(transitions: readonly Transition[]): void;
+  /** Tells the agents again of cancellations that are under way. */
+  remind(canceling: readonly CommandRow[]): void;
 }
 
 export const createTransitions = ({ emit, hint, courier, waits, witness, nodeId, settings, random }: TransitionsDeps): Transitions => {
+  const order = (row: CommandRow, deadline: number): void => {
+    const reason = row.cancelReason ?? row.failureCode;
+    courier.cancel(row.deviceId, { commandId: row.commandId, deadline: isoTime(deadline), ...(reason === null ? {} : { reason }) });
+  };
   const circumstances = (now: number): Circumstances => ({ now, jitter: random(), timings: settings });
 
   return {
@@ -79,14 +85,17 @@ export const createTransitions = ({ emit, hint, courier, waits, witness, nodeId,
       for (const transition of transitions) {
         witness.saw(transition);
         if (!isEnd(transition)) hint(toEvent(transition));
-        const order = cancelOrder(transition, settings);
-        if (order !== null) courier.cancel(transition.row.deviceId, order);
+        const deadline = cancelDeadline(transition, settings);
+        if (deadline !== null) order(transition.row, deadline);
       }
       waits.wake(transitions.filter(isEnd).map(({ row }) => row.commandId));
       const due = devicesOf(transitions.filter(isDueAgain));
       if (due.length > 0) courier.nudge(due);
       const freed = devicesOf(transitions.filter(freesTheWay));
       if (freed.length > 0) courier.freed(freed);
+    },
+    remind: (canceling) => {
+      for (const row of canceling) if (row.deadlineAt !== null && row.deadlineAt !== Infinity) order(row, row.deadlineAt);
     },
   };
 };
@@ -156,16 +165,12 @@ const freesTheWay = ({ row, from }: Transition): boolean => from !== null && isO
 const isDueAgain = ({ row, step }: Transition): boolean => row.status === "queued" && step.code !== null;
 
 /** T15, T17, T21 and T24: the agent may be at work on something that nobody waits for any more. */
-const cancelOrder = ({ row, from, step }: Transition, { cancelTimeoutMs }: CommandSettings) => {
+const cancelDeadline = ({ row, from, step }: Transition, { cancelTimeoutMs }: CommandSettings): number | null => {
   const asked = row.status === "canceling" && from !== "canceling";
   const givenUp =
     holdsTheWay(from) && from !== "canceling" && (row.status === "timed_out" || (row.status === "canceled" && step.patch.ackStatus === undefined));
   if (!asked && !givenUp) return null;
-  const deadline = isoTime(
-    asked && row.deadlineAt !== null && row.deadlineAt !== Infinity
-      ? row.deadlineAt
-      : (row.finishedAt ?? row.cancelRequestedAt ?? row.issuedAt) + cancelTimeoutMs,
-  );
-  const reason = row.cancelReason ?? row.failureCode;
-  return { commandId: row.commandId, deadline, ...(reason === null ? {} : { reason }) };
+  return asked && row.deadlineAt !== null && row.deadlineAt !== Infinity
+    ? row.deadlineAt
+    : (row.finishedAt ?? row.cancelRequestedAt ?? row.issuedAt) + cancelTimeoutMs;
 };

@@ -33,9 +33,19 @@ const turnsOf = (hellos: readonly SessionHello[]): readonly (readonly SessionHel
 export const createSessions = ({ db, presence, delivery, createBatch, settings = deviceSettings() }: SessionsDeps): Sessions => {
   const beginTurn = async (tx: SqlTx, hellos: readonly SessionHello[]): Promise<readonly SessionBegun[]> => {
     const opened = await presence.open(tx, hellos);
-    const starts = hellos.map(({ device, inFlight, journal, handoffFrom }, at) => {
+    const starts = hellos.map(({ device, inFlight, journal, listsAll, cancels, handoffFrom }, at) => {
       const { epoch = 0, previousNodeId = null, previousSessionId = null, pushedOut = 0 } = opened[at] ?? {};
-      return { ...device, epoch, inFlight, journal, handoff: handoffFrom !== null && handoffFrom === previousSessionId, previousNodeId, pushedOut };
+      return {
+        ...device,
+        epoch,
+        inFlight,
+        journal,
+        listsAll,
+        cancels,
+        handoff: handoffFrom !== null && handoffFrom === previousSessionId,
+        previousNodeId,
+        pushedOut,
+      };
     });
     const settled = await delivery.settle(tx, starts);
     return starts.flatMap(({ epoch, previousNodeId, handoff, pushedOut }, at) => {

@@ -1,11 +1,13 @@
 // What each frame of a ready agent does. Errors thrown here become error frames; see inbound.ts.
-import type { AgentFrame } from "../../../protocol/index.ts";
+import type { z } from "zod";
+import type { AgentFrame, SocketAck } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { CommandDelivery } from "../../core/delivery.ts";
-import { unreachable } from "../../core/errors.ts";
+import { isAppError, unreachable } from "../../core/errors.ts";
 import type { SessionBegun, SocketPresence } from "../../core/sessions.ts";
 import { expectWord, heard } from "./awaited.ts";
-import { errorFrame } from "./frames.ts";
+import { type Cancels, UNSUPPORTED_OP } from "./cancels.ts";
+import { type DamagedAck, errorFrame } from "./frames.ts";
 import type { Heartbeats } from "./heartbeat.ts";
 import type { JudgeHello } from "./hello.ts";
 import type { Pump } from "./pump.ts";
@@ -19,6 +21,9 @@ export interface ActsDeps {
   readonly meters: ChannelMeters;
   readonly judge: JudgeHello;
   readonly delivery: Pick<CommandDelivery, "ack">;
+  readonly cancels: Pick<Cancels, "unsupported">;
+  /** Nothing is wrong with what was asked: the same may be done a little later. */
+  readonly isTemporary: (error: unknown) => boolean;
   readonly presence: Pick<SocketPresence, "goodbye">;
   readonly pump: Pump;
   readonly heartbeats: Pick<Heartbeats, "take">;
@@ -28,6 +33,7 @@ export interface ActsDeps {
 }
 
 const HANDOFF = "handoff.v1";
+const CANCEL = "cancel.v1";
 
 type Frame<Op extends AgentFrame["op"]> = Extract<AgentFrame, { op: Op }>;
 
@@ -39,7 +45,8 @@ export const createActs = (deps: ActsDeps) => {
     session.phaseAt = clock.elapsed();
     session.instanceId = data.instanceId ?? null;
     session.handsOver = data.capabilities.includes(HANDOFF);
-    session.maxInFlight = Math.min(data.maxInFlight, settings.maxInFlight);
+    session.canStop = data.capabilities.includes(CANCEL);
+    session.maxInFlight = Math.max(1, Math.min(Math.floor(data.maxInFlight), settings.maxInFlight));
     const verdict = await deps.judge(session, data);
     if ("close" in verdict) {
       if (verdict.error.cause !== undefined) onError(verdict.error.cause, session);
@@ -68,12 +75,24 @@ export const createActs = (deps: ActsDeps) => {
     await pump(session);
   };
 
-  const ack = async (session: Session, { id, data }: Frame<"ack">): Promise<void> => {
+  const settle = async (session: Session, id: string, data: z.output<typeof SocketAck> | DamagedAck, refused: string | null): Promise<void> => {
     const { tenantId, deviceId } = session;
     // Resolves after the commit. When it fails there is no ack_ok, and the agent sends its word again.
-    const result = await delivery.ack({ tenantId, deviceId }, data);
+    const result = await delivery.ack({ tenantId, deviceId }, data, refused);
     heard(session, result);
     send(session, { op: "ack_ok", ref: id, data: result }, clock);
+  };
+
+  /** What the database does not take at any time is not asked for again: the word is kept without it. */
+  const ack = async (session: Session, { id, data }: Frame<"ack">): Promise<void> => {
+    try {
+      await settle(session, id, data, null);
+    } catch (error) {
+      if (isAppError(error) || deps.isTemporary(error)) throw error;
+      onError(error, session);
+      const { commandId, status, output } = data;
+      await settle(session, id, { commandId, status, outputTruncated: output !== undefined }, "INTERNAL_ERROR");
+    }
   };
 
   const goodbye = async (session: Session, { data }: Frame<"goodbye">): Promise<void> => {
@@ -84,7 +103,7 @@ export const createActs = (deps: ActsDeps) => {
     await presence.goodbye({ deviceId: session.deviceId, epoch: session.epoch }, { reason: data.reason, expectBackMs: data.expectBackSec * 1_000 });
   };
 
-  return async (session: Session, frame: AgentFrame): Promise<void> => {
+  const act = async (session: Session, frame: AgentFrame): Promise<void> => {
     switch (frame.op) {
       case "hello":
         return hello(session, frame);
@@ -95,10 +114,13 @@ export const createActs = (deps: ActsDeps) => {
       case "goodbye":
         return goodbye(session, frame);
       case "error":
-        return;
+        return frame.data.code === UNSUPPORTED_OP && frame.ref !== undefined ? deps.cancels.unsupported(session, frame.ref) : undefined;
       default:
         return unreachable(frame);
     }
   };
+  /** Of an ack that came damaged the word counts. */
+  const refuseAck = (session: Session, id: string, damaged: DamagedAck): Promise<void> => settle(session, id, damaged, "VALIDATION_FAILED");
+  return { act, refuseAck };
 };
-export type Act = ReturnType<typeof createActs>;
+export type Acts = ReturnType<typeof createActs>;

@@ -25,6 +25,8 @@ interface Refusal {
 export type HelloVerdict = { readonly begun: SessionBegun } | Refusal;
 
 const JOURNAL = "journal.v1";
+const IN_FLIGHT = "inflight.v1";
+const CANCEL = "cancel.v1";
 const SECOND_FORM = "signature.v2";
 const RETRY_SECONDS = 5;
 
@@ -44,6 +46,8 @@ const toSessionHello = (session: Session, hello: Hello, { agent, signatureVersio
   clockOffsetMs: hello.clockOffsetMs ?? null,
   inFlight: hello.inFlight,
   journal: hello.capabilities.includes(JOURNAL),
+  listsAll: hello.capabilities.includes(IN_FLIGHT),
+  cancels: hello.capabilities.includes(CANCEL),
   maxInFlight: session.maxInFlight,
   locksSignature: signatureVersion === 2 && agent.minSignatureVersion < 2 && hello.capabilities.includes(SECOND_FORM),
   machine: { hostname: hello.hostname, platform: hello.os, arch: hello.arch, agentVersion: hello.agentVersion },

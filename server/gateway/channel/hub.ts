@@ -14,6 +14,7 @@ import type { SignatureMemory } from "../replay.ts";
 import type { SocketDoor } from "../uws/socket.ts";
 import { createActs } from "./acts.ts";
 import { createBeats } from "./beats.ts";
+import { createCancels } from "./cancels.ts";
 import { type AgentCourier, ALL_NODES, type ChannelBus, nodeChannel, type OwnerDirectory } from "./courier.ts";
 import { createDismissal, isHeld } from "./dismissal.ts";
 import { createDoor } from "./door.ts";
@@ -90,8 +91,10 @@ export const createHub = (given: HubDeps): Hub => {
   const rivals = createRivals({ ...deps, ready: roster.ready, onError });
   const judge = createHello({ ...deps, rivals, onError });
   const heartbeats = createHeartbeat({ clock, stamp: createStamp(clock), settings, stats, meters });
-  const act = createActs({ clock, settings, meters, judge, delivery, presence, pump, heartbeats, enter: roster.enter, onError });
-  const inbound = createInbound({ clock, settings, stats, act, heartbeats, onError });
+  const cancels = createCancels({ clock, delivery, onError });
+  const isTemporary = deps.isUnavailable;
+  const acts = createActs({ clock, settings, meters, judge, delivery, presence, pump, cancels, heartbeats, enter: roster.enter, isTemporary, onError });
+  const inbound = createInbound({ clock, settings, stats, acts, heartbeats, isTemporary, onError });
   const claim = (sessions: readonly Session[]): Promise<unknown> =>
     Promise.all(sessions.map((session) => owners.claim(session.deviceId, nodeId, session.epoch)));
   const { check, retire } = createDismissal({ presence, stats, onError });
@@ -155,7 +158,7 @@ export const createHub = (given: HubDeps): Hub => {
     tick,
     flush,
     start: async () => {
-      const onMessage = createRemote({ ready: roster.ready, rivals, pump, clock });
+      const onMessage = createRemote({ ready: roster.ready, rivals, pump, cancels });
       courier.attach({ holds: (deviceId) => roster.ready.has(deviceId), receive: onMessage });
       running.stops = await Promise.all([nodeChannel(nodeId), ALL_NODES].map((channel) => deps.bus.subscribe(channel, onMessage)));
       running.meter = (deps.startMeter ?? startLoopMeter)();

@@ -2,8 +2,9 @@
 import { AgentFrame, CLOSE, type Close } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import { AppError, isAppError, unreachable } from "../../core/errors.ts";
-import type { Act } from "./acts.ts";
-import { errorFrame, readFrame } from "./frames.ts";
+import type { Acts } from "./acts.ts";
+import { UNSUPPORTED_OP } from "./cancels.ts";
+import { errorFrame, type Inbound, readFrame } from "./frames.ts";
 import type { Heartbeats } from "./heartbeat.ts";
 import { createScanner } from "./scan.ts";
 import { isRepeat, numberOf } from "./sequence.ts";
@@ -16,15 +17,19 @@ export interface InboundDeps {
   readonly clock: Clock;
   readonly settings: ChannelSettings;
   readonly stats: ChannelStats;
-  readonly act: Act;
+  readonly acts: Acts;
+  readonly isTemporary: (error: unknown) => boolean;
   readonly heartbeats: Heartbeats;
   readonly onError: (error: unknown, session: Session) => void;
 }
 
+/** What failed on our side is worth another try after so long. */
+const AGAIN_SECONDS = 5;
+
 /** Heartbeats come many times as often as everything else together. */
 const [, HeartbeatFrame] = AgentFrame.options;
 
-export const createInbound = ({ clock, settings, stats, act, heartbeats, onError }: InboundDeps) => {
+export const createInbound = ({ clock, settings, stats, acts, heartbeats, isTemporary, onError }: InboundDeps) => {
   const scanner = createScanner(HeartbeatFrame);
   const takePlain = heartbeats.takePlain(scanner);
   const rate = { perSecond: settings.inboundPerSecond, burst: settings.inboundBurst };
@@ -50,20 +55,21 @@ export const createInbound = ({ clock, settings, stats, act, heartbeats, onError
   const settle =
     (session: Session, ref: string) =>
     (error: unknown): void => {
-      if (isAppError(error)) refuse(session, error, ref);
-      // An ack that could not be kept is sent again by the agent; anything else is told to nobody but the log.
-      else onError(error, session);
+      const refusal = isAppError(error) ? error : new AppError(isTemporary(error) ? "DATABASE_UNAVAILABLE" : "INTERNAL_ERROR", { retryAfter: AGAIN_SECONDS });
+      if (refusal !== error) onError(error, session);
+      refuse(session, refusal, ref);
     };
 
   const close = (session: Session, error: AppError, code: Close): void => {
     refuse(session, error);
     endSession(session, code);
   };
+  const tooBig = (session: Session): void =>
+    close(session, new AppError("PAYLOAD_TOO_LARGE", { details: { maxBytes: settings.maxFrameBytes } }), CLOSE.frameTooBig);
   const outOfOrder = (session: Session, op: string): void =>
     close(session, new AppError("VALIDATION_FAILED", { details: { reason: "wrong_order", op } }), CLOSE.protocolError);
 
-  const read = (session: Session, text: string): void => {
-    const inbound = readFrame(text);
+  const read = (session: Session, inbound: Inbound): void => {
     const repeated = isRepeat(session, numberOf((inbound.kind === "frame" ? inbound.frame.id : inbound.id) ?? ""), stats);
     switch (inbound.kind) {
       case "invalid": {
@@ -72,14 +78,19 @@ export const createInbound = ({ clock, settings, stats, act, heartbeats, onError
       }
       case "unknown": {
         if (isEarly(session)) outOfOrder(session, inbound.op);
-        else send(session, { op: "error", ref: inbound.id, data: { code: "UNSUPPORTED_OP", error: `There is no op ${inbound.op}.`, retryable: false } }, clock);
+        else send(session, { op: "error", ref: inbound.id, data: { code: UNSUPPORTED_OP, error: `There is no op ${inbound.op}.`, retryable: false } }, clock);
+        break;
+      }
+      case "damaged": {
+        if (inOrder(session, "ack")) void acts.refuseAck(session, inbound.id, inbound.ack).catch(settle(session, inbound.id));
+        else outOfOrder(session, "ack");
         break;
       }
       case "frame": {
         const { frame } = inbound;
         // It says nothing that has not been said. Everything else may be repeated: acks are, until they are answered.
         if (repeated && frame.op === "heartbeat") break;
-        if (inOrder(session, frame.op)) void act(session, frame).catch(settle(session, frame.id));
+        if (inOrder(session, frame.op)) void acts.act(session, frame).catch(settle(session, frame.id));
         else outOfOrder(session, frame.op);
         break;
       }
@@ -106,11 +117,16 @@ export const createInbound = ({ clock, settings, stats, act, heartbeats, onError
     const nowMs = clock.elapsed();
     session.lastSeenAt = nowMs;
     session.seen = true;
-    if (bytes.length > settings.maxFrameBytes)
-      close(session, new AppError("PAYLOAD_TOO_LARGE", { details: { maxBytes: settings.maxFrameBytes } }), CLOSE.frameTooBig);
+    const isTooBig = bytes.length > settings.maxFrameBytes;
+    if (isTooBig && (isBinary || isEarly(session))) tooBig(session);
     else if (isBinary) close(session, new AppError("VALIDATION_FAILED", { details: { reason: "binary_frame" } }), CLOSE.protocolError);
-    else if (!tooFast(session, nowMs) && !beat(session, bytes, nowMs))
-      read(session, Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("utf8"));
+    else if (tooFast(session, nowMs) || (!isTooBig && beat(session, bytes, nowMs))) return;
+    else {
+      const inbound = readFrame(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("utf8"));
+      // An agent that is cut off for a result would send it again for ever: too long an output is shortened instead.
+      if (isTooBig && !isAck(inbound)) tooBig(session);
+      else read(session, inbound);
+    }
   };
 
   return {
@@ -121,3 +137,4 @@ export const createInbound = ({ clock, settings, stats, act, heartbeats, onError
 };
 
 const isEarly = ({ phase }: Session): boolean => phase === "opening" || phase === "proving";
+const isAck = (inbound: Inbound): boolean => inbound.kind === "damaged" || (inbound.kind === "frame" && inbound.frame.op === "ack");

@@ -1,19 +1,19 @@
 // What other parts of the system ask of a socket on this node: look for commands, cancel one, leave, say whether it lives.
 import { CLOSE } from "../../../protocol/index.ts";
-import type { Clock } from "../../core/clock.ts";
+import type { Cancels } from "./cancels.ts";
 import type { ChannelMessage } from "./courier.ts";
 import type { Pump } from "./pump.ts";
 import type { Rivals } from "./rivals.ts";
-import { endSession, type Session, send } from "./session.ts";
+import { endSession, type Session } from "./session.ts";
 
 export interface RemoteDeps {
   readonly ready: ReadonlyMap<string, Session>;
   readonly rivals: Pick<Rivals, "receive">;
   readonly pump: Pump;
-  readonly clock: Clock;
+  readonly cancels: Pick<Cancels, "ask">;
 }
 
-export const createRemote = ({ ready, rivals, pump, clock }: RemoteDeps) => {
+export const createRemote = ({ ready, rivals, pump, cancels }: RemoteDeps) => {
   const nudge = (deviceId: string): void => {
     const session = ready.get(deviceId);
     if (session !== undefined) void pump(session);
@@ -30,7 +30,7 @@ export const createRemote = ({ ready, rivals, pump, clock }: RemoteDeps) => {
   };
   const cancel = (session: Session, { commandId, deadline, reason }: ChannelMessage): void => {
     if (typeof commandId !== "string" || typeof deadline !== "string") return;
-    send(session, { op: "cancel", data: { commandId, deadline, ...(typeof reason === "string" ? { reason } : {}) } }, clock);
+    cancels.ask(session, { commandId, deadline, ...(typeof reason === "string" ? { reason } : {}) });
   };
   return (message: ChannelMessage): void => {
     const { op, deviceId, deviceIds } = message;

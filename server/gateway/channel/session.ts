@@ -54,6 +54,10 @@ export interface Session extends TokenBucket, TurnCounter {
   maxInFlight: number;
   /** The agent has `handoff.v1`: it can open its next session while this one lives. */
   handsOver: boolean;
+  /** The agent has `cancel.v1`. */
+  canStop: boolean;
+  /** Commands by the frames that asked the agent to stop them; null until the first. */
+  cancels: Map<string, string> | null;
   /** How often the agent was last asked to beat, and when it was told. */
   heartbeatSeconds: number;
   toldAt: number;
@@ -112,6 +116,8 @@ export const newSession = ({ id, agent, signatureVersion, heartbeatLimit }: Sess
   instanceId: null,
   maxInFlight: 0,
   handsOver: false,
+  canStop: false,
+  cancels: null,
   heartbeatSeconds: settings.heartbeatSeconds,
   toldAt: nowMs,
   patienceMs: settings.silenceMs,

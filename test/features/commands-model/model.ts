@@ -47,8 +47,10 @@ const isDue = (queue: Queue, each: Held): boolean => waits(each) && each.due <= 
 const claimable = (queue: Queue, epoch: number, room: number): readonly Held[] => {
   if (epoch !== queue.epoch || queue.epoch === 0) return [];
   const heads = queue.commands.filter((each) => isDue(queue, each) && earlierInLane(queue, each).length === 0);
-  const credit = Math.max(0, room - queue.commands.filter(inHand).length);
-  return heads.sort((a, b) => b.priority - a.priority || a.seq - b.seq).slice(0, credit);
+  // This session was given it before and may be at work on it in silence.
+  const isKnown = (each: Held): boolean => waits(each) && each.carrier === epoch;
+  const credit = Math.max(0, room - queue.commands.filter((each) => inHand(each) || (isKnown(each) && each.due > queue.now)).length);
+  return heads.sort((a, b) => Number(isKnown(b)) - Number(isKnown(a)) || b.priority - a.priority || a.seq - b.seq).slice(0, credit);
 };
 const send = (queue: Queue, each: Held, carrier: number | "poll"): void => {
   const wait = carrier === "poll" ? POLL_LEASE : ACK_WAIT;
@@ -78,7 +80,12 @@ const FINAL: readonly AckStatus[] = ["succeeded", "failed", "rejected", "cancele
 
 /** T6-T9, T18-T20, T22, T23, T26 */
 const hear = (queue: Queue, each: Held, word: AckStatus, progress: boolean): "applied" | "duplicate" | "conflict" => {
+  if (each.status === "delivered") return "duplicate";
   if (!isOpen(each)) return hearLate(queue, each, word);
+  if (!each.asksAck && each.status !== "canceling") {
+    end(queue, each, "delivered", null); // T5
+    return "duplicate";
+  }
   if (FINAL.includes(word)) {
     const code = word === "succeeded" ? null : word !== "canceled" ? `AGENT_${word.toUpperCase()}` : each.status === "canceling" ? null : "CANCELED_BY_AGENT";
     end(queue, each, word as CommandStatus, code);
@@ -133,15 +140,23 @@ export const reap = (queue: Queue): void => {
     // Nobody may run it twice, and who has it is gone: the next hello tells.
     else if (!each.safe && typeof each.carrier === "number" && !(queue.connected && each.carrier === queue.epoch)) each.deadline = each.dies;
     else if (each.attempts >= each.maxAttempts) end(queue, each, "undeliverable", "DELIVERY_ATTEMPTS_EXCEEDED");
-    else requeue(each, queue.now + (each.carrier === "poll" ? 0 : (REDELIVERY[each.attempts - 1] ?? 300) * SECOND));
+    else {
+      const known = typeof each.carrier === "number" && queue.connected && each.carrier === queue.epoch ? each.carrier : null;
+      requeue(each, queue.now + (each.carrier === "poll" ? 0 : (REDELIVERY[each.attempts - 1] ?? 300) * SECOND));
+      each.carrier = known;
+    }
   }
 };
 
 /** T6, T7, T11, T13, T17, T25 for one command that was open when a session began. */
 const meet = (queue: Queue, each: Held, op: Extract<Op, { kind: "hello" }>, listedAs: string | undefined): void => {
-  if (each.status === "canceling") each.deadline = Math.min(each.deadline ?? Infinity, queue.now + CANCEL_WAIT);
+  if (each.status === "canceling" && !op.cancels && listedAs === undefined) {
+    if (each.before === "sent") end(queue, each, "canceled", "CANCEL_UNCONFIRMED");
+    else refuseCancel(queue, each);
+  } else if (each.status === "canceling") each.deadline = Math.min(each.deadline ?? Infinity, queue.now + CANCEL_WAIT);
   else if (listedAs !== undefined) hear(queue, each, listedAs === "running" ? "running" : "received", false);
   else if (each.status === "acknowledged" || each.status === "running") {
+    if (!op.listsAll) return;
     if (each.safe && each.attempts < each.maxAttempts && each.dies > queue.now) requeue(each, queue.now);
     else end(queue, each, "failed", "AGENT_LOST_STATE");
   } else if (each.status === "sent" && typeof each.carrier === "number") {

@@ -25,6 +25,8 @@ export type Op =
       readonly node: number;
       readonly lists: readonly { readonly of: number; readonly as: string }[];
       readonly journal: boolean;
+      readonly listsAll: boolean;
+      readonly cancels: boolean;
       readonly handoff: boolean;
     }
   | { readonly kind: "purge" | "reset"; readonly node: number }
@@ -77,6 +79,8 @@ const hello = fc.record({
   node,
   lists: fc.array(fc.record({ of, as: fc.constantFrom("received", "running", "succeeded", "failed", "thinking") }), { maxLength: 3 }),
   journal: fc.constantFrom(true, false),
+  listsAll: fc.constantFrom(true, false),
+  cancels: fc.constantFrom(true, false),
   handoff: rarely,
 });
 const ack = fc.record({

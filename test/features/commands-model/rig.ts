@@ -243,6 +243,8 @@ const hello = ({ db, room, device }: Stage, op: Extract<Op, { kind: "hello" }>, 
     );
     const epoch = row?.epoch ?? 0;
     const inFlight = op.lists.map(({ of, as }) => ({ commandId: idOf(of), status: as }));
-    const [settled] = await room.delivery.settle(tx, [{ ...device, epoch, inFlight, journal: op.journal, handoff: op.handoff }]);
+    const [settled] = await room.delivery.settle(tx, [
+      { ...device, epoch, inFlight, journal: op.journal, listsAll: op.listsAll, cancels: op.cancels, handoff: op.handoff },
+    ]);
     return { epoch, reconcile: settled?.reconcile.map(({ commandId, action }) => [commandId, action]), queued: settled?.queuedCount };
   });

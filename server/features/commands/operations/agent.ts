@@ -1,9 +1,10 @@
 // The REST side of an agent: poll for due commands and acknowledge them, through the same queue as the socket.
-import type { contract } from "../../../../protocol/index.ts";
+import { ACK_STATUSES, type contract } from "../../../../protocol/index.ts";
 import type { CommandDelivery, DeviceRef } from "../../../core/delivery.ts";
+import { AppError } from "../../../core/errors.ts";
 import type { Handlers } from "../../../core/feature.ts";
 import type { Db } from "../../../platform/db.ts";
-import { sentNow } from "../delivery.ts";
+import { STATUS_UNKNOWN, sentNow } from "../delivery.ts";
 import type { PollPresence } from "../index.ts";
 import type { CommandSettings } from "../settings.ts";
 import { lockOfDevice } from "../store/change.ts";
@@ -86,6 +87,10 @@ export const agentSide = ({
     ack: async ({ scope, fail }, { deviceId, ...ack }) => {
       const result = await delivery.ack({ tenantId: scope.tenantId, deviceId }, ack);
       if (result.result === "unknown") throw fail("COMMAND_NOT_FOUND", { commandId: ack.commandId });
+      if (result.code === STATUS_UNKNOWN)
+        throw new AppError("VALIDATION_FAILED", {
+          details: { issues: [{ path: "status", code: "invalid_value", message: `one of ${ACK_STATUSES.join(", ")}` }], accepted: ACK_STATUSES },
+        });
       return result;
     },
   };

@@ -18,7 +18,8 @@ const HISTORY = (from: string) =>
 // The presence row is locked, so that a claim and a hello of the same device happen one after the other: a session that was
 // superseded finds its epoch gone and claims nothing, not even in the instant of the change.
 // The update names rows by id alone: they are locked by then, and a status beside it would lead the planner to the index of open commands.
-// Within a lane the earliest open command goes first and alone; across lanes order is only by priority and age.
+// Within a lane the earliest open command goes first and alone; across lanes order is only by priority and age. A command that this very session was given and
+// has not spoken of keeps its place while it waits for its next attempt, and goes first then: the agent may be at work on it in silence.
 // `left` is as the snapshot saw it: what is queued and not taken here, for whatever reason.
 const CLAIM = `
   with live as materialized (
@@ -30,9 +31,10 @@ const CLAIM = `
       select c.command_id from commands c
        where c.device_id = l.device_id and ${DUE}
          and not exists (select 1 from commands b where b.device_id = c.device_id and b.lane = c.lane and b.seq < c.seq and b.status in ${OPEN})
-       order by c.priority desc, c.seq
+       order by c.session_epoch is not distinct from l.epoch desc, c.priority desc, c.seq
        limit greatest(0, l.max_in_flight - (
-         select count(*) from commands o where o.device_id = l.device_id and o.status in ${IN_FLIGHT} and o.status in ${OPEN}))
+         select count(*) from commands o where o.device_id = l.device_id and o.status in ${OPEN}
+            and (o.status in ${IN_FLIGHT} or (o.session_epoch = l.epoch and o.available_at > now()))))
        for update skip locked) h),
   claimed as (
     update commands c set status = 'sent', attempt = c.attempt + 1, channel = 'ws', session_epoch = head.epoch, node_id = $1, sent_at = now(),

@@ -1,0 +1,137 @@
+// Cancelling what an agent cannot stop: the command goes on in the open, and whoever cancelled it hears so at once.
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { contract } from "../../protocol/index.ts";
+import { callable, inside, userOf } from "../kit/call.ts";
+import { eventually } from "../kit/eventually.ts";
+import { type AgentSocket, online, startNode, type TestDevice, type TestNode } from "./harness.ts";
+
+let node: TestNode;
+beforeAll(async () => {
+  node = await startNode();
+});
+afterAll(() => node.close());
+
+const CAN = { capabilities: ["journal.v1", "inflight.v1", "cancel.v1"] };
+const CANNOT = { capabilities: ["journal.v1"] };
+
+const rowOf = async (commandId: string) =>
+  (await node.db.query<{ status: string; failure_code: string | null }>("select status, failure_code from commands where command_id = $1", [commandId]))[0];
+const codesOf = async (commandId: string): Promise<readonly (string | null)[]> =>
+  (await node.db.query<{ code: string | null }>("select code from command_events where command_id = $1 order by id", [commandId])).map(({ code }) => code);
+const cancel = async ({ tenantId }: TestDevice, commandId: string) =>
+  callable(contract.commands, node.commands.handlers).cancel(inside(tenantId, userOf("u")), { commandId: commandId as `cmd_${string}`, force: false });
+const pushed = async (hello: object, word: string | null = "running") => {
+  const device = await node.device();
+  const socket = await online(node, device, hello);
+  const commandId = await node.queue(device);
+  await socket.next("command");
+  if (word !== null) await acked(socket, { commandId, status: word });
+  return { device, socket, commandId };
+};
+const acked = async (socket: AgentSocket, data: object) => {
+  socket.say("ack", data);
+  return (await socket.next("ack_ok")).data;
+};
+/** What came before this answer has been handled. */
+const settled = async (socket: AgentSocket): Promise<void> => {
+  socket.say("heartbeat", { status: "online" });
+  await socket.next("heartbeat_ack");
+};
+
+describe("an agent that answers the question with UNSUPPORTED_OP", () => {
+  test.each([
+    ["running", "running"],
+    ["received", "acknowledged"],
+    [null, "sent"],
+  ])("goes on with what it said %j about", async (word, status) => {
+    const { device, socket, commandId } = await pushed(CAN, word);
+    expect((await cancel(device, commandId)).status).toBe("canceling");
+    const { id, data } = await socket.next("cancel");
+    expect(data).toMatchObject({ commandId });
+    socket.raw(JSON.stringify({ op: "error", id: "e1", ref: id, data: { code: "UNSUPPORTED_OP", error: "There is no op cancel.", retryable: false } }));
+    await eventually(async () => expect(await rowOf(commandId)).toMatchObject({ status }));
+    expect(await codesOf(commandId)).toContain("UNSUPPORTED_OP");
+    expect(await acked(socket, { commandId, status: "succeeded" })).toMatchObject({ status: "succeeded", result: "applied" });
+    socket.end();
+  });
+
+  test("says nothing by it about another frame, another session or another time", async () => {
+    const [{ device, socket, commandId }, other] = [await pushed(CAN), await pushed(CAN)];
+    await cancel(device, commandId);
+    const { id } = await socket.next("cancel");
+    for (const [from, ref, code] of [
+      [socket, "s1", "UNSUPPORTED_OP"],
+      [socket, id, "VALIDATION_FAILED"],
+      [other.socket, id, "UNSUPPORTED_OP"],
+    ] as const) {
+      from.raw(JSON.stringify({ op: "error", id: "e1", ref, data: { code } }));
+      await settled(from);
+    }
+    expect(await rowOf(commandId)).toMatchObject({ status: "canceling" });
+    expect(await acked(socket, { commandId, status: "canceled" })).toMatchObject({ status: "canceled" });
+    socket.raw(JSON.stringify({ op: "error", id: "e2", ref: id, data: { code: "UNSUPPORTED_OP" } }));
+    await settled(socket);
+    expect(await rowOf(commandId)).toEqual({ status: "canceled", failure_code: null });
+    socket.end();
+    other.socket.end();
+  });
+});
+
+describe("an agent that has not announced cancel.v1", () => {
+  test("is not asked: the cancellation is turned down at once, and its result counts", async () => {
+    const { device, socket, commandId } = await pushed(CANNOT);
+    await cancel(device, commandId);
+    await eventually(async () => expect(await rowOf(commandId)).toMatchObject({ status: "running" }));
+    expect(await codesOf(commandId)).toContain("CANCEL_UNSUPPORTED");
+    expect(socket.frames).toEqual([]);
+    expect(await acked(socket, { commandId, status: "failed" })).toMatchObject({ status: "failed", result: "applied" });
+    socket.end();
+  });
+
+  test("that was away goes on with what it is at work on", async () => {
+    const { device, socket, commandId } = await pushed(CANNOT);
+    socket.end();
+    await cancel(device, commandId);
+    const next = await online(node, device, CANNOT);
+    expect(await rowOf(commandId)).toMatchObject({ status: "running" });
+    expect(next.frames.map(({ op }) => op)).toEqual([]);
+    next.end();
+  });
+
+  test("that was away is not given what was cancelled before it said a word of it", async () => {
+    const { device, socket, commandId } = await pushed(CANNOT, null);
+    socket.end();
+    await eventually(() => expect(node.hub.stats.ready).toBeLessThanOrEqual(1));
+    await cancel(device, commandId);
+    const next = await online(node, device, CANNOT);
+    await eventually(async () => expect(await rowOf(commandId)).toEqual({ status: "canceled", failure_code: "CANCEL_UNCONFIRMED" }));
+    await settled(next);
+    expect(next.frames).toEqual([]);
+    next.end();
+  });
+});
+
+describe("a cancellation under way when a new session begins", () => {
+  test("is told again to an agent that can stop commands and did not list this one", async () => {
+    const { device, socket, commandId } = await pushed({ capabilities: ["journal.v1", "cancel.v1"] });
+    await cancel(device, commandId);
+    await socket.next("cancel");
+    socket.end();
+    const next = await online(node, device, { capabilities: ["journal.v1", "cancel.v1"] });
+    expect((await next.next("cancel")).data).toMatchObject({ commandId });
+    expect(await acked(next, { commandId, status: "canceled" })).toMatchObject({ status: "canceled", result: "applied" });
+    next.end();
+  });
+
+  test("is told once to one that listed it: to stop", async () => {
+    const { device, socket, commandId } = await pushed(CAN);
+    await cancel(device, commandId);
+    await socket.next("cancel");
+    socket.end();
+    const next = await online(node, device, { ...CAN, inFlight: [{ commandId, status: "running" }] });
+    await settled(next);
+    expect(next.frames).toEqual([]);
+    expect(await rowOf(commandId)).toMatchObject({ status: "canceling" });
+    next.end();
+  });
+});
