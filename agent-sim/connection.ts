@@ -1,6 +1,6 @@
 // How an agent's sessions begin, hand over and end, and when it comes back after one.
 import { CLOSE } from "../protocol/index.ts";
-import { introduce } from "./introduction.ts";
+import { heldBy, introduce } from "./introduction.ts";
 import { correctClock, deliver, isOver, type Parts, serverNowMs, stampMs } from "./life.ts";
 import { afterEnd, backoffMs, type End, isRefusedSecret, type Verdict } from "./reconnect.ts";
 import { openSession, type ReadyData, type Session, type WelcomeData } from "./session.ts";
@@ -142,7 +142,7 @@ const open = (parts: Parts, from: string | null): Session => {
     serverNowMs: () => serverNowMs(options, life),
     stampMs: () => stampMs(options, life),
     introduce: () => introduce(parts, from),
-    unsettledIds: () => options.journal.unsettled().map(({ commandId }) => commandId),
+    heldIds: () => heldBy(options)?.map(({ commandId }) => commandId),
     on: {
       welcome: (welcome) => takeWelcome(parts, welcome),
       ready: (data) => becomeReady(parts, session, data),

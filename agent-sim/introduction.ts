@@ -1,9 +1,20 @@
 // What an agent says of itself in hello, beside the proof.
 import { arch, hostname, platform } from "node:os";
 import type { Hello } from "../protocol/index.ts";
-import type { Parts } from "./life.ts";
+import type { JournalEntry } from "./journal.ts";
+import type { AgentOptions, Parts } from "./life.ts";
 
 export const AGENT_VERSION = "0.1.0";
+
+const ALL = ["journal.v1", "inflight.v1", "cancel.v1", "progress.v1", "handoff.v1"];
+const IN_FLIGHT = "inflight.v1";
+const capabilitiesOf = ({ capabilities = ALL }: Pick<AgentOptions, "capabilities">): readonly string[] => capabilities;
+
+/** What it holds, named only by an agent that announces that it names all of it. Work that still runs comes first: what is not listed counts as lost. */
+export const heldBy = (options: Pick<AgentOptions, "capabilities" | "journal">): readonly JournalEntry[] | undefined =>
+  capabilitiesOf(options).includes(IN_FLIGHT)
+    ? [...options.journal.unsettled()].sort((a, b) => Number(a.result !== null) - Number(b.result !== null)).slice(0, 200)
+    : undefined;
 
 /** `from`: the session that this one continues while it still lives. */
 export const introduce = ({ options, life, instanceId }: Parts, from: string | null): Omit<Hello, "proof"> => ({
@@ -12,14 +23,10 @@ export const introduce = ({ options, life, instanceId }: Parts, from: string | n
   hostname: hostname(),
   os: platform(),
   arch: arch(),
-  capabilities: ["journal.v1", "cancel.v1", "progress.v1", "handoff.v1", ...(options.signatureVersion === 2 ? ["signature.v2"] : [])],
+  capabilities: [...capabilitiesOf(options), ...(options.signatureVersion === 2 ? ["signature.v2"] : [])],
   maxInFlight: life.maxInFlight,
   clockOffsetMs: Math.round(life.offsetMs),
-  // Work that still runs comes first: what is not listed counts as lost.
-  inFlight: [...options.journal.unsettled()]
-    .sort((a, b) => Number(a.result !== null) - Number(b.result !== null))
-    .slice(0, 200)
-    .map(({ commandId, status }) => ({ commandId, status })),
+  inFlight: (heldBy(options) ?? []).map(({ commandId, status }) => ({ commandId, status })),
   ...(from === null ? {} : { handoffFrom: from }),
   ...(options.fingerprint === undefined ? {} : { fingerprint: options.fingerprint }),
   ...(options.bootId === undefined ? {} : { bootId: options.bootId }),

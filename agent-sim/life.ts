@@ -52,6 +52,8 @@ export interface AgentOptions {
   /** 2: signs method, path, query and a nonce as well. Default 1. */
   readonly signatureVersion?: 1 | 2;
   readonly maxInFlight?: number;
+  /** What it announces; default: all that it can. It lists what it holds only if it says so. */
+  readonly capabilities?: readonly string[];
   readonly bootId?: string;
   readonly on?: AgentEvents;
 }

@@ -45,7 +45,8 @@ export interface SessionDeps {
   readonly stampMs: () => number;
   /** What hello says beside the proof. */
   readonly introduce: () => Omit<Hello, "proof">;
-  readonly unsettledIds: () => readonly string[];
+  /** Commands that heartbeats name; undefined when they name none. */
+  readonly heldIds: () => readonly string[] | undefined;
   /** Replaces the gateway's interval. */
   readonly heartbeatSec: number | null;
   readonly on: SessionEvents;
@@ -84,12 +85,17 @@ export const openSession = (deps: SessionDeps): Session => {
 
   const silent = (): void => socket.close(CLOSE.heartbeatTimeout.code, "heartbeats without an answer");
   const beat = (): void => {
-    const inFlight = deps.unsettledIds().slice(0, 200);
+    const inFlight = deps.heldIds();
     lastBeat = {
       id: socket.send(
         {
           op: "heartbeat",
-          data: { status: "online", metrics: { ...vitals() }, inFlight: [...inFlight], ...(roundTripMs === null ? {} : { rttMs: roundTripMs }) },
+          data: {
+            status: "online",
+            metrics: { ...vitals() },
+            ...(inFlight && { inFlight: [...inFlight] }),
+            ...(roundTripMs === null ? {} : { rttMs: roundTripMs }),
+          },
         },
         true,
       ),

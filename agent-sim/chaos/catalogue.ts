@@ -5,6 +5,7 @@ import { deadlineScenarios } from "./deadlines.ts";
 import { deafNodeScenarios } from "./deaf-nodes.ts";
 import { deathScenarios } from "./deaths.ts";
 import { failoverScenarios } from "./failover.ts";
+import { firstLevelScenarios } from "./first-level.ts";
 import { floodScenarios } from "./flood.ts";
 import { idleMemoryScenarios } from "./idle-memory.ts";
 import { killScenarios } from "./kills.ts";
@@ -32,6 +33,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...failoverScenarios,
   ...deathScenarios,
   ...agentScenarios,
+  ...firstLevelScenarios,
   ...orderScenarios,
   ...raceScenarios,
   ...twinScenarios,

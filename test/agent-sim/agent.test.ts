@@ -70,7 +70,7 @@ describe("on a socket", () => {
     const session = await gateway.session(0);
     const headers = gateway.upgrades[0] ?? {};
     expect(verify(SECRET, "", String(headers[HEADERS.timestamp]), String(headers[HEADERS.signature]))).toBe(true);
-    expect(frame(session, "hello").data).toMatchObject({ capabilities: ["journal.v1", "cancel.v1", "progress.v1", "handoff.v1"], inFlight: [] });
+    expect(frame(session, "hello").data).toMatchObject({ capabilities: ["journal.v1", "inflight.v1", "cancel.v1", "progress.v1", "handoff.v1"], inFlight: [] });
     await eventually(() => expect(agent?.state).toBe("ready"));
   });
   test("a command is acknowledged, run and its result told; frames are numbered", async () => {

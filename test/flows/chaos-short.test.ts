@@ -6,7 +6,7 @@ import { SCALES, totalOf } from "../../agent-sim/chaos/scenario.ts";
 const LIMIT_MS = 120_000;
 const SCALE = { ...SCALES.short, agents: 8, seconds: 3 };
 
-test.for(["node-kill-two", "postgres-kill"])(
+test.for(["node-kill-two", "postgres-kill", "first-level"])(
   "%s: what was answered 2xx ends, is never run twice and goes to nobody else",
   { timeout: LIMIT_MS },
   async (name, { expect: check }) => {
