@@ -127,6 +127,18 @@ describe("an ack that is not as it should be", () => {
   });
 });
 
+test("a frame that fails inside is answered and logged, whatever it is", async () => {
+  const own = await startNode();
+  const socket = await online(own, await own.device());
+  await own.db.query("alter table device_presence rename to presence_away");
+  const id = socket.say("goodbye", { reason: "restart" });
+  expect(await socket.next("error")).toMatchObject({ ref: id, data: { code: "INTERNAL_ERROR", retryable: true } });
+  expect(own.complaints).not.toEqual([]);
+  await own.db.query("alter table presence_away rename to device_presence");
+  socket.end();
+  await own.close();
+});
+
 describe("a command that asks for no ack", () => {
   test.each(["received", "succeeded", "failed", "perhaps"])("may be acked with %j, and stays delivered", async (status) => {
     const { socket, commandId } = await given({}, { requiresAck: false });

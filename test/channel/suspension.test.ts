@@ -15,7 +15,9 @@ test("live sockets close with 4503 at the next look, new ones are refused, other
   node.hub.tick();
   expect(await sockets[0]?.closed()).toEqual({ code: 4503, reason: expect.stringMatching(/^tenant_suspended;ra=\d+$/) });
   expect(sockets[1]?.isOpen()).toBe(true);
-  expect(((await attempt(node, theirs)) as Refusal).status).toBe(403);
+  const refused = (await attempt(node, theirs)) as Refusal; // as: a suspended tenant's agent is not taken in
+  expect(refused.status).toBe(403);
+  expect(Number(refused.headers["retry-after"])).toBeGreaterThanOrEqual(3_600);
   sockets[1]?.end();
   await node.close();
 });

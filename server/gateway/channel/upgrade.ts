@@ -1,5 +1,5 @@
 // Who may open a socket. The checks run in a fixed order, the cheap and general ones first; each refusal names its reason.
-import { parseTimestamp } from "../../../protocol/index.ts";
+import { CLOSE, parseTimestamp } from "../../../protocol/index.ts";
 import type { AgentDirectory, AgentRecord } from "../../core/agents.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { TenantDirectory } from "../../core/directories.ts";
@@ -13,6 +13,7 @@ import { handshakeFault } from "../handshake.ts";
 import { type SignatureMemory, SOME_READ } from "../replay.ts";
 import { headFault } from "../request-head.ts";
 import { type Allowance, createAllowance } from "./allowance.ts";
+import { secondsWithin } from "./session.ts";
 import type { ChannelSettings } from "./settings.ts";
 import { newBucket, takeToken } from "./tokens.ts";
 
@@ -129,7 +130,8 @@ export const createGate = ({ agents, tenants, signatures, clock, settings }: Gat
       if ((await signatures.bind(`${agent.agentId}:${signature}`, place, SOME_READ)) !== place) throw invalid("replayed");
       const tenant = await tenants.find(agent.tenantId);
       if (tenant === null) throw unauthorized("unknown_agent");
-      if (tenant.status === "suspended") throw new AppError("TENANT_SUSPENDED", { details: { reason: "tenant_suspended" } });
+      if (tenant.status === "suspended")
+        throw new AppError("TENANT_SUSPENDED", { details: { reason: "tenant_suspended" }, retryAfter: secondsWithin(CLOSE.tenantSuspended.waitSec) });
       if (secret === agent.secrets[1]) await agents.promote(agent.agentId, secret);
       return { agent, tenant, signatureVersion };
     },
