@@ -1,10 +1,11 @@
 // Tells the gateway about commands: one word at a time for each, terminal words again and again until they are known to be stored.
-import { type Ack, type AckResult, type AckStatus, isOpen } from "../protocol/index.ts";
+import { type Ack, type AckStatus, OPEN_STATUSES } from "../protocol/index.ts";
+import type { AckAnswer } from "./frames.ts";
+import type { Plan } from "./plan.ts";
 import { nothing, type Time } from "./time.ts";
 
-export const RESEND_MS = { first: 15_000, most: 300_000 };
-
 export type Word = Ack & { readonly status: AckStatus };
+const OPEN: ReadonlySet<string> = new Set(OPEN_STATUSES);
 const OPEN_WORDS: readonly AckStatus[] = ["received", "running", "cancel_rejected"];
 export const isTerminalWord = ({ status }: Word): boolean => !OPEN_WORDS.includes(status);
 
@@ -15,7 +16,7 @@ export interface Acks {
   /** The newest word about a command. An earlier one that still waits is dropped, except that nothing follows a terminal word. */
   tell(commandId: string, word: Word): void;
   /** The gateway's answer; `ref` is the id that the channel gave, if the answer names one. */
-  answered(result: AckResult, ref: string | undefined): void;
+  answered(answer: AckAnswer, ref: string | undefined): void;
   /** The gateway wants to hear no more about it. A word that is still open is kept. */
   forget(commandId: string): void;
   /** The way out now; null while there is none. Everything unanswered goes out on a new one. */
@@ -34,10 +35,12 @@ interface Pending {
 export interface AcksDeps {
   readonly time: Time;
   /** The gateway has stored the terminal word, or does not want it. */
-  readonly onSettled: (result: AckResult) => void;
+  readonly onSettled: (answer: AckAnswer) => void;
+  /** How long an answer is waited for: at first, and at most after doubling. */
+  readonly resend: () => Plan["ack"];
 }
 
-export const createAcks = ({ time, onSettled }: AcksDeps): Acks => {
+export const createAcks = ({ time, onSettled, resend }: AcksDeps): Acks => {
   const pending = new Map<string, Pending>();
   let channel: Channel | null = null;
 
@@ -46,23 +49,23 @@ export const createAcks = ({ time, onSettled }: AcksDeps): Acks => {
     const id = channel?.(commandId, entry.word) ?? null;
     if (id !== null) entry.sentAs.add(id);
     entry.cancel = time.after(entry.waitMs, () => again(commandId, entry));
-    entry.waitMs = Math.min(RESEND_MS.most, entry.waitMs * 2);
+    entry.waitMs = Math.max(entry.waitMs, Math.min(resend().capMs, entry.waitMs * 2));
   };
   const moveOn = (commandId: string, entry: Pending, word: Word): void => {
-    Object.assign(entry, { word, next: null, sentAs: new Set<string>(), waitMs: RESEND_MS.first });
+    Object.assign(entry, { word, next: null, sentAs: new Set<string>(), waitMs: resend().resendMs });
     send(commandId, entry);
   };
   const again = (commandId: string, entry: Pending): void => (entry.next ? moveOn(commandId, entry, entry.next) : send(commandId, entry));
 
-  /** An answer without ref is taken for the terminal word only when the command has ended or is unknown. */
-  const answers = (entry: Pending, { status }: AckResult, ref: string | undefined): boolean =>
-    ref === undefined ? !isTerminalWord(entry.word) || status === null || !isOpen(status) : entry.sentAs.has(ref);
+  /** Every answer means that the word is stored or not wanted. One without ref is taken for the terminal word unless the command is open still. */
+  const answers = (entry: Pending, { status }: AckAnswer, ref: string | undefined): boolean =>
+    ref === undefined ? !isTerminalWord(entry.word) || !OPEN.has(status ?? "") : entry.sentAs.has(ref);
 
   return {
     tell: (commandId, word) => {
       const entry = pending.get(commandId);
       if (!entry) {
-        const fresh: Pending = { word, next: null, sentAs: new Set(), waitMs: RESEND_MS.first, cancel: nothing };
+        const fresh: Pending = { word, next: null, sentAs: new Set(), waitMs: resend().resendMs, cancel: nothing };
         pending.set(commandId, fresh);
         return send(commandId, fresh);
       }

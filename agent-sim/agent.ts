@@ -1,19 +1,19 @@
 // The reference agent: keeps one socket, falls back to polling, runs each command once and tells until it is heard.
 import { randomUUID } from "node:crypto";
 import type { z } from "zod";
-import { type AckResult, type AgentIdentity, CLOSE, type Goodbye } from "../protocol/index.ts";
+import { type AgentIdentity, CLOSE, type Goodbye } from "../protocol/index.ts";
 import { createAcks } from "./acks.ts";
 import { comeBack, reached } from "./connection.ts";
+import type { AckAnswer } from "./frames.ts";
 import { createMemoryKeys, type Keys } from "./keys.ts";
 import { type AgentOptions, type AgentPhase, correctClock, deliver, isOver, type Life, type Parts, serverNowMs, stampMs } from "./life.ts";
+import { DEFAULT_PLAN } from "./plan.ts";
 import { createPolling } from "./polling.ts";
-import { DEFAULT_RECONNECT } from "./reconnect.ts";
 import { createRotation } from "./rotation.ts";
 import { signer } from "./signing.ts";
 import { nothing, until } from "./time.ts";
 import { createWork } from "./work.ts";
 
-const DEFAULT_POLL_MS = 30_000;
 const POLLING_HEARTBEAT_SEC = 30;
 const STOP_MS = 2_000;
 
@@ -34,9 +34,9 @@ const pollOnly = ({ options, life, polling }: Parts): void => {
     polling.heartbeat();
     life.cancelBeat = options.time.after((options.heartbeatSec ?? POLLING_HEARTBEAT_SEC) * 1_000, beat);
   };
-  life.cancelReconnect = options.time.after(options.random() * (options.firstWindowMs ?? DEFAULT_RECONNECT.firstWindowMs), () => {
+  life.cancelReconnect = options.time.after(options.random() * (options.firstWindowMs ?? life.plan.reconnect.firstWindowMs), () => {
     polling.now();
-    polling.every(life.pollMs);
+    polling.every(life.plan.poll.intervalSec * 1_000);
     beat();
   });
 };
@@ -85,12 +85,7 @@ export const createAgent = (given: AgentOptions): Agent => {
     corrected: false,
     attempt: 0,
     drainMs: null,
-    superseded: [],
-    times: DEFAULT_RECONNECT,
-    pollMs: DEFAULT_POLL_MS,
-    maxOutputBytes: 65_536,
-    maxInFlight: options.maxInFlight ?? 8,
-    revivedByPoll: false,
+    plan: DEFAULT_PLAN,
     cancelReconnect: nothing,
     cancelHandoff: nothing,
     cancelStable: nothing,
@@ -99,11 +94,11 @@ export const createAgent = (given: AgentOptions): Agent => {
     secretInUse: "",
   };
   const now = (): number => serverNowMs(options, life);
-  const settled = (result: AckResult): void => {
-    journal.settle(result.commandId);
-    on?.settled?.(result);
+  const settled = (answer: AckAnswer): void => {
+    work.settle(answer.commandId);
+    on?.settled?.(answer);
   };
-  const acks = createAcks({ time, onSettled: settled });
+  const acks = createAcks({ time, onSettled: settled, resend: () => life.plan.ack });
   const rotation = createRotation({ keys, http, deviceId, identity, sign, time, random, stampMs: () => stampMs(options, life) });
   const work = createWork({
     journal,
@@ -111,8 +106,9 @@ export const createAgent = (given: AgentOptions): Agent => {
     acks,
     time,
     serverNowMs: now,
-    maxOutputBytes: () => life.maxOutputBytes,
+    maxOutputBytes: () => life.plan.limits.maxOutputBytes,
     onExecute: (commandId, type) => on?.executed?.(commandId, type),
+    onAlarm: on?.alarm,
   });
   const polling = createPolling({
     http,
@@ -137,7 +133,7 @@ export const createAgent = (given: AgentOptions): Agent => {
       work.resume();
       life.cancelRotation = rotation.resume();
       if (options.mode === "poll") return pollOnly(parts);
-      comeBack(parts, random() * (options.firstWindowMs ?? DEFAULT_RECONNECT.firstWindowMs));
+      comeBack(parts, random() * (options.firstWindowMs ?? life.plan.reconnect.firstWindowMs));
     },
     stop: (goodbye = { reason: "shutdown" }) => stop(parts, goodbye),
     get state() {

@@ -2,11 +2,10 @@
 import { CLOSE } from "../protocol/index.ts";
 import { heldBy, introduce } from "./introduction.ts";
 import { correctClock, deliver, isOver, type Parts, serverNowMs, stampMs } from "./life.ts";
+import { adjustPlan } from "./plan.ts";
 import { afterEnd, backoffMs, type End, isRefusedSecret, type Verdict } from "./reconnect.ts";
 import { openSession, type ReadyData, type Session, type WelcomeData } from "./session.ts";
-
-const SAFETY_POLL_MS = 15 * 60_000;
-const SUPERSEDED_WINDOW_MS = 10 * 60_000;
+import { socketUrl } from "./socket.ts";
 
 const becomeReady = (parts: Parts, session: Session, { reconcile }: ReadyData): void => {
   const { life, acks, work, polling, options } = parts;
@@ -18,18 +17,19 @@ const becomeReady = (parts: Parts, session: Session, { reconcile }: ReadyData): 
   life.cancelStable();
   life.phase = "ready";
   life.channel = "socket";
-  life.cancelStable = options.time.after(life.times.stableAfterSec * 1_000, () => {
+  life.cancelStable = options.time.after(life.plan.reconnect.stableAfterSec * 1_000, () => {
     life.attempt = 0;
   });
+  // Any other word than these two means that the command is wanted still.
   for (const { commandId, action } of reconcile) {
     if (action === "stop") work.cancel(commandId, "canceled while the agent was away");
     if (action !== "forget") continue;
     acks.forget(commandId);
-    options.journal.settle(commandId);
+    work.settle(commandId);
     options.on?.forgotten?.(commandId);
   }
   acks.use(session.ack);
-  polling.every(SAFETY_POLL_MS);
+  polling.every(life.plan.poll.safetySec * 1_000);
   options.on?.ready?.();
   if (before === null || before === session) return;
   // Everything goes over the new session by now; the gateway may have closed this one already.
@@ -39,24 +39,19 @@ const becomeReady = (parts: Parts, session: Session, { reconcile }: ReadyData): 
 
 const takeWelcome = ({ options, life, keys }: Parts, welcome: WelcomeData): void => {
   keys.confirmed(life.secretInUse);
-  life.times = welcome.reconnect;
-  life.pollMs = welcome.poll.intervalSec * 1_000;
-  life.maxOutputBytes = welcome.limits.maxOutputBytes;
+  life.plan = adjustPlan(life.plan, welcome);
   correctClock(options, life, Date.parse(welcome.serverTime));
 };
 
 const judge = ({ options, life, keys }: Parts, end: End): Verdict => {
-  const now = options.time.elapsedMs();
-  if (end.kind === "closed" && end.code === CLOSE.superseded.code) life.superseded = [...life.superseded.filter((at) => now - at < SUPERSEDED_WINDOW_MS), now];
   if (end.kind === "refused" && end.reason === "timestamp_skew" && end.serverTimeMs !== null) correctClock(options, life, end.serverTimeMs);
   const hasAnother = isRefusedSecret(end) && keys.refused(life.secretInUse);
   return afterEnd(end, {
     hasAnother,
     attempt: life.attempt,
-    times: life.times,
-    pollMs: life.pollMs,
+    times: life.plan.reconnect,
+    pollMs: life.plan.poll.intervalSec * 1_000,
     drainMs: life.drainMs,
-    superseded: life.superseded.length,
     corrected: life.corrected,
     random: options.random,
   });
@@ -103,17 +98,20 @@ const goAway = (parts: Parts, end: End): void => {
   const verdict = judge(parts, end);
   life.attempt += 1;
   life.drainMs = null;
-  if (verdict.halveInFlight) life.maxInFlight = Math.max(1, Math.floor(life.maxInFlight / 2));
-  life.revivedByPoll = verdict.revivedByPoll;
   polling.every(verdict.pollEveryMs);
   if (verdict.alarm !== null) options.on?.alarm?.(verdict.alarm);
   options.on?.away?.(end, verdict.reconnectInMs);
   comeBack(parts, verdict.reconnectInMs);
 };
 
+/** null: REST is asked first, soon and then at the pace of its polls; `reached` goes on from there. */
 export const comeBack = (parts: Parts, inMs: number | null): void => {
-  parts.life.phase = inMs === null ? "halted" : "waiting";
-  if (inMs !== null) parts.life.cancelReconnect = parts.options.time.after(inMs, () => connect(parts));
+  const { life, polling, options } = parts;
+  life.phase = inMs === null ? "halted" : "waiting";
+  life.cancelReconnect =
+    inMs === null
+      ? options.time.after(backoffMs(life.attempt, life.plan.reconnect, options.random), () => polling.now())
+      : options.time.after(inMs, () => connect(parts));
 };
 
 const connect = (parts: Parts): void => {
@@ -133,12 +131,13 @@ const open = (parts: Parts, from: string | null): Session => {
   life.corrected = false;
   life.secretInUse = options.identity.secret;
   const session = openSession({
-    url: options.url,
+    url: options.socketUrl ?? socketUrl(options.url),
     identity: options.identity,
     sign: parts.sign,
     time: options.time,
     random: options.random,
     heartbeatSec: options.heartbeatSec ?? null,
+    plan: () => life.plan,
     serverNowMs: () => serverNowMs(options, life),
     stampMs: () => stampMs(options, life),
     introduce: () => introduce(parts, from),
@@ -151,12 +150,10 @@ const open = (parts: Parts, from: string | null): Session => {
       acked: acks.answered,
       heartbeat: (roundTripMs, resend) => {
         options.on?.heartbeat?.(roundTripMs);
-        resend.forEach(work.retell);
+        for (const commandId of resend) work.retell(commandId);
       },
-      config: ({ reconnect, poll, limits }) => {
-        life.times = reconnect ?? life.times;
-        life.pollMs = poll ? poll.intervalSec * 1_000 : life.pollMs;
-        life.maxOutputBytes = limits?.maxOutputBytes ?? life.maxOutputBytes;
+      config: (change) => {
+        life.plan = adjustPlan(life.plan, change);
       },
       drain: ({ handoff, reconnectAfterMs }) => {
         if (session !== life.session) return;
@@ -178,5 +175,5 @@ export const reached = (parts: Parts): void => {
     acks.use(polling.ack);
   }
   options.on?.polled?.();
-  if (life.phase === "halted" && life.revivedByPoll) comeBack(parts, backoffMs(life.attempt, life.times, options.random));
+  if (life.phase === "halted") comeBack(parts, backoffMs(life.attempt, life.plan.reconnect, options.random));
 };

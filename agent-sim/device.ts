@@ -1,9 +1,7 @@
 // `npm run sim -- agent`: the reference agent as one device, with the identity that pairing gave it. Says what it does, line by line.
 import { readFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 import { z } from "zod";
-import { PairingActivateResponse } from "../protocol/index.ts";
 import { createAgent } from "./agent.ts";
 import { createApps } from "./apps.ts";
 import { readBootId } from "./crew.ts";
@@ -11,7 +9,9 @@ import { createHandlers } from "./handlers.ts";
 import { createHttp } from "./http.ts";
 import { openFileJournal } from "./journal-file.ts";
 import { openFileKeys } from "./keys.ts";
-import { toMember } from "./portal.ts";
+import { LONGEST_WAIT_MS } from "./plan.ts";
+import { Identity, type Member, toMember } from "./portal.ts";
+import { lockState } from "./state-lock.ts";
 import { systemTime as time } from "./time.ts";
 
 export const DEVICE_HELP = `One device, run by the reference agent.
@@ -19,15 +19,15 @@ export const DEVICE_HELP = `One device, run by the reference agent.
   npm run sim -- agent --identity FILE [--seconds N] [--signature 2] [--url URL]
 
   --identity FILE   the answer of POST /v1/pairing/activate or auto-activate, as it came
-  --seconds N       end by itself (default: until Ctrl-C)
+  --seconds N       a trial: connect at once, and end by itself (default: until Ctrl-C)
   --signature 2     sign by the second form (default: 1)
   --url URL         the gateway (default: API_URL of the identity, else http://127.0.0.1:8080)
 
-Its journal lies beside the identity (FILE.journal): a command is never run twice, also over restarts.
+Its journal lies beside the identity (FILE.journal): a command is never run twice, also over restarts. One process at a time may use it.
 `;
 
 const POLL_SOCKETS = 2;
-const Identity = z.union([z.object({ data: PairingActivateResponse }).transform(({ data }) => data), PairingActivateResponse]);
+const Answer = z.union([z.object({ data: Identity }).transform(({ data }) => data), Identity]);
 
 const say = (text: string): void => void process.stdout.write(`${new Date(time.wallMs()).toISOString()} ${text}\n`);
 
@@ -47,9 +47,33 @@ export const runDevice = async (args: readonly string[]): Promise<number> => {
     process.stdout.write(DEVICE_HELP);
     return values.help ? 0 : 2;
   }
-  const identity = Identity.parse(JSON.parse(await readFile(values.identity, "utf8")));
-  const member = toMember(identity);
-  const url = values.url ?? identity.infrastructure_secrets?.["API_URL"] ?? "http://127.0.0.1:8080";
+  const identity = Answer.parse(JSON.parse(await readFile(values.identity, "utf8")));
+  const unlock = lockState(values.identity);
+  try {
+    return await live(toMember(identity), {
+      identity,
+      path: values.identity,
+      url: values.url,
+      signatureVersion: values.signature === "2" ? 2 : 1,
+      seconds: values.seconds,
+    });
+  } finally {
+    unlock();
+  }
+};
+
+interface Start {
+  readonly identity: z.infer<typeof Identity>;
+  /** Journal and keys lie beside it. */
+  readonly path: string;
+  readonly url: string | undefined;
+  readonly signatureVersion: 1 | 2;
+  readonly seconds: string | undefined;
+}
+
+const live = async (member: Member, { identity, path, url: given, signatureVersion, seconds }: Start): Promise<number> => {
+  const { connect, infrastructure_secrets: secrets } = identity;
+  const url = given ?? secrets["API_URL"] ?? "http://127.0.0.1:8080";
   const http = createHttp(url, POLL_SOCKETS);
   const agent = createAgent({
     url,
@@ -59,13 +83,15 @@ export const runDevice = async (args: readonly string[]): Promise<number> => {
     bootId: readBootId(),
     deviceId: member.deviceId,
     identity: member,
-    keys: openFileKeys(`${values.identity}.keys`, member.secret),
+    // An address that was given by hand is that of the whole gateway.
+    socketUrl: given === undefined ? connect.url : undefined,
+    keys: openFileKeys(`${path}.keys`, member.secret),
     fingerprint: member.fingerprint,
     heartbeatSec: null,
     mode: "socket",
-    signatureVersion: values.signature === "2" ? 2 : 1,
-    firstWindowMs: 0,
-    journal: openFileJournal(join(dirname(values.identity), `${values.identity.split("/").at(-1) ?? "device"}.journal`), time.wallMs),
+    signatureVersion,
+    firstWindowMs: seconds === undefined ? Math.min(LONGEST_WAIT_MS, connect.coldStartMs ?? 0) : 0,
+    journal: openFileJournal(`${path}.journal`, time.wallMs),
     handlers: createHandlers({ apps: createApps({ time, random: Math.random }), time }),
     on: {
       ready: () => say(`connected to ${url} as ${member.deviceId}`),
@@ -78,7 +104,7 @@ export const runDevice = async (args: readonly string[]): Promise<number> => {
   await new Promise<void>((resolve) => {
     process.once("SIGINT", () => resolve());
     process.once("SIGTERM", () => resolve());
-    if (values.seconds !== undefined) setTimeout(resolve, Number(values.seconds) * 1_000);
+    if (seconds !== undefined) setTimeout(resolve, Number(seconds) * 1_000);
   });
   await agent.stop();
   http.close();

@@ -2,6 +2,7 @@
 import http from "node:http";
 import https from "node:https";
 import { z } from "zod";
+import { LONGEST_WAIT_MS } from "./plan.ts";
 import { between, type Random } from "./random.ts";
 import { pause, type Time } from "./time.ts";
 
@@ -90,10 +91,10 @@ export const errorOf = ({ body }: HttpAnswer): { readonly code: string; readonly
   return { code: outer?.code ?? inner?.code ?? "", details: { ...inner?.details, ...outer?.details } };
 };
 
-/** What the gateway asks to wait, in ms; null when it does not say. */
+/** What the gateway asks to wait, in ms, an hour at most; null when it does not say. */
 export const retryAfterMs = ({ headers }: HttpAnswer): number | null => {
   const seconds = Number(headers["retry-after"] ?? Number.NaN);
-  return Number.isFinite(seconds) && seconds >= 0 ? seconds * 1_000 : null;
+  return Number.isFinite(seconds) && seconds >= 0 ? Math.min(LONGEST_WAIT_MS, seconds * 1_000) : null;
 };
 export const isWorthRetry = (answer: HttpAnswer): boolean =>
   answer.status >= 500 || answer.status === 429 || errorOf(answer).code === "IDEMPOTENCY_IN_PROGRESS";

@@ -5,16 +5,20 @@ import type { JournalEntry } from "./journal.ts";
 import type { AgentOptions, Parts } from "./life.ts";
 
 export const AGENT_VERSION = "0.1.0";
+const DEFAULT_IN_FLIGHT = 8;
+/** As many as a hello may list. */
+const MOST_LISTED = 200;
 
 const ALL = ["journal.v1", "inflight.v1", "cancel.v1", "progress.v1", "handoff.v1"];
 const IN_FLIGHT = "inflight.v1";
-const capabilitiesOf = ({ capabilities = ALL }: Pick<AgentOptions, "capabilities">): readonly string[] => capabilities;
 
-/** What it holds, named only by an agent that announces that it names all of it. Work that still runs comes first: what is not listed counts as lost. */
+/** What an agent with inflight.v1 does not list, the gateway takes for lost; one that cannot list everything does not claim to. */
+const capabilitiesOf = ({ capabilities = ALL, journal }: Pick<AgentOptions, "capabilities" | "journal">): readonly string[] =>
+  journal.unsettled().length <= MOST_LISTED ? capabilities : capabilities.filter((name) => name !== IN_FLIGHT);
+
+/** What it holds, named only by an agent that announces that it names all of it. */
 export const heldBy = (options: Pick<AgentOptions, "capabilities" | "journal">): readonly JournalEntry[] | undefined =>
-  capabilitiesOf(options).includes(IN_FLIGHT)
-    ? [...options.journal.unsettled()].sort((a, b) => Number(a.result !== null) - Number(b.result !== null)).slice(0, 200)
-    : undefined;
+  capabilitiesOf(options).includes(IN_FLIGHT) ? options.journal.unsettled() : undefined;
 
 /** `from`: the session that this one continues while it still lives. */
 export const introduce = ({ options, life, instanceId }: Parts, from: string | null): Omit<Hello, "proof"> => ({
@@ -24,7 +28,7 @@ export const introduce = ({ options, life, instanceId }: Parts, from: string | n
   os: platform(),
   arch: arch(),
   capabilities: [...capabilitiesOf(options), ...(options.signatureVersion === 2 ? ["signature.v2"] : [])],
-  maxInFlight: life.maxInFlight,
+  maxInFlight: options.maxInFlight ?? DEFAULT_IN_FLIGHT,
   clockOffsetMs: Math.round(life.offsetMs),
   inFlight: (heldBy(options) ?? []).map(({ commandId, status }) => ({ commandId, status })),
   ...(from === null ? {} : { handoffFrom: from }),

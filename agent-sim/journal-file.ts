@@ -1,9 +1,9 @@
 // The journal on disk: one JSON line a record, appended and synced before anything is believed. A torn last line is a write that never happened.
-import { closeSync, fdatasyncSync, fsyncSync, ftruncateSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
+import { closeSync, fdatasyncSync, fsyncSync, ftruncateSync, openSync, readFileSync, renameSync, rmSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
 import { z } from "zod";
 import { ACK_STATUSES, Ack } from "../protocol/index.ts";
-import { createJournal, type Journal, type JournalEntry, type JournalRecord } from "./journal.ts";
+import { CannotWrite, createJournal, type Journal, type JournalEntry, type JournalRecord } from "./journal.ts";
 
 /** Rewritten when it holds this many lines more than six for each command it still knows. */
 const SLACK_LINES = 3_000;
@@ -29,17 +29,23 @@ interface Past {
   readonly goodBytes: number;
 }
 
-/** Damage before the last line is not a crash of ours: to go on could run commands twice, so it is refused. */
-const readPast = (path: string, bytes: Buffer): Past => {
+/** What a damaged line was about, if that can be read still: then the command counts as begun and is never run again. */
+const salvage = (line: string): JournalRecord | null => {
+  const id = /"id":"([^"\\\0]+)"/.exec(line)?.[1];
+  return id === undefined ? null : { kind: "begin", id, requiresAck: true };
+};
+
+/** A torn last line was never believed. Damage before it is the disk's: everything else is used, and somebody is told. */
+const readPast = (bytes: Buffer, onDamage: (line: number) => void): Past => {
   const records: JournalRecord[] = [];
-  for (let start = 0; start < bytes.length; ) {
+  for (let start = 0, line = 1; start < bytes.length; line += 1) {
     const end = bytes.indexOf(0x0a, start);
-    const record = end < 0 ? null : parse(bytes.toString("utf8", start, end));
-    if (record === null) {
-      if (end >= 0 && end < bytes.length - 1) throw new Error(`the journal ${path} is damaged in line ${records.length + 1}`);
-      return { records, goodBytes: start };
-    }
-    records.push(record);
+    const text = bytes.toString("utf8", start, end < 0 ? bytes.length : end);
+    const record = end < 0 ? null : parse(text);
+    if (record === null && (end < 0 || end === bytes.length - 1)) return { records, goodBytes: start };
+    if (record === null) onDamage(line);
+    const usable = record ?? salvage(text);
+    if (usable !== null) records.push(usable);
     start = end + 1;
   }
   return { records, goodBytes: bytes.length };
@@ -52,10 +58,20 @@ const recordsOf = ({ commandId, requiresAck, result, status, settledAtMs }: Jour
 ];
 const line = (record: JournalRecord): string => `${JSON.stringify(record)}\n`;
 
-const writeAll = (file: number, text: string): void => {
+/** The calls that a full disk refuses; a test hands in others. */
+export const DISK = { write: writeSync as (file: number, bytes: Buffer, at: number) => number, sync: fdatasyncSync };
+
+export interface JournalFileOptions {
+  readonly disk?: typeof DISK;
+  readonly warn?: (text: string) => void;
+}
+
+const writeAll = (disk: typeof DISK, file: number, text: string): number => {
   const bytes = Buffer.from(text);
-  for (let at = 0; at < bytes.length; ) at += writeSync(file, bytes, at);
+  for (let at = 0; at < bytes.length; ) at += disk.write(file, bytes, at);
+  return bytes.length;
 };
+const isDiskError = (error: unknown): error is NodeJS.ErrnoException => error instanceof Error && "code" in error && "syscall" in error;
 /** A new name lives only when its folder is synced too. */
 const syncFolder = (path: string): void => {
   const folder = openSync(dirname(path), "r");
@@ -63,11 +79,14 @@ const syncFolder = (path: string): void => {
   closeSync(folder);
 };
 
-/** Opens or makes the journal; one process at a time may hold it. */
-export const openFileJournal = (path: string, wallMs: () => number): Journal => {
+const say = (text: string): void => void process.stderr.write(`${text}\n`);
+
+/** Opens or makes the journal. One process at a time may hold it: state-lock.ts sees to that. */
+export const openFileJournal = (path: string, wallMs: () => number, { disk = DISK, warn = say }: JournalFileOptions = {}): Journal => {
   let file = openSync(path, "a+", 0o600);
-  const past = readPast(path, readFileSync(path));
+  const past = readPast(readFileSync(path), (line) => warn(`the journal ${path} is damaged in line ${line}; the other lines are used`));
   ftruncateSync(file, past.goodBytes);
+  let bytes = past.goodBytes;
   syncFolder(path);
   let lines = past.records.length;
 
@@ -75,7 +94,7 @@ export const openFileJournal = (path: string, wallMs: () => number): Journal => 
     const next = `${path}.next`;
     const fresh = openSync(next, "w", 0o600);
     const records = entries.flatMap(recordsOf);
-    writeAll(fresh, records.map(line).join(""));
+    const size = writeAll(disk, fresh, records.map(line).join(""));
     fsyncSync(fresh);
     closeSync(fresh);
     renameSync(next, path);
@@ -83,20 +102,51 @@ export const openFileJournal = (path: string, wallMs: () => number): Journal => 
     closeSync(file);
     file = openSync(path, "a+", 0o600);
     lines = records.length;
+    bytes = size;
+  };
+  let torn = false;
+  const mend = (): void => {
+    if (torn) ftruncateSync(file, bytes);
+    torn = false;
+  };
+  const attempt = (work: () => void): NodeJS.ErrnoException | null => {
+    try {
+      work();
+      return null;
+    } catch (error) {
+      if (isDiskError(error)) return error;
+      throw error;
+    }
+  };
+  /** Appends one record or none: what a full disk took of it is taken back, so that the next one stands on a line of its own. */
+  const append = (record: JournalRecord): void => {
+    const failure = attempt(() => {
+      mend();
+      torn = true;
+      const size = writeAll(disk, file, line(record));
+      disk.sync(file);
+      torn = false;
+      bytes += size;
+      lines += 1;
+    });
+    if (failure === null) return;
+    attempt(mend);
+    throw new CannotWrite(`the journal ${path} cannot be written: ${failure.message}`, { cause: failure });
   };
   const journal = createJournal({
     wallMs,
     replay: past.records,
-    write: (record) => {
-      writeAll(file, line(record));
-      fdatasyncSync(file);
-      lines += 1;
-    },
+    write: append,
     close: () => closeSync(file),
   });
   const tidy = (): void => {
     const entries = [...journal.entries()];
-    if (lines > entries.length * 6 + SLACK_LINES) rewrite(entries);
+    if (lines <= entries.length * 6 + SLACK_LINES) return;
+    const failure = attempt(() => rewrite(entries));
+    if (failure === null) return;
+    // The long form is as good as the short one.
+    rmSync(`${path}.next`, { force: true });
+    warn(`the journal ${path} cannot be made shorter: ${failure.message}`);
   };
   tidy();
   let settles = 0;

@@ -35,14 +35,27 @@ export type JournalRecord =
   | { readonly kind: "end"; readonly id: string; readonly result: Ack & { readonly status: AckStatus } }
   | { readonly kind: "ok"; readonly id: string; readonly atMs: number };
 
+const begun = (commandId: string, requiresAck: boolean): JournalEntry => ({
+  commandId,
+  requiresAck,
+  status: "received",
+  result: null,
+  settledAtMs: null,
+});
+
 const WEEK_MS = 7 * 24 * 3_600_000;
 /** A settled id is forgotten after a week if a thousand younger ones are known, and in any case beyond this many. */
 const REMEMBER_AT_LEAST = 1_000;
 const REMEMBER_AT_MOST = 50_000;
 
+/** The disk is full, read-only or broken. Nothing has changed; the same call may succeed later. */
+export class CannotWrite extends Error {
+  override readonly name = "CannotWrite";
+}
+
 export interface JournalDeps {
   readonly wallMs: () => number;
-  /** Makes one record durable before it returns; throws when it cannot. */
+  /** Makes one record durable before it returns; throws CannotWrite when it cannot. */
   readonly write: (record: JournalRecord) => void;
   readonly replay?: Iterable<JournalRecord>;
   readonly close?: () => void;
@@ -65,14 +78,16 @@ export const createJournal = ({ wallMs, write, replay = [], close = nothing }: J
     const entry = find(record.id);
     switch (record.kind) {
       case "begin":
-        if (!entry) open.set(record.id, { commandId: record.id, requiresAck: record.requiresAck, status: "received", result: null, settledAtMs: null });
+        if (!entry) open.set(record.id, begun(record.id, record.requiresAck));
         return;
+      // Where the line before is damaged, this one alone says that the command has run.
       case "end":
-        if (entry && !entry.result) open.set(record.id, { ...entry, status: record.result.status, result: record.result });
+        if (!entry?.result) open.set(record.id, { ...(entry ?? begun(record.id, true)), status: record.result.status, result: record.result });
         return;
       case "ok":
-        if (!entry || !open.delete(record.id)) return;
-        settled.set(record.id, { ...entry, settledAtMs: record.atMs });
+        if (settled.has(record.id)) return;
+        open.delete(record.id);
+        settled.set(record.id, { ...(entry ?? begun(record.id, true)), settledAtMs: record.atMs });
         forgetOld();
     }
   };

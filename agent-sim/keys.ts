@@ -43,7 +43,13 @@ const createKeys = (stored: Stored, keep: (stored: Stored) => void): Keys => {
     },
     confirmed: (used) => {
       // The old one being good says nothing about the new one: it may not have been tried yet.
-      if (used === state.next) become({ current: used, next: null, rotating: false });
+      if (used !== state.next) return;
+      try {
+        become({ current: used, next: null, rotating: false });
+      } catch (error) {
+        // On a full disk both stay, and the next time it is accepted this is tried again.
+        if (!(error instanceof Error && "syscall" in error)) throw error;
+      }
     },
     refused: (used) => {
       if (used !== secret || state.next === null) return used !== secret;

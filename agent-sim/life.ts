@@ -1,13 +1,15 @@
 // What an agent knows and has in hand over all its sessions, and the few things done to it from everywhere.
-import type { AckResult, AgentIdentity, DeliveredCommand } from "../protocol/index.ts";
+import type { AgentIdentity } from "../protocol/index.ts";
 import type { Acks } from "./acks.ts";
+import type { AckAnswer, Delivered } from "./frames.ts";
 import type { Handlers } from "./handlers.ts";
 import type { Http } from "./http.ts";
 import type { Journal } from "./journal.ts";
 import type { Keys } from "./keys.ts";
+import type { Plan } from "./plan.ts";
 import type { Polling } from "./polling.ts";
 import type { Random } from "./random.ts";
-import type { End, ReconnectTimes } from "./reconnect.ts";
+import type { End } from "./reconnect.ts";
 import type { Session } from "./session.ts";
 import type { Sign } from "./signing.ts";
 import type { Time } from "./time.ts";
@@ -22,9 +24,9 @@ export interface AgentEvents {
   ready?(): void;
   /** The session or the attempt is over; null means: waits for an operator. */
   away?(end: End, reconnectInMs: number | null): void;
-  delivered?(commandId: string, channel: "socket" | "poll", item: DeliveredCommand): void;
+  delivered?(commandId: string, channel: "socket" | "poll", item: Delivered): void;
   executed?(commandId: string, type: string): void;
-  settled?(result: AckResult): void;
+  settled?(answer: AckAnswer): void;
   /** The gateway says on reconnecting that it owes no answer: its ack_ok was lost on the way. */
   forgotten?(commandId: string): void;
   heartbeat?(roundTripMs: number): void;
@@ -34,6 +36,8 @@ export interface AgentEvents {
 
 export interface AgentOptions {
   readonly url: string;
+  /** Where the socket is, when pairing has said so; else it is below `url`. */
+  readonly socketUrl?: string | undefined;
   readonly deviceId: string;
   readonly identity: AgentIdentity;
   /** Where its secrets are kept; default: in memory, beginning with that of the identity. */
@@ -71,12 +75,7 @@ export interface Life {
   corrected: boolean;
   attempt: number;
   drainMs: number | null;
-  superseded: number[];
-  times: ReconnectTimes;
-  pollMs: number;
-  maxOutputBytes: number;
-  maxInFlight: number;
-  revivedByPoll: boolean;
+  plan: Plan;
   cancelReconnect: () => void;
   cancelHandoff: () => void;
   cancelStable: () => void;
@@ -113,7 +112,7 @@ export const correctClock = ({ time }: AgentOptions, life: Life, serverTimeMs: n
   life.corrected = true;
 };
 
-export const deliver = ({ options, life, work }: Pick<Parts, "options" | "life" | "work">, item: DeliveredCommand, channel: "socket" | "poll"): void => {
+export const deliver = ({ options, life, work }: Pick<Parts, "options" | "life" | "work">, item: Delivered, channel: "socket" | "poll"): void => {
   if (isOver(life)) return;
   options.on?.delivered?.(item.command.commandId, channel, item);
   work.deliver(item);

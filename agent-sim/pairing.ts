@@ -1,8 +1,7 @@
 // Pairs one device as an install script does: ask for a code, activate it with an enrollment token, keep the identity.
 import { z } from "zod";
-import { PairingActivateResponse } from "../protocol/index.ts";
 import { createHttp, errorOf, type HttpAnswer, type Patience, persist } from "./http.ts";
-import { type Member, refusal, toMember } from "./portal.ts";
+import { Identity, type Member, refusal, toMember } from "./portal.ts";
 import { createRandom } from "./random.ts";
 import { systemTime } from "./time.ts";
 
@@ -25,7 +24,7 @@ const ROUNDS = 3;
 const STALE_CODES: readonly string[] = ["PAIRING_ALREADY_ACTIVATED", "PAIRING_CODE_EXPIRED", "PAIRING_CODE_NOT_FOUND"];
 
 const Initiated = z.object({ data: z.object({ pairing_code: z.string() }) });
-const Activated = z.object({ data: PairingActivateResponse });
+const Activated = z.object({ data: Identity });
 
 export const pairDevice = async ({
   url,

@@ -1,9 +1,11 @@
 // The way without a socket: fetch due commands and acknowledge them by signed REST calls, at the pace that the gateway names.
 import { z } from "zod";
-import { AckResult, type AgentIdentity, type DeliveredCommand, PolledCommand } from "../protocol/index.ts";
+import type { AgentIdentity } from "../protocol/index.ts";
 import type { Word } from "./acks.ts";
+import { AckAnswer, type Delivered, Polled } from "./frames.ts";
 import { vitals } from "./handlers.ts";
 import { errorOf, type Http, type HttpAnswer, NoAnswer, retryAfterMs } from "./http.ts";
+import { LONGEST_WAIT_MS } from "./plan.ts";
 import { jittered, type Random } from "./random.ts";
 import type { Sign } from "./signing.ts";
 import { nothing, type Time } from "./time.ts";
@@ -24,8 +26,8 @@ export interface PollingDeps {
 }
 
 export interface PollingEvents {
-  command(item: DeliveredCommand): void;
-  acked(result: AckResult, ref: string): void;
+  command(item: Delivered): void;
+  acked(answer: AckAnswer, ref: string): void;
   /** The gateway has answered a poll. */
   reached(): void;
   /** This secret was accepted, or not. */
@@ -45,9 +47,8 @@ export interface Polling {
   heartbeat(): void;
 }
 
-const Items = z.object({ data: z.array(PolledCommand) });
-const Result = z.object({ data: AckResult });
-const toDelivered = ({ delivery, ...command }: z.infer<typeof PolledCommand>): DeliveredCommand => ({ command, delivery });
+const Items = z.object({ data: z.array(Polled) });
+const Result = z.object({ data: AckAnswer });
 
 export const createPolling = ({ http, deviceId, identity, sign, time, random, stampMs, on }: PollingDeps): Polling => {
   let everyMs: number | null = null;
@@ -83,9 +84,9 @@ export const createPolling = ({ http, deviceId, identity, sign, time, random, st
     const items = answer && Items.safeParse(answer.body).data?.data;
     if (!answer || !items) return;
     const told = Number(answer.headers["x-svc-poll-interval"] ?? Number.NaN);
-    if (everyMs !== null && told >= 1) everyMs = told * 1_000;
+    if (everyMs !== null && told > 0) everyMs = Math.min(LONGEST_WAIT_MS, told * 1_000);
     on.reached();
-    for (const item of items) on.command(toDelivered(item));
+    for (const item of items) on.command(item);
   };
   const poll = (): void => {
     if (polling) return;

@@ -1,6 +1,6 @@
 // What a script does through the public API: provision devices, queue commands, read them back. Every call may be repeated safely.
 import { z } from "zod";
-import { Command, Pagination, PairingActivateResponse } from "../protocol/index.ts";
+import { Command, Pagination } from "../protocol/index.ts";
 import { errorOf, type Http, type HttpAnswer, type HttpRequest, type Patience, persist } from "./http.ts";
 
 export interface Credentials {
@@ -25,7 +25,23 @@ export class Refused extends Error {
 export const refusal = (what: string, answer: HttpAnswer): Refused =>
   new Refused(`${what}: ${answer.status} ${errorOf(answer).code} ${JSON.stringify(errorOf(answer).details)}`);
 
-export const toMember = (given: Omit<PairingActivateResponse, "return_to" | "infrastructure_secrets">): Member => ({
+/** What pairing answers, read as an agent reads it: ids are opaque, and only what it cannot do without must be there. */
+export const Identity = z.object({
+  device_id: z.string().min(1),
+  agent_id: z.string().min(1),
+  tenant_id: z.string().min(1),
+  shared_secret: z.string().min(1),
+  fingerprint: z.string().catch(""),
+  infrastructure_secrets: z.record(z.string(), z.string()).catch({}),
+  /** Where the socket is, and within how long a process that has just started connects. */
+  connect: z
+    .object({ url: z.string(), coldStartMs: z.number().min(0) })
+    .partial()
+    .catch({}),
+});
+type Identity = z.infer<typeof Identity>;
+
+export const toMember = (given: Identity): Member => ({
   deviceId: given.device_id,
   agentId: given.agent_id,
   tenantId: given.tenant_id,
@@ -57,7 +73,7 @@ export interface Portal {
   ): Promise<{ readonly items: readonly Pick<Command, "commandId" | "status">[]; readonly hasMore: boolean }>;
 }
 
-const Provisioned = z.object({ data: z.array(PairingActivateResponse) });
+const Provisioned = z.object({ data: z.array(Identity) });
 const Created = z.object({ data: Command.pick({ commandId: true }) });
 const Listed = z.object({ data: z.array(Command.pick({ commandId: true, status: true })), pagination: Pagination.pick({ hasMore: true }).optional() });
 const PAGE = 100;

@@ -1,19 +1,15 @@
-// What an agent does after its socket has ended or was refused: one table, no IO. The rules are those of protocol/README.md.
-import { CLOSE, isTerminalClose, type ReconnectPlan } from "../protocol/index.ts";
+// When an agent comes back after its socket has ended or was refused: three rules, no IO. protocol/README.md tells them.
+import { CLOSE, isTerminalClose } from "../protocol/index.ts";
+import { LONGEST_WAIT_MS, type Plan } from "./plan.ts";
 import { between, type Random } from "./random.ts";
 
-export type ReconnectTimes = Readonly<{ [K in keyof typeof ReconnectPlan.shape]: number }>;
-
-/** Until the first `welcome` tells the gateway's own figures. */
-export const DEFAULT_RECONNECT: ReconnectTimes = { firstWindowMs: 30_000, baseMs: 1_000, capMs: 300_000, stableAfterSec: 60 };
+export type ReconnectTimes = Plan["reconnect"];
 
 const SECOND = 1_000;
-const MINUTE = 60 * SECOND;
-const REASON_POLL_MS = 5 * MINUTE;
-const SUSPENDED_POLL_MS = 60 * MINUTE;
-const LONG_PAUSE_MS = 15 * MINUTE;
-/** So many supersessions within ten minutes mean that two agents share one identity. */
-const SUPERSEDED_ALARM = 3;
+/** How often an agent that was told to stop asks REST whether that still holds. */
+const ASK_MS = 300 * SECOND;
+/** To be kept away for so long is worth telling the machine's operator. */
+const LONG_WAIT_SEC = 300;
 
 export type End =
   | { readonly kind: "closed"; readonly code: number; readonly reason: string; readonly wasReady: boolean }
@@ -33,8 +29,6 @@ export interface Circumstances {
   readonly pollMs: number;
   /** What the last `drain` asked for. */
   readonly drainMs: number | null;
-  /** Closes by 4009 within the last ten minutes, this one included. */
-  readonly superseded: number;
   /** True when the clock was just corrected by a refusal. */
   readonly corrected: boolean;
   /** In a rotation: the secret was refused, and there is another one to try. */
@@ -43,12 +37,10 @@ export interface Circumstances {
 }
 
 export interface Verdict {
-  /** null: not before an operator, new credentials or (`revivedByPoll`) a REST answer. */
+  /** null: not before REST has answered. */
   readonly reconnectInMs: number | null;
-  /** How often REST is asked meanwhile; null: not at all. */
+  /** How often REST is polled meanwhile; null: not at all. */
   readonly pollEveryMs: number | null;
-  readonly revivedByPoll: boolean;
-  readonly halveInFlight: boolean;
   readonly alarm: string | null;
 }
 
@@ -62,82 +54,34 @@ export const retryAfterOf = (reason: string): number | null => {
   return match?.[1] === undefined ? null : Number(match[1]);
 };
 
-const come = (reconnectInMs: number, { pollMs }: Circumstances, more: Partial<Verdict> = {}): Verdict => ({
-  reconnectInMs,
-  pollEveryMs: pollMs,
-  revivedByPoll: false,
-  halveInFlight: false,
-  alarm: null,
-  ...more,
-});
-const halt = (pollEveryMs: number | null, alarm: string, revivedByPoll = true): Verdict => ({
-  reconnectInMs: null,
-  pollEveryMs,
-  revivedByPoll,
-  halveInFlight: false,
-  alarm,
-});
+const toldSec = (end: End): number | null => (end.kind === "closed" ? retryAfterOf(end.reason) : end.retryAfterSec);
+/** An answer that no repetition would change. */
+const isFinal = (status: number): boolean => status >= 400 && status < 500;
+const saysStop = (end: End): boolean => (end.kind === "closed" ? isTerminalClose(end.code) : isFinal(end.status));
+const nameOf = (end: End): string => (end.kind === "closed" ? `closed with ${end.code} ${end.reason}` : `refused with ${end.status} ${end.reason || end.code}`);
 
-const afterBackoff = (now: Circumstances, floorMs = 0, more: Partial<Verdict> = {}): Verdict =>
-  come(floorMs + backoffMs(now.attempt, now.times, now.random), now, more);
-/** A session that ended through no fault of its own: the whole fleet comes back at once, so it spreads over the window. */
-const overWindow = (now: Circumstances): Verdict => (now.attempt === 0 ? come(now.random() * now.times.firstWindowMs, now) : afterBackoff(now));
-const asTold = (seconds: number | null, now: Circumstances): Verdict =>
-  seconds === null ? afterBackoff(now) : come(seconds * SECOND * between(now.random, 1, 1.25) + backoffMs(0, now.times, now.random), now);
+/** Not before the time that was asked for, unless that is absurd, and not all at the same moment after it. */
+const spread = (waitMs: number, { times, random }: Circumstances): number =>
+  Math.min(LONGEST_WAIT_MS, waitMs) * between(random, 1, 1.1) + backoffMs(0, times, random);
 
-const afterSuperseded = (now: Circumstances): Verdict =>
-  now.superseded >= SUPERSEDED_ALARM
-    ? come(LONG_PAUSE_MS, now, { alarm: "superseded again and again: another agent uses this identity" })
-    : come(between(now.random, 30 * SECOND, 60 * SECOND), now);
+/** After a session that was ready the whole fleet may be coming back, so the first wait is the gateway's window. */
+const unasked = (end: End, { attempt, times, random }: Circumstances): number =>
+  end.kind === "closed" && end.wasReady && attempt === 0 ? random() * times.firstWindowMs : backoffMs(attempt, times, random);
 
-export const afterClose = ({ code, reason, wasReady }: Extract<End, { kind: "closed" }>, now: Circumstances): Verdict => {
-  switch (code) {
-    case CLOSE.drain.code:
-      return come(now.drainMs ?? now.random() * now.times.firstWindowMs, now);
-    case CLOSE.tryLater.code:
-    case CLOSE.rateLimited.code:
-      return asTold(retryAfterOf(reason), now);
-    case CLOSE.protocolError.code:
-      return afterBackoff(now, 30 * SECOND, { alarm: `the gateway reports a protocol error: ${reason}` });
-    case CLOSE.slowConsumer.code:
-      return afterBackoff(now, 0, { halveInFlight: true });
-    case CLOSE.superseded.code:
-      return afterSuperseded(now);
-    case CLOSE.sessionExpired.code:
-      return come(between(now.random, 0, 10 * SECOND), now);
-    case CLOSE.secretRotated.code:
-      return now.attempt === 0 ? come(0, now) : afterBackoff(now);
-    case CLOSE.authFailed.code:
-      return halt(REASON_POLL_MS, "the gateway does not accept the proof");
-    case CLOSE.deviceRevoked.code:
-      return halt(null, "the device was revoked; only an operator can pair it again", false);
-    case CLOSE.tenantSuspended.code:
-      return halt(SUSPENDED_POLL_MS, "the tenant is suspended");
-    case CLOSE.protocolUnsupported.code:
-      return halt(now.pollMs, "the gateway does not speak this agent's protocol", false);
-    case CLOSE.duplicateIdentity.code:
-      return come(LONG_PAUSE_MS, now, { alarm: "another agent with this identity is connected" });
-    default:
-      if (isTerminalClose(code)) return halt(REASON_POLL_MS, `closed for good: ${code} ${reason}`);
-      return wasReady && code < 4000 ? overWindow(now) : afterBackoff(now);
-  }
-};
+const come = (reconnectInMs: number, pollEveryMs: number | null, alarm: string | null = null): Verdict => ({ reconnectInMs, pollEveryMs, alarm });
 
-/** A refused upgrade: the reason decides, not the status alone. Credentials are kept whatever the answer. */
-export const afterRefusal = ({ status, reason, code, retryAfterSec }: Extract<End, { kind: "refused" }>, now: Circumstances): Verdict => {
-  if (status === 429 || status === 503) return asTold(retryAfterSec, now);
-  if (status === 426) return halt(now.pollMs, "the gateway does not speak this agent's protocol", false);
-  if (status === 403)
-    return code === "TENANT_SUSPENDED" ? halt(SUSPENDED_POLL_MS, "the tenant is suspended") : halt(REASON_POLL_MS, `refused: ${reason || code}`);
-  if (status !== 401) return afterBackoff(now);
-  if (reason === "timestamp_skew") return now.corrected && now.attempt === 0 ? come(0, now) : afterBackoff(now);
-  if (reason === "replayed") return afterBackoff(now);
-  return halt(REASON_POLL_MS, `refused: ${reason || code}`);
+export const afterEnd = (end: End, now: Circumstances): Verdict => {
+  const { pollMs } = now;
+  if (now.hasAnother) return come(backoffMs(now.attempt, now.times, now.random), pollMs);
+  if (end.kind === "refused" && end.reason === "timestamp_skew" && now.corrected && now.attempt === 0) return come(0, pollMs);
+  if (end.kind === "closed" && end.code === CLOSE.drain.code && now.drainMs !== null) return come(Math.min(LONGEST_WAIT_MS, now.drainMs), pollMs);
+  const seconds = toldSec(end);
+  if (seconds !== null)
+    return come(spread(seconds * SECOND, now), saysStop(end) ? null : pollMs, seconds >= LONG_WAIT_SEC ? `${nameOf(end)}: back in ${seconds} s` : null);
+  if (saysStop(end)) return { reconnectInMs: null, pollEveryMs: ASK_MS, alarm: `${nameOf(end)}: stays away until REST answers` };
+  return come(unasked(end, now), pollMs);
 };
 
 /** The gateway does not accept the secret that this was tried with. */
 export const isRefusedSecret = (end: End): boolean =>
   end.kind === "refused" ? end.status === 401 && end.reason === "bad_signature" : end.code === CLOSE.authFailed.code;
-
-export const afterEnd = (end: End, now: Circumstances): Verdict => (now.hasAnother ? afterBackoff(now) : afterJudged(end, now));
-const afterJudged = (end: End, now: Circumstances): Verdict => (end.kind === "closed" ? afterClose(end, now) : afterRefusal(end, now));

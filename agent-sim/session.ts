@@ -1,23 +1,11 @@
 // One session on a socket: welcome, hello, ready, then heartbeats and what the gateway sends. Ends by itself when the peer falls silent.
 
 import type { z } from "zod";
-import {
-  type AckResult,
-  type AgentIdentity,
-  type CancelOrder,
-  CLOSE,
-  type ConfigChange,
-  type DeliveredCommand,
-  type Drain,
-  type Goodbye,
-  type Hello,
-  type Ready,
-  type ServerFrame,
-  sign,
-  type Welcome,
-} from "../protocol/index.ts";
+import { type AgentIdentity, CLOSE, type Goodbye, type Hello, sign } from "../protocol/index.ts";
 import type { Word } from "./acks.ts";
+import type { AckAnswer, DataOf, Delivered, Frame } from "./frames.ts";
 import { vitals } from "./handlers.ts";
+import type { Plan } from "./plan.ts";
 import { between, jittered, type Random } from "./random.ts";
 import type { End } from "./reconnect.ts";
 import type { Sign } from "./signing.ts";
@@ -28,11 +16,10 @@ import { nothing, type Time } from "./time.ts";
 const OPENING_MS = 30_000;
 /** After so many heartbeats without an answer, and this grace, the socket is taken for dead. */
 const UNANSWERED = 2;
-const GRACE_MS = 10_000;
 const FIRST_BEAT_MS = 5_000;
 
-export type WelcomeData = z.infer<typeof Welcome>;
-export type ReadyData = z.infer<typeof Ready>;
+export type WelcomeData = DataOf<"welcome">;
+export type ReadyData = DataOf<"ready">;
 
 export interface SessionDeps {
   readonly url: string;
@@ -49,18 +36,20 @@ export interface SessionDeps {
   readonly heldIds: () => readonly string[] | undefined;
   /** Replaces the gateway's interval. */
   readonly heartbeatSec: number | null;
+  /** The gateway's figures as they are now; `welcome` and `config` are told before they are asked for. */
+  readonly plan: () => Plan;
   readonly on: SessionEvents;
 }
 
 export interface SessionEvents {
   welcome(data: WelcomeData): void;
   ready(data: ReadyData): void;
-  command(item: DeliveredCommand): void;
-  cancel(order: z.infer<typeof CancelOrder>): void;
-  acked(result: AckResult, ref: string | undefined): void;
+  command(item: Delivered): void;
+  cancel(order: DataOf<"cancel">): void;
+  acked(answer: AckAnswer, ref: string | undefined): void;
   heartbeat(roundTripMs: number, resend: readonly string[]): void;
-  config(change: z.infer<typeof ConfigChange>): void;
-  drain(order: z.infer<typeof Drain>): void;
+  config(change: DataOf<"config">): void;
+  drain(order: DataOf<"drain">): void;
   end(end: End): void;
 }
 
@@ -76,7 +65,6 @@ export const openSession = (deps: SessionDeps): Session => {
   const { time, random, on } = deps;
   let id: string | null = null;
   let ready = false;
-  let interval = { intervalSec: 30, jitterPct: 10 };
   let unanswered = 0;
   let lastBeat: { readonly id: string | null; readonly atMs: number } = { id: null, atMs: 0 };
   let roundTripMs: number | null = null;
@@ -102,18 +90,15 @@ export const openSession = (deps: SessionDeps): Session => {
       atMs: time.elapsedMs(),
     };
     unanswered += 1;
-    cancelBeat = unanswered >= UNANSWERED ? time.after(GRACE_MS, silent) : nextBeat();
+    cancelBeat = unanswered >= UNANSWERED ? time.after(deps.plan().heartbeat.graceMs, silent) : nextBeat();
   };
-  const nextBeat = (): (() => void) => time.after(jittered(random, interval.intervalSec * 1_000, interval.jitterPct), beat);
-  const setInterval = (plan: { readonly intervalSec: number; readonly jitterPct: number }): void => {
-    interval = deps.heartbeatSec === null ? plan : { ...plan, intervalSec: deps.heartbeatSec };
-  };
+  const intervalMs = (): number => (deps.heartbeatSec ?? deps.plan().heartbeat.intervalSec) * 1_000;
+  const nextBeat = (): (() => void) => time.after(jittered(random, intervalMs(), deps.plan().heartbeat.jitterPct), beat);
 
   const greet = (welcome: WelcomeData): void => {
     id = welcome.sessionId;
-    setInterval(welcome.heartbeat);
-    socket.pace(welcome.limits.inboundPerSec);
     on.welcome(welcome);
+    socket.pace(deps.plan().limits.inboundPerSec);
     const timestamp = new Date(deps.stampMs()).toISOString();
     socket.send({ op: "hello", data: { proof: { timestamp, signature: sign(deps.identity.secret, welcome.nonce, timestamp) }, ...deps.introduce() } });
   };
@@ -121,9 +106,9 @@ export const openSession = (deps: SessionDeps): Session => {
     ready = true;
     cancelOpening();
     on.ready(data);
-    cancelBeat = time.after(between(random, 0, Math.min(FIRST_BEAT_MS, interval.intervalSec * 1_000)), beat);
+    cancelBeat = time.after(between(random, 0, Math.min(FIRST_BEAT_MS, intervalMs())), beat);
   };
-  const answered = (frame: Extract<ServerFrame, { op: "heartbeat_ack" }>): void => {
+  const answered = (frame: Extract<Frame, { op: "heartbeat_ack" }>): void => {
     if (unanswered >= UNANSWERED) {
       cancelBeat();
       cancelBeat = nextBeat();
@@ -131,22 +116,18 @@ export const openSession = (deps: SessionDeps): Session => {
     unanswered = 0;
     const lasted = frame.ref === lastBeat.id ? time.elapsedMs() - lastBeat.atMs : Number.NaN;
     roundTripMs = Number.isNaN(lasted) ? null : Math.round(lasted);
-    on.heartbeat(lasted, frame.data.resend ?? []);
+    on.heartbeat(lasted, frame.data.resend);
   };
   /** The gateway measures silence by the new interval from now on: a beat that was planned for later comes as soon as the new one wants it. */
-  const replan = (plan: { readonly intervalSec: number; readonly jitterPct: number }): void => {
-    const before = interval.intervalSec;
-    setInterval(plan);
-    if (!ready || interval.intervalSec >= before || unanswered >= UNANSWERED) return;
+  const change = (data: DataOf<"config">): void => {
+    const before = intervalMs();
+    on.config(data);
+    socket.pace(deps.plan().limits.inboundPerSec);
+    if (!ready || intervalMs() >= before || unanswered >= UNANSWERED) return;
     cancelBeat();
     cancelBeat = nextBeat();
   };
-  const change = (data: z.infer<typeof ConfigChange>): void => {
-    if (data.heartbeat) replan(data.heartbeat);
-    if (data.limits) socket.pace(data.limits.inboundPerSec);
-    on.config(data);
-  };
-  const dispatch = (frame: ServerFrame): unknown => {
+  const dispatch = (frame: Frame): unknown => {
     switch (frame.op) {
       case "welcome":
         return greet(frame.data);

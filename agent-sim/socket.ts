@@ -3,7 +3,8 @@
 import type { IncomingMessage } from "node:http";
 import WebSocket from "ws";
 import { z } from "zod";
-import { type AgentFrame, type AgentIdentity, CONNECT_PATHS, Envelope, ServerFrame, SUBPROTOCOL } from "../protocol/index.ts";
+import { type AgentFrame, type AgentIdentity, CONNECT_PATHS, SUBPROTOCOL } from "../protocol/index.ts";
+import { type Frame, parseFrame } from "./frames.ts";
 import type { End } from "./reconnect.ts";
 import type { Sign } from "./signing.ts";
 import type { Time } from "./time.ts";
@@ -17,6 +18,7 @@ const MAX_QUEUED = 2_000;
 type Sent = { [F in AgentFrame as F["op"]]: { readonly op: F["op"]; readonly data: F["data"]; readonly ref?: string } }[AgentFrame["op"]];
 
 export interface SocketDeps {
+  /** Of the socket itself. */
   readonly url: string;
   readonly identity: AgentIdentity;
   readonly sign: Sign;
@@ -24,7 +26,7 @@ export interface SocketDeps {
   readonly serverNowMs: () => number;
   /** The time to sign with; never the same twice. */
   readonly stampMs: () => number;
-  readonly onFrame: (frame: ServerFrame) => void;
+  readonly onFrame: (frame: Frame) => void;
   /** Once, last. */
   readonly onEnd: (end: End) => void;
 }
@@ -38,6 +40,7 @@ export interface Socket {
   close(code: number, reason: string): void;
 }
 
+/** Where the socket is when pairing has not said so. */
 export const socketUrl = (url: string): string => `${url.replace(/\/+$/, "").replace(/^http/, "ws")}${CONNECT_PATHS[0]}`;
 
 const Refusal = z.object({
@@ -116,9 +119,9 @@ const createPace = (time: Time, write: (text: string) => void) => {
 };
 
 export const openSocket = ({ url, identity, sign, time, serverNowMs, stampMs, onFrame, onEnd }: SocketDeps): Socket => {
-  const { pathname, search } = new URL(socketUrl(url));
+  const { pathname, search } = new URL(url);
   const headers = sign({ ...identity }, { method: "GET", target: pathname + search, body: "" }, new Date(stampMs()));
-  const socket = new WebSocket(socketUrl(url), [SUBPROTOCOL], {
+  const socket = new WebSocket(url, [SUBPROTOCOL], {
     headers,
     handshakeTimeout: HANDSHAKE_MS,
     perMessageDeflate: false,
@@ -183,25 +186,4 @@ export const openSocket = ({ url, identity, sign, time, serverNowMs, stampMs, on
       end({ kind: "closed", code, reason, wasReady: false });
     },
   };
-};
-
-type Parsed =
-  | { readonly ok: true; readonly frame: ServerFrame }
-  | { readonly ok: false; readonly code: string; readonly error: string; readonly ref: string | undefined };
-const OPS: ReadonlySet<string> = new Set(ServerFrame.options.map((option) => option.shape.op.value));
-
-/** Unknown fields are ignored, an unknown op is answered by name; neither ends the connection. */
-export const parseFrame = (text: string): Parsed => {
-  let json: unknown;
-  try {
-    json = JSON.parse(text);
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
-    return { ok: false, code: "MALFORMED_JSON", error: "the frame is not JSON", ref: undefined };
-  }
-  const frame = ServerFrame.safeParse(json);
-  if (frame.success) return { ok: true, frame: frame.data };
-  const envelope = Envelope.safeParse(json).data;
-  if (envelope && !OPS.has(envelope.op)) return { ok: false, code: "UNSUPPORTED_OP", error: `unknown op ${envelope.op}`, ref: envelope.id };
-  return { ok: false, code: "VALIDATION_FAILED", error: z.prettifyError(frame.error).slice(0, 500), ref: envelope?.id };
 };

@@ -1,10 +1,11 @@
 // Takes commands, runs each once, remembers it, and hands its words to the acks. Socket and poll both end here.
-import type { Ack, DeliveredCommand } from "../protocol/index.ts";
+import type { Ack } from "../protocol/index.ts";
 import type { Acks, Word } from "./acks.ts";
+import type { Delivered } from "./frames.ts";
 import { type Handler, type HandlerContext, type Handlers, InvalidPayload } from "./handlers.ts";
-import type { Journal, JournalEntry } from "./journal.ts";
+import { CannotWrite, type Journal, type JournalEntry } from "./journal.ts";
 import { createLanes } from "./lanes.ts";
-import { type Time, until } from "./time.ts";
+import { nothing, type Time, until } from "./time.ts";
 
 export interface WorkDeps {
   readonly journal: Journal;
@@ -16,15 +17,18 @@ export interface WorkDeps {
   readonly maxOutputBytes: () => number;
   /** Called each time a handler is started: more than once for one id would be a broken promise. */
   readonly onExecute: (commandId: string, type: string) => void;
+  readonly onAlarm?: ((text: string) => void) | undefined;
 }
 
 export interface Work {
-  deliver(item: DeliveredCommand): void;
+  deliver(item: Delivered): void;
   cancel(commandId: string, reason: string): void;
   /** Says again what is known about a command. */
   retell(commandId: string): void;
   /** After a start: results of an earlier run are sent, work that it left half done is reported as failed. */
   resume(): void;
+  /** The gateway has the result or wants none. */
+  settle(commandId: string): void;
   /** Waits for what runs now; false when the time was not enough. */
   rest(withinMs: number): Promise<boolean>;
 }
@@ -36,6 +40,8 @@ interface Running {
 }
 
 type Outcome = Ack & { readonly status: "succeeded" | "failed" | "rejected" | "canceled" };
+/** How often a result is tried again that the disk would not take. */
+const STORE_AGAIN_MS = 5_000;
 const CANCELED = Symbol("canceled");
 const TIMED_OUT = Symbol("timed out");
 
@@ -62,7 +68,7 @@ const whenAborted = (signal: AbortSignal): Promise<never> =>
     signal.addEventListener("abort", () => reject(signal.reason), { once: true });
   });
 
-export const createWork = ({ journal, handlers, acks, time, serverNowMs, maxOutputBytes, onExecute }: WorkDeps): Work => {
+export const createWork = ({ journal, handlers, acks, time, serverNowMs, maxOutputBytes, onExecute, onAlarm }: WorkDeps): Work => {
   const lanes = createLanes();
   const running = new Map<string, Running>();
 
@@ -71,19 +77,43 @@ export const createWork = ({ journal, handlers, acks, time, serverNowMs, maxOutp
     const entry = journal.find(commandId);
     if (entry?.requiresAck) acks.tell(commandId, wordOf(entry));
   };
+  let full = false;
+  /** False when the disk does not take it; told once for each time that it begins. */
+  const stored = (write: () => void): boolean => {
+    try {
+      write();
+      full = false;
+      return true;
+    } catch (error) {
+      if (!(error instanceof CannotWrite)) throw error;
+      if (!full) onAlarm?.(`${error.message}; new commands are not taken until it can`);
+      full = true;
+      return false;
+    }
+  };
+  /** A result is told once it is stored, however long the disk takes: told before, it could differ after a crash. */
   const end = (commandId: string, outcome: Outcome): void => {
-    journal.finish(commandId, cut(outcome, maxOutputBytes()));
-    retell(commandId);
+    if (stored(() => journal.finish(commandId, cut(outcome, maxOutputBytes())))) retell(commandId);
+    else time.after(STORE_AGAIN_MS, () => end(commandId, outcome));
+  };
+  /** True when the command is new and journalled. One that the disk does not take is as if it had never come: the gateway sends it again. */
+  const begin = (commandId: string, requiresAck: boolean): boolean | "unwritten" => {
+    let isNew = false;
+    const written = stored(() => {
+      isNew = journal.begin(commandId, requiresAck);
+    });
+    return written ? isNew : "unwritten";
   };
   const say = (commandId: string, requiresAck: boolean, word: Word): void => {
     journal.note(commandId, word.status);
     if (requiresAck) acks.tell(commandId, word);
   };
-  const perform = async ({ command, delivery }: DeliveredCommand, { abort, handler }: Running): Promise<Outcome> => {
+  const perform = async ({ command, delivery }: Delivered, { abort, handler }: Running): Promise<Outcome> => {
     const { commandId, type, payload, requiresAck } = command;
     if (abort.signal.aborted) return { status: "canceled", output: { message: "canceled before it began" } };
     if (!handler) return { status: "rejected", code: "UNSUPPORTED_TYPE", output: { message: `this agent does not know "${type.slice(0, 64)}"` } };
-    const cancelTimeout = time.after(Math.max(1, delivery.executionTimeoutSec) * 1_000, () => abort.abort(TIMED_OUT));
+    const { executionTimeoutSec: seconds } = delivery;
+    const cancelTimeout = seconds === undefined ? nothing : time.after(Math.max(1, seconds) * 1_000, () => abort.abort(TIMED_OUT));
     const context: HandlerContext = {
       signal: abort.signal,
       traceparent: delivery.traceparent ?? null,
@@ -99,7 +129,7 @@ export const createWork = ({ journal, handlers, acks, time, serverNowMs, maxOutp
       cancelTimeout();
     }
   };
-  const run = async (item: DeliveredCommand, state: Running): Promise<void> => {
+  const run = async (item: Delivered, state: Running): Promise<void> => {
     const { commandId } = item.command;
     state.started = true;
     const startedAt = new Date(serverNowMs()).toISOString();
@@ -112,31 +142,35 @@ export const createWork = ({ journal, handlers, acks, time, serverNowMs, maxOutp
     retell,
     deliver: (item) => {
       const { commandId, requiresAck, type } = item.command;
-      if (!journal.begin(commandId, requiresAck)) return retell(commandId);
+      const isNew = begin(commandId, requiresAck);
+      if (isNew === "unwritten") return;
+      if (!isNew) return retell(commandId);
       const { expiresAt, lane } = item.delivery;
-      if (expiresAt !== null && Date.parse(expiresAt) <= serverNowMs())
+      if (typeof expiresAt === "string" && Date.parse(expiresAt) <= serverNowMs())
         return end(commandId, { status: "rejected", code: "EXPIRED", output: { message: "expired before it could begin" } });
       retell(commandId);
       const state: Running = { abort: new AbortController(), handler: Object.hasOwn(handlers, type) ? handlers[type] : undefined, started: false };
       running.set(commandId, state);
-      lanes.run(lane, () => run(item, state));
+      lanes.run(lane ?? commandId, () => run(item, state));
     },
     cancel: (commandId, reason) => {
       const state = running.get(commandId);
       if (state && (!state.started || state.handler?.cancelable)) return state.abort.abort(CANCELED);
       if (state) return say(commandId, true, { status: "cancel_rejected", output: { message: "it has begun and cannot be stopped" } });
       // Never seen: it is remembered as canceled, so that a late delivery does not run it.
-      if (journal.begin(commandId, true)) return end(commandId, { status: "canceled", output: { message: `canceled before it arrived: ${reason}` } });
+      const isNew = begin(commandId, true);
+      if (isNew === "unwritten") return;
+      if (isNew) return end(commandId, { status: "canceled", output: { message: `canceled before it arrived: ${reason}` } });
       retell(commandId);
     },
     resume: () => {
       for (const { commandId, result, requiresAck } of journal.unsettled()) {
         if (running.has(commandId)) continue;
-        if (!result)
-          journal.finish(commandId, { status: "failed", code: "AGENT_RESTARTED", output: { message: "the agent stopped while this command was in flight" } });
-        if (requiresAck) retell(commandId);
+        if (!result) end(commandId, { status: "failed", code: "AGENT_RESTARTED", output: { message: "the agent stopped while this command was in flight" } });
+        else if (requiresAck) retell(commandId);
       }
     },
+    settle: (commandId) => void stored(() => journal.settle(commandId)),
     rest: (withinMs) => until(time, () => running.size === 0, { everyMs: 20, withinMs }),
   };
 };

@@ -1,5 +1,6 @@
 // The history of a run: one line for each step that a client or an agent took. What really happened is judged from it alone.
-import type { DeliveredCommand } from "../../protocol/index.ts";
+
+import type { Delivered } from "../frames.ts";
 import { NoAnswer } from "../http.ts";
 import type { AgentOptions } from "../life.ts";
 import type { Member, Portal } from "../portal.ts";
@@ -45,7 +46,7 @@ export const createHistory = (): History => {
   };
 };
 
-const targetOf = ({ command }: DeliveredCommand): string | null => {
+const targetOf = ({ command }: Delivered): string | null => {
   const target = command.payload["target"];
   return typeof target === "string" ? target : null;
 };
@@ -58,7 +59,7 @@ export const watched = (base: AgentOptions, member: Member, history: History, el
     on: {
       ...base.on,
       delivered: (commandId, channel, item) => {
-        const { lane, seq } = item.delivery;
+        const { lane = "", seq = 0 } = item.delivery;
         history.add({ op: "deliver", phase: "info", id: commandId, actor, tMs: elapsedMs(), target: targetOf(item), lane, seq });
         base.on?.delivered?.(commandId, channel, item);
       },

@@ -170,12 +170,17 @@ describe("when it is refused", () => {
   test.each([
     [4501, "device_revoked"],
     [4504, "protocol_unsupported"],
-  ])("after %i it does not come back by itself", async (code, token) => {
+    [4999, "a_word_of_tomorrow"],
+  ])("after %i it stays away while REST refuses it, and comes back once it is answered", async (code, token) => {
+    gateway.refuseRest = { status: 403, body: { code: "FORBIDDEN", details: { reason: "device_revoked" } } };
     launch();
     const session = await gateway.session(0);
     session.close(code, token);
     await eventually(() => expect(agent?.state).toBe("halted"));
+    await eventually(() => expect(gateway.requests).toHaveLength(1));
     expect([alarms.length, gateway.upgrades.length]).toEqual([1, 1]);
+    gateway.refuseRest = null;
+    await gateway.session(1);
   });
   test("an agent that is not believed asks REST, and connects again once it is answered", async () => {
     gateway.refuse = () => (gateway.upgrades.length === 1 ? { status: 401, body: { code: "INVALID_SIGNATURE", details: { reason: "bad_signature" } } } : null);

@@ -24,14 +24,21 @@ export interface FakeGateway {
   readonly url: string;
   readonly sessions: Session[];
   readonly upgrades: IncomingMessage["headers"][];
+  /** Of the upgrades. */
+  readonly paths: string[];
   /** Every REST request: "METHOD /path body". */
   readonly requests: string[];
   refuse: ((headers: IncomingMessage["headers"]) => Refusal | null) | null;
+  /** The answer to every REST request, instead of a good one. */
+  refuseRest: Refusal | null;
   /** Whether a good hello is answered; asked with the number of sessions so far. */
   ready: (sessions: number) => boolean;
   /** Answers heartbeats and acks. */
   polite: boolean;
+  /** Over the usual figures; null in place of one takes it away. */
   welcome: Record<string, unknown>;
+  /** The answer to an ack. */
+  ackOk: Record<string, unknown>;
   reconcile: { commandId: string; action: string }[];
   due: unknown[];
   session(n: number): Promise<Session>;
@@ -74,25 +81,41 @@ export const startFakeGateway = async (): Promise<FakeGateway> => {
         return send("ready", { deviceId: "dev_1", epoch: 1, queuedCount: 0, reconcile: gateway.reconcile }, frame.id);
       }
       if (frame.op === "heartbeat" && gateway.polite) send("heartbeat_ack", { serverTime: now() }, frame.id);
-      if (frame.op === "ack" && gateway.polite) send("ack_ok", { commandId: frame.data.commandId, status: "succeeded", result: "applied" }, frame.id);
+      if (frame.op === "ack" && gateway.polite) send("ack_ok", { commandId: frame.data.commandId, ...gateway.ackOk }, frame.id);
     });
     const closed: Session["closed"] = { code: null };
     socket.on("close", (code) => {
       closed.code = code;
     });
     gateway.sessions.push({ frames, send, cut, closed, close: (code, reason) => socket.close(code, reason) });
-    send("welcome", { ...defaults, sessionId: `ses_${gateway.sessions.length}`, serverTime: now(), ...gateway.welcome });
+    const figures = Object.entries({ ...defaults, sessionId: `ses_${gateway.sessions.length}`, serverTime: now(), ...gateway.welcome });
+    send("welcome", Object.fromEntries(figures.filter(([, value]) => value !== null)));
   };
   const rest = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     let body = "";
     for await (const chunk of request) body += String(chunk);
     const signed = verify(SECRET, body, String(request.headers[HEADERS.timestamp]), String(request.headers[HEADERS.signature]));
     gateway.requests.push(`${request.method} ${request.url} ${body}`.trim());
-    const data = request.method === "GET" ? gateway.due : { commandId: /cmd_\w+/.exec(request.url ?? "")?.[0], status: "succeeded", result: "applied" };
+    if (gateway.refuseRest) {
+      const { status, headers, body: answer } = gateway.refuseRest;
+      response.writeHead(status, { "content-type": "application/json", ...headers }).end(JSON.stringify(answer));
+      return;
+    }
+    const data =
+      request.method === "GET"
+        ? gateway.due
+        : {
+            commandId: decodeURIComponent(request.url ?? "")
+              .split("/")
+              .at(-2),
+            status: "succeeded",
+            result: "applied",
+          };
     response.writeHead(signed ? 200 : 401, { "content-type": "application/json" }).end(JSON.stringify({ success: signed, data }));
   };
   server.on("upgrade", (request, socket: Socket, head) => {
     gateway.upgrades.push(request.headers);
+    gateway.paths.push(request.url ?? "");
     const refusal = gateway.refuse?.(request.headers) ?? null;
     if (!refusal) return sockets.handleUpgrade(request, socket, head, (ws) => greet(gateway, ws, () => socket.destroy()));
     const body = JSON.stringify(refusal.body);
@@ -104,11 +127,14 @@ export const startFakeGateway = async (): Promise<FakeGateway> => {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     sessions: [],
     upgrades: [],
+    paths: [],
     requests: [],
     refuse: null,
+    refuseRest: null,
     ready: () => true,
     polite: true,
     welcome: {},
+    ackOk: { status: "succeeded", result: "applied" },
     reconcile: [],
     due: [],
     session: (n) =>

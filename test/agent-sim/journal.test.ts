@@ -116,12 +116,38 @@ describe("after a crash", () => {
     expect(after.begin("b", true)).toBe(true);
     expect(open().find("b")).toBeDefined();
   });
-  test("damage before the last line is refused, because commands might run twice", () => {
-    const before = open();
-    before.begin("a", true);
-    before.begin("b", true);
-    writeFileSync(path(), readFileSync(path(), "utf8").replace('"id":"a"', '"id:"a"'));
-    expect(open).toThrow(/damaged in line 1/);
+  describe("damage before the last line", () => {
+    const damage = (from: string | RegExp, to: string): { readonly journal: Journal; readonly told: readonly string[] } => {
+      const before = open();
+      for (const id of ["a", "b"]) {
+        before.begin(id, true);
+        before.finish(id, { status: "succeeded" });
+      }
+      before.begin("c", true);
+      writeFileSync(path(), readFileSync(path(), "utf8").replace(from, to));
+      const told: string[] = [];
+      return { journal: openFileJournal(path(), wallMs, { warn: (text) => told.push(text) }), told };
+    };
+    test("is told by its line, and every other line is used", () => {
+      const { journal, told } = damage('"succeeded"', "\0\0\0\0");
+      expect(told).toEqual([expect.stringMatching(/damaged in line 2; the other lines are used/)]);
+      expect(journal.unsettled().map(({ commandId, status }) => [commandId, status])).toEqual([
+        ["a", "received"],
+        ["b", "succeeded"],
+        ["c", "received"],
+      ]);
+    });
+    test.each([
+      ["its id can be read", '{"kind":"begin","id":"c","requiresAck":true}\n', '{"kind":"be\0in","id":"c","requi\n{"kind":"ok","id":"b","atMs":1}\n', "c"],
+      ["its end is there", /^.*\n/, "\0\0\0\0\n", "a"],
+      ["its last line is there", /^.*\n.*\n/, '\0\0\n\0\0\n{"kind":"ok","id":"a","atMs":1}\n', "a"],
+    ] as const)("does not make a command run twice when %s", (_, from, to, id) => expect(damage(from, to).journal.begin(id, true)).toBe(false));
+    test("of a whole line costs that line only", () => {
+      const { journal, told } = damage(/^.*\n.*\n/, "rubbish\n\n");
+      expect(told).toHaveLength(2);
+      expect(journal.unsettled().map(({ commandId }) => commandId)).toEqual(["b", "c"]);
+      expect(open().begin("c", true)).toBe(false);
+    });
   });
   test.each([
     ["before the id was written", "before-begin", { effects: 0, known: false, status: undefined }],

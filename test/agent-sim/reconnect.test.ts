@@ -1,12 +1,11 @@
-// When an agent comes back, and when it does not: the tables of protocol/README.md sections 3 and 7.
+// When an agent comes back, and when it does not: the three rules of protocol/README.md.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { createRandom } from "../../agent-sim/random.ts";
 import { afterEnd, backoffMs, type Circumstances, type End, retryAfterOf } from "../../agent-sim/reconnect.ts";
-import { CLOSE } from "../../protocol/index.ts";
 
 const times = { firstWindowMs: 20_000, baseMs: 1_000, capMs: 300_000, stableAfterSec: 60 };
-const now: Circumstances = { attempt: 0, times, pollMs: 30_000, drainMs: null, superseded: 0, corrected: false, hasAnother: false, random: () => 0.5 };
+const now: Circumstances = { attempt: 0, times, pollMs: 30_000, drainMs: null, corrected: false, hasAnother: false, random: () => 0.5 };
 const closed = (code: number, reason = "", wasReady = true): End => ({ kind: "closed", code, reason, wasReady });
 const refused = (status: number, reason = "", more: { code?: string; retryAfterSec?: number } = {}): End => ({
   kind: "refused",
@@ -16,6 +15,9 @@ const refused = (status: number, reason = "", more: { code?: string; retryAfterS
   retryAfterSec: more.retryAfterSec ?? null,
   serverTimeMs: null,
 });
+/** The shortest and the longest wait. */
+const range = (end: End, differences: Partial<Circumstances> = {}): readonly (number | null)[] =>
+  [0, 1].map((value) => afterEnd(end, { ...now, ...differences, random: () => value }).reconnectInMs).map((ms) => (ms === null ? null : Math.round(ms)));
 
 test("backoff is random between nothing and the smaller of cap and base · 2^n", () => {
   fc.assert(
@@ -33,86 +35,71 @@ test("backoff uses its whole range, so that agents do not meet again", () => {
   expect(Math.max(...waits)).toBeGreaterThan(7_200);
 });
 
-describe("after a close", () => {
-  // [code, reason, circumstances, least wait, most wait] with random() from 0 to 1; null: does not come back by itself.
-  const table: readonly (readonly [number, string, Partial<Circumstances>, number | null, number | null])[] = [
-    [1006, "", {}, 0, 20_000],
-    [1006, "", { attempt: 3 }, 0, 8_000],
-    [1001, "", {}, 0, 20_000],
-    [1012, "drain", { drainMs: 3_200 }, 3_200, 3_200],
-    [1012, "drain", {}, 0, 20_000],
-    [1013, "try_later;ra=7", {}, 7_000, 9_750],
-    [1013, "try_later", { attempt: 2 }, 0, 4_000],
-    [4000, "protocol_error", {}, 30_000, 31_000],
-    [4001, "hello_timeout", {}, 0, 1_000],
-    [4002, "heartbeat_timeout", { attempt: 1 }, 0, 2_000],
-    [4008, "slow_consumer", {}, 0, 1_000],
-    [4009, "superseded", { superseded: 2 }, 30_000, 60_000],
-    [4009, "superseded", { superseded: 3 }, 900_000, 900_000],
-    [4013, "frame_too_big", {}, 0, 1_000],
-    [4029, "rate_limited;ra=2", {}, 2_000, 3_500],
-    [4031, "session_expired", {}, 0, 10_000],
-    [4032, "secret_rotated", {}, 0, 0],
-    [4032, "secret_rotated", { attempt: 4 }, 0, 16_000],
-    [4040, "server_error", { attempt: 20 }, 0, 300_000],
-    [4123, "new_code", {}, 0, 1_000],
-    [4500, "auth_failed", {}, null, null],
-    [4501, "device_revoked", {}, null, null],
-    [4503, "tenant_suspended", {}, null, null],
-    [4504, "protocol_unsupported", {}, null, null],
-    [4505, "duplicate_identity", {}, 900_000, 900_000],
-    [4777, "new_code", {}, null, null],
-  ];
-  test.each(table)("%i %s %o: from %s to %s ms", (...[code, reason, differences, least, most]) => {
-    const at = (value: number): number | null => afterEnd(closed(code, reason), { ...now, ...differences, random: () => value }).reconnectInMs;
-    expect(at(0)).toBe(least);
-    expect(at(1)).toBe(most);
-  });
-  test("every close code of the protocol has a row", () => {
-    const seen = new Set(table.map(([code]) => code));
-    expect(
-      Object.values(CLOSE)
-        .map(({ code }) => code)
-        .filter((code) => code !== 1000 && !seen.has(code)),
-    ).toEqual([]);
-  });
-  test.each([
-    [4500, 300_000, true],
-    [4501, null, false],
-    [4503, 3_600_000, true],
-    [4504, 30_000, false],
-    [1006, 30_000, false],
-  ])("%i: REST is asked every %s ms; an answer brings it back: %s", (code, pollEveryMs, revivedByPoll) =>
-    expect(afterEnd(closed(code), now)).toMatchObject({ pollEveryMs, revivedByPoll }),
+describe("an end without a wait", () => {
+  // [end, circumstances, least wait, most wait] with random() from 0 to 1; null: does not come back by itself.
+  test.each<readonly [End, Partial<Circumstances>, number | null, number | null]>([
+    [closed(1006), {}, 0, 20_000],
+    [closed(1006), { attempt: 3 }, 0, 8_000],
+    [closed(1000), {}, 0, 20_000],
+    [closed(4002, "heartbeat_timeout"), { attempt: 1 }, 0, 2_000],
+    [closed(4123, "a_new_word", false), {}, 0, 1_000],
+    [closed(4040, "server_error"), { attempt: 20 }, 0, 300_000],
+    [refused(500), {}, 0, 1_000],
+    [refused(503), { attempt: 2 }, 0, 4_000],
+    [refused(502), { attempt: 1 }, 0, 2_000],
+  ])("%o %o is backed off from, at first over the window if the session was ready: %s to %s ms", (end, differences, least, most) =>
+    expect(range(end, differences)).toEqual([least, most]),
   );
-  test("only a slow consumer takes less at a time", () => {
-    expect(afterEnd(closed(4008), now).halveInFlight).toBe(true);
-    expect(afterEnd(closed(4040), now).halveInFlight).toBe(false);
+  test.each([
+    closed(4500, "auth_failed"),
+    closed(4501, "device_revoked"),
+    closed(4999, "a_new_word"),
+    refused(400),
+    refused(401, "bad_signature"),
+    refused(401, "replayed"),
+    refused(403, "device_revoked"),
+    refused(404),
+    refused(426),
+  ])("%o means stop: REST is asked, and an answer brings it back", (end) =>
+    expect(afterEnd(end, now)).toMatchObject({ reconnectInMs: null, pollEveryMs: 300_000, alarm: expect.stringContaining("until REST answers") }),
+  );
+});
+
+describe("a wait that the gateway gives is kept, whatever else the end says", () => {
+  test.each<readonly [End, Partial<Circumstances>, number, number]>([
+    [closed(1013, "try_later;ra=7"), {}, 7_000, 8_700],
+    [closed(1012, "drain;ra=3"), {}, 3_000, 4_300],
+    [closed(1012, "drain;ra=3"), { drainMs: 3_200 }, 3_200, 3_200],
+    [closed(4009, "superseded;ra=900"), {}, 900_000, 991_000],
+    [closed(4505, "duplicate_identity;ra=900"), { attempt: 9 }, 900_000, 991_000],
+    [closed(4777, "a_new_word;ra=60"), {}, 60_000, 67_000],
+    [refused(429, "", { retryAfterSec: 6 }), {}, 6_000, 7_600],
+    [refused(403, "tenant_suspended", { retryAfterSec: 3_600 }), {}, 3_600_000, 3_961_000],
+    [refused(418, "", { retryAfterSec: 2 }), {}, 2_000, 3_200],
+  ])("%o %o: %s to %s ms", (end, differences, least, most) => expect(range(end, differences)).toEqual([least, most]));
+  test.each([closed(4009, "superseded;ra=999999"), refused(503, "", { retryAfterSec: 1e9 }), refused(503, "", { retryAfterSec: 1e308 })])(
+    "but for an hour and its jitter at most: %o",
+    (end) => expect(range(end)).toEqual([3_600_000, 3_961_000]),
+  );
+  test("an hour caps the wait of a drain too", () => expect(range(closed(1012), { drainMs: 1e12 })).toEqual([3_600_000, 3_600_000]));
+  test("a long one is told to the operator of the machine, a short one is not", () => {
+    expect(afterEnd(closed(4505, "duplicate_identity;ra=900"), now).alarm).toContain("4505");
+    expect(afterEnd(closed(1013, "try_later;ra=5"), now).alarm).toBeNull();
+  });
+  test("who was told to stop and to wait does not poll meanwhile; who was only told to wait does", () => {
+    expect(afterEnd(closed(4505, "duplicate_identity;ra=900"), now).pollEveryMs).toBeNull();
+    expect(afterEnd(refused(503, "", { retryAfterSec: 5 }), now).pollEveryMs).toBe(30_000);
   });
 });
 
-describe("after a refused upgrade", () => {
-  test.each([
-    [refused(429, "", { retryAfterSec: 6 }), {}, 6_000, 8_500],
-    [refused(503, "", { retryAfterSec: 2 }), {}, 2_000, 3_500],
-    [refused(503), { attempt: 2 }, 0, 4_000],
-    [refused(500), {}, 0, 1_000],
-    [refused(401, "replayed"), {}, 0, 1_000],
-    [refused(401, "timestamp_skew"), { corrected: true }, 0, 0],
-    [refused(401, "timestamp_skew"), { corrected: true, attempt: 1 }, 0, 2_000],
-    [refused(401, "timestamp_skew"), {}, 0, 1_000],
-    [refused(401, "bad_signature"), {}, null, null],
-    [refused(401, "unknown_agent"), {}, null, null],
-    [refused(403, "device_revoked"), {}, null, null],
-    [refused(403, "", { code: "TENANT_SUSPENDED" }), {}, null, null],
-    [refused(426), {}, null, null],
-  ] as const)("%o %o: from %s to %s ms", (end, differences, least, most) => {
-    const at = (value: number): number | null => afterEnd(end, { ...now, ...differences, random: () => value }).reconnectInMs;
-    expect(at(0)).toBe(least);
-    expect(at(1)).toBe(most);
+describe("exceptions", () => {
+  const skewed = refused(401, "timestamp_skew");
+  test("a clock that was just corrected is tried at once, and only once", () => {
+    expect(afterEnd(skewed, { ...now, corrected: true }).reconnectInMs).toBe(0);
+    expect(afterEnd(skewed, { ...now, corrected: true, attempt: 1 }).reconnectInMs).toBeNull();
   });
-  test("an agent that is not believed keeps asking for the reason", () =>
-    expect(afterEnd(refused(401, "bad_signature"), now)).toMatchObject({ pollEveryMs: 300_000, revivedByPoll: true }));
+  test("a refused secret in a rotation leads to the other one by backoff", () =>
+    expect(range(closed(4500, "auth_failed"), { hasAnother: true, attempt: 1 })).toEqual([0, 2_000]));
 });
 
 test.each([

@@ -1,6 +1,7 @@
 // What becomes of a command inside the agent: run once, told until it is heard, stopped when it can be.
 import { beforeEach, describe, expect, test } from "vitest";
 import { type Acks, createAcks, type Word } from "../../agent-sim/acks.ts";
+import type { AckAnswer } from "../../agent-sim/frames.ts";
 import type { Handler } from "../../agent-sim/handlers.ts";
 import { createMemoryJournal, type Journal } from "../../agent-sim/journal.ts";
 import { createWork, type Work } from "../../agent-sim/work.ts";
@@ -28,12 +29,13 @@ let work: Work;
 let sent: { readonly id: string; readonly commandId: string; readonly word: Word }[];
 let executed: string[];
 let finish: (output: unknown) => void;
-let settled: AckResult[];
+let settled: AckAnswer[];
 
 const job: Handler = { long: false, cancelable: false, run: () => new Promise((resolve) => (finish = resolve)) };
 const start = (): void => {
   acks = createAcks({
     time,
+    resend: () => ({ resendMs: 15_000, capMs: 300_000 }),
     onSettled: (result) => {
       journal.settle(result.commandId);
       settled.push(result);

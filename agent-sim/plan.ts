@@ -1,0 +1,42 @@
+// The figures that the gateway sets for its agents: what holds before it has said anything, and how a message changes them.
+import { z } from "zod";
+
+/** No gateway may silence an agent for longer than this, whatever it sends. */
+export const LONGEST_WAIT_MS = 3_600_000;
+
+export const DEFAULT_PLAN = {
+  heartbeat: { intervalSec: 30, jitterPct: 10, graceMs: 10_000 },
+  limits: { maxOutputBytes: 65_536, inboundPerSec: 20 },
+  reconnect: { firstWindowMs: 30_000, baseMs: 1_000, capMs: 300_000, stableAfterSec: 60 },
+  poll: { intervalSec: 30, safetySec: 900 },
+  ack: { resendMs: 15_000, capMs: 300_000 },
+};
+export type Plan = typeof DEFAULT_PLAN;
+
+const Figures = z.record(z.string(), z.unknown()).catch({});
+/** As it arrives in `welcome` and `config`: any group, any figure, and others beside them. */
+export const GivenPlan = z.object({ heartbeat: Figures, limits: Figures, reconnect: Figures, poll: Figures, ack: Figures });
+type GivenPlan = z.infer<typeof GivenPlan>;
+
+const longest = (name: string): number => {
+  if (name.endsWith("Ms")) return LONGEST_WAIT_MS;
+  return name.endsWith("Sec") && name !== "inboundPerSec" ? LONGEST_WAIT_MS / 1_000 : Number.POSITIVE_INFINITY;
+};
+
+const adjusted = <G extends Record<string, number>>(before: G, given: Readonly<Record<string, unknown>>): G => {
+  const after: Record<string, number> = { ...before };
+  for (const name of Object.keys(before)) {
+    const value = given[name];
+    if (typeof value === "number" && Number.isFinite(value) && value > 0) after[name] = Math.min(value, longest(name));
+  }
+  return after as G;
+};
+
+/** Figures that are missing or make no sense keep their value. */
+export const adjustPlan = (before: Plan, given: GivenPlan): Plan => ({
+  heartbeat: adjusted(before.heartbeat, given.heartbeat),
+  limits: adjusted(before.limits, given.limits),
+  reconnect: adjusted(before.reconnect, given.reconnect),
+  poll: adjusted(before.poll, given.poll),
+  ack: adjusted(before.ack, given.ack),
+});

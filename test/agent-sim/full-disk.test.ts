@@ -1,0 +1,128 @@
+// A disk that takes no more: nothing is run that could not be journalled, no result is told that is not kept, and nothing falls over.
+import { mkdtempSync, readFileSync, rmSync, writeSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { type Acks, createAcks } from "../../agent-sim/acks.ts";
+import type { Handler } from "../../agent-sim/handlers.ts";
+import { CannotWrite, type Journal } from "../../agent-sim/journal.ts";
+import { DISK, openFileJournal } from "../../agent-sim/journal-file.ts";
+import { createWork, type Work } from "../../agent-sim/work.ts";
+import { eventually } from "../kit/eventually.ts";
+import { createHandTime, type HandTime } from "./clocks.ts";
+
+let folder: string;
+let full: boolean;
+let journal: Journal;
+let time: HandTime;
+let acks: Acks;
+let work: Work;
+let executed: string[];
+let told: string[];
+let alarms: string[];
+let finish: () => void;
+
+const noSpace = (syscall: string): never => {
+  throw Object.assign(new Error(`ENOSPC: no space left on device, ${syscall}`), { code: "ENOSPC", syscall });
+};
+/** As a real one does it: a part of the record fits still, and the rest does not. */
+const disk: typeof DISK = {
+  write: (file, bytes, at) => {
+    if (!full) return DISK.write(file, bytes, at);
+    return at === 0 ? writeSync(file, bytes, 0, 7) : noSpace("write");
+  },
+  sync: DISK.sync,
+};
+const path = (): string => join(folder, "journal");
+const open = (with_ = disk): Journal => openFileJournal(path(), () => 1_000_000, { disk: with_, warn: (text) => alarms.push(text) });
+const job: Handler = { long: false, cancelable: false, run: () => new Promise<void>((resolve) => (finish = resolve)) };
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "full-disk-"));
+  [full, executed, told, alarms, time] = [false, [], [], [], createHandTime()];
+  journal = open();
+  acks = createAcks({ time, onSettled: ({ commandId }) => work.settle(commandId), resend: () => ({ resendMs: 15_000, capMs: 300_000 }) });
+  work = createWork({
+    journal,
+    acks,
+    time,
+    handlers: { job },
+    serverNowMs: time.wallMs,
+    maxOutputBytes: () => 1_000,
+    onExecute: (id) => executed.push(id),
+    onAlarm: (text) => alarms.push(text),
+  });
+  acks.use((commandId, { status }) => String(told.push(`${commandId} ${status}`)));
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+const deliver = (commandId: string): void =>
+  work.deliver({ command: { commandId, type: "job", payload: {}, requiresAck: true }, delivery: { expiresAt: null, lane: commandId } });
+
+test("a command that cannot be journalled is neither run nor answered, and is taken when it comes again", async () => {
+  full = true;
+  deliver("a");
+  deliver("b");
+  expect([executed, told, alarms]).toEqual([[], [], [expect.stringMatching(/cannot be written: ENOSPC.*new commands are not taken/)]]);
+  full = false;
+  deliver("a");
+  await eventually(() => expect(executed).toEqual(["a"]));
+  expect(told).toEqual(["a received"]);
+});
+test("a result that cannot be journalled waits for room before it is told, and is told once", async () => {
+  deliver("a");
+  await eventually(() => expect(executed).toEqual(["a"]));
+  acks.answered({ commandId: "a", status: "acknowledged", result: "applied" }, "1");
+  full = true;
+  finish();
+  await eventually(() => expect(alarms).toHaveLength(1));
+  time.advance(10_000);
+  expect(told).toEqual(["a received"]);
+  full = false;
+  time.advance(5_000);
+  expect(told).toEqual(["a received", "a succeeded"]);
+  expect(open().find("a")).toMatchObject({ status: "succeeded" });
+});
+test("a confirmation that cannot be journalled costs a repetition after the next start, nothing else", async () => {
+  deliver("a");
+  await eventually(() => expect(executed).toEqual(["a"]));
+  finish();
+  acks.answered({ commandId: "a", status: "acknowledged", result: "applied" }, "1");
+  await eventually(() => expect(told).toHaveLength(2));
+  full = true;
+  acks.answered({ commandId: "a", status: "succeeded", result: "applied" }, "2");
+  expect([acks.waiting, journal.unsettled().length, alarms.length]).toEqual([0, 1, 1]);
+});
+test("a cancel for a command never seen is not answered when it cannot be remembered", () => {
+  full = true;
+  work.cancel("never-seen", "");
+  expect(told).toEqual([]);
+});
+test("after a start on a full disk what was in flight is told as failed once there is room", () => {
+  journal.begin("a", true);
+  full = true;
+  work.resume();
+  expect(told).toEqual([]);
+  full = false;
+  time.advance(5_000);
+  expect(told).toEqual(["a failed"]);
+});
+
+describe("the file", () => {
+  test("holds whole lines only, whatever part of a record the disk took", () => {
+    journal.begin("a", true);
+    full = true;
+    expect(() => journal.begin("b", true)).toThrow(CannotWrite);
+    expect(journal.find("b")).toBeUndefined();
+    expect(readFileSync(path(), "utf8").split("\n")).toHaveLength(2);
+    full = false;
+    journal.begin("c", true);
+    expect([...open().entries()].map(({ commandId }) => commandId)).toEqual(["a", "c"]);
+    expect(alarms).toEqual([]);
+  });
+  test("that is written but cannot be synced does not hold the record", () => {
+    const failing = open({ ...DISK, sync: () => noSpace("fdatasync") });
+    expect(() => failing.begin("a", true)).toThrow(CannotWrite);
+    expect(open().find("a")).toBeUndefined();
+  });
+});

@@ -1,0 +1,52 @@
+// Two agents on one state would run each command twice, so the second one does not start; a dead one's lock is no hindrance.
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { lockState, StateInUse } from "../../agent-sim/state-lock.ts";
+
+let folder: string;
+const path = (): string => join(folder, "device.json");
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "state-lock-"));
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+const MAIN = join(import.meta.dirname, "../../agent-sim/main.ts");
+const command = (...args: readonly string[]): readonly [string, readonly string[]] => [
+  process.execPath,
+  ["--import", "tsx", MAIN, "agent", "--identity", path(), "--url", "http://127.0.0.1:9", ...args],
+];
+const writeIdentity = (): void =>
+  writeFileSync(path(), JSON.stringify({ device_id: "dev_1", agent_id: "agt_1", tenant_id: "ten_1", shared_secret: "test-shared-secret-0001" }));
+
+test("a second agent on the same state ends with a sentence that says who holds it; after a kill the next one starts", async () => {
+  writeIdentity();
+  const [file, args] = command();
+  const first = spawn(file, args, { stdio: ["ignore", "pipe", "inherit"] });
+  // Its journal is there only after it has the lock.
+  while (!existsSync(`${path()}.journal`)) await new Promise((resolve) => setTimeout(resolve, 20));
+  const second = spawnSync(file, command("--seconds", "0")[1], { encoding: "utf8", timeout: 15_000 });
+  expect([second.status, second.stderr]).toEqual([
+    2,
+    `another agent (process ${first.pid}) already uses ${path()}; stop it first, or give this one a state of its own\n`,
+  ]);
+  first.kill("SIGKILL");
+  await once(first, "exit");
+  expect(existsSync(`${path()}.lock`)).toBe(true);
+  const third = spawnSync(file, command("--seconds", "0")[1], { encoding: "utf8", timeout: 15_000 });
+  expect([third.status, existsSync(`${path()}.lock`)]).toEqual([0, false]);
+});
+test.each([
+  ["a process that has ended", "2147483646 12345"],
+  ["an earlier process whose id another one has now", `${process.pid} 1`],
+  ["nobody", ""],
+])("the lock of %s is taken over", (_, holder) => {
+  writeFileSync(`${path()}.lock`, holder);
+  const unlock = lockState(path());
+  expect(() => lockState(path())).toThrow(StateInUse);
+  unlock();
+  expect(existsSync(`${path()}.lock`)).toBe(false);
+});
