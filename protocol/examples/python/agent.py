@@ -1,0 +1,249 @@
+#!/usr/bin/python3
+"""A level 1 agent for Mooring, written from ../../README.md alone. Python 3.9 or newer and one package: apt install python3-websockets
+
+  agent.py pair GATEWAY STATE TOKEN    pair with an enrollment token; GATEWAY is like https://gateway.example.com
+  agent.py run STATE                   be the device until it is killed; STATE is a folder of the agent's own
+"""
+import asyncio, datetime, fcntl, hashlib, hmac, json, os, random, socket, sys, threading, time, urllib.error, urllib.request, uuid
+from websockets.exceptions import InvalidStatusCode, WebSocketException
+from websockets.legacy.client import connect
+
+HOUR, ASK_EVERY = 3600, 300
+BEGIN_AGAIN = ("PAIRING_CODE_NOT_FOUND", "PAIRING_CODE_EXPIRED", "PAIRING_ALREADY_ACTIVATED")
+FIGURES = {"heartbeat.intervalSec": 30, "heartbeat.jitterPct": 10, "heartbeat.graceMs": 10000, "ack.resendMs": 15000,
+           "reconnect.baseMs": 1000, "reconnect.capMs": 300000, "reconnect.stableAfterSec": 60, "reconnect.firstWindowMs": 30000}
+
+def log(*words):
+    print(datetime.datetime.now().isoformat(timespec="seconds"), *words, flush=True)
+def sane(read):  # None for what is missing or makes no sense
+    try:
+        return read()
+    except (AttributeError, TypeError, ValueError):
+        return None
+def number(value, most):
+    return sane(lambda: min(most, float(value)) if float(value) >= 0 else None)
+def milliseconds(text):
+    return sane(lambda: datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() * 1000)
+def http(url, headers, body=None):  # status, Retry-After and JSON of the answer; status 0 when there is none
+    try:
+        request = urllib.request.Request(url, body and json.dumps(body).encode(), {"Content-Type": "application/json", **headers})
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            return answer.status, None, json.load(answer)
+    except urllib.error.HTTPError as refusal:
+        text = refusal.read()
+        return refusal.code, number(refusal.headers.get("Retry-After"), HOUR), json.loads(text) if text.startswith(b"{") else {}
+    except (OSError, ValueError) as error:
+        return 0, None, {"code": repr(error)}
+
+def pair(gateway, state, token):  # section 1
+    fingerprint = hashlib.sha256((open("/etc/machine-id").read() + os.path.abspath(state)).encode()).hexdigest()
+    for n in range(30):
+        status, retry, answer = http(gateway + "/v1/pairing/initiate", {}, {"device_fingerprint": fingerprint, "platform": sys.platform})
+        if status == 201:
+            wish = {"enrollment_token": token, "pairing_code": answer["data"]["pairing_code"]}
+            status, retry, answer = http(gateway + "/v1/pairing/auto-activate", {}, wish)
+        if status == 201:
+            file = os.open(state + "/identity.json", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            os.write(file, json.dumps({**answer["data"], "gateway": gateway}).encode())
+            os.fsync(file)
+            return log("paired as", answer["data"]["device_id"])
+        if 400 <= status < 500 and status != 429 and answer.get("code") not in BEGIN_AGAIN:
+            break
+        time.sleep(random.uniform(0, min(60, 2**n)) if retry is None else retry * random.uniform(1, 1.1))
+    sys.exit(f"pairing was refused: {status} {answer.get('code')}")
+
+class Journal:  # section 8: a line when a command begins, one with its result, one when the gateway has confirmed that
+    def __init__(self, path):
+        self.entries, self.file = {}, os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        raw = os.read(self.file, os.fstat(self.file).st_size)
+        self.size = raw.rfind(b"\n") + 1  # a torn last line was never written
+        os.ftruncate(self.file, self.size)
+        for line in raw[: self.size].splitlines():
+            try:
+                record = json.loads(line)
+                self.entries.setdefault(record["id"], {}).update(record["is"])
+            except (ValueError, KeyError, TypeError):
+                log("THE JOURNAL IS DAMAGED; this line is skipped:", line)
+    def write(self, id, **what):
+        """True when it is on the disk, and only then believed."""
+        line = (json.dumps({"id": id, "is": what}) + "\n").encode()
+        try:
+            if os.write(self.file, line) != len(line):
+                raise OSError("no space left")
+            os.fsync(self.file)
+        except OSError as error:
+            os.ftruncate(self.file, self.size)
+            return log("THE JOURNAL CANNOT BE WRITTEN:", error)
+        self.size += len(line)
+        self.entries.setdefault(id, {}).update(what)
+        return True
+
+def note(payload, state):  # work with an effect: writes a line, then takes its time
+    with open(state + "/notes.txt", "a") as file:
+        file.write(payload["text"] + "\n")
+    time.sleep(payload.get("seconds", 0))
+    return {"written": payload["text"]}
+HANDLERS = {"ping": lambda payload, state: {"pong": True}, "echo": lambda payload, state: payload, "note": note}
+
+class Agent:
+    def __init__(self, state):
+        self.identity = json.load(open(state + "/identity.json"))
+        plan = self.identity.get("connect") or {}
+        self.url = plan.get("url") or self.identity["gateway"].replace("http", "ws", 1) + "/v1/agent/connect"
+        self.cold_ms = number(plan.get("coldStartMs", 30000), HOUR * 1000) or 0
+        self.state, self.journal, self.instance, self.figures = state, Journal(state + "/journal"), str(uuid.uuid4()), dict(FIGURES)
+        self.offset, self.last, self.ready = 0, 0, None
+        for id in [id for id, entry in self.journal.entries.items() if "result" not in entry]:
+            if not self.journal.write(id, result={"status": "failed", "code": "AGENT_RESTARTED"}):
+                sys.exit("the state cannot be written")
+
+    # Sections 2 and 3: time and signature.
+    def now(self):
+        return int(time.time() * 1000 + self.offset)
+    def sign(self, body=""):
+        self.last = max(self.now(), self.last + 1)
+        stamp = datetime.datetime.fromtimestamp(self.last / 1000, datetime.timezone.utc).isoformat(timespec="milliseconds")
+        return stamp, hmac.new(self.identity["shared_secret"].encode(), (body + stamp).encode(), hashlib.sha256).hexdigest()
+    def headers(self):
+        values = (self.identity["agent_id"], self.identity["tenant_id"], *self.sign())
+        return dict(zip(("x-svc-agent-id", "x-svc-tenant-id", "x-svc-timestamp", "x-svc-signature"), values))
+    def learn_time(self, text):
+        server = milliseconds(text) or self.now()
+        if abs(server - self.now()) > 1000:
+            self.offset, self.last = server - time.time() * 1000, 0
+
+    # Sections 5 to 7: what is sent and what comes.
+    def adjust(self, data):
+        for key in FIGURES:
+            group, name = key.split(".")
+            most = HOUR * 1000 if name.endswith("Ms") else HOUR
+            self.figures[key] = number((data.get(group) or {}).get(name), most) or self.figures[key]
+    async def send(self, op, data, **more):
+        self.frames += 1
+        await self.socket.send(json.dumps({"op": op, "id": str(self.frames), "data": data, **more}))
+    async def tell(self, id, ack):
+        if self.ready is not None:
+            if ack is self.journal.entries[id].get("result"):
+                self.carries[str(self.frames + 1)] = id
+            await self.send("ack", {"commandId": id, **ack})
+    async def resend(self):
+        while True:
+            for id in [id for id, entry in self.journal.entries.items() if "result" in entry and "confirmed" not in entry]:
+                await self.tell(id, self.journal.entries[id]["result"])
+            await asyncio.sleep(self.figures["ack.resendMs"] / 1000)
+    async def heartbeat(self):
+        due, beat_at = time.monotonic() + random.uniform(0, 5), time.monotonic()
+        while True:
+            await asyncio.sleep(0.5)  # often, since config may change the interval
+            now, interval, jitter = time.monotonic(), self.figures["heartbeat.intervalSec"], self.figures["heartbeat.jitterPct"] / 100
+            if self.unanswered >= 2 and now >= beat_at + self.figures["heartbeat.graceMs"] / 1000:
+                return await self.socket.close(4002, "heartbeat_timeout")
+            if self.unanswered < 2 and now >= min(due, beat_at + interval * (1 + jitter)):
+                self.unanswered, beat_at, due = self.unanswered + 1, now, now + interval * random.uniform(1 - jitter, 1 + jitter)
+                await self.send("heartbeat", {"status": "online", "metrics": {"load": os.getloadavg()[0]}})
+    async def end(self, id, result):
+        while not self.journal.write(id, result=result):
+            await asyncio.sleep(5)
+        log("ended", id, result["status"])
+        await self.tell(id, self.journal.entries[id]["result"])
+    async def take(self, command, delivery):
+        id, kind, loop = command["commandId"], command["type"], asyncio.get_running_loop()
+        if id in self.journal.entries:
+            return await self.tell(id, self.journal.entries[id].get("result", {"status": "running"}))
+        if not self.journal.write(id):
+            return
+        expired = (milliseconds(delivery.get("expiresAt")) or float("inf")) <= self.now()
+        if expired or kind not in HANDLERS:
+            return await self.end(id, {"status": "rejected", "code": "EXPIRED" if expired else "UNSUPPORTED_TYPE"})
+        def work():
+            try:
+                result = {"status": "succeeded", "output": HANDLERS[kind](command.get("payload") or {}, self.state)}
+            except Exception as error:
+                result = {"status": "failed", "code": "HANDLER_FAILED", "output": {"message": repr(error)[:1000]}}
+            asyncio.run_coroutine_threadsafe(self.end(id, result), loop)
+        log("runs", id, kind)
+        await self.tell(id, {"status": "running"})
+        threading.Thread(target=work, daemon=True).start()
+    async def frame(self, op, data, id, ref):
+        if op == "welcome":
+            self.adjust(data)
+            self.learn_time(data.get("serverTime"))
+            await self.send("hello", {"proof": dict(zip(("timestamp", "signature"), self.sign(data["nonce"]))), "instanceId": self.instance,
+                                      "hostname": socket.gethostname(), "capabilities": ["journal.v1"], "maxInFlight": 1})
+        elif op == "ready":
+            self.ready = time.monotonic()
+            self.tasks = [asyncio.ensure_future(self.heartbeat()), asyncio.ensure_future(self.resend())]
+            log("ready")
+        elif op == "command":
+            await self.take(data["command"], data.get("delivery") or {})
+        elif op == "ack_ok":
+            command = self.carries.pop(ref, None)
+            if command and "confirmed" not in self.journal.entries[command] and self.journal.write(command, confirmed=time.time()):
+                log("confirmed", command, data.get("result"))
+        elif op == "heartbeat_ack":
+            self.unanswered = 0
+        elif op == "config":
+            self.adjust(data)
+        elif op in ("error", "drain"):
+            log(op, data)
+        else:
+            await self.send("error", {"code": "UNSUPPORTED_OP", "error": "unknown op", "retryable": False}, ref=id)
+
+    # Sections 4 and 9: connections, and what comes after them.
+    async def session(self):  # how it ended: the seconds that the gateway names or None, and whether it says stop
+        self.socket, self.tasks, self.frames, self.carries, self.unanswered = None, [], 0, {}, 0
+        try:
+            async with connect(self.url, subprotocols=["mooring-agent.v1"], extra_headers=self.headers(), compression=None,
+                               ping_interval=None, open_timeout=15, close_timeout=2, max_size=2**18) as self.socket:
+                async for text in self.socket:
+                    try:
+                        frame = json.loads(text)
+                        await self.frame(frame["op"], frame.get("data") or {}, frame.get("id"), frame.get("ref"))
+                    except (ValueError, KeyError, TypeError, AttributeError) as error:
+                        log("a frame could not be read:", repr(error))
+        except InvalidStatusCode as refusal:
+            log("refused with", refusal.status_code)
+            return number(refusal.headers.get("Retry-After"), HOUR), 400 <= refusal.status_code < 500
+        except (OSError, WebSocketException, asyncio.TimeoutError) as error:
+            log("the connection broke:", repr(error))
+        finally:
+            self.lasted, self.ready = time.monotonic() - (self.ready or time.monotonic()), None
+            for task in self.tasks:
+                task.cancel()
+        code, reason = (self.socket and self.socket.close_code) or 1006, (self.socket and self.socket.close_reason) or ""
+        log("closed with", code, reason)
+        return number(reason.partition("ra=")[2] or None, HOUR), 4500 <= code <= 4999
+    def backoff(self, n):
+        most = self.figures["reconnect.firstWindowMs"] if n == 0 else self.figures["reconnect.baseMs"] * 2 ** min(n, 30)
+        return random.uniform(0, min(most, self.figures["reconnect.capMs"])) / 1000
+    async def ask(self, n):  # until REST answers
+        wait, corrected = self.backoff(n), False
+        while True:
+            await asyncio.sleep(wait)
+            status, retry, answer = await asyncio.to_thread(http, self.identity["gateway"] + "/v1/agent/me", self.headers())
+            if status == 200:
+                return
+            details, wait = answer.get("details") or {}, ASK_EVERY if retry is None else retry * random.uniform(1, 1.1)
+            log("REST refuses:", status, answer.get("code"), details)
+            if details.get("reason") == "timestamp_skew" and not corrected:
+                wait, corrected = 0, True
+                self.learn_time(details.get("serverTime"))
+    async def run(self):
+        n, wait, stop = 0, random.uniform(0, self.cold_ms) / 1000, False
+        while True:
+            await (self.ask(n) if stop else asyncio.sleep(wait))
+            told, stop = await self.session()
+            n = 0 if self.lasted >= self.figures["reconnect.stableAfterSec"] else n + 1
+            stop, wait = stop and told is None, self.backoff(n) if told is None else told * random.uniform(1, 1.1)
+
+def main(what, *given):
+    folder = given[-1] if what == "run" else given[1]
+    os.makedirs(folder, 0o700, exist_ok=True)
+    lock = open(folder + "/lock", "w")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        sys.exit(f"another agent already uses {folder}; stop it first")
+    asyncio.run(Agent(folder).run()) if what == "run" else pair(*given)
+
+main(*sys.argv[1:]) if len(sys.argv) in (3, 5) else sys.exit(__doc__)

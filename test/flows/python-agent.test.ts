@@ -1,0 +1,142 @@
+// An agent in another language, written from protocol/README.md alone, as a process beside a real gateway: pair, commands, kill -9, once.
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { z } from "zod";
+import { eventually } from "../kit/eventually.ts";
+import { bootstrap, type Credentials, createSandbox, type Gateway, ROOT, run, type Sandbox, startGateway } from "./processes.ts";
+
+// Debian's own, which is the one that its packages are for.
+const PYTHON = "/usr/bin/python3";
+const SCRIPT = join(ROOT, "protocol/examples/python/agent.py");
+const WITHIN_MS = 15_000;
+const Command = z.object({ commandId: z.string(), status: z.string(), failureCode: z.string().nullable(), ack: z.object({ output: z.unknown() }).nullable() });
+const Timeline = z.object({ events: z.array(z.object({ to: z.string(), from: z.string().nullable() })) });
+
+let sandbox: Sandbox;
+let gateway: Gateway;
+let who: Credentials;
+let state: string;
+let deviceId: string;
+let agent: ChildProcess;
+let said = "";
+
+const Answer = z.object({ data: z.unknown() });
+
+const api = async <S extends z.ZodType>(schema: S, path: string, body?: object): Promise<z.infer<S>> => {
+  const headers = { "x-api-key": who.apiKey, "x-svc-tenant-id": who.tenantId, "content-type": "application/json" };
+  const response = await fetch(`${gateway.url}/v1${path}`, body === undefined ? { headers } : { headers, method: "POST", body: JSON.stringify(body) });
+  return schema.parse(Answer.parse(await response.json()).data);
+};
+const queue = (type: string, payload: object): Promise<z.infer<typeof Command>> => api(Command, `/devices/${deviceId}/commands`, { type, payload });
+const look = (commandId: string): Promise<z.infer<typeof Command>> => api(Command, `/commands/${commandId}`);
+const ended = async (commandId: string): Promise<readonly string[]> =>
+  (await api(Timeline, `/commands/${commandId}/timeline`)).events.map(({ to }) => to).filter((to) => ["succeeded", "failed", "rejected"].includes(to));
+const notes = (): readonly string[] => (existsSync(join(state, "notes.txt")) ? readFileSync(join(state, "notes.txt"), "utf8").split("\n").slice(0, -1) : []);
+const becomes = (commandId: string, status: string): Promise<void> => eventually(async () => expect((await look(commandId)).status).toBe(status), WITHIN_MS);
+
+const start = async (): Promise<void> => {
+  agent = spawn(PYTHON, [SCRIPT, "run", state], { stdio: ["ignore", "pipe", "pipe"], env: { PATH: process.env["PATH"] } });
+  const from = said.length;
+  for (const stream of [agent.stdout, agent.stderr])
+    stream?.setEncoding("utf8").on("data", (text: string) => {
+      said += text;
+    });
+  await eventually(() => expect(said.slice(from)).toContain("ready"), WITHIN_MS);
+};
+const kill = async (): Promise<void> => {
+  agent.kill("SIGKILL");
+  await once(agent, "exit");
+};
+
+beforeAll(async () => {
+  sandbox = await createSandbox({ RATE_LIMIT_STANDARD: "off", RATE_LIMIT_TENANT: "off", RATE_LIMIT_CONNECT: "off" });
+  who = await bootstrap(sandbox);
+  gateway = await startGateway(sandbox.env);
+  state = join(sandbox.dir, "device");
+  const paired = await run([PYTHON, SCRIPT, "pair", gateway.url, state, who.enrollmentToken], { env: {} });
+  expect([paired.code, paired.stderr]).toEqual([0, ""]);
+  const path = join(state, "identity.json");
+  const identity = z.looseObject({ device_id: z.string(), connect: z.object({}).loose().optional() }).parse(JSON.parse(readFileSync(path, "utf8")));
+  deviceId = identity.device_id;
+  // A fleet that starts together spreads its first connects; this one agent need not wait.
+  writeFileSync(path, JSON.stringify({ ...identity, connect: { ...identity.connect, coldStartMs: 0 } }));
+  await start();
+}, 90_000);
+afterAll(async () => {
+  agent?.kill("SIGKILL");
+  await sandbox?.remove();
+});
+
+test("it is at most 250 lines long and needs nothing but the standard library and one package", () => {
+  const text = readFileSync(SCRIPT, "utf8");
+  expect(text.split("\n").length - 1).toBeLessThanOrEqual(250);
+  expect([...text.matchAll(/^from (\w+)/gm)].map(([, name]) => name)).toEqual(["websockets", "websockets"]);
+});
+test("a command is run and its result arrives", async () => {
+  const { commandId } = await queue("echo", { text: "naïve ✓" });
+  await becomes(commandId, "succeeded");
+  expect((await look(commandId)).ack?.output).toEqual({ text: "naïve ✓" });
+});
+test("a type that it does not know is rejected, and an error's text arrives", async () => {
+  const unknown = await queue("x.dance", {});
+  await becomes(unknown.commandId, "rejected");
+  const broken = await queue("note", {});
+  await becomes(broken.commandId, "failed");
+  expect((await look(broken.commandId)).ack?.output).toEqual({ message: "KeyError('text')" });
+});
+test("its heartbeats keep the device online", async () => {
+  const Device = z.object({ status: z.string(), lastHeartbeatAt: z.string().optional() });
+  await eventually(async () => expect((await api(Device, `/devices/${deviceId}`)).lastHeartbeatAt).toBeDefined(), WITHIN_MS);
+});
+
+describe("killed with SIGKILL in the middle of a command and started again", () => {
+  test("it does not run the command again and tells once that it failed", async () => {
+    const { commandId } = await queue("note", { text: "killed", seconds: 600 });
+    await eventually(() => expect(notes()).toContain("killed"), WITHIN_MS);
+    await kill();
+    await start();
+    await becomes(commandId, "failed");
+    expect([(await look(commandId)).failureCode, notes().filter((line) => line === "killed"), await ended(commandId)]).toEqual([
+      "AGENT_RESTARTED",
+      ["killed"],
+      ["failed"],
+    ]);
+    await eventually(() => expect(said).toMatch(new RegExp(`confirmed ${commandId}`)));
+  });
+  test("and the commands after it are run once each, over further kills", async () => {
+    for (const text of ["one", "two", "three"]) {
+      const { commandId } = await queue("note", { text, seconds: 0 });
+      await becomes(commandId, "succeeded");
+      await kill();
+      await start();
+      expect(await ended(commandId)).toEqual(["succeeded"]);
+    }
+    expect(notes().filter((line) => line !== "killed")).toEqual(["one", "two", "three"]);
+  });
+  test("a result that it had journalled and not told arrives after the next start, without running again", async () => {
+    const { commandId } = await queue("note", { text: "journalled", seconds: 600 });
+    await eventually(() => expect(notes()).toContain("journalled"), WITHIN_MS);
+    await kill();
+    appendFileSync(
+      join(state, "journal"),
+      `${JSON.stringify({ id: commandId, is: { result: { status: "succeeded", output: { kept: true } } } })}\n{"id":"torn`,
+    );
+    await start();
+    await becomes(commandId, "succeeded");
+    expect([(await look(commandId)).ack?.output, notes().filter((line) => line === "journalled")]).toEqual([{ kept: true }, ["journalled"]]);
+  });
+});
+
+test("a gateway that was away is found again", async () => {
+  await gateway.end("SIGKILL");
+  gateway = await startGateway(sandbox.env);
+  const { commandId } = await queue("ping", {});
+  await becomes(commandId, "succeeded");
+});
+test("a second process on the same state ends with a sentence", async () => {
+  const { code, stderr } = await run([PYTHON, SCRIPT, "run", state], { env: {} });
+  expect([code, stderr]).toEqual([1, `another agent already uses ${state}; stop it first\n`]);
+});
