@@ -20,6 +20,10 @@ const capabilitiesOf = ({ capabilities = ALL, journal }: Pick<AgentOptions, "cap
 export const heldBy = (options: Pick<AgentOptions, "capabilities" | "journal">): readonly JournalEntry[] | undefined =>
   capabilitiesOf(options).includes(IN_FLIGHT) ? options.journal.unsettled() : undefined;
 
+/** For the hello, which has room for so many: work that still runs comes first. */
+const listed = ({ capabilities = ALL, journal }: Pick<AgentOptions, "capabilities" | "journal">): readonly JournalEntry[] =>
+  capabilities.includes(IN_FLIGHT) ? [...journal.unsettled()].sort((a, b) => Number(a.result !== null) - Number(b.result !== null)).slice(0, MOST_LISTED) : [];
+
 /** `from`: the session that this one continues while it still lives. */
 export const introduce = ({ options, life, instanceId }: Parts, from: string | null): Omit<Hello, "proof"> => ({
   agentVersion: AGENT_VERSION,
@@ -30,7 +34,7 @@ export const introduce = ({ options, life, instanceId }: Parts, from: string | n
   capabilities: [...capabilitiesOf(options), ...(options.signatureVersion === 2 ? ["signature.v2"] : [])],
   maxInFlight: options.maxInFlight ?? DEFAULT_IN_FLIGHT,
   clockOffsetMs: Math.round(life.offsetMs),
-  inFlight: (heldBy(options) ?? []).map(({ commandId, status }) => ({ commandId, status })),
+  inFlight: listed(options).map(({ commandId, status }) => ({ commandId, status })),
   ...(from === null ? {} : { handoffFrom: from }),
   ...(options.fingerprint === undefined ? {} : { fingerprint: options.fingerprint }),
   ...(options.bootId === undefined ? {} : { bootId: options.bootId }),

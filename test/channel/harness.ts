@@ -23,6 +23,7 @@ import { createOutbox } from "../../server/platform/outbox.ts";
 import { createMemoryRateLimiter } from "../../server/platform/rate-limit.ts";
 import { createSecretBox } from "../../server/platform/secrets.ts";
 import { createTestDatabase } from "../kit/database.ts";
+import { undeclared } from "./declared.ts";
 
 /** Runs with the real one, and further when told; its time of day can be held still. */
 export const createShiftedClock = (): Clock & { advance(ms: number): void; freeze(): Date } => {
@@ -229,12 +230,14 @@ const WAIT_MS = 12_000;
 export const wrapSocket = (socket: WebSocket) => {
   const frames: ServerFrame[] = [];
   const waiting = new Set<() => void>();
-  const state: { close: { code: number; reason: string } | null; error: unknown } = { close: null, error: null };
+  const state: { close: { code: number; reason: string } | null; error: unknown; undeclared: Error | null } = { close: null, error: null, undeclared: null };
   const stir = () => {
     for (const wake of waiting) wake();
   };
   socket.on("message", (data) => {
-    frames.push(JSON.parse(String(data)));
+    const frame = JSON.parse(String(data));
+    state.undeclared ??= undeclared(frame);
+    frames.push(frame);
     stir();
   });
   socket.on("close", (code, reason) => {
@@ -247,6 +250,7 @@ export const wrapSocket = (socket: WebSocket) => {
   const until = async <T>(look: () => T | undefined, what: string): Promise<T> => {
     const deadline = performance.now() + WAIT_MS;
     for (;;) {
+      if (state.undeclared !== null) throw state.undeclared;
       const found = look();
       if (found !== undefined) return found;
       if (performance.now() > deadline)

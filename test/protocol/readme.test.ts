@@ -1,49 +1,93 @@
-// Keeps protocol/README.md true: each example frame passes the schema, each frame, close code and ack word is told.
-import { readFileSync } from "node:fs";
+// Keeps protocol/README.md true: its examples pass the contract's schemas, and no frame, word, code, state or figure of the contract is left out.
+import { existsSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { ACK_STATUSES, AgentFrame, CLOSE, HEADERS, PolledCommand, ServerFrame, SUBPROTOCOL, toAckStatus } from "../../protocol/index.ts";
+import {
+  ACK_STATUSES,
+  AckResult,
+  AgentFrame,
+  CAPABILITIES,
+  CLOSE,
+  CommandStatus,
+  ERRORS,
+  HEADERS,
+  HEADERS_V2,
+  PAIRING_STATUSES,
+  PairingActivateResponse,
+  PolledCommand,
+  ServerFrame,
+  SUBPROTOCOL,
+} from "../../protocol/index.ts";
+import { channelSettings } from "../../server/gateway/channel/settings.ts";
+import { examples, readme } from "./examples.ts";
 
-const readme = readFileSync(new URL("../../protocol/README.md", import.meta.url), "utf8");
-const blocks = [...readme.matchAll(/```json\n([\s\S]*?)```/g)].map(([, text]) => text ?? "");
-const starts = (text: string): boolean => text.startsWith('{"op"');
-/** A block may hold several frames, each beginning on its own line. */
-const frames = blocks
-  .flatMap((text) => text.split(/\n(?=\{"op")/))
-  .filter(starts)
-  .map((text): unknown => JSON.parse(text));
-const [fromGateway, fromAgent] = [readme.slice(0, readme.indexOf("### From the agent")), readme.slice(readme.indexOf("### From the agent"))];
+const frames = [ServerFrame, AgentFrame] as const;
+const rowOf = (cell: string): string | undefined => readme.split("\n").find((line) => line.startsWith("|") && line.split("|")[1]?.includes(cell));
 
-test.each(frames.map((frame) => [JSON.stringify(frame).slice(0, 60), frame] as const))("example %s passes its schema", (_, frame) => {
-  const accepted = [ServerFrame, AgentFrame].map((schema) => schema.safeParse(frame)).filter(({ success }) => success);
-  expect(accepted).not.toHaveLength(0);
+test.each(examples.frames.map((frame) => [JSON.stringify(frame).slice(0, 60), frame] as const))("example %s passes its schema", (_, frame) => {
+  expect(frames.map((schema) => schema.safeParse(frame)).filter(({ success }) => success)).not.toHaveLength(0);
+});
+test("the examples of REST pass their schemas", () => {
+  expect(z.object({ data: z.array(PolledCommand).length(1) }).safeParse(examples.poll).error).toBeUndefined();
+  const { infrastructure_secrets, ...identity } = PairingActivateResponse.parse({ ...(examples.identity as object), infrastructure_secrets: {} });
+  expect([infrastructure_secrets, identity.device_id]).toEqual([{}, expect.any(String)]);
+  const { error, code, details } = z
+    .object({ error: z.object({ code: z.string(), details: z.unknown() }), code: z.string(), details: z.unknown() })
+    .parse(examples.refusal);
+  expect([error.code, error.details]).toEqual([code, details]);
 });
 
 describe("nothing is left out", () => {
   const ops = (schema: typeof ServerFrame | typeof AgentFrame): readonly string[] => schema.options.map(({ shape }) => shape.op.value);
-  test.each(ops(ServerFrame))("frame %s from the gateway has an example", (op) =>
-    expect(fromGateway).toMatch(new RegExp(`\\*\\*${op}\\*\\*[\\s\\S]*\\{"op":"${op}"`)),
-  );
-  test.each(ops(AgentFrame).filter((op) => op !== "error"))("frame %s from the agent has an example", (op) =>
-    expect(fromAgent).toMatch(new RegExp(`\\*\\*${op}\\*\\*[\\s\\S]*\\{"op":"${op}"`)),
-  );
-  test.each(Object.values(CLOSE))("close code $code is in the table", ({ code, token }) => {
-    const row = readme.split("\n").find((line) => new RegExp(`^\\|[^|]*\\b${code}\\b`).test(line));
-    expect(row).toContain(`\`${token}\``);
+  test.each([...ops(ServerFrame), ...ops(AgentFrame)])("frame %s has an example", (op) => expect(examples.frames.map((frame) => frame.op)).toContain(op));
+  test.each(Object.values(CLOSE))("close code $code is in the table", ({ code, token }) => expect(rowOf(String(code))).toContain(`\`${token}\``));
+  test.each(ACK_STATUSES)("ack word %s is in the table", (word) => expect(rowOf(`\`${word}\``)).toBeDefined());
+  test.each(CommandStatus.options)("state %s is in the table", (word) => expect(rowOf(`\`${word}\``)).toBeDefined());
+  test.each([
+    ...Object.values(HEADERS),
+    ...Object.values(HEADERS_V2),
+    ...CAPABILITIES,
+    ...PAIRING_STATUSES,
+    ...AckResult.shape.result.options,
+    SUBPROTOCOL,
+    "/v1/agent/me",
+    "/v1/agent/config",
+    "/v1/pairing/initiate",
+    "/v1/pairing/activate",
+    "/v1/pairing/auto-activate",
+    "/v1/pairing/status",
+  ])("%s is named", (name) => expect(readme).toMatch(new RegExp(`[\`"](\\w+ )?${name.replaceAll("/", "\\/")}[\`"?]`)));
+  test("what the upgrade refuses is in the table of refusals", () => {
+    for (const code of ["UNAUTHORIZED", "INVALID_SIGNATURE", "FORBIDDEN", "TENANT_SUSPENDED", "PROTOCOL_UNSUPPORTED", "NODE_DRAINING"])
+      expect(readme).toMatch(new RegExp(`\\| ${ERRORS[code as keyof typeof ERRORS].status} \\|.*\`${code}\``));
   });
-  test.each(ACK_STATUSES)("ack word %s is in the table, and its synonyms are read as it", (word) => {
-    const row = readme.split("\n").find((line) => line.startsWith(`| \`${word}\` |`));
-    const synonyms = (row?.split("|")[2] ?? "")
-      .split(",")
-      .map((text) => text.trim())
-      .filter((text) => text !== "");
-    expect(row).toBeDefined();
-    for (const synonym of synonyms) expect(toAckStatus(synonym.toUpperCase())).toBe(word);
-  });
-  test.each([...Object.values(HEADERS), SUBPROTOCOL])("%s is named", (name) => expect(readme).toContain(`\`${name}\``));
 });
 
-test("the example of a poll's answer passes its schema", () => {
-  const answer = blocks.find((text) => text.includes('"data":[{"commandId"'));
-  expect(z.object({ data: z.array(PolledCommand).length(1) }).safeParse(JSON.parse(answer ?? "{}")).error).toBeUndefined();
+test("the figures of the example of welcome are those that a gateway begins with", () => {
+  const welcome = examples.frames.find(({ op }) => op === "welcome")?.data;
+  const { heartbeatSeconds, heartbeatJitterPct, maxFrameBytes, maxOutputBytes, maxInFlight, inboundPerSecond, reconnect, pollSeconds, sessionMaxAgeMs } =
+    channelSettings();
+  expect(welcome).toMatchObject({
+    capabilities: expect.arrayContaining([...CAPABILITIES]),
+    heartbeat: { intervalSec: heartbeatSeconds, jitterPct: heartbeatJitterPct },
+    limits: { maxFrameBytes, maxOutputBytes, maxInFlight, inboundPerSec: inboundPerSecond },
+    reconnect,
+    poll: { intervalSec: pollSeconds },
+    sessionMaxAgeSec: sessionMaxAgeMs / 1_000,
+  });
+});
+
+describe("links", () => {
+  const anchors = new Set(
+    [...readme.matchAll(/^#+ (.+)$/gm)].map(([, title = ""]) =>
+      title
+        .toLowerCase()
+        .replace(/[^\w\- ]/g, "")
+        .replaceAll(" ", "-"),
+    ),
+  );
+  test.each([...readme.matchAll(/\]\(([^)]+)\)/g)].map(([, target = ""]) => target))("%s leads somewhere", (target) => {
+    if (target.startsWith("#")) expect([...anchors]).toContain(target.slice(1));
+    else expect(existsSync(new URL(`../../protocol/${target}`, import.meta.url))).toBe(true);
+  });
 });
