@@ -31,8 +31,9 @@ describe.each(valid)("vector: $name", ({ secret, body, timestamp, signature }) =
     ["a signature with a character that is no hex", secret, body, timestamp, `${signature.slice(0, -1)}g`],
     ["no signature", secret, body, timestamp, ""],
   ])("%s is refused", (_, ...given) => expect(verify(...given)).toBe(false));
-  test("the README shows it", () => expect(read("README.md")).toContain(signature));
 });
+
+test("the README shows five of them", () => expect(valid.filter(({ signature }) => read("README.md").includes(signature))).toHaveLength(5));
 
 test.each(timestamps.accepted)("timestamp %j is accepted", (text) => expect(parseTimestamp(text)).not.toBeNull());
 test.each(timestamps.refused)("timestamp %j is refused", (text) => expect(parseTimestamp(text)).toBeNull());
