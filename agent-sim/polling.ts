@@ -12,6 +12,8 @@ import { nothing, type Time } from "./time.ts";
 
 const POLL_LIMIT = 10;
 const JITTER_PCT = 10;
+/** What no repetition would change. */
+const SETTLES: ReadonlySet<number> = new Set([200, 400, 404, 413, 422]);
 
 export interface PollingDeps {
   readonly http: Http;
@@ -67,7 +69,7 @@ export const createPolling = ({ http, deviceId, identity, sign, time, random, st
     if (answer.status === 401 && details["reason"] === "timestamp_skew" && typeof details["serverTime"] === "string")
       on.skewed(Date.parse(details["serverTime"]));
   };
-  /** null: no usable answer; the next poll or resend tries again. */
+  /** null: nothing that settles anything; the next poll or resend tries again. */
   const call = async (method: "GET" | "POST", suffix: string, body = ""): Promise<HttpAnswer | null> => {
     if (time.elapsedMs() < notBeforeMs) return null;
     const { secret } = identity;
@@ -77,7 +79,7 @@ export const createPolling = ({ http, deviceId, identity, sign, time, random, st
       throw error;
     });
     if (answer) learn(answer, secret);
-    return answer?.status === 200 || answer?.status === 404 ? answer : null;
+    return answer && SETTLES.has(answer.status) ? answer : null;
   };
   const fetchDue = async (): Promise<void> => {
     const answer = await call("GET", `/commands?limit=${POLL_LIMIT}`);
@@ -105,7 +107,7 @@ export const createPolling = ({ http, deviceId, identity, sign, time, random, st
   };
   const sendAck = async (commandId: string, word: Word, id: string): Promise<void> => {
     const answer = await call("POST", `/commands/${encodeURIComponent(commandId)}/ack`, JSON.stringify(word));
-    if (answer?.status === 404) return on.acked({ commandId, status: null, result: "unknown" }, id);
+    if (answer && answer.status !== 200) return on.acked({ commandId, status: null, result: answer.status === 404 ? "unknown" : "refused" }, id);
     const result = answer && Result.safeParse(answer.body).data?.data;
     if (result) on.acked(result, id);
   };

@@ -31,6 +31,8 @@ export interface FakeGateway {
   refuse: ((headers: IncomingMessage["headers"]) => Refusal | null) | null;
   /** The answer to every REST request, instead of a good one. */
   refuseRest: Refusal | null;
+  /** The answer to every ack over REST. */
+  refuseAcks: Refusal | null;
   /** Whether a good hello is answered; asked with the number of sessions so far. */
   ready: (sessions: number) => boolean;
   /** Answers heartbeats and acks. */
@@ -96,8 +98,9 @@ export const startFakeGateway = async (): Promise<FakeGateway> => {
     for await (const chunk of request) body += String(chunk);
     const signed = verify(SECRET, body, String(request.headers[HEADERS.timestamp]), String(request.headers[HEADERS.signature]));
     gateway.requests.push(`${request.method} ${request.url} ${body}`.trim());
-    if (gateway.refuseRest) {
-      const { status, headers, body: answer } = gateway.refuseRest;
+    const refusal = gateway.refuseRest ?? (request.url?.endsWith("/ack") ? gateway.refuseAcks : null);
+    if (refusal) {
+      const { status, headers, body: answer } = refusal;
       response.writeHead(status, { "content-type": "application/json", ...headers }).end(JSON.stringify(answer));
       return;
     }
@@ -131,6 +134,7 @@ export const startFakeGateway = async (): Promise<FakeGateway> => {
     requests: [],
     refuse: null,
     refuseRest: null,
+    refuseAcks: null,
     ready: () => true,
     polite: true,
     welcome: {},

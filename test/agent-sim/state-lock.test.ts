@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { lockState, StateInUse } from "../../agent-sim/state-lock.ts";
+import { eventually } from "../kit/eventually.ts";
 
 let folder: string;
 const path = (): string => join(folder, "device.json");
@@ -14,6 +15,8 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
+// Three processes are compiled on the fly.
+const WITHIN_MS = 30_000;
 const MAIN = join(import.meta.dirname, "../../agent-sim/main.ts");
 const command = (...args: readonly string[]): readonly [string, readonly string[]] => [
   process.execPath,
@@ -27,8 +30,8 @@ test("a second agent on the same state ends with a sentence that says who holds 
   const [file, args] = command();
   const first = spawn(file, args, { stdio: ["ignore", "pipe", "inherit"] });
   // Its journal is there only after it has the lock.
-  while (!existsSync(`${path()}.journal`)) await new Promise((resolve) => setTimeout(resolve, 20));
-  const second = spawnSync(file, command("--seconds", "0")[1], { encoding: "utf8", timeout: 15_000 });
+  await eventually(() => expect(existsSync(`${path()}.journal`)).toBe(true), WITHIN_MS);
+  const second = spawnSync(file, command("--seconds", "0")[1], { encoding: "utf8", timeout: WITHIN_MS });
   expect([second.status, second.stderr]).toEqual([
     2,
     `another agent (process ${first.pid}) already uses ${path()}; stop it first, or give this one a state of its own\n`,
@@ -36,9 +39,9 @@ test("a second agent on the same state ends with a sentence that says who holds 
   first.kill("SIGKILL");
   await once(first, "exit");
   expect(existsSync(`${path()}.lock`)).toBe(true);
-  const third = spawnSync(file, command("--seconds", "0")[1], { encoding: "utf8", timeout: 15_000 });
+  const third = spawnSync(file, command("--seconds", "0")[1], { encoding: "utf8", timeout: WITHIN_MS });
   expect([third.status, existsSync(`${path()}.lock`)]).toEqual([0, false]);
-});
+}, 90_000);
 test.each([
   ["a process that has ended", "2147483646 12345"],
   ["an earlier process whose id another one has now", `${process.pid} 1`],

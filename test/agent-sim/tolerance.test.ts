@@ -105,6 +105,16 @@ test.each([
   expect(words(session, ID)).toEqual(["received", "succeeded"]);
 });
 
+test.each([400, 404, 413, 422])("an ack that REST answers with %i is settled: it is never sent again", async (status) => {
+  journal.begin(ID, true);
+  journal.finish(ID, { status: "succeeded" });
+  gateway.refuse = () => ({ status: 500, body: {} });
+  gateway.refuseAcks = { status, body: { success: false, code: "VALIDATION_FAILED", retryable: false } };
+  launch();
+  await eventually(() => expect(journal.find(ID)?.settledAtMs).toEqual(expect.any(Number)));
+  expect(gateway.requests.filter((line) => line.startsWith("POST"))).toHaveLength(1);
+});
+
 describe("welcome", () => {
   test("with a nonce and nothing else is enough", async () => {
     gateway.welcome = Object.fromEntries(
