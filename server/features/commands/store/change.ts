@@ -34,13 +34,19 @@ export const lockCommands = (tx: SqlTx, refs: readonly CommandRef[]): Promise<Lo
   ]);
 
 // The presence comes first, as in a claim and a hello: a cancel that waited for a hello is to see the session that it began, and a row that
-// was waited for would be joined with the presence of before the wait.
+// was waited for would be joined with the presence of before the wait. A first hello has no presence to wait for; then the wait is for the command,
+// and the statement that reads both comes after it.
 export const lockCommand = async (tx: SqlTx, { tenantId }: { readonly tenantId: string }, commandId: string): Promise<Locked> => {
-  await tx.query(`select 1 from device_presence p join commands c on c.device_id = p.device_id where c.command_id = $1 and c.tenant_id = $2 for share of p`, [
-    commandId,
-    tenantId,
+  const values = [commandId, tenantId];
+  const [, , locked] = await Promise.all([
+    tx.query(
+      "select 1 from device_presence p join commands c on c.device_id = p.device_id where c.command_id = $1 and c.tenant_id = $2 for share of p",
+      values,
+    ),
+    tx.query("select 1 from commands where command_id = $1 and tenant_id = $2 for update", values),
+    lock(tx, `c.command_id = $1 and c.tenant_id = $2`, values),
   ]);
-  return lock(tx, `c.command_id = $1 and c.tenant_id = $2`, [commandId, tenantId]);
+  return locked;
 };
 
 // The device stands in a list of its own length: as one value it would lead to an index, and everything that it ever had would be read.
