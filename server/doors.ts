@@ -93,11 +93,12 @@ interface Shared {
   readonly factsOf: ReturnType<typeof createFacts>;
 }
 
-const pipelineOf = ({ config, metrics, rooms }: DoorsDeps, { limits, idempotency, identity, signatures }: Shared): Pipeline => {
+const pipelineOf = ({ config, db, metrics, rooms }: DoorsDeps, { limits, idempotency, identity, signatures }: Shared): Pipeline => {
   return createPipeline({
     clock: rooms.clock,
     limits,
     idempotency,
+    transact: db.sqlTx,
     record: metrics.call,
     isUnavailable: isTemporary,
     scopeOf: createScope(identity),

@@ -39,7 +39,8 @@ export interface ProxyOptions {
   /** Ports on this machine; a connection goes to the next in turn that takes it. */
   readonly targets: () => readonly number[];
   readonly random: Random;
-  readonly filter?: () => Filter;
+  /** Made for each connection; `cut` resets both its ends. */
+  readonly filter?: (cut: () => void) => Filter;
 }
 
 interface Link {
@@ -119,7 +120,7 @@ export const createProxy = async ({ targets, random, filter }: ProxyOptions): Pr
   };
   const pass = (link: Link, server: Socket): void => {
     link.server = server;
-    const sieve = filter?.();
+    const sieve = filter?.(() => cut(link));
     const { client } = link;
     const over = (other: Socket): void => {
       links.delete(link);

@@ -25,6 +25,8 @@ export interface RigOptions {
   readonly redis?: boolean;
   /** Sees what passes between the gateways and Redis. */
   readonly redisFilter?: () => Filter;
+  /** Sees what passes between the gateways and PostgreSQL. */
+  readonly databaseFilter?: ProxyOptions["filter"];
   readonly postgresSettings?: Settings;
   /** A second server that follows the first. */
   readonly standby?: "sync" | "async";
@@ -78,7 +80,7 @@ type MakeProxy = (options: Omit<ProxyOptions, "random">) => Promise<FaultProxy>;
 
 /** The servers that the gateways stand on, and the doors to them. */
 const buildGround = async (options: RigOptions, { folder, proxy, undo }: { folder: string; proxy: MakeProxy; undo: Undo }) => {
-  const { redis: wantsRedis = false, redisFilter, postgresSettings = {}, standby: kind, sabotage } = options;
+  const { redis: wantsRedis = false, redisFilter, databaseFilter, postgresSettings = {}, standby: kind, sabotage } = options;
   const common = await origin();
   const postgres = await createPostgres({ folder, from: common.database, settings: { ...(kind ? leading(kind) : {}), ...postgresSettings } });
   undo.add(postgres.stop);
@@ -96,7 +98,7 @@ const buildGround = async (options: RigOptions, { folder, proxy, undo }: { folde
   const redis = wantsRedis ? await createRedis(folder) : null;
   if (redis) undo.add(redis.stop);
   await redis?.start();
-  const databaseDoor = await proxy({ targets: () => [state.current.port] });
+  const databaseDoor = await proxy({ targets: () => [state.current.port], ...(databaseFilter ? { filter: databaseFilter } : {}) });
   const redisDoor = redis ? await proxy({ targets: () => [redis.port], ...(redisFilter ? { filter: redisFilter } : {}) }) : null;
   const failOver = (): void => {
     state.current = standby?.postgres ?? postgres;

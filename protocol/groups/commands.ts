@@ -265,7 +265,6 @@ export const commands = group({
       rest: ["DELETE /devices/{deviceId}/commands"],
       auth: ["user", "apiKey"],
       permission: "device:command",
-      idempotency: "none",
       input: z.strictObject({ ...onDevice, status: z.literal("queued").default("queued") }),
       output: z.object({ deviceId: DeviceId, canceled: z.int() }),
       errors: ["DEVICE_NOT_FOUND"],

@@ -19,6 +19,9 @@ export type Need = Permission | "self" | "public" | "platform";
 /** Where the tenant comes from: the credential, or nowhere because the operation stands outside of tenants. */
 export type Tenancy = "tenant" | "none";
 
+/** `key`: an Idempotency-Key is honoured, and its answer commits with the effect; `own`: the feature keeps the key with its row; `none`: ignored. */
+export type Idempotency = "key" | "own" | "none";
+
 export interface Deprecated {
   /** ISO dates. Sunset lies at least six months after since. */
   readonly since: string;
@@ -33,6 +36,7 @@ export interface Operation<
   O extends z.ZodType = z.ZodType,
   E extends ErrorCode = ErrorCode,
   T extends Tenancy = Tenancy,
+  M extends Idempotency = Idempotency,
 > {
   readonly kind: K;
   /** First line of the OpenAPI text. */
@@ -57,8 +61,7 @@ export interface Operation<
   readonly location?: `/${string}`;
   /** The record's fields stand at top level too, beside `data`. */
   readonly flat: boolean;
-  /** `key`: an Idempotency-Key is honoured by the kernel; `own`: the room keeps it with its row; `none`: ignored. */
-  readonly idempotency: "key" | "own" | "none";
+  readonly idempotency: M;
   /** How an agent's signature may be used again: reads and idempotent calls may repeat, changes may not. */
   readonly replay: "read" | "idempotent" | "changing";
   /** Largest body, in bytes. */
@@ -69,14 +72,23 @@ export interface Operation<
 }
 
 type Defaulted = "rest" | "errors" | "limit" | "status" | "flat" | "idempotency" | "replay" | "query" | "maxBodyBytes" | "tenancy";
-type Spec<I extends z.ZodType, O extends z.ZodType, E extends ErrorCode, T extends Tenancy> = Omit<Operation<Kind, I, O, E, T>, "kind" | Defaulted> &
-  Partial<Pick<Operation<Kind, I, O, E, T>, Defaulted>>;
+type Spec<I extends z.ZodType, O extends z.ZodType, E extends ErrorCode, T extends Tenancy, M extends Idempotency> = Omit<
+  Operation<Kind, I, O, E, T, M>,
+  "kind" | Defaulted
+> &
+  Partial<Pick<Operation<Kind, I, O, E, T, M>, Defaulted>>;
 
 const define =
   <K extends Kind>(kind: K) =>
-  <I extends z.ZodType, O extends z.ZodType, const E extends ErrorCode = never, const T extends Tenancy = "tenant">(
-    spec: Spec<I, O, E, T>,
-  ): Operation<K, I, O, NoInfer<E>, NoInfer<T>> =>
+  <
+    I extends z.ZodType,
+    O extends z.ZodType,
+    const E extends ErrorCode = never,
+    const T extends Tenancy = "tenant",
+    const M extends Idempotency = K extends "mutation" ? "key" : "none",
+  >(
+    spec: Spec<I, O, E, T, M>,
+  ): Operation<K, I, O, NoInfer<E>, NoInfer<T>, NoInfer<M>> =>
     Object.freeze({
       rest: [],
       errors: [],
@@ -90,7 +102,7 @@ const define =
       replay: kind === "mutation" ? "changing" : "read",
       ...spec,
       kind,
-    }) as Operation<K, I, O, NoInfer<E>, NoInfer<T>>;
+    }) as Operation<K, I, O, NoInfer<E>, NoInfer<T>, NoInfer<M>>;
 
 export const query = define("query");
 export const mutation = define("mutation");

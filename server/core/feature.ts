@@ -1,7 +1,8 @@
-// How a room answers its part of the contract: one handler per operation, typed by it.
+// How a feature answers its part of the contract: one handler per operation, typed by it.
 import type { z } from "zod";
 import type { Group, Operation } from "../../protocol/index.ts";
 import type { AppError, AppErrorOptions } from "./errors.ts";
+import type { SqlTx } from "./events.ts";
 import type { OpenScope, TenantScope } from "./scope.ts";
 
 /** What a handler may say beside its result. */
@@ -26,8 +27,38 @@ export interface Call<Op extends Operation = Operation> {
   readonly idempotencyKey: string | null;
 }
 
+declare const byCommit: unique symbol;
+/** The result of an effect that PostgreSQL has confirmed. Only `commit` makes one, so a keyed handler that bypasses it does not compile. */
+export interface Committed<T> {
+  readonly result: T;
+  readonly [byCommit]: true;
+}
+
+/**
+ * Registers something that may get lost: forget a cache, wake a session, show a live view. It runs once the transaction has committed, and also
+ * when the answer to COMMIT is lost and nobody knows. What must not get lost is a row or a durable event.
+ */
+export type Afterwards = (hint: () => void) => void;
+
+/**
+ * The one transaction of a keyed operation. It writes the effect and its events and returns the operation's result; under an Idempotency-Key that
+ * answer commits with them, so a repeat finds both or neither. Three rules:
+ * - All that the operation changes, it changes through `tx`. An operation that changes no row (a hint to a node) still commits its answer here and
+ *   registers the hint with `afterwards`.
+ * - The effect may run again after a deadlock, and it holds a connection: it waits for nothing but `tx`.
+ * - An error that it throws undoes everything. An AppError that it returns is a refusal that leaves standing what was written.
+ */
+export type Commit<T> = (effect: (tx: SqlTx, afterwards: Afterwards) => Promise<T | AppError>) => Promise<Committed<T>>;
+
+/** What an operation with `idempotency: "key"` is given. */
+export interface KeyedCall<Op extends Operation = Operation> extends Call<Op> {
+  readonly commit: Commit<z.input<Op["output"]>>;
+}
+
 type Result<Op extends Operation> = Op["kind"] extends "subscription" ? AsyncIterable<z.input<Op["output"]>> : Promise<z.input<Op["output"]>>;
-export type Handler<Op extends Operation> = (call: Call<Op>, input: z.output<Op["input"]>) => Result<Op>;
+export type Handler<Op extends Operation> = Op["idempotency"] extends "key"
+  ? (call: KeyedCall<Op>, input: z.output<Op["input"]>) => Promise<Committed<z.input<Op["output"]>>>
+  : (call: Call<Op>, input: z.output<Op["input"]>) => Result<Op>;
 export type Handlers<G extends Group> = { readonly [N in keyof G["operations"]]: Handler<G["operations"][N]> };
 
 /** Names the group for the compiler; the handlers are returned as they are. */

@@ -1,9 +1,9 @@
 // The contract joined with its handlers: what every door loops over. Refuses to start when the two do not fit.
 import { type Auth, type Deprecated, ERRORS, type Group, LIMITS, type LimitClass, type Operation, PERMISSIONS, type Rest } from "../../protocol/index.ts";
-import type { Call } from "../core/feature.ts";
+import type { KeyedCall } from "../core/feature.ts";
 
 /** A handler without its types: the kernel has parsed the input by the operation's own schema. */
-export type AnyHandler = (call: Call, input: unknown) => Promise<unknown> | AsyncIterable<unknown>;
+export type AnyHandler = (call: KeyedCall, input: unknown) => Promise<unknown> | AsyncIterable<unknown>;
 
 export interface Entry {
   /** `group.operation`, the name on the tRPC side. */

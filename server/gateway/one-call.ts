@@ -1,7 +1,8 @@
 // One run of a handler: what it is given, how long it may take, and whether its result fits the contract.
 import type { Operation } from "../../protocol/index.ts";
-import { AppError } from "../core/errors.ts";
-import type { Call, Reply } from "../core/feature.ts";
+import { AppError, isAppError } from "../core/errors.ts";
+import type { SqlTx } from "../core/events.ts";
+import type { Call, Commit, Committed, KeyedCall, Reply } from "../core/feature.ts";
 import { createOffSwitch, type OffSwitch } from "../core/off-switch.ts";
 import type { OpenScope } from "../core/scope.ts";
 import type { Entry } from "./catalogue.ts";
@@ -10,6 +11,7 @@ export interface Prepared {
   readonly scope: OpenScope;
   readonly input: unknown;
   readonly key: string | null;
+  readonly keeper?: Keeper;
 }
 
 export interface Outcome {
@@ -17,7 +19,24 @@ export interface Outcome {
   readonly reply: Reply;
 }
 
+/** One transaction; `run` may be repeated. Resolves only when the database has confirmed the COMMIT. */
+export type Transact = <T>(run: (tx: SqlTx) => Promise<T>) => Promise<T>;
+
+/** What an operation is about to answer: its result, or a refusal that lets its effect stand. */
+export interface Answered {
+  readonly status: number;
+  readonly result: unknown;
+}
+
+/** Keeps the answer of a call under its key, in the transaction of its effect. */
+export interface Keeper {
+  /** Rejects when the call must not have its effect: it has happened already, or another transaction is about it. */
+  claim(tx: SqlTx): Promise<void>;
+  keep(tx: SqlTx, answer: Answered): Promise<void>;
+}
+
 export interface RunDeps {
+  readonly transact: Transact;
   /** Tests and development: a result that does not fit its schema is an error. Production logs it and serves. */
   readonly strictOutput: boolean;
   readonly callTimeoutMs: number;
@@ -28,22 +47,38 @@ const LOOK_MS = 250;
 
 const fail: Call["fail"] = (code, details, options) => new AppError(code, { details, ...options });
 
+const outOfTime = (): AppError => new AppError("SERVICE_UNAVAILABLE", { retryAfter: 1, details: { reason: "timeout" } });
+
+/** What the calls of a gateway share. */
+interface Shared {
+  readonly transact: Transact;
+  readonly check: (entry: Entry, result: unknown) => void;
+}
+
 // A class, because its signal is made when somebody asks for it. An object literal with a getter has a hidden class of its own for
 // every call, which lies in the old generation and keeps all that the getter sees until the next full collection.
-class OneCall implements Call {
+class OneCall implements KeyedCall {
   readonly scope: OpenScope;
   readonly fail = fail;
   readonly reply: Reply = { headers: {} };
   readonly idempotencyKey: string | null;
+  readonly #entry: Entry;
   readonly #gone: OffSwitch;
+  readonly #keeper: Keeper | undefined;
+  readonly #shared: Shared;
   readonly #over = createOffSwitch();
   /** Takes back what waits for the caller to leave; null until somebody asks for the signal. */
   #unfollow: (() => void) | null = null;
+  #isLate = false;
+  #committed = false;
 
-  constructor({ scope, key }: Prepared, gone: OffSwitch) {
+  constructor(entry: Entry, { scope, key, keeper }: Prepared, gone: OffSwitch, shared: Shared) {
     this.scope = scope;
     this.idempotencyKey = key;
+    this.#entry = entry;
     this.#gone = gone;
+    this.#keeper = keeper;
+    this.#shared = shared;
   }
 
   get signal(): AbortSignal {
@@ -51,8 +86,40 @@ class OneCall implements Call {
     return this.#over.signal;
   }
 
+  get commit(): Commit<unknown> {
+    return (effect) => this.#commit(effect);
+  }
+
+  async #commit(effect: Parameters<Commit<unknown>>[0]): Promise<Committed<unknown>> {
+    const { transact, check } = this.#shared;
+    // A second transaction would have its effect without the key.
+    if (this.#committed) throw new Error(`${this.#entry.id} commits twice`);
+    this.#committed = true;
+    let hints: (() => void)[] = [];
+    let handedOver = false;
+    try {
+      const result = await transact(async (tx) => {
+        hints = [];
+        handedOver = false;
+        await this.#keeper?.claim(tx);
+        const answer = await effect(tx, (hint) => void hints.push(hint));
+        if (!isAppError(answer)) check(this.#entry, answer);
+        // The caller has been told that it took too long.
+        if (this.#isLate) throw outOfTime();
+        await this.#keeper?.keep(tx, { status: this.reply.status ?? this.#entry.op.status, result: answer });
+        handedOver = true;
+        return answer;
+      });
+      if (isAppError(result)) throw result;
+      return { result } as Committed<unknown>;
+    } finally {
+      if (handedOver) for (const hint of hints) hint();
+    }
+  }
+
   /** Its time is over. */
   end(): void {
+    this.#isLate = true;
     this.#over.abort();
   }
 
@@ -98,7 +165,7 @@ const createDeadlines = (lookMs: number) => {
       };
       const giveUp = (): void => {
         leave();
-        reject(new AppError("SERVICE_UNAVAILABLE", { retryAfter: 1, details: { reason: "timeout" } }));
+        reject(outOfTime());
         onLate();
       };
       // The first look may come at once.
@@ -124,21 +191,24 @@ const waitMs = ({ maxWaitSeconds = 0 }: Operation, input: unknown): number => {
   return typeof wait === "number" ? Math.min(wait, maxWaitSeconds) * 1_000 : 0;
 };
 
-const checkOutput = ({ id, op }: Entry, result: unknown): void => {
+const checkOutput: Shared["check"] = ({ id, op }, result) => {
   const checked = op.output.safeParse(result);
   if (!checked.success) throw new Error(`${id} returned what its contract does not allow: ${checked.error.message}`);
 };
 
-export const createRun = ({ strictOutput, callTimeoutMs }: RunDeps) => {
+export const createRun = ({ transact, strictOutput, callTimeoutMs }: RunDeps) => {
   const within = createDeadlines(Math.min(LOOK_MS, callTimeoutMs));
+  const shared: Shared = { transact, check: strictOutput ? checkOutput : () => undefined };
   return async (entry: Entry, prepared: Prepared, gone: OffSwitch): Promise<Outcome> => {
-    const call = new OneCall(prepared, gone);
+    const call = new OneCall(entry, prepared, gone, shared);
     const work = entry.handler(call, prepared.input);
     // A subscription gives its events at once, without a promise around them.
     if (entry.op.kind === "subscription") return { result: work, reply: call.reply };
     try {
       const result = await within(Promise.resolve(work), callTimeoutMs + waitMs(entry.op, prepared.input), () => call.end());
-      if (strictOutput) checkOutput(entry, result);
+      // Keyed operations were checked before they committed.
+      if (entry.op.idempotency === "key") return { result: (result as Committed<unknown>).result, reply: call.reply };
+      shared.check(entry, result);
       return { result, reply: call.reply };
     } finally {
       call.release();

@@ -1,9 +1,7 @@
 // The one ordered list of steps that every call takes, whatever door it came through:
 // limit by caller → check credential, tenant, role → parse → limit by input → own device → replay → idempotency → run → check output → record.
-import { createHash } from "node:crypto";
 import type { Clock } from "../core/clock.ts";
 import { AppError, isAppError } from "../core/errors.ts";
-import { fingerprint } from "../core/fingerprint.ts";
 import type { OffSwitch } from "../core/off-switch.ts";
 import { actorOf, type OpenScope } from "../core/scope.ts";
 import type { Identity, ScopeRequest } from "./auth/identity.ts";
@@ -11,22 +9,10 @@ import type { CallRecord, Notes } from "./call-log.ts";
 import type { Entry } from "./catalogue.ts";
 import type { RequestFacts } from "./facts.ts";
 import { type Limits, tighter, type Verdict } from "./limits.ts";
-import { createRun, type Outcome, type Prepared, type RunDeps } from "./one-call.ts";
+import { createOnce, type Idempotency, ReplayedRefusal, readKey } from "./once.ts";
+import { createRun, type RunDeps } from "./one-call.ts";
 import { parseInput } from "./parse.ts";
 import type { SignatureUse } from "./replay.ts";
-
-export interface IdempotentRun {
-  done(answer: { readonly status: number; readonly body: unknown }): Promise<void>;
-  abandon(): Promise<void>;
-}
-export type IdempotencyVerdict =
-  | ({ readonly kind: "run" } & IdempotentRun)
-  | { readonly kind: "replay"; readonly status: number; readonly body: unknown }
-  | { readonly kind: "reused"; readonly firstSeenAt: Date }
-  | { readonly kind: "in_progress" };
-export interface Idempotency {
-  begin(request: { readonly tenantId: string; readonly scope: string; readonly fingerprint: Uint8Array }): Promise<IdempotencyVerdict>;
-}
 
 export interface PipelineDeps extends RunDeps {
   readonly clock: Clock;
@@ -76,20 +62,9 @@ export interface Failure {
 interface Seen {
   verdict: Verdict | null;
   scope: OpenScope | null;
-  replayed: boolean;
 }
 
 const REPLAYED = { "Idempotent-Replayed": "true" } as const;
-
-const KEY = /^[\x20-\x7e]{1,255}$/;
-
-/** Bare (Stripe) or quoted (IETF); anything else is refused. */
-const readKey = (given: string | undefined): string | null => {
-  if (given === undefined) return null;
-  const key = /^"(.*)"$/.exec(given)?.[1] ?? given;
-  if (!KEY.test(key)) throw new AppError("IDEMPOTENCY_KEY_INVALID");
-  return key;
-};
 
 const ownDevice = (scope: OpenScope, input: unknown): void => {
   if (scope.principal?.kind !== "agent") return;
@@ -106,11 +81,8 @@ const attempt = (read: () => unknown): Attempt => {
   }
 };
 
-/** Business refusals are answers too; what may differ a moment later is not kept. */
-const isKept = (status: number): boolean => status < 300 || (![400, 401, 403, 429].includes(status) && status < 500);
-
 export const createPipeline = (deps: PipelineDeps) => {
-  const { clock, limits, idempotency } = deps;
+  const { clock, limits } = deps;
 
   const toAppError = (error: unknown): AppError => {
     if (isAppError(error)) return error;
@@ -120,36 +92,7 @@ export const createPipeline = (deps: PipelineDeps) => {
 
   const run = createRun(deps);
 
-  /** Runs once per key; a repeat gets the first answer, whatever it was. */
-  const once = async (request: CallRequest, prepared: Prepared & { readonly key: string }, seen: Seen): Promise<Outcome> => {
-    const { scope, key } = prepared;
-    const name = createHash("sha256")
-      .update([scope.tenantId ?? "-", actorOf(scope.principal), request.entry.id, key].join("\n"))
-      .digest("base64url");
-    const verdict = await idempotency.begin({ tenantId: scope.tenantId ?? "-", scope: name, fingerprint: fingerprint(prepared.input) });
-    switch (verdict.kind) {
-      case "reused":
-        throw new AppError("IDEMPOTENCY_KEY_REUSED", { details: { firstSeenAt: verdict.firstSeenAt.toISOString() } });
-      case "in_progress":
-        throw new AppError("IDEMPOTENCY_IN_PROGRESS", { details: { retryHint: "after_state_change" }, retryAfter: 1 });
-      case "replay":
-        return replay(verdict, seen);
-      case "run":
-        break;
-    }
-    let outcome: Outcome;
-    try {
-      outcome = await run(request.entry, prepared, request.gone);
-    } catch (error) {
-      const failure = toAppError(error);
-      if (isKept(failure.status)) await verdict.done({ status: failure.status, body: { code: failure.code, details: failure.details ?? null } });
-      else await verdict.abandon();
-      throw error;
-    }
-    // Outside of the try: what has happened must not be taken for undone because its answer could not be kept.
-    await verdict.done({ status: outcome.reply.status ?? request.entry.op.status, body: { result: outcome.result } });
-    return outcome;
-  };
+  const once = createOnce({ ...deps, toAppError });
 
   const answer = async (request: CallRequest, seen: Seen): Promise<Answer> => {
     const { entry, facts, tenantHeader } = request;
@@ -171,7 +114,9 @@ export const createPipeline = (deps: PipelineDeps) => {
       await deps.useSignature({ agentId: identity.record.agentId, replay: op.replay, ...request.signed });
     const key = op.idempotency === "none" || scope.principal === null ? null : readKey(request.idempotencyKey);
     const { result, reply } =
-      key !== null && op.idempotency === "key" ? await once(request, { scope, input, key }, seen) : await run(entry, { scope, input, key }, request.gone);
+      key !== null && op.idempotency === "key"
+        ? await once({ operation: entry.id, scope, input, key, run: (keeper) => run(entry, { scope, input, key, keeper }, request.gone) })
+        : await run(entry, { scope, input, key }, request.gone);
     const headers = reply.replayed === true ? { ...reply.headers, ...REPLAYED } : reply.headers;
     return { status: reply.status ?? op.status, input, result, headers, verdict: seen.verdict };
   };
@@ -179,7 +124,7 @@ export const createPipeline = (deps: PipelineDeps) => {
   /** Never rejects: a call ends as an answer or as a failure, and is recorded once. */
   const call = async (request: CallRequest): Promise<{ ok: true; answer: Answer } | { ok: false; failure: Failure }> => {
     const startedAt = clock.elapsed();
-    const seen: Seen = { verdict: null, scope: null, replayed: false };
+    const seen: Seen = { verdict: null, scope: null };
     const note = (status: number, error: AppError | null): void => {
       const record: CallRecord = {
         operation: request.entry.id,
@@ -200,9 +145,10 @@ export const createPipeline = (deps: PipelineDeps) => {
       note(answered.status, null);
       return { ok: true, answer: answered };
     } catch (error) {
-      const failure = toAppError(error);
+      const isReplay = error instanceof ReplayedRefusal;
+      const failure = toAppError(isReplay ? error.refusal : error);
       note(failure.status, failure);
-      return { ok: false, failure: { error: failure, verdict: seen.verdict, headers: seen.replayed ? REPLAYED : {} } };
+      return { ok: false, failure: { error: failure, verdict: seen.verdict, headers: isReplay ? REPLAYED : {} } };
     }
   };
 
@@ -213,10 +159,3 @@ export const createPipeline = (deps: PipelineDeps) => {
   return { call, judge, toAppError };
 };
 export type Pipeline = ReturnType<typeof createPipeline>;
-
-const replay = ({ status, body }: { status: number; body: unknown }, seen: Seen): Outcome => {
-  seen.replayed = true;
-  const kept = body as { result?: unknown; code?: AppError["code"]; details?: AppError["details"] | null };
-  if (kept.code !== undefined) throw new AppError(kept.code, { details: kept.details ?? undefined });
-  return { result: kept.result, reply: { status, replayed: true, headers: {} } };
-};

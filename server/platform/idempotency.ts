@@ -1,10 +1,12 @@
-// Repeated requests: of all that carry one key exactly one runs, the others get its answer, sealed in the database for a day.
+// Answers kept under idempotency keys, sealed, for a day. An answer is written in the transaction of its effect, so PostgreSQL alone says whether
+// a request has happened: both are there or neither is. Nothing is claimed ahead of the effect, hence nothing has to be given back or taken over.
 import type { Job } from "./jobs.ts";
 import type { SecretBox } from "./secrets.ts";
 
-/** The part of the database that is needed. */
+/** The part of the database, or of a transaction, that is needed. */
 interface Sql {
   query<Row>(text: string, values?: readonly unknown[]): Promise<Row[]>;
+  defer?(work: Promise<unknown>): void;
 }
 
 export interface IdempotencyDeps {
@@ -26,87 +28,84 @@ export interface StoredAnswer {
   readonly body: unknown;
 }
 
-export type Begun =
-  /** The caller runs, and then says either of the two. Saying it after the lock was taken over changes nothing. */
-  | { readonly kind: "run"; done(answer: StoredAnswer): Promise<void>; abandon(): Promise<void> }
-  | ({ readonly kind: "replay" } & StoredAnswer)
-  | { readonly kind: "reused"; readonly firstSeenAt: Date }
-  | { readonly kind: "in_progress" };
+/** Why the call must not run. */
+export type Known = ({ readonly kind: "replay" } & StoredAnswer) | { readonly kind: "reused"; readonly firstSeenAt: Date } | { readonly kind: "in_progress" };
 
 export interface Idempotency {
-  begin(call: IdempotentCall): Promise<Begun>;
+  /** What the committed past knows of the call. Null settles nothing: only `claim` does. */
+  find(call: IdempotentCall): Promise<Known | null>;
+  /**
+   * Null when the transaction may go on: until it ends, no other gets a null for this key. A transaction whose COMMIT went unanswered counts as in
+   * progress for as long as PostgreSQL has not ended it.
+   */
+  claim(tx: Sql, call: IdempotentCall): Promise<Known | null>;
+  /** Writes the answer in the transaction that has claimed the key. */
+  keep(tx: Sql, call: IdempotentCall, answer: StoredAnswer): Promise<void>;
   readonly jobs: readonly Job[];
 }
 
-// Longer than any call may run. A holder that died leaves the key to the next who asks after that.
-const LOCK_SECONDS = 30;
 const LIFE_HOURS = 24;
 const SWEEP_ROWS = 1_000;
-// The row can vanish between the two statements of begin only by abandon or by the sweep.
-const ATTEMPTS = 5;
 
-const CLAIM = `
-  insert into idempotency_keys as held (scope, tenant_id, fingerprint, locked_until, expires_at)
-  values ($1, $2, $3, now() + make_interval(secs => ${LOCK_SECONDS}), now() + make_interval(hours => ${LIFE_HOURS}))
-  on conflict (scope) do update
-    set fingerprint = excluded.fingerprint, status = null, answer = null, locked_until = excluded.locked_until, created_at = now(), expires_at = excluded.expires_at
-    where held.expires_at <= now() or (held.status is null and held.locked_until <= now() and held.fingerprint = excluded.fingerprint)
-  returning xmin::text as version`;
+// The lock is tried, never waited for: repeats of a slow call must not hold connections.
+const LOCK = "select pg_try_advisory_xact_lock(hashtextextended('idempotency key ' || $1, 0)) as mine";
+const FIND = "select fingerprint = $2 as same, status, answer, created_at, expires_at <= now() as expired from idempotency_keys where scope = $1";
+// Should the row exist in spite of the lock, this error undoes the effect.
+const KEEP = `insert into idempotency_keys (scope, tenant_id, fingerprint, status, answer, expires_at)
+  values ($1, $2, $3, $4, $5, now() + make_interval(hours => ${LIFE_HOURS}))`;
 
 interface KeyRow {
   readonly same: boolean;
-  readonly status: number | null;
-  readonly answer: Uint8Array | null;
+  readonly status: number;
+  readonly answer: Uint8Array;
   readonly created_at: Date;
+  readonly expired: boolean;
 }
 
 export const createIdempotency = ({ db, secretBox }: IdempotencyDeps): Idempotency => {
-  // Who holds the lock is told by the version of its row, which every takeover changes.
-  const running = (scope: string, version: string): Begun => ({
-    kind: "run",
-    done: async ({ status, body }) => {
+  const known = (scope: string, { same, status, answer, created_at }: KeyRow): Known =>
+    same ? { kind: "replay", status, body: bodyOf(secretBox.open(answer, contextOf(scope))) } : { kind: "reused", firstSeenAt: created_at };
+
+  return {
+    find: async (call) => {
+      const scope = scopeOf(call);
+      const [row] = await db.query<KeyRow>(FIND, [scope, call.fingerprint]);
+      return row === undefined || row.expired ? null : known(scope, row);
+    },
+    claim: async (tx, call) => {
+      const scope = scopeOf(call);
+      // Two statements, since the second has to see what the last holder of the lock committed.
+      const [[lock], [row]] = await Promise.all([tx.query<{ mine: boolean }>(LOCK, [scope]), tx.query<KeyRow>(FIND, [scope, call.fingerprint])]);
+      if (row !== undefined && !row.expired) return known(scope, row);
+      if (lock?.mine !== true) return { kind: "in_progress" };
+      if (row !== undefined) await tx.query("delete from idempotency_keys where scope = $1", [scope]);
+      return null;
+    },
+    keep: async (tx, call, { status, body }) => {
+      const scope = scopeOf(call);
       const answer = secretBox.seal(JSON.stringify({ body }), contextOf(scope));
-      await db.query("update idempotency_keys set status = $3, answer = $4 where scope = $1 and xmin::text = $2 and status is null", [
-        scope,
-        version,
-        status,
-        answer,
-      ]);
+      const written = tx.query(KEEP, [scope, call.tenantId ?? NO_TENANT, call.fingerprint, status, answer]);
+      // It decides nothing more, so COMMIT need not wait for its answer.
+      if (tx.defer === undefined) await written;
+      else tx.defer(written);
     },
-    abandon: async () => {
-      await db.query("delete from idempotency_keys where scope = $1 and xmin::text = $2 and status is null", [scope, version]);
-    },
-  });
-
-  const seen = (scope: string, { same, status, answer, created_at }: KeyRow): Begun => {
-    if (!same) return { kind: "reused", firstSeenAt: created_at };
-    if (status === null || answer === null) return { kind: "in_progress" };
-    return { kind: "replay", status, body: bodyOf(secretBox.open(answer, contextOf(scope))) };
+    jobs: [
+      {
+        name: "idempotency.forget",
+        everyMs: 60_000,
+        run: async () => {
+          const rows = await db.query(
+            `delete from idempotency_keys where scope in (select scope from idempotency_keys where expires_at <= now() limit ${SWEEP_ROWS}) returning scope`,
+          );
+          return rows.length === SWEEP_ROWS;
+        },
+      },
+    ],
   };
-
-  const begin = async ({ tenantId, scope: ownScope, fingerprint }: IdempotentCall): Promise<Begun> => {
-    const scope = `${tenantId ?? "-"}|${ownScope}`;
-    for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-      const [claimed] = await db.query<{ version: string }>(CLAIM, [scope, tenantId ?? "-", fingerprint]);
-      if (claimed !== undefined) return running(scope, claimed.version);
-      const [row] = await db.query<KeyRow>("select fingerprint = $2 as same, status, answer, created_at from idempotency_keys where scope = $1", [
-        scope,
-        fingerprint,
-      ]);
-      if (row !== undefined) return seen(scope, row);
-    }
-    return { kind: "in_progress" };
-  };
-
-  const forgetExpired = async (): Promise<boolean> => {
-    const rows = await db.query(
-      `delete from idempotency_keys where scope in (select scope from idempotency_keys where expires_at <= now() limit ${SWEEP_ROWS}) returning scope`,
-    );
-    return rows.length === SWEEP_ROWS;
-  };
-  return { begin, jobs: [{ name: "idempotency.forget", everyMs: 60_000, run: forgetExpired }] };
 };
 
+const NO_TENANT = "-";
+const scopeOf = ({ tenantId, scope }: IdempotentCall): string => `${tenantId ?? NO_TENANT}|${scope}`;
 const contextOf = (scope: string): string => `idempotency|${scope}`;
 
 const bodyOf = (json: string): unknown => {

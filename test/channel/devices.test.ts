@@ -2,9 +2,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { contract, type Operation, sign } from "../../protocol/index.ts";
 import { AppError } from "../../server/core/errors.ts";
-import type { Call } from "../../server/core/feature.ts";
+import type { KeyedCall } from "../../server/core/feature.ts";
 import type { Principal, TenantScope } from "../../server/core/scope.ts";
 import { createAgent } from "../../server/features/agent/index.ts";
+import { committing, resultOf } from "../kit/call.ts";
 import { eventually } from "../kit/eventually.ts";
 import { attempt, connect, online, type Refusal, startNode, type TestDevice, type TestNode } from "./harness.ts";
 
@@ -29,10 +30,11 @@ const run = async <N extends keyof DeviceOps>(name: N, tenantId: TestDevice["ten
     signal: new AbortController().signal,
     idempotencyKey: null,
     fail: (code: ConstructorParameters<typeof AppError>[0], details?: Record<string, unknown>) => new AppError(code, { details }),
-  } as unknown as Call<Operation>;
-  const handler = node.devices.handlers[name] as unknown as (call: Call<Operation>, input: unknown) => Promise<unknown>;
+    commit: committing(node.db),
+  } as unknown as KeyedCall<Operation>;
+  const handler = node.devices.handlers[name] as unknown as (call: KeyedCall<Operation>, input: unknown) => Promise<unknown>;
   // biome-ignore lint/suspicious/noExplicitAny: a test reads whatever came back
-  return op.output.parse(await handler(call, op.input.parse(input))) as any;
+  return resultOf(op, await handler(call, op.input.parse(input))) as any;
 };
 const failure = async (promise: Promise<unknown>): Promise<{ code: string; details: unknown }> =>
   promise.then(

@@ -185,14 +185,15 @@ const SCENARIOS: Readonly<Record<ErrorCode, Scenario>> = {
   INVALID_STATE_TRANSITION: async ({ world, stock }, probe) =>
     probe(call(world, "PATCH", `/pairing/${(await initiate(stock)).code}/progress`, { body: { currentStep: "completed" } })),
   IDEMPOTENCY_IN_PROGRESS: async ({ world, stock }, probe) => {
-    // The first call waits for a row that somebody else holds; meanwhile the second asks.
+    // The first call has claimed its key and waits for a row that somebody else holds; meanwhile the second asks.
     const holder = await world.sql.connect();
     const request = { body: { name: "held" }, headers: { "idempotency-key": newId("k") } };
     const path = `/devices/${stock.device.deviceId}`;
     await holder.query("begin");
     await holder.query("select 1 from devices where device_id = $1 for update", [stock.device.deviceId]);
     const first = world.call(stock.owner, "PATCH", `/v1${path}`, request);
-    await eventually(async () => expect((await world.sql.query("select 1 from idempotency_keys where status is null")).rowCount).toBe(1));
+    const waiting = "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+    await eventually(async () => expect((await world.sql.query(waiting)).rowCount).toBe(1));
     await probe(call(world, "PATCH", path, { as: stock.owner, ...request })).finally(async () => {
       await holder.query("rollback");
       holder.release();

@@ -5,6 +5,7 @@ import { createAdmin, type ThisNode } from "../../server/features/admin/index.ts
 import { openMemoryBus } from "../../server/platform/bus-memory.ts";
 import { type Db, openDb } from "../../server/platform/db.ts";
 import { silentLog } from "../../server/platform/log.ts";
+import { committing } from "../kit/call.ts";
 import { createTestDatabase } from "../kit/database.ts";
 import { eventually } from "../kit/eventually.ts";
 import { type Caller, nobody, startWorld, type World } from "../kit/world.ts";
@@ -44,7 +45,7 @@ describe("a node", () => {
     const room = createAdmin({ db, bus, node, channelOf: (id) => `node:${id}`, lives: async (pid) => pid !== DEAD_PID, settings: { expireSeconds: 15 } });
     const beat = async () => void (await room.jobs.find(({ name }) => name === "nodes.beat")?.run(NEVER));
     const list = async () => (await room.handlers.listNodes({ ...call, fail } as never, {})).items.map((item) => item.nodeId);
-    const drain = (other: string) => room.handlers.drainNode({ ...call, fail } as never, { nodeId: other });
+    const drain = async (other: string) => (await room.handlers.drainNode({ ...call, fail, commit: committing(db) } as never, { nodeId: other })).result;
     return { room, state, nodeId, beat, list, drain };
   };
   const age = (nodeId: string, seconds: number) =>

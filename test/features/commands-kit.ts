@@ -13,6 +13,7 @@ import type { Bus } from "../../server/platform/bus.ts";
 import { openMemoryBus } from "../../server/platform/bus-memory.ts";
 import { type Db, openDb } from "../../server/platform/db.ts";
 import { createOutbox } from "../../server/platform/outbox.ts";
+import { committing, type Database, resultOf } from "../kit/call.ts";
 import { createTestDatabase } from "../kit/database.ts";
 
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
@@ -74,7 +75,7 @@ export const createRoom = (
     },
     presence: { polled: async ({ deviceId }) => void recorded.polls.push(deviceId) },
   });
-  return { ...commands, outbox, recorded };
+  return { ...commands, db, outbox, recorded };
 };
 
 export interface Device {
@@ -140,12 +141,12 @@ export const callAs = (scope: TenantScope, idempotencyKey: string | null = null,
 };
 
 /** The handlers as somebody of the device's tenant calls them, through the contract's schemas. */
-export const asOperator = (commands: Pick<Commands, "handlers">, { tenantId, deviceId }: Device, principal?: Principal) => {
+export const asOperator = (commands: Pick<Commands, "handlers"> & { readonly db: Database }, { tenantId, deviceId }: Device, principal?: Principal) => {
   const run = async <N extends keyof Operations>(name: N, input: Record<string, unknown>, key: string | null = null) => {
-    const call = callAs(scopeOf(tenantId, principal), key);
+    const call = { ...callAs(scopeOf(tenantId, principal), key), commit: committing(commands.db) };
     const operation = contract.commands.operations[name];
     const handle = commands.handlers[name] as (call: unknown, input: unknown) => Promise<unknown>;
-    const result = operation.output.parse(await handle(call, operation.input.parse(input)));
+    const result = resultOf(operation, await handle(call, operation.input.parse(input)));
     return { result: result as ReturnType<Operations[N]["output"]["parse"]>, reply: call.reply };
   };
   return {

@@ -63,9 +63,9 @@ export const openTenancy = async ({ planLimits }: { planLimits?: Readonly<Record
     apiKeys,
     pairing,
     call: {
-      tenants: callable(contract.tenants, tenants.handlers),
-      apiKeys: callable(contract.apiKeys, apiKeys.handlers),
-      pairing: callable(contract.pairing, pairing.handlers),
+      tenants: callable(contract.tenants, tenants.handlers, db),
+      apiKeys: callable(contract.apiKeys, apiKeys.handlers, db),
+      pairing: callable(contract.pairing, pairing.handlers, db),
     },
     /** A tenant of one's own with its owner; plan limits hold unless lifted. */
     newTenant: async ({ lifted = false } = {}): Promise<{ tenantId: TenantId; userId: string; email: string; slug: string }> => {

@@ -98,6 +98,8 @@ describe("boot checks", () => {
   });
 });
 
+const unasked = () => Promise.reject(new Error("not asked for"));
+
 const serve = async (operations: Group["operations"], path: string): Promise<HttpResponse> => {
   const clock = createTestClock();
   const entries = createCatalogue(
@@ -108,7 +110,8 @@ const serve = async (operations: Group["operations"], path: string): Promise<Htt
     clock,
     limits: createLimits({ limiter: createMemoryRateLimiter({ clock }), house: {} }),
     scopeOf: async ({ facts }) => ({ ...facts, tenantId: null, tenant: null, principal: null }),
-    idempotency: { begin: () => Promise.reject(new Error("not asked for")) },
+    idempotency: { find: unasked, claim: unasked, keep: unasked },
+    transact: unasked,
     useSignature: async () => undefined,
     isUnavailable: () => false,
     record: () => undefined,

@@ -7,7 +7,8 @@ import type { Entry } from "../../server/gateway/catalogue.ts";
 import { createRun } from "../../server/gateway/one-call.ts";
 
 const CALL_TIMEOUT_MS = 40;
-const run = createRun({ strictOutput: false, callTimeoutMs: CALL_TIMEOUT_MS });
+const transact = () => Promise.reject(new Error("not asked for"));
+const run = createRun({ transact, strictOutput: false, callTimeoutMs: CALL_TIMEOUT_MS });
 const prepared = {
   scope: { requestId: "req_12345678", ip: "127.0.0.1", traceparent: null, tenantId: null, tenant: null, principal: null },
   input: {},

@@ -1,8 +1,9 @@
 // Calls a room's handlers as the kernel does: input parsed and output checked by the contract, without doors.
 import type { z } from "zod";
 import type { Group, Operation, Role, TenantId } from "../../protocol/index.ts";
-import { AppError } from "../../server/core/errors.ts";
-import type { Call, Handlers, Reply } from "../../server/core/feature.ts";
+import { AppError, isAppError } from "../../server/core/errors.ts";
+import type { SqlTx } from "../../server/core/events.ts";
+import type { Commit, Committed, Handlers, KeyedCall, Reply } from "../../server/core/feature.ts";
 import type { OpenScope, Principal, TenantFacts, TenantScope } from "../../server/core/scope.ts";
 
 export const anyone = (ip = "192.0.2.1"): OpenScope => ({ tenantId: null, tenant: null, principal: null, requestId: "req_test", ip, traceparent: null });
@@ -18,20 +19,41 @@ export const inside = (tenantId: TenantId, principal: Principal): TenantScope =>
 type Run<Op extends Operation> = (scope: OpenScope, input: z.input<Op["input"]>, reply?: Reply) => Promise<z.output<Op["output"]>>;
 export type Room<G extends Group> = { readonly [N in keyof G["operations"]]: Run<G["operations"][N]> };
 
+export interface Database {
+  sqlTx<T>(run: (tx: SqlTx) => Promise<T>): Promise<T>;
+}
+
+/** A keyed operation's transaction, without a key. */
+export const committing =
+  (db: Database | undefined): Commit<unknown> =>
+  async (effect) => {
+    if (db === undefined) throw new Error("a keyed operation needs a database to commit to");
+    const hints: (() => void)[] = [];
+    const result = await db.sqlTx((tx) => effect(tx, (hint) => void hints.push(hint)));
+    for (const hint of hints) hint();
+    if (isAppError(result)) throw result;
+    return { result } as Committed<unknown>;
+  };
+
+/** What a handler gave, checked by the contract. */
+export const resultOf = (operation: Operation, given: unknown): unknown =>
+  operation.output.parse(operation.idempotency === "key" ? (given as Committed<unknown>).result : given);
+
 /** One function per operation: (scope, input) → checked output. A code that the operation does not declare is the kernel's or a mistake. */
-export const callable = <G extends Group>(group: G, handlers: Handlers<G>): Room<G> => {
+export const callable = <G extends Group>(group: G, handlers: Handlers<G>, db?: Database): Room<G> => {
   const run =
     (name: string, operation: Operation) =>
     async (scope: OpenScope, input: unknown, reply: Reply = { headers: {} }): Promise<unknown> => {
-      const call: Call = {
+      const call: KeyedCall = {
         scope: scope as never,
         reply,
         signal: new AbortController().signal,
         idempotencyKey: null,
         fail: (code, details, options) => new AppError(code, { ...options, details }),
+        commit: committing(db),
       };
-      const handler = handlers[name as keyof Handlers<G>] as (call: Call, input: unknown) => Promise<unknown>;
-      return operation.output.parse(await handler(call, operation.input.parse(input)));
+      const handler = handlers[name as keyof Handlers<G>] as (call: KeyedCall, input: unknown) => Promise<unknown>;
+      return resultOf(operation, await handler(call, operation.input.parse(input)));
     };
   return Object.fromEntries(Object.entries(group.operations).map(([name, operation]) => [name, run(name, operation)])) as never;
 };

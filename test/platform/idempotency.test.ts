@@ -1,91 +1,144 @@
-// One key, one run: under concurrency, after a crash, and for a day.
+// One key, one effect: under concurrency, after a crash, and for a day.
 import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Db, openDb } from "../../server/platform/db.ts";
-import { type Begun, createIdempotency, type Idempotency, type IdempotentCall } from "../../server/platform/idempotency.ts";
+import { createIdempotency, type Idempotency, type IdempotentCall, type Known, type StoredAnswer } from "../../server/platform/idempotency.ts";
 import { silentLog } from "../../server/platform/log.ts";
 import { createSecretBox } from "../../server/platform/secrets.ts";
-import { createTestDatabase } from "../kit/database.ts";
+import { createTestDatabase, withClient } from "../kit/database.ts";
 
 let db: Db;
+let url = "";
 let idempotency: Idempotency;
 beforeAll(async () => {
-  db = await openDb({ url: await createTestDatabase(), poolSize: 5, log: silentLog });
+  url = await createTestDatabase();
+  db = await openDb({ url, poolSize: 5, log: silentLog });
   idempotency = createIdempotency({ db, secretBox: createSecretBox(randomBytes(32)) });
+  await db.execute("create table effects (scope text not null)");
 });
 afterAll(() => db.close());
 
 const call = (body = "a", scope = randomUUID()): IdempotentCall => ({ tenantId: "ten_1", scope, fingerprint: createHash("sha256").update(body).digest() });
-const run = (begun: Begun) => {
-  if (begun.kind !== "run") throw new Error(`expected to run, got ${begun.kind}`);
-  return begun;
+const OK: StoredAnswer = { status: 201, body: { made: true } };
+
+/** What a keyed operation does; resolves to what it was told when it must not run. */
+const run = (request: IdempotentCall, answer = OK, during: () => Promise<unknown> = async () => undefined): Promise<Known | null> =>
+  db.sqlTx(async (tx) => {
+    const known = await idempotency.claim(tx, request);
+    if (known !== null) return known;
+    await tx.execute("insert into effects values ($1)", [request.scope]);
+    await during();
+    await idempotency.keep(tx, request, answer);
+    return null;
+  });
+const effects = async ({ scope }: IdempotentCall): Promise<number> => (await db.query("select 1 from effects where scope = $1", [scope])).length;
+const age = ({ scope }: IdempotentCall) =>
+  db.query("update idempotency_keys set expires_at = now() - interval '1 second' where scope like '%' || $1 returning 1", [scope]);
+
+/** A point that somebody waits at until it is opened. */
+const createGate = () => {
+  let open = (): void => undefined;
+  const opened = new Promise<void>((resolve) => (open = resolve));
+  return { opened, open };
 };
-const kindOf = async (request: IdempotentCall) => (await idempotency.begin(request)).kind;
 
 describe("an idempotency key", () => {
-  test("lets exactly one of 30 concurrent requests run", async () => {
+  test("lets exactly one of 30 concurrent requests have its effect", async () => {
     const request = call();
-    const kinds = await Promise.all(Array.from({ length: 30 }, () => kindOf(request)));
-    expect(kinds.filter((kind) => kind === "run")).toHaveLength(1);
-    expect(kinds.filter((kind) => kind === "in_progress")).toHaveLength(29);
+    const told = await Promise.all(Array.from({ length: 30 }, () => run(request)));
+    expect(told.filter((known) => known === null)).toHaveLength(1);
+    expect(new Set(told.map((known) => known?.kind ?? "ran"))).not.toContain("reused");
+    expect(await effects(request)).toBe(1);
+  });
+
+  test("is in progress while its transaction is open, and is told at once rather than waited for", async () => {
+    const request = call();
+    const [entered, left] = [createGate(), createGate()];
+    const first = run(request, OK, () => {
+      entered.open();
+      return left.opened;
+    });
+    await entered.opened;
+    expect(await run({ ...request })).toEqual({ kind: "in_progress" });
+    expect(await idempotency.find(request)).toBeNull();
+    left.open();
+    expect(await first).toBeNull();
+    expect(await run(request)).toEqual({ kind: "replay", ...OK });
+    expect(await effects(request)).toBe(1);
   });
 
   test("repeats the first answer, whatever its shape", async () => {
     for (const body of [{ secret: "s", list: [1, null] }, null, "text", undefined]) {
       const request = call();
-      await run(await idempotency.begin(request)).done({ status: 201, body });
-      expect(await idempotency.begin(request)).toEqual({ kind: "replay", status: 201, body });
+      await run(request, { status: 201, body });
+      expect(await idempotency.find(request)).toEqual({ kind: "replay", status: 201, body });
+      expect(await run(request)).toEqual({ kind: "replay", status: 201, body });
     }
   });
 
-  test("is refused for another payload, during the run and after it", async () => {
+  test("is refused for another payload", async () => {
     const request = call("a");
     const other = { ...request, fingerprint: call("b").fingerprint };
-    const first = run(await idempotency.begin(request));
-    expect(await idempotency.begin(other)).toEqual({ kind: "reused", firstSeenAt: expect.any(Date) });
-    await first.done({ status: 200, body: {} });
-    expect(await kindOf(other)).toBe("reused");
+    await run(request);
+    expect(await idempotency.find(other)).toEqual({ kind: "reused", firstSeenAt: expect.any(Date) });
+    expect(await run(other)).toMatchObject({ kind: "reused" });
+    expect(await effects(request)).toBe(1);
   });
 
   test("of one tenant is not that of another", async () => {
     const request = call();
-    await run(await idempotency.begin(request)).done({ status: 200, body: "of ten_1" });
-    expect(await kindOf({ ...request, tenantId: "ten_2" })).toBe("run");
-    expect(await kindOf({ ...request, tenantId: null })).toBe("run");
+    await run(request);
+    expect(await run({ ...request, tenantId: "ten_2" })).toBeNull();
+    expect(await run({ ...request, tenantId: null })).toBeNull();
   });
 
-  test("runs again after it was abandoned", async () => {
+  test("whose transaction failed leaves neither effect nor answer, and may run again", async () => {
     const request = call();
-    await run(await idempotency.begin(request)).abandon();
-    expect(await kindOf(request)).toBe("run");
+    await expect(run(request, OK, () => Promise.reject(new Error("changed my mind")))).rejects.toThrow("changed my mind");
+    expect(await effects(request)).toBe(0);
+    expect(await run(request)).toBeNull();
   });
 
-  test("is taken over from a dead holder, whose late word then changes nothing", async () => {
+  test("stays in progress while a transaction that nobody listens to may still commit, and then tells what became of it", async () => {
     const request = call();
-    const dead = run(await idempotency.begin(request));
-    await db.query("update idempotency_keys set locked_until = locked_until - interval '31 seconds' where scope like $1", [`%${request.scope}`]);
-    const successor = run(await idempotency.begin(request));
-    await dead.done({ status: 200, body: "late" });
-    await dead.abandon();
-    expect(await kindOf(request)).toBe("in_progress");
-    await successor.done({ status: 200, body: "right" });
-    expect(await idempotency.begin(request)).toMatchObject({ kind: "replay", body: "right" });
+    await withClient(url, async (lost) => {
+      await lost.query("begin");
+      await idempotency.claim({ query: async (text, values = []) => (await lost.query(text, [...values])).rows }, request);
+      expect(await run(request)).toEqual({ kind: "in_progress" });
+      await idempotency.keep({ query: async (text, values = []) => (await lost.query(text, [...values])).rows }, request, OK);
+      expect(await run(request)).toEqual({ kind: "in_progress" });
+      await lost.query("commit");
+    });
+    expect(await run(request)).toEqual({ kind: "replay", ...OK });
+    expect(await effects(request)).toBe(0);
+  });
+
+  test("undoes an effect that bypassed its claim", async () => {
+    const request = call();
+    await run(request);
+    const bypassing = db.sqlTx(async (tx) => {
+      await tx.execute("insert into effects values ($1)", [request.scope]);
+      await idempotency.keep(tx, request, OK);
+    });
+    await expect(bypassing).rejects.toThrow(/idempotency_keys_pkey/);
+    expect(await effects(request)).toBe(1);
   });
 
   test("is free again after a day, and the sweep removes its row", async () => {
     const request = call();
-    await run(await idempotency.begin(request)).done({ status: 200, body: "old" });
-    await db.query("update idempotency_keys set expires_at = now() - interval '1 second' where scope like $1", [`%${request.scope}`]);
-    expect(await kindOf({ ...request, fingerprint: call("b").fingerprint })).toBe("run");
-    await db.query("update idempotency_keys set expires_at = now() - interval '1 second' where scope like $1", [`%${request.scope}`]);
+    await run(request);
+    expect(await age(request)).toHaveLength(1);
+    expect(await idempotency.find(request)).toBeNull();
+    expect(await run({ ...request, fingerprint: call("b").fingerprint })).toBeNull();
+    expect(await age(request)).toHaveLength(1);
     for (const job of idempotency.jobs) await job.run(new AbortController().signal);
-    expect(await db.query("select 1 from idempotency_keys where scope like $1", [`%${request.scope}`])).toEqual([]);
+    expect(await db.query("select 1 from idempotency_keys where scope like '%' || $1", [request.scope])).toEqual([]);
   });
 
   test("keeps its answer unreadable in the database", async () => {
     const request = call();
-    await run(await idempotency.begin(request)).done({ status: 201, body: { apiKey: "shown-only-once" } });
-    const [row] = await db.query<{ answer: Buffer }>("select answer from idempotency_keys where scope like $1", [`%${request.scope}`]);
+    await run(request, { status: 201, body: { apiKey: "shown-only-once" } });
+    const [row] = await db.query<{ answer: Buffer }>("select answer from idempotency_keys where scope like '%' || $1", [request.scope]);
     expect(row?.answer.includes("shown-only-once")).toBe(false);
   });
 });

@@ -75,12 +75,14 @@ export const createAdmin = ({ db, bus, node, channelOf, lives, settings: given }
   return {
     handlers: implement(contract.admin, {
       listNodes: async () => ({ items: (await liveNodes(db, settings.expireSeconds)).map(shown) }),
-      drainNode: async ({ fail }, { nodeId }) => {
-        const row = await askToDrain(db, nodeId, settings.expireSeconds);
-        if (row === null) throw fail("NODE_NOT_FOUND", { nodeId });
-        await bus.publish(channelOf(nodeId), { op: DRAIN });
-        return shown(row);
-      },
+      drainNode: ({ fail, commit }, { nodeId }) =>
+        commit(async (tx, afterwards) => {
+          const row = await askToDrain(tx, nodeId, settings.expireSeconds);
+          if (row === null) throw fail("NODE_NOT_FOUND", { nodeId });
+          // If the message gets lost, the node finds the row with its next beat.
+          afterwards(() => void bus.publish(channelOf(nodeId), { op: DRAIN }).catch(() => undefined));
+          return shown(row);
+        }),
     }),
     jobs: [
       { name: "nodes.beat", everyMs: settings.beatEveryMs, run: tell },

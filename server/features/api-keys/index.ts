@@ -57,56 +57,54 @@ const createHandlers = ({ db, emit, plan }: ApiKeysDeps, forgetAll: () => void):
       return key;
     },
 
-    create: async ({ scope, fail }, { name, role, expiresInDays, ipAllowlist }) => {
+    create: async ({ scope, fail, commit }, { name, role, expiresInDays, ipAllowlist }) => {
       const permissions = missingIn(roleOf(scope), role);
       if (permissions.length > 0) throw fail("PRIVILEGE_ESCALATION", { permissions });
       const keyId = newId("key");
       const { apiKey, ...made } = makeKey(keyId);
-      const key = await db.sqlTx(async (tx) => {
+      return commit(async (tx) => {
         await plan.require(tx, scope, "apiKeys", 1);
-        const inserted = await insertKey(tx, scope, { ...made, keyId, name, role, ipAllowlist, expiresInDays, createdBy: actorOf(scope.principal) });
+        const key = await insertKey(tx, scope, { ...made, keyId, name, role, ipAllowlist, expiresInDays, createdBy: actorOf(scope.principal) });
         await emit(tx, [{ scope, event: created, subjectId: keyId, data: { keyId, name } }]);
-        return inserted;
+        return { ...key, apiKey };
       });
-      return { ...key, apiKey };
     },
 
-    update: async ({ scope, fail }, { keyId, name, ipAllowlist, version }) => {
-      const changed = await updateKey(db, scope, keyId, { name, ipAllowlist, version });
-      if (changed === null) {
-        const current = await findKey(db, scope, keyId);
-        throw current === null ? fail("API_KEY_NOT_FOUND", { keyId }) : fail("VERSION_CONFLICT", { currentVersion: current.version });
-      }
-      forgetAll();
-      return changed;
-    },
+    update: ({ scope, fail, commit }, { keyId, name, ipAllowlist, version }) =>
+      commit(async (tx, afterwards) => {
+        const changed = await updateKey(tx, scope, keyId, { name, ipAllowlist, version });
+        if (changed === null) {
+          const current = await findKey(tx, scope, keyId);
+          throw current === null ? fail("API_KEY_NOT_FOUND", { keyId }) : fail("VERSION_CONFLICT", { currentVersion: current.version });
+        }
+        afterwards(forgetAll);
+        return changed;
+      }),
 
-    rotate: async ({ scope, fail }, { keyId, graceSeconds }) => {
+    rotate: async ({ scope, fail, commit }, { keyId, graceSeconds }) => {
       const before = await findKey(db, scope, keyId);
       if (before === null) throw fail("API_KEY_NOT_FOUND", { keyId });
       // Who rotates learns the key; so rotating must not lend more than creating would.
       const permissions = missingIn(roleOf(scope), before.role);
       if (permissions.length > 0) throw fail("PRIVILEGE_ESCALATION", { permissions });
       const made = makeKey(keyId);
-      const key = await db.sqlTx(async (tx) => {
+      return commit(async (tx, afterwards) => {
         const replaced = await replaceKey(tx, scope, { keyId, made, graceSeconds });
         if (replaced === null) throw fail("API_KEY_NOT_FOUND", { keyId, status: before.status });
         await emit(tx, [{ scope, event: rotated, subjectId: keyId, data: { keyId: replaced.keyId, name: replaced.name } }]);
-        return replaced;
+        afterwards(forgetAll);
+        return { ...replaced, apiKey: made.apiKey };
       });
-      forgetAll();
-      return { ...key, apiKey: made.apiKey };
     },
 
-    revoke: async ({ scope, fail }, { keyId }) => {
-      await db.sqlTx(async (tx) => {
+    revoke: ({ scope, fail, commit }, { keyId }) =>
+      commit(async (tx, afterwards) => {
         const key = await revokeKey(tx, scope, keyId);
         if (key === null) throw fail("API_KEY_NOT_FOUND", { keyId });
         await emit(tx, [{ scope, event: revoked, subjectId: keyId, data: { keyId: key.keyId, name: key.name } }]);
-      });
-      forgetAll();
-      return null;
-    },
+        afterwards(forgetAll);
+        return null;
+      }),
   });
 };
 

@@ -118,13 +118,14 @@ const createReadHandlers = ({ db, evictor }: DevicesDeps): Pick<Handlers<typeof 
       if (device === undefined) throw fail("DEVICE_NOT_FOUND", { deviceId });
       return device;
     },
-    disconnect: async ({ scope, fail }, { deviceId }) => {
-      const device = await findDevice(db, scope, deviceId);
-      if (device === undefined) throw fail("DEVICE_NOT_FOUND", { deviceId });
-      const { connectivity, epoch } = device.connection;
-      if (connectivity === "realtime") evictor.evict(deviceId, { close: CLOSE.tryLater, epochBelow: epoch + 1 });
-      return { deviceId, disconnected: connectivity === "realtime" };
-    },
+    disconnect: ({ scope, fail, commit }, { deviceId }) =>
+      commit(async (tx, afterwards) => {
+        const device = await findDevice(tx, scope, deviceId);
+        if (device === undefined) throw fail("DEVICE_NOT_FOUND", { deviceId });
+        const { connectivity, epoch } = device.connection;
+        if (connectivity === "realtime") afterwards(() => evictor.evict(deviceId, { close: CLOSE.tryLater, epochBelow: epoch + 1 }));
+        return { deviceId, disconnected: connectivity === "realtime" };
+      }),
   };
 };
 
@@ -135,23 +136,24 @@ interface Parts {
 }
 
 const createChangeHandlers = (
-  { db, emit, evictor, resetCommands, socketUrl }: DevicesDeps,
+  { emit, evictor, resetCommands, socketUrl }: DevicesDeps,
   { directory, enrol, settings }: Parts,
 ): Pick<Handlers<typeof contract.devices>, "update" | "remove" | "provision"> => ({
-  update: async ({ scope, fail }, { deviceId, ...change }) => {
-    const { deploymentId } = change;
-    const known = await findDevice(db, scope, deviceId);
-    if (known === undefined) throw fail("DEVICE_NOT_FOUND", { deviceId });
-    if (deploymentId !== undefined && !(await hasDeployment(db, scope, deploymentId))) throw fail("DEPLOYMENT_NOT_FOUND", { deploymentId });
-    const changed = await updateDevice(db, scope, toChange(deviceId, change));
-    const device = await findDevice(db, scope, deviceId);
-    if (device === undefined) throw fail("DEVICE_NOT_FOUND", { deviceId });
-    if (!changed) throw fail("VERSION_CONFLICT", { currentVersion: device.version });
-    if (deploymentId !== undefined) directory.announce([device.agentId]);
-    return device;
-  },
-  remove: async ({ scope, fail }, { deviceId }) => {
-    const removal = await db.sqlTx(async (tx) => {
+  update: ({ scope, fail, commit }, { deviceId, ...change }) =>
+    commit(async (tx, afterwards) => {
+      const { deploymentId } = change;
+      const known = await findDevice(tx, scope, deviceId);
+      if (known === undefined) throw fail("DEVICE_NOT_FOUND", { deviceId });
+      if (deploymentId !== undefined && !(await hasDeployment(tx, scope, deploymentId))) throw fail("DEPLOYMENT_NOT_FOUND", { deploymentId });
+      const changed = await updateDevice(tx, scope, toChange(deviceId, change));
+      const device = await findDevice(tx, scope, deviceId);
+      if (device === undefined) throw fail("DEVICE_NOT_FOUND", { deviceId });
+      if (!changed) throw fail("VERSION_CONFLICT", { currentVersion: device.version });
+      if (deploymentId !== undefined) afterwards(() => directory.announce([device.agentId]));
+      return device;
+    }),
+  remove: ({ scope, fail, commit }, { deviceId }) =>
+    commit(async (tx, afterwards) => {
       await fencePresence(tx, scope, { deviceIds: [deviceId], graceMs: settings.closeGraceMs });
       const removed = await removeDevice(tx, scope, deviceId);
       if (removed === undefined) throw fail("DEVICE_NOT_FOUND", { deviceId });
@@ -165,24 +167,18 @@ const createChangeHandlers = (
           data: { deviceId, status: "offline", previous: status, reason: "removed", ...(hostname === null ? {} : { hostname }) },
         },
       ]);
-      return { agentId: agent_id, notify };
-    });
-    directory.announce([removal.agentId]);
-    evictor.evict(deviceId, { close: CLOSE.deviceRevoked });
-    removal.notify();
-    return null;
-  },
-  provision: async ({ scope }, { fingerprints, count, tags, platform }) => {
+      afterwards(() => {
+        directory.announce([agent_id]);
+        evictor.evict(deviceId, { close: CLOSE.deviceRevoked });
+        notify();
+      });
+      return null;
+    }),
+  provision: ({ scope, commit }, { fingerprints, count, tags, platform }) => {
     const named = fingerprints ?? Array.from({ length: count ?? 0 }, newFingerprint);
-    const made = await db.sqlTx((tx) =>
-      enrol(
-        tx,
-        scope,
-        named.map((fingerprint) => ({ fingerprint, tags, platform })),
-      ),
-    );
+    const wanted = named.map((fingerprint) => ({ fingerprint, tags, platform }));
     const connect = connectTo(socketUrl());
-    return { items: made.map((device) => ({ ...device, connect })) };
+    return commit(async (tx) => ({ items: (await enrol(tx, scope, wanted)).map((device) => ({ ...device, connect })) }));
   },
 });
 

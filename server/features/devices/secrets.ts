@@ -4,7 +4,7 @@ import { CLOSE, contract, type DeviceId } from "../../../protocol/index.ts";
 import type { CommandOrder } from "../../core/delivery.ts";
 import { AppError } from "../../core/errors.ts";
 import type { SqlTx } from "../../core/events.ts";
-import type { Handlers } from "../../core/feature.ts";
+import type { Handlers, KeyedCall } from "../../core/feature.ts";
 import { newSecret } from "../../core/ids.ts";
 import { actorOf, type Principal, type TenantScope } from "../../core/scope.ts";
 import type { Agents } from "./directory.ts";
@@ -15,6 +15,7 @@ import { beginRotation, findSecrets, replaceSecret, type SecretRow } from "./sto
 import { fencePresence } from "./store/presence.ts";
 
 type SecretHandlers = Pick<Handlers<typeof contract.devices>, "secrets" | "rotateSecret" | "liftSignatureLock">;
+type Rotation = Pick<KeyedCall<typeof contract.devices.operations.rotateSecret>, "scope" | "commit">;
 type SecretDeps = Pick<DevicesDeps, "db" | "emit" | "secrets" | "evictor" | "enqueue"> & {
   /** From the end of a session to calling its device offline. */
   readonly graceMs: number;
@@ -52,43 +53,45 @@ export const createSecretHandlers = (deps: SecretDeps, { agents, signatureLock }
     ...(isAgent(scope.principal) ? { sharedSecret: secret() } : {}),
   });
 
-  const revoke = async (scope: TenantScope, deviceId: DeviceId) => {
-    const fresh = newSecret();
-    const { agent_id } = await find(scope, deviceId);
-    await db.sqlTx(async (tx) => {
+  const revoke = ({ scope, commit }: Rotation, deviceId: DeviceId) =>
+    commit(async (tx, afterwards) => {
+      const fresh = newSecret();
+      const { agent_id } = await find(scope, deviceId, tx);
       // The eviction below is a hint: without it the socket that the old secret opened ends at its node's next flush.
       await fencePresence(tx, scope, { deviceIds: [deviceId], graceMs: deps.graceMs });
       if (!(await replaceSecret(tx, scope, { deviceId, sealed: box.seal(fresh, secretContext(scope.tenantId, deviceId)) }))) throw unknown(deviceId);
       // Whoever brings the new secret to the device may bring an older agent along; what was signed with the dead one is worth nothing.
       if (!isAgent(scope.principal)) await signatureLock.lift(tx, { tenantId: scope.tenantId, deviceId }, actorOf(scope.principal));
       await deps.emit(tx, [{ scope, event: contract.devices.events.secretsRotated, subjectId: deviceId, data: { deviceId: deviceId } }]);
+      afterwards(() => {
+        agents.announce([agent_id]);
+        deps.evictor.evict(deviceId, { close: CLOSE.secretRotated });
+      });
+      return answerTo(scope, () => fresh, "The old secret is dead; the device needs the new one.");
     });
-    agents.announce([agent_id]);
-    deps.evictor.evict(deviceId, { close: CLOSE.secretRotated });
-    return answerTo(scope, () => fresh, "The old secret is dead; the device needs the new one.");
-  };
 
-  const rotate = async (scope: TenantScope, deviceId: DeviceId) => {
-    const { began, row, notify } = await db.sqlTx(async (tx) => {
+  const rotate = ({ scope, commit }: Rotation, deviceId: DeviceId) =>
+    commit(async (tx, afterwards) => {
       const began = await beginRotation(tx, scope, { deviceId, sealed: box.seal(newSecret(), secretContext(scope.tenantId, deviceId)) });
       const row = await find(scope, deviceId, tx);
       // The agent that rotates by itself needs not be told. A rotation under way is told of again: it may be one of those.
       const told =
         isAgent(scope.principal) || row.pending_secret === null ? null : await deps.enqueue(tx, scope, [rotationOrder(deviceId, row.pending_secret)]);
-      return { began, row, notify: told?.notify };
+      afterwards(() => {
+        told?.notify();
+        agents.announce([row.agent_id]);
+      });
+      // The agent may ask again: its answer may have been lost on the way.
+      if (isAgent(scope.principal))
+        return answerTo(
+          scope,
+          () => open(scope, deviceId, row.pending_secret ?? row.secret),
+          "Sign with the new secret; the first good signature ends the old one.",
+        );
+      // Returned, not thrown: the order above stands.
+      if (!began) return new AppError("ROTATION_IN_PROGRESS", { details: { deviceId } });
+      return answerTo(scope, () => "", "The rotation has begun; the agent is told to take the new secret.");
     });
-    notify?.();
-    agents.announce([row.agent_id]);
-    // The agent may ask again: its answer may have been lost on the way.
-    if (isAgent(scope.principal))
-      return answerTo(
-        scope,
-        () => open(scope, deviceId, row.pending_secret ?? row.secret),
-        "Sign with the new secret; the first good signature ends the old one.",
-      );
-    if (!began) throw new AppError("ROTATION_IN_PROGRESS", { details: { deviceId } });
-    return answerTo(scope, () => "", "The rotation has begun; the agent is told to take the new secret.");
-  };
 
   return {
     secrets: async ({ scope }, { deviceId }) => {
@@ -101,11 +104,11 @@ export const createSecretHandlers = (deps: SecretDeps, { agents, signatureLock }
         secrets: { TENANT_ID: scope.tenantId, DEVICE_ID: deviceId, AGENT_ID: row.agent_id, DEVICE_TOKEN: open(scope, deviceId, sealed) },
       };
     },
-    liftSignatureLock: async ({ scope }, { deviceId }) => {
-      const device = { tenantId: scope.tenantId, deviceId };
-      if (!(await db.sqlTx((tx) => signatureLock.lift(tx, device, actorOf(scope.principal))))) throw unknown(deviceId);
-      return null;
-    },
-    rotateSecret: ({ scope }, { deviceId, revoke: atOnce }) => (atOnce ? revoke(scope, deviceId) : rotate(scope, deviceId)),
+    liftSignatureLock: ({ scope, commit }, { deviceId }) =>
+      commit(async (tx) => {
+        if (!(await signatureLock.lift(tx, { tenantId: scope.tenantId, deviceId }, actorOf(scope.principal)))) throw unknown(deviceId);
+        return null;
+      }),
+    rotateSecret: (call, { deviceId, revoke: atOnce }) => (atOnce ? revoke(call, deviceId) : rotate(call, deviceId)),
   };
 };

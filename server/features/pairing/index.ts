@@ -73,34 +73,36 @@ const createCodeHandlers = ({
     return { pairing_code: made.code, expires_at: made.expiresAt.toISOString(), portal_url: portal.href };
   },
 
-  prepareActivation: async ({ scope, fail }, { pairing_code, tenant_id }) => {
+  prepareActivation: async ({ scope, fail, commit }, { pairing_code, tenant_id }) => {
     if (tenant_id !== scope.tenantId) throw fail("TENANT_NOT_FOUND", { tenantId: tenant_id });
     const { userId, email, role } = userOf(scope);
     const code = readCode(pairing_code);
     if (code === null) throw fail("PAIRING_CODE_NOT_FOUND");
     const token = newSecret();
     const known = email ?? (await memberships.find(scope.tenantId, userId))?.email ?? null;
-    const pairing = await prepare(db, scope, {
-      codeHash: hashOf(code),
-      userId,
-      email: known,
-      role: role ?? "viewer",
-      tokenHash: hashOf(token),
-      tokenLifeSeconds: TOKEN_SECONDS,
+    return commit(async (tx) => {
+      const pairing = await prepare(tx, scope, {
+        codeHash: hashOf(code),
+        userId,
+        email: known,
+        role: role ?? "viewer",
+        tokenHash: hashOf(token),
+        tokenLifeSeconds: TOKEN_SECONDS,
+      });
+      if (pairing === null) throw fail(whyNot(await findByCode(tx, hashOf(code))));
+      const { fingerprint, deviceName, platform, initiatorIp, createdAt } = pairing;
+      return {
+        activation_token: token,
+        expires_at: (pairing.tokenExpiresAt ?? pairing.expiresAt).toISOString(),
+        device: {
+          fingerprint,
+          ...(deviceName === null ? {} : { name: deviceName }),
+          ...(platform === null ? {} : { platform }),
+          initiatedFrom: initiatorIp,
+          initiatedAt: createdAt.toISOString(),
+        },
+      };
     });
-    if (pairing === null) throw fail(whyNot(await findByCode(db, hashOf(code))));
-    const { fingerprint, deviceName, platform, initiatorIp, createdAt } = pairing;
-    return {
-      activation_token: token,
-      expires_at: (pairing.tokenExpiresAt ?? pairing.expiresAt).toISOString(),
-      device: {
-        fingerprint,
-        ...(deviceName === null ? {} : { name: deviceName }),
-        ...(platform === null ? {} : { platform }),
-        initiatedFrom: initiatorIp,
-        initiatedAt: createdAt.toISOString(),
-      },
-    };
   },
 
   status: async ({ scope }, { device_fingerprint, pairing_code }) => {

@@ -14,13 +14,13 @@ const BOOTSTRAP = { name: "bootstrap", lifeSeconds: 2_592_000 };
 type TokenHandlers = Pick<Handlers<typeof contract.pairing>, "createToken" | "listTokens" | "revokeToken">;
 
 export const createTokenHandlers = ({ db, deployments, plan, settings }: PairingDeps): TokenHandlers => ({
-  createToken: async ({ scope, fail }, { name, expiresInSeconds, maxUses, tags, deploymentId }) => {
+  createToken: ({ scope, fail, commit }, { name, expiresInSeconds, maxUses, tags, deploymentId }) => {
     const token = `${PREFIX}${newSecret()}`;
-    const stored = await db.sqlTx(async (tx) => {
+    return commit(async (tx) => {
       const deployment = deploymentId === undefined ? null : await deployments.find(tx, scope, deploymentId);
       if (deploymentId !== undefined && deployment === null) throw fail("DEPLOYMENT_NOT_FOUND", { deploymentId });
       await plan.require(tx, scope, "enrollmentTokens", 1);
-      return insertToken(tx, scope, {
+      const stored = await insertToken(tx, scope, {
         tokenId: newId("ent"),
         hash: hashOf(token),
         name,
@@ -30,16 +30,17 @@ export const createTokenHandlers = ({ db, deployments, plan, settings }: Pairing
         createdBy: actorOf(scope.principal),
         lifeSeconds: expiresInSeconds,
       });
+      return { ...stored, token, installCommand: installCommand(settings.publicUrl(), token) };
     });
-    return { ...stored, token, installCommand: installCommand(settings.publicUrl(), token) };
   },
 
   listTokens: async ({ scope }, query) => pageOfTokens(db, scope, toWindow(query)),
 
-  revokeToken: async ({ scope, fail }, { tokenId }) => {
-    if (!(await revokeToken(db, scope, tokenId))) throw fail("ENROLLMENT_TOKEN_NOT_FOUND", { tokenId });
-    return null;
-  },
+  revokeToken: ({ scope, fail, commit }, { tokenId }) =>
+    commit(async (tx) => {
+      if (!(await revokeToken(tx, scope, tokenId))) throw fail("ENROLLMENT_TOKEN_NOT_FOUND", { tokenId });
+      return null;
+    }),
 });
 
 export interface EnsureToken {

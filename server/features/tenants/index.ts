@@ -2,7 +2,7 @@
 import { contract, type Role, toWindow } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import { AppError } from "../../core/errors.ts";
-import type { Emit } from "../../core/events.ts";
+import type { Emit, SqlTx } from "../../core/events.ts";
 import { implement } from "../../core/feature.ts";
 import { newId } from "../../core/ids.ts";
 import type { OpenScope, UserPrincipal } from "../../core/scope.ts";
@@ -64,18 +64,18 @@ interface HandlersDeps extends TenantsDeps {
 }
 
 const createHandlers = ({ db, emit, counters, ownedTenantsPerUser, forgetTenant, forgetMember }: HandlersDeps) => {
-  const counted = async (tenant: StoredTenant) => ({
+  const counted = async (tenant: StoredTenant, sql: SqlTx = db) => ({
     ...tenant,
-    appCount: (await counters.apps?.(db, tenant)) ?? 0,
-    tunnelCount: (await counters.tunnels?.(db, tenant)) ?? 0,
+    appCount: (await counters.apps?.(sql, tenant)) ?? 0,
+    tunnelCount: (await counters.tunnels?.(sql, tenant)) ?? 0,
   });
   return implement(contract.tenants, {
-    create: async ({ scope, fail }, { name, slug, userId }) => {
+    create: async ({ scope, fail, commit }, { name, slug, userId }) => {
       const owner = userOf(scope);
       if (userId !== owner.userId) throw fail("FORBIDDEN", { reason: "user_mismatch" });
       const tenantId = newId("ten");
       const durableObjectId = newId("dob");
-      await db.sqlTx(async (tx) => {
+      return commit(async (tx, afterwards) => {
         await lockUser(tx, userId);
         if ((await countOwned(tx, userId)) >= ownedTenantsPerUser) throw fail("TENANT_LIMIT_REACHED", { limit: ownedTenantsPerUser });
         const created = await insertTenant(tx, { tenantId, name, slug, plan: DEFAULT_PLAN, ownerUserId: userId, durableObjectId });
@@ -83,14 +83,14 @@ const createHandlers = ({ db, emit, counters, ownedTenantsPerUser, forgetTenant,
         await upsertMember(tx, { tenantId }, { memberId: newId("mem"), userId, email: owner.email, role: "owner" });
         await insertDefaultDeployment(tx, { tenantId }, newId("dep"));
         await emit(tx, [{ scope: { ...scope, tenantId }, event: contract.tenants.events.created, subjectId: tenantId, data: { tenantId, slug } }]);
+        afterwards(() => forgetMember(tenantId, userId));
+        return { tenantId, durableObjectId, name, slug, owner: userId };
       });
-      forgetMember(tenantId, userId);
-      return { tenantId, durableObjectId, name, slug, owner: userId };
     },
 
     list: async ({ scope }, query) => {
       const { items, total } = await pageOfTenants(db, userOf(scope).userId, toWindow(query));
-      return { items: await Promise.all(items.map(counted)), total };
+      return { items: await Promise.all(items.map((tenant) => counted(tenant))), total };
     },
 
     get: async ({ scope, fail }, { tenantId }) => {
@@ -99,24 +99,21 @@ const createHandlers = ({ db, emit, counters, ownedTenantsPerUser, forgetTenant,
       return counted(tenant);
     },
 
-    update: async ({ scope, fail }, { tenantId, name, slug, plan, version }) => {
+    update: async ({ scope, fail, commit }, { tenantId, name, slug, plan, version }) => {
       const before = tenantId === scope.tenantId ? await findTenant(db, scope) : null;
       if (before === null) throw fail("TENANT_NOT_FOUND", { tenantId });
       if (plan !== undefined && plan !== before.plan) throw fail("PLAN_CHANGE_REQUIRES_BILLING", { plan: before.plan });
-      const change = async () =>
-        db.sqlTx(async (tx) => {
-          const changed = await updateTenant(tx, scope, { name, slug, version });
-          if (changed === null) throw fail("VERSION_CONFLICT", { currentVersion: (await findTenant(tx, scope))?.version });
-          await emit(tx, [
-            { scope, event: contract.tenants.events.updated, subjectId: changed.tenantId, data: { tenantId: changed.tenantId, slug: changed.slug } },
-          ]);
-          return changed;
+      return commit(async (tx, afterwards) => {
+        const changed = await updateTenant(tx, scope, { name, slug, version }).catch((error: unknown) => {
+          throw isSlugTaken(error) ? fail("TENANT_SLUG_TAKEN", { slug }, { cause: error }) : error;
         });
-      const changed = await change().catch((error: unknown) => {
-        throw isSlugTaken(error) ? fail("TENANT_SLUG_TAKEN", { slug }, { cause: error }) : error;
+        if (changed === null) throw fail("VERSION_CONFLICT", { currentVersion: (await findTenant(tx, scope))?.version });
+        await emit(tx, [
+          { scope, event: contract.tenants.events.updated, subjectId: changed.tenantId, data: { tenantId: changed.tenantId, slug: changed.slug } },
+        ]);
+        afterwards(() => forgetTenant(changed.tenantId));
+        return counted(changed, tx);
       });
-      forgetTenant(changed.tenantId);
-      return counted(changed);
     },
   });
 };

@@ -3,6 +3,7 @@
 import type { z } from "zod";
 import type { CommandId, CommandStatus, DeviceId, TenantId, TimelineEntry } from "../../../../protocol/index.ts";
 import type { DeviceRef } from "../../../core/delivery.ts";
+import type { SqlTx } from "../../../core/events.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import type { Db } from "../../../platform/db.ts";
 import { ALL_COLUMNS, type CommandRow, type DbRow, IN_FLIGHT, OPEN, toRow } from "./rows.ts";
@@ -37,7 +38,7 @@ export const findCommands = async (
 };
 
 /** With a device id, only as a command of that device. */
-export const findCommand = async (db: Db, { tenantId }: SystemScope, commandId: string, deviceId: string | null = null): Promise<CommandRow | null> => {
+export const findCommand = async (db: SqlTx, { tenantId }: SystemScope, commandId: string, deviceId: string | null = null): Promise<CommandRow | null> => {
   const rows = await db.query<DbRow>(
     `select ${ALL_COLUMNS} from commands c where c.command_id = $1 and c.tenant_id = $2 and ($3::text is null or c.device_id = $3)`,
     [commandId, tenantId, deviceId],

@@ -1,0 +1,185 @@
+// A 5xx does not say that nothing has happened. Whatever becomes of a request under an Idempotency-Key (its COMMIT stalls, the answer to it is
+// lost, the call takes too long), repeating it until it succeeds makes one effect.
+import { randomBytes } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { z } from "zod";
+import { losingCommits } from "../../agent-sim/chaos/commits.ts";
+import { createProxy, type FaultProxy } from "../../agent-sim/chaos/proxy.ts";
+import { createRandom } from "../../agent-sim/random.ts";
+import { group, mutation } from "../../protocol/kit/operation.ts";
+import { systemClock } from "../../server/core/clock.ts";
+import { implement } from "../../server/core/feature.ts";
+import { newId } from "../../server/core/ids.ts";
+import { createOffSwitch } from "../../server/core/off-switch.ts";
+import { createCatalogue } from "../../server/gateway/catalogue.ts";
+import { createLimits } from "../../server/gateway/limits.ts";
+import { createPipeline } from "../../server/gateway/pipeline.ts";
+import { type Db, openDb } from "../../server/platform/db.ts";
+import { isTemporary } from "../../server/platform/db-errors.ts";
+import { createIdempotency } from "../../server/platform/idempotency.ts";
+import { silentLog } from "../../server/platform/log.ts";
+import { createMemoryRateLimiter } from "../../server/platform/rate-limit.ts";
+import { createSecretBox } from "../../server/platform/secrets.ts";
+import { createTestDatabase } from "../kit/database.ts";
+import { eventually } from "../kit/eventually.ts";
+import { type Answer, type Caller, startWorld, type TestTenant, type World } from "../kit/world.ts";
+
+const isReplay = ({ headers }: Answer): boolean => headers.get("idempotent-replayed") === "true";
+
+describe("behind a network that fails", () => {
+  /** Two nodes on one database: one close to it, one behind the proxy. */
+  let near: World;
+  let far: World;
+  let proxy: FaultProxy;
+  let losing = false;
+  let tenant: TestTenant;
+  let owner: Caller;
+  beforeAll(async () => {
+    near = await startWorld();
+    const url = new URL(near.databaseUrl);
+    const port = Number(url.port);
+    proxy = await createProxy({ targets: () => [port], random: createRandom(1), filter: losingCommits(() => losing) });
+    url.port = String(proxy.port);
+    far = await startWorld({}, { beside: { databaseUrl: url.href, dataDir: near.dataDir } });
+    tenant = await near.tenant();
+    owner = await tenant.user("owner");
+  });
+  afterAll(async () => {
+    await far.close();
+    await proxy.close();
+    await near.close();
+  });
+
+  const count = async (table: string): Promise<number> =>
+    (await near.sql.query(`select count(*)::int as n from ${table} where tenant_id = $1`, [tenant.tenantId])).rows[0].n;
+
+  test.each([
+    ["/v1/api-keys", "api_keys", { name: "k" }],
+    ["/v1/pairing/enrollment-tokens", "enrollment_tokens", { name: "t" }],
+    ["/v1/devices/provision", "devices", { count: 1 }],
+  ])("POST %s whose answer to COMMIT was lost is found done by every repeat, on every node", async (path, table, body) => {
+    const before = await count(table);
+    const headers = { "idempotency-key": newId("k") };
+    losing = true;
+    const lost = await far.call(owner, "POST", path, { body, headers });
+    losing = false;
+    expect([lost.status, lost.body.code, lost.body.retryable]).toEqual([503, "DATABASE_UNAVAILABLE", true]);
+    const repeats = [await far.call(owner, "POST", path, { body, headers }), await near.call(owner, "POST", path, { body, headers })];
+    expect(repeats.map((answer) => [answer.status, isReplay(answer)])).toEqual([
+      [201, true],
+      [201, true],
+    ]);
+    expect(repeats[0]?.body.data).toEqual(repeats[1]?.body.data);
+    expect(await count(table)).toBe(before + 1);
+  });
+
+  test("24 creations over which the database stops answering for as long as their calls last are one effect each when all are repeated", {
+    timeout: 60_000,
+  }, async () => {
+    const before = await count("api_keys");
+    const keys = Array.from({ length: 24 }, () => newId("k"));
+    const create = (key: string) => far.call(owner, "POST", "/v1/api-keys", { body: { name: "k" }, headers: { "idempotency-key": key } });
+    const asked = keys.map((key) => create(key).catch(() => null));
+    // In the middle: some have committed, others are anywhere on their way.
+    await eventually(async () => expect(await count("api_keys")).toBeGreaterThan(before + 2));
+    proxy.set({ hold: ["up", "down"], newcomers: "ignore" });
+    await Promise.all(asked);
+    proxy.calm();
+    await Promise.all(keys.map((key) => eventually(async () => expect((await create(key)).status).toBe(201), 30_000)));
+    expect(await count("api_keys")).toBe(before + keys.length);
+  });
+});
+
+describe("a call that outlives its time limit", () => {
+  const Out = z.object({ made: z.string() });
+  const own = group({
+    tag: "Own",
+    operations: {
+      make: mutation({
+        summary: "Makes.",
+        auth: ["user"],
+        permission: "self",
+        tenancy: "none",
+        limit: "none",
+        input: z.strictObject({ name: z.string() }),
+        output: Out,
+      }),
+    },
+  });
+  let db: Db;
+  let gate = Promise.resolve();
+  beforeAll(async () => {
+    db = await openDb({ url: await createTestDatabase(), poolSize: 4, log: silentLog });
+    await db.execute("create table effects (name text not null)");
+    await db.execute(`create function dawdle() returns trigger language plpgsql as $$ begin
+      if new.name like 'slow%' then perform pg_sleep(1); end if; return null; end $$`);
+    // Fires within COMMIT, so that it is the COMMIT that takes long.
+    await db.execute("create constraint trigger dawdle after insert on effects deferrable initially deferred for each row execute function dawdle()");
+  });
+  afterAll(() => db.close());
+
+  const pipelineOf = () => {
+    const handlers = implement(own, {
+      make: ({ commit }, { name }) =>
+        commit(async (tx) => {
+          await tx.query("insert into effects values ($1)", [name]);
+          await gate;
+          return { made: name };
+        }),
+    });
+    const [entry] = createCatalogue({ own }, { own: handlers });
+    if (entry === undefined) throw new Error("the catalogue has one operation");
+    const pipeline = createPipeline({
+      clock: systemClock,
+      limits: createLimits({ limiter: createMemoryRateLimiter({ clock: systemClock }), house: {} }),
+      scopeOf: async ({ facts }) => ({ ...facts, tenantId: null, tenant: null, principal: { kind: "user", userId: "u", email: null, role: null } }),
+      idempotency: createIdempotency({ db, secretBox: createSecretBox(randomBytes(32)) }),
+      transact: db.sqlTx,
+      useSignature: async () => undefined,
+      isUnavailable: isTemporary,
+      record: () => undefined,
+      strictOutput: true,
+      callTimeoutMs: 100,
+    });
+    return async (name: string, idempotencyKey: string) => {
+      const outcome = await pipeline.call({
+        entry,
+        facts: { requestId: "req_12345678", prefix: "/v1", ip: "192.0.2.1", traceparent: null, shape: "b", shapeChosen: false },
+        door: "rest",
+        tenantHeader: undefined,
+        identify: async () => ({ kind: "none" }),
+        readInput: () => ({ name }),
+        idempotencyKey,
+        signed: null,
+        gone: createOffSwitch(),
+        notes: { calls: [] },
+      });
+      return outcome.ok
+        ? { code: "OK", result: outcome.answer.result, replayed: "Idempotent-Replayed" in outcome.answer.headers }
+        : { code: outcome.failure.error.code, reason: outcome.failure.error.details?.["reason"] };
+    };
+  };
+  const effects = async (name: string): Promise<number> => (await db.query("select 1 from effects where name = $1", [name])).length;
+
+  test("while it works is in progress, commits nothing afterwards, and happens when it is repeated", async () => {
+    const make = pipelineOf();
+    const key = newId("k");
+    let open = (): void => undefined;
+    gate = new Promise((resolve) => (open = resolve));
+    expect(await make("late", key)).toEqual({ code: "SERVICE_UNAVAILABLE", reason: "timeout" });
+    expect(await make("late", key)).toMatchObject({ code: "IDEMPOTENCY_IN_PROGRESS" });
+    open();
+    await eventually(async () => expect(await make("late", key)).toMatchObject({ code: "OK", result: { made: "late" } }));
+    expect(await effects("late")).toBe(1);
+  });
+
+  test("while it commits is in progress, and then found done", async () => {
+    const make = pipelineOf();
+    const key = newId("k");
+    gate = Promise.resolve();
+    expect(await make("slow", key)).toEqual({ code: "SERVICE_UNAVAILABLE", reason: "timeout" });
+    expect(await make("slow", key)).toMatchObject({ code: "IDEMPOTENCY_IN_PROGRESS" });
+    await eventually(async () => expect(await make("slow", key)).toEqual({ code: "OK", result: { made: "slow" }, replayed: true }));
+    expect(await effects("slow")).toBe(1);
+  });
+});
