@@ -10,6 +10,7 @@ import { floodScenarios } from "./flood.ts";
 import { idleMemoryScenarios } from "./idle-memory.ts";
 import { killScenarios } from "./kills.ts";
 import { lateCloseScenarios } from "./late-close.ts";
+import { lostCommitScenarios } from "./lost-commits.ts";
 import { orderScenarios } from "./order.ts";
 import { outboxScenarios } from "./outbox.ts";
 import { ownerScenarios } from "./owner.ts";
@@ -44,6 +45,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...redisScenarios,
   ...deafNodeScenarios,
   ...sameKeyScenarios,
+  ...lostCommitScenarios,
   ...deadlineScenarios,
   ...floodScenarios,
   ...lateCloseScenarios,
