@@ -31,7 +31,7 @@ export const ERRORS = {
   METHOD_NOT_ALLOWED: row(405, "The route exists, but not for this method."),
   VERSION_CONFLICT: row(409, "The resource has changed since it was read."),
   INVALID_STATE_TRANSITION: row(409, "The state {from} does not lead to {to}."),
-  IDEMPOTENCY_IN_PROGRESS: row(409, "A request with this idempotency key is still running."),
+  IDEMPOTENCY_IN_PROGRESS: row(409, "A request with this idempotency key is still running, or its outcome is not known yet. Repeat it in a moment."),
   TENANT_SLUG_TAKEN: row(409, "The slug {slug} is taken."),
   PLAN_CHANGE_REQUIRES_BILLING: row(409, "The plan is changed through billing."),
   PAIRING_CODE_EXPIRED: row(409, "The pairing code has expired; start again on the device."),

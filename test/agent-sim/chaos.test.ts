@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { type Fact, judge, lateDeliveries, VIOLATIONS, type Violation, yesInGap } from "../../agent-sim/chaos/checker.ts";
+import { losingCommits } from "../../agent-sim/chaos/commits.ts";
 import { frameFilter, readFrame } from "../../agent-sim/chaos/frames.ts";
 import type { Line } from "../../agent-sim/chaos/history.ts";
 import { createProxy } from "../../agent-sim/chaos/proxy.ts";
@@ -161,6 +162,19 @@ describe("the frame filter", () => {
     const request = Buffer.from("POST /ack HTTP/1.1\r\n\r\nack");
     expect(sieve("up", request)).toEqual(request);
   });
+});
+
+test("an answer to COMMIT is lost in whole, and not before the transaction has ended", () => {
+  let cuts = 0;
+  const commit = Buffer.from("Q\0\0\0\x0bCOMMIT\0", "latin1");
+  const inTransaction = Buffer.from("Z\0\0\0\x05T", "latin1");
+  const committed = Buffer.from("C\0\0\0\x0bCOMMIT\0Z\0\0\0\x05I", "latin1");
+  const [honest, losing] = [false, true].map((loses) => losingCommits(() => loses)(() => (cuts += 1)));
+  for (const byte of commit)
+    expect([honest?.("up", Buffer.from([byte])), losing?.("up", Buffer.from([byte]))]).toEqual([Buffer.from([byte]), Buffer.from([byte])]);
+  expect([honest?.("down", committed), cuts]).toEqual([committed, 0]);
+  expect([losing?.("down", inTransaction).length, cuts]).toEqual([0, 0]);
+  expect([losing?.("down", committed).length, cuts]).toEqual([0, 1]);
 });
 
 test("the proxy holds bytes back without telling anybody, lets them flow again, cuts and refuses", async () => {

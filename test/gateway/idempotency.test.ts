@@ -82,6 +82,33 @@ describe("repeats", () => {
     expect(second.body.result.data).toEqual(first.body.result.data);
   });
 
+  test("in one tRPC batch under one key are one request; another request of the same operation is refused", async () => {
+    const before = await count();
+    const headers = { "idempotency-key": newId("k") };
+    const batch = async () => {
+      const body = { 0: { name: "same" }, 1: { name: "same" }, 2: { name: "other" } };
+      const answer = await world.call(owner, "POST", "/trpc/apiKeys.create,apiKeys.create,apiKeys.create?batch=1", { body, headers });
+      return (answer.body as { error?: { data: { app: { code: string } } } }[]).map(({ error }) => error?.data.app.code ?? "OK");
+    };
+    expect((await batch()).filter((code) => code === "OK")).not.toEqual([]);
+    expect(await count()).toBe(before + 1);
+    const again = await batch();
+    expect([again.includes("OK"), again.includes("IDEMPOTENCY_KEY_REUSED")]).toEqual([true, true]);
+    expect(await count()).toBe(before + 1);
+  });
+
+  test("of a refusal that left something behind get that refusal", async () => {
+    const { deviceId } = await tenant.device();
+    const rotate = (key: string) => world.call(owner, "POST", `/v1/devices/${deviceId}/secrets/rotate`, { headers: { "idempotency-key": key } });
+    const key = newId("k");
+    expect((await rotate(newId("k"))).status).toBe(200);
+    const [first, second] = [await rotate(key), await rotate(key)];
+    expect([first, second].map((answer) => [answer.status, answer.body.code, isReplay(answer)])).toEqual([
+      [409, "ROTATION_IN_PROGRESS", false],
+      [409, "ROTATION_IN_PROGRESS", true],
+    ]);
+  });
+
   test("of a queued command find the command, in header and in body", async () => {
     const { deviceId } = await tenant.device();
     const key = newId("k");

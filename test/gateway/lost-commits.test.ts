@@ -22,7 +22,7 @@ import { createMemoryRateLimiter } from "../../server/platform/rate-limit.ts";
 import { createSecretBox } from "../../server/platform/secrets.ts";
 import { createTestDatabase } from "../kit/database.ts";
 import { eventually } from "../kit/eventually.ts";
-import { type Answer, type Caller, startWorld, type TestTenant, type World } from "../kit/world.ts";
+import { type Answer, asKey, type Caller, startWorld, type TestTenant, type World } from "../kit/world.ts";
 
 const isReplay = ({ headers }: Answer): boolean => headers.get("idempotent-replayed") === "true";
 
@@ -71,6 +71,31 @@ describe("behind a network that fails", () => {
     ]);
     expect(repeats[0]?.body.data).toEqual(repeats[1]?.body.data);
     expect(await count(table)).toBe(before + 1);
+  });
+
+  test("commands whose common COMMIT went unanswered are not queued again one by one, nor by a repeat under the key", async () => {
+    const { deviceId } = await tenant.device();
+    const queue = (key: string | null) =>
+      far.call(owner, "POST", `/v1/devices/${deviceId}/commands`, { body: { type: "ping" }, headers: key === null ? {} : { "idempotency-key": key } });
+    const before = await count("commands");
+    const key = newId("k");
+    losing = true;
+    const lost = await Promise.all([queue(key), ...Array.from({ length: 5 }, () => queue(null))]);
+    losing = false;
+    expect(lost.map(({ status }) => status)).toEqual(lost.map(() => 503));
+    expect(await count("commands")).toBe(before + 6);
+    expect(isReplay(await queue(key))).toBe(true);
+    expect(await count("commands")).toBe(before + 6);
+  });
+
+  test("an API key whose revocation may have been committed is forgotten at once by the node that revoked it", async () => {
+    const { keyId, apiKey } = (await near.call(owner, "POST", "/v1/api-keys", { body: { name: "k" } })).body.data;
+    const script = asKey(apiKey, tenant.tenantId);
+    expect((await far.call(script, "GET", "/v1/devices")).status).toBe(200);
+    losing = true;
+    expect((await far.call(owner, "DELETE", `/v1/api-keys/${keyId}`)).status).toBe(503);
+    losing = false;
+    expect((await far.call(script, "GET", "/v1/devices")).status).toBe(401);
   });
 
   test("24 creations over which the database stops answering for as long as their calls last are one effect each when all are repeated", {
