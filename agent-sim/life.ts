@@ -17,6 +17,8 @@ import type { Work } from "./work.ts";
 
 /** A clock this close to the gateway's is left alone: the difference may be the way of the message. */
 const CLOCK_TOLERANCE_MS = 1_000;
+/** A machine without a battery begins in 1970, which no gateway takes for a time; this one is refused too, but together with the right one. */
+const EARLIEST_STAMP_MS = Date.UTC(2000, 0);
 
 export type AgentPhase = "idle" | "connecting" | "ready" | "waiting" | "halted" | "polling" | "stopped";
 
@@ -98,7 +100,7 @@ export interface Parts {
 export const serverNowMs = ({ time }: AgentOptions, life: Life): number => time.wallMs() + life.offsetMs;
 /** A signature covers body and time only. With a time of its own each request has a signature of its own, and none is taken for a replay of another. */
 export const stampMs = (options: AgentOptions, life: Life): number => {
-  life.lastStampMs = Math.max(serverNowMs(options, life), life.lastStampMs + 1);
+  life.lastStampMs = Math.max(serverNowMs(options, life), life.lastStampMs + 1, EARLIEST_STAMP_MS);
   return life.lastStampMs;
 };
 export const isOver = ({ phase }: Life): boolean => phase === "stopped";

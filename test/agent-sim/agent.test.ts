@@ -159,6 +159,18 @@ describe("when it is refused", () => {
     expect(gateway.upgrades).toHaveLength(2);
     expect(Math.abs((agent?.clockOffsetMs ?? 0) + skewMs)).toBeLessThan(5_000);
   });
+  test("a machine whose clock stands at 1970 signs with a time that has the right form, is told the right one and connects", async () => {
+    gateway.refuse = (headers) => {
+      const at = parseTimestamp(String(headers[HEADERS.timestamp]));
+      if (at === null) return { status: 401, body: { code: "INVALID_SIGNATURE", details: { reason: "bad_timestamp" } } };
+      return Math.abs(at - Date.now()) > 300_000
+        ? { status: 401, body: { code: "INVALID_SIGNATURE", details: { reason: "timestamp_skew", serverTime: new Date().toISOString() } } }
+        : null;
+    };
+    launch({}, -Date.now());
+    await gateway.session(0);
+    expect(gateway.upgrades).toHaveLength(2);
+  });
   test("Retry-After is waited out", async () => {
     const at: number[] = [];
     gateway.refuse = () =>

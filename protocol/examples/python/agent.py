@@ -101,7 +101,7 @@ class Agent:
     def now(self):
         return int(time.time() * 1000 + self.offset)
     def sign(self, body=""):
-        self.last = max(self.now(), self.last + 1)
+        self.last = max(self.now(), self.last + 1, 946684800000)  # the year 2000
         stamp = datetime.datetime.fromtimestamp(self.last / 1000, datetime.timezone.utc).isoformat(timespec="milliseconds")
         return stamp, hmac.new(self.identity["shared_secret"].encode(), (body + stamp).encode(), hashlib.sha256).hexdigest()
     def headers(self):
