@@ -6,7 +6,7 @@ import { parseArgs } from "node:util";
 import { type Bootstrapped, bootstrap, packageRoot } from "./bootstrap.ts";
 import { createScreen, summaryText } from "./display.ts";
 import { runFleet } from "./fleet.ts";
-import { pairDevice } from "./pairing.ts";
+import { createRepairToken, pairDevice } from "./pairing.ts";
 import type { Member } from "./portal.ts";
 
 const HELP = `A gateway and a small fleet, live.
@@ -66,7 +66,9 @@ const stopGateway = async (gateway: ChildProcess): Promise<void> => {
   clearTimeout(stubborn);
 };
 
-const pairAll = async ({ baseUrl, enrollmentToken }: Bootstrapped, count: number, signal: AbortSignal): Promise<readonly Member[]> => {
+const pairAll = async ({ baseUrl, ...credentials }: Bootstrapped, count: number, signal: AbortSignal): Promise<readonly Member[]> => {
+  // The last demo's devices have the same names; this one takes them over.
+  const enrollmentToken = await createRepairToken(baseUrl, credentials);
   const names = Array.from({ length: count }, (_, index) => `demo-device-${String(index + 1).padStart(3, "0")}`);
   const members: Member[] = [];
   while (members.length < names.length && !signal.aborted) {

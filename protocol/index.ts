@@ -60,3 +60,4 @@ export * from "./kit/page.ts";
 export * from "./kit/permissions.ts";
 export * from "./kit/signing.ts";
 export * from "./kit/signing-v2.ts";
+export * from "./records/enrollment.ts";

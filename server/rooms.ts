@@ -13,6 +13,7 @@ import { createLive } from "./features/live/index.ts";
 import { countEnrollmentTokens, createPairing } from "./features/pairing/index.ts";
 import { createPlan, createTenants } from "./features/tenants/index.ts";
 import { createCourier, nodeChannel } from "./gateway/channel/courier.ts";
+import { limitAddress } from "./gateway/facts.ts";
 import { createBatch } from "./platform/batch.ts";
 import type { Bus, Directory } from "./platform/bus.ts";
 import type { Db } from "./platform/db.ts";
@@ -49,8 +50,18 @@ const UNLIMITED = Number.MAX_SAFE_INTEGER;
 /** Enrollment tokens that were wrong, counted by address. */
 const wrongTokens = ({ RATE_LIMIT_PAIRING: given }: Config, limiter: RateLimiter) => {
   const limit = given ?? (given === null ? UNLIMITED : WRONG_TOKENS_PER_MINUTE);
-  return { take: (ip: string) => limiter.take([{ name: "pairing.autoActivate.ip", key: ip, limit, windowSeconds: 60 }]) };
+  return { take: (ip: string) => limiter.take([{ name: "pairing.autoActivate.ip", key: limitAddress(ip), limit, windowSeconds: 60 }]) };
 };
+
+/** Pairing codes that were wrong. RATE_LIMIT_PAIRING is meant for one caller, so only its `off` touches the budget that all share. */
+const guessBuckets =
+  ({ RATE_LIMIT_PAIRING: given }: Config) =>
+  (ip: string) =>
+    given === null
+      ? []
+      : LIMITS["pairing.guess"].map(({ name, limit, windowSeconds, per }) =>
+          per === "ip" ? { name, key: limitAddress(ip), limit: given ?? limit, windowSeconds } : { name, key: "all", limit, windowSeconds },
+        );
 
 const agentSettings = (config: Config) => ({
   heartbeatSeconds: config.HEARTBEAT_SECONDS,
@@ -135,8 +146,14 @@ export const createRooms = (deps: RoomsDeps) => {
     deployments: tenants.deployments,
     plan,
     secretBox,
-    devices: { exists: async (scope, deviceId) => (await devices.find(scope, deviceId)) !== undefined },
+    devices: {
+      exists: async (scope, deviceId) => (await devices.find(scope, deviceId)) !== undefined,
+      withFingerprint: devices.withFingerprint,
+      reissue: devices.reissue,
+    },
     failures: wrongTokens(config, limiter),
+    limiter,
+    guessBuckets: guessBuckets(config),
     settings: {
       publicUrl,
       portalUrl: () => config.PORTAL_URL ?? publicUrl(),

@@ -1,12 +1,11 @@
 // Devices, also addressed as hosts: what is paired, whether it lives, and its secret.
 import { z } from "zod";
-import { event } from "../kit/event.ts";
 import { AgentId, DeploymentId, DeviceId, ref, TenantId } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
 import { listQuery, paged } from "../kit/page.ts";
+import { DeviceStatus, deviceEvents } from "../records/device-events.ts";
 
-export const DeviceStatus = z.enum(["online", "offline", "provisioning"]);
-export type DeviceStatus = z.infer<typeof DeviceStatus>;
+export { DeviceStatus };
 export const Connectivity = z.enum(["realtime", "polling", "none"]);
 const Timestamp = z.iso.datetime();
 export const Tag = z.string().regex(/^[a-z0-9_.:-]{1,64}$/);
@@ -34,6 +33,7 @@ export const Device = z.object({
   tags: z.array(z.string()),
   metrics: z.record(z.string(), z.unknown()).optional(),
   maintenance: Maintenance.optional(),
+  repairUntil: Timestamp.optional().describe("until then an enrollment token may pair the machine again"),
   connection: z.object({ connectivity: Connectivity, nodeId: z.string().optional(), since: Timestamp.optional(), epoch: z.int() }),
 });
 export type Device = z.infer<typeof Device>;
@@ -72,15 +72,6 @@ const ProvisionedDevice = z.object({
   fingerprint: z.string(),
   connect: ConnectPlan.optional(),
 });
-const statusEvent = z.object({
-  deviceId: DeviceId,
-  status: DeviceStatus,
-  previous: DeviceStatus.nullable(),
-  hostname: z.string().optional(),
-  reason: z.string().optional(),
-  lastSeen: Timestamp.optional(),
-});
-
 const own = { deviceId: ref("dev") };
 export const devices = group({
   tag: "Devices",
@@ -190,6 +181,27 @@ export const devices = group({
       output: z.null(),
       errors: ["DEVICE_NOT_FOUND"],
     }),
+    openRepair: mutation({
+      summary: "Let the machine be paired again by enrollment token, for 24 hours",
+      rest: ["POST /devices/{deviceId}/repair"],
+      auth: ["user", "apiKey"],
+      permission: "device:secrets:rotate",
+      description:
+        "For a machine that was set up anew and lost its secret. The next auto-activate with its fingerprint, by any valid enrollment token of the tenant, takes over the device: it gets a new secret, the old one dies, open commands are canceled. That ends the repair.",
+      input: z.strictObject(own),
+      output: z.object({ deviceId: DeviceId, repairUntil: Timestamp }),
+      errors: ["DEVICE_NOT_FOUND"],
+    }),
+    closeRepair: mutation({
+      summary: "End a device's repair",
+      rest: ["DELETE /devices/{deviceId}/repair"],
+      auth: ["user", "apiKey"],
+      permission: "device:secrets:rotate",
+      status: 204,
+      input: z.strictObject(own),
+      output: z.null(),
+      errors: ["DEVICE_NOT_FOUND"],
+    }),
     disconnect: mutation({
       summary: "Close the device's socket; it may come back",
       rest: ["POST /devices/{deviceId}/disconnect"],
@@ -212,32 +224,17 @@ export const devices = group({
           count: z.int().min(1).max(1_000).optional(),
           tags: z.array(Tag).max(50).default([]),
           platform: z.string().min(1).max(64).optional(),
+          replaceExisting: z
+            .boolean()
+            .default(false)
+            .describe(
+              "fingerprints whose device exists already get a new secret, and the agents that use the old one are locked out; without it they are refused",
+            ),
         })
         .refine(({ fingerprints, count }) => (fingerprints === undefined) !== (count === undefined), "give either fingerprints or count"),
       output: z.object({ items: z.array(ProvisionedDevice) }),
       errors: ["PLAN_LIMIT_EXCEEDED", "DEVICE_ALREADY_PAIRED"],
     }),
   },
-  events: {
-    created: event("device.created", statusEvent, "A device was paired"),
-    online: event("device.online", statusEvent, "A device came online"),
-    offline: event("device.offline", statusEvent, "A device went offline"),
-    deleted: event("device.deleted", statusEvent, "A device was removed"),
-    duplicateIdentity: event(
-      "device.duplicate_identity",
-      z.object({
-        deviceId: DeviceId,
-        nodeId: z.string().describe("gateway node that refused the newcomer"),
-        hostname: z.string().optional().describe("as the newcomer names itself"),
-        agentVersion: z.string().optional(),
-      }),
-      "Two living agents use one identity; the newcomer was refused. At most once an hour per device",
-    ),
-    secretsRotated: event("device.secrets_rotated", z.object({ deviceId: DeviceId }), "A device uses its new secret"),
-    signatureVersionChanged: event(
-      "device.signature_version_changed",
-      z.object({ deviceId: DeviceId, minSignatureVersion: z.union([z.literal(1), z.literal(2)]), actor: z.string().describe("who locked or unlocked it") }),
-      "The least form of signature that is taken from a device was raised by its agent or lowered by a person",
-    ),
-  },
+  events: deviceEvents,
 });

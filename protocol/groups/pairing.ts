@@ -4,6 +4,7 @@ import { event } from "../kit/event.ts";
 import { AgentId, DeploymentId, DeviceId, EnrollmentTokenId, ref, TenantId } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
 import { listQuery, paged } from "../kit/page.ts";
+import { EnrollmentProgress, EnrollmentStep, progressUpdate } from "../records/enrollment.ts";
 import { ConnectPlan, Tag } from "./devices.ts";
 
 const Timestamp = z.iso.datetime();
@@ -11,13 +12,6 @@ const Fingerprint = z.string().min(8).max(256);
 const Code = z.string().min(1).max(32).describe("as shown, XXXX-XXXX; case and separators do not matter");
 
 export const PAIRING_STATUSES = ["pending", "activated", "expired", "not_found"] as const;
-/** In their order; `failed` may come from any that is not final. */
-export const ENROLLMENT_STEPS = ["pending", "preflight_check", "docker_install", "downloading", "installing", "enrolling", "completed", "failed"] as const;
-export const EnrollmentStep = z.enum(ENROLLMENT_STEPS);
-export type EnrollmentStep = z.infer<typeof EnrollmentStep>;
-export const StepStatus = z.enum(["pending", "in_progress", "completed", "failed", "skipped"]);
-export type StepStatus = z.infer<typeof StepStatus>;
-
 export const PairingActivateResponse = z.object({
   device_id: DeviceId,
   agent_id: AgentId,
@@ -30,16 +24,6 @@ export const PairingActivateResponse = z.object({
 });
 export type PairingActivateResponse = z.infer<typeof PairingActivateResponse>;
 
-export const EnrollmentProgress = z.object({
-  currentStep: EnrollmentStep,
-  steps: z.record(z.string(), StepStatus),
-  completedAt: Timestamp.optional(),
-  failedAt: Timestamp.optional(),
-  error: z.string().optional(),
-});
-export type EnrollmentProgress = z.infer<typeof EnrollmentProgress>;
-const progressUpdate = { currentStep: EnrollmentStep, stepStatus: StepStatus.optional(), error: z.string().max(1000).optional() };
-
 export const EnrollmentToken = z.object({
   tokenId: EnrollmentTokenId,
   tenantId: TenantId,
@@ -48,6 +32,7 @@ export const EnrollmentToken = z.object({
   uses: z.int(),
   tags: z.array(z.string()),
   deploymentId: DeploymentId.nullable(),
+  allowRepair: z.boolean(),
   createdBy: z.string(),
   expiresAt: Timestamp,
   createdAt: Timestamp,
@@ -81,7 +66,16 @@ export const pairing = group({
       permission: "device:pair",
       limit: "pairing.prepare",
       status: 201,
-      input: z.strictObject({ pairing_code: Code, tenant_id: ref("ten") }),
+      description:
+        "A code belongs to the first tenant that claims it. If the tenant already has a device with this machine's fingerprint, the answer is 409 DEVICE_ALREADY_PAIRED, naming the device and when it was last seen; repeat the call with replaceExisting to give its identity to this machine.",
+      input: z.strictObject({
+        pairing_code: Code,
+        tenant_id: ref("ten"),
+        replaceExisting: z
+          .boolean()
+          .default(false)
+          .describe("the machine takes over the device that has its fingerprint; the agent that uses it now is locked out"),
+      }),
       output: z.object({
         activation_token: z.string(),
         expires_at: Timestamp,
@@ -89,7 +83,7 @@ export const pairing = group({
           .object({ fingerprint: z.string(), name: z.string().optional(), platform: z.string().optional(), initiatedFrom: z.string(), initiatedAt: Timestamp })
           .describe("compare it with the device before activating"),
       }),
-      errors: ["TENANT_NOT_FOUND", "PAIRING_CODE_NOT_FOUND", "PAIRING_CODE_EXPIRED", "PAIRING_ALREADY_ACTIVATED"],
+      errors: ["TENANT_NOT_FOUND", "PAIRING_CODE_NOT_FOUND", "PAIRING_CODE_EXPIRED", "PAIRING_ALREADY_ACTIVATED", "DEVICE_ALREADY_PAIRED"],
     }),
     activate: mutation({
       ...open,
@@ -134,6 +128,8 @@ export const pairing = group({
     autoActivate: mutation({
       ...open,
       summary: "Activate with an enrollment token from the install script",
+      description:
+        "A machine whose device exists already is refused with 409 DEVICE_ALREADY_PAIRED, unless the token was created with allowRepair or somebody has put the device into repair. Repeating the call with the same token and code gives the same identity until it is first used, so a lost answer is no loss.",
       rest: ["POST /pairing/auto-activate"],
       limit: "pairing.autoActivate",
       status: 201,
@@ -205,6 +201,10 @@ export const pairing = group({
         maxUses: z.int().min(1).max(1_000).nullable().default(1),
         tags: z.array(Tag).max(50).default([]),
         deploymentId: ref("dep").optional(),
+        allowRepair: z
+          .boolean()
+          .default(false)
+          .describe("may also pair machines again whose device exists already; whoever holds the token can then lock their agents out"),
       }),
       output: EnrollmentToken.extend({ token: z.string(), installCommand: z.string() }),
       errors: ["DEPLOYMENT_NOT_FOUND", "PLAN_LIMIT_EXCEEDED"],

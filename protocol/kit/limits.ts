@@ -1,8 +1,8 @@
 // Rate limits by class. A class is a list of buckets that a call must all pass; the tightest is shown in the headers.
 // The figures are the interface's (100, 60, 3..10 a minute) and control-plane.md 5's; RATE_LIMIT_* can override each bucket.
 
-/** What a bucket counts against. `input:NAME` is a field of the parsed input. */
-export type BucketKey = "ip" | "credential" | "tenant" | "device" | `input:${string}`;
+/** What a bucket counts against. `input:NAME` is a field of the parsed input; `installation` counts everybody together. */
+export type BucketKey = "ip" | "installation" | "credential" | "tenant" | "device" | `input:${string}`;
 
 export interface Bucket {
   readonly name: string;
@@ -27,6 +27,10 @@ export const LIMITS = {
   "pairing.autoActivate": [perMinute("pairing.autoActivate.token", 10, "input:enrollment_token")],
   "pairing.progress": [perMinute("pairing.progress.code", 10, "input:pairingCode")],
   "pairing.deviceProgress": [perMinute("pairing.progress.device", 10, "input:deviceId")],
+  // Counts wrong pairing codes only, whichever operation they came through; while it is used up no code is looked at. 600 guesses a minute
+  // for the 15 minutes of a code's life hit one of 1,000 live codes once in 2,800 such attacks. RATE_LIMIT_PAIRING leaves the second figure
+  // alone, unless it lifts both.
+  "pairing.guess": [perMinute("pairing.guess.ip", 10, "ip"), perMinute("pairing.guess.all", 600, "installation")],
   "pairing.tokens": [perMinute("pairing.tokens.user", 10, "credential")],
 } as const satisfies Record<string, readonly Bucket[]>;
 

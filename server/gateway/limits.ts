@@ -44,6 +44,7 @@ const credentialKey = ({ principal, tenantId, ip }: OpenScope): string => {
 /** Null where the bucket has nothing to count for this call. */
 const keyOf = ({ per }: Bucket, scope: OpenScope, input: unknown): string | null => {
   if (per === "ip") return limitAddress(scope.ip);
+  if (per === "installation") return "all";
   if (per === "credential") return credentialKey(scope);
   if (per === "tenant") return scope.tenantId;
   if (per === "device") return scope.principal?.kind === "agent" ? scope.principal.deviceId : null;

@@ -77,7 +77,7 @@ describe("pairing in sets", () => {
     await socket.next("command");
     const {
       items: [again],
-    } = await run("provision", device.tenantId, { fingerprints: [device.fingerprint] });
+    } = await run("provision", device.tenantId, { fingerprints: [device.fingerprint], replaceExisting: true });
     expect(again).toMatchObject({ device_id: device.deviceId, agent_id: device.identity.agentId });
     expect(again.shared_secret).not.toBe(device.identity.secret);
     expect((await socket.closed()).code).toBe(4032);
@@ -98,7 +98,7 @@ describe("pairing in sets", () => {
   test("the same machine paired twenty times at once stays one device", async () => {
     const tenantId = await node.tenant();
     const fingerprint = `contended-${tenantId}`;
-    const made = await Promise.all(Array.from({ length: 20 }, () => run("provision", tenantId, { fingerprints: [fingerprint] })));
+    const made = await Promise.all(Array.from({ length: 20 }, () => run("provision", tenantId, { fingerprints: [fingerprint], replaceExisting: true })));
     expect(new Set(made.map(({ items }) => items[0].device_id)).size).toBe(1);
     expect((await run("list", tenantId, {})).total).toBe(1);
   });

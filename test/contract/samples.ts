@@ -106,6 +106,8 @@ export const SAMPLES: { readonly [Id in OperationId]: (stock: Stock) => Promise<
   "devices.secrets": onDevice,
   "devices.rotateSecret": async (stock) => ({ deviceId: await spare(stock) }),
   "devices.liftSignatureLock": onDevice,
+  "devices.openRepair": onDevice,
+  "devices.closeRepair": onDevice,
   "devices.disconnect": onDevice,
   "devices.provision": async () => ({ count: 1 }),
   "commands.queue": async ({ device }) => ({ deviceId: device.deviceId, type: "ping" }),

@@ -46,7 +46,11 @@ export const openTenancy = async ({ planLimits }: { planLimits?: Readonly<Record
     devices: {
       exists: async ({ tenantId }, deviceId) =>
         (await db.query("select 1 from devices where tenant_id = $1 and device_id = $2", [tenantId, deviceId])).length > 0,
+      withFingerprint: async () => null,
+      reissue: async () => null,
     },
+    limiter,
+    guessBuckets: (ip) => [{ name: "guesses", key: ip, limit: 10, windowSeconds: 60 }],
     failures: { take: (ip) => limiter.take([{ name: "failures", key: ip, limit: 3, windowSeconds: 60 }]) },
     settings: {
       publicUrl: () => "https://api.example",

@@ -205,7 +205,7 @@ test("revoking the secret lifts it when a person does it, and keeps it when the 
 test("pairing the machine anew lifts it", async () => {
   const device = await tenant.device();
   await lock(device);
-  const again = await world.call(tenant.apiKey, "POST", "/v1/devices/provision", { body: { fingerprints: [device.fingerprint] } });
+  const again = await world.call(tenant.apiKey, "POST", "/v1/devices/provision", { body: { fingerprints: [device.fingerprint], replaceExisting: true } });
   const renewed = { identity: { ...device.identity, secret: again.body.data[0].shared_secret as string } };
   expect((await ask(world, renewed, 1)).status).toBe(200);
   expect(await events(device)).toEqual([

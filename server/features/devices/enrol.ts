@@ -11,7 +11,7 @@ import type { Agents } from "./directory.ts";
 import { secretContext } from "./rules.ts";
 import type { DeviceSettings } from "./settings.ts";
 import { signatureVersionChanged } from "./signature-lock.ts";
-import { findLiving, insertDevices, type LivingDevice, type NewDevice, replaceSecrets } from "./store/enrol.ts";
+import { findLiving, findUnused, insertDevices, type LivingDevice, type NewDevice, replaceSecrets } from "./store/enrol.ts";
 import { fencePresence } from "./store/presence.ts";
 
 export interface Enrolment {
@@ -48,18 +48,29 @@ export interface EnrolDeps {
   readonly settings: DeviceSettings;
 }
 
+/** Which devices that live already may be handed to the machine that shows their fingerprint, and what the record tells of it. */
+export interface Replacement {
+  readonly means: "code" | "enrollment_token" | "provisioning";
+  /** Who allowed it. */
+  readonly actor: string;
+  /** Null: none. */
+  readonly allowed: DeviceId | "any" | "in_repair" | null;
+}
+
 /**
- * Up to 1,000 at a time, in the order given, a fingerprint once. Throws DEVICE_ALREADY_PAIRED when one lives with another tenant.
- * Hints about replaced secrets leave before the commit: a roll-back costs a reconnect, nothing more.
+ * Up to 1,000 at a time, in the order given, a fingerprint once. Throws DEVICE_ALREADY_PAIRED when one belongs to a living device that may not be
+ * replaced. Hints about replaced secrets leave before the commit: a roll-back costs a reconnect, nothing more.
  */
-export type Enrol = (tx: SqlTx, scope: SystemScope, devices: readonly Enrolment[]) => Promise<readonly Enrolled[]>;
+export type Enrol = (tx: SqlTx, scope: SystemScope, devices: readonly Enrolment[], replacement?: Replacement) => Promise<readonly Enrolled[]>;
+
+const NOBODY: Replacement = { means: "provisioning", actor: "system", allowed: null };
 
 // Somebody may pair or remove the same machine at the same moment; then the picture is taken anew.
 const ATTEMPTS = 3;
 
 export const createEnrol = (deps: EnrolDeps): Enrol => {
   const { emit, box, plan, agents, evictor, settings } = deps;
-  const { created, secretsRotated } = contract.devices.events;
+  const { created, pairedAgain, secretsRotated } = contract.devices.events;
 
   const add = async (tx: SqlTx, scope: SystemScope, wanted: readonly Enrolment[]): Promise<readonly Enrolled[]> => {
     if (wanted.length === 0) return [];
@@ -94,29 +105,44 @@ export const createEnrol = (deps: EnrolDeps): Enrol => {
     tx: SqlTx,
     scope: SystemScope,
     pairs: readonly { readonly living: LivingDevice; readonly device: Enrolment }[],
+    { means, actor, allowed }: Replacement,
   ): Promise<readonly Enrolled[]> => {
-    if (pairs.length === 0) return [];
+    const [first] = pairs;
+    if (first === undefined) return [];
+    if (allowed === null) throw alreadyPaired(first.living);
     // The older sessions are fenced first: presence is locked before devices everywhere.
     const fenced = await fencePresence(tx, scope, { deviceIds: pairs.map(({ living }) => living.device_id), graceMs: settings.closeGraceMs });
     const made = pairs.map(({ living, device }) => ({ living, device, secret: newSecret() }));
-    const replaced = await replaceSecrets(
-      tx,
-      scope,
-      made.map(({ living, device, secret }) => ({
+    const replaced = await replaceSecrets(tx, scope, {
+      allowed,
+      devices: made.map(({ living, device, secret }) => ({
         deviceId: living.device_id,
         sealed: box.seal(secret, secretContext(scope.tenantId, living.device_id)),
         name: device.name ?? null,
         platform: device.platform ?? null,
       })),
-    );
+    });
     const renewed = made.filter(({ living }) => replaced.has(living.device_id));
+    // A device that was removed in between is a new one in the next round; any other that was not replaced lives and is not ours to give.
+    const refused = await findLiving(
+      tx,
+      made.filter(({ living }) => !replaced.has(living.device_id)).map(({ living }) => living.fingerprint),
+    );
+    if (refused[0] !== undefined) throw alreadyPaired(refused[0]);
     // The commit is the caller's, so live views hear of this by the events alone.
     for (const { living } of renewed) await deps.resetCommands(tx, { tenantId: scope.tenantId, deviceId: living.device_id }, "paired_again");
-    if (renewed.length > 0)
-      await emit(
-        tx,
-        renewed.map(({ living }) => ({ scope, event: secretsRotated, subjectId: living.device_id, data: { deviceId: living.device_id } })),
-      );
+    await emit(
+      tx,
+      renewed.flatMap(({ living: { device_id: deviceId, fingerprint, last_seen_at: lastSeen } }) => [
+        {
+          scope,
+          event: pairedAgain,
+          subjectId: deviceId,
+          data: { deviceId, fingerprint, means, actor, ip: scope.ip, lastSeen: lastSeen?.toISOString() },
+        },
+        { scope, event: secretsRotated, subjectId: deviceId, data: { deviceId } },
+      ]),
+    );
     const unlocked = renewed.filter(({ living }) => replaced.get(living.device_id)?.unlocked === true);
     if (unlocked.length > 0)
       await emit(
@@ -124,7 +150,7 @@ export const createEnrol = (deps: EnrolDeps): Enrol => {
         unlocked.map(({ living }) => signatureVersionChanged({ tenant_id: scope.tenantId, device_id: living.device_id, version: 1, actor: "pairing" })),
       );
     agents.announce(renewed.map(({ living }) => living.agent_id));
-    for (const { device_id, epoch } of fenced) evictor.evict(device_id, { close: CLOSE.secretRotated, epochBelow: epoch });
+    for (const { device_id, epoch } of fenced) if (replaced.has(device_id)) evictor.evict(device_id, { close: CLOSE.secretRotated, epochBelow: epoch });
     return renewed.map(({ living, secret }) => ({
       device_id: living.device_id,
       agent_id: living.agent_id,
@@ -134,7 +160,7 @@ export const createEnrol = (deps: EnrolDeps): Enrol => {
     }));
   };
 
-  const round = async (tx: SqlTx, scope: SystemScope, wanted: readonly Enrolment[]): Promise<readonly Enrolled[]> => {
+  const round = async (tx: SqlTx, scope: SystemScope, wanted: readonly Enrolment[], replacement: Replacement): Promise<readonly Enrolled[]> => {
     const living = new Map(
       (
         await findLiving(
@@ -150,10 +176,10 @@ export const createEnrol = (deps: EnrolDeps): Enrol => {
       const row = living.get(device.fingerprint);
       return row === undefined ? [] : [{ living: row, device }];
     });
-    return [...(await renew(tx, scope, known)), ...(await add(tx, scope, fresh))];
+    return [...(await renew(tx, scope, known, replacement)), ...(await add(tx, scope, fresh))];
   };
 
-  return async (tx, scope, devices) => {
+  return async (tx, scope, devices, replacement = NOBODY) => {
     const wanted = new Map(devices.map((device) => [device.fingerprint, device]));
     const done = new Map<string, Enrolled>();
     for (let attempt = 0; attempt < ATTEMPTS && done.size < wanted.size; attempt += 1) {
@@ -161,6 +187,7 @@ export const createEnrol = (deps: EnrolDeps): Enrol => {
         tx,
         scope,
         [...wanted.values()].filter(({ fingerprint }) => !done.has(fingerprint)),
+        replacement,
       ))
         done.set(enrolled.fingerprint, enrolled);
     }
@@ -168,3 +195,18 @@ export const createEnrol = (deps: EnrolDeps): Enrol => {
     return [...wanted.keys()].flatMap((fingerprint) => done.get(fingerprint) ?? []);
   };
 };
+
+const alreadyPaired = ({ device_id: deviceId, fingerprint, last_seen_at }: LivingDevice): AppError =>
+  new AppError("DEVICE_ALREADY_PAIRED", { details: { deviceId, fingerprint, lastSeen: last_seen_at?.toISOString() ?? null } });
+
+/** The same identity once more, as long as nobody has used it: for a caller who may not have heard the first answer. Null once the device was heard of. */
+export type Reissue = (tx: SqlTx, scope: SystemScope, deviceId: DeviceId) => Promise<Enrolled | null>;
+
+export const createReissue =
+  (box: Pick<SecretBox, "open">): Reissue =>
+  async (tx, scope, deviceId) => {
+    const row = await findUnused(tx, scope, deviceId);
+    if (row === undefined) return null;
+    const { agent_id, fingerprint, secret } = row;
+    return { device_id: deviceId, agent_id, tenant_id: scope.tenantId, fingerprint, shared_secret: box.open(secret, secretContext(scope.tenantId, deviceId)) };
+  };

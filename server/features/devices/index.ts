@@ -6,7 +6,7 @@ import type { DeviceRef, Enqueue } from "../../core/delivery.ts";
 import type { Emit, SqlTx } from "../../core/events.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import { newId } from "../../core/ids.ts";
-import type { SystemScope, TenantScope } from "../../core/scope.ts";
+import { actorOf, type SystemScope, type TenantScope } from "../../core/scope.ts";
 import type { Evictor, Machine } from "../../core/sessions.ts";
 import type { CreateBatch } from "../../platform/batch.ts";
 import type { Bus } from "../../platform/bus.ts";
@@ -14,8 +14,9 @@ import type { Db } from "../../platform/db.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { SecretBox } from "../../platform/secrets.ts";
 import { type Agents, createAgentDirectory } from "./directory.ts";
-import { createEnrol, type Enrol, type PlanGuard, type ResetCommands } from "./enrol.ts";
+import { createEnrol, createReissue, type Enrol, type PlanGuard, type Reissue, type ResetCommands } from "./enrol.ts";
 import { createPresence, type Presence } from "./presence.ts";
+import { createRepairHandlers } from "./repair.ts";
 import { likePrefix, toMetrics } from "./rules.ts";
 import { createSecretHandlers } from "./secrets.ts";
 import { type DeviceSettings, deviceSettings } from "./settings.ts";
@@ -32,13 +33,15 @@ import {
   removeDevice,
   updateDevice,
 } from "./store/devices.ts";
+import { findByFingerprint, type KnownMachine } from "./store/enrol.ts";
 import { describeDevice, fencePresence } from "./store/presence.ts";
 
-export type { Enrolled, Enrolment, ResetCommands } from "./enrol.ts";
+export type { Enrolled, Enrolment, Reissue, Replacement, ResetCommands } from "./enrol.ts";
 export { createSessions } from "./sessions.ts";
 export type { DeviceGlance } from "./store/devices.ts";
 /** For the plan. */
 export { countDevices } from "./store/devices.ts";
+export type { KnownMachine } from "./store/enrol.ts";
 export type { Agents, DeviceSettings, Enrol, PlanGuard, Presence };
 export { deviceSettings };
 
@@ -68,6 +71,9 @@ export interface Devices {
   readonly directory: Agents;
   readonly jobs: readonly Job[];
   readonly enrol: Enrol;
+  readonly reissue: Reissue;
+  /** The device that lives with this fingerprint. */
+  withFingerprint(scope: SystemScope, fingerprint: string): Promise<KnownMachine | null>;
   find(scope: SystemScope, deviceId: string): Promise<Device | undefined>;
   /** The least that others need to know of a device; null when the tenant has none such. */
   look(scope: SystemScope, deviceId: string): Promise<DeviceGlance | null>;
@@ -88,6 +94,7 @@ export const createDevices = (deps: DevicesDeps): Devices => {
     handlers: implement(contract.devices, {
       ...createReadHandlers(deps),
       ...createChangeHandlers(deps, { directory, enrol, settings }),
+      ...createRepairHandlers(deps),
       ...createSecretHandlers({ ...deps, graceMs: settings.closeGraceMs }, { agents: directory, signatureLock }),
       heartbeat: async ({ scope }, { deviceId, ...beat }) => {
         const at = await presence.contact(scope, { deviceId, heartbeat: true, metrics: toMetrics(beat) });
@@ -99,6 +106,8 @@ export const createDevices = (deps: DevicesDeps): Devices => {
     presence,
     directory,
     enrol,
+    reissue: createReissue(secrets),
+    withFingerprint: (scope, fingerprint) => findByFingerprint(db, scope, fingerprint),
     jobs: [...presence.jobs, ...directory.jobs],
     find: (scope, deviceId) => findDevice(db, scope, deviceId),
     look: (scope, deviceId) => glanceAt(db, scope, deviceId),
@@ -174,11 +183,12 @@ const createChangeHandlers = (
       });
       return null;
     }),
-  provision: ({ scope, commit }, { fingerprints, count, tags, platform }) => {
+  provision: ({ scope, commit }, { fingerprints, count, tags, platform, replaceExisting }) => {
+    const replacement = { means: "provisioning", actor: actorOf(scope.principal), allowed: replaceExisting ? "any" : "in_repair" } as const;
     const named = fingerprints ?? Array.from({ length: count ?? 0 }, newFingerprint);
     const wanted = named.map((fingerprint) => ({ fingerprint, tags, platform }));
     const connect = connectTo(socketUrl());
-    return commit(async (tx) => ({ items: (await enrol(tx, scope, wanted)).map((device) => ({ ...device, connect })) }));
+    return commit(async (tx) => ({ items: (await enrol(tx, scope, wanted, replacement)).map((device) => ({ ...device, connect })) }));
   },
 });
 

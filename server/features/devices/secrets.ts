@@ -96,6 +96,11 @@ export const createSecretHandlers = (deps: SecretDeps, { agents, signatureLock }
   return {
     secrets: async ({ scope }, { deviceId }) => {
       const row = await find(scope, deviceId);
+      // Whoever reads it can act as the device from now on.
+      if (!isAgent(scope.principal)) {
+        const data = { deviceId, actor: actorOf(scope.principal) };
+        await db.sqlTx((tx) => deps.emit(tx, [{ scope, event: contract.devices.events.secretsRead, subjectId: deviceId, data }]));
+      }
       // An agent that reads its secrets learns of a rotation that somebody else began, and takes it over by signing with it.
       const sealed = isAgent(scope.principal) ? (row.pending_secret ?? row.secret) : row.secret;
       return {

@@ -1,5 +1,5 @@
 // What is read off the contract and the changelog: catalogue of errors, deprecations, releases.
-import { contract, ERROR_CODES, ERRORS, type ErrorCode, isRetryable, LIMITS } from "../../../protocol/index.ts";
+import { type Bucket, contract, ERROR_CODES, ERRORS, type ErrorCode, isRetryable, LIMITS } from "../../../protocol/index.ts";
 
 export interface ErrorEntry {
   readonly code: ErrorCode;
@@ -67,10 +67,10 @@ export const releasesSince = (releases: readonly Release[], since: string | unde
   return index < 0 ? releases : releases.slice(0, index);
 };
 
-/** The figures per minute that the service states, before anyone's overrides. */
+/** The figures per minute that the service states for one caller, before anyone's overrides. */
 export const statedLimits = () => {
   const pairing = Object.entries(LIMITS)
     .filter(([name]) => name.startsWith("pairing."))
-    .flatMap(([, buckets]) => buckets.map(({ limit }) => limit));
+    .flatMap(([, buckets]) => (buckets as readonly Bucket[]).filter(({ per }) => per !== "installation").map(({ limit }) => limit));
   return { standard: LIMITS.standard[0].limit, pairing: { min: Math.min(...pairing), max: Math.max(...pairing) }, heartbeat: LIMITS.heartbeat[0].limit };
 };

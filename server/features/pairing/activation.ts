@@ -4,25 +4,21 @@ import { AppError } from "../../core/errors.ts";
 import type { SqlTx } from "../../core/events.ts";
 import type { Handlers } from "../../core/feature.ts";
 import type { OpenScope, TenantFacts } from "../../core/scope.ts";
-import { hashOf, readCode } from "./codes.ts";
-import { isReturnAllowed, mayActivateAs } from "./rules.ts";
-import { activateByToken, activateForTenant, countWrongToken, findByCode, findPrepared, type Pairing, recordDevice } from "./store/pairings.ts";
+import type { Enrolled, Replacement } from "../devices/index.ts";
+import { hashOf } from "./codes.ts";
+import type { Codes } from "./guesses.ts";
+import { isReturnAllowed, mayActivateAs, whyNot } from "./rules.ts";
+import { activateByToken, activateForTenant, countWrongToken, findByCode, findPairedBy, findPrepared, type Pairing, recordDevice } from "./store/pairings.ts";
 import { findGood, takeUse } from "./store/tokens.ts";
-import type { PairingDeps } from "./types.ts";
+import type { PairingDeps, PairingSettings } from "./types.ts";
 
 // A token has 256 bits; five wrong ones are not a slip of the finger.
 const WRONG_TOKENS_PER_CODE = 5;
 
 type Activation = Pick<Handlers<typeof contract.pairing>, "activate" | "autoActivate">;
 
-/** Why a code cannot be used. */
-export const whyNot = (pairing: Pairing | null) => {
-  if (pairing === null) return "PAIRING_CODE_NOT_FOUND" as const;
-  return pairing.status === "activated" ? ("PAIRING_ALREADY_ACTIVATED" as const) : ("PAIRING_CODE_EXPIRED" as const);
-};
-
-export const createActivation = (deps: PairingDeps): Activation => {
-  const { db, memberships, tenants, failures, settings } = deps;
+export const createActivation = (deps: PairingDeps, codes: Codes): Activation => {
+  const { db, memberships, tenants, devices, failures, settings } = deps;
   const complete = createCompletion(deps);
 
   const activeTenant = async (tenantId: TenantId): Promise<TenantFacts> => {
@@ -43,13 +39,13 @@ export const createActivation = (deps: PairingDeps): Activation => {
     activate: async ({ scope, fail }, { pairing_code, activation_token, user_email, return_to }) => {
       if (return_to !== undefined && !isReturnAllowed(return_to, { portalUrl: settings.portalUrl(), hosts: settings.returnHosts }))
         throw fail("RETURN_URL_NOT_ALLOWED");
-      const code = readCode(pairing_code);
-      if (code === null) throw fail("PAIRING_CODE_NOT_FOUND");
-      const [codeHash, tokenHash] = [hashOf(code), hashOf(activation_token)];
+      const found = await codes.find(scope, pairing_code);
+      if (found === null) throw fail("PAIRING_CODE_NOT_FOUND");
+      const [codeHash, tokenHash] = [found.codeHash, hashOf(activation_token)];
       const prepared = await findPrepared(db, codeHash, tokenHash);
       if (prepared === null) {
         const attemptsLeft = await countWrongToken(db, codeHash, WRONG_TOKENS_PER_CODE);
-        throw attemptsLeft === null ? fail(whyNot(await findByCode(db, codeHash))) : fail("ACTIVATION_TOKEN_INVALID", { attemptsLeft });
+        throw attemptsLeft === null ? fail(whyNot(await findByCode(db, codeHash), null)) : fail("ACTIVATION_TOKEN_INVALID", { attemptsLeft });
       }
       const user = await preparer(prepared);
       if (user === null) throw fail("ACTIVATION_TOKEN_INVALID", { reason: "user_may_not_pair" });
@@ -57,8 +53,9 @@ export const createActivation = (deps: PairingDeps): Activation => {
       const tenant = await activeTenant(user.tenantId);
       return db.sqlTx(async (tx) => {
         const pairing = await activateByToken(tx, codeHash, tokenHash);
-        if (pairing === null) throw fail(whyNot(await findByCode(tx, codeHash)));
-        const activated = await complete(tx, scope, { pairing, tenant, userEmail: () => user_email });
+        if (pairing === null) throw fail(whyNot(await findByCode(tx, codeHash), null));
+        const replacement = { means: "code", actor: `user:${pairing.preparedBy}`, allowed: pairing.replacesDeviceId } as const;
+        const activated = await complete(tx, scope, { pairing, tenant, replacement, userEmail: () => user_email });
         return { ...activated, ...(return_to === undefined ? {} : { return_to }) };
       });
     },
@@ -73,15 +70,24 @@ export const createActivation = (deps: PairingDeps): Activation => {
           retryAfter: retryAfterSeconds,
         });
       }
-      const code = readCode(pairing_code);
-      if (code === null) throw fail("PAIRING_CODE_NOT_FOUND");
-      const codeHash = hashOf(code);
+      const found = await codes.find(scope, pairing_code);
+      if (found === null) throw fail("PAIRING_CODE_NOT_FOUND");
+      const claim = { codeHash: found.codeHash, preparedBy: token.tokenId };
       const tenant = await activeTenant(token.tenantId);
       return db.sqlTx(async (tx) => {
+        const pairing = await activateForTenant(tx, token, claim);
+        if (pairing === null) {
+          const deviceId = await findPairedBy(tx, token, claim);
+          const again = deviceId === null ? null : await devices.reissue(tx, token, deviceId);
+          if (again !== null) return withAddresses(again, settings);
+          const reason = whyNot(await findByCode(tx, found.codeHash), token);
+          if (reason === "PAIRING_CODE_NOT_FOUND") await codes.count(scope);
+          throw fail(reason);
+        }
         if (!(await takeUse(tx, token, token.tokenId))) throw fail("ENROLLMENT_TOKEN_EXHAUSTED", { tokenId: token.tokenId });
-        const pairing = await activateForTenant(tx, token, { codeHash, preparedBy: token.tokenId });
-        if (pairing === null) throw fail(whyNot(await findByCode(tx, codeHash)));
-        return complete(tx, scope, { pairing, tenant, token, userEmail: (deviceId) => user_email ?? `device+${deviceId}@${tenant.slug}.invalid` });
+        const replacement = { means: "enrollment_token", actor: token.tokenId, allowed: token.allowRepair ? "any" : "in_repair" } as const;
+        const userEmail = (deviceId: string): string => user_email ?? `device+${deviceId}@${tenant.slug}.invalid`;
+        return complete(tx, scope, { pairing, tenant, token, replacement, userEmail });
       });
     },
   };
@@ -91,35 +97,40 @@ interface Claimed {
   readonly pairing: Pairing;
   readonly tenant: TenantFacts;
   readonly token?: EnrollmentToken;
+  readonly replacement: Replacement;
   readonly userEmail: (deviceId: string) => string;
 }
 
 /** Runs inside the transaction and on its connection alone: a hundred racers hold every connection of the pool. */
 const createCompletion =
   ({ emit, enrol, settings }: PairingDeps) =>
-  async (tx: SqlTx, call: OpenScope, { pairing, tenant, token, userEmail }: Claimed): Promise<PairingActivateResponse> => {
+  async (tx: SqlTx, call: OpenScope, { pairing, tenant, token, replacement, userEmail }: Claimed): Promise<PairingActivateResponse> => {
     const { tenantId } = tenant;
     const scope = { tenantId, requestId: call.requestId, ip: call.ip, traceparent: call.traceparent };
     const { fingerprint } = pairing;
-    const [device] = await enrol(tx, scope, [
-      {
-        fingerprint,
-        name: pairing.deviceName ?? undefined,
-        platform: pairing.platform ?? undefined,
-        tags: token?.tags,
-        deploymentId: token?.deploymentId ?? undefined,
-      },
-    ]);
+    const machine = {
+      fingerprint,
+      name: pairing.deviceName ?? undefined,
+      platform: pairing.platform ?? undefined,
+      tags: token?.tags,
+      deploymentId: token?.deploymentId ?? undefined,
+    };
+    const [device] = await enrol(tx, scope, [machine], replacement);
     if (device === undefined) throw new Error("enrolling one device answers with one");
     const { device_id: deviceId, agent_id: agentId } = device;
     await recordDevice(tx, scope, { pairingId: pairing.pairingId, deviceId, agentId, userEmail: userEmail(deviceId) });
     await emit(tx, [{ scope, event: contract.pairing.events.activated, subjectId: deviceId, data: { deviceId, fingerprint, status: "activated" } }]);
-    const infrastructure_secrets = {
-      TENANT_ID: tenantId,
-      DEVICE_ID: deviceId,
-      AGENT_ID: agentId,
-      API_URL: settings.publicUrl(),
-      SOCKET_URL: settings.socketUrl(),
-    };
-    return { ...device, connect: connectTo(settings.socketUrl()), infrastructure_secrets };
+    return withAddresses(device, settings);
   };
+
+const withAddresses = (device: Enrolled, settings: PairingSettings): PairingActivateResponse => ({
+  ...device,
+  connect: connectTo(settings.socketUrl()),
+  infrastructure_secrets: {
+    TENANT_ID: device.tenant_id,
+    DEVICE_ID: device.device_id,
+    AGENT_ID: device.agent_id,
+    API_URL: settings.publicUrl(),
+    SOCKET_URL: settings.socketUrl(),
+  },
+});

@@ -5,11 +5,12 @@ import { type Handlers, implement } from "../../core/feature.ts";
 import { newId, newSecret } from "../../core/ids.ts";
 import type { TenantScope, UserPrincipal } from "../../core/scope.ts";
 import type { Job } from "../../platform/jobs.ts";
-import { createActivation, whyNot } from "./activation.ts";
-import { hashOf, newCode, readCode, showCode } from "./codes.ts";
+import { createActivation } from "./activation.ts";
+import { hashOf, newCode, showCode } from "./codes.ts";
+import { type Codes, createCodes } from "./guesses.ts";
 import { createProgressHandlers } from "./progress.ts";
-import { maySeeIds } from "./rules.ts";
-import { deleteOld, expireDue, expireOthers, findByCode, findLatest, insertPairing, lockFingerprint, prepare } from "./store/pairings.ts";
+import { isOpenTo, maySeeIds, whyNot } from "./rules.ts";
+import { deleteOld, expireDue, expireOthers, findByCode, findLatest, insertPairing, lockFingerprint, type Pairing, prepare } from "./store/pairings.ts";
 import { countTokens, deleteOldTokens } from "./store/tokens.ts";
 import { createEnsureToken, createTokenHandlers } from "./tokens.ts";
 import type { PairingDeps } from "./types.ts";
@@ -36,12 +37,14 @@ export interface PairingRoom {
   readonly ensureEnrollmentToken: ReturnType<typeof createEnsureToken>;
 }
 
-export const createPairing = (deps: PairingDeps): PairingRoom => ({
+export const createPairing = (deps: PairingDeps): PairingRoom => roomOf(deps, createCodes(deps));
+
+const roomOf = (deps: PairingDeps, codes: Codes): PairingRoom => ({
   handlers: implement(contract.pairing, {
-    ...createCodeHandlers(deps),
-    ...createActivation(deps),
+    ...createCodeHandlers(deps, codes),
+    ...createActivation(deps, codes),
     ...createTokenHandlers(deps),
-    ...createProgressHandlers(deps),
+    ...createProgressHandlers(deps, codes),
   }),
   jobs: [
     { name: "pairing.expire", everyMs: SWEEP_MS, run: () => expireDue(deps.db) },
@@ -51,11 +54,10 @@ export const createPairing = (deps: PairingDeps): PairingRoom => ({
   ensureEnrollmentToken: createEnsureToken(deps),
 });
 
-const createCodeHandlers = ({
-  db,
-  memberships,
-  settings,
-}: PairingDeps): Pick<Handlers<typeof contract.pairing>, "initiate" | "prepareActivation" | "status"> => ({
+const createCodeHandlers = (
+  { db, memberships, devices, settings }: PairingDeps,
+  codes: Codes,
+): Pick<Handlers<typeof contract.pairing>, "initiate" | "prepareActivation" | "status"> => ({
   initiate: async ({ scope }, { device_fingerprint: fingerprint, device_name, platform }) => {
     const about = { fingerprint, deviceName: device_name ?? null, platform: platform ?? null, initiatorIp: scope.ip, lifeSeconds: CODE_SECONDS };
     const made = await db.sqlTx(async (tx) => {
@@ -73,23 +75,33 @@ const createCodeHandlers = ({
     return { pairing_code: made.code, expires_at: made.expiresAt.toISOString(), portal_url: portal.href };
   },
 
-  prepareActivation: async ({ scope, fail, commit }, { pairing_code, tenant_id }) => {
+  prepareActivation: async ({ scope, fail, commit }, { pairing_code, tenant_id, replaceExisting }) => {
     if (tenant_id !== scope.tenantId) throw fail("TENANT_NOT_FOUND", { tenantId: tenant_id });
     const { userId, email, role } = userOf(scope);
-    const code = readCode(pairing_code);
-    if (code === null) throw fail("PAIRING_CODE_NOT_FOUND");
+    const found = await codes.find(scope, pairing_code);
+    if (found === null) throw fail("PAIRING_CODE_NOT_FOUND");
+    const { codeHash } = found;
+    const refuse = async (given: Pairing | null) => {
+      const reason = whyNot(given, scope);
+      if (reason === "PAIRING_CODE_NOT_FOUND") await codes.count(scope);
+      return fail(reason);
+    };
+    if (!isOpenTo(found.pairing, scope)) throw await refuse(found.pairing);
+    const existing = await devices.withFingerprint(scope, found.pairing.fingerprint);
+    if (existing !== null && !replaceExisting) throw fail("DEVICE_ALREADY_PAIRED", { ...existing, confirmWith: "replaceExisting" });
     const token = newSecret();
     const known = email ?? (await memberships.find(scope.tenantId, userId))?.email ?? null;
     return commit(async (tx) => {
       const pairing = await prepare(tx, scope, {
-        codeHash: hashOf(code),
+        codeHash,
         userId,
         email: known,
         role: role ?? "viewer",
         tokenHash: hashOf(token),
         tokenLifeSeconds: TOKEN_SECONDS,
+        replacesDeviceId: existing?.deviceId ?? null,
       });
-      if (pairing === null) throw fail(whyNot(await findByCode(tx, hashOf(code))));
+      if (pairing === null) throw await refuse(await findByCode(tx, codeHash));
       const { fingerprint, deviceName, platform, initiatorIp, createdAt } = pairing;
       return {
         activation_token: token,
@@ -106,9 +118,9 @@ const createCodeHandlers = ({
   },
 
   status: async ({ scope }, { device_fingerprint, pairing_code }) => {
-    const code = pairing_code === undefined ? null : readCode(pairing_code);
-    const byCode = code === null ? null : await findByCode(db, hashOf(code));
+    const byCode = pairing_code === undefined ? null : ((await codes.find(scope, pairing_code))?.pairing ?? null);
     const hasCode = byCode !== null && byCode.fingerprint === device_fingerprint;
+    if (byCode !== null && !hasCode) await codes.count(scope);
     const pairing = hasCode ? byCode : await findLatest(db, device_fingerprint);
     if (pairing === null) return { status: "not_found", pollAfterSeconds: POLL_SECONDS };
     const { status, tenantId, agentId, deviceId } = pairing;

@@ -4,20 +4,14 @@ import type { AppError } from "../../core/errors.ts";
 import type { EventToEmit, SqlTx } from "../../core/events.ts";
 import type { Handlers } from "../../core/feature.ts";
 import type { OpenScope } from "../../core/scope.ts";
-import { hashOf, readCode } from "./codes.ts";
+import type { Codes } from "./guesses.ts";
 import { advance, type Report } from "./rules.ts";
 import { type Enrollment, findByDevice, findByPairing, lockByPairing, saveProgress } from "./store/enrollments.ts";
-import { findByCode, type Pairing } from "./store/pairings.ts";
 import type { PairingDeps } from "./types.ts";
 
 type ProgressHandlers = Pick<Handlers<typeof contract.pairing>, "updateProgress" | "progress" | "updateDeviceProgress" | "deviceProgress">;
 
-export const createProgressHandlers = ({ db, emit, devices }: PairingDeps): ProgressHandlers => {
-  const pairingOf = async (typed: string): Promise<Pairing | null> => {
-    const code = readCode(typed);
-    return code === null ? null : findByCode(db, hashOf(code));
-  };
-
+export const createProgressHandlers = ({ db, emit, devices }: PairingDeps, codes: Codes): ProgressHandlers => {
   const report = (pairingId: string, given: Report, call: ReportCall): Promise<EnrollmentProgress> =>
     db.sqlTx(async (tx) => {
       const enrollment = await lockByPairing(tx, pairingId);
@@ -41,8 +35,8 @@ export const createProgressHandlers = ({ db, emit, devices }: PairingDeps): Prog
 
   return {
     updateProgress: async ({ scope, fail }, { pairingCode, ...given }) => {
-      const pairing = await pairingOf(pairingCode);
-      if (pairing === null || pairing.status === "expired") throw fail("PAIRING_CODE_NOT_FOUND");
+      const pairing = (await codes.find(scope, pairingCode))?.pairing;
+      if (pairing === undefined || pairing.status === "expired") throw fail("PAIRING_CODE_NOT_FOUND");
       return report(pairing.pairingId, given, {
         scope,
         missing: () => fail("PAIRING_CODE_NOT_FOUND"),
@@ -51,7 +45,8 @@ export const createProgressHandlers = ({ db, emit, devices }: PairingDeps): Prog
     },
 
     progress: async ({ scope, fail }, { pairingCode }) => {
-      const pairing = await pairingOf(pairingCode);
+      const pairing = (await codes.find(scope, pairingCode))?.pairing;
+      if (pairing !== undefined && pairing.tenantId !== scope.tenantId) await codes.count(scope);
       const enrollment = pairing?.tenantId === scope.tenantId ? await findByPairing(db, pairing.pairingId) : null;
       if (enrollment === null) throw fail("PAIRING_CODE_NOT_FOUND");
       return enrollment.shown;

@@ -92,3 +92,21 @@ export interface Viewer {
 /** A fingerprint is no secret. Ids are for who holds the code, or for the initiating address shortly after. */
 export const maySeeIds = ({ hasCode, ip }: Viewer, pairing: { readonly initiatorIp: string; readonly activatedRecently: boolean }): boolean =>
   hasCode || (pairing.activatedRecently && ip === pairing.initiatorIp);
+
+interface CodeFacts {
+  readonly status: "pending" | "activated" | "expired";
+  /** Who claimed it; null: nobody yet. */
+  readonly tenantId: string | null;
+}
+
+/** A code belongs to the first tenant that claims it. */
+const isOthers = ({ tenantId }: CodeFacts, asking: { readonly tenantId: string } | null): boolean =>
+  asking !== null && tenantId !== null && tenantId !== asking.tenantId;
+
+export const isOpenTo = (pairing: CodeFacts, asking: { readonly tenantId: string }): boolean => pairing.status === "pending" && !isOthers(pairing, asking);
+
+/** Why a code cannot be used. To a tenant, another tenant's code is as unknown as any; `null` asks for the device, which knows its own code. */
+export const whyNot = (pairing: CodeFacts | null, asking: { readonly tenantId: string } | null) => {
+  if (pairing === null || isOthers(pairing, asking)) return "PAIRING_CODE_NOT_FOUND" as const;
+  return pairing.status === "activated" ? ("PAIRING_ALREADY_ACTIVATED" as const) : ("PAIRING_CODE_EXPIRED" as const);
+};

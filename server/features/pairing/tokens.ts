@@ -14,7 +14,7 @@ const BOOTSTRAP = { name: "bootstrap", lifeSeconds: 2_592_000 };
 type TokenHandlers = Pick<Handlers<typeof contract.pairing>, "createToken" | "listTokens" | "revokeToken">;
 
 export const createTokenHandlers = ({ db, deployments, plan, settings }: PairingDeps): TokenHandlers => ({
-  createToken: ({ scope, fail, commit }, { name, expiresInSeconds, maxUses, tags, deploymentId }) => {
+  createToken: ({ scope, fail, commit }, { name, expiresInSeconds, maxUses, tags, deploymentId, allowRepair }) => {
     const token = `${PREFIX}${newSecret()}`;
     return commit(async (tx) => {
       const deployment = deploymentId === undefined ? null : await deployments.find(tx, scope, deploymentId);
@@ -27,6 +27,7 @@ export const createTokenHandlers = ({ db, deployments, plan, settings }: Pairing
         maxUses,
         tags,
         deploymentId: deployment,
+        allowRepair,
         createdBy: actorOf(scope.principal),
         lifeSeconds: expiresInSeconds,
       });
@@ -61,6 +62,16 @@ export const createEnsureToken =
     const tokenId = known?.tokenId ?? newId("ent");
     const token = derived(tokenId);
     if (known !== undefined) await prolong(db, scope, { tokenId, lifeSeconds: BOOTSTRAP.lifeSeconds });
-    else await insertToken(db, scope, { ...BOOTSTRAP, tokenId, hash: hashOf(token), maxUses: null, tags: [], deploymentId: null, createdBy: `user:${userId}` });
+    else
+      await insertToken(db, scope, {
+        ...BOOTSTRAP,
+        tokenId,
+        hash: hashOf(token),
+        maxUses: null,
+        tags: [],
+        deploymentId: null,
+        allowRepair: false,
+        createdBy: `user:${userId}`,
+      });
     return token;
   };

@@ -5,7 +5,8 @@ import type { Emit, SqlTx } from "../../core/events.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import type { Db } from "../../platform/db.ts";
 import type { SecretBox } from "../../platform/secrets.ts";
-import type { Enrol } from "../devices/index.ts";
+import type { Enrol, KnownMachine, Reissue } from "../devices/index.ts";
+import type { GuessDeps } from "./guesses.ts";
 
 export interface PairingSettings {
   /** Known when the listener is open, hence asked at each use. */
@@ -21,13 +22,18 @@ export interface Failures {
   take(ip: string): Promise<{ readonly allowed: boolean; readonly retryAfterSeconds: number; readonly limit: number; readonly resetAt: Date }>;
 }
 
-export interface PairingDeps {
+export interface PairingDeps extends Omit<GuessDeps, "db"> {
   readonly db: Db;
   readonly emit: Emit;
   readonly tenants: TenantDirectory;
   readonly memberships: Memberships;
   readonly enrol: Enrol;
-  readonly devices: { exists(scope: SystemScope, deviceId: string): Promise<boolean> };
+  readonly devices: {
+    exists(scope: SystemScope, deviceId: string): Promise<boolean>;
+    /** The tenant's device that lives with this fingerprint. */
+    withFingerprint(scope: SystemScope, fingerprint: string): Promise<KnownMachine | null>;
+    readonly reissue: Reissue;
+  };
   readonly deployments: { find(tx: SqlTx, scope: SystemScope, deploymentId: string): Promise<DeploymentId | null> };
   readonly plan: { require(tx: SqlTx, scope: SystemScope, resource: "enrollmentTokens", adding: number): Promise<void> };
   /** Enrollment tokens that were wrong: 3 a minute per address. */

@@ -19,6 +19,7 @@ interface DeviceRow {
   readonly status: Device["status"];
   readonly offline_reason: string | null;
   readonly maintenance: Device["maintenance"] | null;
+  readonly repair_until: Date | null;
   readonly version: number;
   readonly created_at: Date;
   readonly updated_at: Date;
@@ -33,7 +34,7 @@ interface DeviceRow {
 
 // A socket that broke keeps `realtime` until its grace is over, so that the sweep finds it; nobody else is to be told so.
 const COLUMNS = `d.device_id, d.tenant_id, d.deployment_id, d.agent_id, d.fingerprint, d.name, d.hostname, d.platform, d.arch, d.os_version, d.agent_version, d.tags, d.status, d.offline_reason,
-  d.maintenance, d.version, d.created_at, d.updated_at, p.epoch, case when p.connectivity = 'realtime' and p.session_id is null then 'none' else p.connectivity end as connectivity,
+  d.maintenance, case when d.repair_until > now() then d.repair_until end as repair_until, d.version, d.created_at, d.updated_at, p.epoch, case when p.connectivity = 'realtime' and p.session_id is null then 'none' else p.connectivity end as connectivity,
   case when p.connectivity = 'realtime' then p.node_id end as node_id, p.since, p.last_seen_at, p.last_heartbeat_at, p.metrics`;
 const LIVING = "from devices d join device_presence p on p.device_id = d.device_id where d.tenant_id = $1 and d.deleted_at is null";
 
@@ -61,6 +62,7 @@ const toDevice = (row: DeviceRow): Device => ({
   ...given("agentVersion", row.agent_version),
   ...given("metrics", row.metrics),
   ...given("maintenance", row.maintenance ?? null),
+  ...given("repairUntil", row.repair_until?.toISOString() ?? null),
   connection: { connectivity: row.connectivity, epoch: row.epoch, ...given("nodeId", row.node_id), ...given("since", row.since?.toISOString() ?? null) },
 });
 
@@ -147,5 +149,19 @@ export const removeDevice = async (tx: SqlTx, { tenantId }: SystemScope, deviceI
       `update devices set deleted_at = now(), secret = ''::bytea, pending_secret = null, updated_at = now(), version = version + 1
      where device_id = $1 and tenant_id = $2 and deleted_at is null returning agent_id, hostname, status`,
       [deviceId, tenantId],
+    )
+  )[0];
+
+/** Null hours end it. Undefined: no such device. */
+export const setRepair = async (
+  tx: SqlTx,
+  { tenantId }: SystemScope,
+  { deviceId, hours }: { readonly deviceId: string; readonly hours: number | null },
+): Promise<{ readonly until: Date | null } | undefined> =>
+  (
+    await tx.query<{ until: Date | null }>(
+      `update devices set repair_until = now() + make_interval(hours => $3::int), updated_at = now()
+       where device_id = $1 and tenant_id = $2 and deleted_at is null returning repair_until as until`,
+      [deviceId, tenantId, hours],
     )
   )[0];

@@ -1,5 +1,5 @@
 // Pairing in sets: a thousand devices take as many statements as one.
-import type { AgentId, DeviceId, TenantId } from "../../../../protocol/index.ts";
+import type { AgentId, Device, DeviceId, TenantId } from "../../../../protocol/index.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import { living } from "../../../core/living.ts";
 import type { SystemScope } from "../../../core/scope.ts";
@@ -9,11 +9,49 @@ export interface LivingDevice {
   readonly agent_id: AgentId;
   readonly tenant_id: TenantId;
   readonly fingerprint: string;
+  readonly last_seen_at: Date | null;
 }
 
 /** Looks over all tenants, since a machine can live in one of them only. */
 export const findLiving = (tx: SqlTx, fingerprints: readonly string[]): Promise<LivingDevice[]> =>
-  tx.query<LivingDevice>("select device_id, agent_id, tenant_id, fingerprint from devices where fingerprint = any($1) and deleted_at is null", [fingerprints]);
+  tx.query<LivingDevice>(
+    `select d.device_id, d.agent_id, d.tenant_id, d.fingerprint, p.last_seen_at from devices d left join device_presence p on p.device_id = d.device_id
+     where d.fingerprint = any($1) and d.deleted_at is null`,
+    [fingerprints],
+  );
+
+export interface KnownMachine {
+  readonly deviceId: DeviceId;
+  readonly fingerprint: string;
+  readonly status: Device["status"];
+  /** Null: never. */
+  readonly lastSeen: string | null;
+}
+
+export const findByFingerprint = async (db: SqlTx, { tenantId }: SystemScope, fingerprint: string): Promise<KnownMachine | null> => {
+  const [row] = await db.query<LivingDevice & { readonly status: Device["status"] }>(
+    `select d.device_id, d.fingerprint, d.status, p.last_seen_at from devices d left join device_presence p on p.device_id = d.device_id
+     where d.tenant_id = $1 and d.fingerprint = $2 and d.deleted_at is null`,
+    [tenantId, fingerprint],
+  );
+  if (row === undefined) return null;
+  return { deviceId: row.device_id, fingerprint: row.fingerprint, status: row.status, lastSeen: row.last_seen_at?.toISOString() ?? null };
+};
+
+/** Of a device whose secret nobody has used since it was handed out. */
+export const findUnused = async (
+  tx: SqlTx,
+  { tenantId }: SystemScope,
+  deviceId: string,
+): Promise<{ readonly agent_id: AgentId; readonly fingerprint: string; readonly secret: Uint8Array } | undefined> => {
+  const [row] = await tx.query<{ agent_id: AgentId; fingerprint: string; secret: Uint8Array }>(
+    `select d.agent_id, d.fingerprint, d.secret from devices d join device_presence p on p.device_id = d.device_id
+     where d.device_id = $1 and d.tenant_id = $2 and d.deleted_at is null and d.pending_secret is null
+       and (p.last_seen_at is null or p.last_seen_at < d.secret_rotated_at)`,
+    [deviceId, tenantId],
+  );
+  return row;
+};
 
 export interface NewDevice {
   readonly deviceId: DeviceId;
@@ -60,15 +98,19 @@ export interface ReplacedSecret {
   readonly platform: string | null;
 }
 
-/** A machine that was set up anew: same device, new secret, the old one dies at once, both forms of signature are good again. Returns which still lived. */
+/**
+ * A machine that was set up anew: same device, new secret, the old one dies at once, both forms of signature are good again, its repair is done.
+ * `allowed` names the device, or is "any", or "in_repair". Returns those that still lived and were allowed.
+ */
 export const replaceSecrets = async (
   tx: SqlTx,
   { tenantId }: SystemScope,
-  devices: readonly ReplacedSecret[],
+  { devices, allowed }: { readonly devices: readonly ReplacedSecret[]; readonly allowed: string },
 ): Promise<ReadonlyMap<string, { readonly unlocked: boolean }>> => {
   const rows = await tx.query<{ device_id: string; unlocked: boolean }>(
-    `with old as (select device_id, min_sig_version from devices o where device_id = any($2) and tenant_id = $1 and ${living("o")} order by device_id for update)
-     update devices d set secret = v.secret, pending_secret = null, secret_rotated_at = now(), min_sig_version = 1, name = coalesce(v.name, d.name), platform = coalesce(v.platform, d.platform),
+    `with old as (select device_id, min_sig_version from devices o where device_id = any($2) and tenant_id = $1 and ${living("o")}
+         and ($6 = 'any' or $6 = o.device_id or $6 = 'in_repair' and o.repair_until > now()) order by device_id for update)
+     update devices d set secret = v.secret, pending_secret = null, secret_rotated_at = now(), min_sig_version = 1, repair_until = null, name = coalesce(v.name, d.name), platform = coalesce(v.platform, d.platform),
        version = d.version + 1, updated_at = now()
      from unnest($2::text[], $3::bytea[], $4::text[], $5::text[]) as v(device_id, secret, name, platform) join old on old.device_id = v.device_id
      where d.device_id = v.device_id returning d.device_id, old.min_sig_version > 1 as unlocked`,
@@ -78,6 +120,7 @@ export const replaceSecrets = async (
       devices.map(({ sealed }) => Buffer.from(sealed)),
       devices.map(({ name }) => name),
       devices.map(({ platform }) => platform),
+      allowed,
     ],
   );
   return new Map(rows.map(({ device_id, unlocked }) => [device_id, { unlocked }]));

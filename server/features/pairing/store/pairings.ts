@@ -20,6 +20,7 @@ interface PairingRow {
   readonly created_at: Date;
   readonly expires_at: Date;
   readonly activation_token_expires_at: Date | null;
+  readonly replaces_device_id: DeviceId | null;
   readonly activated_recently: boolean;
 }
 
@@ -38,15 +39,18 @@ const toPairing = (row: PairingRow) => ({
   createdAt: row.created_at,
   expiresAt: row.expires_at,
   tokenExpiresAt: row.activation_token_expires_at,
+  replacesDeviceId: row.replaces_device_id,
   activatedRecently: row.activated_recently,
 });
 export type Pairing = Readonly<ReturnType<typeof toPairing>>;
 
 // A code that is past its time is expired, whether or not the job has already written it.
 const COLUMNS = `pairing_id, fingerprint, device_name, platform, initiator_ip, tenant_id, prepared_by, prepared_email, device_id, agent_id, created_at, expires_at,
-  activation_token_expires_at, case when status = 'pending' and expires_at <= now() then 'expired' else status end as status,
+  activation_token_expires_at, replaces_device_id, case when status = 'pending' and expires_at <= now() then 'expired' else status end as status,
   coalesce(activated_at > now() - interval '15 minutes', false) as activated_recently`;
 const LIVE = "status = 'pending' and expires_at > now()";
+// $2 is the tenant that asks: a code belongs to the first that claimed it.
+const UNCLAIMED = "(tenant_id is null or tenant_id = $2)";
 
 /** Until the end of the transaction nobody else begins a pairing for this machine. */
 export const lockFingerprint = async (tx: SqlTx, fingerprint: string): Promise<void> => {
@@ -100,16 +104,18 @@ export interface Preparation {
   readonly role: Role;
   readonly tokenHash: Uint8Array;
   readonly tokenLifeSeconds: number;
+  /** The living device that the user agreed to replace. */
+  readonly replacesDeviceId: DeviceId | null;
 }
 
-/** The last to prepare holds the code; an earlier token is worth nothing then. Null when the code is not live. */
+/** The last of a tenant to prepare holds the code; an earlier token is worth nothing then. Null when the code is not live, or another tenant's. */
 export const prepare = async (sql: SqlTx, { tenantId }: SystemScope, preparation: Preparation): Promise<Pairing | null> => {
-  const { codeHash, userId, email, role, tokenHash, tokenLifeSeconds } = preparation;
+  const { codeHash, userId, email, role, tokenHash, tokenLifeSeconds, replacesDeviceId } = preparation;
   const [row] = await sql.query<PairingRow>(
     `update pairings set tenant_id = $2, prepared_by = $3, prepared_email = $4, prepared_role = $5, activation_token_hash = $6,
-       activation_token_expires_at = least(now() + make_interval(secs => $7), expires_at)
-     where code_hash = $1 and ${LIVE} returning ${COLUMNS}`,
-    [codeHash, tenantId, userId, email, role, tokenHash, tokenLifeSeconds],
+       activation_token_expires_at = least(now() + make_interval(secs => $7), expires_at), replaces_device_id = $8
+     where code_hash = $1 and ${LIVE} and ${UNCLAIMED} returning ${COLUMNS}`,
+    [codeHash, tenantId, userId, email, role, tokenHash, tokenLifeSeconds, replacesDeviceId],
   );
   return row === undefined ? null : toPairing(row);
 };
@@ -141,10 +147,23 @@ export const activateForTenant = async (
 ): Promise<Pairing | null> => {
   const [row] = await tx.query<PairingRow>(
     `update pairings set status = 'activated', activated_at = now(), activation_token_hash = null, tenant_id = $2, prepared_by = $3
-     where code_hash = $1 and ${LIVE} returning ${COLUMNS}`,
+     where code_hash = $1 and ${LIVE} and ${UNCLAIMED} returning ${COLUMNS}`,
     [codeHash, tenantId, preparedBy],
   );
   return row === undefined ? null : toPairing(row);
+};
+
+/** The device that this very token paired with this very code, while the code would still be good: its caller may not have heard the answer. */
+export const findPairedBy = async (
+  tx: SqlTx,
+  { tenantId }: SystemScope,
+  { codeHash, preparedBy }: { readonly codeHash: Uint8Array; readonly preparedBy: string },
+): Promise<DeviceId | null> => {
+  const [row] = await tx.query<{ device_id: DeviceId | null }>(
+    "select device_id from pairings where code_hash = $1 and tenant_id = $2 and prepared_by = $3 and status = 'activated' and expires_at > now()",
+    [codeHash, tenantId, preparedBy],
+  );
+  return row?.device_id ?? null;
 };
 
 /** Attempts left, or null when the code is not live and the attempt therefore none. The last one ends the code. */

@@ -13,6 +13,7 @@ interface TokenRow {
   readonly uses: number;
   readonly tags: readonly string[];
   readonly deployment_id: DeploymentId | null;
+  readonly allow_repair: boolean;
   readonly created_by: string;
   readonly expires_at: Date;
   readonly created_at: Date;
@@ -26,12 +27,13 @@ const toToken = (row: TokenRow): EnrollmentToken => ({
   uses: row.uses,
   tags: [...row.tags],
   deploymentId: row.deployment_id,
+  allowRepair: row.allow_repair,
   createdBy: row.created_by,
   expiresAt: row.expires_at.toISOString(),
   createdAt: row.created_at.toISOString(),
 });
 
-const COLUMNS = "token_id, tenant_id, name, max_uses, uses, tags, deployment_id, created_by, expires_at, created_at";
+const COLUMNS = "token_id, tenant_id, name, max_uses, uses, tags, deployment_id, allow_repair, created_by, expires_at, created_at";
 const GOOD = "revoked_at is null and expires_at > now()";
 
 /** For the plan: tokens that can still be used. */
@@ -50,15 +52,16 @@ export interface NewToken {
   readonly maxUses: number | null;
   readonly tags: readonly string[];
   readonly deploymentId: DeploymentId | null;
+  readonly allowRepair: boolean;
   readonly createdBy: string;
   readonly lifeSeconds: number;
 }
 
 export const insertToken = async (tx: SqlTx, { tenantId }: SystemScope, token: NewToken): Promise<EnrollmentToken> => {
   const [row] = await tx.query<TokenRow>(
-    `insert into enrollment_tokens (token_id, tenant_id, hash, name, max_uses, tags, deployment_id, created_by, expires_at)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, now() + make_interval(secs => $9)) returning ${COLUMNS}`,
-    [token.tokenId, tenantId, token.hash, token.name, token.maxUses, token.tags, token.deploymentId, token.createdBy, token.lifeSeconds],
+    `insert into enrollment_tokens (token_id, tenant_id, hash, name, max_uses, tags, deployment_id, created_by, allow_repair, expires_at)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, now() + make_interval(secs => $10)) returning ${COLUMNS}`,
+    [token.tokenId, tenantId, token.hash, token.name, token.maxUses, token.tags, token.deploymentId, token.createdBy, token.allowRepair, token.lifeSeconds],
   );
   if (row === undefined) throw new Error("an insert answers with its row");
   return toToken(row);

@@ -1,0 +1,21 @@
+// How far an installation has come: its steps, and how a step is reported.
+import { z } from "zod";
+
+const Timestamp = z.iso.datetime();
+
+/** In their order; `failed` may come from any that is not final. */
+export const ENROLLMENT_STEPS = ["pending", "preflight_check", "docker_install", "downloading", "installing", "enrolling", "completed", "failed"] as const;
+export const EnrollmentStep = z.enum(ENROLLMENT_STEPS);
+export type EnrollmentStep = z.infer<typeof EnrollmentStep>;
+export const StepStatus = z.enum(["pending", "in_progress", "completed", "failed", "skipped"]);
+export type StepStatus = z.infer<typeof StepStatus>;
+
+export const EnrollmentProgress = z.object({
+  currentStep: EnrollmentStep,
+  steps: z.record(z.string(), StepStatus),
+  completedAt: Timestamp.optional(),
+  failedAt: Timestamp.optional(),
+  error: z.string().optional(),
+});
+export type EnrollmentProgress = z.infer<typeof EnrollmentProgress>;
+export const progressUpdate = { currentStep: EnrollmentStep, stepStatus: StepStatus.optional(), error: z.string().max(1000).optional() };

@@ -1,0 +1,37 @@
+// Repair: a person allows one machine that lost its secret to take over its device by enrollment token, for a day.
+import { contract, type DeviceId } from "../../../protocol/index.ts";
+import { AppError } from "../../core/errors.ts";
+import type { SqlTx } from "../../core/events.ts";
+import type { Handlers } from "../../core/feature.ts";
+import { actorOf, type TenantScope } from "../../core/scope.ts";
+import type { DevicesDeps } from "./index.ts";
+import { setRepair } from "./store/devices.ts";
+
+// Long enough for somebody to travel to the machine.
+const REPAIR_HOURS = 24;
+
+type RepairHandlers = Pick<Handlers<typeof contract.devices>, "openRepair" | "closeRepair">;
+
+export const createRepairHandlers = ({ emit }: Pick<DevicesDeps, "emit">): RepairHandlers => {
+  const change = async (tx: SqlTx, scope: TenantScope, { deviceId, hours }: { deviceId: DeviceId; hours: number | null }): Promise<string | null> => {
+    const changed = await setRepair(tx, scope, { deviceId, hours });
+    if (changed === undefined) throw new AppError("DEVICE_NOT_FOUND", { details: { deviceId } });
+    const repairUntil = changed.until?.toISOString() ?? null;
+    const data = { deviceId, repairUntil, actor: actorOf(scope.principal) };
+    await emit(tx, [{ scope, event: contract.devices.events.repairChanged, subjectId: deviceId, data }]);
+    return repairUntil;
+  };
+  return {
+    openRepair: ({ scope, commit }, { deviceId }) =>
+      commit(async (tx) => {
+        const repairUntil = await change(tx, scope, { deviceId, hours: REPAIR_HOURS });
+        if (repairUntil === null) throw new Error("a repair that was opened has an end");
+        return { deviceId, repairUntil };
+      }),
+    closeRepair: ({ scope, commit }, { deviceId }) =>
+      commit(async (tx) => {
+        await change(tx, scope, { deviceId, hours: null });
+        return null;
+      }),
+  };
+};

@@ -1,0 +1,57 @@
+// Pairing codes are short enough to be guessed, so wrong ones are counted: per address, and over the whole installation.
+import { AppError } from "../../core/errors.ts";
+import type { OpenScope } from "../../core/scope.ts";
+import type { Db } from "../../platform/db.ts";
+import type { RateBucket, RateLimiter } from "../../platform/rate-limit.ts";
+import { hashOf, readCode } from "./codes.ts";
+import { findByCode, type Pairing } from "./store/pairings.ts";
+
+export interface GuessDeps {
+  readonly db: Db;
+  readonly limiter: Pick<RateLimiter, "take" | "peek">;
+  /** The budgets that a wrong code from this address counts against; none: they are lifted. */
+  readonly guessBuckets: (ip: string) => readonly RateBucket[];
+}
+
+export interface FoundCode {
+  readonly codeHash: Buffer;
+  readonly pairing: Pairing;
+}
+
+export interface Codes {
+  /** Null for an unknown code, which counts as a guess. Throws RATE_LIMIT_EXCEEDED, without a look, while a budget is used up. */
+  find(call: Pick<OpenScope, "ip">, typed: string): Promise<FoundCode | null>;
+  /** For a code that exists but is not the caller's to know of. */
+  count(call: Pick<OpenScope, "ip">): Promise<void>;
+}
+
+export const createCodes = ({ db, limiter, guessBuckets }: GuessDeps): Codes => {
+  // Looked at before and taken afterwards: right codes cost nothing, and guesses that run at the same time exceed the budget by their number at most.
+  const refuseWhenSpent = async (ip: string): Promise<void> => {
+    const buckets = guessBuckets(ip);
+    if (buckets.length === 0) return;
+    if (!(await limiter.peek(buckets)).some(({ remaining }) => remaining <= 0)) return;
+    const { allowed, bucket, limit, windowSeconds, resetAt, retryAfterSeconds } = await limiter.take(buckets);
+    if (allowed) return;
+    throw new AppError("RATE_LIMIT_EXCEEDED", {
+      details: { bucket, limit, windowSeconds, resetAt: resetAt.toISOString() },
+      retryAfter: retryAfterSeconds,
+    });
+  };
+  const count = async ({ ip }: Pick<OpenScope, "ip">): Promise<void> => {
+    const buckets = guessBuckets(ip);
+    if (buckets.length > 0) await limiter.take(buckets);
+  };
+  return {
+    count,
+    find: async (call, typed) => {
+      const code = readCode(typed);
+      if (code === null) return null;
+      await refuseWhenSpent(call.ip);
+      const codeHash = hashOf(code);
+      const pairing = await findByCode(db, codeHash);
+      if (pairing === null) await count(call);
+      return pairing === null ? null : { codeHash, pairing };
+    },
+  };
+};
