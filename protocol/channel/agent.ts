@@ -3,6 +3,7 @@
 import { z } from "zod";
 import { Ack, AckResult, DeliveredCommand } from "../groups/commands.ts";
 import { Heartbeat } from "../groups/devices.ts";
+import { ClockOffsetMs } from "../kit/bounds.ts";
 
 export const SUBPROTOCOL = "mooring-agent.v1";
 export const CONNECT_PATHS = ["/v1/agent/connect", "/api/v1/agent/connect"] as const;
@@ -86,7 +87,7 @@ export const Hello = z.object({
   /** Every journalled command without ack_ok, finished ones included. */
   inFlight: z.array(InFlight).max(200).default([]),
   handoffFrom: z.string().max(64).optional(),
-  clockOffsetMs: z.number().optional(),
+  clockOffsetMs: ClockOffsetMs.optional(),
 });
 export type Hello = z.infer<typeof Hello>;
 

@@ -1,5 +1,6 @@
 // API keys: for scripts and third parties. Shown once, stored as a hash, never stronger than their creator is now.
 import { z } from "zod";
+import { Version } from "../kit/bounds.ts";
 import { event } from "../kit/event.ts";
 import { KeyId, ref, TenantId } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
@@ -74,7 +75,7 @@ export const apiKeys = group({
       rest: ["PATCH /api-keys/{keyId}"],
       auth: ["user"],
       permission: "api_key:write",
-      input: one.extend({ name: Name.optional(), ipAllowlist: z.array(Cidr).max(20).optional(), version: z.int().min(1).optional() }),
+      input: one.extend({ name: Name.optional(), ipAllowlist: z.array(Cidr).max(20).optional(), version: Version.optional() }),
       output: ApiKey,
       errors: ["API_KEY_NOT_FOUND", "VERSION_CONFLICT"],
     }),

@@ -1,5 +1,6 @@
 // Commands: queued for a device, pushed or polled, acknowledged once. One queue, one state machine for socket and REST.
 import { z } from "zod";
+import { Moment } from "../kit/bounds.ts";
 import { event } from "../kit/event.ts";
 import { CommandId, DeviceId, ref, TenantId } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
@@ -186,8 +187,8 @@ export const commands = group({
           .describe("commands of one lane run one after another"),
         priority: z.int().min(0).max(9).default(5),
         ttlSeconds: z.int().min(60).max(2_592_000).optional().describe("delivery deadline from now; default by type, mostly 24 h"),
-        expiresAt: z.iso.datetime({ offset: true }).nullable().optional().describe("delivery deadline; null: never"),
-        notBefore: z.iso.datetime({ offset: true }).optional(),
+        expiresAt: Moment.nullable().optional().describe("delivery deadline; null: never"),
+        notBefore: Moment.optional(),
         executionTimeoutSeconds: z.int().min(10).max(604_800).optional(),
         maxAttempts: z.int().min(1).max(100).default(10),
         ifOffline: z.enum(["queue", "fail"]).default("queue"),

@@ -1,5 +1,6 @@
 // Devices, also addressed as hosts: what is paired, whether it lives, and its secret.
 import { z } from "zod";
+import { Moment, Version } from "../kit/bounds.ts";
 import { AgentId, DeploymentId, DeviceId, ref, TenantId } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
 import { listQuery, paged } from "../kit/page.ts";
@@ -119,8 +120,8 @@ export const devices = group({
         name: z.string().min(1).max(100).optional(),
         tags: z.array(Tag).max(50).optional(),
         deploymentId: ref("dep").optional(),
-        maintenance: z.strictObject({ enabled: z.boolean(), until: z.iso.datetime({ offset: true }).nullable().default(null) }).optional(),
-        version: z.int().min(1).optional().describe("the version that was read; also as If-Match"),
+        maintenance: z.strictObject({ enabled: z.boolean(), until: Moment.nullable().default(null) }).optional(),
+        version: Version.optional().describe("the version that was read; also as If-Match"),
       }),
       output: Device,
       errors: ["DEVICE_NOT_FOUND", "DEPLOYMENT_NOT_FOUND", "VERSION_CONFLICT"],

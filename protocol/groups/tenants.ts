@@ -1,5 +1,6 @@
 // Tenants: create, get, list, update. The creator becomes the owner.
 import { z } from "zod";
+import { Version } from "../kit/bounds.ts";
 import { event } from "../kit/event.ts";
 import { ref, TenantId } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
@@ -67,7 +68,7 @@ export const tenants = group({
       rest: ["PATCH /tenants/{tenantId}"],
       auth: ["user", "apiKey"],
       permission: "tenant:update",
-      input: z.strictObject({ tenantId: ref("ten"), name: Name.optional(), slug: Slug.optional(), plan: Plan.optional(), version: z.int().min(1).optional() }),
+      input: z.strictObject({ tenantId: ref("ten"), name: Name.optional(), slug: Slug.optional(), plan: Plan.optional(), version: Version.optional() }),
       output: Tenant,
       errors: ["TENANT_NOT_FOUND", "TENANT_SLUG_TAKEN", "PLAN_CHANGE_REQUIRES_BILLING", "VERSION_CONFLICT"],
     }),

@@ -26,7 +26,7 @@ export const openPresence = (tx: SqlTx, hellos: readonly SessionHello[], offline
          case when p.session_id = v.handed_from then p.session_id end as handed_from,
          case when coalesce(p.session_id, '') in ('', v.handed_from) then 0
               when p.superseded_at > now() - interval '${PING_PONG_PAUSE}' then least(p.supersessions + 1, 1000) else 1 end as pushed_out
-       from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::int[], $6::text[], $7::int[], $9::text[])
+       from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::float8[], $6::text[], $7::int[], $9::text[])
            as v(device_id, tenant_id, its_node, its_session, clock_offset, instance, credit, handed_from)
          join device_presence p on p.device_id = v.device_id and p.tenant_id = v.tenant_id order by p.device_id for update of p)
      update device_presence p set epoch = p.epoch + 1, connectivity = 'realtime', node_id = old.its_node, session_id = old.its_session, since = now(),
@@ -39,7 +39,7 @@ export const openPresence = (tx: SqlTx, hellos: readonly SessionHello[], offline
       hellos.map(({ device }) => device.tenantId),
       hellos.map(({ nodeId }) => nodeId),
       hellos.map(({ sessionId }) => sessionId),
-      hellos.map(({ clockOffsetMs }) => (clockOffsetMs === null ? null : Math.round(clockOffsetMs))),
+      hellos.map(({ clockOffsetMs }) => clockOffsetMs),
       hellos.map(({ instanceId }) => instanceId),
       hellos.map(({ maxInFlight }) => maxInFlight),
       offlineAfterMs,

@@ -1,0 +1,126 @@
+// The edges of what a schema allows: for each of its fields the smallest and the largest values, one change at a time.
+import type { z } from "zod";
+import { jsonSchemaOf } from "../../server/gateway/rest-input.ts";
+
+interface Schema {
+  readonly type?: string | readonly string[];
+  readonly const?: unknown;
+  readonly enum?: readonly unknown[];
+  readonly anyOf?: readonly Schema[];
+  readonly oneOf?: readonly Schema[];
+  readonly allOf?: readonly Schema[];
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly required?: readonly string[];
+  readonly additionalProperties?: Schema | boolean;
+  readonly propertyNames?: Schema;
+  readonly items?: Schema;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly minItems?: number;
+  readonly maxItems?: number;
+  readonly pattern?: string;
+  readonly format?: string;
+}
+
+export interface Edge {
+  readonly field: string;
+  readonly value: unknown;
+}
+
+/** Longer than any index of PostgreSQL takes, for texts without a bound. */
+const UNBOUNDED = 12_000;
+/** Beyond it PostgreSQL and JavaScript disagree about what a time is. */
+const TIMES = ["0000-01-01T00:00:00Z", "0001-01-01T00:00:00Z", "1969-12-31T23:59:59.999Z", "9999-12-31T23:59:59.999Z"];
+const OFFSET_TIMES = ["0000-01-01T00:00:00+23:59", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59.999-23:59", "2026-01-01T00:00:00.123456789+05:30"];
+/** What JSON can say and a column might not keep. */
+const ANYTHING: readonly unknown[] = [null, -0, 5e-324, Number.MAX_VALUE, -Number.MAX_VALUE, 2 ** 63, "", "😀'\"\\u0000\n", [], { "": { "😀": [] } }];
+
+const matches = (pattern: string | undefined): ((text: string) => boolean) => {
+  const form = pattern === undefined ? null : new RegExp(pattern, "u");
+  return (text) => form === null || form.test(text);
+};
+
+const textsOf = ({ pattern, format, minLength = 0, maxLength = UNBOUNDED }: Schema): readonly string[] => {
+  if (format === "date-time") return [...TIMES, ...OFFSET_TIMES].filter(matches(pattern));
+  if (format === "email") return ["a@b.co", `${"a".repeat(64)}@${"b".repeat(60)}.${"c".repeat(60)}.example`].filter((text) => text.length <= maxLength);
+  if (format === "uri") return ["https://a.example", `https://a.example/${"p".repeat(Math.min(maxLength, UNBOUNDED) - 18)}`];
+  const lengths = [...new Set([minLength, minLength + 1, ...(pattern === undefined ? [maxLength] : Array.from({ length: 300 }, (_, n) => n))])].filter(
+    (n) => n <= maxLength,
+  );
+  const found = ["x", "7", "A", "~", "é", "\u{10ffff}"].flatMap((letter) => {
+    const texts = lengths
+      .map((length) => letter.repeat(Math.floor(length / letter.length)))
+      .filter((text) => text.length >= minLength && matches(pattern)(text));
+    return [texts[0], texts.at(-1)];
+  });
+  return [...new Set(found)].filter((text) => text !== undefined);
+};
+
+const numbersOf = ({ type, minimum, maximum }: Schema): readonly number[] =>
+  type === "integer"
+    ? [minimum ?? Number.MIN_SAFE_INTEGER, maximum ?? Number.MAX_SAFE_INTEGER]
+    : [minimum ?? -Number.MAX_VALUE, maximum ?? Number.MAX_VALUE, ...((minimum ?? 0) <= 0 ? [5e-324] : [])];
+
+const mapsOf = ({ propertyNames = {}, additionalProperties }: Schema): readonly unknown[] => {
+  const values = typeof additionalProperties === "object" && additionalProperties.type !== undefined ? valuesOf(additionalProperties) : ANYTHING;
+  return [{}, ...textsOf(propertyNames).map((key) => ({ [key]: 1 })), Object.fromEntries(values.map((value, n) => [`k${n}`, value]))];
+};
+
+/** The least that the schema allows, and that with each of its fields at each edge. */
+const recordsOf = ({ properties = {}, required = [] }: Schema): readonly unknown[] => {
+  const least = Object.fromEntries(required.map((name) => [name, valuesOf(properties[name] ?? {})[0]]));
+  return [least, ...Object.entries(properties).flatMap(([name, property]) => valuesOf(property).map((value) => ({ ...least, [name]: value })))];
+};
+
+const listsOf = ({ items = {}, minItems = 0, maxItems = 200 }: Schema): readonly unknown[] => {
+  const values = valuesOf(items);
+  // Different ones, where there may be no two alike.
+  const full = Array.from({ length: Math.min(maxItems, 1_000) }, (_, n) => (typeof values[0] === "string" ? `item-number-${n}` : values[0]));
+  return [...(minItems === 0 ? [[]] : []), ...values.map((value) => [value]), full];
+};
+
+const valuesOf = (schema: Schema): readonly unknown[] => {
+  if (schema.const !== undefined) return [schema.const];
+  if (schema.enum !== undefined) return schema.enum;
+  const parts = schema.anyOf ?? schema.oneOf ?? schema.allOf;
+  if (parts !== undefined) return parts.flatMap(valuesOf);
+  switch (schema.type) {
+    case "boolean":
+      return [true, false];
+    case "null":
+      return [null];
+    case "integer":
+    case "number":
+      return numbersOf(schema);
+    case "string":
+      return textsOf(schema);
+    case "array":
+      return listsOf(schema);
+    case "object":
+      return schema.properties === undefined ? mapsOf(schema) : recordsOf(schema);
+    default:
+      return ANYTHING;
+  }
+};
+
+/** Each field of an input at each of its edges. */
+export const edges = (schema: z.ZodType): readonly Edge[] => {
+  const walk = ({ properties = {}, allOf = [] }: Schema): readonly Edge[] => [
+    ...Object.entries(properties).flatMap(([field, property]) => valuesOf(property).map((value) => ({ field, value }))),
+    ...allOf.flatMap(walk),
+  ];
+  return walk(jsonSchemaOf(schema, "input") as Schema);
+};
+
+/** Numbers of a schema by the name of their field, with the bounds that it states. */
+export const boundedNumbers = (schema: z.ZodType): readonly { readonly name: string; readonly values: readonly number[] }[] => {
+  const walk = (part: Schema, name: string): { name: string; values: readonly number[] }[] => [
+    ...(part.type === "integer" || part.type === "number" ? [{ name, values: numbersOf(part) }] : []),
+    ...[...(part.anyOf ?? []), ...(part.oneOf ?? []), ...(part.allOf ?? [])].flatMap((each) => walk(each, name)),
+    ...Object.entries(part.properties ?? {}).flatMap(([inner, each]) => walk(each, inner)),
+    ...(part.items === undefined ? [] : walk(part.items, name)),
+  ];
+  return walk(jsonSchemaOf(schema, "input") as Schema, "");
+};
