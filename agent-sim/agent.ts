@@ -110,10 +110,12 @@ export const createAgent = (given: AgentOptions): Agent => {
     onExecute: (commandId, type) => on?.executed?.(commandId, type),
     onAlarm: on?.alarm,
   });
+  const instanceId = given.instanceId ?? randomUUID();
   const polling = createPolling({
     http,
     deviceId,
     identity,
+    instanceId,
     sign,
     time,
     random,
@@ -121,13 +123,14 @@ export const createAgent = (given: AgentOptions): Agent => {
     on: {
       command: (item) => deliver({ options, life, work }, item, "poll"),
       acked: acks.answered,
+      cancel: (commandId) => work.cancel(commandId, "named by a poll"),
       reached: () => reached(parts),
       proven: keys.confirmed,
       disproven: keys.refused,
       skewed: (serverTimeMs) => correctClock(options, life, serverTimeMs),
     },
   });
-  const parts: Parts = { options, life, keys, sign, acks, work, polling, instanceId: randomUUID() };
+  const parts: Parts = { options, life, keys, sign, acks, work, polling, instanceId };
   return {
     start: () => {
       work.resume();

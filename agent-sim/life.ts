@@ -45,6 +45,8 @@ export interface AgentOptions {
   /** Where its secrets are kept; default: in memory, beginning with that of the identity. */
   readonly keys?: Keys;
   readonly fingerprint?: string;
+  /** Names this process towards the gateway; default: random. */
+  readonly instanceId?: string;
   readonly journal: Journal;
   readonly handlers: Handlers;
   readonly http: Http;

@@ -19,6 +19,8 @@ export interface PollingDeps {
   readonly http: Http;
   readonly deviceId: string;
   readonly identity: AgentIdentity;
+  /** Of this process, as in hello. */
+  readonly instanceId: string;
   readonly time: Time;
   readonly random: Random;
   readonly sign: Sign;
@@ -30,6 +32,7 @@ export interface PollingDeps {
 export interface PollingEvents {
   command(item: Delivered): void;
   acked(answer: AckAnswer, ref: string): void;
+  cancel(commandId: string): void;
   /** The gateway has answered a poll. */
   reached(): void;
   /** This secret was accepted, or not. */
@@ -49,21 +52,32 @@ export interface Polling {
   heartbeat(): void;
 }
 
-const Items = z.object({ data: z.array(Polled) });
+const Cancel = z.array(z.string()).default([]);
+const Items = z.object({ data: z.array(Polled), cancel: Cancel });
+const Beat = z.object({ data: z.object({ cancel: Cancel }) });
 const Result = z.object({ data: AckAnswer });
 
-export const createPolling = ({ http, deviceId, identity, sign, time, random, stampMs, on }: PollingDeps): Polling => {
+export const createPolling = ({ http, deviceId, identity, instanceId, sign, time, random, stampMs, on }: PollingDeps): Polling => {
   let everyMs: number | null = null;
   let notBeforeMs = 0;
+  /** Another process of this identity lives; words about commands may still be sent. */
+  let pollNotBeforeMs = 0;
   let polling = false;
   let sequence = 0;
   let cancel = nothing;
+  let cancelReturn = nothing;
   const path = `/v1/devices/${encodeURIComponent(deviceId)}`;
 
+  const stayAway = (waitMs: number): void => {
+    pollNotBeforeMs = time.elapsedMs() + waitMs;
+    cancelReturn();
+    if (everyMs !== null) cancelReturn = time.after(waitMs, () => poll());
+  };
   const learn = (answer: HttpAnswer, secret: string): void => {
     const wait = retryAfterMs(answer);
-    if (wait !== null) notBeforeMs = time.elapsedMs() + wait;
-    const { details } = errorOf(answer);
+    const { code, details } = errorOf(answer);
+    if (wait !== null && code === "DUPLICATE_IDENTITY") stayAway(wait);
+    else if (wait !== null) notBeforeMs = time.elapsedMs() + wait;
     if (answer.status === 200) on.proven(secret);
     if (answer.status === 401 && details["reason"] === "bad_signature") on.disproven(secret);
     if (answer.status === 401 && details["reason"] === "timestamp_skew" && typeof details["serverTime"] === "string")
@@ -73,7 +87,8 @@ export const createPolling = ({ http, deviceId, identity, sign, time, random, st
   const call = async (method: "GET" | "POST", suffix: string, body = ""): Promise<HttpAnswer | null> => {
     if (time.elapsedMs() < notBeforeMs) return null;
     const { secret } = identity;
-    const headers = sign({ ...identity, secret }, { method, target: path + suffix, body }, new Date(stampMs()));
+    const signed = sign({ ...identity, secret }, { method, target: path + suffix, body }, new Date(stampMs()));
+    const headers = method === "GET" ? { ...signed, "x-svc-instance-id": instanceId } : signed;
     const answer = await http.call({ method, path: path + suffix, headers, ...(method === "POST" ? { body } : {}) }).catch((error: unknown) => {
       if (error instanceof NoAnswer) return null;
       throw error;
@@ -82,13 +97,18 @@ export const createPolling = ({ http, deviceId, identity, sign, time, random, st
     return answer && SETTLES.has(answer.status) ? answer : null;
   };
   const fetchDue = async (): Promise<void> => {
+    if (time.elapsedMs() < pollNotBeforeMs) return;
     const answer = await call("GET", `/commands?limit=${POLL_LIMIT}`);
-    const items = answer && Items.safeParse(answer.body).data?.data;
-    if (!answer || !items) return;
+    const found = answer && Items.safeParse(answer.body).data;
+    if (!answer || !found) return;
     const told = Number(answer.headers["x-svc-poll-interval"] ?? Number.NaN);
-    if (everyMs !== null && told > 0) everyMs = Math.min(LONGEST_WAIT_MS, told * 1_000);
+    if (everyMs !== null && told > 0 && told * 1_000 !== everyMs) {
+      everyMs = Math.min(LONGEST_WAIT_MS, told * 1_000);
+      plan();
+    }
     on.reached();
-    for (const item of items) on.command(item);
+    for (const item of found.data) on.command(item);
+    found.cancel.forEach(on.cancel);
   };
   const poll = (): void => {
     if (polling) return;
@@ -112,9 +132,15 @@ export const createPolling = ({ http, deviceId, identity, sign, time, random, st
     if (result) on.acked(result, id);
   };
 
+  const beat = async (): Promise<void> => {
+    const answer = await call("POST", "/heartbeat", JSON.stringify({ status: "online", metrics: vitals() }));
+    (answer && Beat.safeParse(answer.body).data)?.data.cancel.forEach(on.cancel);
+  };
+
   return {
     every: (intervalMs) => {
       everyMs = intervalMs;
+      cancelReturn();
       plan();
     },
     now: poll,
@@ -124,6 +150,6 @@ export const createPolling = ({ http, deviceId, identity, sign, time, random, st
       void sendAck(commandId, word, id);
       return id;
     },
-    heartbeat: () => void call("POST", "/heartbeat", JSON.stringify({ status: "online", metrics: vitals() })),
+    heartbeat: () => void beat(),
   };
 };

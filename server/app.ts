@@ -104,6 +104,7 @@ const openNode = async (config: Config, life: Lifecycle, { log, settings = {}, s
     publicUrl,
     clock,
     node,
+    probe: (device, instanceId) => doors.hub.probe(device, instanceId),
     commands: settings.commands,
     admin: settings.admin,
   });

@@ -99,7 +99,7 @@ export const openBootstrap = async (config: Config, life: Lifecycle, { log, onNo
     drain: () => undefined,
   };
   const alone = { nodeId: "cli", bus: openMemoryBus(), directory: openMemoryDirectory() };
-  const rooms = createRooms({ node, config, db, secretBox, log, metrics: createMetrics(), ...alone, publicUrl: () => configured });
+  const rooms = createRooms({ node, config, db, secretBox, log, metrics: createMetrics(), ...alone, probe: async () => false, publicUrl: () => configured });
   const serving = await rooms.admin.addresses();
   const baseUrl = serving.includes(configured) ? configured : (serving[0] ?? configured);
   if (serving.length === 0) {

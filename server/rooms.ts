@@ -4,6 +4,7 @@ import { CONNECT_PATHS, LIMITS } from "../protocol/index.ts";
 import type { Config } from "./config.ts";
 import { type Clock, systemClock } from "./core/clock.ts";
 import type { Hint } from "./core/events.ts";
+import type { DuplicateProbe } from "./core/sessions.ts";
 import { type AdminSettings, createAdmin, type ThisNode } from "./features/admin/index.ts";
 import { createAgent } from "./features/agent/index.ts";
 import { type ApiKeysRoom, countApiKeys, createApiKeys } from "./features/api-keys/index.ts";
@@ -39,6 +40,8 @@ export interface RoomsDeps {
   readonly clock?: Clock;
   readonly limiter?: RateLimiter;
   readonly node: ThisNode;
+  /** Asks the sockets of all nodes; they are opened later. */
+  readonly probe: DuplicateProbe;
   /** For tests. */
   readonly admin?: Partial<AdminSettings> | undefined;
   readonly commands?: Partial<CommandSettings> | undefined;
@@ -103,6 +106,8 @@ export const createRooms = (deps: RoomsDeps) => {
     evictor: courier,
     settings: deviceSettings(config.HEARTBEAT_SECONDS, { closeGraceMs: config.CLOSE_GRACE_SECONDS * 1_000 }),
     resetCommands: (tx, device, reason) => commands.resetDevice(tx, device, reason),
+    probe: deps.probe,
+    nodeId,
     pendingCommands: (device) => commands.pending(device),
     enqueue: (tx, scope, orders) => commands.enqueue(tx, scope, orders),
     socketUrl,

@@ -46,7 +46,8 @@ const mixed: Scenario = {
     const pollers: Agent[] = [];
     const tune = (_: unknown, base: AgentOptions): AgentOptions => {
       const journal = control ? forgetfulJournal() : createMemoryJournal(time.wallMs);
-      return { ...base, journal };
+      // Socket and poller are one process, so they go by one name.
+      return { ...base, journal, instanceId: base.deviceId };
     };
     const slow = asking(rig.portal, (command) => ({ ...command, type: "wait", requiresAck: true, payload: { seconds: TAKES_SECONDS } }));
     try {

@@ -210,15 +210,23 @@ export const commands = group({
     }),
     poll: query({
       summary: "Fetch due commands (agents without a socket)",
-      description: "Repeating a poll is safe: what was polled and not yet acknowledged is returned again.",
+      description:
+        "Repeating a poll is safe: what was polled and not yet acknowledged is returned again. `cancel` names the commands that are to be stopped, until they are acknowledged or their deadline has passed. Agents name their process in x-svc-instance-id; while another process of the same identity holds a socket or polls, the answer is 409 DUPLICATE_IDENTITY with Retry-After. Acknowledgements are never refused for that.",
       rest: ["GET /devices/{deviceId}/commands", "GET /hosts/{deviceId}/commands"],
       auth: ["agent"],
       permission: "self",
       limit: "agent",
       list: "plain",
       maxWaitSeconds: 50,
-      input: z.object({ ...onDevice, limit: z.int().min(1).max(50).default(10), wait: wait(50, "until something is due") }),
-      output: z.object({ items: z.array(PolledCommand) }),
+      headers: { instanceId: "x-svc-instance-id" },
+      input: z.object({
+        ...onDevice,
+        limit: z.int().min(1).max(50).default(10),
+        wait: wait(50, "until something is due or to be stopped"),
+        instanceId: z.string().min(1).max(64).optional().describe("of the agent's process, as in hello"),
+      }),
+      output: z.object({ items: z.array(PolledCommand), cancel: z.array(CommandId) }),
+      errors: ["DUPLICATE_IDENTITY"],
     }),
     get: query({
       summary: "Get one command",

@@ -1,7 +1,7 @@
 // Devices, also addressed as hosts: what is paired, whether it lives, and its secret.
 import { z } from "zod";
 import { Moment, Version } from "../kit/bounds.ts";
-import { AgentId, DeploymentId, DeviceId, ref, TenantId } from "../kit/ids.ts";
+import { AgentId, CommandId, DeploymentId, DeviceId, ref, TenantId } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
 import { listQuery, paged } from "../kit/page.ts";
 import { DeviceStatus, deviceEvents } from "../records/device-events.ts";
@@ -146,7 +146,13 @@ export const devices = group({
       replay: "idempotent",
       maxBodyBytes: 16_384,
       input: Heartbeat.safeExtend(own),
-      output: z.object({ deviceId: DeviceId, receivedAt: Timestamp, nextHeartbeatSeconds: z.int(), pendingCommands: z.int() }),
+      output: z.object({
+        deviceId: DeviceId,
+        receivedAt: Timestamp,
+        nextHeartbeatSeconds: z.int(),
+        pendingCommands: z.int(),
+        cancel: z.array(CommandId).describe("commands to stop"),
+      }),
     }),
     secrets: query({
       summary: "The secrets the device runs with",

@@ -38,6 +38,7 @@ export const ERRORS = {
   PAIRING_ALREADY_ACTIVATED: row(409, "The pairing code has been used."),
   ENROLLMENT_TOKEN_EXHAUSTED: row(409, "The enrollment token has been used as often as allowed."),
   DEVICE_ALREADY_PAIRED: row(409, "The machine is paired already; replacing its identity must be allowed or confirmed first."),
+  DUPLICATE_IDENTITY: row(409, "Another living agent uses this device's identity."),
   DEVICE_OFFLINE: row(409, "Device {deviceId} is offline."),
   ROTATION_IN_PROGRESS: row(409, "A secret rotation is still waiting for the device."),
   COMMAND_ALREADY_FINAL: row(409, "Command {commandId} has already ended as {status}."),

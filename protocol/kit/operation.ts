@@ -55,6 +55,8 @@ export interface Operation<
   readonly errors: readonly E[];
   /** Input fields that travel in the query string although the method has a body. */
   readonly query: readonly string[];
+  /** Input fields that travel in headers, with the headers' names. */
+  readonly headers: Readonly<Record<string, string>>;
   /** Lists: `page` and `offset` name the default style; `plain` is a bounded list without pages. */
   readonly list?: "page" | "offset" | "plain";
   /** Created things: the path of the new resource below /v1; its last field is hoisted as `id`. */
@@ -71,7 +73,7 @@ export interface Operation<
   readonly deprecated?: Deprecated;
 }
 
-type Defaulted = "rest" | "errors" | "limit" | "status" | "flat" | "idempotency" | "replay" | "query" | "maxBodyBytes" | "tenancy";
+type Defaulted = "rest" | "errors" | "limit" | "status" | "flat" | "idempotency" | "replay" | "query" | "headers" | "maxBodyBytes" | "tenancy";
 type Spec<I extends z.ZodType, O extends z.ZodType, E extends ErrorCode, T extends Tenancy, M extends Idempotency> = Omit<
   Operation<Kind, I, O, E, T, M>,
   "kind" | Defaulted
@@ -96,6 +98,7 @@ const define =
       status: 200,
       flat: false,
       query: [],
+      headers: {},
       maxBodyBytes: 1_048_576,
       tenancy: "tenant" as T,
       idempotency: kind === "mutation" ? "key" : "none",

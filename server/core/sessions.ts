@@ -51,6 +51,9 @@ export interface Sessions {
   reportDuplicate(newcomer: Pick<SessionHello, "device" | "nodeId" | "machine">): Promise<void>;
 }
 
+/** Whether a session of the device answers right now, on whichever node, that belongs to another process than this one. */
+export type DuplicateProbe = (device: DeviceRef, instanceId: string) => Promise<boolean>;
+
 export interface Holder {
   readonly nodeId: string;
   readonly sessionId: string;

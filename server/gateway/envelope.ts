@@ -60,8 +60,8 @@ export const successText = (
   if (op.status === 204) return null;
   const meta = { timestamp, requestId };
   if (op.list !== undefined) {
-    const list = result as { items: readonly unknown[]; total: number };
-    return JSON.stringify({ success: true, data: list.items, meta: { ...meta, ...page(op, input as PageQuery, list) } });
+    const { items, total, ...beside } = result as { items: readonly unknown[]; total: number };
+    return JSON.stringify({ success: true, data: items, ...beside, meta: { ...meta, ...page(op, input as PageQuery, { items, total }) } });
   }
   if (op.status === 201) return JSON.stringify(creation(op, result as Json, meta));
   // Put together as text, so that a flat record, which stands in its answer twice, is neither copied nor written twice. Ids and times need no escape.

@@ -72,7 +72,7 @@ const fieldsOf = (schema: ObjectSchema): { properties: Record<string, Json>; req
 const successSchema = (op: Operation): Json => {
   const output = jsonSchemaOf(op.output, "output");
   if (op.list !== undefined) {
-    const items = fieldsOf(output as ObjectSchema).properties["items"] ?? {};
+    const { items = {}, total: _, ...beside } = fieldsOf(output as ObjectSchema).properties;
     const pagination = {
       type: "object",
       properties: Object.fromEntries(
@@ -83,8 +83,13 @@ const successSchema = (op: Operation): Json => {
     };
     return {
       type: "object",
-      required: ["success", "data", "meta"],
-      properties: { success: { const: true }, data: items, meta: op.list === "plain" ? meta : { ...meta, properties: { ...meta.properties, pagination } } },
+      required: ["success", "data", ...Object.keys(beside), "meta"],
+      properties: {
+        success: { const: true },
+        data: items,
+        ...beside,
+        meta: op.list === "plain" ? meta : { ...meta, properties: { ...meta.properties, pagination } },
+      },
     };
   }
   const { properties, required } = fieldsOf(output as ObjectSchema);
@@ -111,11 +116,14 @@ const parametersOf = (entry: Entry, method: string, path: string): { parameters:
   const { properties, required } = fieldsOf(input);
   const inPath = new Set([...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] ?? ""));
   const withBody = takesBody(method);
-  const inQuery = Object.keys(properties).filter((name) => !inPath.has(name) && (!withBody || entry.op.query.includes(name)));
-  const inBody = Object.keys(properties).filter((name) => !inPath.has(name) && !inQuery.includes(name));
+  const { headers } = entry.op;
+  const elsewhere = Object.keys(properties).filter((name) => !inPath.has(name) && !(name in headers));
+  const inQuery = elsewhere.filter((name) => !withBody || entry.op.query.includes(name));
+  const inBody = elsewhere.filter((name) => !inQuery.includes(name));
   const parameters = [
     ...[...inPath].map((name) => ({ name, in: "path", required: true, schema: properties[name] ?? { type: "string" } })),
     ...inQuery.map((name) => ({ name, in: "query", required: required.has(name), schema: properties[name] })),
+    ...Object.entries(headers).map(([field, name]) => ({ name, in: "header", required: required.has(field), schema: properties[field] })),
     ...(entry.op.idempotency === "none" || entry.op.auth.includes("public")
       ? []
       : [{ name: "Idempotency-Key", in: "header", required: false, schema: { type: "string", maxLength: 255 } }]),

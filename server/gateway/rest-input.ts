@@ -86,6 +86,17 @@ export const readQuery = (query: string, types: FieldTypes): Json => {
   return input;
 };
 
+/** Fields that travel in headers; sent in the address they are refused. */
+export const readHeaders = ({ headers: fields }: Operation, headers: Readonly<Record<string, string>>, query: Json): Json => {
+  const found: Json = {};
+  for (const [field, header] of Object.entries(fields)) {
+    if (Object.hasOwn(query, field)) throw invalid(`query.${field}`, `belongs into the header ${header}`);
+    const value = headers[header];
+    if (value !== undefined) found[field] = value;
+  }
+  return found;
+};
+
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
 /** An object from JSON text; no body is an empty object. */

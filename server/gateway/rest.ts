@@ -12,7 +12,19 @@ import { UPGRADE_HEADERS } from "./handshake.ts";
 import { limitHeaders, RateLimited, type Verdict } from "./limits.ts";
 import type { Answer, Pipeline } from "./pipeline.ts";
 import { signedBy } from "./replay.ts";
-import { checkQueryNames, type FieldTypes, fieldTypes, ifMatch, mergeInput, NOTHING, readBodyObject, readPath, readQuery, takesBody } from "./rest-input.ts";
+import {
+  checkQueryNames,
+  type FieldTypes,
+  fieldTypes,
+  ifMatch,
+  mergeInput,
+  NOTHING,
+  readBodyObject,
+  readHeaders,
+  readPath,
+  readQuery,
+  takesBody,
+} from "./rest-input.ts";
 import { createRouter, type Match, pick } from "./router.ts";
 
 export interface RestDeps {
@@ -118,7 +130,7 @@ export const createRest = ({ entries, pipeline, clock, factsOf, authenticate }: 
     const query = readQuery(request.query, fields);
     checkQueryNames(at.entry.op, request.method, query);
     const content = takesBody(request.method) ? readBodyObject(body, request.headers["content-type"]) : NOTHING;
-    const input = mergeInput(readPath(at.fields, at.values), query, content);
+    const input = { ...mergeInput(readPath(at.fields, at.values), query, content), ...readHeaders(at.entry.op, request.headers, query) };
     const version = ifMatch(request.headers["if-match"], fields);
     return version === NOTHING ? input : { ...version, ...input };
   };

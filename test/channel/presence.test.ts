@@ -154,7 +154,7 @@ describe("a REST call", () => {
 
   test("brings a device online once and keeps it so by polling", async () => {
     const device = await node.device();
-    await Promise.all([contact(device), contact(device), node.devices.presence.polled(device)]);
+    await Promise.all([contact(device), contact(device), node.devices.presence.polled(device, { instanceId: null, aliveForMs: 0 })]);
     expect(await look(device)).toMatchObject({ status: "online", metrics: { cpu: 3 }, connection: { connectivity: "polling", epoch: 0 } });
     expect(await eventsOf(device, "device.online")).toHaveLength(1);
     await age(device, 101);

@@ -50,6 +50,8 @@ test("a hello and a flushed heartbeat read a few rows, however many devices live
     createBatch,
     emit: async () => undefined,
     signatureLock: { locked: async () => undefined },
+    probe: async () => false,
+    nodeId: "node",
     settings: deviceSettings(),
   });
   const sessions = createSessions({ db, presence, delivery: node.commands.delivery, createBatch });
@@ -82,6 +84,8 @@ test("a flush of many heartbeats reads each device's row once, while the statist
     createBatch,
     emit: async () => undefined,
     signatureLock: { locked: async () => undefined },
+    probe: async () => false,
+    nodeId: "node",
     settings: deviceSettings(),
   });
   const beats = Array.from({ length: FLEET }, (_, n) => ({

@@ -6,6 +6,7 @@ import { newSession } from "../../server/gateway/channel/session.ts";
 import { channelSettings } from "../../server/gateway/channel/settings.ts";
 import type { Bus, BusMessage } from "../../server/platform/bus.ts";
 import { openMemoryBus, openMemoryDirectory } from "../../server/platform/bus-memory.ts";
+import { failureOf } from "../kit/call.ts";
 import { type AgentSocket, connect, greet, online, startNode, type TestDevice, type TestNode } from "./harness.ts";
 
 const PROBE_MS = 300;
@@ -91,21 +92,61 @@ test("clones that come at once over both nodes write one event", async () => {
   holder.end();
 });
 
-test("the same process, a handoff and an agent that names no process are never asked about", async () => {
+test("the same process, its handoff and an agent that names no process are never asked about", async () => {
   const device = await known();
   const first = await connect(one, device);
   const welcome = await first.next("welcome");
   const timestamp = one.clock.now().toISOString();
   first.say("hello", { proof: { timestamp, signature: sign(device.identity.secret, welcome.data.nonce, timestamp) }, instanceId: "p" });
   await first.next("ready");
-  const second = await online(two, device, { instanceId: "q", handoffFrom: welcome.data.sessionId });
+  const second = await online(two, device, { instanceId: "p", handoffFrom: welcome.data.sessionId });
   expect((await first.closed()).code).toBe(1000);
-  const third = await online(one, device, { instanceId: "q" });
-  expect((await second.closed()).code).toBe(4009);
+  const third = await online(one, device, { instanceId: "p" });
+  await second.closed();
   const fourth = await online(two, device, { instanceId: undefined });
-  expect((await third.closed()).code).toBe(4009);
+  await third.closed();
   expect([asked(), await told(device)]).toEqual([0, []]);
   fourth.end();
+});
+
+test("a handoff that another process claims is no handoff: beside a living holder it is refused, after a silent one it takes nothing over", async () => {
+  const device = await known();
+  const holder = await connect(one, device);
+  const { data } = await holder.next("welcome");
+  const timestamp = one.clock.now().toISOString();
+  holder.say("hello", { proof: { timestamp, signature: sign(device.identity.secret, data.nonce, timestamp) }, instanceId: "holder" });
+  await holder.next("ready");
+  for (const node of [one, two]) {
+    const clone = await hello(node, device, { instanceId: "clone", handoffFrom: data.sessionId });
+    expect((await clone.closed()).code).toBe(4505);
+  }
+  const commandId = await one.queue(device);
+  await holder.next("command");
+  holder.socket.pause();
+  const next = await online(two, device, { instanceId: "next", handoffFrom: data.sessionId });
+  // The frames of the older session reached another process: this one is sent the command anew.
+  expect((await next.next("command")).data).toMatchObject({ command: { commandId }, delivery: { redelivered: true } });
+  holder.end();
+  next.end();
+});
+
+test("a poll of another process is refused on either node while the holder of a session answers, and told of like a clone's hello", async () => {
+  const device = await known();
+  const holder = await online(one, device, { instanceId: "holder" });
+  const poll = (node: TestNode, instanceId: string | null) => node.devices.presence.polled(device, { instanceId, aliveForMs: 0 });
+  for (const node of [one, two]) {
+    expect(await failureOf(poll(node, "clone"))).toEqual({
+      code: "DUPLICATE_IDENTITY",
+      status: 409,
+      details: { reason: "duplicate_identity", holder: "socket" },
+    });
+    await poll(node, "holder");
+    await poll(node, null);
+  }
+  expect(await told(device)).toMatchObject([{ data: { deviceId: device.deviceId } }]);
+  holder.socket.pause();
+  await poll(two, "clone");
+  holder.end();
 });
 
 test("a holder whose socket is deaf gives way within the bound, and nobody is told of a duplicate", async () => {

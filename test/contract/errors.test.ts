@@ -218,8 +218,13 @@ const SCENARIOS: Readonly<Record<ErrorCode, Scenario>> = {
     await done(world, nobody, "POST /pairing/auto-activate", { body: { enrollment_token: token, pairing_code: (await initiate(stock)).code } });
     await probe(call(world, "POST", "/pairing/auto-activate", { body: { enrollment_token: token, pairing_code: (await initiate(stock)).code } }));
   },
-  DEVICE_ALREADY_PAIRED: async (at, probe) =>
-    probe(call(at.world, "POST", "/devices/provision", { as: (await fresh(at)).owner, body: { fingerprints: [at.stock.device.fingerprint] } })),
+  DEVICE_ALREADY_PAIRED: (at, probe) => probe(own(at, "POST", "/devices/provision", { body: { fingerprints: [at.stock.device.fingerprint] } })),
+  DUPLICATE_IDENTITY: async ({ world, stock }, probe) => {
+    const { as, deviceId } = await stock.tenant.device();
+    const poll = (process: string) => call(world, "GET", `/devices/${deviceId}/commands`, { as, headers: { "x-svc-instance-id": process } });
+    await poll("first")("/v1", {});
+    await probe(poll("second"));
+  },
   DEVICE_OFFLINE: async (at, probe) =>
     probe(own(at, "POST", `/devices/${(await at.stock.tenant.device()).deviceId}/commands`, { body: { type: "ping", ifOffline: "fail" } })),
   ROTATION_IN_PROGRESS: async (at, probe) => {

@@ -138,7 +138,7 @@ describe("answers", () => {
       }
       expect(answer.body.success).toBe(true);
       expect(answer.body.meta.requestId).toBe(answer.headers.get("x-request-id"));
-      const result = each.op.list === undefined ? answer.body.data : { items: answer.body.data, total: answer.body.meta.pagination?.total };
+      const result = each.op.list === undefined ? answer.body.data : { ...answer.body, items: answer.body.data, total: answer.body.meta.pagination?.total };
       expect(each.op.output.safeParse(result).error?.issues ?? []).toEqual([]);
       if (each.op.list === "page" || each.op.list === "offset")
         expect(Object.keys(answer.body.meta.pagination).sort()).toEqual([

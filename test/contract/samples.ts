@@ -150,21 +150,33 @@ export const SAMPLES: { readonly [Id in OperationId]: (stock: Stock) => Promise<
 const asText = (value: unknown): string => (typeof value === "object" && value !== null ? JSON.stringify(value) : String(value));
 
 /** An input as a REST request: fields in the path, the rest in query or body. */
-export const toRequest = (op: Operation, input: Input, rest: Rest = op.rest[0] ?? "GET /"): { method: string; path: string; body?: Input } => {
+export const toRequest = (
+  op: Operation,
+  input: Input,
+  rest: Rest = op.rest[0] ?? "GET /",
+): { method: string; path: string; body?: Input; headers?: Record<string, string> } => {
   const [method = "", template = ""] = rest.split(" ");
   const left = { ...input };
+  const headers: Record<string, string> = {};
+  for (const [field, name] of Object.entries(op.headers)) {
+    if (field in left) headers[name] = encodeURIComponent(asText(left[field]));
+    delete left[field];
+  }
   const path = template.replace(/\{(\w+)\}/g, (_, name: string) => {
     const value = asText(left[name]);
     delete left[name];
     return encodeURIComponent(value);
   });
-  if (["POST", "PUT", "PATCH"].includes(method)) return { method, path, body: left };
+  if (["POST", "PUT", "PATCH"].includes(method)) return { method, path, body: left, headers };
   const query = new URLSearchParams(Object.entries(left).map(([name, value]): [string, string] => [name, asText(value)]));
-  return { method, path: query.size === 0 ? path : `${path}?${query}` };
+  return { method, path: query.size === 0 ? path : `${path}?${query}`, headers };
 };
 
 export const send = ({ world }: Pick<Stock, "world">, as: Caller, prefix: "/v1" | "/api/v1", request: ReturnType<typeof toRequest>): Promise<Answer> =>
-  world.call(as, request.method, `${prefix}${request.path === "/" ? "" : request.path}`, request.body === undefined ? {} : { body: request.body });
+  world.call(as, request.method, `${prefix}${request.path === "/" ? "" : request.path}`, {
+    ...(request.headers === undefined ? {} : { headers: request.headers }),
+    ...(request.body === undefined ? {} : { body: request.body }),
+  });
 
 /** Somebody whom the operation accepts. */
 export const callerFor = ({ op }: Case, { owner, operator, tenant, device }: Stock): Caller => {

@@ -1,5 +1,5 @@
 // The command room: a durable queue per device, one state machine for socket and poll, and what people see of it.
-import { contract } from "../../../protocol/index.ts";
+import { type CommandId, contract } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { CommandDelivery, Courier, DeviceRef, Enqueue } from "../../core/delivery.ts";
 import type { Emit, Hint, SqlTx } from "../../core/events.ts";
@@ -21,7 +21,7 @@ import { reading } from "./operations/read.ts";
 import { createRecent } from "./recent.ts";
 import { type CommandSettings, defaultSettings } from "./settings.ts";
 import { lockOpen } from "./store/change.ts";
-import { countOpen, countQueued } from "./store/read.ts";
+import { countOpen, findPending } from "./store/read.ts";
 import { createTransitions } from "./transitions.ts";
 import { createWaits } from "./waits.ts";
 import { type CommandMeters, createWitness } from "./witness.ts";
@@ -36,7 +36,8 @@ export interface DeviceDirectory {
 
 /** A poll counts as life of the device. */
 export interface PollPresence {
-  polled(device: DeviceRef): Promise<void>;
+  /** Throws DUPLICATE_IDENTITY when another process of this identity lives. */
+  polled(device: DeviceRef, poll: { readonly instanceId: string | null; readonly aliveForMs: number }): Promise<void>;
 }
 
 export interface CommandsDeps {
@@ -84,8 +85,8 @@ export interface Commands {
   showRecent(tenantId: string): void;
   /** In the transaction that pairs a device anew, revokes, deletes or resets it (T24). Call `notify` after commit. */
   resetDevice(tx: SqlTx, device: DeviceRef, reason: string): Promise<{ readonly canceled: number; readonly notify: () => void }>;
-  /** Commands that wait for the device. */
-  pending(device: DeviceRef): Promise<number>;
+  /** Commands that wait for the device, and those that it is to stop. */
+  pending(device: DeviceRef): Promise<{ readonly queued: number; readonly cancel: readonly CommandId[] }>;
   /** Open commands by status, and those that no reaper has touched in time: the second is to be 0. */
   commandGauges(): Promise<{ readonly open: Readonly<Record<string, number>>; readonly pastDeadline: number }>;
 }
@@ -101,7 +102,10 @@ export const createCommands = (deps: CommandsDeps): Commands => {
   };
   // Whoever holds the device's socket is told, and whoever polls for it here.
   const courier: Courier = {
-    cancel: deps.courier.cancel,
+    cancel: (deviceId, order) => {
+      waits.wake([deviceId]);
+      deps.courier.cancel(deviceId, order);
+    },
     nudge: (deviceIds, nodeOf) => {
       waits.wake(deviceIds);
       deps.courier.nudge(deviceIds, nodeOf);
@@ -143,7 +147,7 @@ export const createCommands = (deps: CommandsDeps): Commands => {
       );
       return { canceled: made.length, notify: () => transitions.tell(made) };
     },
-    pending: (device) => countQueued(deps.db, device),
+    pending: (device) => findPending(deps.db, device),
     commandGauges: () => countOpen(deps.db, settings.reaperEveryMs * 2),
   };
 };

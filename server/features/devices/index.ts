@@ -1,13 +1,13 @@
 // The devices room: what is paired, whether it lives, and its secret. Other rooms pair through `enrol` and look through `find`.
 import type { z } from "zod";
-import { CLOSE, connectTo, contract, type Device, toWindow } from "../../../protocol/index.ts";
+import { CLOSE, type CommandId, connectTo, contract, type Device, toWindow } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { DeviceRef, Enqueue } from "../../core/delivery.ts";
 import type { Emit, SqlTx } from "../../core/events.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import { newId } from "../../core/ids.ts";
 import { actorOf, type SystemScope, type TenantScope } from "../../core/scope.ts";
-import type { Evictor, Machine } from "../../core/sessions.ts";
+import type { DuplicateProbe, Evictor, Machine } from "../../core/sessions.ts";
 import type { CreateBatch } from "../../platform/batch.ts";
 import type { Bus } from "../../platform/bus.ts";
 import type { Db } from "../../platform/db.ts";
@@ -54,8 +54,10 @@ export interface DevicesDeps {
   readonly plan: PlanGuard;
   readonly evictor: Evictor;
   readonly resetCommands: ResetCommands;
-  /** Commands that wait for the device. */
-  readonly pendingCommands: (device: DeviceRef) => Promise<number>;
+  /** Commands that wait for the device, and those that it is to stop. */
+  readonly pendingCommands: (device: DeviceRef) => Promise<{ readonly queued: number; readonly cancel: readonly CommandId[] }>;
+  readonly probe: DuplicateProbe;
+  readonly nodeId: string;
   readonly enqueue: Enqueue;
   /** Known when the listener is open, hence asked at each use. */
   readonly socketUrl: () => string;
@@ -88,7 +90,7 @@ export const createDevices = (deps: DevicesDeps): Devices => {
   const settings = deps.settings ?? deviceSettings();
   const directory = createAgentDirectory({ db, bus: deps.bus, emit, box: secrets, settings, onError: deps.onError });
   const signatureLock = createSignatureLock({ emit, agents: directory });
-  const presence = createPresence({ db, emit, createBatch: deps.createBatch, signatureLock, settings });
+  const presence = createPresence({ ...deps, signatureLock, settings });
   const enrol = createEnrol({ emit, box: secrets, plan, agents: directory, evictor, resetCommands, settings });
   return {
     handlers: implement(contract.devices, {
@@ -99,8 +101,9 @@ export const createDevices = (deps: DevicesDeps): Devices => {
       heartbeat: async ({ scope }, { deviceId, ...beat }) => {
         const at = await presence.contact(scope, { deviceId, heartbeat: true, metrics: toMetrics(beat) });
         if (beat.status === "offline") await presence.farewell(deviceId);
-        const pendingCommands = await deps.pendingCommands({ tenantId: scope.tenantId, deviceId });
-        return { deviceId, receivedAt: (at ?? deps.clock.now()).toISOString(), nextHeartbeatSeconds: settings.heartbeatSeconds, pendingCommands };
+        const { queued: pendingCommands, cancel } = await deps.pendingCommands({ tenantId: scope.tenantId, deviceId });
+        const receivedAt = (at ?? deps.clock.now()).toISOString();
+        return { deviceId, receivedAt, nextHeartbeatSeconds: settings.heartbeatSeconds, pendingCommands, cancel: [...cancel] };
       },
     }),
     presence,

@@ -3,7 +3,7 @@ import { contract } from "../../../protocol/index.ts";
 import type { DeviceRef } from "../../core/delivery.ts";
 import { AppError } from "../../core/errors.ts";
 import type { Emit, EventToEmit, SqlTx } from "../../core/events.ts";
-import type { SessionHello, Sessions, SocketPresence } from "../../core/sessions.ts";
+import type { DuplicateProbe, SessionHello, Sessions, SocketPresence } from "../../core/sessions.ts";
 import type { CreateBatch } from "../../platform/batch.ts";
 import type { Db } from "../../platform/db.ts";
 import type { Job } from "../../platform/jobs.ts";
@@ -12,12 +12,15 @@ import type { SignatureLock } from "./signature-lock.ts";
 import { findHolders, findLiving, openPresence, welcomeDevices } from "./store/hello.ts";
 import {
   type Contact,
+  type Contacted,
   closePresence,
   contactPresence,
   findSuperseded,
   flushBeats,
   leavePresence,
   markDuplicateTold,
+  type Poll,
+  refusePoll,
   releasePresence,
   type StatusChange,
   setOnline,
@@ -30,6 +33,8 @@ export interface PresenceDeps {
   readonly emit: Emit;
   readonly createBatch: CreateBatch;
   readonly signatureLock: Pick<SignatureLock, "locked">;
+  readonly probe: DuplicateProbe;
+  readonly nodeId: string;
   readonly settings: DeviceSettings;
 }
 
@@ -37,6 +42,7 @@ export interface OpenedSession {
   readonly epoch: number;
   readonly previousNodeId: string | null;
   readonly previousSessionId: string | null;
+  readonly previousInstanceId: string | null;
   readonly pushedOut: number;
 }
 
@@ -44,14 +50,19 @@ export interface Presence extends SocketPresence, Pick<Sessions, "holder" | "rep
   /** Inside the transaction of hellos, each of another device, before anything else in it. Answers in order. Throws FORBIDDEN when one of the devices is gone. */
   open(tx: SqlTx, hellos: readonly SessionHello[]): Promise<readonly OpenedSession[]>;
   /** A signed REST call; null when the device is gone. The answer is the database's time of it. */
-  contact(scope: Pick<DeviceRef, "tenantId">, contact: Contact): Promise<Date | null>;
-  polled(device: DeviceRef): Promise<void>;
+  contact(scope: Pick<DeviceRef, "tenantId">, contact: Omit<Contact, "poll">): Promise<Date | null>;
+  /** Throws DUPLICATE_IDENTITY when another process of this identity lives; its poll is no sign of life then. */
+  polled(device: DeviceRef, poll: Poll): Promise<void>;
   /** The device reported over REST that it goes. */
   farewell(deviceId: string): Promise<void>;
   readonly jobs: readonly Job[];
 }
 
 const { online, offline, duplicateIdentity } = contract.devices.events;
+
+/** `holder` says which way the other one lives. */
+const duplicate = (holder: "socket" | "poll", retryAfter: number): AppError =>
+  new AppError("DUPLICATE_IDENTITY", { retryAfter, details: { reason: "duplicate_identity", holder } });
 
 const toEvent = (change: StatusChange, status: "online" | "offline"): EventToEmit => ({
   scope: { tenantId: change.tenant_id },
@@ -67,7 +78,7 @@ const toEvent = (change: StatusChange, status: "online" | "offline"): EventToEmi
   },
 });
 
-export const createPresence = ({ db, emit, createBatch, signatureLock, settings }: PresenceDeps): Presence => {
+export const createPresence = ({ db, emit, createBatch, signatureLock, probe, nodeId, settings }: PresenceDeps): Presence => {
   const tell = async (tx: SqlTx, changes: readonly StatusChange[], status: "online" | "offline"): Promise<void> => {
     if (changes.length > 0)
       await emit(
@@ -77,11 +88,33 @@ export const createPresence = ({ db, emit, createBatch, signatureLock, settings 
   };
   const greet = async (tx: SqlTx, deviceIds: readonly string[]): Promise<void> => tell(tx, await setOnline(tx, deviceIds), "online");
 
-  const contact = async (scope: Pick<DeviceRef, "tenantId">, news: Contact): Promise<Date | null> => {
+  const contact = async (scope: Pick<DeviceRef, "tenantId">, news: Contact): Promise<Contacted | undefined> => {
     const seen = await contactPresence(db, scope, { contact: news, offlineAfterMs: settings.offlineAfterMs });
     // Rarely not online; and should this node fall over in between, the next contact greets.
     if (seen?.greet === true) await db.sqlTx((tx) => greet(tx, [news.deviceId]));
-    return seen?.at ?? null;
+    return seen;
+  };
+
+  const reportDuplicate: Sessions["reportDuplicate"] = ({ device, nodeId: refusedBy, machine: { hostname, agentVersion } }) =>
+    db.sqlTx(async (tx) => {
+      const told = await markDuplicateTold(tx, device, settings.duplicateToldEveryMs);
+      if (told === undefined) return;
+      const { tenantId, deviceId } = told;
+      await emit(tx, [{ scope: { tenantId }, event: duplicateIdentity, subjectId: deviceId, data: { deviceId, nodeId: refusedBy, hostname, agentVersion } }]);
+    });
+
+  const polled = async (device: DeviceRef, poll: Poll): Promise<void> => {
+    const { instanceId } = poll;
+    if (instanceId !== null && (await probe(device, instanceId))) {
+      await reportDuplicate({ device, nodeId, machine: {} });
+      throw duplicate("socket", settings.duplicatePauseSeconds);
+    }
+    const seen = await contact(device, { deviceId: device.deviceId, heartbeat: false, metrics: null, poll });
+    // Nobody can ping a poller: that two live shows when the first polls again after the second was refused, a restart does not look like that.
+    if (seen?.contested === true) await reportDuplicate({ device, nodeId, machine: {} });
+    if (seen !== undefined || instanceId === null) return;
+    const aliveForSeconds = await refusePoll(db, device, instanceId);
+    if (aliveForSeconds !== undefined) throw duplicate("poll", aliveForSeconds);
   };
 
   const sweep = async (find: (tx: SqlTx) => Promise<StatusChange[]>): Promise<boolean> => {
@@ -111,20 +144,20 @@ export const createPresence = ({ db, emit, createBatch, signatureLock, settings 
       return hellos.map(({ device: { deviceId } }) => {
         const row = opened.get(deviceId);
         if (row === undefined || !found.has(deviceId)) throw new AppError("FORBIDDEN", { details: { reason: "device_revoked" } });
-        return { epoch: row.epoch, previousNodeId: row.node_id, previousSessionId: row.session_id, pushedOut: row.pushed_out };
+        return {
+          epoch: row.epoch,
+          previousNodeId: row.node_id,
+          previousSessionId: row.session_id,
+          previousInstanceId: row.instance_id,
+          pushedOut: row.pushed_out,
+        };
       });
     },
     holder: createBatch(async (devices: readonly DeviceRef[]) => {
       const holders = new Map((await findHolders(db, devices)).map((holder) => [holder.deviceId, holder]));
       return devices.map(({ deviceId }) => holders.get(deviceId) ?? null);
     }, settings.hellos),
-    reportDuplicate: ({ device, nodeId, machine: { hostname, agentVersion } }) =>
-      db.sqlTx(async (tx) => {
-        const told = await markDuplicateTold(tx, device, settings.duplicateToldEveryMs);
-        if (told === undefined) return;
-        const { tenantId, deviceId } = told;
-        await emit(tx, [{ scope: { tenantId }, event: duplicateIdentity, subjectId: deviceId, data: { deviceId, nodeId, hostname, agentVersion } }]);
-      }),
+    reportDuplicate,
     flush: (beats) =>
       db.sqlTx(async (tx) => {
         const current = await flushBeats(tx, beats);
@@ -145,8 +178,8 @@ export const createPresence = ({ db, emit, createBatch, signatureLock, settings 
       if (sessions.length > 0) await closePresence(db, sessions, settings.closeGraceMs);
     },
     goodbye: (session, farewell) => db.sqlTx((tx) => leavePresence(tx, session, farewell)),
-    contact,
-    polled: async (device) => void (await contact(device, { deviceId: device.deviceId, heartbeat: false, metrics: null })),
+    contact: async (scope, news) => (await contact(scope, { ...news, poll: null }))?.at ?? null,
+    polled,
     farewell: (deviceId) => db.sqlTx((tx) => leavePresence(tx, { deviceId, epoch: null }, { reason: "reported", expectBackMs: 0 })),
     jobs: [
       {

@@ -33,19 +33,11 @@ const turnsOf = (hellos: readonly SessionHello[]): readonly (readonly SessionHel
 export const createSessions = ({ db, presence, delivery, createBatch, settings = deviceSettings() }: SessionsDeps): Sessions => {
   const beginTurn = async (tx: SqlTx, hellos: readonly SessionHello[]): Promise<readonly SessionBegun[]> => {
     const opened = await presence.open(tx, hellos);
-    const starts = hellos.map(({ device, inFlight, journal, listsAll, cancels, handoffFrom }, at) => {
-      const { epoch = 0, previousNodeId = null, previousSessionId = null, pushedOut = 0 } = opened[at] ?? {};
-      return {
-        ...device,
-        epoch,
-        inFlight,
-        journal,
-        listsAll,
-        cancels,
-        handoff: handoffFrom !== null && handoffFrom === previousSessionId,
-        previousNodeId,
-        pushedOut,
-      };
+    const starts = hellos.map(({ device, inFlight, journal, listsAll, cancels, handoffFrom, instanceId }, at) => {
+      const { epoch = 0, previousNodeId = null, previousSessionId = null, previousInstanceId = null, pushedOut = 0 } = opened[at] ?? {};
+      // Only the process that had the frames of the older session can go on where it was.
+      const handoff = handoffFrom !== null && handoffFrom === previousSessionId && instanceId === previousInstanceId;
+      return { ...device, epoch, inFlight, journal, listsAll, cancels, handoff, previousNodeId, pushedOut };
     });
     const settled = await delivery.settle(tx, starts);
     return starts.flatMap(({ epoch, previousNodeId, handoff, pushedOut }, at) => {

@@ -13,6 +13,8 @@ export interface DeviceSettings {
   readonly neverConnectedMs: number;
   /** Between two events about living duplicates of one identity. */
   readonly duplicateToldEveryMs: number;
+  /** How long a poller stays away while another process of its identity holds a socket. */
+  readonly duplicatePauseSeconds: number;
   readonly sweepEveryMs: number;
   readonly neverConnectedEveryMs: number;
   readonly sweepBatch: number;
@@ -33,6 +35,7 @@ export const deviceSettings = (heartbeatSeconds = 30, overrides: Partial<DeviceS
   closeGraceMs: 15 * SECOND,
   neverConnectedMs: 86_400 * SECOND,
   duplicateToldEveryMs: 3_600 * SECOND,
+  duplicatePauseSeconds: 900,
   sweepEveryMs: 2 * SECOND,
   neverConnectedEveryMs: 600 * SECOND,
   sweepBatch: 500,

@@ -6,7 +6,7 @@ import type { AgentDirectory } from "../../core/agents.ts";
 import { type Clock, inWholeMs } from "../../core/clock.ts";
 import type { CommandDelivery } from "../../core/delivery.ts";
 import type { TenantDirectory } from "../../core/directories.ts";
-import type { Sessions, SocketPresence } from "../../core/sessions.ts";
+import type { DuplicateProbe, Sessions, SocketPresence } from "../../core/sessions.ts";
 import type { HttpRequest } from "../exchange.ts";
 import type { RequestFacts } from "../facts.ts";
 import type { Limits } from "../limits.ts";
@@ -63,6 +63,8 @@ export interface HubDeps {
 export interface Hub {
   readonly door: SocketDoor<Session>;
   readonly stats: Readonly<ChannelStats>;
+  /** For processes that poll: whether another one holds a session. */
+  readonly probe: DuplicateProbe;
   /** Begins to listen to the bus and to the clock. */
   start(): Promise<void>;
   /** What the hub does by itself every second. */
@@ -155,6 +157,7 @@ export const createHub = (given: HubDeps): Hub => {
   return {
     door,
     stats,
+    probe: rivals.probe,
     tick,
     flush,
     start: async () => {

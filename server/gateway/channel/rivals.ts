@@ -1,9 +1,10 @@
-// Whether another agent lives with the identity of one that says hello: the older session is asked by ping, here or on the node that holds it.
+// Whether another agent lives with the identity of one that says hello or polls: the older session is asked by ping, here or on the node that holds it.
 // Only an answer keeps the newcomer out. Silence, a lost message, a node that hangs or a bus that is away all let it in, after the bound at the latest.
 import type { Hello } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
+import type { DeviceRef } from "../../core/delivery.ts";
 import { newId } from "../../core/ids.ts";
-import type { Sessions } from "../../core/sessions.ts";
+import type { DuplicateProbe, Sessions } from "../../core/sessions.ts";
 import { type ChannelBus, type ChannelMessage, nodeChannel } from "./courier.ts";
 import type { Session } from "./session.ts";
 import type { ChannelSettings } from "./settings.ts";
@@ -20,8 +21,10 @@ export interface RivalsDeps {
 }
 
 export interface Rivals {
-  /** True when an older session that this hello does not continue has just answered. Takes `probeMs` at most, besides one look into the database. */
-  lives(session: Session, hello: Hello): Promise<boolean>;
+  /** True when an older session of another process has just answered. Takes `probeMs` at most, besides one look into the database. */
+  lives(session: Session, hello: Pick<Hello, "instanceId">): Promise<boolean>;
+  /** The same for a process that has no session of its own. */
+  readonly probe: DuplicateProbe;
   /** What other nodes ask and answer; any other message is passed over. */
   receive(message: ChannelMessage): void;
 }
@@ -74,23 +77,24 @@ export const createRivals = ({ nodeId, bus, sessions, ready, clock, settings, on
     });
   };
 
-  const livesElsewhere = async ({ tenantId, deviceId }: Session, { instanceId, handoffFrom }: Hello): Promise<boolean> => {
+  const livesElsewhere = async ({ tenantId, deviceId }: DeviceRef, instanceId: string): Promise<boolean> => {
     if (!bus.healthy()) return false;
     const holder = await sessions.holder({ tenantId, deviceId });
-    if (holder === null || holder.nodeId === nodeId || holder.sessionId === handoffFrom) return false;
+    if (holder === null || holder.nodeId === nodeId) return false;
     if (holder.instanceId === null || holder.instanceId === instanceId) return false;
     // The row is behind its node by a flush, so only what is long past is judged by it.
     return holder.seenAgoMs < 2 * heartbeatMs && askNode(holder.nodeId, deviceId);
   };
 
+  const livesBeside = async (device: DeviceRef, instanceId: string, own: Session | null): Promise<boolean> => {
+    const old = ready.get(device.deviceId);
+    if (old === undefined || old === own) return livesElsewhere(device, instanceId);
+    return old.instanceId !== null && old.instanceId !== instanceId && answers(old);
+  };
+
   return {
-    lives: async (session, hello) => {
-      if (hello.instanceId === undefined) return false;
-      const old = ready.get(session.deviceId);
-      if (old === undefined || old === session) return livesElsewhere(session, hello);
-      if (hello.handoffFrom === old.id || old.instanceId === null || old.instanceId === hello.instanceId) return false;
-      return answers(old);
-    },
+    lives: async (session, { instanceId }) => instanceId !== undefined && livesBeside(session, instanceId, session),
+    probe: (device, instanceId) => livesBeside(device, instanceId, null),
     receive: ({ op, deviceId, request, from, alive }) => {
       if (typeof request !== "string") return;
       if (op === ANSWER) asked.get(request)?.(alive === true);

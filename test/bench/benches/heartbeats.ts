@@ -67,6 +67,8 @@ export const heartbeats = (stage: Stage, plan: Plan, agents: number): Promise<re
       emit: async () => undefined,
       createBatch,
       signatureLock: { locked: async () => undefined },
+      probe: async () => false,
+      nodeId: "node",
       settings: deviceSettings(),
     });
     const flush = async (round: number): Promise<number> => {

@@ -1,5 +1,5 @@
 // The REST side of an agent: poll for due commands and acknowledge them, through the same queue as the socket.
-import { ACK_STATUSES, type contract } from "../../../../protocol/index.ts";
+import { ACK_STATUSES, type CommandId, type contract } from "../../../../protocol/index.ts";
 import type { CommandDelivery, DeviceRef } from "../../../core/delivery.ts";
 import { AppError } from "../../../core/errors.ts";
 import type { Handlers } from "../../../core/feature.ts";
@@ -9,10 +9,14 @@ import type { PollPresence } from "../index.ts";
 import type { CommandSettings } from "../settings.ts";
 import { lockOfDevice } from "../store/change.ts";
 import { claimForPoll, type PolledRow } from "../store/claim.ts";
+import { findPending } from "../store/read.ts";
 import { type CommandRow, toDelivered } from "../store/rows.ts";
 import type { Transitions } from "../transitions.ts";
 import type { Waits } from "../waits.ts";
 import type { Witness } from "../witness.ts";
+
+/** A poller that has been silent for so many of its intervals gives way to another process. */
+const POLLS_MISSED = 2;
 
 export interface AgentDeps {
   readonly db: Db;
@@ -58,13 +62,38 @@ export const agentSide = ({
 
   const claim = (device: DeviceRef, limit: number): Promise<readonly PolledRow[]> => claimForPoll(db, device, limit, { nodeId, timings: settings });
 
-  /** What is due, or what becomes due while the agent waits. An agent that has gone gets nothing claimed for it. */
-  const claimOrWait = async (device: DeviceRef, { limit, wait: seconds }: { readonly limit: number; readonly wait: number }, signal: AbortSignal) => {
+  interface Found {
+    readonly rows: readonly PolledRow[];
+    /** What the agent is to stop. */
+    readonly cancel: readonly CommandId[];
+  }
+  const look = async (device: DeviceRef, limit: number): Promise<Found> => {
+    const [rows, { cancel }] = await Promise.all([claim(device, limit), findPending(db, device)]);
+    return { rows, cancel };
+  };
+  const isEmpty = ({ rows, cancel }: Found): boolean => rows.length === 0 && cancel.length === 0;
+
+  interface PollCall {
+    readonly limit: number;
+    readonly wait: number;
+    readonly instanceId?: string | undefined;
+  }
+
+  /**
+   * What is there for the agent, or what comes while it waits. An agent that has gone gets nothing claimed for it, nor does one whose identity
+   * another process has taken up meanwhile.
+   */
+  const lookOrWait = async (device: DeviceRef, { limit, wait: seconds, instanceId }: PollCall, signal: AbortSignal): Promise<Found> => {
+    const aliveForMs = (POLLS_MISSED * settings.pollIntervalSeconds + seconds) * 1_000;
+    const lookAsHolder = async (): Promise<Found> => {
+      await presence.polled(device, { instanceId: instanceId ?? null, aliveForMs });
+      return look(device, limit);
+    };
     const wait = waits.take(device.deviceId, seconds);
     try {
-      let rows = await claim(device, limit);
-      while (rows.length === 0 && wait !== null && (await wait.next(signal))) rows = await claim(device, limit);
-      return rows;
+      let found = await lookAsHolder();
+      while (isEmpty(found) && wait !== null && (await wait.next(signal))) found = await lookAsHolder();
+      return found;
     } finally {
       wait?.end();
     }
@@ -73,8 +102,7 @@ export const agentSide = ({
   return {
     poll: async ({ scope, reply, signal }, { deviceId, ...how }) => {
       const device = { tenantId: scope.tenantId, deviceId };
-      await presence.polled(device);
-      const rows = await claimOrWait(device, how, signal);
+      const { rows, cancel } = await lookOrWait(device, how, signal);
       transitions.tell(rows.filter(({ again }) => !again).map(sentNow));
       for (const { again } of rows) if (again) witness.polledAgain();
       await finishUnacknowledged(
@@ -82,7 +110,7 @@ export const agentSide = ({
         deviceId,
       );
       reply.headers["x-svc-poll-interval"] = String(settings.pollIntervalSeconds);
-      return { items: rows.map(toDelivered).map(({ command, delivery: given }) => ({ ...command, delivery: given })) };
+      return { items: rows.map(toDelivered).map(({ command, delivery: given }) => ({ ...command, delivery: given })), cancel: [...cancel] };
     },
     ack: async ({ scope, fail }, { deviceId, ...ack }) => {
       const result = await delivery.ack({ tenantId: scope.tenantId, deviceId }, ack);

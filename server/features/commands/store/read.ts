@@ -124,12 +124,18 @@ export const readSurroundings = async (db: Db, row: CommandRow): Promise<Surroun
   };
 };
 
-export const countQueued = async (tx: Pick<Db, "query">, { tenantId, deviceId }: DeviceRef): Promise<number> => {
-  const [row] = await tx.query<{ count: number }>(
-    `select count(*) from commands c where c.device_id = $2 and c.tenant_id = $1 and c.status = 'queued' and c.status in ${OPEN}`,
+/** What waits for the device, and what it is to stop: each until it is acknowledged or its deadline has passed. */
+export const findPending = async (
+  tx: Pick<Db, "query">,
+  { tenantId, deviceId }: DeviceRef,
+): Promise<{ readonly queued: number; readonly cancel: readonly CommandId[] }> => {
+  const [row] = await tx.query<{ queued: number; cancel: readonly CommandId[] | null }>(
+    `select count(*) filter (where c.status = 'queued') as queued,
+       array_agg(c.command_id order by c.seq) filter (where c.status = 'canceling' and c.deadline_at > now()) as cancel
+     from commands c where c.device_id = $2 and c.tenant_id = $1 and c.status in ('queued', 'canceling') and c.status in ${OPEN}`,
     [tenantId, deviceId],
   );
-  return row?.count ?? 0;
+  return { queued: row?.queued ?? 0, cancel: row?.cancel ?? [] };
 };
 
 export interface OpenCount {
@@ -218,11 +224,13 @@ export const findRecent = async (
   return row;
 };
 
-/** Which of these waiting calls have something to see: devices with a due command, and commands that have ended. */
+/** Which of these waiting calls have something to see: devices with a command that is due or to be stopped, and commands that have ended. */
 export const findAwaited = async (db: Db, keys: readonly string[]): Promise<readonly string[]> => {
   const rows = await db.query<{ key: string }>(
     `select distinct c.device_id as key from commands c
       where c.device_id = any($1::text[]) and c.status = 'queued' and c.available_at <= now() and (c.expires_at is null or c.expires_at > now())
+     union all select distinct c.device_id from commands c
+      where c.device_id = any($1::text[]) and c.status = 'canceling' and c.status in ${OPEN} and c.deadline_at > now()
      union all select c.command_id from commands c where c.command_id = any($1::text[]) and c.status not in ${OPEN}`,
     [keys],
   );

@@ -13,6 +13,7 @@ export interface OpenedPresence {
   readonly session_id: string | null;
   /** How often sessions have pushed each other out in a row, this one included; 0 when it pushed nobody out. */
   readonly pushed_out: number;
+  readonly instance_id: string | null;
 }
 
 /** Sessions that push each other out with no longer pause than this in between count as one row of supersessions. Longer than the pause that it leads to. */
@@ -22,18 +23,20 @@ const PING_PONG_PAUSE = "20 minutes";
 export const openPresence = (tx: SqlTx, hellos: readonly SessionHello[], offlineAfterMs: number): Promise<OpenedPresence[]> =>
   tx.query<OpenedPresence>(
     `with old as (
-       select p.device_id, p.node_id, p.session_id, v.its_node, v.its_session, v.clock_offset, v.instance, v.credit,
-         case when p.session_id = v.handed_from then p.session_id end as handed_from,
-         case when coalesce(p.session_id, '') in ('', v.handed_from) then 0
+       select p.device_id, p.node_id, p.session_id, p.instance_id, v.its_node, v.its_session, v.clock_offset, v.instance, v.credit, h.handed_from,
+         case when coalesce(p.session_id, '') in ('', h.handed_from) then 0
               when p.superseded_at > now() - interval '${PING_PONG_PAUSE}' then least(p.supersessions + 1, 1000) else 1 end as pushed_out
        from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::float8[], $6::text[], $7::int[], $9::text[])
            as v(device_id, tenant_id, its_node, its_session, clock_offset, instance, credit, handed_from)
-         join device_presence p on p.device_id = v.device_id and p.tenant_id = v.tenant_id order by p.device_id for update of p)
+         join device_presence p on p.device_id = v.device_id and p.tenant_id = v.tenant_id
+         cross join lateral (select case when p.session_id = v.handed_from and p.instance_id = v.instance then p.session_id end as handed_from) h
+        order by p.device_id for update of p)
      update device_presence p set epoch = p.epoch + 1, connectivity = 'realtime', node_id = old.its_node, session_id = old.its_session, since = now(),
        last_seen_at = now(), offline_after = now() + ${ms("$8")}, clock_offset_ms = old.clock_offset, instance_id = old.instance, max_in_flight = old.credit,
        handed_from = old.handed_from, supersessions = case old.pushed_out when 0 then p.supersessions else old.pushed_out end,
-       superseded_at = case old.pushed_out when 0 then p.superseded_at else now() end
-     from old where p.device_id = old.device_id returning p.device_id, p.epoch, old.node_id, old.session_id, old.pushed_out`,
+       superseded_at = case old.pushed_out when 0 then p.superseded_at else now() end,
+       poll_instance_id = null, poll_until = null, poll_refused_at = null
+     from old where p.device_id = old.device_id returning p.device_id, p.epoch, old.node_id, old.session_id, old.instance_id, old.pushed_out`,
     [
       hellos.map(({ device }) => device.deviceId),
       hellos.map(({ device }) => device.tenantId),
