@@ -52,8 +52,6 @@ export interface TrialOptions {
   readonly shortcut?: MakeShortcut | null | undefined;
   /** The promise is broken on purpose: do not wait for what cannot come. */
   readonly impatient?: boolean;
-  /** Categories that this trial does not judge. */
-  readonly except?: readonly Violation[];
 }
 
 export interface Trial extends Outcome {
@@ -65,10 +63,10 @@ export interface Trial extends Outcome {
 
 const patienceFor = (forMs: number): Patience => ({ time, random: Math.random, untilMs: time.elapsedMs() + forMs });
 
-const notesOf = (verdict: Verdict, load: Load, crew: Crew, except: readonly Violation[]): readonly string[] => {
+const notesOf = (verdict: Verdict, load: Load, crew: Crew): readonly string[] => {
   const { accepted, okMultiDelivered, unknownApplied, unknownNotApplied, refused, byStatus } = verdict;
   const statuses = Object.entries(byStatus).map(([status, count]) => `${count} ${status}`);
-  const examples = VIOLATIONS.filter((kind) => !except.includes(kind)).flatMap((kind) => {
+  const examples = VIOLATIONS.flatMap((kind) => {
     const ids = verdict.violations[kind];
     return ids.length > 0 ? [`${kind}: ${ids.slice(0, 3).join(" ")}`] : [];
   });
@@ -81,7 +79,7 @@ const notesOf = (verdict: Verdict, load: Load, crew: Crew, except: readonly Viol
 };
 
 export const runTrial = async (options: TrialOptions): Promise<Trial> => {
-  const { rig, seed, scale, trouble, relief, impatient = false, except = [] } = options;
+  const { rig, seed, scale, trouble, relief, impatient = false } = options;
   const random = createRandom(seed);
   const members = options.members ?? (await rig.provision(scale.agents));
   const [ledger, history] = [createLedger(time.elapsedMs), createHistory()];
@@ -138,7 +136,6 @@ export const runTrial = async (options: TrialOptions): Promise<Trial> => {
       patienceFor(impatient ? IMPATIENT_REST_MS : REST_MS),
     );
     const verdict = judge(history.lines, truth);
-    const judged = VIOLATIONS.filter((kind) => !except.includes(kind));
     const { connected, size, reconnects } = crew;
     return {
       verdict,
@@ -148,7 +145,7 @@ export const runTrial = async (options: TrialOptions): Promise<Trial> => {
       n: verdict.accepted,
       faults: history.faults,
       violations: {
-        ...Object.fromEntries(judged.map((kind) => [kind, countViolations(verdict, [kind])])),
+        ...Object.fromEntries(VIOLATIONS.map((kind) => [kind, countViolations(verdict, [kind])])),
         "yes-in-gap": yesInGap(history.lines, gaps),
         "never-connected": allIn ? 0 : size,
         "left-offline": size - connected,
@@ -156,7 +153,7 @@ export const runTrial = async (options: TrialOptions): Promise<Trial> => {
         refused: load.refused,
       },
       latencyMs: ledger.createToAck.percentiles(),
-      notes: notesOf(verdict, load, crew, except),
+      notes: notesOf(verdict, load, crew),
     };
   } finally {
     loadOver.abort();

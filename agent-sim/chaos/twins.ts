@@ -77,8 +77,6 @@ const run = async ({ seed, scale, control }: Context): Promise<Outcome> => {
       members,
       tune,
       impatient: control,
-      // A twin that polls beside its brother takes commands past him, each in the order of its own.
-      except: ["reordered"],
       beside: (options) => void originals.push(options),
       trouble: async ({ fault, wait }) => {
         for (const options of originals) {

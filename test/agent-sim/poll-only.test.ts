@@ -26,7 +26,16 @@ afterAll(async () => {
 
 const start = ({ deviceId, identity }: Device, executed: (commandId: string) => void): Agent => {
   const journal = createMemoryJournal(time.wallMs);
-  const options = { url: world.url, deviceId, identity, journal, http, time, random: Math.random, handlers: createHandlers({ apps: createApps({ time, random: Math.random }), time }) };
+  const options = {
+    url: world.url,
+    deviceId,
+    identity,
+    journal,
+    http,
+    time,
+    random: Math.random,
+    handlers: createHandlers({ apps: createApps({ time, random: Math.random }), time }),
+  };
   const agent = createAgent({ ...options, mode: "poll", firstWindowMs: 0, on: { executed } });
   agents.push(agent);
   agent.start();

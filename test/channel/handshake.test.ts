@@ -94,7 +94,7 @@ describe("two sessions of one device", () => {
     const timestamp = node.clock.now().toISOString();
     first.say("hello", { proof: { timestamp, signature: sign(device.identity.secret, data.nonce, timestamp) }, instanceId: "one" });
     await first.next("ready");
-    const second = await online(node, device, { handoffFrom: data.sessionId, instanceId: "two" });
+    const second = await online(node, device, { handoffFrom: data.sessionId, instanceId: "one" });
     expect(await first.closed()).toEqual({ code: 1000, reason: "normal" });
     second.end();
   });
