@@ -7,7 +7,7 @@ import { type Load, startLoad } from "../load.ts";
 import type { Member } from "../portal.ts";
 import { createRandom, type Random } from "../random.ts";
 import { pause, systemTime as time, until } from "../time.ts";
-import { countViolations, type Gap, judge, type Verdict, VIOLATIONS, type Violation, yesInGap } from "./checker.ts";
+import { countViolations, type Gap, judge, type Verdict, VIOLATIONS, yesInGap } from "./checker.ts";
 import { createHistory, type History, recorded, watched } from "./history.ts";
 import { type Rig, urlOf } from "./rig.ts";
 import { hurried, type Outcome, type Scale } from "./scenario.ts";

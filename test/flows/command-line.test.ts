@@ -1,4 +1,5 @@
 // The command line of an installation, as a person or a script calls it: while the gateway runs and while it does not.
+import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { bootstrap, type Credentials, createSandbox, type Gateway, node, processesOf, type Sandbox, startGateway } from "./processes.ts";
@@ -40,7 +41,7 @@ describe("bootstrap", () => {
     for (const { token, apiKey, tenantId, userId, enrollmentToken } of [first, again, running]) {
       expect(await me({ authorization: `Bearer ${token}` })).toMatchObject({ status: 200, data: { subject: userId, tenantId, role: "owner" } });
       expect(await me({ "x-api-key": apiKey, "x-svc-tenant-id": tenantId })).toMatchObject({ status: 200, data: { tenantId, role: "admin" } });
-      const { data: pairing } = await post("/v1/pairing/initiate", { device_fingerprint: `cli-${enrollmentToken}`, device_name: "nuc", platform: "linux" });
+      const { data: pairing } = await post("/v1/pairing/initiate", { device_fingerprint: `cli-${randomUUID()}`, device_name: "nuc", platform: "linux" });
       const activated = await post("/v1/pairing/auto-activate", { enrollment_token: enrollmentToken, pairing_code: pairing["pairing_code"] });
       expect(activated).toMatchObject({ status: 201, data: { tenant_id: tenantId } });
     }
