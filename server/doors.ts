@@ -102,7 +102,7 @@ const pipelineOf = ({ config, db, metrics, rooms }: DoorsDeps, { limits, idempot
     record: metrics.call,
     isUnavailable: isTemporary,
     scopeOf: createScope(identity),
-    useSignature: createReplayGuard(signatures),
+    useSignature: createReplayGuard({ ...signatures, clock: rooms.clock }),
     strictOutput: config.NODE_ENV !== "production",
     callTimeoutMs: CALL_TIMEOUT_MS,
   });

@@ -45,7 +45,7 @@ export const agent = group({
       rest: ["PUT /agent/inventory"],
       limit: "inventory",
       idempotency: "none",
-      replay: "idempotent",
+      replay: "repeatable",
       maxBodyBytes: 65_536,
       input: z.looseObject({
         hostname: z.string().max(253).optional(),

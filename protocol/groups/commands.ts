@@ -253,7 +253,7 @@ export const commands = group({
       permission: "self",
       limit: "agent",
       idempotency: "none",
-      replay: "idempotent",
+      replay: "repeatable",
       maxBodyBytes: 262_144,
       input: Ack.extend(both),
       output: AckResult,

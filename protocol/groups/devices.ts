@@ -143,7 +143,7 @@ export const devices = group({
       permission: "self",
       limit: "heartbeat",
       idempotency: "none",
-      replay: "idempotent",
+      replay: "repeatable",
       maxBodyBytes: 16_384,
       input: Heartbeat.safeExtend(own),
       output: z.object({
@@ -159,6 +159,8 @@ export const devices = group({
       rest: ["GET /devices/{deviceId}/secrets"],
       auth: ["user", "agent"],
       permission: "device:secrets:read",
+      replay: "once",
+      description: "An agent signs every call anew: a signature that was used for any request is refused here.",
       input: z.strictObject(own),
       output: DeviceSecrets,
       errors: ["DEVICE_NOT_FOUND"],

@@ -172,7 +172,7 @@ export const pairing = group({
       permission: "self",
       limit: "pairing.deviceProgress",
       idempotency: "none",
-      replay: "idempotent",
+      replay: "repeatable",
       input: z.object({ deviceId: ref("dev"), ...progressUpdate }),
       output: EnrollmentProgress,
       errors: ["ENROLLMENT_NOT_FOUND", "INVALID_STATE_TRANSITION"],

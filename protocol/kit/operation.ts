@@ -64,8 +64,11 @@ export interface Operation<
   /** The record's fields stand at top level too, beside `data`. */
   readonly flat: boolean;
   readonly idempotency: M;
-  /** How an agent's signature may be used again: reads and idempotent calls may repeat, changes may not. */
-  readonly replay: "read" | "idempotent" | "changing";
+  /**
+   * What a second use of an agent's signature is worth. `repeatable`: the same again, at the same method and path. `once`: nothing, for
+   * changes and for answers that carry a secret.
+   */
+  readonly replay: "repeatable" | "once";
   /** Largest body, in bytes. */
   readonly maxBodyBytes: number;
   /** How long the input's `wait` may hold the call: the time a call may take grows by what it asks for. */
@@ -102,7 +105,7 @@ const define =
       maxBodyBytes: 1_048_576,
       tenancy: "tenant" as T,
       idempotency: kind === "mutation" ? "key" : "none",
-      replay: kind === "mutation" ? "changing" : "read",
+      replay: kind === "mutation" ? "once" : "repeatable",
       ...spec,
       kind,
     }) as Operation<K, I, O, NoInfer<E>, NoInfer<T>, NoInfer<M>>;

@@ -3,6 +3,8 @@
 export interface Recent<V> {
   get(key: string): V | undefined;
   set(key: string, value: V): void;
+  /** Everything that was set in the last so many milliseconds is known. */
+  coversMs(): number;
 }
 
 export interface RecentOptions {
@@ -18,15 +20,18 @@ export const createRecent = <V>({ keepMs, keep, nowMs = () => performance.now() 
   let older = new Map<string, V>();
   let newer = new Map<string, V>();
   let begunAt = nowMs();
+  let olderBegunAt = begunAt;
   return {
     get: (key) => newer.get(key) ?? older.get(key),
     set: (key, value) => {
       if (newer.size >= keep || nowMs() - begunAt >= keepMs) {
         older = newer;
+        olderBegunAt = begunAt;
         newer = new Map();
         begunAt = nowMs();
       }
       newer.set(key, value);
     },
+    coversMs: () => nowMs() - olderBegunAt,
   };
 };

@@ -1,53 +1,71 @@
-// What a second use of a signature means. The signed message names neither method nor path, so the first use binds it to a place.
-// Reads may repeat, idempotent calls may repeat at their place, changes may not repeat at all: those are also kept in the database.
+// What a second use of a signature means. A v1 signature names neither method nor path, so its first use binds it to one place.
+// Calls that change something, and answers that carry a secret, want a signature never used before: those uses are also rows in the database.
 import { randomUUID } from "node:crypto";
 import { HEADERS, HEADERS_V2, type Operation } from "../../protocol/index.ts";
+import type { Clock } from "../core/clock.ts";
 import { AppError } from "../core/errors.ts";
+import { skewed } from "./auth/agent.ts";
 import type { HttpRequest } from "./exchange.ts";
 
 export interface SignatureUse {
   readonly agentId: string;
+  /** The v1 signature, or the nonce of v2. */
   readonly signature: string;
   /** "METHOD /path" */
   readonly place: string;
   readonly replay: Operation["replay"];
-  /** For a nonce: good in this one request and in no other, whatever it asks. Names the request, by no word of the caller's. */
-  readonly onlyIn?: string;
+  readonly timestamp: string;
+  /** With v2 only. */
+  readonly v2?: {
+    /** Names the one request that the nonce is good in, by no word of the caller's. */
+    readonly onlyIn: string;
+    /** The v1 signature that travels beside it. */
+    readonly spent: string;
+  };
 }
 
 export interface SignatureMemory {
   /** The place of first use, remembering this one when there is none: the place itself, or `kept` when no second request can be in the same. */
   bind(use: string, place: string, kept?: string): Promise<string>;
+  /** Every use of the last so many milliseconds is known. */
+  readonly coversMs: number;
 }
 
-/** Kept of a read that no other request can be: it leaves the signature to other reads. */
-export const SOME_READ = "GET ";
-const NOWHERE = "";
+/** No request has this place: what is bound to it cannot be used again. */
+export const NOWHERE = "";
 
 export interface ReplayDeps {
   readonly memory: SignatureMemory;
+  readonly clock: Clock;
   /** False when the pair is already there. Survives restarts. */
   readonly insertUsed: (use: SignatureUse) => Promise<boolean>;
 }
 
 /** What of a signed request may be used only once: its nonce, or the signature itself. */
 export const signedBy = ({ headers, method, path }: Pick<HttpRequest, "headers" | "method" | "path">): Omit<SignatureUse, "agentId" | "replay"> | null => {
-  const { [HEADERS.signature]: signature, [HEADERS_V2.nonce]: nonce } = headers;
-  if (signature === undefined) return null;
+  const { [HEADERS.signature]: signature, [HEADERS.timestamp]: timestamp, [HEADERS_V2.nonce]: nonce } = headers;
+  if (signature === undefined || timestamp === undefined) return null;
   const place = `${method} ${path.replace(/^\/api/, "")}`;
-  return nonce === undefined ? { place, signature } : { place, signature: Buffer.from(nonce, "base64url").toString("hex"), onlyIn: randomUUID() };
+  if (nonce === undefined) return { place, timestamp, signature };
+  return { place, timestamp, signature: Buffer.from(nonce, "base64url").toString("hex"), v2: { onlyIn: randomUUID(), spent: signature } };
 };
 
 const refused = (reason: string): AppError => new AppError("INVALID_SIGNATURE", { details: { reason } });
-const method = (place: string): string => place.slice(0, place.indexOf(" "));
 
-export const createReplayGuard =
-  ({ memory, insertUsed }: ReplayDeps) =>
-  async (use: SignatureUse): Promise<void> => {
-    const key = `${use.agentId}:${use.signature}`;
-    const first = use.onlyIn === undefined ? await memory.bind(key, use.place) : await memory.bind(key, use.onlyIn, NOWHERE);
-    if (use.onlyIn !== undefined && first !== use.onlyIn) throw refused("replayed");
-    const bothReads = method(first) === "GET" && method(use.place) === "GET" && use.replay === "read";
-    if (use.onlyIn === undefined && first !== use.place && !bothReads) throw refused("signature_reused_elsewhere");
-    if (use.replay === "changing" && !(await insertUsed(use))) throw refused("replayed");
+export const createReplayGuard = ({ memory, clock, insertUsed }: ReplayDeps) => {
+  const checkNonce = async ({ agentId, signature }: SignatureUse, { onlyIn, spent }: NonNullable<SignatureUse["v2"]>): Promise<void> => {
+    // Whoever strips the v2 headers would have a fresh v1 signature.
+    const [first] = await Promise.all([memory.bind(`${agentId}:${signature}`, onlyIn, NOWHERE), memory.bind(`${agentId}:${spent}`, NOWHERE)]);
+    if (first !== onlyIn) throw refused("replayed");
   };
+  const checkPlace = async ({ agentId, signature, place, replay, timestamp }: SignatureUse): Promise<void> => {
+    const signedAtMs = Date.parse(timestamp);
+    // Signed before this node began to remember: it may have been used for a read. The agent signs anew with the time that it is told.
+    if (replay === "once" && clock.now().getTime() - signedAtMs > memory.coversMs) throw skewed(signedAtMs, clock.now());
+    if ((await memory.bind(`${agentId}:${signature}`, place)) !== place) throw refused("signature_reused_elsewhere");
+  };
+  return async (use: SignatureUse): Promise<void> => {
+    await (use.v2 === undefined ? checkPlace(use) : checkNonce(use, use.v2));
+    if (use.replay === "once" && !(await insertUsed(use))) throw refused("replayed");
+  };
+};

@@ -21,6 +21,8 @@ export interface SignatureMemory {
    * later uses are told instead: the place itself would only lie in memory.
    */
   bind(use: string, place: string, kept?: string): Promise<string>;
+  /** Every use of the last so many milliseconds is known here, or to all nodes together. */
+  readonly coversMs: number;
   /** Bindings that only this node knows, because Redis was away. */
   readonly degraded: number;
 }
@@ -56,6 +58,9 @@ export const createSignatureMemory = (redis: Redis | null = null): SignatureMemo
       const first = seen.get(key) ?? known ?? place;
       seen.set(key, first === place ? kept : first);
       return first;
+    },
+    get coversMs() {
+      return redis === null ? seen.coversMs() : Infinity;
     },
     get degraded() {
       return degraded;

@@ -45,6 +45,7 @@ export const createShiftedClock = (): Clock & { advance(ms: number): void; freez
 const createSignatures = (): SignatureMemory => {
   const places = new Map<string, string>();
   return {
+    coversMs: Infinity,
     bind: async (key, place) => {
       const first = places.get(key) ?? place;
       places.set(key, first);

@@ -55,6 +55,25 @@ describe("credentials", () => {
   });
 });
 
+describe("signatures", () => {
+  const SECRET = /secret|token|password|private|apikey/i;
+  const namesOf = (schema: unknown): readonly string[] =>
+    Object.entries((schema ?? {}) as Record<string, unknown>).flatMap(([name, part]) => [
+      ...(name === "properties" ? Object.keys(part as object) : []),
+      ...(typeof part === "object" ? namesOf(part) : []),
+    ]);
+  const secretsOf = ({ op }: Case): readonly string[] => namesOf(z.toJSONSchema(op.output, { unrepresentable: "any" })).filter((name) => SECRET.test(name));
+  const forAgents = CASES.filter(({ op }) => op.auth.includes("agent"));
+
+  test.each(named(forAgents.filter((each) => secretsOf(each).length > 0)))("%s hands out a secret, so it takes no signature twice", (_, { op }) => {
+    expect(op.replay).toBe("once");
+  });
+
+  test("the operations that do are found by their answers", () => {
+    expect(forAgents.filter((each) => secretsOf(each).length > 0).map(({ id }) => id)).toEqual(["devices.secrets", "devices.rotateSecret"]);
+  });
+});
+
 describe("roles", () => {
   const byUser = needsCredential.filter(({ op }) => op.auth.includes("user") && op.permission !== "platform");
   test.each(named(byUser))("%s is open to exactly the roles that hold its permission", async (_, each) => {

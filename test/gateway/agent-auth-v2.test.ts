@@ -92,6 +92,15 @@ test("a changing call leaves its nonce in the database", async () => {
   );
 });
 
+test("the first form that it carries along is good for nothing by itself", async () => {
+  const secrets = `/v1/devices/${device.deviceId}/secrets`;
+  const headers = sign("GET", ME);
+  expect((await world.call(fixed(headers), "GET", ME)).status).toBe(200);
+  const stripped = Object.fromEntries(Object.entries(headers).filter(([name]) => !(Object.values(HEADERS_V2) as string[]).includes(name)));
+  for (const path of [ME, secrets])
+    expect(verdict(await world.call(fixed(stripped), "GET", path))).toEqual([401, "INVALID_SIGNATURE", "signature_reused_elsewhere"]);
+});
+
 test("from the future it may come by a minute, from the past by five", async () => {
   expect((await world.call(fixed(sign("GET", ME, "", moment(-290_000))), "GET", ME)).status).toBe(200);
   expect(verdict(await world.call(fixed(sign("GET", ME, "", moment(70_000))), "GET", ME))).toEqual([401, "INVALID_SIGNATURE", "timestamp_skew"]);

@@ -1,7 +1,9 @@
 // An agent's signature over REST: what proves it, to the second and to the byte, and what a second use of it is worth.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { HEADERS, sign, signedHeaders } from "../../protocol/index.ts";
+import WebSocket from "ws";
+import { HEADERS, SUBPROTOCOL, sign, signedHeaders } from "../../protocol/index.ts";
 import { asAgent, type Caller, type Device, startWorld, type TestTenant, type World } from "../kit/world.ts";
+import { head, rawCall } from "./raw.ts";
 
 let world: World;
 let tenant: TestTenant;
@@ -113,10 +115,59 @@ describe("proof", () => {
 describe("a second use of a signature", () => {
   const beatPath = () => `/v1/devices/${device.deviceId}/heartbeat`;
 
-  test("of a read is served, at any read", async () => {
+  test("of a read is served at its place, by either prefix, and nowhere else", async () => {
     const headers = signed();
-    for (const path of ["/v1/agent/me", "/v1/agent/me", "/v1/agent/config", `/api/v1/devices/${device.deviceId}/commands`])
-      expect([path, (await world.call(fixed(headers), "GET", path)).status]).toEqual([path, 200]);
+    const at = async (path: string) => verdict(await world.call(fixed(headers), "GET", path));
+    for (const path of ["/v1/agent/me", "/v1/agent/me", "/api/v1/agent/me", "/v1/agent/me?"]) expect([path, await at(path)]).toEqual([path, [200, null, null]]);
+    for (const path of ["/v1/agent/config", `/v1/devices/${device.deviceId}/commands`, `/v1/devices/${device.deviceId}/secrets`])
+      expect([path, await at(path)]).toEqual([path, [401, "INVALID_SIGNATURE", "signature_reused_elsewhere"]]);
+  });
+
+  test("of an answer with a secret is refused, at its own place too, and stays refused after a restart", async () => {
+    const headers = signed();
+    const path = `/v1/devices/${device.deviceId}/secrets`;
+    expect((await world.call(fixed(headers), "GET", path)).body.data.secrets.DEVICE_TOKEN).toBe(device.identity.secret);
+    for (const again of [path, `/api${path}`]) expect(verdict(await world.call(fixed(headers), "GET", again))).toEqual([401, "INVALID_SIGNATURE", "replayed"]);
+    expect((await world.sql.query("select route from used_signatures where signature = decode($1, 'hex')", [headers[HEADERS.signature]])).rows).toEqual([
+      { route: `GET ${path}` },
+    ]);
+    const next = await startWorld({}, { beside: world });
+    try {
+      // Signed before that node began to remember: where it was used, and whether, nobody there knows.
+      for (const old of [headers, signed("", new Date(Date.now() - 200_000))])
+        expect(verdict(await next.call(fixed(old), "GET", path))).toEqual([401, "INVALID_SIGNATURE", "timestamp_skew"]);
+      expect(verdict(await next.call(fixed(signed("", new Date(Date.now() - 199_000))), "GET", "/v1/agent/me"))).toEqual([200, null, null]);
+      expect(verdict(await next.call(fixed(signed()), "GET", path))).toEqual([200, null, null]);
+    } finally {
+      await next.close();
+    }
+  });
+
+  test("of an upgrade opens nothing over REST, and one of REST opens no socket", async () => {
+    const upgrade = async (headers: Record<string, string>): Promise<number> =>
+      new Promise((resolve) => {
+        const socket = new WebSocket(`${world.url.replace("http", "ws")}/v1/agent/connect`, SUBPROTOCOL, { headers });
+        socket.on("error", () => undefined);
+        socket.once("open", () => resolve(101));
+        socket.once("unexpected-response", (_, response) => resolve(response.statusCode ?? 0));
+        socket.once("open", () => socket.terminate());
+      });
+    const opened = signed();
+    expect(await upgrade(opened)).toBe(101);
+    for (const path of ["/v1/agent/me", `/v1/devices/${device.deviceId}/secrets`])
+      expect([path, verdict(await world.call(fixed(opened), "GET", path))]).toEqual([path, [401, "INVALID_SIGNATURE", "signature_reused_elsewhere"]]);
+    const read = signed();
+    expect((await me(read)).status).toBe(200);
+    expect(await upgrade(read)).toBe(401);
+  });
+
+  test("of a hello opens nothing: a request whose method takes no body is refused with one", async () => {
+    // The proof of a hello is a signature over the nonce, which a body could be.
+    const nonce = "bm9uY2Utb2YtYS13ZWxjb21l";
+    const answer = await rawCall(world.url, [
+      Buffer.from(head(`GET /v1/devices/${device.deviceId}/secrets`, { ...signed(nonce), "content-length": String(nonce.length) }) + nonce),
+    ]);
+    expect([answer.answer?.status, answer.answer?.body.code, answer.answer?.body.details?.reason]).toEqual([400, "VALIDATION_FAILED", "body_not_allowed"]);
   });
 
   test("of a read opens nothing that changes", async () => {

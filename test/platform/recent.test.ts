@@ -32,6 +32,19 @@ test("an entry is forgotten after twice that time when others come, and one that
   expect([recent.get("entry"), recent.get("again")]).toEqual([undefined, 2]);
 });
 
+test("it tells how far back it knows everything", () => {
+  const recent = open(10);
+  const flood = () => Array.from({ length: 10 }, (_, n) => recent.set(String(n), n));
+  recent.wait(50);
+  expect(recent.coversMs()).toBe(50);
+  flood();
+  flood();
+  expect(recent.coversMs()).toBe(50);
+  recent.wait(5);
+  flood();
+  expect(recent.coversMs()).toBe(5);
+});
+
 test("of a flood at least the newest are known and at most twice as many", () => {
   const recent = open(10);
   for (let n = 0; n < 95; n += 1) recent.set(String(n), n);

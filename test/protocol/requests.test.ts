@@ -55,6 +55,7 @@ const newGate = () => {
     agents,
     tenants: { find: async (tenantId: string) => tenantOf(tenantId), suspended: async () => new Set() },
     signatures: {
+      coversMs: Number.POSITIVE_INFINITY,
       bind: async (use, place, kept) => {
         const first = places.get(use);
         places.set(use, first ?? kept ?? place);

@@ -3,6 +3,7 @@ import { parseTimestamp, SKEW_AHEAD_V2_MS, SKEW_TOLERANCE_MS, verify, verifyV2 }
 import type { AgentDirectory, AgentRecord } from "../../core/agents.ts";
 import type { Clock } from "../../core/clock.ts";
 import { AppError } from "../../core/errors.ts";
+import { takesBody } from "../rest-input.ts";
 import type { Credential } from "./credentials.ts";
 
 export interface AgentAuthDeps {
@@ -10,7 +11,7 @@ export interface AgentAuthDeps {
   readonly clock: Clock;
 }
 
-type AgentCredential = Extract<Credential, { kind: "agent" }>;
+export type AgentCredential = Extract<Credential, { kind: "agent" }>;
 
 const invalid = (reason: string, details: Record<string, unknown> = {}): AppError => new AppError("INVALID_SIGNATURE", { details: { reason, ...details } });
 
@@ -34,7 +35,9 @@ const matchBy = (record: AgentRecord | null, isGood: (secret: string) => boolean
 export const matchCredential = (record: AgentRecord | null, credential: AgentCredential, body: string | Uint8Array): string | null => {
   const { v2, tenantId, agentId, timestamp } = credential;
   if (v2 === null) return matchSecret(record, { body, timestamp, signature: credential.signature });
-  return matchBy(record, (secret) => verifyV2(secret, { ...v2.request, body }, { tenantId, agentId, timestamp, nonce: v2.nonce, signature: v2.signature }));
+  return matchBy(record, (secret) =>
+    verifyV2(secret, { ...credential.request, body }, { tenantId, agentId, timestamp, nonce: v2.nonce, signature: v2.signature }),
+  );
 };
 
 /** Throws for an agent that is locked to the second form and sends the first alone. Call it for a good signature: only its maker is told. */
@@ -46,15 +49,21 @@ export const versionOf = ({ v2 }: AgentCredential): 1 | 2 => (v2 === null ? 1 : 
 
 export const aheadMs = ({ v2 }: AgentCredential): number => (v2 === null ? SKEW_TOLERANCE_MS : SKEW_AHEAD_V2_MS);
 
-/** Throws when the timestamp is out of tolerance; tells the server's time, since the caller has proven the secret. */
+/** Tells the server's time: only for a caller that has proven the secret. */
+export const skewed = (timestampMs: number, now: Date): AppError =>
+  invalid("timestamp_skew", { serverTime: now.toISOString(), skewMs: timestampMs - now.getTime() });
+
+/** Throws when the timestamp is out of tolerance. */
 export const checkSkew = (timestampMs: number, now: Date, aheadMs = SKEW_TOLERANCE_MS): void => {
   const skewMs = timestampMs - now.getTime();
-  if (skewMs > aheadMs || skewMs < -SKEW_TOLERANCE_MS) throw invalid("timestamp_skew", { serverTime: now.toISOString(), skewMs });
+  if (skewMs > aheadMs || skewMs < -SKEW_TOLERANCE_MS) throw skewed(timestampMs, now);
 };
 
 export const createAgentAuth =
   ({ agents, clock }: AgentAuthDeps) =>
   async (credential: AgentCredential, body: Uint8Array): Promise<AgentRecord> => {
+    // A signature over a text of somebody else's choice, such as the nonce of a hello, must not pass for a signed request.
+    if (body.byteLength > 0 && !takesBody(credential.request.method)) throw new AppError("VALIDATION_FAILED", { details: { reason: "body_not_allowed" } });
     const timestampMs = parseTimestamp(credential.timestamp);
     if (timestampMs === null) throw invalid("bad_timestamp");
     const found = await agents.find(credential.agentId);

@@ -3,11 +3,9 @@ import { HEADERS, HEADERS_V2, isSecondForm, SIGNATURE_VERSIONS, SIGNATURE_VERSIO
 import { AppError } from "../../core/errors.ts";
 import type { HttpRequest } from "../exchange.ts";
 
-/** The second form of a signature, and the request that it covers beside the body. */
 export interface SecondForm {
   readonly nonce: string;
   readonly signature: string;
-  readonly request: Pick<HttpRequest, "method" | "path" | "query">;
 }
 
 export type Credential =
@@ -21,6 +19,8 @@ export type Credential =
       readonly timestamp: string;
       readonly signature: string;
       readonly v2: SecondForm | null;
+      /** The second form covers it beside the body. */
+      readonly request: Pick<HttpRequest, "method" | "path" | "query">;
     };
 
 type SignedPart = Pick<HttpRequest, "headers" | "method" | "path" | "query">;
@@ -38,19 +38,19 @@ const apiKey = (key: string, tenantId: string | undefined): Credential => {
   return { kind: "apiKey", key, tenantId };
 };
 
-const secondForm = ({ headers, method, path, query }: SignedPart): SecondForm | null => {
+const secondForm = ({ headers }: SignedPart): SecondForm | null => {
   if (!isSecondForm(headers)) return null;
   const { [HEADERS_V2.version]: version, [HEADERS_V2.nonce]: nonce, [HEADERS_V2.signature]: signature } = headers;
   if (version === undefined || nonce === undefined || signature === undefined) throw unauthorized("missing_header");
   if (version !== "2") throw new AppError("INVALID_SIGNATURE", { details: { reason: "bad_signature" } });
-  return { nonce, signature, request: { method, path, query } };
+  return { nonce, signature };
 };
 
 const agent = (request: SignedPart): Credential => {
-  const { headers } = request;
+  const { headers, method, path, query } = request;
   const { [HEADERS.agentId]: agentId, [HEADERS.tenantId]: tenantId, [HEADERS.timestamp]: timestamp, [HEADERS.signature]: signature } = headers;
   if (agentId === undefined || tenantId === undefined || timestamp === undefined || signature === undefined) throw unauthorized("missing_header");
-  return { kind: "agent", agentId, tenantId, timestamp, signature, v2: secondForm(request) };
+  return { kind: "agent", agentId, tenantId, timestamp, signature, v2: secondForm(request), request: { method, path, query } };
 };
 
 const isSigned = (headers: HttpRequest["headers"]): boolean =>

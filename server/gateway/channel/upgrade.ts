@@ -5,12 +5,12 @@ import type { Clock } from "../../core/clock.ts";
 import type { TenantDirectory } from "../../core/directories.ts";
 import { AppError } from "../../core/errors.ts";
 import type { TenantFacts } from "../../core/scope.ts";
-import { aheadMs, checkSkew, checkVersion, matchCredential, versionOf } from "../auth/agent.ts";
+import { type AgentCredential, aheadMs, checkSkew, checkVersion, matchCredential, versionOf } from "../auth/agent.ts";
 import { readCredential } from "../auth/credentials.ts";
 import type { HttpRequest } from "../exchange.ts";
 import { limitAddress } from "../facts.ts";
 import { handshakeFault } from "../handshake.ts";
-import { type SignatureMemory, SOME_READ } from "../replay.ts";
+import { NOWHERE, type SignatureMemory } from "../replay.ts";
 import { headFault } from "../request-head.ts";
 import { type Allowance, createAllowance } from "./allowance.ts";
 import { secondsWithin } from "./session.ts";
@@ -20,7 +20,7 @@ import { newBucket, takeToken } from "./tokens.ts";
 export interface GateDeps {
   readonly agents: Pick<AgentDirectory, "find" | "promote">;
   readonly tenants: TenantDirectory;
-  /** The same memory as for REST: a signature that opened a socket opens no other and changes nothing there, and one of REST opens no socket. Reads may repeat (replay.ts). */
+  /** The same memory as for REST: a signature that opened a socket is good for nothing else, and one of REST opens no socket. */
   readonly signatures: SignatureMemory;
   readonly clock: Clock;
   readonly settings: ChannelSettings;
@@ -88,7 +88,7 @@ export const createGate = ({ agents, tenants, signatures, clock, settings }: Gat
       throw new AppError("SERVICE_UNAVAILABLE", { retryAfter: spread(), details: { reason: "node_full" } });
   };
 
-  const prove = async (request: HttpRequest): Promise<{ agent: AgentRecord; secret: string; signature: string; signatureVersion: 1 | 2 }> => {
+  const prove = async (request: HttpRequest): Promise<{ agent: AgentRecord; secret: string; credential: AgentCredential; signatureVersion: 1 | 2 }> => {
     const credential = readCredential(request);
     if (credential.kind !== "agent") throw unauthorized("missing_header");
     const { agentId, tenantId, timestamp } = credential;
@@ -104,7 +104,7 @@ export const createGate = ({ agents, tenants, signatures, clock, settings }: Gat
     const signatureVersion = versionOf(credential);
     checkVersion(agent, signatureVersion);
     checkSkew(timestampMs, clock.now(), aheadMs(credential));
-    return { agent, secret, signature: credential.v2?.nonce ?? credential.signature, signatureVersion };
+    return { agent, secret, credential, signatureVersion };
   };
 
   // Counts failures only: a site of hundreds of devices behind one address comes back whatever a neighbour does.
@@ -121,13 +121,16 @@ export const createGate = ({ agents, tenants, signatures, clock, settings }: Gat
     admit: async (request, { ip, sessionId, crowd }) => {
       checkCrowd(crowd);
       checkForm(request);
-      const { agent, secret, signature, signatureVersion } = await proveCounted(request, ip);
+      const { agent, secret, credential, signatureVersion } = await proveCounted(request, ip);
       // By its device, whose id the session keeps anyway.
       const wait = connects?.take(agent.deviceId) ?? 0;
       if (wait > 0) throw tooMany("connect", connectsPerMinute, wait);
       // Bound to this one session: whatever used the signature before, or tries it after, is somebody else.
       const place = `GET ${request.path}#${sessionId}`;
-      if ((await signatures.bind(`${agent.agentId}:${signature}`, place, SOME_READ)) !== place) throw invalid("replayed");
+      const { signature, v2 } = credential;
+      const bind = (used: string): Promise<string> => signatures.bind(`${agent.agentId}:${used}`, place, NOWHERE);
+      const [first] = await Promise.all(v2 === null ? [bind(signature)] : [bind(v2.nonce), bind(signature)]);
+      if (first !== place) throw invalid("replayed");
       const tenant = await tenants.find(agent.tenantId);
       if (tenant === null) throw unauthorized("unknown_agent");
       if (tenant.status === "suspended")
