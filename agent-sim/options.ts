@@ -30,11 +30,11 @@ Ctrl-C ends the load and still counts everything; a second Ctrl-C leaves at once
 Exit code 0: every agent connected, every accepted command ended, none lost, none executed twice. 1: not so. 2: it could not run.
 `;
 
-const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
+const UNITS: ReadonlyMap<string, number> = new Map(Object.entries({ ms: 1, s: 1_000, m: 60_000, h: 3_600_000 }));
 const Duration = z
   .string()
   .regex(/^\d+(\.\d+)?(ms|s|m|h)?$/, "write it like 30s, 5m or 500ms")
-  .transform((text) => Number.parseFloat(text) * (UNITS[/[a-z]+$/.exec(text)?.[0] ?? "s"] ?? 1_000));
+  .transform((text) => Number.parseFloat(text) * (UNITS.get(/[a-z]+$/.exec(text)?.[0] ?? "s") ?? 1_000));
 const whole = (low: number, high: number) => z.coerce.number().int().min(low).max(high);
 
 const Options = z

@@ -108,6 +108,7 @@ export const createRooms = (deps: RoomsDeps) => {
     resetCommands: (tx, device, reason) => commands.resetDevice(tx, device, reason),
     probe: deps.probe,
     nodeId,
+    onError: (error) => onError("devices", error),
     pendingCommands: (device) => commands.pending(device),
     enqueue: (tx, scope, orders) => commands.enqueue(tx, scope, orders),
     socketUrl,

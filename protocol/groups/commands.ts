@@ -102,32 +102,34 @@ export type AckResult = z.infer<typeof AckResult>;
 
 export const ACK_STATUSES = ["received", "running", "succeeded", "failed", "rejected", "canceled", "cancel_rejected"] as const;
 export type AckStatus = (typeof ACK_STATUSES)[number];
-const SYNONYMS: Readonly<Record<string, AckStatus>> = {
-  acknowledged: "received",
-  accepted: "received",
-  delivered: "received",
-  ack: "received",
-  in_progress: "running",
-  started: "running",
-  processing: "running",
-  success: "succeeded",
-  completed: "succeeded",
-  complete: "succeeded",
-  ok: "succeeded",
-  done: "succeeded",
-  finished: "succeeded",
-  error: "failed",
-  failure: "failed",
-  timeout: "failed",
-  timed_out: "failed",
-  unsupported: "rejected",
-  invalid: "rejected",
-  cancelled: "canceled",
-};
+const SYNONYMS: ReadonlyMap<string, AckStatus> = new Map(
+  Object.entries({
+    acknowledged: "received",
+    accepted: "received",
+    delivered: "received",
+    ack: "received",
+    in_progress: "running",
+    started: "running",
+    processing: "running",
+    success: "succeeded",
+    completed: "succeeded",
+    complete: "succeeded",
+    ok: "succeeded",
+    done: "succeeded",
+    finished: "succeeded",
+    error: "failed",
+    failure: "failed",
+    timeout: "failed",
+    timed_out: "failed",
+    unsupported: "rejected",
+    invalid: "rejected",
+    cancelled: "canceled",
+  } as const),
+);
 /** The canonical word for what an agent wrote, or null. */
 export const toAckStatus = (raw: string): AckStatus | null => {
   const word = raw.toLowerCase();
-  return ACK_STATUSES.find((status) => status === word) ?? (Object.hasOwn(SYNONYMS, word) ? (SYNONYMS[word] ?? null) : null);
+  return ACK_STATUSES.find((status) => status === word) ?? SYNONYMS.get(word) ?? null;
 };
 
 export const TimelineEntry = z.object({

@@ -12,12 +12,29 @@ export interface BatchOptions {
    * is no pause: calls that come one after the other do not wait for each other.
    */
   readonly paceMs?: number;
-  /** Whether a failed batch is worth running item by item, so that one bad item does not fail its neighbours. Not when the database is away. */
+  /** Whether a failed batch is worth running again in halves, so that one bad item does not fail its neighbours. Not when the database is away. */
   readonly splitOn?: (error: unknown) => boolean;
 }
 
-/** Results stand in the order of the items. The flush must be all or nothing, since its items may run again one by one. */
+/** Results stand in the order of the items. The flush must be all or nothing, since its items may run again in smaller batches. */
 export type Flush<I, O> = (items: readonly I[]) => Promise<readonly O[]>;
+
+/** Runs all items at once and, if that fails, each half by itself, so that a bad item fails alone. Never rejects. */
+export const settleInHalves = async <I, O>(
+  items: readonly I[],
+  flush: Flush<I, O>,
+  splitOn: (error: unknown) => boolean,
+): Promise<readonly PromiseSettledResult<O>[]> => {
+  try {
+    const results = await flush(items);
+    if (results.length !== items.length) throw new Error(`a batch of ${items.length} gave ${results.length} results`);
+    return results.map((value) => ({ status: "fulfilled", value }));
+  } catch (error) {
+    if (items.length === 1 || !splitOn(error)) return items.map(() => ({ status: "rejected", reason: error }));
+    const half = Math.ceil(items.length / 2);
+    return [...(await settleInHalves(items.slice(0, half), flush, splitOn)), ...(await settleInHalves(items.slice(half), flush, splitOn))];
+  }
+};
 export type CreateBatch = typeof createBatch;
 
 interface Waiting<I, O> {
@@ -36,15 +53,15 @@ export const createBatch = <I, O>(
   let nextAtMs = 0;
 
   const run = async (calls: readonly Waiting<I, O>[]): Promise<void> => {
-    try {
-      const results = await flush(calls.map(({ item }) => item));
-      if (results.length !== calls.length) throw new Error(`a batch of ${calls.length} gave ${results.length} results`);
-      calls.forEach(({ resolve }, index) => {
-        resolve(results[index] as O);
-      }); // as: the lengths are equal, and O itself may be undefined
-    } catch (error) {
-      if (calls.length === 1 || !splitOn(error)) for (const { reject } of calls) reject(error);
-      else for (const call of calls) await run([call]);
+    const results = await settleInHalves(
+      calls.map(({ item }) => item),
+      flush,
+      splitOn,
+    );
+    for (const [index, result] of results.entries()) {
+      const call = calls[index];
+      if (result.status === "fulfilled") call?.resolve(result.value);
+      else call?.reject(result.reason);
     }
   };
 

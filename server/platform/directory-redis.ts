@@ -13,17 +13,19 @@ export interface RedisDirectoryDeps {
 
 const TTL_MS = 120_000;
 
-/** Per key: the node that has the device, or nothing for one that it left, and the epoch. */
+/** Per key: the node that has the device, or nothing for one that it left, and the epoch. An entry that cannot be changed fails alone. */
 const CHANGE = script(`
-for at = 1, #KEYS do
-  local node, epoch = ARGV[2 * at], ARGV[2 * at + 1]
-  local known = redis.call('HGET', KEYS[at], 'epoch')
+local function change(key, node, epoch)
+  local known = redis.call('HGET', key, 'epoch')
   if node == '' then
-    if known == epoch then redis.call('DEL', KEYS[at]) end
+    if known == epoch then redis.call('DEL', key) end
   elseif not known or tonumber(known) <= tonumber(epoch) then
-    redis.call('HSET', KEYS[at], 'node', node, 'epoch', epoch)
-    redis.call('PEXPIRE', KEYS[at], ARGV[1])
+    redis.call('HSET', key, 'node', node, 'epoch', epoch)
+    redis.call('PEXPIRE', key, ARGV[1])
   end
+end
+for at = 1, #KEYS do
+  pcall(change, KEYS[at], ARGV[2 * at], ARGV[2 * at + 1])
 end`);
 
 const DISOWN = script(`

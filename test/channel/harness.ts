@@ -78,6 +78,7 @@ export const startNode = async (options: NodeOptions = {}) => {
   const outbox = createOutbox({ db, onError: (_, error) => complaints.push(error) });
   const courier = createCourier({ bus, directory: owners, onError: (error) => complaints.push(error) });
   const devices = createDevices({
+    onError: (error) => complaints.push(error),
     db,
     clock,
     bus,

@@ -113,6 +113,14 @@ describe("several nodes", () => {
     expect(await two.bind(key, "GET /b")).toBe("GET /a");
   });
 
+  test("an entry of the directory that cannot be changed fails alone", async () => {
+    const redis = await connect();
+    const directory = openRedisDirectory({ redis });
+    await redis.command("SET", sessionKey("dev_poisoned"), "a text where a hash belongs");
+    await Promise.all(["dev_before", "dev_poisoned", "dev_after"].map((deviceId) => directory.claim(deviceId, "here", 1)));
+    expect([await directory.owner("dev_before"), await directory.owner("dev_after")]).toEqual(["here", "here"]);
+  });
+
   test("an entry of the directory that nobody refreshes ends by itself", async () => {
     const directory = openRedisDirectory({ redis: await connect(), ttlMs: 50 });
     await directory.claim("dev_short", "here", 1);

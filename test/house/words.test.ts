@@ -135,3 +135,21 @@ describe("error codes", () => {
     expect(thrown.filter(({ code }) => !declared.has(code) && !(COMMON as ReadonlySet<string>).has(code))).toEqual([]);
   });
 });
+
+describe("look-up tables", () => {
+  /** Tables by text, as object literals: `constructor` is a key of each of them. */
+  const TABLE = /^(?:export )?const ([A-Z][A-Z_]*): (?:Readonly<)?(?:Partial<)?Record<string,/gm;
+
+  test("that are read by a text are Maps, or ask whether the key is their own", () => {
+    const found = SOURCES.flatMap((file) => {
+      const text = read(file);
+      return [...text.matchAll(TABLE)].flatMap(([, name = ""]) =>
+        text
+          .split("\n")
+          .filter((line) => new RegExp(`\\b${name}\\[`).test(line) && !line.includes(`Object.hasOwn(${name},`))
+          .map((line) => `${file}: ${line.trim()}`),
+      );
+    });
+    expect(found).toEqual([]);
+  });
+});

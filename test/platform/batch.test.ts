@@ -58,6 +58,19 @@ test("one bad item fails alone", async () => {
   expect(results.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
 });
 
+test("of many calls the bad ones are found by halves, and each neighbour's call ends well", async () => {
+  let flushes = 0;
+  const call = createBatch(async (items: readonly number[]) => {
+    flushes += 1;
+    if (items.includes(17) || items.includes(71)) throw new Error("bad");
+    return items;
+  }, bounds);
+  const results = await Promise.allSettled(Array.from({ length: 100 }, (_, item) => call(item)));
+  expect(results.flatMap(({ status }, item) => (status === "rejected" ? [item] : []))).toEqual([17, 71]);
+  expect(results.every((result, item) => result.status === "rejected" || result.value === item)).toBe(true);
+  expect(flushes).toBeLessThan(32);
+});
+
 test("a failure that is nobody's own fails all at once, without a second try", async () => {
   let flushes = 0;
   const call = createBatch(

@@ -63,7 +63,7 @@ export interface DevicesDeps {
   readonly socketUrl: () => string;
   readonly createBatch: CreateBatch;
   readonly settings?: DeviceSettings;
-  /** A hint to other nodes that could not leave. */
+  /** A hint to other nodes that could not leave, or a beat that the database does not take. */
   readonly onError?: (error: unknown) => void;
 }
 

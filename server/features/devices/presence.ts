@@ -3,9 +3,10 @@ import { contract } from "../../../protocol/index.ts";
 import type { DeviceRef } from "../../core/delivery.ts";
 import { AppError } from "../../core/errors.ts";
 import type { Emit, EventToEmit, SqlTx } from "../../core/events.ts";
-import type { DuplicateProbe, SessionHello, Sessions, SocketPresence } from "../../core/sessions.ts";
-import type { CreateBatch } from "../../platform/batch.ts";
+import type { Beat, DuplicateProbe, SessionHello, Sessions, SocketPresence } from "../../core/sessions.ts";
+import { type CreateBatch, settleInHalves } from "../../platform/batch.ts";
 import type { Db } from "../../platform/db.ts";
+import { isTemporary } from "../../platform/db-errors.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { DeviceSettings } from "./settings.ts";
 import type { SignatureLock } from "./signature-lock.ts";
@@ -36,6 +37,8 @@ export interface PresenceDeps {
   readonly probe: DuplicateProbe;
   readonly nodeId: string;
   readonly settings: DeviceSettings;
+  /** A beat that the database does not take. */
+  readonly onError?: ((error: unknown) => void) | undefined;
 }
 
 export interface OpenedSession {
@@ -78,7 +81,8 @@ const toEvent = (change: StatusChange, status: "online" | "offline"): EventToEmi
   },
 });
 
-export const createPresence = ({ db, emit, createBatch, signatureLock, probe, nodeId, settings }: PresenceDeps): Presence => {
+export const createPresence = (deps: PresenceDeps): Presence => {
+  const { db, emit, createBatch, signatureLock, probe, nodeId, settings, onError = () => undefined } = deps;
   const tell = async (tx: SqlTx, changes: readonly StatusChange[], status: "online" | "offline"): Promise<void> => {
     if (changes.length > 0)
       await emit(
@@ -126,6 +130,17 @@ export const createPresence = ({ db, emit, createBatch, signatureLock, probe, no
     return found >= settings.sweepBatch;
   };
 
+  /** The devices whose beat was still of the newest session. */
+  const flush = (beats: readonly Beat[]): Promise<readonly (string | null)[]> =>
+    db.sqlTx(async (tx) => {
+      const current = await flushBeats(tx, beats);
+      const revived = current.flatMap((row) => (row.revived ? [row.device_id] : []));
+      // Beats do not wait for the disk; what is told of does.
+      if (revived.length > 0) await Promise.all([tx.query("set local synchronous_commit = on"), greet(tx, revived)]);
+      const ids = new Set(current.map((row) => row.device_id));
+      return beats.map(({ deviceId }) => (ids.has(deviceId) ? deviceId : null));
+    });
+
   return {
     open: async (tx, hellos) => {
       const opened = new Map((await openPresence(tx, hellos, settings.offlineAfterMs)).map((row) => [row.device_id, row]));
@@ -158,14 +173,15 @@ export const createPresence = ({ db, emit, createBatch, signatureLock, probe, no
       return devices.map(({ deviceId }) => holders.get(deviceId) ?? null);
     }, settings.hellos),
     reportDuplicate,
-    flush: (beats) =>
-      db.sqlTx(async (tx) => {
-        const current = await flushBeats(tx, beats);
-        const revived = current.flatMap((row) => (row.revived ? [row.device_id] : []));
-        // Beats do not wait for the disk; what is told of does.
-        if (revived.length > 0) await Promise.all([tx.query("set local synchronous_commit = on"), greet(tx, revived)]);
-        return new Set(current.map((row) => row.device_id));
-      }),
+    flush: async (beats) => {
+      const settled = await settleInHalves(beats, flush, (error) => !isTemporary(error));
+      for (const result of settled) {
+        if (result.status === "fulfilled") continue;
+        if (isTemporary(result.reason)) throw result.reason;
+        onError(result.reason);
+      }
+      return new Set(settled.flatMap((result) => (result.status === "fulfilled" && result.value !== null ? [result.value] : [])));
+    },
     superseded: async (sessions) =>
       new Map(
         (await findSuperseded(db, sessions)).map((row) => [
