@@ -2,6 +2,9 @@
 const MAX_DEPTH = 32;
 const MAX_KEYS = 10_000;
 
+/** Whether a text can be kept as it is. */
+export const isStorableText = (text: string): boolean => badText(text) === null;
+
 const badText = (text: string): string | null =>
   text.includes("\u0000") ? "contains a NUL character" : text.isWellFormed() ? null : "contains broken Unicode";
 

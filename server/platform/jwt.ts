@@ -1,27 +1,11 @@
 // Bearer tokens: verified against an identity provider or against the local issuer, whose key lives in the data directory.
-import {
-  type CryptoKey,
-  createLocalJWKSet,
-  createRemoteJWKSet,
-  errors,
-  exportJWK,
-  generateKeyPair,
-  importJWK,
-  type JWK,
-  type JWTPayload,
-  type JWTVerifyGetKey,
-  jwtVerify,
-  SignJWT,
-} from "jose";
+import { type CryptoKey, createLocalJWKSet, errors, exportJWK, generateKeyPair, importJWK, type JWK, type JWTVerifyGetKey, jwtVerify, SignJWT } from "jose";
+import { type Clock, systemClock } from "../core/clock.ts";
 import { AppError } from "../core/errors.ts";
+import { type Claims, isAccessToken, isMeantFor, isTimely, readClaims, TOLERANCE_SECONDS } from "./claims.ts";
+import { createKeySet } from "./key-set.ts";
 
 const ALGORITHMS = ["EdDSA", "ES256", "PS256", "RS256"] as const;
-
-export interface Claims {
-  readonly userId: string;
-  readonly email: string | null;
-  readonly tenantId: string | null;
-}
 
 export interface Tokens {
   /** Throws UNAUTHORIZED for a bad token, IDENTITY_PROVIDER_UNAVAILABLE when its keys cannot be had. */
@@ -45,55 +29,57 @@ export interface TokenSettings {
   readonly tenantClaim: string;
 }
 
-const toClaims = (payload: JWTPayload, tenantClaim: string): Claims => {
-  const tenant = payload[tenantClaim] ?? payload["org_id"];
-  if (typeof payload.sub !== "string" || payload.sub === "") throw new AppError("UNAUTHORIZED", { details: { reason: "malformed" } });
-  return { userId: payload.sub, email: typeof payload["email"] === "string" ? payload["email"] : null, tenantId: typeof tenant === "string" ? tenant : null };
-};
+interface VerifySettings {
+  /** From now; a token that is good for longer is refused. */
+  readonly maxLifeSeconds: number;
+  readonly clock: Pick<Clock, "now">;
+}
+
+const refused = (reason: string): AppError => new AppError("UNAUTHORIZED", { details: { reason } });
 
 const reasonOf = (error: unknown): string => {
   if (error instanceof errors.JWTExpired) return "token_expired";
-  if (error instanceof errors.JWTClaimValidationFailed) return error.claim === "aud" ? "wrong_audience" : error.claim === "iss" ? "wrong_issuer" : "malformed";
-  return "malformed";
+  return error instanceof errors.JWTClaimValidationFailed && error.claim === "iss" ? "wrong_issuer" : "malformed";
 };
 
-const isProviderTrouble = (error: unknown): boolean =>
-  error instanceof errors.JWKSTimeout || error instanceof errors.JWKSInvalid || !(error instanceof errors.JOSEError) || error.code === "ERR_JOSE_GENERIC";
+const DAY_SECONDS = 86_400;
+/** The longest that providers let an access token live is 30 days. */
+const OIDC_MAX_LIFE = 31 * DAY_SECONDS;
+/** As long as `cli token` mints. */
+const LOCAL_MAX_LIFE = 366 * DAY_SECONDS;
 
-const createVerify =
-  (key: JWTVerifyGetKey, issuer: string, { audience, tenantClaim }: TokenSettings) =>
-  async (token: string): Promise<Claims> => {
-    try {
-      const { payload } = await jwtVerify(token, key, { issuer, audience, algorithms: [...ALGORITHMS], clockTolerance: 30, requiredClaims: ["exp", "sub"] });
-      return toClaims(payload, tenantClaim);
-    } catch (error) {
+const createVerify = (key: JWTVerifyGetKey, issuer: string, { audience, tenantClaim, maxLifeSeconds, clock }: TokenSettings & VerifySettings) => {
+  const check = async (token: string): Promise<Claims> => {
+    const now = clock.now();
+    const { payload, protectedHeader } = await jwtVerify(token, key, {
+      issuer,
+      algorithms: [...ALGORITHMS],
+      clockTolerance: TOLERANCE_SECONDS,
+      requiredClaims: ["exp", "sub"],
+      currentDate: now,
+    });
+    if (!isMeantFor(audience, payload)) throw refused("wrong_audience");
+    if (!isAccessToken(protectedHeader, payload)) throw refused("wrong_token_type");
+    if (!isTimely(payload, now.getTime() / 1_000, maxLifeSeconds)) throw refused("token_times");
+    const claims = readClaims(payload, tenantClaim);
+    if (claims === null) throw refused("malformed");
+    return claims;
+  };
+  return (token: string): Promise<Claims> =>
+    check(token).catch((error: unknown) => {
       if (error instanceof AppError) throw error;
-      // An unreachable provider must not log people out: 503 says "later", a 401 would say "never".
-      if (isProviderTrouble(error)) throw new AppError("IDENTITY_PROVIDER_UNAVAILABLE", { retryAfter: 5, cause: error });
-      throw new AppError("UNAUTHORIZED", { details: { reason: reasonOf(error) } });
-    }
-  };
+      // An unreachable provider must not log people out: 503 says "later", a 401 would say "never". Nor may a key that cannot be used.
+      if (!(error instanceof errors.JOSEError) || error instanceof errors.JWKSInvalid)
+        throw new AppError("IDENTITY_PROVIDER_UNAVAILABLE", { retryAfter: 5, cause: error });
+      throw refused(reasonOf(error));
+    });
+};
 
-/** A provider that cannot be reached leaves us the keys it gave last. Who is not among them may be new, so the trouble stays the answer. */
-const withLastGood =
-  (remote: ReturnType<typeof createRemoteJWKSet>): JWTVerifyGetKey =>
-  async (header, token) => {
-    try {
-      return await remote(header, token);
-    } catch (trouble) {
-      const known = remote.jwks();
-      if (known === undefined || !isProviderTrouble(trouble)) throw trouble;
-      return createLocalJWKSet(known)(header, token).catch(() => {
-        throw trouble;
-      });
-    }
-  };
-
-/** A real identity provider. Its keys are cached 10 minutes and fetched at most every 30 s. */
-export const createOidcTokens = (issuer: string, jwksUri: string | undefined, settings: TokenSettings): Tokens => {
+/** A real identity provider. */
+export const createOidcTokens = (issuer: string, jwksUri: string | undefined, settings: TokenSettings, clock: Clock = systemClock): Tokens => {
   const uri = jwksUri ?? `${issuer.replace(/\/$/, "")}/.well-known/jwks.json`;
-  const key = createRemoteJWKSet(new URL(uri), { cacheMaxAge: 600_000, cooldownDuration: 30_000, timeoutDuration: 5_000 });
-  return { verify: createVerify(withLastGood(key), issuer, settings), issuer, audience: settings.audience, jwksUri: uri, algorithms: ALGORITHMS };
+  const verify = createVerify(createKeySet(uri, clock), issuer, { ...settings, maxLifeSeconds: OIDC_MAX_LIFE, clock });
+  return { verify, issuer, audience: settings.audience, jwksUri: uri, algorithms: ALGORITHMS };
 };
 
 /** Makes a fresh signing key for the local issuer, to be kept by the caller. */
@@ -114,7 +100,7 @@ export const createLocalTokens = async (privateJwk: JWK, settings: TokenSettings
   const signingKey = (await importJWK(privateJwk, "EdDSA")) as CryptoKey;
   const mint: LocalIssuer["mint"] = ({ userId, email, tenantId, ttlSeconds }) =>
     new SignJWT({ ...(email === undefined ? {} : { email }), ...(tenantId === undefined ? {} : { [settings.tenantClaim]: tenantId }) })
-      .setProtectedHeader({ alg: "EdDSA", kid: publicJwk.kid ?? "" })
+      .setProtectedHeader({ alg: "EdDSA", typ: "at+jwt", kid: publicJwk.kid ?? "" })
       .setSubject(userId)
       .setIssuer(issuer)
       .setAudience(settings.audience)
@@ -122,7 +108,7 @@ export const createLocalTokens = async (privateJwk: JWK, settings: TokenSettings
       .setExpirationTime(`${ttlSeconds}s`)
       .sign(signingKey);
   return {
-    verify: createVerify(createLocalJWKSet(jwks), issuer, settings),
+    verify: createVerify(createLocalJWKSet(jwks), issuer, { ...settings, maxLifeSeconds: LOCAL_MAX_LIFE, clock: systemClock }),
     issuer,
     audience: settings.audience,
     jwksUri: LOCAL_JWKS_PATH,
