@@ -22,9 +22,14 @@ const reasonOf = (issues: readonly z.core.$ZodIssue[]): Record<string, unknown> 
 export const invalid = (path: string, message: string, reason?: string): AppError =>
   new AppError("VALIDATION_FAILED", { details: { ...(reason === undefined ? {} : { reason }), issues: [{ path, code: "custom", message }] } });
 
-export const parseInput = (op: Operation, raw: unknown): unknown => {
+/** Throws for what the database could not be asked with. */
+export const checkStorable = (raw: unknown): void => {
   const problem = unstorable(raw);
   if (problem !== null) throw invalid("", problem, "unstorable");
+};
+
+export const parseInput = (op: Operation, raw: unknown): unknown => {
+  checkStorable(raw);
   const parsed = op.input.safeParse(raw);
   if (parsed.success) return parsed.data;
   const { issues } = parsed.error;

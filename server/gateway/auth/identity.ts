@@ -6,6 +6,7 @@ import { AppError } from "../../core/errors.ts";
 import type { OpenScope, Principal, TenantFacts } from "../../core/scope.ts";
 import type { Entry } from "../catalogue.ts";
 import { isWithin, parseNetworks, type RequestFacts } from "../facts.ts";
+import { checkStorable } from "../parse.ts";
 import type { Credential } from "./credentials.ts";
 
 export type Identity =
@@ -78,7 +79,9 @@ const tenantOf = (claimed: string | null, header: string | undefined, input: unk
   if (claimed !== null || header !== undefined) return claimed ?? header ?? null;
   const named = typeof input === "object" && input !== null ? (input as Record<string, unknown>) : {};
   const tenantId = named["tenantId"] ?? named["tenant_id"];
-  return typeof tenantId === "string" ? tenantId : null;
+  if (typeof tenantId !== "string") return null;
+  checkStorable(tenantId);
+  return tenantId;
 };
 
 const checkRole = ({ op }: Entry, role: Role): void => {
