@@ -10,7 +10,10 @@ const Timestamp = z.iso.datetime();
 export const PLANS = ["free", "starter", "pro", "team", "business"] as const;
 export const Plan = z.enum(PLANS);
 export type Plan = z.infer<typeof Plan>;
-export const Slug = z.string().regex(/^[a-z0-9](?:[a-z0-9-]{1,38}[a-z0-9])$/, "3 to 40 of a-z, 0-9 and -, no - at the ends");
+export const Slug = z
+  .string()
+  .regex(/^[a-z0-9](?:[a-z0-9-]{1,38}[a-z0-9])$/, "3 to 40 of a-z, 0-9 and -, no - at the ends")
+  .describe("3 to 40 characters; names that would pass for the platform's own, such as admin, api or www, are reserved");
 const Name = z.string().trim().min(1).max(100);
 
 export const Tenant = z.object({

@@ -37,6 +37,20 @@ describe("creating", () => {
     expect(await failureOf(attempt)).toMatchObject({ code: "FORBIDDEN", details: { reason: "user_mismatch" } });
   });
 
+  test.each(["admin", "api", "www", "internal", "trpc", "static", "mooring", "well-known", "xn--80ak6aa92e", "ab--cd"])(
+    "under %s, which would pass for the platform's own, is refused, and so is renaming to it",
+    async (reserved) => {
+      const refused = { code: "VALIDATION_FAILED", details: { reason: "slug_reserved" } };
+      expect(await failureOf(create(randomUUID(), { slug: reserved }))).toMatchObject(refused);
+      const { tenantId, userId } = await world.newTenant();
+      const scope = inside(tenantId, userOf(userId, null, "owner"));
+      expect(await failureOf(world.call.tenants.update(scope, { tenantId, slug: reserved }))).toMatchObject(refused);
+      // The operator gave it this one, and a form sends it back.
+      await world.db.query("update tenants set slug = $2 where tenant_id = $1", [tenantId, reserved]);
+      expect(await world.call.tenants.update(scope, { tenantId, slug: reserved, name: "Renamed" })).toMatchObject({ slug: reserved, name: "Renamed" });
+    },
+  );
+
   test("gives a slug to one of many who ask at once", async () => {
     const wanted = slug();
     const attempts = await Promise.allSettled(Array.from({ length: 8 }, () => create(randomUUID(), { slug: wanted })));

@@ -11,6 +11,7 @@ import { createEnsureTenant } from "./bootstrap.ts";
 import { createDirectories } from "./directory.ts";
 import type { Counters } from "./plan.ts";
 import { DEFAULT_PLAN } from "./plans.ts";
+import { isReservedSlug } from "./slugs.ts";
 import {
   countOwned,
   findDeployment,
@@ -73,6 +74,7 @@ const createHandlers = ({ db, emit, counters, ownedTenantsPerUser, forgetTenant,
     create: async ({ scope, fail, commit }, { name, slug, userId }) => {
       const owner = userOf(scope);
       if (userId !== owner.userId) throw fail("FORBIDDEN", { reason: "user_mismatch" });
+      checkSlug(slug);
       const tenantId = newId("ten");
       const durableObjectId = newId("dob");
       return commit(async (tx, afterwards) => {
@@ -103,6 +105,8 @@ const createHandlers = ({ db, emit, counters, ownedTenantsPerUser, forgetTenant,
       const before = tenantId === scope.tenantId ? await findTenant(db, scope) : null;
       if (before === null) throw fail("TENANT_NOT_FOUND", { tenantId });
       if (plan !== undefined && plan !== before.plan) throw fail("PLAN_CHANGE_REQUIRES_BILLING", { plan: before.plan });
+      // A form that sends back what it was shown changes nothing.
+      if (slug !== undefined && slug !== before.slug) checkSlug(slug);
       return commit(async (tx, afterwards) => {
         const changed = await updateTenant(tx, scope, { name, slug, version }).catch((error: unknown) => {
           throw isSlugTaken(error) ? fail("TENANT_SLUG_TAKEN", { slug }, { cause: error }) : error;
@@ -116,6 +120,11 @@ const createHandlers = ({ db, emit, counters, ownedTenantsPerUser, forgetTenant,
       });
     },
   });
+};
+
+const checkSlug = (slug: string): void => {
+  if (!isReservedSlug(slug)) return;
+  throw new AppError("VALIDATION_FAILED", { details: { reason: "slug_reserved", issues: [{ path: "slug", code: "custom", message: "is reserved" }] } });
 };
 
 const userOf = ({ principal }: OpenScope): UserPrincipal => {
