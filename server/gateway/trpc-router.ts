@@ -64,9 +64,13 @@ const t = initTRPC.context<TrpcContext>().create({
 /** Hints carry no id of their own; they repeat the last durable one, so that a resumed stream starts behind it. */
 async function* withIds(events: AsyncIterable<LiveEvent>, lastEventId: string | null | undefined) {
   let last = lastEventId || "0";
-  for await (const event of events) {
-    last = event.id ?? last;
-    yield tracked(last, event);
+  try {
+    for await (const event of events) {
+      last = event.id ?? last;
+      yield tracked(last, event);
+    }
+  } catch (error) {
+    throw isAppError(error) ? toTrpcError(error) : error;
   }
 }
 

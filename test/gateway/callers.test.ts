@@ -91,6 +91,34 @@ describe.concurrent("members", () => {
   });
 });
 
+describe.concurrent("a stream that is open", () => {
+  const watching = async (headers: Record<string, string>): Promise<{ readonly ended: Promise<string> }> => {
+    const stream = await fetch(`${world.url}/trpc/live.watch?input={}`, { headers: { accept: "text/event-stream", ...headers } });
+    expect(stream.status).toBe(200);
+    return { ended: stream.text() };
+  };
+  /** The last words of a stream: tRPC's own code and ours. */
+  const lastWords = (text: string) => {
+    const { data } = JSON.parse(/event: serialized-error\ndata: (.*)/.exec(text)?.[1] ?? "{}");
+    return [data?.code, data?.httpStatus, data?.app?.code, data?.app?.details?.reason];
+  };
+
+  test("ends with UNAUTHORIZED once its key is revoked", async () => {
+    const { apiKey, keyId } = await makeKey({});
+    const { ended } = await watching({ "x-api-key": apiKey, "x-svc-tenant-id": tenant.tenantId });
+    await world.call(owner, "DELETE", `/v1/api-keys/${keyId}`);
+    expect(lastWords(await ended)).toEqual(["UNAUTHORIZED", 401, "UNAUTHORIZED", "api_key_revoked"]);
+  }, 20_000);
+
+  test("ends with FORBIDDEN once its user is no member any more", async () => {
+    const userId = newId("usr");
+    const { token } = await world.app.mint({ userId, tenantId: tenant.tenantId, role: "operator", ttlSeconds: 600 });
+    const { ended } = await watching({ authorization: `Bearer ${token}` });
+    await world.sql.query("delete from memberships where user_id = $1", [userId]);
+    expect(lastWords(await ended)).toEqual(["FORBIDDEN", 403, "FORBIDDEN", "not_a_member"]);
+  }, 20_000);
+});
+
 describe("limits", () => {
   test("failed attempts of an address end as 429; its good callers are served all the same", async () => {
     const address = from("192.0.2.50");
