@@ -88,11 +88,24 @@ describe("pairing in sets", () => {
     (await online(node, { ...device, identity: { ...device.identity, secret: again.shared_secret } })).end();
   });
 
-  test("a machine that lives with another tenant is refused, and nothing of the set is paired", async () => {
+  test("a fingerprint that another tenant has is paired as if it were new: nobody hears of the other, and neither device touches the other", async () => {
     const device = await node.device();
-    const other = await node.tenant();
-    expect((await failure(run("provision", other, { fingerprints: ["fresh-machine-1", device.fingerprint] }))).code).toBe("DEVICE_ALREADY_PAIRED");
-    expect((await run("list", other, {})).total).toBe(0);
+    const socket = await online(node, device);
+    const [one, other] = [await node.tenant(), await node.tenant()];
+    // The same answer as for a fingerprint that nobody has, also where replacing is asked for.
+    for (const [tenantId, replaceExisting] of [
+      [one, false],
+      [other, true],
+    ] as const) {
+      const { items } = await run("provision", tenantId, { fingerprints: ["fresh-machine-1", device.fingerprint], replaceExisting });
+      expect(items).toHaveLength(2);
+      expect(items[1]).toMatchObject({ fingerprint: device.fingerprint, tenant_id: tenantId });
+      expect([items[1].device_id, items[1].agent_id]).not.toContain(device.deviceId);
+      expect((await run("list", tenantId, {})).total).toBe(2);
+    }
+    expect(socket.isOpen()).toBe(true);
+    socket.end();
+    (await online(node, device)).end();
   });
 
   test("the same machine paired twenty times at once stays one device", async () => {

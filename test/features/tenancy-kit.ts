@@ -99,7 +99,7 @@ const enrolInto =
       const [row] = await tx.query<typeof ids>(
         `insert into devices (device_id, tenant_id, deployment_id, agent_id, fingerprint, secret, tags)
        values ($1, $2, coalesce($3, (select deployment_id from deployments where tenant_id = $2 and is_default)), $4, $5, '\\x00', $6)
-       on conflict (fingerprint) where deleted_at is null do update set updated_at = now() returning device_id, agent_id`,
+       on conflict (tenant_id, fingerprint) where deleted_at is null do update set updated_at = now() returning device_id, agent_id`,
         [ids.device_id, scope.tenantId, deploymentId ?? null, ids.agent_id, fingerprint, tags ?? []],
       );
       enrolled.push({ ...(row ?? ids), tenant_id: scope.tenantId, shared_secret: newSecret(), fingerprint });

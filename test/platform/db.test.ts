@@ -204,7 +204,7 @@ describe("what an error means", () => {
     );
     for (const error of [throughPrisma, throughSql]) {
       expect(isUniqueViolation(error)).toBe(true);
-      expect(isUniqueViolation(error, "devices_living_fingerprint_key")).toBe(true);
+      expect(isUniqueViolation(error, "devices_living_tenant_fingerprint_key")).toBe(true);
       expect(isUniqueViolation(error, "devices_agent_id_key")).toBe(false);
       expect(isUnavailable(error) || isRetryable(error)).toBe(false);
     }

@@ -81,14 +81,14 @@ describe("the check of schema and migrations", () => {
   });
 
   test.each([
-    ["is missing", "drop index devices_living_fingerprint_key"],
+    ["is missing", "drop index devices_living_tenant_fingerprint_key"],
     [
       "has another predicate",
-      "drop index devices_living_fingerprint_key; create unique index devices_living_fingerprint_key on devices(fingerprint) where deleted_at is not null",
+      "drop index devices_living_tenant_fingerprint_key; create unique index devices_living_tenant_fingerprint_key on devices(tenant_id, fingerprint) where deleted_at is not null",
     ],
   ])("turns red when a partial index %s", async (_what, sql) => {
     const url = await createTestDatabase();
     await withClient(url, (client) => client.query(sql));
-    expect(await difference({ url })).toContain("devices_living_fingerprint_key");
+    expect(await difference({ url })).toContain("devices_living_tenant_fingerprint_key");
   });
 });

@@ -126,6 +126,7 @@ export const createEnrol = (deps: EnrolDeps): Enrol => {
     // A device that was removed in between is a new one in the next round; any other that was not replaced lives and is not ours to give.
     const refused = await findLiving(
       tx,
+      scope,
       made.filter(({ living }) => !replaced.has(living.device_id)).map(({ living }) => living.fingerprint),
     );
     if (refused[0] !== undefined) throw alreadyPaired(refused[0]);
@@ -165,11 +166,11 @@ export const createEnrol = (deps: EnrolDeps): Enrol => {
       (
         await findLiving(
           tx,
+          scope,
           wanted.map(({ fingerprint }) => fingerprint),
         )
       ).map((row) => [row.fingerprint, row]),
     );
-    if ([...living.values()].some((row) => row.tenant_id !== scope.tenantId)) throw new AppError("DEVICE_ALREADY_PAIRED");
     const fresh = wanted.filter(({ fingerprint }) => !living.has(fingerprint));
     if (fresh.length > 0) await plan.require(tx, scope, "hosts", fresh.length);
     const known = wanted.flatMap((device) => {

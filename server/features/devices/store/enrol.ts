@@ -1,5 +1,5 @@
 // Pairing in sets: a thousand devices take as many statements as one.
-import type { AgentId, Device, DeviceId, TenantId } from "../../../../protocol/index.ts";
+import type { AgentId, Device, DeviceId } from "../../../../protocol/index.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import { living } from "../../../core/living.ts";
 import type { SystemScope } from "../../../core/scope.ts";
@@ -7,17 +7,16 @@ import type { SystemScope } from "../../../core/scope.ts";
 export interface LivingDevice {
   readonly device_id: DeviceId;
   readonly agent_id: AgentId;
-  readonly tenant_id: TenantId;
   readonly fingerprint: string;
   readonly last_seen_at: Date | null;
 }
 
-/** Looks over all tenants, since a machine can live in one of them only. */
-export const findLiving = (tx: SqlTx, fingerprints: readonly string[]): Promise<LivingDevice[]> =>
+/** Of this tenant: a fingerprint is what a machine says of itself, and whoever copies one must not learn who else has it. */
+export const findLiving = (tx: SqlTx, { tenantId }: SystemScope, fingerprints: readonly string[]): Promise<LivingDevice[]> =>
   tx.query<LivingDevice>(
-    `select d.device_id, d.agent_id, d.tenant_id, d.fingerprint, p.last_seen_at from devices d left join device_presence p on p.device_id = d.device_id
-     where d.fingerprint = any($1) and d.deleted_at is null`,
-    [fingerprints],
+    `select d.device_id, d.agent_id, d.fingerprint, p.last_seen_at from devices d left join device_presence p on p.device_id = d.device_id
+     where d.tenant_id = $1 and d.fingerprint = any($2) and d.deleted_at is null`,
+    [tenantId, fingerprints],
   );
 
 export interface KnownMachine {
@@ -73,7 +72,7 @@ export const insertDevices = async (tx: SqlTx, { tenantId }: SystemScope, device
        from unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bytea[]) as v(device_id, agent_id, fingerprint, name, platform, tags, deployment_id, secret)
        join deployments standard on standard.tenant_id = $1 and standard.is_default
        left join deployments given on given.tenant_id = $1 and given.deployment_id = v.deployment_id
-       on conflict (fingerprint) where deleted_at is null do nothing returning device_id),
+       on conflict (tenant_id, fingerprint) where deleted_at is null do nothing returning device_id),
      present as (insert into device_presence (device_id, tenant_id) select device_id, $1 from added)
      select device_id from added`,
     [
