@@ -1,5 +1,6 @@
 // Joins calls into batches: those of one turn of the event loop, and those that come while a batch is under way.
 import { AppError } from "../core/errors.ts";
+import { type Flush, settleInHalves } from "../core/halves.ts";
 
 export interface BatchOptions {
   readonly maxSize: number;
@@ -16,25 +17,6 @@ export interface BatchOptions {
   readonly splitOn?: (error: unknown) => boolean;
 }
 
-/** Results stand in the order of the items. The flush must be all or nothing, since its items may run again in smaller batches. */
-export type Flush<I, O> = (items: readonly I[]) => Promise<readonly O[]>;
-
-/** Runs all items at once and, if that fails, each half by itself, so that a bad item fails alone. Never rejects. */
-export const settleInHalves = async <I, O>(
-  items: readonly I[],
-  flush: Flush<I, O>,
-  splitOn: (error: unknown) => boolean,
-): Promise<readonly PromiseSettledResult<O>[]> => {
-  try {
-    const results = await flush(items);
-    if (results.length !== items.length) throw new Error(`a batch of ${items.length} gave ${results.length} results`);
-    return results.map((value) => ({ status: "fulfilled", value }));
-  } catch (error) {
-    if (items.length === 1 || !splitOn(error)) return items.map(() => ({ status: "rejected", reason: error }));
-    const half = Math.ceil(items.length / 2);
-    return [...(await settleInHalves(items.slice(0, half), flush, splitOn)), ...(await settleInHalves(items.slice(half), flush, splitOn))];
-  }
-};
 export type CreateBatch = typeof createBatch;
 
 interface Waiting<I, O> {
