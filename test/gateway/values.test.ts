@@ -231,10 +231,10 @@ describe("before the first look-up", () => {
     for (const caller of callers)
       for (const [value, wanted] of [
         // Whatever the library makes of bytes that are no text.
-        ["\u00c3\u00a9", [400, 401, 403]],
-        ["\u00c3\u0028", [400, 401, 403]],
-        ["\u00ed\u00a0\u0080", [400, 401, 403]],
-        ["x".repeat(300), [400]],
+        ["\u00c3\u00a9", [401, 403]],
+        ["\u00c3\u0028", [401, 403]],
+        ["\u00ed\u00a0\u0080", [401, 403]],
+        ["x".repeat(300), [401]],
         ...WORDS.map((word) => [word, [401, 403]] as const),
       ] as const) {
         const bytes = Buffer.from(head(`GET /v1/devices/${deviceId}/secrets`, { ...caller, [name]: value }), "latin1");
