@@ -144,6 +144,22 @@ describe("by a handoff, while its node leaves", () => {
     expect([...outcomes].sort()).toEqual(["close first: 1012 false", "hello first: 1000 true"]);
   });
 
+  test("when its time has run out, no later session takes it over, whatever name it gives", async () => {
+    hall.state.evictions = "pass";
+    const node = await leaver();
+    for (const nameOf of [(name: string) => name, () => ""]) {
+      const device = await stays.device();
+      const { sessionId, socket } = await enter(stays, device);
+      await stays.db.query("update device_presence set session_id = '' where device_id = $1", [device.deviceId]);
+      const young = await enter(node, device, { handoffFrom: nameOf(sessionId) });
+      const [row] = await stays.db.query("select handed_from from device_presence where device_id = $1", [device.deviceId]);
+      expect(row).toEqual({ handed_from: null });
+      expect(await codeOf(socket)).toBe(4009);
+      young.socket.end();
+    }
+    await node.close();
+  });
+
   test("eight agents that hand over each at another moment of the drain all end with 1000", async () => {
     hall.state.evictions = "hold";
     const node = await leaver({ handoffMs: 2_000 });

@@ -42,7 +42,8 @@ const toSessionHello = (session: Session, hello: Hello, { agent, signatureVersio
   nodeId,
   sessionId: session.id,
   instanceId: hello.instanceId ?? null,
-  handoffFrom: hello.handoffFrom ?? null,
+  // An empty name is what a released session has, so nobody may claim it.
+  handoffFrom: hello.handoffFrom === "" ? null : (hello.handoffFrom ?? null),
   clockOffsetMs: hello.clockOffsetMs ?? null,
   inFlight: hello.inFlight,
   journal: hello.capabilities.includes(JOURNAL),

@@ -27,11 +27,11 @@ const CLAIM = `
       join device_presence p on p.device_id = w.device_id and p.epoch = w.epoch
      order by w.device_id for share of p),
   head as materialized (
-    select h.command_id, l.epoch from live l cross join lateral (
-      select c.command_id from commands c
+    select h.command_id, h.known, l.epoch from live l cross join lateral (
+      select c.command_id, c.session_epoch is not distinct from l.epoch as known from commands c
        where c.device_id = l.device_id and ${DUE}
          and not exists (select 1 from commands b where b.device_id = c.device_id and b.lane = c.lane and b.seq < c.seq and b.status in ${OPEN})
-       order by c.session_epoch is not distinct from l.epoch desc, c.priority desc, c.seq
+       order by known desc, c.priority desc, c.seq
        limit greatest(0, l.max_in_flight - (
          select count(*) from commands o where o.device_id = l.device_id and o.status in ${OPEN}
             and (o.status in ${IN_FLIGHT} or (o.session_epoch = l.epoch and o.available_at > now()))))
@@ -40,12 +40,12 @@ const CLAIM = `
     update commands c set status = 'sent', attempt = c.attempt + 1, channel = 'ws', session_epoch = head.epoch, node_id = $1, sent_at = now(),
            deadline_at = least(now() + $5 * interval '1 millisecond', coalesce(c.expires_at, 'infinity'))
       from head where c.command_id = head.command_id
-    returning ${ALL_COLUMNS}, 'session' as actor),
+    returning ${ALL_COLUMNS}, 'session' as actor, head.known),
   history as (${HISTORY("'queued'")})
   select l.device_id as wanted_by, c.*, exists (
            select 1 from commands q where q.device_id = l.device_id and q.status = 'queued' and q.status in ${OPEN}
               and q.command_id not in (select command_id from head)) as left_waiting
-    from live l left join claimed c on c.device_id = l.device_id order by l.device_id, c.priority desc, c.seq`;
+    from live l left join claimed c on c.device_id = l.device_id order by l.device_id, c.known desc, c.priority desc, c.seq`;
 
 export interface Claimed {
   readonly rows: readonly CommandRow[];

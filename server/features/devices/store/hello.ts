@@ -46,7 +46,7 @@ export const openPresence = (tx: SqlTx, hellos: readonly SessionHello[], offline
       hellos.map(({ instanceId }) => instanceId),
       hellos.map(({ maxInFlight }) => maxInFlight),
       offlineAfterMs,
-      hellos.map(({ handoffFrom }) => handoffFrom ?? ""),
+      hellos.map(({ handoffFrom }) => handoffFrom),
     ],
   );
 
