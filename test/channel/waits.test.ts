@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CLOSE, isTerminalClose } from "../../protocol/index.ts";
 import { openMemoryBus, openMemoryDirectory } from "../../server/platform/bus-memory.ts";
 import { createTestDatabase } from "../kit/database.ts";
+import { eventually } from "../kit/eventually.ts";
 import { type AgentSocket, connect, greet, type NodeOptions, startNode, type TestDevice, type TestNode } from "./harness.ts";
 
 let base: Pick<NodeOptions, "databaseUrl" | "bus" | "owners" | "tenants">;
@@ -81,8 +82,11 @@ test("sessions that end well or are handed over are no such row, however many th
     ({ socket, sessionId } = next);
   }
   socket.say("goodbye", { reason: "restart", expectBackSec: 10 });
-  socket.socket.close(1000);
-  await socket.closed();
+  await eventually(async () => {
+    const [left] = await nodes[0].db.query("select session_id from device_presence where device_id = $1", [device.deviceId]);
+    expect(left).toEqual({ session_id: null });
+  });
+  socket.end();
   await enter(nodes[0], device);
   const [row] = await nodes[0].db.query("select supersessions from device_presence where device_id = $1", [device.deviceId]);
   expect(row).toEqual({ supersessions: 0 });
