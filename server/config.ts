@@ -1,5 +1,6 @@
 // The only reader of the environment: one schema, every problem listed at once, a frozen value for everyone else.
 import { z } from "zod";
+import { STREAM_LIMITS } from "../protocol/index.ts";
 import { ConfigError } from "./core/errors.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
@@ -93,6 +94,8 @@ export const Settings = z.object({
   ),
   POLL_SECONDS: integer(30, 1, 3_600).describe("how often agents without a socket poll"),
   CLOSE_GRACE_SECONDS: integer(15, 0, 300).describe("a socket that broke may come back in this time without being offline"),
+  LIVE_STREAMS_PER_TENANT: integer(STREAM_LIMITS.tenant, 1, 1_000_000).describe("live streams of one tenant on this node before 429 STREAM_LIMIT_REACHED"),
+  LIVE_STREAMS_PER_CREDENTIAL: integer(STREAM_LIMITS.credential, 1, 1_000_000).describe("live streams of one user or key on this node before the same"),
   COMMAND_QUEUE_PER_DEVICE: integer(100, 1, 100_000).describe("open commands per device before 429 COMMAND_QUEUE_FULL"),
   COMMAND_QUEUE_PER_TENANT: integer(20_000, 1, 10_000_000).describe("open commands per tenant before 429 COMMAND_QUEUE_FULL"),
   COMMAND_RETENTION_DAYS: integer(30, 8, 3_650).describe("how long ended commands, their history and their idempotency keys are kept"),

@@ -81,7 +81,12 @@ export const createRooms = (deps: RoomsDeps) => {
   const onError = (what: string, error: unknown): void => log.error({ what, error }, "background work failed");
   const courier = createCourier({ bus, directory, onError: (error) => onError("courier", error), onNudge: metrics.channelMeters.nudged });
   const outbox = createOutbox({ db, onError, settings: { keepDays: config.EVENT_RETENTION_DAYS } });
-  const live = createLive({ db, clock, onError: (error) => onError("live feed", error) });
+  const live = createLive({
+    db,
+    clock,
+    onError: (error) => onError("live feed", error),
+    settings: { streamsPerTenant: config.LIVE_STREAMS_PER_TENANT, streamsPerCredential: config.LIVE_STREAMS_PER_CREDENTIAL },
+  });
   const tidings = createTidings({ bus, nodeId, onError: (error) => onError("tidings", error) });
   const { emit } = outbox;
   // Viewers of this node are shown the hint itself; other nodes are told that there is something to look at.

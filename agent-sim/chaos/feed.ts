@@ -36,7 +36,8 @@ export const watchFeed = ({ port, credentials, types, after }: FeedOptions): Fee
     const data = lines.flatMap((line) => (line.startsWith("data: ") ? [line.slice(6)] : [])).join("\n");
     if (data === "" || lines.some((line) => line.startsWith("event: "))) return;
     const message = Message.safeParse(JSON.parse(data));
-    if (message.success) events.push({ ...message.data, seenAtMs: time.elapsedMs() });
+    // What the stream says of itself is not one of the tenant's events.
+    if (message.success && !message.data.type.startsWith("stream.")) events.push({ ...message.data, seenAtMs: time.elapsedMs() });
   };
   /** Resolves when the stream has ended, however. */
   const visit = (): Promise<void> =>

@@ -52,6 +52,7 @@ export const ERRORS = {
   PROTOCOL_UNSUPPORTED: row(426, "This address takes WebSocket upgrades only: version 13, subprotocol mooring-agent.v1."),
   RATE_LIMIT_EXCEEDED: row(429, "Too many requests."),
   COMMAND_QUEUE_FULL: row(429, "The command queue of device {deviceId} is full."),
+  STREAM_LIMIT_REACHED: row(429, "Too many live streams are open; close one first."),
   INTERNAL_ERROR: row(500, "Something went wrong on our side."),
   SERVICE_UNAVAILABLE: row(503, "The service cannot answer right now."),
   DATABASE_UNAVAILABLE: row(503, "The database cannot be reached right now."),

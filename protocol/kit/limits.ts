@@ -35,3 +35,6 @@ export const LIMITS = {
 } as const satisfies Record<string, readonly Bucket[]>;
 
 export type LimitClass = keyof typeof LIMITS;
+
+/** Live streams that one node serves at the same time. */
+export const STREAM_LIMITS = { tenant: 200, credential: 20 } as const;

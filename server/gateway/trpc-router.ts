@@ -61,9 +61,9 @@ const t = initTRPC.context<TrpcContext>().create({
   },
 });
 
-/** Hints carry no id of their own; they repeat the last durable one, so that a resumed stream starts behind it. */
-async function* withIds(events: AsyncIterable<LiveEvent>, lastEventId: string | null | undefined) {
-  let last = lastEventId || "0";
+/** A stream begins with an event that has an id. Hints have none; they repeat the last one, so that a resumed stream starts behind it. */
+async function* withIds(events: AsyncIterable<LiveEvent>) {
+  let last = "0";
   try {
     for await (const event of events) {
       last = event.id ?? last;
@@ -87,8 +87,7 @@ const toProcedure = (entry: Entry) => {
   if (entry.op.kind === "query") return base.query((options) => call(entry, options));
   if (entry.op.kind === "mutation") return base.mutation((options) => call(entry, options));
   return base.subscription(async function* (options) {
-    const events = (await call(entry, options)) as AsyncIterable<LiveEvent>;
-    yield* withIds(events, (options.input as { lastEventId?: string | null } | undefined)?.lastEventId);
+    yield* withIds((await call(entry, options)) as AsyncIterable<LiveEvent>);
   });
 };
 

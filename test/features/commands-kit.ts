@@ -136,7 +136,7 @@ export const callAs = (scope: TenantScope, idempotencyKey: string | null = null,
     reply,
     signal,
     idempotencyKey,
-    fail: (code: never, details?: AppError["details"]) => new AppError(code, { details }),
+    fail: (code: never, details?: AppError["details"], options?: object) => new AppError(code, { details, ...options }),
   } as unknown as Call<never> & { reply: typeof reply };
 };
 

@@ -16,12 +16,14 @@ afterAll(async () => {
   await db.close();
 });
 
-const setUp = (settings = {}, beforeReplay: () => Promise<void> = async () => undefined) => {
+const setUp = (settings = {}, beforeReplay: () => Promise<void> = async () => undefined, afterPosition: () => Promise<void> = async () => undefined) => {
   const gated: Db = {
     ...db,
     query: async (text, values) => {
       if (text.includes("sequence > ")) await beforeReplay();
-      return db.query(text, values);
+      const rows = await db.query(text, values);
+      if (text.includes("order by sequence desc")) await afterPosition();
+      return rows as never;
     },
   };
   const live = createLive({ db: gated, clock: createTestClock(), settings });
@@ -34,15 +36,16 @@ const setUp = (settings = {}, beforeReplay: () => Promise<void> = async () => un
     );
     while ((await outbox.jobs[0]?.run(new AbortController().signal)) === true);
   };
-  const watch = (tenantId: TenantId, input: Parameters<typeof contract.live.operations.watch.input.parse>[0] = {}) => {
+  /** Opens a stream and waits for its first event, which tells where it begins. */
+  const watch = async (tenantId: TenantId, input: Parameters<typeof contract.live.operations.watch.input.parse>[0] = {}, scope = scopeOf(tenantId)) => {
     const stop = new AbortController();
-    const call = callAs(scopeOf(tenantId), null, stop.signal);
+    const call = callAs(scope, null, stop.signal);
     const stream = live.handlers.watch(call as never, contract.live.operations.watch.input.parse(input))[Symbol.asyncIterator]();
     const next = async (): Promise<LiveEvent | "end"> => {
       const { value, done } = await stream.next();
       return done === true ? "end" : contract.live.operations.watch.output.parse(value);
     };
-    return { next, stop };
+    return { next, stop, beginning: await next(), close: () => stream.return?.() };
   };
   const take = async (next: () => Promise<LiveEvent | "end">, count: number) => {
     const subjects: string[] = [];
@@ -55,16 +58,22 @@ const setUp = (settings = {}, beforeReplay: () => Promise<void> = async () => un
   return { live, happen, watch, take };
 };
 
+/** Of the tenant's event about that subject. */
+const idOf = async (tenantId: TenantId, subjectId: string): Promise<string> => {
+  const [row] = await db.query<{ event_id: string }>("select event_id from outbox_events where tenant_id = $1 and subject_id = $2", [tenantId, subjectId]);
+  if (row === undefined) throw new Error(`nothing has happened with ${subjectId}`);
+  return row.event_id;
+};
+
 test("a viewer sees its own tenant's events, hints included, and nobody else's", async () => {
   const { live, happen, watch, take } = setUp();
   const [mine, theirs] = [newId("ten"), newId("ten")];
-  const { next, stop } = watch(mine);
-  const first = next();
+  const { next, stop } = await watch(mine);
   await happen(theirs, "x1");
   await happen(mine, "a1");
   live.hint({ scope: { tenantId: mine }, event: contract.commands.events.changed, subjectId: "h1", data: { deviceId: "dev_1" } });
   await happen(mine, "a2");
-  expect([await first, await next()]).toMatchObject([
+  expect([await next(), await next()]).toMatchObject([
     { subjectId: "a1", id: expect.stringMatching(/^evt_/) as string },
     { subjectId: "h1", id: null },
   ]);
@@ -76,10 +85,9 @@ test("what another node dispatched is read when tidings come, whole and in order
   const [here, elsewhere] = [setUp(), setUp()];
   const tenantId = newId("ten");
   expect(here.live.look(tenantId)).toBe(false);
-  const { next, stop } = here.watch(tenantId);
-  const first = next();
+  const { next, stop } = await here.watch(tenantId);
   await here.happen(tenantId, "a1");
-  expect(await first).toMatchObject({ subjectId: "a1" });
+  expect(await next()).toMatchObject({ subjectId: "a1" });
   await elsewhere.happen(tenantId, "b1", "b2");
   for (let n = 0; n < 10; n += 1) expect(here.live.look(tenantId)).toBe(true);
   expect(await here.take(next, 2)).toEqual(["b1", "b2"]);
@@ -92,16 +100,16 @@ test("what another node dispatched is read when tidings come, whole and in order
 test("a stream resumes after the last id without a gap and without repeating, while events go on", async () => {
   const { happen, watch, take } = setUp();
   const tenantId = newId("ten");
-  const before = watch(tenantId);
-  const first = before.next();
+  const before = await watch(tenantId);
   await happen(tenantId, "e1");
-  const seen = await first;
+  const seen = await before.next();
   before.stop.abort();
   await happen(tenantId, "e2", "e3");
-  const { next } = watch(tenantId, { lastEventId: seen === "end" ? "" : (seen.id ?? "") });
-  const second = next();
+  const lastEventId = seen === "end" ? "" : (seen.id ?? "");
+  const { next, beginning } = await watch(tenantId, { lastEventId });
+  expect(beginning).toMatchObject({ type: "stream.position", id: lastEventId });
   await happen(tenantId, "e4", "e5");
-  expect(await second).toMatchObject({ subjectId: "e2" });
+  expect(await take(next, 1)).toEqual(["e2"]);
   await happen(tenantId, "e6");
   expect(await take(next, 4)).toEqual(["e3", "e4", "e5", "e6"]);
 });
@@ -116,8 +124,7 @@ test("what happens between joining and reading is shown once", async () => {
   });
   let between = false;
   await happen(tenantId, "e1");
-  const [first] = await db.query<{ event_id: string }>(`select event_id from outbox_events where tenant_id = $1`, [tenantId]);
-  const { next } = watch(tenantId, { lastEventId: first?.event_id ?? "" });
+  const { next } = await watch(tenantId, { lastEventId: await idOf(tenantId, "e1") });
   expect(await take(next, 1)).toEqual(["e2"]);
   await happen(tenantId, "e3");
   expect(await take(next, 1)).toEqual(["e3"]);
@@ -126,10 +133,9 @@ test("what happens between joining and reading is shown once", async () => {
 test("events that no hint told of are shown in their order, before the next one or at the next look", async () => {
   const tenantId = newId("ten");
   const { live, happen, watch, take } = setUp();
-  const { next } = watch(tenantId);
-  const first = next();
+  const { next } = await watch(tenantId);
   await happen(tenantId, "e1");
-  expect(await first).toMatchObject({ subjectId: "e1" });
+  expect(await take(next, 1)).toEqual(["e1"]);
   const deaf = setUp();
   await deaf.happen(tenantId, "e2", "e3");
   await happen(tenantId, "e4");
@@ -139,15 +145,117 @@ test("events that no hint told of are shown in their order, before the next one 
   expect(await take(next, 1)).toEqual(["e5"]);
 });
 
-test("another tenant's id as the last one replays nothing", async () => {
-  const { happen, watch } = setUp();
-  const [mine, theirs] = [newId("ten"), newId("ten")];
+test("a viewer that saw no event before the cut misses none", async () => {
+  const { happen, watch, take } = setUp();
+  const tenantId = newId("ten");
+  for (const before of [[], ["e1"]]) {
+    if (before.length > 0) await happen(tenantId, ...before);
+    const cut = await watch(tenantId);
+    expect(cut.beginning).toMatchObject({ type: "stream.position", subjectId: tenantId });
+    cut.stop.abort();
+    await happen(tenantId, `missed after ${before.length}`);
+    const again = await watch(tenantId, { lastEventId: cut.beginning === "end" ? "" : cut.beginning.id });
+    expect(await take(again.next, 1)).toEqual([`missed after ${before.length}`]);
+    again.stop.abort();
+  }
+});
+
+test("an id that the tenant does not have begins with a gap, and goes on at present", async () => {
+  const { happen, watch, take } = setUp();
+  const theirs = newId("ten");
   await happen(theirs, "x1", "x2");
-  const [foreign] = await db.query<{ event_id: string }>(`select event_id from outbox_events where subject_id = 'x1' and tenant_id = $1`, [theirs]);
-  const { next } = watch(mine, { lastEventId: foreign?.event_id ?? "" });
-  const first = next();
-  await happen(mine, "a1");
-  expect(await first).toMatchObject({ subjectId: "a1" });
+  for (const lastEventId of [await idOf(theirs, "x1"), "evt_that_aged_out", "7"]) {
+    const tenantId = newId("ten");
+    await happen(tenantId, "a1");
+    const { next, beginning } = await watch(tenantId, { lastEventId });
+    expect(beginning).toMatchObject({ type: "stream.gap", id: await idOf(tenantId, "a1"), data: { reason: "unknown_position", missed: null } });
+    await happen(tenantId, "a2");
+    expect(await take(next, 1)).toEqual(["a2"]);
+  }
+});
+
+test("a viewer that missed more than a stream replays is told how many, and goes on at present", async () => {
+  const { happen, watch, take } = setUp({ replayedEvents: 3 });
+  const tenantId = newId("ten");
+  await happen(tenantId, "e1", "e2", "e3", "e4", "e5");
+  const all = await watch(tenantId, { lastEventId: await idOf(tenantId, "e2") });
+  expect(await take(all.next, 3)).toEqual(["e3", "e4", "e5"]);
+  const { next, beginning } = await watch(tenantId, { lastEventId: await idOf(tenantId, "e1") });
+  expect(beginning).toMatchObject({ type: "stream.gap", id: await idOf(tenantId, "e5"), data: { reason: "too_many", missed: 4 } });
+  await happen(tenantId, "e6");
+  expect(await take(next, 1)).toEqual(["e6"]);
+});
+
+test("a gap stands where missed events are kept no longer, and is told again to whoever was cut off there", async () => {
+  const { happen, watch } = setUp();
+  const tenantId = newId("ten");
+  await happen(tenantId, "e1", "e2", "e3", "e4");
+  await db.query("delete from outbox_events where tenant_id = $1 and subject_id in ('e2', 'e3')", [tenantId]);
+  for (let round = 0; round < 2; round += 1) {
+    const { next } = await watch(tenantId, { lastEventId: await idOf(tenantId, "e1") });
+    expect(await next()).toMatchObject({ type: "stream.gap", id: null, data: { reason: "expired", missed: 2 } });
+    expect(await next()).toMatchObject({ subjectId: "e4" });
+  }
+});
+
+test("a filter that hides everything still moves the position on", async () => {
+  const { happen, watch, take } = setUp({ hiddenEvents: 2, replayedEvents: 3 });
+  const tenantId = newId("ten");
+  const narrow = { types: ["device.online"] };
+  const { next, stop, beginning } = await watch(tenantId, narrow);
+  await happen(tenantId, "e1", "e2", "e3", "e4", "e5");
+  expect([await next(), await next()]).toMatchObject([
+    { type: "stream.position", id: await idOf(tenantId, "e2") },
+    { type: "stream.position", id: await idOf(tenantId, "e4") },
+  ]);
+  stop.abort();
+  // Replayed, they move it on as well: five hidden events are too many at once, three are not.
+  const again = await watch(tenantId, { ...narrow, lastEventId: await idOf(tenantId, "e2") });
+  expect(await again.next()).toMatchObject({ type: "stream.position", id: await idOf(tenantId, "e4") });
+  const far = await watch(tenantId, { lastEventId: beginning === "end" ? "" : beginning.id });
+  expect(far.beginning).toMatchObject({ type: "stream.gap" });
+  expect(await take(far.next, 0)).toEqual([]);
+});
+
+test("nothing is missed between the beginning of the first stream of a tenant and its first event", async () => {
+  const tenantId = newId("ten");
+  const elsewhere = setUp();
+  await elsewhere.happen(tenantId, "e1");
+  const slow = setUp({}, undefined, async () => {
+    // Both happen while the position is being read; only the second is told here.
+    count += 1;
+    await elsewhere.happen(tenantId, `unheard ${count}`);
+    await slow.happen(tenantId, `heard ${count}`);
+  });
+  let count = 0;
+  const { next, beginning } = await slow.watch(tenantId);
+  await slow.happen(tenantId, "last");
+  const [from] = await db.query<{ sequence: number }>("select sequence from outbox_events where event_id = $1", [beginning === "end" ? "" : beginning.id]);
+  const due = await db.query<{ subject_id: string }>("select subject_id from outbox_events where tenant_id = $1 and sequence > $2 order by sequence", [
+    tenantId,
+    from?.sequence,
+  ]);
+  expect(await slow.take(next, due.length)).toEqual(due.map(({ subject_id }) => subject_id));
+});
+
+test("streams are bounded per credential and per tenant, and a stream that ends gives its place back", async () => {
+  const { watch } = setUp({ streamsPerTenant: 3, streamsPerCredential: 2 });
+  const tenantId = newId("ten");
+  const as = (userId: string, within = tenantId) => ({ ...scopeOf(within), principal: { kind: "user", userId, email: null, role: "owner" } as const });
+  const refusal = (per: string, limit: number) => ({ code: "STREAM_LIMIT_REACHED", retryAfter: 30, details: { per, limit } });
+  const [first, second] = [await watch(tenantId, {}, as("anna")), await watch(tenantId, {}, as("anna"))];
+  await expect(watch(tenantId, {}, as("anna"))).rejects.toMatchObject(refusal("credential", 2));
+  await watch(tenantId, {}, as("ben"));
+  await expect(watch(tenantId, {}, as("carla"))).rejects.toMatchObject(refusal("tenant", 3));
+  const other = newId("ten");
+  await watch(other, {}, as("anna", other));
+
+  first.stop.abort();
+  expect(await first.next()).toBe("end");
+  await watch(tenantId, {}, as("carla"));
+  // Ended by whoever reads it.
+  await second.close();
+  await watch(tenantId, {}, as("anna"));
 });
 
 test("types and device narrow what is seen", async () => {
@@ -155,12 +263,11 @@ test("types and device narrow what is seen", async () => {
   const tenantId = newId("ten");
   const hint = (event: typeof contract.commands.events.changed | typeof contract.commands.events.completed, subjectId: string, deviceId: string) =>
     live.hint({ scope: { tenantId }, event, subjectId, data: { deviceId } });
-  const { next } = watch(tenantId, { types: ["command.completed", "device.*"], deviceId: "dev_1" });
-  const first = next();
+  const { next } = await watch(tenantId, { types: ["command.completed", "device.*"], deviceId: "dev_1" });
   hint(contract.commands.events.changed, "wrong type", "dev_1");
   hint(contract.commands.events.completed, "wrong device", "dev_2");
   hint(contract.commands.events.completed, "right", "dev_1");
-  expect(await first).toMatchObject({ subjectId: "right" });
+  expect(await next()).toMatchObject({ subjectId: "right" });
   live.hint({ scope: { tenantId }, event: contract.devices.events.online, subjectId: "dev_1", data: {} });
   expect(await take(next, 1)).toEqual(["dev_1"]);
 });
@@ -169,14 +276,13 @@ test("a viewer that is too slow is cut off; an aborted one ends and is forgotten
   const { live, watch } = setUp({ bufferedEvents: 2 });
   const tenantId = newId("ten");
   const hint = (subjectId: string) => live.hint({ scope: { tenantId }, event: contract.commands.events.changed, subjectId, data: {} });
-  const slow = watch(tenantId);
-  const first = slow.next();
+  const slow = await watch(tenantId);
   hint("1");
-  await first;
+  await slow.next();
   for (const subjectId of ["2", "3", "4", "5"]) hint(subjectId);
   expect([await slow.next(), await slow.next()]).toMatchObject([{ subjectId: "2" }, { subjectId: "3" }]);
   await expect(slow.next()).rejects.toMatchObject({ code: "SERVICE_UNAVAILABLE", details: { reason: "slow_consumer" } });
-  const { next, stop } = watch(tenantId);
+  const { next, stop } = await watch(tenantId);
   const waiting = next();
   stop.abort();
   expect(await waiting).toBe("end");

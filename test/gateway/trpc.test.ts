@@ -1,10 +1,10 @@
 // The stock tRPC client against a running gateway: queries, mutations, batches, typed errors, and the live feed over server-sent events.
-import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { createTRPCClient, httpBatchLink, httpLink, httpSubscriptionLink, type TRPCClient, TRPCClientError } from "@trpc/client";
 import { EventSource } from "eventsource";
 import { afterAll, beforeAll, describe, expect, expectTypeOf, test } from "vitest";
 import type { AppRouter, Command, Device, LiveEvent } from "../../protocol/index.ts";
 import { eventually } from "../kit/eventually.ts";
+import { openWire } from "../kit/wire.ts";
 import { type Caller, startWorld, type TestTenant, type World } from "../kit/world.ts";
 
 let world: World;
@@ -146,36 +146,6 @@ const watch = (client: TRPCClient<AppRouter>, input: Parameters<typeof client.li
     });
   });
 
-/** A wire to the gateway that can be cut, as networks do. */
-const openWire = async (target: World) => {
-  const ends = new Set<Socket>();
-  const server = createServer((near) => {
-    const far = connect(Number(new URL(target.url).port), "127.0.0.1");
-    for (const end of [near, far])
-      ends.add(
-        end
-          .on("error", () => undefined)
-          .on("close", () => {
-            near.destroy();
-            far.destroy();
-          }),
-      );
-    near.pipe(far).pipe(near);
-  });
-  const port = await new Promise<number>((resolve) => server.listen(0, "127.0.0.1", () => resolve((server.address() as AddressInfo).port)));
-  const cut = (): void => {
-    for (const end of ends) end.destroy();
-  };
-  return {
-    url: `http://127.0.0.1:${port}`,
-    cut,
-    close: () => {
-      server.close();
-      cut();
-    },
-  };
-};
-
 /** Why the gateway let a stream go. */
 const refusalOf = async (client: TRPCClient<AppRouter>): Promise<TRPCClientError<AppRouter>> => {
   const watched = await watch(client);
@@ -248,9 +218,9 @@ describe("the live feed", () => {
     commandIds.push(await finishCommand(device));
     await eventually(() => expect(completed(watched)).toEqual(commandIds));
     const again = opened[1];
-    expect(`${again?.url} ${JSON.stringify(again?.headers)}`).toContain(watched.events[0]?.id);
+    expect(`${again?.url} ${JSON.stringify(again?.headers)}`).toContain(watched.events.find(({ type }) => type === "command.completed")?.id);
     watched.close();
-    wire.close();
+    await wire.close();
   });
 
   test("opens for a ticket, once", async () => {
@@ -278,6 +248,32 @@ describe("the live feed", () => {
     watched.close();
     const refused = await refusalOf(streaming(world, { connectionParams: async () => ({ ticket: "wrong" }) }).client);
     expect(refused.data?.app.code).toBe("UNAUTHORIZED");
+  });
+
+  test("is bounded per user and per tenant, over all that a node serves, and closed streams make room", async () => {
+    const bounded = await startWorld({ LIVE_STREAMS_PER_CREDENTIAL: "2", LIVE_STREAMS_PER_TENANT: "3" });
+    const theirs = await bounded.tenant();
+    const open = async (as: Caller) => {
+      const stop = new AbortController();
+      const { body } = await fetch(`${bounded.url}/trpc/live.watch?input={}`, {
+        headers: { ...as.headers(""), accept: "text/event-stream" },
+        signal: stop.signal,
+      });
+      const reader = body?.pipeThrough(new TextDecoderStream()).getReader();
+      let text = "";
+      while (!/stream\.position|serialized-error/.test(text)) text += (await reader?.read())?.value ?? "";
+      return { text, close: () => stop.abort() };
+    };
+    const [anna, ben] = [await theirs.user("owner"), await theirs.user("viewer")];
+    const [first] = [await open(anna), await open(anna)];
+    const refused = (await open(anna)).text;
+    expect(refused).toMatch(/"httpStatus":429/);
+    expect(refused).toMatch(/"code":"STREAM_LIMIT_REACHED","retryable":true,.*"retryAfter":30,"details":\{"per":"credential","limit":2\}/);
+    await open(ben);
+    expect((await open(theirs.apiKey)).text).toMatch(/"details":\{"per":"tenant","limit":3\}/);
+    first.close();
+    await eventually(async () => expect((await open(theirs.apiKey)).text).toMatch(/stream\.position/));
+    await bounded.close();
   });
 
   test("ends when the gateway closes, without holding it up", async () => {

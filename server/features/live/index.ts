@@ -1,16 +1,17 @@
 // The live feed of a tenant: durable events from where a viewer left off, then everything as it happens, hints included.
-import { contract, type LiveEvent } from "../../../protocol/index.ts";
+import { contract, type EventType, type LiveEvent } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
-import { coalesced } from "../../core/coalesced.ts";
 import type { DispatchedEvent, Hint } from "../../core/events.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import type { Db } from "../../platform/db.ts";
 import type { Job } from "../../platform/jobs.ts";
 import { createBuffer } from "./buffer.ts";
+import { createFeed, type Published, toPublished } from "./feed.ts";
 import { accepts, type Filter } from "./filter.ts";
-import { findPosition, lastPosition, readAfter } from "./store.ts";
+import { findBeginning, readMissed } from "./resume.ts";
+import { createStreamCount, type StreamBounds } from "./streams.ts";
 
-export interface LiveSettings {
+export interface LiveSettings extends StreamBounds {
   /** A viewer that falls further behind is cut off and resumes from its last id. */
   readonly bufferedEvents: number;
   /** How late a viewer may see an event that another node dispatched and whose hint was lost. */
@@ -19,6 +20,8 @@ export interface LiveSettings {
   readonly lookPauseMs: number;
   /** The most that is replayed; who missed more reads the lists again. */
   readonly replayedEvents: number;
+  /** After so many events that its filter hides, a viewer is told where the stream stands, so that it never has all of them to catch up with. */
+  readonly hiddenEvents: number;
 }
 
 export interface LiveDeps {
@@ -40,129 +43,92 @@ export interface Live {
   readonly viewers: () => number;
 }
 
-const DEFAULTS: LiveSettings = { bufferedEvents: 1_000, lookEveryMs: 5_000, lookPauseMs: 100, replayedEvents: 1_000 };
-const PAGE = 200;
+const DEFAULTS: LiveSettings = {
+  bufferedEvents: 1_000,
+  lookEveryMs: 5_000,
+  lookPauseMs: 100,
+  replayedEvents: 1_000,
+  hiddenEvents: 100,
+  streamsPerTenant: 200,
+  streamsPerCredential: 20,
+};
 
-interface Published {
-  readonly event: LiveEvent;
-  /** Null for hints. */
-  readonly sequence: number | null;
-}
-
-interface Viewer {
-  readonly filter: Filter;
-  readonly push: (published: Published) => void;
-}
-
-/** All who watch one tenant. */
-interface Group {
-  readonly viewers: Set<Viewer>;
-  /** Up to here the tenant's sequence was shown; null until it is known where it stood when the first one came. */
-  shown: number | null;
-  reading: boolean;
-  /** There may be more than the last look saw. */
-  isBehind: boolean;
-  /** Soon, once for all who ask within a moment. */
-  readonly look: () => void;
-}
+const { position, gap } = contract.live.events;
+/** A place becomes free when somebody closes a stream; nobody knows when that will be. */
+const STREAM_RETRY_SECONDS = 30;
 
 export const createLive = ({ db, clock, settings: given, onError = () => undefined }: LiveDeps): Live => {
   const settings = { ...DEFAULTS, ...given };
-  const groups = new Map<string, Group>();
+  const feed = createFeed({ db, onError, lookPauseMs: settings.lookPauseMs });
+  const takePlace = createStreamCount(settings);
 
-  const publish = (tenantId: string, published: Published): void => {
-    for (const viewer of groups.get(tenantId)?.viewers ?? []) if (accepts(viewer.filter, published.event)) viewer.push(published);
-  };
+  /** About the stream itself. */
+  const streamEvent = ({ type }: EventType, tenantId: string, { id, data = {} }: { id: string | null; data?: LiveEvent["data"] }): LiveEvent => ({
+    id,
+    type,
+    subjectId: tenantId,
+    at: clock.now().toISOString(),
+    data,
+  });
 
-  const showNext = (group: Group, event: DispatchedEvent): void => {
-    if (group.shown !== null && event.sequence <= group.shown) return;
-    group.shown = event.sequence;
-    publish(event.tenantId, toPublished(event));
-  };
-
-  /** Events of one tenant are shown in their order and without a gap, so what is missing before one is read first. */
-  const catchUp = async (tenantId: string, group: Group): Promise<void> => {
-    group.isBehind = true;
-    if (group.reading || group.shown === null) return;
-    group.reading = true;
-    try {
-      while (group.isBehind && group.viewers.size > 0) {
-        group.isBehind = false;
-        const events = await readAfter(db, tenantId, { sequence: group.shown, limit: PAGE });
-        for (const event of events) showNext(group, event);
-        group.isBehind ||= events.length === PAGE;
+  /** Hides what the viewer did not ask for. What is hidden still moves the stream on, so now and then a position stands in its place. */
+  const createLens = (tenantId: string, filter: Filter) => {
+    let hidden = 0;
+    return (published: Published): Published | null => {
+      const { event, sequence } = published;
+      if (accepts(filter, event)) {
+        if (sequence !== null) hidden = 0;
+        return published;
       }
-    } finally {
-      group.reading = false;
-    }
-  };
-
-  const dispatched = (event: DispatchedEvent): void => {
-    const group = groups.get(event.tenantId);
-    if (group === undefined) return;
-    if (group.shown === null || event.sequence === group.shown + 1) showNext(group, event);
-    else if (event.sequence > group.shown) void catchUp(event.tenantId, group).catch(onError);
-  };
-
-  const gather = (tenantId: string): Group => {
-    const look = coalesced(() => catchUp(tenantId, group), { pauseMs: settings.lookPauseMs, onError });
-    const group: Group = { viewers: new Set(), shown: null, reading: false, isBehind: false, look };
-    groups.set(tenantId, group);
-    const begin = async (): Promise<void> => {
-      const last = await lastPosition(db, tenantId);
-      group.shown ??= last;
-      if (group.isBehind) await catchUp(tenantId, group);
-    };
-    void begin().catch(onError);
-    return group;
-  };
-
-  const join = (tenantId: string, viewer: Viewer): (() => void) => {
-    const group = groups.get(tenantId) ?? gather(tenantId);
-    group.viewers.add(viewer);
-    return () => {
-      group.viewers.delete(viewer);
-      if (group.viewers.size === 0 && groups.get(tenantId) === group) groups.delete(tenantId);
+      if (sequence === null) return null;
+      hidden += 1;
+      if (hidden < settings.hiddenEvents) return null;
+      hidden = 0;
+      return { sequence, event: streamEvent(position, tenantId, { id: event.id }) };
     };
   };
 
-  const lookAtAll = async (): Promise<void> => {
-    for (const [tenantId, group] of groups) await catchUp(tenantId, group);
-  };
-
-  async function* replay(tenantId: string, lastEventId: string, filter: Filter): AsyncGenerator<Published> {
-    let after = await findPosition(db, tenantId, lastEventId);
-    if (after === null) return;
-    for (let seen = 0; seen < settings.replayedEvents; seen += PAGE) {
-      const events = await readAfter(db, tenantId, { sequence: after, limit: PAGE });
-      for (const event of events) {
-        after = event.sequence;
-        const published = toPublished(event);
-        // Those that do not fit are passed over in silence, yet the place in the sequence moves on.
-        if (accepts(filter, published.event)) yield published;
+  /** First where the stream begins, then what the viewer has missed. */
+  async function* beginAfter(tenantId: string, filter: Filter, lastEventId: string | null): AsyncGenerator<Published> {
+    const { from, gap: lost } = await findBeginning(db, tenantId, { lastEventId, replayedEvents: settings.replayedEvents });
+    const first = lost === null ? streamEvent(position, tenantId, { id: from.eventId }) : streamEvent(gap, tenantId, { id: from.eventId, data: lost });
+    yield { sequence: from.sequence, event: first };
+    if (lastEventId === null || lost !== null) return;
+    const see = createLens(tenantId, filter);
+    for await (const missed of readMissed(db, tenantId, from.sequence)) {
+      // Without an id: whoever is cut off here hears of the gap again.
+      if (typeof missed === "number") yield { sequence: null, event: streamEvent(gap, tenantId, { id: null, data: { reason: "expired", missed } }) };
+      else {
+        const seen = see(toPublished(missed));
+        if (seen !== null) yield seen;
       }
-      if (events.length < PAGE) return;
     }
   }
 
   return {
     handlers: implement(contract.live, {
-      watch: async function* ({ scope, signal }, { types, deviceId, lastEventId }) {
+      watch: async function* ({ scope, signal, fail }, { types, deviceId, lastEventId }) {
+        const place = takePlace(scope);
+        if (typeof place !== "function") throw fail("STREAM_LIMIT_REACHED", { ...place }, { retryAfter: STREAM_RETRY_SECONDS });
+        const { tenantId } = scope;
         const filter: Filter = { types: types ?? null, deviceId: deviceId ?? null };
         const buffer = createBuffer<Published>(settings.bufferedEvents);
+        const see = createLens(tenantId, filter);
         // Listening begins before reading: what happens in between is seen twice rather than not at all, and told once.
-        const leave = join(scope.tenantId, { filter, push: buffer.push });
+        const { ready, leave } = feed.join(tenantId, (published) => {
+          const seen = see(published);
+          if (seen !== null) buffer.push(seen);
+        });
         const stop = (): void => buffer.end();
         signal.addEventListener("abort", stop, { once: true });
         if (signal.aborted) stop();
         try {
+          await ready;
           let last = 0;
-          if (lastEventId) {
-            for await (const { event, sequence } of replay(scope.tenantId, lastEventId, filter)) {
-              if (signal.aborted) return;
-              last = sequence ?? last;
-              yield event;
-            }
+          for await (const { event, sequence } of beginAfter(tenantId, filter, lastEventId || null)) {
+            if (signal.aborted) return;
+            last = sequence ?? last;
+            yield event;
           }
           for await (const { event, sequence } of buffer) {
             if (sequence !== null && sequence <= last) continue;
@@ -172,27 +138,19 @@ export const createLive = ({ db, clock, settings: given, onError = () => undefin
         } finally {
           signal.removeEventListener("abort", stop);
           leave();
+          place();
         }
       },
     }),
     dispatched: (events) => {
-      for (const event of events) dispatched(event);
+      for (const event of events) feed.dispatched(event);
     },
     hint: ({ scope, event, subjectId, data }) =>
-      publish(scope.tenantId, { sequence: null, event: { id: null, type: event.type, subjectId, at: clock.now().toISOString(), data: recordOf(data) } }),
-    look: (tenantId) => {
-      const group = groups.get(tenantId);
-      group?.look();
-      return group !== undefined;
-    },
-    jobs: [{ name: "live.look", everyMs: settings.lookEveryMs, run: lookAtAll }],
-    viewers: () => [...groups.values()].reduce((sum, { viewers }) => sum + viewers.size, 0),
+      feed.publish(scope.tenantId, { sequence: null, event: { id: null, type: event.type, subjectId, at: clock.now().toISOString(), data: recordOf(data) } }),
+    look: feed.look,
+    jobs: [{ name: "live.look", everyMs: settings.lookEveryMs, run: feed.lookAtAll }],
+    viewers: feed.viewers,
   };
 };
-
-const toPublished = ({ eventId, sequence, type, subjectId, createdAt, data }: DispatchedEvent): Published => ({
-  sequence,
-  event: { id: eventId, type, subjectId, at: createdAt.toISOString(), data: { ...data } },
-});
 
 const recordOf = (data: unknown): Record<string, unknown> => (typeof data === "object" && data !== null ? { ...data } : {});

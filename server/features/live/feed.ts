@@ -1,0 +1,115 @@
+// What happens in the tenants that somebody watches on this node: durable events in their order and without a gap, hints in between.
+import type { LiveEvent } from "../../../protocol/index.ts";
+import { coalesced } from "../../core/coalesced.ts";
+import type { DispatchedEvent } from "../../core/events.ts";
+import type { Db } from "../../platform/db.ts";
+import { newestPosition, PAGE, readAfter } from "./store.ts";
+
+export interface Published {
+  readonly event: LiveEvent;
+  /** Null for hints. */
+  readonly sequence: number | null;
+}
+
+export const toPublished = ({ eventId, sequence, type, subjectId, createdAt, data }: DispatchedEvent): Published => ({
+  sequence,
+  event: { id: eventId, type, subjectId, at: createdAt.toISOString(), data: { ...data } },
+});
+
+type Show = (published: Published) => void;
+
+/** All who watch one tenant. */
+interface Group {
+  readonly viewers: Set<Show>;
+  /** Resolves once `shown` is known; rejects when the database cannot tell, and then every viewer leaves. */
+  readonly ready: Promise<void>;
+  /** Up to here the tenant's sequence was shown; null until the database has said where it stood when the first viewer came. */
+  shown: number | null;
+  reading: boolean;
+  /** There may be more than the last look saw. */
+  isBehind: boolean;
+  /** Soon, once for all who ask within a moment. */
+  readonly look: () => void;
+}
+
+export interface FeedDeps {
+  readonly db: Db;
+  readonly onError: (error: unknown) => void;
+  /** Between two looks that tidings of other nodes ask for. */
+  readonly lookPauseMs: number;
+}
+
+export const createFeed = ({ db, onError, lookPauseMs }: FeedDeps) => {
+  const groups = new Map<string, Group>();
+
+  const publish = (tenantId: string, published: Published): void => {
+    for (const show of groups.get(tenantId)?.viewers ?? []) show(published);
+  };
+
+  const showNext = (group: Group, event: DispatchedEvent): void => {
+    if (group.shown !== null && event.sequence <= group.shown) return;
+    group.shown = event.sequence;
+    publish(event.tenantId, toPublished(event));
+  };
+
+  /** Events of one tenant are shown in their order and without a gap, so what is missing before one is read first. */
+  const catchUp = async (tenantId: string, group: Group): Promise<void> => {
+    group.isBehind = true;
+    if (group.reading || group.shown === null) return;
+    group.reading = true;
+    try {
+      while (group.isBehind && group.viewers.size > 0) {
+        group.isBehind = false;
+        const events = await readAfter(db, tenantId, group.shown);
+        for (const event of events) showNext(group, event);
+        group.isBehind ||= events.length === PAGE;
+      }
+    } finally {
+      group.reading = false;
+    }
+  };
+
+  const dispatched = (event: DispatchedEvent): void => {
+    const group = groups.get(event.tenantId);
+    if (group === undefined) return;
+    if (group.shown !== null && event.sequence === group.shown + 1) showNext(group, event);
+    else if (group.shown === null || event.sequence > group.shown) void catchUp(event.tenantId, group).catch(onError);
+  };
+
+  const gather = (tenantId: string): Group => {
+    const begin = async (): Promise<void> => {
+      group.shown = (await newestPosition(db, tenantId)).sequence;
+      if (group.isBehind) void catchUp(tenantId, group).catch(onError);
+    };
+    const look = coalesced(() => catchUp(tenantId, group), { pauseMs: lookPauseMs, onError });
+    const group: Group = { viewers: new Set(), ready: Promise.resolve().then(begin), shown: null, reading: false, isBehind: false, look };
+    groups.set(tenantId, group);
+    return group;
+  };
+
+  /** Await `ready` before reading where the tenant stands now: from there on the viewer is shown everything. */
+  const join = (tenantId: string, show: Show): { readonly ready: Promise<void>; readonly leave: () => void } => {
+    const group = groups.get(tenantId) ?? gather(tenantId);
+    group.viewers.add(show);
+    const leave = (): void => {
+      group.viewers.delete(show);
+      if (group.viewers.size === 0 && groups.get(tenantId) === group) groups.delete(tenantId);
+    };
+    return { ready: group.ready, leave };
+  };
+
+  return {
+    join,
+    publish,
+    dispatched,
+    look: (tenantId: string): boolean => {
+      const group = groups.get(tenantId);
+      group?.look();
+      return group !== undefined;
+    },
+    lookAtAll: async (): Promise<void> => {
+      for (const [tenantId, group] of groups) await catchUp(tenantId, group);
+    },
+    viewers: (): number => [...groups.values()].reduce((sum, { viewers }) => sum + viewers.size, 0),
+  };
+};

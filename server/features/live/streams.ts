@@ -1,0 +1,28 @@
+// How many streams may be open at once, counted per tenant and per user or key. A stream gives its place back when it ends.
+import { actorOf, type TenantScope } from "../../core/scope.ts";
+
+export interface StreamBounds {
+  readonly streamsPerTenant: number;
+  readonly streamsPerCredential: number;
+}
+
+export type Refused = { readonly per: "tenant" | "credential"; readonly limit: number };
+
+export const createStreamCount = ({ streamsPerTenant, streamsPerCredential }: StreamBounds) => {
+  const open = new Map<string, number>();
+  const add = (key: string, count: 1 | -1): void => {
+    const now = (open.get(key) ?? 0) + count;
+    if (now === 0) open.delete(key);
+    else open.set(key, now);
+  };
+  /** Takes a place, to be given back by calling the result once; or says which bound is reached. */
+  return ({ tenantId, principal }: Pick<TenantScope, "tenantId" | "principal">): (() => void) | Refused => {
+    const keys = { tenant: tenantId, credential: `${tenantId} ${actorOf(principal)}` };
+    if ((open.get(keys.credential) ?? 0) >= streamsPerCredential) return { per: "credential", limit: streamsPerCredential };
+    if ((open.get(keys.tenant) ?? 0) >= streamsPerTenant) return { per: "tenant", limit: streamsPerTenant };
+    for (const key of Object.values(keys)) add(key, 1);
+    return () => {
+      for (const key of Object.values(keys)) add(key, -1);
+    };
+  };
+};

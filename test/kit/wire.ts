@@ -1,0 +1,53 @@
+// A wire to a gateway that can be cut, or taken away and put back, as networks do. Each wire has an address of its own that it keeps.
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+
+export interface Wire {
+  readonly url: string;
+  /** Ends every connection; new ones are taken. */
+  cut(): void;
+  /** Ends every connection and takes no new ones until it is restored. */
+  down(): Promise<void>;
+  /** Leads to this gateway from now on. */
+  restore(target?: { readonly url: string }): Promise<void>;
+  close(): Promise<void>;
+}
+
+export const openWire = async (target: { readonly url: string }): Promise<Wire> => {
+  const ends = new Set<Socket>();
+  let farPort = Number(new URL(target.url).port);
+  const server = createServer((near) => {
+    const far = connect(farPort, "127.0.0.1");
+    const pair = [near, far];
+    for (const end of pair) {
+      ends.add(end);
+      end
+        .on("error", () => undefined)
+        .on("close", () => {
+          ends.delete(end);
+          for (const each of pair) each.destroy();
+        });
+    }
+    near.pipe(far).pipe(near);
+  });
+  const listen = (port: number): Promise<number> =>
+    new Promise((resolve, reject) => server.once("error", reject).listen(port, "127.0.0.1", () => resolve((server.address() as AddressInfo).port)));
+  const port = await listen(0);
+  const cut = (): void => {
+    for (const end of ends) end.destroy();
+  };
+  const down = async (): Promise<void> => {
+    const closed = server.listening ? new Promise<void>((resolve) => server.close(() => resolve())) : undefined;
+    cut();
+    await closed;
+  };
+  return {
+    url: `http://127.0.0.1:${port}`,
+    cut,
+    down,
+    restore: async (next) => {
+      if (next !== undefined) farPort = Number(new URL(next.url).port);
+      await listen(port);
+    },
+    close: down,
+  };
+};
