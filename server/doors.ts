@@ -1,5 +1,5 @@
 // The doors of a node, built over its rooms: REST, tRPC and documents, the agent socket, and the operator's own. Nothing is opened here.
-import { contract, type EventType, LIMITS } from "../protocol/index.ts";
+import { LIMITS } from "../protocol/index.ts";
 import type { Config } from "./config.ts";
 import type { Overrides } from "./core/scope.ts";
 import type { GeneralRoom } from "./features/general/index.ts";
@@ -14,7 +14,7 @@ import type { HttpDoor } from "./gateway/exchange.ts";
 import { createFacts, type Prefix, parseNetworks } from "./gateway/facts.ts";
 import { createInternalDoor } from "./gateway/internal.ts";
 import { createLimits, guardFailures, type Limits } from "./gateway/limits.ts";
-import { createOpenApi } from "./gateway/openapi.ts";
+import { createOpenApi } from "./gateway/openapi/document.ts";
 import { createPipeline, type Pipeline } from "./gateway/pipeline.ts";
 import { createReplayGuard } from "./gateway/replay.ts";
 import { createRest } from "./gateway/rest.ts";
@@ -72,8 +72,6 @@ const houseLimits = (config: Config): Overrides => {
   return Object.fromEntries(Object.entries(given).filter((entry): entry is [string, number | null] => entry[1] !== undefined));
 };
 
-const durableEvents = (): readonly EventType[] => Object.values(contract).flatMap((group) => Object.values(group.events as Record<string, EventType>));
-
 const identityOf = ({ config, rooms, tokens }: DoorsDeps, { streamTickets }: GeneralRoom): IdentityDeps => ({
   verifyToken: tokens.verify,
   apiKeys: rooms.apiKeys.directory,
@@ -112,7 +110,7 @@ const pipelineOf = ({ config, db, metrics, rooms }: DoorsDeps, { limits, idempot
 const apiDescription = (entries: readonly Entry[], publicUrl: () => string): ((prefix: Prefix) => string) => {
   const written = new Map<Prefix, string>();
   return (prefix) => {
-    const text = written.get(prefix) ?? JSON.stringify(createOpenApi(entries, prefix, { version, baseUrl: publicUrl(), events: durableEvents() }));
+    const text = written.get(prefix) ?? JSON.stringify(createOpenApi(entries, prefix, { version, baseUrl: publicUrl() }));
     written.set(prefix, text);
     return text;
   };

@@ -36,7 +36,7 @@ export const admin = group({
       summary: "Send a node's agents elsewhere",
       description: "The node takes no new sockets and says that it is not ready. It keeps running until it is stopped.",
       rest: ["POST /admin/nodes/{nodeId}/drain"],
-      input: z.strictObject({ nodeId: z.string().min(1).max(64) }),
+      input: z.strictObject({ nodeId: z.string().min(1).max(64).describe("as in the list of nodes") }),
       output: GatewayNode,
       errors: ["NODE_NOT_FOUND"],
     }),

@@ -85,8 +85,8 @@ export const devices = group({
       list: "page",
       output: paged(Device),
       input: listQuery({
-        status: DeviceStatus.optional(),
-        tag: Tag.optional(),
+        status: DeviceStatus.optional().describe("only devices in this state"),
+        tag: Tag.optional().describe("only devices with this tag"),
         deploymentId: ref("dep").optional(),
         q: z.string().min(1).max(100).optional().describe("start of name or hostname"),
       }),
@@ -99,7 +99,12 @@ export const devices = group({
       permission: "device:read",
       list: "offset",
       output: paged(Device),
-      input: listQuery({ status: DeviceStatus.optional(), tag: Tag.optional(), deploymentId: ref("dep").optional(), q: z.string().min(1).max(100).optional() }),
+      input: listQuery({
+        status: DeviceStatus.optional().describe("only devices in this state"),
+        tag: Tag.optional().describe("only devices with this tag"),
+        deploymentId: ref("dep").optional(),
+        q: z.string().min(1).max(100).optional().describe("start of name or hostname"),
+      }),
     }),
     get: query({
       summary: "Get one device",

@@ -56,7 +56,7 @@ export const general = group({
       ...open,
       summary: "One error code",
       rest: ["GET /errors/{code}"],
-      input: z.strictObject({ code: z.string().max(64) }),
+      input: z.strictObject({ code: z.string().max(64).describe("as in an error's `code`") }),
       output: ErrorEntry,
       errors: ["ERROR_CODE_NOT_FOUND"],
     }),

@@ -42,7 +42,7 @@ export const DeepHealthResponse = z.object({
   }),
 });
 
-const common = { auth: ["public"], permission: "public", tenancy: "none", limit: "none", flat: true, input: z.strictObject({}) } as const;
+const common = { auth: ["public"], permission: "public", tenancy: "none", limit: "none", flat: true, unwellStatus: 503, input: z.strictObject({}) } as const;
 
 // decided: paths follow control-plane.md 3.1; an unhealthy answer is 503 with the record as body, it is not an error.
 export const health = group({

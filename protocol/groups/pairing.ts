@@ -116,7 +116,10 @@ export const pairing = group({
       rest: ["GET /pairing/status", "GET /pairing/status/{device_fingerprint}"],
       limit: "pairing.status",
       description: "Ids are told only with the matching pairing_code, or for 15 minutes to the address that initiated.",
-      input: z.strictObject({ device_fingerprint: z.string().min(1).max(256), pairing_code: Code.optional() }),
+      input: z.strictObject({
+        device_fingerprint: z.string().min(1).max(256).describe("as the device gave it when it initiated"),
+        pairing_code: Code.optional(),
+      }),
       output: z.object({
         status: z.enum(PAIRING_STATUSES),
         tenant_id: TenantId.optional(),

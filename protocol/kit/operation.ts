@@ -49,6 +49,10 @@ export interface Operation<
   readonly tenancy: T;
   readonly limit: LimitClass;
   readonly status: 200 | 201 | 204;
+  /** Health: this status carries the record too, when what it tells of is not well. */
+  readonly unwellStatus?: 503;
+  /** Response headers beside those of every answer: name and meaning. */
+  readonly responseHeaders?: Readonly<Record<string, string>>;
   readonly input: I;
   readonly output: O;
   /** Codes beyond the common set that the handler may throw. */

@@ -14,9 +14,18 @@ const PAGE = `<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>Mooring API</title>
 <link rel="icon" href="docs/favicon-32x32.png"><link rel="stylesheet" href="docs/swagger-ui.css"></head>
-<body><div id="docs"></div><script src="docs/swagger-ui-bundle.js"></script><script src="docs/start.js"></script></body>
+<body><div id="docs"></div><script src="docs/swagger-ui-bundle.js"></script><script type="module" src="docs/start.js"></script></body>
 </html>`;
-const START = `SwaggerUIBundle({ url: "openapi.json", dom_id: "#docs", deepLinking: true, persistAuthorization: false, validatorUrl: null, tryItOutEnabled: true });`;
+// Requests go to where the page was opened: the document may name this gateway otherwise, and the policy below allows no other origin.
+const START = `const description = await (await fetch("openapi.json")).json();
+SwaggerUIBundle({
+  spec: { ...description, servers: [{ url: new URL(".", location.href).pathname.replace(/\\/$/, "") }] },
+  dom_id: "#docs",
+  deepLinking: true,
+  persistAuthorization: true,
+  validatorUrl: null,
+  tryItOutEnabled: true,
+});`;
 
 const CSP =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'";

@@ -1,7 +1,11 @@
-// The documents: valid OpenAPI 3.1 for each prefix, true to what the doors answer, and shown by a page that needs nobody else.
+// The documents: what generators and people need of them, with examples that hold; and a page that shows them and needs nobody else.
+// That every answer is as they say is checked wherever the suite calls a gateway: see test/kit/described.ts.
+import { Ajv2020 } from "ajv/dist/2020.js";
+import formats from "ajv-formats";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { z } from "zod";
-import { callerFor, openStock, REST_CASES, type Stock, sample, send, toRequest } from "../contract/samples.ts";
+import { guideOf, TAGS } from "../../protocol/guide/index.ts";
+import { ERROR_CODES } from "../../protocol/index.ts";
+import { callerFor, openStock, REST_CASES, type Stock, toRequest } from "../contract/samples.ts";
 import { nobody, startWorld, type World } from "../kit/world.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: a document is read as it comes
@@ -11,21 +15,20 @@ let world: World;
 let stock: Stock;
 let documents: Readonly<Record<"/v1" | "/api/v1", Json>>;
 beforeAll(async () => {
-  world = await startWorld({
-    RATE_LIMIT_ANONYMOUS: "off",
-    RATE_LIMIT_PAIRING: "off",
-    RATE_LIMIT_AGENT: "off",
-    RATE_LIMIT_HEARTBEAT: "off",
-    TENANTS_PER_USER: "100",
-  });
+  world = await startWorld({ RATE_LIMIT_ANONYMOUS: "off", RATE_LIMIT_PAIRING: "off", RATE_LIMIT_AGENT: "off", TENANTS_PER_USER: "100" });
   stock = await openStock(world);
   const read = async (prefix: string) => (await world.call(nobody, "GET", `${prefix}/openapi.json`)).body;
   documents = { "/v1": await read("/v1"), "/api/v1": await read("/api/v1") };
 });
 afterAll(() => world.close());
 
-const METHODS = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
-const operationsOf = (document: Json): { path: string; method: string; operation: Json }[] =>
+const METHODS = ["get", "put", "post", "delete", "patch"];
+interface Described {
+  readonly path: string;
+  readonly method: string;
+  readonly operation: Json;
+}
+const operationsOf = (document: Json): readonly Described[] =>
   Object.entries<Json>(document.paths).flatMap(([path, item]) => Object.entries<Json>(item).map(([method, operation]) => ({ path, method, operation })));
 /** Every object inside, however deep. */
 const walk = function* (value: Json): Generator<Json> {
@@ -33,98 +36,150 @@ const walk = function* (value: Json): Generator<Json> {
   yield value;
   for (const part of Object.values(value)) yield* walk(part);
 };
+const lookUp = (document: Json, ref: string): Json =>
+  ref
+    .slice(2)
+    .split("/")
+    .reduce((at: Json, key: string) => at?.[key], document);
+const resolved = (document: Json, value: Json): Json => (value?.$ref === undefined ? value : lookUp(document, value.$ref));
+/** Places where something holds not, as `GET /devices` and what is wrong there. */
+const offenders = (document: Json, check: (each: Described) => readonly unknown[]): readonly string[] =>
+  operationsOf(document).flatMap((each) => check(each).map((problem) => `${each.method.toUpperCase()} ${each.path}: ${String(problem)}`));
 
 describe.each(["/v1", "/api/v1"] as const)("the document of %s", (prefix) => {
-  test("has what OpenAPI 3.1 demands of its top", () => {
+  test("has what OpenAPI 3.1 demands of its top, and this gateway as its server", () => {
     const document = documents[prefix];
-    expect(document.openapi).toMatch(/^3\.1\.\d$/);
-    expect([typeof document.info.title, typeof document.info.version]).toEqual(["string", "string"]);
-    expect(document.servers).toEqual([{ url: `${world.url}${prefix}` }]);
-    expect(new Set(document.tags.map(({ name }: Json) => name)).size).toBe(document.tags.length);
-    const known = ["openapi", "info", "jsonSchemaDialect", "servers", "paths", "webhooks", "components", "security", "tags", "externalDocs"];
-    expect(Object.keys(document).filter((key) => !known.includes(key))).toEqual([]);
+    expect(document.openapi).toBe("3.1.0");
+    expect(Object.keys(document)).toEqual(["openapi", "info", "servers", "tags", "paths", "components"]);
+    expect(document.servers).toMatchObject([{ url: `${world.url}${prefix}` }]);
+    expect(document.tags.map(({ name }: Json) => name)).toEqual(Object.keys(TAGS));
+    expect(document.tags.filter(({ description }: Json) => !description)).toEqual([]);
   });
 
-  test("names each operation once, declares each field of its path, and answers something", () => {
+  test("describes every route of the contract and no other, each under an id of its own that reads as a name", () => {
     const operations = operationsOf(documents[prefix]);
-    expect(new Set(operations.map(({ operation }) => operation.operationId)).size).toBe(operations.length);
-    for (const { path, method, operation } of operations) {
-      expect(METHODS).toContain(method);
-      expect(path).toMatch(/^\/(?:[A-Za-z0-9_-]+|\{\w+\})?(?:\/(?:[A-Za-z0-9_-]+|\{\w+\}))*$/);
-      const fields = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
-      const declared = operation.parameters.filter((each: Json) => each.in === "path");
-      expect([path, declared.map(({ name }: Json) => name).sort()]).toEqual([path, [...fields].sort()]);
-      for (const parameter of operation.parameters) {
-        expect(["path", "query", "header", "cookie"]).toContain(parameter.in);
-        expect(typeof parameter.schema).toBe("object");
-        if (parameter.in === "path") expect(parameter.required).toBe(true);
-      }
+    const declared = operations.map(({ path, method }) => `${method.toUpperCase()} ${path}`);
+    expect(declared.toSorted()).toEqual([...new Set(REST_CASES.flatMap(({ op }) => op.rest))].sort());
+    expect(operations.filter(({ method }) => !METHODS.includes(method))).toEqual([]);
+    const ids = operations.map(({ operation }) => operation.operationId as string);
+    expect(ids.filter((id, index) => ids.indexOf(id) !== index)).toEqual([]);
+    expect(ids.filter((id) => !/^[a-z][A-Za-z]*\.[a-z][A-Za-z]*$/.test(id))).toEqual([]);
+    expect(ids).toEqual(expect.arrayContaining(["devices.get", "devices.getViaHosts", "pairing.updateProgressViaPut"]));
+  });
+
+  test("says in a sentence what every operation and every parameter is for", () => {
+    const missing = offenders(documents[prefix], ({ operation }) => [
+      ...(operation.summary?.length > 5 ? [] : ["has no summary"]),
+      ...(operation.description?.length > 20 ? [] : ["has no description: give it one in protocol/guide"]),
+      ...operation.parameters
+        .filter(({ description }: Json) => !description)
+        .map(({ name }: Json) => `parameter ${name} has no description: .describe() its field`),
+    ]);
+    expect(missing).toEqual([]);
+  });
+
+  test("declares each field of a path, and no parameter twice", () => {
+    const wrong = offenders(documents[prefix], ({ path, operation }) => {
+      const fields = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name).sort();
+      const declared = operation.parameters.filter((each: Json) => each.in === "path" && each.required).map(({ name }: Json) => name);
       const places = operation.parameters.map(({ name, in: at }: Json) => `${at} ${name}`);
-      expect(new Set(places).size).toBe(places.length);
-      if (method === "get" || method === "delete") expect(operation.requestBody).toBeUndefined();
-      expect(Object.keys(operation.responses).length).toBeGreaterThan(1);
-      for (const [status, response] of Object.entries<Json>(operation.responses)) {
-        expect(status).toMatch(/^[2-5]\d\d$/);
-        expect(typeof response.description).toBe("string");
-        if (status !== "204") expect(response.content["application/json"].schema).toBeTypeOf("object");
-      }
-    }
+      return [
+        ...(JSON.stringify(fields) === JSON.stringify(declared.sort()) ? [] : [`has ${fields}, declares ${declared}`]),
+        ...places.filter((place: string, index: number) => places.indexOf(place) !== index),
+      ];
+    });
+    expect(wrong).toEqual([]);
   });
 
-  test("refers only to what it has, and its schemas are JSON Schema", () => {
+  test("names what every answer carries, so that clients get types with names", () => {
     const document = documents[prefix];
-    const types = new Set(["string", "number", "integer", "boolean", "object", "array", "null"]);
-    for (const part of walk(document)) {
-      if (typeof part.$ref === "string")
-        expect([
-          part.$ref,
-          part.$ref
-            .slice(2)
-            .split("/")
-            .reduce((at: Json, key: string) => at?.[key], document) !== undefined,
-        ]).toEqual([part.$ref, true]);
-      if (Array.isArray(part.required) && part.properties !== undefined)
-        for (const name of part.required) expect([name, Object.keys(part.properties)]).toEqual([name, expect.arrayContaining([name])]);
-      if (typeof part.type === "string" && (part.properties !== undefined || part.items !== undefined || part.format !== undefined))
-        expect(types).toContain(part.type);
-    }
-    for (const { operation } of operationsOf(document))
-      for (const security of operation.security)
-        for (const name of Object.keys(security)) expect(Object.keys(document.components.securitySchemes)).toContain(name);
+    const isNamed = (data: Json): boolean =>
+      data.$ref !== undefined || (data.type === "array" && data.items.$ref !== undefined) || (data.allOf?.[0].$ref ?? undefined) !== undefined;
+    const unnamed = offenders(document, ({ operation }) =>
+      Object.entries<Json>(operation.responses)
+        .filter(([status]) => status.startsWith("2"))
+        .flatMap(([, { content }]) => (content === undefined ? [] : (content["application/json"].schema.anyOf ?? [content["application/json"].schema])))
+        .filter((schema: Json) => !isNamed(schema.properties.data))
+        .map(() => "answers a record without a name: give it one in protocol/schemas.ts"),
+    );
+    expect(unnamed).toEqual([]);
+    expect(Object.keys(document.components.schemas)).toEqual(expect.arrayContaining(["Device", "Command", "Tenant", "ApiKey", "Error", "CommandStatus"]));
+    expect(JSON.stringify(document)).not.toMatch(/__schema|"\$defs"/);
   });
 
-  test("describes every route of the contract and no other", () => {
-    const declared = operationsOf(documents[prefix])
-      .map(({ path, method }) => `${method.toUpperCase()} ${path}`)
-      .sort();
-    expect(declared).toEqual([...new Set(REST_CASES.flatMap(({ op }) => op.rest))].sort());
+  test("refers only to what it has, has nothing that nobody refers to, and keeps to the security schemes it declares", () => {
+    const document = documents[prefix];
+    const refs = new Set([...walk(document)].map(({ $ref }) => $ref).filter((ref) => typeof ref === "string"));
+    expect([...refs].filter((ref) => lookUp(document, ref) === undefined)).toEqual([]);
+    const parts = Object.entries<Json>(document.components).flatMap(([kind, all]) =>
+      kind === "securitySchemes" ? [] : Object.keys(all).map((name) => `#/components/${kind}/${name}`),
+    );
+    expect(parts.filter((ref) => !refs.has(ref))).toEqual([]);
+    const schemes = Object.keys(document.components.securitySchemes);
+    expect(offenders(document, ({ operation }) => operation.security.flatMap(Object.keys).filter((name: string) => !schemes.includes(name)))).toEqual([]);
   });
 
-  test("shows the shape of errors that this prefix answers with", async () => {
-    const schema = z.fromJSONSchema(documents[prefix].components.schemas.Error);
-    for (const [method, path] of [
-      ["GET", "/nowhere"],
-      ["GET", "/devices"],
-      ["PUT", "/devices"],
-      ["GET", "/info?x=1"],
-    ] as const)
-      expect(schema.safeParse((await world.call(nobody, method, `${prefix}${path}`)).body).error?.issues ?? []).toEqual([]);
-  });
-
-  test.each(REST_CASES.map((each) => [each.id, each] as const))("%s answers what it declares there", async (_, each) => {
-    const rest = each.op.rest[0] ?? "GET /";
-    const [method = "", path = ""] = rest.split(" ");
-    const declared = documents[prefix].paths[path][method.toLowerCase()];
-    const answer = await send(stock, callerFor(each, stock), prefix, toRequest(each.op, await sample(each, stock), rest));
-    const response = declared.responses[String(answer.status)];
-    expect([answer.status, response !== undefined]).toEqual([each.op.status, true]);
-    if (answer.status === 204) return;
-    expect(z.fromJSONSchema(response.content["application/json"].schema).safeParse(answer.body).error?.issues ?? []).toEqual([]);
+  test("shows a real exchange for every operation, and every example fits its schema", () => {
+    const document = documents[prefix];
+    const ajv = new Ajv2020({ strict: false, allErrors: true });
+    formats.default(ajv);
+    ajv.addSchema({ $id: "openapi", components: { schemas: document.components.schemas } });
+    const validators = new Map<string, ReturnType<typeof ajv.compile>>();
+    const misfit = (schema: Json, value: Json): readonly string[] => {
+      const text = JSON.stringify(schema).replaceAll('"#/components', '"openapi#/components');
+      const validate = validators.get(text) ?? ajv.compile(JSON.parse(text));
+      validators.set(text, validate);
+      return validate(value) ? [] : [`${JSON.stringify(value)?.slice(0, 80)}: ${ajv.errorsText(validate.errors)}`];
+    };
+    const wrong = offenders(document, ({ operation }) => {
+      const media: Json[] = [operation.requestBody, ...Object.values<Json>(operation.responses).map((each) => resolved(document, each))].flatMap((each) =>
+        each?.content === undefined ? [] : [each.content["application/json"]],
+      );
+      return [
+        ...media.flatMap(({ schema, examples = {} }) => {
+          const shown = Object.values<Json>(examples);
+          if (shown.length === 0) return ["has no example: give it one in protocol/guide"];
+          return shown.flatMap((example) => misfit(schema, resolved(document, example).value));
+        }),
+        ...operation.parameters.flatMap(({ schema, example }: Json) => (example === undefined ? [] : misfit(schema, example))),
+      ];
+    });
+    expect(wrong).toEqual([]);
+    expect(ERROR_CODES).toEqual(expect.arrayContaining(Object.keys(document.components.examples)));
   });
 });
 
-test("events are described as webhooks", () => {
-  expect(Object.keys(documents["/v1"].webhooks)).toEqual(expect.arrayContaining(["device.online", "device.offline", "command.completed"]));
+test("the guide's examples are inputs and outputs of the contract, with no field that it does not know", () => {
+  const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
+  const wrong = REST_CASES.flatMap(({ id, op }) => {
+    const { input = {}, output } = guideOf(id);
+    const [asked, answered] = [op.input.safeParse(input), op.output.safeParse(output ?? null)];
+    return [
+      ...(asked.success ? [] : [`${id}: its input: ${asked.error.message}`]),
+      ...(op.status === 204 || (answered.success && JSON.stringify(plain(answered.data)) === JSON.stringify(plain(sorted(output, answered.data))))
+        ? []
+        : [`${id}: its output: ${answered.success ? "has a field that the contract does not know" : answered.error.message}`]),
+    ];
+  });
+  expect(wrong).toEqual([]);
+});
+/** In the order of the other, whose fields it must have. */
+const sorted = (value: Json, like: Json): Json => {
+  if (Array.isArray(value)) return value.map((each, index) => sorted(each, like?.[index]));
+  if (typeof value !== "object" || value === null) return value;
+  const names = [...Object.keys(like ?? {}).filter((name) => name in value), ...Object.keys(value).filter((name) => !(name in (like ?? {})))];
+  return Object.fromEntries(names.map((name) => [name, sorted(value[name], like?.[name])]));
+};
+
+describe("a first try from the page", () => {
+  test.each(REST_CASES.map((each) => [each.id, each] as const))("%s understands the request that it is prefilled with", async (_, each) => {
+    const { input = {} } = guideOf(each.id);
+    const { method, path, body } = toRequest(each.op, input);
+    const answer = await world.call(callerFor(each, stock), method, `/v1${path === "/" ? "" : path}`, body === undefined ? {} : { body });
+    // The ids are nobody's here. What must not happen is that the request itself is refused.
+    expect([answer.status, answer.body?.code ?? null]).not.toEqual([400, "VALIDATION_FAILED"]);
+    expect([415, 422, 500]).not.toContain(answer.status);
+  });
 });
 
 describe("the pages", () => {
@@ -142,6 +197,29 @@ describe("the pages", () => {
     expect(page.headers.get("content-security-policy")).toMatch(/default-src 'none'.*connect-src 'self'/);
     expect((await read(`${prefix}/docs/`)).headers.get("location")).toBe(`${prefix}/docs`);
   });
+
+  test.each(["/v1", "/api/v1"] as const)(
+    "%s/docs tries requests out at the address that it was opened at, and keeps credentials over a reload",
+    async (prefix) => {
+      const started: Json[] = [];
+      const script = (await read(`${prefix}/docs/start.js`)).body as string;
+      const asked: string[] = [];
+      const fetched = async (url: string) => {
+        asked.push(url);
+        return { json: async () => documents[prefix] };
+      };
+      const location = new URL(`http://another.name${prefix}/docs`);
+      await new Function("SwaggerUIBundle", "fetch", "location", `return (async () => { ${script} })()`)(
+        (given: Json) => started.push(given),
+        fetched,
+        location,
+      );
+      expect(asked).toEqual(["openapi.json"]);
+      expect(started).toMatchObject([{ dom_id: "#docs", persistAuthorization: true, tryItOutEnabled: true, validatorUrl: null }]);
+      // Not the server's own url: the page may be open under another name, and its policy allows no other origin than its own.
+      expect(started[0].spec).toEqual({ ...documents[prefix], servers: [{ url: prefix }] });
+    },
+  );
 
   test("no other file can be had through them", async () => {
     for (const name of ["package.json", "../package.json", "..%2f..%2fpackage.json", "%2e%2e/package.json", "index.html", "constructor", "__proto__"])

@@ -11,6 +11,7 @@ import { readConfig } from "../../server/config.ts";
 import { newId } from "../../server/core/ids.ts";
 import { type Log, silentLog } from "../../server/platform/log.ts";
 import { createTestDatabase } from "./database.ts";
+import { checkDescribed } from "./described.ts";
 
 export interface Answer {
   readonly status: number;
@@ -125,7 +126,9 @@ export const startWorld = async (env: Readonly<Record<string, string>> = {}, { s
     });
     const text = await response.text();
     const isJson = response.headers.get("content-type")?.includes("json") === true;
-    return { status: response.status, headers: response.headers, body: text === "" ? null : isJson ? JSON.parse(text) : text };
+    const answer = { status: response.status, headers: response.headers, body: text === "" ? null : isJson ? JSON.parse(text) : text };
+    await checkDescribed({ method, path, ...answer }, async (prefix) => (await fetch(`${url}${prefix}/openapi.json`)).json());
+    return answer;
   };
 
   const tenant = async (options: { readonly unlimited?: boolean } = {}): Promise<TestTenant> => {

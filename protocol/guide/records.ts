@@ -1,0 +1,135 @@
+// The people and things that the examples speak of, the same in all of them: one tenant, one device, one command.
+export const AT = "2026-11-21T09:30:00.000Z";
+export const LATER = "2026-11-21T09:30:02.000Z";
+export const TOMORROW = "2026-11-22T09:30:00.000Z";
+
+export const IDS = {
+  agentId: "agt_01J9ZQ4F0X7A1B3C5D7E9G1H3J",
+  commandId: "cmd_01J9ZQ7C5V0B8N3M6K2H4G1F9D",
+  deploymentId: "dep_01J9ZQ2K7R4T6W8Y0A3C5E7G9J",
+  deviceId: "dev_01J9ZQ3E8W6Y2V7K4M5N6P7Q8R",
+  keyId: "key_01J9ZQ8M4P2R6T8W0Y3A5C7E9G",
+  requestId: "req_01J9ZQB2N4Q6S8V0X1Z3C5E7G9",
+  tenantId: "ten_01J9ZQ1B3D5F7H9K0M2P4R6T8W",
+  tokenId: "ent_01J9ZQ9V1X3Z5B7D9F0H2K4M6P",
+  nodeId: "node-a",
+  userId: "auth0|66f1c2",
+} as const;
+const { agentId, commandId, deploymentId, deviceId, keyId, tenantId, tokenId, nodeId, userId } = IDS;
+
+export const FINGERPRINT = "sha256:9f86d081884c7d65";
+export const CODE = "K7QM-2XVD";
+
+export const device = {
+  deviceId,
+  tenantId,
+  deploymentId,
+  agentId,
+  fingerprint: FINGERPRINT,
+  status: "online",
+  createdAt: AT,
+  updatedAt: LATER,
+  version: 3,
+  lastSeen: LATER,
+  lastHeartbeatAt: LATER,
+  name: "attic",
+  hostname: "nuc-attic",
+  platform: "linux",
+  arch: "x64",
+  agentVersion: "1.4.0",
+  tags: ["site:home"],
+  metrics: { cpu: 12.5, memory: 40, disk: 70 },
+  connection: { connectivity: "realtime", nodeId, since: AT, epoch: 7 },
+};
+
+export const command = {
+  commandId,
+  tenantId,
+  deviceId,
+  type: "restart-app",
+  payload: { appId: "app_01J9ZQ5H2K4M6P8R0T3W5Y7A9C" },
+  requiresAck: true,
+  issuedAt: AT,
+  status: "queued",
+  lane: "app_01J9ZQ5H2K4M6P8R0T3W5Y7A9C",
+  priority: 5,
+  attempts: 0,
+  maxAttempts: 10,
+  notBefore: AT,
+  expiresAt: TOMORROW,
+  deadlineAt: TOMORROW,
+  executionTimeoutSeconds: 300,
+  sentAt: null,
+  acknowledgedAt: null,
+  startedAt: null,
+  finishedAt: null,
+  ack: null,
+  outputTruncated: false,
+  progress: null,
+  failureCode: null,
+  cancelRequestedAt: null,
+  late: false,
+  createdBy: `user:${userId}`,
+  traceparent: null,
+};
+export const succeeded = {
+  ...command,
+  status: "succeeded",
+  attempts: 1,
+  deadlineAt: null,
+  sentAt: AT,
+  acknowledgedAt: AT,
+  startedAt: AT,
+  finishedAt: LATER,
+  ack: { status: "succeeded", output: { restartedInMs: 1_840 }, at: LATER },
+};
+
+export const tenant = {
+  tenantId,
+  name: "Acme",
+  slug: "acme",
+  plan: "starter",
+  status: "active",
+  createdAt: AT,
+  updatedAt: AT,
+  version: 1,
+  durableObjectId: tenantId,
+  deploymentCount: 1,
+  appCount: 0,
+  tunnelCount: 0,
+};
+
+export const apiKey = {
+  keyId,
+  tenantId,
+  name: "backup script",
+  role: "operator",
+  prefix: "svk_",
+  last4: "x7Qd",
+  status: "active",
+  ipAllowlist: ["203.0.113.0/24"],
+  createdBy: userId,
+  createdAt: AT,
+  updatedAt: AT,
+  version: 1,
+  expiresAt: "2027-02-19T09:30:00.000Z",
+  lastUsedAt: null,
+};
+
+export const enrollmentToken = {
+  tokenId,
+  tenantId,
+  name: "install script of the Lisbon site",
+  maxUses: 20,
+  uses: 0,
+  tags: ["site:lisbon"],
+  deploymentId,
+  createdBy: `user:${userId}`,
+  expiresAt: TOMORROW,
+  createdAt: AT,
+};
+
+export const progress = {
+  currentStep: "docker_install",
+  steps: { preflight_check: "completed", docker_install: "in_progress" },
+};

@@ -1,0 +1,70 @@
+// The public name of every record, as OpenAPI and the clients made from it call them. What has no name here is written out where it is used.
+import type { z } from "zod";
+import { GatewayNode } from "./groups/admin.ts";
+import { ApiKey } from "./groups/api-keys.ts";
+import { AckResult, BlockedBy, Command, CommandStatus, DeliveredCommand, PolledCommand, TimelineEntry } from "./groups/commands.ts";
+import { Connectivity, Device, DeviceSecrets, DeviceStatus } from "./groups/devices.ts";
+import { DeepHealthResponse, Dependency, FullHealthResponse, HealthCheckResult, HealthResponse, LivenessResponse, ReadinessResponse } from "./groups/health.ts";
+import { EnrollmentToken, PairingActivateResponse } from "./groups/pairing.ts";
+import { Plan, Tenant } from "./groups/tenants.ts";
+import { contract } from "./index.ts";
+import { Pagination } from "./kit/page.ts";
+import { EnrollmentProgress, EnrollmentStep, StepStatus } from "./records/enrollment.ts";
+
+const { agent, apiKeys, commands, devices, general, health, pairing, tenants } = contract;
+
+export const SCHEMAS: Readonly<Record<string, z.ZodType>> = {
+  AckResult,
+  AgentConfig: agent.operations.config.output,
+  AgentInfo: agent.operations.me.output,
+  ApiKey,
+  AuthConfig: general.operations.authConfig.output,
+  BlockedBy,
+  Caller: general.operations.me.output,
+  Change: general.operations.changelog.output.shape.items.element,
+  Command,
+  CommandStatus,
+  CommandTimeline: commands.operations.timeline.output,
+  Connectivity,
+  CreatedApiKey: apiKeys.operations.create.output,
+  CreatedEnrollmentToken: pairing.operations.createToken.output,
+  CreatedTenant: tenants.operations.create.output,
+  DeepHealthResponse,
+  Delivery: DeliveredCommand.shape.delivery,
+  Dependency,
+  Deprecation: general.operations.deprecations.output.shape.items.element,
+  Device,
+  DeviceSecrets,
+  DeviceStatus,
+  Disconnection: devices.operations.disconnect.output,
+  EnrollmentProgress,
+  EnrollmentStep,
+  EnrollmentToken,
+  ErrorDescription: general.operations.error.output,
+  FullHealthResponse,
+  GatewayNode,
+  HealthCheckResult,
+  HealthResponse,
+  HealthStatus: HealthResponse.shape.status,
+  HeartbeatReceipt: devices.operations.heartbeat.output,
+  InventoryReceipt: agent.operations.reportInventory.output,
+  LivenessResponse,
+  Pagination,
+  PairingActivateResponse,
+  PairingInitiateResponse: pairing.operations.initiate.output,
+  PairingStatusResponse: pairing.operations.status.output,
+  Plan,
+  PolledCommand,
+  PrepareActivationResponse: pairing.operations.prepareActivation.output,
+  ProvisionedDevice: devices.operations.provision.output.shape.items.element,
+  PurgedCommands: commands.operations.purge.output,
+  RateLimit: general.operations.rateLimit.output.shape.items.element,
+  ReadinessResponse,
+  SecretRotation: devices.operations.rotateSecret.output,
+  ServiceInfo: general.operations.info.output,
+  StatusPage: health.operations.status.output,
+  StepStatus,
+  StreamTicket: general.operations.streamTicket.output,
+  Tenant,
+  TimelineEntry,
+};

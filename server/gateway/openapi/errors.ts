@@ -1,0 +1,93 @@
+// Which errors an operation may answer with, and what each of them looks like.
+import { AT, IDS } from "../../../protocol/guide/index.ts";
+import { ERROR_CODES, ERRORS, type ErrorCode, LIMITS, messageOf, type Operation } from "../../../protocol/index.ts";
+import { AppError } from "../../core/errors.ts";
+import { errorBody } from "../envelope.ts";
+import type { Prefix } from "../facts.ts";
+import { takesBody } from "../rest-input.ts";
+import { isKeyed } from "./headers.ts";
+import type { Json } from "./schemas.ts";
+
+const openTo = (op: Operation): readonly ErrorCode[] => (op.auth.includes("public") ? [] : ["UNAUTHORIZED", "FORBIDDEN", "RATE_LIMIT_EXCEEDED"]);
+
+/** The codes any call of this operation may end with, by HTTP status. */
+export const codesOf = (op: Operation): ReadonlyMap<number, readonly ErrorCode[]> => {
+  const open = op.auth.includes("public");
+  const withBody = op.rest.some((rest) => takesBody(rest.split(" ")[0] ?? ""));
+  const when = (holds: boolean, ...codes: readonly ErrorCode[]): readonly ErrorCode[] => (holds ? codes : []);
+  const codes: readonly ErrorCode[] = [
+    "VALIDATION_FAILED",
+    "URI_TOO_LONG",
+    "INTERNAL_ERROR",
+    "SERVICE_UNAVAILABLE",
+    "DATABASE_UNAVAILABLE",
+    ...op.errors,
+    ...openTo(op),
+    ...when(op.auth.includes("agent"), "INVALID_SIGNATURE"),
+    ...when(op.auth.includes("user"), "IDENTITY_PROVIDER_UNAVAILABLE"),
+    ...when(op.auth.includes("apiKey"), "API_KEY_IP_DENIED"),
+    ...when(op.permission === "platform", "ADMIN_REQUIRED"),
+    ...when(LIMITS[op.limit].length > 0, "RATE_LIMIT_EXCEEDED"),
+    ...when(withBody, "MALFORMED_JSON", "PAYLOAD_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE"),
+    ...when(op.kind === "mutation" && op.tenancy === "tenant" && !open, "TENANT_SUSPENDED"),
+    ...when(isKeyed(op), "IDEMPOTENCY_KEY_INVALID", "IDEMPOTENCY_KEY_REUSED", "IDEMPOTENCY_IN_PROGRESS"),
+  ];
+  const byStatus = new Map<number, ErrorCode[]>();
+  for (const code of new Set(codes)) byStatus.set(ERRORS[code].status, [...(byStatus.get(ERRORS[code].status) ?? []), code]);
+  return byStatus;
+};
+
+const timestamp = { type: "string", format: "date-time" };
+
+export const errorSchema = (prefix: Prefix): Json => ({
+  type: "object",
+  description: "How every operation tells of a failure.",
+  required: ["success", "error", "code", "message", "retryable", "timestamp", "requestId", "meta"],
+  properties: {
+    success: { type: "boolean", const: false },
+    code: { type: "string", enum: ERROR_CODES, description: "What went wrong. Codes stay; `GET /errors` explains each." },
+    message: { type: "string", description: "The same for people." },
+    retryable: { type: "boolean", description: "Whether trying again may succeed: true for 429 and 5xx." },
+    timestamp,
+    requestId: { type: "string", description: "Names this request in the gateway's log." },
+    retryAfter: { type: "number", description: "Seconds to wait before trying again." },
+    details: { type: "object", additionalProperties: true, description: "Facts about this failure, such as the fields that do not fit." },
+    meta: { $ref: "#/components/schemas/Meta" },
+    error:
+      prefix === "/v1"
+        ? {
+            type: "object",
+            required: ["code", "message", "details"],
+            properties: { code: { type: "string" }, message: { type: "string" }, details: { type: "object", additionalProperties: true } },
+          }
+        : { type: "string", description: "The message." },
+  },
+});
+
+/** One of each that a message names, so that examples read as answers do. */
+const NAMED: Readonly<Record<string, unknown>> = {
+  ...IDS,
+  code: "NO_SUCH_CODE",
+  from: "completed",
+  maxBytes: 1_048_576,
+  resource: "hosts",
+  slug: "acme",
+  status: "succeeded",
+  to: "downloading",
+  type: "reboot",
+};
+
+const detailsOf = (code: ErrorCode): Json | undefined => {
+  if (code === "VALIDATION_FAILED")
+    return { issues: [{ path: "name", code: "invalid_type", message: "Invalid input: expected string, received undefined", expected: "string" }] };
+  const named = [...ERRORS[code].message.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => [name, NAMED[name]]);
+  return named.length === 0 ? undefined : Object.fromEntries(named);
+};
+
+export const errorExamples = (prefix: Prefix): Json =>
+  Object.fromEntries(
+    ERROR_CODES.map((code) => {
+      const value = errorBody(new AppError(code, { details: detailsOf(code) }), { requestId: IDS.requestId, shape: prefix === "/v1" ? "b" : "a" }, AT);
+      return [code, { summary: messageOf(code, detailsOf(code)), value }];
+    }),
+  );

@@ -1,0 +1,69 @@
+// The response headers, described once, and which answer carries which.
+import { LIMITS, type Operation, SIGNATURE_VERSIONS_HEADER } from "../../../protocol/index.ts";
+import type { Json } from "./schemas.ts";
+
+const text = (description: string, example: string): Json => ({ description, schema: { type: "string" }, example });
+const whole = (description: string, example: number): Json => ({ description, schema: { type: "integer" }, example });
+
+export const HEADERS = {
+  "x-request-id": {
+    ...text(
+      "Id of this request, also in the body and in the gateway's log. Your own, when you send one of 8 to 64 letters, digits, - and _.",
+      "req_01J9ZQ3E8W6Y2V7K4M5N6P7Q8R",
+    ),
+    required: true,
+  },
+  "x-svc-error-shape": { description: "The error shape in use, when the request asked for one.", schema: { type: "string", enum: ["a", "b"] } },
+  "X-RateLimit-Limit": whole("Calls that the tightest bucket allows in its window.", 100),
+  "X-RateLimit-Remaining": whole("Calls left in it.", 97),
+  "X-RateLimit-Reset": whole("When it is full again, in Unix seconds.", 1_797_033_600),
+  RateLimit: text("The same bucket in the IETF's form: calls left, seconds until it is full again.", '"standard";r=97;t=42'),
+  "RateLimit-Policy": text("The bucket's limit and window in seconds.", '"standard";q=100;w=60'),
+  "Retry-After": whole("Seconds to wait before trying again.", 1),
+  "WWW-Authenticate": text("Which credential is asked for.", "Bearer"),
+  "Idempotent-Replayed": { description: "This is the first answer to this Idempotency-Key, repeated.", schema: { type: "string", const: "true" } },
+  Location: text("Path of what was created.", "/v1/commands/cmd_01J9ZQ3E8W6Y2V7K4M5N6P7Q8R"),
+  Link: text("RFC 8288: first, prev, next and last page of a list; what replaces a deprecated operation.", '</v1/devices?page=2&pageSize=20>; rel="next"'),
+  Deprecation: text("RFC 9745: since when the operation is deprecated, as @ and Unix seconds.", "@1797033600"),
+  Sunset: text("RFC 8594: when the operation will be removed.", "Sat, 12 Jun 2027 00:00:00 GMT"),
+  [SIGNATURE_VERSIONS_HEADER]: text("To agents: the versions of request signatures that this gateway accepts.", "1,2"),
+} satisfies Readonly<Record<string, Json>>;
+
+type HeaderName = keyof typeof HEADERS;
+
+const refs = (names: readonly HeaderName[]): Json => Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+
+const RATE_LIMIT = ["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "RateLimit", "RateLimit-Policy"] as const;
+
+const common = (op: Operation): readonly HeaderName[] => [
+  "x-request-id",
+  "x-svc-error-shape",
+  ...(LIMITS[op.limit].length > 0 ? RATE_LIMIT : []),
+  ...(op.auth.includes("agent") ? ([SIGNATURE_VERSIONS_HEADER] as const) : []),
+  ...(isKeyed(op) ? (["Idempotent-Replayed"] as const) : []),
+];
+
+/** Whether an Idempotency-Key means something to it. */
+export const isKeyed = ({ idempotency, auth }: Operation): boolean => idempotency !== "none" && !auth.includes("public");
+
+export const successHeaders = (op: Operation): Json => ({
+  ...refs([
+    ...common(op),
+    ...(op.location === undefined ? [] : (["Location"] as const)),
+    ...((op.list !== undefined && op.list !== "plain") || op.deprecated !== undefined ? (["Link"] as const) : []),
+    ...(op.deprecated === undefined ? [] : (["Deprecation", "Sunset"] as const)),
+  ]),
+  ...Object.fromEntries(Object.entries(op.responseHeaders ?? {}).map(([name, description]) => [name, { description, schema: { type: "string" } }])),
+});
+
+/** Of an error of that status, whichever operation it comes from. */
+export const errorHeaders = (status: number): Json =>
+  refs([
+    "x-request-id",
+    "x-svc-error-shape",
+    ...RATE_LIMIT,
+    SIGNATURE_VERSIONS_HEADER,
+    "Idempotent-Replayed",
+    ...(status === 409 || status === 429 || status === 503 ? (["Retry-After"] as const) : []),
+    ...(status === 401 ? (["WWW-Authenticate"] as const) : []),
+  ]);

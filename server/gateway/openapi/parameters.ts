@@ -1,0 +1,88 @@
+// Where each field of an operation's input travels: path, query, header or body; and how it is described there.
+import type { OperationGuide } from "../../../protocol/guide/index.ts";
+import type { Operation } from "../../../protocol/index.ts";
+import { takesBody } from "../rest-input.ts";
+import { isKeyed } from "./headers.ts";
+import type { Json, Schemas } from "./schemas.ts";
+
+/** `POST /devices/{deviceId}/commands`, taken apart. */
+export interface Place {
+  readonly method: string;
+  readonly path: string;
+}
+
+interface ObjectSchema extends Json {
+  readonly properties?: Readonly<Record<string, Json>>;
+  readonly required?: readonly string[];
+  readonly additionalProperties?: unknown;
+}
+
+export interface Parameter extends Json {
+  readonly name: string;
+  readonly in: "path" | "query" | "header";
+  readonly schema: Json;
+}
+
+/** Swagger UI shows the parameter's own description, not its schema's; and offers its example for a first try. */
+const parameter = (name: string, at: Parameter["in"], given: { readonly schema: Json; readonly required: boolean; readonly example: unknown }): Parameter => {
+  const { description, ...schema } = given.schema;
+  return {
+    name,
+    in: at,
+    required: given.required,
+    ...(description === undefined ? {} : { description }),
+    schema,
+    ...(given.example === undefined ? {} : { example: given.example }),
+  };
+};
+
+const header = (name: string, description: string, schema: Json): Parameter => ({ name, in: "header", required: false, description, schema });
+
+const headersOf = (op: Operation, fields: readonly string[]): readonly Parameter[] => [
+  ...(isKeyed(op)
+    ? [
+        header("Idempotency-Key", "Names this request. A repeat with the same key and body gets the first answer; the same key with another body is 422.", {
+          type: "string",
+          minLength: 1,
+          maxLength: 255,
+        }),
+      ]
+    : []),
+  ...(fields.includes("version") ? [header("If-Match", "The version that was read, in quotes; the same as `version`.", { type: "string" })] : []),
+];
+
+export interface Asked {
+  readonly parameters: readonly Parameter[];
+  readonly requestBody: Json | null;
+}
+
+export const askedOf = (schemas: Schemas, op: Operation, { method, path }: Place, { input: example = {} }: OperationGuide): Asked => {
+  const input = schemas.of(op.input, "input") as ObjectSchema;
+  const { properties = {} } = input;
+  const required = new Set(input.required);
+  const names = Object.keys(properties);
+  const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name);
+  const withBody = takesBody(method);
+  const elsewhere = names.filter((name) => !inPath.includes(name) && !(name in op.headers));
+  const inQuery = elsewhere.filter((name) => !withBody || op.query.includes(name));
+  const inBody = elsewhere.filter((name) => !inQuery.includes(name));
+  const of = (field: string, at: Parameter["in"], name = field): Parameter =>
+    parameter(name, at, { schema: properties[field] ?? { type: "string" }, required: at === "path" || required.has(field), example: example[field] });
+  const parameters = [
+    ...inPath.map((name) => of(name, "path")),
+    ...inQuery.map((name) => of(name, "query")),
+    ...Object.entries(op.headers).map(([field, name]) => of(field, "header", name)),
+    ...headersOf(op, names),
+  ];
+  if (!withBody || inBody.length === 0) return { parameters, requestBody: null };
+  const needed = inBody.filter((name) => required.has(name));
+  const schema = {
+    type: "object",
+    properties: Object.fromEntries(inBody.map((name) => [name, properties[name]])),
+    ...(needed.length === 0 ? {} : { required: needed }),
+    ...(input.additionalProperties === undefined ? {} : { additionalProperties: input.additionalProperties }),
+  };
+  const value = Object.fromEntries(inBody.filter((name) => name in example).map((name) => [name, example[name]]));
+  const content = { "application/json": { schema, examples: { request: { value } } } };
+  return { parameters, requestBody: { required: needed.length > 0, content } };
+};

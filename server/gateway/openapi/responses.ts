@@ -1,0 +1,136 @@
+// What an operation answers: its record in the envelope, and every error that it may end with.
+import { AT, guideOf, IDS } from "../../../protocol/guide/index.ts";
+import { type ErrorCode, type Operation, Pagination } from "../../../protocol/index.ts";
+import type { Entry } from "../catalogue.ts";
+import { successText } from "../envelope.ts";
+import { codesOf } from "./errors.ts";
+import { errorHeaders, successHeaders } from "./headers.ts";
+import type { Json, Schemas } from "./schemas.ts";
+
+interface ObjectSchema extends Json {
+  readonly properties?: Readonly<Record<string, Json>>;
+  readonly required?: readonly string[];
+}
+
+interface Content {
+  readonly "application/json": { readonly schema: Json; readonly examples?: Json };
+}
+
+const META = {
+  type: "object",
+  required: ["timestamp", "requestId"],
+  properties: { timestamp: { type: "string", format: "date-time" }, requestId: { type: "string" } },
+};
+const meta = (schemas: Schemas): Json => schemas.add("Meta", META);
+const listMeta = (schemas: Schemas): Json =>
+  schemas.add("ListMeta", {
+    ...META,
+    required: [...META.required, "pagination"],
+    properties: { ...META.properties, pagination: schemas.of(Pagination, "output") },
+  });
+
+const envelope = (data: Json, about: Json, beside: { readonly properties?: Json; readonly required?: readonly string[] } = {}): Json => ({
+  type: "object",
+  required: ["success", "data", "meta", ...(beside.required ?? []).filter((name) => name !== "success")],
+  properties: { ...beside.properties, success: { type: "boolean", const: true }, data, meta: about },
+});
+
+/** What envelope.ts puts beside `data` of a creation, because quick-starts read it from there. */
+const HOISTED = ["status", "url"];
+
+const successSchema = (schemas: Schemas, op: Operation): Json => {
+  const output = schemas.of(op.output, "output");
+  const record: ObjectSchema = schemas.resolve(output);
+  if (op.list !== undefined) {
+    const { items = {}, total: _, ...beside } = record.properties ?? {};
+    return envelope(items as Json, op.list === "plain" ? meta(schemas) : listMeta(schemas), { properties: beside, required: Object.keys(beside) });
+  }
+  if (op.flat) return envelope(output, meta(schemas), record);
+  if (op.status !== 201) return envelope(output, meta(schemas));
+  const hoisted = Object.entries(record.properties ?? {}).filter(([name]) => HOISTED.includes(name));
+  const id = op.location === undefined ? {} : { id: { type: "string", description: "The id of what was created, under a name that all creations share." } };
+  const data = op.location === undefined ? output : { allOf: [output, { type: "object", required: ["id"], properties: id }] };
+  return envelope(data, meta(schemas), { properties: { ...Object.fromEntries(hoisted), ...id }, required: Object.keys(id) });
+};
+
+const success = (schemas: Schemas, id: string, op: Operation): Json => {
+  const { input, output } = guideOf(id);
+  const headers = successHeaders(op);
+  if (op.status === 204) return { description: "Done; there is nothing to say.", headers };
+  const parsed = op.input.safeParse(input ?? {});
+  const text = output === undefined ? null : successText(op, parsed.data, output, { requestId: IDS.requestId, timestamp: AT });
+  const examples = text === null ? {} : { examples: { [id]: { value: JSON.parse(text) as unknown } } };
+  const description = op.status === 201 ? "Created." : "Success.";
+  return { description, headers, content: { "application/json": { schema: successSchema(schemas, op), ...examples } } };
+};
+
+const failure = (status: number, codes: readonly string[]): Json => ({
+  description: codes.map((code) => `\`${code}\``).join(", "),
+  headers: errorHeaders(status),
+  content: {
+    "application/json": {
+      schema: { $ref: "#/components/schemas/Error" },
+      examples: Object.fromEntries(codes.map((code) => [code, { $ref: `#/components/examples/${code}` }])),
+    },
+  },
+});
+
+/** The record of something that is not well, or an error. */
+const unwell = (answer: Json, error: Json): Json => {
+  const [record, refusal] = [answer, error].map((each) => (each["content"] as Content)["application/json"]);
+  return {
+    ...error,
+    description: `The record of what is not well; or ${String(error["description"])}`,
+    content: { "application/json": { schema: { anyOf: [record?.schema, refusal?.schema] }, examples: refusal?.examples } },
+  };
+};
+
+/** Two operations that share a place answer in two ways. */
+const joined = (first: Json, second: Json): Json => {
+  const [a, b] = [first, second].map((each) => (each["content"] as Content)["application/json"]);
+  return {
+    ...first,
+    headers: { ...(first["headers"] as Json), ...(second["headers"] as Json) },
+    content: { "application/json": { schema: { anyOf: [a?.schema, b?.schema] }, examples: { ...a?.examples, ...b?.examples } } },
+  };
+};
+
+export interface Responses {
+  /** Of the operations that share a place. */
+  of(entries: readonly Pick<Entry, "id" | "op">[]): Json;
+  /** Errors, which several operations share, under the names of their codes. */
+  components(): Json;
+}
+
+export const createResponses = (schemas: Schemas): Responses => {
+  const shared = new Map<string, Json>();
+  const refuse = (status: number, codes: readonly ErrorCode[]): Json => {
+    const name = codes.toSorted().join("-");
+    shared.set(name, shared.get(name) ?? failure(status, codes));
+    return { $ref: `#/components/responses/${name}` };
+  };
+  const errorsOf = (ops: readonly Operation[], answer: Json): readonly (readonly [string, Json])[] => {
+    const codes = new Map<number, readonly ErrorCode[]>();
+    for (const op of ops) for (const [status, each] of codesOf(op)) codes.set(status, [...new Set([...(codes.get(status) ?? []), ...each])]);
+    return [...codes].map(([status, each]) => [
+      String(status),
+      ops.some(({ unwellStatus }) => unwellStatus === status) ? unwell(answer, failure(status, each)) : refuse(status, each),
+    ]);
+  };
+  return {
+    components: () => Object.fromEntries([...shared].sort(([a], [b]) => a.localeCompare(b))),
+    of: (entries) => {
+      const answer = entries.map(({ id, op }) => success(schemas, id, op)).reduce(joined);
+      const [status = 200] = entries.map(({ op }) => op.status);
+      return {
+        [String(status)]: answer,
+        ...Object.fromEntries(
+          errorsOf(
+            entries.map(({ op }) => op),
+            answer,
+          ),
+        ),
+      };
+    },
+  };
+};

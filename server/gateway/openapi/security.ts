@@ -1,0 +1,30 @@
+// The three credentials, as the interface describes them.
+import { HEADERS, type Operation } from "../../../protocol/index.ts";
+import type { Json } from "./schemas.ts";
+
+const header = (name: string, description: string): Json => ({ type: "apiKey", in: "header", name, description });
+
+export const SECURITY_SCHEMES = {
+  bearerAuth: {
+    type: "http",
+    scheme: "bearer",
+    bearerFormat: "JWT",
+    description: "For people: an access token of the identity provider that `GET /auth/config` names.",
+  },
+  apiKey: header("X-API-Key", "For scripts: an API key, together with x-svc-tenant-id."),
+  tenantId: header(HEADERS.tenantId, "The tenant's id, beside an API key or an agent's signature."),
+  agentId: header(HEADERS.agentId, "The agent's id, beside its signature."),
+  agentTimestamp: header(HEADERS.timestamp, "When the agent signed: ISO 8601, at most 5 minutes from the gateway's clock."),
+  agentHmac: header(HEADERS.signature, "For agents: lowercase hex of HMAC-SHA256 over body and timestamp, keyed with the device's shared secret."),
+} satisfies Readonly<Record<string, Json>>;
+
+type Requirement = Partial<Record<keyof typeof SECURITY_SCHEMES, readonly string[]>>;
+
+const REQUIREMENTS: Readonly<Record<Operation["auth"][number], readonly Requirement[]>> = {
+  public: [],
+  user: [{ bearerAuth: [] }],
+  apiKey: [{ apiKey: [], tenantId: [] }],
+  agent: [{ agentHmac: [], agentTimestamp: [], agentId: [], tenantId: [] }],
+};
+
+export const securityOf = ({ auth }: Operation): readonly Requirement[] => auth.flatMap((kind) => REQUIREMENTS[kind]);

@@ -1,0 +1,161 @@
+// Holds every REST answer that the suite sees against the OpenAPI document of the gateway: its status, its headers, its body.
+import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
+import formats from "ajv-formats";
+
+// biome-ignore lint/suspicious/noExplicitAny: a document is read as it comes
+type Json = any;
+type Prefix = "/v1" | "/api/v1";
+
+export interface Exchange {
+  readonly method: string;
+  /** With its query. */
+  readonly path: string;
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: unknown;
+}
+
+/** Of HTTP, its connections and browsers: on any answer, and no business of the document. */
+const TRANSPORT =
+  /^(?:access-control-.*|allow|cache-control|connection|content-(?:length|type|encoding|security-policy)|date|keep-alive|server|transfer-encoding|upgrade|uwebsockets|vary|x-content-type-options|strict-transport-security)$/;
+/** Served beside the operations. */
+const BESIDE = /^(?:\/(?:api\/)?v1\/(?:openapi\.json|docs(?:\/.*)?|agent\/connect)|\/trpc\/.*|\/\.well-known\/.*)$/;
+
+const isObject = (value: Json): boolean => typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** The document leaves answers open, so that they may gain fields. Here nothing is answered that it does not name. */
+const closed = (schema: Json, document: Json): Json => {
+  if (Array.isArray(schema)) return schema.map((each) => closed(each, document));
+  if (!isObject(schema)) return schema;
+  if (Array.isArray(schema.allOf)) {
+    const parts = schema.allOf.map((part: Json) => (part.$ref === undefined ? part : at(document, part.$ref)));
+    return closed(
+      {
+        type: "object",
+        properties: Object.assign({}, ...parts.map(({ properties }: Json) => properties)),
+        required: parts.flatMap(({ required }: Json) => required ?? []),
+      },
+      document,
+    );
+  }
+  const inner = Object.fromEntries(
+    Object.entries(schema).map(([name, value]) => [name, name === "enum" || name === "const" ? value : closed(value, document)]),
+  );
+  return schema.properties !== undefined && schema.additionalProperties === undefined && isObject(schema.properties)
+    ? { ...inner, additionalProperties: false }
+    : inner;
+};
+
+const at = (document: Json, ref: string): Json =>
+  ref
+    .slice(2)
+    .split("/")
+    .reduce((value, key) => value[key.replaceAll("~1", "/").replaceAll("~0", "~")], document);
+
+interface Described {
+  readonly document: Json;
+  readonly ajv: Ajv2020;
+  readonly routes: readonly { readonly matches: RegExp; readonly path: string }[];
+  readonly validators: Map<string, ValidateFunction>;
+}
+
+const read = (document: Json): Described => {
+  const ajv = new Ajv2020({ strict: false, allErrors: true });
+  formats.default(ajv);
+  const schemas = Object.fromEntries(Object.entries(document.components.schemas).map(([name, schema]) => [name, closed(schema, document)]));
+  ajv.addSchema({ $id: "openapi", components: { schemas } });
+  const routes = Object.keys(document.paths).map((path) => ({ path, matches: new RegExp(`^${path.replaceAll(/\{\w+\}/g, "[^/]+")}$`) }));
+  // As the gateway looks: at each step a name before a field.
+  const order = (path: string): string => path.replaceAll(/\{\w+\}/g, "~");
+  return { document, ajv, routes: routes.sort((a, b) => (order(a.path) < order(b.path) ? -1 : 1)), validators: new Map() };
+};
+
+/** Made when the first answer of that kind comes, and kept. */
+const validatorFor = (described: Described, key: string, schema: Json): ValidateFunction => {
+  const known = described.validators.get(key);
+  if (known !== undefined) return known;
+  const inDocument = JSON.parse(JSON.stringify(closed(schema, described.document)).replaceAll('"#/components', '"openapi#/components'));
+  const made = described.ajv.compile(inDocument);
+  described.validators.set(key, made);
+  return made;
+};
+
+const complain = (validate: ValidateFunction, value: unknown): readonly string[] =>
+  validate(value)
+    ? []
+    : (validate.errors ?? []).map(({ instancePath, message, params }) => `${instancePath || "/"} ${message} ${JSON.stringify(params)}`).slice(0, 10);
+
+const checkHeaders = (described: Described, declared: Json, headers: Headers, key: string): readonly string[] => {
+  const known = new Map(
+    Object.entries<Json>(declared ?? {}).map(([name, header]) => [
+      name.toLowerCase(),
+      header.$ref === undefined ? header : at(described.document, header.$ref),
+    ]),
+  );
+  const undeclared = [...headers.keys()].filter((name) => !TRANSPORT.test(name) && !known.has(name)).map((name) => `header ${name} is not declared`);
+  const missing = [...known].filter(([name, { required }]) => required === true && !headers.has(name)).map(([name]) => `header ${name} is missing`);
+  const misshapen = [...known].flatMap(([name, { schema }]) => {
+    const text = headers.get(name);
+    if (text === null) return [];
+    const value = schema.type === "integer" && /^-?\d+$/.test(text) ? Number(text) : text;
+    return complain(validatorFor(described, `${key} ${name}`, schema), value).map((problem) => `header ${name}: ${text}: ${problem}`);
+  });
+  return [...undeclared, ...missing, ...misshapen];
+};
+
+const documents = new Map<Prefix, Promise<Described>>();
+
+/** Throws with all that the document does not say of this answer. `get` fetches a document; it is read once per process, since all gateways have the same. */
+export const checkDescribed = async (exchange: Exchange, get: (prefix: Prefix) => Promise<unknown>): Promise<void> => {
+  const { method, status, headers, body } = exchange;
+  const [path = ""] = exchange.path.split("?", 1);
+  const prefix = /^\/(?:api\/)?v1(?=\/|$)/.exec(path)?.[0] as Prefix | undefined;
+  if (prefix === undefined || method === "OPTIONS" || BESIDE.test(path)) return;
+  const describedBy = (which: Prefix): Promise<Described> => {
+    const known = documents.get(which) ?? get(which).then(read);
+    documents.set(which, known);
+    return known;
+  };
+  // An error in the shape that was asked for looks as it does under the other prefix.
+  const shape = status >= 400 ? headers.get("x-svc-error-shape") : null;
+  const described = await describedBy(shape === "a" ? "/api/v1" : shape === "b" ? "/v1" : prefix);
+  const rest = path.slice(prefix.length).replace(/(?<=.)\/$/, "") || "/";
+  const found = described.routes.find(({ matches }) => matches.test(rest));
+  const route = found !== undefined && has(described, found.path, method) ? found : undefined;
+  const problems = route === undefined ? checkStranger(described, exchange) : checkAnswer(described, route.path, exchange);
+  if (problems.length === 0) return;
+  const where = route === undefined ? "no operation" : `${method} ${route.path}`;
+  throw new Error(
+    `${method} ${exchange.path} answered ${status}, and the OpenAPI document (${where}) does not say so:\n${problems.map((line) => `  ${line}`).join("\n")}\n${JSON.stringify(body)?.slice(0, 1_000)}`,
+  );
+};
+
+const has = ({ document }: Described, path: string, method: string): boolean =>
+  document.paths[path][(method === "HEAD" ? "GET" : method).toLowerCase()] !== undefined;
+
+/** What is no operation can only be refused, in the shape of all errors. */
+const checkStranger = (described: Described, { status, body }: Exchange): readonly string[] => {
+  if (status < 400) return ["there is no such operation"];
+  return body === null ? [] : complain(validatorFor(described, "Error", { $ref: "#/components/schemas/Error" }), body);
+};
+
+const checkAnswer = (described: Described, path: string, { method, status, headers, body }: Exchange): readonly string[] => {
+  const operation = described.document.paths[path][(method === "HEAD" ? "GET" : method).toLowerCase()];
+  const declared = operation.responses[String(status)];
+  if (declared === undefined) {
+    const code = (body as { code?: string } | null)?.code;
+    return [
+      `status ${status}${code === undefined ? "" : ` (${code})`} is not declared; name the code in the operation's errors, or in server/gateway/openapi/errors.ts if any call may end so`,
+    ];
+  }
+  const response = declared.$ref === undefined ? declared : at(described.document, declared.$ref);
+  const key = `${method} ${path} ${status}`;
+  const problems = checkHeaders(described, response.headers, headers, key);
+  if (method === "HEAD") return problems;
+  const schema = response.content?.["application/json"]?.schema;
+  if (schema === undefined) return body === null ? problems : [...problems, "a body where none is declared"];
+  const codes = Object.keys(response.content["application/json"].examples ?? {});
+  const code = (body as { success?: boolean; code?: string } | null)?.success === false ? (body as { code?: string }).code : undefined;
+  const strange = code !== undefined && !codes.includes(code) ? [`code ${code} is not among ${codes.join(", ")}`] : [];
+  return [...problems, ...strange, ...complain(validatorFor(described, key, schema), body)];
+};
