@@ -35,9 +35,12 @@ const collect = (child: ChildProcess): { stdout: string; stderr: string } => {
   return read;
 };
 
-export const run = async (command: readonly string[], { env, cwd = ROOT }: { readonly env: Env; readonly cwd?: string }): Promise<Finished> => {
+export const run = async (
+  command: readonly string[],
+  { env, cwd = ROOT, withinMs = WITHIN_MS }: { readonly env: Env; readonly cwd?: string; readonly withinMs?: number },
+): Promise<Finished> => {
   const [file = "", ...args] = command;
-  const child = spawn(file, args, { cwd, env: environment(env), stdio: ["ignore", "pipe", "pipe"], timeout: WITHIN_MS, killSignal: "SIGKILL" });
+  const child = spawn(file, args, { cwd, env: environment(env), stdio: ["ignore", "pipe", "pipe"], timeout: withinMs, killSignal: "SIGKILL" });
   const read = collect(child);
   const [code] = (await once(child, "close")) as [number | null];
   return { code, ...read };

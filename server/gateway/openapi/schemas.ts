@@ -18,8 +18,12 @@ metadata.get = (schema) => {
 /** Formats that say what their pattern says, in fewer words. */
 const SELF_EXPLAINING: ReadonlySet<unknown> = new Set(["date-time", "email", "uri"]);
 
+/** zod's own, which no other tool knows; their pattern says it all. */
+const HOME_MADE: ReadonlySet<unknown> = new Set(["cidrv4", "cidrv6"]);
+
 const tidy = (schema: Json, io: Io): void => {
   if (SELF_EXPLAINING.has(schema["format"])) delete schema["pattern"];
+  if (HOME_MADE.has(schema["format"])) delete schema["format"];
   // zod's bounds of an integer are those of the language.
   if (schema["maximum"] === Number.MAX_SAFE_INTEGER) delete schema["maximum"];
   if (schema["minimum"] === Number.MIN_SAFE_INTEGER) delete schema["minimum"];

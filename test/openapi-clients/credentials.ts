@@ -1,0 +1,21 @@
+// What the clients' flows are given, and how they look at answers.
+import { strictEqual } from "node:assert/strict";
+import { type AgentIdentity, signedHeaders } from "../../protocol/index.ts";
+
+export interface Credentials {
+  /** With the prefix. */
+  readonly baseUrl: string;
+  readonly token: string;
+  readonly tenantId: string;
+  readonly apiKey: string;
+}
+
+export const equal: (actual: unknown, expected: unknown) => void = strictEqual;
+
+export const signed = (identity: AgentIdentity, body: string): Record<string, string> => signedHeaders(identity, body, new Date());
+
+/** The answer of a call that must succeed. */
+export const value = <T>({ data, error }: { readonly data?: T; readonly error?: unknown }): T => {
+  if (data === undefined) throw new Error(`the call failed: ${JSON.stringify(error)}`);
+  return data;
+};
