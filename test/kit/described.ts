@@ -105,20 +105,25 @@ const checkHeaders = (described: Described, declared: Json, headers: Headers, ke
 
 const documents = new Map<Prefix, Promise<Described>>();
 
-/** Throws with all that the document does not say of this answer. `get` fetches a document; it is read once per process, since all gateways have the same. */
-export const checkDescribed = async (exchange: Exchange, get: (prefix: Prefix) => Promise<unknown>): Promise<void> => {
+/** Fetches a document of the gateway that is being looked at. */
+export type GetDocument = (prefix: Prefix) => Promise<unknown>;
+
+/** Read once per process, since all gateways have the same. Call it for what will be asked, so that no test waits for it in the middle. */
+export const readDescription = (prefix: Prefix, get: GetDocument): Promise<Described> => {
+  const known = documents.get(prefix) ?? get(prefix).then(read);
+  documents.set(prefix, known);
+  return known;
+};
+
+/** Throws with all that the document does not say of this answer. */
+export const checkDescribed = async (exchange: Exchange, get: GetDocument): Promise<void> => {
   const { method, status, headers, body } = exchange;
   const [path = ""] = exchange.path.split("?", 1);
   const prefix = /^\/(?:api\/)?v1(?=\/|$)/.exec(path)?.[0] as Prefix | undefined;
   if (prefix === undefined || method === "OPTIONS" || BESIDE.test(path)) return;
-  const describedBy = (which: Prefix): Promise<Described> => {
-    const known = documents.get(which) ?? get(which).then(read);
-    documents.set(which, known);
-    return known;
-  };
   // An error in the shape that was asked for looks as it does under the other prefix.
   const shape = status >= 400 ? headers.get("x-svc-error-shape") : null;
-  const described = await describedBy(shape === "a" ? "/api/v1" : shape === "b" ? "/v1" : prefix);
+  const described = await readDescription(shape === "a" ? "/api/v1" : shape === "b" ? "/v1" : prefix, get);
   const rest = path.slice(prefix.length).replace(/(?<=.)\/$/, "") || "/";
   const found = described.routes.find(({ matches }) => matches.test(rest));
   const route = found !== undefined && has(described, found.path, method) ? found : undefined;

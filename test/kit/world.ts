@@ -11,7 +11,7 @@ import { readConfig } from "../../server/config.ts";
 import { newId } from "../../server/core/ids.ts";
 import { type Log, silentLog } from "../../server/platform/log.ts";
 import { createTestDatabase } from "./database.ts";
-import { checkDescribed } from "./described.ts";
+import { checkDescribed, type GetDocument, readDescription } from "./described.ts";
 
 export interface Answer {
   readonly status: number;
@@ -110,6 +110,9 @@ export const startWorld = async (env: Readonly<Record<string, string>> = {}, { s
   const url = app.publicUrl();
   const sql = new pg.Pool({ connectionString: databaseUrl, max: 2 });
 
+  const getDocument: GetDocument = async (prefix) => (await fetch(`${url}${prefix}/openapi.json`)).json();
+  await readDescription("/v1", getDocument);
+
   const call = async (as: Caller, method: string, path: string, options: CallOptions = {}): Promise<Answer> => {
     const body = options.rawBody ?? (options.body === undefined ? "" : JSON.stringify(options.body));
     const response = await fetch(`${url}${path}`, {
@@ -127,7 +130,7 @@ export const startWorld = async (env: Readonly<Record<string, string>> = {}, { s
     const text = await response.text();
     const isJson = response.headers.get("content-type")?.includes("json") === true;
     const answer = { status: response.status, headers: response.headers, body: text === "" ? null : isJson ? JSON.parse(text) : text };
-    await checkDescribed({ method, path, ...answer }, async (prefix) => (await fetch(`${url}${prefix}/openapi.json`)).json());
+    await checkDescribed({ method, path, ...answer }, getDocument);
     return answer;
   };
 
