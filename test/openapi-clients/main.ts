@@ -56,7 +56,13 @@ const check = async (baseUrl: string, credentials: Omit<Credentials, "baseUrl">)
     await writeFile(join(WORK, file), JSON.stringify(await answer.json(), null, 2));
   }
   const files = Object.keys(PREFIXES);
-  await tool("Redocly's recommended rules", TOOLS.redocly, ["lint", "--format", "json", "--config", join(HERE, "redocly.yaml"), ...files], withoutWarnings);
+  for (const file of files)
+    await tool(
+      `Redocly's recommended rules on ${file}`,
+      TOOLS.redocly,
+      ["lint", "--format", "json", "--config", join(HERE, "redocly.yaml"), file],
+      withoutWarnings,
+    );
   await tool("Spectral's rules", TOOLS.spectral, ["lint", "--ruleset", join(HERE, "spectral.yaml"), "--fail-severity", "hint", ...files]);
   await tool("openapi-typescript", TOOLS.openapiTypescript, ["v1.json", "--output", "flows/generated/paths.ts"]);
   await tool("@hey-api/openapi-ts", TOOLS.heyApi, ["--input", "v1.json", "--output", "flows/generated/hey-api"]);
