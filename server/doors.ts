@@ -184,7 +184,14 @@ export const createDoors = (deps: DoorsDeps): Doors => {
     factsOf: createFacts(parseNetworks(config.TRUSTED_PROXIES)),
   };
   const hub = hubOf(deps, shared);
-  metrics.watch({ node: nodeId, channel: hub.stats, commands: rooms.commands.commandGauges, mesh: { bus: mesh.bus, ...mesh.stats } });
+  metrics.watch({
+    node: nodeId,
+    channel: hub.stats,
+    commands: rooms.commands.commandGauges,
+    mesh: { bus: mesh.bus, ...mesh.stats },
+    build: { version, commit },
+    database: { pool: db.poolFigures, outbox: rooms.outbox.figures },
+  });
   const drain = (): void => {
     state.draining = true;
     hub.drain();

@@ -6,6 +6,7 @@ import pg from "pg";
 import { type Prisma, PrismaClient } from "../../prisma/generated/client.ts";
 import { isConflict } from "./db-errors.ts";
 import type { Log } from "./log.ts";
+import type { PoolFigures } from "./metrics-base.ts";
 import { BEGIN, CONNECT_TIMEOUT_MS, commit, IDLE_IN_TRANSACTION_MS, LIMITS, openPool } from "./pool.ts";
 import { createStatementNames } from "./statements.ts";
 import { within } from "./time-bound.ts";
@@ -42,6 +43,7 @@ export interface SqlTransaction extends Sql {
 
 export interface Db extends Sql {
   readonly prisma: PrismaClient;
+  poolFigures(): PoolFigures;
   /** Prisma and raw SQL in one transaction. Resolves only when PostgreSQL confirmed the COMMIT. `run` is repeated after a deadlock or a lost race, so it must have no effects outside. */
   tx<T>(run: (tx: Tx) => Promise<T>): Promise<T>;
   /** The same for raw SQL alone, without Prisma's overhead. */
@@ -68,6 +70,7 @@ export const openDb = async ({ url, poolSize, log, applicationName = "mooring", 
   const statements = createStatements(namedStatements ? createStatementNames() : () => undefined);
   const db: Db = {
     prisma,
+    poolFigures: () => ({ total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),
     ...statements.on(pool),
     tx: (run) => repeatingConflicts(() => prismaTransaction({ prisma, statements }, run)),
     sqlTx: (run) => repeatingConflicts(() => rawTransaction({ pool, statements }, run)),

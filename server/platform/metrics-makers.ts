@@ -2,7 +2,11 @@
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import { Durations } from "./durations.ts";
 
+/** The runtime's own figures keep the names that stock dashboards know: process_*, nodejs_*. */
+const PREFIX = "mooring_";
+
 export interface Description {
+  /** Without the prefix. */
   readonly name: string;
   /** Says the unit. */
   readonly help: string;
@@ -19,7 +23,7 @@ export const SHORT_SECONDS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1
 export const LONG_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600, 21_600, 86_400];
 
 export const createMakers = (registry: Registry) => {
-  const base = ({ name, help, labels = [] }: Description) => ({ name, help, labelNames: [...labels], registers: [registry] });
+  const base = ({ name, help, labels = [] }: Description) => ({ name: `${PREFIX}${name}`, help, labelNames: [...labels], registers: [registry] });
   const each = (reading: Reading): Iterable<readonly [Readonly<Record<string, string>>, number]> => (typeof reading === "number" ? [[{}, reading]] : reading);
 
   return {

@@ -2,6 +2,7 @@
 import { collectDefaultMetrics, Registry } from "prom-client";
 import type { Bus } from "./bus.ts";
 import type { Series } from "./durations.ts";
+import { type BuildFacts, type DatabaseFigures, watchBuild, watchDatabase } from "./metrics-base.ts";
 import { type ChannelFigures, createChannelMeters, watchChannel } from "./metrics-channel.ts";
 import { createCommandMeters, createQueueGauges, type OpenCommands } from "./metrics-commands.ts";
 import { createMakers, type Makers, SHORT_SECONDS } from "./metrics-makers.ts";
@@ -11,6 +12,8 @@ export interface Gauges {
   readonly channel: ChannelFigures;
   readonly mesh: MeshFigures;
   readonly commands: () => Promise<OpenCommands>;
+  readonly build: BuildFacts;
+  readonly database: DatabaseFigures;
 }
 
 interface MeshFigures {
@@ -54,19 +57,25 @@ export const createMetrics = () => {
     byOperation.set(operation, [...(known ?? []), { door, status, series }]);
     return series;
   };
+  let look = (): void => undefined;
   return {
     commandMeters,
     channelMeters,
     call: (at: CallFigures) => seriesOf(at).observe(at.durationMs / 1_000),
     /** Read at each scrape. */
-    watch: ({ node, channel, commands, mesh }: Gauges): void => {
+    watch: ({ node, channel, commands, mesh, build, database }: Gauges): void => {
       queue.watch(commands);
       watchChannel(makers, { node, channel });
       watchMesh(makers, mesh);
+      look = watchDatabase(makers, database);
+      watchBuild(makers, build);
       // By default it would wake the process a hundred times a second.
-      collectDefaultMetrics({ register: registry, prefix: "mooring_", eventLoopMonitoringPrecision: 100 });
+      collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 100 });
     },
-    text: () => registry.metrics(),
+    text: () => {
+      look();
+      return registry.metrics();
+    },
     contentType: registry.contentType,
   };
 };

@@ -55,6 +55,24 @@ export const markDispatched = (tx: SqlTx, events: readonly DispatchedEvent[]): P
     [events.map(({ eventId }) => eventId), events.map(({ sequence }) => sequence)],
   );
 
+export interface OutboxFigures {
+  readonly undispatched: number;
+  /** 0 when nothing waits. */
+  readonly oldestSeconds: number;
+}
+
+/** A scrape must stay cheap however long the outbox has become. */
+const COUNTED_UP_TO = 10_000;
+
+export const countUndispatched = async (db: Pick<Db, "query">): Promise<OutboxFigures> => {
+  const [row] = await db.query<{ undispatched: number; oldest: number }>(
+    `select count(*)::int as undispatched, coalesce(extract(epoch from clock_timestamp() - min(created_at)), 0)::float8 as oldest
+       from (select created_at from outbox_events where dispatched_at is null order by position limit $1) as waiting`,
+    [COUNTED_UP_TO],
+  );
+  return { undispatched: row?.undispatched ?? 0, oldestSeconds: Math.max(0, row?.oldest ?? 0) };
+};
+
 // The newest event of each tenant stays: it holds the count, and without it the numbers would begin again.
 export const deleteOld = (db: Db, { keepDays, limit }: { readonly keepDays: number; readonly limit: number }): Promise<number> =>
   db.execute(

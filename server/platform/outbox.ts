@@ -3,7 +3,7 @@
 import type { DispatchedEvent, Emit, SqlTx } from "../core/events.ts";
 import type { Db } from "./db.ts";
 import type { Job } from "./jobs.ts";
-import { deleteOld, insertEvents, markDispatched, nextEvents, takeTurn } from "./outbox-rows.ts";
+import { countUndispatched, deleteOld, insertEvents, markDispatched, nextEvents, type OutboxFigures, takeTurn } from "./outbox-rows.ts";
 
 /** Works inside the relay's transaction: what it writes and the event's dispatch happen together or not at all. May see an event again after a failure. */
 export type Consumer = (tx: SqlTx, events: readonly DispatchedEvent[]) => Promise<void>;
@@ -35,6 +35,8 @@ export interface Outbox {
   subscribe(subscriber: Subscriber): () => void;
   /** Says that something was committed; the relay runs soon. */
   wake(): void;
+  /** For the metrics page. */
+  figures(): Promise<OutboxFigures>;
   close(): Promise<void>;
 }
 
@@ -111,6 +113,7 @@ export const createOutbox = ({ db, onError, settings: given }: OutboxDeps): Outb
       return () => void subscribers.delete(subscriber);
     },
     wake,
+    figures: () => countUndispatched(db),
     close: async () => {
       closed = true;
       if (timer !== null) clearTimeout(timer);

@@ -1,6 +1,8 @@
 // The metrics page, read while one device lives its life: every figure that operators are promised moves when its cause happens.
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { newId } from "../../server/core/ids.ts";
+import { commit, version } from "../../server/version.ts";
+import { withClient } from "../kit/database.ts";
 import { eventually } from "../kit/eventually.ts";
 import { startDeafProxy, startRedis, type TestRedis } from "../kit/redis.ts";
 import { type Device, startWorld, type TestTenant, type World } from "../kit/world.ts";
@@ -78,59 +80,103 @@ const slipIn = (count: number, { payload = "{}", requiresAck = true } = {}) =>
 
 test("the figure that must be 0 stands first, every figure says what it is, and none has a tenant or a device among its labels", async () => {
   const text = await fetchPage();
-  expect(text.split("\n").find((line) => !line.startsWith("#"))).toBe("commands_past_deadline 0");
+  expect(text.split("\n").find((line) => !line.startsWith("#"))).toBe("mooring_commands_past_deadline 0");
   const named = (kind: "HELP" | "TYPE") => new Map([...text.matchAll(new RegExp(`^# ${kind} (\\S+) (.+)$`, "gm"))].map(([, name, rest]) => [name, rest]));
   const help = named("HELP");
   for (const [name, type] of named("TYPE")) {
     expect(help.get(name), name).toMatch(/\S+ \S+/);
-    if (type === "histogram" && name?.startsWith("mooring_") === false) expect(help.get(name), name).toContain("Seconds");
+    if (type === "histogram" && name?.startsWith("mooring_") === true) expect(help.get(name), name).toContain("Seconds");
   }
   expect(text).not.toContain(tenant.tenantId);
   expect(text).not.toContain(device.deviceId);
 });
 
+test("figures of ours begin with mooring_, and the runtime's keep the names that stock dashboards know", async () => {
+  const names = [...(await fetchPage()).matchAll(/^# TYPE (\S+)/gm)].map(([, name = ""]) => name);
+  expect(names.filter((name) => !/^(mooring|process|nodejs)_/.test(name))).toEqual([]);
+  expect(names).toEqual(expect.arrayContaining(["process_resident_memory_bytes", "nodejs_eventloop_lag_p99_seconds", "mooring_commands_open"]));
+});
+
+test("the page names the release, its commit and the version of Node", () => {
+  expect(page.get(`mooring_build_info{version="${version}",commit="${commit}",node="${process.versions.node}"}`)).toBe(1);
+});
+
+test("connections to the database, and who waits for one", async () => {
+  expect(page.get('mooring_db_pool_connections{state="total"}')).toBeGreaterThan(0);
+  const held = await withClient(world.databaseUrl, async (client) => {
+    await client.query("begin");
+    await client.query("lock table commands in access exclusive mode");
+    const calls = Array.from({ length: 12 }, () => world.call(tenant.apiKey, "GET", `/v1/commands/${newId("cmd")}`));
+    await eventually(async () => expect((await scrape()).get("mooring_db_pool_waiting")).toBeGreaterThan(0));
+    await client.query("rollback");
+    return Promise.all(calls);
+  });
+  expect(held).toHaveLength(12);
+  await becomes("mooring_db_pool_waiting", 0);
+});
+
+test("events that wait in the outbox, and how long the oldest has waited", async () => {
+  await withClient(world.databaseUrl, async (client) => {
+    // The relay's turn, taken by somebody who does nothing with it.
+    await client.query("begin");
+    await eventually(async () => expect((await client.query("select pg_try_advisory_xact_lock(7266530021) as mine")).rows[0].mine).toBe(true));
+    await world.sql.query(
+      `insert into outbox_events (event_id, tenant_id, type, subject_id, data, created_at)
+       select 'evt_waits_' || n, $1, 'device.online', 'dev_x', '{"deviceId":"dev_x"}', now() - interval '1 hour' from generate_series(1, 3) as n`,
+      [tenant.tenantId],
+    );
+    await eventually(async () => expect((await scrape()).get("mooring_outbox_undispatched_events")).toBe(3));
+    expect((await scrape()).get("mooring_outbox_oldest_undispatched_seconds")).toBeGreaterThan(3_599);
+    await client.query("rollback");
+  });
+  await becomes("mooring_outbox_undispatched_events", 0);
+  await becomes("mooring_outbox_oldest_undispatched_seconds", 0);
+});
+
 test("connecting, beating and leaving", async () => {
   const socket = await online(device, { clockOffsetMs: -12_000 });
-  await grown('agent_connects_total{result="accepted",reason=""}');
-  await becomes(`agent_connections{node="${NODE}",state="ready"}`, 1);
-  await grown("agent_handshake_seconds_count");
-  await grown('agent_clock_offset_seconds_bucket{le="60"}');
-  expect((await scrape()).get('agent_clock_offset_seconds_bucket{le="10"}') ?? 0, "12 s ahead").toBe(
-    page.get('agent_clock_offset_seconds_bucket{le="10"}') ?? 0,
+  await grown('mooring_agent_connects_total{result="accepted",reason=""}');
+  await becomes(`mooring_agent_connections{node="${NODE}",state="ready"}`, 1);
+  await grown("mooring_agent_handshake_seconds_count");
+  await grown('mooring_agent_clock_offset_seconds_bucket{le="60"}');
+  expect((await scrape()).get('mooring_agent_clock_offset_seconds_bucket{le="10"}') ?? 0, "12 s ahead").toBe(
+    page.get('mooring_agent_clock_offset_seconds_bucket{le="10"}') ?? 0,
   );
   socket.say("heartbeat", { cpu: 1, rttMs: 42 });
   await socket.next("heartbeat_ack");
-  await grown('agent_heartbeat_rtt_seconds_bucket{le="0.05"}');
-  expect((await scrape()).get('agent_heartbeat_rtt_seconds_bucket{le="0.025"}')).toBe(page.get('agent_heartbeat_rtt_seconds_bucket{le="0.025"}'));
-  await grown("presence_flush_seconds_count");
+  await grown('mooring_agent_heartbeat_rtt_seconds_bucket{le="0.05"}');
+  expect((await scrape()).get('mooring_agent_heartbeat_rtt_seconds_bucket{le="0.025"}')).toBe(
+    page.get('mooring_agent_heartbeat_rtt_seconds_bucket{le="0.025"}'),
+  );
+  await grown("mooring_presence_flush_seconds_count");
   socket.socket.close(4242);
-  await grown('agent_closes_total{code="other"}');
-  await becomes(`agent_connections{node="${NODE}",state="open"}`, 0);
+  await grown('mooring_agent_closes_total{code="other"}');
+  await becomes(`mooring_agent_connections{node="${NODE}",state="open"}`, 0);
 });
 
 test("an upgrade that is refused, by its reason", async () => {
   const wrong = { ...device, identity: { ...device.identity, secret: "not-the-secret" } };
   expect(await attempt(at(), wrong)).toMatchObject({ status: 401 });
-  await grown('agent_connects_total{result="refused",reason="bad_signature"}');
+  await grown('mooring_agent_connects_total{result="refused",reason="bad_signature"}');
 });
 
 test("a command: sent, not acknowledged, sent again, acknowledged, ended", async () => {
   const socket = await online();
   const commandId = await queue();
-  await grown('nudges_total{result="local"}');
+  await grown('mooring_nudges_total{result="local"}');
   await socket.next("command");
-  await grown('command_delivery_seconds_count{channel="ws"}');
-  await becomes('commands_open{status="sent"}', 1);
+  await grown('mooring_command_delivery_seconds_count{channel="ws"}');
+  await becomes('mooring_commands_open{status="sent"}', 1);
   expect((await socket.next("command")).data.delivery.attempt).toBe(2);
-  await grown('command_redeliveries_total{cause="ack_timeout"}');
+  await grown('mooring_command_redeliveries_total{cause="ack_timeout"}');
   socket.say("ack", { commandId, status: "received" });
   await socket.next("ack_ok");
-  await grown("command_ack_seconds_count");
+  await grown("mooring_command_ack_seconds_count");
   socket.say("ack", { commandId, status: "succeeded" });
   await socket.next("ack_ok");
-  await grown("command_end_to_end_seconds_count");
+  await grown("mooring_command_end_to_end_seconds_count");
   socket.end();
-  await grown('agent_closes_total{code="1006"}');
+  await grown('mooring_agent_closes_total{code="1006"}');
 });
 
 test("a result that comes after the command was given up", async () => {
@@ -142,17 +188,17 @@ test("a result that comes after the command was given up", async () => {
   await world.sql.query("update commands set deadline_at = now() where command_id = $1", [commandId]);
   await socket.next("cancel");
   socket.say("ack", { commandId, status: "succeeded" });
-  await grown("command_late_results_total");
+  await grown("mooring_command_late_results_total");
   socket.end();
 });
 
 test("a poller, who comes back for what it has not acknowledged", async () => {
   const poller = await tenant.device();
   await queue({}, poller);
-  await grown('nudges_total{result="unowned"}');
+  await grown('mooring_nudges_total{result="unowned"}');
   for (const _ of [1, 2]) await world.call(poller.as, "GET", `/v1/devices/${poller.deviceId}/commands`);
-  await grown('command_delivery_seconds_count{channel="poll"}');
-  await grown('command_redeliveries_total{cause="polled_again"}');
+  await grown('mooring_command_delivery_seconds_count{channel="poll"}');
+  await grown('mooring_command_redeliveries_total{cause="polled_again"}');
 });
 
 test("a command that no hint told of is found by the sweep", async () => {
@@ -161,7 +207,7 @@ test("a command that no hint told of is found by the sweep", async () => {
   const { data } = await socket.next("command");
   socket.say("ack", { commandId: data.command.commandId, status: "succeeded" });
   await socket.next("ack_ok");
-  await grown("sweep_rescued_total");
+  await grown("mooring_sweep_rescued_total");
   socket.end();
 });
 
@@ -175,10 +221,10 @@ test("a deadline that no reaper enforces", async () => {
   await held.query("commit");
   await held.query("begin");
   await held.query("select 1 from commands where device_id = $1 for update", [device.deviceId]);
-  await becomes("commands_past_deadline", 1);
+  await becomes("mooring_commands_past_deadline", 1);
   await held.query("rollback");
   held.release();
-  await becomes("commands_past_deadline", 0);
+  await becomes("mooring_commands_past_deadline", 0);
 });
 
 test("a session that a newer one elsewhere replaced, without a hint", async () => {
@@ -186,25 +232,25 @@ test("a session that a newer one elsewhere replaced, without a hint", async () =
   await world.sql.query("update device_presence set epoch = epoch + 1 where device_id = $1", [device.deviceId]);
   socket.say("heartbeat", { cpu: 1 });
   expect((await socket.closed()).code).toBe(4009);
-  await grown("stale_epoch_evictions_total");
-  await grown('agent_closes_total{code="4009"}');
+  await grown("mooring_stale_epoch_evictions_total");
+  await grown('mooring_agent_closes_total{code="4009"}');
 });
 
 test("a peer that reads nothing: bytes wait, then frames are not taken", async () => {
   const socket = await online(device, { maxInFlight: 32 });
   socket.socket.pause();
   await slipIn(320, { payload: JSON.stringify({ filler: "x".repeat(60_000) }), requiresAck: false });
-  await eventually(async () => expect((await scrape()).get("ws_buffered_bytes")).toBeGreaterThan(0));
-  await grown("ws_dropped_frames_total");
-  await grown('command_redeliveries_total{cause="write_refused"}');
+  await eventually(async () => expect((await scrape()).get("mooring_ws_buffered_bytes")).toBeGreaterThan(0));
+  await grown("mooring_ws_dropped_frames_total");
+  await grown('mooring_command_redeliveries_total{cause="write_refused"}');
   await world.sql.query("delete from commands where device_id = $1 and status = 'queued'", [device.deviceId]);
   socket.end();
-  await becomes("ws_buffered_bytes", 0);
+  await becomes("mooring_ws_buffered_bytes", 0);
 });
 
 test("a subscription that has gone deaf", async () => {
   proxy.deafen();
-  await grown("pubsub_probe_misses_total");
+  await grown("mooring_pubsub_probe_misses_total");
 });
 
 test("an agent that is turned away while the node drains", async () => {
@@ -213,5 +259,5 @@ test("an agent that is turned away while the node drains", async () => {
     headers: { authorization: `Bearer ${world.app.internalToken}` },
   });
   expect(await attempt(at(), device)).toMatchObject({ status: 503 });
-  await grown('accept_rejected_total{cause="draining"}');
+  await grown('mooring_accept_rejected_total{cause="draining"}');
 });
