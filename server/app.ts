@@ -12,6 +12,7 @@ import { createDoors, type Doors } from "./doors.ts";
 import type { AdminSettings, ThisNode } from "./features/admin/index.ts";
 import type { CommandSettings } from "./features/commands/index.ts";
 import { type ChannelSettings, SOCKET_LIMITS } from "./gateway/channel/settings.ts";
+import { listenInternal } from "./gateway/internal.ts";
 import { type Listener, listen } from "./gateway/uws/listen.ts";
 import { registerAgentSocket } from "./gateway/uws/socket.ts";
 import { openInstallation } from "./installation.ts";
@@ -29,6 +30,8 @@ export interface AppDeps {
   readonly settings?: AppSettings;
   /** Other processes of this service listen on the same ports. */
   readonly sharedPort?: boolean;
+  /** Takes the internal port over from a process that still holds it. */
+  readonly inherits?: boolean;
 }
 
 export interface AppSettings {
@@ -55,7 +58,7 @@ interface OpenDeps extends AppDeps {
 }
 
 /** From the inside out: what works in the background first, then the listeners, then the agents. */
-const openDoors = async ({ config, life, rooms, doors, state, log, sharedPort = false }: OpenDeps): Promise<void> => {
+const openDoors = async ({ config, life, rooms, doors, state, log, sharedPort = false, inherits = false }: OpenDeps): Promise<void> => {
   life.use("outbox", rooms.outbox);
   await rooms.tidings.open();
   life.use("tidings", rooms.tidings);
@@ -64,7 +67,9 @@ const openDoors = async ({ config, life, rooms, doors, state, log, sharedPort = 
   life.use("agent directory", { close: await rooms.devices.directory.listen() });
   const onError = (job: string, error: unknown): void => log.error({ job, error }, "job failed");
   life.use("jobs", startJobs([...rooms.jobs, ...doors.jobs], { signal: life.signal, onError }));
-  const internal = life.use("internal listener", await listen({ host: "127.0.0.1", port: config.INTERNAL_PORT, door: doors.internal, sharedPort }));
+  const onLate = (error: Error): void => log.warn({ error }, "the internal listener still waits for its port");
+  const internalAt = { host: config.INTERNAL_HOST, port: config.INTERNAL_PORT };
+  const internal = life.use("internal listener", await listenInternal({ ...internalAt, routes: doors.internal, inherits, onLate }));
   const sockets: Parameters<typeof listen>[0]["sockets"] = (uws, upgraded) => registerAgentSocket(uws, doors.hub.door, SOCKET_LIMITS, upgraded);
   const front = life.use("listener", await listen({ host: config.HOST, port: config.PORT, door: doors.front, sockets, sharedPort }));
   state.listeners = [front, internal];
@@ -78,7 +83,7 @@ const openDoors = async ({ config, life, rooms, doors, state, log, sharedPort = 
 };
 
 /** Opens what a node stands on; the doors open with `listen`. */
-const openNode = async (config: Config, life: Lifecycle, { log, settings = {}, sharedPort = false }: AppDeps) => {
+const openNode = async (config: Config, life: Lifecycle, { log, settings = {}, sharedPort = false, inherits = false }: AppDeps) => {
   const clock = systemClock;
   const nodeId = config.NODE_ID ?? `node_${randomUUID().slice(0, 8)}`;
   const state: NodeState = { draining: false, listeners: [], port: config.PORT, internalPort: config.INTERNAL_PORT };
@@ -134,7 +139,7 @@ const openNode = async (config: Config, life: Lifecycle, { log, settings = {}, s
   const noticeMs = config.LEAVE_NOTICE_SECONDS * 1_000;
   const leave = createDeparture({ doors, rooms, listeners: () => state.listeners, noticeMs, lingerMs: settings.lingerMs, log });
   const open = async (): Promise<void> => {
-    await openDoors({ config, life, rooms, doors, state, log, sharedPort });
+    await openDoors({ config, life, rooms, doors, state, log, sharedPort, inherits });
     log.info({ nodeId, url: publicUrl(), internalPort: state.internalPort, version }, "listening");
   };
   return {

@@ -11,15 +11,12 @@ const flag = (fallback: boolean) =>
     .enum(["true", "false", "1", "0"])
     .transform((text) => text === "true" || text === "1")
     .default(fallback);
-const list = z
-  .string()
-  .transform((text) =>
-    text
-      .split(",")
-      .map((part) => part.trim())
-      .filter(Boolean),
-  )
-  .default([]);
+const words = (text: string): string[] =>
+  text
+    .split(",")
+    .map((part) => part.trim())
+    .filter(Boolean);
+const list = z.string().transform(words).default([]);
 /** A rate limit's override: a figure a minute, or `off`. */
 const rate = z.union([z.literal("off").transform(() => null), z.coerce.number().int().min(1).max(10_000_000)]).optional();
 const json = z.string().transform((text, context) => {
@@ -33,13 +30,23 @@ const json = z.string().transform((text, context) => {
 const PlanLimits = json.pipe(z.record(z.string(), z.record(z.string(), z.number().nullable())));
 const cidrs = list.pipe(z.array(z.union([z.cidrv4(), z.cidrv6()])));
 
+/** In production each of these needs its name in ALLOW_IN_PRODUCTION, since each is a default that a newcomer wants and an operator rarely means. */
+const UNSAFE = {
+  "local-issuer": { setting: "OIDC_ISSUER", why: "name your identity provider; or to issue tokens with a key in DATA_DIR" },
+  "embedded-database": { setting: "DATABASE_URL", why: "name your PostgreSQL; or to keep everything in the embedded one on this machine" },
+  "any-origin": { setting: "CORS_ORIGINS", why: "name the origins of your portals, or off; or to let scripts of any origin call" },
+} as const;
+type Unsafe = keyof typeof UNSAFE;
+const UNSAFE_NAMES = Object.keys(UNSAFE) as [Unsafe, ...Unsafe[]];
+
 /** Every setting with its default and its meaning; README's table is printed from here (`npm run docs:settings`). */
 export const Settings = z.object({
   PORT: integer(8080, 0, 65_535).describe("public listener: REST, tRPC, agent socket; 0 takes a free port"),
   HOST: z.string().min(1).default("127.0.0.1").describe("address of the public listener"),
   PUBLIC_URL: z.url().optional().describe("how others reach this service; default http://HOST:PORT"),
   PORTAL_URL: z.url().optional().describe("where people confirm a pairing code; default PUBLIC_URL"),
-  INTERNAL_PORT: integer(8081, 0, 65_535).describe("loopback listener: metrics, node status, drain"),
+  INTERNAL_PORT: integer(8081, 0, 65_535).describe("internal listener, HTTP/1.0 too: health, and with the token metrics, node status, drain"),
+  INTERNAL_HOST: z.string().min(1).default("127.0.0.1").describe("address of the internal listener; INTERNAL_TOKEN is required beyond loopback"),
   INTERNAL_TOKEN: z.string().min(16).optional().describe("bearer token of the internal listener; default generated into DATA_DIR"),
   DATA_DIR: z.string().min(1).default(".data").describe("embedded database, local signing key, master key"),
   DATABASE_URL: z
@@ -61,6 +68,9 @@ export const Settings = z.object({
     .optional()
     .describe("name of this node; default generated"),
   NODE_ENV: z.enum(["development", "test", "production"]).default("development").describe("production refuses insecure settings"),
+  ALLOW_IN_PRODUCTION: list
+    .pipe(z.array(z.enum(UNSAFE_NAMES)))
+    .describe("what NODE_ENV=production accepts all the same: local-issuer, embedded-database, any-origin"),
   LOG_LEVEL: z.enum(["fatal", "error", "warn", "info", "debug", "silent"]).default("info").describe("least severe level that is logged"),
   MASTER_KEY: z
     .string()
@@ -72,7 +82,7 @@ export const Settings = z.object({
   OIDC_JWKS_URI: z.url().optional().describe("keys of the identity provider; default OIDC_ISSUER/.well-known/jwks.json"),
   OIDC_TENANT_CLAIM: z.string().min(1).default("tenant_id").describe("claim that names the tenant"),
   TRUSTED_PROXIES: cidrs.describe("networks whose X-Forwarded-For is believed"),
-  CORS_ORIGINS: list.describe("origins of browser portals; empty: any (no cookies are used)"),
+  CORS_ORIGINS: list.describe("origins of browser portals; off: no origin; empty: any (no cookies are used)"),
   RETURN_HOSTS: list.describe("hosts that return_to may lead to, beside the portal's"),
   RATE_LIMIT_STANDARD: rate.describe("a minute per credential (100)"),
   RATE_LIMIT_TENANT: rate.describe("a minute per tenant (1,000)"),
@@ -113,6 +123,9 @@ type Settings = z.output<typeof Settings>;
 
 const SECRETS: ReadonlySet<string> = new Set(["INTERNAL_TOKEN", "MASTER_KEY", "DATABASE_URL", "REDIS_URL"]);
 
+/** A host name other than localhost may mean any address. */
+const isLoopback = (host: string): boolean => host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);
+
 /** What one variable demands of another. Judged on the text as given, so that these are told together with everything else that is wrong. */
 const relations = (given: Env): readonly string[] => [
   ...(given["DATABASE_URL"] !== undefined && given["MASTER_KEY"] === undefined
@@ -120,7 +133,19 @@ const relations = (given: Env): readonly string[] => [
     : []),
   ...(given["OIDC_JWKS_URI"] !== undefined && given["OIDC_ISSUER"] === undefined ? ["OIDC_JWKS_URI: needs OIDC_ISSUER"] : []),
   ...(given["NODE_ENV"] === "production" && given["OIDC_ISSUER"]?.startsWith("http:") ? ["OIDC_ISSUER: must be https in production"] : []),
+  // A token that nobody chose would guard a door that others reach, and a scraper elsewhere cannot read the file it was generated into.
+  ...(given["INTERNAL_HOST"] !== undefined && !isLoopback(given["INTERNAL_HOST"]) && given["INTERNAL_TOKEN"] === undefined
+    ? ["INTERNAL_TOKEN: is required when INTERNAL_HOST is not loopback; make one with: openssl rand -hex 32"]
+    : []),
+  ...(given["NODE_ENV"] === "production" ? unsafeDefaults(given) : []),
 ];
+
+const unsafeDefaults = (given: Env): readonly string[] => {
+  const allowed = words(given["ALLOW_IN_PRODUCTION"] ?? "");
+  return UNSAFE_NAMES.filter((name) => words(given[UNSAFE[name].setting] ?? "").length === 0 && !allowed.includes(name)).map(
+    (name) => `${UNSAFE[name].setting}: is required in production: ${UNSAFE[name].why}, add ${name} to ALLOW_IN_PRODUCTION`,
+  );
+};
 
 /** Throws ConfigError naming every variable that is wrong. */
 export const readConfig = (env: Env): Settings => {

@@ -12,7 +12,7 @@ import { createDocs } from "./gateway/docs.ts";
 import { createDoor } from "./gateway/door.ts";
 import type { HttpDoor } from "./gateway/exchange.ts";
 import { createFacts, type Prefix, parseNetworks } from "./gateway/facts.ts";
-import { createInternalDoor } from "./gateway/internal.ts";
+import type { InternalRoutes } from "./gateway/internal.ts";
 import { createLimits, guardFailures, type Limits } from "./gateway/limits.ts";
 import { createOpenApi } from "./gateway/openapi/document.ts";
 import { createPipeline, type Pipeline } from "./gateway/pipeline.ts";
@@ -51,7 +51,7 @@ export interface DoorsDeps extends Omit<OperationsDeps, "isOverloaded"> {
 export interface Doors {
   readonly entries: readonly Entry[];
   readonly front: HttpDoor;
-  readonly internal: HttpDoor;
+  readonly internal: InternalRoutes;
   readonly hub: Hub;
   readonly jobs: readonly Job[];
   /** Is not ready any more, and takes no agents in. */
@@ -200,6 +200,7 @@ export const createDoors = (deps: DoorsDeps): Doors => {
     const { connections, ready, overloaded } = hub.stats;
     return { nodeId, version, commit, draining: state.draining, overloaded, connections, ready, uptimeSeconds: Math.round(process.uptime()) };
   };
-  const internal = createInternalDoor({ token: deps.internalToken, metrics, drain: deps.leave, node });
-  return { entries, front: frontDoor(deps, shared), internal, hub, drain, jobs: [...general.jobs, ...shared.idempotency.jobs, ...shared.signatures.jobs] };
+  const front = frontDoor(deps, shared);
+  const internal = { token: deps.internalToken, metrics, drain: deps.leave, node, front };
+  return { entries, front, internal, hub, drain, jobs: [...general.jobs, ...shared.idempotency.jobs, ...shared.signatures.jobs] };
 };

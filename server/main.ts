@@ -4,6 +4,7 @@ import { parseArgs } from "node:util";
 import { createApp } from "./app.ts";
 import { type Config, readConfig } from "./config.ts";
 import { ConfigError } from "./core/errors.ts";
+import { ListenError } from "./gateway/listen-error.ts";
 import { createLog, type Log } from "./platform/log.ts";
 import { checkFree, READY, REPLACED, startWorkers } from "./workers.ts";
 
@@ -19,12 +20,10 @@ const MAX_GENERATIONS = 1_000_000;
 
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
 
+/** What the operator can mend is said in a sentence; anything else is a defect and shows where it lies. */
 const describe = (error: unknown): string => {
-  if (!(error instanceof Error)) return String(error);
-  const { code, address, port } = error as NodeJS.ErrnoException & { address?: string; port?: number };
-  if (code === "EADDRINUSE")
-    return `port ${port} on ${address} is in use; stop what listens there, or set PORT (or INTERNAL_PORT) to another, or to 0 for any free one`;
-  return error instanceof ConfigError ? error.message : (error.stack ?? error.message);
+  if (error instanceof ConfigError || error instanceof ListenError) return error.message;
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
 };
 
 const fail = (error: unknown): never => {
@@ -43,8 +42,15 @@ const readNumber = (name: string, text: string | undefined, max: number): number
   return Number(text);
 };
 
-const serve = async (config: Config, log: Log, worker?: number): Promise<void> => {
-  const app = await createApp(config, { log, sharedPort: worker !== undefined });
+/** Which of the workers this process is, and how often all were replaced before. */
+interface Place {
+  readonly worker: number;
+  readonly generation: number;
+}
+
+const serve = async (config: Config, log: Log, place?: Place): Promise<void> => {
+  const { worker, generation = 0 } = place ?? {};
+  const app = await createApp(config, { log, sharedPort: worker !== undefined, inherits: generation > 0 });
   let stopping = false;
   const stop = (why: string): void => {
     if (stopping) return;
@@ -81,10 +87,10 @@ const serve = async (config: Config, log: Log, worker?: number): Promise<void> =
 };
 
 /** Each on the public port, with an internal port of its own, and a name that its predecessor, who is still leaving, does not have. */
-const workerConfig = (config: Config, index: number, generation: number): Config => ({
+const workerConfig = (config: Config, { worker, generation }: Place): Config => ({
   ...config,
-  INTERNAL_PORT: config.INTERNAL_PORT === 0 ? 0 : config.INTERNAL_PORT + index,
-  ...(config.NODE_ID === undefined ? {} : { NODE_ID: `${config.NODE_ID}-${index}${generation === 0 ? "" : `-${generation}`}` }),
+  INTERNAL_PORT: config.INTERNAL_PORT === 0 ? 0 : config.INTERNAL_PORT + worker,
+  ...(config.NODE_ID === undefined ? {} : { NODE_ID: `${config.NODE_ID}-${worker}${generation === 0 ? "" : `-${generation}`}` }),
 });
 
 const supervise = async (config: Config, log: Log, count: number): Promise<void> => {
@@ -98,9 +104,9 @@ const supervise = async (config: Config, log: Log, count: number): Promise<void>
     );
   if (config.REDIS_URL === undefined)
     process.stderr.write("Without REDIS_URL workers hear nothing of each other: commands wait for the sweep, and limits count per worker.\n");
-  await checkFree({ host: config.HOST, port: config.PORT });
-  // Shared as well, by a worker and the one that replaces it.
-  if (config.INTERNAL_PORT !== 0) for (let index = 0; index < count; index += 1) await checkFree({ host: "127.0.0.1", port: config.INTERNAL_PORT + index });
+  await checkFree({ host: config.HOST, port: config.PORT, prefix: "" });
+  if (config.INTERNAL_PORT !== 0)
+    for (let index = 0; index < count; index += 1) await checkFree({ host: config.INTERNAL_HOST, port: config.INTERNAL_PORT + index, prefix: "INTERNAL_" });
   const workers = startWorkers({ count, script: fileURLToPath(import.meta.url), log });
   const stop = (signal: NodeJS.Signals): void => {
     log.info({ signal }, "stopping");
@@ -130,7 +136,8 @@ const run = async (): Promise<void> => {
   const log = createLog(config.LOG_LEVEL, { service: "mooring" });
   const count = readNumber("workers", values.workers, MAX_WORKERS) ?? 1;
   const worker = readNumber("worker", values.worker, MAX_WORKERS);
-  if (worker !== undefined) await serve(workerConfig(config, worker, readNumber("generation", values.generation, MAX_GENERATIONS) ?? 0), log, worker);
+  const place = worker === undefined ? undefined : { worker, generation: readNumber("generation", values.generation, MAX_GENERATIONS) ?? 0 };
+  if (place !== undefined) await serve(workerConfig(config, place), log, place);
   else if (count > 1) await supervise(config, log, count);
   else await serve(config, log);
 };

@@ -4,13 +4,13 @@ import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
+import { type ListenAt, ListenError } from "./gateway/listen-error.ts";
 import type { Log } from "./platform/log.ts";
 
 export interface WorkersDeps {
   readonly count: number;
   /** The program of a worker; it is told its number by `--worker`, and by `--generation` how often all were replaced before. */
   readonly script: string;
-  readonly listenOn: { readonly host: string; readonly port: number };
   readonly log: Log;
   readonly backoff?: Backoff;
 }
@@ -39,10 +39,12 @@ export const READY = "ready";
 export const REPLACED = "replaced";
 
 /** The port is shared among the workers; nobody else may have it. */
-export const checkFree = async ({ host, port }: WorkersDeps["listenOn"]): Promise<void> => {
+export const checkFree = async (at: ListenAt): Promise<void> => {
   const probe = createServer();
-  probe.listen({ host, port, exclusive: true });
-  await once(probe, "listening");
+  probe.listen({ host: at.host, port: at.port, exclusive: true });
+  await once(probe, "listening").catch((error: NodeJS.ErrnoException) => {
+    throw new ListenError(at, error.code ?? error.message);
+  });
   probe.close();
   await once(probe, "close");
 };
@@ -69,7 +71,7 @@ const begin = (script: string, index: number, generation: number): Life => {
   return { child, ready, ended };
 };
 
-export const startWorkers = ({ count, script, log, backoff = BACKOFF }: Omit<WorkersDeps, "listenOn">): Workers => {
+export const startWorkers = ({ count, script, log, backoff = BACKOFF }: WorkersDeps): Workers => {
   const living = new Set<Life>();
   const current = new Map<number, Life>();
   /** Who takes over when the one in place ends. */

@@ -1,13 +1,51 @@
-// The internal door, on its own loopback listener and with its own token: metrics, node status, drain.
+// The internal listener: health for load balancers, metrics for Prometheus, node status and drain for the operator.
+// Plain node:http, because balancers and scrapers speak HTTP/1.0 and odd framing that uWebSockets.js refuses; speed does not matter here.
 import { createHash, timingSafeEqual } from "node:crypto";
-import type { Exchange, HttpDoor, HttpResponse } from "./exchange.ts";
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createOffSwitch } from "../core/off-switch.ts";
+import { newNotes } from "./call-log.ts";
+import type { HttpDoor, HttpRequest, HttpResponse } from "./exchange.ts";
+import { ListenError } from "./listen-error.ts";
+import type { Listener } from "./uws/listen.ts";
 
-export interface InternalDeps {
+export interface InternalRoutes {
   readonly token: string;
   readonly metrics: { text(): Promise<string>; readonly contentType: string };
   readonly node: () => object;
   readonly drain: () => void;
+  /** Answers the health routes, as on the public listener. */
+  readonly front: HttpDoor;
 }
+
+export interface InternalListenDeps {
+  readonly host: string;
+  readonly port: number;
+  readonly routes: InternalRoutes;
+  /** Another process holds the port and is about to free it: start without it and take it as soon as possible. */
+  readonly inherits?: boolean;
+  readonly onLate?: (error: Error) => void;
+}
+
+const MAX_BODY_BYTES = 1_024;
+const MAX_HEADER_BYTES = 16_384;
+const MAX_CONNECTIONS = 200;
+/** For the head of a request, and for all of it. */
+const REQUEST_MS = 10_000;
+const TIMEOUTS_CHECKED_MS = 2_000;
+/** Answers under way get this long when the listener closes. */
+const CLOSE_MS = 1_000;
+const RETRY_MS = 50;
+const LATE_MS = 30_000;
+
+const HEALTH = /^\/(?:v1\/)?(?:livez|readyz|health(?:\/[a-z]+)?)$/;
+
+/** The public path of a health route; HAProxy's `option httpchk` without arguments asks `OPTIONS /`. */
+const healthPath = (method: string, path: string): string | null => {
+  if (method === "OPTIONS") return path === "/" || path === "*" ? "/v1/readyz" : null;
+  if ((method !== "GET" && method !== "HEAD") || !HEALTH.test(path)) return null;
+  return path.startsWith("/v1/") ? path : `/v1${path}`;
+};
 
 const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
 const json = (status: number, body: object): HttpResponse => ({
@@ -15,27 +53,146 @@ const json = (status: number, body: object): HttpResponse => ({
   headers: { "Content-Type": "application/json; charset=utf-8", "Cache-Control": "no-store" },
   body: JSON.stringify(body),
 });
+const refused = (status: number, code: string, error: string): HttpResponse => json(status, { success: false, error, code });
 
-export const createInternalDoor = ({ token, metrics, node, drain }: InternalDeps): HttpDoor => {
-  const expected = digest(`Bearer ${token}`);
-  const answer = async ({ request }: Exchange): Promise<HttpResponse> => {
-    if (!timingSafeEqual(digest(request.headers["authorization"] ?? ""), expected))
-      return json(401, { success: false, error: "The internal token is missing or wrong.", code: "UNAUTHORIZED" });
-    switch (`${request.method} ${request.path}`) {
+const toHttpRequest = (request: IncomingMessage, path: string): HttpRequest => {
+  const names = Object.entries(request.headersDistinct);
+  return {
+    method: request.method === "HEAD" ? "HEAD" : "GET",
+    path,
+    query: "",
+    headers: Object.fromEntries(names.map(([name, values]) => [name, values?.[0] ?? ""])),
+    repeated: new Set(names.filter(([, values]) => (values?.length ?? 0) > 1).map(([name]) => name)),
+    peer: request.socket.remoteAddress?.replace(/^::ffff:/, "") ?? "",
+  };
+};
+
+const askHealth = ({ front }: InternalRoutes, request: HttpRequest): Promise<HttpResponse> =>
+  new Promise((resolve, reject) => {
+    const stays = { gone: createOffSwitch(), ending: createOffSwitch() };
+    const stream = () => Promise.reject(new Error("a health route does not stream"));
+    const exchange = { request, ...stays, body: Promise.resolve(new Uint8Array(0)), notes: newNotes(), respond: resolve, stream };
+    front.receive(request).handle(exchange).catch(reject);
+  });
+
+const createAnswer = (routes: InternalRoutes): ((request: IncomingMessage) => Promise<HttpResponse>) => {
+  const expected = digest(`Bearer ${routes.token}`);
+  return async (request) => {
+    const method = request.method ?? "";
+    const path = (request.url ?? "").replace(/\?.*$/s, "");
+    const health = healthPath(method, path);
+    if (health !== null) return askHealth(routes, toHttpRequest(request, health));
+    if (!timingSafeEqual(digest(request.headers.authorization ?? ""), expected)) return refused(401, "UNAUTHORIZED", "The internal token is missing or wrong.");
+    switch (`${method === "HEAD" ? "GET" : method} ${path}`) {
+      case "GET /metrics":
       case "GET /internal/metrics":
-        return { status: 200, headers: { "Content-Type": metrics.contentType }, body: await metrics.text() };
+        return { status: 200, headers: { "Content-Type": routes.metrics.contentType }, body: await routes.metrics.text() };
       case "GET /internal/node":
-        return json(200, node());
+        return json(200, routes.node());
       case "POST /internal/drain":
-        drain();
+        routes.drain();
         return json(202, { draining: true });
       default:
-        return json(404, { success: false, error: "There is no such route.", code: "NOT_FOUND" });
+        return refused(404, "NOT_FOUND", "There is no such route.");
     }
   };
-  const handle = async (exchange: Exchange): Promise<void> =>
-    exchange.respond(
-      await answer(exchange).catch(() => json(503, { success: false, error: "The figures cannot be had right now.", code: "SERVICE_UNAVAILABLE" })),
-    );
-  return { receive: () => ({ maxBodyBytes: 1_024, handle }) };
+};
+
+const write = (response: ServerResponse, { status, headers, body }: HttpResponse, close: boolean): void => {
+  if (response.destroyed || response.headersSent) return;
+  response.writeHead(status, {
+    ...headers,
+    ...(body === null ? {} : { "Content-Length": Buffer.byteLength(body) }),
+    ...(close ? { Connection: "close" } : {}),
+  });
+  response.end(body ?? undefined);
+};
+
+/** No route reads a body; what a caller sends all the same is counted and thrown away. */
+const discardBody = (request: IncomingMessage): void => {
+  let bytes = 0;
+  request.on("data", (chunk: Buffer) => {
+    bytes += chunk.byteLength;
+    if (bytes > MAX_BODY_BYTES) request.destroy();
+  });
+  request.on("error", () => undefined);
+};
+
+const createInternalServer = (routes: InternalRoutes, isLeaving: () => boolean): Server => {
+  const answer = createAnswer(routes);
+  const options = {
+    maxHeaderSize: MAX_HEADER_BYTES,
+    headersTimeout: REQUEST_MS,
+    requestTimeout: REQUEST_MS,
+    connectionsCheckingInterval: TIMEOUTS_CHECKED_MS,
+  };
+  const server = createServer(options, (request, response) => {
+    if (Number(request.headers["content-length"] ?? 0) > MAX_BODY_BYTES)
+      return write(response, refused(413, "PAYLOAD_TOO_LARGE", `A body may have ${MAX_BODY_BYTES} bytes.`), true);
+    discardBody(request);
+    void answer(request)
+      .catch(() => refused(503, "SERVICE_UNAVAILABLE", "The answer cannot be had right now."))
+      .then((found) => write(response, found, isLeaving()));
+  });
+  server.maxConnections = MAX_CONNECTIONS;
+  server.on("error", () => undefined);
+  return server;
+};
+
+const bind = async (server: Server, host: string, port: number): Promise<void> => {
+  server.listen({ host, port, exclusive: true });
+  await once(server, "listening");
+};
+
+const codeOf = (error: unknown): string => (error instanceof Error && "code" in error ? String(error.code) : String(error));
+
+/** Resolves once the port is held, or at once for an heir; rejects with a `ListenError`. */
+export const listenInternal = async ({ host, port, routes, inherits = false, onLate }: InternalListenDeps): Promise<Listener> => {
+  let leaving = false;
+  let closed = false;
+  const server = createInternalServer(routes, () => leaving);
+  const at = { host, port, prefix: "INTERNAL_" } as const;
+
+  /** Until the predecessor lets go, or this listener closes. */
+  const takeOver = async (): Promise<void> => {
+    const startedAt = performance.now();
+    let told = false;
+    while (!closed) {
+      const code = await bind(server, host, port).then(() => null, codeOf);
+      if (code === null) return closed ? void server.close() : undefined;
+      if (!told && performance.now() - startedAt > LATE_MS) {
+        told = true;
+        onLate?.(new ListenError(at, code));
+      }
+      await new Promise((resolve) => setTimeout(resolve, RETRY_MS).unref());
+    }
+  };
+
+  const stopAccepting = (): void => {
+    closed = true;
+    leaving = true;
+    if (server.listening) server.close();
+  };
+  if (inherits) void takeOver();
+  else
+    await bind(server, host, port).catch((error: unknown) => {
+      throw new ListenError(at, codeOf(error));
+    });
+  const address = server.address();
+  return {
+    port: address === null || typeof address === "string" ? port : address.port,
+    leave: () => {
+      leaving = true;
+    },
+    stopAccepting,
+    close: async () => {
+      stopAccepting();
+      const ended = new Promise<void>((resolve) => server.once("close", resolve));
+      const openConnections = await new Promise<number>((resolve) => server.getConnections((_error, count) => resolve(count ?? 0)));
+      if (openConnections === 0) return;
+      const cut = setTimeout(() => server.closeAllConnections(), CLOSE_MS);
+      await ended;
+      clearTimeout(cut);
+    },
+  };
 };

@@ -44,8 +44,12 @@ const PREFIXES: readonly { readonly prefix: Prefix; readonly below: string }[] =
   { prefix: "/api/v1", below: "/api/v1/" },
 ];
 
+/** Where orchestrators look by custom; the same operations as under a prefix. */
+const PROBES: ReadonlySet<string> = new Set(["/livez", "/readyz"]);
+
 /** Both prefixes mean the same tree. Null for paths outside of them. */
 export const splitPrefix = (path: string): { prefix: Prefix; rest: string } | null => {
+  if (PROBES.has(path)) return { prefix: "/v1", rest: path };
   for (const { prefix, below } of PREFIXES) if (path === prefix || path.startsWith(below)) return { prefix, rest: path.slice(prefix.length) || "/" };
   return null;
 };

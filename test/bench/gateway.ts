@@ -30,6 +30,7 @@ const LIMITS = ["STANDARD", "TENANT", "AGENT", "HEARTBEAT", "ANONYMOUS", "PAIRIN
 export const SETTINGS: Readonly<Record<string, string>> = {
   ...Object.fromEntries(LIMITS),
   NODE_ENV: "production",
+  ALLOW_IN_PRODUCTION: "local-issuer,any-origin",
   LOG_LEVEL: "warn",
   ACCEPT_PER_SECOND: "1000000",
   FRAMES_PER_SECOND: "500000",

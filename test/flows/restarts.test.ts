@@ -124,7 +124,7 @@ describe("stopping", { timeout: 60_000 }, () => {
 
   test("a second start on the same port says so and ends; the first is not touched, nor its database", async () => {
     await restart();
-    await expect(startGateway(sandbox.env)).rejects.toThrow(/^the gateway ended: port \d+ on 127\.0\.0\.1 is in use; [^\n]*PORT[^\n]*\n$/);
+    await expect(startGateway(sandbox.env)).rejects.toThrow(/^the gateway ended: cannot listen on 127\.0\.0\.1:\d+: is the port taken[^\n]*PORT[^\n]*\n$/);
     expect((await fetch(`${gateway.url}/v1/health/ready`)).status).toBe(200);
   });
 });

@@ -119,10 +119,8 @@ describe("workers", () => {
 
   test("the port is theirs: another gateway does not slip in beside them", async () => {
     const intruder = await node("server/main.js", ["--workers", "2"], { env: { ...env, DATA_DIR: `${sandbox.dir}/other` } });
-    expect({ code: intruder.code, stderr: intruder.stderr }).toEqual({
-      code: 1,
-      stderr: expect.stringMatching(/^port \d+ on 127\.0\.0\.1 is in use; .*PORT.*\n$/),
-    });
+    expect(intruder.code).toBe(1);
+    expect(intruder.stderr.trim().split("\n").at(-1)).toMatch(/^cannot listen on 127\.0\.0\.1:\d+: the port is taken\. /);
   });
 });
 

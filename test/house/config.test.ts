@@ -6,6 +6,13 @@ import { ConfigError } from "../../server/core/errors.ts";
 import { BETWEEN, README } from "./write-settings.ts";
 
 const KEY = Buffer.alloc(32, 9).toString("base64");
+const PRODUCTION = {
+  NODE_ENV: "production",
+  DATABASE_URL: "postgres://db.example/mooring",
+  MASTER_KEY: KEY,
+  OIDC_ISSUER: "https://id.example.com",
+  CORS_ORIGINS: "https://portal.example.com",
+};
 
 const problemsOf = (env: Readonly<Record<string, string>>): readonly string[] => {
   try {
@@ -44,6 +51,7 @@ describe("reading the environment", () => {
       RATE_LIMIT_STANDARD: "0",
       NODE_ID: "a b",
       WEBHOOK_ALLOW_HTTP: "maybe",
+      ALLOW_IN_PRODUCTION: "everything",
       OIDC_JWKS_URI: "https://id.example.com/keys",
     };
     const named = problemsOf(wrong).map((line) => /^[A-Z_]+/.exec(line)?.[0]);
@@ -53,9 +61,39 @@ describe("reading the environment", () => {
   test.each([
     ["an outside database without a master key", { DATABASE_URL: "postgres://localhost/x" }, "MASTER_KEY"],
     ["keys of an identity provider that is not named", { OIDC_JWKS_URI: "https://id.example.com/keys" }, "OIDC_JWKS_URI"],
-    ["an insecure identity provider in production", { NODE_ENV: "production", OIDC_ISSUER: "http://id.example.com" }, "OIDC_ISSUER"],
+    ["an insecure identity provider in production", { ...PRODUCTION, OIDC_ISSUER: "http://id.example.com" }, "OIDC_ISSUER"],
+    ["an internal listener beyond loopback whose token nobody chose", { INTERNAL_HOST: "0.0.0.0" }, "INTERNAL_TOKEN"],
+    ["an internal listener on a name that may mean any address", { INTERNAL_HOST: "localhost.example.com" }, "INTERNAL_TOKEN"],
+    ["an exception for production that does not exist", { ALLOW_IN_PRODUCTION: "everything" }, "ALLOW_IN_PRODUCTION.0"],
   ])("%s is refused", (_what, env, name) => {
     expect(problemsOf(env)).toEqual([expect.stringMatching(new RegExp(`^${name}: `))]);
+  });
+
+  test.each(["127.0.0.1", "127.1.2.3", "::1", "localhost"])("an internal listener on %s needs no token of its own", (INTERNAL_HOST) => {
+    expect(problemsOf({ INTERNAL_HOST })).toEqual([]);
+  });
+
+  test("production is accepted once everything that others rely on is named", () => {
+    expect(problemsOf(PRODUCTION)).toEqual([]);
+    expect(problemsOf({ ...PRODUCTION, CORS_ORIGINS: "off" })).toEqual([]);
+  });
+
+  test.each([
+    ["the local issuer", "OIDC_ISSUER", "local-issuer"],
+    ["the embedded database", "DATABASE_URL", "embedded-database"],
+    ["any origin", "CORS_ORIGINS", "any-origin"],
+  ])("production refuses %s unless it is named as wanted, and says how to", (_what, setting, name) => {
+    for (const without of [{}, { [setting]: "" }, { ALLOW_IN_PRODUCTION: "" }]) {
+      const { [setting]: _dropped, ...rest } = PRODUCTION as Record<string, string>;
+      expect(problemsOf({ ...rest, ...without })).toEqual([
+        expect.stringMatching(new RegExp(`^${setting}: is required in production: .*, add ${name} to ALLOW_IN_PRODUCTION$`)),
+      ]);
+      expect(problemsOf({ ...rest, ...without, ALLOW_IN_PRODUCTION: ` ${name} ` })).toEqual([]);
+    }
+  });
+
+  test("a list of no origins is not an origin", () => {
+    expect(problemsOf({ ...PRODUCTION, CORS_ORIGINS: " , " })).toEqual([expect.stringMatching(/^CORS_ORIGINS: /)]);
   });
 
   test("a problem never repeats a secret's value", () => {

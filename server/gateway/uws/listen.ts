@@ -1,6 +1,7 @@
 // Opens a listener: every request becomes an Exchange, every socket path is registered by who owns it.
 import type { TemplatedApp, us_listen_socket } from "uWebSockets.js";
 import type { HttpDoor } from "../exchange.ts";
+import { ListenError } from "../listen-error.ts";
 import { UwsExchange } from "./exchange.ts";
 import { uws } from "./load.ts";
 import { LiveRequest } from "./snapshot.ts";
@@ -70,9 +71,7 @@ export const listen = ({ host, port, door, sockets, sharedPort }: ListenDeps): P
   });
   return new Promise((resolve, reject) => {
     listenOn(app, { host, port, options: sharedPort === true ? SHARED_PORT : EXCLUSIVE_PORT }, (socket) => {
-      if (socket === false)
-        // The library does not say why; a port in use is the usual reason.
-        return reject(Object.assign(new Error(`cannot listen on ${host}:${port}`), { code: "EADDRINUSE", address: host, port }));
+      if (socket === false) return reject(new ListenError({ host, port, prefix: "" }));
       let accepting = true;
       const stopAccepting = (): void => {
         if (accepting) uws.us_listen_socket_close(socket);
