@@ -3,7 +3,8 @@ import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { createBootstrap } from "./bootstrap.ts";
-import type { Config } from "./config.ts";
+import { type Certificate, openCertificate } from "./certificate.ts";
+import { type Config, publicUrlOf } from "./config.ts";
 import { systemClock } from "./core/clock.ts";
 import { newSecret } from "./core/ids.ts";
 import { createLifecycle, type Lifecycle } from "./core/lifecycle.ts";
@@ -40,6 +41,7 @@ export interface AppSettings {
   readonly channel?: Partial<ChannelSettings>;
   readonly admin?: Partial<AdminSettings>;
   readonly lingerMs?: number;
+  readonly certificateEveryMs?: number;
 }
 
 interface NodeState {
@@ -50,6 +52,7 @@ interface NodeState {
 }
 
 interface OpenDeps extends AppDeps {
+  readonly certificate: Certificate;
   readonly config: Config;
   readonly life: Lifecycle;
   readonly rooms: Rooms;
@@ -58,7 +61,7 @@ interface OpenDeps extends AppDeps {
 }
 
 /** From the inside out: what works in the background first, then the listeners, then the agents. */
-const openDoors = async ({ config, life, rooms, doors, state, log, sharedPort = false, inherits = false }: OpenDeps): Promise<void> => {
+const openDoors = async ({ config, life, rooms, doors, state, certificate, log, sharedPort = false, inherits = false }: OpenDeps): Promise<void> => {
   life.use("outbox", rooms.outbox);
   await rooms.tidings.open();
   life.use("tidings", rooms.tidings);
@@ -71,7 +74,8 @@ const openDoors = async ({ config, life, rooms, doors, state, log, sharedPort = 
   const internalAt = { host: config.INTERNAL_HOST, port: config.INTERNAL_PORT };
   const internal = life.use("internal listener", await listenInternal({ ...internalAt, routes: doors.internal, inherits, onLate }));
   const sockets: Parameters<typeof listen>[0]["sockets"] = (uws, upgraded) => registerAgentSocket(uws, doors.hub.door, SOCKET_LIMITS, upgraded);
-  const front = life.use("listener", await listen({ host: config.HOST, port: config.PORT, door: doors.front, sockets, sharedPort }));
+  const front = life.use("listener", await listen({ host: config.HOST, port: config.PORT, door: doors.front, sockets, sharedPort, tls: certificate.files }));
+  certificate.renewing(front.renew);
   state.listeners = [front, internal];
   state.port = front.port;
   state.internalPort = internal.port;
@@ -87,7 +91,9 @@ const openNode = async (config: Config, life: Lifecycle, { log, settings = {}, s
   const clock = systemClock;
   const nodeId = config.NODE_ID ?? `node_${randomUUID().slice(0, 8)}`;
   const state: NodeState = { draining: false, listeners: [], port: config.PORT, internalPort: config.INTERNAL_PORT };
-  const publicUrl = (): string => config.PUBLIC_URL ?? `http://${config.HOST}:${state.port}`;
+  const publicUrl = (): string => publicUrlOf(config, state.port);
+  const certificate = await openCertificate(config, { log, everyMs: settings.certificateEveryMs });
+  if (certificate.files !== null) life.use("certificate", certificate);
   const installation = await openInstallation(config, life, log);
   const mesh = openMesh({ config, life, nodeId, clock, log, liveNodes: () => rooms.admin.liveNodes(), settings: settings.mesh });
   const { bus } = mesh;
@@ -139,7 +145,7 @@ const openNode = async (config: Config, life: Lifecycle, { log, settings = {}, s
   const noticeMs = config.LEAVE_NOTICE_SECONDS * 1_000;
   const leave = createDeparture({ doors, rooms, listeners: () => state.listeners, noticeMs, lingerMs: settings.lingerMs, log });
   const open = async (): Promise<void> => {
-    await openDoors({ config, life, rooms, doors, state, log, sharedPort, inherits });
+    await openDoors({ config, life, rooms, doors, state, certificate, log, sharedPort, inherits });
     log.info({ nodeId, url: publicUrl(), internalPort: state.internalPort, version }, "listening");
   };
   return {
@@ -149,6 +155,8 @@ const openNode = async (config: Config, life: Lifecycle, { log, settings = {}, s
     nodeId,
     internalToken,
     internalPort: () => state.internalPort,
+    /** Looks at the files of the certificate now. */
+    renewCertificate: certificate.look,
     hub: doors.hub,
     entries: doors.entries,
     db: installation.db,

@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Role, TenantId } from "../protocol/index.ts";
-import type { Config } from "./config.ts";
+import { type Config, publicUrlOf } from "./config.ts";
 import { ConfigError } from "./core/errors.ts";
 import type { Lifecycle } from "./core/lifecycle.ts";
 import type { ApiKeysRoom } from "./features/api-keys/index.ts";
@@ -90,7 +90,7 @@ const otherSettings = (url: string, config: Config): ConfigError =>
  * another database: credentials of this one would not work there.
  */
 export const openBootstrap = async (config: Config, life: Lifecycle, { log, onNotice }: { readonly log: Log; readonly onNotice: (text: string) => void }) => {
-  const configured = config.PUBLIC_URL ?? `http://${config.HOST}:${config.PORT}`;
+  const configured = publicUrlOf(config);
   const isNew = config.DATABASE_URL === undefined && !existsSync(join(config.DATA_DIR, "postgres"));
   if (isNew && (await answers(configured))) throw otherSettings(configured, config);
   const { db, secretBox, tokens } = await openInstallation(config, life, log);

@@ -43,8 +43,14 @@ const UNSAFE_NAMES = Object.keys(UNSAFE) as [Unsafe, ...Unsafe[]];
 export const Settings = z.object({
   PORT: integer(8080, 0, 65_535).describe("public listener: REST, tRPC, agent socket; 0 takes a free port"),
   HOST: z.string().min(1).default("127.0.0.1").describe("address of the public listener"),
-  PUBLIC_URL: z.url().optional().describe("how others reach this service; default http://HOST:PORT"),
+  PUBLIC_URL: z.url().optional().describe("how others reach this service; default http(s)://HOST:PORT"),
   PORTAL_URL: z.url().optional().describe("where people confirm a pairing code; default PUBLIC_URL"),
+  TLS_CERT_FILE: z
+    .string()
+    .min(1)
+    .optional()
+    .describe("PEM certificate with its chain: the public listener speaks HTTPS itself; new files are taken on at once"),
+  TLS_KEY_FILE: z.string().min(1).optional().describe("PEM private key of TLS_CERT_FILE, without passphrase"),
   INTERNAL_PORT: integer(8081, 0, 65_535).describe("internal listener, HTTP/1.0 too: health, and with the token metrics, node status, drain"),
   INTERNAL_HOST: z.string().min(1).default("127.0.0.1").describe("address of the internal listener; INTERNAL_TOKEN is required beyond loopback"),
   INTERNAL_TOKEN: z.string().min(16).optional().describe("bearer token of the internal listener; default generated into DATA_DIR"),
@@ -131,6 +137,8 @@ const relations = (given: Env): readonly string[] => [
   ...(given["DATABASE_URL"] !== undefined && given["MASTER_KEY"] === undefined
     ? ["MASTER_KEY: is required with DATABASE_URL; make one with: openssl rand -base64 32"]
     : []),
+  ...(given["TLS_CERT_FILE"] !== undefined && given["TLS_KEY_FILE"] === undefined ? ["TLS_KEY_FILE: is required with TLS_CERT_FILE"] : []),
+  ...(given["TLS_KEY_FILE"] !== undefined && given["TLS_CERT_FILE"] === undefined ? ["TLS_CERT_FILE: is required with TLS_KEY_FILE"] : []),
   ...(given["OIDC_JWKS_URI"] !== undefined && given["OIDC_ISSUER"] === undefined ? ["OIDC_JWKS_URI: needs OIDC_ISSUER"] : []),
   ...(given["NODE_ENV"] === "production" && given["OIDC_ISSUER"]?.startsWith("http:") ? ["OIDC_ISSUER: must be https in production"] : []),
   // A token that nobody chose would guard a door that others reach, and a scraper elsewhere cannot read the file it was generated into.
@@ -159,6 +167,10 @@ export const readConfig = (env: Env): Settings => {
 };
 
 export type Config = Settings;
+
+/** How others reach this service; the port is known once it is open. */
+export const publicUrlOf = ({ PUBLIC_URL, TLS_CERT_FILE, HOST, PORT }: Config, port = PORT): string =>
+  PUBLIC_URL ?? `${TLS_CERT_FILE === undefined ? "http" : "https"}://${HOST.includes(":") ? `[${HOST}]` : HOST}:${port}`;
 
 export interface ConfigRow {
   readonly name: string;

@@ -2,11 +2,13 @@
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { createApp } from "./app.ts";
-import { type Config, readConfig } from "./config.ts";
+import { checkCertificate } from "./certificate.ts";
+import { type Config, publicUrlOf, readConfig } from "./config.ts";
 import { ConfigError } from "./core/errors.ts";
+import { checkFree } from "./gateway/free-port.ts";
 import { ListenError } from "./gateway/listen-error.ts";
 import { createLog, type Log } from "./platform/log.ts";
-import { checkFree, READY, REPLACED, startWorkers } from "./workers.ts";
+import { READY, REPLACED, startWorkers } from "./workers.ts";
 
 const MAX_WORKERS = 64;
 /** Of the 200 that the embedded database takes, what is left beside its superuser's and the command line's. */
@@ -71,7 +73,8 @@ const serve = async (config: Config, log: Log, place?: Place): Promise<void> => 
   process.stdout.on("error", () => undefined);
   if (worker === undefined) {
     process.on("SIGINT", onSignal);
-    process.on("SIGHUP", () => stop("SIGHUP"));
+    // A terminal that closes ends the gateway; a service manager's hang-up asks for the new certificate, where there is one.
+    process.on("SIGHUP", () => (config.TLS_CERT_FILE === undefined || process.stdin.isTTY ? stop("SIGHUP") : void app.renewCertificate()));
   } else {
     process.on("message", (word) => {
       if (word === REPLACED) stop(REPLACED);
@@ -104,6 +107,7 @@ const supervise = async (config: Config, log: Log, count: number): Promise<void>
     );
   if (config.REDIS_URL === undefined)
     process.stderr.write("Without REDIS_URL workers hear nothing of each other: commands wait for the sweep, and limits count per worker.\n");
+  await checkCertificate(config);
   await checkFree({ host: config.HOST, port: config.PORT, prefix: "" });
   if (config.INTERNAL_PORT !== 0)
     for (let index = 0; index < count; index += 1) await checkFree({ host: config.INTERNAL_HOST, port: config.INTERNAL_PORT + index, prefix: "INTERNAL_" });
@@ -127,7 +131,7 @@ const supervise = async (config: Config, log: Log, count: number): Promise<void>
     await workers.stop();
     throw error;
   });
-  greet(config.PUBLIC_URL ?? `http://${config.HOST}:${config.PORT}`);
+  greet(publicUrlOf(config));
 };
 
 const run = async (): Promise<void> => {

@@ -2,9 +2,7 @@
 // It serves nothing itself.
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import { createServer } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
-import { type ListenAt, ListenError } from "./gateway/listen-error.ts";
 import type { Log } from "./platform/log.ts";
 
 export interface WorkersDeps {
@@ -37,17 +35,6 @@ const BACKOFF: Backoff = { baseMs: 500, capMs: 30_000, stableMs: 60_000 };
 export const READY = "ready";
 /** What it is told when another serves in its place. */
 export const REPLACED = "replaced";
-
-/** The port is shared among the workers; nobody else may have it. */
-export const checkFree = async (at: ListenAt): Promise<void> => {
-  const probe = createServer();
-  probe.listen({ host: at.host, port: at.port, exclusive: true });
-  await once(probe, "listening").catch((error: NodeJS.ErrnoException) => {
-    throw new ListenError(at, error.code ?? error.message);
-  });
-  probe.close();
-  await once(probe, "close");
-};
 
 /** One process in the place of a worker. */
 interface Life {

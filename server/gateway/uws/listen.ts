@@ -1,11 +1,12 @@
 // Opens a listener: every request becomes an Exchange, every socket path is registered by who owns it.
 import type { TemplatedApp, us_listen_socket } from "uWebSockets.js";
 import type { HttpDoor } from "../exchange.ts";
+import { checkFree } from "../free-port.ts";
 import { ListenError } from "../listen-error.ts";
 import { UwsExchange } from "./exchange.ts";
 import { uws } from "./load.ts";
 import { LiveRequest } from "./snapshot.ts";
-import { createTraffic } from "./traffic.ts";
+import { createTraffic, type Traffic } from "./traffic.ts";
 
 export interface ListenDeps {
   readonly host: string;
@@ -15,6 +16,14 @@ export interface ListenDeps {
   readonly sockets?: (app: TemplatedApp, upgraded: () => void) => void;
   /** Several processes may share the port. */
   readonly sharedPort?: boolean;
+  /** HTTPS with this certificate; null: plain HTTP. */
+  readonly tls?: TlsFiles | null;
+}
+
+export interface TlsFiles {
+  /** The certificate, followed by those between it and the authority. */
+  readonly certFile: string;
+  readonly keyFile: string;
 }
 
 export interface Listener {
@@ -24,6 +33,8 @@ export interface Listener {
   leave(lingerMs?: number): void;
   /** Takes no new connections; those that are open are served. */
   stopAccepting(): void;
+  /** New connections get the certificate that these files hold now; open ones stay. Throws, and changes nothing, when the files cannot be used. */
+  renew?(tls: TlsFiles): Promise<void>;
   /** Stops accepting, ends streams and waits for the answers that are under way; after `leave` also until the open connections have gone. */
   close(): Promise<void>;
 }
@@ -54,10 +65,9 @@ const createTurns = () => {
   };
 };
 
-/** Resolves once the port is held; rejects when it cannot be. */
-export const listen = ({ host, port, door, sockets, sharedPort }: ListenDeps): Promise<Listener> => {
-  const app = uws.App();
-  const traffic = createTraffic();
+/** The library cannot exchange the certificate of an app, so each certificate has an app of its own over the same doors. */
+const openApp = ({ door, sockets, tls = null }: ListenDeps, traffic: Traffic): TemplatedApp => {
+  const app = tls === null ? uws.App() : uws.SSLApp({ cert_file_name: tls.certFile, key_file_name: tls.keyFile, ssl_prefer_low_memory_usage: true });
   const begin = createTurns();
   app.filter((_res, change) => traffic.connected(change));
   // The filter hears nothing more of a connection that has become a socket.
@@ -69,25 +79,49 @@ export const listen = ({ host, port, door, sockets, sharedPort }: ListenDeps): P
     traffic.began();
     begin(() => void handle(exchange).then(traffic.ended, traffic.ended));
   });
-  return new Promise((resolve, reject) => {
-    listenOn(app, { host, port, options: sharedPort === true ? SHARED_PORT : EXCLUSIVE_PORT }, (socket) => {
-      if (socket === false) return reject(new ListenError({ host, port, prefix: "" }));
-      let accepting = true;
-      const stopAccepting = (): void => {
-        if (accepting) uws.us_listen_socket_close(socket);
-        accepting = false;
-      };
-      resolve({
-        port: uws.us_socket_local_port(socket),
-        leave: (lingerMs = IDLE_MS) => traffic.leave(lingerMs),
-        stopAccepting,
-        close: async () => {
-          stopAccepting();
-          for (const stream of traffic.streams) stream.abort();
-          await traffic.quiet();
-          app.close();
-        },
-      });
-    });
+  return app;
+};
+
+const hold = (app: TemplatedApp, { host, port, options }: { host: string; port: number; options: number }): Promise<us_listen_socket> =>
+  new Promise((resolve, reject) => {
+    listenOn(app, { host, port, options }, (socket) => (socket === false ? reject(new ListenError({ host, port, prefix: "" })) : resolve(socket)));
   });
+
+/** Resolves once the port is held; rejects when it cannot be. */
+export const listen = async (deps: ListenDeps): Promise<Listener> => {
+  const { host, sharedPort = false, tls = null } = deps;
+  const traffic = createTraffic();
+  // The next certificate shares the port with this one for a moment, and the library shares no port that it has chosen itself.
+  const port = tls === null || sharedPort ? deps.port : await checkFree({ host, port: deps.port, prefix: "" });
+  const options = tls !== null || sharedPort ? SHARED_PORT : EXCLUSIVE_PORT;
+  const app = openApp(deps, traffic);
+  const apps = [app];
+  let socket: us_listen_socket | null = await hold(app, { host, port, options });
+  const held = uws.us_socket_local_port(socket);
+  const stopAccepting = (): void => {
+    if (socket !== null) uws.us_listen_socket_close(socket);
+    socket = null;
+  };
+  const renew = async (files: TlsFiles): Promise<void> => {
+    const heir = openApp({ ...deps, tls: files }, traffic);
+    apps.push(heir);
+    const next = await hold(heir, { host, port: held, options });
+    // Connections that wait in the old queue are taken first.
+    await new Promise((resolve) => setImmediate(resolve));
+    if (socket === null) return uws.us_listen_socket_close(next);
+    stopAccepting();
+    socket = next;
+  };
+  return {
+    port: held,
+    leave: (lingerMs = IDLE_MS) => traffic.leave(lingerMs),
+    stopAccepting,
+    ...(tls === null ? {} : { renew }),
+    close: async () => {
+      stopAccepting();
+      for (const stream of traffic.streams) stream.abort();
+      await traffic.quiet();
+      for (const each of apps) each.close();
+    },
+  };
 };

@@ -1,0 +1,120 @@
+// The certificate of the public listener: judged before anything listens, looked at again every few seconds, replaced without a restart.
+import { createHash, X509Certificate } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { createSecureContext } from "node:tls";
+import { type Config, ConfigError } from "./config.ts";
+import { systemClock } from "./core/clock.ts";
+import type { TlsFiles } from "./gateway/uws/listen.ts";
+import type { Log } from "./platform/log.ts";
+
+export interface Certificate {
+  /** Null: plain HTTP. */
+  readonly files: TlsFiles | null;
+  /** Who takes on what changes from now on. */
+  renewing(renew: ((files: TlsFiles) => Promise<void>) | undefined): void;
+  /** Looks at the files now; never rejects. */
+  look(): Promise<void>;
+  close(): void;
+}
+
+export interface CertificateOptions {
+  readonly log: Log;
+  readonly everyMs?: number | undefined;
+}
+
+const LOOK_MS = 10_000;
+
+/** What the files hold: equal as long as nobody changes them. */
+interface Pair {
+  readonly digest: string;
+  /** Null when it can be used. */
+  readonly problem: string | null;
+  readonly validTo: string;
+}
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+const judge = (cert: Buffer, key: Buffer): Omit<Pair, "digest"> => {
+  try {
+    const { validTo } = new X509Certificate(cert);
+    createSecureContext({ cert });
+    try {
+      createSecureContext({ cert, key });
+      return { problem: null, validTo };
+    } catch (error) {
+      const mismatch = /mismatch/i.test(messageOf(error));
+      return {
+        problem: mismatch ? "TLS_KEY_FILE: is not the key of TLS_CERT_FILE" : `TLS_KEY_FILE: holds no PEM key without passphrase (${messageOf(error)})`,
+        validTo,
+      };
+    }
+  } catch (error) {
+    return { problem: `TLS_CERT_FILE: holds no PEM certificate (${messageOf(error)})`, validTo: "" };
+  }
+};
+
+const readPair = async ({ certFile, keyFile }: TlsFiles): Promise<Pair> => {
+  const [cert, key] = await Promise.all([readFile(certFile).catch(messageOf), readFile(keyFile).catch(messageOf)]);
+  if (typeof cert === "string") return { digest: cert, validTo: "", problem: `TLS_CERT_FILE: cannot be read (${cert})` };
+  if (typeof key === "string") return { digest: key, validTo: "", problem: `TLS_KEY_FILE: cannot be read (${key})` };
+  return { digest: createHash("sha256").update(cert).update("\0").update(key).digest("hex"), ...judge(cert, key) };
+};
+
+const filesOf = ({ TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile }: Config): TlsFiles | null =>
+  certFile === undefined || keyFile === undefined ? null : { certFile, keyFile };
+
+/** Throws `ConfigError` when the files cannot be used; null without TLS. */
+export const checkCertificate = async (config: Config): Promise<Pair | null> => {
+  const files = filesOf(config);
+  if (files === null) return null;
+  const pair = await readPair(files);
+  if (pair.problem !== null) throw new ConfigError(pair.problem);
+  return pair;
+};
+
+export const openCertificate = async (config: Config, { log, everyMs = LOOK_MS }: CertificateOptions): Promise<Certificate> => {
+  const files = filesOf(config);
+  let current = await checkCertificate(config);
+  const none = (): void => undefined;
+  if (files === null || current === null) return { files: null, renewing: none, look: async () => none(), close: none };
+  if (Date.parse(current.validTo) < systemClock.now().getTime()) log.warn({ validTo: current.validTo }, "the certificate has expired");
+
+  let renew: ((files: TlsFiles) => Promise<void>) | undefined;
+  /** Seen broken once: whoever replaces two files does it one after the other. */
+  let suspected = "";
+  let reported = "";
+  const report = (digest: string, problem: unknown, insist: boolean): void => {
+    if (digest !== reported && (insist || digest === suspected)) {
+      reported = digest;
+      log.error({ problem }, "the new certificate cannot be used; the old one stays");
+    }
+    suspected = digest;
+  };
+  const lookOnce = async (insist: boolean): Promise<void> => {
+    const pair = await readPair(files);
+    if (pair.digest === current?.digest) return;
+    if (pair.problem !== null) return report(pair.digest, pair.problem, insist);
+    try {
+      await renew?.(files);
+    } catch (error) {
+      return report(pair.digest, messageOf(error), insist);
+    }
+    current = pair;
+    log.info({ validTo: pair.validTo }, "new connections get the new certificate");
+  };
+  let looking = Promise.resolve();
+  const look = (insist: boolean): Promise<void> => {
+    looking = looking.then(() => lookOnce(insist)).catch((error: unknown) => log.error({ error }, "could not look at the certificate"));
+    return looking;
+  };
+  const timer = setInterval(() => void look(false), everyMs);
+  timer.unref();
+  return {
+    files,
+    renewing: (given) => {
+      renew = given;
+    },
+    look: () => look(true),
+    close: () => clearInterval(timer),
+  };
+};

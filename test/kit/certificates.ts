@@ -1,0 +1,48 @@
+// An authority of a test's own and certificates that it has issued, made with openssl: nothing else in the suite writes X.509.
+import { execFile } from "node:child_process";
+import { copyFile, mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+
+const openssl = async (...words: readonly string[]): Promise<void> => {
+  await promisify(execFile)("openssl", [...words]);
+};
+const KEY = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
+
+export interface Issued {
+  readonly certFile: string;
+  readonly keyFile: string;
+}
+
+export const createAuthority = async () => {
+  const dir = await mkdtemp(join(tmpdir(), "mooring-ca-"));
+  const at = (name: string): string => join(dir, name);
+  await openssl("req", "-x509", ...KEY, "-keyout", at("ca.key"), "-out", at("ca.pem"), "-days", "30", "-subj", "/CN=Authority of a test");
+
+  /** For loopback, whatever it is called. */
+  const issue = async (name: string): Promise<Issued> => {
+    const [certFile, keyFile] = [at(`${name}.pem`), at(`${name}.key`)];
+    await openssl("req", ...KEY, "-keyout", keyFile, "-out", at(`${name}.csr`), "-subj", `/CN=${name}`);
+    await writeFile(at(`${name}.ext`), "subjectAltName=DNS:localhost,IP:127.0.0.1");
+    const signed = ["-CA", at("ca.pem"), "-CAkey", at("ca.key"), "-CAcreateserial", "-days", "10", "-extfile", at(`${name}.ext`)];
+    await openssl("x509", "-req", "-in", at(`${name}.csr`), ...signed, "-out", certFile);
+    return { certFile, keyFile };
+  };
+
+  return {
+    dir,
+    caFile: at("ca.pem"),
+    ca: await readFile(at("ca.pem")),
+    issue,
+    /** As renewal tools do it: each file in one step, one after the other. */
+    replace: async (old: Issued, by: Issued): Promise<void> => {
+      for (const name of ["certFile", "keyFile"] as const) {
+        await copyFile(by[name], `${old[name]}.new`);
+        await rename(`${old[name]}.new`, old[name]);
+      }
+    },
+    remove: () => rm(dir, { recursive: true, force: true }),
+  };
+};
+export type Authority = Awaited<ReturnType<typeof createAuthority>>;
