@@ -2,8 +2,9 @@
 import { createHash, X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { createSecureContext } from "node:tls";
-import { type Config, ConfigError } from "./config.ts";
+import type { Config } from "./config.ts";
 import { systemClock } from "./core/clock.ts";
+import { ConfigError } from "./core/errors.ts";
 import type { TlsFiles } from "./gateway/uws/listen.ts";
 import type { Log } from "./platform/log.ts";
 

@@ -78,6 +78,10 @@ export const Settings = z.object({
     .pipe(z.array(z.enum(UNSAFE_NAMES)))
     .describe("what NODE_ENV=production accepts all the same: local-issuer, embedded-database, any-origin"),
   LOG_LEVEL: z.enum(["fatal", "error", "warn", "info", "debug", "silent"]).default("info").describe("least severe level that is logged"),
+  OTEL_EXPORTER_OTLP_ENDPOINT: z
+    .url({ protocol: /^https?$/ })
+    .optional()
+    .describe("OpenTelemetry collector (OTLP over HTTP, protobuf) for traces; the SDK's other OTEL_ variables count too; unset: none"),
   MASTER_KEY: z
     .string()
     .regex(/^[A-Za-z0-9+/_-]{43}=?$/, "must be 32 bytes in base64")

@@ -2,6 +2,7 @@
 import { LIMITS } from "../protocol/index.ts";
 import type { Config } from "./config.ts";
 import type { Overrides } from "./core/scope.ts";
+import type { Tracing } from "./core/trace.ts";
 import type { GeneralRoom } from "./features/general/index.ts";
 import { createAgentAuth } from "./gateway/auth/agent.ts";
 import { createAuthenticate, createRedeem, createScope, type IdentityDeps } from "./gateway/auth/identity.ts";
@@ -41,6 +42,7 @@ export interface DoorsDeps extends Omit<OperationsDeps, "isOverloaded"> {
   readonly mesh: Mesh;
   readonly nodeId: string;
   readonly internalToken: string;
+  readonly tracing: Tracing | null;
   readonly channel?: Partial<ChannelSettings> | undefined;
   /** Changes once, when the node is told to leave. */
   readonly state: { draining: boolean };
@@ -132,6 +134,7 @@ const frontDoor = (deps: DoorsDeps, shared: Shared): HttpDoor => {
     origins: config.CORS_ORIGINS,
     toAppError: pipeline.toAppError,
     callLog: { clock: rooms.clock, log },
+    tracing: deps.tracing,
     jwks: tokens.local === undefined ? null : { path: LOCAL_JWKS_PATH, body: JSON.stringify(tokens.local.jwks) },
   });
 };

@@ -5,6 +5,7 @@ import type { Config } from "./config.ts";
 import { type Clock, systemClock } from "./core/clock.ts";
 import type { Hint } from "./core/events.ts";
 import type { DuplicateProbe } from "./core/sessions.ts";
+import type { Tracing } from "./core/trace.ts";
 import { type AdminSettings, createAdmin, type ThisNode } from "./features/admin/index.ts";
 import { createAgent } from "./features/agent/index.ts";
 import { type ApiKeysRoom, countApiKeys, createApiKeys } from "./features/api-keys/index.ts";
@@ -42,6 +43,7 @@ export interface RoomsDeps {
   readonly node: ThisNode;
   /** Asks the sockets of all nodes; they are opened later. */
   readonly probe: DuplicateProbe;
+  readonly tracing?: Tracing | null;
   /** For tests. */
   readonly admin?: Partial<AdminSettings> | undefined;
   readonly commands?: Partial<CommandSettings> | undefined;
@@ -143,6 +145,7 @@ export const createRooms = (deps: RoomsDeps) => {
     // Without Redis they stay within the process, which does for a node that is alone.
     hintsArrive: () => bus.healthy() && (config.REDIS_URL !== undefined || admin.liveNodes() <= 1),
     meters: metrics.commandMeters,
+    tracing: deps.tracing ?? null,
     log,
   });
   const agent = createAgent({ clock, devices, settings: { publicUrl, ...agentSettings(config) } });

@@ -12,3 +12,34 @@ export const readTraceparent = (given: string | undefined): string | null => {
 
 /** What one searches for in every log that a trace passes. */
 export const traceIdOf = (traceparent: string): string | undefined => traceparent.split("-")[1];
+
+/** A trace that nobody records need not be continued. */
+export const isSampled = (traceparent: string): boolean => (Number.parseInt(traceparent.slice(-2), 16) & 1) === 1;
+
+export type SpanAttributes = Readonly<Record<string, string | number | readonly string[] | null>>;
+
+export interface OpenSpan {
+  /** By which others continue it. */
+  readonly traceparent: string;
+  end(facts: { readonly name: string; readonly failed: boolean; readonly attributes: SpanAttributes }): void;
+}
+
+/** Something that is over, in milliseconds of the epoch. */
+export interface PastSpan {
+  readonly name: string;
+  /** What led to it. */
+  readonly cause: string;
+  /** A part of its cause; otherwise a trace of its own that links to it, since hours may lie between the two. */
+  readonly within: boolean;
+  readonly startMs: number;
+  readonly endMs: number;
+  readonly failed: boolean;
+  readonly attributes: SpanAttributes;
+}
+
+/** Spans for a collector; null where none is configured. */
+export interface Tracing {
+  /** Answers a request that came with, or without, a trace of its caller's. */
+  begin(parent: string | null): OpenSpan;
+  record(span: PastSpan): void;
+}

@@ -3,7 +3,8 @@
 import type { Clock } from "../core/clock.ts";
 import type { AppError } from "../core/errors.ts";
 import type { OffSwitch } from "../core/off-switch.ts";
-import { readTraceparent, traceIdOf } from "../core/trace.ts";
+import { type OpenSpan, readTraceparent, traceIdOf } from "../core/trace.ts";
+import { endSpan } from "./call-span.ts";
 import type { Exchange, HttpRequest, HttpResponse, HttpStream } from "./exchange.ts";
 
 /** One operation that was called; a batch has several in one request. */
@@ -75,10 +76,11 @@ export class LoggedExchange implements Exchange {
   readonly notes: Notes;
   readonly #plain: Exchange;
   readonly #deps: CallLogDeps;
+  readonly #span: OpenSpan | null;
   readonly #startedAt: number;
   #written = false;
 
-  constructor(plain: Exchange, deps: CallLogDeps) {
+  constructor(plain: Exchange, deps: CallLogDeps, span: OpenSpan | null = null) {
     this.request = plain.request;
     this.gone = plain.gone;
     this.ending = plain.ending;
@@ -86,6 +88,7 @@ export class LoggedExchange implements Exchange {
     this.notes = plain.notes;
     this.#plain = plain;
     this.#deps = deps;
+    this.#span = span;
     this.#startedAt = deps.clock.elapsed();
   }
 
@@ -112,6 +115,7 @@ export class LoggedExchange implements Exchange {
   #write(outcome: Outcome): void {
     if (this.#written) return;
     this.#written = true;
+    if (this.#span !== null) endSpan(this.#span, { method: this.request.method, notes: this.notes, ...outcome });
     const { clock, log } = this.#deps;
     const fields = fieldsOf(this.request, this.notes, outcome);
     fields["durationMs"] = Math.round((clock.elapsed() - this.#startedAt) * 10) / 10;

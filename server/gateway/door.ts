@@ -1,7 +1,9 @@
 // The public door: sends each request to REST, tRPC, the documents or the key set, and answers browsers' preflights.
 import { CONNECT_PATHS } from "../../protocol/index.ts";
 import { AppError } from "../core/errors.ts";
+import type { Tracing } from "../core/trace.ts";
 import { type CallLogDeps, LoggedExchange } from "./call-log.ts";
+import { beginSpan } from "./call-span.ts";
 import type { Exchange, HttpDoor, HttpRequest, HttpResponse, Reception } from "./exchange.ts";
 import type { Prefix, RequestFacts } from "./facts.ts";
 import { handshakeFault } from "./handshake.ts";
@@ -21,6 +23,7 @@ export interface DoorDeps {
   readonly origins: readonly string[];
   readonly toAppError: (error: unknown) => AppError;
   readonly callLog: CallLogDeps;
+  readonly tracing: Tracing | null;
 }
 
 const SOCKETS: ReadonlySet<string> = new Set(CONNECT_PATHS);
@@ -121,9 +124,10 @@ export const createDoor = (deps: DoorDeps): HttpDoor => {
 
   return {
     receive: (request) => {
+      const span = beginSpan(deps.tracing, request);
       const operations = (request.path.startsWith(TRPC_PATH) ? deps.trpc : deps.rest).receive(request);
       const handle = async (plain: Exchange): Promise<void> => {
-        const logged = new LoggedExchange(plain, deps.callLog);
+        const logged = new LoggedExchange(plain, deps.callLog, span);
         const exchange = withCors(logged);
         try {
           // Whoever has left by now has nothing done for it.

@@ -13,12 +13,14 @@ import type { CommandSettings } from "./settings.ts";
 import { admitCommands, insertCommands } from "./store/create.ts";
 import { eventOf } from "./transitions.ts";
 import { type CommandType, commandType, laneOf, systemType } from "./types.ts";
+import type { Witness } from "./witness.ts";
 
 export interface EnqueueDeps {
   readonly hint: Hint;
   readonly courier: Courier;
   readonly nodeId: string;
   readonly headroom: Headroom;
+  readonly witness: Pick<Witness, "created">;
   readonly settings: CommandSettings;
 }
 
@@ -30,7 +32,7 @@ const ORDINARY = { priority: 5, maxAttempts: 10, bounded: true } as const;
 const OWN = { priority: 9, maxAttempts: 100, bounded: false } as const;
 
 export const createEnqueue =
-  ({ hint, courier, nodeId, headroom, settings }: EnqueueDeps): Enqueue =>
+  ({ hint, courier, nodeId, headroom, witness, settings }: EnqueueDeps): Enqueue =>
   async (tx, scope, orders) => {
     const admissions = await admitCommands(
       tx,
@@ -45,7 +47,10 @@ export const createEnqueue =
     return {
       commandIds: admissions.flatMap((admission) => (isRefused(admission) ? [] : [admission.row.commandId])),
       notify: () => {
-        for (const row of made) hint(eventOf(contract.commands.events.queued, row, null));
+        for (const row of made) {
+          witness.created(row);
+          hint(eventOf(contract.commands.events.queued, row, null));
+        }
         if (made.length > 0) courier.nudge([...new Set(made.map(({ deviceId }) => deviceId))]);
       },
     };

@@ -5,6 +5,7 @@ import type { CommandDelivery, Courier, DeviceRef, Enqueue } from "../../core/de
 import type { Emit, Hint, SqlTx } from "../../core/events.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import type { SystemScope } from "../../core/scope.ts";
+import type { Tracing } from "../../core/trace.ts";
 import type { CreateBatch } from "../../platform/batch.ts";
 import type { Db } from "../../platform/db.ts";
 import type { Job } from "../../platform/jobs.ts";
@@ -55,6 +56,7 @@ export interface CommandsDeps {
   readonly channelOf: (nodeId: string) => string;
   readonly settings?: Partial<CommandSettings>;
   readonly meters?: CommandMeters;
+  readonly tracing?: Tracing | null;
   /** Told of each step of a command that carries a trace. */
   readonly log?: Pick<Log, "info">;
   /** False while hints between nodes get lost: the sweep looks more often then. */

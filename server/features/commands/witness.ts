@@ -1,7 +1,9 @@
 // Watches what happens to commands: durations for the metrics page, and a log line per step for those that carry a trace.
 import { isOpen } from "../../../protocol/index.ts";
-import { traceIdOf } from "../../core/trace.ts";
+import type { Clock } from "../../core/clock.ts";
+import { type Tracing, traceIdOf } from "../../core/trace.ts";
 import type { Log } from "../../platform/log.ts";
+import { createSpans } from "./spans.ts";
 import type { Instant } from "./state.ts";
 import type { CommandRow } from "./store/rows.ts";
 import type { Transition } from "./transitions.ts";
@@ -20,7 +22,8 @@ export interface CommandMeters {
 export type RedeliveryCause = "ack_timeout" | "write_refused" | "session_lost" | "agent_lost_state" | "polled_again";
 
 export interface Witness {
-  /** After commit. */
+  /** After commit, as all of these. */
+  created(row: CommandRow): void;
   saw(transition: Transition): void;
   polledAgain(): void;
   /** The sweep found something for these devices; each stands until its next claim or the next sweep. */
@@ -30,6 +33,8 @@ export interface Witness {
 }
 
 export interface WitnessDeps {
+  readonly clock: Pick<Clock, "now">;
+  readonly tracing?: Tracing | null | undefined;
   readonly meters?: CommandMeters | undefined;
   readonly log?: Pick<Log, "info"> | undefined;
 }
@@ -45,7 +50,8 @@ const causeOf = ({ row, step }: Transition): RedeliveryCause => {
   return row.sentAt === null ? "write_refused" : "ack_timeout";
 };
 
-export const createWitness = ({ meters = noMeters, log }: WitnessDeps): Witness => {
+export const createWitness = ({ meters = noMeters, log, tracing = null, clock }: WitnessDeps): Witness => {
+  const spans = createSpans(tracing, () => clock.now().getTime());
   const found = new Set<string>();
 
   const measure = (transition: Transition): void => {
@@ -68,7 +74,9 @@ export const createWitness = ({ meters = noMeters, log }: WitnessDeps): Witness 
   };
 
   return {
+    created: spans.created,
     saw: (transition) => {
+      spans.saw(transition);
       measure(transition);
       tell(transition);
     },

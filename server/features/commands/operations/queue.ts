@@ -21,6 +21,7 @@ import { type CommandRow, canSplit, toCommand } from "../store/rows.ts";
 import { eventOf } from "../transitions.ts";
 import { type CommandType, commandType, laneOf } from "../types.ts";
 import type { Waits } from "../waits.ts";
+import type { Witness } from "../witness.ts";
 
 type Operation = typeof contract.commands.operations.queue;
 type Input = z.output<Operation["input"]>;
@@ -35,6 +36,7 @@ export interface QueueDeps {
   readonly elsewhere: Pick<Elsewhere, "ask">;
   readonly nodeId: string;
   readonly headroom: Headroom;
+  readonly witness: Pick<Witness, "created">;
   readonly settings: CommandSettings;
 }
 
@@ -47,6 +49,7 @@ export const queueing = ({
   elsewhere,
   nodeId,
   headroom,
+  witness,
   settings,
 }: QueueDeps): Pick<Handlers<typeof contract.commands>, "queue"> => {
   const bounds = { maxSize: settings.batchSize, maxConcurrent: settings.batchConcurrency, maxWaiting: settings.batchWaiting, splitOn: canSplit };
@@ -84,6 +87,7 @@ export const queueing = ({
       const { row } = admission;
       const isNew = admission.kind === "created";
       if (isNew) {
+        witness.created(row);
         hint(eventOf(contract.commands.events.queued, row, null));
         if (input.wait > 0 && admission.heldBy !== null) elsewhere.ask(admission.heldBy, row.commandId);
         courier.nudge([row.deviceId], () => admission.heldBy);
