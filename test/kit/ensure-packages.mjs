@@ -1,0 +1,51 @@
+// Before the tests: the programs that they run beside the gateway. Missing ones are installed together where that is possible, and asked for in one
+// line where it is not; nothing is skipped. `node ensure-packages.mjs redis-server` looks for that one alone.
+import { spawnSync } from "node:child_process";
+import { existsSync, readdirSync } from "node:fs";
+
+// Debian keeps daemons where only root looks.
+const env = { ...process.env, PATH: `${process.env.PATH}:/usr/local/sbin:/usr/sbin:/sbin`, DEBIAN_FRONTEND: "noninteractive" };
+const runs = (...words) => spawnSync(words[0], words.slice(1), { stdio: "ignore", env }).status === 0;
+const versions = "/usr/lib/postgresql";
+const hasPostgres = () =>
+  runs("postgres", "--version") || (existsSync(versions) && readdirSync(versions).some((version) => existsSync(`${versions}/${version}/bin/postgres`)));
+
+/** Debian's packages, each with the way to see that it is there. */
+const PACKAGES = new Map([
+  ["redis-server", () => runs("redis-server", "--version")],
+  ["openssl", () => runs("openssl", "version")],
+  ["nginx", () => runs("nginx", "-v")],
+  ["haproxy", () => runs("haproxy", "-v")],
+  ["caddy", () => runs("caddy", "version")],
+  ["pgbouncer", () => runs("pgbouncer", "--version")],
+  ["postgresql", hasPostgres],
+  // Debian's packages are for Debian's Python, whatever else is called python3.
+  ["python3-websockets", () => ["/usr/bin/python3", "python3"].some((python) => runs(python, "-c", "import websockets"))],
+  // For systemd-analyze, which judges the unit file; nothing of it is started. Only Linux has it.
+  ...(process.platform === "linux" ? [["systemd", () => runs("systemd-analyze", "--version")]] : []),
+]);
+
+const wanted = process.argv.length > 2 ? process.argv.slice(2) : [...PACKAGES.keys()];
+const missing = () => wanted.filter((name) => !PACKAGES.get(name)());
+
+const run = (...words) => spawnSync(words[0], words.slice(1), { stdio: ["ignore", "ignore", "inherit"], env }).status === 0;
+const install = (names) => {
+  process.stdout.write(`installing ${names.join(", ")} for the tests\n`);
+  // The packages would start services of their own, and PostgreSQL would make a cluster; the tests do both themselves.
+  // What keeps them from it is only lent for the moment, and never replaces what is there.
+  const script = [
+    "set -e; policy=/usr/sbin/policy-rc.d; clusters=/etc/postgresql-common/createcluster.d; lent=$clusters/mooring-tests.conf",
+    "if [ ! -e $policy ]; then printf '#!/bin/sh\\nexit 101\\n' > $policy; chmod 755 $policy; lent=\"$lent $policy\"; fi",
+    "trap 'rm -f $lent' EXIT; mkdir -p $clusters; echo 'create_main_cluster = false' > $clusters/mooring-tests.conf",
+    'apt-get -o DPkg::Lock::Timeout=120 install -y -qq --no-install-recommends "$@"',
+  ].join("\n");
+  return run("apt-get", "-o", "DPkg::Lock::Timeout=120", "update", "-qq") && run("sh", "-c", script, "sh", ...names);
+};
+
+const lacking = missing();
+const canInstall = process.getuid?.() === 0 && runs("apt-get", "--version");
+if (lacking.length > 0 && !(canInstall && install(lacking) && missing().length === 0)) {
+  const names = missing().join(" ");
+  process.stderr.write(`The tests need programs that are missing: install them (Debian: apt-get install ${names}) and run this again.\n`);
+  process.exit(1);
+}
