@@ -1,0 +1,149 @@
+// What docs/deploy/ hands out for a service manager and for containers, checked as far as that goes without either: names, forms, settings, files.
+import { existsSync } from "node:fs";
+import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { parse } from "yaml";
+import { readConfig } from "../../server/config.ts";
+import { createSandbox, ROOT, run, startGateway } from "./processes.ts";
+
+const read = (name: string): Promise<string> => readFile(join(ROOT, "docs/deploy", name), "utf8");
+const MASTER_KEY = Buffer.alloc(32, 3).toString("base64");
+const INTERNAL_TOKEN = "a token that somebody chose";
+
+describe("the systemd unit", () => {
+  test.skipIf(process.platform !== "linux")("is what systemd-analyze calls in order", async () => {
+    const dir = await mkdtemp(join(tmpdir(), "mooring-unit-"));
+    try {
+      const file = join(dir, "mooring.service");
+      // Node lies elsewhere on the machine that runs the tests.
+      await writeFile(file, (await read("mooring.service")).replace("/usr/bin/node", process.execPath));
+      expect(await run(["systemd-analyze", "verify", file], { env: {} })).toEqual({ code: 0, stdout: "", stderr: "" });
+    } finally {
+      await rm(dir, { recursive: true, force: true });
+    }
+  });
+
+  test("starts what the build makes, and gives a stop the time that a large fleet takes", async () => {
+    const unit = await read("mooring.service");
+    const [, script = ""] = /^ExecStart=.* (dist\/\S+)/m.exec(unit) ?? [];
+    expect(existsSync(join(ROOT, script))).toBe(true);
+    expect(Number(/^TimeoutStopSec=(\d+)$/m.exec(unit)?.[1])).toBeGreaterThanOrEqual(5 + 120 + 20);
+  });
+
+  test("has settings that production accepts once its placeholders are filled in, and refuses before", async () => {
+    const lines = (await read("mooring.env")).split("\n").filter((line) => line !== "" && !line.startsWith("#"));
+    const env = { ...Object.fromEntries(lines.map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)])), NODE_ENV: "production" };
+    expect(() => readConfig(env)).toThrow(/2 problem\(s\):\n {2}INTERNAL_TOKEN.*\n {2}MASTER_KEY/);
+    expect(readConfig({ ...env, MASTER_KEY, INTERNAL_TOKEN })).toMatchObject({ PUBLIC_URL: "https://mooring.example.com" });
+  });
+});
+
+interface Stage {
+  readonly steps: readonly { readonly word: string; readonly rest: string }[];
+}
+
+const stagesOf = (dockerfile: string): readonly Stage[] =>
+  dockerfile
+    .split(/^(?=FROM )/m)
+    .slice(1)
+    .map((text) => ({
+      steps: text.split("\n").flatMap((line) => {
+        const [, word = "", rest = ""] = /^([A-Z]+) (.+)$/.exec(line) ?? [];
+        return word === "" ? [] : [{ word, rest }];
+      }),
+    }));
+const copiesOf = ({ steps }: Stage): readonly { readonly from: string | null; readonly sources: readonly string[] }[] =>
+  steps
+    .filter(({ word }) => word === "COPY")
+    .map(({ rest }) => {
+      const words = rest.split(" ");
+      const from = words[0]?.startsWith("--from=") === true ? (words.shift() ?? null) : null;
+      return { from, sources: words.slice(0, -1) };
+    });
+
+describe("the Dockerfile", () => {
+  test("copies what is part of the repository, and its ignore file lets that through", async () => {
+    const sources = stagesOf(await read("Dockerfile")).flatMap((stage) => copiesOf(stage).flatMap(({ from, sources: own }) => (from === null ? own : [])));
+    expect(sources.length).toBeGreaterThan(5);
+    const { stdout } = await run(["git", "ls-files", "--", ...sources], { env: {} });
+    const tracked = stdout.split("\n");
+    const passed = (await read("Dockerfile.dockerignore")).split("\n");
+    for (const source of sources) {
+      expect([source, tracked.some((file) => file === source || file.startsWith(`${source}/`))]).toEqual([source, true]);
+      expect(passed).toContain(`!${source}`);
+    }
+  });
+
+  test("runs scripts that exist, on a Node that the package supports", async () => {
+    const stages = stagesOf(await read("Dockerfile"));
+    const { scripts } = JSON.parse(await readFile(join(ROOT, "package.json"), "utf8")) as { scripts: Record<string, string> };
+    const commands = stages.flatMap(({ steps }) => steps.filter(({ word }) => word === "RUN").map(({ rest }) => rest));
+    for (const name of commands.flatMap((command) => /^npm run (\S+)/.exec(command)?.[1] ?? [])) expect(Object.keys(scripts)).toContain(name);
+    for (const { steps } of stages) expect(steps[0]).toMatchObject({ word: "FROM", rest: expect.stringMatching(/^node:2[02]-\w+-slim/) });
+  });
+
+  test("has all that a gateway needs in its last stage: those files alone start one, as production", { timeout: 90_000 }, async () => {
+    const last = stagesOf(await read("Dockerfile")).at(-1) as Stage;
+    const sandbox = await createSandbox({ NODE_ENV: "production", ALLOW_IN_PRODUCTION: "local-issuer,embedded-database,any-origin" });
+    try {
+      const app = join(sandbox.dir, "app");
+      await mkdir(app);
+      for (const source of copiesOf(last).flatMap(({ sources }) => sources.map((path) => path.replace(/^\/app\//, "")))) {
+        await mkdir(dirname(join(app, source)), { recursive: true });
+        if (source === "node_modules") await symlink(join(ROOT, source), join(app, source));
+        else await cp(join(ROOT, source), join(app, source), { recursive: true });
+      }
+      const [command = []] = last.steps.flatMap(({ word, rest }) => (word === "CMD" ? [JSON.parse(rest) as string[]] : []));
+      expect(command[0]).toBe("node");
+      const gateway = await startGateway(sandbox.env, [process.execPath, ...command.slice(1)], app);
+      expect((await fetch(`${gateway.url}/readyz`)).status).toBe(200);
+      expect((await gateway.end("SIGTERM")).code).toBe(0);
+    } finally {
+      await sandbox.remove();
+    }
+  });
+});
+
+describe("the compose file", () => {
+  interface Compose {
+    readonly services: Record<
+      string,
+      { readonly build?: { readonly context: string; readonly dockerfile: string }; readonly environment?: Record<string, string> }
+    >;
+    readonly volumes: Record<string, unknown>;
+  }
+
+  test("builds from this repository and names in its head every variable that it asks for", async () => {
+    const text = await read("compose.yaml");
+    const { services } = parse(text) as Compose;
+    const { context = "", dockerfile = "" } = services["mooring"]?.build ?? {};
+    expect(existsSync(join(ROOT, "docs/deploy", context, dockerfile))).toBe(true);
+    const head = text.split("\n").filter((line) => line.startsWith("#"));
+    for (const [, name = ""] of text.matchAll(/\$\{(\w+)/g)) expect([name, head.some((line) => line.includes(name))]).toEqual([name, true]);
+  });
+
+  test("has settings that production accepts", async () => {
+    const { services } = parse(await read("compose.yaml")) as Compose;
+    const given: Record<string, string> = { MASTER_KEY, INTERNAL_TOKEN, POSTGRES_PASSWORD: "secret" };
+    const filled = Object.entries(services["mooring"]?.environment ?? {}).map(([name, value]) => [
+      name,
+      value.replace(/\$\{(\w+):\?\}/g, (_, key) => given[key] ?? ""),
+    ]);
+    const image =
+      stagesOf(await read("Dockerfile"))
+        .at(-1)
+        ?.steps.find(({ word }) => word === "ENV")?.rest ?? "";
+    const env = { ...Object.fromEntries(image.split(" ").map((pair) => pair.split("=") as [string, string])), ...Object.fromEntries(filled) };
+    expect(readConfig(env)).toMatchObject({ NODE_ENV: "production", HOST: "0.0.0.0", INTERNAL_HOST: "0.0.0.0", DATA_DIR: "/data" });
+  });
+});
+
+test("every file of docs/deploy is explained in docs/deployment.md, and every file that it names exists", async () => {
+  const text = await readFile(join(ROOT, "docs/deployment.md"), "utf8");
+  const named = [...text.matchAll(/\]\(((?!https?:)[^)#]+)\)/g)].map(([, path = ""]) => path);
+  const { stdout } = await run(["git", "ls-files", "docs/deploy"], { env: {} });
+  for (const file of stdout.trim().split("\n")) if (!file.endsWith(".dockerignore")) expect(named).toContain(file.replace("docs/", ""));
+  for (const path of named) expect([path, existsSync(join(ROOT, "docs", path))]).toEqual([path, true]);
+});
