@@ -55,17 +55,15 @@ const json = (status: number, body: object): HttpResponse => ({
 });
 const refused = (status: number, code: string, error: string): HttpResponse => json(status, { success: false, error, code });
 
-const toHttpRequest = (request: IncomingMessage, path: string): HttpRequest => {
-  const names = Object.entries(request.headersDistinct);
-  return {
-    method: request.method === "HEAD" ? "HEAD" : "GET",
-    path,
-    query: "",
-    headers: Object.fromEntries(names.map(([name, values]) => [name, values?.[0] ?? ""])),
-    repeated: new Set(names.filter(([, values]) => (values?.length ?? 0) > 1).map(([name]) => name)),
-    peer: request.socket.remoteAddress?.replace(/^::ffff:/, "") ?? "",
-  };
-};
+/** Nothing that a caller says changes the answer, so nothing of it is passed on; the plainest checks say nothing at all, not even Host. */
+const toHttpRequest = (request: IncomingMessage, path: string): HttpRequest => ({
+  method: request.method === "HEAD" ? "HEAD" : "GET",
+  path,
+  query: "",
+  headers: { host: "localhost" },
+  repeated: new Set(),
+  peer: request.socket.remoteAddress?.replace(/^::ffff:/, "") ?? "",
+});
 
 const askHealth = ({ front }: InternalRoutes, request: HttpRequest): Promise<HttpResponse> =>
   new Promise((resolve, reject) => {
