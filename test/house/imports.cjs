@@ -43,6 +43,13 @@ module.exports = {
       from: { path: "^protocol/" },
       to: { dependencyTypes: ["npm", "npm-dev"], pathNot: "node_modules/zod/", dependencyTypesNot: ["type-only"] },
     },
+    {
+      // The SDK takes a fifth of a second and 15 MB: only who wants traces pays for it.
+      name: "traces-load-when-wanted",
+      severity: "error",
+      from: { path: "^(server|agent-sim)/" },
+      to: { path: "^server/platform/tracing\\.ts$|@opentelemetry/", dynamic: false, dependencyTypesNot: ["type-only"] },
+    },
     { name: "nothing-imports-tests", severity: "error", from: { pathNot: "^test/" }, to: { path: "^test/" } },
     // prisma/config.ts imports the package of that name, which the resolver takes for the file itself.
     { name: "no-cycles", severity: "error", from: { pathNot: "^prisma/config" }, to: { circular: true, viaOnly: { dependencyTypesNot: ["type-only"] } } },
