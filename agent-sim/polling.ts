@@ -71,7 +71,12 @@ export const createPolling = ({ http, deviceId, identity, instanceId, sign, time
   const stayAway = (waitMs: number): void => {
     pollNotBeforeMs = time.elapsedMs() + waitMs;
     cancelReturn();
-    if (everyMs !== null) cancelReturn = time.after(waitMs, () => poll());
+    if (everyMs === null) return;
+    cancelReturn = time.after(waitMs, () => {
+      // The timer may be early by less than a millisecond, and the next regular poll late by half a minute.
+      pollNotBeforeMs = 0;
+      poll();
+    });
   };
   const learn = (answer: HttpAnswer, secret: string): void => {
     const wait = retryAfterMs(answer);

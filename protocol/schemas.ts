@@ -60,6 +60,7 @@ export const SCHEMAS: Readonly<Record<string, z.ZodType>> = {
   PurgedCommands: commands.operations.purge.output,
   RateLimit: general.operations.rateLimit.output.shape.items.element,
   ReadinessResponse,
+  Repair: devices.operations.openRepair.output,
   SecretRotation: devices.operations.rotateSecret.output,
   ServiceInfo: general.operations.info.output,
   StatusPage: health.operations.status.output,

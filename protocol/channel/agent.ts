@@ -23,7 +23,7 @@ export const InFlight = z.object({ commandId: z.string().min(1).max(64), status:
 // Optional is what came later: an older gateway does not tell it, and an agent keeps its own figure then.
 export const HeartbeatPlan = z.object({ intervalSec: z.number(), jitterPct: z.number(), graceMs: z.int().optional() });
 export const AckPlan = z.object({ resendMs: z.int(), capMs: z.int() });
-export const ChannelLimits = z.object({ maxFrameBytes: z.int(), maxOutputBytes: z.int(), maxInFlight: z.int(), inboundPerSec: z.int() });
+export const ChannelLimits = z.object({ maxFrameBytes: z.int(), maxOutputBytes: z.int(), maxInFlight: z.int(), inboundPerSec: z.number() });
 export const ReconnectPlan = z.object({ firstWindowMs: z.int(), baseMs: z.int(), capMs: z.int(), stableAfterSec: z.int() });
 export const PollPlan = z.object({ intervalSec: z.number(), safetySec: z.number().optional() });
 

@@ -37,6 +37,7 @@ export const commands: Guide<"commands"> = {
           },
         },
       ],
+      cancel: [],
     },
   },
   get: { description: "One command with its state, its deadlines and the agent's last word.", input: { commandId }, output: succeeded },

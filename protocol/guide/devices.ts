@@ -1,6 +1,6 @@
 // Devices, explained.
 import type { Guide } from "./guide.ts";
-import { AT, device, FINGERPRINT, IDS } from "./records.ts";
+import { AT, connect, device, FINGERPRINT, IDS, TOMORROW } from "./records.ts";
 
 const { agentId, deviceId, tenantId } = IDS;
 
@@ -30,7 +30,7 @@ export const devices: Guide<"devices"> = {
     description:
       "For agents without a socket. Any of the fields will do; `cpu`, `memory` and `disk` are percentages. The answer says when to send the next one and how many commands wait.",
     input: { deviceId, cpu: 12.5, memory: 40, disk: 70 },
-    output: { deviceId, receivedAt: AT, nextHeartbeatSeconds: 30, pendingCommands: 1 },
+    output: { deviceId, receivedAt: AT, nextHeartbeatSeconds: 30, pendingCommands: 1, cancel: [] },
   },
   secrets: {
     description: "What the software on the device needs at run time, by name. An agent reads its own; people need the permission, and every read is recorded.",
@@ -42,6 +42,11 @@ export const devices: Guide<"devices"> = {
     output: { success: true, message: "The device fetches its new secret at its next contact." },
   },
   liftSignatureLock: { input: { deviceId } },
+  openRepair: { input: { deviceId }, output: { deviceId, repairUntil: TOMORROW } },
+  closeRepair: {
+    description: "From now on the device's fingerprint alone takes nothing over any more. A device that is not in repair answers the same.",
+    input: { deviceId },
+  },
   disconnect: {
     description: "Ends the socket that the agent holds now. Its identity stays good, so it connects again within seconds.",
     input: { deviceId },
@@ -52,7 +57,16 @@ export const devices: Guide<"devices"> = {
       "Creates devices without pairing them one by one: give their `fingerprints`, or a `count` to have fingerprints made. All are created or none. Each `shared_secret` is shown this once.",
     input: { fingerprints: [FINGERPRINT], tags: ["site:lisbon"], platform: "linux" },
     output: {
-      items: [{ device_id: deviceId, agent_id: agentId, tenant_id: tenantId, shared_secret: "c2VjcmV0LW9mLXRoaXMtZGV2aWNlLW9ubHk", fingerprint: FINGERPRINT }],
+      items: [
+        {
+          device_id: deviceId,
+          agent_id: agentId,
+          tenant_id: tenantId,
+          shared_secret: "c2VjcmV0LW9mLXRoaXMtZGV2aWNlLW9ubHk",
+          fingerprint: FINGERPRINT,
+          connect,
+        },
+      ],
     },
   },
 };

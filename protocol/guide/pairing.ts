@@ -1,6 +1,6 @@
 // Pairing, explained.
 import type { Guide } from "./guide.ts";
-import { AT, CODE, enrollmentToken, FINGERPRINT, IDS, LATER, progress } from "./records.ts";
+import { AT, CODE, connect, enrollmentToken, FINGERPRINT, IDS, LATER, progress } from "./records.ts";
 
 const { agentId, deploymentId, deviceId, tenantId, tokenId } = IDS;
 const activated = {
@@ -9,6 +9,7 @@ const activated = {
   tenant_id: tenantId,
   shared_secret: "c2VjcmV0LW9mLXRoaXMtZGV2aWNlLW9ubHk",
   fingerprint: FINGERPRINT,
+  connect,
 };
 
 export const pairing: Guide<"pairing"> = {

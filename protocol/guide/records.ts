@@ -20,6 +20,9 @@ const { agentId, commandId, deploymentId, deviceId, keyId, tenantId, tokenId, no
 export const FINGERPRINT = "sha256:9f86d081884c7d65";
 export const CODE = "K7QM-2XVD";
 
+/** What a new agent is told of its socket. */
+export const connect = { url: "wss://gateway.example.org/v1/agent/connect", coldStartMs: 30_000 };
+
 export const device = {
   deviceId,
   tenantId,
@@ -124,6 +127,7 @@ export const enrollmentToken = {
   uses: 0,
   tags: ["site:lisbon"],
   deploymentId,
+  allowRepair: false,
   createdBy: `user:${userId}`,
   expiresAt: TOMORROW,
   createdAt: AT,

@@ -7,15 +7,17 @@ export type Id<P extends string> = `${P}_${string}`;
 export const id = <const P extends string>(prefix: P) =>
   z.templateLiteral([prefix, "_", z.string().regex(/[0-9A-Za-z]{20,32}/)]).meta({ examples: [`${prefix}_01J9ZQ3E8W6Y2V7K4M5N6P7Q8R`] });
 
-const NAMES: Readonly<Record<string, string>> = {
-  agt: "agent",
-  cmd: "command",
-  dep: "deployment",
-  dev: "device",
-  ent: "enrollment token",
-  key: "API key",
-  ten: "tenant",
-};
+const NAMES: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    agt: "agent",
+    cmd: "command",
+    dep: "deployment",
+    dev: "device",
+    ent: "enrollment token",
+    key: "API key",
+    ten: "tenant",
+  }),
+);
 
 /**
  * An id as a caller names it. Typed for the compiler, any short text at run time: an impossible id is then
@@ -26,7 +28,10 @@ export const ref = <const P extends string>(prefix: P) =>
     .string()
     .min(1)
     .max(128)
-    .meta({ description: `Id of the ${NAMES[prefix] ?? "thing"}.`, examples: [`${prefix}_01J9ZQ3E8W6Y2V7K4M5N6P7Q8R`] }) as unknown as z.ZodType<Id<P>, Id<P>>;
+    .meta({ description: `Id of the ${NAMES.get(prefix) ?? "thing"}.`, examples: [`${prefix}_01J9ZQ3E8W6Y2V7K4M5N6P7Q8R`] }) as unknown as z.ZodType<
+    Id<P>,
+    Id<P>
+  >;
 
 export const DeviceId = id("dev");
 export const TenantId = id("ten");

@@ -1,10 +1,12 @@
 // Why a listener could not be opened, in one sentence for whoever started the process.
-const REASONS: Readonly<Record<string, string>> = {
-  EADDRINUSE: "the port is taken.",
-  EADDRNOTAVAIL: "this machine does not have that address.",
-  EACCES: "this user may not take that port.",
-  ENOTFOUND: "that host name has no address.",
-};
+const REASONS: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    EADDRINUSE: "the port is taken.",
+    EADDRNOTAVAIL: "this machine does not have that address.",
+    EACCES: "this user may not take that port.",
+    ENOTFOUND: "that host name has no address.",
+  }),
+);
 /** uWebSockets.js does not say why. */
 const UNKNOWN = "is the port taken, or the address another machine's?";
 
@@ -19,7 +21,7 @@ export class ListenError extends Error {
   override readonly name = "ListenError";
   constructor({ host, port, prefix }: ListenAt, code?: string) {
     super(
-      `cannot listen on ${host}:${port}: ${code === undefined ? UNKNOWN : (REASONS[code] ?? `${code}.`)} Set ${prefix}PORT (0: any free one) or ${prefix}HOST`,
+      `cannot listen on ${host}:${port}: ${code === undefined ? UNKNOWN : (REASONS.get(code) ?? `${code}.`)} Set ${prefix}PORT (0: any free one) or ${prefix}HOST`,
     );
   }
 }

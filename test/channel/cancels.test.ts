@@ -19,7 +19,7 @@ const rowOf = async (commandId: string) =>
 const codesOf = async (commandId: string): Promise<readonly (string | null)[]> =>
   (await node.db.query<{ code: string | null }>("select code from command_events where command_id = $1 order by id", [commandId])).map(({ code }) => code);
 const cancel = async ({ tenantId }: TestDevice, commandId: string) =>
-  callable(contract.commands, node.commands.handlers).cancel(inside(tenantId, userOf("u")), { commandId: commandId as `cmd_${string}`, force: false });
+  callable(contract.commands, node.commands.handlers, node.db).cancel(inside(tenantId, userOf("u")), { commandId: commandId as `cmd_${string}`, force: false });
 const pushed = async (hello: object, word: string | null = "running") => {
   const device = await node.device();
   const socket = await online(node, device, hello);

@@ -23,7 +23,7 @@ test("welcome tells when to resend, how long to wait for an answer, how often to
 });
 
 test("a provisioned device is told where its socket is and how to spread its start", async () => {
-  const { provision } = callable(contract.devices, node.devices.handlers);
+  const { provision } = callable(contract.devices, node.devices.handlers, node.db);
   const { items } = await provision(inside(await node.tenant(), userOf("u")), { count: 2, tags: [] });
   const connect = { url: "wss://api.example/v1/agent/connect", coldStartMs: 30_000 };
   expect(items).toMatchObject([{ connect }, { connect }]);

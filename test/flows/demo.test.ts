@@ -22,13 +22,13 @@ test("25 devices pair, beat and execute commands; the end is a summary, code 0 a
 test.each([
   ["killed", `"$@" >/dev/null & sleep 0.1; while ! curl -s -o /dev/null "$URL/v1/health/live"; do sleep 0.1; done; kill -KILL $!`],
   ["read by nobody any more", `"$@" | head -1`],
-])("a demo that is %s takes its gateway along", { timeout: 90_000 }, async (_how, script) => {
+])("a demo that is %s takes its gateway along", { timeout: 150_000 }, async (_how, script) => {
   const own = await createSandbox();
   try {
     const url = `http://127.0.0.1:${own.env["PORT"] ?? ""}`;
     await run(["bash", "-c", script, "demo", process.execPath, built("agent-sim/demo.js")], { env: { ...own.env, URL: url } });
-    await expect.poll(() => connects(url), { timeout: 30_000 }).toBe(false);
-    await expect.poll(() => processesOf(own.dir), { timeout: 30_000 }).toEqual([]);
+    await expect.poll(() => connects(url), { timeout: 60_000 }).toBe(false);
+    await expect.poll(() => processesOf(own.dir), { timeout: 60_000 }).toEqual([]);
   } finally {
     await own.remove();
   }

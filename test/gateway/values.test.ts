@@ -125,6 +125,8 @@ const drive = async (each: Case, field: Field, value: unknown, judge: (answer: A
   const input = put(await sampled(each), field.path, value, key) as Record<string, unknown>;
   for (const [way, ask] of WAYS) {
     if (way === "REST" && each.op.rest.length === 0) continue;
+    // Over REST it travels in a header, which HTTP keeps such values out of.
+    if (way === "REST" && String(field.path[0]) in each.op.headers) continue;
     const answer = await ask(callerFor(each, stock), each, input);
     try {
       judge(answer);

@@ -9,6 +9,7 @@ import { type AgentIdentity, type AppRouter, type Role, signedHeaders, type Tena
 import { type App, type AppSettings, createApp } from "../../server/app.ts";
 import { readConfig } from "../../server/config.ts";
 import { newId } from "../../server/core/ids.ts";
+import { createOpenApi } from "../../server/gateway/openapi/document.ts";
 import { type Log, silentLog } from "../../server/platform/log.ts";
 import { createTestDatabase } from "./database.ts";
 import { checkDescribed, type GetDocument, readDescription } from "./described.ts";
@@ -110,7 +111,7 @@ export const startWorld = async (env: Readonly<Record<string, string>> = {}, { s
   const url = app.publicUrl();
   const sql = new pg.Pool({ connectionString: databaseUrl, max: 2 });
 
-  const getDocument: GetDocument = async (prefix) => (await fetch(`${url}${prefix}/openapi.json`)).json();
+  const getDocument: GetDocument = async (prefix) => JSON.parse(JSON.stringify(createOpenApi(app.entries, prefix, { version: "test", baseUrl: url })));
   await readDescription("/v1", getDocument);
 
   const call = async (as: Caller, method: string, path: string, options: CallOptions = {}): Promise<Answer> => {

@@ -47,7 +47,16 @@ const tenantOf = (tenantId: string): TenantFacts => {
   return { status: suspended ? "suspended" : "active" } as TenantFacts;
 };
 
-const toRequest = ({ method, path, query, headers }: Case): HttpRequest => ({ method, path, query, headers, repeated: new Set(), peer: "192.0.2.1" });
+/** What every client of HTTP and WebSocket sends; the vectors leave it out. */
+const USUAL = { host: "gateway.example", upgrade: "websocket", connection: "Upgrade", "sec-websocket-version": "13", "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==" };
+const toRequest = ({ method, path, query, headers }: Case): HttpRequest => ({
+  method,
+  path,
+  query,
+  headers: { ...USUAL, ...headers },
+  repeated: new Set(),
+  peer: "192.0.2.1",
+});
 
 const newGate = () => {
   const places = new Map<string, string>();

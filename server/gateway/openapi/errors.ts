@@ -23,9 +23,8 @@ export const codesOf = (op: Operation): ReadonlyMap<number, readonly ErrorCode[]
     "DATABASE_UNAVAILABLE",
     ...op.errors,
     ...openTo(op),
-    ...when(op.auth.includes("agent"), "INVALID_SIGNATURE"),
-    ...when(op.auth.includes("user"), "IDENTITY_PROVIDER_UNAVAILABLE"),
-    ...when(op.auth.includes("apiKey"), "API_KEY_IP_DENIED"),
+    // A credential is proven before it is asked whether its kind will do.
+    ...when(!open, "INVALID_SIGNATURE", "IDENTITY_PROVIDER_UNAVAILABLE", "API_KEY_IP_DENIED"),
     ...when(op.permission === "platform", "ADMIN_REQUIRED"),
     ...when(LIMITS[op.limit].length > 0, "RATE_LIMIT_EXCEEDED"),
     ...when(withBody, "MALFORMED_JSON", "PAYLOAD_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE"),
@@ -65,22 +64,24 @@ export const errorSchema = (prefix: Prefix): Json => ({
 });
 
 /** One of each that a message names, so that examples read as answers do. */
-const NAMED: Readonly<Record<string, unknown>> = {
-  ...IDS,
-  code: "NO_SUCH_CODE",
-  from: "completed",
-  maxBytes: 1_048_576,
-  resource: "hosts",
-  slug: "acme",
-  status: "succeeded",
-  to: "downloading",
-  type: "reboot",
-};
+const NAMED: ReadonlyMap<string, unknown> = new Map<string, unknown>(
+  Object.entries({
+    ...IDS,
+    code: "NO_SUCH_CODE",
+    from: "completed",
+    maxBytes: 1_048_576,
+    resource: "hosts",
+    slug: "acme",
+    status: "succeeded",
+    to: "downloading",
+    type: "reboot",
+  }),
+);
 
 const detailsOf = (code: ErrorCode): Json | undefined => {
   if (code === "VALIDATION_FAILED")
     return { issues: [{ path: "name", code: "invalid_type", message: "Invalid input: expected string, received undefined", expected: "string" }] };
-  const named = [...ERRORS[code].message.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => [name, NAMED[name]]);
+  const named = [...ERRORS[code].message.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => [name, NAMED.get(name)]);
   return named.length === 0 ? undefined : Object.fromEntries(named);
 };
 

@@ -39,7 +39,7 @@ const common = (op: Operation): readonly HeaderName[] => [
   "x-request-id",
   "x-svc-error-shape",
   ...(LIMITS[op.limit].length > 0 ? RATE_LIMIT : []),
-  ...(op.auth.includes("agent") ? ([SIGNATURE_VERSIONS_HEADER] as const) : []),
+  ...(op.auth.includes("agent") || op.auth.includes("public") ? ([SIGNATURE_VERSIONS_HEADER] as const) : []),
   ...(isKeyed(op) ? (["Idempotent-Replayed"] as const) : []),
 ];
 
