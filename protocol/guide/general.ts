@@ -26,8 +26,8 @@ export const general: Guide<"general"> = {
     },
   },
   changelog: {
-    description: "What each release changed for those who use it.",
-    output: { items: [{ version: "0.1.0", date: "2026-11-21", type: "added", title: "Live streams tell what a viewer has missed" }] },
+    description: "What each release changed for those who use it. Entries of type `upgrading` say what you must do before you run or call that release.",
+    output: { items: [{ version: "0.2.0", date: "2026-11-22", type: "added", title: "Live streams tell what a viewer has missed" }] },
   },
   deprecations: {
     description: "Each stays for at least six months after it was announced, and its answers carry `Deprecation` and `Sunset`.",

@@ -8,8 +8,40 @@ import type { Reply } from "../../server/core/feature.ts";
 import { createGeneral, type GeneralRoom, statedLimits } from "../../server/features/general/index.ts";
 import { parseChangelog, releasesSince } from "../../server/features/general/rules.ts";
 import { type CheckOutcome, createHealth } from "../../server/features/health/index.ts";
+import { version } from "../../server/version.ts";
 import { anyone, callable, failureOf, inside, type Room, userOf } from "../kit/call.ts";
 import { openTenancy, type Tenancy } from "./tenancy-kit.ts";
+
+const SECTIONS = ["Upgrading", "Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"];
+const SAMPLE = `# Changelog
+prose
+- not in a release
+
+## [Unreleased]
+### Fixed
+- d
+
+## [2.0.0] - 2026-03-01
+- in no section
+### Upgrading
+Prose.
+
+- you must do e
+### Changed
+- c, which
+  takes two lines
+  
+  not part of c
+### Remarks
+- of no known kind
+
+## [1.0.0] - 2026-01-01
+### Added
+- a
+### Security
+- b
+[1.0.0]: https://example.org
+`;
 
 let world: Tenancy;
 let room: GeneralRoom;
@@ -58,17 +90,31 @@ describe("the service", () => {
   });
 
   test("shows its changelog, also from a version or a date on", async () => {
-    expect((await call.changelog(anyone(), {})).items).toContainEqual(expect.objectContaining({ version: "0.1.0", type: "added" }));
-    const releases = parseChangelog(
-      "# Changelog\nprose\n- added: not in a release\n\n## 2.0.0 - 2026-03-01\n- changed: c\n- nonsense\n## [1.0.0] - 2026-01-01\n- added: a\n* fixed: no dash\n",
-    );
+    const { items } = await call.changelog(anyone(), {});
+    expect(items).toContainEqual(expect.objectContaining({ version: "0.1.0", date: "2026-11-21", type: "added" }));
+    expect(items[0]).toMatchObject({ version, date: expect.stringMatching(/^\d{4}-\d{2}-\d{2}$/), type: "upgrading" });
+    const since = await call.changelog(anyone(), { since: "0.1.0" });
+    expect([...new Set(since.items.map((entry) => entry.version))]).toEqual(["0.2.0"]);
+
+    const releases = parseChangelog(SAMPLE);
     expect(releases).toEqual([
-      { version: "2.0.0", date: "2026-03-01", type: "changed", title: "c" },
+      { version: "Unreleased", date: "", type: "fixed", title: "d" },
+      { version: "2.0.0", date: "2026-03-01", type: "upgrading", title: "you must do e" },
+      { version: "2.0.0", date: "2026-03-01", type: "changed", title: "c, which takes two lines" },
       { version: "1.0.0", date: "2026-01-01", type: "added", title: "a" },
+      { version: "1.0.0", date: "2026-01-01", type: "security", title: "b" },
     ]);
-    expect(releasesSince(releases, "1.0.0").map(({ title }) => title)).toEqual(["c"]);
-    expect(releasesSince(releases, "2026-02-01").map(({ title }) => title)).toEqual(["c"]);
-    expect(releasesSince(releases, "2.0.0")).toEqual([]);
+    const titles = (from: string) => releasesSince(releases, from).map(({ title }) => title);
+    expect(titles("1.0.0")).toEqual(["d", "you must do e", "c, which takes two lines"]);
+    expect(titles("2026-02-01")).toEqual(["d", "you must do e", "c, which takes two lines"]);
+    expect(titles("2.0.0")).toEqual(["d"]);
+  });
+
+  test("loses no entry of its changelog", async () => {
+    const text = await readFile("CHANGELOG.md", "utf8");
+    const { items } = await call.changelog(anyone(), {});
+    expect(items).toHaveLength(text.split("\n").filter((line) => line.startsWith("- ")).length);
+    expect([...text.matchAll(/^### (.+)$/gm)].map(([, section]) => section).filter((section) => !SECTIONS.includes(section ?? ""))).toEqual([]);
   });
 
   test("says where tokens come from and what is going away", async () => {

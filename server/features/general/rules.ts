@@ -44,19 +44,32 @@ export interface Release {
 }
 
 const HEADING = /^## +\[?([^\]\s]+)\]?(?: +- +(\d{4}-\d{2}-\d{2}))?/;
-const ENTRY = /^- +(added|changed|deprecated|removed|fixed|security): +(.+)$/;
+const SECTION = /^### +(.+?) *$/;
+/** Those of Keep a Changelog, and what the reader has to do. */
+const TYPES: ReadonlySet<string> = new Set(["upgrading", "added", "changed", "deprecated", "removed", "fixed", "security"]);
 
-/** Headings `## VERSION - DATE`, entries `- type: title`; everything else is prose. In the file's order, newest first. */
+/** Reads the Keep a Changelog form in the file's order, newest first. An entry may run over several indented lines; everything else is prose. */
 export const parseChangelog = (text: string): readonly Release[] => {
-  const releases: Release[] = [];
-  let heading = { version: "", date: "" };
+  const entries: { version: string; date: string; type: string; title: string }[] = [];
+  let release: { version: string; date: string } | undefined;
+  let type = "";
+  let open: { title: string } | undefined;
   for (const line of text.split("\n")) {
-    const [, version, date] = HEADING.exec(line) ?? [];
-    if (version !== undefined) heading = { version, date: date ?? "" };
-    const [, type, title] = ENTRY.exec(line.trim()) ?? [];
-    if (type !== undefined && title !== undefined && heading.version !== "") releases.push({ ...heading, type, title });
+    const [, version, date = ""] = HEADING.exec(line) ?? [];
+    const [, section] = SECTION.exec(line) ?? [];
+    if (version !== undefined) [release, type] = [{ version, date }, ""];
+    if (section !== undefined) type = section.toLowerCase();
+    if (open !== undefined && /^ +\S/.test(line)) {
+      open.title += ` ${line.trim()}`;
+      continue;
+    }
+    open = undefined;
+    if (release === undefined || !TYPES.has(type) || !line.startsWith("- ")) continue;
+    const entry = { ...release, type, title: line.slice(2).trim() };
+    entries.push(entry);
+    open = entry;
   }
-  return releases;
+  return entries;
 };
 
 /** Newer than a version of the list, or from an ISO date on. An unknown version has nothing newer that could be named, so all is shown. */
