@@ -60,4 +60,5 @@ export * from "./kit/page.ts";
 export * from "./kit/permissions.ts";
 export * from "./kit/signing.ts";
 export * from "./kit/signing-v2.ts";
+export * from "./records/connect-plan.ts";
 export * from "./records/enrollment.ts";

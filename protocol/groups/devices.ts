@@ -4,6 +4,7 @@ import { Moment, Version } from "../kit/bounds.ts";
 import { AgentId, CommandId, DeploymentId, DeviceId, ref, TenantId } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
 import { listQuery, paged } from "../kit/page.ts";
+import { ConnectPlan } from "../records/connect-plan.ts";
 import { DeviceStatus, deviceEvents } from "../records/device-events.ts";
 
 export { DeviceStatus };
@@ -59,12 +60,6 @@ export type Heartbeat = z.infer<typeof Heartbeat>;
 
 export const DeviceSecrets = z.object({ deviceId: DeviceId, secrets: z.record(z.string(), z.string()), timestamp: Timestamp });
 
-/** What a new agent is told of its socket. */
-export const ConnectPlan = z.object({
-  url: z.url().describe("where the agent opens its socket"),
-  coldStartMs: z.int().describe("a process that starts waits a random time of up to so many milliseconds before it connects: a whole fleet may start at once"),
-});
-export const connectTo = (url: string): z.infer<typeof ConnectPlan> => ({ url, coldStartMs: 30_000 });
 const ProvisionedDevice = z.object({
   device_id: DeviceId,
   agent_id: AgentId,

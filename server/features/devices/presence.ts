@@ -11,18 +11,14 @@ import { isTemporary } from "../../platform/db-errors.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { DeviceSettings } from "./settings.ts";
 import type { SignatureLock } from "./signature-lock.ts";
+import { type Contact, type Contacted, contactPresence, type Poll, refusePoll } from "./store/contact.ts";
 import { findHolders, findLiving, openPresence, welcomeDevices } from "./store/hello.ts";
 import {
-  type Contact,
-  type Contacted,
   closePresence,
-  contactPresence,
   findSuperseded,
   flushBeats,
   leavePresence,
   markDuplicateTold,
-  type Poll,
-  refusePoll,
   releasePresence,
   type StatusChange,
   setOnline,
