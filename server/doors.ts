@@ -22,7 +22,7 @@ import { createRest } from "./gateway/rest.ts";
 import { createTrpc } from "./gateway/trpc.ts";
 import type { Mesh } from "./mesh.ts";
 import { createOperations, type OperationsDeps } from "./operations.ts";
-import { isTemporary } from "./platform/db-errors.ts";
+import { databaseError } from "./platform/db-errors.ts";
 import { createIdempotency, type Idempotency } from "./platform/idempotency.ts";
 import type { Job } from "./platform/jobs.ts";
 import { LOCAL_JWKS_PATH } from "./platform/jwt.ts";
@@ -100,7 +100,7 @@ const pipelineOf = ({ config, db, metrics, rooms }: DoorsDeps, { limits, idempot
     idempotency,
     transact: db.sqlTx,
     record: metrics.call,
-    isUnavailable: isTemporary,
+    databaseError,
     scopeOf: createScope(identity),
     useSignature: createReplayGuard({ ...signatures, clock: rooms.clock }),
     strictOutput: config.NODE_ENV !== "production",
@@ -153,7 +153,7 @@ const hubOf = ({ config, rooms, mesh, nodeId, log, metrics, channel }: DoorsDeps
     courier: rooms.courier,
     limits,
     facts: factsOf,
-    isUnavailable: isTemporary,
+    databaseError,
     clock: rooms.clock,
     log,
     meters: metrics.channelMeters,

@@ -55,6 +55,7 @@ export const ERRORS = {
   STREAM_LIMIT_REACHED: row(429, "Too many live streams are open; close one first."),
   INTERNAL_ERROR: row(500, "Something went wrong on our side."),
   SERVICE_UNAVAILABLE: row(503, "The service cannot answer right now."),
+  DATABASE_BUSY: row(503, "The database did not answer in time; it is overloaded, or other work holds what this request needs."),
   DATABASE_UNAVAILABLE: row(503, "The database cannot be reached right now."),
   IDENTITY_PROVIDER_UNAVAILABLE: row(503, "The identity provider cannot be reached right now."),
   NODE_DRAINING: row(503, "This node is shutting down; connect again."),

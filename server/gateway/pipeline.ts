@@ -21,7 +21,8 @@ export interface PipelineDeps extends RunDeps {
   readonly idempotency: Idempotency;
   /** Refuses a signature that was used where it may not be used again. */
   readonly useSignature: (use: SignatureUse) => Promise<void>;
-  readonly isUnavailable: (error: unknown) => boolean;
+  /** How the database's own trouble is answered; null for a defect. */
+  readonly databaseError: (error: unknown) => AppError | null;
   /** For the metrics; the log has it from the notes. */
   readonly record: (call: CallRecord) => void;
 }
@@ -86,8 +87,7 @@ export const createPipeline = (deps: PipelineDeps) => {
 
   const toAppError = (error: unknown): AppError => {
     if (isAppError(error)) return error;
-    if (deps.isUnavailable(error)) return new AppError("DATABASE_UNAVAILABLE", { retryAfter: 2, cause: error });
-    return new AppError("INTERNAL_ERROR", { cause: error });
+    return deps.databaseError(error) ?? new AppError("INTERNAL_ERROR", { cause: error });
   };
 
   const run = createRun(deps);

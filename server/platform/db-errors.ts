@@ -1,66 +1,83 @@
 // What a database error means to the caller, whichever of the two doors (pg or Prisma) it came through.
+import { AppError } from "../core/errors.ts";
 
-/** The database is away or full, not the request wrong: answer "unavailable, try again" and change nothing. The outcome of a lost COMMIT is unknown. */
-export const isUnavailable = (error: unknown): boolean =>
-  layers(error).some(({ code, message }) => (code !== undefined && (AWAY.has(code) || code.startsWith("08"))) || AWAY_TEXT.test(message));
+/** Why the database did not serve a request that nothing is wrong with. */
+export type DatabaseTrouble =
+  /** Both sides collided and PostgreSQL undid one of them. */
+  | "conflict"
+  | "lock_timeout"
+  | "statement_timeout"
+  /** Our side ended a transaction that took too long. */
+  | "transaction_timeout"
+  /** Nothing came back in time: the statement may still run, or the network swallowed its answer. */
+  | "no_answer"
+  /** All sessions are in use: ours, or those that PostgreSQL grants. */
+  | "no_session"
+  /** It cannot be reached or lets nobody in. */
+  | "away";
+
+/** Null for an error that is not the database's: a defect, or a violated constraint. */
+export const troubleOf = (error: unknown): DatabaseTrouble | null => {
+  const found = layers(error);
+  return SIGNS.find(({ codes, text: words }) => found.some(({ code = "", message }) => codes.test(code) || words?.test(message) === true))?.trouble ?? null;
+};
+
+const RETRY_AFTER_SECONDS = 2;
+
+/** The answer to a caller whose request met this error; null when the error is a defect. */
+export const databaseError = (error: unknown, retryAfter = RETRY_AFTER_SECONDS): AppError | null => {
+  const trouble = troubleOf(error);
+  if (trouble === null) return null;
+  const options = { retryAfter, cause: error };
+  return trouble === "away" ? new AppError("DATABASE_UNAVAILABLE", options) : new AppError("DATABASE_BUSY", { ...options, details: { reason: trouble } });
+};
+
+/** The database is away, full or silent: whatever is tried next would wait in vain, too. The outcome of a lost COMMIT is unknown. */
+export const isUnavailable = (error: unknown): boolean => isTemporary(error) && !isRetryable(error);
 
 /** A row with these values exists. `constraint` is the name of the unique index, as the migrations write it. */
 export const isUniqueViolation = (error: unknown, constraint?: string): boolean =>
   layers(error).some((layer) => UNIQUE.has(layer.code ?? "") && (constraint === undefined || layers(error).some((other) => other.constraint === constraint)));
 
 /** The database itself undid the work: deadlock, lost race, or a wait that was too long. The same call may succeed when it is made again. */
-export const isRetryable = (error: unknown): boolean =>
-  isConflict(error) || layers(error).some(({ code }) => code === STATEMENT_CANCELED || code === LOCK_NOT_AVAILABLE);
+export const isRetryable = (error: unknown): boolean => UNDONE.has(troubleOf(error));
 
 /** Nothing is wrong with the request: the database is away, or undid the work on its own account. */
-export const isTemporary = (error: unknown): boolean => isUnavailable(error) || isRetryable(error);
+export const isTemporary = (error: unknown): boolean => troubleOf(error) !== null;
 
 /** The part of the retryable that a transaction repeats by itself: both sides collided, nothing was waited for in vain. */
-export const isConflict = (error: unknown): boolean => layers(error).some(({ code }) => CONFLICT.has(code ?? ""));
+export const isConflict = (error: unknown): boolean => troubleOf(error) === "conflict";
 
-const STATEMENT_CANCELED = "57014";
-const LOCK_NOT_AVAILABLE = "55P03";
-const CONFLICT = new Set(["40001", "40P01", "P2034", "TransactionWriteConflict"]);
+const UNDONE: ReadonlySet<DatabaseTrouble | null> = new Set(["conflict", "lock_timeout", "statement_timeout"] as const);
 const UNIQUE = new Set(["23505", "P2002", "UniqueConstraintViolation"]);
 
-const AWAY = new Set([
-  // PostgreSQL: shutting down, crashed, starting up, dropped, too many connections, session ended for idling in a transaction.
-  "57P01",
-  "57P02",
-  "57P03",
-  "57P04",
-  "53300",
-  "25P03",
-  // PostgreSQL lets nobody of ours in: password changed under us, database renamed or dropped.
-  "28P01",
-  "28000",
-  "3D000",
-  // The socket.
-  "ECONNREFUSED",
-  "ECONNRESET",
-  "ECONNABORTED",
-  "EPIPE",
-  "ETIMEDOUT",
-  "EHOSTUNREACH",
-  "ENETUNREACH",
-  "ENOTFOUND",
-  "EAI_AGAIN",
-  // Prisma: unreachable, timed out, closed, pool exhausted, too many connections; and the adapter's names for the same.
-  "P1001",
-  "P1002",
-  "P1008",
-  "P1017",
-  "P2024",
-  "P2037",
-  "DatabaseNotReachable",
-  "ConnectionClosed",
-  "SocketTimeout",
-  "TooManyConnections",
-]);
+interface Sign {
+  readonly trouble: DatabaseTrouble;
+  readonly codes: RegExp;
+  /** pg and Prisma have no code for these. */
+  readonly text?: RegExp;
+}
 
-// pg and Prisma have no code for these.
-const AWAY_TEXT =
-  /^(Connection terminated|Connection ended|Client was closed|Client has encountered a connection error|timeout exceeded when trying to connect|timeout expired|Query read timeout|Cannot use a pool after calling end|Server has closed the connection)|is not currently accepting connections$|Unable to start a transaction in the given time/;
+// PostgreSQL's codes, the socket's, Prisma's (P....) and the names that Prisma's adapter gives. The first that fits counts.
+const SIGNS: readonly Sign[] = [
+  { trouble: "conflict", codes: /^(40001|40P01|P2034|TransactionWriteConflict)$/ },
+  { trouble: "lock_timeout", codes: /^55P03$/ },
+  { trouble: "statement_timeout", codes: /^57014$/ },
+  { trouble: "transaction_timeout", codes: /^25P03$/, text: /on an expired transaction/ },
+  { trouble: "no_answer", codes: /^(P1002|P1008|SocketTimeout)$/, text: /^Query read timeout/ },
+  {
+    trouble: "no_session",
+    codes: /^(53300|P2024|P2037|TooManyConnections)$/,
+    text: /^timeout exceeded when trying to connect|Unable to start a transaction in the given time/,
+  },
+  {
+    trouble: "away",
+    // 57P..: shutting down, crashed, starting up, dropped. 28... and 3D000: password changed under us, database renamed or dropped.
+    codes:
+      /^(08...|57P0[1-4]|28P01|28000|3D000|ECONNREFUSED|ECONNRESET|ECONNABORTED|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|P1001|P1017|DatabaseNotReachable|ConnectionClosed)$/,
+    text: /^(Connection terminated|Connection ended|Client was closed|Client has encountered a connection error|timeout expired|Cannot use a pool after calling end|Server has closed the connection)|is not currently accepting connections$/,
+  },
+];
 
 interface Layer {
   readonly code: string | undefined;

@@ -35,6 +35,7 @@ interface CallFigures {
   readonly operation: string;
   readonly door: string;
   readonly status: number;
+  readonly code: string | null;
   readonly durationMs: number;
 }
 
@@ -48,6 +49,7 @@ export const createMetrics = () => {
     { name: "call_duration_seconds", help: "Seconds that calls took, by operation, door and status", labels: ["operation", "door", "status"] },
     SHORT_SECONDS,
   );
+  const errors = makers.tally({ name: "call_errors_total", help: "Calls that ended with an error, by its code", labels: ["code"] });
   // An operation ends in few ways.
   const byOperation = new Map<string, { readonly door: string; readonly status: number; readonly series: Series }[]>();
   const seriesOf = ({ operation, door, status }: CallFigures): Series => {
@@ -61,7 +63,10 @@ export const createMetrics = () => {
   return {
     commandMeters,
     channelMeters,
-    call: (at: CallFigures) => seriesOf(at).observe(at.durationMs / 1_000),
+    call: (at: CallFigures) => {
+      seriesOf(at).observe(at.durationMs / 1_000);
+      if (at.code !== null) errors.inc({ code: at.code });
+    },
     /** Read at each scrape. */
     watch: ({ node, channel, commands, mesh, build, database }: Gauges): void => {
       queue.watch(commands);

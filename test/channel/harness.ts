@@ -17,7 +17,7 @@ import { registerAgentSocket } from "../../server/gateway/uws/socket.ts";
 import { createBatch } from "../../server/platform/batch.ts";
 import { openMemoryBus, openMemoryDirectory } from "../../server/platform/bus-memory.ts";
 import { openDb } from "../../server/platform/db.ts";
-import { isUnavailable } from "../../server/platform/db-errors.ts";
+import { databaseError } from "../../server/platform/db-errors.ts";
 import { silentLog } from "../../server/platform/log.ts";
 import { createOutbox } from "../../server/platform/outbox.ts";
 import { createMemoryRateLimiter } from "../../server/platform/rate-limit.ts";
@@ -127,7 +127,7 @@ export const startNode = async (options: NodeOptions = {}) => {
     courier,
     limits: createLimits({ limiter: createMemoryRateLimiter({ clock }), house: {} }),
     facts: createFacts([]),
-    isUnavailable,
+    databaseError,
     clock,
     log: { info: () => undefined, warn: (fields) => void complaints.push(fields) },
     settings: { ...settings, strain },

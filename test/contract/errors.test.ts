@@ -289,6 +289,16 @@ const SCENARIOS: Readonly<Record<Exclude<ErrorCode, Streamed>, Scenario>> = {
       await Promise.all(Array.from({ length: 4 }, () => knock(prefix, {})));
       return knock(prefix, headers);
     }),
+  DATABASE_BUSY: async (at, probe) => {
+    const holder = await at.world.sql.connect();
+    try {
+      await holder.query("begin; lock table api_keys in exclusive mode");
+      await probe(own(at, "POST", "/api-keys", { body: { name: "k" } }));
+    } finally {
+      await holder.query("rollback");
+      holder.release();
+    }
+  },
   DATABASE_UNAVAILABLE: (at, probe) => withoutDatabase(at, () => probe(own(at, "GET", "/devices"))),
   IDENTITY_PROVIDER_UNAVAILABLE: async ({ odd, stock }, probe) => probe(call(odd, "GET", "/devices", { as: asBearer(await stock.tenant.token()) })),
   ADMIN_REQUIRED: (at, probe) => probe(own(at, "GET", "/admin/nodes")),

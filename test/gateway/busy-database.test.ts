@@ -1,6 +1,6 @@
-// A database that answers but will not get to it in time: the caller is told to come back, and is not blamed on a defect.
+// A database that is there but does not get to it in time: the caller is told so and when to come back; nobody looks for an outage or a defect.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { startWorld, type World } from "../kit/world.ts";
+import { asBearer, startWorld, type World } from "../kit/world.ts";
 
 let world: World;
 beforeAll(async () => {
@@ -17,11 +17,45 @@ test("a wait for a lock that is not given answers 503 with the time to come back
     await holder.query("begin");
     await holder.query("lock table commands in exclusive mode");
     const { status, body, headers } = await world.call(tenant.apiKey, "POST", path, { body: { type: "ping" } });
-    expect({ status, code: body.code, retryable: body.retryable }).toEqual({ status: 503, code: "DATABASE_UNAVAILABLE", retryable: true });
+    expect({ status, code: body.code, retryable: body.retryable, details: body.details }).toEqual({
+      status: 503,
+      code: "DATABASE_BUSY",
+      retryable: true,
+      details: { reason: "lock_timeout" },
+    });
     expect(Number(headers.get("retry-after"))).toBeGreaterThan(0);
     await holder.query("rollback");
   } finally {
     holder.release();
   }
   expect((await world.call(tenant.apiKey, "GET", path)).body.data.items ?? (await world.call(tenant.apiKey, "GET", path)).body.data).toEqual([]);
+});
+
+test("a statement that takes too long and a full pool are answered as such, and counted by code", async () => {
+  const tenant = await world.tenant();
+  const { deviceId } = await tenant.device();
+  // Known before the table is locked, so that only the operation's own statement waits.
+  expect((await world.call(tenant.apiKey, "GET", `/v1/devices/${deviceId}`)).status).toBe(200);
+  const holder = await world.sql.connect();
+  const told = ({ status, body }: { status: number; body: { code: string; details?: unknown; message: string } }) => ({
+    status,
+    code: body.code,
+    details: body.details,
+  });
+  try {
+    await holder.query("begin");
+    await holder.query("lock table devices in access exclusive mode");
+    const reads = await Promise.all(Array.from({ length: 10 }, () => world.call(tenant.apiKey, "GET", `/v1/devices/${deviceId}`)));
+    const busy = (reason: string) => ({ status: 503, code: "DATABASE_BUSY", details: { reason } });
+    const answers = reads.map(told);
+    expect(answers.filter(({ code }) => code !== "DATABASE_BUSY")).toEqual([]);
+    // Eight sessions wait for the table, the others for a session.
+    expect(answers).toContainEqual(busy("no_answer"));
+    expect(answers).toContainEqual(busy("no_session"));
+  } finally {
+    await holder.query("rollback");
+    holder.release();
+  }
+  const text = await (await fetch(`http://127.0.0.1:${world.app.internalPort()}/metrics`, { headers: asBearer(world.app.internalToken).headers("") })).text();
+  expect(Number(/^mooring_call_errors_total\{code="DATABASE_BUSY"\} (\d+)$/m.exec(text)?.[1])).toBeGreaterThanOrEqual(10);
 });

@@ -113,7 +113,7 @@ const serve = async (operations: Group["operations"], path: string): Promise<Htt
     idempotency: { find: unasked, claim: unasked, keep: unasked },
     transact: unasked,
     useSignature: async () => undefined,
-    isUnavailable: () => false,
+    databaseError: () => null,
     record: () => undefined,
     strictOutput: true,
     callTimeoutMs: 1_000,

@@ -15,7 +15,7 @@ import { createCatalogue } from "../../server/gateway/catalogue.ts";
 import { createLimits } from "../../server/gateway/limits.ts";
 import { createPipeline } from "../../server/gateway/pipeline.ts";
 import { type Db, openDb } from "../../server/platform/db.ts";
-import { isTemporary } from "../../server/platform/db-errors.ts";
+import { databaseError } from "../../server/platform/db-errors.ts";
 import { createIdempotency } from "../../server/platform/idempotency.ts";
 import { silentLog } from "../../server/platform/log.ts";
 import { createMemoryRateLimiter } from "../../server/platform/rate-limit.ts";
@@ -161,7 +161,7 @@ describe("a call that outlives its time limit", () => {
       idempotency: createIdempotency({ db, secretBox: createSecretBox(randomBytes(32)) }),
       transact: db.sqlTx,
       useSignature: async () => undefined,
-      isUnavailable: isTemporary,
+      databaseError,
       record: () => undefined,
       strictOutput: true,
       callTimeoutMs: 100,

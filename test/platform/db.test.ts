@@ -1,7 +1,7 @@
 // The door to PostgreSQL: one transaction for both kinds of SQL, honest about failure, and alive after every lost session.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Db, openDb, type Sql } from "../../server/platform/db.ts";
-import { isRetryable, isUnavailable, isUniqueViolation } from "../../server/platform/db-errors.ts";
+import { databaseError, isRetryable, isUnavailable, isUniqueViolation } from "../../server/platform/db-errors.ts";
 import { silentLog } from "../../server/platform/log.ts";
 import { createTestDatabase, withClient } from "../kit/database.ts";
 import { eventually } from "../kit/eventually.ts";
@@ -232,6 +232,41 @@ describe("what an error means", () => {
       for (const error of [throughSql, throughPrisma]) expect(isRetryable(error)).toBe(true);
     });
   });
+
+  test("slow, locked, full and away are four different things, through both doors", async () => {
+    const reasonOf = async (work: Promise<unknown>): Promise<unknown> => {
+      const refusal = databaseError(await failure(work));
+      return refusal?.code === "DATABASE_BUSY" ? refusal.details?.["reason"] : refusal?.code;
+    };
+    const full = await openDb({ url, poolSize: 1, log: silentLog });
+    const taken = full.query("select pg_sleep(6)");
+    const reasons = await withClient(url, async (client) => {
+      await client.query("begin; update counters set value = value where id = 1");
+      return Promise.all([
+        reasonOf(db.sqlTx((tx) => tx.query("select pg_sleep(6)"))),
+        reasonOf(db.tx((tx) => tx.prisma.$queryRaw`select pg_sleep(6)::text`)),
+        reasonOf(increment(db, 1)),
+        reasonOf(db.tx((tx) => tx.prisma.$executeRaw`update counters set value = value where id = 1`)),
+        reasonOf(db.query("select pg_sleep(9)")),
+        reasonOf(full.query("select 1")),
+        reasonOf(full.tx((tx) => tx.prisma.$queryRaw`select 1`)),
+        reasonOf(openDb({ url: "postgresql://a:b@127.0.0.1:1/c", poolSize: 1, log: silentLog })),
+      ]);
+    });
+    expect(reasons).toEqual([
+      "statement_timeout",
+      "statement_timeout",
+      "lock_timeout",
+      "lock_timeout",
+      "no_answer",
+      "no_session",
+      "no_session",
+      "DATABASE_UNAVAILABLE",
+    ]);
+    await taken;
+    await full.close();
+    expect(databaseError(new Error("a defect"))).toBeNull();
+  }, 20_000);
 
   test("a database that is not there is unavailable", async () => {
     expect(isUnavailable(await failure(openDb({ url: "postgresql://a:b@127.0.0.1:1/c", poolSize: 1, log: silentLog })))).toBe(true);

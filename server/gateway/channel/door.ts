@@ -35,7 +35,7 @@ export const createDoor = (deps: DoorDeps): SocketDoor<Session> => {
   const toAppError = (error: unknown): AppError => {
     if (isAppError(error)) return error;
     deps.onError(error);
-    return new AppError(deps.isUnavailable(error) ? "DATABASE_UNAVAILABLE" : "INTERNAL_ERROR", { retryAfter: 2, cause: error });
+    return deps.databaseError(error) ?? new AppError("INTERNAL_ERROR", { retryAfter: 2, cause: error });
   };
 
   const render = (error: AppError, facts: RequestFacts): HttpResponse => {

@@ -6,6 +6,7 @@ import type { AgentDirectory } from "../../core/agents.ts";
 import { type Clock, inWholeMs } from "../../core/clock.ts";
 import type { CommandDelivery } from "../../core/delivery.ts";
 import type { TenantDirectory } from "../../core/directories.ts";
+import type { AppError } from "../../core/errors.ts";
 import type { DuplicateProbe, Sessions, SocketPresence } from "../../core/sessions.ts";
 import type { HttpRequest } from "../exchange.ts";
 import type { RequestFacts } from "../facts.ts";
@@ -49,7 +50,8 @@ export interface HubDeps {
   readonly courier: Pick<AgentCourier, "evictAt" | "attach">;
   readonly limits: Limits;
   readonly facts: (request: HttpRequest, prefix: RequestFacts["prefix"]) => RequestFacts;
-  readonly isUnavailable: (error: unknown) => boolean;
+  /** How the database's own trouble is answered; null for a defect. */
+  readonly databaseError: (error: unknown, retryAfter?: number) => AppError | null;
   readonly clock: Clock;
   readonly log: Record<"info" | "warn", (fields: object, message: string) => void>;
   readonly settings: ChannelSettings;
@@ -84,7 +86,7 @@ export interface Hub {
 export const createHub = (given: HubDeps): Hub => {
   const clock = inWholeMs(given.clock);
   const deps = { ...given, clock };
-  const { nodeId, settings, log, delivery, presence, courier, owners, meters = noMeters } = deps;
+  const { nodeId, settings, log, delivery, presence, courier, owners, databaseError, meters = noMeters } = deps;
   const stats = newStats();
   const state: NodeState = { draining: false, overloaded: false };
   const onError = (error: unknown, session?: Session): void => log.warn({ error, deviceId: session?.deviceId, sessionId: session?.id }, "agent channel");
@@ -94,9 +96,9 @@ export const createHub = (given: HubDeps): Hub => {
   const judge = createHello({ ...deps, rivals, onError });
   const heartbeats = createHeartbeat({ clock, stamp: createStamp(clock), settings, stats, meters });
   const cancels = createCancels({ clock, delivery, onError });
-  const isTemporary = deps.isUnavailable;
+  const isTemporary = (error: unknown): boolean => databaseError(error) !== null;
   const acts = createActs({ clock, settings, meters, judge, delivery, presence, pump, cancels, heartbeats, enter: roster.enter, isTemporary, onError });
-  const inbound = createInbound({ clock, settings, stats, acts, heartbeats, isTemporary, onError });
+  const inbound = createInbound({ clock, settings, stats, acts, heartbeats, databaseError, onError });
   const claim = (sessions: readonly Session[]): Promise<unknown> =>
     Promise.all(sessions.map((session) => owners.claim(session.deviceId, nodeId, session.epoch)));
   const { check, retire } = createDismissal({ presence, stats, onError });

@@ -18,7 +18,7 @@ export interface InboundDeps {
   readonly settings: ChannelSettings;
   readonly stats: ChannelStats;
   readonly acts: Acts;
-  readonly isTemporary: (error: unknown) => boolean;
+  readonly databaseError: (error: unknown, retryAfter?: number) => AppError | null;
   readonly heartbeats: Heartbeats;
   readonly onError: (error: unknown, session: Session) => void;
 }
@@ -29,7 +29,7 @@ const AGAIN_SECONDS = 5;
 /** Heartbeats come many times as often as everything else together. */
 const [, HeartbeatFrame] = AgentFrame.options;
 
-export const createInbound = ({ clock, settings, stats, acts, heartbeats, isTemporary, onError }: InboundDeps) => {
+export const createInbound = ({ clock, settings, stats, acts, heartbeats, databaseError, onError }: InboundDeps) => {
   const scanner = createScanner(HeartbeatFrame);
   const takePlain = heartbeats.takePlain(scanner);
   const rate = { perSecond: settings.inboundPerSecond, burst: settings.inboundBurst };
@@ -55,7 +55,7 @@ export const createInbound = ({ clock, settings, stats, acts, heartbeats, isTemp
   const settle =
     (session: Session, ref: string) =>
     (error: unknown): void => {
-      const refusal = isAppError(error) ? error : new AppError(isTemporary(error) ? "DATABASE_UNAVAILABLE" : "INTERNAL_ERROR", { retryAfter: AGAIN_SECONDS });
+      const refusal = isAppError(error) ? error : (databaseError(error, AGAIN_SECONDS) ?? new AppError("INTERNAL_ERROR", { retryAfter: AGAIN_SECONDS }));
       if (refusal !== error) onError(error, session);
       refuse(session, refusal, ref);
     };

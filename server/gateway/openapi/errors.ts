@@ -20,6 +20,7 @@ export const codesOf = (op: Operation): ReadonlyMap<number, readonly ErrorCode[]
     "URI_TOO_LONG",
     "INTERNAL_ERROR",
     "SERVICE_UNAVAILABLE",
+    "DATABASE_BUSY",
     "DATABASE_UNAVAILABLE",
     ...op.errors,
     ...openTo(op),
@@ -79,6 +80,7 @@ const NAMED: ReadonlyMap<string, unknown> = new Map<string, unknown>(
 );
 
 const detailsOf = (code: ErrorCode): Json | undefined => {
+  if (code === "DATABASE_BUSY") return { reason: "lock_timeout" };
   if (code === "VALIDATION_FAILED")
     return { issues: [{ path: "name", code: "invalid_type", message: "Invalid input: expected string, received undefined", expected: "string" }] };
   const named = [...ERRORS[code].message.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => [name, NAMED.get(name)]);
