@@ -7,7 +7,7 @@ import { type Config, publicUrlOf, readConfig } from "./config.ts";
 import { ConfigError } from "./core/errors.ts";
 import { checkFree } from "./gateway/free-port.ts";
 import { ListenError } from "./gateway/listen-error.ts";
-import { createLog, type Log } from "./platform/log.ts";
+import { createLog, type ProcessLog } from "./platform/log.ts";
 import { READY, REPLACED, startWorkers } from "./workers.ts";
 
 const MAX_WORKERS = 64;
@@ -19,6 +19,7 @@ const CONNECTIONS_BESIDE_POOL = 2;
 /** While workers are replaced, there is one more of them. */
 const BEING_REPLACED = 1;
 const MAX_GENERATIONS = 1_000_000;
+const FAILED = 1;
 
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
 
@@ -31,6 +32,17 @@ const describe = (error: unknown): string => {
 const fail = (error: unknown): never => {
   process.stderr.write(`${describe(error)}\n`);
   process.exit(1);
+};
+
+/** Nobody knows in what state an uncaught error leaves the process: it ends in good order, and at once if another one follows. */
+const endAfterDefect = (log: ProcessLog, stop: (why: string) => void): void => {
+  // Unhandled rejections come here, too.
+  process.on("uncaughtException", (error, origin) => {
+    log.fatal({ error, origin }, "nobody caught this error; the process ends");
+    if (process.exitCode === FAILED) process.exit();
+    process.exitCode = FAILED;
+    stop(origin);
+  });
 };
 
 const greet = (url: string): void => {
@@ -50,7 +62,7 @@ interface Place {
   readonly generation: number;
 }
 
-const serve = async (config: Config, log: Log, place?: Place): Promise<void> => {
+const serve = async (config: Config, log: ProcessLog, place?: Place): Promise<void> => {
   const { worker, generation = 0 } = place ?? {};
   const app = await createApp(config, { log, sharedPort: worker !== undefined, inherits: generation > 0 });
   let stopping = false;
@@ -58,7 +70,7 @@ const serve = async (config: Config, log: Log, place?: Place): Promise<void> => 
     if (stopping) return;
     stopping = true;
     log.info({ why }, "stopping");
-    app.close({ replaced: why === REPLACED }).then(() => process.exit(0), fail);
+    app.close({ replaced: why === REPLACED }).then(() => process.exit(), fail);
   };
   let signals = 0;
   const onSignal = (signal: NodeJS.Signals): void => {
@@ -83,7 +95,7 @@ const serve = async (config: Config, log: Log, place?: Place): Promise<void> => 
     process.on("SIGINT", () => undefined);
     process.on("SIGHUP", () => undefined);
   }
-  process.on("unhandledRejection", (error) => log.error({ error }, "unhandled rejection"));
+  endAfterDefect(log, stop);
   await app.listen();
   if (worker === undefined) greet(app.publicUrl());
   else process.send?.(READY);
@@ -96,7 +108,7 @@ const workerConfig = (config: Config, { worker, generation }: Place): Config => 
   ...(config.NODE_ID === undefined ? {} : { NODE_ID: `${config.NODE_ID}-${worker}${generation === 0 ? "" : `-${generation}`}` }),
 });
 
-const supervise = async (config: Config, log: Log, count: number): Promise<void> => {
+const supervise = async (config: Config, log: ProcessLog, count: number): Promise<void> => {
   if (config.PORT === 0) throw new ConfigError("PORT: several workers share one port, so it must be named");
   const fitting = Math.floor(EMBEDDED_CONNECTIONS / (count + BEING_REPLACED)) - CONNECTIONS_BESIDE_POOL;
   if (config.DATABASE_URL === undefined && config.DATABASE_POOL > fitting)
@@ -112,10 +124,11 @@ const supervise = async (config: Config, log: Log, count: number): Promise<void>
   if (config.INTERNAL_PORT !== 0)
     for (let index = 0; index < count; index += 1) await checkFree({ host: config.INTERNAL_HOST, port: config.INTERNAL_PORT + index, prefix: "INTERNAL_" });
   const workers = startWorkers({ count, script: fileURLToPath(import.meta.url), log });
-  const stop = (signal: NodeJS.Signals): void => {
-    log.info({ signal }, "stopping");
-    workers.stop().then((code) => process.exit(code), fail);
+  const stop = (why: string): void => {
+    log.info({ why }, "stopping");
+    workers.stop().then((code) => process.exit(process.exitCode ?? code), fail);
   };
+  endAfterDefect(log, stop);
   process.on("SIGTERM", stop);
   process.on("SIGINT", stop);
   // A terminal that closes means what it always means; a service manager's hang-up means: begin anew, without a gap.

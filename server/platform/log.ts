@@ -9,6 +9,11 @@ export interface Log {
   error(fields: object, message: string): void;
 }
 
+/** The process's own log also has the level that wakes somebody. */
+export interface ProcessLog extends Log {
+  fatal(fields: object, message: string): void;
+}
+
 interface LoggedError {
   readonly type: string;
   readonly message: string;
@@ -44,7 +49,7 @@ const toStandardOutput = (): GatheredLines => {
   return lines;
 };
 
-export const createLog = (level: string, facts: Readonly<Record<string, string>>): Log =>
+export const createLog = (level: string, facts: Readonly<Record<string, string>>): ProcessLog =>
   pino({ level, base: facts, timestamp: pino.stdTimeFunctions.isoTime, serializers: { error: (error: unknown) => toLogged(error) } }, toStandardOutput());
 
 export const silentLog: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };

@@ -65,6 +65,7 @@ export interface Gateway {
   readonly url: string;
   readonly pid: number;
   readonly output: { readonly stdout: string; readonly stderr: string };
+  readonly ended: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>;
   /** Sends the signal and tells how and after how long it ended. */
   end(signal: NodeJS.Signals): Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null; readonly tookMs: number }>;
 }
@@ -86,6 +87,7 @@ export const startGateway = async (env: Env, command: readonly string[] = [proce
     url,
     pid: child.pid ?? 0,
     output,
+    ended: ended.then(([code, signal]) => ({ code, signal })),
     end: async (signal) => {
       const startMs = performance.now();
       child.kill(signal);
