@@ -11,7 +11,7 @@ export interface CachedOptions<V> {
 }
 
 export interface Cached<V> {
-  /** Absence is never remembered: what has just been made is found at once. */
+  /** Those who ask at the same time share one load. Failure and absence are never remembered: what has just been made is found at once. */
   get(key: string): Promise<V | null>;
   forget(keys: readonly string[]): void;
   forgetAll(): void;
@@ -19,24 +19,32 @@ export interface Cached<V> {
 
 export const createCached = <V extends object>({ load, clock, ttlMs, maxEntries = 20_000 }: CachedOptions<V>): Cached<V> => {
   const entries = new LRUCache<string, V>({ max: maxEntries, ttl: ttlMs, ttlResolution: 0, perf: { now: clock.elapsed } });
-  // A load that began before a change must not be remembered after it.
-  let changes = 0;
-  return {
-    get: async (key) => {
-      const known = entries.get(key);
-      if (known !== undefined) return known;
-      const changesBefore = changes;
-      const value = await load(key);
-      if (value !== null && changes === changesBefore) entries.set(key, value);
+  // A load leaves when it ends or when its key changes: what began before a change is neither remembered nor shared after it.
+  const loading = new Map<string, Promise<V | null>>();
+
+  const loadOnce = async (key: string): Promise<V | null> => {
+    const mine = load(key);
+    loading.set(key, mine);
+    try {
+      const value = await mine;
+      if (value !== null && loading.get(key) === mine) entries.set(key, value);
       return value;
-    },
+    } finally {
+      if (loading.get(key) === mine) loading.delete(key);
+    }
+  };
+
+  return {
+    get: async (key) => entries.get(key) ?? loading.get(key) ?? loadOnce(key),
     forget: (keys) => {
-      changes += 1;
-      for (const key of keys) entries.delete(key);
+      for (const key of keys) {
+        entries.delete(key);
+        loading.delete(key);
+      }
     },
     forgetAll: () => {
-      changes += 1;
       entries.clear();
+      loading.clear();
     },
   };
 };
