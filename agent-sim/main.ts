@@ -1,7 +1,6 @@
 // `npm run sim`: a fleet of simulated agents from the command line.
 import { randomInt } from "node:crypto";
 import { bootstrap } from "./bootstrap.ts";
-import { runChaos } from "./chaos/main.ts";
 import { runDevice } from "./device.ts";
 import { createScreen, summaryText } from "./display.ts";
 import { type FleetOptions, runFleet } from "./fleet.ts";
@@ -72,12 +71,6 @@ const main = async (): Promise<number> => {
   try {
     const [first, ...others] = process.argv.slice(2);
     if (first === "agent") return await runDevice(others);
-    if (first === "chaos") {
-      const code = await runChaos(others);
-      // What was printed must be out before the process goes; whatever a broken network left open must not hold it.
-      process.stdout.write("", () => process.exit(code));
-      return code;
-    }
     const options = parseOptions(process.argv.slice(2));
     if (!options.help) return await simulate(options);
     process.stdout.write(HELP);

@@ -6,7 +6,6 @@ export const HELP = `Simulated agents against a real gateway: they connect, beat
 
   npm run sim -- [options]
   npm run sim -- agent --identity FILE     one device with the identity that pairing gave; see agent --help
-  npm run sim -- chaos [options]           breaks things on purpose and judges what becomes of every command; see chaos --help
 
   --agents N                how many devices (default 100)
   --duration 30s            length of the load; ms, s, m or h (default 30s)
@@ -70,6 +69,7 @@ const text = { type: "string" } as const;
 const flag = { type: "boolean" } as const;
 
 export const parseOptions = (args: readonly string[]): Options => {
+  if (args[0] === "chaos") throw new BadOptions("chaos has a command of its own: npm run chaos -- [options]");
   try {
     const { values } = parseArgs({
       args: [...args],

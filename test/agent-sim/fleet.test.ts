@@ -77,6 +77,7 @@ describe("the command line", () => {
     [["--url", "https://a.example"], "belong together"],
     [["--what"], "--what"],
     [["stray"], "stray"],
+    [["chaos", "--short"], "npm run chaos"],
   ])("%j is refused by name", (args, name) => expect(() => parseOptions(args)).toThrow(name));
 });
 

@@ -4,8 +4,8 @@ import { createHash } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
-import { freePort, startChild } from "../../agent-sim/chaos/children.ts";
-import { plainEnv } from "../../agent-sim/chaos/node.ts";
+import { plainEnv, startChild } from "../kit/children.ts";
+import { freePort } from "../kit/free-port.ts";
 import { pin, SERVER_CPU } from "./machine.ts";
 import type { Stage } from "./stage.ts";
 

@@ -4,9 +4,10 @@ import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
-import { type Child, freePort, startChild } from "../../agent-sim/chaos/children.ts";
 import { openEmbeddedPostgres } from "../../server/platform/embedded-postgres.ts";
 import { silentLog } from "../../server/platform/log.ts";
+import { type Child, startChild } from "../kit/children.ts";
+import { freePort } from "../kit/free-port.ts";
 import { LOAD_CPU, pin } from "./machine.ts";
 
 const READY_MS = 15_000;

@@ -1,7 +1,6 @@
 // Three nodes behind a load balancer, restarted one after another under load: no call is lost, no agent is offline, every command ends.
 import { Agent, request } from "node:http";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { freePort } from "../../agent-sim/chaos/children.ts";
 import { createCrew } from "../../agent-sim/crew.ts";
 import { createLedger } from "../../agent-sim/ledger.ts";
 import type { Member } from "../../agent-sim/portal.ts";
@@ -9,6 +8,7 @@ import { createRandom } from "../../agent-sim/random.ts";
 import { systemTime } from "../../agent-sim/time.ts";
 import { createTestDatabase, withClient } from "../kit/database.ts";
 import { eventually } from "../kit/eventually.ts";
+import { freePort } from "../kit/free-port.ts";
 import { startRedis, type TestRedis } from "../kit/redis.ts";
 import { type Balancer, startBalancer } from "./balancer.ts";
 import { bootstrap, type Credentials, createSandbox, type Gateway, type Sandbox, startGateway } from "./processes.ts";

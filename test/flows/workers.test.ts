@@ -1,8 +1,8 @@
 // Several gateway processes on one port, as `npm start -- --workers N` starts them.
 import { Agent, request } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { freePort } from "../../agent-sim/chaos/children.ts";
 import { eventually } from "../kit/eventually.ts";
+import { freePort } from "../kit/free-port.ts";
 import { startRedis, type TestRedis } from "../kit/redis.ts";
 import { built, createSandbox, type Env, type Gateway, node, processesOf, type Sandbox, startGateway } from "./processes.ts";
 

@@ -3,8 +3,6 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { losingCommits } from "../../agent-sim/chaos/commits.ts";
-import { createProxy, type FaultProxy } from "../../agent-sim/chaos/proxy.ts";
 import { createRandom } from "../../agent-sim/random.ts";
 import { group, mutation } from "../../protocol/kit/operation.ts";
 import { systemClock } from "../../server/core/clock.ts";
@@ -20,6 +18,8 @@ import { createIdempotency } from "../../server/platform/idempotency.ts";
 import { silentLog } from "../../server/platform/log.ts";
 import { createMemoryRateLimiter } from "../../server/platform/rate-limit.ts";
 import { createSecretBox } from "../../server/platform/secrets.ts";
+import { losingCommits } from "../chaos/commits.ts";
+import { createProxy, type FaultProxy } from "../chaos/proxy.ts";
 import { createTestDatabase } from "../kit/database.ts";
 import { eventually } from "../kit/eventually.ts";
 import { type Answer, asKey, type Caller, startWorld, type TestTenant, type World } from "../kit/world.ts";

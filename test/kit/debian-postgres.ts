@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { chown, mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import pg from "pg";
-import { freePort } from "../../agent-sim/chaos/children.ts";
+import { freePort } from "./free-port.ts";
 
 /** PostgreSQL refuses to run as root. */
 const NOBODY = 65_534;

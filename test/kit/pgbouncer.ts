@@ -4,8 +4,8 @@ import { once } from "node:events";
 import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { freePort } from "../../agent-sim/chaos/children.ts";
 import { connects } from "../flows/processes.ts";
+import { freePort } from "./free-port.ts";
 
 /** PgBouncer refuses to run as root. */
 const NOBODY = 65_534;

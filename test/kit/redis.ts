@@ -5,8 +5,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import net from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { freePort } from "../../agent-sim/chaos/children.ts";
 import { eventually } from "./eventually.ts";
+import { freePort } from "./free-port.ts";
 
 /** One command over a connection of its own; enough for errors, integers and short texts. */
 const ask = async (port: number, words: readonly string[]): Promise<string> => {

@@ -1,0 +1,141 @@
+// Agents in trouble: acks that never arrive, readers that stop reading, twins of one identity, wrong clocks.
+import { createHttp } from "../../agent-sim/http.ts";
+import type { AgentOptions } from "../../agent-sim/life.ts";
+import { createRandom } from "../../agent-sim/random.ts";
+import { drunken, forgetfulJournal, shifted } from "./forgetful.ts";
+import { frameFilter } from "./frames.ts";
+import { onRig } from "./kills.ts";
+import type { FaultProxy } from "./proxy.ts";
+import { createRig, type Rig, urlOf } from "./rig.ts";
+import { WRITTEN_IS_DONE } from "./sabotage.ts";
+import { asking, hurried, type Outcome, type Scenario } from "./scenario.ts";
+import { runTrial, type Stage, type TrialOptions } from "./trial.ts";
+
+const LOST_SHARE = 0.3;
+/** Each way, so that three of ten acks stay unanswered, whichever half was lost. */
+const LOST_EACH_WAY = 1 - Math.sqrt(1 - LOST_SHARE);
+const POLL_SOCKETS = 16;
+
+/** A trial in which some agents come by a door of their own. */
+export const throughDoor = async (
+  rig: Rig,
+  door: FaultProxy,
+  options: Omit<TrialOptions, "rig"> & { readonly uses: (index: number) => boolean },
+): Promise<Outcome> => {
+  const http = createHttp(urlOf(door), POLL_SOCKETS);
+  const tune: TrialOptions["tune"] = (member, base, index) => {
+    const tuned = options.tune?.(member, base, index) ?? base;
+    return options.uses(index) ? { ...tuned, url: urlOf(door), http } : tuned;
+  };
+  try {
+    return await runTrial({ ...options, rig, tune });
+  } finally {
+    http.close();
+  }
+};
+
+const cutNowAndThen =
+  (door: FaultProxy) =>
+  async ({ running, fault, wait }: Stage): Promise<void> => {
+    await wait(1_000);
+    while (running()) {
+      fault(`${door.reset(LOST_SHARE)} connections cut`);
+      await wait(1_500);
+    }
+  };
+
+const acksDropped: Scenario = {
+  name: "acks-dropped",
+  promise: "R7",
+  claim: "with 30 % of acks or their answers lost and connections cut, every command ends and none runs twice",
+  control: { how: "the agents' dedupe is off: a delivery always looks new to them", red: "executed-twice" },
+  run: async ({ seed, scale, control }) => {
+    const rig = await createRig({ nodes: 1, seed });
+    const random = createRandom(seed + 13);
+    let dropped = 0;
+    try {
+      const filter = frameFilter((direction, text) => {
+        const isAck = direction === "up" ? text.includes('"op":"ack"') : text.includes('"op":"ack_ok"');
+        const lost = isAck && random() < LOST_EACH_WAY;
+        if (lost) dropped += 1;
+        return !lost;
+      });
+      const door = await rig.door({ filter });
+      const tune = (_: unknown, base: AgentOptions): AgentOptions => (control ? { ...base, journal: forgetfulJournal() } : base);
+      const trial = await throughDoor(rig, door, { seed, scale, tune, impatient: control, uses: () => true, trouble: cutNowAndThen(door) });
+      return { ...trial, faults: trial.faults + dropped, notes: [...trial.notes, `${dropped} acks or answers dropped`] };
+    } finally {
+      await rig.close();
+    }
+  },
+};
+
+const BIG_TEXT = "x".repeat(24_000);
+/** Growth beyond it would mean that the gateway keeps what slow readers do not take: a full buffer each and room to breathe. */
+const allowedGrowth = (slow: number): number => slow * 1_200_000 + 150_000_000;
+
+const slowReaders: Scenario = {
+  name: "slow-readers",
+  promise: "R15",
+  claim: "agents that stop reading cost bounded memory, disturb nobody, and lose nothing once they read again",
+  control: { how: "what was written to a socket counts as done", red: "never-ran" },
+  run: async ({ seed, scale, control }) => {
+    const rig = await createRig({ nodes: 1, seed, ...(control ? { sabotage: WRITTEN_IS_DONE } : {}) });
+    try {
+      const door = await rig.door();
+      const fat = { ...rig, portal: asking(rig.portal, (command) => ({ ...command, type: "echo", requiresAck: true, payload: { text: BIG_TEXT } })) };
+      const before = (await rig.nodes[0]?.residentBytes()) ?? null;
+      const state = { growth: 0 };
+      const outcome = await throughDoor(fat, door, {
+        seed,
+        scale,
+        impatient: control,
+        uses: (index) => index % 2 === 0,
+        trouble: async ({ fault, wait, members, running }) => {
+          await wait(300);
+          fault(`${Math.ceil(members.length / 2)} agents stop reading`);
+          door.set({ hold: ["down"] });
+          while (running()) await wait(200);
+          // Half of them lose what was on its way; the others read on where they stopped.
+          fault(`${door.reset(0.5)} connections cut`);
+        },
+        relief: async () => {
+          const after = (await rig.nodes[0]?.residentBytes()) ?? null;
+          state.growth = before === null || after === null ? 0 : after - before;
+          door.calm();
+        },
+      });
+      const tooMuch = state.growth > allowedGrowth(scale.agents / 2) ? 1 : 0;
+      const note = `resident memory grew by ${Math.round(state.growth / 1_048_576)} MiB while ${Math.ceil(scale.agents / 2)} did not read`;
+      return { ...outcome, violations: { ...outcome.violations, "memory-unbounded": tooMuch }, notes: [...outcome.notes, note] };
+    } finally {
+      await rig.close();
+    }
+  },
+};
+
+const HOUR_MS = 3_600_000;
+const clockSkew: Scenario = {
+  name: "clock-skew",
+  promise: "S1",
+  claim: "agents whose clocks are hours ahead or behind correct themselves by the gateway's answer and work",
+  control: { how: "the clocks jump at each look, so that no correction holds", red: "never-connected" },
+  run: ({ seed, scale, control }) =>
+    onRig(
+      { nodes: 1, seed },
+      {
+        seed,
+        scale,
+        impatient: control,
+        trouble: async ({ members, fault }) => members.forEach((_, n) => void fault(`clock of agent ${n} is wrong`)),
+        tune: (_, base, index) => {
+          const random = createRandom(seed + index);
+          const byMs = (index % 2 === 0 ? 1 : -1) * (0.2 + (index % 12)) * HOUR_MS;
+          const clock = hurried(scale.haste);
+          return { ...base, time: control ? drunken(clock, HOUR_MS, random) : shifted(clock, byMs) };
+        },
+      },
+    ),
+};
+
+export const agentScenarios: readonly Scenario[] = [acksDropped, slowReaders, clockSkew];

@@ -1,0 +1,42 @@
+// Single calls of a scenario that are judged by their answers: as a script with a key, at one chosen node.
+import { createHttp, type Http, type HttpAnswer, NoAnswer, type Patience } from "../../agent-sim/http.ts";
+import type { Credentials } from "../../agent-sim/portal.ts";
+import { systemTime as time } from "../../agent-sim/time.ts";
+import type { Node } from "./node.ts";
+import { urlOf } from "./rig.ts";
+
+const SOCKETS = 64;
+
+export const headersOf = ({ apiKey, tenantId }: Credentials): Readonly<Record<string, string>> => ({ "x-api-key": apiKey, "x-svc-tenant-id": tenantId });
+
+export const patience = (forMs: number): Patience => ({ time, random: Math.random, untilMs: time.elapsedMs() + forMs });
+
+/** One client for each node, closed when the use is over. */
+export const withClients = async <T>(nodes: readonly Node[], use: (clients: readonly Http[]) => Promise<T>): Promise<T> => {
+  const clients = nodes.map((node) => createHttp(urlOf(node), SOCKETS));
+  try {
+    return await use(clients);
+  } finally {
+    for (const client of clients) client.close();
+  }
+};
+
+/** Null when nobody knows what became of it. */
+export const orNoAnswer = (call: Promise<HttpAnswer>): Promise<HttpAnswer | null> =>
+  call.catch((error: unknown) => {
+    if (error instanceof NoAnswer) return null;
+    throw error;
+  });
+
+export const isSuccess = ({ status }: HttpAnswer): boolean => status >= 200 && status < 300;
+
+/** Runs over the items with so many at a time, in their order. */
+export const inLanes = async <T>(items: readonly T[], lanes: number, work: (item: T, index: number) => Promise<unknown>): Promise<void> => {
+  let next = 0;
+  const lane = async (): Promise<void> => {
+    for (let index = next++; index < items.length; index = next++) await work(items[index] as T, index);
+  };
+  await Promise.all(Array.from({ length: lanes }, lane));
+};
+
+export const tally = (map: Map<string, number>, key: string): void => void map.set(key, (map.get(key) ?? 0) + 1);

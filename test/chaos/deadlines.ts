@@ -1,0 +1,155 @@
+// Commands that nobody confirms: past their deadline or their last attempt they are delivered no more, and say so.
+import { randomUUID } from "node:crypto";
+import { z } from "zod";
+import { createCrew } from "../../agent-sim/crew.ts";
+import { NoAnswer, persist } from "../../agent-sim/http.ts";
+import { createLatency } from "../../agent-sim/latency.ts";
+import { createLedger } from "../../agent-sim/ledger.ts";
+import type { Member } from "../../agent-sim/portal.ts";
+import { createRandom } from "../../agent-sim/random.ts";
+import { pause, systemTime as time, until } from "../../agent-sim/time.ts";
+import { Command, type CommandStatus, isOpen } from "../../protocol/index.ts";
+import { headersOf, inLanes, isSuccess, patience } from "./calls.ts";
+import { forgetfulJournal } from "./forgetful.ts";
+import { frameFilter } from "./frames.ts";
+import type { FaultProxy } from "./proxy.ts";
+import { type Rig, urlOf, withRig } from "./rig.ts";
+import { type Context, hurried, type Outcome, type Scenario } from "./scenario.ts";
+import { meddle, withSql } from "./sql.ts";
+import { readTruth } from "./truth.ts";
+
+/** Fewer than an agent holds at once, so that none waits for credit. */
+const PER_DEVICE = 6;
+const ATTEMPTS = 2;
+const LIFE_MS = { least: 1_500, most: 4_500 };
+/** From the last deadline on: long enough for the reaper, and for several sessions in which a dead command could still be sent. */
+const AFTERWARDS_MS = 6_000;
+/** From the gateway's decision to the agent's eye on a busy machine. */
+const ON_THE_WAY_MS = 2_000;
+const CUT_EVERY_MS = 500;
+/** Back-off grows with each break; this keeps the longest at three seconds. */
+const HASTE = 100;
+const REST_MS = 30_000;
+
+interface Order {
+  readonly commandId: string;
+  /** By the wall clock; null: limited by attempts. */
+  readonly expiresAtMs: number | null;
+}
+
+const queueOn = async (rig: Rig, { deviceId }: Member, expires: boolean, spread: number): Promise<Order> => {
+  const expiresAtMs = expires ? time.wallMs() + LIFE_MS.least + spread * (LIFE_MS.most - LIFE_MS.least) : null;
+  const limits = expiresAtMs === null ? { maxAttempts: ATTEMPTS } : { maxAttempts: 100, expiresAt: new Date(expiresAtMs).toISOString() };
+  const headers = { ...headersOf(rig.credentials), "idempotency-key": randomUUID() };
+  const body = JSON.stringify({ type: "ping", ...limits });
+  const answer = await persist(() => rig.http.call({ method: "POST", path: `/v1/devices/${deviceId}/commands`, headers, body }), patience(LIFE_MS.least));
+  if (!isSuccess(answer)) throw new Error(`a command was refused: ${answer.status}`);
+  return { commandId: z.object({ data: Command.pick({ commandId: true }) }).parse(answer.body).data.commandId, expiresAtMs };
+};
+
+/** What the row must say in the end, by what it was limited by. */
+const endOf = ({ expiresAtMs }: Order): { readonly status: CommandStatus; readonly codes: readonly string[] } =>
+  expiresAtMs === null
+    ? { status: "undeliverable", codes: ["DELIVERY_ATTEMPTS_EXCEEDED"] }
+    : { status: "expired", codes: ["EXPIRED_BEFORE_DELIVERY", "EXPIRED_UNACKED"] };
+
+/** Agents that take every delivery for new, and whose words never arrive. */
+const muteCrew = (
+  door: FaultProxy,
+  members: readonly Member[],
+  { seed, delivered }: { readonly seed: number; readonly delivered: (commandId: string) => void },
+) =>
+  createCrew({
+    url: urlOf(door),
+    members,
+    ledger: createLedger(time.elapsedMs),
+    time: hurried(HASTE),
+    random: createRandom(seed),
+    seed,
+    heartbeatSec: 300,
+    pollOnlyPct: 0,
+    rampPerSecond: 200,
+    onAlarm: () => undefined,
+    tune: (_, base) => ({
+      ...base,
+      journal: forgetfulJournal(),
+      http: { call: () => Promise.reject(new NoAnswer("this agent has no way by REST")), close: () => undefined },
+      on: { ...base.on, delivered },
+    }),
+  });
+
+const runDeadlines = ({ seed, scale, control }: Context): Promise<Outcome> =>
+  withRig({ nodes: 1, seed }, async (rig) => {
+    if (control)
+      await withSql(rig.postgres, (sql) =>
+        meddle(
+          sql,
+          "commands",
+          "insert",
+          "new.expires_at := new.expires_at + interval '1 hour'; new.deadline_at := new.deadline_at + interval '1 hour'; new.max_attempts := 100;",
+        ),
+      );
+    const members = await rig.provision(Math.min(scale.agents, 60));
+    const door = await rig.door({ filter: frameFilter((direction, text) => direction === "down" || !text.includes('"op":"ack"')) });
+    const deliveries = new Map<string, number[]>();
+    const crew = muteCrew(door, members, {
+      seed,
+      delivered: (commandId) => void deliveries.set(commandId, [...(deliveries.get(commandId) ?? []), time.wallMs()]),
+    });
+    const random = createRandom(seed);
+    const state = { faults: 0 };
+    try {
+      crew.start();
+      await until(time, () => crew.connected === crew.size, { everyMs: 50, withinMs: REST_MS });
+      const orders: Order[] = [];
+      const wanted = members.flatMap((member) => Array.from({ length: PER_DEVICE }, (_, n) => ({ member, expires: n % 2 === 0 })));
+      await inLanes(wanted, 8, async ({ member, expires }) => void orders.push(await queueOn(rig, member, expires, random())));
+      const endMs = time.elapsedMs() + LIFE_MS.most + AFTERWARDS_MS;
+      while (time.elapsedMs() < endMs) {
+        state.faults += door.reset(0.7);
+        await pause(time, CUT_EVERY_MS);
+      }
+      const facts = new Map(
+        (
+          await readTruth(
+            rig,
+            members.map(({ deviceId }) => deviceId),
+            patience(control ? 1_000 : REST_MS),
+          )
+        ).map((fact) => [fact.commandId, fact]),
+      );
+      const times = (order: Order): readonly number[] => deliveries.get(order.commandId) ?? [];
+      const factOf = ({ commandId }: Order) => facts.get(commandId);
+      const late = orders.filter((order) => order.expiresAtMs !== null && times(order).some((atMs) => atMs > (order.expiresAtMs ?? 0) + ON_THE_WAY_MS));
+      const shown = (order: Order): boolean => factOf(order)?.status === endOf(order).status && endOf(order).codes.includes(factOf(order)?.failureCode ?? "");
+      const seen = createLatency();
+      for (const order of orders) if (order.expiresAtMs !== null) for (const atMs of times(order)) seen.add(order.expiresAtMs - atMs);
+      return {
+        n: orders.length,
+        faults: state.faults,
+        violations: {
+          "delivered-late": late.length,
+          "over-limit": orders.filter((order) => order.expiresAtMs === null && times(order).length > ATTEMPTS).length,
+          "still-open": orders.filter((order) => isOpen(factOf(order)?.status ?? "queued")).length,
+          "not-shown": orders.filter((order) => !isOpen(factOf(order)?.status ?? "queued") && !shown(order)).length,
+        },
+        latencyMs: seen.percentiles(),
+        notes: [
+          `n counts commands that are never confirmed, half limited by a deadline of ${LIFE_MS.least} to ${LIFE_MS.most} ms, half by ${ATTEMPTS} attempts; ms are from a delivery to the deadline`,
+          `${[...deliveries.values()].reduce((sum, each) => sum + each.length, 0)} deliveries, ${state.faults} connections cut; a delivery up to ${ON_THE_WAY_MS} ms after the deadline counts as on its way`,
+        ],
+      };
+    } finally {
+      await crew.stop();
+    }
+  });
+
+export const deadlineScenarios: readonly Scenario[] = [
+  {
+    name: "deadlines",
+    promise: "R13",
+    claim: "a command past its deadline or its last attempt is never delivered again, whoever reconnects, and shows as expired or undeliverable",
+    control: { how: "a trigger in the database moves each deadline an hour on and the limit to 100 attempts", red: "delivered-late" },
+    run: runDeadlines,
+  },
+];

@@ -1,0 +1,125 @@
+// Agents that are killed before and after they write their journal: a command that has begun never begins again.
+import { readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { packageRoot } from "../../agent-sim/bootstrap.ts";
+import { createLedger } from "../../agent-sim/ledger.ts";
+import { startLoad } from "../../agent-sim/load.ts";
+import type { Member } from "../../agent-sim/portal.ts";
+import { createRandom } from "../../agent-sim/random.ts";
+import { pause, systemTime as time, until } from "../../agent-sim/time.ts";
+import { type Child, plainEnv, startChild } from "../kit/children.ts";
+import { makeFolder } from "../kit/workspace.ts";
+import { countViolations, judge, VIOLATIONS } from "./checker.ts";
+import { createHistory, recorded } from "./history.ts";
+import { createRig, type Rig, urlOf } from "./rig.ts";
+import type { Context, Outcome, Scenario } from "./scenario.ts";
+import { readTruth } from "./truth.ts";
+import type { Orders } from "./victim.ts";
+
+const VICTIMS = 4;
+const REST_MS = 40_000;
+const POINTS: readonly Orders["point"][] = ["before-journal", "after-journal", "before-result", "after-result"];
+
+interface Victim {
+  readonly effects: string;
+  readonly deaths: number;
+  stop(): Promise<void>;
+}
+
+/** Starts it again each time it has died, until the load is over; then once more, unharmed. */
+const keepAlive = (
+  rig: Rig,
+  folder: string,
+  { member, index, context, lives }: { member: Member; index: number; context: Context; lives: () => boolean },
+): Victim => {
+  const [journal, effects, file] = ["journal", "effects", "orders"].map((name) => join(folder, `${index}.${name}`)) as [string, string, string];
+  const program = join(packageRoot(import.meta.dirname), "dist", "test", "chaos", "victim.js");
+  const point = context.control ? "before-result" : (POINTS[index % POINTS.length] ?? null);
+  const state: { deaths: number; child: Child | null; over: boolean } = { deaths: 0, child: null, over: false };
+  const run = async (): Promise<void> => {
+    while (!state.over) {
+      const doomed = lives();
+      const orders: Orders = { url: urlOf(rig.agentDoor), member, journal, effects, point: doomed ? point : null, at: 3, haste: context.scale.haste };
+      await writeFile(file, JSON.stringify(orders));
+      const child = startChild({ command: process.execPath, words: [program, file], env: plainEnv() });
+      state.child = child;
+      await until(time, () => !child.alive || state.over || (doomed && !lives()), { everyMs: 50, withinMs: 600_000 });
+      if (child.alive) await child.stop();
+      else if (child.process.signalCode === "SIGKILL") state.deaths += 1;
+      else throw new Error(`an agent ended by itself: ${child.said}`);
+      // Control: it remembers nothing of what it has begun.
+      if (context.control) await rm(journal, { force: true });
+      if (!doomed && !state.over) await pause(time, 100);
+    }
+  };
+  const running = run();
+  return {
+    effects,
+    get deaths() {
+      return state.deaths;
+    },
+    stop: () => {
+      state.over = true;
+      return running;
+    },
+  };
+};
+
+const runDeaths = async (context: Context): Promise<Outcome> => {
+  const { seed, scale, control } = context;
+  const rig = await createRig({ nodes: 1, seed });
+  const folder = makeFolder("deaths");
+  const victims: Victim[] = [];
+  try {
+    const members = await rig.provision(VICTIMS);
+    const [history, ledger, random] = [createHistory(), createLedger(time.elapsedMs), createRandom(seed)];
+    const portal = recorded(rig.portal, { history, elapsedMs: time.elapsedMs });
+    const state = { loading: true };
+    victims.push(...members.map((member, index) => keepAlive(rig, folder, { member, index, context, lives: () => state.loading })));
+    const signal = new AbortController().signal;
+    const perSecond = Math.min(scale.perSecond, 12);
+    const load = startLoad({ portal, ledger, members, perSecond, durationMs: scale.seconds * 1_600, time, random, graceMs: REST_MS, signal });
+    await load.done;
+    await until(time, () => load.outstanding === 0, { everyMs: 50, withinMs: REST_MS });
+    state.loading = false;
+    const patience = { time, random: Math.random, untilMs: time.elapsedMs() + REST_MS };
+    const truth = await readTruth(
+      rig,
+      members.map(({ deviceId }) => deviceId),
+      patience,
+    );
+    await Promise.all(victims.map((victim) => victim.stop()));
+    for (const { effects } of victims)
+      for (const id of (await readFile(effects, "utf8").catch(() => "")).split("\n").filter(Boolean))
+        history.add({ op: "execute", phase: "ok", id, actor: "victim", tMs: 0 });
+    const verdict = judge(history.lines, truth);
+    const faults = victims.reduce((sum, { deaths }) => sum + deaths, 0);
+    return {
+      n: verdict.accepted,
+      faults,
+      // With the journal gone, commands that the agent has forgotten may also end without having run; the control looks at one thing only.
+      violations: Object.fromEntries((control ? (["executed-twice"] as const) : VIOLATIONS).map((kind) => [kind, countViolations(verdict, [kind])])),
+      latencyMs: { p50: null, p99: null },
+      notes: [
+        `ended as ${Object.entries(verdict.byStatus)
+          .map(([status, count]) => `${count} ${status}`)
+          .join(", ")}`,
+        ...VIOLATIONS.flatMap((kind) => (verdict.violations[kind].length > 0 ? [`${kind}: ${verdict.violations[kind].slice(0, 3).join(" ")}`] : [])),
+      ],
+    };
+  } finally {
+    await Promise.allSettled(victims.map((victim) => victim.stop()));
+    await rig.close();
+    await rm(folder, { recursive: true, force: true });
+  }
+};
+
+export const deathScenarios: readonly Scenario[] = [
+  {
+    name: "agent-kill",
+    promise: "R7",
+    claim: "agents killed before and after each write of their journal: every command ends, none runs twice",
+    control: { how: "the agent's journal is gone when it comes back", red: "executed-twice" },
+    run: runDeaths,
+  },
+];

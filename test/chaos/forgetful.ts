@@ -1,0 +1,41 @@
+// Broken agents for controls: a journal that forgets, a clock that cannot be corrected.
+import { createJournal, createMemoryJournal, type Journal } from "../../agent-sim/journal.ts";
+import type { Random } from "../../agent-sim/random.ts";
+import { nothing, systemTime, type Time } from "../../agent-sim/time.ts";
+
+/** Every delivery looks new to it. */
+export const forgetfulJournal = (): Journal => {
+  let kept = createMemoryJournal(systemTime.wallMs);
+  return {
+    begin: (id, requiresAck) => {
+      // A fresh memory for this one id; what else is in flight keeps its place.
+      if (kept.find(id)) {
+        const others = [...kept.entries()].filter(({ commandId }) => commandId !== id);
+        kept = createJournal({ wallMs: systemTime.wallMs, write: nothing });
+        for (const { commandId, requiresAck: wants, result, status, settledAtMs } of others) {
+          kept.begin(commandId, wants);
+          if (result) kept.finish(commandId, { ...result, status });
+          if (settledAtMs !== null) kept.settle(commandId);
+        }
+      }
+      return kept.begin(id, requiresAck);
+    },
+    note: (id, status) => kept.note(id, status),
+    finish: (id, result) => kept.finish(id, result),
+    settle: (id) => kept.settle(id),
+    find: (id) => kept.find(id),
+    // It does not know what it was doing, so the gateway is told nothing and delivers again.
+    unsettled: () => [],
+    entries: () => kept.entries(),
+    close: () => kept.close(),
+  };
+};
+
+/** The wall clock is off by a constant that the gateway's answer can correct. */
+export const shifted = (time: Time, byMs: number): Time => ({ ...time, wallMs: () => time.wallMs() + byMs });
+
+/** The wall clock jumps by up to so much at each look: no correction holds. */
+export const drunken = (time: Time, uptoMs: number, random: Random): Time => ({
+  ...time,
+  wallMs: () => time.wallMs() + (random() < 0.5 ? -1 : 1) * uptoMs * (0.5 + random()),
+});

@@ -1,0 +1,111 @@
+// The history of a run: one line for each step that a client or an agent took. What really happened is judged from it alone.
+
+import type { Delivered } from "../../agent-sim/frames.ts";
+import { NoAnswer } from "../../agent-sim/http.ts";
+import type { AgentOptions } from "../../agent-sim/life.ts";
+import type { Member, Portal } from "../../agent-sim/portal.ts";
+import type { Shortcut } from "./shortcuts.ts";
+
+/** ok: answered 2xx; fail: refused for good; info: nobody knows. */
+export type Phase = "invoke" | "ok" | "fail" | "info";
+
+export type Line =
+  | { readonly op: "queue"; readonly phase: Phase; readonly id: string; readonly actor: string; readonly tMs: number; readonly commandId?: string }
+  | {
+      readonly op: "deliver";
+      readonly phase: "info";
+      readonly id: string;
+      readonly actor: string;
+      readonly tMs: number;
+      /** What the payload says it was meant for. */
+      readonly target: string | null;
+      readonly lane: string;
+      readonly seq: number;
+    }
+  | { readonly op: "execute" | "settle"; readonly phase: "ok"; readonly id: string; readonly actor: string; readonly tMs: number }
+  | { readonly op: "fault"; readonly phase: "info"; readonly id: string; readonly actor: string; readonly tMs: number };
+
+export interface History {
+  readonly lines: readonly Line[];
+  add(line: Line): void;
+  readonly faults: number;
+}
+
+export const createHistory = (): History => {
+  const lines: Line[] = [];
+  let faults = 0;
+  return {
+    lines,
+    get faults() {
+      return faults;
+    },
+    add: (line) => {
+      lines.push(line);
+      if (line.op === "fault") faults += 1;
+    },
+  };
+};
+
+const targetOf = ({ command }: Delivered): string | null => {
+  const target = command.payload["target"];
+  return typeof target === "string" ? target : null;
+};
+
+/** The same agent, with each of its steps written down. */
+export const watched = (base: AgentOptions, member: Member, history: History, elapsedMs: () => number): AgentOptions => {
+  const actor = member.deviceId;
+  return {
+    ...base,
+    on: {
+      ...base.on,
+      delivered: (commandId, channel, item) => {
+        const { lane = "", seq = 0 } = item.delivery;
+        history.add({ op: "deliver", phase: "info", id: commandId, actor, tMs: elapsedMs(), target: targetOf(item), lane, seq });
+        base.on?.delivered?.(commandId, channel, item);
+      },
+      executed: (commandId, type) => {
+        history.add({ op: "execute", phase: "ok", id: commandId, actor, tMs: elapsedMs() });
+        base.on?.executed?.(commandId, type);
+      },
+      settled: (result) => {
+        history.add({ op: "settle", phase: "ok", id: result.commandId, actor, tMs: elapsedMs() });
+        base.on?.settled?.(result);
+      },
+    },
+  };
+};
+
+export interface RecordedOptions {
+  readonly history: History;
+  readonly elapsedMs: () => number;
+  /** Control: this door says yes before the command is safe. */
+  readonly shortcut?: Shortcut | null;
+}
+
+/** The same portal, with each request written down. Payloads carry the request's id and its target, so that nothing depends on what answers say. */
+export const recorded = (portal: Portal, { history, elapsedMs, shortcut }: RecordedOptions): Portal => {
+  let promised = 0;
+  return {
+    ...portal,
+    queue: async (command, key, patience) => {
+      const say = (phase: Phase, commandId?: string): void =>
+        history.add({ op: "queue", phase, id: key, actor: command.deviceId, tMs: elapsedMs(), ...(commandId === undefined ? {} : { commandId }) });
+      say("invoke");
+      const ask = () => portal.queue({ ...command, payload: { ...command.payload, request: key, target: command.deviceId } }, key, patience);
+      if (shortcut) {
+        say("ok");
+        shortcut.promise(ask);
+        promised += 1;
+        return { commandId: `promised ${promised}`, replayed: false };
+      }
+      try {
+        const queued = await ask();
+        say("ok", queued.commandId);
+        return queued;
+      } catch (error) {
+        say(error instanceof NoAnswer ? "info" : "fail");
+        throw error;
+      }
+    },
+  };
+};

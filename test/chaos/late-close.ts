@@ -1,0 +1,96 @@
+// The close of an old connection arrives seconds late: the agent has long been back on another node, and stays online.
+import { createLatency } from "../../agent-sim/latency.ts";
+import type { Member } from "../../agent-sim/portal.ts";
+import { createRandom, type Random } from "../../agent-sim/random.ts";
+import { pause, systemTime as time } from "../../agent-sim/time.ts";
+import { connectAll, heartbeatOf } from "./raw.ts";
+import { type Rig, withRig } from "./rig.ts";
+import type { Context, Outcome, Scenario } from "./scenario.ts";
+import { meddle, type Sql, withSql } from "./sql.ts";
+
+const HEARTBEAT_SECONDS = 2;
+const LATE_MS = { least: 500, most: 3_000 };
+/** The flush of presence, the sweep of the offline, and one of either again. */
+const WATCH_MS = 9_000;
+
+/** Offline is said by an event, in the transaction that turns the status: a turn that nobody saw by looking is seen here. */
+const offlineEvents = async (sql: Sql, deviceIds: readonly string[]): Promise<number> => {
+  const rows = await sql.query<{ said: number }>("select count(*)::int as said from outbox_events where type = 'device.offline' and subject_id = any($1)", [
+    deviceIds,
+  ]);
+  return rows[0]?.said ?? 0;
+};
+
+interface Round {
+  readonly rig: Rig;
+  readonly sql: Sql;
+  readonly members: readonly Member[];
+  readonly from: number;
+  readonly to: number;
+  readonly random: Random;
+  readonly onLate: (ms: number) => void;
+}
+/** Answers how often a device was called offline. */
+const runRound = async ({ rig, sql, members, from, to, random, onLate }: Round): Promise<number> => {
+  const door = await rig.door({ targets: () => [from] });
+  const old = await connectAll(door.port, members, "ready");
+  door.set({ hold: ["up", "down"] });
+  const back = await connectAll(to, members, "ready");
+  const backAtMs = time.elapsedMs();
+  let beats = 0;
+  const beating = setInterval(() => {
+    beats += 1;
+    for (const agent of back) agent.write(heartbeatOf(beats));
+  }, HEARTBEAT_SECONDS * 500);
+  try {
+    await pause(time, LATE_MS.least + random() * (LATE_MS.most - LATE_MS.least));
+    onLate(time.elapsedMs() - backAtMs);
+    door.reset();
+    await pause(time, WATCH_MS);
+    return await offlineEvents(
+      sql,
+      members.map(({ deviceId }) => deviceId),
+    );
+  } finally {
+    clearInterval(beating);
+    for (const agent of [...old, ...back]) agent.destroy();
+    await door.close();
+  }
+};
+
+// Without Redis nobody tells the old node of the new session: it hears of nothing but the close.
+const run = ({ seed, scale, control }: Context): Promise<Outcome> =>
+  withRig({ nodes: 2, seed, env: { HEARTBEAT_SECONDS: String(HEARTBEAT_SECONDS), CLOSE_GRACE_SECONDS: "0" } }, (rig) =>
+    withSql(rig.postgres, async (sql) => {
+      if (control) await meddle(sql, "device_presence", "update", "new.epoch := least(new.epoch, 1);");
+      const [rounds, size] = scale.agents > 50 ? [10, 100] : [1, 20];
+      const latency = createLatency();
+      const random = createRandom(seed);
+      let offline = 0;
+      for (let round = 0; round < rounds; round += 1) {
+        const members = await rig.provision(size);
+        const [from = 0, to = 0] = rig.nodes.map(({ port }) => port).map((_, index, ports) => ports[(index + round) % ports.length] ?? 0);
+        offline += await runRound({ rig, sql, members, from, to, random, onLate: latency.add });
+      }
+      return {
+        n: rounds * size,
+        faults: rounds * size,
+        violations: { "false-offline": offline },
+        latencyMs: latency.percentiles(),
+        notes: [
+          "n counts closes that came late; ms are by how much, from the new session to the old one's close",
+          "no grace for a broken socket: CLOSE_GRACE_SECONDS is 0",
+        ],
+      };
+    }),
+  );
+
+export const lateCloseScenarios: readonly Scenario[] = [
+  {
+    name: "late-close",
+    promise: "C2",
+    claim: "the late close of an old connection never turns a device offline whose agent is back on another node",
+    control: { how: "a trigger in the database gives every session the same epoch", red: "false-offline" },
+    run,
+  },
+];

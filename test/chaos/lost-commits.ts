@@ -1,0 +1,108 @@
+// Creations under keys while answers to COMMIT get lost and the database stops answering for a while; then every request is repeated.
+import { z } from "zod";
+import type { Http, HttpAnswer } from "../../agent-sim/http.ts";
+import { persist } from "../../agent-sim/http.ts";
+import { createLatency } from "../../agent-sim/latency.ts";
+import { createRandom } from "../../agent-sim/random.ts";
+import { pause, systemTime as time } from "../../agent-sim/time.ts";
+import { headersOf, inLanes, isSuccess, orNoAnswer, patience, withClients } from "./calls.ts";
+import { losingCommits } from "./commits.ts";
+import { withRig } from "./rig.ts";
+import { KEY_IS_KEPT_BESIDE } from "./sabotage.ts";
+import type { Context, Outcome, Scenario } from "./scenario.ts";
+import { ask } from "./sql.ts";
+
+const LANES = 24;
+const LOST_SHARE = 0.3;
+/** Longer than a gateway waits for an answer of its database. */
+const SILENCE_MS = 9_500;
+const WITHIN_MS = 60_000;
+const Made = z.object({ data: z.unknown() });
+
+type Credentials = Parameters<typeof headersOf>[0];
+/** Two kinds of creations, each of which tells by its row which key it was made under. */
+const creation = (key: string, index: number, credentials: Credentials) => ({
+  method: "POST" as const,
+  path: index % 2 === 0 ? "/v1/devices/provision" : "/v1/pairing/enrollment-tokens",
+  headers: { ...headersOf(credentials), "idempotency-key": key },
+  body: JSON.stringify(index % 2 === 0 ? { count: 1, tags: [key] } : { name: key }),
+});
+const MADE = "select tags[1] as key from devices where tags[1] like 'key-%' union all select name from enrollment_tokens where name like 'key-%'";
+
+const run = async ({ seed, scale, control }: Context): Promise<Outcome> => {
+  const random = createRandom(seed);
+  const state = { losing: false, lost: 0, failed: 0, replayed: 0, differing: 0, refused: 0, unanswered: 0 };
+  const lose = (): boolean => {
+    const loses = state.losing && random() < LOST_SHARE;
+    if (loses) state.lost += 1;
+    return loses;
+  };
+  return withRig({ nodes: 2, seed, databaseFilter: losingCommits(lose), sabotage: control ? KEY_IS_KEPT_BESIDE : undefined }, (rig) =>
+    withClients(rig.nodes, async (clients) => {
+      const indices = Array.from({ length: scale.agents > 50 ? 480 : 96 }, (_, index) => index);
+      const keyOf = (index: number): string => `key-${index}`;
+      const call = (index: number, turn: number): Promise<HttpAnswer> =>
+        (clients[(index + turn) % clients.length] as Http).call(creation(keyOf(index), index, rig.credentials));
+      const first = new Map<number, string>();
+      const latency = createLatency();
+      const silence = async (): Promise<void> => {
+        rig.databaseDoor.set({ hold: ["up", "down"], newcomers: "ignore" });
+        await pause(time, SILENCE_MS);
+        rig.databaseDoor.calm();
+      };
+      let silent: Promise<void> | null = null;
+      state.losing = true;
+      await inLanes(indices, LANES, async (index) => {
+        if (index >= indices.length / 2) silent ??= silence();
+        const answer = await orNoAnswer(call(index, 0));
+        if (answer !== null && isSuccess(answer)) first.set(index, JSON.stringify(Made.parse(answer.body).data));
+        else state.failed += 1;
+      });
+      await silent;
+      state.losing = false;
+      // A key that is kept beside its effect is there once its caller was answered, so in the control those repeats would do no harm.
+      const again = control ? indices.filter((index) => !first.has(index)) : indices;
+      await inLanes(again, LANES, async (index) => {
+        const startMs = time.elapsedMs();
+        let turn = 0;
+        const answer = await orNoAnswer(persist(() => call(index, ++turn), patience(WITHIN_MS)));
+        latency.add(time.elapsedMs() - startMs);
+        if (answer === null) state.unanswered += 1;
+        else if (!isSuccess(answer)) state.refused += 1;
+        else {
+          if (answer.headers["idempotent-replayed"] === "true") state.replayed += 1;
+          const told = first.get(index);
+          if (told !== undefined && told !== JSON.stringify(Made.parse(answer.body).data)) state.differing += 1;
+        }
+      });
+      const made = new Map<string, number>();
+      for (const { key } of await ask<{ key: string }>(rig.postgres, MADE)) made.set(key, (made.get(key) ?? 0) + 1);
+      return {
+        n: indices.length,
+        faults: state.lost + 1,
+        violations: {
+          "made-twice": [...made.values()].filter((count) => count > 1).length,
+          "never-made": indices.filter((index) => !made.has(keyOf(index))).length,
+          "answers-differ": state.differing,
+          unanswered: state.unanswered,
+          refused: state.refused,
+        },
+        latencyMs: latency.percentiles(),
+        notes: [
+          `n counts creations, each under a key of its own and repeated on the other node; ms are from the repeat to its final answer`,
+          `${state.lost} answers to COMMIT were lost, PostgreSQL was silent for ${SILENCE_MS} ms; ${state.failed} creations failed at first, ${state.replayed} repeats were replays`,
+        ],
+      };
+    }),
+  );
+};
+
+const lostCommits: Scenario = {
+  name: "lost-commits",
+  promise: "R11",
+  claim: "creations under keys whose answer to COMMIT is lost, or over which PostgreSQL is silent for 9.5 s, are one effect each when all are repeated",
+  control: { how: "the key is kept beside the effect, once its answer is known", red: "made-twice" },
+  run,
+};
+
+export const lostCommitScenarios: readonly Scenario[] = [lostCommits];

@@ -1,0 +1,81 @@
+// Fleets without sockets, and agents that use both ways at once: one queue, whoever asks.
+
+import { type Agent, createAgent } from "../../agent-sim/agent.ts";
+import { createHttp } from "../../agent-sim/http.ts";
+import { createMemoryJournal } from "../../agent-sim/journal.ts";
+import type { AgentOptions } from "../../agent-sim/life.ts";
+import { systemTime as time } from "../../agent-sim/time.ts";
+import { forgetfulJournal } from "./forgetful.ts";
+import { ANSWERED_FROM_MEMORY, onRig, trialOf } from "./kills.ts";
+import { createRig, urlOf } from "./rig.ts";
+import { NO_LEASE } from "./sabotage.ts";
+import { asking, type Scenario } from "./scenario.ts";
+import { runTrial, type Stage } from "./trial.ts";
+
+const POLL_ENV = { POLL_SECONDS: "2" };
+
+const killOnce = async ({ rig, fault, wait }: Stage): Promise<void> => {
+  await wait(1_500);
+  for (const node of rig.nodes) {
+    fault(`kill -9 ${node.name}`);
+    await node.kill();
+    await node.start();
+  }
+};
+
+const pollOnly: Scenario = {
+  name: "poll-only",
+  promise: "R1, R7",
+  claim: "a fleet that never opens a socket gets and confirms every command, also over kill -9 of the gateway",
+  control: ANSWERED_FROM_MEMORY,
+  run: (context) => onRig({ nodes: 1, seed: context.seed, env: POLL_ENV }, { ...trialOf(context), pollOnlyPct: 100, trouble: killOnce }),
+};
+
+/** Long enough that a poll falls into it. */
+const TAKES_SECONDS = 0.3;
+
+/** Each device is asked for by a socket and, beside it, by a poll that never rests. */
+const mixed: Scenario = {
+  name: "poll-and-socket",
+  promise: "R7, R8",
+  claim: "a device that polls while its socket is open gets each command, in the order of its lane, and runs none twice",
+  control: { how: "what was given out stays in the queue for the other way, and the agents forget what they have begun", red: "executed-twice" },
+  run: async ({ seed, scale, control }) => {
+    const rig = await createRig({ nodes: 1, seed, env: POLL_ENV, ...(control ? { sabotage: NO_LEASE } : {}) });
+    const http = createHttp(urlOf(rig.agentDoor), 16);
+    const pollers: Agent[] = [];
+    const tune = (_: unknown, base: AgentOptions): AgentOptions => {
+      const journal = control ? forgetfulJournal() : createMemoryJournal(time.wallMs);
+      // Socket and poller are one process, so they go by one name.
+      return { ...base, journal, instanceId: base.deviceId };
+    };
+    const slow = asking(rig.portal, (command) => ({ ...command, type: "wait", requiresAck: true, payload: { seconds: TAKES_SECONDS } }));
+    try {
+      return await runTrial({
+        rig: { ...rig, portal: slow },
+        seed,
+        scale,
+        tune,
+        impatient: control,
+        beside: (options) => {
+          const poller = createAgent({ ...options, mode: "poll", http, firstWindowMs: 500 });
+          pollers.push(poller);
+          poller.start();
+        },
+        trouble: async ({ rig: { agentDoor }, running, fault, wait }) => {
+          await wait(1_000);
+          while (running()) {
+            fault(`${agentDoor.reset(0.3)} connections cut`);
+            await wait(1_500);
+          }
+        },
+      });
+    } finally {
+      await Promise.all(pollers.map((poller) => poller.stop()));
+      http.close();
+      await rig.close();
+    }
+  },
+};
+
+export const pollScenarios: readonly Scenario[] = [pollOnly, mixed];

@@ -1,0 +1,36 @@
+// The report card: a single scenario that was run again takes its place in it and says so.
+import { expect, test } from "vitest";
+import { type Card, markdownOf, withAgain } from "./report.ts";
+
+const result = (scenario: string, red: boolean): Card["results"][number] => ({
+  promise: "R1",
+  scenario,
+  claim: `${scenario} holds`,
+  seed: 1,
+  n: 100,
+  faults: 1,
+  violations: 0,
+  broken: {},
+  upper95: 0.03,
+  p50Ms: 10,
+  p99Ms: 20,
+  control: { ran: true, red, how: "it is broken" },
+  skipped: null,
+  notes: [],
+});
+const card: Card = { commit: "aaa", date: "2026-01-01", machine: "this one", scale: "full", results: [result("one", true), result("two", false)] };
+const later: Card = { ...card, commit: "bbb", date: "2026-01-02", results: [result("two", true)] };
+
+test("what was run again replaces its row alone and tells when", () => {
+  const merged = withAgain(card, later);
+  expect(merged).toMatchObject({
+    commit: "aaa",
+    results: [{ scenario: "one" }, { scenario: "two", control: { red: true }, again: { commit: "bbb", date: "2026-01-02" } }],
+  });
+  expect(markdownOf(merged ?? card)).toContain("Run again by itself: `two` (commit bbb, 2026-01-02).");
+});
+
+test("runs of another scale or machine are not mixed", () => {
+  expect(withAgain(card, { ...later, scale: "short" })).toBeNull();
+  expect(withAgain(card, { ...later, machine: "another" })).toBeNull();
+});

@@ -1,0 +1,167 @@
+// Everything one chaos run stands on: PostgreSQL, gateways, Redis if asked for, and a proxy between any pair; gone when the run ends.
+import { randomUUID } from "node:crypto";
+import { mkdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { type Bootstrapped, bootstrap } from "../../agent-sim/bootstrap.ts";
+import { createHttp, type Http } from "../../agent-sim/http.ts";
+import { type Credentials, createPortal, type Member, type Portal } from "../../agent-sim/portal.ts";
+import { createRandom } from "../../agent-sim/random.ts";
+import { systemTime as time } from "../../agent-sim/time.ts";
+import { plainEnv } from "../kit/children.ts";
+import { makeFolder } from "../kit/workspace.ts";
+import { createNode, type Node } from "./node.ts";
+import { COMMON_ENV, origin } from "./origin.ts";
+import { createPostgres, type Postgres, type Settings } from "./postgres.ts";
+import { createProxy, type FaultProxy, type Filter, type ProxyOptions } from "./proxy.ts";
+import { createRedis, type Redis } from "./redis.ts";
+import { createStandby, leading, type Standby } from "./replication.ts";
+import { ask } from "./sql.ts";
+
+const PROVISION_MS = 120_000;
+const API_SOCKETS = 64;
+
+export interface RigOptions {
+  readonly nodes: number;
+  readonly seed: number;
+  readonly redis?: boolean;
+  /** Sees what passes between the gateways and Redis. */
+  readonly redisFilter?: () => Filter;
+  /** Sees what passes between the gateways and PostgreSQL. */
+  readonly databaseFilter?: ProxyOptions["filter"];
+  readonly postgresSettings?: Settings;
+  /** A second server that follows the first. */
+  readonly standby?: "sync" | "async";
+  /** What spoils the database, for a control; see sabotage.ts. */
+  readonly sabotage?: string | undefined;
+  readonly env?: Settings;
+}
+
+export interface Rig {
+  readonly postgres: Postgres;
+  readonly standby: Standby | null;
+  readonly redis: Redis | null;
+  readonly nodes: readonly Node[];
+  /** What agents connect to. */
+  readonly agentDoor: FaultProxy;
+  /** What scripts call. */
+  readonly apiDoor: FaultProxy;
+  /** Between the gateways and PostgreSQL. */
+  readonly databaseDoor: FaultProxy;
+  /** Between the gateways and Redis. */
+  readonly redisDoor: FaultProxy | null;
+  /** One more door to the gateways, for those who meet other weather. */
+  door(options?: Partial<Pick<ProxyOptions, "filter" | "targets">>): Promise<FaultProxy>;
+  /** From now on the gateways find the standby where the first server was. */
+  failOver(): void;
+  readonly credentials: Credentials;
+  readonly http: Http;
+  readonly portal: Portal;
+  provision(count: number): Promise<readonly Member[]>;
+  /** One more tenant, with an owner's token and an enrollment token beside its key. */
+  tenant(): Promise<Bootstrapped>;
+  close(): Promise<void>;
+}
+
+export const urlOf = ({ port }: { readonly port: number }): string => `http://127.0.0.1:${port}`;
+
+/** Things to undo, last first; each is tried whatever becomes of the others. */
+const createUndo = () => {
+  const steps: (() => Promise<unknown> | unknown)[] = [];
+  return {
+    add: (step: () => Promise<unknown> | unknown) => void steps.push(step),
+    run: async (): Promise<void> => {
+      const failures: unknown[] = [];
+      for (let step = steps.pop(); step; step = steps.pop()) await Promise.resolve(step()).catch((error: unknown) => failures.push(error));
+      if (failures.length > 0) throw new AggregateError(failures, "not everything of the rig could be ended");
+    },
+  };
+};
+type Undo = ReturnType<typeof createUndo>;
+type MakeProxy = (options: Omit<ProxyOptions, "random">) => Promise<FaultProxy>;
+
+/** The servers that the gateways stand on, and the doors to them. */
+const buildGround = async (options: RigOptions, { folder, proxy, undo }: { folder: string; proxy: MakeProxy; undo: Undo }) => {
+  const { redis: wantsRedis = false, redisFilter, databaseFilter, postgresSettings = {}, standby: kind, sabotage } = options;
+  const common = await origin();
+  const postgres = await createPostgres({ folder, from: common.database, settings: { ...(kind ? leading(kind) : {}), ...postgresSettings } });
+  undo.add(postgres.stop);
+  await postgres.start();
+  if (sabotage) await ask(postgres, sabotage);
+  const state = { current: postgres };
+  const follow = async (): Promise<Standby> => {
+    const inner = join(folder, "standby");
+    await mkdir(inner, { mode: 0o755 });
+    const standby = await createStandby({ folder: inner, origin: common, leader: postgres, line: await proxy({ targets: () => [postgres.port] }) });
+    undo.add(standby.postgres.stop);
+    return standby;
+  };
+  const standby = kind ? await follow() : null;
+  const redis = wantsRedis ? await createRedis(folder) : null;
+  if (redis) undo.add(redis.stop);
+  await redis?.start();
+  const databaseDoor = await proxy({ targets: () => [state.current.port], ...(databaseFilter ? { filter: databaseFilter } : {}) });
+  const redisDoor = redis ? await proxy({ targets: () => [redis.port], ...(redisFilter ? { filter: redisFilter } : {}) }) : null;
+  const failOver = (): void => {
+    state.current = standby?.postgres ?? postgres;
+  };
+  const env = {
+    DATA_DIR: join(folder, "data"),
+    MASTER_KEY: common.masterKey,
+    DATABASE_URL: postgres.url(databaseDoor.port),
+    ...(redisDoor ? { REDIS_URL: `redis://127.0.0.1:${redisDoor.port}` } : {}),
+  };
+  return { postgres, standby, redis, databaseDoor, redisDoor, failOver, env, credentials: common.credentials };
+};
+
+const build = async (options: RigOptions, undo: Undo): Promise<Rig> => {
+  const folder = makeFolder("rig");
+  undo.add(() => rm(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 }));
+  const random = createRandom(options.seed + 7_919);
+  const proxy: MakeProxy = async (wanted) => {
+    const made = await createProxy({ ...wanted, random });
+    undo.add(made.close);
+    return made;
+  };
+  const { env, credentials, ...ground } = await buildGround(options, { folder, proxy, undo });
+  const nodes: Node[] = [];
+  for (let n = 0; n < options.nodes; n += 1) {
+    const node = await createNode(`node-${n + 1}`, { ...COMMON_ENV, ...options.env, ...env });
+    undo.add(node.stop);
+    nodes.push(node);
+  }
+  await Promise.all(nodes.map((node) => node.start()));
+  const ports = (): readonly number[] => nodes.map(({ port }) => port);
+  const [agentDoor, apiDoor] = [await proxy({ targets: ports }), await proxy({ targets: ports })];
+  const tenant = (): Promise<Bootstrapped> =>
+    bootstrap({ name: "Chaos", slug: `chaos-${randomUUID().slice(0, 8)}` }, { ...plainEnv(), ...COMMON_ENV, ...options.env, ...env });
+  const http = createHttp(urlOf(apiDoor), API_SOCKETS);
+  undo.add(http.close);
+  const portal = createPortal(http, credentials);
+  const provision = async (size: number): Promise<readonly Member[]> => {
+    const fingerprints = Array.from({ length: size }, (_, n) => `chaos-${randomUUID().slice(0, 8)}-${n}`);
+    return portal.provision(fingerprints, randomUUID(), { time, random, untilMs: time.elapsedMs() + PROVISION_MS });
+  };
+  const door: Rig["door"] = (wanted = {}) => proxy({ targets: ports, ...wanted });
+  return { ...ground, nodes, agentDoor, apiDoor, door, credentials, http, portal, provision, tenant, close: undo.run };
+};
+
+/** Whatever was started is ended again when the start fails half-way. */
+export const createRig = async (options: RigOptions): Promise<Rig> => {
+  const undo = createUndo();
+  try {
+    return await build(options, undo);
+  } catch (error) {
+    await undo.run();
+    throw error;
+  }
+};
+
+/** A rig for as long as it is used. */
+export const withRig = async <T>(options: RigOptions, use: (rig: Rig) => Promise<T>): Promise<T> => {
+  const rig = await createRig(options);
+  try {
+    return await use(rig);
+  } finally {
+    await rig.close();
+  }
+};

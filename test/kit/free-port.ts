@@ -1,0 +1,29 @@
+// Picks ports for servers that tests start.
+import { once } from "node:events";
+import { createServer } from "node:net";
+
+/** Below those that systems give to outgoing connections, so that nobody takes the port of a server while it is down. */
+const PORTS = { first: 15_000, count: 15_000 };
+const given = new Set<number>();
+const isFree = async (port: number): Promise<boolean> => {
+  const probe = createServer().listen(port, "127.0.0.1");
+  const free = await once(probe, "listening").then(
+    () => true,
+    () => false,
+  );
+  if (!free) return false;
+  probe.close();
+  await once(probe, "close");
+  return true;
+};
+/** A port for a server that will come, go and come again; with `count` the first of so many side by side. */
+export const freePort = async (count = 1): Promise<number> => {
+  for (let n = 0; n < PORTS.count; n += 1) {
+    const first = PORTS.first + Math.floor(Math.random() * PORTS.count);
+    const ports = Array.from({ length: count }, (_, index) => first + index);
+    if (ports.some((port) => given.has(port))) continue;
+    for (const port of ports) given.add(port);
+    if ((await Promise.all(ports.map(isFree))).every((free) => free)) return first;
+  }
+  throw new Error("no port is free");
+};
