@@ -1,7 +1,5 @@
 // Many agents in one process: started one after another, counted together, stopped together.
 
-import { randomUUID } from "node:crypto";
-import { readFileSync } from "node:fs";
 import { type Agent, createAgent } from "./agent.ts";
 import { createApps } from "./apps.ts";
 import { createHandlers } from "./handlers.ts";
@@ -9,7 +7,8 @@ import { createHttp, type Http } from "./http.ts";
 import { createMemoryJournal } from "./journal.ts";
 import type { Ledger } from "./ledger.ts";
 import type { AgentEvents, AgentOptions } from "./life.ts";
-import type { Member } from "./portal.ts";
+import { readBootId } from "./boot-id.ts";
+import type { Member } from "./identity.ts";
 import { createRandom, type Random } from "./random.ts";
 import type { Time } from "./time.ts";
 
@@ -40,15 +39,6 @@ export interface Crew {
   readonly heartbeats: number;
   readonly reconnects: number;
 }
-
-export const readBootId = (): string => {
-  try {
-    return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
-  } catch {
-    // Only Linux has it; elsewhere an id of this process stands in.
-    return randomUUID();
-  }
-};
 
 interface Station {
   readonly agent: Agent;

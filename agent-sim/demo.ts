@@ -3,11 +3,14 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { z } from "zod";
 import { type Bootstrapped, bootstrap, packageRoot } from "./bootstrap.ts";
 import { createScreen, summaryText } from "./display.ts";
 import { runFleet } from "./fleet.ts";
-import { createRepairToken, pairDevice } from "./pairing.ts";
-import type { Member } from "./portal.ts";
+import { createHttp, refusal } from "./http.ts";
+import type { Member } from "./identity.ts";
+import { pairDevice } from "./pairing.ts";
+import type { Credentials } from "./portal.ts";
 
 const HELP = `A gateway and a small fleet, live.
 
@@ -64,6 +67,26 @@ const stopGateway = async (gateway: ChildProcess): Promise<void> => {
   const stubborn = setTimeout(() => gateway.kill("SIGKILL"), STOP_WITHIN_MS);
   await once(gateway, "exit");
   clearTimeout(stubborn);
+};
+
+const TOKEN_SECONDS = 3_600;
+const Created = z.object({ data: z.object({ token: z.string() }) });
+
+/** A token for machines that an earlier run may have paired under the same fingerprints. */
+const createRepairToken = async (url: string, { apiKey, tenantId }: Credentials): Promise<string> => {
+  const http = createHttp(url, 1);
+  try {
+    const answer = await http.call({
+      method: "POST",
+      path: "/v1/pairing/enrollment-tokens",
+      headers: { "x-api-key": apiKey, "x-svc-tenant-id": tenantId },
+      body: JSON.stringify({ name: "demo", expiresInSeconds: TOKEN_SECONDS, maxUses: null, allowRepair: true }),
+    });
+    if (answer.status !== 201) throw refusal("no enrollment token was given", answer);
+    return Created.parse(answer.body).data.token;
+  } finally {
+    http.close();
+  }
 };
 
 const pairAll = async ({ baseUrl, ...credentials }: Bootstrapped, count: number, signal: AbortSignal): Promise<readonly Member[]> => {

@@ -91,6 +91,14 @@ export const errorOf = ({ body }: HttpAnswer): { readonly code: string; readonly
   return { code: outer?.code ?? inner?.code ?? "", details: { ...inner?.details, ...outer?.details } };
 };
 
+/** The gateway said no, and a retry would not change it. */
+export class Refused extends Error {
+  override readonly name = "Refused";
+}
+
+export const refusal = (what: string, answer: HttpAnswer): Refused =>
+  new Refused(`${what}: ${answer.status} ${errorOf(answer).code} ${JSON.stringify(errorOf(answer).details)}`);
+
 /** What the gateway asks to wait, in ms, an hour at most; null when it does not say. */
 export const retryAfterMs = ({ headers }: HttpAnswer): number | null => {
   const seconds = Number(headers["retry-after"] ?? Number.NaN);

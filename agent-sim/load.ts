@@ -2,7 +2,8 @@
 import { randomUUID } from "node:crypto";
 import { NoAnswer } from "./http.ts";
 import type { Ledger } from "./ledger.ts";
-import type { Member, NewCommand, Portal } from "./portal.ts";
+import type { Member } from "./identity.ts";
+import type { NewCommand, Portal } from "./portal.ts";
 import { between, type Random } from "./random.ts";
 import { pause, type Time } from "./time.ts";
 

@@ -1,7 +1,7 @@
 // Pairs one device as an install script does: ask for a code, activate it with an enrollment token, keep the identity.
 import { z } from "zod";
-import { createHttp, errorOf, type HttpAnswer, type Patience, persist } from "./http.ts";
-import { type Credentials, Identity, type Member, refusal, toMember } from "./portal.ts";
+import { createHttp, errorOf, type HttpAnswer, type Patience, persist, refusal } from "./http.ts";
+import { Identity, type Member, toMember } from "./identity.ts";
 import { createRandom } from "./random.ts";
 import { systemTime } from "./time.ts";
 
@@ -18,32 +18,13 @@ export interface PairOptions {
   readonly onRetry?: (why: string) => void;
 }
 
-const TOKEN_SECONDS = 3_600;
 const WITHIN_MS = 600_000;
 /** A code may be used up by an attempt whose answer was lost; then a new code is asked for. */
 const ROUNDS = 3;
 const STALE_CODES: readonly string[] = ["PAIRING_ALREADY_ACTIVATED", "PAIRING_CODE_EXPIRED", "PAIRING_CODE_NOT_FOUND"];
 
 const Initiated = z.object({ data: z.object({ pairing_code: z.string() }) });
-const Created = z.object({ data: z.object({ token: z.string() }) });
 const Activated = z.object({ data: Identity });
-
-/** A token for machines that an earlier run may have paired under the same fingerprints. */
-export const createRepairToken = async (url: string, { apiKey, tenantId }: Credentials): Promise<string> => {
-  const http = createHttp(url, 1);
-  try {
-    const answer = await http.call({
-      method: "POST",
-      path: "/v1/pairing/enrollment-tokens",
-      headers: { "x-api-key": apiKey, "x-svc-tenant-id": tenantId },
-      body: JSON.stringify({ name: "demo", expiresInSeconds: TOKEN_SECONDS, maxUses: null, allowRepair: true }),
-    });
-    if (answer.status !== 201) throw refusal("no enrollment token was given", answer);
-    return Created.parse(answer.body).data.token;
-  } finally {
-    http.close();
-  }
-};
 
 export const pairDevice = async ({
   url,

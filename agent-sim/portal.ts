@@ -1,53 +1,13 @@
 // What a script does through the public API: provision devices, queue commands, read them back. Every call may be repeated safely.
 import { z } from "zod";
 import { Command, Pagination } from "../protocol/index.ts";
-import { errorOf, type Http, type HttpAnswer, type HttpRequest, type Patience, persist } from "./http.ts";
+import { type Http, type HttpAnswer, type HttpRequest, type Patience, persist, refusal } from "./http.ts";
+import { Identity, type Member, toMember } from "./identity.ts";
 
 export interface Credentials {
   readonly apiKey: string;
   readonly tenantId: string;
 }
-
-/** A device with its identity: all that an agent needs. */
-export interface Member {
-  readonly deviceId: string;
-  readonly agentId: string;
-  readonly tenantId: string;
-  readonly secret: string;
-  readonly fingerprint: string;
-}
-
-/** The gateway said no, and a retry would not change it. */
-export class Refused extends Error {
-  override readonly name = "Refused";
-}
-
-export const refusal = (what: string, answer: HttpAnswer): Refused =>
-  new Refused(`${what}: ${answer.status} ${errorOf(answer).code} ${JSON.stringify(errorOf(answer).details)}`);
-
-/** What pairing answers, read as an agent reads it: ids are opaque, and only what it cannot do without must be there. */
-export const Identity = z.object({
-  device_id: z.string().min(1),
-  agent_id: z.string().min(1),
-  tenant_id: z.string().min(1),
-  shared_secret: z.string().min(1),
-  fingerprint: z.string().catch(""),
-  infrastructure_secrets: z.record(z.string(), z.string()).catch({}),
-  /** Where the socket is, and within how long a process that has just started connects. */
-  connect: z
-    .object({ url: z.string(), coldStartMs: z.number().min(0) })
-    .partial()
-    .catch({}),
-});
-type Identity = z.infer<typeof Identity>;
-
-export const toMember = (given: Identity): Member => ({
-  deviceId: given.device_id,
-  agentId: given.agent_id,
-  tenantId: given.tenant_id,
-  secret: given.shared_secret,
-  fingerprint: given.fingerprint,
-});
 
 export interface NewCommand {
   readonly deviceId: string;

@@ -7,7 +7,7 @@ import { createHttp, type Http } from "../../agent-sim/http.ts";
 import { createMemoryJournal, type Journal } from "../../agent-sim/journal.ts";
 import type { AgentOptions } from "../../agent-sim/life.ts";
 import { adjustPlan, DEFAULT_PLAN, GivenPlan } from "../../agent-sim/plan.ts";
-import { Identity, toMember } from "../../agent-sim/portal.ts";
+import { Identity, toMember } from "../../agent-sim/identity.ts";
 import { createRandom } from "../../agent-sim/random.ts";
 import { eventually } from "../kit/eventually.ts";
 import { createFastTime, createHandTime } from "./clocks.ts";

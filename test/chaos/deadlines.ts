@@ -5,7 +5,7 @@ import { createCrew } from "../../agent-sim/crew.ts";
 import { NoAnswer, persist } from "../../agent-sim/http.ts";
 import { createLatency } from "../../agent-sim/latency.ts";
 import { createLedger } from "../../agent-sim/ledger.ts";
-import type { Member } from "../../agent-sim/portal.ts";
+import type { Member } from "../../agent-sim/identity.ts";
 import { createRandom } from "../../agent-sim/random.ts";
 import { pause, systemTime as time, until } from "../../agent-sim/time.ts";
 import { Command, type CommandStatus, isOpen } from "../../protocol/index.ts";

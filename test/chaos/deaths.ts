@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { packageRoot } from "../../agent-sim/bootstrap.ts";
 import { createLedger } from "../../agent-sim/ledger.ts";
 import { startLoad } from "../../agent-sim/load.ts";
-import type { Member } from "../../agent-sim/portal.ts";
+import type { Member } from "../../agent-sim/identity.ts";
 import { createRandom } from "../../agent-sim/random.ts";
 import { pause, systemTime as time, until } from "../../agent-sim/time.ts";
 import { type Child, plainEnv, startChild } from "../kit/children.ts";

@@ -3,7 +3,8 @@
 import type { Delivered } from "../../agent-sim/frames.ts";
 import { NoAnswer } from "../../agent-sim/http.ts";
 import type { AgentOptions } from "../../agent-sim/life.ts";
-import type { Member, Portal } from "../../agent-sim/portal.ts";
+import type { Member } from "../../agent-sim/identity.ts";
+import type { Portal } from "../../agent-sim/portal.ts";
 import type { Shortcut } from "./shortcuts.ts";
 
 /** ok: answered 2xx; fail: refused for good; info: nobody knows. */

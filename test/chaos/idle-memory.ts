@@ -1,5 +1,5 @@
 // What an agent costs that is connected and does nothing.
-import type { Member } from "../../agent-sim/portal.ts";
+import type { Member } from "../../agent-sim/identity.ts";
 import { pause, systemTime as time } from "../../agent-sim/time.ts";
 import type { Node } from "./node.ts";
 import { connectAll, frameHead, OP, type RawAgent } from "./raw.ts";

@@ -1,6 +1,6 @@
 // The close of an old connection arrives seconds late: the agent has long been back on another node, and stays online.
 import { createLatency } from "../../agent-sim/latency.ts";
-import type { Member } from "../../agent-sim/portal.ts";
+import type { Member } from "../../agent-sim/identity.ts";
 import { createRandom, type Random } from "../../agent-sim/random.ts";
 import { pause, systemTime as time } from "../../agent-sim/time.ts";
 import { connectAll, heartbeatOf } from "./raw.ts";

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import type { Percentiles } from "../../agent-sim/latency.ts";
 import { createLatency } from "../../agent-sim/latency.ts";
-import type { Member } from "../../agent-sim/portal.ts";
+import type { Member } from "../../agent-sim/identity.ts";
 import { pause, systemTime as time } from "../../agent-sim/time.ts";
 import { throughDoor } from "./agents.ts";
 import { createRig, type Rig, type RigOptions } from "./rig.ts";

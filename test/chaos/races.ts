@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import { createHttp, type Http, type HttpAnswer, type Patience, persist } from "../../agent-sim/http.ts";
 import { createLatency } from "../../agent-sim/latency.ts";
-import type { Member } from "../../agent-sim/portal.ts";
+import type { Member } from "../../agent-sim/identity.ts";
 import { createRandom, type Random } from "../../agent-sim/random.ts";
 import { signer } from "../../agent-sim/signing.ts";
 import { pause, systemTime as time } from "../../agent-sim/time.ts";

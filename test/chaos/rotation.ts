@@ -7,7 +7,7 @@ import { packageRoot } from "../../agent-sim/bootstrap.ts";
 import { type Http, NoAnswer, persist } from "../../agent-sim/http.ts";
 import { openFileKeys } from "../../agent-sim/keys.ts";
 import { createLatency } from "../../agent-sim/latency.ts";
-import type { Member } from "../../agent-sim/portal.ts";
+import type { Member } from "../../agent-sim/identity.ts";
 import { createRotation } from "../../agent-sim/rotation.ts";
 import { signer } from "../../agent-sim/signing.ts";
 import { systemTime as time, until } from "../../agent-sim/time.ts";

@@ -2,7 +2,7 @@
 
 import type { Http, HttpAnswer } from "../../agent-sim/http.ts";
 import { createLatency, type Latency } from "../../agent-sim/latency.ts";
-import type { Member } from "../../agent-sim/portal.ts";
+import type { Member } from "../../agent-sim/identity.ts";
 import { pause, systemTime as time } from "../../agent-sim/time.ts";
 import { signedHeaders } from "../../protocol/index.ts";
 import { inLanes, orNoAnswer, withClients } from "./calls.ts";

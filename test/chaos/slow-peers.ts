@@ -1,6 +1,6 @@
 // Peers that never come to an end: with the head of a request, the hello, a frame, a message. Each is closed in time, and nobody else notices.
 import { createLatency } from "../../agent-sim/latency.ts";
-import type { Member } from "../../agent-sim/portal.ts";
+import type { Member } from "../../agent-sim/identity.ts";
 import { systemTime as time, until } from "../../agent-sim/time.ts";
 import { frameHead, frameOf, heartbeatOf, OP, openRaw, type RawAgent, type Stage } from "./raw.ts";
 import { type Rig, withRig } from "./rig.ts";

@@ -4,7 +4,7 @@ import type { Patience } from "../../agent-sim/http.ts";
 import { createLedger, type Ledger } from "../../agent-sim/ledger.ts";
 import type { AgentOptions } from "../../agent-sim/life.ts";
 import { type Load, startLoad } from "../../agent-sim/load.ts";
-import type { Member } from "../../agent-sim/portal.ts";
+import type { Member } from "../../agent-sim/identity.ts";
 import { createRandom, type Random } from "../../agent-sim/random.ts";
 import { pause, systemTime as time, until } from "../../agent-sim/time.ts";
 import { countViolations, type Gap, judge, type Verdict, VIOLATIONS, yesInGap } from "./checker.ts";

@@ -3,7 +3,7 @@ import { Agent, request } from "node:http";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createCrew } from "../../agent-sim/crew.ts";
 import { createLedger } from "../../agent-sim/ledger.ts";
-import type { Member } from "../../agent-sim/portal.ts";
+import type { Member } from "../../agent-sim/identity.ts";
 import { createRandom } from "../../agent-sim/random.ts";
 import { systemTime } from "../../agent-sim/time.ts";
 import { createTestDatabase, withClient } from "../kit/database.ts";
