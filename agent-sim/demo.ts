@@ -4,13 +4,11 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { z } from "zod";
+import { createHttp, type Member, pairDevice, refusal } from "./agent/index.ts";
 import { type Bootstrapped, bootstrap, packageRoot } from "./bootstrap.ts";
 import { createScreen, summaryText } from "./display.ts";
-import { runFleet } from "./fleet.ts";
-import { createHttp, refusal } from "./http.ts";
-import type { Member } from "./identity.ts";
-import { pairDevice } from "./pairing.ts";
-import type { Credentials } from "./portal.ts";
+import { runFleet } from "./fleet/fleet.ts";
+import type { Credentials } from "./fleet/portal.ts";
 
 const HELP = `A gateway and a small fleet, live.
 

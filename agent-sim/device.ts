@@ -2,17 +2,21 @@
 import { readFile } from "node:fs/promises";
 import { parseArgs } from "node:util";
 import { z } from "zod";
-import { createAgent } from "./agent.ts";
-import { createApps } from "./apps.ts";
-import { readBootId } from "./boot-id.ts";
-import { createHandlers } from "./handlers.ts";
-import { createHttp } from "./http.ts";
-import { openFileJournal } from "./journal-file.ts";
-import { openFileKeys } from "./keys.ts";
-import { LONGEST_WAIT_MS } from "./plan.ts";
-import { Identity, type Member, toMember } from "./identity.ts";
-import { lockState } from "./state-lock.ts";
-import { systemTime as time } from "./time.ts";
+import {
+  createAgent,
+  createApps,
+  createHandlers,
+  createHttp,
+  Identity,
+  LONGEST_WAIT_MS,
+  lockState,
+  type Member,
+  openFileJournal,
+  openFileKeys,
+  readBootId,
+  systemTime as time,
+  toMember,
+} from "./agent/index.ts";
 
 export const DEVICE_HELP = `One device, run by the reference agent.
 

@@ -1,5 +1,5 @@
 // What a person sees: one line a second while it runs, a few lines at the end.
-import type { Progress, Summary } from "./fleet.ts";
+import type { Progress, Summary } from "./fleet/fleet.ts";
 
 const ms = (value: number | null): string => (value === null ? "-" : `${value < 10 ? value.toFixed(2) : Math.round(value)} ms`);
 

@@ -1,10 +1,10 @@
 // `npm run sim`: a fleet of simulated agents from the command line.
 import { randomInt } from "node:crypto";
+import { createHttp } from "./agent/index.ts";
 import { bootstrap } from "./bootstrap.ts";
 import { runDevice } from "./device.ts";
 import { createScreen, summaryText } from "./display.ts";
-import { type FleetOptions, runFleet } from "./fleet.ts";
-import { createHttp } from "./http.ts";
+import { type FleetOptions, runFleet } from "./fleet/fleet.ts";
 import { BadOptions, HELP, type Options, parseOptions } from "./options.ts";
 
 const COULD_NOT_RUN = 2;

@@ -1,12 +1,17 @@
 // The whole agent against a small gateway: proof, work, silence, refusals, polling. A second lasts ten milliseconds here.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { type Agent, createAgent } from "../../agent-sim/agent.ts";
-import { createApps } from "../../agent-sim/apps.ts";
-import { createHandlers } from "../../agent-sim/handlers.ts";
-import { createHttp, type Http } from "../../agent-sim/http.ts";
-import { createMemoryJournal, type Journal } from "../../agent-sim/journal.ts";
-import type { AgentOptions } from "../../agent-sim/life.ts";
-import { createRandom } from "../../agent-sim/random.ts";
+import {
+  type Agent,
+  type AgentOptions,
+  createAgent,
+  createApps,
+  createHandlers,
+  createHttp,
+  createMemoryJournal,
+  createRandom,
+  type Http,
+  type Journal,
+} from "../../agent-sim/agent/index.ts";
 import type { AgentFrame } from "../../protocol/index.ts";
 import { HEADERS, parseTimestamp, verify } from "../../protocol/index.ts";
 import { eventually } from "../kit/eventually.ts";

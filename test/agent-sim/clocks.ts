@@ -1,5 +1,5 @@
 // Clocks for the agent's tests: one that stands until it is moved, and one on which a second lasts a few milliseconds.
-import type { Time } from "../../agent-sim/time.ts";
+import type { Time } from "../../agent-sim/agent/index.ts";
 
 export interface HandTime extends Time {
   /** Moves on, running what falls due in its order. */

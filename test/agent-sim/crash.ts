@@ -1,6 +1,6 @@
 // An agent's life with one command, killed at a named point: run as a process of its own by journal.test.ts.
 import { appendFileSync } from "node:fs";
-import { openFileJournal } from "../../agent-sim/journal-file.ts";
+import { openFileJournal } from "../../agent-sim/agent/index.ts";
 
 const [path = "", effects = "", point = ""] = process.argv.slice(2);
 const die = (at: string): void => {

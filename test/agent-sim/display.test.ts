@@ -1,7 +1,7 @@
 // The progress line that a person watches.
 import { expect, test } from "vitest";
 import { progressLine } from "../../agent-sim/display.ts";
-import type { Progress } from "../../agent-sim/fleet.ts";
+import type { Progress } from "../../agent-sim/fleet/fleet.ts";
 
 const progress: Progress = {
   phase: "running",

@@ -1,13 +1,12 @@
 // What the simulator counts and understands: its ledger, its command line, its load.
 import { describe, expect, test } from "vitest";
-import { NoAnswer } from "../../agent-sim/http.ts";
-import { createLatency } from "../../agent-sim/latency.ts";
-import { createLedger } from "../../agent-sim/ledger.ts";
-import { startLoad } from "../../agent-sim/load.ts";
+import { createRandom, NoAnswer } from "../../agent-sim/agent/index.ts";
+import { createLatency } from "../../agent-sim/fleet/latency.ts";
+import { createLedger } from "../../agent-sim/fleet/ledger.ts";
+import { startLoad } from "../../agent-sim/fleet/load.ts";
+import type { Portal } from "../../agent-sim/fleet/portal.ts";
+import { verifyAll } from "../../agent-sim/fleet/verify.ts";
 import { parseOptions } from "../../agent-sim/options.ts";
-import type { Portal } from "../../agent-sim/portal.ts";
-import { createRandom } from "../../agent-sim/random.ts";
-import { verifyAll } from "../../agent-sim/verify.ts";
 import type { CommandStatus } from "../../protocol/index.ts";
 import { eventually } from "../kit/eventually.ts";
 import { createFastTime } from "./clocks.ts";

@@ -3,11 +3,11 @@ import { mkdtempSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { type Acks, createAcks } from "../../agent-sim/acks.ts";
-import type { Handler } from "../../agent-sim/handlers.ts";
-import { CannotWrite, type Journal } from "../../agent-sim/journal.ts";
-import { DISK, openFileJournal } from "../../agent-sim/journal-file.ts";
-import { createWork, type Work } from "../../agent-sim/work.ts";
+import { type Acks, createAcks } from "../../agent-sim/agent/acks.ts";
+import { DISK, openFileJournal } from "../../agent-sim/agent/file-journal.ts";
+import type { Handler } from "../../agent-sim/agent/handlers.ts";
+import { CannotWrite, type Journal } from "../../agent-sim/agent/journal.ts";
+import { createWork, type Work } from "../../agent-sim/agent/work.ts";
 import { eventually } from "../kit/eventually.ts";
 import { createHandTime, type HandTime } from "./clocks.ts";
 

@@ -1,12 +1,7 @@
 // An agent that is asked to move while its session lives: the new one first, then the old one; what it owes goes along.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { type Agent, createAgent } from "../../agent-sim/agent.ts";
-import { createApps } from "../../agent-sim/apps.ts";
-import { createHandlers } from "../../agent-sim/handlers.ts";
-import { createHttp, type Http } from "../../agent-sim/http.ts";
-import { createMemoryJournal } from "../../agent-sim/journal.ts";
-import { createRandom } from "../../agent-sim/random.ts";
-import type { End } from "../../agent-sim/reconnect.ts";
+import { type Agent, createAgent, createApps, createHandlers, createHttp, createMemoryJournal, createRandom, type Http } from "../../agent-sim/agent/index.ts";
+import type { End } from "../../agent-sim/agent/reconnect.ts";
 import { CLOSE } from "../../protocol/index.ts";
 import { eventually } from "../kit/eventually.ts";
 import { createFastTime } from "./clocks.ts";

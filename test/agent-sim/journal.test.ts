@@ -4,8 +4,7 @@ import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileS
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createMemoryJournal, type Journal } from "../../agent-sim/journal.ts";
-import { openFileJournal } from "../../agent-sim/journal-file.ts";
+import { createMemoryJournal, type Journal, openFileJournal } from "../../agent-sim/agent/index.ts";
 
 let folder = "";
 const path = (): string => join(folder, "journal.jsonl");

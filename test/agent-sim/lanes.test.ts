@@ -1,7 +1,7 @@
 // Order inside a lane, none between lanes.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { createLanes } from "../../agent-sim/lanes.ts";
+import { createLanes } from "../../agent-sim/agent/lanes.ts";
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 

@@ -1,7 +1,7 @@
 // How a device pairs itself: the interface's fields, patience with limits, a new code when the old one is spent.
 import { createServer, type Server } from "node:http";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { pairDevice } from "../../agent-sim/pairing.ts";
+import { pairDevice } from "../../agent-sim/agent/index.ts";
 
 interface Answer {
   readonly status: number;

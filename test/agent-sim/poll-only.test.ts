@@ -1,11 +1,15 @@
 // The reference agent without a socket, against a real gateway: what polls and heartbeats tell it to stop it stops, and a twin of it stays outside.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Agent, createAgent } from "../../agent-sim/agent.ts";
-import { createApps } from "../../agent-sim/apps.ts";
-import { createHandlers } from "../../agent-sim/handlers.ts";
-import { createHttp, type Http } from "../../agent-sim/http.ts";
-import { createMemoryJournal } from "../../agent-sim/journal.ts";
-import { systemTime as time } from "../../agent-sim/time.ts";
+import {
+  type Agent,
+  createAgent,
+  createApps,
+  createHandlers,
+  createHttp,
+  createMemoryJournal,
+  type Http,
+  systemTime as time,
+} from "../../agent-sim/agent/index.ts";
 import { eventually } from "../kit/eventually.ts";
 import { type Device, startWorld, type TestTenant, type World } from "../kit/world.ts";
 

@@ -1,8 +1,8 @@
 // When an agent comes back, and when it does not: the three rules of protocol/README.md.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { createRandom } from "../../agent-sim/random.ts";
-import { afterEnd, backoffMs, type Circumstances, type End, retryAfterOf } from "../../agent-sim/reconnect.ts";
+import { createRandom } from "../../agent-sim/agent/index.ts";
+import { afterEnd, backoffMs, type Circumstances, type End, retryAfterOf } from "../../agent-sim/agent/reconnect.ts";
 
 const times = { firstWindowMs: 20_000, baseMs: 1_000, capMs: 300_000, stableAfterSec: 60 };
 const now: Circumstances = { attempt: 0, times, pollMs: 30_000, drainMs: null, corrected: false, hasAnother: false, random: () => 0.5 };

@@ -3,13 +3,18 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createAgent } from "../../agent-sim/agent.ts";
-import { createHttp, type Http, NoAnswer } from "../../agent-sim/http.ts";
-import { createMemoryJournal } from "../../agent-sim/journal.ts";
-import { type Keys, openFileKeys } from "../../agent-sim/keys.ts";
-import { createRotation } from "../../agent-sim/rotation.ts";
-import { signer } from "../../agent-sim/signing.ts";
-import { systemTime as time } from "../../agent-sim/time.ts";
+import {
+  createAgent,
+  createHttp,
+  createMemoryJournal,
+  createRotation,
+  type Http,
+  type Keys,
+  NoAnswer,
+  openFileKeys,
+  signer,
+  systemTime as time,
+} from "../../agent-sim/agent/index.ts";
 import { eventually } from "../kit/eventually.ts";
 import { asAgent, type Device, startWorld, type TestTenant, type World } from "../kit/world.ts";
 

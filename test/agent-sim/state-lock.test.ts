@@ -5,7 +5,7 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { lockState, StateInUse } from "../../agent-sim/state-lock.ts";
+import { lockState, StateInUse } from "../../agent-sim/agent/state-lock.ts";
 import { eventually } from "../kit/eventually.ts";
 
 let folder: string;

@@ -1,14 +1,20 @@
 // An older agent with a newer gateway: new words, new forms of ids, figures that are missing or fractions. Nothing of it may stop the work.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { type Agent, createAgent } from "../../agent-sim/agent.ts";
-import { createApps } from "../../agent-sim/apps.ts";
-import { createHandlers } from "../../agent-sim/handlers.ts";
-import { createHttp, type Http } from "../../agent-sim/http.ts";
-import { createMemoryJournal, type Journal } from "../../agent-sim/journal.ts";
-import type { AgentOptions } from "../../agent-sim/life.ts";
-import { adjustPlan, DEFAULT_PLAN, GivenPlan } from "../../agent-sim/plan.ts";
-import { Identity, toMember } from "../../agent-sim/identity.ts";
-import { createRandom } from "../../agent-sim/random.ts";
+import {
+  type Agent,
+  type AgentOptions,
+  createAgent,
+  createApps,
+  createHandlers,
+  createHttp,
+  createMemoryJournal,
+  createRandom,
+  type Http,
+  Identity,
+  type Journal,
+  toMember,
+} from "../../agent-sim/agent/index.ts";
+import { adjustPlan, DEFAULT_PLAN, GivenPlan } from "../../agent-sim/agent/plan.ts";
 import { eventually } from "../kit/eventually.ts";
 import { createFastTime, createHandTime } from "./clocks.ts";
 import { type FakeGateway, SECRET, type Session, startFakeGateway } from "./fake-gateway.ts";

@@ -1,10 +1,10 @@
 // What becomes of a command inside the agent: run once, told until it is heard, stopped when it can be.
 import { beforeEach, describe, expect, test } from "vitest";
-import { type Acks, createAcks, type Word } from "../../agent-sim/acks.ts";
-import type { AckAnswer } from "../../agent-sim/frames.ts";
-import type { Handler } from "../../agent-sim/handlers.ts";
-import { createMemoryJournal, type Journal } from "../../agent-sim/journal.ts";
-import { createWork, type Work } from "../../agent-sim/work.ts";
+import { type Acks, createAcks, type Word } from "../../agent-sim/agent/acks.ts";
+import type { AckAnswer } from "../../agent-sim/agent/frames.ts";
+import type { Handler } from "../../agent-sim/agent/handlers.ts";
+import { createMemoryJournal, type Journal } from "../../agent-sim/agent/index.ts";
+import { createWork, type Work } from "../../agent-sim/agent/work.ts";
 import type { AckResult, CommandStatus, DeliveredCommand } from "../../protocol/index.ts";
 import { eventually } from "../kit/eventually.ts";
 import { createHandTime, type HandTime } from "./clocks.ts";

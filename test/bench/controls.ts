@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { WebSocket } from "ws";
 import { z } from "zod";
-import type { Member } from "../../agent-sim/identity.ts";
+import type { Member } from "../../agent-sim/agent/index.ts";
 import { CLOSE, CONNECT_PATHS, SUBPROTOCOL, sign, signedHeaders } from "../../protocol/index.ts";
 
 const WITHIN_MS = 20_000;

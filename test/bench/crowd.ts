@@ -1,5 +1,5 @@
 // A gateway with a tenant's agents beside it, identities and load generator ready, nobody connected yet.
-import type { Member } from "../../agent-sim/identity.ts";
+import type { Member } from "../../agent-sim/agent/index.ts";
 import { createTenant, type Gateway, type GatewayOptions, provision, startGateway, type Tenant, writeIdentities } from "./gateway.ts";
 import { type Loader, startLoader } from "./loader.ts";
 import type { Stage } from "./stage.ts";

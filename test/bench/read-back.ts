@@ -1,6 +1,6 @@
 // Reads PostgreSQL after a run: what was acknowledged must stand there, once, and within the lag that is promised.
 import { readFileSync } from "node:fs";
-import type { Member } from "../../agent-sim/identity.ts";
+import type { Member } from "../../agent-sim/agent/index.ts";
 import { until } from "./gateway.ts";
 import { Untrue } from "./rounds.ts";
 import type { Stage } from "./stage.ts";

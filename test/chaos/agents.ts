@@ -1,7 +1,6 @@
 // Agents in trouble: acks that never arrive, readers that stop reading, twins of one identity, wrong clocks.
-import { createHttp } from "../../agent-sim/http.ts";
-import type { AgentOptions } from "../../agent-sim/life.ts";
-import { createRandom } from "../../agent-sim/random.ts";
+
+import { type AgentOptions, createHttp, createRandom } from "../../agent-sim/agent/index.ts";
 import { drunken, forgetfulJournal, shifted } from "./forgetful.ts";
 import { frameFilter } from "./frames.ts";
 import { onRig } from "./kills.ts";

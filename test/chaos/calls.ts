@@ -1,7 +1,6 @@
 // Single calls of a scenario that are judged by their answers: as a script with a key, at one chosen node.
-import { createHttp, type Http, type HttpAnswer, NoAnswer, type Patience } from "../../agent-sim/http.ts";
-import type { Credentials } from "../../agent-sim/portal.ts";
-import { systemTime as time } from "../../agent-sim/time.ts";
+import { createHttp, type Http, type HttpAnswer, NoAnswer, type Patience, systemTime as time } from "../../agent-sim/agent/index.ts";
+import type { Credentials } from "../../agent-sim/fleet/portal.ts";
 import type { Node } from "./node.ts";
 import { urlOf } from "./rig.ts";
 

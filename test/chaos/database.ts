@@ -1,8 +1,7 @@
 // A database that dies or cannot be reached.
 import { randomUUID } from "node:crypto";
-import { createHttp, NoAnswer, retryAfterMs } from "../../agent-sim/http.ts";
-import { createLatency } from "../../agent-sim/latency.ts";
-import { pause, systemTime as time } from "../../agent-sim/time.ts";
+import { createHttp, NoAnswer, pause, retryAfterMs, systemTime as time } from "../../agent-sim/agent/index.ts";
+import { createLatency } from "../../agent-sim/fleet/latency.ts";
 import { onRig, trialOf } from "./kills.ts";
 import { createRig, type Rig, urlOf } from "./rig.ts";
 import type { Outcome, Scenario } from "./scenario.ts";

@@ -1,13 +1,10 @@
 // Commands that nobody confirms: past their deadline or their last attempt they are delivered no more, and say so.
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
-import { createCrew } from "../../agent-sim/crew.ts";
-import { NoAnswer, persist } from "../../agent-sim/http.ts";
-import { createLatency } from "../../agent-sim/latency.ts";
-import { createLedger } from "../../agent-sim/ledger.ts";
-import type { Member } from "../../agent-sim/identity.ts";
-import { createRandom } from "../../agent-sim/random.ts";
-import { pause, systemTime as time, until } from "../../agent-sim/time.ts";
+import { createRandom, type Member, NoAnswer, pause, persist, systemTime as time, until } from "../../agent-sim/agent/index.ts";
+import { createCrew } from "../../agent-sim/fleet/crew.ts";
+import { createLatency } from "../../agent-sim/fleet/latency.ts";
+import { createLedger } from "../../agent-sim/fleet/ledger.ts";
 import { Command, type CommandStatus, isOpen } from "../../protocol/index.ts";
 import { headersOf, inLanes, isSuccess, patience } from "./calls.ts";
 import { forgetfulJournal } from "./forgetful.ts";

@@ -1,8 +1,7 @@
 // Nodes whose subscription to Redis is dead while everything looks green: they must notice, say so, and mend it.
 import { z } from "zod";
-import { createHttp, NoAnswer } from "../../agent-sim/http.ts";
-import { createLatency } from "../../agent-sim/latency.ts";
-import { pause, systemTime as time } from "../../agent-sim/time.ts";
+import { createHttp, NoAnswer, pause, systemTime as time } from "../../agent-sim/agent/index.ts";
+import { createLatency } from "../../agent-sim/fleet/latency.ts";
 import type { Node } from "./node.ts";
 import { createRig, type Rig, urlOf } from "./rig.ts";
 import type { Context, Outcome, Scenario } from "./scenario.ts";

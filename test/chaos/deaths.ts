@@ -1,12 +1,10 @@
 // Agents that are killed before and after they write their journal: a command that has begun never begins again.
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { createRandom, type Member, pause, systemTime as time, until } from "../../agent-sim/agent/index.ts";
 import { packageRoot } from "../../agent-sim/bootstrap.ts";
-import { createLedger } from "../../agent-sim/ledger.ts";
-import { startLoad } from "../../agent-sim/load.ts";
-import type { Member } from "../../agent-sim/identity.ts";
-import { createRandom } from "../../agent-sim/random.ts";
-import { pause, systemTime as time, until } from "../../agent-sim/time.ts";
+import { createLedger } from "../../agent-sim/fleet/ledger.ts";
+import { startLoad } from "../../agent-sim/fleet/load.ts";
 import { type Child, plainEnv, startChild } from "../kit/children.ts";
 import { makeFolder } from "../kit/workspace.ts";
 import { countViolations, judge, VIOLATIONS } from "./checker.ts";

@@ -1,5 +1,5 @@
 // A database server that is lost for good: its standby takes over, and nothing that was answered may be missing there.
-import { systemTime as time } from "../../agent-sim/time.ts";
+import { systemTime as time } from "../../agent-sim/agent/index.ts";
 import { createRig } from "./rig.ts";
 import type { Context, Outcome, Scenario } from "./scenario.ts";
 import { runTrial, type Stage } from "./trial.ts";

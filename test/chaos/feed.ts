@@ -1,8 +1,8 @@
 // A viewer of the tenant's live events over server-sent events, who comes back after each break from where he was.
 import http from "node:http";
 import { z } from "zod";
-import type { Credentials } from "../../agent-sim/portal.ts";
-import { pause, systemTime as time } from "../../agent-sim/time.ts";
+import { pause, systemTime as time } from "../../agent-sim/agent/index.ts";
+import type { Credentials } from "../../agent-sim/fleet/portal.ts";
 import { headersOf } from "./calls.ts";
 
 const AGAIN_MS = 200;

@@ -1,5 +1,5 @@
 // Agents of the first level: they remember what they did, take one command at a time and list nothing when they come back.
-import type { AgentOptions } from "../../agent-sim/life.ts";
+import type { AgentOptions } from "../../agent-sim/agent/index.ts";
 import { throughDoor } from "./agents.ts";
 import { createRig } from "./rig.ts";
 import { asking, type Scenario } from "./scenario.ts";

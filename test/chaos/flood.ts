@@ -1,9 +1,8 @@
 // One device is flooded with commands: its queue is full at the stated limit, and its neighbours notice nothing.
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
-import { errorOf } from "../../agent-sim/http.ts";
-import { createLatency } from "../../agent-sim/latency.ts";
-import { systemTime as time } from "../../agent-sim/time.ts";
+import { errorOf, systemTime as time } from "../../agent-sim/agent/index.ts";
+import { createLatency } from "../../agent-sim/fleet/latency.ts";
 import { headersOf, inLanes, isSuccess, orNoAnswer } from "./calls.ts";
 import type { History } from "./history.ts";
 import { type Rig, withRig } from "./rig.ts";

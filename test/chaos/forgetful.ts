@@ -1,7 +1,6 @@
 // Broken agents for controls: a journal that forgets, a clock that cannot be corrected.
-import { createJournal, createMemoryJournal, type Journal } from "../../agent-sim/journal.ts";
-import type { Random } from "../../agent-sim/random.ts";
-import { nothing, systemTime, type Time } from "../../agent-sim/time.ts";
+
+import { createJournal, createMemoryJournal, type Journal, nothing, type Random, systemTime, type Time } from "../../agent-sim/agent/index.ts";
 
 /** Every delivery looks new to it. */
 export const forgetfulJournal = (): Journal => {

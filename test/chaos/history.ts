@@ -1,10 +1,7 @@
 // The history of a run: one line for each step that a client or an agent took. What really happened is judged from it alone.
 
-import type { Delivered } from "../../agent-sim/frames.ts";
-import { NoAnswer } from "../../agent-sim/http.ts";
-import type { AgentOptions } from "../../agent-sim/life.ts";
-import type { Member } from "../../agent-sim/identity.ts";
-import type { Portal } from "../../agent-sim/portal.ts";
+import { type AgentOptions, type Delivered, type Member, NoAnswer } from "../../agent-sim/agent/index.ts";
+import type { Portal } from "../../agent-sim/fleet/portal.ts";
 import type { Shortcut } from "./shortcuts.ts";
 
 /** ok: answered 2xx; fail: refused for good; info: nobody knows. */

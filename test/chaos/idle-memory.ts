@@ -1,6 +1,5 @@
 // What an agent costs that is connected and does nothing.
-import type { Member } from "../../agent-sim/identity.ts";
-import { pause, systemTime as time } from "../../agent-sim/time.ts";
+import { type Member, pause, systemTime as time } from "../../agent-sim/agent/index.ts";
 import type { Node } from "./node.ts";
 import { connectAll, frameHead, OP, type RawAgent } from "./raw.ts";
 import { type Rig, withRig } from "./rig.ts";

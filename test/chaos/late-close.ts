@@ -1,8 +1,7 @@
 // The close of an old connection arrives seconds late: the agent has long been back on another node, and stays online.
-import { createLatency } from "../../agent-sim/latency.ts";
-import type { Member } from "../../agent-sim/identity.ts";
-import { createRandom, type Random } from "../../agent-sim/random.ts";
-import { pause, systemTime as time } from "../../agent-sim/time.ts";
+
+import { createRandom, type Member, pause, type Random, systemTime as time } from "../../agent-sim/agent/index.ts";
+import { createLatency } from "../../agent-sim/fleet/latency.ts";
 import { connectAll, heartbeatOf } from "./raw.ts";
 import { type Rig, withRig } from "./rig.ts";
 import type { Context, Outcome, Scenario } from "./scenario.ts";

@@ -1,10 +1,7 @@
 // Creations under keys while answers to COMMIT get lost and the database stops answering for a while; then every request is repeated.
 import { z } from "zod";
-import type { Http, HttpAnswer } from "../../agent-sim/http.ts";
-import { persist } from "../../agent-sim/http.ts";
-import { createLatency } from "../../agent-sim/latency.ts";
-import { createRandom } from "../../agent-sim/random.ts";
-import { pause, systemTime as time } from "../../agent-sim/time.ts";
+import { createRandom, type Http, type HttpAnswer, pause, persist, systemTime as time } from "../../agent-sim/agent/index.ts";
+import { createLatency } from "../../agent-sim/fleet/latency.ts";
 import { headersOf, inLanes, isSuccess, orNoAnswer, patience, withClients } from "./calls.ts";
 import { losingCommits } from "./commits.ts";
 import { withRig } from "./rig.ts";

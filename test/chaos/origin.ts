@@ -2,7 +2,7 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { bootstrap } from "../../agent-sim/bootstrap.ts";
-import type { Credentials } from "../../agent-sim/portal.ts";
+import type { Credentials } from "../../agent-sim/fleet/portal.ts";
 import { plainEnv } from "../kit/children.ts";
 import { makeFolder } from "../kit/workspace.ts";
 import { createNode } from "./node.ts";

@@ -1,8 +1,7 @@
 // Events of transactions that stay open for a while, read by a viewer while nodes are killed: none is skipped, and a device's events stay in order.
 import { randomUUID } from "node:crypto";
-import { createLatency } from "../../agent-sim/latency.ts";
-import { createRandom, type Random } from "../../agent-sim/random.ts";
-import { pause, systemTime as time, until } from "../../agent-sim/time.ts";
+import { createRandom, pause, type Random, systemTime as time, until } from "../../agent-sim/agent/index.ts";
+import { createLatency } from "../../agent-sim/fleet/latency.ts";
 import { watchFeed } from "./feed.ts";
 import { type Rig, withRig } from "./rig.ts";
 import type { Context, Outcome, Scenario } from "./scenario.ts";

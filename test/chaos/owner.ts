@@ -1,6 +1,7 @@
 // The node that holds the sockets dies while two others watch: who is gone is told once, who comes back in time is not told at all.
-import type { Percentiles } from "../../agent-sim/latency.ts";
-import { pause, systemTime as time } from "../../agent-sim/time.ts";
+
+import { pause, systemTime as time } from "../../agent-sim/agent/index.ts";
+import type { Percentiles } from "../../agent-sim/fleet/latency.ts";
 import { throughDoor } from "./agents.ts";
 import { OFFLINE_WITHIN_MS, PRESENCE_ENV } from "./presence.ts";
 import { createRig, type Rig } from "./rig.ts";

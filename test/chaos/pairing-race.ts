@@ -1,10 +1,9 @@
 // A pairing code under pressure: activated by many at once on two nodes, and guessed at.
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
+import { errorOf, type Http, type HttpAnswer, persist, systemTime as time } from "../../agent-sim/agent/index.ts";
 import type { Bootstrapped } from "../../agent-sim/bootstrap.ts";
-import { errorOf, type Http, type HttpAnswer, persist } from "../../agent-sim/http.ts";
-import { createLatency } from "../../agent-sim/latency.ts";
-import { systemTime as time } from "../../agent-sim/time.ts";
+import { createLatency } from "../../agent-sim/fleet/latency.ts";
 import { headersOf, inLanes, isSuccess, orNoAnswer, patience, withClients } from "./calls.ts";
 import { withRig } from "./rig.ts";
 import type { Context, Outcome, Scenario } from "./scenario.ts";

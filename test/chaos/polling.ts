@@ -1,10 +1,6 @@
 // Fleets without sockets, and agents that use both ways at once: one queue, whoever asks.
 
-import { type Agent, createAgent } from "../../agent-sim/agent.ts";
-import { createHttp } from "../../agent-sim/http.ts";
-import { createMemoryJournal } from "../../agent-sim/journal.ts";
-import type { AgentOptions } from "../../agent-sim/life.ts";
-import { systemTime as time } from "../../agent-sim/time.ts";
+import { type Agent, type AgentOptions, createAgent, createHttp, createMemoryJournal, systemTime as time } from "../../agent-sim/agent/index.ts";
 import { forgetfulJournal } from "./forgetful.ts";
 import { ANSWERED_FROM_MEMORY, onRig, trialOf } from "./kills.ts";
 import { createRig, urlOf } from "./rig.ts";

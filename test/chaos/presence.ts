@@ -1,9 +1,8 @@
 // What others are told about agents: who is online, who is not, how soon, and how often it is said.
 import { z } from "zod";
-import type { Percentiles } from "../../agent-sim/latency.ts";
-import { createLatency } from "../../agent-sim/latency.ts";
-import type { Member } from "../../agent-sim/identity.ts";
-import { pause, systemTime as time } from "../../agent-sim/time.ts";
+import { type Member, pause, systemTime as time } from "../../agent-sim/agent/index.ts";
+import type { Percentiles } from "../../agent-sim/fleet/latency.ts";
+import { createLatency } from "../../agent-sim/fleet/latency.ts";
 import { throughDoor } from "./agents.ts";
 import { createRig, type Rig, type RigOptions } from "./rig.ts";
 import { LATE_CLOSE_WINS } from "./sabotage.ts";

@@ -1,7 +1,7 @@
 // A small TCP proxy that can be made to misbehave: latency, little bandwidth, silence in one or both directions, resets, refusal.
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
-import type { Random } from "../../agent-sim/random.ts";
+import type { Random } from "../../agent-sim/agent/index.ts";
 
 export type Direction = "up" | "down";
 

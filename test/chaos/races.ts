@@ -1,12 +1,20 @@
 // Two words about one command, said on two nodes in the same moment, while nodes are killed: the first that ends it stands, and no answer is a lie.
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
-import { createHttp, type Http, type HttpAnswer, type Patience, persist } from "../../agent-sim/http.ts";
-import { createLatency } from "../../agent-sim/latency.ts";
-import type { Member } from "../../agent-sim/identity.ts";
-import { createRandom, type Random } from "../../agent-sim/random.ts";
-import { signer } from "../../agent-sim/signing.ts";
-import { pause, systemTime as time } from "../../agent-sim/time.ts";
+import {
+  createHttp,
+  createRandom,
+  type Http,
+  type HttpAnswer,
+  type Member,
+  type Patience,
+  pause,
+  persist,
+  type Random,
+  signer,
+  systemTime as time,
+} from "../../agent-sim/agent/index.ts";
+import { createLatency } from "../../agent-sim/fleet/latency.ts";
 import { AckResult, type CommandStatus } from "../../protocol/index.ts";
 import { createRig, type Rig, urlOf } from "./rig.ts";
 import { SUCCESS_IS_FORGOTTEN } from "./sabotage.ts";

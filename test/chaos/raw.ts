@@ -1,8 +1,7 @@
 // An agent on a bare TCP connection: as far into the protocol as asked, and from there on every byte is the scenario's own.
 import { randomBytes } from "node:crypto";
 import { connect, type Socket } from "node:net";
-import type { Member } from "../../agent-sim/identity.ts";
-import { systemTime as time, until } from "../../agent-sim/time.ts";
+import { type Member, systemTime as time, until } from "../../agent-sim/agent/index.ts";
 import { CONNECT_PATHS, ServerFrame, SUBPROTOCOL, sign, signedHeaders } from "../../protocol/index.ts";
 import { inLanes } from "./calls.ts";
 import { readFrame } from "./frames.ts";

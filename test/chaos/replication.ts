@@ -1,7 +1,7 @@
 // A standby of the rig's database: a copy that follows it over a line of its own and takes over when it is told to.
 import { chown, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { systemTime as time, until } from "../../agent-sim/time.ts";
+import { systemTime as time, until } from "../../agent-sim/agent/index.ts";
 import type { Origin } from "./origin.ts";
 import { createPostgres, type Postgres, type Settings } from "./postgres.ts";
 import type { FaultProxy } from "./proxy.ts";

@@ -1,8 +1,7 @@
 // A device is removed on one node while its agent holds a socket on another: the socket is cut soon, and the agent does not come back.
-import { type Http, persist } from "../../agent-sim/http.ts";
-import { createLatency } from "../../agent-sim/latency.ts";
-import type { Member } from "../../agent-sim/identity.ts";
-import { pause, systemTime as time, until } from "../../agent-sim/time.ts";
+
+import { type Http, type Member, pause, persist, systemTime as time, until } from "../../agent-sim/agent/index.ts";
+import { createLatency } from "../../agent-sim/fleet/latency.ts";
 import { headersOf, inLanes, patience, withClients } from "./calls.ts";
 import type { FaultProxy } from "./proxy.ts";
 import { connectAll, openRaw, type RawAgent } from "./raw.ts";

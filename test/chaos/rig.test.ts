@@ -6,7 +6,7 @@ import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
-import { createRandom } from "../../agent-sim/random.ts";
+import { createRandom } from "../../agent-sim/agent/index.ts";
 import { identityOf, reapLeftovers } from "../kit/workspace.ts";
 import { type Fact, judge, lateDeliveries, VIOLATIONS, type Violation, yesInGap } from "./checker.ts";
 import { losingCommits } from "./commits.ts";

@@ -2,12 +2,9 @@
 import { randomUUID } from "node:crypto";
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { createHttp, createRandom, type Http, type Member, systemTime as time } from "../../agent-sim/agent/index.ts";
 import { type Bootstrapped, bootstrap } from "../../agent-sim/bootstrap.ts";
-import { createHttp, type Http } from "../../agent-sim/http.ts";
-import { type Credentials, createPortal, type Portal } from "../../agent-sim/portal.ts";
-import { type Member } from "../../agent-sim/identity.ts";
-import { createRandom } from "../../agent-sim/random.ts";
-import { systemTime as time } from "../../agent-sim/time.ts";
+import { type Credentials, createPortal, type Portal } from "../../agent-sim/fleet/portal.ts";
 import { plainEnv } from "../kit/children.ts";
 import { makeFolder } from "../kit/workspace.ts";
 import { createNode, type Node } from "./node.ts";

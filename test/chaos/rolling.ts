@@ -1,7 +1,6 @@
 // Three nodes behind doors that look at readiness, asked to leave one after another under load: every call that was sent is answered.
-import { createHttp, type Http, NoAnswer } from "../../agent-sim/http.ts";
-import { createPortal } from "../../agent-sim/portal.ts";
-import { pause, systemTime as time } from "../../agent-sim/time.ts";
+import { createHttp, type Http, NoAnswer, pause, systemTime as time } from "../../agent-sim/agent/index.ts";
+import { createPortal } from "../../agent-sim/fleet/portal.ts";
 import type { Node } from "./node.ts";
 import { createRig, type Rig, urlOf } from "./rig.ts";
 import type { Scenario } from "./scenario.ts";

@@ -1,10 +1,6 @@
 // The reference agent's part of a secret rotation as a process that kills itself at a named point of it: run by the rotation scenario, never by hand.
 import { readFileSync } from "node:fs";
-import { createHttp } from "../../agent-sim/http.ts";
-import { createMemoryKeys, type Keys, openFileKeys } from "../../agent-sim/keys.ts";
-import { createRotation } from "../../agent-sim/rotation.ts";
-import { signer } from "../../agent-sim/signing.ts";
-import { systemTime as time, until } from "../../agent-sim/time.ts";
+import { createHttp, createMemoryKeys, createRotation, type Keys, openFileKeys, signer, systemTime as time, until } from "../../agent-sim/agent/index.ts";
 import { RotationOrders, type RotationPoint } from "./rotation-points.ts";
 
 const WITHIN_MS = 30_000;

@@ -1,9 +1,7 @@
 // One idempotency key, many posts: at once, on two nodes, over the death of one of them, and under two tenants.
 import { z } from "zod";
-import type { Http, HttpAnswer } from "../../agent-sim/http.ts";
-import { errorOf, persist } from "../../agent-sim/http.ts";
-import { createLatency } from "../../agent-sim/latency.ts";
-import { systemTime as time } from "../../agent-sim/time.ts";
+import { errorOf, type Http, type HttpAnswer, persist, systemTime as time } from "../../agent-sim/agent/index.ts";
+import { createLatency } from "../../agent-sim/fleet/latency.ts";
 import { headersOf, inLanes, isSuccess, orNoAnswer, patience, withClients } from "./calls.ts";
 import { withRig } from "./rig.ts";
 import type { Context, Outcome, Scenario } from "./scenario.ts";

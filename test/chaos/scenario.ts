@@ -1,7 +1,8 @@
 // What a scenario is, and the words they share.
-import type { Percentiles } from "../../agent-sim/latency.ts";
-import type { NewCommand, Portal } from "../../agent-sim/portal.ts";
-import { systemTime, type Time } from "../../agent-sim/time.ts";
+
+import { systemTime, type Time } from "../../agent-sim/agent/index.ts";
+import type { Percentiles } from "../../agent-sim/fleet/latency.ts";
+import type { NewCommand, Portal } from "../../agent-sim/fleet/portal.ts";
 
 export interface Scale {
   readonly agents: number;

@@ -1,9 +1,7 @@
 // One limit over several nodes: what is admitted of a load that is spread over them, with Redis and without.
 
-import type { Http, HttpAnswer } from "../../agent-sim/http.ts";
-import { createLatency, type Latency } from "../../agent-sim/latency.ts";
-import type { Member } from "../../agent-sim/identity.ts";
-import { pause, systemTime as time } from "../../agent-sim/time.ts";
+import { type Http, type HttpAnswer, type Member, pause, systemTime as time } from "../../agent-sim/agent/index.ts";
+import { createLatency, type Latency } from "../../agent-sim/fleet/latency.ts";
 import { signedHeaders } from "../../protocol/index.ts";
 import { inLanes, orNoAnswer, withClients } from "./calls.ts";
 import { type Rig, withRig } from "./rig.ts";

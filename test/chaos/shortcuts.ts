@@ -1,7 +1,7 @@
 // Doors that answer 2xx before the command is safe: what a gateway must never do, played by the rig for controls, so that a fault has something to lose.
 // Without the fault each of them loses nothing.
 import { randomUUID } from "node:crypto";
-import { pause, systemTime as time } from "../../agent-sim/time.ts";
+import { pause, systemTime as time } from "../../agent-sim/agent/index.ts";
 import type { Rig } from "./rig.ts";
 
 export interface Shortcut {

@@ -1,7 +1,7 @@
 // Peers that never come to an end: with the head of a request, the hello, a frame, a message. Each is closed in time, and nobody else notices.
-import { createLatency } from "../../agent-sim/latency.ts";
-import type { Member } from "../../agent-sim/identity.ts";
-import { systemTime as time, until } from "../../agent-sim/time.ts";
+
+import { type Member, systemTime as time, until } from "../../agent-sim/agent/index.ts";
+import { createLatency } from "../../agent-sim/fleet/latency.ts";
 import { frameHead, frameOf, heartbeatOf, OP, openRaw, type RawAgent, type Stage } from "./raw.ts";
 import { type Rig, withRig } from "./rig.ts";
 import type { Context, Outcome, Scenario } from "./scenario.ts";

@@ -1,6 +1,7 @@
 // Everyone loses the connection at one moment: they come back spread out, and nobody else notices.
-import { createLatency } from "../../agent-sim/latency.ts";
-import { pause, systemTime as time } from "../../agent-sim/time.ts";
+
+import { pause, systemTime as time } from "../../agent-sim/agent/index.ts";
+import { createLatency } from "../../agent-sim/fleet/latency.ts";
 import { createRig } from "./rig.ts";
 import type { Scenario } from "./scenario.ts";
 import { runTrial } from "./trial.ts";

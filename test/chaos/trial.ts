@@ -1,12 +1,9 @@
 // One trial: a fleet and its load on a rig, trouble while it runs, rest, and the judgement of every id.
-import { type Crew, createCrew } from "../../agent-sim/crew.ts";
-import type { Patience } from "../../agent-sim/http.ts";
-import { createLedger, type Ledger } from "../../agent-sim/ledger.ts";
-import type { AgentOptions } from "../../agent-sim/life.ts";
-import { type Load, startLoad } from "../../agent-sim/load.ts";
-import type { Member } from "../../agent-sim/identity.ts";
-import { createRandom, type Random } from "../../agent-sim/random.ts";
-import { pause, systemTime as time, until } from "../../agent-sim/time.ts";
+
+import { type AgentOptions, createRandom, type Member, type Patience, pause, type Random, systemTime as time, until } from "../../agent-sim/agent/index.ts";
+import { type Crew, createCrew } from "../../agent-sim/fleet/crew.ts";
+import { createLedger, type Ledger } from "../../agent-sim/fleet/ledger.ts";
+import { type Load, startLoad } from "../../agent-sim/fleet/load.ts";
 import { countViolations, type Gap, judge, type Verdict, VIOLATIONS, yesInGap } from "./checker.ts";
 import { createHistory, type History, recorded, watched } from "./history.ts";
 import { type Rig, urlOf } from "./rig.ts";

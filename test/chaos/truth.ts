@@ -1,8 +1,6 @@
 // What the gateway says in the end: every command of every device, read through the public API.
 import { z } from "zod";
-import { type Patience, persist } from "../../agent-sim/http.ts";
-import { refusal } from "../../agent-sim/http.ts";
-import { pause } from "../../agent-sim/time.ts";
+import { type Patience, pause, persist, refusal } from "../../agent-sim/agent/index.ts";
 import { Command, isOpen } from "../../protocol/index.ts";
 import type { Fact } from "./checker.ts";
 import type { Rig } from "./rig.ts";

@@ -1,9 +1,15 @@
 // Two agents of one identity, as after a cloned disk: the living one is kept, the newcomer is told, and they never both hold a session for long.
 
-import { type Agent, createAgent } from "../../agent-sim/agent.ts";
-import { createJournal } from "../../agent-sim/journal.ts";
-import type { AgentEvents, AgentOptions } from "../../agent-sim/life.ts";
-import { nothing, pause, systemTime as time } from "../../agent-sim/time.ts";
+import {
+  type Agent,
+  type AgentEvents,
+  type AgentOptions,
+  createAgent,
+  createJournal,
+  nothing,
+  pause,
+  systemTime as time,
+} from "../../agent-sim/agent/index.ts";
 import { CLOSE } from "../../protocol/index.ts";
 import { createRig, urlOf } from "./rig.ts";
 import { EPOCH_STANDS_STILL } from "./sabotage.ts";

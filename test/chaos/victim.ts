@@ -1,13 +1,7 @@
 // The reference agent as a process that kills itself at a named point of a command's life: run by the scenarios of agent death, never by hand.
 import { appendFileSync, readFileSync } from "node:fs";
 import { z } from "zod";
-import { createAgent } from "../../agent-sim/agent.ts";
-import { createApps } from "../../agent-sim/apps.ts";
-import { createHandlers } from "../../agent-sim/handlers.ts";
-import { createHttp } from "../../agent-sim/http.ts";
-import type { Journal } from "../../agent-sim/journal.ts";
-import { openFileJournal } from "../../agent-sim/journal-file.ts";
-import { systemTime } from "../../agent-sim/time.ts";
+import { createAgent, createApps, createHandlers, createHttp, type Journal, openFileJournal, systemTime } from "../../agent-sim/agent/index.ts";
 import { hurried } from "./scenario.ts";
 
 export const POINTS = ["before-journal", "after-journal", "before-result", "after-result"] as const;

@@ -1,7 +1,6 @@
 // Redis that forgets, freezes or goes deaf: it only wakes the gateways, so nothing may be lost and little may be late.
-import { createHttp } from "../../agent-sim/http.ts";
-import { createPortal } from "../../agent-sim/portal.ts";
-import { pause, systemTime as time } from "../../agent-sim/time.ts";
+import { createHttp, pause, systemTime as time } from "../../agent-sim/agent/index.ts";
+import { createPortal } from "../../agent-sim/fleet/portal.ts";
 import { lateDeliveries } from "./checker.ts";
 import { onRig, trialOf } from "./kills.ts";
 import type { Filter } from "./proxy.ts";

@@ -1,6 +1,6 @@
 // Gateways that die or are told to stop in the middle of load: every accepted command ends, none is lost, none runs twice.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type FleetOptions, type Progress, runFleet } from "../../agent-sim/fleet.ts";
+import { type FleetOptions, type Progress, runFleet } from "../../agent-sim/fleet/fleet.ts";
 import { withClient } from "../kit/database.ts";
 import { eventually } from "../kit/eventually.ts";
 import { bootstrap, type Credentials, connects, createSandbox, type Gateway, processesOf, type Sandbox, startGateway, withDatabase } from "./processes.ts";

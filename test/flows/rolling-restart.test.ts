@@ -1,11 +1,9 @@
 // Three nodes behind a load balancer, restarted one after another under load: no call is lost, no agent is offline, every command ends.
 import { Agent, request } from "node:http";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createCrew } from "../../agent-sim/crew.ts";
-import { createLedger } from "../../agent-sim/ledger.ts";
-import type { Member } from "../../agent-sim/identity.ts";
-import { createRandom } from "../../agent-sim/random.ts";
-import { systemTime } from "../../agent-sim/time.ts";
+import { createRandom, type Member, systemTime } from "../../agent-sim/agent/index.ts";
+import { createCrew } from "../../agent-sim/fleet/crew.ts";
+import { createLedger } from "../../agent-sim/fleet/ledger.ts";
 import { createTestDatabase, withClient } from "../kit/database.ts";
 import { eventually } from "../kit/eventually.ts";
 import { freePort } from "../kit/free-port.ts";

@@ -1,9 +1,6 @@
 // The second form of an agent's signature at the doors: one request, once, and nothing else.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createAgent } from "../../agent-sim/agent.ts";
-import { createHttp } from "../../agent-sim/http.ts";
-import { createMemoryJournal } from "../../agent-sim/journal.ts";
-import { systemTime as time } from "../../agent-sim/time.ts";
+import { createAgent, createHttp, createMemoryJournal, systemTime as time } from "../../agent-sim/agent/index.ts";
 import { HEADERS_V2, signedHeaders, signedHeadersV2 } from "../../protocol/index.ts";
 import { eventually } from "../kit/eventually.ts";
 import { type Answer, type Caller, type Device, startWorld, type TestTenant, type World } from "../kit/world.ts";

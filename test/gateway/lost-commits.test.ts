@@ -3,7 +3,7 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { createRandom } from "../../agent-sim/random.ts";
+import { createRandom } from "../../agent-sim/agent/index.ts";
 import { group, mutation } from "../../protocol/kit/operation.ts";
 import { systemClock } from "../../server/core/clock.ts";
 import { implement } from "../../server/core/feature.ts";

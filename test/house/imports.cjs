@@ -10,6 +10,21 @@ module.exports = {
     only("gateway-knows-no-feature", "^server/gateway/", ["^server/core/", "^protocol/"]),
     only("features-stand-on-core", "^server/features/", ["^server/core/", "^server/platform/", "^protocol/", "^prisma/generated/"]),
     only("agent-sim-sees-only-protocol", "^agent-sim/", ["^protocol/"]),
+    only("agent-knows-no-fleet", "^agent-sim/agent/", ["^protocol/"]),
+    only("fleet-knows-no-command-line", "^agent-sim/fleet/", ["^agent-sim/agent/", "^protocol/"]),
+    {
+      // Its own tests look inside; everyone else uses it as a library.
+      name: "agent-comes-by-its-index",
+      severity: "error",
+      from: { pathNot: "^(agent-sim/agent|test/agent-sim)/" },
+      to: { path: "^agent-sim/agent/", pathNot: "^agent-sim/agent/index\\.ts$" },
+    },
+    {
+      name: "agent-sim-depends-on-ws-and-zod",
+      severity: "error",
+      from: { path: "^agent-sim/" },
+      to: { dependencyTypes: ["npm", "npm-dev"], pathNot: "node_modules/(@types/)?(ws|zod)/", dependencyTypesNot: ["type-only"] },
+    },
     {
       name: "feature-rooms-are-private",
       severity: "error",

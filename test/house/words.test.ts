@@ -89,7 +89,7 @@ describe("time", () => {
   const CLOCKS = [
     "server/core/clock.ts",
     // The simulator knows only the protocol, so it has a door of its own.
-    "agent-sim/time.ts",
+    "agent-sim/agent/time.ts",
     // A person's command: stamps the name of a new migration.
     "prisma/migrate.ts",
   ];

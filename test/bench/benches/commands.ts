@@ -2,7 +2,7 @@
 
 import { once } from "node:events";
 import { connect } from "node:net";
-import type { Member } from "../../../agent-sim/identity.ts";
+import type { Member } from "../../../agent-sim/agent/index.ts";
 import { quantile, summarise } from "../arithmetic.ts";
 import { createTenant, type Gateway, provision, startGateway, type Tenant, until, writeIdentities } from "../gateway.ts";
 import { type Loader, type Reply, serverNs, startLoader } from "../loader.ts";

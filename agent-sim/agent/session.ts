@@ -1,7 +1,7 @@
 // One session on a socket: welcome, hello, ready, then heartbeats and what the gateway sends. Ends by itself when the peer falls silent.
 
 import type { z } from "zod";
-import { type AgentIdentity, CLOSE, type Goodbye, type Hello, sign } from "../protocol/index.ts";
+import { type AgentIdentity, CLOSE, type Goodbye, type Hello, sign } from "../../protocol/index.ts";
 import type { Word } from "./acks.ts";
 import type { AckAnswer, DataOf, Delivered, Frame } from "./frames.ts";
 import { vitals } from "./handlers.ts";

@@ -1,7 +1,7 @@
 // The reference agent: keeps one socket, falls back to polling, runs each command once and tells until it is heard.
 import { randomUUID } from "node:crypto";
 import type { z } from "zod";
-import { type AgentIdentity, CLOSE, type Goodbye } from "../protocol/index.ts";
+import { type AgentIdentity, CLOSE, type Goodbye } from "../../protocol/index.ts";
 import { createAcks } from "./acks.ts";
 import { comeBack, reached } from "./connection.ts";
 import type { AckAnswer } from "./frames.ts";

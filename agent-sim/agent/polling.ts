@@ -1,6 +1,6 @@
 // The way without a socket: fetch due commands and acknowledge them by signed REST calls, at the pace that the gateway names.
 import { z } from "zod";
-import type { AgentIdentity } from "../protocol/index.ts";
+import type { AgentIdentity } from "../../protocol/index.ts";
 import type { Word } from "./acks.ts";
 import { AckAnswer, type Delivered, Polled } from "./frames.ts";
 import { vitals } from "./handlers.ts";

@@ -1,8 +1,7 @@
 // Asks the gateway's REST view what became of every accepted command: only what it says there counts.
-import { type CommandStatus, isOpen } from "../protocol/index.ts";
-import { NoAnswer, type Patience } from "./http.ts";
+import { type CommandStatus, isOpen } from "../../protocol/index.ts";
+import { NoAnswer, type Patience, pause } from "../agent/index.ts";
 import type { Portal } from "./portal.ts";
-import { pause } from "./time.ts";
 
 const WORKERS = 8;
 const MAX_PAGES = 1_000;

@@ -1,6 +1,6 @@
 // How this agent reads the gateway's frames: it asks only for what it needs, so that a gateway which says more, or says it in new words, is still understood.
 import { z } from "zod";
-import { Envelope } from "../protocol/index.ts";
+import { Envelope } from "../../protocol/index.ts";
 import { GivenPlan } from "./plan.ts";
 
 const OptionalText = z.string().optional().catch(undefined);

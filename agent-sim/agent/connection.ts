@@ -1,5 +1,5 @@
 // How an agent's sessions begin, hand over and end, and when it comes back after one.
-import { CLOSE } from "../protocol/index.ts";
+import { CLOSE } from "../../protocol/index.ts";
 import { heldBy, introduce } from "./introduction.ts";
 import { correctClock, deliver, isOver, type Parts, serverNowMs, stampMs } from "./life.ts";
 import { adjustPlan } from "./plan.ts";

@@ -1,11 +1,8 @@
 // Queues commands at a steady rate, whatever the gateway's answers take: an open loop, so that a slow gateway shows as latency and not as less load.
 import { randomUUID } from "node:crypto";
-import { NoAnswer } from "./http.ts";
+import { between, type Member, NoAnswer, pause, type Random, type Time } from "../agent/index.ts";
 import type { Ledger } from "./ledger.ts";
-import type { Member } from "./identity.ts";
 import type { NewCommand, Portal } from "./portal.ts";
-import { between, type Random } from "./random.ts";
-import { pause, type Time } from "./time.ts";
 
 const TICK_MS = 10;
 /** Requests under way at most, in seconds of load: an outage is ridden out, memory stays bounded. */

@@ -1,16 +1,22 @@
 // Many agents in one process: started one after another, counted together, stopped together.
 
-import { type Agent, createAgent } from "./agent.ts";
-import { createApps } from "./apps.ts";
-import { createHandlers } from "./handlers.ts";
-import { createHttp, type Http } from "./http.ts";
-import { createMemoryJournal } from "./journal.ts";
+import {
+  type Agent,
+  type AgentEvents,
+  type AgentOptions,
+  createAgent,
+  createApps,
+  createHandlers,
+  createHttp,
+  createMemoryJournal,
+  createRandom,
+  type Http,
+  type Member,
+  type Random,
+  readBootId,
+  type Time,
+} from "../agent/index.ts";
 import type { Ledger } from "./ledger.ts";
-import type { AgentEvents, AgentOptions } from "./life.ts";
-import { readBootId } from "./boot-id.ts";
-import type { Member } from "./identity.ts";
-import { createRandom, type Random } from "./random.ts";
-import type { Time } from "./time.ts";
 
 const REST_SOCKETS = 32;
 

@@ -1,5 +1,5 @@
 // What an agent remembers of its commands, so that none runs twice and no result is lost: the rules, and the form that lives in memory.
-import type { Ack, AckStatus } from "../protocol/index.ts";
+import type { Ack, AckStatus } from "../../protocol/index.ts";
 import { nothing } from "./time.ts";
 
 export interface JournalEntry {

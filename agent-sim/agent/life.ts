@@ -1,5 +1,5 @@
 // What an agent knows and has in hand over all its sessions, and the few things done to it from everywhere.
-import type { AgentIdentity } from "../protocol/index.ts";
+import type { AgentIdentity } from "../../protocol/index.ts";
 import type { Acks } from "./acks.ts";
 import type { AckAnswer, Delivered } from "./frames.ts";
 import type { Handlers } from "./handlers.ts";

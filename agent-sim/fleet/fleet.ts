@@ -1,14 +1,11 @@
 // A whole run: provision or take devices, connect them, queue commands, wait for the end of each, and judge.
 import { randomUUID } from "node:crypto";
+import { createHttp, createRandom, type Member, type Patience, systemTime as time, until } from "../agent/index.ts";
 import { type Crew, createCrew } from "./crew.ts";
-import { createHttp, type Patience } from "./http.ts";
 import type { Percentiles } from "./latency.ts";
 import { createLedger, type Ledger } from "./ledger.ts";
 import { type Load, startLoad } from "./load.ts";
 import { type Credentials, createPortal, type Portal } from "./portal.ts";
-import { type Member } from "./identity.ts";
-import { createRandom } from "./random.ts";
-import { systemTime as time, until } from "./time.ts";
 import { type Findings, verifyAll } from "./verify.ts";
 
 export interface FleetOptions extends Credentials {

@@ -1,5 +1,5 @@
 // Takes commands, runs each once, remembers it, and hands its words to the acks. Socket and poll both end here.
-import type { Ack } from "../protocol/index.ts";
+import type { Ack } from "../../protocol/index.ts";
 import type { Acks, Word } from "./acks.ts";
 import type { Delivered } from "./frames.ts";
 import { type Handler, type HandlerContext, type Handlers, InvalidPayload } from "./handlers.ts";

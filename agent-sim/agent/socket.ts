@@ -3,7 +3,7 @@
 import type { IncomingMessage } from "node:http";
 import WebSocket from "ws";
 import { z } from "zod";
-import { type AgentFrame, type AgentIdentity, CONNECT_PATHS, SUBPROTOCOL } from "../protocol/index.ts";
+import { type AgentFrame, type AgentIdentity, CONNECT_PATHS, SUBPROTOCOL } from "../../protocol/index.ts";
 import { type Frame, parseFrame } from "./frames.ts";
 import type { End } from "./reconnect.ts";
 import type { Sign } from "./signing.ts";

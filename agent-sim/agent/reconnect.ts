@@ -1,5 +1,5 @@
 // When an agent comes back after its socket has ended or was refused: three rules, no IO. protocol/README.md tells them.
-import { CLOSE, isTerminalClose } from "../protocol/index.ts";
+import { CLOSE, isTerminalClose } from "../../protocol/index.ts";
 import { LONGEST_WAIT_MS, type Plan } from "./plan.ts";
 import { between, type Random } from "./random.ts";
 

@@ -1,6 +1,6 @@
 // What an agent says of itself in hello, beside the proof.
 import { arch, hostname, platform } from "node:os";
-import type { Hello } from "../protocol/index.ts";
+import type { Hello } from "../../protocol/index.ts";
 import type { JournalEntry } from "./journal.ts";
 import type { AgentOptions, Parts } from "./life.ts";
 

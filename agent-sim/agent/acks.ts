@@ -1,5 +1,5 @@
 // Tells the gateway about commands: one word at a time for each, terminal words again and again until they are known to be stored.
-import { type Ack, type AckStatus, OPEN_STATUSES } from "../protocol/index.ts";
+import { type Ack, type AckStatus, OPEN_STATUSES } from "../../protocol/index.ts";
 import type { AckAnswer } from "./frames.ts";
 import type { Plan } from "./plan.ts";
 import { nothing, type Time } from "./time.ts";

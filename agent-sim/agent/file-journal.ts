@@ -2,7 +2,7 @@
 import { closeSync, fdatasyncSync, fsyncSync, ftruncateSync, openSync, readFileSync, renameSync, rmSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
 import { z } from "zod";
-import { ACK_STATUSES, Ack } from "../protocol/index.ts";
+import { ACK_STATUSES, Ack } from "../../protocol/index.ts";
 import { CannotWrite, createJournal, type Journal, type JournalEntry, type JournalRecord } from "./journal.ts";
 
 /** Rewritten when it holds this many lines more than six for each command it still knows. */

@@ -1,7 +1,7 @@
 // A secret rotation as the agent does it: fetch the new secret signed with the old one, keep it durably beside the old one, then use it once.
 // Wherever this breaks off, both sides still share a secret: until the first use the old one is good, from then on the new one, and the agent has both.
 import { z } from "zod";
-import type { AgentIdentity } from "../protocol/index.ts";
+import type { AgentIdentity } from "../../protocol/index.ts";
 import type { Handler } from "./handlers.ts";
 import { errorOf, type Http, type HttpAnswer, NoAnswer, type Patience, persist } from "./http.ts";
 import type { Keys } from "./keys.ts";

@@ -1,8 +1,7 @@
 // What a script does through the public API: provision devices, queue commands, read them back. Every call may be repeated safely.
 import { z } from "zod";
-import { Command, Pagination } from "../protocol/index.ts";
-import { type Http, type HttpAnswer, type HttpRequest, type Patience, persist, refusal } from "./http.ts";
-import { Identity, type Member, toMember } from "./identity.ts";
+import { Command, Pagination } from "../../protocol/index.ts";
+import { type Http, type HttpAnswer, type HttpRequest, Identity, type Member, type Patience, persist, refusal, toMember } from "../agent/index.ts";
 
 export interface Credentials {
   readonly apiKey: string;

@@ -1,5 +1,5 @@
 // How this agent signs its requests: by the first form, or by the second, which carries the first along.
-import { type AgentIdentity, signedHeaders, signedHeadersV2 } from "../protocol/index.ts";
+import { type AgentIdentity, signedHeaders, signedHeadersV2 } from "../../protocol/index.ts";
 
 export type Sign = (
   identity: AgentIdentity,
