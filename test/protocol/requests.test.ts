@@ -48,7 +48,13 @@ const tenantOf = (tenantId: string): TenantFacts => {
 };
 
 /** What every client of HTTP and WebSocket sends; the vectors leave it out. */
-const USUAL = { host: "gateway.example", upgrade: "websocket", connection: "Upgrade", "sec-websocket-version": "13", "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==" };
+const USUAL = {
+  host: "gateway.example",
+  upgrade: "websocket",
+  connection: "Upgrade",
+  "sec-websocket-version": "13",
+  "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
+};
 const toRequest = ({ method, path, query, headers }: Case): HttpRequest => ({
   method,
   path,
