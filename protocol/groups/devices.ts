@@ -117,10 +117,13 @@ export const devices = group({
       permission: "device:update",
       input: z.strictObject({
         ...own,
-        name: z.string().min(1).max(100).optional(),
+        name: z.string().min(1).max(100).nullish().describe("null removes it"),
         tags: z.array(Tag).max(50).optional(),
         deploymentId: ref("dep").optional(),
-        maintenance: z.strictObject({ enabled: z.boolean(), until: Moment.nullable().default(null) }).optional(),
+        maintenance: z
+          .strictObject({ enabled: z.boolean(), until: Moment.nullable().default(null) })
+          .nullish()
+          .describe("null removes it"),
         version: Version.optional().describe("the version that was read; also as If-Match"),
       }),
       output: Device,

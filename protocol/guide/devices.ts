@@ -18,7 +18,7 @@ export const devices: Guide<"devices"> = {
   get: { description: "One device with its last metrics and how it is connected.", input: { deviceId }, output: device },
   update: {
     description:
-      "Changes the fields that are given and leaves the others. With `version` (or `If-Match`) the change is made only if nobody else has changed the device since you read it; otherwise 409 `VERSION_CONFLICT`.",
+      "Changes the fields that are given and leaves the others; `null` removes the name or the maintenance. With `version` (or `If-Match`) the change is made only if nobody else has changed the device since you read it; otherwise 409 `VERSION_CONFLICT`.",
     input: { deviceId, name: "attic", tags: ["site:home"] },
     output: device,
   },

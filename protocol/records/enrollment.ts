@@ -18,4 +18,4 @@ export const EnrollmentProgress = z.object({
   error: z.string().optional(),
 });
 export type EnrollmentProgress = z.infer<typeof EnrollmentProgress>;
-export const progressUpdate = { currentStep: EnrollmentStep, stepStatus: StepStatus.optional(), error: z.string().max(1000).optional() };
+export const progressUpdate = { currentStep: EnrollmentStep, stepStatus: StepStatus.optional(), error: z.string().max(1000).nullish() };

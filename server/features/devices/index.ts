@@ -202,6 +202,7 @@ const toChange = (deviceId: string, { name, tags, deploymentId, maintenance, ver
   tags: tags ?? null,
   deploymentId: deploymentId ?? null,
   maintenance: maintenance ?? null,
+  removed: [...(name === null ? (["name"] as const) : []), ...(maintenance === null ? (["maintenance"] as const) : [])],
   version: version ?? null,
 });
 

@@ -11,7 +11,7 @@ export interface Progress {
 export interface Report {
   readonly currentStep: EnrollmentStep;
   readonly stepStatus?: StepStatus | undefined;
-  readonly error?: string | undefined;
+  readonly error?: string | null | undefined;
 }
 
 export type Advance =

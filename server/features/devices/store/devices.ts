@@ -116,6 +116,7 @@ export interface DeviceChange {
   readonly tags: readonly string[] | null;
   readonly deploymentId: string | null;
   readonly maintenance: { readonly enabled: boolean; readonly until: string | null } | null;
+  readonly removed: readonly ("name" | "maintenance")[];
   /** The version that was read; null: whatever stands. */
   readonly version: number | null;
 }
@@ -123,15 +124,15 @@ export interface DeviceChange {
 export const hasDeployment = async (db: SqlTx, { tenantId }: SystemScope, deploymentId: string): Promise<boolean> =>
   (await db.query("select 1 from deployments where tenant_id = $1 and deployment_id = $2", [tenantId, deploymentId])).length > 0;
 
-/** Absent parts stay. False when the version has moved on or the device is gone. */
+/** What is null stays, unless it is removed. False when the version has moved on or the device is gone. */
 export const updateDevice = async (db: SqlTx, { tenantId }: SystemScope, change: DeviceChange): Promise<boolean> => {
-  const { deviceId, name, tags, deploymentId, maintenance, version } = change;
+  const { deviceId, name, tags, deploymentId, maintenance, removed, version } = change;
   const rows = await db.query(
-    `update devices set name = coalesce($3, name), tags = coalesce($4::text[], tags), deployment_id = coalesce($5, deployment_id),
-       maintenance = case when $6::bool is null then maintenance else jsonb_build_object('enabled', $6::bool, 'until', to_char($7::timestamptz at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')) end,
+    `update devices set name = case when 'name' <> all($9::text[]) then coalesce($3, name) end, tags = coalesce($4::text[], tags), deployment_id = coalesce($5, deployment_id),
+       maintenance = case when 'maintenance' = any($9::text[]) then null when $6::bool is null then maintenance else jsonb_build_object('enabled', $6::bool, 'until', to_char($7::timestamptz at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')) end,
        version = version + 1, updated_at = now()
      where device_id = $1 and tenant_id = $2 and deleted_at is null and ($8::int is null or version = $8) returning device_id`,
-    [deviceId, tenantId, name, tags, deploymentId, maintenance?.enabled ?? null, maintenance?.until ?? null, version],
+    [deviceId, tenantId, name, tags, deploymentId, maintenance?.enabled ?? null, maintenance?.until ?? null, version, removed],
   );
   return rows.length > 0;
 };
