@@ -24,11 +24,11 @@ const row = {
   tenant_status: "active",
 };
 
-const open = (directoryMs: number): { directory: Agents; asked: () => number } => {
+const open = (directoryMs: number, answer: () => Promise<object[]> = async () => [row]): { directory: Agents; asked: () => number } => {
   let asked = 0;
-  const query = async (): Promise<object[]> => {
+  const query = (): Promise<object[]> => {
     asked += 1;
-    return [row];
+    return answer();
   };
   const directory = createAgentDirectory({
     db: { query } as never,
@@ -47,6 +47,24 @@ test("an agent is asked for once while it is remembered, and anew after whoever 
   expect(asked()).toBe(1);
   expect((await directory.find(AGENT))?.agentId).toBe(AGENT);
   expect(asked()).toBe(2);
+});
+
+test("fifty who ask for an agent at once share one query, and who asks after a change does not share one from before it", async () => {
+  const answers: ((rows: object[]) => void)[] = [];
+  const { directory } = open(60_000, () => new Promise((resolve) => void answers.push(resolve)));
+  const before = Array.from({ length: 50 }, () => directory.find(AGENT));
+  await eventually(async () => expect(answers).toHaveLength(1));
+  const asLate = directory.find(AGENT);
+  directory.forget([AGENT]);
+  const after = directory.find(AGENT);
+  await eventually(async () => expect(answers).toHaveLength(2));
+  answers[1]?.([{ ...row, tenant_status: "suspended" }]);
+  expect((await after)?.tenantStatus).toBe("suspended");
+  answers[0]?.([row]);
+  expect(new Set((await Promise.all([...before, asLate])).map((record) => record?.tenantStatus))).toEqual(new Set(["active"]));
+  // The transaction of the change may still be open, so nothing that is read meanwhile is remembered.
+  void directory.find(AGENT);
+  await eventually(async () => expect(answers).toHaveLength(3));
 });
 
 const lookAt = async (directory: Agents): Promise<WeakRef<AgentRecord>> => new WeakRef((await directory.find(AGENT)) as AgentRecord);
