@@ -7,20 +7,19 @@ export type Id<P extends string> = `${P}_${string}`;
 export const id = <const P extends string>(prefix: P) =>
   z.templateLiteral([prefix, "_", z.string().regex(/[0-9A-Za-z]{20,32}/)]).meta({ examples: [`${prefix}_01J9ZQ3E8W6Y2V7K4M5N6P7Q8R`] });
 
-const NAMES: ReadonlyMap<string, string> = new Map(
-  Object.entries({
-    agt: "agent",
-    cmd: "command",
-    dep: "deployment",
-    dev: "device",
-    ent: "enrollment token",
-    key: "API key",
-    ten: "tenant",
-  }),
-);
+/** What each prefix names. */
+export const ID_NAMES: ReadonlyMap<string, string> = new Map([
+  ["agt", "agent"],
+  ["cmd", "command"],
+  ["dep", "deployment"],
+  ["dev", "device"],
+  ["ent", "enrollment token"],
+  ["key", "API key"],
+  ["ten", "tenant"],
+]);
 
 /**
- * An id as a caller names it. Typed for the compiler, any short text at run time: an impossible id is then
+ * An id as a caller names it: any short text, which a handler then holds as an id of its kind. An impossible id is
  * exactly as unknown as a missing one (404), and never tells the two apart by a 400.
  */
 export const ref = <const P extends string>(prefix: P) =>
@@ -28,10 +27,10 @@ export const ref = <const P extends string>(prefix: P) =>
     .string()
     .min(1)
     .max(128)
-    .meta({ description: `Id of the ${NAMES.get(prefix) ?? "thing"}.`, examples: [`${prefix}_01J9ZQ3E8W6Y2V7K4M5N6P7Q8R`] }) as unknown as z.ZodType<
-    Id<P>,
-    Id<P>
-  >;
+    .meta({
+      description: `Id of the ${ID_NAMES.get(prefix) ?? "thing"}.`,
+      examples: [`${prefix}_01J9ZQ3E8W6Y2V7K4M5N6P7Q8R`],
+    }) as unknown as z.ZodType<Id<P>, string>;
 
 export const DeviceId = id("dev");
 export const TenantId = id("ten");

@@ -295,10 +295,12 @@ test("the client's types are the contract's", () => {
   const client = batching();
   expectTypeOf<Awaited<ReturnType<typeof client.devices.get.query>>>().toEqualTypeOf<Device>();
   expectTypeOf<Awaited<ReturnType<typeof client.commands.queue.mutate>>["status"]>().toEqualTypeOf<Command["status"]>();
+  // A portal has its ids from URLs and forms.
+  expectTypeOf<Parameters<typeof client.devices.get.query>[0]>().toEqualTypeOf<{ deviceId: string }>();
   // Never run: the compiler is the judge.
   const wrong = [
-    // @ts-expect-error an id of another kind
-    () => client.devices.get.query({ deviceId: "cmd_1" }),
+    // @ts-expect-error an id is a text
+    () => client.devices.get.query({ deviceId: 1 }),
     // @ts-expect-error a mutation is not queried
     () => client.devices.update.query({ deviceId: "dev_1" }),
     // @ts-expect-error a query is not mutated
