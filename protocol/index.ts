@@ -1,6 +1,7 @@
 // The contract: every operation, event and error of Mooring. The only import path for clients and the other rooms.
-import type { TRPCBuiltRouter, TRPCDefaultErrorShape, TRPCMutationProcedure, TRPCQueryProcedure, TRPCSubscriptionProcedure } from "@trpc/server";
+import type { TRPCMutationProcedure, TRPCQueryProcedure, TRPCSubscriptionProcedure } from "@trpc/server";
 import type { z } from "zod";
+import type { ErrorFacts, RouterOf, Stream } from "./client/router.ts";
 import { admin } from "./groups/admin.ts";
 import { agent } from "./groups/agent.ts";
 import { apiKeys } from "./groups/api-keys.ts";
@@ -11,6 +12,7 @@ import { health } from "./groups/health.ts";
 import { live } from "./groups/live.ts";
 import { pairing } from "./groups/pairing.ts";
 import { tenants } from "./groups/tenants.ts";
+import type { ErrorCode } from "./kit/errors.ts";
 import type { Group, Operation } from "./kit/operation.ts";
 
 export const contract = { health, pairing, devices, commands, agent, tenants, apiKeys, general, live, admin } as const satisfies Record<string, Group>;
@@ -22,25 +24,14 @@ type ProcedureOf<Op> =
       ? TRPCQueryProcedure<{ input: z.input<I>; output: z.output<O>; meta: unknown }>
       : K extends "mutation"
         ? TRPCMutationProcedure<{ input: z.input<I>; output: z.output<O>; meta: unknown }>
-        : TRPCSubscriptionProcedure<{ input: z.input<I>; output: AsyncIterable<{ id: string; data: z.output<O> }, void>; meta: unknown }>
+        : TRPCSubscriptionProcedure<{ input: z.input<I>; output: Stream<z.output<O>>; meta: unknown }>
     : never;
 type RecordOf<C> = { [G in keyof C]: C[G] extends { operations: infer O } ? { [N in keyof O]: ProcedureOf<O[N]> } : never };
 
-/** What an error carries in `error.data.app` on the tRPC side: the same facts as the REST body. */
-export interface AppErrorData {
-  readonly code: string;
-  readonly retryable: boolean;
-  readonly timestamp: string;
-  readonly requestId: string;
-  readonly retryAfter?: number;
-  readonly details?: Readonly<Record<string, unknown>>;
-}
+export type AppErrorData = ErrorFacts<ErrorCode>;
 
 /** Hand it to `createTRPCClient<AppRouter>()`. Built from the contract alone: a client never imports the server. */
-export type AppRouter = TRPCBuiltRouter<
-  { ctx: object; meta: object; errorShape: TRPCDefaultErrorShape & { data: { app: AppErrorData } }; transformer: false },
-  RecordOf<Contract>
->;
+export type AppRouter = RouterOf<RecordOf<Contract>, ErrorCode>;
 
 export * from "./channel/agent.ts";
 export * from "./channel/close.ts";

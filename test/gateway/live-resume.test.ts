@@ -1,10 +1,8 @@
-// README's portal client, as it stands there, with the stock tRPC client behind a wire that breaks: nothing is lost, and a gap is told.
-import { readFile } from "node:fs/promises";
-import type { TRPCClient } from "@trpc/client";
+// @mooring/client behind a wire that breaks: a live stream loses nothing, and a gap is told.
 import { EventSource } from "eventsource";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { connect } from "../../docs/examples/portal.ts";
-import type { AppRouter, LiveEvent } from "../../protocol/index.ts";
+import { createMooring, type Mooring } from "../../protocol/client/index.ts";
+import type { LiveEvent } from "../../protocol/index.ts";
 import { eventually } from "../kit/eventually.ts";
 import { openWire, type Wire } from "../kit/wire.ts";
 import { type Caller, startWorld, type TestTenant, type World } from "../kit/world.ts";
@@ -35,7 +33,9 @@ afterAll(async () => {
   await always.close();
 });
 
-const watch = async (mooring: TRPCClient<AppRouter>) => {
+const portal = (ask = () => token): Mooring => createMooring({ url: wire.url, token: ask });
+
+const watch = async (mooring: Mooring) => {
   const events: LiveEvent[] = [];
   const errors: unknown[] = [];
   let starts = 0;
@@ -65,14 +65,9 @@ const finishCommand = async (device: Awaited<ReturnType<TestTenant["device"]>>):
   return commandId;
 };
 
-test("README shows the client that is tested here", async () => {
-  const [readme, example] = await Promise.all(["README.md", "docs/examples/portal.ts"].map((path) => readFile(path, "utf8")));
-  expect(readme).toContain(`\`\`\`ts\n${example?.replace("../../protocol/index.ts", "./protocol/index.ts")}`);
-});
-
 test("a cut before the first event, a cut between events and a restart of the gateway lose nothing and repeat nothing", { timeout: 90_000 }, async () => {
   const device = await tenant.device();
-  const watched = await watch(connect(wire.url, () => token));
+  const watched = await watch(portal());
   const commandIds: string[] = [];
   const happen = async (count: number) => {
     for (let index = 0; index < count; index += 1) commandIds.push(await finishCommand(device));
@@ -104,7 +99,7 @@ test("a viewer that missed more than is replayed, and one whose place is kept no
   timeout: 90_000,
 }, async () => {
   const device = await tenant.device();
-  const watched = await watch(connect(wire.url, () => token));
+  const watched = await watch(portal());
   const first = await finishCommand(device);
   await eventually(() => expect(watched.completed()).toEqual([first]), PATIENCE_MS);
   const newest = async (): Promise<number> =>
@@ -144,7 +139,7 @@ test("a viewer that missed more than is replayed, and one whose place is kept no
 
 test("a token that is no longer good ends the subscription instead of asking for ever", async () => {
   let current = token;
-  const watched = await watch(connect(wire.url, () => current));
+  const watched = await watch(portal(() => current));
   current = "expired";
   wire.cut();
   await eventually(() => expect(watched.errors).toMatchObject([{ data: { app: { code: "UNAUTHORIZED" } } }]), PATIENCE_MS);

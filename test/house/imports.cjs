@@ -55,8 +55,15 @@ module.exports = {
     {
       name: "protocol-depends-on-zod",
       severity: "error",
-      from: { path: "^protocol/" },
+      from: { path: "^protocol/", pathNot: "^protocol/client/(index|build)\\.ts$" },
       to: { dependencyTypes: ["npm", "npm-dev"], pathNot: "node_modules/zod/", dependencyTypesNot: ["type-only"] },
+    },
+    {
+      // The package for portals consists of these files alone: the contract is there as types only, so no portal loads zod or the schemas.
+      name: "client-carries-no-contract",
+      severity: "error",
+      from: { path: "^protocol/client/(index|contract|router)\\.ts$" },
+      to: { pathNot: "node_modules/@trpc/client/", dependencyTypesNot: ["type-only"] },
     },
     {
       // The SDK takes a fifth of a second and 15 MB: only who wants traces pays for it.

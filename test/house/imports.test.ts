@@ -39,6 +39,8 @@ const GUILTY: readonly (readonly [rule: string, file: string, text: string])[] =
   ["one-door-to-uws", "server/gateway/k2.ts", 'import { App } from "uWebSockets.js"; export const k = App;'],
   ["one-door-to-uws", "server/gateway/k3.ts", 'export const k = () => import("uws-pack");'],
   ["protocol-depends-on-zod", "protocol/kit/l.ts", 'import { WebSocket } from "ws"; export const l = WebSocket;'],
+  ["client-carries-no-contract", "protocol/client/contract.ts", 'import { group } from "../index.ts"; export const l2 = group;'],
+  ["client-carries-no-contract", "protocol/client/router.ts", 'import { z } from "zod"; export const l3 = z;'],
   ["traces-load-when-wanted", "server/m0.ts", 'import { openTracing } from "./platform/tracing.ts"; export const m = openTracing;'],
   ["nothing-imports-tests", "server/m.ts", 'import { world } from "../test/kit/world.ts"; export const m = world;'],
   ["no-cycles", "server/core/n.ts", 'import { o } from "./o.ts"; export const n = () => o;'],
@@ -46,8 +48,10 @@ const GUILTY: readonly (readonly [rule: string, file: string, text: string])[] =
 
 /** What the guilty point at, and the neighbours that are permitted. */
 const INNOCENT: Readonly<Record<string, string>> = {
-  "protocol/index.ts": 'export { group } from "./groups/group.ts";',
+  "protocol/index.ts": 'export { group, type R } from "./groups/group.ts";',
   "protocol/groups/group.ts": 'import { z } from "zod"; import type { Router } from "@trpc/server"; export const group = z.object({}); export type R = Router;',
+  "protocol/client/index.ts":
+    'import { createTRPCClient } from "@trpc/client"; import type { R } from "../index.ts"; export const client = createTRPCClient; export type Client = R;',
   "server/core/clock.ts": 'import { group } from "../../protocol/index.ts"; export const clock = group;',
   "server/core/o.ts": 'import { n } from "./n.ts"; export const o = () => n;',
   "server/core/p.ts": 'import type { Q } from "./q.ts"; export interface P { readonly q: Q }',
@@ -77,11 +81,11 @@ const INNOCENT: Readonly<Record<string, string>> = {
   "test/kit/world.ts": 'import { main } from "../../server/main.ts"; export const world = main;',
 };
 
-const DEPENDENCIES = { zod: "*", "uWebSockets.js": "npm:uws-pack@20.0.8", ws: "*", "@trpc/server": "*" };
+const DEPENDENCIES = { zod: "*", "uWebSockets.js": "npm:uws-pack@20.0.8", ws: "*", "@trpc/client": "*", "@trpc/server": "*" };
 
 /** Packages as they lie in node_modules; only their entrance is needed. uWebSockets.js comes whole, for its layout is what the rule must know. */
 const plantPackages = async (root: string): Promise<void> => {
-  for (const name of ["zod", "ws", "@trpc/server", "uws-pack"]) {
+  for (const name of ["zod", "ws", "@trpc/client", "@trpc/server", "uws-pack"]) {
     const folder = join(root, "node_modules", name);
     await mkdir(folder, { recursive: true });
     await writeFile(join(folder, "package.json"), JSON.stringify({ name, version: "1.0.0", type: "module", exports: "./index.js" }));
