@@ -1,10 +1,11 @@
 // The public name of every record, as OpenAPI and the clients made from it call them. What has no name here is written out where it is used.
-import type { z } from "zod";
+import { z } from "zod";
 import { GatewayNode } from "./groups/admin.ts";
 import { ApiKey } from "./groups/api-keys.ts";
 import { AckResult, BlockedBy, Command, CommandStatus, DeliveredCommand, PolledCommand, TimelineEntry } from "./groups/commands.ts";
 import { Connectivity, Device, DeviceSecrets, DeviceStatus } from "./groups/devices.ts";
 import { DeepHealthResponse, Dependency, FullHealthResponse, HealthCheckResult, HealthResponse, LivenessResponse, ReadinessResponse } from "./groups/health.ts";
+import { LiveEvent, StreamGap } from "./groups/live.ts";
 import { EnrollmentToken, PairingActivateResponse } from "./groups/pairing.ts";
 import { Plan, Tenant } from "./groups/tenants.ts";
 import { contract } from "./index.ts";
@@ -48,6 +49,7 @@ export const SCHEMAS: Readonly<Record<string, z.ZodType>> = {
   HealthStatus: HealthResponse.shape.status,
   HeartbeatReceipt: devices.operations.heartbeat.output,
   InventoryReceipt: agent.operations.reportInventory.output,
+  LiveEvent,
   LivenessResponse,
   Pagination,
   PairingActivateResponse,
@@ -65,7 +67,18 @@ export const SCHEMAS: Readonly<Record<string, z.ZodType>> = {
   ServiceInfo: general.operations.info.output,
   StatusPage: health.operations.status.output,
   StepStatus,
+  StreamGap,
   StreamTicket: general.operations.streamTicket.output,
   Tenant,
   TimelineEntry,
+};
+
+const NAMES: ReadonlyMap<unknown, string> = new Map(Object.entries(SCHEMAS).map(([name, schema]) => [schema, name]));
+
+/** For `z.toJSONSchema`: what the contract says of a schema, and its public name. */
+export const metadata = z.registry<Record<string, unknown>>();
+metadata.get = (schema) => {
+  const id = NAMES.get(schema);
+  const said = z.globalRegistry.get(schema) as Record<string, unknown> | undefined;
+  return id === undefined ? said : { ...said, id };
 };

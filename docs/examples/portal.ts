@@ -1,31 +1,16 @@
-import { createTRPCClient, httpBatchLink, httpSubscriptionLink, retryLink, splitLink, type TRPCClient } from "@trpc/client";
-import type { AppRouter } from "../../protocol/index.ts";
+import { createMooring, isMooringError, type LiveEvent, type Mooring } from "@mooring/client";
 
-export const connect = (baseUrl: string, token: () => string): TRPCClient<AppRouter> => {
-  const url = `${baseUrl}/trpc`;
-  let waitMs = 0;
-  const mooring: TRPCClient<AppRouter> = createTRPCClient<AppRouter>({
-    links: [
-      splitLink({
-        condition: ({ type }) => type === "subscription",
-        true: [
-          // A ticket opens one stream. After a cut this asks for another and resumes behind the last event.
-          retryLink({
-            retry: ({ error }) => {
-              const app = error.data?.app;
-              waitMs = 1_000 * (app?.retryAfter ?? 1);
-              return app === undefined || app.retryable || app.details?.["reason"] === "ticket_invalid";
-            },
-            retryDelayMs: () => waitMs * (0.5 + Math.random()),
-          }),
-          httpSubscriptionLink({
-            url,
-            connectionParams: async () => ({ ticket: (await mooring.general.streamTicket.mutate({})).ticket }),
-          }),
-        ],
-        false: httpBatchLink({ url, headers: () => ({ authorization: `Bearer ${token()}` }) }),
-      }),
-    ],
-  });
-  return mooring;
+/** `url` is "" for a page on the gateway's own origin. `token` is asked before every request, so it may refresh. */
+export const connect = (url: string, token: () => Promise<string>): Mooring => createMooring({ url, token });
+
+export const restartApp = async (mooring: Mooring, deviceId: string, appId: string): Promise<string> => {
+  try {
+    return (await mooring.commands.queue.mutate({ deviceId, type: "restart-app", payload: { appId } })).status;
+  } catch (error) {
+    if (isMooringError(error) && error.data?.app.code === "DEVICE_NOT_FOUND") return "gone";
+    throw error;
+  }
 };
+
+export const watch = (mooring: Mooring, show: (event: LiveEvent) => void, readListsAgain: () => void) =>
+  mooring.live.watch.subscribe({ types: ["device.*", "command.*"] }, { onData: ({ data }) => (data.type === "stream.gap" ? readListsAgain() : show(data)) });

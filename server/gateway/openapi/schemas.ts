@@ -1,19 +1,9 @@
 // JSON Schema of the contract's types. Named records become components, referred to by name; the rest is written out where it is used.
 import { z } from "zod";
-import { SCHEMAS } from "../../../protocol/schemas.ts";
+import { metadata } from "../../../protocol/schemas.ts";
 
 export type Json = Record<string, unknown>;
 export type Io = "input" | "output";
-
-const NAMES: ReadonlyMap<unknown, string> = new Map(Object.entries(SCHEMAS).map(([name, schema]) => [schema, name]));
-
-/** What the contract says of a schema, and its public name. */
-const metadata = z.registry<Json>();
-metadata.get = (schema) => {
-  const id = NAMES.get(schema);
-  const said = z.globalRegistry.get(schema) as Json | undefined;
-  return id === undefined ? said : { ...said, id };
-};
 
 /** Formats that say what their pattern says, in fewer words. */
 const SELF_EXPLAINING: ReadonlySet<unknown> = new Set(["date-time", "email", "uri"]);

@@ -1,0 +1,63 @@
+// `npm run build:client`: writes the package @mooring/client to dist/client, ready for `npm pack`.
+import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import ts from "typescript";
+import { declareContract } from "./declarations.ts";
+
+const ROOT = new URL("../../", import.meta.url);
+const OUT = new URL("dist/client/", ROOT);
+const read = (path: string): Promise<string> => readFile(new URL(path, ROOT), "utf8");
+
+const compilerOptions: ts.CompilerOptions = {
+  target: ts.ScriptTarget.ES2022,
+  module: ts.ModuleKind.ESNext,
+  verbatimModuleSyntax: true,
+  rewriteRelativeImportExtensions: true,
+};
+
+/** One file at a time: exports say their types, so nothing else needs to be known. */
+const declarationOf = (text: string, fileName: string): string => {
+  const { outputText, diagnostics = [] } = ts.transpileDeclaration(text, { fileName, compilerOptions, reportDiagnostics: true });
+  if (diagnostics.length > 0) throw new Error(diagnostics.map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, "\n")).join("\n"));
+  // The compiler writes .js into code, and leaves declarations as they are.
+  return outputText.replaceAll(/(from "\.[^"]*)\.ts"/g, '$1.js"');
+};
+
+const indented = (text: string): string => ts.createPrinter().printFile(ts.createSourceFile("contract.d.ts", text, ts.ScriptTarget.Latest));
+
+const { version, license } = JSON.parse(await read("package.json")) as { version: string; license: string };
+const [index, router, readme, licence] = await Promise.all([
+  read("protocol/client/index.ts"),
+  read("protocol/client/router.ts"),
+  read("README.md"),
+  read("LICENSE"),
+]);
+const [, portals] = /\n## Portals: the typed client\n(.*?)\n## /su.exec(readme) ?? [];
+if (portals === undefined) throw new Error("README has no section on portals");
+
+/** From the version that @trpc/tanstack-react-query asks for to the one that the gateway is tested with, and on. */
+const TRPC = "^11.22.1";
+const manifest = {
+  name: "@mooring/client",
+  version,
+  description: "Typed client of the Mooring gateway for portals: batching, retries and live streams wired",
+  license,
+  type: "module",
+  sideEffects: false,
+  exports: { ".": { types: "./index.d.ts", default: "./index.js" } },
+  files: ["*.js", "*.d.ts"],
+  engines: { node: ">=20" },
+  peerDependencies: { "@trpc/client": TRPC, "@trpc/server": TRPC },
+};
+
+const files = {
+  "package.json": `${JSON.stringify(manifest, null, 2)}\n`,
+  "index.js": ts.transpileModule(index, { fileName: "index.ts", compilerOptions }).outputText,
+  "index.d.ts": declarationOf(index, "index.ts"),
+  "router.d.ts": declarationOf(router, "router.ts"),
+  "contract.d.ts": indented(declareContract()),
+  "README.md": `# @mooring/client\n${portals}`,
+  LICENSE: licence,
+};
+await rm(OUT, { recursive: true, force: true });
+await mkdir(OUT, { recursive: true });
+await Promise.all(Object.entries(files).map(([name, text]) => writeFile(new URL(name, OUT), text)));

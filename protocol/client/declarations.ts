@@ -1,0 +1,105 @@
+// The contract as plain TypeScript declarations: what the package for portals says of the router, without zod and without a compiler's guesses.
+import { z } from "zod";
+import { contract } from "../index.ts";
+import { ERROR_CODES } from "../kit/errors.ts";
+import { ID_NAMES } from "../kit/ids.ts";
+import type { Group, Operation } from "../kit/operation.ts";
+import { metadata, SCHEMAS } from "../schemas.ts";
+
+type Json = Readonly<Record<string, unknown>>;
+type Io = "input" | "output";
+
+/** `enrollment token` becomes `EnrollmentTokenId`. */
+const idType = (name: string): string =>
+  `${name
+    .toLowerCase()
+    .split(" ")
+    .map((word) => word.slice(0, 1).toUpperCase() + word.slice(1))
+    .join("")}Id`;
+const ID_TYPES: ReadonlyMap<string, string> = new Map([...ID_NAMES].map(([prefix, name]) => [prefix, idType(name)]));
+
+const literal = (value: unknown): string => JSON.stringify(value);
+const union = (types: readonly string[]): string => [...new Set(types)].join(" | ");
+const arrayOf = (type: string): string => (type.includes("|") ? `(${type})[]` : `${type}[]`);
+const property = (name: string): string => (/^[A-Za-z_]\w*$/.test(name) ? name : literal(name));
+const comment = (text: unknown): string => (typeof text === "string" ? `/** ${text.replaceAll("*/", "*\\/")} */\n` : "");
+
+const objectType = (schema: Json): string => {
+  const {
+    properties = {},
+    required = [],
+    additionalProperties: rest,
+  } = schema as { properties?: Record<string, Json>; required?: string[]; additionalProperties?: Json };
+  const fields = Object.entries(properties).map(([name, field]) => {
+    const [mark, type] = required.includes(name) ? ["", typeOf(field)] : ["?", `${typeOf(field)} | undefined`];
+    return `${comment(field["description"])}${property(name)}${mark}: ${type};`;
+  });
+  if (typeof rest === "object") fields.push(`[key: string]: ${fields.length === 0 ? typeOf(rest) : "unknown"};`);
+  if (fields.length === 0) return "Record<string, never>";
+  return `{\n${fields.join("\n")}\n}`;
+};
+
+const stringType = ({ examples }: Json): string => {
+  const [, prefix = ""] = /^([a-z]{3})_[0-9A-Z]{26}$/.exec(String((examples as unknown[] | undefined)?.[0])) ?? [];
+  return ID_TYPES.get(prefix) ?? "string";
+};
+
+/** Throws on what it does not know, so that no type is ever silently lost. */
+const typeOf = (schema: Json): string => {
+  const { $ref, anyOf, enum: values, type, items } = schema as { $ref?: string; anyOf?: Json[]; enum?: unknown[]; type?: string | string[]; items?: Json };
+  if ($ref !== undefined) return $ref.replace("#/$defs/", "");
+  if (anyOf !== undefined) return union(anyOf.map(typeOf));
+  if (values !== undefined) return union(values.map(literal));
+  if ("const" in schema) return literal(schema["const"]);
+  if (Array.isArray(type)) return union(type.map((each) => typeOf({ ...schema, type: each })));
+  if (type === "object") return objectType(schema);
+  if (type === "array" && items !== undefined) return arrayOf(typeOf(items));
+  if (type === "string") return stringType(schema);
+  if (type === "integer" || type === "number") return "number";
+  if (type === "boolean" || type === "null") return type;
+  if (Object.keys(schema).every((key) => ["description", "examples", "default"].includes(key))) return "unknown";
+  throw new Error(`no TypeScript for the schema ${JSON.stringify(schema)}`);
+};
+
+/** Collects what the schemas refer to by name. */
+const createTypes = () => {
+  const named = new Map<string, string>();
+  const of = (schema: z.ZodType, io: Io): string => {
+    const { $schema: _, $defs = {}, ...root } = z.toJSONSchema(schema, { io, metadata, unrepresentable: "any" }) as Json & { $defs?: Record<string, Json> };
+    for (const [name, each] of Object.entries($defs)) {
+      const text = typeOf(each);
+      if ((named.get(name) ?? text) !== text) throw new Error(`${name} has one type as input and another as output`);
+      named.set(name, text);
+    }
+    return typeOf(root);
+  };
+  return { named, of };
+};
+
+const PROCEDURE = { query: "TRPCQueryProcedure", mutation: "TRPCMutationProcedure", subscription: "TRPCSubscriptionProcedure" } as const;
+
+export const declareContract = (): string => {
+  const { named, of } = createTypes();
+  const procedure = ([name, op]: readonly [string, Operation]): string => {
+    const output = op.kind === "subscription" ? `Stream<${of(op.output, "output")}>` : of(op.output, "output");
+    return `${comment(op.summary)}${name}: ${PROCEDURE[op.kind]}<{ input: ${of(op.input, "input")}; output: ${output}; meta: unknown }>;`;
+  };
+  const group = ([name, { operations }]: readonly [string, Group]): string => `${name}: {\n${Object.entries(operations).map(procedure).join("\n")}\n};`;
+  const router = Object.entries<Group>(contract).map(group).join("\n");
+  // Records that no operation returns by themselves have a name too.
+  for (const schema of Object.values(SCHEMAS)) of(schema, "output");
+  return [
+    'import type { TRPCMutationProcedure, TRPCQueryProcedure, TRPCSubscriptionProcedure } from "@trpc/server";',
+    'import type { ErrorFacts, RouterOf, Stream } from "./router.js";',
+    "",
+    "// Ids are opaque texts. Their names say what they identify; any string is accepted.",
+    ...[...ID_TYPES.values()].map((name) => `export type ${name} = string;`),
+    "",
+    ...[...named].sort(([a], [b]) => a.localeCompare(b)).map(([name, text]) => `export type ${name} = ${text};`),
+    "",
+    `export type ErrorCode = ${ERROR_CODES.map(literal).join(" | ")};`,
+    "export type AppErrorData = ErrorFacts<ErrorCode>;",
+    `export type AppRouter = RouterOf<{\n${router}\n}, ErrorCode>;`,
+    "",
+  ].join("\n");
+};
