@@ -69,6 +69,12 @@ const ProvisionedDevice = z.object({
   connect: ConnectPlan.optional(),
 });
 const own = { deviceId: ref("dev") };
+const filters = {
+  status: DeviceStatus.optional().describe("only devices in this state"),
+  tag: Tag.optional().describe("only devices with this tag"),
+  deploymentId: ref("dep").optional(),
+  q: z.string().min(1).max(100).optional().describe("start of name or hostname"),
+};
 export const devices = group({
   tag: "Devices",
   operations: {
@@ -79,12 +85,7 @@ export const devices = group({
       permission: "device:read",
       list: "page",
       output: paged(Device),
-      input: listQuery({
-        status: DeviceStatus.optional().describe("only devices in this state"),
-        tag: Tag.optional().describe("only devices with this tag"),
-        deploymentId: ref("dep").optional(),
-        q: z.string().min(1).max(100).optional().describe("start of name or hostname"),
-      }),
+      input: listQuery(filters),
     }),
     // decided: the same devices; its documented style of paging is offset.
     listHosts: query({
@@ -94,12 +95,7 @@ export const devices = group({
       permission: "device:read",
       list: "offset",
       output: paged(Device),
-      input: listQuery({
-        status: DeviceStatus.optional().describe("only devices in this state"),
-        tag: Tag.optional().describe("only devices with this tag"),
-        deploymentId: ref("dep").optional(),
-        q: z.string().min(1).max(100).optional().describe("start of name or hostname"),
-      }),
+      input: listQuery(filters),
     }),
     get: query({
       summary: "Get one device",
