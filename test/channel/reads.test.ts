@@ -35,17 +35,18 @@ const entriesRead = async (): Promise<number> => {
   return row?.read ?? 0;
 };
 
-test("a hello and a flushed heartbeat read a few rows, however many devices live", async () => {
-  const device = await node.device();
-  await node.db.query(
+/** Devices that live beside the one under test. */
+const addFleet = (tenantId: string, name: string): Promise<unknown> =>
+  node.db.query(
     `with fleet as (
        insert into devices (device_id, tenant_id, deployment_id, agent_id, fingerprint, secret, status, updated_at)
-       select 'dev_' || n, $1, 'dep_1', 'agt_' || n, 'print_' || n, '\\x00', 'online', now() from generate_series(1, $2::int) n returning device_id, tenant_id)
+       select 'dev_' || $3 || n, $1, 'dep_1', 'agt_' || $3 || n, 'print_' || $3 || n, '\\x00', 'online', now() from generate_series(1, $2::int) n returning device_id, tenant_id)
      insert into device_presence (device_id, tenant_id, epoch, connectivity) select device_id, tenant_id, 1, 'none' from fleet`,
-    [device.tenantId, FLEET],
+    [tenantId, FLEET, name],
   );
-  const db = telling(node.db);
-  const presence = createPresence({
+
+const presenceOn = (db: Db) =>
+  createPresence({
     db,
     createBatch,
     emit: async () => undefined,
@@ -54,9 +55,13 @@ test("a hello and a flushed heartbeat read a few rows, however many devices live
     nodeId: "node",
     settings: deviceSettings(),
   });
+
+test("a hello and a flushed heartbeat read a few rows, however many devices live", async () => {
+  const device = await node.device();
+  await addFleet(device.tenantId, "few_");
+  const db = telling(node.db);
+  const presence = presenceOn(db);
   const sessions = createSessions({ db, presence, delivery: node.commands.delivery, createBatch });
-  // The statistics of an hour in which nobody was connected.
-  await node.db.query("analyze device_presence");
   const before = await entriesRead();
   for (let round = 0; round < ROUNDS; round += 1) {
     const { epoch } = await sessions.begin(helloOf(device, node.nodeId, { machine: { hostname: `host-${round}` } }));
@@ -70,24 +75,10 @@ test("a hello and a flushed heartbeat read a few rows, however many devices live
 
 test("a flush of many heartbeats reads each device's row once, while the statistics are those of an hour without connections", async () => {
   const device = await node.device();
-  await node.db.query(
-    `with fleet as (
-       insert into devices (device_id, tenant_id, deployment_id, agent_id, fingerprint, secret, status, updated_at)
-       select 'dev_many_' || n, $1, 'dep_1', 'agt_many_' || n, 'many_' || n, '\\x00', 'online', now() from generate_series(1, $2::int) n returning device_id, tenant_id)
-     insert into device_presence (device_id, tenant_id, epoch, connectivity) select device_id, tenant_id, 1, 'none' from fleet`,
-    [device.tenantId, FLEET],
-  );
+  await addFleet(device.tenantId, "many_");
   await node.db.query("analyze device_presence");
   await node.db.query("update device_presence set session_id = 'ses_1', connectivity = 'realtime' where device_id like 'dev_many_%'");
-  const presence = createPresence({
-    db: telling(node.db),
-    createBatch,
-    emit: async () => undefined,
-    signatureLock: { locked: async () => undefined },
-    probe: async () => false,
-    nodeId: "node",
-    settings: deviceSettings(),
-  });
+  const presence = presenceOn(telling(node.db));
   const beats = Array.from({ length: FLEET }, (_, n) => ({
     deviceId: `dev_many_${n + 1}`,
     epoch: 1,
