@@ -9,6 +9,8 @@ import { type Device, startWorld, type TestTenant, type World } from "../kit/wor
 import { type AgentSocket, attempt, connect, greet } from "./harness.ts";
 
 const NODE = "node-watched";
+/** Connections of a test world to its database. */
+const POOL = 8;
 let redis: TestRedis;
 let proxy: Awaited<ReturnType<typeof startDeafProxy>>;
 let world: World;
@@ -107,6 +109,9 @@ test("connections to the database, and who waits for one", async () => {
     await client.query("begin");
     await client.query("lock table commands in access exclusive mode");
     const calls = Array.from({ length: 12 }, () => world.call(tenant.apiKey, "GET", `/v1/commands/${newId("cmd")}`));
+    // All connections wait for the lock, so the other calls wait for a connection: not for long, and a page that is asked for too early waits with them.
+    const blocked = "select count(*)::int as sessions from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+    await eventually(async () => expect((await world.sql.query(blocked)).rows[0].sessions).toBeGreaterThanOrEqual(POOL));
     await eventually(async () => expect((await scrape()).get("mooring_db_pool_waiting")).toBeGreaterThan(0));
     await client.query("rollback");
     return Promise.all(calls);

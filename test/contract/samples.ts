@@ -159,11 +159,12 @@ export const toRequest = (
   const left = { ...input };
   const headers: Record<string, string> = {};
   for (const [field, name] of Object.entries(op.headers)) {
-    if (field in left) headers[name] = encodeURIComponent(asText(left[field]));
+    if (field in left) headers[name] = encodeURIComponent(asText(left[field]).toWellFormed());
     delete left[field];
   }
   const path = template.replace(/\{(\w+)\}/g, (_, name: string) => {
-    const value = asText(left[name]);
+    // An address cannot carry half a surrogate.
+    const value = asText(left[name]).toWellFormed();
     delete left[name];
     return encodeURIComponent(value);
   });
