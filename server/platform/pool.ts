@@ -14,7 +14,7 @@ const ANSWER_TIMEOUT_MS = STATEMENT_TIMEOUT_MS + 3_000;
 export const CONNECT_TIMEOUT_MS = 5_000;
 const CANCEL_TIMEOUT_MS = 2_000;
 
-/** Begins a transaction whose statements wait no longer than ours may. One message, hence one more round trip for nobody. */
+/** Bounds the statements of a transaction. Sent in one message with its BEGIN, so it costs no round trip. */
 export const LIMITS = `SET LOCAL statement_timeout=${STATEMENT_TIMEOUT_MS};SET LOCAL lock_timeout=${LOCK_TIMEOUT_MS};SET LOCAL idle_in_transaction_session_timeout=${IDLE_IN_TRANSACTION_MS}`;
 export const BEGIN = `BEGIN;${LIMITS}`;
 
@@ -53,7 +53,7 @@ export const openPool = ({ url, size, applicationName, log }: PoolOptions): pg.P
   return pool;
 };
 
-/** A read waits for no lock, and spares the messages around it. */
+/** A read waits for no row, so it goes without the messages around it. Behind a table that a migration locks, this side's own limit ends it. */
 const READ = /^\s*select\b(?!.*\bfor (?:no key )?(?:update|share)\b)/is;
 
 /** One statement outside of a transaction. What may wait for a lock gets a transaction of its own, for the limits. */
