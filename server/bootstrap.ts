@@ -9,7 +9,7 @@ import type { ApiKeysRoom } from "./features/api-keys/index.ts";
 import type { PairingRoom } from "./features/pairing/index.ts";
 import type { EnsureTenant, Tenants } from "./features/tenants/index.ts";
 import { openInstallation } from "./installation.ts";
-import { openMemoryBus, openMemoryDirectory } from "./platform/bus-memory.ts";
+import { openMemoryBus, openMemorySessionOwners } from "./platform/bus-memory.ts";
 import type { Tokens } from "./platform/jwt.ts";
 import type { Log } from "./platform/log.ts";
 import { createMetrics } from "./platform/metrics.ts";
@@ -98,7 +98,7 @@ export const openBootstrap = async (config: Config, life: Lifecycle, { log, onNo
     report: () => ({ nodeId: "cli", address: "", host: "", pid: 0, version: "", draining: true, overloaded: false, connections: 0, ready: 0 }),
     drain: () => undefined,
   };
-  const alone = { nodeId: "cli", bus: openMemoryBus(), directory: openMemoryDirectory() };
+  const alone = { nodeId: "cli", bus: openMemoryBus(), directory: openMemorySessionOwners() };
   const rooms = createRooms({ node, config, db, secretBox, log, metrics: createMetrics(), ...alone, probe: async () => false, publicUrl: () => configured });
   const serving = await rooms.admin.addresses();
   const baseUrl = serving.includes(configured) ? configured : (serving[0] ?? configured);

@@ -1,23 +1,26 @@
 // What joins several nodes to one service: over Redis when REDIS_URL is set, inside the process when it is not. The rest of the code does not know which.
+
 import type { Config } from "./config.ts";
 import type { Clock } from "./core/clock.ts";
 import type { Lifecycle } from "./core/lifecycle.ts";
+import type { RateLimiter } from "./core/rate-limiter.ts";
+import type { SessionOwnerDirectory } from "./core/session-owner-directory.ts";
 import { nodeChannel } from "./gateway/channel/courier.ts";
-import type { Bus, Directory } from "./platform/bus.ts";
-import { openMemoryBus, openMemoryDirectory } from "./platform/bus-memory.ts";
+import type { Bus } from "./platform/bus.ts";
+import { openMemoryBus, openMemorySessionOwners } from "./platform/bus-memory.ts";
 import { openRedisBus, type RedisBusSettings } from "./platform/bus-redis.ts";
-import { openRedisDirectory } from "./platform/directory-redis.ts";
 import type { Log } from "./platform/log.ts";
-import { createMemoryRateLimiter, type RateLimiter } from "./platform/rate-limit.ts";
+import { createMemoryRateLimiter } from "./platform/rate-limit.ts";
 import { createRedisRateLimiter } from "./platform/rate-limit-redis.ts";
 import { openRedis, type RedisSettings } from "./platform/redis.ts";
-import { createSignatureMemory, type SignatureMemory } from "./platform/signatures.ts";
+import { openRedisSessionOwners } from "./platform/session-owners-redis.ts";
+import { type CountedSignatureMemory, createSignatureMemory } from "./platform/signatures.ts";
 
 export interface Mesh {
   readonly bus: Bus;
-  readonly directory: Directory;
+  readonly directory: SessionOwnerDirectory;
   readonly limiter: RateLimiter;
-  readonly signatures: SignatureMemory;
+  readonly signatures: CountedSignatureMemory;
   readonly stats: MeshStats;
 }
 
@@ -49,7 +52,7 @@ const MIN_ENTRY_MS = 120_000;
 
 const openAlone = ({ life, clock }: MeshDeps): Mesh => ({
   bus: life.use("bus", openMemoryBus()),
-  directory: life.use("directory", openMemoryDirectory()),
+  directory: life.use("directory", openMemorySessionOwners()),
   limiter: createMemoryRateLimiter({ clock }),
   signatures: createSignatureMemory(),
   stats: { limitsAlone: () => 0, signaturesAlone: () => 0 },
@@ -63,7 +66,7 @@ const openTogether = (url: string, { config, life, nodeId, clock, log, liveNodes
   const limiter = createRedisRateLimiter({ redis, clock, liveNodes });
   const signatures = createSignatureMemory(redis);
   const stats = { limitsAlone: () => limiter.degraded, signaturesAlone: () => signatures.degraded };
-  return { bus, directory: life.use("directory", openRedisDirectory({ redis, ttlMs })), limiter, signatures, stats };
+  return { bus, directory: life.use("directory", openRedisSessionOwners({ redis, ttlMs })), limiter, signatures, stats };
 };
 
 /** Opens at once, also while Redis is away. */

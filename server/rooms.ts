@@ -4,6 +4,8 @@ import { CONNECT_PATHS, LIMITS } from "../protocol/index.ts";
 import type { Config } from "./config.ts";
 import { type Clock, systemClock } from "./core/clock.ts";
 import type { Hint } from "./core/events.ts";
+import type { RateLimiter } from "./core/rate-limiter.ts";
+import type { SessionOwnerDirectory } from "./core/session-owner-directory.ts";
 import type { DuplicateProbe } from "./core/sessions.ts";
 import type { Tracing } from "./core/trace.ts";
 import { type AdminSettings, createAdmin, type ThisNode } from "./features/admin/index.ts";
@@ -17,13 +19,13 @@ import { createPlan, createTenants } from "./features/tenants/index.ts";
 import { createCourier, nodeChannel } from "./gateway/channel/courier.ts";
 import { limitAddress } from "./gateway/facts.ts";
 import { createBatch } from "./platform/batch.ts";
-import type { Bus, Directory } from "./platform/bus.ts";
+import type { Bus } from "./platform/bus.ts";
 import type { Db } from "./platform/db.ts";
 import type { Log } from "./platform/log.ts";
 import type { Metrics } from "./platform/metrics.ts";
 import { createOutbox } from "./platform/outbox.ts";
 import { processIdentity } from "./platform/process-identity.ts";
-import { createMemoryRateLimiter, type RateLimiter } from "./platform/rate-limit.ts";
+import { createMemoryRateLimiter } from "./platform/rate-limit.ts";
 import type { SecretBox } from "./platform/secrets.ts";
 import { createTidings } from "./platform/tidings.ts";
 
@@ -34,7 +36,7 @@ export interface RoomsDeps {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly bus: Bus;
-  readonly directory: Directory;
+  readonly directory: SessionOwnerDirectory;
   readonly nodeId: string;
   /** Known when the listener is open, hence asked at each use. */
   readonly publicUrl: () => string;

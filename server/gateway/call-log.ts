@@ -2,7 +2,7 @@
 // It names operations, codes and ids. Headers, bodies, paths and queries stay out of it: any of them may carry a secret.
 import type { Clock } from "../core/clock.ts";
 import type { AppError } from "../core/errors.ts";
-import type { OffSwitch } from "../core/off-switch.ts";
+import type { LazyAbort } from "../core/lazy-abort.ts";
 import { type OpenSpan, readTraceparent, traceIdOf } from "../core/trace.ts";
 import { endSpan } from "./call-span.ts";
 import type { Exchange, HttpRequest, HttpResponse, HttpStream } from "./exchange.ts";
@@ -70,8 +70,8 @@ const causeOf = ({ calls, refusal }: Notes, { status }: Outcome): unknown => {
 /** An exchange that is written into the log as it is answered. */
 export class LoggedExchange implements Exchange {
   readonly request: HttpRequest;
-  readonly gone: OffSwitch;
-  readonly ending: OffSwitch;
+  readonly gone: LazyAbort;
+  readonly ending: LazyAbort;
   readonly body: Exchange["body"];
   readonly notes: Notes;
   readonly #plain: Exchange;

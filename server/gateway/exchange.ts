@@ -1,5 +1,5 @@
 // One HTTP request and its answer, free of the library underneath: what the doors work with.
-import type { OffSwitch } from "../core/off-switch.ts";
+import type { LazyAbort } from "../core/lazy-abort.ts";
 import type { Notes } from "./call-log.ts";
 
 export interface HttpRequest {
@@ -35,9 +35,9 @@ export interface HttpStream {
 export interface Exchange {
   readonly request: HttpRequest;
   /** Fires when the peer is gone; nothing is written after that. */
-  readonly gone: OffSwitch;
+  readonly gone: LazyAbort;
   /** Fires for that, and when the listener closes: whoever streams ends then. */
-  readonly ending: OffSwitch;
+  readonly ending: LazyAbort;
   /** The whole body, or null when it is larger than the limit the router gave. Rejects when the peer goes away before its end. */
   readonly body: Promise<Uint8Array | null>;
   /** For the log. */

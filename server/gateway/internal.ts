@@ -3,7 +3,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import { createOffSwitch } from "../core/off-switch.ts";
+import { createLazyAbort } from "../core/lazy-abort.ts";
 import { newNotes } from "./call-log.ts";
 import type { HttpDoor, HttpRequest, HttpResponse } from "./exchange.ts";
 import { ListenError } from "./listen-error.ts";
@@ -67,7 +67,7 @@ const toHttpRequest = (request: IncomingMessage, path: string): HttpRequest => (
 
 const askHealth = ({ front }: InternalRoutes, request: HttpRequest): Promise<HttpResponse> =>
   new Promise((resolve, reject) => {
-    const stays = { gone: createOffSwitch(), ending: createOffSwitch() };
+    const stays = { gone: createLazyAbort(), ending: createLazyAbort() };
     const stream = () => Promise.reject(new Error("a health route does not stream"));
     const exchange = { request, ...stays, body: Promise.resolve(new Uint8Array(0)), notes: newNotes(), respond: resolve, stream };
     front.receive(request).handle(exchange).catch(reject);

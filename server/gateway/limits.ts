@@ -1,39 +1,9 @@
 // Applies an operation's limit class to a caller and says in headers how much is left.
 import { type Bucket, LIMITS, type LimitClass } from "../../protocol/index.ts";
 import { AppError } from "../core/errors.ts";
+import type { BucketState, RateBucket, RateLimiter, RateLimitVerdict } from "../core/rate-limiter.ts";
 import type { OpenScope, Overrides } from "../core/scope.ts";
 import { limitAddress } from "./facts.ts";
-
-export interface CountedBucket {
-  readonly name: string;
-  readonly key: string;
-  readonly limit: number;
-  readonly windowSeconds: number;
-}
-
-/** About the tightest of the buckets. */
-export interface Verdict {
-  readonly allowed: boolean;
-  readonly bucket: string;
-  readonly limit: number;
-  readonly windowSeconds: number;
-  readonly remaining: number;
-  readonly resetAt: Date;
-  readonly retryAfterSeconds: number;
-}
-
-export interface BucketState {
-  readonly bucket: string;
-  readonly limit: number;
-  readonly remaining: number;
-  readonly resetAt: Date;
-}
-
-export interface RateLimiter {
-  /** All buckets or none: a refused call consumes nothing. */
-  take(buckets: readonly CountedBucket[], cost?: number): Promise<Verdict>;
-  peek(buckets: readonly CountedBucket[]): Promise<readonly BucketState[]>;
-}
 
 const credentialKey = ({ principal, tenantId, ip }: OpenScope): string => {
   if (principal === null) return `ip:${limitAddress(ip)}`;
@@ -72,7 +42,7 @@ const sorted = (when: (bucket: Bucket) => boolean): ReadonlyMap<LimitClass, read
 const BY_CALLER = sorted((bucket) => !isInputBucket(bucket));
 const BY_INPUT = sorted(isInputBucket);
 
-const NO_BUCKETS: readonly CountedBucket[] = [];
+const NO_BUCKETS: readonly RateBucket[] = [];
 const NO_OVERRIDES: Overrides = {};
 
 export interface LimitDeps {
@@ -81,9 +51,9 @@ export interface LimitDeps {
 }
 
 export const createLimits = ({ limiter, house }: LimitDeps) => {
-  const counted = (buckets: readonly Bucket[] = [], scope: OpenScope, input: unknown): readonly CountedBucket[] => {
+  const counted = (buckets: readonly Bucket[] = [], scope: OpenScope, input: unknown): readonly RateBucket[] => {
     if (buckets.length === 0) return NO_BUCKETS;
-    const counting: CountedBucket[] = [];
+    const counting: RateBucket[] = [];
     for (const bucket of buckets) {
       const key = keyOf(bucket, scope, input);
       const limit = figure(bucket, house, scope.tenant?.rateLimitOverrides ?? NO_OVERRIDES);
@@ -91,10 +61,10 @@ export const createLimits = ({ limiter, house }: LimitDeps) => {
     }
     return counting;
   };
-  const byCaller = (limitClass: LimitClass, scope: OpenScope): readonly CountedBucket[] => counted(BY_CALLER.get(limitClass), scope, undefined);
-  const byInput = (limitClass: LimitClass, scope: OpenScope, input: unknown): readonly CountedBucket[] => counted(BY_INPUT.get(limitClass), scope, input);
+  const byCaller = (limitClass: LimitClass, scope: OpenScope): readonly RateBucket[] => counted(BY_CALLER.get(limitClass), scope, undefined);
+  const byInput = (limitClass: LimitClass, scope: OpenScope, input: unknown): readonly RateBucket[] => counted(BY_INPUT.get(limitClass), scope, input);
   /** Takes one unit of each bucket; throws RATE_LIMIT_EXCEEDED, with the verdict's facts as details. */
-  const take = async (buckets: readonly CountedBucket[]): Promise<Verdict | null> => {
+  const take = async (buckets: readonly RateBucket[]): Promise<RateLimitVerdict | null> => {
     if (buckets.length === 0) return null;
     const verdict = await limiter.take(buckets);
     if (!verdict.allowed) throw new RateLimited(verdict);
@@ -111,8 +81,8 @@ export const createLimits = ({ limiter, house }: LimitDeps) => {
 export type Limits = ReturnType<typeof createLimits>;
 
 export class RateLimited extends AppError {
-  readonly verdict: Verdict;
-  constructor(verdict: Verdict) {
+  readonly verdict: RateLimitVerdict;
+  constructor(verdict: RateLimitVerdict) {
     const { bucket, limit, windowSeconds, resetAt, retryAfterSeconds } = verdict;
     super("RATE_LIMIT_EXCEEDED", { details: { bucket, limit, windowSeconds, resetAt: resetAt.toISOString() }, retryAfter: retryAfterSeconds });
     this.verdict = verdict;
@@ -120,7 +90,7 @@ export class RateLimited extends AppError {
 }
 
 /** The interface's X-RateLimit-* (Reset in Unix seconds) and the IETF draft's pair (t in seconds from now). */
-export const limitHeaders = ({ bucket, limit, remaining, resetAt, windowSeconds }: Verdict, now: Date): Record<string, string> => {
+export const limitHeaders = ({ bucket, limit, remaining, resetAt, windowSeconds }: RateLimitVerdict, now: Date): Record<string, string> => {
   const seconds = Math.max(0, Math.ceil((resetAt.getTime() - now.getTime()) / 1_000));
   return {
     "X-RateLimit-Limit": String(limit),
@@ -131,7 +101,7 @@ export const limitHeaders = ({ bucket, limit, remaining, resetAt, windowSeconds 
   };
 };
 
-export const tighter = (a: Verdict | null, b: Verdict | null): Verdict | null => {
+export const tighter = (a: RateLimitVerdict | null, b: RateLimitVerdict | null): RateLimitVerdict | null => {
   if (a === null || b === null) return a ?? b;
   return b.remaining / b.limit < a.remaining / a.limit ? b : a;
 };

@@ -4,26 +4,12 @@ import { createHash } from "node:crypto";
 import { AppError } from "../core/errors.ts";
 import type { SqlTx } from "../core/events.ts";
 import { fingerprint } from "../core/fingerprint.ts";
+import type { IdempotencyStore, IdempotentCall, KnownCall } from "../core/idempotency.ts";
 import { actorOf, type OpenScope } from "../core/scope.ts";
 import type { Answered, Keeper, Outcome, Transact } from "./one-call.ts";
 
-interface IdempotentCall {
-  readonly tenantId: string | null;
-  readonly scope: string;
-  readonly fingerprint: Uint8Array;
-}
-type Known =
-  | { readonly kind: "replay"; readonly status: number; readonly body: unknown }
-  | { readonly kind: "reused"; readonly firstSeenAt: Date }
-  | { readonly kind: "in_progress" };
-export interface Idempotency {
-  find(call: IdempotentCall): Promise<Known | null>;
-  claim(tx: SqlTx, call: IdempotentCall): Promise<Known | null>;
-  keep(tx: SqlTx, call: IdempotentCall, answer: { readonly status: number; readonly body: unknown }): Promise<void>;
-}
-
 export interface OnceDeps {
-  readonly idempotency: Idempotency;
+  readonly idempotency: IdempotencyStore;
   readonly transact: Transact;
   readonly toAppError: (error: unknown) => AppError;
 }
@@ -57,8 +43,8 @@ export class ReplayedRefusal extends Error {
 }
 
 class AlreadyKnown extends Error {
-  readonly known: Known;
-  constructor(known: Known) {
+  readonly known: KnownCall;
+  constructor(known: KnownCall) {
     super(`the key is ${known.kind}`);
     this.known = known;
   }
@@ -70,7 +56,7 @@ const isKept = (status: number): boolean => ![400, 401, 403, 429].includes(statu
 const storable = ({ status, result }: Answered) =>
   result instanceof AppError ? { status: result.status, body: { code: result.code, details: result.details ?? null } } : { status, body: { result } };
 
-const answerOf = (known: Known): Outcome => {
+const answerOf = (known: KnownCall): Outcome => {
   if (known.kind === "in_progress") throw new AppError("IDEMPOTENCY_IN_PROGRESS", { details: { retryHint: "after_state_change" }, retryAfter: 1 });
   if (known.kind === "reused") throw new AppError("IDEMPOTENCY_KEY_REUSED", { details: { firstSeenAt: known.firstSeenAt.toISOString() } });
   const kept = known.body as { result?: unknown; code?: AppError["code"]; details?: AppError["details"] | null };

@@ -3,7 +3,7 @@ import type { Operation } from "../../protocol/index.ts";
 import { AppError, isAppError } from "../core/errors.ts";
 import type { SqlTx } from "../core/events.ts";
 import type { Call, Commit, Committed, KeyedCall, Reply } from "../core/feature.ts";
-import { createOffSwitch, type OffSwitch } from "../core/off-switch.ts";
+import { createLazyAbort, type LazyAbort } from "../core/lazy-abort.ts";
 import type { OpenScope } from "../core/scope.ts";
 import type { Entry } from "./catalogue.ts";
 
@@ -63,16 +63,16 @@ class OneCall implements KeyedCall {
   readonly reply: Reply = { headers: {} };
   readonly idempotencyKey: string | null;
   readonly #entry: Entry;
-  readonly #gone: OffSwitch;
+  readonly #gone: LazyAbort;
   readonly #keeper: Keeper | undefined;
   readonly #shared: Shared;
-  readonly #over = createOffSwitch();
+  readonly #over = createLazyAbort();
   /** Takes back what waits for the caller to leave; null until somebody asks for the signal. */
   #unfollow: (() => void) | null = null;
   #isLate = false;
   #committed = false;
 
-  constructor(entry: Entry, { scope, key, keeper }: Prepared, gone: OffSwitch, shared: Shared) {
+  constructor(entry: Entry, { scope, key, keeper }: Prepared, gone: LazyAbort, shared: Shared) {
     this.scope = scope;
     this.idempotencyKey = key;
     this.#entry = entry;
@@ -199,7 +199,7 @@ const checkOutput: Shared["check"] = ({ id, op }, result) => {
 export const createRun = ({ transact, strictOutput, callTimeoutMs }: RunDeps) => {
   const within = createDeadlines(Math.min(LOOK_MS, callTimeoutMs));
   const shared: Shared = { transact, check: strictOutput ? checkOutput : () => undefined };
-  return async (entry: Entry, prepared: Prepared, gone: OffSwitch): Promise<Outcome> => {
+  return async (entry: Entry, prepared: Prepared, gone: LazyAbort): Promise<Outcome> => {
     const call = new OneCall(entry, prepared, gone, shared);
     const work = entry.handler(call, prepared.input);
     // A subscription gives its events at once, without a promise around them.

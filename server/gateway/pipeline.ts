@@ -2,14 +2,16 @@
 // limit by caller → check credential, tenant, role → parse → limit by input → own device → replay → idempotency → run → check output → record.
 import type { Clock } from "../core/clock.ts";
 import { AppError, isAppError } from "../core/errors.ts";
-import type { OffSwitch } from "../core/off-switch.ts";
+import type { IdempotencyStore } from "../core/idempotency.ts";
+import type { LazyAbort } from "../core/lazy-abort.ts";
+import type { RateLimitVerdict } from "../core/rate-limiter.ts";
 import { actorOf, type OpenScope } from "../core/scope.ts";
 import type { Identity, ScopeRequest } from "./auth/identity.ts";
 import type { CallRecord, Notes } from "./call-log.ts";
 import type { Entry } from "./catalogue.ts";
 import type { RequestFacts } from "./facts.ts";
-import { type Limits, tighter, type Verdict } from "./limits.ts";
-import { createOnce, type Idempotency, ReplayedRefusal, readKey } from "./once.ts";
+import { type Limits, tighter } from "./limits.ts";
+import { createOnce, ReplayedRefusal, readKey } from "./once.ts";
 import { createRun, type RunDeps } from "./one-call.ts";
 import { parseInput } from "./parse.ts";
 import type { SignatureUse } from "./replay.ts";
@@ -18,7 +20,7 @@ export interface PipelineDeps extends RunDeps {
   readonly clock: Clock;
   readonly limits: Limits;
   readonly scopeOf: (request: ScopeRequest) => Promise<OpenScope>;
-  readonly idempotency: Idempotency;
+  readonly idempotency: IdempotencyStore;
   /** Refuses a signature that was used where it may not be used again. */
   readonly useSignature: (use: SignatureUse) => Promise<void>;
   /** How the database's own trouble is answered; null for a defect. */
@@ -41,7 +43,7 @@ export interface CallRequest {
   /** What an agent signed: "METHOD path" and the signature. */
   readonly signed: Omit<SignatureUse, "agentId" | "replay"> | null;
   /** The caller has left. */
-  readonly gone: OffSwitch;
+  readonly gone: LazyAbort;
   readonly notes: Pick<Notes, "calls">;
 }
 
@@ -50,18 +52,18 @@ export interface Answer {
   readonly input: unknown;
   readonly result: unknown;
   readonly headers: Readonly<Record<string, string>>;
-  readonly verdict: Verdict | null;
+  readonly verdict: RateLimitVerdict | null;
 }
 
 export interface Failure {
   readonly error: AppError;
-  readonly verdict: Verdict | null;
+  readonly verdict: RateLimitVerdict | null;
   readonly headers: Readonly<Record<string, string>>;
 }
 
 /** What is known of a call by the time it ends, however it ends. */
 interface Seen {
-  verdict: Verdict | null;
+  verdict: RateLimitVerdict | null;
   scope: OpenScope | null;
 }
 

@@ -4,6 +4,7 @@ import { randomUUID } from "node:crypto";
 import { HEADERS, HEADERS_V2, type Operation } from "../../protocol/index.ts";
 import type { Clock } from "../core/clock.ts";
 import { AppError } from "../core/errors.ts";
+import type { SignatureMemory } from "../core/signature-memory.ts";
 import { skewed } from "./auth/agent.ts";
 import type { HttpRequest } from "./exchange.ts";
 
@@ -22,13 +23,6 @@ export interface SignatureUse {
     /** The v1 signature that travels beside it. */
     readonly spent: string;
   };
-}
-
-export interface SignatureMemory {
-  /** The place of first use, remembering this one when there is none: the place itself, or `kept` when no second request can be in the same. */
-  bind(use: string, place: string, kept?: string): Promise<string>;
-  /** Every use of the last so many milliseconds is known. */
-  readonly coversMs: number;
 }
 
 /** No request has this place: what is bound to it cannot be used again. */

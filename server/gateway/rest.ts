@@ -2,6 +2,7 @@
 import type { Auth, Deprecated, PageQuery } from "../../protocol/index.ts";
 import { type Clock, isoText } from "../core/clock.ts";
 import { AppError } from "../core/errors.ts";
+import type { RateLimitVerdict } from "../core/rate-limiter.ts";
 import { type Credential, readCredential, signatureVersions } from "./auth/credentials.ts";
 import { type Identity, NOBODY } from "./auth/identity.ts";
 import type { Entry } from "./catalogue.ts";
@@ -9,7 +10,7 @@ import { errorBody, locationOf, pageLinks, successText } from "./envelope.ts";
 import type { Exchange, HttpRequest, HttpResponse, Reception } from "./exchange.ts";
 import type { Prefix, RequestFacts } from "./facts.ts";
 import { UPGRADE_HEADERS } from "./handshake.ts";
-import { limitHeaders, RateLimited, type Verdict } from "./limits.ts";
+import { limitHeaders, RateLimited } from "./limits.ts";
 import type { Answer, Pipeline } from "./pipeline.ts";
 import { signedBy } from "./replay.ts";
 import {
@@ -76,7 +77,7 @@ export const createRest = ({ entries, pipeline, clock, factsOf, authenticate }: 
   const route = createRouter(entries);
   const types = new Map<Entry, FieldTypes>(entries.filter(({ op }) => op.rest.length > 0).map((entry) => [entry, fieldTypes(entry.op)]));
 
-  const headersOf = (facts: RequestFacts, verdict: Verdict | null): Record<string, string> => {
+  const headersOf = (facts: RequestFacts, verdict: RateLimitVerdict | null): Record<string, string> => {
     const headers: Record<string, string> = {
       "Content-Type": "application/json; charset=utf-8",
       "Cache-Control": "no-store",
@@ -88,7 +89,7 @@ export const createRest = ({ entries, pipeline, clock, factsOf, authenticate }: 
     return headers;
   };
 
-  const renderError = (error: AppError, facts: RequestFacts, verdict: Verdict | null = null): HttpResponse => ({
+  const renderError = (error: AppError, facts: RequestFacts, verdict: RateLimitVerdict | null = null): HttpResponse => ({
     status: error.status,
     headers: {
       ...headersOf(facts, error instanceof RateLimited ? error.verdict : verdict),

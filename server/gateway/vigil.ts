@@ -1,6 +1,6 @@
 // A stream outlives the check that opened it: the caller is judged again every few seconds, and the stream ends once it may not call any more.
 import { type AppError, isAppError } from "../core/errors.ts";
-import { eitherOf } from "../core/off-switch.ts";
+import { eitherOf } from "../core/lazy-abort.ts";
 
 export interface Vigil {
   /** Fires when the stream has to end: by the caller's own signal or by a refusal. */

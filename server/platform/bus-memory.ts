@@ -1,5 +1,6 @@
 // Bus and directory for one node: the same promises as over Redis, kept inside the process.
-import { type Bus, type BusMessage, type Directory, encodeMessage, newBusStats } from "./bus.ts";
+import type { SessionOwnerDirectory } from "../core/session-owner-directory.ts";
+import { type Bus, type BusMessage, encodeMessage, newBusStats } from "./bus.ts";
 
 export const openMemoryBus = (): Bus => {
   const handlers = new Map<string, Set<(message: BusMessage) => void>>();
@@ -29,7 +30,7 @@ export const openMemoryBus = (): Bus => {
   };
 };
 
-export const openMemoryDirectory = (): Directory => {
+export const openMemorySessionOwners = (): SessionOwnerDirectory => {
   const entries = new Map<string, { readonly nodeId: string; readonly epoch: number }>();
   return {
     owner: async (deviceId) => entries.get(deviceId)?.nodeId ?? null,

@@ -40,15 +40,3 @@ export const encodeMessage = (message: BusMessage): string => {
   if (Buffer.byteLength(text) > MAX_BYTES) throw new Error(`a message on the bus holds ${MAX_BYTES} bytes`);
   return text;
 };
-
-/** Which node holds a device's socket. A hint as well: the epoch in the database decides. */
-export interface Directory {
-  owner(deviceId: string): Promise<string | null>;
-  /** Takes the entry, or keeps it alive, unless a newer epoch stands there. */
-  claim(deviceId: string, nodeId: string, epoch: number): Promise<void>;
-  /** Removes the entry if it still is of this epoch. */
-  release(deviceId: string, epoch: number): Promise<void>;
-  /** Removes the entry if it still names this node: nobody listens there any more. */
-  disown(deviceId: string, nodeId: string): Promise<void>;
-  close(): Promise<void>;
-}

@@ -1,46 +1,16 @@
 // Answers kept under idempotency keys, sealed, for a day. An answer is written in the transaction of its effect, so PostgreSQL alone says whether
 // a request has happened: both are there or neither is. Nothing is claimed ahead of the effect, hence nothing has to be given back or taken over.
+import type { SqlTx } from "../core/events.ts";
+import type { IdempotencyStore, IdempotentCall, KnownCall } from "../core/idempotency.ts";
 import type { Job } from "./jobs.ts";
 import type { SecretBox } from "./secrets.ts";
 
-/** The part of the database, or of a transaction, that is needed. */
-interface Sql {
-  query<Row>(text: string, values?: readonly unknown[]): Promise<Row[]>;
-  defer?(work: Promise<unknown>): void;
-}
-
 export interface IdempotencyDeps {
-  readonly db: Sql;
+  readonly db: SqlTx;
   readonly secretBox: SecretBox;
 }
 
-export interface IdempotentCall {
-  /** Null outside of tenants. */
-  readonly tenantId: string | null;
-  /** Principal, operation and key. */
-  readonly scope: string;
-  /** SHA-256 of what the caller asks for. */
-  readonly fingerprint: Uint8Array;
-}
-
-export interface StoredAnswer {
-  readonly status: number;
-  readonly body: unknown;
-}
-
-/** Why the call must not run. */
-export type Known = ({ readonly kind: "replay" } & StoredAnswer) | { readonly kind: "reused"; readonly firstSeenAt: Date } | { readonly kind: "in_progress" };
-
-export interface Idempotency {
-  /** What the committed past knows of the call. Null settles nothing: only `claim` does. */
-  find(call: IdempotentCall): Promise<Known | null>;
-  /**
-   * Null when the transaction may go on: until it ends, no other gets a null for this key. A transaction whose COMMIT went unanswered counts as in
-   * progress for as long as PostgreSQL has not ended it.
-   */
-  claim(tx: Sql, call: IdempotentCall): Promise<Known | null>;
-  /** Writes the answer in the transaction that has claimed the key. */
-  keep(tx: Sql, call: IdempotentCall, answer: StoredAnswer): Promise<void>;
+export interface Idempotency extends IdempotencyStore {
   readonly jobs: readonly Job[];
 }
 
@@ -63,7 +33,7 @@ interface KeyRow {
 }
 
 export const createIdempotency = ({ db, secretBox }: IdempotencyDeps): Idempotency => {
-  const known = (scope: string, { same, status, answer, created_at }: KeyRow): Known =>
+  const known = (scope: string, { same, status, answer, created_at }: KeyRow): KnownCall =>
     same ? { kind: "replay", status, body: bodyOf(secretBox.open(answer, contextOf(scope))) } : { kind: "reused", firstSeenAt: created_at };
 
   return {

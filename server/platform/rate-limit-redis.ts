@@ -1,7 +1,8 @@
 // Rate limits over all nodes: one script per call, on Redis's own clock, so that node clocks do not matter.
 // While Redis is away each node counts for itself against its share of every limit; no limit, pairing's included, ever opens for want of Redis.
 import type { Clock } from "../core/clock.ts";
-import { type BucketState, createMemoryRateLimiter, judge, type RateBucket, type RateLimiter } from "./rate-limit.ts";
+import type { BucketState, RateBucket, RateLimiter } from "../core/rate-limiter.ts";
+import { createMemoryRateLimiter, judge } from "./rate-limit.ts";
 import { type Redis, script } from "./redis.ts";
 import { limitKey } from "./redis-keys.ts";
 

@@ -1,42 +1,12 @@
 // Rate limits: fixed windows that start with the first hit, so that 100 pass and the 101st is refused, always.
 import type { Clock } from "../core/clock.ts";
-
-export interface RateBucket {
-  readonly name: string;
-  /** Whom it counts: an address, a credential, a device. */
-  readonly key: string;
-  readonly limit: number;
-  readonly windowSeconds: number;
-}
-
-export interface BucketState {
-  readonly bucket: string;
-  readonly limit: number;
-  readonly remaining: number;
-  readonly windowSeconds: number;
-  readonly resetAt: Date;
-}
-
-/** Names the tightest bucket: of the refusing ones that which opens last, else that with the least left. */
-export interface Verdict extends BucketState {
-  readonly allowed: boolean;
-  /** Whole seconds until resetAt, at least 1. */
-  readonly retryAfterSeconds: number;
-}
-
-/** All buckets of a call are judged together; a refused call consumes nothing. test/conformance/rate-limit.ts says what every implementation promises. */
-export interface RateLimiter {
-  /** At least one bucket: a call that nothing limits has no verdict, so it must not ask for one. */
-  take(buckets: readonly RateBucket[], cost?: number): Promise<Verdict>;
-  /** One state per bucket, in their order; consumes nothing and starts no window. */
-  peek(buckets: readonly RateBucket[]): Promise<readonly BucketState[]>;
-}
+import type { BucketState, RateBucket, RateLimiter, RateLimitVerdict } from "../core/rate-limiter.ts";
 
 const opensLater = (a: BucketState, b: BucketState): BucketState => (b.resetAt.getTime() > a.resetAt.getTime() ? b : a);
 const tighter = (a: BucketState, b: BucketState): BucketState => (b.remaining === a.remaining ? opensLater(a, b) : b.remaining < a.remaining ? b : a);
 
 /** Picks the verdict from the state of every bucket before the call. Pure, shared by all implementations. */
-export const judge = (states: readonly BucketState[], cost: number, now: Date): Verdict => {
+export const judge = (states: readonly BucketState[], cost: number, now: Date): RateLimitVerdict => {
   let refusing: BucketState | null = null;
   let tightest: BucketState | null = null;
   for (const state of states)

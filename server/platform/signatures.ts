@@ -1,13 +1,11 @@
 // Signatures that were used: recent ones in memory and, with several nodes, in Redis; those of changes also in the database, where they survive a restart.
 import { createHash } from "node:crypto";
-import { createRecent } from "../core/recent.ts";
+import type { SqlTx } from "../core/events.ts";
+import { createRecentSet } from "../core/recent-set.ts";
+import type { SignatureMemory } from "../core/signature-memory.ts";
 import type { Job } from "./jobs.ts";
 import type { Redis } from "./redis.ts";
 import { signatureKey } from "./redis-keys.ts";
-
-interface Sql {
-  query<Row>(text: string, values?: readonly unknown[]): Promise<Row[]>;
-}
 
 // Twice the clock tolerance and a little more: a signature from the future stays good that long.
 const REMEMBERED_SECONDS = 660;
@@ -15,14 +13,7 @@ const REMEMBERED_MS = REMEMBERED_SECONDS * 1_000;
 const MAX_SIGNATURES = 200_000;
 const SWEEP_ROWS = 1_000;
 
-export interface SignatureMemory {
-  /**
-   * The place of first use, remembering this one when there is none. Where no second request can be in the same place, `kept` is what
-   * later uses are told instead: the place itself would only lie in memory.
-   */
-  bind(use: string, place: string, kept?: string): Promise<string>;
-  /** Every use of the last so many milliseconds is known here, or to all nodes together. */
-  readonly coversMs: number;
+export interface CountedSignatureMemory extends SignatureMemory {
   /** Bindings that only this node knows, because Redis was away. */
   readonly degraded: number;
 }
@@ -34,8 +25,8 @@ export interface SignatureMemory {
 const shortKey = (digest: Buffer): string => digest.toString("latin1", 0, 16);
 
 /** With Redis all nodes remember together. While it is away each remembers for itself: a changing call is still refused by its row, a socket still has to prove its nonce. */
-export const createSignatureMemory = (redis: Redis | null = null): SignatureMemory => {
-  const seen = createRecent<string>({ keep: MAX_SIGNATURES, keepMs: REMEMBERED_MS });
+export const createSignatureMemory = (redis: Redis | null = null): CountedSignatureMemory => {
+  const seen = createRecentSet<string>({ keep: MAX_SIGNATURES, keepMs: REMEMBERED_MS });
   let degraded = 0;
 
   const askAll = async (digest: Buffer, place: string): Promise<string | null> => {
@@ -68,7 +59,7 @@ export const createSignatureMemory = (redis: Redis | null = null): SignatureMemo
   };
 };
 
-export const createSignatures = (db: Sql, memory: SignatureMemory) => ({
+export const createSignatures = (db: Pick<SqlTx, "query">, memory: SignatureMemory) => ({
   memory,
   insertUsed: async ({ agentId, signature, place }: { readonly agentId: string; readonly signature: string; readonly place: string }): Promise<boolean> => {
     const inserted = await db.query(

@@ -1,6 +1,6 @@
 // Tells other nodes that something of a tenant has changed: which tenant, never what. Whoever hears it looks into the database,
 // and looks there by itself now and then, since a hint may be lost. However much happens, a tenant is named once a moment.
-import { chunks, IDS_PER_MESSAGE } from "../core/chunks.ts";
+import { chunk, IDS_PER_MESSAGE } from "../core/chunk.ts";
 import type { Bus } from "./bus.ts";
 
 export interface Tidings {
@@ -33,7 +33,7 @@ export const createTidings = ({ bus, nodeId, onError, tickMs = TICK_MS }: Tiding
     timer = null;
     const ids = [...fresh].slice(0, IDS_PER_MESSAGE * MESSAGES_PER_TICK);
     for (const id of ids) fresh.delete(id);
-    for (const some of chunks(ids, IDS_PER_MESSAGE)) void bus.publish(CHANNEL, { nodeId, ids: some.join(" ") }).catch(onError);
+    for (const some of chunk(ids, IDS_PER_MESSAGE)) void bus.publish(CHANNEL, { nodeId, ids: some.join(" ") }).catch(onError);
     if (fresh.size > 0) wake();
   };
   const wake = (): void => {

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { drainWindowMs } from "../../server/gateway/channel/farewell.ts";
 import { channelSettings } from "../../server/gateway/channel/settings.ts";
-import { openMemoryBus, openMemoryDirectory } from "../../server/platform/bus-memory.ts";
+import { openMemoryBus, openMemorySessionOwners } from "../../server/platform/bus-memory.ts";
 import { createTestDatabase } from "../kit/database.ts";
 import { attempt, connect, greet, type NodeOptions, online, startNode, type TestDevice, type TestNode } from "./harness.ts";
 
@@ -25,7 +25,7 @@ describe("the window", () => {
 let base: Pick<NodeOptions, "databaseUrl" | "bus" | "owners" | "tenants">;
 let stays: TestNode;
 beforeAll(async () => {
-  base = { databaseUrl: await createTestDatabase(), bus: openMemoryBus(), owners: openMemoryDirectory(), tenants: new Map() };
+  base = { databaseUrl: await createTestDatabase(), bus: openMemoryBus(), owners: openMemorySessionOwners(), tenants: new Map() };
   stays = await startNode(base);
 });
 afterAll(() => stays.close());

@@ -1,9 +1,11 @@
 // A node of its own for a test: real PostgreSQL, real rooms of devices and commands, real sockets, a clock in the test's hand.
+
 import WebSocket from "ws";
 import { type AgentIdentity, CONNECT_PATHS, HEADERS, type ServerFrame, SUBPROTOCOL, sign, signedHeaders, type TenantId } from "../../protocol/index.ts";
 import type { Clock } from "../../server/core/clock.ts";
 import { newId } from "../../server/core/ids.ts";
 import type { TenantFacts } from "../../server/core/scope.ts";
+import type { SignatureMemory } from "../../server/core/signature-memory.ts";
 import { createCommands } from "../../server/features/commands/index.ts";
 import { createDevices, createSessions, deviceSettings } from "../../server/features/devices/index.ts";
 import { createCourier, nodeChannel } from "../../server/gateway/channel/courier.ts";
@@ -11,11 +13,10 @@ import { createHub, type HubDeps } from "../../server/gateway/channel/hub.ts";
 import { type ChannelSettings, channelSettings, SOCKET_LIMITS } from "../../server/gateway/channel/settings.ts";
 import { createFacts } from "../../server/gateway/facts.ts";
 import { createLimits } from "../../server/gateway/limits.ts";
-import type { SignatureMemory } from "../../server/gateway/replay.ts";
 import { listen } from "../../server/gateway/uws/listen.ts";
 import { registerAgentSocket } from "../../server/gateway/uws/socket.ts";
 import { createBatch } from "../../server/platform/batch.ts";
-import { openMemoryBus, openMemoryDirectory } from "../../server/platform/bus-memory.ts";
+import { openMemoryBus, openMemorySessionOwners } from "../../server/platform/bus-memory.ts";
 import { openDb } from "../../server/platform/db.ts";
 import { databaseError } from "../../server/platform/db-errors.ts";
 import { silentLog } from "../../server/platform/log.ts";
@@ -58,7 +59,7 @@ export interface NodeOptions {
   readonly settings?: Partial<ChannelSettings>;
   readonly databaseUrl?: string;
   readonly bus?: ReturnType<typeof openMemoryBus>;
-  readonly owners?: ReturnType<typeof openMemoryDirectory>;
+  readonly owners?: ReturnType<typeof openMemorySessionOwners>;
   /** Another node's, on the same database. */
   readonly tenants?: Map<string, TenantFacts>;
   readonly cluster?: HubDeps["cluster"];
@@ -71,7 +72,7 @@ export const startNode = async (options: NodeOptions = {}) => {
   const nodeId = newId("node");
   const db = await openDb({ url: databaseUrl, poolSize: 4, log: silentLog });
   const bus = options.bus ?? openMemoryBus();
-  const owners = options.owners ?? openMemoryDirectory();
+  const owners = options.owners ?? openMemorySessionOwners();
   const tenants = options.tenants ?? new Map<string, TenantFacts>();
   const box = createSecretBox(Buffer.alloc(32, 7));
   const complaints: unknown[] = [];

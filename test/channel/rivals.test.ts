@@ -5,7 +5,7 @@ import { createRivals } from "../../server/gateway/channel/rivals.ts";
 import { newSession } from "../../server/gateway/channel/session.ts";
 import { channelSettings } from "../../server/gateway/channel/settings.ts";
 import type { Bus, BusMessage } from "../../server/platform/bus.ts";
-import { openMemoryBus, openMemoryDirectory } from "../../server/platform/bus-memory.ts";
+import { openMemoryBus, openMemorySessionOwners } from "../../server/platform/bus-memory.ts";
 import { failureOf } from "../kit/call.ts";
 import { type AgentSocket, connect, greet, online, startNode, type TestDevice, type TestNode } from "./harness.ts";
 
@@ -32,7 +32,7 @@ let one: TestNode;
 let two: TestNode;
 let wire: ReturnType<typeof tapped>["state"];
 beforeAll(async () => {
-  const owners = openMemoryDirectory();
+  const owners = openMemorySessionOwners();
   const { tap, state } = tapped(openMemoryBus());
   wire = state;
   one = await startNode({ bus: tap, owners, settings: SETTINGS });

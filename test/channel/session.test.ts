@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
 import { type AgentId, CLOSE, type DeploymentId, type DeviceId, Hello, sign, type TenantId } from "../../protocol/index.ts";
-import type { AgentRecord } from "../../server/core/agents.ts";
+import type { AgentRecord } from "../../server/core/agent-registry.ts";
 import { systemClock } from "../../server/core/clock.ts";
 import { createHello } from "../../server/gateway/channel/hello.ts";
 import { newSession, type Session } from "../../server/gateway/channel/session.ts";

@@ -2,7 +2,7 @@
 // would push its own newer session out.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ChannelBus } from "../../server/gateway/channel/courier.ts";
-import { openMemoryBus, openMemoryDirectory } from "../../server/platform/bus-memory.ts";
+import { openMemoryBus, openMemorySessionOwners } from "../../server/platform/bus-memory.ts";
 import { createTestDatabase } from "../kit/database.ts";
 import { eventually } from "../kit/eventually.ts";
 import { type AgentSocket, connect, greet, type NodeOptions, startNode, type TestDevice, type TestNode } from "./harness.ts";
@@ -30,7 +30,7 @@ let base: Pick<NodeOptions, "databaseUrl" | "bus" | "owners" | "tenants">;
 let stays: TestNode;
 beforeAll(async () => {
   hall = createDeafBus();
-  base = { databaseUrl: await createTestDatabase(), bus: hall.bus, owners: openMemoryDirectory(), tenants: new Map() };
+  base = { databaseUrl: await createTestDatabase(), bus: hall.bus, owners: openMemorySessionOwners(), tenants: new Map() };
   stays = await startNode(base);
 });
 afterAll(() => stays.close());

@@ -1,7 +1,7 @@
 // How long agents are told to wait: with each close after which they are to come back, and longer for two that push each other out for ever.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CLOSE, isTerminalClose } from "../../protocol/index.ts";
-import { openMemoryBus, openMemoryDirectory } from "../../server/platform/bus-memory.ts";
+import { openMemoryBus, openMemorySessionOwners } from "../../server/platform/bus-memory.ts";
 import { createTestDatabase } from "../kit/database.ts";
 import { eventually } from "../kit/eventually.ts";
 import { type AgentSocket, connect, greet, type NodeOptions, startNode, type TestDevice, type TestNode } from "./harness.ts";
@@ -9,7 +9,7 @@ import { type AgentSocket, connect, greet, type NodeOptions, startNode, type Tes
 let base: Pick<NodeOptions, "databaseUrl" | "bus" | "owners" | "tenants">;
 let nodes: readonly [TestNode, TestNode];
 beforeAll(async () => {
-  base = { databaseUrl: await createTestDatabase(), bus: openMemoryBus(), owners: openMemoryDirectory(), tenants: new Map() };
+  base = { databaseUrl: await createTestDatabase(), bus: openMemoryBus(), owners: openMemorySessionOwners(), tenants: new Map() };
   nodes = [await startNode(base), await startNode(base)];
 });
 afterAll(() => Promise.all(nodes.map((node) => node.close())));

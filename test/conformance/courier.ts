@@ -1,11 +1,12 @@
 // What becomes of a hint for a node that is gone, over every bus with its directory.
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
+import type { SessionOwnerDirectory } from "../../server/core/session-owner-directory.ts";
 import { createCourier, nodeChannel } from "../../server/gateway/channel/courier.ts";
-import type { Bus, BusMessage, Directory } from "../../server/platform/bus.ts";
+import type { Bus, BusMessage } from "../../server/platform/bus.ts";
 import { eventually } from "../kit/eventually.ts";
 
-export const courierSuite = (open: () => { readonly bus: Bus; readonly directory: Directory }): void => {
+export const courierSuite = (open: () => { readonly bus: Bus; readonly directory: SessionOwnerDirectory }): void => {
   const prepare = () => {
     const { bus, directory } = open();
     const errors: unknown[] = [];

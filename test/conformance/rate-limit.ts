@@ -1,7 +1,8 @@
 // What every rate limiter promises, whatever it stands on. An implementation brings a limiter and a way to let time pass.
+
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
-import type { RateBucket, RateLimiter } from "../../server/platform/rate-limit.ts";
+import type { RateBucket, RateLimiter } from "../../server/core/rate-limiter.ts";
 
 export interface LimiterUnderTest {
   readonly limiter: RateLimiter;

@@ -4,17 +4,17 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { createTestClock, systemClock } from "../../server/core/clock.ts";
 import type { BusMessage } from "../../server/platform/bus.ts";
 import { openRedisBus } from "../../server/platform/bus-redis.ts";
-import { openRedisDirectory } from "../../server/platform/directory-redis.ts";
 import { createRedisRateLimiter } from "../../server/platform/rate-limit-redis.ts";
 import { openRedis } from "../../server/platform/redis.ts";
 import { markKey, sessionKey } from "../../server/platform/redis-keys.ts";
+import { openRedisSessionOwners } from "../../server/platform/session-owners-redis.ts";
 import { createSignatureMemory } from "../../server/platform/signatures.ts";
 import { eventually } from "../kit/eventually.ts";
 import { startDeafProxy, startRedis, type TestRedis } from "../kit/redis.ts";
 import { busSuite } from "./bus.ts";
 import { courierSuite } from "./courier.ts";
-import { directorySuite } from "./directory.ts";
 import { rateLimiterSuite } from "./rate-limit.ts";
+import { sessionOwnersSuite } from "./session-owners.ts";
 import { signatureSuite } from "./signatures.ts";
 
 const QUICK = { connectTimeoutMs: 500, commandTimeoutMs: 300, retryBaseMs: 20, retryCapMs: 100 };
@@ -66,8 +66,8 @@ describe("promises of all", () => {
   });
 
   describe("bus", () => busSuite(() => sharedNode().bus));
-  describe("directory", () => directorySuite(() => openRedisDirectory({ redis: sharedNode().redis })));
-  describe("courier", () => courierSuite(() => ({ bus: sharedNode().bus, directory: openRedisDirectory({ redis: sharedNode().redis }) })));
+  describe("directory", () => sessionOwnersSuite(() => openRedisSessionOwners({ redis: sharedNode().redis })));
+  describe("courier", () => courierSuite(() => ({ bus: sharedNode().bus, directory: openRedisSessionOwners({ redis: sharedNode().redis }) })));
   describe("signatures", () => signatureSuite(() => createSignatureMemory(sharedNode().redis)));
   describe("rate limiter", () =>
     rateLimiterSuite(() => {
@@ -115,14 +115,14 @@ describe("several nodes", () => {
 
   test("an entry of the directory that cannot be changed fails alone", async () => {
     const redis = await connect();
-    const directory = openRedisDirectory({ redis });
+    const directory = openRedisSessionOwners({ redis });
     await redis.command("SET", sessionKey("dev_poisoned"), "a text where a hash belongs");
     await Promise.all(["dev_before", "dev_poisoned", "dev_after"].map((deviceId) => directory.claim(deviceId, "here", 1)));
     expect([await directory.owner("dev_before"), await directory.owner("dev_after")]).toEqual(["here", "here"]);
   });
 
   test("an entry of the directory that nobody refreshes ends by itself", async () => {
-    const directory = openRedisDirectory({ redis: await connect(), ttlMs: 50 });
+    const directory = openRedisSessionOwners({ redis: await connect(), ttlMs: 50 });
     await directory.claim("dev_short", "here", 1);
     await eventually(async () => expect(await directory.owner("dev_short")).toBeNull());
   });
@@ -133,7 +133,7 @@ describe("several nodes", () => {
       { name: "pairing.autoActivate.token", key: "canary-enrollment-token", limit: 5, windowSeconds: 60 },
     ]);
     await createSignatureMemory(redis).bind("agt_1:canary-signature", "GET /v1/agent/me");
-    await openRedisDirectory({ redis }).claim("dev_1", "node", 1);
+    await openRedisSessionOwners({ redis }).claim("dev_1", "node", 1);
     const keys = (await redis.command("KEYS", "*")) as string[];
     expect(keys.filter((key) => !key.startsWith("svc:"))).toEqual([]);
     expect(keys.filter((key) => key.includes("canary"))).toEqual([]);
@@ -154,7 +154,7 @@ describe("when Redis is away", () => {
     });
     await bus.subscribe("later", (message) => heard.push(message));
     await bus.publish("later", { n: 1 });
-    expect([bus.healthy(), bus.stats.lost, await openRedisDirectory({ redis }).owner("dev_1")]).toEqual([false, 1, null]);
+    expect([bus.healthy(), bus.stats.lost, await openRedisSessionOwners({ redis }).owner("dev_1")]).toEqual([false, 1, null]);
     await late.start();
     await eventually(() => expect(bus.healthy()).toBe(true));
     expect(resyncs).toBeGreaterThan(0);
@@ -192,7 +192,7 @@ describe("when Redis is away", () => {
   test("a script is known again after a restart", async () => {
     const restarted = await startRedis();
     const redis = await connect(restarted.url);
-    const directory = openRedisDirectory({ redis });
+    const directory = openRedisSessionOwners({ redis });
     await directory.claim("dev_1", "here", 1);
     await restarted.kill();
     await restarted.start();

@@ -1,9 +1,9 @@
 // What every memory of signatures promises, whatever it stands on.
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
-import type { SignatureMemory } from "../../server/platform/signatures.ts";
+import type { CountedSignatureMemory } from "../../server/platform/signatures.ts";
 
-export const signatureSuite = (open: () => SignatureMemory): void => {
+export const signatureSuite = (open: () => CountedSignatureMemory): void => {
   test("the first place is bound, and every later use hears of it", async () => {
     const [memory, key] = [open(), randomUUID()];
     expect(await memory.bind(key, "GET /a")).toBe("GET /a");

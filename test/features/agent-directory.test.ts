@@ -2,7 +2,7 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { expect, test } from "vitest";
-import type { AgentRecord } from "../../server/core/agents.ts";
+import type { AgentRecord } from "../../server/core/agent-registry.ts";
 import { type Agents, createAgentDirectory } from "../../server/features/devices/directory.ts";
 import { deviceSettings } from "../../server/features/devices/settings.ts";
 import { openMemoryBus } from "../../server/platform/bus-memory.ts";

@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { contract, type Group, group, mutation, query, type Rest } from "../../protocol/index.ts";
 import { createTestClock } from "../../server/core/clock.ts";
-import { createOffSwitch } from "../../server/core/off-switch.ts";
+import { createLazyAbort } from "../../server/core/lazy-abort.ts";
 import { newNotes } from "../../server/gateway/call-log.ts";
 import { createCatalogue } from "../../server/gateway/catalogue.ts";
 import type { Exchange, HttpResponse } from "../../server/gateway/exchange.ts";
@@ -120,7 +120,7 @@ const serve = async (operations: Group["operations"], path: string): Promise<Htt
   });
   const rest = createRest({ entries, pipeline, clock, factsOf: createFacts([]), authenticate: async () => ({ kind: "none" }) });
   return new Promise((resolve) => {
-    const gone = createOffSwitch();
+    const gone = createLazyAbort();
     const exchange: Exchange = {
       request: { method: "GET", path, query: "", headers: {}, repeated: new Set(), peer: "127.0.0.1" },
       gone,

@@ -8,7 +8,7 @@ import { group, mutation } from "../../protocol/kit/operation.ts";
 import { systemClock } from "../../server/core/clock.ts";
 import { implement } from "../../server/core/feature.ts";
 import { newId } from "../../server/core/ids.ts";
-import { createOffSwitch } from "../../server/core/off-switch.ts";
+import { createLazyAbort } from "../../server/core/lazy-abort.ts";
 import { createCatalogue } from "../../server/gateway/catalogue.ts";
 import { createLimits } from "../../server/gateway/limits.ts";
 import { createPipeline } from "../../server/gateway/pipeline.ts";
@@ -176,7 +176,7 @@ describe("a call that outlives its time limit", () => {
         readInput: () => ({ name }),
         idempotencyKey,
         signed: null,
-        gone: createOffSwitch(),
+        gone: createLazyAbort(),
         notes: { calls: [] },
       });
       return outcome.ok

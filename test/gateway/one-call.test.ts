@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { contract } from "../../protocol/index.ts";
 import type { Call } from "../../server/core/feature.ts";
-import { createOffSwitch, eitherOf, switchOf } from "../../server/core/off-switch.ts";
+import { createLazyAbort, eitherOf, lazyAbortOf } from "../../server/core/lazy-abort.ts";
 import type { Entry } from "../../server/gateway/catalogue.ts";
 import { createRun } from "../../server/gateway/one-call.ts";
 
@@ -30,14 +30,14 @@ test("a call whose time is over is answered, and its signal fires", async () => 
     signals.push(call.signal);
     return new Promise(() => undefined);
   });
-  await expect(run(hanging, prepared, createOffSwitch())).rejects.toMatchObject(TIMED_OUT);
+  await expect(run(hanging, prepared, createLazyAbort())).rejects.toMatchObject(TIMED_OUT);
   expect(signals[0]?.aborted).toBe(true);
 });
 
 test("many calls end in any order, and none takes another's time", async () => {
   const ends: ((value: number) => void)[] = [];
   const waiting = entry(() => new Promise((resolve) => ends.push(resolve)));
-  const calls = Array.from({ length: 6 }, () => run(waiting, prepared, createOffSwitch()).catch((error: unknown) => error));
+  const calls = Array.from({ length: 6 }, () => run(waiting, prepared, createLazyAbort()).catch((error: unknown) => error));
   for (const at of [0, 5, 3]) ends[at]?.(at);
   const outcomes = await Promise.all(calls);
   for (const at of [0, 3, 5]) expect(outcomes[at]).toMatchObject({ result: at });
@@ -45,7 +45,7 @@ test("many calls end in any order, and none takes another's time", async () => {
 });
 
 test("the signal is the same at each time of asking, and fires when the caller goes", async () => {
-  const gone = createOffSwitch();
+  const gone = createLazyAbort();
   const asking = entry(async (call) => {
     const first = call.signal;
     gone.abort();
@@ -55,7 +55,7 @@ test("the signal is the same at each time of asking, and fires when the caller g
 });
 
 test("nothing of a call that has been answered waits for its caller to leave", async () => {
-  const gone = createOffSwitch();
+  const gone = createLazyAbort();
   const signals: AbortSignal[] = [];
   const asking = entry(async (call) => void signals.push(call.signal));
   for (let count = 0; count < 20; count += 1) await run(asking, prepared, gone);
@@ -70,14 +70,14 @@ test("nothing of a call that has been answered waits for its caller to leave", a
 
 test("a switch fires once for each who waits, at once for who comes late, and not for who has gone", () => {
   const heard: string[] = [];
-  const off = createOffSwitch();
-  for (const each of [off, switchOf(off.signal)]) {
+  const off = createLazyAbort();
+  for (const each of [off, lazyAbortOf(off.signal)]) {
     each.onAbort(() => heard.push("stayed"));
     each.onAbort(() => heard.push("left"))();
   }
   off.abort();
   off.abort();
-  for (const each of [off, switchOf(off.signal)]) each.onAbort(() => heard.push("late"));
+  for (const each of [off, lazyAbortOf(off.signal)]) each.onAbort(() => heard.push("late"));
   expect(heard).toEqual(["stayed", "stayed", "late", "late"]);
   const [one, other] = [new AbortController(), new AbortController()];
   const both = eitherOf(one.signal, other.signal);

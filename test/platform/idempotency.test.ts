@@ -1,8 +1,9 @@
 // One key, one effect: under concurrency, after a crash, and for a day.
 import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { IdempotentCall, KnownCall, StoredAnswer } from "../../server/core/idempotency.ts";
 import { type Db, openDb } from "../../server/platform/db.ts";
-import { createIdempotency, type Idempotency, type IdempotentCall, type Known, type StoredAnswer } from "../../server/platform/idempotency.ts";
+import { createIdempotency, type Idempotency } from "../../server/platform/idempotency.ts";
 import { silentLog } from "../../server/platform/log.ts";
 import { createSecretBox } from "../../server/platform/secrets.ts";
 import { createTestDatabase, withClient } from "../kit/database.ts";
@@ -22,7 +23,7 @@ const call = (body = "a", scope = randomUUID()): IdempotentCall => ({ tenantId: 
 const OK: StoredAnswer = { status: 201, body: { made: true } };
 
 /** What a keyed operation does; resolves to what it was told when it must not run. */
-const run = (request: IdempotentCall, answer = OK, during: () => Promise<unknown> = async () => undefined): Promise<Known | null> =>
+const run = (request: IdempotentCall, answer = OK, during: () => Promise<unknown> = async () => undefined): Promise<KnownCall | null> =>
   db.sqlTx(async (tx) => {
     const known = await idempotency.claim(tx, request);
     if (known !== null) return known;

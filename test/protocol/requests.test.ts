@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { z } from "zod";
-import type { AgentRecord } from "../../server/core/agents.ts";
+import type { AgentRecord } from "../../server/core/agent-registry.ts";
 import { isAppError } from "../../server/core/errors.ts";
 import type { TenantFacts } from "../../server/core/scope.ts";
 import { createAgentAuth } from "../../server/gateway/auth/agent.ts";

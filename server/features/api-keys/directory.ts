@@ -3,8 +3,8 @@ import type { ApiKey, Role } from "../../../protocol/index.ts";
 import { ROLES } from "../../../protocol/index.ts";
 import { createCached } from "../../core/cached.ts";
 import type { Clock } from "../../core/clock.ts";
-import type { ApiKeyDirectory, ApiKeyRecord, Memberships } from "../../core/directories.ts";
 import type { SqlTx } from "../../core/events.ts";
+import type { ApiKeyLookup, ApiKeyRecord, Memberships } from "../../core/lookups.ts";
 import type { Job } from "../../platform/jobs.ts";
 import { hashOf, isWellFormed } from "./keys.ts";
 import { findByHash, writeUses } from "./store.ts";
@@ -27,7 +27,7 @@ export const createDirectory = ({ db, clock, memberships }: DirectoryDeps) => {
   const keys = createCached<ApiKey>({ load: (hash) => findByHash(db, Buffer.from(hash, "hex")), clock, ttlMs: REMEMBERED_MS });
   let uses = new Map<string, Date>();
 
-  const directory: ApiKeyDirectory = {
+  const directory: ApiKeyLookup = {
     find: async (apiKey) => {
       if (!isWellFormed(apiKey)) return null;
       const key = await keys.get(hashOf(apiKey).toString("hex"));

@@ -1,10 +1,10 @@
 // API keys: for scripts and third parties. Shown once, never stronger than their creator is now.
 import { contract, permissionsOf, permits, type Role, type TenantId, toWindow } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
-import type { ApiKeyDirectory, Memberships } from "../../core/directories.ts";
 import type { Emit, SqlTx } from "../../core/events.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import { newId } from "../../core/ids.ts";
+import type { ApiKeyLookup, Memberships } from "../../core/lookups.ts";
 import { actorOf, type SystemScope, type TenantScope } from "../../core/scope.ts";
 import type { Db } from "../../platform/db.ts";
 import type { Job } from "../../platform/jobs.ts";
@@ -33,7 +33,7 @@ export interface EnsureKey {
 
 export interface ApiKeysRoom {
   readonly handlers: Handlers<typeof contract.apiKeys>;
-  readonly directory: ApiKeyDirectory;
+  readonly directory: ApiKeyLookup;
   readonly jobs: readonly Job[];
   /** The user's bootstrap key in this tenant: the same each time, unless it was revoked. */
   ensureKey(wanted: EnsureKey): Promise<string>;

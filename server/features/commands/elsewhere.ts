@@ -1,7 +1,7 @@
 // Calls that wait on one node for the end of a command whose device another node holds: that node is asked to say so, and says it at once.
 // Either message may be lost; looks into the database make up for it (waits.ts).
 import { LRUCache } from "lru-cache";
-import { chunks, IDS_PER_MESSAGE } from "../../core/chunks.ts";
+import { chunk, IDS_PER_MESSAGE } from "../../core/chunk.ts";
 import type { Bus } from "../../platform/bus.ts";
 
 export interface Elsewhere {
@@ -45,7 +45,7 @@ export const createElsewhere = ({ bus, nodeId, channelOf, ended, onError }: Else
       const byNode = [...waiting[op]];
       waiting[op].clear();
       for (const [to, ids] of byNode)
-        for (const some of chunks(ids, IDS_PER_MESSAGE)) void bus.publish(channelOf(to), { op, from: nodeId, commandIds: some.join(" ") }).catch(onError);
+        for (const some of chunk(ids, IDS_PER_MESSAGE)) void bus.publish(channelOf(to), { op, from: nodeId, commandIds: some.join(" ") }).catch(onError);
     }
   };
   const send = (op: Op, to: string, commandId: string): void => {

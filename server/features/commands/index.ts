@@ -31,7 +31,7 @@ export type { CommandSettings } from "./settings.ts";
 export type { CommandMeters } from "./witness.ts";
 
 /** What this room needs to know of devices. */
-export interface DeviceDirectory {
+export interface DeviceLookup {
   find(scope: SystemScope, deviceId: string): Promise<{ readonly deviceId: string; readonly status: string; readonly lastSeenAt: Date | null } | null>;
 }
 
@@ -47,7 +47,7 @@ export interface CommandsDeps {
   readonly emit: Emit;
   readonly hint: Hint;
   readonly courier: Courier;
-  readonly devices: DeviceDirectory;
+  readonly devices: DeviceLookup;
   readonly presence: PollPresence;
   readonly createBatch: CreateBatch;
   readonly nodeId: string;

@@ -1,10 +1,10 @@
 // The directory of agents: remembered for seconds, asked for in one statement per turn of the event loop, forgotten on every node when it changes.
 import { LRUCache } from "lru-cache";
 import { type AgentId, contract } from "../../../protocol/index.ts";
-import type { AgentDirectory, AgentRecord } from "../../core/agents.ts";
-import { chunks, IDS_PER_MESSAGE } from "../../core/chunks.ts";
+import type { AgentRecord, AgentRegistry } from "../../core/agent-registry.ts";
+import { chunk, IDS_PER_MESSAGE } from "../../core/chunk.ts";
 import type { Emit } from "../../core/events.ts";
-import { createSameText } from "../../core/same-text.ts";
+import { createStringInterner } from "../../core/string-interner.ts";
 import type { Bus } from "../../platform/bus.ts";
 import type { Db } from "../../platform/db.ts";
 import type { Job } from "../../platform/jobs.ts";
@@ -23,7 +23,7 @@ export interface DirectoryDeps {
   readonly onError?: ((error: unknown) => void) | undefined;
 }
 
-export interface Agents extends AgentDirectory {
+export interface Agents extends AgentRegistry {
   /** Tells every node to forget these agents. May be called inside the changing transaction: see UNSETTLED_MS. */
   announce(agentIds: readonly string[]): void;
   /** Hears what other nodes announce. Resolves when it does; returns how to stop. */
@@ -46,7 +46,7 @@ interface Asking {
 export const createAgentDirectory = ({ db, bus, emit, box, settings, onError = () => undefined }: DirectoryDeps): Agents => {
   const known = new LRUCache<string, { readonly record: AgentRecord | null }>({ max: settings.directorySize, ttl: settings.directoryMs });
   const unsettled = new LRUCache<string, true>({ max: settings.directorySize, ttl: UNSETTLED_MS });
-  const same = createSameText(OWNERS);
+  const same = createStringInterner(OWNERS);
   const pending = new Map<string, Promise<AgentRecord | null>>();
   let asking = new Map<string, Asking>();
 
@@ -121,7 +121,7 @@ export const createAgentDirectory = ({ db, bus, emit, box, settings, onError = (
 
   const announce = (agentIds: readonly string[]): void => {
     forget(agentIds);
-    for (const some of chunks(agentIds, IDS_PER_MESSAGE)) void bus.publish(CHANNEL, { op: "forget", agentIds: some.join(",") }).catch(onError);
+    for (const some of chunk(agentIds, IDS_PER_MESSAGE)) void bus.publish(CHANNEL, { op: "forget", agentIds: some.join(",") }).catch(onError);
   };
 
   const find = async (agentId: string): Promise<AgentRecord | null> => {

@@ -1,11 +1,11 @@
 // What the service says of itself and of its caller.
 import { createHash } from "node:crypto";
 import { contract, permissionsOf } from "../../../protocol/index.ts";
-import type { Memberships, StreamTickets } from "../../core/directories.ts";
 import { AppError } from "../../core/errors.ts";
 import type { SqlTx } from "../../core/events.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import { newSecret } from "../../core/ids.ts";
+import type { Memberships, StreamTickets } from "../../core/lookups.ts";
 import type { OpenScope, Principal } from "../../core/scope.ts";
 import type { Job } from "../../platform/jobs.ts";
 import { deprecations, errorCatalogue, parseChangelog, releasesSince, statedLimits } from "./rules.ts";

@@ -1,7 +1,7 @@
 // Rows of stream tickets: hashes, each good for one use in one minute.
 import type { TenantId } from "../../../protocol/index.ts";
-import type { StreamTicketOwner } from "../../core/directories.ts";
 import type { SqlTx } from "../../core/events.ts";
+import type { StreamTicketOwner } from "../../core/lookups.ts";
 import type { SystemScope } from "../../core/scope.ts";
 
 export interface NewTicket {

@@ -1,8 +1,8 @@
 // Pairing codes are short enough to be guessed, so wrong ones are counted: per address, and over the whole installation.
 import { AppError } from "../../core/errors.ts";
+import type { RateBucket, RateLimiter } from "../../core/rate-limiter.ts";
 import type { OpenScope } from "../../core/scope.ts";
 import type { Db } from "../../platform/db.ts";
-import type { RateBucket, RateLimiter } from "../../platform/rate-limit.ts";
 import { hashOf, readCode } from "./codes.ts";
 import { findByCode, type Pairing } from "./store/pairings.ts";
 

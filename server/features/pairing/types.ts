@@ -1,7 +1,7 @@
 // What the pairing room needs from outside, named once for its files.
 import type { DeploymentId } from "../../../protocol/index.ts";
-import type { Memberships, TenantDirectory } from "../../core/directories.ts";
 import type { Emit, SqlTx } from "../../core/events.ts";
+import type { Memberships, TenantLookup } from "../../core/lookups.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import type { Db } from "../../platform/db.ts";
 import type { SecretBox } from "../../platform/secrets.ts";
@@ -25,7 +25,7 @@ export interface Failures {
 export interface PairingDeps extends Omit<GuessDeps, "db"> {
   readonly db: Db;
   readonly emit: Emit;
-  readonly tenants: TenantDirectory;
+  readonly tenants: TenantLookup;
   readonly memberships: Memberships;
   readonly enrol: Enrol;
   readonly devices: {

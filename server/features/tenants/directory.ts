@@ -2,8 +2,8 @@
 
 import { createCached } from "../../core/cached.ts";
 import type { Clock } from "../../core/clock.ts";
-import type { Membership, Memberships, TenantDirectory } from "../../core/directories.ts";
 import type { SqlTx } from "../../core/events.ts";
+import type { Membership, Memberships, TenantLookup } from "../../core/lookups.ts";
 import type { TenantFacts } from "../../core/scope.ts";
 import { findFacts, findMembership, findSuspended, listMemberships } from "./store.ts";
 
@@ -22,7 +22,7 @@ export const createDirectories = (db: SqlTx, clock: Clock) => {
     clock,
     ttlMs: REMEMBERED_MS,
   });
-  const directory: TenantDirectory = { find: facts.get, suspended: (tenantIds) => findSuspended(db, tenantIds) };
+  const directory: TenantLookup = { find: facts.get, suspended: (tenantIds) => findSuspended(db, tenantIds) };
   const memberships: Memberships = {
     find: (tenantId, userId) => members.get(`${tenantId}${SEPARATOR}${userId}`),
     list: (userId) => listMemberships(db, userId),

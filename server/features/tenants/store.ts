@@ -1,7 +1,7 @@
 // Rows of tenants, their members and the deployment that every fresh device falls into.
 import { type DeploymentId, isRole, type Plan, type Role, type Tenant, type TenantId, type Window } from "../../../protocol/index.ts";
-import type { Membership } from "../../core/directories.ts";
 import type { SqlTx } from "../../core/events.ts";
+import type { Membership } from "../../core/lookups.ts";
 import type { Overrides, SystemScope, TenantFacts } from "../../core/scope.ts";
 import { isUniqueViolation } from "../../platform/db-errors.ts";
 

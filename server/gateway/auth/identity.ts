@@ -1,8 +1,8 @@
 // Turns a credential into who is calling, and who is calling into the scope of one operation.
 import { permits, type Role, type TenantId } from "../../../protocol/index.ts";
-import type { AgentRecord } from "../../core/agents.ts";
-import type { ApiKeyDirectory, ApiKeyRecord, Memberships, StreamTickets, TenantDirectory } from "../../core/directories.ts";
+import type { AgentRecord } from "../../core/agent-registry.ts";
 import { AppError } from "../../core/errors.ts";
+import type { ApiKeyLookup, ApiKeyRecord, Memberships, StreamTickets, TenantLookup } from "../../core/lookups.ts";
 import type { OpenScope, Principal, TenantFacts } from "../../core/scope.ts";
 import type { Entry } from "../catalogue.ts";
 import { isWithin, parseNetworks, type RequestFacts } from "../facts.ts";
@@ -26,10 +26,10 @@ export interface VerifiedToken {
 
 export interface IdentityDeps {
   readonly verifyToken: (token: string) => Promise<VerifiedToken>;
-  readonly apiKeys: ApiKeyDirectory;
+  readonly apiKeys: ApiKeyLookup;
   readonly proveAgent: (credential: Extract<Credential, { kind: "agent" }>, body: Uint8Array) => Promise<AgentRecord>;
   readonly tickets: StreamTickets;
-  readonly tenants: TenantDirectory;
+  readonly tenants: TenantLookup;
   readonly memberships: Memberships;
   /** Users who run the installation; none unless named. */
   readonly admins?: ReadonlySet<string>;

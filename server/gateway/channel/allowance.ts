@@ -1,6 +1,6 @@
 // How often each of many keys may do something: so many in a minute, some of them at once. Of a key one number is remembered, and that only while it matters.
 import type { Clock } from "../../core/clock.ts";
-import { createRecent } from "../../core/recent.ts";
+import { createRecentSet } from "../../core/recent-set.ts";
 
 export interface Allowance {
   /** 0 when it may; otherwise the whole seconds until it may again. A refusal uses nothing up. */
@@ -17,7 +17,7 @@ export interface AllowanceOptions {
 export const createAllowance = (clock: Pick<Clock, "elapsed">, { perMinute, burst, maxKeys }: AllowanceOptions): Allowance => {
   const spacingMs = 60_000 / perMinute;
   /** When the key will have its whole burst again: whoever is not remembered has it now. */
-  const wholeAt = createRecent<number>({ keepMs: burst * spacingMs, keep: maxKeys, nowMs: clock.elapsed });
+  const wholeAt = createRecentSet<number>({ keepMs: burst * spacingMs, keep: maxKeys, nowMs: clock.elapsed });
   return {
     take: (key) => {
       const nowMs = clock.elapsed();

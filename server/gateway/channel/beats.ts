@@ -1,6 +1,6 @@
 // Presence is written behind: what sessions have heard is gathered and flushed every second, in one statement per thousand.
 // Every few seconds the same round asks about the others, whether they still are the newest: an eviction is a hint, and this is what makes up for it.
-import { chunks } from "../../core/chunks.ts";
+import { chunk } from "../../core/chunk.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Beat, SocketPresence } from "../../core/sessions.ts";
 import { type Dismissal, isHeld } from "./dismissal.ts";
@@ -76,9 +76,9 @@ export const createBeats = ({ presence, check, clock, settings, meters, roster, 
 
   const flushLost = async (): Promise<void> => {
     const sessions = roster.lost.splice(0);
-    for (const chunk of chunks(sessions, settings.flushChunk))
-      await presence.closed(chunk).catch((error: unknown) => {
-        for (const session of chunk) roster.lost.push(session);
+    for (const some of chunk(sessions, settings.flushChunk))
+      await presence.closed(some).catch((error: unknown) => {
+        for (const session of some) roster.lost.push(session);
         onError(error);
       });
   };
@@ -89,14 +89,14 @@ export const createBeats = ({ presence, check, clock, settings, meters, roster, 
     if (all.length === 0) return;
     const startedMs = clock.elapsed();
     const isDue = ({ seen }: Session): boolean => everyone || seen;
-    for (const chunk of chunks(all.filter(isDue), settings.flushChunk)) await flushChunk(chunk, everyone);
+    for (const some of chunk(all.filter(isDue), settings.flushChunk)) await flushChunk(some, everyone);
     if (!everyone && startedMs - checkedAt >= settings.checkEveryMs) {
       checkedAt = startedMs;
-      for (const chunk of chunks(
+      for (const some of chunk(
         all.filter((session) => !isDue(session)),
         settings.flushChunk,
       ))
-        await check(chunk).catch(onError);
+        await check(some).catch(onError);
     }
     meters.presenceFlush((clock.elapsed() - startedMs) / 1_000);
   };

@@ -1,8 +1,9 @@
 // Carries hints to the node that holds a device's socket. A message may be lost: sweeps, the next hello and the next flush make up for it.
 
 import type { Close } from "../../../protocol/index.ts";
-import { chunks, IDS_PER_MESSAGE } from "../../core/chunks.ts";
+import { chunk, IDS_PER_MESSAGE } from "../../core/chunk.ts";
 import type { CancelNotice, Courier } from "../../core/delivery.ts";
+import type { SessionOwnerDirectory } from "../../core/session-owner-directory.ts";
 import type { Evictor } from "../../core/sessions.ts";
 
 export type ChannelMessage = Readonly<Record<string, string | number | boolean | null>>;
@@ -16,13 +17,6 @@ export interface ChannelBus {
   healthy(): boolean;
 }
 
-export interface OwnerDirectory {
-  owner(deviceId: string): Promise<string | null>;
-  claim(deviceId: string, nodeId: string, epoch: number): Promise<void>;
-  release(deviceId: string, epoch: number): Promise<void>;
-  disown(deviceId: string, nodeId: string): Promise<void>;
-}
-
 export const nodeChannel = (nodeId: string): string => `node:${nodeId}`;
 /** Every node listens here too, for what concerns a socket whose owner is not known. */
 export const ALL_NODES = "nodes";
@@ -33,7 +27,7 @@ type Wake = (typeof WAKES)[number];
 
 export interface CourierDeps {
   readonly bus: ChannelBus;
-  readonly directory: Pick<OwnerDirectory, "owner" | "disown">;
+  readonly directory: Pick<SessionOwnerDirectory, "owner" | "disown">;
   /** A hint that could not leave; told, not repeated. */
   readonly onError: (error: unknown) => void;
   /** Where hints about so many devices went. */
@@ -93,7 +87,7 @@ export const createCourier = ({ bus, directory, onError, onNudge = () => undefin
       if (nodeId !== null) byNode.set(nodeId, [...(byNode.get(nodeId) ?? []), deviceId]);
     }
     const posts: Promise<void>[] = [];
-    for (const [nodeId, ids] of byNode) for (const some of chunks(ids, IDS_PER_MESSAGE)) posts.push(post(nodeId, some, { op, deviceIds: some.join(",") }));
+    for (const [nodeId, ids] of byNode) for (const some of chunk(ids, IDS_PER_MESSAGE)) posts.push(post(nodeId, some, { op, deviceIds: some.join(",") }));
     await Promise.all(posts);
   };
 

@@ -2,12 +2,12 @@
 import { SIGNATURE_VERSIONS, SIGNATURE_VERSIONS_HEADER } from "../../../protocol/index.ts";
 import { AppError, isAppError } from "../../core/errors.ts";
 import { newId } from "../../core/ids.ts";
+import type { RateBucket } from "../../core/rate-limiter.ts";
 import type { OpenScope } from "../../core/scope.ts";
 import { errorBody } from "../envelope.ts";
 import type { HttpRequest, HttpResponse } from "../exchange.ts";
 import type { RequestFacts } from "../facts.ts";
 import { subprotocolOf, UPGRADE_HEADERS } from "../handshake.ts";
-import type { CountedBucket } from "../limits.ts";
 import type { SocketDoor } from "../uws/socket.ts";
 import { createArrivals } from "./arrivals.ts";
 import type { HubDeps } from "./hub.ts";
@@ -64,7 +64,7 @@ export const createDoor = (deps: DoorDeps): SocketDoor<Session> => {
   };
 
   // The figure is that of REST, the count is the socket's own: each way has its sixty a minute, and no heartbeat is worth a question to another process.
-  const heartbeatLimit = ({ agent, tenant }: Pick<Admitted, "agent" | "tenant">, { requestId, ip, traceparent }: RequestFacts): CountedBucket | null => {
+  const heartbeatLimit = ({ agent, tenant }: Pick<Admitted, "agent" | "tenant">, { requestId, ip, traceparent }: RequestFacts): RateBucket | null => {
     const { agentId, deviceId, deploymentId, tenantId } = agent;
     const scope: OpenScope = { requestId, ip, traceparent, tenantId, tenant, principal: { kind: "agent", agentId, deviceId, deploymentId } };
     return limits.byCaller("heartbeat", scope)[0] ?? null;

@@ -1,6 +1,6 @@
 // Judges a hello: the proof first, then whether another holder of the same identity lives, then the epoch. Only a good proof changes anything.
 import { CLOSE, type Close, type Hello, parseTimestamp } from "../../../protocol/index.ts";
-import type { AgentDirectory, AgentRecord } from "../../core/agents.ts";
+import type { AgentRecord, AgentRegistry } from "../../core/agent-registry.ts";
 import type { Clock } from "../../core/clock.ts";
 import { AppError, isAppError } from "../../core/errors.ts";
 import type { SessionBegun, SessionHello, Sessions } from "../../core/sessions.ts";
@@ -9,7 +9,7 @@ import type { Rivals } from "./rivals.ts";
 import type { Challenge, Session } from "./session.ts";
 
 export interface HelloDeps {
-  readonly agents: Pick<AgentDirectory, "take" | "promote">;
+  readonly agents: Pick<AgentRegistry, "take" | "promote">;
   readonly sessions: Sessions;
   readonly clock: Clock;
   readonly nodeId: string;

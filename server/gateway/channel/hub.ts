@@ -2,21 +2,22 @@
 
 import type { z } from "zod";
 import { CAPABILITIES, type Close, SUBPROTOCOL, type Welcome } from "../../../protocol/index.ts";
-import type { AgentDirectory } from "../../core/agents.ts";
+import type { AgentRegistry } from "../../core/agent-registry.ts";
 import { type Clock, inWholeMs } from "../../core/clock.ts";
 import type { CommandDelivery } from "../../core/delivery.ts";
-import type { TenantDirectory } from "../../core/directories.ts";
 import type { AppError } from "../../core/errors.ts";
+import type { TenantLookup } from "../../core/lookups.ts";
+import type { SessionOwnerDirectory } from "../../core/session-owner-directory.ts";
 import type { DuplicateProbe, Sessions, SocketPresence } from "../../core/sessions.ts";
+import type { SignatureMemory } from "../../core/signature-memory.ts";
 import type { HttpRequest } from "../exchange.ts";
 import type { RequestFacts } from "../facts.ts";
 import type { Limits } from "../limits.ts";
-import type { SignatureMemory } from "../replay.ts";
 import type { SocketDoor } from "../uws/socket.ts";
 import { createActs } from "./acts.ts";
 import { createBeats } from "./beats.ts";
 import { createCancels } from "./cancels.ts";
-import { type AgentCourier, ALL_NODES, type ChannelBus, nodeChannel, type OwnerDirectory } from "./courier.ts";
+import { type AgentCourier, ALL_NODES, type ChannelBus, nodeChannel } from "./courier.ts";
 import { createDismissal, isHeld } from "./dismissal.ts";
 import { createDoor } from "./door.ts";
 import { createFarewell } from "./farewell.ts";
@@ -38,15 +39,15 @@ import type { NodeState } from "./upgrade.ts";
 
 export interface HubDeps {
   readonly nodeId: string;
-  readonly agents: Pick<AgentDirectory, "find" | "take" | "promote">;
-  readonly tenants: TenantDirectory;
+  readonly agents: Pick<AgentRegistry, "find" | "take" | "promote">;
+  readonly tenants: TenantLookup;
   /** Shared with the REST door. */
   readonly signatures: SignatureMemory;
   readonly sessions: Sessions;
   readonly presence: SocketPresence;
   readonly delivery: CommandDelivery;
   readonly bus: ChannelBus;
-  readonly owners: OwnerDirectory;
+  readonly owners: SessionOwnerDirectory;
   readonly courier: Pick<AgentCourier, "evictAt" | "attach">;
   readonly limits: Limits;
   readonly facts: (request: HttpRequest, prefix: RequestFacts["prefix"]) => RequestFacts;

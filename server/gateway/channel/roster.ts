@@ -1,7 +1,8 @@
 // Who is connected here: a session enters with a good hello, the newest epoch wins, and who leaves is written down.
 import { CLOSE } from "../../../protocol/index.ts";
+import type { SessionOwnerDirectory } from "../../core/session-owner-directory.ts";
 import type { SessionBegun, SessionRef } from "../../core/sessions.ts";
-import type { AgentCourier, OwnerDirectory } from "./courier.ts";
+import type { AgentCourier } from "./courier.ts";
 import { pushedOutWait } from "./dismissal.ts";
 import { endSession, type Session } from "./session.ts";
 import type { ChannelStats } from "./stats.ts";
@@ -9,7 +10,7 @@ import type { ChannelStats } from "./stats.ts";
 export interface RosterDeps {
   readonly nodeId: string;
   readonly courier: Pick<AgentCourier, "evictAt">;
-  readonly owners: Pick<OwnerDirectory, "claim" | "release">;
+  readonly owners: Pick<SessionOwnerDirectory, "claim" | "release">;
   readonly stats: ChannelStats;
   readonly onError: (error: unknown) => void;
 }

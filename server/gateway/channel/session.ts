@@ -3,7 +3,7 @@ import type { z } from "zod";
 import { type AgentId, CLOSE, type Close, closeReason, type DeviceId, type SocketHeartbeat, type TenantId } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import { newSecret } from "../../core/ids.ts";
-import type { CountedBucket } from "../limits.ts";
+import type { RateBucket } from "../../core/rate-limiter.ts";
 import type { SocketLink } from "../uws/socket.ts";
 import type { Awaited } from "./awaited.ts";
 import { type Outbound, writeFrame } from "./frames.ts";
@@ -83,7 +83,7 @@ export interface SessionFacts {
   readonly id: string;
   readonly agent: { readonly agentId: AgentId; readonly deviceId: DeviceId; readonly tenantId: TenantId };
   readonly signatureVersion: 1 | 2;
-  readonly heartbeatLimit: CountedBucket | null;
+  readonly heartbeatLimit: RateBucket | null;
 }
 
 const NONE: readonly number[] = [];

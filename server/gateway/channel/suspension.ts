@@ -1,10 +1,10 @@
 // Closes the sockets of tenants that were suspended while their agents were connected: the upgrade refuses only those who come later.
 import { CLOSE } from "../../../protocol/index.ts";
-import type { TenantDirectory } from "../../core/directories.ts";
+import type { TenantLookup } from "../../core/lookups.ts";
 import { endSession, type Session } from "./session.ts";
 
 export interface SuspensionDeps {
-  readonly tenants: Pick<TenantDirectory, "suspended">;
+  readonly tenants: Pick<TenantLookup, "suspended">;
   /** Every open socket. */
   readonly all: ReadonlySet<Session>;
   readonly onError: (error: unknown) => void;

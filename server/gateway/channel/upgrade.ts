@@ -1,16 +1,18 @@
 // Who may open a socket. The checks run in a fixed order, the cheap and general ones first; each refusal names its reason.
+
 import { CLOSE, parseTimestamp } from "../../../protocol/index.ts";
-import type { AgentDirectory, AgentRecord } from "../../core/agents.ts";
+import type { AgentRecord, AgentRegistry } from "../../core/agent-registry.ts";
 import type { Clock } from "../../core/clock.ts";
-import type { TenantDirectory } from "../../core/directories.ts";
 import { AppError } from "../../core/errors.ts";
+import type { TenantLookup } from "../../core/lookups.ts";
 import type { TenantFacts } from "../../core/scope.ts";
+import type { SignatureMemory } from "../../core/signature-memory.ts";
 import { type AgentCredential, aheadMs, checkSkew, checkVersion, matchCredential, versionOf } from "../auth/agent.ts";
 import { readCredential } from "../auth/credentials.ts";
 import type { HttpRequest } from "../exchange.ts";
 import { limitAddress } from "../facts.ts";
 import { handshakeFault } from "../handshake.ts";
-import { NOWHERE, type SignatureMemory } from "../replay.ts";
+import { NOWHERE } from "../replay.ts";
 import { headFault } from "../request-head.ts";
 import { type Allowance, createAllowance } from "./allowance.ts";
 import { secondsWithin } from "./session.ts";
@@ -18,8 +20,8 @@ import type { ChannelSettings } from "./settings.ts";
 import { newBucket, takeToken } from "./tokens.ts";
 
 export interface GateDeps {
-  readonly agents: Pick<AgentDirectory, "find" | "promote">;
-  readonly tenants: TenantDirectory;
+  readonly agents: Pick<AgentRegistry, "find" | "promote">;
+  readonly tenants: TenantLookup;
   /** The same memory as for REST: a signature that opened a socket is good for nothing else, and one of REST opens no socket. */
   readonly signatures: SignatureMemory;
   readonly clock: Clock;

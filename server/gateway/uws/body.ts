@@ -1,6 +1,6 @@
 // Takes in a body, counting while it streams. Listening must begin before the first await, or bytes are lost.
 import type { HttpResponse as UwsResponse } from "uWebSockets.js";
-import type { OffSwitch } from "../../core/off-switch.ts";
+import type { LazyAbort } from "../../core/lazy-abort.ts";
 import type { HttpRequest } from "../exchange.ts";
 
 const EMPTY: Promise<Uint8Array> = Promise.resolve(new Uint8Array(0));
@@ -9,7 +9,7 @@ const EMPTY: Promise<Uint8Array> = Promise.resolve(new Uint8Array(0));
 export const readBody = (
   res: UwsResponse,
   request: HttpRequest,
-  { limitBytes, gone }: { readonly limitBytes: number; readonly gone: OffSwitch },
+  { limitBytes, gone }: { readonly limitBytes: number; readonly gone: LazyAbort },
 ): Promise<Uint8Array | null> => {
   const declared = Number(request.headers["content-length"] ?? 0);
   if (declared === 0 && request.headers["transfer-encoding"] === undefined) return EMPTY;

@@ -1,6 +1,6 @@
 // The library's answer object as an Exchange: answered once, and never after the peer has gone.
 import type { HttpResponse as UwsResponse } from "uWebSockets.js";
-import { createOffSwitch } from "../../core/off-switch.ts";
+import { createLazyAbort } from "../../core/lazy-abort.ts";
 import { newNotes } from "../call-log.ts";
 import type { Exchange, HttpResponse, HttpStream } from "../exchange.ts";
 import { isChunked } from "../request-head.ts";
@@ -12,8 +12,8 @@ import type { Traffic } from "./traffic.ts";
 // A class: objects whose functions differ each time cost more than the answer.
 export class UwsExchange implements Exchange {
   readonly request: LiveRequest;
-  readonly gone = createOffSwitch();
-  readonly ending = createOffSwitch();
+  readonly gone = createLazyAbort();
+  readonly ending = createLazyAbort();
   readonly notes = newNotes();
   readonly body: Promise<Uint8Array | null>;
   readonly #res: UwsResponse;

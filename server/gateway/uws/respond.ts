@@ -2,7 +2,7 @@
 
 import type { HttpResponse as UwsResponse } from "uWebSockets.js";
 import { STATUS_CODES } from "node:http";
-import type { OffSwitch } from "../../core/off-switch.ts";
+import type { LazyAbort } from "../../core/lazy-abort.ts";
 import type { HttpResponse, HttpStream } from "../exchange.ts";
 
 const LINES: ReadonlyMap<number, string> = new Map(Object.entries(STATUS_CODES).map(([status, words]) => [Number(status), `${status} ${words}`]));
@@ -51,7 +51,7 @@ export const writeResponse = (res: UwsResponse, response: HttpResponse, isHead: 
 export const writeStream = async (
   res: UwsResponse,
   response: HttpStream,
-  { gone, ending }: { readonly gone: OffSwitch; readonly ending: AbortSignal },
+  { gone, ending }: { readonly gone: LazyAbort; readonly ending: AbortSignal },
 ): Promise<void> => {
   const reader = response.body.getReader();
   const stop = () => void reader.cancel().catch(() => undefined);

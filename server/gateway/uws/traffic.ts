@@ -1,9 +1,9 @@
 // What passes through a listener: open connections, requests without an answer, streams. Knows when it may be closed without cutting anybody off.
-import type { OwnedOffSwitch } from "../../core/off-switch.ts";
+import type { LazyAbortController } from "../../core/lazy-abort.ts";
 
 export interface Traffic {
   /** The streams that are open, each with the switch that ends it. */
-  readonly streams: Set<OwnedOffSwitch>;
+  readonly streams: Set<LazyAbortController>;
   /** By so many more or fewer connections, sockets aside. */
   connected(change: number): void;
   began(): void;
@@ -18,7 +18,7 @@ const ANSWERED_WITHIN_MS = 10_000;
 const LOOK_MS = 20;
 
 export const createTraffic = (): Traffic => {
-  const streams = new Set<OwnedOffSwitch>();
+  const streams = new Set<LazyAbortController>();
   let underWay = 0;
   let connections = 0;
   let untilMs: number | null = null;

@@ -4,14 +4,14 @@ import { isOpen } from "../../../../protocol/index.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import type { Handlers } from "../../../core/feature.ts";
 import { actorOf } from "../../../core/scope.ts";
-import type { DeviceDirectory } from "../index.ts";
+import type { DeviceLookup } from "../index.ts";
 import { type Locked, lockCommand, lockQueued } from "../store/change.ts";
 import { findCommand } from "../store/read.ts";
 import { toCommand } from "../store/rows.ts";
 import type { Transitions } from "../transitions.ts";
 
 export interface CancelDeps {
-  readonly devices: DeviceDirectory;
+  readonly devices: DeviceLookup;
   readonly transitions: Transitions;
 }
 

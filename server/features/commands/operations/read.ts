@@ -4,13 +4,13 @@ import type { Handlers } from "../../../core/feature.ts";
 import type { TenantScope } from "../../../core/scope.ts";
 import type { Db } from "../../../platform/db.ts";
 import { blockedBy } from "../blocked-by.ts";
-import type { DeviceDirectory } from "../index.ts";
+import type { DeviceLookup } from "../index.ts";
 import { findCommand, listCommands, readSurroundings, readTimeline } from "../store/read.ts";
 import { toCommand } from "../store/rows.ts";
 
 export interface ReadDeps {
   readonly db: Db;
-  readonly devices: DeviceDirectory;
+  readonly devices: DeviceLookup;
 }
 
 export const reading = ({ db, devices }: ReadDeps): Pick<Handlers<typeof contract.commands>, "list" | "get" | "getOnDevice" | "timeline"> => ({

@@ -1,7 +1,7 @@
 // New commands, many at once and all or nothing. The device's row is locked first, so that its numbers, its queue's depth and
 // its idempotency keys are settled by whoever comes first, and equal requests at the same moment make one row.
 import type { SqlTx } from "../../../core/events.ts";
-import { living } from "../../../core/living.ts";
+import { notDeleted } from "../../../core/not-deleted.ts";
 import type { Db } from "../../../platform/db.ts";
 import { type Admission, admit, type DeviceFacts, type NewCommand, type QueueLimits } from "../admission.ts";
 import type { Headroom } from "../headroom.ts";
@@ -42,7 +42,7 @@ const lockDevices = async (tx: SqlTx, items: readonly NewCommand[]) => {
   const ids = [...new Set(items.map(({ deviceId }) => deviceId))];
   const locked = tx.query<{ device_id: string; tenant_id: string; status: string; next_command_seq: number }>(
     `select d.device_id, d.tenant_id, d.status, d.next_command_seq
-       from devices d where d.device_id = any($1::text[]) and ${living("d")} order by d.device_id for no key update`,
+       from devices d where d.device_id = any($1::text[]) and ${notDeleted("d")} order by d.device_id for no key update`,
     [ids],
   );
   // Counted in a second statement: it sees what others committed while the first one waited for the lock.

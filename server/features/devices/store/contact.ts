@@ -1,7 +1,7 @@
 // What a signed REST call of an agent does to its presence: it lives, and it polls as one process.
 import type { DeviceRef } from "../../../core/delivery.ts";
 import type { SqlTx } from "../../../core/events.ts";
-import { living } from "../../../core/living.ts";
+import { notDeleted } from "../../../core/not-deleted.ts";
 import { ms } from "./presence.ts";
 
 export interface Contact {
@@ -48,7 +48,7 @@ export const contactPresence = async (
          poll_instance_id = coalesce($6, p.poll_instance_id), poll_until = case when $6::text is null then p.poll_until else now() + ${ms("$7")} end,
          poll_refused_at = case when $6::text is null then p.poll_refused_at end
        from before where p.device_id = before.device_id returning p.device_id, p.last_seen_at, coalesce(before.contested, false) as contested)
-     select d.status <> 'online' or d.offline_reason is not null as greet, beat.last_seen_at as at, beat.contested from beat join devices d on d.device_id = beat.device_id where ${living("d")}`,
+     select d.status <> 'online' or d.offline_reason is not null as greet, beat.last_seen_at as at, beat.contested from beat join devices d on d.device_id = beat.device_id where ${notDeleted("d")}`,
     [
       contact.deviceId,
       tenantId,

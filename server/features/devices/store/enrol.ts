@@ -1,7 +1,7 @@
 // Pairing in sets: a thousand devices take as many statements as one.
 import type { AgentId, Device, DeviceId } from "../../../../protocol/index.ts";
 import type { SqlTx } from "../../../core/events.ts";
-import { living } from "../../../core/living.ts";
+import { notDeleted } from "../../../core/not-deleted.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 
 export interface LivingDevice {
@@ -107,7 +107,7 @@ export const replaceSecrets = async (
   { devices, allowed }: { readonly devices: readonly ReplacedSecret[]; readonly allowed: string },
 ): Promise<ReadonlyMap<string, { readonly unlocked: boolean }>> => {
   const rows = await tx.query<{ device_id: string; unlocked: boolean }>(
-    `with old as (select device_id, min_sig_version from devices o where device_id = any($2) and tenant_id = $1 and ${living("o")}
+    `with old as (select device_id, min_sig_version from devices o where device_id = any($2) and tenant_id = $1 and ${notDeleted("o")}
          and ($6 = 'any' or $6 = o.device_id or $6 = 'in_repair' and o.repair_until > now()) order by device_id for update)
      update devices d set secret = v.secret, pending_secret = null, secret_rotated_at = now(), min_sig_version = 1, repair_until = null, name = coalesce(v.name, d.name), platform = coalesce(v.platform, d.platform),
        version = d.version + 1, updated_at = now()

@@ -2,7 +2,7 @@
 import type { AgentId } from "../../../../protocol/index.ts";
 import type { DeviceRef } from "../../../core/delivery.ts";
 import type { SqlTx } from "../../../core/events.ts";
-import { living } from "../../../core/living.ts";
+import { notDeleted } from "../../../core/not-deleted.ts";
 import type { Holder, SessionHello } from "../../../core/sessions.ts";
 import { ms, type StatusChange } from "./presence.ts";
 
@@ -58,7 +58,7 @@ export interface Welcomed extends StatusChange {
 
 // The rows of presence are locked by then, and so is a removal: whoever is found here stays while the transaction lasts.
 export const findLiving = (tx: SqlTx, hellos: readonly SessionHello[]): Promise<{ readonly device_id: string }[]> =>
-  tx.query(`select device_id from devices d where device_id = any($1) and ${living("d")}`, [hellos.map(({ device }) => device.deviceId)]);
+  tx.query(`select device_id from devices d where device_id = any($1) and ${notDeleted("d")}`, [hellos.map(({ device }) => device.deviceId)]);
 
 /** Writes what the hellos change in the devices' own rows, and returns those: most say what the last one said, and are only read. */
 export const welcomeDevices = (tx: SqlTx, hellos: readonly SessionHello[]): Promise<Welcomed[]> =>
@@ -70,7 +70,7 @@ export const welcomeDevices = (tx: SqlTx, hellos: readonly SessionHello[]): Prom
        from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bool[])
            as v(device_id, hostname, platform, arch, os_version, agent_version, locks)
          join devices d on d.device_id = v.device_id
-       where ${living("d")} and (d.status <> 'online' or d.offline_reason is not null or v.locks and d.min_sig_version < 2
+       where ${notDeleted("d")} and (d.status <> 'online' or d.offline_reason is not null or v.locks and d.min_sig_version < 2
          or (d.hostname, d.platform, d.arch, d.os_version, d.agent_version) is distinct from (coalesce(v.hostname, d.hostname), coalesce(v.platform, d.platform),
            coalesce(v.arch, d.arch), coalesce(v.os_version, d.os_version), coalesce(v.agent_version, d.agent_version)))
        order by d.device_id for update of d)

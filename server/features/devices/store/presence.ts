@@ -2,7 +2,7 @@
 import type { DeviceId, TenantId } from "../../../../protocol/index.ts";
 import type { DeviceRef } from "../../../core/delivery.ts";
 import type { SqlTx } from "../../../core/events.ts";
-import { living } from "../../../core/living.ts";
+import { notDeleted } from "../../../core/not-deleted.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import type { Beat, HeldSession, Machine, SessionRef } from "../../../core/sessions.ts";
 
@@ -61,7 +61,7 @@ export const describeDevice = async (
 /** Those of the devices that were not online become so and are returned. The reason that a goodbye left behind goes in any case. */
 export const setOnline = async (tx: SqlTx, deviceIds: readonly string[]): Promise<StatusChange[]> => {
   const rows = await tx.query<StatusChange>(
-    `with old as (select device_id, status from devices o where device_id = any($1) and ${living("o")} and (status <> 'online' or offline_reason is not null) order by device_id for update)
+    `with old as (select device_id, status from devices o where device_id = any($1) and ${notDeleted("o")} and (status <> 'online' or offline_reason is not null) order by device_id for update)
      update devices d set status = 'online', offline_reason = null, updated_at = now() from old where d.device_id = old.device_id
      returning d.device_id, d.tenant_id, d.hostname, old.status as previous, null as reason, null::timestamptz as last_seen_at`,
     [deviceIds],
@@ -170,7 +170,7 @@ export const sweepOffline = (tx: SqlTx, { offlineAfterMs, limit }: { offlineAfte
      gone as (
        update device_presence p set connectivity = 'none', since = now() from due where p.device_id = due.device_id
        returning p.device_id, p.last_seen_at, case when due.connectivity = 'polling' then 'poll_missed' when due.session_id is null then 'connection_lost' else 'heartbeat_missed' end as inferred),
-     old as (select device_id, status from devices o where device_id in (select device_id from gone) and ${living("o")} and status <> 'offline' order by device_id for update)
+     old as (select device_id, status from devices o where device_id in (select device_id from gone) and ${notDeleted("o")} and status <> 'offline' order by device_id for update)
      update devices d set status = 'offline', offline_reason = coalesce(d.offline_reason, gone.inferred), updated_at = now()
      from gone join old on old.device_id = gone.device_id where d.device_id = gone.device_id
      returning d.device_id, d.tenant_id, d.hostname, old.status as previous, d.offline_reason as reason, gone.last_seen_at`,

@@ -1,11 +1,11 @@
 // The directory over Redis. Away or empty, it knows nobody: hints are not sent then, and the sweep finds what is due.
 // Who comes and who leaves within one turn of the event loop is told in one script, in the order in which it happened.
+import type { SessionOwnerDirectory } from "../core/session-owner-directory.ts";
 import { createBatch } from "./batch.ts";
-import type { Directory } from "./bus.ts";
 import { type Redis, script } from "./redis.ts";
 import { sessionKey } from "./redis-keys.ts";
 
-export interface RedisDirectoryDeps {
+export interface RedisSessionOwnersDeps {
   readonly redis: Redis;
   /** An entry that nobody refreshes is gone by then. */
   readonly ttlMs?: number;
@@ -41,7 +41,7 @@ interface Change {
 /** One after another, so that they arrive in order. A hint that fails is lost; trying it by itself would only load a Redis that is unwell. */
 const BOUNDS = { maxSize: 500, maxConcurrent: 1, maxWaiting: 50_000, splitOn: () => false };
 
-export const openRedisDirectory = ({ redis, ttlMs = TTL_MS }: RedisDirectoryDeps): Directory => {
+export const openRedisSessionOwners = ({ redis, ttlMs = TTL_MS }: RedisSessionOwnersDeps): SessionOwnerDirectory => {
   // A hint that cannot be kept is a hint lost; presence and sweep do not need it.
   const hint = async (work: Promise<unknown>): Promise<void> => {
     await work.catch(() => undefined);

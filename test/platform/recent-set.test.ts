@@ -1,10 +1,10 @@
 // The memory of what came up lately: nothing goes too early, everything goes in the end, and it is bounded.
 import { expect, test } from "vitest";
-import { createRecent } from "../../server/core/recent.ts";
+import { createRecentSet } from "../../server/core/recent-set.ts";
 
 const open = (keep = 1_000) => {
   let at = 0;
-  const recent = createRecent<number>({ keepMs: 100, keep, nowMs: () => at });
+  const recent = createRecentSet<number>({ keepMs: 100, keep, nowMs: () => at });
   return { ...recent, wait: (ms: number) => (at += ms) };
 };
 

@@ -1,9 +1,9 @@
 // What every directory of sockets promises, whatever it stands on.
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
-import type { Directory } from "../../server/platform/bus.ts";
+import type { SessionOwnerDirectory } from "../../server/core/session-owner-directory.ts";
 
-export const directorySuite = (open: () => Directory): void => {
+export const sessionOwnersSuite = (open: () => SessionOwnerDirectory): void => {
   const device = () => `dev_${randomUUID()}`;
 
   test("nobody holds a device that was never claimed", async () => {

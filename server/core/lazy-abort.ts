@@ -1,5 +1,5 @@
 // An AbortController that is only made when somebody asks for its signal: few calls ever look at theirs, and a signal costs as much as a small answer.
-export interface OffSwitch {
+export interface LazyAbort {
   readonly aborted: boolean;
   /** For whoever waits; the same at each time of asking. */
   readonly signal: AbortSignal;
@@ -7,13 +7,13 @@ export interface OffSwitch {
   onAbort(react: () => void): () => void;
 }
 
-export interface OwnedOffSwitch extends OffSwitch {
+export interface LazyAbortController extends LazyAbort {
   abort(): void;
 }
 
 const NOTHING_TO_DROP = (): void => undefined;
 
-class Lazy implements OwnedOffSwitch {
+class Lazy implements LazyAbortController {
   aborted = false;
   #controller: AbortController | null = null;
   #reactions: Set<() => void> | null = null;
@@ -41,10 +41,10 @@ class Lazy implements OwnedOffSwitch {
   }
 }
 
-export const createOffSwitch = (): OwnedOffSwitch => new Lazy();
+export const createLazyAbort = (): LazyAbortController => new Lazy();
 
 /** For a signal that is there already. */
-export const switchOf = (signal: AbortSignal): OffSwitch => ({
+export const lazyAbortOf = (signal: AbortSignal): LazyAbort => ({
   get aborted() {
     return signal.aborted;
   },
@@ -61,7 +61,7 @@ export const switchOf = (signal: AbortSignal): OffSwitch => ({
 
 /** Fires with either. The runtime keeps what AbortSignal.any makes, and all that its listeners hold, until it fires: a leak where that is never. */
 export const eitherOf = (one: AbortSignal, other: AbortSignal): AbortSignal => {
-  const both = createOffSwitch();
-  for (const signal of [one, other]) switchOf(signal).onAbort(() => both.abort());
+  const both = createLazyAbort();
+  for (const signal of [one, other]) lazyAbortOf(signal).onAbort(() => both.abort());
   return both.signal;
 };

@@ -2,7 +2,7 @@
 import type { KeyId, Role, TenantId } from "../../protocol/index.ts";
 import type { TenantFacts } from "./scope.ts";
 
-export interface TenantDirectory {
+export interface TenantLookup {
   find(tenantId: string): Promise<TenantFacts | null>;
   /** Those of the tenants that are suspended, as of now and not from memory. */
   suspended(tenantIds: readonly string[]): Promise<ReadonlySet<string>>;
@@ -31,7 +31,7 @@ export interface ApiKeyRecord {
   readonly ipAllowlist: readonly string[];
 }
 
-export interface ApiKeyDirectory {
+export interface ApiKeyLookup {
   /** Null: no such key. Finding an active key counts as using it. */
   find(apiKey: string): Promise<ApiKeyRecord | null>;
 }

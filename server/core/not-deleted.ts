@@ -4,4 +4,4 @@
  * Asked so that the index over living fingerprints does not seem to answer it: before the table has been analysed the planner takes next to nobody
  * for living, and reads that index whole to find a few devices by their ids.
  */
-export const living = (devices: string): string => `coalesce(${devices}.deleted_at, 'infinity') = 'infinity'`;
+export const notDeleted = (devices: string): string => `coalesce(${devices}.deleted_at, 'infinity') = 'infinity'`;

@@ -1,5 +1,5 @@
 // Long lists in pieces, of a size that somebody else can take.
-export function* chunks<T>(items: readonly T[], size: number): Generator<readonly T[]> {
+export function* chunk<T>(items: readonly T[], size: number): Generator<readonly T[]> {
   for (let from = 0; from < items.length; from += size) yield items.slice(from, from + size);
 }
 

@@ -16,7 +16,7 @@ export interface AgentRecord {
 }
 
 /** Answers may be some seconds old on a node that missed the message of a change; a removal or rotation announces itself. */
-export interface AgentDirectory {
+export interface AgentRegistry {
   /** Null: no such agent. A removed one is found, and says so. */
   find(agentId: string): Promise<AgentRecord | null>;
   /** The same, for whoever asks last: what was remembered is let go, since an agent whose socket is open seldom calls. */

@@ -1,13 +1,13 @@
 // What came up lately, in two generations: the older one goes as a whole, so an entry costs its place in a table, and no timer and no search forgets it.
 
-export interface Recent<V> {
+export interface RecentSet<V> {
   get(key: string): V | undefined;
   set(key: string, value: V): void;
   /** Everything that was set in the last so many milliseconds is known. */
   coversMs(): number;
 }
 
-export interface RecentOptions {
+export interface RecentSetOptions {
   /** Each entry is kept this long at least; twice as long at most, as long as others come in. */
   readonly keepMs: number;
   /** The newest that are kept whatever their age; twice as many at most. */
@@ -16,7 +16,7 @@ export interface RecentOptions {
   readonly nowMs?: () => number;
 }
 
-export const createRecent = <V>({ keepMs, keep, nowMs = () => performance.now() }: RecentOptions): Recent<V> => {
+export const createRecentSet = <V>({ keepMs, keep, nowMs = () => performance.now() }: RecentSetOptions): RecentSet<V> => {
   let older = new Map<string, V>();
   let newer = new Map<string, V>();
   let begunAt = nowMs();

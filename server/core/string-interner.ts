@@ -2,7 +2,7 @@
 import { LRUCache } from "lru-cache";
 
 /** For texts that come up often; `max` of them are remembered. */
-export const createSameText = (max: number): (<T extends string>(text: T) => T) => {
+export const createStringInterner = (max: number): (<T extends string>(text: T) => T) => {
   const known = new LRUCache<string, string>({ max });
   return <T extends string>(text: T): T => {
     const same = known.get(text);
