@@ -33,14 +33,14 @@ export const databaseError = (error: unknown, retryAfter = RETRY_AFTER_SECONDS):
 };
 
 /** The database is away, full or silent: whatever is tried next would wait in vain, too. The outcome of a lost COMMIT is unknown. */
-export const isUnavailable = (error: unknown): boolean => isTemporary(error) && !isRetryable(error);
+export const isUnavailable = (error: unknown): boolean => isTemporary(error) && !isUndone(error);
 
 /** A row with these values exists. `constraint` is the name of the unique index, as the migrations write it. */
 export const isUniqueViolation = (error: unknown, constraint?: string): boolean =>
   layers(error).some((layer) => UNIQUE.has(layer.code ?? "") && (constraint === undefined || layers(error).some((other) => other.constraint === constraint)));
 
 /** The database itself undid the work: deadlock, lost race, or a wait that was too long. The same call may succeed when it is made again. */
-export const isRetryable = (error: unknown): boolean => UNDONE.has(troubleOf(error));
+export const isUndone = (error: unknown): boolean => UNDONE.has(troubleOf(error));
 
 /** Nothing is wrong with the request: the database is away, or undid the work on its own account. */
 export const isTemporary = (error: unknown): boolean => troubleOf(error) !== null;

@@ -1,7 +1,7 @@
 // Brings a database up to the newest migration, safely when several nodes start at once.
 import type { MigrationList, SchemaEngine } from "@prisma/schema-engine-wasm";
 import pg from "pg";
-import { EVERYTHING, fingerprint, migrationsFolder, readMigrations, readSchema, schemaFolder, withSchemaEngine } from "./schema-engine.ts";
+import { EVERYTHING, migrationsFolder, readMigrations, readSchema, schemaFolder, scriptFingerprint, withSchemaEngine } from "./schema-engine.ts";
 
 // One number for "somebody is migrating this Mooring database". Prisma's own lock has another number, so `prisma migrate deploy` beside us stays possible.
 const MIGRATION_LOCK = 7_177_001;
@@ -37,7 +37,7 @@ export const migrate = async ({ url, folder = migrationsFolder() }: MigrateOptio
   }
 };
 
-// A migration that was begun and never reported: it failed, or its node was killed. Each script is one transaction that also leaves its fingerprint,
+// A migration that was begun and never reported: it failed, or its node was killed. Each script is one transaction that also leaves its scriptFingerprint,
 // so the database knows whether it was committed. Prisma alone could not tell, and would refuse every later start until a person decides.
 const settleUnfinished = async (engine: SchemaEngine, guard: pg.Client, migrationsList: MigrationList): Promise<void> => {
   const { rows: tables } = await guard.query<{ note: string | null }>(
@@ -49,7 +49,7 @@ const settleUnfinished = async (engine: SchemaEngine, guard: pg.Client, migratio
   const { rows } = await guard.query<{ name: string }>(text);
   for (const { name: migrationName } of rows) {
     const script = migrationsList.migrationDirectories.find(({ path }) => path === migrationName)?.migrationFile.content;
-    if (script?.tag === "ok" && fingerprint(script.value) === table.note) await engine.markMigrationApplied({ migrationName, migrationsList });
+    if (script?.tag === "ok" && scriptFingerprint(script.value) === table.note) await engine.markMigrationApplied({ migrationName, migrationsList });
     else await engine.markMigrationRolledBack({ migrationName });
   }
 };

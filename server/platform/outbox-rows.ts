@@ -25,7 +25,7 @@ export const insertEvents = async (tx: SqlTx, events: Parameters<Emit>[1]): Prom
 // Any number that nothing else locks: one relay at a time over all nodes, given back with the transaction.
 const RELAY_LOCK = 7_266_530_021;
 
-export const takeTurn = async (tx: SqlTx): Promise<boolean> => {
+export const becomeRelay = async (tx: SqlTx): Promise<boolean> => {
   const [row] = await tx.query<{ mine: boolean }>(`select pg_try_advisory_xact_lock($1::bigint) as mine`, [RELAY_LOCK]);
   return row?.mine ?? false;
 };
@@ -74,7 +74,7 @@ export const countUndispatched = async (db: Pick<Db, "query">): Promise<OutboxFi
 };
 
 // The newest event of each tenant stays: it holds the count, and without it the numbers would begin again.
-export const deleteOld = (db: Db, { keepDays, limit }: { readonly keepDays: number; readonly limit: number }): Promise<number> =>
+export const deleteOldEvents = (db: Db, { keepDays, limit }: { readonly keepDays: number; readonly limit: number }): Promise<number> =>
   db.execute(
     `delete from outbox_events where event_id in (
        select o.event_id from outbox_events o

@@ -3,12 +3,12 @@
 import type { DispatchedEvent, Emit, SqlTx } from "../core/events.ts";
 import type { Db } from "./db.ts";
 import type { Job } from "./jobs.ts";
-import { countUndispatched, deleteOld, insertEvents, markDispatched, nextEvents, type OutboxFigures, takeTurn } from "./outbox-rows.ts";
+import { becomeRelay, countUndispatched, deleteOldEvents, insertEvents, markDispatched, nextEvents, type OutboxFigures } from "./outbox-rows.ts";
 
 /** Works inside the relay's transaction: what it writes and the event's dispatch happen together or not at all. May see an event again after a failure. */
 export type Consumer = (tx: SqlTx, events: readonly DispatchedEvent[]) => Promise<void>;
 /** A live view of this node, told after the fact. What other nodes dispatched it reads by itself, when tidings come or now and then. */
-export type Subscriber = (events: readonly DispatchedEvent[]) => void;
+export type EventSubscriber = (events: readonly DispatchedEvent[]) => void;
 
 export interface OutboxDeps {
   readonly db: Db;
@@ -32,7 +32,7 @@ export interface Outbox {
   readonly jobs: readonly Job[];
   /** Before the relay starts, and under a name for the log. */
   consume(name: string, consumer: Consumer): void;
-  subscribe(subscriber: Subscriber): () => void;
+  subscribe(subscriber: EventSubscriber): () => void;
   /** Says that something was committed; the relay runs soon. */
   wake(): void;
   /** For the metrics page. */
@@ -52,7 +52,7 @@ const DEFAULTS: OutboxSettings = {
 export const createOutbox = ({ db, onError, settings: given }: OutboxDeps): Outbox => {
   const settings = { ...DEFAULTS, ...given };
   const consumers: { readonly name: string; readonly consumer: Consumer }[] = [];
-  const subscribers = new Set<Subscriber>();
+  const subscribers = new Set<EventSubscriber>();
   let timer: NodeJS.Timeout | null = null;
   let running: Promise<boolean> | null = null;
   let closed = false;
@@ -104,7 +104,7 @@ export const createOutbox = ({ db, onError, settings: given }: OutboxDeps): Outb
       {
         name: "outbox.retention",
         everyMs: settings.retentionEveryMs,
-        run: async () => (await deleteOld(db, { keepDays: settings.keepDays, limit: settings.retentionBatch })) === settings.retentionBatch,
+        run: async () => (await deleteOldEvents(db, { keepDays: settings.keepDays, limit: settings.retentionBatch })) === settings.retentionBatch,
       },
     ],
     consume: (name, consumer) => void consumers.push({ name, consumer }),
@@ -133,7 +133,7 @@ interface RelayDeps {
 const createRelay = ({ db, consumers, onError, batch }: RelayDeps) => {
   const dispatch = (limit: number, held: readonly string[]): Promise<readonly DispatchedEvent[]> =>
     db.sqlTx(async (tx) => {
-      if (!(await takeTurn(tx))) return [];
+      if (!(await becomeRelay(tx))) return [];
       const events = await nextEvents(tx, limit, held);
       if (events.length === 0) return [];
       for (const { name, consumer } of consumers) {

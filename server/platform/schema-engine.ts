@@ -107,8 +107,8 @@ const forSchemaEngine = (pool: pg.Pool): SqlMigrationAwareDriverAdapterFactory =
 };
 
 /** What the database remembers of the last script that was committed, written in the script's own transaction: migrate.ts asks after a kill. */
-export const fingerprint = (script: string): string => createHash("sha256").update(script).digest("hex");
-const noteOf = (script: string): string => `comment on table _prisma_migrations is '${fingerprint(script)}'`;
+export const scriptFingerprint = (script: string): string => createHash("sha256").update(script).digest("hex");
+const noteOf = (script: string): string => `comment on table _prisma_migrations is '${scriptFingerprint(script)}'`;
 
 // In the words the engine knows, so that its report names the statement's fault.
 const tellEngine = (error: unknown): never => {

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { ENROLLMENT_STEPS, type EnrollmentStep, StepStatus } from "../../protocol/index.ts";
-import { advance, type Progress, type Report, START } from "../../server/features/pairing/rules.ts";
+import { advance, type Progress, type Report, START_OF_PAIRING } from "../../server/features/pairing/rules.ts";
 
 const at = (currentStep: EnrollmentStep, status: StepStatus = "in_progress"): Progress => ({
   currentStep,
@@ -54,7 +54,7 @@ test("a completed installation has every step completed or skipped, whatever was
   const forward = ENROLLMENT_STEPS.filter((step) => step !== "failed").map((currentStep): Report => ({ currentStep }));
   fc.assert(
     fc.property(fc.array(report, { maxLength: 30 }), (reports) => {
-      let now: Progress = START;
+      let now: Progress = START_OF_PAIRING;
       for (const each of [...reports, { currentStep: "failed" as const }, ...forward]) {
         const verdict = advance(now, each);
         if (verdict.kind === "moved") now = verdict.next;

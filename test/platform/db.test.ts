@@ -1,7 +1,7 @@
 // The door to PostgreSQL: one transaction for both kinds of SQL, honest about failure, and alive after every lost session.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Db, openDb, type Sql } from "../../server/platform/db.ts";
-import { databaseError, isRetryable, isUnavailable, isUniqueViolation } from "../../server/platform/db-errors.ts";
+import { databaseError, isUnavailable, isUndone, isUniqueViolation } from "../../server/platform/db-errors.ts";
 import { silentLog } from "../../server/platform/log.ts";
 import { createTestDatabase, withClient } from "../kit/database.ts";
 import { eventually } from "../kit/eventually.ts";
@@ -206,7 +206,7 @@ describe("what an error means", () => {
       expect(isUniqueViolation(error)).toBe(true);
       expect(isUniqueViolation(error, "devices_living_tenant_fingerprint_key")).toBe(true);
       expect(isUniqueViolation(error, "devices_agent_id_key")).toBe(false);
-      expect(isUnavailable(error) || isRetryable(error)).toBe(false);
+      expect(isUnavailable(error) || isUndone(error)).toBe(false);
     }
   });
 
@@ -229,7 +229,7 @@ describe("what an error means", () => {
         failure(increment(db, 1)),
         failure(db.prisma.$executeRaw`update counters set value = value where id = 1`),
       ]);
-      for (const error of [throughSql, throughPrisma]) expect(isRetryable(error)).toBe(true);
+      for (const error of [throughSql, throughPrisma]) expect(isUndone(error)).toBe(true);
     });
   });
 

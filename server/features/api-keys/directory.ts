@@ -14,7 +14,7 @@ const REMEMBERED_MS = 5_000;
 const WRITE_USES_MS = 60_000;
 const USER = "user:";
 
-export interface DirectoryDeps {
+interface ApiKeyLookupDeps {
   readonly db: SqlTx;
   readonly clock: Clock;
   readonly memberships: Memberships;
@@ -22,7 +22,7 @@ export interface DirectoryDeps {
 
 export const lowerOf = (a: Role, b: Role): Role => (ROLES.indexOf(a) <= ROLES.indexOf(b) ? a : b);
 
-export const createDirectory = ({ db, clock, memberships }: DirectoryDeps) => {
+export const createApiKeyLookup = ({ db, clock, memberships }: ApiKeyLookupDeps) => {
   // By hash, so that the keys themselves are not kept in memory either.
   const keys = createCached<ApiKey>({ load: (hash) => findByHash(db, Buffer.from(hash, "hex")), clock, ttlMs: REMEMBERED_MS });
   let uses = new Map<string, Date>();

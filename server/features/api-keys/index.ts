@@ -9,7 +9,7 @@ import { actorOf, type SystemScope, type TenantScope } from "../../core/scope.ts
 import type { Db } from "../../platform/db.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { SecretBox } from "../../platform/secrets.ts";
-import { createDirectory } from "./directory.ts";
+import { createApiKeyLookup } from "./directory.ts";
 import { makeKey } from "./keys.ts";
 import { countKeys, findKey, findUsableNamed, insertKey, lockBootstrap, pageOfKeys, replaceKey, revokeKey, updateKey } from "./store.ts";
 
@@ -40,7 +40,7 @@ export interface ApiKeysRoom {
 }
 
 export const createApiKeys = (deps: ApiKeysDeps): ApiKeysRoom => {
-  const { directory, jobs, forgetAll } = createDirectory(deps);
+  const { directory, jobs, forgetAll } = createApiKeyLookup(deps);
   return { handlers: createHandlers(deps, forgetAll), directory, jobs, ensureKey: createEnsureKey(deps, forgetAll) };
 };
 

@@ -13,7 +13,7 @@ import { secretContext } from "./rules.ts";
 import type { DeviceSettings } from "./settings.ts";
 import { type AgentRow, findAgents, lockAgent, promoteSecret } from "./store/agents.ts";
 
-export interface DirectoryDeps {
+interface AgentRegistryDeps {
   readonly db: Db;
   readonly bus: Bus;
   readonly emit: Emit;
@@ -43,7 +43,7 @@ interface Asking {
   readonly reject: (error: unknown) => void;
 }
 
-export const createAgentDirectory = ({ db, bus, emit, box, settings, onError = () => undefined }: DirectoryDeps): Agents => {
+export const createAgentRegistry = ({ db, bus, emit, box, settings, onError = () => undefined }: AgentRegistryDeps): Agents => {
   const known = new LRUCache<string, { readonly record: AgentRecord | null }>({ max: settings.directorySize, ttl: settings.directoryMs });
   const unsettled = new LRUCache<string, true>({ max: settings.directorySize, ttl: UNSETTLED_MS });
   const same = createStringInterner(OWNERS);

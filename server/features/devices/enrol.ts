@@ -11,7 +11,7 @@ import type { Agents } from "./directory.ts";
 import { secretContext } from "./rules.ts";
 import type { DeviceSettings } from "./settings.ts";
 import { signatureVersionChanged } from "./signature-lock.ts";
-import { findLiving, findUnused, insertDevices, type LivingDevice, type NewDevice, replaceSecrets } from "./store/enrol.ts";
+import { findByFingerprints, findUnused, insertDevices, type LivingDevice, type NewDevice, replaceSecrets } from "./store/enrol.ts";
 import { fencePresence } from "./store/presence.ts";
 
 export interface Enrolment {
@@ -124,7 +124,7 @@ export const createEnrol = (deps: EnrolDeps): Enrol => {
     });
     const renewed = made.filter(({ living }) => replaced.has(living.device_id));
     // A device that was removed in between is a new one in the next round; any other that was not replaced lives and is not ours to give.
-    const refused = await findLiving(
+    const refused = await findByFingerprints(
       tx,
       scope,
       made.filter(({ living }) => !replaced.has(living.device_id)).map(({ living }) => living.fingerprint),
@@ -164,7 +164,7 @@ export const createEnrol = (deps: EnrolDeps): Enrol => {
   const round = async (tx: SqlTx, scope: SystemScope, wanted: readonly Enrolment[], replacement: Replacement): Promise<readonly Enrolled[]> => {
     const living = new Map(
       (
-        await findLiving(
+        await findByFingerprints(
           tx,
           scope,
           wanted.map(({ fingerprint }) => fingerprint),

@@ -13,7 +13,7 @@ import type { Bus } from "../../platform/bus.ts";
 import type { Db } from "../../platform/db.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { SecretBox } from "../../platform/secrets.ts";
-import { type Agents, createAgentDirectory } from "./directory.ts";
+import { type Agents, createAgentRegistry } from "./directory.ts";
 import { createEnrol, createReissue, type Enrol, type PlanGuard, type Reissue, type ResetCommands } from "./enrol.ts";
 import { createPresence, type Presence } from "./presence.ts";
 import { createRepairHandlers } from "./repair.ts";
@@ -88,7 +88,7 @@ export interface Devices {
 export const createDevices = (deps: DevicesDeps): Devices => {
   const { db, emit, secrets, plan, evictor, resetCommands } = deps;
   const settings = deps.settings ?? deviceSettings();
-  const directory = createAgentDirectory({ db, bus: deps.bus, emit, box: secrets, settings, onError: deps.onError });
+  const directory = createAgentRegistry({ db, bus: deps.bus, emit, box: secrets, settings, onError: deps.onError });
   const signatureLock = createSignatureLock({ emit, agents: directory });
   const presence = createPresence({ ...deps, signatureLock, settings });
   const enrol = createEnrol({ emit, box: secrets, plan, agents: directory, evictor, resetCommands, settings });

@@ -12,7 +12,7 @@ import type { Job } from "../../platform/jobs.ts";
 import type { DeviceSettings } from "./settings.ts";
 import type { SignatureLock } from "./signature-lock.ts";
 import { type Contact, type Contacted, contactPresence, type Poll, refusePoll } from "./store/contact.ts";
-import { findHolders, findLiving, openPresence, welcomeDevices } from "./store/hello.ts";
+import { findHolders, findNotDeleted, openPresence, welcomeDevices } from "./store/hello.ts";
 import {
   closePresence,
   findSuperseded,
@@ -142,7 +142,7 @@ export const createPresence = (deps: PresenceDeps): Presence => {
     open: async (tx, hellos) => {
       const opened = new Map((await openPresence(tx, hellos, settings.offlineAfterMs)).map((row) => [row.device_id, row]));
       // They do not need each other's answers, so they share one way to the database and back.
-      const [living, changed] = await Promise.all([findLiving(tx, hellos), welcomeDevices(tx, hellos)]);
+      const [living, changed] = await Promise.all([findNotDeleted(tx, hellos), welcomeDevices(tx, hellos)]);
       const found = new Set(living.map(({ device_id }) => device_id));
       await tell(
         tx,

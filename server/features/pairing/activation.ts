@@ -5,7 +5,7 @@ import type { SqlTx } from "../../core/events.ts";
 import type { Handlers } from "../../core/feature.ts";
 import type { OpenScope, TenantFacts } from "../../core/scope.ts";
 import type { Enrolled, Replacement } from "../devices/index.ts";
-import { hashOf } from "./codes.ts";
+import { secretHash } from "./codes.ts";
 import type { Codes } from "./guesses.ts";
 import { isReturnAllowed, mayActivateAs, whyNot } from "./rules.ts";
 import { activateByToken, activateForTenant, countWrongToken, findByCode, findPairedBy, findPrepared, type Pairing, recordDevice } from "./store/pairings.ts";
@@ -41,7 +41,7 @@ export const createActivation = (deps: PairingDeps, codes: Codes): Activation =>
         throw fail("RETURN_URL_NOT_ALLOWED");
       const found = await codes.find(scope, pairing_code);
       if (found === null) throw fail("PAIRING_CODE_NOT_FOUND");
-      const [codeHash, tokenHash] = [found.codeHash, hashOf(activation_token)];
+      const [codeHash, tokenHash] = [found.codeHash, secretHash(activation_token)];
       const prepared = await findPrepared(db, codeHash, tokenHash);
       if (prepared === null) {
         const attemptsLeft = await countWrongToken(db, codeHash, WRONG_TOKENS_PER_CODE);
@@ -61,7 +61,7 @@ export const createActivation = (deps: PairingDeps, codes: Codes): Activation =>
     },
 
     autoActivate: async ({ scope, fail }, { enrollment_token, pairing_code, user_email }) => {
-      const token = await findGood(db, hashOf(enrollment_token));
+      const token = await findGood(db, secretHash(enrollment_token));
       if (token === null) {
         const { allowed, retryAfterSeconds, limit, resetAt } = await failures.take(scope.ip);
         if (allowed) throw fail("ENROLLMENT_TOKEN_INVALID");

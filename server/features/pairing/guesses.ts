@@ -3,7 +3,7 @@ import { AppError } from "../../core/errors.ts";
 import type { RateBucket, RateLimiter } from "../../core/rate-limiter.ts";
 import type { OpenScope } from "../../core/scope.ts";
 import type { Db } from "../../platform/db.ts";
-import { hashOf, readCode } from "./codes.ts";
+import { readCode, secretHash } from "./codes.ts";
 import { findByCode, type Pairing } from "./store/pairings.ts";
 
 export interface GuessDeps {
@@ -48,7 +48,7 @@ export const createCodes = ({ db, limiter, guessBuckets }: GuessDeps): Codes => 
       const code = readCode(typed);
       if (code === null) return null;
       await refuseWhenSpent(call.ip);
-      const codeHash = hashOf(code);
+      const codeHash = secretHash(code);
       const pairing = await findByCode(db, codeHash);
       if (pairing === null) await count(call);
       return pairing === null ? null : { codeHash, pairing };

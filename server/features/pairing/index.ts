@@ -6,11 +6,11 @@ import { newId, newSecret } from "../../core/ids.ts";
 import type { TenantScope, UserPrincipal } from "../../core/scope.ts";
 import type { Job } from "../../platform/jobs.ts";
 import { createActivation } from "./activation.ts";
-import { hashOf, newCode, showCode } from "./codes.ts";
+import { newCode, secretHash, showCode } from "./codes.ts";
 import { type Codes, createCodes } from "./guesses.ts";
 import { createProgressHandlers } from "./progress.ts";
 import { isOpenTo, maySeeIds, whyNot } from "./rules.ts";
-import { deleteOld, expireDue, expireOthers, findByCode, findLatest, insertPairing, lockFingerprint, type Pairing, prepare } from "./store/pairings.ts";
+import { deleteOldPairings, expireDue, expireOthers, findByCode, findLatest, insertPairing, lockFingerprint, type Pairing, prepare } from "./store/pairings.ts";
 import { countTokens, deleteOldTokens } from "./store/tokens.ts";
 import { createEnsureToken, createTokenHandlers } from "./tokens.ts";
 import type { PairingDeps } from "./types.ts";
@@ -48,7 +48,7 @@ const roomOf = (deps: PairingDeps, codes: Codes): PairingRoom => ({
   }),
   jobs: [
     { name: "pairing.expire", everyMs: SWEEP_MS, run: () => expireDue(deps.db) },
-    { name: "pairing.forget", everyMs: SWEEP_MS, run: () => deleteOld(deps.db, KEPT_DAYS) },
+    { name: "pairing.forget", everyMs: SWEEP_MS, run: () => deleteOldPairings(deps.db, KEPT_DAYS) },
     { name: "pairing.forget-tokens", everyMs: SWEEP_MS, run: () => deleteOldTokens(deps.db, KEPT_DAYS) },
   ],
   ensureEnrollmentToken: createEnsureToken(deps),
@@ -65,7 +65,7 @@ const createCodeHandlers = (
       await expireOthers(tx, fingerprint);
       for (let draw = 0; draw < DRAWS; draw += 1) {
         const code = newCode();
-        const expiresAt = await insertPairing(tx, { ...about, pairingId: newId("par"), codeHash: hashOf(code) });
+        const expiresAt = await insertPairing(tx, { ...about, pairingId: newId("par"), codeHash: secretHash(code) });
         if (expiresAt !== null) return { code: showCode(code), expiresAt };
       }
       throw new AppError("SERVICE_UNAVAILABLE", { retryAfter: 1, details: { reason: "no_free_code" } });
@@ -97,7 +97,7 @@ const createCodeHandlers = (
         userId,
         email: known,
         role: role ?? "viewer",
-        tokenHash: hashOf(token),
+        tokenHash: secretHash(token),
         tokenLifeSeconds: TOKEN_SECONDS,
         replacesDeviceId: existing?.deviceId ?? null,
       });

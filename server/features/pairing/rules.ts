@@ -20,7 +20,7 @@ export type Advance =
   | { readonly kind: "same" }
   | { readonly kind: "refused"; readonly from: string; readonly to: string; readonly allowed: readonly string[] };
 
-export const START: Progress = { currentStep: "pending", steps: {}, error: null };
+export const START_OF_PAIRING: Progress = { currentStep: "pending", steps: {}, error: null };
 
 const LEADS_TO: Readonly<Record<StepStatus, readonly StepStatus[]>> = {
   pending: ["in_progress", "completed", "failed", "skipped"],
@@ -48,7 +48,7 @@ export const advance = (now: Progress, report: Report): Advance => {
   const to = report.currentStep;
   if (to === from && !isWork(to)) return { kind: "same" };
   if (!allowed.includes(to)) return { kind: "refused", from, to, allowed };
-  if (to === "pending") return { kind: "moved", next: START };
+  if (to === "pending") return { kind: "moved", next: START_OF_PAIRING };
   const error = report.error ?? null;
   // To move on is to say that the step before is done, unless it was skipped.
   const left = isWork(from) && to !== from && to !== "failed" && steps[from] !== "skipped" ? { ...steps, [from]: "completed" as const } : steps;

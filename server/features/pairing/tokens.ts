@@ -3,7 +3,7 @@ import { type contract, type TenantId, toWindow } from "../../../protocol/index.
 import type { Handlers } from "../../core/feature.ts";
 import { newId, newSecret } from "../../core/ids.ts";
 import { actorOf } from "../../core/scope.ts";
-import { hashOf } from "./codes.ts";
+import { secretHash } from "./codes.ts";
 import { installCommand } from "./install-command.ts";
 import { findNamed, insertToken, pageOfTokens, prolong, revokeToken } from "./store/tokens.ts";
 import type { PairingDeps } from "./types.ts";
@@ -22,7 +22,7 @@ export const createTokenHandlers = ({ db, deployments, plan, settings }: Pairing
       await plan.require(tx, scope, "enrollmentTokens", 1);
       const stored = await insertToken(tx, scope, {
         tokenId: newId("ent"),
-        hash: hashOf(token),
+        hash: secretHash(token),
         name,
         maxUses,
         tags,
@@ -58,7 +58,7 @@ export const createEnsureToken =
   async ({ tenantId, userId }: EnsureToken): Promise<string> => {
     const scope = { tenantId };
     const derived = (tokenId: string) => `${PREFIX}${Buffer.from(secretBox.derive(`enrollment-token|${tenantId}|${tokenId}`)).toString("base64url")}`;
-    const known = (await findNamed(db, scope, BOOTSTRAP.name)).find(({ tokenId, hash }) => hashOf(derived(tokenId)).equals(hash));
+    const known = (await findNamed(db, scope, BOOTSTRAP.name)).find(({ tokenId, hash }) => secretHash(derived(tokenId)).equals(hash));
     const tokenId = known?.tokenId ?? newId("ent");
     const token = derived(tokenId);
     if (known !== undefined) await prolong(db, scope, { tokenId, lifeSeconds: BOOTSTRAP.lifeSeconds });
@@ -66,7 +66,7 @@ export const createEnsureToken =
       await insertToken(db, scope, {
         ...BOOTSTRAP,
         tokenId,
-        hash: hashOf(token),
+        hash: secretHash(token),
         maxUses: null,
         tags: [],
         deploymentId: null,

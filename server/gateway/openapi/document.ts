@@ -1,9 +1,9 @@
 // The OpenAPI 3.1 document of one prefix, read off the contract: the same table that REST and tRPC serve.
 import { TAGS } from "../../../protocol/guide/index.ts";
 import type { Entry } from "../catalogue.ts";
-import type { Prefix } from "../facts.ts";
+import type { Prefix } from "../request-info.ts";
 import { errorExamples, errorSchema } from "./errors.ts";
-import { HEADERS } from "./headers.ts";
+import { HEADER_COMPONENTS } from "./headers.ts";
 import { pathsOf } from "./operations.ts";
 import { createResponses } from "./responses.ts";
 import { createSchemas, type Json } from "./schemas.ts";
@@ -54,7 +54,7 @@ export const createOpenApi = (entries: readonly Entry[], prefix: Prefix, { versi
     components: {
       schemas: schemas.components(),
       responses: responses.components(),
-      headers: used(HEADERS, "headers", referring),
+      headers: used(HEADER_COMPONENTS, "headers", referring),
       examples: used(errorExamples(prefix), "examples", referring),
       securitySchemes: SECURITY_SCHEMES,
     },

@@ -5,7 +5,7 @@ import type { Json } from "./schemas.ts";
 const text = (description: string, example: string): Json => ({ description, schema: { type: "string" }, example });
 const whole = (description: string, example: number): Json => ({ description, schema: { type: "integer" }, example });
 
-export const HEADERS = {
+export const HEADER_COMPONENTS = {
   "x-request-id": {
     ...text(
       "Id of this request, also in the body and in the gateway's log. Your own, when you send one of 8 to 64 letters, digits, - and _.",
@@ -29,7 +29,7 @@ export const HEADERS = {
   [SIGNATURE_VERSIONS_HEADER]: text("To agents: the versions of request signatures that this gateway accepts.", "1,2"),
 } satisfies Readonly<Record<string, Json>>;
 
-type HeaderName = keyof typeof HEADERS;
+type HeaderName = keyof typeof HEADER_COMPONENTS;
 
 const refs = (names: readonly HeaderName[]): Json => Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 

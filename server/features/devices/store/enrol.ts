@@ -12,7 +12,7 @@ export interface LivingDevice {
 }
 
 /** Of this tenant: a fingerprint is what a machine says of itself, and whoever copies one must not learn who else has it. */
-export const findLiving = (tx: SqlTx, { tenantId }: SystemScope, fingerprints: readonly string[]): Promise<LivingDevice[]> =>
+export const findByFingerprints = (tx: SqlTx, { tenantId }: SystemScope, fingerprints: readonly string[]): Promise<LivingDevice[]> =>
   tx.query<LivingDevice>(
     `select d.device_id, d.agent_id, d.fingerprint, p.last_seen_at from devices d left join device_presence p on p.device_id = d.device_id
      where d.tenant_id = $1 and d.fingerprint = any($2) and d.deleted_at is null`,

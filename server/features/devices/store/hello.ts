@@ -57,7 +57,7 @@ export interface Welcomed extends StatusChange {
 }
 
 // The rows of presence are locked by then, and so is a removal: whoever is found here stays while the transaction lasts.
-export const findLiving = (tx: SqlTx, hellos: readonly SessionHello[]): Promise<{ readonly device_id: string }[]> =>
+export const findNotDeleted = (tx: SqlTx, hellos: readonly SessionHello[]): Promise<{ readonly device_id: string }[]> =>
   tx.query(`select device_id from devices d where device_id = any($1) and ${notDeleted("d")}`, [hellos.map(({ device }) => device.deviceId)]);
 
 /** Writes what the hellos change in the devices' own rows, and returns those: most say what the last one said, and are only read. */

@@ -107,7 +107,7 @@ export const flushBeats = async (tx: SqlTx, unsorted: readonly Beat[]): Promise<
   return (await Promise.all([flushed, set]))[0];
 };
 
-export interface Superseded {
+export interface SupersededRow {
   readonly device_id: string;
   readonly removed: boolean;
   readonly handed_over: boolean;
@@ -115,7 +115,7 @@ export interface Superseded {
 }
 
 /** Reads only, so that asking about every quiet session costs next to nothing. */
-export const findSuperseded = (db: SqlTx, sessions: readonly HeldSession[]): Promise<Superseded[]> =>
+export const findSuperseded = (db: SqlTx, sessions: readonly HeldSession[]): Promise<SupersededRow[]> =>
   db.query(
     `select v.id as device_id, d.device_id is null or d.deleted_at is not null as removed, coalesce(p.handed_from = v.session_id, false) as handed_over,
        coalesce(p.supersessions, 0) as pushed_out

@@ -206,7 +206,7 @@ export const expireDue = async (sql: SqlTx): Promise<boolean> => {
 };
 
 /** Old attempts go; the progress of a device that was paired stays with the device. */
-export const deleteOld = async (sql: SqlTx, keptDays: number): Promise<boolean> => {
+export const deleteOldPairings = async (sql: SqlTx, keptDays: number): Promise<boolean> => {
   const rows = await sql.query(
     `with old as (delete from pairings where pairing_id in (
          select pairing_id from pairings where status <> 'pending' and expires_at < now() - make_interval(days => $1) limit ${SWEEP_ROWS}) returning pairing_id),
