@@ -79,7 +79,10 @@ const openDoors = async ({ config, life, rooms, doors, state, certificate, log, 
   const internalAt = { host: config.INTERNAL_HOST, port: config.INTERNAL_PORT };
   const internal = life.use("internal listener", await listenInternal({ ...internalAt, routes: doors.internal, inherits, onLate }));
   const sockets: Parameters<typeof listen>[0]["sockets"] = (uws, upgraded) => registerAgentSocket(uws, doors.hub.door, SOCKET_LIMITS, upgraded);
-  const front = life.use("listener", await listen({ host: config.HOST, port: config.PORT, door: doors.front, sockets, sharedPort, tls: certificate.files }));
+  const front = life.use(
+    "listener",
+    await listen({ host: config.HOST, port: config.PORT, transport: doors.front, sockets, sharedPort, tls: certificate.files }),
+  );
   certificate.renewing(front.renew);
   state.listeners = [front, internal];
   state.port = front.port;

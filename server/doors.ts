@@ -10,14 +10,14 @@ import type { Entry } from "./gateway/catalogue.ts";
 import { createHub, type Hub } from "./gateway/channel/hub.ts";
 import { type ChannelSettings, channelSettings, STRAIN } from "./gateway/channel/settings.ts";
 import { createDocs } from "./gateway/docs.ts";
-import { createDoor } from "./gateway/door.ts";
-import type { HttpDoor } from "./gateway/exchange.ts";
-import { createFacts, type Prefix, parseNetworks } from "./gateway/facts.ts";
+import { createHttpTransport } from "./gateway/http-transport.ts";
 import type { InternalRoutes } from "./gateway/internal.ts";
 import { createLimits, guardFailures, type Limits } from "./gateway/limits.ts";
 import { createOpenApi } from "./gateway/openapi/document.ts";
 import { createPipeline, type Pipeline } from "./gateway/pipeline.ts";
 import { createReplayGuard } from "./gateway/replay.ts";
+import type { HttpTransport } from "./gateway/request-context.ts";
+import { createRequestInfo, type Prefix, parseNetworks } from "./gateway/request-info.ts";
 import { createRest } from "./gateway/rest.ts";
 import { createTrpc } from "./gateway/trpc.ts";
 import type { Mesh } from "./mesh.ts";
@@ -52,7 +52,7 @@ export interface DoorsDeps extends Omit<OperationsDeps, "isOverloaded"> {
 
 export interface Doors {
   readonly entries: readonly Entry[];
-  readonly front: HttpDoor;
+  readonly front: HttpTransport;
   readonly internal: InternalRoutes;
   readonly hub: Hub;
   readonly jobs: readonly Job[];
@@ -90,7 +90,7 @@ interface Shared {
   readonly signatures: ReturnType<typeof createSignatures>;
   readonly identity: IdentityDeps;
   readonly entries: readonly Entry[];
-  readonly factsOf: ReturnType<typeof createFacts>;
+  readonly infoOf: ReturnType<typeof createRequestInfo>;
 }
 
 const pipelineOf = ({ config, db, metrics, rooms }: DoorsDeps, { limits, idempotency, identity, signatures }: Shared): Pipeline => {
@@ -118,19 +118,19 @@ const apiDescription = (entries: readonly Entry[], publicUrl: () => string): ((p
   };
 };
 
-const frontDoor = (deps: DoorsDeps, shared: Shared): HttpDoor => {
+const frontDoor = (deps: DoorsDeps, shared: Shared): HttpTransport => {
   const { config, log, rooms, tokens, publicUrl } = deps;
-  const { entries, identity, factsOf } = shared;
+  const { entries, identity, infoOf } = shared;
   const pipeline = pipelineOf(deps, shared);
   const failures = config.RATE_LIMIT_FAILED_AUTH === undefined ? FAILED_AUTH_PER_MINUTE : config.RATE_LIMIT_FAILED_AUTH;
   const authenticate = guardFailures({ limiter: rooms.limiter, limit: failures, ipOf: (_credential, { ip }) => ip }, createAuthenticate(identity));
-  const door = { entries, pipeline, clock: rooms.clock, factsOf, authenticate };
-  return createDoor({
+  const door = { entries, pipeline, clock: rooms.clock, infoOf, authenticate };
+  return createHttpTransport({
     rest: createRest(door),
     trpc: createTrpc({ ...door, redeem: createRedeem(identity) }),
     docs: createDocs(),
     openApi: apiDescription(entries, publicUrl),
-    factsOf,
+    infoOf,
     origins: config.CORS_ORIGINS,
     toAppError: pipeline.toAppError,
     callLog: { clock: rooms.clock, log },
@@ -139,7 +139,7 @@ const frontDoor = (deps: DoorsDeps, shared: Shared): HttpDoor => {
   });
 };
 
-const hubOf = ({ config, rooms, mesh, nodeId, log, metrics, channel }: DoorsDeps, { signatures, limits, factsOf }: Shared): Hub =>
+const hubOf = ({ config, rooms, mesh, nodeId, log, metrics, channel }: DoorsDeps, { signatures, limits, infoOf }: Shared): Hub =>
   createHub({
     nodeId,
     agents: rooms.devices.directory,
@@ -152,7 +152,7 @@ const hubOf = ({ config, rooms, mesh, nodeId, log, metrics, channel }: DoorsDeps
     owners: mesh.directory,
     courier: rooms.courier,
     limits,
-    facts: factsOf,
+    facts: infoOf,
     databaseError,
     clock: rooms.clock,
     log,
@@ -184,7 +184,7 @@ export const createDoors = (deps: DoorsDeps): Doors => {
     signatures: createSignatures(db, mesh.signatures),
     identity: identityOf(deps, general),
     entries,
-    factsOf: createFacts(parseNetworks(config.TRUSTED_PROXIES)),
+    infoOf: createRequestInfo(parseNetworks(config.TRUSTED_PROXIES)),
   };
   const hub = hubOf(deps, shared);
   metrics.watch({

@@ -17,7 +17,7 @@ import { createLive } from "./features/live/index.ts";
 import { countEnrollmentTokens, createPairing } from "./features/pairing/index.ts";
 import { createPlan, createTenants } from "./features/tenants/index.ts";
 import { createCourier, nodeChannel } from "./gateway/channel/courier.ts";
-import { limitAddress } from "./gateway/facts.ts";
+import { limitAddress } from "./gateway/request-info.ts";
 import { createBatch } from "./platform/batch.ts";
 import type { Bus } from "./platform/bus.ts";
 import type { Db } from "./platform/db.ts";

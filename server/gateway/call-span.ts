@@ -1,7 +1,7 @@
 // One span per request, for a collector: it continues the caller's trace, and what the request sets in motion continues it.
 import { type OpenSpan, readTraceparent, type Tracing } from "../core/trace.ts";
 import type { Notes } from "./call-log.ts";
-import type { HttpRequest } from "./exchange.ts";
+import type { HttpRequest } from "./request-context.ts";
 
 /** Asked for every few seconds by whoever balances; nobody traces them. */
 const PROBES = /\/(?:livez|readyz|health(?:\/[a-z]+)?)$/;

@@ -1,12 +1,12 @@
 // How answers look on the REST side: the success envelope, both error shapes, both styles of paging.
 import { type Details, isRetryable, type Operation, type PageQuery, toPagination, toWindow } from "../../protocol/index.ts";
 import type { AppError } from "../core/errors.ts";
-import type { RequestFacts } from "./facts.ts";
+import type { RequestInfo } from "./request-info.ts";
 
 type Json = Record<string, unknown>;
 
 /** Facts of one failure that both shapes and tRPC share. */
-export const errorFacts = (error: AppError, requestId: string, timestamp: string): Json => ({
+export const errorFields = (error: AppError, requestId: string, timestamp: string): Json => ({
   code: error.code,
   retryable: isRetryable(error.code),
   timestamp,
@@ -16,11 +16,11 @@ export const errorFacts = (error: AppError, requestId: string, timestamp: string
 });
 
 /** Shape A has the message in `error`, shape B an object; all other fields stand in both. */
-export const errorBody = (error: AppError, { requestId, shape }: Pick<RequestFacts, "requestId" | "shape">, timestamp: string): Json => ({
+export const errorBody = (error: AppError, { requestId, shape }: Pick<RequestInfo, "requestId" | "shape">, timestamp: string): Json => ({
   success: false,
   error: shape === "a" ? error.message : { code: error.code, message: error.message, details: error.details ?? ({} satisfies Details) },
   message: error.message,
-  ...errorFacts(error, requestId, timestamp),
+  ...errorFields(error, requestId, timestamp),
   meta: { timestamp, requestId },
 });
 

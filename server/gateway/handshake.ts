@@ -1,7 +1,7 @@
 // The opening handshake of WebSocket, RFC 6455 section 4.2.1: what a request must say before anybody asks who sent it.
 import { SUBPROTOCOL } from "../../protocol/index.ts";
 import { AppError } from "../core/errors.ts";
-import type { HttpRequest } from "./exchange.ts";
+import type { HttpRequest } from "./request-context.ts";
 
 const VERSION = "13";
 /** 16 bytes of base64. */

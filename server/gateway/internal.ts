@@ -4,9 +4,8 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { createLazyAbort } from "../core/lazy-abort.ts";
-import { newNotes } from "./call-log.ts";
-import type { HttpDoor, HttpRequest, HttpResponse } from "./exchange.ts";
 import { ListenError } from "./listen-error.ts";
+import { type HttpRequest, type HttpResponse, type HttpTransport, RequestContext } from "./request-context.ts";
 import type { Listener } from "./uws/listen.ts";
 
 export interface InternalRoutes {
@@ -15,7 +14,7 @@ export interface InternalRoutes {
   readonly node: () => object;
   readonly drain: () => void;
   /** Answers the health routes, as on the public listener. */
-  readonly front: HttpDoor;
+  readonly front: HttpTransport;
 }
 
 export interface InternalListenDeps {
@@ -65,12 +64,32 @@ const toHttpRequest = (request: IncomingMessage, path: string): HttpRequest => (
   peer: request.socket.remoteAddress?.replace(/^::ffff:/, "") ?? "",
 });
 
+/** Hands its answer to the internal listener instead of writing it. */
+class InternalContext extends RequestContext {
+  readonly request: HttpRequest;
+  readonly gone = createLazyAbort();
+  readonly ending = createLazyAbort();
+  readonly body = Promise.resolve(new Uint8Array(0));
+  readonly #handOver: (response: HttpResponse) => void;
+
+  constructor(request: HttpRequest, handOver: (response: HttpResponse) => void) {
+    super();
+    this.request = request;
+    this.#handOver = handOver;
+  }
+
+  protected override write(response: HttpResponse): void {
+    this.#handOver(response);
+  }
+
+  protected override writeStream(): Promise<void> {
+    return Promise.reject(new Error("a health route does not stream"));
+  }
+}
+
 const askHealth = ({ front }: InternalRoutes, request: HttpRequest): Promise<HttpResponse> =>
   new Promise((resolve, reject) => {
-    const stays = { gone: createLazyAbort(), ending: createLazyAbort() };
-    const stream = () => Promise.reject(new Error("a health route does not stream"));
-    const exchange = { request, ...stays, body: Promise.resolve(new Uint8Array(0)), notes: newNotes(), respond: resolve, stream };
-    front.receive(request).handle(exchange).catch(reject);
+    front.receive(request).handle(new InternalContext(request, resolve)).catch(reject);
   });
 
 const createAnswer = (routes: InternalRoutes): ((request: IncomingMessage) => Promise<HttpResponse>) => {

@@ -3,7 +3,7 @@ import { type Bucket, LIMITS, type LimitClass } from "../../protocol/index.ts";
 import { AppError } from "../core/errors.ts";
 import type { BucketState, RateBucket, RateLimiter, RateLimitVerdict } from "../core/rate-limiter.ts";
 import type { OpenScope, Overrides } from "../core/scope.ts";
-import { limitAddress } from "./facts.ts";
+import { limitAddress } from "./request-info.ts";
 
 const credentialKey = ({ principal, tenantId, ip }: OpenScope): string => {
   if (principal === null) return `ip:${limitAddress(ip)}`;
@@ -63,7 +63,7 @@ export const createLimits = ({ limiter, house }: LimitDeps) => {
   };
   const byCaller = (limitClass: LimitClass, scope: OpenScope): readonly RateBucket[] => counted(BY_CALLER.get(limitClass), scope, undefined);
   const byInput = (limitClass: LimitClass, scope: OpenScope, input: unknown): readonly RateBucket[] => counted(BY_INPUT.get(limitClass), scope, input);
-  /** Takes one unit of each bucket; throws RATE_LIMIT_EXCEEDED, with the verdict's facts as details. */
+  /** Takes one unit of each bucket; throws RATE_LIMIT_EXCEEDED, with the verdict's info as details. */
   const take = async (buckets: readonly RateBucket[]): Promise<RateLimitVerdict | null> => {
     if (buckets.length === 0) return null;
     const verdict = await limiter.take(buckets);

@@ -6,7 +6,7 @@ import type { SqlTx } from "../core/events.ts";
 import { fingerprint } from "../core/fingerprint.ts";
 import type { IdempotencyStore, IdempotentCall, KnownCall } from "../core/idempotency.ts";
 import { actorOf, type OpenScope } from "../core/scope.ts";
-import type { Answered, Keeper, Outcome, Transact } from "./one-call.ts";
+import type { Answered, Keeper, Outcome, Transact } from "./call-scope.ts";
 
 export interface OnceDeps {
   readonly idempotency: IdempotencyStore;

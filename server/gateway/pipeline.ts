@@ -8,13 +8,13 @@ import type { RateLimitVerdict } from "../core/rate-limiter.ts";
 import { actorOf, type OpenScope } from "../core/scope.ts";
 import type { Identity, ScopeRequest } from "./auth/identity.ts";
 import type { CallRecord, Notes } from "./call-log.ts";
+import { createRun, type RunDeps } from "./call-scope.ts";
 import type { Entry } from "./catalogue.ts";
-import type { RequestFacts } from "./facts.ts";
 import { type Limits, tighter } from "./limits.ts";
 import { createOnce, ReplayedRefusal, readKey } from "./once.ts";
-import { createRun, type RunDeps } from "./one-call.ts";
 import { parseInput } from "./parse.ts";
 import type { SignatureUse } from "./replay.ts";
+import type { RequestInfo } from "./request-info.ts";
 
 export interface PipelineDeps extends RunDeps {
   readonly clock: Clock;
@@ -33,8 +33,8 @@ export interface CallRequest {
   readonly entry: Entry;
   /** Proves the credential; rejects with UNAUTHORIZED and its kin. */
   readonly identify: () => Promise<Identity>;
-  readonly facts: RequestFacts;
-  readonly door: "rest" | "trpc";
+  readonly info: RequestInfo;
+  readonly transport: "rest" | "trpc";
   readonly tenantHeader: string | undefined;
   /** Gathers the input; throws what the door finds wrong with its form. */
   readonly readInput: () => unknown;
@@ -97,13 +97,13 @@ export const createPipeline = (deps: PipelineDeps) => {
   const once = createOnce({ ...deps, toAppError });
 
   const answer = async (request: CallRequest, seen: Seen): Promise<Answer> => {
-    const { entry, facts, tenantHeader } = request;
+    const { entry, info, tenantHeader } = request;
     const { op } = entry;
     const identity = await request.identify();
     // Who is not allowed to call hears that, not what is wrong with the body; and whoever sends rubbish is counted for it.
     const gathered = attempt(request.readInput);
     const rawInput = gathered.ok ? gathered.value : {};
-    const scope = await deps.scopeOf({ entry, identity, facts, tenantHeader, rawInput });
+    const scope = await deps.scopeOf({ entry, identity, info, tenantHeader, rawInput });
     seen.scope = scope;
     const byCaller = limits.byCaller(op.limit, scope);
     if (byCaller.length > 0) seen.verdict = await limits.take(byCaller);
@@ -130,11 +130,11 @@ export const createPipeline = (deps: PipelineDeps) => {
     const note = (status: number, error: AppError | null): void => {
       const record: CallRecord = {
         operation: request.entry.id,
-        door: request.door,
+        transport: request.transport,
         status,
         code: error?.code ?? null,
         durationMs: clock.elapsed() - startedAt,
-        requestId: request.facts.requestId,
+        requestId: request.info.requestId,
         tenantId: seen.scope?.tenantId ?? null,
         actor: actorOf(seen.scope?.principal ?? null),
         ...(error !== null && error.status >= 500 ? { cause: error.cause ?? error } : {}),
@@ -155,8 +155,8 @@ export const createPipeline = (deps: PipelineDeps) => {
   };
 
   /** Whether the caller may still do what it was let in for. Rejects as `call` would have failed. */
-  const judge = async ({ entry, facts, tenantHeader, identify, readInput }: CallRequest): Promise<void> =>
-    void (await deps.scopeOf({ entry, identity: await identify(), facts, tenantHeader, rawInput: readInput() }));
+  const judge = async ({ entry, info, tenantHeader, identify, readInput }: CallRequest): Promise<void> =>
+    void (await deps.scopeOf({ entry, identity: await identify(), info, tenantHeader, rawInput: readInput() }));
 
   return { call, judge, toAppError };
 };

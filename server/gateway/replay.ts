@@ -6,7 +6,7 @@ import type { Clock } from "../core/clock.ts";
 import { AppError } from "../core/errors.ts";
 import type { SignatureMemory } from "../core/signature-memory.ts";
 import { skewed } from "./auth/agent.ts";
-import type { HttpRequest } from "./exchange.ts";
+import type { HttpRequest } from "./request-context.ts";
 
 export interface SignatureUse {
   readonly agentId: string;

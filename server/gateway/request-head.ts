@@ -1,6 +1,6 @@
 // What is wrong with a request's head before anybody asks what it wants: headers that two readers may read differently.
 import { AppError } from "../core/errors.ts";
-import type { HttpRequest } from "./exchange.ts";
+import type { HttpRequest } from "./request-context.ts";
 
 /** Two lines of one of these contradict each other; lines of any other header are one list. */
 const SINGLE: ReadonlySet<string> = new Set([

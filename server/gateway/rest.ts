@@ -1,18 +1,18 @@
-// The REST door: /v1 and /api/v1 from one table, envelopes and headers as the interface says.
-import type { Auth, Deprecated, PageQuery } from "../../protocol/index.ts";
+// The REST transport: /v1 and /api/v1 from one table, envelopes and headers as the interface says.
+import { type Auth, type Deprecated, type PageQuery, SIGNATURE_VERSIONS, SIGNATURE_VERSIONS_HEADER } from "../../protocol/index.ts";
 import { type Clock, isoText } from "../core/clock.ts";
 import { AppError } from "../core/errors.ts";
 import type { RateLimitVerdict } from "../core/rate-limiter.ts";
-import { type Credential, readCredential, signatureVersions } from "./auth/credentials.ts";
+import { type Credential, isSigned, readCredential } from "./auth/credentials.ts";
 import { type Identity, NOBODY } from "./auth/identity.ts";
 import type { Entry } from "./catalogue.ts";
 import { errorBody, locationOf, pageLinks, successText } from "./envelope.ts";
-import type { Exchange, HttpRequest, HttpResponse, Reception } from "./exchange.ts";
-import type { Prefix, RequestFacts } from "./facts.ts";
 import { UPGRADE_HEADERS } from "./handshake.ts";
 import { limitHeaders, RateLimited } from "./limits.ts";
-import type { Answer, Pipeline } from "./pipeline.ts";
+import type { Answer, Failure, Pipeline } from "./pipeline.ts";
 import { signedBy } from "./replay.ts";
+import type { HttpRequest, HttpResponse, Reception, RequestContext } from "./request-context.ts";
+import type { Prefix, RequestInfo } from "./request-info.ts";
 import {
   checkQueryNames,
   type FieldTypes,
@@ -32,10 +32,18 @@ export interface RestDeps {
   readonly entries: readonly Entry[];
   readonly pipeline: Pipeline;
   readonly clock: Clock;
-  readonly factsOf: (request: HttpRequest, prefix: Prefix) => RequestFacts;
+  readonly infoOf: (request: HttpRequest, prefix: Prefix) => RequestInfo;
   /** Proves a credential; a failed one counts against the address and may come back as RATE_LIMIT_EXCEEDED. */
-  readonly authenticate: (credential: Credential, facts: RequestFacts, body: Uint8Array) => Promise<Identity>;
+  readonly authenticate: (credential: Credential, info: RequestInfo, body: Uint8Array) => Promise<Identity>;
 }
+
+/** Who asks, and how the answer is to look. */
+interface Asked {
+  readonly request: HttpRequest;
+  readonly info: RequestInfo;
+}
+
+const NO_MORE: Pick<Failure, "verdict" | "headers"> = { verdict: null, headers: {} };
 
 const AUTH_OF: Record<Credential["kind"], Auth | "none"> = { none: "none", bearer: "user", apiKey: "apiKey", agent: "agent" };
 const DEFAULT_MAX_BODY_BYTES = 1_048_576;
@@ -70,35 +78,34 @@ const deprecationLinks = ({ successor }: Deprecated): readonly string[] => [
   ...(successor === undefined ? [] : [`</v1${successor}>; rel="successor-version"`]),
 ];
 
-const withHeaders = (response: HttpResponse, headers: Readonly<Record<string, string>> | null): HttpResponse =>
-  headers === null ? response : { ...response, headers: { ...response.headers, ...headers } };
-
-export const createRest = ({ entries, pipeline, clock, factsOf, authenticate }: RestDeps) => {
+export const createRest = ({ entries, pipeline, clock, infoOf, authenticate }: RestDeps) => {
   const route = createRouter(entries);
   const types = new Map<Entry, FieldTypes>(entries.filter(({ op }) => op.rest.length > 0).map((entry) => [entry, fieldTypes(entry.op)]));
 
-  const headersOf = (facts: RequestFacts, verdict: RateLimitVerdict | null): Record<string, string> => {
+  const headersOf = ({ headers: sent }: HttpRequest, info: RequestInfo, verdict: RateLimitVerdict | null): Record<string, string> => {
     const headers: Record<string, string> = {
       "Content-Type": "application/json; charset=utf-8",
       "Cache-Control": "no-store",
       "X-Content-Type-Options": "nosniff",
-      "x-request-id": facts.requestId,
+      "x-request-id": info.requestId,
     };
-    if (facts.shapeChosen) Object.assign(headers, { "x-svc-error-shape": facts.shape, Vary: "x-svc-error-shape" });
+    if (isSigned(sent)) headers[SIGNATURE_VERSIONS_HEADER] = SIGNATURE_VERSIONS;
+    if (info.shapeChosen) Object.assign(headers, { "x-svc-error-shape": info.shape, Vary: "x-svc-error-shape" });
     if (verdict !== null) Object.assign(headers, limitHeaders(verdict, clock.now()));
     return headers;
   };
 
-  const renderError = (error: AppError, facts: RequestFacts, verdict: RateLimitVerdict | null = null): HttpResponse => ({
+  const renderError = (error: AppError, { request, info }: Asked, { verdict, headers }: Pick<Failure, "verdict" | "headers"> = NO_MORE): HttpResponse => ({
     status: error.status,
     headers: {
-      ...headersOf(facts, error instanceof RateLimited ? error.verdict : verdict),
+      ...headersOf(request, info, error instanceof RateLimited ? error.verdict : verdict),
       ...(error.status === 401 ? { "WWW-Authenticate": "Bearer" } : {}),
       ...(error.status === 426 ? UPGRADE_HEADERS : {}),
       ...(error.retryAfter === undefined ? {} : { "Retry-After": String(Math.max(1, Math.ceil(error.retryAfter))) }),
       ...(error.code === "METHOD_NOT_ALLOWED" && Array.isArray(error.details?.["allow"]) ? { Allow: error.details["allow"].join(", ") } : {}),
+      ...headers,
     },
-    body: JSON.stringify(errorBody(error, facts, clock.now().toISOString())),
+    body: JSON.stringify(errorBody(error, info, clock.now().toISOString())),
     close: error.status === 413,
   });
 
@@ -111,9 +118,9 @@ export const createRest = ({ entries, pipeline, clock, factsOf, authenticate }: 
     return [...(pages === null ? [] : [pages]), ...(op.deprecated === undefined ? [] : deprecationLinks(op.deprecated))];
   };
 
-  const renderAnswer = (entry: Entry, answer: Answer, { facts, request }: { facts: RequestFacts; request: HttpRequest }): HttpResponse => {
+  const renderAnswer = (entry: Entry, answer: Answer, { request, info }: Asked): HttpResponse => {
     const { op } = entry;
-    const headers = headersOf(facts, answer.verdict);
+    const headers = headersOf(request, info, answer.verdict);
     const location = locationOf(op, answer.result);
     if (location !== null) headers["Location"] = location;
     if (op.list !== undefined || op.deprecated !== undefined) {
@@ -122,7 +129,7 @@ export const createRest = ({ entries, pipeline, clock, factsOf, authenticate }: 
     }
     if (op.deprecated !== undefined) Object.assign(headers, deprecationHeaders(op.deprecated));
     Object.assign(headers, answer.headers);
-    const body = successText(op, answer.input, answer.result, { requestId: facts.requestId, timestamp: isoText(clock.now()) });
+    const body = successText(op, answer.input, answer.result, { requestId: info.requestId, timestamp: isoText(clock.now()) });
     return { status: answer.status, headers, body };
   };
 
@@ -140,28 +147,27 @@ export const createRest = ({ entries, pipeline, clock, factsOf, authenticate }: 
     return version === NOTHING ? input : { ...version, ...input };
   };
 
-  const serve = async (exchange: Exchange, match: Found, facts: RequestFacts): Promise<HttpResponse> => {
-    const { request } = exchange;
-    const body = await exchange.body;
+  const serve = async (context: RequestContext, match: Found, info: RequestInfo): Promise<HttpResponse> => {
+    const { request } = context;
+    const body = await context.body;
     if (body === null) throw new AppError("PAYLOAD_TOO_LARGE", { details: { maxBytes: maxBodyBytes(match) } });
     const open = match.route.entries.every(({ entry }) => entry.op.auth.includes("public"));
     const credential: Credential = open ? { kind: "none" } : readCredential(request);
     const { entry, fields } = pick(match.route, AUTH_OF[credential.kind]);
     const outcome = await pipeline.call({
       entry,
-      facts,
-      door: "rest",
+      info,
+      transport: "rest",
       tenantHeader: request.headers["x-svc-tenant-id"],
-      identify: () => (open ? NOBODY : authenticate(credential, facts, body)),
+      identify: () => (open ? NOBODY : authenticate(credential, info, body)),
       readInput: () => inputOf({ entry, fields, values: match.values }, request, body),
       idempotencyKey: request.headers["idempotency-key"] ?? request.headers["x-idempotency-key"],
       signed: credential.kind === "agent" ? signedBy(request) : null,
-      gone: exchange.gone,
-      notes: exchange.notes,
+      gone: context.gone,
+      notes: context.notes,
     });
-    return outcome.ok
-      ? renderAnswer(entry, outcome.answer, { facts, request })
-      : withHeaders(renderError(outcome.failure.error, facts, outcome.failure.verdict), outcome.failure.headers);
+    const asked = { request, info };
+    return outcome.ok ? renderAnswer(entry, outcome.answer, asked) : renderError(outcome.failure.error, asked, outcome.failure);
   };
 
   const find = (request: HttpRequest): { match: Match; prefix: Prefix } => {
@@ -169,26 +175,25 @@ export const createRest = ({ entries, pipeline, clock, factsOf, authenticate }: 
     return split === null ? { match: { kind: "none" }, prefix: "/v1" } : { match: route(request.method, split.rest), prefix: split.prefix };
   };
 
-  const handle = async (exchange: Exchange, { match, prefix }: ReturnType<typeof find>): Promise<void> => {
-    const { request } = exchange;
-    const facts = factsOf(request, prefix);
-    const answer = (response: HttpResponse): void => exchange.respond(withHeaders(response, signatureVersions(request)));
+  const handle = async (context: RequestContext, { match, prefix }: ReturnType<typeof find>): Promise<void> => {
+    const { request } = context;
+    const info = infoOf(request, prefix);
     try {
       if (match.kind === "none") throw new AppError("NOT_FOUND", { details: { method: request.method, path: request.path } });
       if (match.kind === "wrong method") throw new AppError("METHOD_NOT_ALLOWED", { details: { allow: match.allow } });
-      answer(await serve(exchange, match, facts));
+      context.respond(await serve(context, match, info));
     } catch (error) {
       const refusal = pipeline.toAppError(error);
-      exchange.notes.refusal = refusal;
-      answer(renderError(refusal, facts));
+      context.notes.refusal = refusal;
+      context.respond(renderError(refusal, { request, info }));
     }
   };
 
   const receive = (request: HttpRequest): Reception => {
     const found = find(request);
-    return { maxBodyBytes: maxBodyBytes(found.match), handle: (exchange) => handle(exchange, found) };
+    return { maxBodyBytes: maxBodyBytes(found.match), handle: (context) => handle(context, found) };
   };
 
   return { receive, renderError };
 };
-export type RestDoor = ReturnType<typeof createRest>;
+export type RestTransport = ReturnType<typeof createRest>;

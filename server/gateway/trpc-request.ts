@@ -1,8 +1,8 @@
 // What a tRPC request says: its calls, their inputs, and what its answer's headers say of a failure.
 import type { TRPCProcedureType } from "@trpc/server";
 import { AppError } from "../core/errors.ts";
-import type { HttpRequest } from "./exchange.ts";
 import { invalid } from "./parse.ts";
+import type { HttpRequest } from "./request-context.ts";
 import { readBodyObject } from "./rest-input.ts";
 
 export const TRPC_PATH = "/trpc/";

@@ -4,7 +4,7 @@ import { type AnyTRPCRouter, initTRPC, type TRPC_ERROR_CODE_KEY, TRPCError, trac
 import { type ErrorCode, type LiveEvent, messageOf } from "../../protocol/index.ts";
 import { AppError, isAppError } from "../core/errors.ts";
 import type { Entry } from "./catalogue.ts";
-import { errorFacts } from "./envelope.ts";
+import { errorFields } from "./envelope.ts";
 
 export interface TrpcContext {
   readonly requestId: string;
@@ -52,7 +52,7 @@ const t = initTRPC.context<TrpcContext>().create({
   sse: { ping: { enabled: true, intervalMs: PING_MS }, client: { reconnectAfterInactivityMs: 4 * PING_MS } },
   errorFormatter: ({ shape, error, ctx }) => {
     const ours = toAppError(error);
-    const app = errorFacts(ours, ctx?.requestId ?? "", ctx?.timestamp() ?? "");
+    const app = errorFields(ours, ctx?.requestId ?? "", ctx?.timestamp() ?? "");
     return {
       ...shape,
       message: messageOf(ours.code, ours.details),

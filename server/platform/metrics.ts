@@ -33,7 +33,7 @@ const watchMesh = ({ counter, gauge }: Makers, { bus, limitsAlone, signaturesAlo
 
 interface CallFigures {
   readonly operation: string;
-  readonly door: string;
+  readonly transport: string;
   readonly status: number;
   readonly code: string | null;
   readonly durationMs: number;
@@ -46,17 +46,17 @@ export const createMetrics = () => {
   const commandMeters = createCommandMeters(makers);
   const channelMeters = createChannelMeters(makers);
   const calls = makers.durations(
-    { name: "call_duration_seconds", help: "Seconds that calls took, by operation, door and status", labels: ["operation", "door", "status"] },
+    { name: "call_duration_seconds", help: "Seconds that calls took, by operation, transport and status", labels: ["operation", "transport", "status"] },
     SHORT_SECONDS,
   );
   const errors = makers.tally({ name: "call_errors_total", help: "Calls that ended with an error, by its code", labels: ["code"] });
   // An operation ends in few ways.
-  const byOperation = new Map<string, { readonly door: string; readonly status: number; readonly series: Series }[]>();
-  const seriesOf = ({ operation, door, status }: CallFigures): Series => {
+  const byOperation = new Map<string, { readonly transport: string; readonly status: number; readonly series: Series }[]>();
+  const seriesOf = ({ operation, transport, status }: CallFigures): Series => {
     const known = byOperation.get(operation);
-    if (known !== undefined) for (const each of known) if (each.status === status && each.door === door) return each.series;
-    const series = calls.series({ operation, door, status: String(status) });
-    byOperation.set(operation, [...(known ?? []), { door, status, series }]);
+    if (known !== undefined) for (const each of known) if (each.status === status && each.transport === transport) return each.series;
+    const series = calls.series({ operation, transport, status: String(status) });
+    byOperation.set(operation, [...(known ?? []), { transport, status, series }]);
     return series;
   };
   let look = (): void => undefined;

@@ -11,8 +11,8 @@ import { createDevices, createSessions, deviceSettings } from "../../server/feat
 import { createCourier, nodeChannel } from "../../server/gateway/channel/courier.ts";
 import { createHub, type HubDeps } from "../../server/gateway/channel/hub.ts";
 import { type ChannelSettings, channelSettings, SOCKET_LIMITS } from "../../server/gateway/channel/settings.ts";
-import { createFacts } from "../../server/gateway/facts.ts";
 import { createLimits } from "../../server/gateway/limits.ts";
+import { createRequestInfo } from "../../server/gateway/request-info.ts";
 import { listen } from "../../server/gateway/uws/listen.ts";
 import { registerAgentSocket } from "../../server/gateway/uws/socket.ts";
 import { createBatch } from "../../server/platform/batch.ts";
@@ -127,7 +127,7 @@ export const startNode = async (options: NodeOptions = {}) => {
     owners,
     courier,
     limits: createLimits({ limiter: createMemoryRateLimiter({ clock }), house: {} }),
-    facts: createFacts([]),
+    facts: createRequestInfo([]),
     databaseError,
     clock,
     log: { info: () => undefined, warn: (fields) => void complaints.push(fields) },
@@ -141,7 +141,7 @@ export const startNode = async (options: NodeOptions = {}) => {
     host: "127.0.0.1",
     port: 0,
     sockets: (app) => registerAgentSocket(app, hub.door, SOCKET_LIMITS),
-    door: { receive: () => ({ maxBodyBytes: 0, handle: async (exchange) => exchange.respond({ status: 404, headers: {}, body: null }) }) },
+    transport: { receive: () => ({ maxBodyBytes: 0, handle: async (context) => context.respond({ status: 404, headers: {}, body: null }) }) },
   });
 
   const tenant = async (facts: Partial<TenantFacts> = {}): Promise<TenantId> => {

@@ -85,14 +85,14 @@ describe("one line per request", () => {
     expect(more).toEqual([]);
     expect(line).toMatchObject({
       operations: ["devices.get"],
-      door: "rest",
+      transport: "rest",
       status: 200,
       code: null,
       tenantId: tenant.tenantId,
       actor: expect.stringMatching(/^key_/),
     });
     expect(Object.keys(line ?? {}).sort()).toEqual(
-      ["message", "level", "requestId", "method", "status", "code", "operations", "door", "tenantId", "actor", "durationMs"].sort(),
+      ["message", "level", "requestId", "method", "status", "code", "operations", "transport", "tenantId", "actor", "durationMs"].sort(),
     );
   });
 
@@ -104,7 +104,7 @@ describe("one line per request", () => {
       "/trpc/devices.list,devices.stats,no.where?batch=1&input=%7B%220%22%3A%7B%7D%2C%221%22%3A%7B%7D%7D",
     );
     expect(calls()).toHaveLength(1);
-    expect(calls()[0]).toMatchObject({ status: answer.status, requestId: answer.headers.get("x-request-id"), code: "NOT_FOUND", door: "trpc" });
+    expect(calls()[0]).toMatchObject({ status: answer.status, requestId: answer.headers.get("x-request-id"), code: "NOT_FOUND", transport: "trpc" });
     expect(calls()[0]?.["operations"]).toContain("devices.list");
   });
 
@@ -150,11 +150,11 @@ const TRACE_ID = "4bf92f3577b34da6a3ce929d0e0e4736";
 const TRACEPARENT = `00-${TRACE_ID}-00f067aa0ba902b7-01`;
 
 describe("one trace from the call to the ack", () => {
-  const queue = async (traceparent: string, door: "rest" | "trpc" = "rest"): Promise<string> => {
+  const queue = async (traceparent: string, transport: "rest" | "trpc" = "rest"): Promise<string> => {
     const headers = { traceparent };
     const input = { type: "ping" };
     const answer =
-      door === "rest"
+      transport === "rest"
         ? await world.call(tenant.apiKey, "POST", `/v1/devices/${device.deviceId}/commands`, { headers, body: input })
         : await world.call(tenant.apiKey, "POST", "/trpc/commands.queue", { headers, body: { deviceId: device.deviceId, ...input } });
     expect(answer.status).toBeLessThan(300);
@@ -169,9 +169,9 @@ describe("one trace from the call to the ack", () => {
     return socket;
   };
 
-  test.each(["rest", "trpc"] as const)("queued over %s, delivered and acknowledged over a socket", async (door) => {
+  test.each(["rest", "trpc"] as const)("queued over %s, delivered and acknowledged over a socket", async (transport) => {
     const socket = await online();
-    const commandId = await queue(TRACEPARENT, door);
+    const commandId = await queue(TRACEPARENT, transport);
     const { data } = await socket.next("command");
     expect(data.delivery.traceparent).toBe(TRACEPARENT);
     socket.say("ack", { commandId, status: "received" });

@@ -5,12 +5,11 @@ import { z } from "zod";
 import { contract, type Group, group, mutation, query, type Rest } from "../../protocol/index.ts";
 import { createTestClock } from "../../server/core/clock.ts";
 import { createLazyAbort } from "../../server/core/lazy-abort.ts";
-import { newNotes } from "../../server/gateway/call-log.ts";
 import { createCatalogue } from "../../server/gateway/catalogue.ts";
-import type { Exchange, HttpResponse } from "../../server/gateway/exchange.ts";
-import { createFacts } from "../../server/gateway/facts.ts";
 import { createLimits } from "../../server/gateway/limits.ts";
 import { createPipeline } from "../../server/gateway/pipeline.ts";
+import { type HttpResponse, RequestContext } from "../../server/gateway/request-context.ts";
+import { createRequestInfo } from "../../server/gateway/request-info.ts";
 import { createRest } from "../../server/gateway/rest.ts";
 import { createMemoryRateLimiter } from "../../server/platform/rate-limit.ts";
 
@@ -109,7 +108,7 @@ const serve = async (operations: Group["operations"], path: string): Promise<Htt
   const pipeline = createPipeline({
     clock,
     limits: createLimits({ limiter: createMemoryRateLimiter({ clock }), house: {} }),
-    scopeOf: async ({ facts }) => ({ ...facts, tenantId: null, tenant: null, principal: null }),
+    scopeOf: async ({ info }) => ({ ...info, tenantId: null, tenant: null, principal: null }),
     idempotency: { find: unasked, claim: unasked, keep: unasked },
     transact: unasked,
     useSignature: async () => undefined,
@@ -118,19 +117,21 @@ const serve = async (operations: Group["operations"], path: string): Promise<Htt
     strictOutput: true,
     callTimeoutMs: 1_000,
   });
-  const rest = createRest({ entries, pipeline, clock, factsOf: createFacts([]), authenticate: async () => ({ kind: "none" }) });
+  const rest = createRest({ entries, pipeline, clock, infoOf: createRequestInfo([]), authenticate: async () => ({ kind: "none" }) });
   return new Promise((resolve) => {
-    const gone = createLazyAbort();
-    const exchange: Exchange = {
-      request: { method: "GET", path, query: "", headers: {}, repeated: new Set(), peer: "127.0.0.1" },
-      gone,
-      ending: gone,
-      notes: newNotes(),
-      body: Promise.resolve(new Uint8Array()),
-      respond: resolve,
-      stream: async () => undefined,
-    };
-    void rest.receive(exchange.request).handle(exchange);
+    const context = new (class extends RequestContext {
+      readonly request = { method: "GET", path, query: "", headers: {}, repeated: new Set<string>(), peer: "127.0.0.1" };
+      readonly gone = createLazyAbort();
+      readonly ending = createLazyAbort();
+      readonly body = Promise.resolve(new Uint8Array());
+      protected override write(response: HttpResponse): void {
+        resolve(response);
+      }
+      protected override writeStream(): Promise<void> {
+        return unasked();
+      }
+    })();
+    void rest.receive(context.request).handle(context);
   });
 };
 

@@ -1,10 +1,10 @@
 // The check that every answer of the suite passes through: it lets through what the document says, and nothing else.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { checkDescribed, type Exchange } from "../kit/described.ts";
+import { checkDescribed, type RequestContext } from "../kit/described.ts";
 import { nobody, startWorld, type World } from "../kit/world.ts";
 
 let world: World;
-let real: Exchange;
+let real: RequestContext;
 beforeAll(async () => {
   world = await startWorld();
   const owner = await (await world.tenant()).user("owner");
@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-const check = (exchange: Partial<Exchange>): Promise<void> =>
+const check = (exchange: Partial<RequestContext>): Promise<void> =>
   checkDescribed({ ...real, ...exchange }, async (prefix) => (await fetch(`${world.url}${prefix}/openapi.json`)).json());
 const withHeader = (name: string, value: string | null): Headers => {
   const headers = new Headers(real.headers);
@@ -29,7 +29,7 @@ test("what the gateway answered passes", async () => {
   await check({});
 });
 
-test.each<readonly [string, () => Partial<Exchange>, RegExp]>([
+test.each<readonly [string, () => Partial<RequestContext>, RegExp]>([
   ["a status that is not declared", () => ({ status: 202 }), /status 202 is not declared/],
   ["a header that is not declared", () => ({ headers: withHeader("x-new", "1") }), /header x-new is not declared/],
   ["a header that is promised and missing", () => ({ headers: withHeader("x-request-id", null) }), /header x-request-id is missing/],

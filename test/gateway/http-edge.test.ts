@@ -16,7 +16,7 @@ beforeAll(async () => {
   listener = await listen({
     host: "127.0.0.1",
     port: 0,
-    door: {
+    transport: {
       receive: () => ({
         maxBodyBytes: 1_000,
         handle: async (exchange) => {

@@ -157,7 +157,7 @@ describe("a call that outlives its time limit", () => {
     const pipeline = createPipeline({
       clock: systemClock,
       limits: createLimits({ limiter: createMemoryRateLimiter({ clock: systemClock }), house: {} }),
-      scopeOf: async ({ facts }) => ({ ...facts, tenantId: null, tenant: null, principal: { kind: "user", userId: "u", email: null, role: null } }),
+      scopeOf: async ({ info }) => ({ ...info, tenantId: null, tenant: null, principal: { kind: "user", userId: "u", email: null, role: null } }),
       idempotency: createIdempotency({ db, secretBox: createSecretBox(randomBytes(32)) }),
       transact: db.sqlTx,
       useSignature: async () => undefined,
@@ -169,8 +169,8 @@ describe("a call that outlives its time limit", () => {
     return async (name: string, idempotencyKey: string) => {
       const outcome = await pipeline.call({
         entry,
-        facts: { requestId: "req_12345678", prefix: "/v1", ip: "192.0.2.1", traceparent: null, shape: "b", shapeChosen: false },
-        door: "rest",
+        info: { requestId: "req_12345678", prefix: "/v1", ip: "192.0.2.1", traceparent: null, shape: "b", shapeChosen: false },
+        transport: "rest",
         tenantHeader: undefined,
         identify: async () => ({ kind: "none" }),
         readInput: () => ({ name }),

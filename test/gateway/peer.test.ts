@@ -1,13 +1,13 @@
 // A request's address is asked for when somebody wants it: any time before the answer, and never once the library's object is gone.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { Exchange } from "../../server/gateway/exchange.ts";
+import type { RequestContext } from "../../server/gateway/request-context.ts";
 import { type Listener, listen } from "../../server/gateway/uws/listen.ts";
 import { head, rawCall } from "./raw.ts";
 
 let listener: Listener;
-let handle: (exchange: Exchange) => Promise<void>;
+let handle: (context: RequestContext) => Promise<void>;
 beforeAll(async () => {
-  listener = await listen({ host: "127.0.0.1", port: 0, door: { receive: () => ({ maxBodyBytes: 1_000, handle: (exchange) => handle(exchange) }) } });
+  listener = await listen({ host: "127.0.0.1", port: 0, transport: { receive: () => ({ maxBodyBytes: 1_000, handle: (context) => handle(context) }) } });
 });
 afterAll(() => listener.close());
 
@@ -16,11 +16,11 @@ const aTurn = () => new Promise((resolve) => setImmediate(resolve));
 
 test("it is told as long as there is no answer, and the same again afterwards", async () => {
   const told: string[] = [];
-  handle = async (exchange) => {
+  handle = async (context) => {
     await aTurn();
-    told.push(exchange.request.peer);
-    exchange.respond({ status: 200, headers: {}, body: "well" });
-    told.push(exchange.request.peer);
+    told.push(context.request.peer);
+    context.respond({ status: 200, headers: {}, body: "well" });
+    told.push(context.request.peer);
   };
   const { answer } = await rawCall(url(), [head("GET /")]);
   expect([answer?.status, told]).toEqual([200, ["127.0.0.1", "127.0.0.1"]]);
@@ -28,9 +28,9 @@ test("it is told as long as there is no answer, and the same again afterwards", 
 
 test("it is empty for whoever asks first when the answer is out", async () => {
   let told: string | null = null;
-  handle = async (exchange) => {
-    exchange.respond({ status: 200, headers: {}, body: "well" });
-    told = exchange.request.peer;
+  handle = async (context) => {
+    context.respond({ status: 200, headers: {}, body: "well" });
+    told = context.request.peer;
   };
   const { answer } = await rawCall(url(), [head("GET /")]);
   expect([answer?.status, told]).toEqual([200, ""]);
@@ -49,10 +49,10 @@ test("it is empty for whoever asks first when the peer has gone, and what was as
 });
 
 test("lines of one header are one list, apart from those of others, however many names there are", async () => {
-  const seen: Exchange["request"][] = [];
-  handle = async (exchange) => {
-    seen.push(exchange.request);
-    exchange.respond({ status: 200, headers: { "X-First": "1", "X-Second": "2" }, body: null });
+  const seen: RequestContext["request"][] = [];
+  handle = async (context) => {
+    seen.push(context.request);
+    context.respond({ status: 200, headers: { "X-First": "1", "X-Second": "2" }, body: null });
   };
   const names = Array.from({ length: 1_200 }, (_, index) => `x-name-${index}`);
   for (let from = 0; from < names.length; from += 50) {

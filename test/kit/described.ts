@@ -6,7 +6,7 @@ import formats from "ajv-formats";
 type Json = any;
 type Prefix = "/v1" | "/api/v1";
 
-export interface Exchange {
+export interface RequestContext {
   readonly method: string;
   /** With its query. */
   readonly path: string;
@@ -116,7 +116,7 @@ export const readDescription = (prefix: Prefix, get: GetDocument): Promise<Descr
 };
 
 /** Throws with all that the document does not say of this answer. */
-export const checkDescribed = async (exchange: Exchange, get: GetDocument): Promise<void> => {
+export const checkDescribed = async (exchange: RequestContext, get: GetDocument): Promise<void> => {
   const { method, status, headers, body } = exchange;
   const [path = ""] = exchange.path.split("?", 1);
   const prefix = /^\/(?:api\/)?v1(?=\/|$)/.exec(path)?.[0] as Prefix | undefined;
@@ -139,12 +139,12 @@ const has = ({ document }: Described, path: string, method: string): boolean =>
   document.paths[path][(method === "HEAD" ? "GET" : method).toLowerCase()] !== undefined;
 
 /** What is no operation can only be refused, in the shape of all errors. */
-const checkStranger = (described: Described, { status, body }: Exchange): readonly string[] => {
+const checkStranger = (described: Described, { status, body }: RequestContext): readonly string[] => {
   if (status < 400) return ["there is no such operation"];
   return body === null ? [] : complain(validatorFor(described, "Error", { $ref: "#/components/schemas/Error" }), body);
 };
 
-const checkAnswer = (described: Described, path: string, { method, status, headers, body }: Exchange): readonly string[] => {
+const checkAnswer = (described: Described, path: string, { method, status, headers, body }: RequestContext): readonly string[] => {
   const operation = described.document.paths[path][(method === "HEAD" ? "GET" : method).toLowerCase()];
   const declared = operation.responses[String(status)];
   if (declared === undefined) {

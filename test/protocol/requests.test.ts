@@ -9,7 +9,7 @@ import { createAgentAuth } from "../../server/gateway/auth/agent.ts";
 import { readCredential } from "../../server/gateway/auth/credentials.ts";
 import { channelSettings } from "../../server/gateway/channel/settings.ts";
 import { createGate } from "../../server/gateway/channel/upgrade.ts";
-import type { HttpRequest } from "../../server/gateway/exchange.ts";
+import type { HttpRequest } from "../../server/gateway/request-context.ts";
 
 const Agent = z.object({ agentId: z.string(), tenantId: z.string(), deviceId: z.string(), secret: z.string(), state: z.string().optional() });
 const Case = z.object({

@@ -1,7 +1,7 @@
 // Which credential a request carries: exactly one of bearer, API key and agent signature, or none.
-import { HEADERS, HEADERS_V2, isSecondForm, SIGNATURE_VERSIONS, SIGNATURE_VERSIONS_HEADER } from "../../../protocol/index.ts";
+import { HEADERS, HEADERS_V2, isSecondForm } from "../../../protocol/index.ts";
 import { AppError } from "../../core/errors.ts";
-import type { HttpRequest } from "../exchange.ts";
+import type { HttpRequest } from "../request-context.ts";
 
 export interface SecondForm {
   readonly nonce: string;
@@ -56,13 +56,9 @@ const agent = (request: SignedPart): Credential => {
   return { kind: "agent", agentId, tenantId, timestamp, signature, v2: secondForm(request), request: { method, path, query } };
 };
 
-const isSigned = (headers: HttpRequest["headers"]): boolean =>
+/** An agent sent it: the answer names the signature versions that this gateway accepts. */
+export const isSigned = (headers: HttpRequest["headers"]): boolean =>
   headers[HEADERS.signature] !== undefined || headers[HEADERS.agentId] !== undefined || headers[HEADERS.timestamp] !== undefined || isSecondForm(headers);
-
-const VERSIONS: Readonly<Record<string, string>> = { [SIGNATURE_VERSIONS_HEADER]: SIGNATURE_VERSIONS };
-
-/** Every answer to an agent tells which forms of signature are known here; null for everybody else. */
-export const signatureVersions = ({ headers }: Pick<HttpRequest, "headers">): Readonly<Record<string, string>> | null => (isSigned(headers) ? VERSIONS : null);
 
 /** Throws UNAUTHORIZED for half a credential, VALIDATION_FAILED for more than one. */
 export const readCredential = (request: SignedPart): Credential => {

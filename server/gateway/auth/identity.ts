@@ -5,8 +5,8 @@ import { AppError } from "../../core/errors.ts";
 import type { ApiKeyLookup, ApiKeyRecord, Memberships, StreamTickets, TenantLookup } from "../../core/lookups.ts";
 import type { OpenScope, Principal, TenantFacts } from "../../core/scope.ts";
 import type { Entry } from "../catalogue.ts";
-import { isWithin, parseNetworks, type RequestFacts } from "../facts.ts";
 import { checkStorable } from "../parse.ts";
+import { isWithin, parseNetworks, type RequestInfo } from "../request-info.ts";
 import type { Credential } from "./credentials.ts";
 
 export type Identity =
@@ -49,7 +49,7 @@ const checkApiKey = (record: ApiKeyRecord | null, headerTenantId: string, ip: st
 /** Proves the credential. The body matters to agents only: their signature covers its bytes. */
 export const createAuthenticate =
   (deps: IdentityDeps) =>
-  async (credential: Credential, facts: Pick<RequestFacts, "ip">, body: Uint8Array): Promise<Identity> => {
+  async (credential: Credential, info: Pick<RequestInfo, "ip">, body: Uint8Array): Promise<Identity> => {
     switch (credential.kind) {
       case "none":
         return { kind: "none" };
@@ -58,7 +58,7 @@ export const createAuthenticate =
         return { kind: "user", userId, email, claimedTenantId: tenantId };
       }
       case "apiKey":
-        return { kind: "apiKey", record: checkApiKey(await deps.apiKeys.find(credential.key), credential.tenantId, facts.ip) };
+        return { kind: "apiKey", record: checkApiKey(await deps.apiKeys.find(credential.key), credential.tenantId, info.ip) };
       case "agent":
         return { kind: "agent", record: await deps.proveAgent(credential, body) };
     }
@@ -99,7 +99,7 @@ const checkTenant = (entry: Entry, tenant: TenantFacts | null, kind: Principal["
 export interface ScopeRequest {
   readonly entry: Entry;
   readonly identity: Identity;
-  readonly facts: RequestFacts;
+  readonly info: RequestInfo;
   readonly tenantHeader: string | undefined;
   /** As received: only looked at for a tenant's name. */
   readonly rawInput: unknown;
@@ -138,27 +138,27 @@ class OpenQuery implements OpenScope {
   readonly tenantId = null;
   readonly tenant = null;
   readonly principal = null;
-  readonly #facts: RequestFacts;
+  readonly #info: RequestInfo;
 
-  constructor(facts: RequestFacts) {
-    this.requestId = facts.requestId;
-    this.traceparent = facts.traceparent;
-    this.#facts = facts;
+  constructor(info: RequestInfo) {
+    this.requestId = info.requestId;
+    this.traceparent = info.traceparent;
+    this.#info = info;
   }
 
   get ip(): string {
-    return this.#facts.ip;
+    return this.#info.ip;
   }
 }
 
 /** Checks credential kind, tenant and role. Throws UNAUTHORIZED without a credential, FORBIDDEN with the wrong one. */
 export const createScope =
   (deps: Pick<IdentityDeps, "tenants" | "memberships" | "admins">) =>
-  async ({ entry, identity, facts, tenantHeader, rawInput }: ScopeRequest): Promise<OpenScope> => {
+  async ({ entry, identity, info, tenantHeader, rawInput }: ScopeRequest): Promise<OpenScope> => {
     const { op } = entry;
     // Whoever only reads without a credential is hardly ever asked where it comes from, and where its limit asks, that is before the first wait.
-    if (op.auth.includes("public") && op.kind === "query") return new OpenQuery(facts);
-    const { requestId, ip, traceparent } = facts;
+    if (op.auth.includes("public") && op.kind === "query") return new OpenQuery(info);
+    const { requestId, ip, traceparent } = info;
     if (op.auth.includes("public")) return { requestId, ip, traceparent, tenantId: null, tenant: null, principal: null };
     if (identity.kind === "none") throw unauthorized("missing");
     if (!op.auth.includes(identity.kind)) throw forbidden({ reason: "credential_kind", accepted: op.auth });

@@ -1,7 +1,7 @@
 // What becomes of upgrades, counted and logged: a line for each that is accepted, and for refusals as many as anybody can read.
 import type { Clock } from "../../core/clock.ts";
 import type { AppError } from "../../core/errors.ts";
-import type { RequestFacts } from "../facts.ts";
+import type { RequestInfo } from "../request-info.ts";
 import type { Session } from "./session.ts";
 import { type ChannelStats, countUp } from "./stats.ts";
 import { newBucket, takeToken } from "./tokens.ts";
@@ -26,11 +26,11 @@ export const createArrivals = ({ clock, stats, log }: ArrivalsDeps) => {
   const lines = newBucket(LINES, clock.elapsed());
   let unlogged = 0;
   return {
-    accepted: ({ requestId }: RequestFacts, { id, deviceId, tenantId }: Pick<Session, "id" | "deviceId" | "tenantId">): void => {
+    accepted: ({ requestId }: RequestInfo, { id, deviceId, tenantId }: Pick<Session, "id" | "deviceId" | "tenantId">): void => {
       countUp(stats.connects, "accepted");
       log.info({ requestId, sessionId: id, deviceId, tenantId }, "socket accepted");
     },
-    refused: ({ requestId }: RequestFacts, { code, status, details }: AppError): void => {
+    refused: ({ requestId }: RequestInfo, { code, status, details }: AppError): void => {
       const reason = typeof details?.["reason"] === "string" ? details["reason"] : code;
       countUp(stats.connects, reason);
       const exhausted = exhaustedBy({ code, details });

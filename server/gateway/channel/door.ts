@@ -5,10 +5,10 @@ import { newId } from "../../core/ids.ts";
 import type { RateBucket } from "../../core/rate-limiter.ts";
 import type { OpenScope } from "../../core/scope.ts";
 import { errorBody } from "../envelope.ts";
-import type { HttpRequest, HttpResponse } from "../exchange.ts";
-import type { RequestFacts } from "../facts.ts";
 import { subprotocolOf, UPGRADE_HEADERS } from "../handshake.ts";
-import type { SocketDoor } from "../uws/socket.ts";
+import type { HttpRequest, HttpResponse } from "../request-context.ts";
+import type { RequestInfo } from "../request-info.ts";
+import type { SocketHandler } from "../uws/socket.ts";
 import { createArrivals } from "./arrivals.ts";
 import type { HubDeps } from "./hub.ts";
 import type { Roster } from "./roster.ts";
@@ -21,13 +21,13 @@ export interface DoorDeps extends HubDeps {
   readonly state: NodeState;
   readonly roster: Roster;
   readonly welcome: (session: Session) => void;
-  readonly received: SocketDoor<Session>["received"];
+  readonly received: SocketHandler<Session>["received"];
   readonly control: (session: Session) => void;
   readonly resume: (session: Session) => void;
   readonly onError: (error: unknown) => void;
 }
 
-export const createDoor = (deps: DoorDeps): SocketDoor<Session> => {
+export const createDoor = (deps: DoorDeps): SocketHandler<Session> => {
   const { clock, settings, stats, state, roster, limits } = deps;
   const gate = createGate(deps);
   const arrivals = createArrivals(deps);
@@ -38,7 +38,7 @@ export const createDoor = (deps: DoorDeps): SocketDoor<Session> => {
     return deps.databaseError(error) ?? new AppError("INTERNAL_ERROR", { retryAfter: 2, cause: error });
   };
 
-  const render = (error: AppError, facts: RequestFacts): HttpResponse => {
+  const render = (error: AppError, facts: RequestInfo): HttpResponse => {
     const now = clock.now();
     const { limit } = error.details ?? {};
     const limited = error.code === "RATE_LIMIT_EXCEEDED" && typeof limit === "number";
@@ -64,13 +64,13 @@ export const createDoor = (deps: DoorDeps): SocketDoor<Session> => {
   };
 
   // The figure is that of REST, the count is the socket's own: each way has its sixty a minute, and no heartbeat is worth a question to another process.
-  const heartbeatLimit = ({ agent, tenant }: Pick<Admitted, "agent" | "tenant">, { requestId, ip, traceparent }: RequestFacts): RateBucket | null => {
+  const heartbeatLimit = ({ agent, tenant }: Pick<Admitted, "agent" | "tenant">, { requestId, ip, traceparent }: RequestInfo): RateBucket | null => {
     const { agentId, deviceId, deploymentId, tenantId } = agent;
     const scope: OpenScope = { requestId, ip, traceparent, tenantId, tenant, principal: { kind: "agent", agentId, deviceId, deploymentId } };
     return limits.byCaller("heartbeat", scope)[0] ?? null;
   };
 
-  const upgrade = async (request: HttpRequest): ReturnType<SocketDoor<Session>["upgrade"]> => {
+  const upgrade = async (request: HttpRequest): ReturnType<SocketHandler<Session>["upgrade"]> => {
     const facts = deps.facts(request, request.path.startsWith("/api/") ? "/api/v1" : "/v1");
     try {
       const sessionId = newId("ses");

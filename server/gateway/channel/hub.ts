@@ -10,10 +10,10 @@ import type { TenantLookup } from "../../core/lookups.ts";
 import type { SessionOwnerDirectory } from "../../core/session-owner-directory.ts";
 import type { DuplicateProbe, Sessions, SocketPresence } from "../../core/sessions.ts";
 import type { SignatureMemory } from "../../core/signature-memory.ts";
-import type { HttpRequest } from "../exchange.ts";
-import type { RequestFacts } from "../facts.ts";
 import type { Limits } from "../limits.ts";
-import type { SocketDoor } from "../uws/socket.ts";
+import type { HttpRequest } from "../request-context.ts";
+import type { RequestInfo } from "../request-info.ts";
+import type { SocketHandler } from "../uws/socket.ts";
 import { createActs } from "./acts.ts";
 import { createBeats } from "./beats.ts";
 import { createCancels } from "./cancels.ts";
@@ -50,7 +50,7 @@ export interface HubDeps {
   readonly owners: SessionOwnerDirectory;
   readonly courier: Pick<AgentCourier, "evictAt" | "attach">;
   readonly limits: Limits;
-  readonly facts: (request: HttpRequest, prefix: RequestFacts["prefix"]) => RequestFacts;
+  readonly facts: (request: HttpRequest, prefix: RequestInfo["prefix"]) => RequestInfo;
   /** How the database's own trouble is answered; null for a defect. */
   readonly databaseError: (error: unknown, retryAfter?: number) => AppError | null;
   readonly clock: Clock;
@@ -64,7 +64,7 @@ export interface HubDeps {
 }
 
 export interface Hub {
-  readonly door: SocketDoor<Session>;
+  readonly door: SocketHandler<Session>;
   readonly stats: Readonly<ChannelStats>;
   /** For processes that poll: whether another one holds a session. */
   readonly probe: DuplicateProbe;

@@ -3,7 +3,7 @@ import { AT, IDS } from "../../../protocol/guide/index.ts";
 import { ERROR_CODES, ERRORS, type ErrorCode, LIMITS, messageOf, type Operation } from "../../../protocol/index.ts";
 import { AppError } from "../../core/errors.ts";
 import { errorBody } from "../envelope.ts";
-import type { Prefix } from "../facts.ts";
+import type { Prefix } from "../request-info.ts";
 import { takesBody } from "../rest-input.ts";
 import { isKeyed } from "./headers.ts";
 import type { Json } from "./schemas.ts";

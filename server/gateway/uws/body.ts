@@ -1,7 +1,7 @@
 // Takes in a body, counting while it streams. Listening must begin before the first await, or bytes are lost.
 import type { HttpResponse as UwsResponse } from "uWebSockets.js";
 import type { LazyAbort } from "../../core/lazy-abort.ts";
-import type { HttpRequest } from "../exchange.ts";
+import type { HttpRequest } from "../request-context.ts";
 
 const EMPTY: Promise<Uint8Array> = Promise.resolve(new Uint8Array(0));
 

@@ -1,17 +1,17 @@
-// Opens a listener: every request becomes an Exchange, every socket path is registered by who owns it.
+// Opens a listener: every request becomes a request context and goes to the HTTP transport; the owners of socket paths register those.
 import type { TemplatedApp, us_listen_socket } from "uWebSockets.js";
-import type { HttpDoor } from "../exchange.ts";
 import { checkFree } from "../free-port.ts";
 import { ListenError } from "../listen-error.ts";
-import { UwsExchange } from "./exchange.ts";
+import type { HttpTransport } from "../request-context.ts";
 import { uws } from "./load.ts";
+import { UwsRequestContext } from "./request-context.ts";
 import { LiveRequest } from "./snapshot.ts";
 import { createTraffic, type Traffic } from "./traffic.ts";
 
 export interface ListenDeps {
   readonly host: string;
   readonly port: number;
-  readonly door: HttpDoor;
+  readonly transport: HttpTransport;
   /** Registers WebSocket paths; they must stand before the catch-all. `upgraded` is to be called for each connection that leaves HTTP. */
   readonly sockets?: (app: TemplatedApp, upgraded: () => void) => void;
   /** Several processes may share the port. */
@@ -65,8 +65,8 @@ const createTurns = () => {
   };
 };
 
-/** The library cannot exchange the certificate of an app, so each certificate has an app of its own over the same doors. */
-const openApp = ({ door, sockets, tls = null }: ListenDeps, traffic: Traffic): TemplatedApp => {
+/** The library cannot exchange the certificate of an app, so each certificate has an app of its own over the same transports. */
+const openApp = ({ transport, sockets, tls = null }: ListenDeps, traffic: Traffic): TemplatedApp => {
   const app = tls === null ? uws.App() : uws.SSLApp({ cert_file_name: tls.certFile, key_file_name: tls.keyFile, ssl_prefer_low_memory_usage: true });
   const begin = createTurns();
   app.filter((_res, change) => traffic.connected(change));
@@ -74,10 +74,10 @@ const openApp = ({ door, sockets, tls = null }: ListenDeps, traffic: Traffic): T
   sockets?.(app, () => traffic.connected(-1));
   app.any("/*", (res, req) => {
     const request = new LiveRequest(req, res);
-    const { maxBodyBytes, handle } = door.receive(request);
-    const exchange = new UwsExchange(res, request, { maxBodyBytes, traffic });
+    const { maxBodyBytes, handle } = transport.receive(request);
+    const context = new UwsRequestContext(res, request, { maxBodyBytes, traffic });
     traffic.began();
-    begin(() => void handle(exchange).then(traffic.ended, traffic.ended));
+    begin(() => void handle(context).then(traffic.ended, traffic.ended));
   });
   return app;
 };

@@ -3,7 +3,7 @@
 import type { HttpResponse as UwsResponse } from "uWebSockets.js";
 import { STATUS_CODES } from "node:http";
 import type { LazyAbort } from "../../core/lazy-abort.ts";
-import type { HttpResponse, HttpStream } from "../exchange.ts";
+import type { HttpResponse, HttpStream } from "../request-context.ts";
 
 const LINES: ReadonlyMap<number, string> = new Map(Object.entries(STATUS_CODES).map(([status, words]) => [Number(status), `${status} ${words}`]));
 const statusLine = (status: number): string => LINES.get(status) ?? `${status} Status`;
@@ -36,7 +36,7 @@ const endBare = (res: UwsResponse, length: number | null, close: boolean): void 
   res.endWithoutBody();
 };
 
-/** Call only while the exchange is not aborted. */
+/** Call it only while the peer is there. */
 export const writeResponse = (res: UwsResponse, response: HttpResponse, isHead: boolean): void => {
   res.cork(() => {
     writeHead(res, response);

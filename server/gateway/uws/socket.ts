@@ -4,7 +4,7 @@
 import type { TemplatedApp, HttpRequest as UwsRequest, HttpResponse as UwsResponse, us_socket_context_t, WebSocket } from "uWebSockets.js";
 import { STATUS_CODES } from "node:http";
 import { CONNECT_PATHS } from "../../../protocol/index.ts";
-import type { HttpRequest, HttpResponse } from "../exchange.ts";
+import type { HttpRequest, HttpResponse } from "../request-context.ts";
 import { corkedElsewhere } from "./anchor.ts";
 import { writeResponse } from "./respond.ts";
 import { snapshot } from "./snapshot.ts";
@@ -29,7 +29,7 @@ export interface SocketLink {
 export type UpgradeVerdict<S> = { readonly accept: S; readonly subprotocol: string } | { readonly refuse: HttpResponse };
 
 /** What stands behind the socket. `S` is its idea of a session; no call comes for it after `closed`. */
-export interface SocketDoor<S> {
+export interface SocketHandler<S> {
   upgrade(request: HttpRequest): Promise<UpgradeVerdict<S>>;
   /** The upgrade was accepted, but the peer was gone. */
   abandoned(session: S): void;
@@ -105,7 +105,7 @@ const internalError: HttpResponse = {
 };
 
 const createUpgrade =
-  <S>(door: SocketDoor<S>, neighbour: Neighbour) =>
+  <S>(door: SocketHandler<S>, neighbour: Neighbour) =>
   (res: UwsResponse, req: UwsRequest, context: us_socket_context_t): void => {
     // Everything is read now: after the first await the request is gone.
     const request = snapshot(res, req);
@@ -144,7 +144,7 @@ const createUpgrade =
 const COMPRESSION_OFF = 0;
 
 /** Must stand before the catch-all of the same app. `upgraded` is called for each connection that is no longer HTTP. */
-export const registerAgentSocket = <S>(app: TemplatedApp, door: SocketDoor<S>, limits: SocketLimits, upgraded: () => void = () => undefined): void => {
+export const registerAgentSocket = <S>(app: TemplatedApp, door: SocketHandler<S>, limits: SocketLimits, upgraded: () => void = () => undefined): void => {
   const live = (ws: WebSocket<Held<S>>, run: (session: S) => void): void => {
     const { session, link } = ws.getUserData();
     if (link !== null && !link.closed) run(session);

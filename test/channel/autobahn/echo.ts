@@ -3,13 +3,13 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { CONNECT_PATHS } from "../../../protocol/index.ts";
 import { SOCKET_LIMITS } from "../../../server/gateway/channel/settings.ts";
 import { listen } from "../../../server/gateway/uws/listen.ts";
-import { registerAgentSocket, type SocketDoor, type SocketLink } from "../../../server/gateway/uws/socket.ts";
+import { registerAgentSocket, type SocketHandler, type SocketLink } from "../../../server/gateway/uws/socket.ts";
 
 interface Session {
   link: SocketLink | null;
 }
 
-const door: SocketDoor<Session> = {
+const door: SocketHandler<Session> = {
   // Like the real one, not within the turn that brought the request.
   upgrade: async () => {
     await nextTurn();
@@ -29,7 +29,7 @@ export const startEcho = async () => {
   const listener = await listen({
     host: "127.0.0.1",
     port: 0,
-    door: { receive: () => ({ maxBodyBytes: 0, handle: async (exchange) => exchange.respond({ status: 404, headers: {}, body: "" }) }) },
+    transport: { receive: () => ({ maxBodyBytes: 0, handle: async (context) => context.respond({ status: 404, headers: {}, body: "" }) }) },
     sockets: (app) => registerAgentSocket(app, door, SOCKET_LIMITS),
   });
   return { at: { port: listener.port, path: CONNECT_PATHS[0] }, close: () => listener.close() };

@@ -1,8 +1,7 @@
-// The library's answer object as an Exchange: answered once, and never after the peer has gone.
+// A request context over the library's answer object, which nobody may touch once the peer has gone.
 import type { HttpResponse as UwsResponse } from "uWebSockets.js";
 import { createLazyAbort } from "../../core/lazy-abort.ts";
-import { newNotes } from "../call-log.ts";
-import type { Exchange, HttpResponse, HttpStream } from "../exchange.ts";
+import { type HttpResponse, type HttpStream, RequestContext } from "../request-context.ts";
 import { isChunked } from "../request-head.ts";
 import { readBody } from "./body.ts";
 import { writeResponse, writeStream } from "./respond.ts";
@@ -10,17 +9,16 @@ import type { LiveRequest } from "./snapshot.ts";
 import type { Traffic } from "./traffic.ts";
 
 // A class: objects whose functions differ each time cost more than the answer.
-export class UwsExchange implements Exchange {
+export class UwsRequestContext extends RequestContext {
   readonly request: LiveRequest;
   readonly gone = createLazyAbort();
   readonly ending = createLazyAbort();
-  readonly notes = newNotes();
   readonly body: Promise<Uint8Array | null>;
   readonly #res: UwsResponse;
   readonly #traffic: Traffic;
-  #answered = false;
 
   constructor(res: UwsResponse, request: LiveRequest, { maxBodyBytes, traffic }: { readonly maxBodyBytes: number; readonly traffic: Traffic }) {
+    super();
     this.#res = res;
     this.#traffic = traffic;
     this.request = request;
@@ -32,22 +30,13 @@ export class UwsExchange implements Exchange {
     this.body = readBody(res, request, { limitBytes: maxBodyBytes, gone: this.gone });
   }
 
-  /** True for one answer, as long as there is somebody to hear it. */
-  #mayAnswer(): boolean {
-    if (this.gone.aborted || this.#answered) return false;
-    this.#answered = true;
-    return true;
-  }
-
-  respond(response: HttpResponse): void {
-    if (!this.#mayAnswer()) return;
+  protected override write(response: HttpResponse): void {
     this.request.release();
     const isLast = this.#traffic.isLeaving || isChunked(this.request);
     writeResponse(this.#res, isLast ? { ...response, close: true } : response, this.request.method === "HEAD");
   }
 
-  async stream(response: HttpStream): Promise<void> {
-    if (!this.#mayAnswer()) return;
+  protected override async writeStream(response: HttpStream): Promise<void> {
     this.request.release();
     const { streams } = this.#traffic;
     streams.add(this.ending);

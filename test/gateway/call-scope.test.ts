@@ -3,8 +3,8 @@ import { expect, test } from "vitest";
 import { contract } from "../../protocol/index.ts";
 import type { Call } from "../../server/core/feature.ts";
 import { createLazyAbort, eitherOf, lazyAbortOf } from "../../server/core/lazy-abort.ts";
+import { createRun } from "../../server/gateway/call-scope.ts";
 import type { Entry } from "../../server/gateway/catalogue.ts";
-import { createRun } from "../../server/gateway/one-call.ts";
 
 const CALL_TIMEOUT_MS = 40;
 const transact = () => Promise.reject(new Error("not asked for"));

@@ -6,15 +6,15 @@ import type { RateLimitVerdict } from "../core/rate-limiter.ts";
 import type { Identity } from "./auth/identity.ts";
 import type { Notes } from "./call-log.ts";
 import type { Entry } from "./catalogue.ts";
-import type { HttpRequest } from "./exchange.ts";
-import type { RequestFacts } from "./facts.ts";
 import { RateLimited, tighter } from "./limits.ts";
 import type { CallRequest, Pipeline } from "./pipeline.ts";
 import { signedBy } from "./replay.ts";
+import type { HttpRequest } from "./request-context.ts";
+import type { RequestInfo } from "./request-info.ts";
+import { reauthorizeStream } from "./stream-reauthorizer.ts";
 import type { TrpcContext } from "./trpc-router.ts";
-import { keepVigil } from "./vigil.ts";
 
-export interface Session {
+export interface TrpcCalls {
   readonly notes: Notes;
   readonly context: TrpcContext;
   verdict: RateLimitVerdict | null;
@@ -36,15 +36,15 @@ const verdictOf = (outcome: Awaited<ReturnType<Pipeline["call"]>>): RateLimitVer
   return error instanceof RateLimited ? error.verdict : verdict;
 };
 
-export const createSessions =
+export const createTrpcCalls =
   ({ pipeline, clock }: { readonly pipeline: Pipeline; readonly clock: Clock }) =>
-  (request: HttpRequest, facts: RequestFacts, at: Caller): Session => {
+  (request: HttpRequest, info: RequestInfo, at: Caller): TrpcCalls => {
     const signed = signedBy(request);
     const call: TrpcContext["call"] = async (entry, input, signal) => {
       const asked: CallRequest = {
         entry,
-        facts,
-        door: "trpc",
+        info,
+        transport: "trpc",
         tenantHeader: request.headers["x-svc-tenant-id"],
         identify: () => at.identify(entry),
         readInput: () => input,
@@ -53,16 +53,18 @@ export const createSessions =
         gone: signal === undefined ? at.gone : lazyAbortOf(signal),
         notes: at.notes,
       };
-      const vigil =
-        entry.op.kind === "subscription" ? keepVigil(asked.gone.signal, () => pipeline.judge({ ...asked, identify: () => at.reidentify(entry) })) : null;
-      const outcome = await pipeline.call(vigil === null ? asked : { ...asked, gone: lazyAbortOf(vigil.signal) });
-      session.verdict = tighter(session.verdict, verdictOf(outcome));
-      session.replayed ||= (outcome.ok ? outcome.answer : outcome.failure).headers["Idempotent-Replayed"] !== undefined;
-      if (outcome.ok) return vigil === null ? outcome.answer.result : vigil.watch(outcome.answer.result as AsyncIterable<unknown>);
-      session.failure = outcome.failure.error;
+      const reauthorizer =
+        entry.op.kind === "subscription"
+          ? reauthorizeStream(asked.gone.signal, () => pipeline.judge({ ...asked, identify: () => at.reidentify(entry) }))
+          : null;
+      const outcome = await pipeline.call(reauthorizer === null ? asked : { ...asked, gone: lazyAbortOf(reauthorizer.signal) });
+      calls.verdict = tighter(calls.verdict, verdictOf(outcome));
+      calls.replayed ||= (outcome.ok ? outcome.answer : outcome.failure).headers["Idempotent-Replayed"] !== undefined;
+      if (outcome.ok) return reauthorizer === null ? outcome.answer.result : reauthorizer.watch(outcome.answer.result as AsyncIterable<unknown>);
+      calls.failure = outcome.failure.error;
       throw outcome.failure.error;
     };
-    const context: TrpcContext = { requestId: facts.requestId, timestamp: () => clock.now().toISOString(), call };
-    const session: Session = { notes: at.notes, verdict: null, failure: null, replayed: false, context };
-    return session;
+    const context: TrpcContext = { requestId: info.requestId, timestamp: () => clock.now().toISOString(), call };
+    const calls: TrpcCalls = { notes: at.notes, verdict: null, failure: null, replayed: false, context };
+    return calls;
   };

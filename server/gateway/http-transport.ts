@@ -1,24 +1,24 @@
-// The public door: sends each request to REST, tRPC, the documents or the key set, and answers browsers' preflights.
+// Where every public HTTP request enters: it goes on to REST, tRPC, the documents or the key set; browsers' preflights are answered here.
 import { CONNECT_PATHS } from "../../protocol/index.ts";
 import { AppError } from "../core/errors.ts";
 import type { Tracing } from "../core/trace.ts";
-import { type CallLogDeps, LoggedExchange } from "./call-log.ts";
+import { type CallLogDeps, CallLogEntry } from "./call-log.ts";
 import { beginSpan } from "./call-span.ts";
-import type { Exchange, HttpDoor, HttpRequest, HttpResponse, Reception } from "./exchange.ts";
-import type { Prefix, RequestFacts } from "./facts.ts";
 import { handshakeFault } from "./handshake.ts";
+import type { HttpRequest, HttpResponse, HttpTransport, Reception, RequestContext } from "./request-context.ts";
 import { headFault } from "./request-head.ts";
-import { type RestDoor, splitPrefix } from "./rest.ts";
+import type { Prefix, RequestInfo } from "./request-info.ts";
+import { type RestTransport, splitPrefix } from "./rest.ts";
 import { TRPC_PATH } from "./trpc-request.ts";
 
-export interface DoorDeps {
-  readonly rest: RestDoor;
-  readonly trpc: HttpDoor;
+export interface HttpTransportDeps {
+  readonly rest: RestTransport;
+  readonly trpc: HttpTransport;
   readonly docs: (name: string) => Promise<HttpResponse | null>;
   readonly openApi: (prefix: Prefix) => string;
   /** The local issuer's public keys; null with a foreign issuer. */
   readonly jwks: { readonly path: string; readonly body: string } | null;
-  readonly factsOf: (request: HttpRequest, prefix: Prefix) => RequestFacts;
+  readonly infoOf: (request: HttpRequest, prefix: Prefix) => RequestInfo;
   /** Origins of browser portals; empty: any. */
   readonly origins: readonly string[];
   readonly toAppError: (error: unknown) => AppError;
@@ -40,14 +40,8 @@ const document = (body: string): HttpResponse => ({
   headers: { "Content-Type": "application/json; charset=utf-8", "Cache-Control": "public, max-age=60", "X-Content-Type-Options": "nosniff" },
 });
 
-/** Both may vary by something. */
-const joined = (cors: Readonly<Record<string, string>>, own: Readonly<Record<string, string>>): Record<string, string> => {
-  const vary = [cors["Vary"], own["Vary"]].filter((name) => name !== undefined);
-  return { ...cors, ...own, ...(vary.length === 0 ? {} : { Vary: vary.join(", ") }) };
-};
-
-export const createDoor = (deps: DoorDeps): HttpDoor => {
-  /** Null for whoever is no browser, or comes from somewhere else. */
+export const createHttpTransport = (deps: HttpTransportDeps): HttpTransport => {
+  /** Null for callers that are no browser and for foreign origins. */
   const corsHeaders = ({ headers }: HttpRequest): Record<string, string> | null => {
     const { origin } = headers;
     if (origin === undefined || (deps.origins.length > 0 && !deps.origins.includes(origin))) return null;
@@ -82,60 +76,46 @@ export const createDoor = (deps: DoorDeps): HttpDoor => {
     return split.rest.startsWith("/docs/") ? deps.docs(split.rest.slice("/docs/".length)) : null;
   };
 
-  const withCors = (exchange: Exchange): Exchange => {
-    const cors = corsHeaders(exchange.request);
-    if (cors === null) return exchange;
-    const { request, gone, ending, body, notes } = exchange;
-    return {
-      request,
-      gone,
-      ending,
-      body,
-      notes,
-      respond: (response) => exchange.respond({ ...response, headers: joined(cors, response.headers) }),
-      stream: (response) => exchange.stream({ ...response, headers: joined(cors, response.headers) }),
-    };
-  };
-
-  const refuse = (exchange: Exchange, error: AppError, close = false): void => {
-    const { request, notes } = exchange;
+  const refuse = (context: RequestContext, error: AppError, close = false): void => {
+    const { request, notes } = context;
     notes.refusal = error;
-    const answer = deps.rest.renderError(error, deps.factsOf(request, splitPrefix(request.path)?.prefix ?? "/v1"));
-    exchange.respond({ ...answer, close: close || answer.close === true });
+    const answer = deps.rest.renderError(error, { request, info: deps.infoOf(request, splitPrefix(request.path)?.prefix ?? "/v1") });
+    context.respond({ ...answer, close: close || answer.close === true });
   };
 
-  const documentOr = async (exchange: Exchange, operations: Reception): Promise<void> => {
-    const found = await documentAt(exchange.request);
-    return found === null ? operations.handle(exchange) : exchange.respond(found);
+  const documentOr = async (context: RequestContext, operations: Reception): Promise<void> => {
+    const found = await documentAt(context.request);
+    return found === null ? operations.handle(context) : context.respond(found);
   };
 
   // Not async: nearly every call goes straight to the operations.
-  const route = (exchange: Exchange, operations: Reception): Promise<void> | void => {
-    const { request } = exchange;
+  const route = (context: RequestContext, operations: Reception): Promise<void> | void => {
+    const { request } = context;
     const fault = headFault(request);
-    if (fault !== null) return refuse(exchange, fault, true);
+    if (fault !== null) return refuse(context, fault, true);
     if (request.path.length + request.query.length > MAX_URL_BYTES) throw new AppError("URI_TOO_LONG", { details: { maxBytes: MAX_URL_BYTES } });
-    if (request.method === "OPTIONS") return exchange.respond(preflight(request));
-    if (request.path.startsWith(TRPC_PATH)) return operations.handle(exchange);
+    if (request.method === "OPTIONS") return context.respond(preflight(request));
+    if (request.path.startsWith(TRPC_PATH)) return operations.handle(context);
     // The agent socket takes every GET with a key of the right length before.
     if (SOCKETS.has(request.path)) throw handshakeFault(request) ?? new AppError("PROTOCOL_UNSUPPORTED");
-    return request.path === deps.jwks?.path || DOCUMENT.test(request.path) ? documentOr(exchange, operations) : operations.handle(exchange);
+    return request.path === deps.jwks?.path || DOCUMENT.test(request.path) ? documentOr(context, operations) : operations.handle(context);
   };
 
   return {
     receive: (request) => {
       const span = beginSpan(deps.tracing, request);
       const operations = (request.path.startsWith(TRPC_PATH) ? deps.trpc : deps.rest).receive(request);
-      const handle = async (plain: Exchange): Promise<void> => {
-        const logged = new LoggedExchange(plain, deps.callLog, span);
-        const exchange = withCors(logged);
+      const handle = async (context: RequestContext): Promise<void> => {
+        const entry = new CallLogEntry(context, deps.callLog, span);
+        context.logEntry = entry;
+        context.commonHeaders = corsHeaders(request);
         try {
-          // Whoever has left by now has nothing done for it.
-          if (!plain.gone.aborted) await route(exchange, operations);
+          // Nobody waits for the answer to a request whose caller has left by now.
+          if (!context.gone.aborted) await route(context, operations);
         } catch (error) {
-          refuse(exchange, deps.toAppError(error));
+          refuse(context, deps.toAppError(error));
         } finally {
-          logged.end();
+          entry.write({ status: null, requestId: null });
         }
       };
       return { maxBodyBytes: operations.maxBodyBytes, handle };

@@ -1,13 +1,13 @@
-// The facts of one HTTP request that every door needs: its id, its prefix, where it comes from.
+// The info of one HTTP request that every door needs: its id, its prefix, where it comes from.
 import ipaddr from "ipaddr.js";
 import { newId } from "../core/ids.ts";
 import { readTraceparent } from "../core/trace.ts";
-import type { HttpRequest } from "./exchange.ts";
+import type { HttpRequest } from "./request-context.ts";
 
 export type Prefix = "/v1" | "/api/v1";
 export type ErrorShape = "a" | "b";
 
-export interface RequestFacts {
+export interface RequestInfo {
   readonly requestId: string;
   readonly prefix: Prefix;
   readonly shape: ErrorShape;
@@ -62,8 +62,8 @@ export const limitAddress = (ip: string): string => {
     .join(":");
 };
 
-// A class, because the address is only found out when somebody asks for it; see one-call.ts for why it is no literal with a getter.
-class Facts implements RequestFacts {
+// A class, because the address is only found out when somebody asks for it; see call-scope.ts for why it is no literal with a getter.
+class Facts implements RequestInfo {
   readonly requestId: string;
   readonly prefix: Prefix;
   readonly shape: ErrorShape;
@@ -93,7 +93,7 @@ class Facts implements RequestFacts {
   }
 }
 
-export const createFacts =
+export const createRequestInfo =
   (proxies: readonly Network[]) =>
-  (request: HttpRequest, prefix: Prefix): RequestFacts =>
+  (request: HttpRequest, prefix: Prefix): RequestInfo =>
     new Facts(request, prefix, proxies);

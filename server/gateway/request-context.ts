@@ -1,0 +1,93 @@
+// One HTTP request and its answer, free of the library underneath. Whoever answers calls `respond` or `stream` once; every answer leaves through
+// here, so the log line and the headers that all answers share are added in one place.
+import type { LazyAbort } from "../core/lazy-abort.ts";
+import { type CallLogEntry, newNotes } from "./call-log.ts";
+
+export interface HttpRequest {
+  /** Upper case. */
+  readonly method: string;
+  /** Path as sent, undecoded, without the query. */
+  readonly path: string;
+  /** Query as sent, without "?". */
+  readonly query: string;
+  /** Names in lower case; several lines of one name are joined by commas, as one list. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Headers that may have one value only and came more than once; request-head.ts refuses such a request. */
+  readonly repeated: ReadonlySet<string>;
+  /** Address of the connection's peer. Read it before the first await: it is empty once the peer has disconnected, unless somebody read it before. */
+  readonly peer: string;
+}
+
+type Headers = Readonly<Record<string, string>>;
+
+export interface HttpResponse {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: string | Uint8Array | null;
+  /** Close the connection afterwards: the rest of the request is not wanted. */
+  readonly close?: boolean;
+}
+
+/** A body that comes in parts, for event streams. */
+export interface HttpStream {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: ReadableStream<Uint8Array>;
+}
+
+/** Both may name what the answer varies by. */
+const merged = (common: Headers, own: Headers): Headers => {
+  const vary = [common["Vary"], own["Vary"]].filter((name) => name !== undefined);
+  return { ...common, ...own, ...(vary.length === 0 ? {} : { Vary: vary.join(", ") }) };
+};
+
+export abstract class RequestContext {
+  abstract readonly request: HttpRequest;
+  /** Fires when the peer is gone; nothing is written after that. */
+  abstract readonly gone: LazyAbort;
+  /** Fires when the peer is gone and when the listener closes: a stream ends then. */
+  abstract readonly ending: LazyAbort;
+  /** The whole body, or null when it is larger than the limit the router gave. Rejects when the peer goes away before its end. */
+  abstract readonly body: Promise<Uint8Array | null>;
+  readonly notes = newNotes();
+  /** Headers of every answer to this request. */
+  commonHeaders: Headers | null = null;
+  /** The line that the answer completes. */
+  logEntry: CallLogEntry | null = null;
+  #answered = false;
+
+  respond(response: HttpResponse): void {
+    if (this.#mayAnswer(response)) this.write(this.#complete(response));
+  }
+
+  /** A stream may last for hours, so its log line tells of its beginning. */
+  async stream(response: HttpStream): Promise<void> {
+    if (this.#mayAnswer(response)) await this.writeStream(this.#complete(response));
+  }
+
+  protected abstract write(response: HttpResponse): void;
+  protected abstract writeStream(response: HttpStream): Promise<void>;
+
+  /** True once, and only while the peer listens. */
+  #mayAnswer({ status, headers }: Pick<HttpResponse, "status" | "headers">): boolean {
+    this.logEntry?.write({ status: this.gone.aborted ? null : status, requestId: headers["x-request-id"] ?? null });
+    if (this.gone.aborted || this.#answered) return false;
+    this.#answered = true;
+    return true;
+  }
+
+  #complete<A extends { readonly headers: Headers }>(response: A): A {
+    return this.commonHeaders === null ? response : { ...response, headers: merged(this.commonHeaders, response.headers) };
+  }
+}
+
+/** What a transport makes of a request's head, once: how much body it takes in, and who answers. */
+export interface Reception {
+  readonly maxBodyBytes: number;
+  handle(context: RequestContext): Promise<void>;
+}
+
+export interface HttpTransport {
+  /** Decides before anything is awaited. Must not throw. */
+  receive(request: HttpRequest): Reception;
+}
