@@ -77,7 +77,7 @@ const findByKeys = async (
   const rows = await tx.query<DbRow & { idempotency_key: string; request_hash: Buffer }>(
     `select ${ALL_COLUMNS}, c.idempotency_key, c.request_hash
        from (select distinct * from unnest($1::text[], $2::text[], $3::text[])) as w(tenant_id, device_id, idempotency_key)
-       join command_keys k using (device_id, idempotency_key) join commands c on c.command_id = k.command_id and c.tenant_id = w.tenant_id`,
+       join command_keys k using (tenant_id, device_id, idempotency_key) join commands c on c.command_id = k.command_id and c.tenant_id = w.tenant_id`,
     [keyed.map(({ scope }) => scope.tenantId), keyed.map(({ deviceId }) => deviceId), keyed.map(({ idempotency }) => idempotency?.key)],
   );
   return new Map(rows.map((row) => [`${row.device_id} ${row.idempotency_key}`, { row: toRow(row), requestHash: row.request_hash }]));
@@ -110,8 +110,8 @@ export const insertCommands = async (tx: SqlTx, admissions: readonly Admission[]
               $16::text[], $17::bytea[], $18::text[], $19::text[], $20::timestamptz[]) as n
        returning command_id, tenant_id, device_id, seq, created_by, idempotency_key),
      keys as (
-       insert into command_keys (device_id, idempotency_key, command_id)
-       select device_id, idempotency_key, command_id from fresh where idempotency_key is not null),
+       insert into command_keys (tenant_id, device_id, idempotency_key, command_id)
+       select tenant_id, device_id, idempotency_key, command_id from fresh where idempotency_key is not null),
      history as (
        insert into command_events (tenant_id, command_id, to_status, actor, node_id)
        select tenant_id, command_id, 'queued', created_by, $21 from fresh order by seq)

@@ -13,9 +13,10 @@ export const deleteEnded = async (tx: SqlTx, { keepDays, limit }: { readonly kee
     `with gone as (
        delete from commands where command_id in (
          select command_id from commands where deadline_at is null and finished_at < now() - $1 * interval '1 day' order by finished_at limit $2)
-       returning command_id, device_id, idempotency_key),
+       returning command_id, tenant_id, device_id, idempotency_key),
      keys as (
-       delete from command_keys k using gone where k.device_id = gone.device_id and k.idempotency_key = gone.idempotency_key),
+       delete from command_keys k using gone
+        where k.tenant_id = gone.tenant_id and k.device_id = gone.device_id and k.idempotency_key = gone.idempotency_key),
      history as (delete from command_events e using gone where e.command_id = gone.command_id)
      select count(*) from gone`,
     [keepDays, limit],
