@@ -18,11 +18,15 @@ const LIFE_HOURS = 24;
 const SWEEP_ROWS = 1_000;
 
 // The lock is tried, never waited for: repeats of a slow call must not hold connections.
-const LOCK = "select pg_try_advisory_xact_lock(hashtextextended('idempotency key ' || $1, 0)) as mine";
-const FIND = "select fingerprint = $2 as same, status, answer, created_at, expires_at <= now() as expired from idempotency_keys where scope = $1";
+const LOCK = "select pg_try_advisory_xact_lock(hashtextextended('idempotency key ' || $1 || '|' || $2, 0)) as mine";
+const FIND =
+  "select fingerprint = $3 as same, status, answer, created_at, expires_at <= now() as expired from idempotency_keys where tenant_id = $1 and scope = $2";
+const DELETE = "delete from idempotency_keys where tenant_id = $1 and scope = $2";
 // Should the row exist in spite of the lock, this error undoes the effect.
-const KEEP = `insert into idempotency_keys (scope, tenant_id, fingerprint, status, answer, expires_at)
+const KEEP = `insert into idempotency_keys (tenant_id, scope, fingerprint, status, answer, expires_at)
   values ($1, $2, $3, $4, $5, now() + make_interval(hours => ${LIFE_HOURS}))`;
+const DELETE_EXPIRED = `delete from idempotency_keys
+  where (tenant_id, scope) in (select tenant_id, scope from idempotency_keys where expires_at <= now() limit ${SWEEP_ROWS}) returning scope`;
 
 interface KeyRow {
   readonly same: boolean;
@@ -33,28 +37,26 @@ interface KeyRow {
 }
 
 export const createIdempotency = ({ db, secretBox }: IdempotencyDeps): Idempotency => {
-  const known = (scope: string, { same, status, answer, created_at }: KeyRow): KnownCall =>
-    same ? { kind: "replay", status, body: bodyOf(secretBox.open(answer, contextOf(scope))) } : { kind: "reused", firstSeenAt: created_at };
+  const known = (call: IdempotentCall, { same, status, answer, created_at }: KeyRow): KnownCall =>
+    same ? { kind: "replay", status, body: bodyOf(secretBox.open(answer, sealContext(call))) } : { kind: "reused", firstSeenAt: created_at };
 
   return {
     find: async (call) => {
-      const scope = scopeOf(call);
-      const [row] = await db.query<KeyRow>(FIND, [scope, call.fingerprint]);
-      return row === undefined || row.expired ? null : known(scope, row);
+      const [row] = await db.query<KeyRow>(FIND, [...keyOf(call), call.fingerprint]);
+      return row === undefined || row.expired ? null : known(call, row);
     },
     claim: async (tx, call) => {
-      const scope = scopeOf(call);
+      const key = keyOf(call);
       // Two statements, since the second has to see what the last holder of the lock committed.
-      const [[lock], [row]] = await Promise.all([tx.query<{ mine: boolean }>(LOCK, [scope]), tx.query<KeyRow>(FIND, [scope, call.fingerprint])]);
-      if (row !== undefined && !row.expired) return known(scope, row);
+      const [[lock], [row]] = await Promise.all([tx.query<{ mine: boolean }>(LOCK, key), tx.query<KeyRow>(FIND, [...key, call.fingerprint])]);
+      if (row !== undefined && !row.expired) return known(call, row);
       if (lock?.mine !== true) return { kind: "in_progress" };
-      if (row !== undefined) await tx.query("delete from idempotency_keys where scope = $1", [scope]);
+      if (row !== undefined) await tx.query(DELETE, key);
       return null;
     },
     keep: async (tx, call, { status, body }) => {
-      const scope = scopeOf(call);
-      const answer = secretBox.seal(JSON.stringify({ body }), contextOf(scope));
-      const written = tx.query(KEEP, [scope, call.tenantId ?? NO_TENANT, call.fingerprint, status, answer]);
+      const answer = secretBox.seal(JSON.stringify({ body }), sealContext(call));
+      const written = tx.query(KEEP, [...keyOf(call), call.fingerprint, status, answer]);
       // It decides nothing more, so COMMIT need not wait for its answer.
       if (tx.defer === undefined) await written;
       else tx.defer(written);
@@ -63,20 +65,15 @@ export const createIdempotency = ({ db, secretBox }: IdempotencyDeps): Idempoten
       {
         name: "idempotency.forget",
         everyMs: 60_000,
-        run: async () => {
-          const rows = await db.query(
-            `delete from idempotency_keys where scope in (select scope from idempotency_keys where expires_at <= now() limit ${SWEEP_ROWS}) returning scope`,
-          );
-          return rows.length === SWEEP_ROWS;
-        },
+        run: async () => (await db.query(DELETE_EXPIRED)).length === SWEEP_ROWS,
       },
     ],
   };
 };
 
 const NO_TENANT = "-";
-const scopeOf = ({ tenantId, scope }: IdempotentCall): string => `${tenantId ?? NO_TENANT}|${scope}`;
-const contextOf = (scope: string): string => `idempotency|${scope}`;
+const keyOf = ({ tenantId, scope }: IdempotentCall): readonly [string, string] => [tenantId ?? NO_TENANT, scope];
+const sealContext = (call: IdempotentCall): string => `idempotency|${keyOf(call).join("|")}`;
 
 const bodyOf = (json: string): unknown => {
   const stored: unknown = JSON.parse(json);

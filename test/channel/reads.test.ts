@@ -40,7 +40,8 @@ const addFleet = (tenantId: string, name: string): Promise<unknown> =>
   node.db.query(
     `with fleet as (
        insert into devices (device_id, tenant_id, deployment_id, agent_id, fingerprint, secret, status, updated_at)
-       select 'dev_' || $3 || n, $1, 'dep_1', 'agt_' || $3 || n, 'print_' || $3 || n, '\\x00', 'online', now() from generate_series(1, $2::int) n returning device_id, tenant_id)
+       select 'dev_' || $3 || n, tenant_id, deployment_id, 'agt_' || $3 || n, 'print_' || $3 || n, '\\x00', 'online', now()
+         from deployments, generate_series(1, $2::int) n where tenant_id = $1 returning device_id, tenant_id)
      insert into device_presence (device_id, tenant_id, epoch, connectivity) select device_id, tenant_id, 1, 'none' from fleet`,
     [tenantId, FLEET, name],
   );

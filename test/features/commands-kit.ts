@@ -15,6 +15,7 @@ import { type Db, openDb } from "../../server/platform/db.ts";
 import { createOutbox } from "../../server/platform/outbox.ts";
 import { committing, type Database, resultOf } from "../kit/call.ts";
 import { createTestDatabase } from "../kit/database.ts";
+import { insertRow } from "../kit/rows.ts";
 
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 
@@ -85,10 +86,7 @@ export interface Device {
 
 export const addDevice = async (db: Db, given: { tenantId?: TenantId; status?: string } = {}): Promise<Device> => {
   const device = { tenantId: given.tenantId ?? newId("ten"), deviceId: newId("dev") };
-  await db.query(
-    `insert into devices (device_id, tenant_id, deployment_id, agent_id, fingerprint, secret, status, updated_at) values ($1, $2, $3, $4, $5, $6, $7, now())`,
-    [device.deviceId, device.tenantId, newId("dep"), newId("agt"), device.deviceId, Buffer.from("x"), given.status ?? "online"],
-  );
+  await insertRow(db, "devices", { device_id: device.deviceId, tenant_id: device.tenantId, status: given.status ?? "online" });
   return device;
 };
 

@@ -30,7 +30,7 @@ test("whatever is done with a command reads a few rows, however many devices liv
   const device = await addDevice(db);
   await db.query(
     `insert into devices (device_id, tenant_id, deployment_id, agent_id, fingerprint, secret, status, updated_at)
-     select 'dev_' || n, $1, 'dep_1', 'agt_' || n, 'print_' || n, '\\x00', 'online', now() from generate_series(1, $2::int) n`,
+     select 'dev_' || n, tenant_id, deployment_id, 'agt_' || n, 'print_' || n, '\\x00', 'online', now() from deployments, generate_series(1, $2::int) n where tenant_id = $1`,
     [device.tenantId, FLEET],
   );
   await db.query(

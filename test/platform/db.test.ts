@@ -5,6 +5,7 @@ import { databaseError, isUnavailable, isUndone, isUniqueViolation } from "../..
 import { silentLog } from "../../server/platform/log.ts";
 import { createTestDatabase, withClient } from "../kit/database.ts";
 import { eventually } from "../kit/eventually.ts";
+import { insertRow } from "../kit/rows.ts";
 
 let url = "";
 let db: Db;
@@ -13,6 +14,7 @@ beforeAll(async () => {
   db = await openDb({ url, poolSize: 6, log: silentLog });
   await db.execute("create table counters (id int primary key, value int8 not null)");
   await db.execute("insert into counters values (1, 0), (2, 0)");
+  await insertRow(db, "deployments", { tenant_id: "ten_1", deployment_id: "dep_1" });
 });
 afterAll(() => db.close());
 

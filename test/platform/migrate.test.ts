@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { difference, migrate } from "../../server/platform/migrate.ts";
 import { migrationsFolder, schemaFolder } from "../../server/platform/schema-engine.ts";
 import { createEmptyDatabase, createTestDatabase, withClient } from "../kit/database.ts";
+import { insertRow } from "../kit/rows.ts";
 
 let folder = "";
 beforeAll(async () => {
@@ -64,6 +65,71 @@ describe("migrate", () => {
     const sql = "create function answer() returns text language plpgsql as $$ begin return 'a;b'; end $$; -- done; really\n";
     await migrate({ url, folder: await copyWith("semicolons", sql) });
     expect(await withClient(url, async (client) => (await client.query("select answer()")).rows)).toEqual([{ answer: "a;b" }]);
+  });
+});
+
+describe("the migrations from 0.2.0 on", () => {
+  const NEXT = "20261122080721";
+  const openOld = async (): Promise<string> => {
+    const old = join(folder, "0.2.0");
+    await cp(migrationsFolder(), old, { recursive: true, filter: (path) => (/\/(\d{14})_[^/]*$/.exec(path)?.[1] ?? "") < NEXT });
+    const url = await createEmptyDatabase();
+    await migrate({ url, folder: old });
+    return url;
+  };
+
+  test("keep every row that belongs to a tenant, and drop what a hand in the database left behind", async () => {
+    const url = await openOld();
+    await withClient(url, async (client) => {
+      await insertRow(client, "tenants", { tenant_id: "ten_a" });
+      await insertRow(client, "deployments", { tenant_id: "ten_a", deployment_id: "dep_a", is_default: true });
+      await insertRow(client, "devices", { tenant_id: "ten_a", deployment_id: "dep_a", device_id: "dev_a" });
+      await insertRow(client, "devices", { tenant_id: "ten_a", deployment_id: "dep_gone", device_id: "dev_moved" });
+      await insertRow(client, "devices", { tenant_id: "ten_gone", deployment_id: "dep_gone", device_id: "dev_gone" });
+      await insertRow(client, "device_presence", { tenant_id: "ten_gone", device_id: "dev_gone" });
+      await insertRow(client, "pairings", { pairing_id: "unclaimed" });
+      await insertRow(client, "pairings", { pairing_id: "paired", tenant_id: "ten_a", device_id: "dev_a" });
+      await insertRow(client, "pairings", { pairing_id: "of another tenant", tenant_id: "ten_a", device_id: "dev_gone" });
+      await insertRow(client, "enrollments", { pairing_id: "paired", tenant_id: "ten_a", device_id: "dev_a" });
+      await insertRow(client, "enrollments", { pairing_id: "forgotten", tenant_id: "ten_a", device_id: "dev_none" });
+      await insertRow(client, "enrollment_tokens", { token_id: "kept", tenant_id: "ten_a", deployment_id: "dep_gone" });
+      for (const table of ["memberships", "api_keys", "stream_tickets", "enrollment_tokens"]) await insertRow(client, table, { tenant_id: "ten_gone" });
+      await insertRow(client, "commands", { tenant_id: "ten_a", device_id: "dev_a", command_id: "cmd_a", status: "succeeded" });
+      await insertRow(client, "command_keys", { device_id: "dev_a", idempotency_key: "usr:one", command_id: "cmd_a" });
+      await insertRow(client, "command_keys", { device_id: "dev_a", idempotency_key: "usr:two", command_id: "cmd_none" });
+      for (const tenant_id of ["ten_a", "-"]) await insertRow(client, "idempotency_keys", { tenant_id, scope: `${tenant_id}|usr|make|1`, status: 200 });
+    });
+    await migrate({ url });
+    expect(await difference({ url })).toBeUndefined();
+    const found = await withClient(url, async (client) => {
+      const read = async (text: string) => (await client.query({ text, rowMode: "array" })).rows;
+      return {
+        devices: await read("select device_id, deployment_id from devices order by 1"),
+        presence: await read("select device_id from device_presence"),
+        pairings: await read("select pairing_id from pairings order by 1"),
+        enrollments: await read("select pairing_id from enrollments"),
+        tokens: await read("select token_id, deployment_id from enrollment_tokens"),
+        others: await read("select tenant_id from memberships union all select tenant_id from api_keys union all select tenant_id from stream_tickets"),
+        keys: await read("select * from command_keys"),
+        scopes: await read("select tenant_id, scope from idempotency_keys order by 1"),
+      };
+    });
+    expect(found).toEqual({
+      devices: [
+        ["dev_a", "dep_a"],
+        ["dev_moved", "dep_a"],
+      ],
+      presence: [],
+      pairings: [["paired"], ["unclaimed"]],
+      enrollments: [["paired"]],
+      tokens: [["kept", null]],
+      others: [],
+      keys: [["ten_a", "dev_a", "usr:one", "cmd_a"]],
+      scopes: [
+        ["-", "usr|make|1"],
+        ["ten_a", "usr|make|1"],
+      ],
+    });
   });
 });
 

@@ -7,6 +7,7 @@ import { type Db, openDb } from "../../server/platform/db.ts";
 import { createOutbox, type Outbox, type OutboxDeps } from "../../server/platform/outbox.ts";
 import { createTestDatabase } from "../kit/database.ts";
 import { eventually } from "../kit/eventually.ts";
+import { insertRow } from "../kit/rows.ts";
 
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 // A database of its own for each group: the relay sees everything in one.
@@ -130,10 +131,14 @@ describe("transactional consumers", () => {
     try {
       const { outbox, seen, errors } = outboxOn(own);
       const [healthy, poisoned] = [newId("ten"), newId("ten")];
+      for (const tenant_id of [healthy, poisoned]) await insertRow(own, "tenants", { tenant_id });
       let broken = true;
       outbox.consume("webhooks", async (tx, events) => {
-        for (const { subjectId } of events) {
-          await tx.query(`insert into stream_tickets (hash, tenant_id, user_id, expires_at) values (convert_to($1, 'utf8'), 't', 'u', now())`, [subjectId]);
+        for (const { subjectId, tenantId } of events) {
+          await tx.query(`insert into stream_tickets (hash, tenant_id, user_id, expires_at) values (convert_to($1, 'utf8'), $2, 'u', now())`, [
+            subjectId,
+            tenantId,
+          ]);
           if (broken && subjectId === "poison") throw new Error("cannot");
         }
       });

@@ -116,7 +116,7 @@ export const openRig = async (sabotage: Sabotage = (sql) => sql): Promise<Rig> =
 
   return {
     run: async (moments, programs) => {
-      await db.query(`truncate commands, command_events, device_presence, devices, outbox_events`);
+      await db.query(`truncate commands, command_events, device_presence, devices, outbox_events cascade`);
       await setClock(START);
       const players = await Promise.all(programs.map(join));
       for (const [at, moment] of moments.entries()) {
