@@ -1,4 +1,4 @@
-// Walks over an object in bytes whose fields are known, in whatever order they stand; says which are there.
+// Skips over a JSON object in bytes whose fields are known and may come in any order, and reports which of them are present.
 import { bytesOf, type Cursor, isNext, type Skip, skipOver, take } from "./scan-values.ts";
 
 const OPEN = 0x7b;
@@ -10,14 +10,14 @@ export interface Field {
   readonly skip: Skip;
 }
 
-/** None where there is no reader: a frame with such a field is for the schema. */
+/** Empty without a reader: zod then checks every frame that has this field. */
 export const field = (name: string, skip: Skip | null): readonly Field[] => (skip === null ? [] : [{ name, key: bytesOf(`"${name}":`), skip }]);
 
-/** What was found in an object, until the next one is read. */
+/** What the last object held, until the next one is read. */
 export interface Found {
-  /** One bit for each of the fields, in their order. */
+  /** One bit per field that is present, in the order of the fields. */
   fields: number;
-  /** By field, the number that was read last in it: its value, where it is one. */
+  /** By field, the last number in it: the value of a numeric field. */
   readonly values: Float64Array;
 }
 
@@ -26,12 +26,12 @@ export const newFound = (fields: readonly Field[]): Found => ({ fields: 0, value
 export const bitsOf = (fields: readonly Field[], names: readonly string[]): number =>
   fields.reduce((bits, { name }, index) => (names.includes(name) ? bits | (1 << index) : bits), 0);
 
-/** Walks over the key that comes next and gives its field's place, -1 for an unknown one. What stood there the last time is looked for first. */
+/** Skips the next key and returns the index of its field, -1 for an unknown one. It first tries the field that followed the previous one last time. */
 const createNextKey = (fields: readonly Field[]): ((cursor: Cursor, previous: number) => number) => {
   const followers = [...fields.keys(), 0];
   return (cursor, previous) => {
     const likely = followers[previous + 1] ?? 0;
-    if (skipOver(cursor, (fields[likely] as Field).key)) return likely; // as: only places of fields are kept
+    if (skipOver(cursor, (fields[likely] as Field).key)) return likely; // as: followers holds indexes of fields only
     for (let index = 0; index < fields.length; index += 1) {
       if (index === likely || !skipOver(cursor, (fields[index] as Field).key)) continue; // as: within the length
       followers[previous + 1] = index;
@@ -41,7 +41,7 @@ const createNextKey = (fields: readonly Field[]): ((cursor: Cursor, previous: nu
   };
 };
 
-/** Each field at most once. */
+/** Rejects a field that comes twice. */
 export const skipFields = (fields: readonly Field[], found: Found): Skip => {
   const nextKey = createNextKey(fields);
   return (cursor) => {

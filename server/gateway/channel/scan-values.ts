@@ -1,5 +1,5 @@
-// Walks over plain JSON values in bytes: strings of simple characters, numbers that fit a double exactly, lists and records of them.
-// What is not plain is not wrong; whoever walks here asks JSON.parse then. Loops over bytes, since each call out of the engine's own code costs more than a short loop.
+// Skips over plain JSON values in bytes: unescaped ASCII strings, numbers that a double holds exactly, and lists and records of them.
+// A value that is not plain may still be valid: the caller then asks JSON.parse. Short loops over bytes beat calls into native code here.
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -14,18 +14,18 @@ const OPEN = 0x7b;
 const CLOSE = 0x7d;
 const OPEN_LIST = 0x5b;
 const CLOSE_LIST = 0x5d;
-/** So many digits fit a double exactly, so that one division rounds as JSON.parse does. */
+/** A double holds this many digits exactly, so one division rounds as JSON.parse does. */
 const MAX_DIGITS = 15;
 const POWERS = Float64Array.from({ length: MAX_DIGITS + 1 }, (_, power) => 10 ** power);
 
-/** What is read, and where; one frame at a time. */
+/** The position in the frame that is being read. */
 export interface Cursor {
   bytes: Uint8Array;
   at: number;
-  /** The last number that was walked over. */
+  /** The last number that was skipped. */
   value: number;
 }
-/** Moves the cursor over a good value; false when this is for the schema, wherever the cursor stands then. */
+/** Moves the cursor over a plain and valid value. After false the cursor may stand anywhere. */
 export type Skip = (cursor: Cursor) => boolean;
 
 export const bytesOf = (text: string): Uint8Array => Uint8Array.from(text, (character) => character.charCodeAt(0));
@@ -43,7 +43,7 @@ export const skipOver = (cursor: Cursor, text: Uint8Array): boolean => {
   return true;
 };
 
-/** Length of the plain string at the cursor, which then stands behind its closing quote; -1 when it is not plain. */
+/** Moves the cursor behind the plain string that starts at it and returns its length; -1 when it is not plain. */
 const plainLength = (cursor: Cursor): number => {
   const { bytes } = cursor;
   const start = cursor.at + 1;
@@ -66,7 +66,7 @@ export const skipString =
     return length >= min && length <= max;
   };
 
-/** The digits at the cursor as a number; none of them is 0 as well. */
+/** The digits at the cursor as a number; 0 when there are none. */
 const digits = (cursor: Cursor): number => {
   const { bytes } = cursor;
   let { at } = cursor;
@@ -80,7 +80,7 @@ const digits = (cursor: Cursor): number => {
   return value;
 };
 
-/** A whole number above zero in quotes, as frames are numbered. */
+/** The number of a frame: a whole number above zero, in quotes. */
 export const skipQuotedNumber: Skip = (cursor) => {
   if (!take(cursor, QUOTE) || cursor.bytes[cursor.at] === ZERO) return false;
   const start = cursor.at;
@@ -107,7 +107,7 @@ export const skipNumber =
       value = (value * power + fraction) / power;
     }
     cursor.value = negative ? -value : value;
-    // An exponent is not taken: what follows it is not what may follow a number.
+    // An exponent fails in the caller: no `e` may follow a value.
     return cursor.value >= min && cursor.value <= max;
   };
 
@@ -134,14 +134,14 @@ export const skipList =
     return false;
   };
 
-/** A record of plain numbers, which is what metrics mostly are. */
+/** A record of numbers, which is what most agents send as metrics. */
 export const skipNumbers = (maxKey: number, maxKeys: number): Skip => {
   const number = skipNumber(-Infinity, Infinity);
   return (cursor) => {
     if (!take(cursor, OPEN)) return false;
     if (take(cursor, CLOSE)) return true;
     for (let count = 0; count < maxKeys; count += 1) {
-      // __proto__ is no name like others; whatever resembles it is looked at closely elsewhere.
+      // Zod drops `__proto__`, so it checks every record that has a key with a leading underscore.
       if (cursor.bytes[cursor.at + 1] === UNDERSCORE) return false;
       const length = plainLength(cursor);
       if (length < 0 || length > maxKey || !take(cursor, COLON) || !number(cursor)) return false;
@@ -153,10 +153,10 @@ export const skipNumbers = (maxKey: number, maxKeys: number): Skip => {
 };
 
 const TEXT_OF_TIME = bytesOf('"0000-00-00T00:00:00.000Z"');
-/** Of February as many as it always has. */
+/** Zod checks 29 February. */
 const DAYS = [0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
-/** A time as `toISOString` writes it; the many other forms are for the schema. */
+/** A time as `toISOString` writes it; zod checks all other forms. */
 export const skipTime: Skip = (cursor) => {
   const { bytes, at: start } = cursor;
   for (let offset = 0; offset < TEXT_OF_TIME.length; offset += 1) {
