@@ -36,15 +36,16 @@ if (canBuild && (!upToDate || process.argv.includes("--force"))) {
   process.stderr.write("building…\n");
   rmSync(stamp, { force: true });
   const env = { ...process.env, PRISMA_SCHEMA_ENGINE_BINARY: join(root, "package.json") };
-  const run = (command, args) => {
-    const { status, stdout, stderr } = spawnSync(join(root, "node_modules", ".bin", command), args, { cwd: root, env, encoding: "utf8" });
+  // By path: two versions of TypeScript are installed, and npm links the `tsc` of either.
+  const run = (tool, args) => {
+    const { status, stdout, stderr } = spawnSync(process.execPath, [join(root, "node_modules", tool), ...args], { cwd: root, env, encoding: "utf8" });
     if (status !== 0) {
-      process.stderr.write(`${stdout ?? ""}${stderr ?? ""}\n${command} failed; is everything installed (npm ci)?\n`);
+      process.stderr.write(`${stdout ?? ""}${stderr ?? ""}\n${tool} failed; is everything installed (npm ci)?\n`);
       process.exit(1);
     }
   };
-  run("prisma", ["generate", "--config", "prisma/config.ts", "--no-hints"]);
+  run("prisma/build/index.js", ["generate", "--config", "prisma/config.ts", "--no-hints"]);
   // Types are the business of `npm run check`; who only wants to run it should not wait for them.
-  run("tsc", ["-p", "server/tsconfig.build.json", "--noCheck"]);
+  run("typescript-7/bin/tsc", ["-p", "server/tsconfig.build.json", "--noCheck"]);
   writeFileSync(stamp, "");
 }
