@@ -5,7 +5,7 @@ import type { Beat, SessionHello } from "../../server/core/sessions.ts";
 import { createSessions } from "../../server/features/devices/index.ts";
 import { createBatch } from "../../server/platform/batch.ts";
 import type { Db } from "../../server/platform/db.ts";
-import { asOperator, createRoom } from "../features/commands-kit.ts";
+import { asOperator, createCommandsFeature } from "../features/commands-kit.ts";
 import { online, startNode, type TestDevice, type TestNode } from "./harness.ts";
 import { helloOf } from "./hello-of.ts";
 
@@ -55,7 +55,7 @@ describe("a poisoned item fails alone", () => {
   test("among commands that are queued, and among the acks of them", async () => {
     const [first, , third] = await threeDevices();
     const seen = counted();
-    const room = createRoom(seen.db, { nodeId: node.nodeId });
+    const room = createCommandsFeature(seen.db, { nodeId: node.nodeId });
     const queue = ({ tenantId, deviceId }: TestDevice, payload: object = {}) =>
       asOperator(room, { tenantId, deviceId: deviceId as DeviceId }).queue({ type: "ping", payload: { ...payload } });
     const queued = await Promise.allSettled([queue(first), queue(first, { text: POISON }), queue(first)]);

@@ -1,4 +1,4 @@
-// What the installation's own operations promise: nodes are seen while they live, and can be sent away from any of them.
+// The operations on the installation itself: nodes are listed while they live, and any node can drain any other.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { newId } from "../../server/core/ids.ts";
 import { createAdmin, type ThisNode } from "../../server/features/admin/index.ts";
@@ -23,7 +23,7 @@ const fail = (code: string): never => {
 
 const DEAD_PID = 4_711;
 
-describe("a node", () => {
+describe("nodes", () => {
   let db: Db;
   beforeAll(async () => {
     db = await openDb({ url: await createTestDatabase(), poolSize: 4, log: silentLog });
@@ -42,21 +42,21 @@ describe("a node", () => {
         state.draining = true;
       },
     };
-    const room = createAdmin({ db, bus, node, channelOf: (id) => `node:${id}`, lives: async (pid) => pid !== DEAD_PID, settings: { expireSeconds: 15 } });
-    const beat = async () => void (await room.jobs.find(({ name }) => name === "nodes.beat")?.run(NEVER));
-    const list = async () => (await room.handlers.listNodes({ ...call, fail } as never, {})).items.map((item) => item.nodeId);
-    const drain = async (other: string) => (await room.handlers.drainNode({ ...call, fail, commit: committing(db) } as never, { nodeId: other })).result;
-    return { room, state, nodeId, beat, list, drain };
+    const feature = createAdmin({ db, bus, node, channelOf: (id) => `node:${id}`, lives: async (pid) => pid !== DEAD_PID, settings: { expireSeconds: 15 } });
+    const beat = async () => void (await feature.jobs.find(({ name }) => name === "nodes.beat")?.run(NEVER));
+    const list = async () => (await feature.handlers.listNodes({ ...call, fail } as never, {})).items.map((item) => item.nodeId);
+    const drain = async (other: string) => (await feature.handlers.drainNode({ ...call, fail, commit: committing(db) } as never, { nodeId: other })).result;
+    return { feature, state, nodeId, beat, list, drain };
   };
   const age = (nodeId: string, seconds: number) =>
     db.query("update gateway_nodes set seen_at = now() - make_interval(secs => $2) where node_id = $1", [nodeId, seconds]);
   const empty = () => db.query("delete from gateway_nodes");
 
-  test("is listed from its first word until 15 seconds after its last, and again when it comes back", async () => {
+  test("a node is listed until 15 seconds after its last beat, and again with its next one", async () => {
     await empty();
     const [one, two] = [start(), start()];
-    await one.room.open();
-    await two.room.open();
+    await one.feature.open();
+    await two.feature.open();
     expect((await one.list()).sort()).toEqual([one.nodeId, two.nodeId].sort());
     await age(two.nodeId, 14);
     expect(await one.list()).toContain(two.nodeId);
@@ -66,43 +66,43 @@ describe("a node", () => {
     expect(await one.list()).toContain(two.nodeId);
   });
 
-  test("that was killed is not listed any more once another of its machine starts", async () => {
+  test("a killed node leaves the list once another node starts on its machine", async () => {
     await empty();
     const [killed, living, newcomer] = [start({ pid: DEAD_PID }), start(), start()];
     await killed.beat();
     await living.beat();
-    await newcomer.room.open();
+    await newcomer.feature.open();
     expect((await newcomer.list()).sort()).toEqual([living.nodeId, newcomer.nodeId].sort());
   });
 
-  test("counts those that live, itself included and those that drain not, and the sockets of all", async () => {
+  test("a node counts the living nodes that do not drain, itself included, and all their sockets", async () => {
     await empty();
     const [one, two, three] = [start({ connections: 5 }), start({ connections: 7 }), start({ connections: 11 })];
     for (const { beat } of [three, two, one]) await beat();
-    expect([one.room.liveNodes(), one.room.connections()]).toEqual([3, 23]);
+    expect([one.feature.liveNodes(), one.feature.connections()]).toEqual([3, 23]);
     await age(three.nodeId, 16);
     two.state.draining = true;
     await two.beat();
     await one.beat();
-    expect([one.room.liveNodes(), one.room.connections()]).toEqual([1, 5]);
+    expect([one.feature.liveNodes(), one.feature.connections()]).toEqual([1, 5]);
   });
 
-  test("takes its row along when it leaves, but not the row of a process that has its name by now", async () => {
+  test("a node removes its row when it closes, but not the row of a newer process with its name", async () => {
     await empty();
     const old = start({ pid: 1 });
-    await old.room.open();
+    await old.feature.open();
     const young = start({ nodeId: old.nodeId, pid: 2 });
-    await young.room.open();
-    await old.room.close();
+    await young.feature.open();
+    await old.feature.close();
     expect(await young.list()).toEqual([old.nodeId]);
-    await young.room.close();
+    await young.feature.close();
     expect(await young.list()).toEqual([]);
   });
 
-  test("drains when told over the bus, and with its next beat when that word was lost", async () => {
+  test("a node drains when it is told over the bus, or with its next beat when that message was lost", async () => {
     const bus = openMemoryBus();
     const [teller, hears, deaf] = [start({ bus }), start({ bus }), start()];
-    for (const { room } of [teller, hears, deaf]) await room.open();
+    for (const { feature } of [teller, hears, deaf]) await feature.open();
     await teller.drain(hears.nodeId);
     await eventually(() => expect(hears.state.draining).toBe(true));
     await teller.drain(deaf.nodeId);
@@ -111,18 +111,18 @@ describe("a node", () => {
     expect(deaf.state.draining).toBe(true);
   });
 
-  test("that was started anew under its name is not sent away by the order to its predecessor", async () => {
+  test("an order to drain does not reach the next process of that name", async () => {
     const old = start({ pid: 1 });
-    await old.room.open();
+    await old.feature.open();
     await old.drain(old.nodeId);
     const young = start({ nodeId: old.nodeId, pid: 2 });
-    await young.room.open();
+    await young.feature.open();
     expect(young.state.draining).toBe(false);
   });
 
-  test("that no longer lives cannot be drained", async () => {
+  test("a dead node cannot be drained", async () => {
     const gone = start();
-    await gone.room.open();
+    await gone.feature.open();
     await age(gone.nodeId, 16);
     await expect(gone.drain(gone.nodeId)).rejects.toThrow("NODE_NOT_FOUND");
   });
@@ -137,12 +137,12 @@ describe("over HTTP", () => {
   });
   afterAll(() => world.close());
 
-  test("the node that answers lists itself with its sockets", async () => {
+  test("a node lists itself with its sockets", async () => {
     const { body } = await world.call(operator, "GET", "/v1/admin/nodes");
     expect(body.data).toMatchObject([{ nodeId: world.app.nodeId, address: world.url, pid: process.pid, draining: false, connections: 0 }]);
   });
 
-  test("a drained node says that it is not ready", async () => {
+  test("a drained node reports that it is not ready", async () => {
     expect((await world.call(operator, "POST", `/v1/admin/nodes/${world.app.nodeId}/drain`)).status).toBe(200);
     await eventually(async () => expect((await world.call(nobody, "GET", "/v1/health/ready")).status).toBe(503));
   });

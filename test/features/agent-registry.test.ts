@@ -1,4 +1,4 @@
-// What the directory of agents remembers, and how long that lies in memory: there are secrets in it.
+// How long the directory of agents keeps its records in memory: they hold secrets.
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { expect, test } from "vitest";
@@ -40,7 +40,7 @@ const open = (directoryMs: number, answer: () => Promise<object[]> = async () =>
   return { directory, asked: () => asked };
 };
 
-test("an agent is asked for once while it is remembered, and anew after whoever asked last", async () => {
+test("a remembered agent costs one query, until somebody takes the record", async () => {
   const { directory, asked } = open(60_000);
   await directory.find(AGENT);
   expect((await directory.take(AGENT))?.agentId).toBe(AGENT);
@@ -49,7 +49,7 @@ test("an agent is asked for once while it is remembered, and anew after whoever 
   expect(asked()).toBe(2);
 });
 
-test("fifty who ask for an agent at once share one query, and who asks after a change does not share one from before it", async () => {
+test("fifty look-ups of an agent at once share one query, and a look-up after a change does not share a query from before it", async () => {
   const answers: ((rows: object[]) => void)[] = [];
   const { directory } = open(60_000, () => new Promise((resolve) => void answers.push(resolve)));
   const before = Array.from({ length: 50 }, () => directory.find(AGENT));
@@ -62,14 +62,14 @@ test("fifty who ask for an agent at once share one query, and who asks after a c
   expect((await after)?.tenantStatus).toBe("suspended");
   answers[0]?.([row]);
   expect(new Set((await Promise.all([...before, asLate])).map((record) => record?.tenantStatus))).toEqual(new Set(["active"]));
-  // The transaction of the change may still be open, so nothing that is read meanwhile is remembered.
+  // The transaction of the change may still be open, so the directory remembers nothing that it reads meanwhile.
   void directory.find(AGENT);
   await eventually(async () => expect(answers).toHaveLength(3));
 });
 
 const lookAt = async (directory: Agents): Promise<WeakRef<AgentRecord>> => new WeakRef((await directory.find(AGENT)) as AgentRecord);
 
-test("a record whose lifetime is over leaves memory though nobody asks again", async () => {
+test("a record leaves memory at the end of its lifetime even if nobody asks again", async () => {
   const { directory } = open(1);
   const record = await lookAt(directory);
   await eventually(async () => {

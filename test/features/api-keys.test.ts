@@ -1,4 +1,4 @@
-// API keys: shown once, dead at once when revoked, never stronger than who made them.
+// API keys: shown once, dead as soon as they are revoked, never stronger than their creator.
 import { randomUUID } from "node:crypto";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -19,8 +19,8 @@ const newOwner = async (role: Role = "owner") => {
 };
 const find = (apiKey: string) => world.apiKeys.directory.find(apiKey);
 
-describe("the form of a key", () => {
-  test("is accepted as made and refused with any one character changed", () => {
+describe("key format", () => {
+  test("a key is well formed as made, and malformed with any one character changed", () => {
     fc.assert(
       fc.property(fc.uint8Array({ minLength: 32, maxLength: 32 }), fc.nat(), fc.constantFrom(..."0aZ_-x"), (secret, at, character) => {
         const { apiKey, prefix, last4 } = makeKey("key_01J9ZQ3E8W6Y2V7K4M5N6P7Q8R", secret);
@@ -49,8 +49,8 @@ describe("the form of a key", () => {
   });
 });
 
-describe("a key", () => {
-  test("is shown once, found by the doors, and in the database only as a hash", async () => {
+describe("keys", () => {
+  test("a key is shown once, found by the directory, and stored only as a hash", async () => {
     const { scope, tenantId, userId } = await newOwner();
     const { apiKey, ...shown } = await world.call.apiKeys.create(scope, { name: "ci", role: "operator", ipAllowlist: ["10.0.0.0/8"] });
     expect(shown).toMatchObject({ role: "operator", status: "active", createdBy: `user:${userId}`, last4: apiKey.slice(-4) });
@@ -61,7 +61,7 @@ describe("a key", () => {
     expect(JSON.stringify([await world.db.query("select * from api_keys"), await world.call.apiKeys.list(scope, {}), world.emitted])).not.toContain(secret);
   });
 
-  test("is refused on the next call after it was revoked", async () => {
+  test("a revoked key is refused at the next call", async () => {
     const { scope } = await newOwner();
     const { apiKey, keyId } = await world.call.apiKeys.create(scope, { name: "k" });
     expect(await find(apiKey)).toMatchObject({ status: "active" });
@@ -70,7 +70,7 @@ describe("a key", () => {
     expect(await failureOf(world.call.apiKeys.revoke(scope, { keyId }))).toMatchObject({ code: "API_KEY_NOT_FOUND" });
   });
 
-  test("is expired when its days are over", async () => {
+  test("a key expires when its days are over and can then not be rotated", async () => {
     const { scope } = await newOwner();
     const { apiKey, keyId } = await world.call.apiKeys.create(scope, { name: "k", expiresInDays: 1 });
     await world.db.query("update api_keys set expires_at = now() - interval '1 second' where key_id = $1", [keyId]);
@@ -78,12 +78,12 @@ describe("a key", () => {
     expect(await failureOf(world.call.apiKeys.rotate(scope, { keyId }))).toMatchObject({ code: "API_KEY_NOT_FOUND" });
   });
 
-  test("that was never made is unknown", async () => {
+  test("a key that was never made is unknown", async () => {
     expect(await find(makeKey("key_01J9ZQ3E8W6Y2V7K4M5N6P7Q8R").apiKey)).toBeNull();
     expect(await find("svk_live_x")).toBeNull();
   });
 
-  test("remembers when it was used, written behind and not more often than each minute", async () => {
+  test("a key's last use is written by a job, at most once a minute", async () => {
     const { scope } = await newOwner();
     const { apiKey, keyId } = await world.call.apiKeys.create(scope, { name: "k" });
     const flush = async () => {
@@ -99,8 +99,8 @@ describe("a key", () => {
   });
 });
 
-describe("rotating", () => {
-  test("replaces the key at once", async () => {
+describe("rotation", () => {
+  test("a rotation without grace revokes the old key at once", async () => {
     const { scope } = await newOwner();
     const before = await world.call.apiKeys.create(scope, { name: "k" });
     const after = await world.call.apiKeys.rotate(scope, { keyId: before.keyId });
@@ -109,7 +109,7 @@ describe("rotating", () => {
     expect(await find(after.apiKey)).toMatchObject({ status: "active", keyId: before.keyId });
   });
 
-  test("with a grace keeps the old key for that time, and only the last old one", async () => {
+  test("a rotation with grace keeps the previous key alive, and only that one", async () => {
     const { scope } = await newOwner();
     const first = await world.call.apiKeys.create(scope, { name: "k" });
     const second = await world.call.apiKeys.rotate(scope, { keyId: first.keyId, graceSeconds: 60 });
@@ -122,8 +122,8 @@ describe("rotating", () => {
   });
 });
 
-describe("nobody lends more than they have", () => {
-  test("neither by creating nor by rotating", async () => {
+describe("privilege escalation", () => {
+  test("nobody can create or rotate a key that is stronger than their own role", async () => {
     const { scope, tenantId } = await newOwner();
     const admin = inside(tenantId, userOf(await world.join(tenantId, "admin"), null, "admin"));
     const strong = await world.call.apiKeys.create(scope, { name: "k", role: "owner" });
@@ -135,7 +135,7 @@ describe("nobody lends more than they have", () => {
     expect(await find(strong.apiKey)).toMatchObject({ status: "active", role: "owner" });
   });
 
-  test("also not through a key made in better days", async () => {
+  test("a key weakens with its creator's role and dies with their membership", async () => {
     const { scope, tenantId, userId } = await newOwner();
     const { apiKey } = await world.call.apiKeys.create(scope, { name: "k", role: "admin" });
     await world.db.query("update memberships set role = 'viewer' where tenant_id = $1 and user_id = $2", [tenantId, userId]);
@@ -148,7 +148,7 @@ describe("nobody lends more than they have", () => {
   });
 });
 
-test("another tenant's key cannot be told from an unknown one", async () => {
+test("another tenant's key looks like an unknown one to every operation", async () => {
   const [mine, theirs] = [await newOwner(), await newOwner()];
   const { keyId } = await world.call.apiKeys.create(theirs.scope, { name: "k" });
   const { get, update, rotate, revoke } = world.call.apiKeys;
@@ -163,7 +163,7 @@ test("another tenant's key cannot be told from an unknown one", async () => {
   expect((await world.call.apiKeys.list(mine.scope, {})).total).toBe(0);
 });
 
-test("an update counts the version up, refuses an older one and holds at the next call", async () => {
+test("an update raises the version, refuses an older one and holds at the next call", async () => {
   const { scope } = await newOwner();
   const { apiKey, keyId } = await world.call.apiKeys.create(scope, { name: "k" });
   await find(apiKey);
@@ -172,10 +172,10 @@ test("an update counts the version up, refuses an older one and holds at the nex
   expect(await failureOf(world.call.apiKeys.update(scope, { keyId, version: 1 }))).toMatchObject({ code: "VERSION_CONFLICT", details: { currentVersion: 2 } });
 });
 
-describe("the bootstrap key", () => {
+describe("bootstrap key", () => {
   const ensure = (owner: { tenantId: `ten_${string}`; userId: string }) => world.apiKeys.ensureKey({ ...owner, role: "admin" });
 
-  test("is one row and the same key, however often and concurrently asked for", async () => {
+  test("bootstrap returns one and the same key, however many ask at once", async () => {
     const owner = await newOwner();
     const keys = await Promise.all(Array.from({ length: 5 }, () => ensure(owner)));
     expect(new Set(keys).size).toBe(1);
@@ -183,7 +183,7 @@ describe("the bootstrap key", () => {
     expect((await world.call.apiKeys.list(owner.scope, {})).total).toBe(1);
   });
 
-  test("comes back after a rotation, which keeps working for a day; and anew after a revocation", async () => {
+  test("bootstrap returns its old key after a rotation, beside the rotated one, and a new key after a revocation", async () => {
     const owner = await newOwner();
     const key = await ensure(owner);
     const [{ keyId } = { keyId: "key_none" as const }] = (await world.call.apiKeys.list(owner.scope, {})).items;
@@ -196,7 +196,7 @@ describe("the bootstrap key", () => {
     expect([(await find(key))?.status, (await find(fresh))?.status]).toEqual(["revoked", "active"]);
   });
 
-  test("is one's own: another user of the tenant gets another", async () => {
+  test("each user of a tenant has a bootstrap key of their own", async () => {
     const owner = await newOwner();
     expect(await ensure(owner)).not.toBe(await ensure({ tenantId: owner.tenantId, userId: randomUUID() }));
   });

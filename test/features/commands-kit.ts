@@ -1,4 +1,4 @@
-// A command room on a real database, with a device of one's own per test and everything it tells recorded.
+// The commands feature on a real database, a fresh device per test, and a record of everything that the feature tells others.
 import { contract, type DeviceId, type Role, type TenantId } from "../../protocol/index.ts";
 import { systemClock } from "../../server/core/clock.ts";
 import type { CancelNotice } from "../../server/core/delivery.ts";
@@ -30,7 +30,7 @@ export interface Recorded {
   readonly polls: string[];
 }
 
-export const createRoom = (
+export const createCommandsFeature = (
   db: Db,
   {
     nodeId = "node-a",
@@ -90,7 +90,7 @@ export const addDevice = async (db: Db, given: { tenantId?: TenantId; status?: s
   return device;
 };
 
-/** The presence part of hello: a new epoch, held by a node. */
+/** The presence part of a hello: a new epoch on a node. */
 export const connect = async (db: Db, { tenantId, deviceId }: Device, nodeId = "node-a"): Promise<number> => {
   const [row] = await db.query<{ epoch: number }>(
     `insert into device_presence (device_id, tenant_id, epoch, connectivity, node_id, last_seen_at) values ($1, $2, 1, 'realtime', $3, now())
@@ -104,7 +104,7 @@ export const disconnect = async (db: Db, { deviceId }: Device): Promise<void> =>
   await db.query(`update device_presence set connectivity = 'none' where device_id = $1`, [deviceId]);
 };
 
-/** Moves a command's times into the past, as if so much time had gone by. */
+/** Moves a command's times into the past, as if that much time had passed. */
 export const age = async (db: Db, commandId: string, seconds: number): Promise<void> => {
   const columns = ["deadline_at", "available_at", "expires_at", "exec_deadline_at", "sent_at", "finished_at"];
   await db.query(`update commands set ${columns.map((column) => `${column} = ${column} - $2 * interval '1 second'`).join(", ")} where command_id = $1`, [
@@ -138,7 +138,7 @@ export const callAs = (scope: TenantScope, idempotencyKey: string | null = null,
   } as unknown as Call<never> & { reply: typeof reply };
 };
 
-/** The handlers as somebody of the device's tenant calls them, through the contract's schemas. */
+/** Calls the handlers as a user of the device's tenant, through the contract's schemas. */
 export const asOperator = (commands: Pick<Commands, "handlers"> & { readonly db: Database }, { tenantId, deviceId }: Device, principal?: Principal) => {
   const run = async <N extends keyof Operations>(name: N, input: Record<string, unknown>, key: string | null = null) => {
     const call = { ...callAs(scopeOf(tenantId, principal), key), commit: committing(commands.db) };

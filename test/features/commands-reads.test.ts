@@ -1,11 +1,11 @@
-// What a command costs does not grow with what else there is: the statements on its way read its own device, also while the planner knows nothing of the tables yet.
+// A command's cost does not grow with the fleet or with history: its statements read only its own device, even before the planner has statistics of the tables.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Db } from "../../server/platform/db.ts";
-import { addDevice, asOperator, connect, createRoom, openTestDb } from "./commands-kit.ts";
+import { addDevice, asOperator, connect, createCommandsFeature, openTestDb } from "./commands-kit.ts";
 
 let db: Db;
 beforeAll(async () => {
-  // One connection: it counts what it has read, and says so when asked.
+  // One connection: PostgreSQL reports its reads when the test flushes the statistics.
   db = await openTestDb(undefined, 1);
 });
 afterAll(() => db.close());
@@ -13,11 +13,11 @@ afterAll(() => db.close());
 const FLEET = 20_000;
 const HISTORY = 20_000;
 const COMMANDS = 40;
-/** One statement that reads the fleet or the history in each round passes it thirteen times over. The device's own dead entries, which PostgreSQL
+/** One statement that reads the fleet or the history in each round exceeds this thirteen times over. The device's own dead entries, which PostgreSQL
  * may not remove while any transaction of the server is open, stay far below. */
 const ENTRIES = 60_000;
 
-/** Index entries that were read so far. */
+/** The number of index entries read so far. */
 const entriesRead = async (): Promise<number> => {
   await db.query("select pg_stat_force_next_flush()");
   const [row] = await db.query<{ read: number }>(
@@ -26,7 +26,7 @@ const entriesRead = async (): Promise<number> => {
   return row?.read ?? 0;
 };
 
-test("whatever is done with a command reads a few rows, however many devices live and however much its own has done", async () => {
+test("every operation on a command reads a few rows, however large the fleet and however long the device's history", async () => {
   const device = await addDevice(db);
   await db.query(
     `insert into devices (device_id, tenant_id, deployment_id, agent_id, fingerprint, secret, status, updated_at)
@@ -40,21 +40,21 @@ test("whatever is done with a command reads a few rows, however many devices liv
     [device.tenantId, device.deviceId, HISTORY],
   );
   const epoch = await connect(db, device);
-  const room = createRoom(db);
+  const feature = createCommandsFeature(db);
   const before = await entriesRead();
   for (let n = 0; n < COMMANDS; n += 1) {
-    const { commandId } = await asOperator(room, device).queue({ requiresAck: n % 2 === 0 });
-    await room.delivery.claim({ deviceId: device.deviceId, epoch, maxInFlight: 8 });
-    if (n % 2 === 0) await room.delivery.ack(device, { commandId, status: "succeeded" });
-    else await room.delivery.delivered(device.deviceId, epoch, [commandId]);
-    const operator = asOperator(room, device);
+    const { commandId } = await asOperator(feature, device).queue({ requiresAck: n % 2 === 0 });
+    await feature.delivery.claim({ deviceId: device.deviceId, epoch, maxInFlight: 8 });
+    if (n % 2 === 0) await feature.delivery.ack(device, { commandId, status: "succeeded" });
+    else await feature.delivery.delivered(device.deviceId, epoch, [commandId]);
+    const operator = asOperator(feature, device);
     const polled = await operator.queue();
     await operator.poll(5);
     await operator.run("timeline", { commandId: polled.commandId });
     await operator.cancel(polled.commandId, { force: true });
     await operator.queue();
     await operator.run("purge", { deviceId: device.deviceId });
-    await db.sqlTx((tx) => room.delivery.settle(tx, [{ ...device, epoch, inFlight: [], journal: true, listsAll: true, cancels: true, handoff: false }]));
+    await db.sqlTx((tx) => feature.delivery.settle(tx, [{ ...device, epoch, inFlight: [], journal: true, listsAll: true, cancels: true, handoff: false }]));
   }
   expect((await entriesRead()) - before).toBeLessThan(ENTRIES);
 });

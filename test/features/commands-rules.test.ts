@@ -1,4 +1,4 @@
-// The state table of commands, row by row, and what must hold for every row whatever happens to it.
+// The state table of commands, row by row, and the invariants that hold for every row whatever happens to it.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { ACK_STATUSES, type AckStatus, type CommandStatus, isOpen } from "../../protocol/index.ts";
@@ -87,7 +87,12 @@ const TABLE: readonly Row[] = [
     { status: "sent", attempt: 1, sessionEpoch: 3, deadlineAt: NOW + 20 * SECOND },
   ],
   ["T2 not before it is due", { ...queued, availableAt: NOW + 1 }, { kind: "claimed", channel: "ws", epoch: 3, nodeId: "n" }, null],
-  ["T2 bounded by its life", { ...queued, expiresAt: NOW + SECOND }, { kind: "claimed", channel: "ws", epoch: 3, nodeId: "n" }, { deadlineAt: NOW + SECOND }],
+  [
+    "T2 the deadline is no later than its expiry",
+    { ...queued, expiresAt: NOW + SECOND },
+    { kind: "claimed", channel: "ws", epoch: 3, nodeId: "n" },
+    { deadlineAt: NOW + SECOND },
+  ],
   [
     "T3 claimed by poll",
     queued,
@@ -95,15 +100,20 @@ const TABLE: readonly Row[] = [
     { status: "sent", channel: "poll", deadlineAt: NOW + 60 * SECOND },
   ],
   ["T4 write refused", sent, { kind: "refused", epoch: 3 }, { status: "queued", attempt: 0, availableAt: NOW, deadlineAt: NOW + 24 * HOUR }],
-  ["T4 by another session changes nothing", sent, { kind: "refused", epoch: 2 }, null],
-  ["T5 written, no ack asked", { ...sent, requiresAck: false }, { kind: "written", epoch: 3 }, { status: "delivered", deadlineAt: null, finishedAt: NOW }],
-  ["T5 leaves what asks for an ack", sent, { kind: "written", epoch: 3 }, null],
-  ["T5 an ack that nobody asked for proves the delivery", { ...sent, requiresAck: false }, ack("failed"), { status: "delivered", ackStatus: null }],
-  ["T5 so does being listed", { ...sent, requiresAck: false }, settled({ listedAs: "running" }), { status: "delivered", failureCode: null }],
+  ["T4 a refusal by another session changes nothing", sent, { kind: "refused", epoch: 2 }, null],
+  ["T5 written, asks for no ack", { ...sent, requiresAck: false }, { kind: "written", epoch: 3 }, { status: "delivered", deadlineAt: null, finishedAt: NOW }],
+  ["T5 a write does not end a command that asks for an ack", sent, { kind: "written", epoch: 3 }, null],
+  ["T5 an unrequested ack proves the delivery", { ...sent, requiresAck: false }, ack("failed"), { status: "delivered", ackStatus: null }],
+  [
+    "T5 being listed in a hello proves the delivery",
+    { ...sent, requiresAck: false },
+    settled({ listedAs: "running" }),
+    { status: "delivered", failureCode: null },
+  ],
   ["T6 received", sent, ack("received"), { status: "acknowledged", ackedAt: NOW, deadlineAt: NOW + 900 * SECOND, execDeadlineAt: NOW + 900 * SECOND }],
   ["T6 received after it went back to the queue", { ...queued, attempt: 1 }, ack("received"), { status: "acknowledged" }],
   ["T7 running from sent", sent, ack("running"), { status: "running", startedAt: NOW, deadlineAt: NOW + 900 * SECOND }],
-  ["T7 running keeps the total", { ...acknowledged, execDeadlineAt: NOW + 5 }, ack("running"), { status: "running", deadlineAt: NOW + 5 }],
+  ["T7 running keeps the execution deadline", { ...acknowledged, execDeadlineAt: NOW + 5 }, ack("running"), { status: "running", deadlineAt: NOW + 5 }],
   [
     "T8 progress",
     running,
@@ -120,23 +130,18 @@ const TABLE: readonly Row[] = [
   ["T9 timed out on the agent", running, ack("failed", { raw: "timed_out" }), { status: "failed", failureCode: "AGENT_TIMEOUT" }],
   ["T9 rejected with a code", running, ack("rejected", { code: "EXPIRED" }), { status: "rejected", failureCode: "EXPIRED" }],
   ["T10 unacknowledged", { ...sent, ...due }, deadline, { status: "queued", attempt: 1, availableAt: NOW + 20 * SECOND, deadlineAt: NOW + 24 * HOUR }],
-  ["T10 it keeps its place with the session that has it", { ...sent, ...due }, deadline, { status: "queued", sessionEpoch: 3 }],
-  ["T10 and with no other", { ...sent, ...due, liveEpoch: 4 }, deadline, { status: "queued", sessionEpoch: null }],
+  ["T10 stays with the live session that received it", { ...sent, ...due }, deadline, { status: "queued", sessionEpoch: 3 }],
+  ["T10 belongs to no session once that one is gone", { ...sent, ...due, liveEpoch: 4 }, deadline, { status: "queued", sessionEpoch: null }],
   ["T10 later attempts wait longer", { ...sent, ...due, attempt: 4 }, deadline, { availableAt: NOW + 160 * SECOND }],
-  ["T10 a poller needs no pause", { ...sent, ...due, channel: "poll" }, deadline, { status: "queued", availableAt: NOW }],
-  [
-    "T10 an unsafe one waits for the next session's word",
-    { ...sent, ...due, redeliverSafe: false, liveEpoch: null },
-    deadline,
-    { deadlineAt: NOW + 24 * HOUR },
-  ],
-  ["T10 an unsafe one is repeated to the session that has it", { ...sent, ...due, redeliverSafe: false }, deadline, { status: "queued" }],
+  ["T10 a polled command is due again at once", { ...sent, ...due, channel: "poll" }, deadline, { status: "queued", availableAt: NOW }],
+  ["T10 an unsafe command waits for the next hello", { ...sent, ...due, redeliverSafe: false, liveEpoch: null }, deadline, { deadlineAt: NOW + 24 * HOUR }],
+  ["T10 an unsafe command is repeated to the session that received it", { ...sent, ...due, redeliverSafe: false }, deadline, { status: "queued" }],
   ["T11 not listed", sent, settled(), { status: "queued", availableAt: NOW }],
   ["T11 listed", sent, settled({ listedAs: "received" }), { status: "acknowledged" }],
-  ["T11 listed as finished: its result follows", sent, settled({ listedAs: "succeeded" }), { status: "acknowledged" }],
+  ["T11 listed as finished is acknowledged: its result follows", sent, settled({ listedAs: "succeeded" }), { status: "acknowledged" }],
   ["T11 listed, though it went back to the queue", { ...queued, attempt: 1 }, settled({ listedAs: "running" }), { status: "running" }],
   ["T11 handed over", sent, settled({ handoff: true }), { sessionEpoch: 4 }],
-  ["T11 leaves what was polled", { ...sent, channel: "poll", sessionEpoch: null }, settled(), null],
+  ["T11 leaves a polled command alone", { ...sent, channel: "poll", sessionEpoch: null }, settled(), null],
   ["T12 attempts used up", { ...sent, ...due, attempt: 10 }, deadline, { status: "undeliverable", failureCode: "DELIVERY_ATTEMPTS_EXCEEDED" }],
   [
     "T13 session lost, unsafe, no journal",
@@ -144,7 +149,7 @@ const TABLE: readonly Row[] = [
     settled({ journal: false }),
     { status: "undeliverable", failureCode: "DELIVERY_UNKNOWN" },
   ],
-  ["T13 a journal tells", { ...sent, redeliverSafe: false }, settled(), { status: "queued" }],
+  ["T13 with a journal, an unsafe command is queued again", { ...sent, redeliverSafe: false }, settled(), { status: "queued" }],
   ["T14 expired in the queue", { ...queued, ...due, expiresAt: NOW }, deadline, { status: "expired", failureCode: "EXPIRED_BEFORE_DELIVERY" }],
   ["T14 expired unacknowledged", { ...sent, ...due, expiresAt: NOW }, deadline, { status: "expired", failureCode: "EXPIRED_UNACKED" }],
   ["T15 acknowledged, out of time", { ...acknowledged, ...due }, deadline, { status: "timed_out", deadlineAt: null }],
@@ -152,12 +157,17 @@ const TABLE: readonly Row[] = [
   ["T16 cancelled in the queue", queued, cancel, { status: "canceled", finishedAt: NOW, failureCode: null }],
   ["T17 cancelled when sent", sent, cancel, { status: "canceling", cancelPrevStatus: "sent", deadlineAt: NOW + 60 * SECOND }],
   ["T17 cancelled when running", running, cancel, { status: "canceling", cancelPrevStatus: "running" }],
-  ["T17 an absent agent has as long as the command lives", { ...running, liveEpoch: null }, cancel, { status: "canceling", deadlineAt: NOW + 24 * HOUR }],
-  ["T17 at the next hello the usual time begins", { ...canceling, deadlineAt: NOW + 24 * HOUR }, settled(), { deadlineAt: NOW + 60 * SECOND }],
-  ["T17 asked twice", canceling, cancel, null],
-  ["T19 at the hello of an agent that cannot stop it, the work goes on", canceling, settled({ cancels: false }), { status: "running", cancelPrevStatus: null }],
+  ["T17 an absent agent has until the command expires", { ...running, liveEpoch: null }, cancel, { status: "canceling", deadlineAt: NOW + 24 * HOUR }],
+  ["T17 the next hello starts the usual time", { ...canceling, deadlineAt: NOW + 24 * HOUR }, settled(), { deadlineAt: NOW + 60 * SECOND }],
+  ["T17 a second cancel changes nothing", canceling, cancel, null],
   [
-    "T21 at the hello of an agent that cannot stop it, what it may not have is not delivered again",
+    "T19 the work continues after the hello of an agent that cannot cancel",
+    canceling,
+    settled({ cancels: false }),
+    { status: "running", cancelPrevStatus: null },
+  ],
+  [
+    "T21 after the hello of an agent that cannot cancel, a command that it may not have is not delivered again",
     { ...canceling, cancelPrevStatus: "sent" },
     settled({ cancels: false }),
     { status: "canceled", failureCode: "CANCEL_UNCONFIRMED" },
@@ -179,7 +189,7 @@ const TABLE: readonly Row[] = [
     ],
   ]),
   [
-    "T23 outcome after cancelling is kept beside",
+    "T23 an outcome after the cancellation is kept beside it",
     ended("canceled"),
     ack("succeeded", { output: 7 }),
     { lateOutcome: { status: "succeeded", output: 7, outputTruncated: false, code: null, at: new Date(NOW).toISOString() } },
@@ -189,24 +199,24 @@ const TABLE: readonly Row[] = [
   ),
   ["T25 forgotten", running, settled(), { status: "queued", availableAt: NOW, startedAt: null, execDeadlineAt: null }],
   ["T25 forgotten and unsafe", { ...acknowledged, redeliverSafe: false }, settled(), { status: "failed", failureCode: "AGENT_LOST_STATE" }],
-  ["T25 an agent that lists nothing has lost nothing", running, settled({ listsAll: false }), null],
-  ["T25 nor has it what it only acknowledged", { ...acknowledged, redeliverSafe: false }, settled({ listsAll: false, journal: false }), null],
-  ["T25 forgotten once too often", { ...running, attempt: 10 }, settled(), { status: "failed" }],
-  ["T26 the same again", ended("succeeded"), ack("succeeded"), null],
-  ["T26 another word: the first wins", ended("succeeded"), ack("failed"), null],
-  ["received after running", running, ack("received"), null],
-  ["received after the end", ended("failed"), ack("received"), null],
-  ["no deadline has passed", running, deadline, null],
+  ["T25 an agent that does not list everything has lost nothing", running, settled({ listsAll: false }), null],
+  ["T25 nor has it lost an unsafe command that it acknowledged", { ...acknowledged, redeliverSafe: false }, settled({ listsAll: false, journal: false }), null],
+  ["T25 forgotten at its last attempt", { ...running, attempt: 10 }, settled(), { status: "failed" }],
+  ["T26 the same outcome again changes nothing", ended("succeeded"), ack("succeeded"), null],
+  ["T26 another outcome changes nothing: the first wins", ended("succeeded"), ack("failed"), null],
+  ["received after running changes nothing", running, ack("received"), null],
+  ["received after the end changes nothing", ended("failed"), ack("received"), null],
+  ["the reaper changes nothing before the deadline", running, deadline, null],
 ];
 
-describe("the state table", () => {
+describe("state table", () => {
   test.each(TABLE)("%s", (_, row, event, expected) => {
     const step = decide(row, event, at);
     if (expected === null) expect(step).toBeNull();
     else expect({ ...row, ...step?.patch }).toMatchObject(expected);
   });
 
-  test("an ack is answered by what it did", () => {
+  test("an ack's answer says what the ack did", () => {
     const answer = (row: CommandFacts, event: AckEvent) => ackResult(row, event, decide(row, event, at));
     expect(answer(sent, ack("received"))).toBe("applied");
     expect(answer(running, ack("received"))).toBe("duplicate");
@@ -220,7 +230,7 @@ describe("the state table", () => {
     expect(answer(ended("failed"), ack("received", { refused: "ACK_STATUS_UNKNOWN" }))).toBe("refused");
   });
 
-  test("a session goes on with what is open, stops what is cancelled and forgets what has ended", () => {
+  test("hello tells an agent to continue open commands, stop cancelled ones and forget ended ones", () => {
     expect(reconcile(running, "running", at)).toBe("continue");
     expect(reconcile(canceling, "running", at)).toBe("stop");
     expect(reconcile(ended("canceled"), "running", at)).toBe("stop");
@@ -288,8 +298,8 @@ const lifeArb = fc.record({
 
 const RANK: Partial<Record<CommandStatus, number>> = { queued: 0, sent: 1, acknowledged: 2, running: 3 };
 
-describe("whatever happens", () => {
-  test(`every state has its deadline, the end is the end, and acks never lead back (seed ${SEED})`, () => {
+describe("invariants", () => {
+  test(`an open command has a deadline, an outcome is final unless a late result replaces it, and acks never lead back (seed ${SEED})`, () => {
     fc.assert(
       fc.property(lifeArb, ({ row, steps }) => {
         let current = row;
@@ -316,7 +326,7 @@ describe("whatever happens", () => {
     );
   });
 
-  test(`time alone ends every command that has a life (seed ${SEED})`, () => {
+  test(`time alone ends every command that expires (seed ${SEED})`, () => {
     fc.assert(
       fc.property(lifeArb, ({ row, steps }) => {
         const bounded = { ...row, expiresAt: row.expiresAt ?? NOW + HOUR };

@@ -1,4 +1,4 @@
-// Long polls and waiting calls: answered as soon as there is something to say, on whichever node it happened, and never later than asked.
+// Long polls and calls that wait: the gateway answers as soon as there is something to say, on whichever node it happened, and never later than asked.
 import { getEventListeners } from "node:events";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { contract, type DeviceId } from "../../protocol/index.ts";
@@ -8,7 +8,7 @@ import { openMemoryBus } from "../../server/platform/bus-memory.ts";
 import type { Db } from "../../server/platform/db.ts";
 import { eventually } from "../kit/eventually.ts";
 import { startWorld, type World } from "../kit/world.ts";
-import { addDevice, asOperator, callAs, connect, createRoom, type Device, openTestDb, runJob, scopeOf } from "./commands-kit.ts";
+import { addDevice, asOperator, callAs, connect, createCommandsFeature, type Device, openTestDb, runJob, scopeOf } from "./commands-kit.ts";
 
 let db: Db;
 beforeAll(async () => {
@@ -24,13 +24,13 @@ const agent = (commands: Pick<Commands, "handlers">, device: Device, signal?: Ab
     ack: async (commandId: string, status: string) => commands.handlers.ack(call, ack.input.parse({ deviceId: device.deviceId, commandId, status })),
   };
 };
-/** As when the node begins to leave. */
-const stopJobs = async (room: Pick<Commands, "jobs">): Promise<void> => {
+/** Ends the waits, as a node does when its shutdown begins. */
+const stopJobs = async (feature: Pick<Commands, "jobs">): Promise<void> => {
   const leaving = new AbortController();
-  await room.jobs.find(({ name }) => name === "commands.waits")?.run(leaving.signal);
+  await feature.jobs.find(({ name }) => name === "commands.waits")?.run(leaving.signal);
   leaving.abort();
 };
-/** What a call has come to, without waiting for it. */
+/** Holds a call's answer once it has come; nobody waits for it. */
 const watched = <T>(work: Promise<T>) => {
   const seen: { answer?: T } = {};
   void work.then((answer) => {
@@ -39,33 +39,33 @@ const watched = <T>(work: Promise<T>) => {
   return seen;
 };
 
-describe("a poll that waits", () => {
-  test("is answered by the command that is queued meanwhile", async () => {
-    const room = createRoom(db);
+describe("long polls", () => {
+  test("a waiting poll returns the command that is queued meanwhile", async () => {
+    const feature = createCommandsFeature(db);
     const device = await addDevice(db);
-    const waiting = agent(room, device).poll({ wait: 50 });
-    const { commandId } = await asOperator(room, device).queue();
+    const waiting = agent(feature, device).poll({ wait: 50 });
+    const { commandId } = await asOperator(feature, device).queue();
     expect((await waiting).map((item) => item.commandId)).toEqual([commandId]);
   });
 
-  test("leaves no listener behind on its caller's signal, however often it was woken and however it ended", async () => {
-    const room = createRoom(db);
+  test("a poll leaves no listener on its caller's signal, however often it wakes and however it ends", async () => {
+    const feature = createCommandsFeature(db);
     const device = await addDevice(db);
     const { signal } = new AbortController();
     for (let polls = 0; polls < 5; polls += 1) {
-      const waiting = agent(room, device, signal).poll({ wait: 50 });
+      const waiting = agent(feature, device, signal).poll({ wait: 50 });
       await eventually(() => expect(getEventListeners(signal, "abort")).toHaveLength(1));
-      const { commandId } = await asOperator(room, device).queue();
+      const { commandId } = await asOperator(feature, device).queue();
       expect(await waiting).toHaveLength(1);
-      await agent(room, device).ack(commandId, "succeeded");
+      await agent(feature, device).ack(commandId, "succeeded");
       expect(getEventListeners(signal, "abort")).toEqual([]);
     }
-    expect(await agent(room, device, signal).poll({ wait: 1 })).toEqual([]);
+    expect(await agent(feature, device, signal).poll({ wait: 1 })).toEqual([]);
     expect(getEventListeners(signal, "abort")).toEqual([]);
   });
 
-  test("hears of what another node did by looking into the database", async () => {
-    const [here, there] = [createRoom(db, { nodeId: "node-h" }), createRoom(db, { nodeId: "node-t" })];
+  test("a waiting poll finds a command that another node queued by reading the database", async () => {
+    const [here, there] = [createCommandsFeature(db, { nodeId: "node-h" }), createCommandsFeature(db, { nodeId: "node-t" })];
     const device = await addDevice(db);
     const answer = watched(agent(here, device).poll({ wait: 50 }));
     await eventually(() => expect(here.recorded.polls).toHaveLength(1));
@@ -76,58 +76,58 @@ describe("a poll that waits", () => {
     });
   });
 
-  test("ends empty when its time is over, when the caller goes and when the node leaves", async () => {
-    const room = createRoom(db);
+  test("a waiting poll ends empty when its time is over, when the caller disconnects and when the node shuts down", async () => {
+    const feature = createCommandsFeature(db);
     const device = await addDevice(db);
     const startedAt = performance.now();
-    expect(await agent(room, device).poll({ wait: 1 })).toEqual([]);
+    expect(await agent(feature, device).poll({ wait: 1 })).toEqual([]);
     expect(performance.now() - startedAt).toBeGreaterThanOrEqual(990);
     const gone = new AbortController();
-    const left = agent(room, device, gone.signal).poll({ wait: 50 });
+    const left = agent(feature, device, gone.signal).poll({ wait: 50 });
     gone.abort();
     expect(await left).toEqual([]);
-    const leaving = agent(room, device).poll({ wait: 50 });
-    await eventually(() => expect(room.recorded.polls).toHaveLength(3));
-    await stopJobs(room);
+    const leaving = agent(feature, device).poll({ wait: 50 });
+    await eventually(() => expect(feature.recorded.polls).toHaveLength(3));
+    await stopJobs(feature);
     expect(await leaving).toEqual([]);
-    expect(await agent(room, device).poll({ wait: 50 })).toEqual([]);
+    expect(await agent(feature, device).poll({ wait: 50 })).toEqual([]);
   });
 
-  test("claims nothing for a caller that has gone", async () => {
-    const room = createRoom(db);
+  test("a poll claims nothing for a caller that has disconnected", async () => {
+    const feature = createCommandsFeature(db);
     const device = await addDevice(db);
     const gone = new AbortController();
-    const left = agent(room, device, gone.signal).poll({ wait: 50 });
+    const left = agent(feature, device, gone.signal).poll({ wait: 50 });
     gone.abort();
     await left;
-    const { commandId } = await asOperator(room, device).queue();
-    expect((await asOperator(room, device).get(commandId)).status).toBe("queued");
+    const { commandId } = await asOperator(feature, device).queue();
+    expect((await asOperator(feature, device).get(commandId)).status).toBe("queued");
   });
 
-  test("two that wait for one device share the queue: each command goes to one of them", async () => {
-    const room = createRoom(db);
+  test("two polls that wait for one device share its queue: each command goes to one of them", async () => {
+    const feature = createCommandsFeature(db);
     const device = await addDevice(db);
-    const polls = [agent(room, device).poll({ wait: 2, limit: 1 }), agent(room, device).poll({ wait: 2, limit: 1 })];
-    const queued = [await asOperator(room, device).queue(), await asOperator(room, device).queue()];
+    const polls = [agent(feature, device).poll({ wait: 2, limit: 1 }), agent(feature, device).poll({ wait: 2, limit: 1 })];
+    const queued = [await asOperator(feature, device).queue(), await asOperator(feature, device).queue()];
     const got = (await Promise.all(polls)).flat().map((item) => item.commandId);
     expect(got.every((id) => queued.some(({ commandId }) => commandId === id))).toBe(true);
-    expect((await Promise.all(queued.map(({ commandId }) => asOperator(room, device).get(commandId)))).every(({ attempts }) => attempts <= 1)).toBe(true);
+    expect((await Promise.all(queued.map(({ commandId }) => asOperator(feature, device).get(commandId)))).every(({ attempts }) => attempts <= 1)).toBe(true);
   });
 
-  test("beyond the bound nobody waits", async () => {
-    const room = createRoom(db, { settings: { maxWaits: 1 } });
+  test("a poll beyond the bound on waits is answered at once", async () => {
+    const feature = createCommandsFeature(db, { settings: { maxWaits: 1 } });
     const [first, second] = [await addDevice(db), await addDevice(db)];
-    const held = agent(room, first).poll({ wait: 50 });
-    await eventually(() => expect(room.recorded.polls).toHaveLength(1));
-    expect(await agent(room, second).poll({ wait: 50 })).toEqual([]);
-    await stopJobs(room);
+    const held = agent(feature, first).poll({ wait: 50 });
+    await eventually(() => expect(feature.recorded.polls).toHaveLength(1));
+    expect(await agent(feature, second).poll({ wait: 50 })).toEqual([]);
+    await stopJobs(feature);
     expect(await held).toEqual([]);
   });
 });
 
-describe("a queueing call that waits", () => {
-  test("answers with the end of its command, which may come on another node", async () => {
-    const [here, there] = [createRoom(db, { nodeId: "node-h" }), createRoom(db, { nodeId: "node-t" })];
+describe("queueing calls that wait", () => {
+  test("the call answers with its command's outcome, which may arrive on another node", async () => {
+    const [here, there] = [createCommandsFeature(db, { nodeId: "node-h" }), createCommandsFeature(db, { nodeId: "node-t" })];
     const device = await addDevice(db);
     const answer = watched(asOperator(here, device).queue({ wait: 30 }));
     const commandId = await eventually(async () => {
@@ -142,9 +142,9 @@ describe("a queueing call that waits", () => {
     });
   });
 
-  test("is told by the node that holds the device, without a look", async () => {
+  test("the node that holds the device tells the waiting node, which reads no database for it", async () => {
     const bus = openMemoryBus();
-    const [here, there] = [createRoom(db, { nodeId: "node-h", bus }), createRoom(db, { nodeId: "node-t", bus })];
+    const [here, there] = [createCommandsFeature(db, { nodeId: "node-h", bus }), createCommandsFeature(db, { nodeId: "node-t", bus })];
     await Promise.all([here.elsewhere.open(), there.elsewhere.open()]);
     const device = await addDevice(db);
     await connect(db, device, "node-t");
@@ -158,24 +158,24 @@ describe("a queueing call that waits", () => {
     expect(await waiting).toMatchObject({ commandId, status: "succeeded" });
   });
 
-  test("answers with what is known when its time is over; the wait is no part of what a key stands for", async () => {
-    const room = createRoom(db);
+  test("the call answers with the state so far when its time is over, and a repeat with another wait replays it", async () => {
+    const feature = createCommandsFeature(db);
     const device = await addDevice(db);
-    const first = await asOperator(room, device).queue({ wait: 1 }, "key-1");
+    const first = await asOperator(feature, device).queue({ wait: 1 }, "key-1");
     expect(first.status).toBe("queued");
-    const again = await asOperator(room, device).run("queue", { deviceId: device.deviceId, type: "echo", wait: 0 }, "key-1");
+    const again = await asOperator(feature, device).run("queue", { deviceId: device.deviceId, type: "echo", wait: 0 }, "key-1");
     expect([again.reply.replayed, again.result.commandId]).toEqual([true, first.commandId]);
   });
 });
 
-describe("through the doors", () => {
+describe("over HTTP and tRPC", () => {
   let world: World;
   beforeAll(async () => {
     world = await startWorld();
   });
   afterAll(() => world.close());
 
-  test("both waits meet: the poll gets the command, the queueing call its result; 201", async () => {
+  test("a waiting poll gets the command and the waiting POST answers 201 with its result", async () => {
     const tenant = await world.tenant();
     const device = await tenant.device();
     const path = `/v1/devices/${device.deviceId}/commands`;
@@ -187,7 +187,7 @@ describe("through the doors", () => {
     expect([answer.status, answer.body.data.status]).toEqual([201, "succeeded"]);
   });
 
-  test("tRPC waits too", async () => {
+  test("a tRPC call waits for its command's outcome", async () => {
     const tenant = await world.tenant();
     const device = await tenant.device();
     const client = await tenant.trpc();
@@ -197,7 +197,7 @@ describe("through the doors", () => {
     expect((await queued).status).toBe("failed");
   });
 
-  test("longer than allowed is refused", async () => {
+  test("a wait longer than allowed is refused with 400", async () => {
     const tenant = await world.tenant();
     const device = await tenant.device();
     const path = `/v1/devices/${device.deviceId}/commands`;

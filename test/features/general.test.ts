@@ -1,4 +1,4 @@
-// What the service says of itself, of its caller and of its health.
+// The service's answers about itself, its caller and its health.
 import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -44,11 +44,11 @@ Prose.
 `;
 
 let world: Tenancy;
-let room: GeneralRoom;
+let feature: GeneralRoom;
 let call: Room<typeof contract.general>;
 beforeAll(async () => {
   world = await openTenancy();
-  room = createGeneral({
+  feature = createGeneral({
     db: world.db,
     memberships: world.tenants.memberships,
     changelog: await readFile("CHANGELOG.md", "utf8"),
@@ -64,12 +64,12 @@ beforeAll(async () => {
     auth: { issuer: "i", audience: "a", algorithms: ["EdDSA"], local: true, jwksUri: () => "https://api.example/.well-known/jwks.json" },
     rateLimits: { describe: async () => [{ bucket: "standard", limit: 100, remaining: 99, resetAt: new Date(0) }] },
   });
-  call = callable(contract.general, room.handlers);
+  call = callable(contract.general, feature.handlers);
 });
 afterAll(() => world.db.close());
 
-describe("the service", () => {
-  test("states the interface's limits", async () => {
+describe("service", () => {
+  test("the service states the limits of its API", async () => {
     expect(await call.info(anyone(), {})).toMatchObject({
       name: "Mooring",
       apiVersion: "v1",
@@ -77,7 +77,7 @@ describe("the service", () => {
     });
   });
 
-  test("lists every error code, with the operations that declare it", async () => {
+  test("the service lists every error code with the operations that declare it", async () => {
     const { items } = await call.errors(anyone(), {});
     expect(items.map(({ code }) => code)).toEqual(ERROR_CODES);
     expect(await call.error(anyone(), { code: "TENANT_SLUG_TAKEN" })).toMatchObject({
@@ -89,7 +89,7 @@ describe("the service", () => {
     expect(await failureOf(call.error(anyone(), { code: "NO_SUCH" }))).toMatchObject({ code: "ERROR_CODE_NOT_FOUND", details: { code: "NO_SUCH" } });
   });
 
-  test("shows its changelog, also from a version or a date on", async () => {
+  test("the service shows its changelog, whole or since a version or a date", async () => {
     const { items } = await call.changelog(anyone(), {});
     expect(items).toContainEqual(expect.objectContaining({ version: "0.1.0", date: "2026-11-21", type: "added" }));
     expect(items[0]).toMatchObject({ version, date: expect.stringMatching(/^\d{4}-\d{2}-\d{2}$/), type: "upgrading" });
@@ -110,21 +110,21 @@ describe("the service", () => {
     expect(titles("2.0.0")).toEqual(["d"]);
   });
 
-  test("loses no entry of its changelog", async () => {
+  test("the service loses no entry of its changelog", async () => {
     const text = await readFile("CHANGELOG.md", "utf8");
     const { items } = await call.changelog(anyone(), {});
     expect(items).toHaveLength(text.split("\n").filter((line) => line.startsWith("- ")).length);
     expect([...text.matchAll(/^### (.+)$/gm)].map(([, section]) => section).filter((section) => !SECTIONS.includes(section ?? ""))).toEqual([]);
   });
 
-  test("says where tokens come from and what is going away", async () => {
+  test("the service says who issues tokens and what is deprecated", async () => {
     expect(await call.authConfig(anyone(), {})).toMatchObject({ issuer: "i", local: true, jwksUri: expect.stringContaining("jwks.json") });
     expect((await call.deprecations(anyone(), {})).items).toEqual(expect.any(Array));
   });
 });
 
-describe("the caller", () => {
-  test("learns role, permissions and memberships", async () => {
+describe("caller", () => {
+  test("callers learn their role, permissions and memberships", async () => {
     const { tenantId, userId } = await world.newTenant();
     expect(await call.me(inside(tenantId, userOf(userId, null, "owner")), {})).toMatchObject({
       credential: "user",
@@ -146,31 +146,31 @@ describe("the caller", () => {
     expect(await call.me(inside(tenantId, agent), {})).toMatchObject({ credential: "agent", subject: "agt_1", role: null, permissions: [], memberships: [] });
   });
 
-  test("sees the buckets that count it", async () => {
+  test("callers see the rate limit buckets that count them", async () => {
     expect(await call.rateLimit(anyone(), {})).toEqual({ items: [{ bucket: "standard", limit: 100, remaining: 99, resetAt: "1970-01-01T00:00:00.000Z" }] });
   });
 });
 
-describe("a stream ticket", () => {
+describe("stream tickets", () => {
   const issue = async () => {
     const owner = await world.newTenant();
     return { owner, ...(await call.streamTicket(inside(owner.tenantId, userOf(owner.userId, null, "owner")), {})) };
   };
 
-  test("is good once, also when redeemed many times at once", async () => {
+  test("a ticket is redeemed once, even by ten calls at once", async () => {
     const { ticket, owner } = await issue();
-    const owners = await Promise.all(Array.from({ length: 10 }, () => room.streamTickets.redeem(ticket)));
+    const owners = await Promise.all(Array.from({ length: 10 }, () => feature.streamTickets.redeem(ticket)));
     expect(owners.filter((each) => each !== null)).toEqual([{ tenantId: owner.tenantId, userId: owner.userId }]);
-    expect(await room.streamTickets.redeem(randomUUID())).toBeNull();
+    expect(await feature.streamTickets.redeem(randomUUID())).toBeNull();
   });
 
-  test("lives a minute and is then swept", async () => {
+  test("a ticket lives a minute and is then deleted", async () => {
     const { ticket } = await issue();
     await world.db.query("update stream_tickets set expires_at = expires_at - interval '61 seconds'");
-    expect(await room.streamTickets.redeem(ticket)).toBeNull();
+    expect(await feature.streamTickets.redeem(ticket)).toBeNull();
     await issue();
     await world.db.query("update stream_tickets set expires_at = expires_at - interval '61 seconds'");
-    for (const job of room.jobs) await job.run(new AbortController().signal);
+    for (const job of feature.jobs) await job.run(new AbortController().signal);
     expect(await world.db.query("select 1 from stream_tickets")).toEqual([]);
   });
 });
@@ -202,7 +202,7 @@ describe("health", () => {
     return { ...(await operation(anyone(), {}, reply)), http: reply.status ?? 200 };
   };
 
-  test("is healthy when all is well, and what is not configured is no fault", async () => {
+  test("health is 200 when all dependencies work, and an unconfigured one is no fault", async () => {
     const { health } = healthOf(well);
     expect(await ask(health.check)).toMatchObject({ status: "healthy", http: 200 });
     expect(await ask(health.ready)).toMatchObject({ ready: true, http: 200 });
@@ -216,7 +216,7 @@ describe("health", () => {
     });
   });
 
-  test("is 503 without a required part, tells no addresses, and the process still lives", async () => {
+  test("health is 503 without a required dependency and reveals no address, while the process reports itself alive", async () => {
     const { health, clock } = healthOf(down);
     for (const operation of [health.check, health.full, health.ready, health.deep, health.status]) {
       const answer = await ask(operation as typeof health.check);
@@ -227,7 +227,7 @@ describe("health", () => {
     expect(await ask(health.live)).toMatchObject({ alive: true, uptime: 1_500, http: 200 });
   });
 
-  test("is only degraded without an optional part, or by a slow one", async () => {
+  test("a missing optional dependency or a slow one only degrades health", async () => {
     expect(await ask(healthOf(well, { bus: "unhealthy" }).health.check)).toMatchObject({ status: "degraded", http: 200 });
     expect(await ask(healthOf(well, { bus: "unhealthy" }).health.ready)).toMatchObject({ ready: true });
     expect(await ask(healthOf(async () => ({ status: "healthy", message: "ok", latencyMs: 501 })).health.check)).toMatchObject({ status: "degraded" });
@@ -240,7 +240,7 @@ describe("health", () => {
     expect(await ask(health.live)).toMatchObject({ alive: true, http: 200 });
   });
 
-  test("asks the parts no more often than it must", async () => {
+  test("health reuses a dependency's last answer for a second, deep health for longer", async () => {
     const { health, clock, asked } = healthOf(well);
     await Promise.all(Array.from({ length: 20 }, () => ask(health.ready)));
     expect(asked()).toBe(1);

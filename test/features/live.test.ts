@@ -1,4 +1,4 @@
-// The live feed on a real outbox: no gap between what is replayed and what happens, nothing of others, and a bound for the slow.
+// The live feed on a real outbox: no gap between replay and present, no events of other tenants, and a bound for slow viewers.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { contract, type LiveEvent, type TenantId } from "../../protocol/index.ts";
 import { createTestClock } from "../../server/core/clock.ts";
@@ -36,7 +36,7 @@ const setUp = (settings = {}, beforeReplay: () => Promise<void> = async () => un
     );
     while ((await outbox.jobs[0]?.run(new AbortController().signal)) === true);
   };
-  /** Opens a stream and waits for its first event, which tells where it begins. */
+  /** Opens a stream and waits for its first event, which says where the stream begins. */
   const watch = async (tenantId: TenantId, input: Parameters<typeof contract.live.operations.watch.input.parse>[0] = {}, scope = scopeOf(tenantId)) => {
     const stop = new AbortController();
     const call = callAs(scope, null, stop.signal);
@@ -58,14 +58,14 @@ const setUp = (settings = {}, beforeReplay: () => Promise<void> = async () => un
   return { live, happen, watch, take };
 };
 
-/** Of the tenant's event about that subject. */
+/** The id of the tenant's event about that subject. */
 const idOf = async (tenantId: TenantId, subjectId: string): Promise<string> => {
   const [row] = await db.query<{ event_id: string }>("select event_id from outbox_events where tenant_id = $1 and subject_id = $2", [tenantId, subjectId]);
   if (row === undefined) throw new Error(`nothing has happened with ${subjectId}`);
   return row.event_id;
 };
 
-test("a viewer sees its own tenant's events, hints included, and nobody else's", async () => {
+test("a viewer sees the events and hints of its own tenant and of no other", async () => {
   const { live, happen, watch, take } = setUp();
   const [mine, theirs] = [newId("ten"), newId("ten")];
   const { next, stop } = await watch(mine);
@@ -81,7 +81,7 @@ test("a viewer sees its own tenant's events, hints included, and nobody else's",
   stop.abort();
 });
 
-test("what another node dispatched is read when tidings come, whole and in order; nothing is read for nobody", async () => {
+test("a change notice brings another node's events to the viewers, whole and in order, and reads nothing for a tenant without viewers", async () => {
   const [here, elsewhere] = [setUp(), setUp()];
   const tenantId = newId("ten");
   expect(here.live.look(tenantId)).toBe(false);
@@ -97,7 +97,7 @@ test("what another node dispatched is read when tidings come, whole and in order
   stop.abort();
 });
 
-test("a stream resumes after the last id without a gap and without repeating, while events go on", async () => {
+test("a stream resumes after the last id without a gap or a repeat while events go on", async () => {
   const { happen, watch, take } = setUp();
   const tenantId = newId("ten");
   const before = await watch(tenantId);
@@ -114,7 +114,7 @@ test("a stream resumes after the last id without a gap and without repeating, wh
   expect(await take(next, 4)).toEqual(["e3", "e4", "e5", "e6"]);
 });
 
-test("what happens between joining and reading is shown once", async () => {
+test("an event between the subscription and the replay is shown once", async () => {
   const tenantId = newId("ten");
   const { happen, watch, take } = setUp({}, async () => {
     if (!between) {
@@ -130,7 +130,7 @@ test("what happens between joining and reading is shown once", async () => {
   expect(await take(next, 1)).toEqual(["e3"]);
 });
 
-test("events that no hint told of are shown in their order, before the next one or at the next look", async () => {
+test("events whose hint was lost are shown in order, before the next event or at the next sweep", async () => {
   const tenantId = newId("ten");
   const { live, happen, watch, take } = setUp();
   const { next } = await watch(tenantId);
@@ -145,7 +145,7 @@ test("events that no hint told of are shown in their order, before the next one 
   expect(await take(next, 1)).toEqual(["e5"]);
 });
 
-test("a viewer that saw no event before the cut misses none", async () => {
+test("a viewer that was cut off before its first event misses none", async () => {
   const { happen, watch, take } = setUp();
   const tenantId = newId("ten");
   for (const before of [[], ["e1"]]) {
@@ -160,7 +160,7 @@ test("a viewer that saw no event before the cut misses none", async () => {
   }
 });
 
-test("an id that the tenant does not have begins with a gap, and goes on at present", async () => {
+test("a stream from an id that the tenant does not have begins with a gap and goes on at present", async () => {
   const { happen, watch, take } = setUp();
   const theirs = newId("ten");
   await happen(theirs, "x1", "x2");
@@ -174,7 +174,7 @@ test("an id that the tenant does not have begins with a gap, and goes on at pres
   }
 });
 
-test("a viewer that missed more than a stream replays is told how many, and goes on at present", async () => {
+test("a viewer that missed more events than a stream replays learns how many and goes on at present", async () => {
   const { happen, watch, take } = setUp({ replayedEvents: 3 });
   const tenantId = newId("ten");
   await happen(tenantId, "e1", "e2", "e3", "e4", "e5");
@@ -186,7 +186,7 @@ test("a viewer that missed more than a stream replays is told how many, and goes
   expect(await take(next, 1)).toEqual(["e6"]);
 });
 
-test("a gap stands where missed events are kept no longer, and is told again to whoever was cut off there", async () => {
+test("a gap stands where missed events have been deleted, and again for a viewer that resumes before it", async () => {
   const { happen, watch } = setUp();
   const tenantId = newId("ten");
   await happen(tenantId, "e1", "e2", "e3", "e4");
@@ -198,7 +198,7 @@ test("a gap stands where missed events are kept no longer, and is told again to 
   }
 });
 
-test("a filter that hides everything still moves the position on", async () => {
+test("a filter that hides every event still moves the position on", async () => {
   const { happen, watch, take } = setUp({ hiddenEvents: 2, replayedEvents: 3 });
   const tenantId = newId("ten");
   const narrow = { types: ["device.online"] };
@@ -209,7 +209,7 @@ test("a filter that hides everything still moves the position on", async () => {
     { type: "stream.position", id: await idOf(tenantId, "e4") },
   ]);
   stop.abort();
-  // Replayed, they move it on as well: five hidden events are too many at once, three are not.
+  // The replay moves it on too: five hidden events are too many at once, three are not.
   const again = await watch(tenantId, { ...narrow, lastEventId: await idOf(tenantId, "e2") });
   expect(await again.next()).toMatchObject({ type: "stream.position", id: await idOf(tenantId, "e4") });
   const far = await watch(tenantId, { lastEventId: beginning === "end" ? "" : beginning.id });
@@ -217,12 +217,12 @@ test("a filter that hides everything still moves the position on", async () => {
   expect(await take(far.next, 0)).toEqual([]);
 });
 
-test("nothing is missed between the beginning of the first stream of a tenant and its first event", async () => {
+test("the first stream of a tenant misses no event after its beginning", async () => {
   const tenantId = newId("ten");
   const elsewhere = setUp();
   await elsewhere.happen(tenantId, "e1");
   const slow = setUp({}, undefined, async () => {
-    // Both happen while the position is being read; only the second is told here.
+    // Both happen while the position is being read; this node hears only of the second.
     count += 1;
     await elsewhere.happen(tenantId, `unheard ${count}`);
     await slow.happen(tenantId, `heard ${count}`);
@@ -238,7 +238,7 @@ test("nothing is missed between the beginning of the first stream of a tenant an
   expect(await slow.take(next, due.length)).toEqual(due.map(({ subject_id }) => subject_id));
 });
 
-test("streams are bounded per credential and per tenant, and a stream that ends gives its place back", async () => {
+test("streams are limited per credential and per tenant, and a stream that ends frees its place", async () => {
   const { watch } = setUp({ streamsPerTenant: 3, streamsPerCredential: 2 });
   const tenantId = newId("ten");
   const as = (userId: string, within = tenantId) => ({ ...scopeOf(within), principal: { kind: "user", userId, email: null, role: "owner" } as const });
@@ -253,12 +253,12 @@ test("streams are bounded per credential and per tenant, and a stream that ends 
   first.stop.abort();
   expect(await first.next()).toBe("end");
   await watch(tenantId, {}, as("carla"));
-  // Ended by whoever reads it.
+  // The reader ends this one.
   await second.close();
   await watch(tenantId, {}, as("anna"));
 });
 
-test("types and device narrow what is seen", async () => {
+test("a filter of types and device hides every other event", async () => {
   const { live, watch, take } = setUp();
   const tenantId = newId("ten");
   const hint = (event: typeof contract.commands.events.changed | typeof contract.commands.events.completed, subjectId: string, deviceId: string) =>
@@ -272,7 +272,7 @@ test("types and device narrow what is seen", async () => {
   expect(await take(next, 1)).toEqual(["dev_1"]);
 });
 
-test("a viewer that is too slow is cut off; an aborted one ends and is forgotten", async () => {
+test("a viewer that reads too slowly is cut off, and an aborted one ends and is forgotten", async () => {
   const { live, watch } = setUp({ bufferedEvents: 2 });
   const tenantId = newId("ten");
   const hint = (subjectId: string) => live.hint({ scope: { tenantId }, event: contract.commands.events.changed, subjectId, data: {} });

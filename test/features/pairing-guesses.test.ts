@@ -1,4 +1,4 @@
-// Pairing codes have eight letters: how many wrong ones are looked at is bounded, per address and for everybody together.
+// Pairing codes have eight letters, so the gateway limits wrong guesses, per address and in total.
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { LIMITS } from "../../protocol/index.ts";
@@ -15,14 +15,14 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 const from = (address: string) => ({ "x-forwarded-for": address });
-/** By the one operation that anybody may call with nothing but a code. */
+/** Guesses by the one operation that anybody may call with nothing but a code. */
 const report = (code: string, address: string, at: World = world): Promise<Answer> =>
   at.call(nobody, "PATCH", `/v1/pairing/${code}/progress`, { headers: from(address), body: { currentStep: "preflight_check" } });
 const initiate = async (address: string, at: World = world): Promise<string> =>
   (await at.call(nobody, "POST", "/v1/pairing/initiate", { headers: from(address), body: { device_fingerprint: randomUUID() } })).body.data.pairing_code;
 const outcome = ({ status, body }: Answer) => [status, body.details?.bucket ?? body.code ?? "done"];
 
-test("an address that has guessed wrong ten times in a minute is refused, with a right code too, and others are not", async () => {
+test("after ten wrong guesses in a minute an address is refused even with a right code, and other addresses are not", async () => {
   const code = await initiate("192.0.2.1");
   for (let guess = 0; guess < PER_ADDRESS; guess += 1) expect(outcome(await report(newCode(), "192.0.2.2"))).toEqual([404, "PAIRING_CODE_NOT_FOUND"]);
   const refused = await report(code, "192.0.2.2");
@@ -31,12 +31,12 @@ test("an address that has guessed wrong ten times in a minute is refused, with a
   expect((await report(code, "192.0.2.1")).status).toBe(200);
 });
 
-test("guesses of one IPv6 network count together", async () => {
+test("wrong guesses from one IPv6 network count together", async () => {
   for (let guess = 0; guess < PER_ADDRESS; guess += 1) await report(newCode(), `2001:db8::${guess + 1}`);
   expect(outcome(await report(newCode(), "2001:db8::ffff"))).toEqual([429, "pairing.guess.ip"]);
 });
 
-test("guesses through every operation that takes a code count", async () => {
+test("wrong guesses count through every operation that takes a code", async () => {
   const tenant = await world.tenant();
   const headers = from("192.0.2.3");
   const post = async (path: string, body: object) => world.call(nobody, "POST", `/v1/pairing/${path}`, { headers, body });
@@ -52,7 +52,7 @@ test("guesses through every operation that takes a code count", async () => {
   for (const guess of guesses) expect(outcome(await guess())).toEqual([429, "pairing.guess.ip"]);
 });
 
-test("from however many addresses they come, no more than the common budget is looked at", async () => {
+test("wrong guesses from any number of addresses stay within the total limit", async () => {
   const guessed = await startWorld({ TRUSTED_PROXIES: "127.0.0.0/8", RATE_LIMIT_PAIRING: String(PER_ADDRESS) });
   try {
     const code = await initiate("192.0.2.1", guessed);

@@ -1,4 +1,4 @@
-// Who may take over the identity of a device that lives: nobody in silence, and nobody whom its tenant has not allowed to.
+// Who may take over the identity of a living device: only someone whom its tenant allows to, and never in silence.
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Answer, asAgent, type Caller, nobody, startWorld, type TestTenant, type World } from "../kit/world.ts";
@@ -41,8 +41,8 @@ const eventsOf = async (deviceId: string, type: string): Promise<object[]> =>
   );
 const codeOf = ({ status, body }: Answer) => [status, body.code ?? "done"];
 
-describe("by enrollment token a paired device", () => {
-  test("is refused with 409, keeps its agent and costs the token nothing", async () => {
+describe("repair by token", () => {
+  test("a token cannot pair a paired device again: the device keeps its agent and the token its use", async () => {
     const tenant = await world.tenant();
     const fingerprint = randomUUID();
     const token = await tokenOf(tenant, { maxUses: 2 });
@@ -58,7 +58,7 @@ describe("by enrollment token a paired device", () => {
     expect((await enroll(token, randomUUID())).status).toBe(201);
   });
 
-  test("is paired again by a token that was created with allowRepair, and the record names the token", async () => {
+  test("a token with allowRepair pairs the device again, and the event names the token", async () => {
     const tenant = await world.tenant();
     const fingerprint = randomUUID();
     const first = pairedBy(await enroll(await tokenOf(tenant), fingerprint));
@@ -71,7 +71,7 @@ describe("by enrollment token a paired device", () => {
     ]);
   });
 
-  test("is paired again once while a person has it in repair, until that is ended or its day is over", async () => {
+  test("a repair window pairs the device again once, until an admin closes the window or its day is over", async () => {
     const tenant = await world.tenant();
     const admin = await tenant.user("admin");
     const fingerprint = randomUUID();
@@ -106,7 +106,7 @@ describe("by enrollment token a paired device", () => {
     expect(await eventsOf(deviceId, "device.paired_again")).toHaveLength(1);
   });
 
-  test("that was asked for twice with one code gets one identity, which the lost answer could have carried", async () => {
+  test("repeated requests with one code get the same identity until the device signs in", async () => {
     const tenant = await world.tenant();
     const token = await tokenOf(tenant, { maxUses: 1 });
     const request = { enrollment_token: token, pairing_code: await initiate(randomUUID()) };
@@ -120,11 +120,11 @@ describe("by enrollment token a paired device", () => {
     expect(codeOf(await post(nobody, "/pairing/auto-activate", stranger))).toEqual([409, "PAIRING_ALREADY_ACTIVATED"]);
   });
 
-  test("is never handed to two installers, however many come at once", async () => {
+  test("a device is never handed to two installers, however many come at once", async () => {
     const tenant = await world.tenant();
     const token = await tokenOf(tenant);
     const fingerprint = randomUUID();
-    // A code of its own for each: only the last to be asked for is live, the others are made so again.
+    // Each installer has its own code. Only the last one lives, so the test revives the others.
     const codes: string[] = [];
     for (let n = 0; n < 4; n += 1) codes.push(await initiate(fingerprint));
     await world.sql.query("update pairings set status = 'pending' where fingerprint = $1", [fingerprint]);
@@ -133,8 +133,8 @@ describe("by enrollment token a paired device", () => {
   });
 });
 
-describe("by code a paired device", () => {
-  test("is told of to the person who approves, and paired again only when that person confirms", async () => {
+describe("repair by code", () => {
+  test("the person who approves a code learns that its device is paired, and must confirm the replacement", async () => {
     const tenant = await world.tenant();
     const fingerprint = randomUUID();
     const first = pairedBy(await enroll(await tokenOf(tenant), fingerprint));
@@ -158,7 +158,7 @@ describe("by code a paired device", () => {
     ]);
   });
 
-  test("that was paired after the approval is not replaced by it", async () => {
+  test("an approval does not replace a device that was paired after it", async () => {
     const tenant = await world.tenant();
     const fingerprint = randomUUID();
     const code = await initiate(fingerprint);
@@ -169,7 +169,7 @@ describe("by code a paired device", () => {
     expect(refused.body.details).toMatchObject({ deviceId: device.device_id });
   });
 
-  test("belongs to the tenant that claimed the code first; another finds the code as unknown as any", async () => {
+  test("a code belongs to the tenant that claims it first, and is unknown to every other tenant", async () => {
     const [first, second] = [await world.tenant(), await world.tenant()];
     const code = await initiate(randomUUID());
     const unknown = await prepare(second, "BCDF-GHJK");
@@ -184,7 +184,7 @@ describe("by code a paired device", () => {
     expect(codeOf(await prepare(first, code))).toEqual([409, "PAIRING_ALREADY_ACTIVATED"]);
   });
 
-  test("is not given for the token of an earlier approval", async () => {
+  test("the token of an earlier approval activates nothing", async () => {
     const tenant = await world.tenant();
     const code = await initiate(randomUUID());
     const old = (await prepare(tenant, code)).body.data.activation_token;
@@ -194,7 +194,7 @@ describe("by code a paired device", () => {
   });
 });
 
-test("provisioning hands out a living device again only when it is told to replace it", async () => {
+test("provisioning replaces a living device only when asked to", async () => {
   const tenant = await world.tenant();
   const device = await tenant.device();
   const provision = (more: object) => post(tenant.apiKey, "/devices/provision", { fingerprints: [randomUUID(), device.fingerprint], ...more });
@@ -205,7 +205,7 @@ test("provisioning hands out a living device again only when it is told to repla
   expect(await eventsOf(device.deviceId, "device.paired_again")).toMatchObject([{ means: "provisioning", actor: expect.stringMatching(/^key_/) }]);
 });
 
-test("a person who reads a device's secret leaves a record of it, the agent itself does not", async () => {
+test("a user who reads a device's secret leaves an event, the agent itself leaves none", async () => {
   const tenant = await world.tenant();
   const device = await tenant.device();
   for (const as of [device.as, await tenant.user()]) expect((await world.call(as, "GET", `/v1/devices/${device.deviceId}/secrets`)).status).toBe(200);

@@ -1,4 +1,4 @@
-// How an installation may move: every pair of steps, and any sequence of reports.
+// The steps that an installation may take: every pair of steps, and any sequence of reports.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { ENROLLMENT_STEPS, type EnrollmentStep, StepStatus } from "../../protocol/index.ts";
@@ -10,7 +10,7 @@ const at = (currentStep: EnrollmentStep, status: StepStatus = "in_progress"): Pr
   error: null,
 });
 
-describe("from each step", () => {
+describe("steps", () => {
   const allowed: Record<EnrollmentStep, readonly EnrollmentStep[]> = {
     pending: ["pending", "preflight_check", "failed"],
     preflight_check: ["preflight_check", "docker_install", "failed"],
@@ -21,32 +21,32 @@ describe("from each step", () => {
     completed: ["completed"],
     failed: ["pending", "failed"],
   };
-  test.each(ENROLLMENT_STEPS)("%s only the listed may follow", (from) => {
+  test.each(ENROLLMENT_STEPS)("only the listed steps may follow %s", (from) => {
     const accepted = ENROLLMENT_STEPS.filter((to) => advance(at(from), { currentStep: to }).kind !== "refused");
     expect(accepted.toSorted()).toEqual(allowed[from].toSorted());
   });
 });
 
-describe("inside a step", () => {
+describe("step status", () => {
   test.each([
     ["pending", ["pending", "in_progress", "completed", "failed", "skipped"]],
     ["in_progress", ["in_progress", "completed", "failed", "skipped"]],
     ["failed", ["failed", "in_progress"]],
     ["completed", ["completed"]],
     ["skipped", ["skipped"]],
-  ] as const)("%s leads to %j", (from, to) => {
+  ] as const)("within a step, %s leads only to %j", (from, to) => {
     const accepted = StepStatus.options.filter((stepStatus) => advance(at("installing", from), { currentStep: "installing", stepStatus }).kind !== "refused");
     expect(accepted.toSorted()).toEqual([...to].toSorted());
   });
 
-  test("one that has failed is not left forward, but may be tried again", () => {
+  test("a failed step cannot be skipped but can be tried again", () => {
     const failed = at("downloading", "failed");
     expect(advance(failed, { currentStep: "installing" })).toMatchObject({ kind: "refused", allowed: ["downloading", "failed"] });
     expect(advance(failed, { currentStep: "downloading" })).toMatchObject({ kind: "moved", next: { steps: { downloading: "in_progress" } } });
   });
 });
 
-test("a completed installation has every step completed or skipped, whatever was reported on the way", () => {
+test("a completed installation has every step completed or skipped, whatever was reported before", () => {
   const report: fc.Arbitrary<Report> = fc.record({
     currentStep: fc.constantFrom(...ENROLLMENT_STEPS),
     stepStatus: fc.option(fc.constantFrom(...StepStatus.options), { nil: undefined }),

@@ -1,4 +1,4 @@
-// Pairing: one code makes one device, guesses are few, ids are for those who may know them.
+// Pairing: one code makes one device, wrong tokens are few, and only entitled callers learn ids.
 import { exec } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { mkdtemp, readFile } from "node:fs/promises";
@@ -41,35 +41,35 @@ const defaultDeployment = async ({ tenantId }: Owner): Promise<string | undefine
 const makeOld = (code: string, column: string, by: string) =>
   world.db.query(`update pairings set ${column} = ${column} - $2::interval where code_hash = sha256($1::text::bytea)`, [code.replace("-", ""), by]);
 
-describe("a pairing code", () => {
-  test("is eight readable letters, and leads to the portal", async () => {
+describe("pairing codes", () => {
+  test("a code is eight readable letters and links to the portal", async () => {
     const { pairing_code, portal_url, expires_at } = await initiate();
     expect(pairing_code).toMatch(/^[BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTVWXZ]{4}$/);
     expect(portal_url).toBe(`${PORTAL}/pair?code=${pairing_code}`);
     expect(Date.parse(expires_at) - systemClock.now().getTime()).toBeGreaterThan(14 * 60_000);
   });
 
-  test("is kept as a hash only, and so is its token", async () => {
+  test("a code and its activation token are stored only as hashes", async () => {
     const { request } = await prepared(await world.newTenant());
     const rows = JSON.stringify(await world.db.query("select * from pairings"));
     expect(rows).not.toContain(request.pairing_code.replace("-", ""));
     expect(rows).not.toContain(request.activation_token);
   });
 
-  test("may be typed in any case and with any separators", async () => {
+  test("a code may be typed in any case and with any separators", async () => {
     const owner = await world.newTenant();
     const { pairing_code, fingerprint } = await initiate();
     const typed = ` ${pairing_code.toLowerCase().replace("-", " . ")}`;
     expect(await prepare(owner, typed)).toMatchObject({ device: { fingerprint, name: "box", platform: "linux", initiatedFrom: "192.0.2.1" } });
   });
 
-  test("that cannot exist is unknown", async () => {
+  test("an impossible code is answered as unknown", async () => {
     const owner = await world.newTenant();
     for (const code of ["AEIO-UAEI", "BCD", "BCDF-GHJK", "1234-5678"])
       expect(await failureOf(prepare(owner, code))).toMatchObject({ code: "PAIRING_CODE_NOT_FOUND", status: 404 });
   });
 
-  test("ends when the device asks for another, even when many ask at once", async () => {
+  test("of six codes that a device asks for at once, one lives", async () => {
     const owner = await world.newTenant();
     const fingerprint = randomUUID();
     const all = await Promise.all(Array.from({ length: 6 }, () => initiate(fingerprint)));
@@ -84,7 +84,7 @@ describe("a pairing code", () => {
     expect(outcomes.toSorted()).toEqual([...Array.from({ length: 5 }, () => "PAIRING_CODE_EXPIRED"), "live"]);
   });
 
-  test("ends after its time, with or without the sweep", async () => {
+  test("a code expires after 15 minutes, with or without the sweep, and is forgotten after eight days", async () => {
     const owner = await world.newTenant();
     const { request, fingerprint } = await prepared(owner);
     await makeOld(request.pairing_code, "expires_at", "15 minutes");
@@ -100,8 +100,8 @@ describe("a pairing code", () => {
   });
 });
 
-describe("activating", () => {
-  test("gives the device its identity, its secret and where to go", async () => {
+describe("activation", () => {
+  test("activation gives the device its identity, its secret and its addresses, once", async () => {
     const owner = await world.newTenant();
     const { request, fingerprint } = await prepared(owner);
     const device = await activate({ ...request, return_to: `${PORTAL}/devices` });
@@ -128,7 +128,7 @@ describe("activating", () => {
     expect(await failureOf(prepare(owner, request.pairing_code))).toMatchObject({ code: "PAIRING_ALREADY_ACTIVATED" });
   });
 
-  test("a hundred times at once gives one device", async () => {
+  test("a hundred activations at once make one device", async () => {
     const { request, fingerprint } = await prepared(await world.newTenant());
     const outcomes = await Promise.all(
       Array.from({ length: 100 }, () =>
@@ -143,7 +143,7 @@ describe("activating", () => {
     expect(await world.db.query("select 1 from devices where fingerprint = $1", [fingerprint])).toHaveLength(1);
   });
 
-  test("ends the code after five wrong tokens", async () => {
+  test("the fifth wrong token ends the code", async () => {
     const { request } = await prepared(await world.newTenant());
     for (const attemptsLeft of [4, 3, 2, 1, 0]) {
       expect(await failureOf(activate({ ...request, activation_token: "wrong" }))).toEqual({
@@ -155,7 +155,7 @@ describe("activating", () => {
     expect(await failureOf(activate(request))).toMatchObject({ code: "PAIRING_CODE_EXPIRED" });
   });
 
-  test("wants the latest token, in its five minutes, from a user who may still pair", async () => {
+  test("activation needs the latest token, within five minutes, from a user who may still pair", async () => {
     const owner = await world.newTenant();
     const { request } = await prepared(owner);
     const { activation_token } = await prepare(owner, request.pairing_code);
@@ -169,7 +169,7 @@ describe("activating", () => {
     expect(await failureOf(activate(orphaned))).toMatchObject({ code: "ACTIVATION_TOKEN_INVALID", details: { reason: "user_may_not_pair" } });
   });
 
-  test("in another's name is for admins", async () => {
+  test("only an admin may activate in another user's name", async () => {
     const owner = await world.newTenant();
     const operator = { ...owner, userId: await world.join(owner.tenantId, "operator"), email: "op@users.example" };
     const { request } = await prepared(operator);
@@ -182,7 +182,7 @@ describe("activating", () => {
     expect(await activate({ ...byOwner, user_email: "else@users.example" })).toMatchObject({ tenant_id: owner.tenantId });
   });
 
-  test("leads a browser nowhere but to the portal and the listed hosts", async () => {
+  test("a return address leads only to the portal and the listed hosts", async () => {
     const { request } = await prepared(await world.newTenant());
     for (const return_to of [
       "https://evil.example/",
@@ -198,7 +198,7 @@ describe("activating", () => {
     expect(await activate({ ...request, return_to: "https://app.example/x" })).toMatchObject({ return_to: "https://app.example/x" });
   });
 
-  test("changes nothing when the plan has no room or the tenant is suspended", async () => {
+  test("a full plan or a suspended tenant refuses the activation, which succeeds once the plan allows it", async () => {
     const owner = await world.newTenant();
     await world.db.query(`update tenants set limit_overrides = '{"hosts": 0}' where tenant_id = $1`, [owner.tenantId]);
     const { request } = await prepared(owner);
@@ -212,7 +212,7 @@ describe("activating", () => {
     expect(await failureOf(activate(later))).toMatchObject({ code: "TENANT_SUSPENDED" });
   });
 
-  test("for another tenant than one's own looks as if there were none", async () => {
+  test("nobody can prepare an activation for another tenant, which looks like an unknown one", async () => {
     const [mine, theirs] = [await world.newTenant(), await world.newTenant()];
     const { pairing_code } = await initiate();
     expect(await failureOf(world.call.pairing.prepareActivation(as(mine), { pairing_code, tenant_id: theirs.tenantId }))).toEqual({
@@ -223,8 +223,8 @@ describe("activating", () => {
   });
 });
 
-describe("the status of a fingerprint", () => {
-  test("is not_found, pending, activated; ids only for the code's holder and, for 15 minutes, the initiating address", async () => {
+describe("fingerprint status", () => {
+  test("status shows ids only to the holder of the code and, for 15 minutes, to the address that asked for it", async () => {
     const owner = await world.newTenant();
     const fingerprint = randomUUID();
     const look = (ip: string, pairing_code?: string) =>
@@ -244,8 +244,8 @@ describe("the status of a fingerprint", () => {
   });
 });
 
-describe("an enrollment token", () => {
-  test("is shown once, kept as a hash, and gives its tags and deployment to the device", async () => {
+describe("enrollment tokens", () => {
+  test("a token is shown once, stored as a hash, and gives the device its tags and deployment", async () => {
     const owner = await world.newTenant();
     const deployment = await defaultDeployment(owner);
     const { token, ...shown } = await createToken(owner, { tags: ["edge"], deploymentId: deployment });
@@ -262,7 +262,7 @@ describe("an enrollment token", () => {
     expect(JSON.stringify(await world.db.query("select * from enrollment_tokens"))).not.toContain(token);
   });
 
-  test("is never used more often than allowed, however many come at once", async () => {
+  test("a token is never used more often than allowed, however many devices use it at once", async () => {
     const owner = await world.newTenant();
     const { token, tokenId } = await createToken(owner, { maxUses: 3 });
     const outcomes = await Promise.all(
@@ -277,7 +277,7 @@ describe("an enrollment token", () => {
     expect((await world.call.pairing.listTokens(as(owner), {})).items).toMatchObject([{ tokenId, uses: 3 }]);
   });
 
-  test("is not used up by a code that does not work", async () => {
+  test("a wrong pairing code costs the token no use", async () => {
     const owner = await world.newTenant();
     const { token } = await createToken(owner);
     expect(await failureOf(world.call.pairing.autoActivate(anyone(), { enrollment_token: token, pairing_code: "BCDF-GHJK" }))).toMatchObject({
@@ -286,7 +286,7 @@ describe("an enrollment token", () => {
     expect(await enroll(token)).toMatchObject({ tenant_id: owner.tenantId });
   });
 
-  test("ends when revoked or expired; revoking another tenant's looks as if there were none", async () => {
+  test("a revoked or expired token enrolls nobody, and another tenant can neither revoke it nor learn that it exists", async () => {
     const [owner, other] = [await world.newTenant(), await world.newTenant()];
     const [one, two] = [await createToken(owner), await createToken(owner)];
     expect(await failureOf(world.call.pairing.revokeToken(as(other), { tokenId: one.tokenId }))).toMatchObject({
@@ -301,7 +301,7 @@ describe("an enrollment token", () => {
     });
   });
 
-  test("may be wrong three times a minute from one address; a right one still works there", async () => {
+  test("an address may send three wrong tokens a minute, and its right token still works", async () => {
     const owner = await world.newTenant();
     const { token } = await createToken(owner, { maxUses: null });
     for (let attempt = 0; attempt < 3; attempt += 1)
@@ -310,7 +310,7 @@ describe("an enrollment token", () => {
     expect(await enroll(token, "203.0.113.9")).toMatchObject({ tenant_id: owner.tenantId });
   });
 
-  test("of bootstrap is the same each time, until it is revoked", async () => {
+  test("bootstrap returns the same token until it is revoked", async () => {
     const owner = await world.newTenant();
     const ensure = () => world.pairing.ensureEnrollmentToken(owner);
     const token = await ensure();
@@ -321,7 +321,7 @@ describe("an enrollment token", () => {
     expect(await ensure()).not.toBe(token);
   });
 
-  test("comes with a command that really pairs the machine it runs on", async () => {
+  test("the install command of a token pairs the machine that runs it", async () => {
     const { token } = await createToken(await world.newTenant());
     const operations = new Map<string | undefined, (input: never) => Promise<unknown>>([
       ["/v1/pairing/initiate", (input) => world.call.pairing.initiate(anyone(), input)],
@@ -345,7 +345,7 @@ describe("an enrollment token", () => {
   });
 });
 
-describe("an installation", () => {
+describe("installation progress", () => {
   const report = (pairingCode: string, currentStep: EnrollmentStep, stepStatus?: StepStatus, error?: string) =>
     world.call.pairing.updateProgress(anyone(), {
       pairingCode,
@@ -354,7 +354,7 @@ describe("an installation", () => {
       ...(error === undefined ? {} : { error }),
     });
 
-  test("is followed by code before the activation and by device after it", async () => {
+  test("progress is read by code before the activation and by device after it", async () => {
     const owner = await world.newTenant();
     const { request } = await prepared(owner);
     await report(request.pairing_code, "preflight_check", "completed");
@@ -384,7 +384,7 @@ describe("an installation", () => {
     ).toEqual(["enrollment.progressed", "enrollment.failed", ...Array.from({ length: 6 }, () => "enrollment.progressed"), "enrollment.completed"]);
   });
 
-  test("refuses a jump and says what is allowed; a repeated report changes nothing", async () => {
+  test("a report that skips steps is refused with the allowed steps, and a repeated report changes nothing", async () => {
     const { pairing_code } = await initiate();
     await report(pairing_code, "preflight_check");
     expect(await report(pairing_code, "preflight_check")).toEqual({ currentStep: "preflight_check", steps: { preflight_check: "in_progress" } });
@@ -395,7 +395,7 @@ describe("an installation", () => {
     });
   });
 
-  test("of another tenant looks as if there were none", async () => {
+  test("another tenant's installation looks like an unknown one", async () => {
     const [owner, other] = [await world.newTenant(), await world.newTenant()];
     const { request } = await prepared(owner);
     const { device_id: deviceId } = await activate(request);
@@ -403,7 +403,7 @@ describe("an installation", () => {
     expect(await failureOf(world.call.pairing.progress(as(other), { pairingCode: request.pairing_code }))).toMatchObject({ code: "PAIRING_CODE_NOT_FOUND" });
   });
 
-  test("starts anew when the device pairs again, and keeps the device", async () => {
+  test("a device that pairs again starts its progress anew and stays the same device", async () => {
     const owner = await world.newTenant();
     const fingerprint = randomUUID();
     const first = await activate((await prepared(owner, fingerprint)).request);

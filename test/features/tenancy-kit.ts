@@ -1,4 +1,4 @@
-// The rooms of tenants, API keys and pairing on one database, wired as the application wires them; the outside is recorded.
+// The features tenants, API keys and pairing on one database, wired as the application wires them, with a record of the events they emit.
 import { randomBytes, randomUUID } from "node:crypto";
 import { contract, type TenantId } from "../../protocol/index.ts";
 import { systemClock } from "../../server/core/clock.ts";
@@ -71,7 +71,7 @@ export const openTenancy = async ({ planLimits }: { planLimits?: Readonly<Record
       apiKeys: callable(contract.apiKeys, apiKeys.handlers, db),
       pairing: callable(contract.pairing, pairing.handlers, db),
     },
-    /** A tenant of one's own with its owner; plan limits hold unless lifted. */
+    /** A fresh tenant with its owner; plan limits hold unless lifted. */
     newTenant: async ({ lifted = false } = {}): Promise<{ tenantId: TenantId; userId: string; email: string; slug: string }> => {
       const userId = `u-${randomUUID()}`;
       const email = `${userId}@users.example`;
@@ -88,7 +88,7 @@ export const openTenancy = async ({ planLimits }: { planLimits?: Readonly<Record
 };
 export type Tenancy = Awaited<ReturnType<typeof openTenancy>>;
 
-/** A stand-in for the devices room with its contract: plan, one living device per fingerprint, a new secret each time. */
+/** Stands in for the devices feature and keeps its contract: plan limits, one living device per fingerprint, a new secret each time. */
 const enrolInto =
   (plan: ReturnType<typeof createPlan>): Enrol =>
   async (tx, scope, devices) => {

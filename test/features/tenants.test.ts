@@ -1,4 +1,4 @@
-// Tenants: owned by who made them, invisible to others, limited by their plan even when many ask at once.
+// Tenants: owned by their creator, invisible to others, limited by their plan even under concurrent calls.
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { PLANS } from "../../protocol/index.ts";
@@ -17,8 +17,8 @@ const asUser = (userId: string) => ({ ...anyone(), principal: userOf(userId, `${
 const create = (userId: string, given: { slug?: string } = {}) =>
   world.call.tenants.create(asUser(userId), { name: "Acme", slug: given.slug ?? slug(), userId });
 
-describe("creating", () => {
-  test("makes the caller the owner, with a default deployment, on the starter plan", async () => {
+describe("creation", () => {
+  test("a new tenant has its creator as owner, a default deployment and the starter plan", async () => {
     const userId = randomUUID();
     const made = await create(userId);
     expect(made).toMatchObject({ name: "Acme", owner: userId, tenantId: expect.stringMatching(/^ten_/), durableObjectId: expect.any(String) });
@@ -32,33 +32,33 @@ describe("creating", () => {
     expect(world.emitted.some(({ event, subjectId }) => event.type === "tenant.created" && subjectId === made.tenantId)).toBe(true);
   });
 
-  test("for somebody else is refused", async () => {
+  test("nobody can create a tenant for somebody else", async () => {
     const attempt = world.call.tenants.create(asUser("somebody"), { name: "Acme", slug: slug(), userId: "else" });
     expect(await failureOf(attempt)).toMatchObject({ code: "FORBIDDEN", details: { reason: "user_mismatch" } });
   });
 
   test.each(["admin", "api", "www", "internal", "trpc", "static", "mooring", "well-known", "xn--80ak6aa92e", "ab--cd"])(
-    "under %s, which would pass for the platform's own, is refused, and so is renaming to it",
+    "the slug %s, which would pass for the platform's own, is refused in a creation and in a rename",
     async (reserved) => {
       const refused = { code: "VALIDATION_FAILED", details: { reason: "slug_reserved" } };
       expect(await failureOf(create(randomUUID(), { slug: reserved }))).toMatchObject(refused);
       const { tenantId, userId } = await world.newTenant();
       const scope = inside(tenantId, userOf(userId, null, "owner"));
       expect(await failureOf(world.call.tenants.update(scope, { tenantId, slug: reserved }))).toMatchObject(refused);
-      // The operator gave it this one, and a form sends it back.
+      // The installation's operator gave the tenant this slug, and the portal's form sends it back.
       await world.db.query("update tenants set slug = $2 where tenant_id = $1", [tenantId, reserved]);
       expect(await world.call.tenants.update(scope, { tenantId, slug: reserved, name: "Renamed" })).toMatchObject({ slug: reserved, name: "Renamed" });
     },
   );
 
-  test("gives a slug to one of many who ask at once", async () => {
+  test("of eight creations that ask for one slug at once, one gets it", async () => {
     const wanted = slug();
     const attempts = await Promise.allSettled(Array.from({ length: 8 }, () => create(randomUUID(), { slug: wanted })));
     expect(attempts.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
     expect(await failureOf(create(randomUUID(), { slug: wanted }))).toMatchObject({ code: "TENANT_SLUG_TAKEN", details: { slug: wanted } });
   });
 
-  test("ends at three tenants per user, also when all are asked for at once", async () => {
+  test("a user owns at most three tenants, even when all are created at once", async () => {
     const userId = randomUUID();
     const attempts = await Promise.allSettled(Array.from({ length: 6 }, () => create(userId)));
     expect(attempts.filter(({ status }) => status === "fulfilled")).toHaveLength(3);
@@ -67,8 +67,8 @@ describe("creating", () => {
   });
 });
 
-describe("another tenant", () => {
-  test("cannot be told from an unknown one", async () => {
+describe("isolation", () => {
+  test("another tenant looks like an unknown one", async () => {
     const [mine, theirs] = [await world.newTenant(), await world.newTenant()];
     const scope = inside(mine.tenantId, userOf(mine.userId, null, "owner"));
     for (const tenantId of [theirs.tenantId, "ten_unknown", ""].filter(Boolean) as `ten_${string}`[]) {
@@ -82,8 +82,8 @@ describe("another tenant", () => {
   });
 });
 
-describe("updating", () => {
-  test("renames, counts the version up and refuses an older one", async () => {
+describe("updates", () => {
+  test("an update renames the tenant, raises the version and refuses an older one", async () => {
     const { tenantId, userId } = await world.newTenant();
     const scope = inside(tenantId, userOf(userId, null, "owner"));
     const changed = await world.call.tenants.update(scope, { tenantId, name: "New", version: 1 });
@@ -94,7 +94,7 @@ describe("updating", () => {
     });
   });
 
-  test("does not take another's slug and does not change the plan", async () => {
+  test("an update can neither take another tenant's slug nor change the plan", async () => {
     const [one, other] = [await world.newTenant(), await world.newTenant()];
     const scope = inside(one.tenantId, userOf(one.userId, null, "owner"));
     expect(await failureOf(world.call.tenants.update(scope, { tenantId: one.tenantId, slug: other.slug }))).toMatchObject({ code: "TENANT_SLUG_TAKEN" });
@@ -102,7 +102,7 @@ describe("updating", () => {
     expect(await world.call.tenants.update(scope, { tenantId: one.tenantId, plan: "starter" })).toMatchObject({ plan: "starter" });
   });
 
-  test("is seen by the doors at once", async () => {
+  test("the directory sees an update at once", async () => {
     const { tenantId, userId } = await world.newTenant();
     await world.tenants.directory.find(tenantId);
     const renamed = slug();
@@ -112,7 +112,7 @@ describe("updating", () => {
 });
 
 describe("bootstrap", () => {
-  test("repeated, also at once, gives the one tenant, without plan limits and, when asked, without rate limits", async () => {
+  test("bootstrap always returns one tenant, without plan limits and, on request, without rate limits", async () => {
     const request = { name: "Home", slug: slug(), userId: randomUUID(), unlimited: false };
     const ids = await Promise.all(Array.from({ length: 4 }, async () => (await world.tenants.ensureTenant(request)).tenantId));
     expect(new Set(ids).size).toBe(1);
@@ -124,8 +124,8 @@ describe("bootstrap", () => {
   });
 });
 
-describe("a plan", () => {
-  test("gives the last place to one of many, and names the plan that has room", async () => {
+describe("plans", () => {
+  test("a plan's limit holds under concurrent calls, and the refusal names the plan that allows more", async () => {
     const { tenantId, userId } = await world.newTenant();
     const make = () => world.call.apiKeys.create(inside(tenantId, userOf(userId, null, "owner")), { name: "k" });
     const attempts = await Promise.allSettled(Array.from({ length: 12 }, make));
@@ -137,7 +137,7 @@ describe("a plan", () => {
     });
   });
 
-  test("yields to the tenant's overrides: its own figure, then the star, then the plan's", () => {
+  test("a tenant's own limit wins over its `*` override, and that over the plan's", () => {
     const table = planTable({ pro: { hosts: 7 } });
     const limit = (plan: string, limitOverrides: Record<string, number | null>) => limitOf(table, { plan, limitOverrides }, "hosts");
     expect(PLANS.map((plan) => limit(plan, {}))).toEqual([2, 5, 7, 100, 500]);

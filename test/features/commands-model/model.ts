@@ -1,4 +1,4 @@
-// A plain in-memory queue of one device, written from the state table in docs/commands.md and from nothing else: what the real one is held to.
+// A plain in-memory queue of one device, written from the state table in docs/commands.md and nothing else. The real queue must agree with it.
 import type { AckStatus, CommandStatus } from "../../../protocol/index.ts";
 import type { Flushed, Op, Page } from "./programs.ts";
 import type { Held, Queue } from "./queue.ts";
@@ -43,13 +43,13 @@ const create = (queue: Queue, op: Extract<Op, { kind: "create" }>, id: string): 
 
 const isDue = (queue: Queue, each: Held): boolean => waits(each) && each.due <= queue.now && each.dies > queue.now;
 
-/** T2: which go now, in order. */
-const claimable = (queue: Queue, epoch: number, room: number): readonly Held[] => {
+/** T2: the commands that go now, in order. */
+const claimable = (queue: Queue, epoch: number, maxInFlight: number): readonly Held[] => {
   if (epoch !== queue.epoch || queue.epoch === 0) return [];
   const heads = queue.commands.filter((each) => isDue(queue, each) && earlierInLane(queue, each).length === 0);
-  // This session was given it before and may be at work on it in silence.
+  // This session received it before and may be working on it without having said so.
   const isKnown = (each: Held): boolean => waits(each) && each.carrier === epoch;
-  const credit = Math.max(0, room - queue.commands.filter((each) => inHand(each) || (isKnown(each) && each.due > queue.now)).length);
+  const credit = Math.max(0, maxInFlight - queue.commands.filter((each) => inHand(each) || (isKnown(each) && each.due > queue.now)).length);
   return heads.sort((a, b) => Number(isKnown(b)) - Number(isKnown(a)) || b.priority - a.priority || a.seq - b.seq).slice(0, credit);
 };
 const send = (queue: Queue, each: Held, carrier: number | "poll"): void => {
@@ -57,7 +57,7 @@ const send = (queue: Queue, each: Held, carrier: number | "poll"): void => {
   Object.assign(each, { status: "sent", attempts: each.attempts + 1, carrier, deadline: Math.min(queue.now + wait, each.dies) });
 };
 
-/** T3: what is due, and what was polled and not acknowledged; whole lanes, none of them past a command that the agent does not hold. */
+/** T3: due commands and polled ones without an ack; whole lanes, but never past a command that the agent does not hold. */
 const pollable = (queue: Queue): readonly Held[] => {
   const again = (each: Held): boolean =>
     each.status === "sent" &&
@@ -129,7 +129,7 @@ const cancel = (queue: Queue, each: Held, force: boolean): void => {
   Object.assign(each, { before: each.status, status: "canceling", deadline: queue.connected ? soon : Math.max(soon, patience) });
 };
 
-/** T10, T12-T15, T21: what a reaper makes of everything that is past its deadline. */
+/** T10, T12-T15, T21: the reaper acts on every command that is past its deadline. */
 export const reap = (queue: Queue): void => {
   for (const each of queue.commands.filter((one) => one.deadline !== null && one.deadline <= queue.now)) {
     if (waits(each)) end(queue, each, "expired", "EXPIRED_BEFORE_DELIVERY");
@@ -137,7 +137,7 @@ export const reap = (queue: Queue): void => {
     else if (each.status !== "sent") end(queue, each, "timed_out", "EXECUTION_TIMED_OUT");
     else if (each.dies <= queue.now) end(queue, each, "expired", "EXPIRED_UNACKED");
     else if (!each.asksAck) end(queue, each, "undeliverable", "DELIVERY_UNKNOWN");
-    // Nobody may run it twice, and who has it is gone: the next hello tells.
+    // It must not run twice and its session is gone: the next hello tells what became of it.
     else if (!each.safe && typeof each.carrier === "number" && !(queue.connected && each.carrier === queue.epoch)) each.deadline = each.dies;
     else if (each.attempts >= each.maxAttempts) end(queue, each, "undeliverable", "DELIVERY_ATTEMPTS_EXCEEDED");
     else {
@@ -193,11 +193,11 @@ type Welcome = ReturnType<typeof hello>;
 
 interface Claim {
   readonly taken: readonly (readonly [string, number])[];
-  /** Whether a later end is worth another claim. */
+  /** Whether it is worth claiming again when a command ends. */
   readonly left: boolean;
 }
 
-/** Changes the queue and says what the caller is to hear. `page.seen` is what the real queue answered; beside another call, a claim may pass over a locked row. */
+/** Changes the queue and returns the answer that the caller must get. `page.seen` is the real queue's answer; beside another act, a claim may skip a locked row. */
 export const play = (queue: Queue, op: Op | Flushed, page: Page): unknown => {
   const each = "of" in op ? queue.commands.find(({ id }) => id === page.idOf(op.of)) : undefined;
   const epoch = "stale" in op ? page.epoch - (op.stale ? 1 : 0) : 0;
@@ -208,16 +208,16 @@ export const play = (queue: Queue, op: Op | Flushed, page: Page): unknown => {
       create(queue, op, String(page.seen));
       return page.seen;
     case "claim": {
-      const free = claimable(queue, epoch, given === null ? op.room : Infinity);
+      const free = claimable(queue, epoch, given === null ? op.maxInFlight : Infinity);
       const taken = given === null ? free : free.filter(({ id }) => given.has(id));
       for (const one of taken) send(queue, one, epoch);
-      // Beside another call it tells of what was there when it began.
+      // Beside another act, the answer describes the queue as it was when the claim began.
       const left = given === null ? epoch === queue.epoch && queue.epoch !== 0 && queue.commands.some(waits) : (page.seen as Claim).left;
       return { taken: taken.map(({ id, attempts }) => [id, attempts]), left };
     }
     case "poll": {
       const free = pollable(queue);
-      // A lane is never entered behind a command that was passed over.
+      // A poll that skips a command takes no later command of its lane.
       const passed = new Set(given === null ? [] : free.filter(({ id }) => !given.has(id)).map(({ lane, seq }) => `${lane} ${seq}`));
       const allowed =
         given === null
@@ -260,7 +260,7 @@ export const play = (queue: Queue, op: Op | Flushed, page: Page): unknown => {
     }
     case "hello": {
       const welcome = hello(queue, op, page.idOf);
-      // Beside a poll it counts what was there when it began; the number is for people, and no rule hangs on it.
+      // Beside another act, the count is that of the moment when the hello began; people read it, no rule depends on it.
       return page.crowded ? { ...welcome, queued: (page.seen as Welcome).queued } : welcome;
     }
     case "crash":

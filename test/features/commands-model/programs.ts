@@ -1,4 +1,4 @@
-// What can happen to a device's queue, as values that fast-check makes up and shrinks: every step some time, an act, and at times a second act beside it.
+// Everything that can happen to a device's queue, as values that fast-check generates and shrinks: at each step time passes, an act runs, and sometimes a second act runs beside it.
 import fc from "fast-check";
 import type { AckStatus } from "../../../protocol/index.ts";
 
@@ -15,7 +15,7 @@ export type Op =
       readonly delaySeconds: number;
       readonly maxAttempts: number;
     }
-  | { readonly kind: "claim"; readonly node: number; readonly stale: boolean; readonly room: number }
+  | { readonly kind: "claim"; readonly node: number; readonly stale: boolean; readonly maxInFlight: number }
   | { readonly kind: "written" | "refused"; readonly node: number; readonly stale: boolean; readonly of: number }
   | { readonly kind: "poll"; readonly node: number; readonly limit: number }
   | { readonly kind: "ack"; readonly node: number; readonly of: number; readonly word: AckStatus; readonly progress: boolean }
@@ -32,24 +32,24 @@ export type Op =
   | { readonly kind: "purge" | "reset"; readonly node: number }
   | { readonly kind: "crash" };
 
-/** The second half of a poll: its answer is on its way. Another act may come between the two. */
+/** The second half of a poll: its answer is on its way. Another act may run between the two halves. */
 export interface Flushed {
   readonly kind: "flushed";
 }
 
-/** What an act needs to know of the moment in which it begins. */
+/** The state that an act starts from. */
 export interface Page {
-  /** The id that an index means; beyond the last command, one that nobody has. */
+  /** The id of the command at an index; beyond the last command, an id that nobody has. */
   readonly idOf: (index: number) => string;
   readonly epoch: number;
-  /** What the real queue answered. */
+  /** The real queue's answer. */
   readonly seen: unknown;
   /** Another act ran at the same time. */
   readonly crowded: boolean;
 }
 
 /** Shared by all devices of a run, since they share the database's clock. */
-export interface Moment {
+export interface TimeStep {
   readonly advanceMs: number;
   /** 0: no node reaps, 1: one does, 2: two at once. */
   readonly reapers: number;
@@ -58,7 +58,7 @@ export interface Act {
   readonly op: Op;
   readonly beside: Op | null;
 }
-export type Step = Moment & Act;
+export type TimedAct = TimeStep & Act;
 
 const node = fc.constantFrom(0, 1);
 const of = fc.nat({ max: 5 });
@@ -93,7 +93,7 @@ const ack = fc.record({
 
 const op: fc.Arbitrary<Op> = fc.oneof(
   { weight: 6, arbitrary: create },
-  { weight: 5, arbitrary: fc.record({ kind: fc.constant("claim" as const), node, stale: rarely, room: fc.constantFrom(8, 1, 2) }) },
+  { weight: 5, arbitrary: fc.record({ kind: fc.constant("claim" as const), node, stale: rarely, maxInFlight: fc.constantFrom(8, 1, 2) }) },
   { weight: 7, arbitrary: ack },
   { weight: 3, arbitrary: hello },
   { weight: 3, arbitrary: fc.record({ kind: fc.constant("cancel" as const), node, of, force: rarely }) },
@@ -103,16 +103,16 @@ const op: fc.Arbitrary<Op> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: fc.constantFrom("purge" as const, "reset" as const), node }) },
 );
 
-// Mostly nothing or a breath; else just before, at and after the waits that the table names.
+// Mostly no time or a second; otherwise just before, at and after the waits of the state table.
 const advanceMs = fc.constantFrom(0, 0, 0, 1_000, 19_999, 20_000, 24_000, 40_001, 60_000, 90_000, 3_600 * SECOND, 25 * 3_600 * SECOND);
 const moment = fc.record({ advanceMs, reapers: fc.constantFrom(0, 1, 2) });
 const act = fc.record({ op, beside: fc.option(op, { freq: 4 }) });
 
 export const STEPS = 15;
 export const timeline = fc.array(moment, { minLength: STEPS, maxLength: STEPS });
-// Nothing happens on an empty queue, so every program begins with something in it.
+// Nothing happens on an empty queue, so every program begins with a command.
 export const program = fc.tuple(fc.record({ op: create, beside: fc.option(op, { freq: 2 }) }), fc.array(act, { minLength: STEPS - 1, maxLength: STEPS - 1 }));
-/** One device's steps alone; only values that can be shrunk from nothing but themselves. */
-export const steps: fc.Arbitrary<Step[]> = fc.array(fc.record({ advanceMs, reapers: fc.constantFrom(0, 1, 2), op, beside: fc.option(op) }), {
+/** The steps of one device alone, built so that fast-check can shrink them. */
+export const steps: fc.Arbitrary<TimedAct[]> = fc.array(fc.record({ advanceMs, reapers: fc.constantFrom(0, 1, 2), op, beside: fc.option(op) }), {
   maxLength: STEPS,
 });

@@ -1,4 +1,4 @@
-// What the model remembers of a device's queue.
+// The model's memory of a device's queue.
 import type { CommandStatus } from "../../../protocol/index.ts";
 
 export interface Held {
@@ -9,13 +9,13 @@ export interface Held {
   readonly asksAck: boolean;
   readonly safe: boolean;
   readonly maxAttempts: number;
-  /** Infinity is never. */
+  /** Infinity means never. */
   readonly dies: number;
   status: CommandStatus;
   attempts: number;
   due: number;
   deadline: number | null;
-  /** The epoch of the session that carries it, "poll", or nobody. */
+  /** The epoch of the session that carries it, "poll", or null for nobody. */
   carrier: number | "poll" | null;
   workUntil: number | null;
   before: CommandStatus | null;

@@ -1,4 +1,4 @@
-// What the tables say: each row against the model's, and what must hold of rows, history and events whatever the model thinks.
+// Reads the tables: compares each row with the model's, and checks what must hold of rows, history and events whatever the model says.
 import type { CommandStatus } from "../../../protocol/index.ts";
 import type { Db } from "../../../server/platform/db.ts";
 import type { Held, Queue } from "./queue.ts";
@@ -33,7 +33,7 @@ const HISTORIES = `
           from command_events group by 1) e using (command_id)
   left join (select subject_id, array_agg(type order by position) as ends from outbox_events group by 1) o on o.subject_id = c.command_id`;
 
-/** All devices' rows; with their histories and durable events when asked for. */
+/** The rows of all devices, with their histories and durable events on request. */
 export const readRows = async (db: Db, withHistories: boolean): Promise<ReadonlyMap<string, readonly Row[]>> => {
   const rows = await db.query<Row>(
     `select c.device_id, c.command_id, c.seq, c.lane, c.status, c.attempt, c.max_attempts, c.available_at, c.deadline_at, c.channel, c.session_epoch,
@@ -49,7 +49,7 @@ const instant = (time: Time): number | null => (time instanceof Date ? time.getT
 const carrierOf = (row: Row): Held["carrier"] => (row.channel === "poll" ? "poll" : row.session_epoch);
 
 /** Null, or the first difference. */
-export const compare = (queue: Queue, rows: readonly Row[]): string | null => {
+export const firstDifference = (queue: Queue, rows: readonly Row[]): string | null => {
   if (rows.length !== queue.commands.length) return `${rows.length} rows, the model has ${queue.commands.length}`;
   for (const [index, row] of rows.entries()) {
     const held = queue.commands[index];
@@ -95,8 +95,8 @@ const show = (value: unknown): string => (typeof value === "number" && value > 1
 const SOFT: readonly CommandStatus[] = ["expired", "timed_out", "undeliverable"];
 const OPEN: readonly CommandStatus[] = ["queued", "sent", "acknowledged", "running", "canceling"];
 
-/** Null, or which promise the rows break, given what they were before. */
-export const breaches = (earlier: readonly Row[], rows: readonly Row[]): string | null => {
+/** Null, or the promise that the rows break, given their state before. */
+export const firstBreach = (earlier: readonly Row[], rows: readonly Row[]): string | null => {
   const was = new Map(earlier.map((row) => [row.command_id, row]));
   return rows.map((row) => breach(row, was.get(row.command_id), rows)).find((found) => found !== null) ?? null;
 };
@@ -112,7 +112,7 @@ const breach = (row: Row, earlier: Row | undefined, all: readonly Row[]): string
   return row.story === undefined ? null : (storyGap(row, row.story) ?? eventGap(row));
 };
 
-/** The timeline is a chain from nothing to what the row says. */
+/** The timeline is a chain from nothing to the row's status. */
 const storyGap = ({ seq, status }: Row, story: NonNullable<Row["story"]>): string | null => {
   const gap = story.findIndex(({ from }, index) => from !== (story[index - 1]?.to ?? null));
   if (gap >= 0) return `the history of command ${seq} has a gap: ${JSON.stringify(story)}`;

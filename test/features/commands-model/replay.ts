@@ -1,25 +1,25 @@
-// Plays programs against the real room on real SQL and holds every answer and every row to the model, many devices at a time.
-// The database's clock is in the test's hand: a `now` of our own stands before PostgreSQL's in the search path, and the statements stay as they are.
+// Replays programs against the real feature on real SQL and compares every answer and every row with the model, many devices at a time.
+// The test sets the database's clock: its own `now` comes before PostgreSQL's in the search path, so the statements run unchanged.
 import { isDeepStrictEqual } from "node:util";
 import { AppError } from "../../../server/core/errors.ts";
 import type { Db } from "../../../server/platform/db.ts";
 import { createTestDatabase, withClient } from "../../kit/database.ts";
-import { addDevice, asOperator, createRoom, type Device, openTestDb, runJob } from "../commands-kit.ts";
+import { addDevice, asOperator, createCommandsFeature, type Device, openTestDb, runJob } from "../commands-kit.ts";
 import { emptyQueue, play, reap, WORK_TIME_SECONDS } from "./model.ts";
-import type { Act, Flushed, Moment, Op, Page } from "./programs.ts";
+import type { Act, Flushed, Op, Page, TimeStep } from "./programs.ts";
 import type { Queue } from "./queue.ts";
-import { breaches, compare, type Row, readConnected, readRows } from "./rows.ts";
+import { firstBreach, firstDifference, type Row, readConnected, readRows } from "./rows.ts";
 
 const START = Date.parse("2026-03-01T00:00:00.000Z");
 const SAFE_TYPE = "echo";
 const UNSAFE_TYPE = "backup-restore";
 
-/** Changes statements on their way to the database, to see the test turn red. */
+/** Changes statements on their way to the database, so that a control can see the test fail. */
 export type Sabotage = (sql: string) => string;
 
-export interface Rig {
-  /** Null when the queue and the model agree to the end, else what was seen first and on which device. */
-  run(moments: readonly Moment[], programs: readonly (readonly Act[])[]): Promise<Disagreement | null>;
+export interface Replay {
+  /** Null when the queue and the model agree to the end, otherwise the first disagreement and its device. */
+  run(moments: readonly TimeStep[], programs: readonly (readonly Act[])[]): Promise<Disagreement | null>;
   close(): Promise<void>;
 }
 export interface Disagreement {
@@ -49,19 +49,19 @@ const openClockedDb = async (): Promise<Db> => {
   return openTestDb(url);
 };
 
-export const openRig = async (sabotage: Sabotage = (sql) => sql): Promise<Rig> => {
+export const openReplay = async (sabotage: Sabotage = (sql) => sql): Promise<Replay> => {
   const db = await openClockedDb();
-  const rooms = ["node-a", "node-b"].map((nodeId) =>
-    createRoom(sabotaged(db, sabotage), { nodeId, settings: { batchPaceMs: 0, ackPaceMs: 0 }, random: () => 0.5 }),
+  const features = ["node-a", "node-b"].map((nodeId) =>
+    createCommandsFeature(sabotaged(db, sabotage), { nodeId, settings: { batchPaceMs: 0, ackPaceMs: 0 }, random: () => 0.5 }),
   );
-  const roomOf = (index: number) => rooms[index] ?? rooms[0] ?? createRoom(db);
-  // Written anew for each moment, so that it costs a constant and not a look-up per row.
+  const featureOf = (index: number) => features[index] ?? features[0] ?? createCommandsFeature(db);
+  // Replaced for each step, so that reading the clock costs a constant instead of a look-up per row.
   const setClock = (now: number) =>
     db.query(`create or replace function clock.now() returns timestamptz language sql stable as $$ select '${new Date(now).toISOString()}'::timestamptz $$`);
 
   const join = async (): Promise<Player> => ({ device: await addDevice(db), queue: emptyQueue(START), rows: [] });
 
-  /** Carries out one act of one device, and the one beside it at the same time. */
+  /** Runs one act of one device and, at the same time, the act beside it. */
   const carryOut = async (player: Player, { op, beside }: Act): Promise<readonly (readonly Played[])[]> => {
     const ids = player.queue.commands.map(({ id }) => id);
     const ops = beside === null ? [op] : [op, beside];
@@ -76,22 +76,22 @@ export const openRig = async (sabotage: Sabotage = (sql) => sql): Promise<Rig> =
   };
 
   const actOn = (player: Player, op: Op, page: Omit<Page, "seen">) =>
-    perform({ db, room: roomOf("node" in op ? op.node : 0), device: player.device }, op, { ...page, now: player.queue.now });
+    perform({ db, feature: featureOf("node" in op ? op.node : 0), device: player.device }, op, { ...page, now: player.queue.now });
 
-  const moveTime = async (players: readonly Player[], { advanceMs }: Moment): Promise<void> => {
+  const moveTime = async (players: readonly Player[], { advanceMs }: TimeStep): Promise<void> => {
     for (const { queue } of players) queue.now += advanceMs;
     await setClock(players[0]?.queue.now ?? START);
   };
-  const reapAll = async (players: readonly Player[], { reapers }: Moment): Promise<void> => {
-    await Promise.all(rooms.slice(0, reapers).map((room) => runJob(room, "commands.reaper")));
+  const reapAll = async (players: readonly Player[], { reapers }: TimeStep): Promise<void> => {
+    await Promise.all(features.slice(0, reapers).map((feature) => runJob(feature, "commands.reaper")));
     for (const { queue } of players) reap(queue);
   };
-  /** The first device that is not as `judge` wants it. */
-  const inspect = async (players: readonly Player[], isLast: boolean, judge: (player: Player, rows: readonly Row[], index: number) => string | null) => {
+  /** The first device that `check` complains about. */
+  const inspect = async (players: readonly Player[], isLast: boolean, check: (player: Player, rows: readonly Row[], index: number) => string | null) => {
     const all = await readRows(db, isLast);
     for (const [device, player] of players.entries()) {
       const rows = all.get(player.device.deviceId) ?? [];
-      const message = judge(player, rows, device) ?? breaches(player.rows, rows);
+      const message = check(player, rows, device) ?? firstBreach(player.rows, rows);
       if (message !== null) return { device, message };
       player.rows = rows;
     }
@@ -101,7 +101,7 @@ export const openRig = async (sabotage: Sabotage = (sql) => sql): Promise<Rig> =
   const step = async (
     players: readonly Player[],
     acts: readonly (Act | undefined)[],
-    { moment, isLast }: { readonly moment: Moment; readonly isLast: boolean },
+    { moment, isLast }: { readonly moment: TimeStep; readonly isLast: boolean },
   ) => {
     await moveTime(players, moment);
     const played = await Promise.all(players.map((player, index) => (acts[index] === undefined ? [] : carryOut(player, acts[index]))));
@@ -111,7 +111,7 @@ export const openRig = async (sabotage: Sabotage = (sql) => sql): Promise<Rig> =
     );
     if (wrong !== null || moment.reapers === 0) return wrong;
     await reapAll(players, moment);
-    return inspect(players, isLast, ({ queue }, rows) => compare(queue, rows));
+    return inspect(players, isLast, ({ queue }, rows) => firstDifference(queue, rows));
   };
 
   return {
@@ -138,7 +138,7 @@ interface Played {
   readonly page: Page;
 }
 
-/** Acts that ran at once must look like one after the other, in some order. The model goes on in the first order that fits. */
+/** Acts that ran at once must look as if they ran one after the other, in some order. The model continues with the first order that fits. */
 const explain = (
   player: Player,
   { rows, connected }: { readonly rows: readonly Row[]; readonly connected: boolean },
@@ -147,7 +147,7 @@ const explain = (
   let complaint: string | null = null;
   for (const order of ordersOf(one, other)) {
     const queue = structuredClone(player.queue);
-    const wrong = follow(queue, order) ?? compare(queue, rows) ?? (queue.connected === connected ? null : `connected is ${connected}`);
+    const wrong = follow(queue, order) ?? firstDifference(queue, rows) ?? (queue.connected === connected ? null : `connected is ${connected}`);
     if (wrong === null) {
       player.queue = queue;
       return null;
@@ -157,7 +157,7 @@ const explain = (
   return complaint;
 };
 
-/** Every way in which two sequences can be told as one. */
+/** Every interleaving of two sequences. */
 const ordersOf = (one: readonly Played[], other: readonly Played[]): readonly (readonly Played[])[] => {
   const [[first, ...rest], [second, ...others]] = [one, other];
   if (first === undefined) return [other];
@@ -173,34 +173,34 @@ const follow = (queue: Queue, played: readonly Played[]): string | null => {
   return null;
 };
 
-interface Stage {
+interface Target {
   readonly db: Db;
-  readonly room: ReturnType<typeof createRoom>;
+  readonly feature: ReturnType<typeof createCommandsFeature>;
   readonly device: Device;
 }
 type Begin = Omit<Page, "seen"> & { readonly now: number };
 
-const perform = async ({ db, room, device }: Stage, op: Op, { idOf, epoch: current, now }: Begin): Promise<unknown> => {
-  const operator = asOperator(room, device);
+const perform = async ({ db, feature, device }: Target, op: Op, { idOf, epoch: current, now }: Begin): Promise<unknown> => {
+  const operator = asOperator(feature, device);
   const epoch = "stale" in op ? current - (op.stale ? 1 : 0) : 0;
   switch (op.kind) {
     case "create":
       return (await operator.queue(toInput(op, now))).commandId;
     case "claim": {
-      const { commands, left } = await room.delivery.claim({ deviceId: device.deviceId, epoch, maxInFlight: op.room });
+      const { commands, left } = await feature.delivery.claim({ deviceId: device.deviceId, epoch, maxInFlight: op.maxInFlight });
       return { taken: commands.map(({ command, delivery }) => [command.commandId, delivery.attempt]), left };
     }
     case "poll":
       return (await operator.poll(op.limit)).map(({ commandId, delivery }) => [commandId, delivery.attempt]);
     case "written":
-      await room.delivery.delivered(device.deviceId, epoch, [idOf(op.of)]);
+      await feature.delivery.delivered(device.deviceId, epoch, [idOf(op.of)]);
       return null;
     case "refused":
-      await room.delivery.refused(device.deviceId, epoch, [idOf(op.of)]);
+      await feature.delivery.refused(device.deviceId, epoch, [idOf(op.of)]);
       return null;
     case "ack": {
       const progress = op.progress ? { progress: { pct: 50 } } : {};
-      const { status, result } = await room.delivery.ack(device, { commandId: idOf(op.of), status: op.word, ...progress });
+      const { status, result } = await feature.delivery.ack(device, { commandId: idOf(op.of), status: op.word, ...progress });
       return { status, result };
     }
     case "cancel":
@@ -208,9 +208,9 @@ const perform = async ({ db, room, device }: Stage, op: Op, { idOf, epoch: curre
     case "purge":
       return (await operator.run("purge", { deviceId: device.deviceId })).result.canceled;
     case "reset":
-      return db.sqlTx(async (tx) => (await room.resetDevice(tx, device, "paired anew")).canceled);
+      return db.sqlTx(async (tx) => (await feature.resetDevice(tx, device, "paired anew")).canceled);
     case "hello":
-      return hello({ db, room, device }, op, idOf);
+      return hello({ db, feature, device }, op, idOf);
     case "crash":
       await db.query(`update device_presence set connectivity = 'none' where device_id = $1`, [device.deviceId]);
       return null;
@@ -233,8 +233,8 @@ const toInput = (op: Extract<Op, { kind: "create" }>, now: number): Record<strin
   executionTimeoutSeconds: WORK_TIME_SECONDS,
 });
 
-/** The transaction of a hello: the epoch first, then what older sessions left. */
-const hello = ({ db, room, device }: Stage, op: Extract<Op, { kind: "hello" }>, idOf: (index: number) => string) =>
+/** The transaction of a hello: it raises the epoch, then settles the commands of older sessions. */
+const hello = ({ db, feature, device }: Target, op: Extract<Op, { kind: "hello" }>, idOf: (index: number) => string) =>
   db.sqlTx(async (tx) => {
     const [row] = await tx.query<{ epoch: number }>(
       `insert into device_presence as p (device_id, tenant_id, epoch, connectivity, node_id) values ($1, $2, 1, 'realtime', $3)
@@ -243,7 +243,7 @@ const hello = ({ db, room, device }: Stage, op: Extract<Op, { kind: "hello" }>, 
     );
     const epoch = row?.epoch ?? 0;
     const inFlight = op.lists.map(({ of, as }) => ({ commandId: idOf(of), status: as }));
-    const [settled] = await room.delivery.settle(tx, [
+    const [settled] = await feature.delivery.settle(tx, [
       { ...device, epoch, inFlight, journal: op.journal, listsAll: op.listsAll, cancels: op.cancels, handoff: op.handoff },
     ]);
     return { epoch, reconcile: settled?.reconcile.map(({ commandId, action }) => [commandId, action]), queued: settled?.queuedCount };
