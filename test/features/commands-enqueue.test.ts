@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Db } from "../../server/platform/db.ts";
 import { failureOf } from "../kit/call.ts";
-import { addDevice, asOperator, createCommandsFeature, type Device, openTestDb } from "./commands-kit.ts";
+import { addDevice, asOperator, createCommandsFeature, type DeviceRef, openTestDb } from "./commands-kit.ts";
 
 let db: Db;
 beforeAll(async () => {
@@ -15,7 +15,7 @@ const setUp = async (settings: Parameters<typeof createCommandsFeature>[1] = {})
   const device = await addDevice(db);
   return { feature, device, operator: asOperator(feature, device) };
 };
-const order = ({ deviceId }: Pick<Device, "deviceId">, more: { type?: string; key?: string; payload?: Record<string, unknown> } = {}) => ({
+const order = ({ deviceId }: Pick<DeviceRef, "deviceId">, more: { type?: string; key?: string; payload?: Record<string, unknown> } = {}) => ({
   deviceId,
   type: "deploy",
   payload: { appId: "app_1" },
@@ -23,7 +23,7 @@ const order = ({ deviceId }: Pick<Device, "deviceId">, more: { type?: string; ke
   orderedBy: "user:usr_1",
   ...more,
 });
-const kept = ({ deviceId }: Device) =>
+const kept = ({ deviceId }: DeviceRef) =>
   db.query<{ command_id: string; type: string; lane: string; created_by: string; status: string }>(
     "select command_id, type, lane, created_by, status from commands where device_id = $1 order by seq",
     [deviceId],

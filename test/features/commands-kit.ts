@@ -79,19 +79,19 @@ export const createCommandsFeature = (
   return { ...commands, db, outbox, recorded };
 };
 
-export interface Device {
+export interface DeviceRef {
   readonly tenantId: TenantId;
   readonly deviceId: DeviceId;
 }
 
-export const addDevice = async (db: Db, given: { tenantId?: TenantId; status?: string } = {}): Promise<Device> => {
+export const addDevice = async (db: Db, given: { tenantId?: TenantId; status?: string } = {}): Promise<DeviceRef> => {
   const device = { tenantId: given.tenantId ?? newId("ten"), deviceId: newId("dev") };
   await insertRow(db, "devices", { device_id: device.deviceId, tenant_id: device.tenantId, status: given.status ?? "online" });
   return device;
 };
 
 /** The presence part of a hello: a new epoch on a node. */
-export const connect = async (db: Db, { tenantId, deviceId }: Device, nodeId = "node-a"): Promise<number> => {
+export const connectDevice = async (db: Db, { tenantId, deviceId }: DeviceRef, nodeId = "node-a"): Promise<number> => {
   const [row] = await db.query<{ epoch: number }>(
     `insert into device_presence (device_id, tenant_id, epoch, connectivity, node_id, last_seen_at) values ($1, $2, 1, 'realtime', $3, now())
      on conflict (device_id) do update set epoch = device_presence.epoch + 1, connectivity = 'realtime', node_id = $3, last_seen_at = now() returning epoch`,
@@ -100,7 +100,7 @@ export const connect = async (db: Db, { tenantId, deviceId }: Device, nodeId = "
   return row?.epoch ?? 0;
 };
 
-export const disconnect = async (db: Db, { deviceId }: Device): Promise<void> => {
+export const disconnectDevice = async (db: Db, { deviceId }: DeviceRef): Promise<void> => {
   await db.query(`update device_presence set connectivity = 'none' where device_id = $1`, [deviceId]);
 };
 
@@ -139,7 +139,7 @@ export const callAs = (scope: TenantScope, idempotencyKey: string | null = null,
 };
 
 /** Calls the handlers as a user of the device's tenant, through the contract's schemas. */
-export const asOperator = (commands: Pick<Commands, "handlers"> & { readonly db: Database }, { tenantId, deviceId }: Device, principal?: Principal) => {
+export const asOperator = (commands: Pick<Commands, "handlers"> & { readonly db: Database }, { tenantId, deviceId }: DeviceRef, principal?: Principal) => {
   const run = async <N extends keyof Operations>(name: N, input: Record<string, unknown>, key: string | null = null) => {
     const call = { ...callAs(scopeOf(tenantId, principal), key), commit: committing(commands.db) };
     const operation = contract.commands.operations[name];

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Db } from "../../server/platform/db.ts";
 import { eventually } from "../kit/eventually.ts";
-import { addDevice, asOperator, connect, createCommandsFeature, disconnect, openTestDb } from "./commands-kit.ts";
+import { addDevice, asOperator, connectDevice, createCommandsFeature, disconnectDevice, openTestDb } from "./commands-kit.ts";
 
 let db: Db;
 beforeAll(async () => {
@@ -17,10 +17,10 @@ test("a cancel that waited for a hello gives the agent the time of a connected o
   const feature = createCommandsFeature(db);
   const device = await addDevice(db);
   const operator = asOperator(feature, device);
-  const epoch = await connect(db, device);
+  const epoch = await connectDevice(db, device);
   const { commandId } = await operator.queue();
   await feature.delivery.claim({ deviceId: device.deviceId, epoch, maxInFlight: 8 });
-  await disconnect(db, device);
+  await disconnectDevice(db, device);
 
   const { cancel } = await db.sqlTx(async (tx) => {
     await tx.query(`update device_presence set epoch = epoch + 1, connectivity = 'realtime' where device_id = $1`, [device.deviceId]);

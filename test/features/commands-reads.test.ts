@@ -1,7 +1,7 @@
 // A command's cost does not grow with the fleet or with history: its statements read only its own device, even before the planner has statistics of the tables.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Db } from "../../server/platform/db.ts";
-import { addDevice, asOperator, connect, createCommandsFeature, openTestDb } from "./commands-kit.ts";
+import { addDevice, asOperator, connectDevice, createCommandsFeature, openTestDb } from "./commands-kit.ts";
 
 let db: Db;
 beforeAll(async () => {
@@ -39,7 +39,7 @@ test("every operation on a command reads a few rows, however large the fleet and
      select 'cmd_' || n, $1, $2, -n, 'old', 5, 'ping', '{}', true, now(), null, 10, true, 60, 'test', now(), 'succeeded', now() from generate_series(1, $3::int) n`,
     [device.tenantId, device.deviceId, HISTORY],
   );
-  const epoch = await connect(db, device);
+  const epoch = await connectDevice(db, device);
   const feature = createCommandsFeature(db);
   const before = await entriesRead();
   for (let n = 0; n < COMMANDS; n += 1) {

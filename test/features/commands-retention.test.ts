@@ -1,7 +1,7 @@
 // How long commands are kept: ended ones for the configured days, with their history and their keys; open ones always.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Db } from "../../server/platform/db.ts";
-import { addDevice, age, asOperator, connect, createCommandsFeature, type Device, openTestDb, runJob } from "./commands-kit.ts";
+import { addDevice, age, asOperator, connectDevice, createCommandsFeature, type DeviceRef, openTestDb, runJob } from "./commands-kit.ts";
 
 const KEEP_DAYS = 30;
 const DAY = 86_400;
@@ -23,13 +23,13 @@ const retain = (feature: Feature) => runJob(feature, "commands.retention");
 /** A command that was queued, sent and ended by the agent that many days ago. */
 const ended = async ({ feature, device, operator }: Awaited<ReturnType<typeof setUp>>, days: number, key: string | null = null): Promise<string> => {
   const { commandId } = await operator.queue({ type: "ping", payload: {} }, key);
-  const epoch = await connect(db, device);
+  const epoch = await connectDevice(db, device);
   await feature.delivery.claim({ deviceId: device.deviceId, epoch, maxInFlight: 32 });
   await feature.delivery.ack(device, { commandId, status: "succeeded" });
   await age(db, commandId, days * DAY);
   return commandId;
 };
-const left = async ({ deviceId }: Device) =>
+const left = async ({ deviceId }: DeviceRef) =>
   (await db.query<{ command_id: string }>("select command_id from commands where device_id = $1 order by seq", [deviceId])).map(({ command_id }) => command_id);
 const historyOf = async (ids: readonly string[]) =>
   (await db.query<{ command_id: string }>("select distinct command_id from command_events where command_id = any($1)", [ids])).map(

@@ -1,7 +1,7 @@
 // The sweep makes up for lost hints: it finds commands that are due for sockets of its node, sooner where no hint can arrive.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Db } from "../../server/platform/db.ts";
-import { addDevice, asOperator, connect, createCommandsFeature, openTestDb, runJob } from "./commands-kit.ts";
+import { addDevice, asOperator, connectDevice, createCommandsFeature, openTestDb, runJob } from "./commands-kit.ts";
 
 let db: Db;
 beforeAll(async () => {
@@ -13,8 +13,8 @@ afterAll(() => db.close());
 const prepare = async (nodeId: string, hintsArrive: boolean) => {
   const feature = createCommandsFeature(db, { nodeId, hintsArrive });
   const [own, foreign] = [await addDevice(db), await addDevice(db)];
-  await connect(db, own, nodeId);
-  await connect(db, foreign, "node-x");
+  await connectDevice(db, own, nodeId);
+  await connectDevice(db, foreign, "node-x");
   for (const device of [own, foreign]) await asOperator(feature, device).queue();
   feature.recorded.nudges.length = 0;
   return { feature, own, foreign };

@@ -8,7 +8,7 @@ import { openMemoryBus } from "../../server/platform/bus-memory.ts";
 import type { Db } from "../../server/platform/db.ts";
 import { eventually } from "../kit/eventually.ts";
 import { startWorld, type World } from "../kit/world.ts";
-import { addDevice, asOperator, callAs, connect, createCommandsFeature, type Device, openTestDb, runJob, scopeOf } from "./commands-kit.ts";
+import { addDevice, asOperator, callAs, connectDevice, createCommandsFeature, type DeviceRef, openTestDb, runJob, scopeOf } from "./commands-kit.ts";
 
 let db: Db;
 beforeAll(async () => {
@@ -17,7 +17,7 @@ beforeAll(async () => {
 afterAll(() => db.close());
 
 const { poll, ack } = contract.commands.operations;
-const agent = (commands: Pick<Commands, "handlers">, device: Device, signal?: AbortSignal) => {
+const agent = (commands: Pick<Commands, "handlers">, device: DeviceRef, signal?: AbortSignal) => {
   const call = callAs(scopeOf(device.tenantId), null, signal) as unknown as Call<typeof poll> & Call<typeof ack>;
   return {
     poll: async (input: object) => (await commands.handlers.poll(call, poll.input.parse({ deviceId: device.deviceId, ...input }))).items,
@@ -147,7 +147,7 @@ describe("queueing calls that wait", () => {
     const [here, there] = [createCommandsFeature(db, { nodeId: "node-h", bus }), createCommandsFeature(db, { nodeId: "node-t", bus })];
     await Promise.all([here.elsewhere.open(), there.elsewhere.open()]);
     const device = await addDevice(db);
-    await connect(db, device, "node-t");
+    await connectDevice(db, device, "node-t");
     const waiting = asOperator(here, device).queue({ wait: 30 });
     const commandId = await eventually(async () => {
       const [item] = await agent(there, device).poll({});

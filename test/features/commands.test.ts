@@ -1,7 +1,7 @@
 // The queue on a real database: its guarantees for callers, sessions, pollers and several nodes.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Db } from "../../server/platform/db.ts";
-import { addDevice, age, as, asOperator, connect, createCommandsFeature, type Device, disconnect, openTestDb, runJob } from "./commands-kit.ts";
+import { addDevice, age, as, asOperator, connectDevice, createCommandsFeature, type DeviceRef, disconnectDevice, openTestDb, runJob } from "./commands-kit.ts";
 
 let db: Db;
 beforeAll(async () => {
@@ -18,11 +18,11 @@ const setUp = async (settings: Parameters<typeof createCommandsFeature>[1] = {})
 };
 
 const ackOf =
-  (feature: ReturnType<typeof createCommandsFeature>, device: Device) =>
+  (feature: ReturnType<typeof createCommandsFeature>, device: DeviceRef) =>
   (commandId: string, status: string, more: object = {}) =>
     feature.delivery.ack(device, { commandId, status, ...more });
 const claimOf =
-  (feature: ReturnType<typeof createCommandsFeature>, { deviceId }: Device, epoch: number) =>
+  (feature: ReturnType<typeof createCommandsFeature>, { deviceId }: DeviceRef, epoch: number) =>
   async (maxInFlight = 8) =>
     (await feature.delivery.claim({ deviceId, epoch, maxInFlight })).commands.map(({ command }) => command.commandId);
 const outboxOf = (commandId: string) =>
@@ -49,7 +49,7 @@ describe("queueing", () => {
 
   test("a command that never expires is delivered, and still has a deadline in the table", async () => {
     const { feature, device, operator } = await setUp();
-    const epoch = await connect(db, device);
+    const epoch = await connectDevice(db, device);
     const { commandId, expiresAt } = await operator.queue({ expiresAt: null });
     expect(expiresAt).toBeNull();
     expect(await db.query(`select 1 from commands where command_id = $1 and deadline_at = 'infinity'`, [commandId])).toHaveLength(1);
@@ -149,16 +149,16 @@ describe("queueing", () => {
 describe("claims", () => {
   test("only the newest epoch claims, even when an older one asks at the same moment", async () => {
     const { feature, device, operator } = await setUp();
-    const old = await connect(db, device);
+    const old = await connectDevice(db, device);
     await operator.queue();
-    const current = await connect(db, device, "node-b");
+    const current = await connectDevice(db, device, "node-b");
     const claims = await Promise.all([claimOf(feature, device, old)(), claimOf(createCommandsFeature(db, { nodeId: "node-b" }), device, current)()]);
     expect(claims.map((ids) => ids.length)).toEqual([0, 1]);
   });
 
   test("a claimed command is sent, counts one attempt and is due for its ack in 20 s", async () => {
     const { feature, device, operator } = await setUp();
-    const epoch = await connect(db, device);
+    const epoch = await connectDevice(db, device);
     const { commandId } = await operator.queue();
     await claimOf(feature, device, epoch)();
     const command = await operator.get(commandId);
@@ -168,7 +168,7 @@ describe("claims", () => {
 
   test("commands of one lane run one after another, and commands outside it do not wait", async () => {
     const { feature, device, operator } = await setUp();
-    const epoch = await connect(db, device);
+    const epoch = await connectDevice(db, device);
     const claim = claimOf(feature, device, epoch);
     const [a1, a2, b1, free] = [
       await operator.queue({ lane: "a" }),
@@ -186,7 +186,7 @@ describe("claims", () => {
 
   test("a command of higher priority goes first, and commands in flight use up the credit", async () => {
     const { feature, device, operator } = await setUp();
-    const claim = claimOf(feature, device, await connect(db, device));
+    const claim = claimOf(feature, device, await connectDevice(db, device));
     const low = await operator.queue({ priority: 1 });
     const high = await operator.queue({ priority: 9 });
     expect(await claim(1)).toEqual([high.commandId]);
@@ -196,7 +196,7 @@ describe("claims", () => {
 
   test("a claim says whether it left commands in the queue", async () => {
     const { feature, device, operator } = await setUp();
-    const epoch = await connect(db, device);
+    const epoch = await connectDevice(db, device);
     const claim = async (maxInFlight: number) => {
       const { commands, left } = await feature.delivery.claim({ deviceId: device.deviceId, epoch, maxInFlight });
       return [commands.length, left];
@@ -214,7 +214,7 @@ describe("claims", () => {
   test("20 devices that claim at once each get their own command", async () => {
     const feature = createCommandsFeature(db);
     const devices = await Promise.all(Array.from({ length: 20 }, () => addDevice(db)));
-    const epochs = await Promise.all(devices.map((device) => connect(db, device)));
+    const epochs = await Promise.all(devices.map((device) => connectDevice(db, device)));
     const queued = await Promise.all(devices.map((device) => asOperator(feature, device).queue()));
     const claimed = await Promise.all(devices.map((device, index) => claimOf(feature, device, epochs[index] ?? 0)()));
     expect(claimed).toEqual(queued.map(({ commandId }) => [commandId]));
@@ -222,7 +222,7 @@ describe("claims", () => {
 
   test("two nodes that claim for one session at once never get the same command", async () => {
     const { feature, device, operator } = await setUp();
-    const epoch = await connect(db, device);
+    const epoch = await connectDevice(db, device);
     await Promise.all(Array.from({ length: 20 }, () => operator.queue()));
     const other = createCommandsFeature(db, { nodeId: "node-b" });
     const claimed = (await Promise.all(Array.from({ length: 8 }, (_, index) => claimOf(index % 2 ? other : feature, device, epoch)(4)))).flat();
@@ -231,7 +231,7 @@ describe("claims", () => {
 
   test("a command that the socket refuses returns to the queue without costing an attempt", async () => {
     const { feature, device, operator } = await setUp();
-    const epoch = await connect(db, device);
+    const epoch = await connectDevice(db, device);
     const { commandId } = await operator.queue();
     await claimOf(feature, device, epoch)();
     feature.recorded.nudges.length = 0;
@@ -242,7 +242,7 @@ describe("claims", () => {
 
   test("a command that asks for no ack ends once it is written", async () => {
     const { feature, device, operator } = await setUp();
-    const epoch = await connect(db, device);
+    const epoch = await connectDevice(db, device);
     const [quiet, loud] = [await operator.queue({ requiresAck: false }), await operator.queue()];
     await claimOf(feature, device, epoch)();
     await feature.delivery.delivered(device.deviceId, epoch, [quiet.commandId, loud.commandId]);
@@ -255,7 +255,7 @@ describe("claims", () => {
 describe("acks", () => {
   const delivered = async () => {
     const given = await setUp();
-    const epoch = await connect(db, given.device);
+    const epoch = await connectDevice(db, given.device);
     const { commandId } = await given.operator.queue();
     await claimOf(given.feature, given.device, epoch)();
     return { ...given, commandId, ack: ackOf(given.feature, given.device) };
@@ -346,7 +346,7 @@ describe("acks", () => {
 describe("cancellation", () => {
   test("a queued command is cancelled at once and never claimed", async () => {
     const { feature, device, operator } = await setUp();
-    const epoch = await connect(db, device);
+    const epoch = await connectDevice(db, device);
     const { commandId } = await operator.queue();
     expect((await operator.cancel(commandId, { reason: "mistake" })).status).toBe("canceled");
     expect(await claimOf(feature, device, epoch)()).toEqual([]);
@@ -356,7 +356,7 @@ describe("cancellation", () => {
 
   test.each(["sent", "acknowledged", "running"])("the agent is asked to cancel a command that is %s, and has 60 s to answer", async (state) => {
     const { feature, device, operator } = await setUp();
-    const epoch = await connect(db, device);
+    const epoch = await connectDevice(db, device);
     const { commandId } = await operator.queue();
     await claimOf(feature, device, epoch)();
     const ack = ackOf(feature, device);
@@ -372,7 +372,7 @@ describe("cancellation", () => {
 
   test("a forced cancel ends the command at once, and an outcome that follows is kept beside it", async () => {
     const { feature, device, operator } = await setUp();
-    const epoch = await connect(db, device);
+    const epoch = await connectDevice(db, device);
     const { commandId } = await operator.queue();
     await claimOf(feature, device, epoch)();
     expect(await operator.cancel(commandId, { force: true })).toMatchObject({ status: "canceled", failureCode: "CANCEL_UNCONFIRMED" });
@@ -383,7 +383,7 @@ describe("cancellation", () => {
 
   test("a cancel that the agent does not answer ends the command at its deadline", async () => {
     const { feature, device, operator } = await setUp();
-    const epoch = await connect(db, device);
+    const epoch = await connectDevice(db, device);
     const { commandId } = await operator.queue();
     await claimOf(feature, device, epoch)();
     await operator.cancel(commandId);
@@ -394,7 +394,7 @@ describe("cancellation", () => {
 
   test("a command that has ended cannot be cancelled", async () => {
     const { feature, device, operator } = await setUp();
-    const epoch = await connect(db, device);
+    const epoch = await connectDevice(db, device);
     const { commandId } = await operator.queue();
     await claimOf(feature, device, epoch)();
     await ackOf(feature, device)(commandId, "succeeded");
@@ -420,7 +420,7 @@ describe("deadlines", () => {
 
   test("a command without an ack goes out again after a backoff, until its attempts are used up", async () => {
     const { feature, device, operator } = await setUp();
-    const claim = claimOf(feature, device, await connect(db, device));
+    const claim = claimOf(feature, device, await connectDevice(db, device));
     const { commandId } = await operator.queue({ maxAttempts: 2 });
     await claim();
     await age(db, commandId, 21);
@@ -437,7 +437,7 @@ describe("deadlines", () => {
 
   test("a command that expires after it was sent says that it was not acknowledged", async () => {
     const { feature, device, operator } = await setUp();
-    const epoch = await connect(db, device);
+    const epoch = await connectDevice(db, device);
     const { commandId } = await operator.queue({ ttlSeconds: 60 });
     await claimOf(feature, device, epoch)();
     await age(db, commandId, 61);
@@ -472,7 +472,7 @@ describe("polling", () => {
 
   test("a poll skips a command that was sent over a socket and the rest of its lane", async () => {
     const { feature, device, operator } = await setUp();
-    const epoch = await connect(db, device);
+    const epoch = await connectDevice(db, device);
     await operator.queue({ lane: "a" });
     await claimOf(feature, device, epoch)();
     await operator.queue({ lane: "a" });
@@ -499,7 +499,7 @@ describe("polling", () => {
 describe("sessions", () => {
   const settle = (
     feature: ReturnType<typeof createCommandsFeature>,
-    device: Device,
+    device: DeviceRef,
     epoch: number,
     inFlight: { commandId: string; status: string }[] = [],
     more: object = {},
@@ -507,7 +507,7 @@ describe("sessions", () => {
 
   test("a new session continues the commands that the agent lists and repeats those that it lost", async () => {
     const { feature, device, operator } = await setUp();
-    const claim = claimOf(feature, device, await connect(db, device));
+    const claim = claimOf(feature, device, await connectDevice(db, device));
     const [listed, lost, stopped, done, waiting] = [
       await operator.queue(),
       await operator.queue(),
@@ -518,7 +518,7 @@ describe("sessions", () => {
     await claim();
     await ackOf(feature, device)(done, "succeeded");
     await operator.cancel(stopped);
-    const epoch = await connect(db, device);
+    const epoch = await connectDevice(db, device);
     const [settled] = await settle(feature, device, epoch, [
       { commandId: listed, status: "running" },
       { commandId: stopped, status: "running" },
@@ -542,10 +542,10 @@ describe("sessions", () => {
 
   test("a handoff keeps commands in flight", async () => {
     const { feature, device, operator } = await setUp();
-    await connect(db, device);
+    await connectDevice(db, device);
     const { commandId } = await operator.queue();
     await claimOf(feature, device, 1)();
-    const epoch = await connect(db, device, "node-b");
+    const epoch = await connectDevice(db, device, "node-b");
     await settle(feature, device, epoch, [], { handoff: true });
     expect(await operator.get(commandId)).toMatchObject({ status: "sent", attempts: 1 });
     expect((await ackOf(feature, device)(commandId, "received")).status).toBe("acknowledged");
@@ -553,16 +553,16 @@ describe("sessions", () => {
 
   test("an ack counts although its session is superseded", async () => {
     const { feature, device, operator } = await setUp();
-    await connect(db, device);
+    await connectDevice(db, device);
     const { commandId } = await operator.queue();
     await claimOf(feature, device, 1)();
-    await connect(db, device);
+    await connectDevice(db, device);
     expect((await ackOf(feature, device)(commandId, "succeeded")).result).toBe("applied");
   });
 
   test("a reset cancels every open command, sent or waiting", async () => {
     const { feature, device, operator } = await setUp();
-    const epoch = await connect(db, device);
+    const epoch = await connectDevice(db, device);
     const [a, b] = [await operator.queue(), await operator.queue({ notBefore: new Date(Date.now() + 60_000).toISOString() })];
     await claimOf(feature, device, epoch)();
     const { canceled, notify } = await db.sqlTx((tx) => feature.resetDevice(tx, device, "paired anew"));
@@ -578,11 +578,11 @@ describe("timeline", () => {
     const { feature, device, operator } = await setUp();
     const { commandId } = await operator.queue();
     expect((await operator.timeline(commandId)).blockedBy).toMatchObject({ kind: "offline", explanation: "The device has never been connected." });
-    const epoch = await connect(db, device);
+    const epoch = await connectDevice(db, device);
     expect((await operator.timeline(commandId)).blockedBy.kind).toBe("none");
     await claimOf(feature, device, epoch)();
     expect((await operator.timeline(commandId)).blockedBy.kind).toBe("agent");
-    await disconnect(db, device);
+    await disconnectDevice(db, device);
     expect((await operator.timeline(commandId)).blockedBy.kind).toBe("offline");
   });
 });

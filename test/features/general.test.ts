@@ -9,7 +9,7 @@ import { createGeneral, type GeneralRoom, statedLimits } from "../../server/feat
 import { parseChangelog, releasesSince } from "../../server/features/general/rules.ts";
 import { type CheckOutcome, createHealth } from "../../server/features/health/index.ts";
 import { version } from "../../server/version.ts";
-import { anyone, callable, failureOf, inside, type Room, userOf } from "../kit/call.ts";
+import { anyone, type CallableGroup, callable, failureOf, inside, userOf } from "../kit/call.ts";
 import { openTenancy, type Tenancy } from "./tenancy-kit.ts";
 
 const SECTIONS = ["Upgrading", "Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"];
@@ -45,7 +45,7 @@ Prose.
 
 let world: Tenancy;
 let feature: GeneralRoom;
-let call: Room<typeof contract.general>;
+let call: CallableGroup<typeof contract.general>;
 beforeAll(async () => {
   world = await openTenancy();
   feature = createGeneral({

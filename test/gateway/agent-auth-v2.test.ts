@@ -1,4 +1,4 @@
-// The second form of an agent's signature at the doors: one request, once, and nothing else.
+// Version 2 of the agents' signature: it proves one request, once, and nothing else.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createAgent, createHttp, createMemoryJournal, systemTime as time } from "../../agent-sim/agent/index.ts";
 import { HEADERS_V2, signedHeaders, signedHeadersV2 } from "../../protocol/index.ts";
@@ -25,41 +25,44 @@ const sign = (method: string, target: string, body = "", at = moment()) => signe
 const verdict = ({ status, body }: Answer) => (status < 300 ? status : [status, body.code, body.error.details.reason]);
 const ME = "/v1/agent/me";
 
-test("a request is accepted under both prefixes, and the answer names the versions", async () => {
+test("a v2 signature is accepted under both prefixes, and the answer names the supported versions", async () => {
   const answer = await world.call(fixed(sign("GET", ME)), "GET", ME);
   expect([answer.status, answer.headers.get("x-svc-sig-versions")]).toEqual([200, "1,2"]);
   expect((await world.call(fixed(sign("GET", ME)), "GET", `/api${ME}`)).status).toBe(200);
   expect((await world.call(tenant.apiKey, "GET", "/v1/devices")).headers.get("x-svc-sig-versions")).toBeNull();
 });
 
-test.each([HEADERS_V2.version, HEADERS_V2.nonce, HEADERS_V2.signature])("without %s it is refused, though the first form would be good", async (name) => {
-  const { [name]: _, ...rest } = sign("GET", ME);
-  expect(verdict(await world.call(fixed(rest), "GET", ME))).toEqual([401, "UNAUTHORIZED", "missing_header"]);
-});
+test.each([HEADERS_V2.version, HEADERS_V2.nonce, HEADERS_V2.signature])(
+  "a v2 request without %s is refused although its v1 signature is valid",
+  async (name) => {
+    const { [name]: _, ...rest } = sign("GET", ME);
+    expect(verdict(await world.call(fixed(rest), "GET", ME))).toEqual([401, "UNAUTHORIZED", "missing_header"]);
+  },
+);
 
 test.each([
-  ["another version", { [HEADERS_V2.version]: "3" }],
-  ["a wrong signature", { [HEADERS_V2.signature]: "0".repeat(64) }],
-  ["another nonce", { [HEADERS_V2.nonce]: "AAECAwQFBgcICQoLDA0ODw" }],
-  ["a nonce of another form", { [HEADERS_V2.nonce]: "short" }],
-])("%s is refused, though the first form is good", async (_, change) => {
+  ["a v2 request with another version", { [HEADERS_V2.version]: "3" }],
+  ["a v2 request with a wrong signature", { [HEADERS_V2.signature]: "0".repeat(64) }],
+  ["a v2 request with another nonce", { [HEADERS_V2.nonce]: "AAECAwQFBgcICQoLDA0ODw" }],
+  ["a v2 request with a malformed nonce", { [HEADERS_V2.nonce]: "short" }],
+])("%s is refused although its v1 signature is valid", async (_, change) => {
   expect(verdict(await world.call(fixed({ ...sign("GET", ME), ...change }), "GET", ME))).toEqual([401, "INVALID_SIGNATURE", "bad_signature"]);
 });
 
-test("a key id alone asks for the second form", async () => {
+test("a key id alone makes the gateway demand a v2 signature", async () => {
   expect((await world.call(fixed({ ...signedHeaders(device.identity, "", moment()), [HEADERS_V2.keyId]: "k_1" }), "GET", ME)).status).toBe(401);
 });
 
-test("it holds for its path and query alone", async () => {
+test("a v2 signature holds only for its own path and query", async () => {
   const path = `/v1/devices/${device.deviceId}/commands`;
   const headers = sign("GET", `${path}?limit=1`);
   expect(verdict(await world.call(fixed(headers), "GET", `${path}?limit=2`))).toEqual([401, "INVALID_SIGNATURE", "bad_signature"]);
   expect(verdict(await world.call(fixed(headers), "GET", ME))).toEqual([401, "INVALID_SIGNATURE", "bad_signature"]);
-  // Refused requests have used nothing up.
+  // A refused request does not use up the nonce.
   expect((await world.call(fixed(headers), "GET", `${path}?limit=1`)).status).toBe(200);
 });
 
-test("a nonce is good once: for reads, for repeatable calls and for changes, whatever request id comes with it", async () => {
+test("a nonce is good for one request, be it a read, a heartbeat or a change, whatever its request id", async () => {
   const heartbeat = JSON.stringify({ status: "online" });
   const calls = [
     ["GET", ME, ""],
@@ -74,13 +77,13 @@ test("a nonce is good once: for reads, for repeatable calls and for changes, wha
   }
 });
 
-test("the same at once: one of many is served", async () => {
+test("of eight copies of one request at once, one is served", async () => {
   const as = fixed(sign("GET", ME));
   const statuses = await Promise.all(Array.from({ length: 8 }, async () => (await world.call(as, "GET", ME)).status));
   expect(statuses.filter((status) => status === 200)).toHaveLength(1);
 });
 
-test("a changing call leaves its nonce in the database", async () => {
+test("a change records its nonce in the database", async () => {
   const headers = sign("POST", `/v1/devices/${device.deviceId}/secrets/rotate`, "{}");
   await world.call(fixed(headers), "POST", `/v1/devices/${device.deviceId}/secrets/rotate`, { rawBody: "{}" });
   const nonce = Buffer.from(headers[HEADERS_V2.nonce] ?? "", "base64url");
@@ -89,7 +92,7 @@ test("a changing call leaves its nonce in the database", async () => {
   );
 });
 
-test("the first form that it carries along is good for nothing by itself", async () => {
+test("the v1 signature inside a v2 request proves nothing by itself", async () => {
   const secrets = `/v1/devices/${device.deviceId}/secrets`;
   const headers = sign("GET", ME);
   expect((await world.call(fixed(headers), "GET", ME)).status).toBe(200);
@@ -98,12 +101,12 @@ test("the first form that it carries along is good for nothing by itself", async
     expect(verdict(await world.call(fixed(stripped), "GET", path))).toEqual([401, "INVALID_SIGNATURE", "signature_reused_elsewhere"]);
 });
 
-test("from the future it may come by a minute, from the past by five", async () => {
+test("a v2 timestamp may lag by five minutes but not lead by more than one", async () => {
   expect((await world.call(fixed(sign("GET", ME, "", moment(-290_000))), "GET", ME)).status).toBe(200);
   expect(verdict(await world.call(fixed(sign("GET", ME, "", moment(70_000))), "GET", ME))).toEqual([401, "INVALID_SIGNATURE", "timestamp_skew"]);
 });
 
-test("the reference agent speaks it: socket, poll and acks", async () => {
+test("the reference agent signs with v2 over socket, poll and acks", async () => {
   const http = createHttp(world.url);
   for (const mode of ["socket", "poll"] as const) {
     const own = await tenant.device();

@@ -1,4 +1,4 @@
-// An agent's signature over REST: what proves it, to the second and to the byte, and what a second use of it is worth.
+// An agent's v1 signature over REST: what it proves, to the second and to the byte, and what a second use of it achieves.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import WebSocket from "ws";
 import { HEADERS, SUBPROTOCOL, sign, signedHeaders } from "../../protocol/index.ts";
@@ -17,10 +17,10 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** Always these very headers, however often it calls. */
+/** Sends the same headers with every call. */
 const fixed = (headers: Record<string, string>): Caller => ({ kind: "agent", headers: () => headers });
 let moments = 0;
-/** A time that no other signature of this file has. */
+/** A time that no other signature of this file uses. */
 const moment = (offsetMs = 0): Date => {
   moments += 1;
   return new Date(Date.now() + offsetMs + moments);
@@ -30,7 +30,7 @@ const me = (headers: Record<string, string>) => world.call(fixed(headers), "GET"
 const verdict = ({ status, body }: Awaited<ReturnType<typeof me>>) => [status, body.code ?? null, body.details?.reason ?? null];
 
 describe("proof", () => {
-  test("holds within five minutes to either side", async () => {
+  test("a signature holds within five minutes on either side of its time", async () => {
     for (const offset of [-298_000, 0, 298_000]) expect(verdict(await me(signed("", moment(offset))))).toEqual([200, null, null]);
     for (const offset of [-301_000, 302_000]) {
       const answer = await me(signed("", moment(offset)));
@@ -40,7 +40,7 @@ describe("proof", () => {
     }
   });
 
-  test("does not hold for a signature of another form, byte or secret", async () => {
+  test("a signature of another form, byte or secret is refused", async () => {
     const good = signed();
     const signature = good[HEADERS.signature] ?? "";
     for (const bad of [
@@ -56,7 +56,7 @@ describe("proof", () => {
     expect(verdict(await me(signedHeaders({ ...device.identity, secret: "another" }, "", moment())))).toEqual([401, "INVALID_SIGNATURE", "bad_signature"]);
   });
 
-  test("does not hold for a timestamp of a loose form, signed or not", async () => {
+  test("a timestamp in any other form than the protocol's is refused, even if signed", async () => {
     for (const timestamp of [
       "now",
       "1767322800",
@@ -71,19 +71,19 @@ describe("proof", () => {
       ]).toEqual([timestamp, 401, "INVALID_SIGNATURE", "bad_timestamp"]);
   });
 
-  test("covers the body, byte for byte", async () => {
+  test("a signature covers every byte of the body", async () => {
     const beat = (headers: Record<string, string>, rawBody: string) =>
       world.call(fixed(headers), "POST", `/v1/devices/${device.deviceId}/heartbeat`, { rawBody });
     expect((await beat(signed('{"cpu":1}'), '{"cpu":2}')).body.code).toBe("INVALID_SIGNATURE");
     expect((await beat(signed('{"cpu":1}'), '{"cpu": 1}')).body.code).toBe("INVALID_SIGNATURE");
     const text = '{"status":"online","metrics":{"note":"naïve ✓ 😀"}}';
     expect((await beat(signed(text), text)).status).toBe(200);
-    // Proven first, parsed afterwards.
+    // The gateway checks the signature before it parses the body.
     expect((await beat(signed("{"), "{")).body.code).toBe("MALFORMED_JSON");
     expect((await beat(signed("{}"), "{")).body.code).toBe("INVALID_SIGNATURE");
   });
 
-  test("of an unknown agent, of another tenant's header and of a wrong secret read alike", async () => {
+  test("an unknown agent, another tenant's header and a wrong secret get the same refusal", async () => {
     const other = await world.tenant();
     const answers = [
       await me(signedHeaders({ ...device.identity, agentId: "agt_nobody" }, "", moment())),
@@ -94,13 +94,13 @@ describe("proof", () => {
       expect([status, body.code, body.message, body.details]).toEqual([401, "INVALID_SIGNATURE", answers[0]?.body.message, { reason: "bad_signature" }]);
   });
 
-  test("is no key to another device's path", async () => {
+  test("an agent cannot call another device's path", async () => {
     const neighbour = await tenant.device();
     const answer = await world.call(device.as, "POST", `/v1/devices/${neighbour.deviceId}/heartbeat`, { body: { cpu: 1 } });
     expect(verdict(answer)).toEqual([403, "FORBIDDEN", "not_own_device"]);
   });
 
-  test("of a removed device is told so, and of a suspended tenant is still heard", async () => {
+  test("a removed device's agent is refused, and a suspended tenant's agent may still send heartbeats", async () => {
     const gone = await tenant.device();
     expect((await world.call(gone.as, "GET", "/v1/agent/me")).status).toBe(200);
     expect((await world.call(owner, "DELETE", `/v1/devices/${gone.deviceId}`)).status).toBe(204);
@@ -112,10 +112,10 @@ describe("proof", () => {
   });
 });
 
-describe("a second use of a signature", () => {
+describe("replays", () => {
   const beatPath = () => `/v1/devices/${device.deviceId}/heartbeat`;
 
-  test("of a read is served at its place, by either prefix, and nowhere else", async () => {
+  test("a replayed read is served on its own path under either prefix, and on no other path", async () => {
     const headers = signed();
     const at = async (path: string) => verdict(await world.call(fixed(headers), "GET", path));
     for (const path of ["/v1/agent/me", "/v1/agent/me", "/api/v1/agent/me", "/v1/agent/me?"]) expect([path, await at(path)]).toEqual([path, [200, null, null]]);
@@ -123,7 +123,7 @@ describe("a second use of a signature", () => {
       expect([path, await at(path)]).toEqual([path, [401, "INVALID_SIGNATURE", "signature_reused_elsewhere"]]);
   });
 
-  test("of an answer with a secret is refused, at its own place too, and stays refused after a restart", async () => {
+  test("a replayed read of secrets is refused, even on its own path and after a restart", async () => {
     const headers = signed();
     const path = `/v1/devices/${device.deviceId}/secrets`;
     expect((await world.call(fixed(headers), "GET", path)).body.data.secrets.DEVICE_TOKEN).toBe(device.identity.secret);
@@ -133,7 +133,7 @@ describe("a second use of a signature", () => {
     ]);
     const next = await startWorld({}, { beside: world });
     try {
-      // Signed before that node began to remember: where it was used, and whether, nobody there knows.
+      // These were signed before the second node started, so it cannot know whether and where they were used.
       for (const old of [headers, signed("", new Date(Date.now() - 200_000))])
         expect(verdict(await next.call(fixed(old), "GET", path))).toEqual([401, "INVALID_SIGNATURE", "timestamp_skew"]);
       expect(verdict(await next.call(fixed(signed("", new Date(Date.now() - 199_000))), "GET", "/v1/agent/me"))).toEqual([200, null, null]);
@@ -143,7 +143,7 @@ describe("a second use of a signature", () => {
     }
   });
 
-  test("of an upgrade opens nothing over REST, and one of REST opens no socket", async () => {
+  test("an upgrade's signature opens nothing over REST, and one used over REST opens no socket", async () => {
     const upgrade = async (headers: Record<string, string>): Promise<number> =>
       new Promise((resolve) => {
         const socket = new WebSocket(`${world.url.replace("http", "ws")}/v1/agent/connect`, SUBPROTOCOL, { headers });
@@ -161,8 +161,8 @@ describe("a second use of a signature", () => {
     expect(await upgrade(read)).toBe(401);
   });
 
-  test("of a hello opens nothing: a request whose method takes no body is refused with one", async () => {
-    // The proof of a hello is a signature over the nonce, which a body could be.
+  test("a hello's proof opens nothing over REST: a GET with a body is refused", async () => {
+    // The proof of a hello is a signature over the nonce, and a body could be that nonce.
     const nonce = "bm9uY2Utb2YtYS13ZWxjb21l";
     const answer = await rawCall(world.url, [
       Buffer.from(head(`GET /v1/devices/${device.deviceId}/secrets`, { ...signed(nonce), "content-length": String(nonce.length) }) + nonce),
@@ -170,7 +170,7 @@ describe("a second use of a signature", () => {
     expect([answer.answer?.status, answer.answer?.body.code, answer.answer?.body.details?.reason]).toEqual([400, "VALIDATION_FAILED", "body_not_allowed"]);
   });
 
-  test("of a read opens nothing that changes", async () => {
+  test("a read's signature makes no change", async () => {
     const headers = signed();
     await me(headers);
     expect(verdict(await world.call(fixed(headers), "POST", `/v1/devices/${device.deviceId}/secrets/rotate`))).toEqual([
@@ -180,7 +180,7 @@ describe("a second use of a signature", () => {
     ]);
   });
 
-  test("of a heartbeat is served at its place, by either prefix, and nowhere else", async () => {
+  test("a replayed heartbeat is served on its own path under either prefix, and on no other path", async () => {
     const rawBody = '{"cpu":3}';
     const headers = signed(rawBody);
     const at = (path: string) => world.call(fixed(headers), "POST", path, { rawBody });
@@ -188,7 +188,7 @@ describe("a second use of a signature", () => {
     expect(verdict(await at(beatPath().replace("devices", "hosts")))).toEqual([401, "INVALID_SIGNATURE", "signature_reused_elsewhere"]);
   });
 
-  test("of a change is refused, by every door and from any node", async () => {
+  test("a replayed change is refused under both prefixes, and its signature is recorded for all nodes", async () => {
     const target = await tenant.device();
     const headers = signedHeaders(target.identity, "{}", moment());
     const path = `/v1/devices/${target.deviceId}/secrets/rotate`;
@@ -201,11 +201,11 @@ describe("a second use of a signature", () => {
     ]);
   });
 
-  test("of a change over tRPC is refused too, whatever the call says it accepts", async () => {
+  test("a replayed change over tRPC is refused, whatever response type the call accepts", async () => {
     const target = await tenant.device();
     const body = JSON.stringify({ 0: { deviceId: target.deviceId } });
     const headers = { ...signedHeaders(target.identity, body, moment()), "content-type": "application/json" };
-    // As text: one of the answers comes in lines.
+    // Read as text, because one of the answers is JSON lines.
     const rotate = async (more: Record<string, string>) =>
       (await fetch(`${world.url}/trpc/devices.rotateSecret?batch=1`, { method: "POST", body, headers: { ...headers, ...more } })).text();
     expect(await rotate({})).toContain("sharedSecret");
@@ -221,7 +221,7 @@ describe("a second use of a signature", () => {
   });
 });
 
-test("a rotation: both secrets prove until the new one is used, then only that", async () => {
+test("after a rotation both secrets are valid until the agent uses the new one, then only that one", async () => {
   const target = await tenant.device();
   const old = target.identity;
   const rotated = await world.call(target.as, "POST", `/v1/devices/${target.deviceId}/secrets/rotate`, { body: {} });
@@ -231,7 +231,7 @@ test("a rotation: both secrets prove until the new one is used, then only that",
   expect([await asks(old), await asks(old), await asks(fresh), await asks(fresh), await asks(old)]).toEqual([200, 200, 200, 200, 401]);
 });
 
-test("a rotation that somebody else began is taken over by the agent", async () => {
+test("an agent completes a rotation that somebody else began", async () => {
   const target = await tenant.device();
   const started = await world.call(owner, "POST", `/v1/devices/${target.deviceId}/secrets/rotate`);
   expect([started.status, started.body.sharedSecret]).toEqual([200, undefined]);

@@ -1,4 +1,4 @@
-// A database that is there but does not get to it in time: the caller is told so and when to come back; nobody looks for an outage or a defect.
+// A database that runs but answers too late: the caller learns so and when to come back, and nobody searches for an outage or a defect.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { asBearer, startWorld, type World } from "../kit/world.ts";
 
@@ -8,7 +8,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-test("a wait for a lock that is not given answers 503 with the time to come back, and changes nothing", async () => {
+test("a call that waits too long for a lock answers 503 with the time to come back, and changes nothing", async () => {
   const tenant = await world.tenant();
   const { deviceId } = await tenant.device();
   const path = `/v1/devices/${deviceId}/commands`;
@@ -31,10 +31,10 @@ test("a wait for a lock that is not given answers 503 with the time to come back
   expect((await world.call(tenant.apiKey, "GET", path)).body.data.items ?? (await world.call(tenant.apiKey, "GET", path)).body.data).toEqual([]);
 });
 
-test("a statement that takes too long and a full pool are answered as such, and counted by code", async () => {
+test("a slow statement and a full pool are answered with their own reasons and counted by code", async () => {
   const tenant = await world.tenant();
   const { deviceId } = await tenant.device();
-  // Known before the table is locked, so that only the operation's own statement waits.
+  // Fill the caches before the lock, so that only the operation's own statement waits.
   expect((await world.call(tenant.apiKey, "GET", `/v1/devices/${deviceId}`)).status).toBe(200);
   const holder = await world.sql.connect();
   const told = ({ status, body }: { status: number; body: { code: string; details?: unknown; message: string } }) => ({

@@ -1,4 +1,4 @@
-// One log line per request, and one trace from the call to the ack: what an operator finds with nothing but a request id or a trace id.
+// One log line per request and one trace from the call to the ack: an operator finds them with nothing but a request id or a trace id.
 import { request as httpRequest } from "node:http";
 import fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -40,30 +40,30 @@ beforeEach(() => {
 const about = (requestId: string | null): readonly Line[] => lines.filter((line) => line["requestId"] === requestId);
 const calls = (): readonly Line[] => lines.filter(({ message }) => message.startsWith("call"));
 
-describe("one line per request", () => {
+describe("log lines", () => {
   const big = "x".repeat(1_100_000);
   type Refusal = readonly [string, string, string, { readonly headers?: Record<string, string>; readonly rawBody?: string }, number, string];
   const refusals: readonly Refusal[] = [
-    ["no such route", "GET", "/v1/nowhere", {}, 404, "NOT_FOUND"],
-    ["outside of every prefix", "GET", "/elsewhere", {}, 404, "NOT_FOUND"],
-    ["no such method", "PUT", "/api/v1/tenants", {}, 405, "METHOD_NOT_ALLOWED"],
-    ["no JSON by its type", "POST", "/v1/pairing/initiate", { rawBody: "a=1", headers: { "content-type": "text/plain" } }, 415, "UNSUPPORTED_MEDIA_TYPE"],
-    ["no JSON by its form", "POST", "/v1/pairing/initiate", { rawBody: "{" }, 400, "MALFORMED_JSON"],
-    ["too large", "POST", "/v1/pairing/initiate", { rawBody: JSON.stringify({ big }) }, 413, "PAYLOAD_TOO_LARGE"],
+    ["an unknown route", "GET", "/v1/nowhere", {}, 404, "NOT_FOUND"],
+    ["a path outside every prefix", "GET", "/elsewhere", {}, 404, "NOT_FOUND"],
+    ["a wrong method", "PUT", "/api/v1/tenants", {}, 405, "METHOD_NOT_ALLOWED"],
+    ["a wrong content type", "POST", "/v1/pairing/initiate", { rawBody: "a=1", headers: { "content-type": "text/plain" } }, 415, "UNSUPPORTED_MEDIA_TYPE"],
+    ["malformed JSON", "POST", "/v1/pairing/initiate", { rawBody: "{" }, 400, "MALFORMED_JSON"],
+    ["a body too large", "POST", "/v1/pairing/initiate", { rawBody: JSON.stringify({ big }) }, 413, "PAYLOAD_TOO_LARGE"],
     ["half a credential", "GET", "/v1/devices", { headers: { "x-api-key": "svc_live_x" } }, 401, "UNAUTHORIZED"],
     ["half a signature", "GET", "/v1/devices", { headers: { [HEADERS.agentId]: "agt_x" } }, 401, "UNAUTHORIZED"],
     ["two credentials", "GET", "/v1/devices", { headers: { authorization: "Bearer x", "x-api-key": "y" } }, 400, "VALIDATION_FAILED"],
-    ["none", "GET", "/v1/devices", {}, 401, "UNAUTHORIZED"],
-    ["an upgrade without one", "GET", "/v1/agent/connect", {}, 426, "PROTOCOL_UNSUPPORTED"],
+    ["no credential", "GET", "/v1/devices", {}, 401, "UNAUTHORIZED"],
+    ["an agent address without an upgrade", "GET", "/v1/agent/connect", {}, 426, "PROTOCOL_UNSUPPORTED"],
     ["an address too long", "GET", `/v1/devices?q=${"y".repeat(8_200)}`, {}, 414, "URI_TOO_LONG"],
-    ["no such procedure", "GET", "/trpc/no.where", {}, 404, "NOT_FOUND"],
-    ["a procedure by the wrong method", "POST", "/trpc/devices.list", { rawBody: "{}" }, 405, "METHOD_NOT_ALLOWED"],
+    ["an unknown procedure", "GET", "/trpc/no.where", {}, 404, "NOT_FOUND"],
+    ["a procedure with the wrong method", "POST", "/trpc/devices.list", { rawBody: "{}" }, 405, "METHOD_NOT_ALLOWED"],
     ["a broken batch", "GET", "/trpc/devices.list,devices.list?batch=1&input=%7B", {}, 400, "MALFORMED_JSON"],
   ];
   const idOf = (body: { requestId?: string; error?: { data?: { app?: { requestId?: string } } } } | null, headers: Headers): string | null =>
     body?.requestId ?? body?.error?.data?.app?.requestId ?? headers.get("x-request-id");
 
-  test("whatever is refused, the answer's requestId is found in exactly one line, with its status and code", async () => {
+  test("every refusal leaves exactly one line with its request id, status and code", async () => {
     await fc.assert(
       fc.asyncProperty(fc.constantFrom(...refusals), fc.option(fc.stringMatching(/^[A-Za-z0-9_-]{8,64}$/), { nil: undefined }), async (refusal, given) => {
         const [, method, path, { headers = {}, ...rest }, status, code] = refusal;
@@ -79,7 +79,7 @@ describe("one line per request", () => {
     );
   });
 
-  test("a call tells operation, tenant and caller, and nothing of headers, paths and queries", async () => {
+  test("a call's line names operation, tenant and caller, but no headers, paths or queries", async () => {
     const { headers } = await world.call(tenant.apiKey, "GET", `/v1/devices/${device.deviceId}?`);
     const [line, ...more] = about(headers.get("x-request-id"));
     expect(more).toEqual([]);
@@ -96,7 +96,7 @@ describe("one line per request", () => {
     );
   });
 
-  test("a batch is one line that names its procedures", async () => {
+  test("a batch leaves one line that names its procedures", async () => {
     const token = await tenant.token();
     const answer = await world.call(
       asBearer(token),
@@ -108,7 +108,7 @@ describe("one line per request", () => {
     expect(calls()[0]?.["operations"]).toContain("devices.list");
   });
 
-  test("a peer that leaves before the end of its body is told of, and is no failure", async () => {
+  test("a peer that disconnects before the end of its body leaves a line, not an error", async () => {
     const { hostname, port } = new URL(world.url);
     const headers = { "content-type": "application/json", "content-length": "1000" };
     const left = httpRequest({ hostname, port, method: "POST", path: "/v1/pairing/initiate", headers });
@@ -120,7 +120,7 @@ describe("one line per request", () => {
     expect(calls()[0]).toMatchObject({ level: "info", status: null, code: null, aborted: true });
   });
 
-  test("upgrades: a line for each accepted one, and of a flood of refusals as many as can be read", async () => {
+  test("each accepted upgrade leaves a line, and a flood of refused ones leaves a sample with the count of the rest", async () => {
     const socket = await connect(at(), device);
     expect(lines.find(({ message }) => message === "socket accepted")).toMatchObject({
       deviceId: device.deviceId,
@@ -149,7 +149,7 @@ const at = () => ({ url: world.url.replace(/^http/, "ws"), clock: { now: () => n
 const TRACE_ID = "4bf92f3577b34da6a3ce929d0e0e4736";
 const TRACEPARENT = `00-${TRACE_ID}-00f067aa0ba902b7-01`;
 
-describe("one trace from the call to the ack", () => {
+describe("traces", () => {
   const queue = async (traceparent: string, transport: "rest" | "trpc" = "rest"): Promise<string> => {
     const headers = { traceparent };
     const input = { type: "ping" };
@@ -169,7 +169,7 @@ describe("one trace from the call to the ack", () => {
     return socket;
   };
 
-  test.each(["rest", "trpc"] as const)("queued over %s, delivered and acknowledged over a socket", async (transport) => {
+  test.each(["rest", "trpc"] as const)("one trace follows a command that is queued over %s through delivery and ack over a socket", async (transport) => {
     const socket = await online();
     const commandId = await queue(TRACEPARENT, transport);
     const { data } = await socket.next("command");
@@ -184,7 +184,7 @@ describe("one trace from the call to the ack", () => {
     socket.end();
   });
 
-  test("delivered and acknowledged over polls", async () => {
+  test("one trace follows a command through delivery and ack over polls", async () => {
     const commandId = await queue(TRACEPARENT);
     const polled = await world.call(device.as, "GET", `/v1/devices/${device.deviceId}/commands`);
     expect(polled.body.data).toMatchObject([{ commandId, delivery: { traceparent: TRACEPARENT } }]);
@@ -194,18 +194,18 @@ describe("one trace from the call to the ack", () => {
     expect(await timelineOf(commandId)).toMatchObject({ traceparent: TRACEPARENT });
   });
 
-  test("a later version is read as far as it is known", async () => {
+  test("a traceparent of a later version is read as far as version 00 goes", async () => {
     const commandId = await queue(`cc-${TRACE_ID}-00f067aa0ba902b7-01-what-is-yet-to-come`);
     expect(await timelineOf(commandId)).toMatchObject({ traceparent: TRACEPARENT });
   });
 
   test.each([
-    ["nonsense", "nonsense"],
-    ["capitals", TRACEPARENT.toUpperCase()],
-    ["no trace", `00-${"0".repeat(32)}-00f067aa0ba902b7-01`],
-    ["no parent", `00-${TRACE_ID}-${"0".repeat(16)}-01`],
-    ["the forbidden version", `ff-${TRACE_ID}-00f067aa0ba902b7-01`],
-    ["version 00 with more behind", `${TRACEPARENT}-more`],
+    ["a meaningless traceparent", "nonsense"],
+    ["a traceparent in capitals", TRACEPARENT.toUpperCase()],
+    ["a traceparent with an empty trace id", `00-${"0".repeat(32)}-00f067aa0ba902b7-01`],
+    ["a traceparent with an empty parent id", `00-${TRACE_ID}-${"0".repeat(16)}-01`],
+    ["a traceparent of the forbidden version", `ff-${TRACE_ID}-00f067aa0ba902b7-01`],
+    ["a traceparent of version 00 with a suffix", `${TRACEPARENT}-more`],
   ])("%s is ignored, not refused", async (_, given) => {
     const commandId = await queue(given);
     expect(await timelineOf(commandId)).toMatchObject({ traceparent: null });

@@ -1,4 +1,4 @@
-// What a handler is given beside its input: one signal, and a bounded time.
+// What a handler receives beside its input: one signal and a time limit.
 import { expect, test } from "vitest";
 import { contract } from "../../protocol/index.ts";
 import type { Call } from "../../server/core/feature.ts";
@@ -24,7 +24,7 @@ const entry = (handler: (call: Call) => Promise<unknown>): Entry => ({
 });
 const TIMED_OUT = { code: "SERVICE_UNAVAILABLE", details: { reason: "timeout" } };
 
-test("a call whose time is over is answered, and its signal fires", async () => {
+test("a call that exceeds its time limit is answered, and its signal fires", async () => {
   const signals: AbortSignal[] = [];
   const hanging = entry((call) => {
     signals.push(call.signal);
@@ -34,7 +34,7 @@ test("a call whose time is over is answered, and its signal fires", async () => 
   expect(signals[0]?.aborted).toBe(true);
 });
 
-test("many calls end in any order, and none takes another's time", async () => {
+test("calls end in any order, and each keeps its own time limit", async () => {
   const ends: ((value: number) => void)[] = [];
   const waiting = entry(() => new Promise((resolve) => ends.push(resolve)));
   const calls = Array.from({ length: 6 }, () => run(waiting, prepared, createLazyAbort()).catch((error: unknown) => error));
@@ -44,7 +44,7 @@ test("many calls end in any order, and none takes another's time", async () => {
   for (const at of [1, 2, 4]) expect(outcomes[at]).toMatchObject(TIMED_OUT);
 });
 
-test("the signal is the same at each time of asking, and fires when the caller goes", async () => {
+test("a call has one signal, which fires when its caller disconnects", async () => {
   const gone = createLazyAbort();
   const asking = entry(async (call) => {
     const first = call.signal;
@@ -54,7 +54,7 @@ test("the signal is the same at each time of asking, and fires when the caller g
   expect((await run(asking, prepared, gone)).result).toEqual({ same: true, aborted: true });
 });
 
-test("nothing of a call that has been answered waits for its caller to leave", async () => {
+test("an answered call leaves no listener on its caller", async () => {
   const gone = createLazyAbort();
   const signals: AbortSignal[] = [];
   const asking = entry(async (call) => void signals.push(call.signal));
@@ -68,7 +68,7 @@ test("nothing of a call that has been answered waits for its caller to leave", a
   expect([signals.length, signals.filter(({ aborted }) => aborted).length]).toEqual([21, 0]);
 });
 
-test("a switch fires once for each who waits, at once for who comes late, and not for who has gone", () => {
+test("an abort reaches each listener once, a late listener at once, and a removed one never", () => {
   const heard: string[] = [];
   const off = createLazyAbort();
   for (const each of [off, lazyAbortOf(off.signal)]) {

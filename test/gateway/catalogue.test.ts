@@ -1,4 +1,4 @@
-// A contract that does not hold refuses to start, with every problem at once; one that is on its way out says so in each answer.
+// A broken contract stops the start and names every problem at once; a deprecated operation says so in each answer.
 
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -25,7 +25,7 @@ const open = {
 const user = { ...open, auth: ["user"], permission: "self", limit: "standard" } as const;
 const at = (...rest: Rest[]) => ({ rest });
 
-/** What the start says of these operations; null when it says nothing. */
+/** The problems that the start reports for these operations; null when it succeeds. */
 const problemsOf = (operations: Group["operations"], withHandlers = true): readonly string[] | null => {
   const handlers = withHandlers ? Object.fromEntries(Object.keys(operations).map((name) => [name, async () => ({ ok: true })])) : {};
   try {
@@ -44,24 +44,24 @@ describe("boot checks", () => {
     expect(problemsOf({ a: query({ ...open, ...at("GET /a") }), b: mutation({ ...user, ...at("POST /a") }) })).toBeNull();
   });
 
-  test("two operations on one route", () => {
+  test("two operations on one route stop the start", () => {
     expect(problemsOf({ a: query({ ...user, ...at("GET /a/{one}") }), b: query({ ...user, ...at("GET /b", "GET /a/{other}") }) })).toEqual([
       "own.b: GET /a/{} as user is already taken by own.a",
     ]);
   });
 
-  test("a public operation beside one with a credential, in either order", () => {
+  test("a public operation cannot share a route with one that asks for a credential", () => {
     const [a, b] = [query({ ...open, ...at("GET /a") }), query({ ...user, ...at("GET /a") })];
     expect(problemsOf({ a, b })).toEqual(["own.b: GET /a as user is already taken by own.a"]);
     expect(problemsOf({ b, a })).toEqual(["own.a: GET /a as public is already taken by own.b"]);
   });
 
-  test("different credentials may share a route", () => {
+  test("operations for different credentials may share a route", () => {
     expect(problemsOf({ a: query({ ...user, ...at("GET /a") }), b: query({ ...user, auth: ["agent"], ...at("GET /a") }) })).toBeNull();
   });
 
-  test("an unknown error code, permission and limit class, a missing handler: all named at once", () => {
-    // As someone without the compiler could write it.
+  test("the start names an unknown error code, permission and limit class and a missing handler at once", () => {
+    // Nothing but the compiler prevents this.
     const wrong = { ...query({ ...user, ...at("GET /a") }), errors: ["NO_SUCH_CODE"], permission: "device:fly", limit: "sometimes" } as never;
     expect(problemsOf({ a: wrong }, false)).toEqual([
       "own.a: has no handler",
@@ -71,7 +71,7 @@ describe("boot checks", () => {
     ]);
   });
 
-  test("no credential, or public with one", () => {
+  test("an operation needs a credential, and a public one may not ask for any", () => {
     expect(problemsOf({ a: { ...query(user), auth: [] }, b: { ...query(user), auth: ["public", "user"] } })).toEqual([
       "own.a: names no credential",
       "own.b: is public and asks for a credential",
@@ -85,13 +85,13 @@ describe("boot checks", () => {
     ["2026-01-01", "2025-12-01", false],
     ["2026-01-01", "soon", false],
     ["once", "2027-01-01", false],
-  ])("deprecated %s with its end at %s", (since, sunset, fits) => {
+  ])("deprecation %s with sunset %s is accepted: %s", (since, sunset, fits) => {
     expect(problemsOf({ a: query({ ...open, ...at("GET /a"), deprecated: { since, sunset } }) })).toEqual(
       fits ? null : ["own.a: Sunset must be at least six months after Deprecation"],
     );
   });
 
-  test("our own contract lists no operation twice by name or route", () => {
+  test("the real contract has no duplicate route, unknown name or early sunset", () => {
     expect(() => createCatalogue(contract, {})).toThrow(/has no handler/);
     expect(() => createCatalogue(contract, {})).not.toThrow(/already taken|unknown|Sunset/);
   });
@@ -143,7 +143,7 @@ describe("deprecation", () => {
     list: "page",
   } as const;
 
-  test("each answer tells since when, until when and what instead, beside the links of a list", async () => {
+  test("each answer of a deprecated list names deprecation, sunset and successor beside its page links", async () => {
     const { status, headers } = await serve(
       { old: query({ ...list, ...at("GET /old"), deprecated: { since: "2026-01-01", sunset: "2026-07-01", successor: "/new" } }) },
       "/v1/old",
@@ -158,7 +158,7 @@ describe("deprecation", () => {
     ]);
   });
 
-  test("others say nothing of the kind", async () => {
+  test("other operations carry no deprecation headers", async () => {
     const { headers } = await serve({ now: query({ ...list, ...at("GET /now") }) }, "/api/v1/now");
     expect([headers["Deprecation"], headers["Sunset"], headers["Link"]]).toEqual([
       undefined,

@@ -1,9 +1,9 @@
-// @mooring/client as a portal uses it: what it puts into one request, what it repeats, and whose token it sends.
+// @mooring/client as a portal uses it: how it batches calls, what it retries, and whose token it sends.
 import { EventSource } from "eventsource";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createMooring, isMooringError, type MooringOptions } from "../../protocol/client/index.ts";
+import { openBreakableWire } from "../kit/breakable-wire.ts";
 import { eventually } from "../kit/eventually.ts";
-import { openWire } from "../kit/wire.ts";
 import { startWorld, type TestTenant, type World } from "../kit/world.ts";
 
 let world: World;
@@ -24,14 +24,14 @@ const failureOf = (work: Promise<unknown>): Promise<unknown> =>
   );
 
 describe("requests", () => {
-  test("a page may ask for more at once than the gateway takes in one request", async () => {
+  test("a page may make more calls at once than fit into one batch", async () => {
     const { deviceId } = await tenant.device();
     const mooring = portal();
     const devices = await Promise.all(Array.from({ length: 50 }, () => mooring.devices.get.query({ deviceId })));
     expect(devices.map((device) => device.deviceId)).toEqual(devices.map(() => deviceId));
   });
 
-  test("a page may ask for more at once than fits into one URL", async () => {
+  test("a page may make more calls at once than fit into one URL", async () => {
     let asked = 0;
     const counting = () => {
       asked += 1;
@@ -40,15 +40,15 @@ describe("requests", () => {
     const mooring = portal({ token: counting });
     const lists = await Promise.all(Array.from({ length: 19 }, (_, index) => mooring.devices.list.query({ q: `${index}${"€".repeat(90)}` })));
     expect(lists.map(({ total }) => total)).toEqual(lists.map(() => 0));
-    // Nothing was refused and asked again, call by call.
+    // The client did not fall back to one request per call.
     expect(asked).toBeLessThan(5);
   });
 
-  test("a trailing slash of the URL does no harm", async () => {
+  test("the URL may end with a slash", async () => {
     expect((await portal({ url: `${world.url}/` }).general.me.query({})).credential).toBe("user");
   });
 
-  test("a token function is asked before every request, whether it answers at once or later", async () => {
+  test("the client calls the token function before every request, be it synchronous or not", async () => {
     const asked: string[] = [];
     const mooring = portal({
       token: async () => {
@@ -62,7 +62,7 @@ describe("requests", () => {
     expect((await portal({ token: () => token }).general.me.query({})).credential).toBe("user");
   });
 
-  test("an error carries its code, and what did not come from the gateway is none of ours", async () => {
+  test("an error of the gateway carries its code, and any other error is not a MooringError", async () => {
     const error = await failureOf(portal().devices.get.query({ deviceId: "no such device" }));
     expect(isMooringError(error) && error.data?.app.code).toBe("DEVICE_NOT_FOUND");
     expect(isMooringError(new Error("other"))).toBe(false);
@@ -70,8 +70,8 @@ describe("requests", () => {
 });
 
 describe("retries", () => {
-  test("a query outlives a moment without the gateway", async () => {
-    const wire = await openWire(world);
+  test("a query survives a moment without the gateway", async () => {
+    const wire = await openBreakableWire(world);
     await wire.down();
     let asked = 0;
     const asking = portal({
@@ -86,8 +86,8 @@ describe("retries", () => {
     await wire.close();
   });
 
-  test("a mutation is sent once: only the portal knows whether it may be repeated", async () => {
-    const wire = await openWire(world);
+  test("a mutation is sent once, because only the portal knows whether it may be repeated", async () => {
+    const wire = await openBreakableWire(world);
     await wire.down();
     let asked = 0;
     const counting = () => {
@@ -99,8 +99,8 @@ describe("retries", () => {
     await wire.close();
   });
 
-  test("a query gives up after three attempts, and at once where asking again cannot help", async () => {
-    const wire = await openWire(world);
+  test("a query gives up after three attempts, and at once when a retry cannot help", async () => {
+    const wire = await openBreakableWire(world);
     await wire.down();
     let asked = 0;
     const counting = () => {
@@ -114,8 +114,8 @@ describe("retries", () => {
     await wire.close();
   });
 
-  test("a query that is called off is not asked again", async () => {
-    const wire = await openWire(world);
+  test("an aborted query is not retried", async () => {
+    const wire = await openBreakableWire(world);
     await wire.down();
     const caller = new AbortController();
     let asked = 0;
@@ -131,14 +131,14 @@ describe("retries", () => {
 });
 
 describe("live events", () => {
-  test("come through the EventSource that the portal passes", async () => {
+  test("live events arrive through the EventSource that the portal passes", async () => {
     const types: string[] = [];
     const watching = portal({ EventSource }).live.watch.subscribe({}, { onData: ({ data }) => void types.push(data.type) });
     await eventually(() => expect(types).toEqual(["stream.position"]));
     watching.unsubscribe();
   });
 
-  test("say what is missing where there is no EventSource", async () => {
+  test("without an EventSource the subscription fails with a message that says what to pass", async () => {
     const errors: unknown[] = [];
     portal().live.watch.subscribe({}, { onError: (error) => void errors.push(error) });
     await eventually(() => expect(errors).toMatchObject([{ message: expect.stringContaining("Pass one to createMooring") }]));

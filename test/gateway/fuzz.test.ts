@@ -1,4 +1,4 @@
-// Whatever comes in, over fetch or as bytes: never a 500, never silence beyond the bound, always JSON with a request id, and the next good call is served.
+// Random input over fetch or as bytes never causes a 5xx or a hang; every JSON answer has its request id, and the next valid call is served.
 import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import WebSocket from "ws";
@@ -64,7 +64,7 @@ const text = fc.oneof(
   ),
 );
 const anything = fc.oneof(fc.jsonValue({ maxDepth: 3 }), text, fc.constantFrom(null, [], {}, 0, -1, 2 ** 31, 2 ** 53, 1e308, true));
-/** A good input with one part changed, added or taken away. */
+/** A valid input with one part changed, added or removed. */
 const mutated = (input: Record<string, unknown>): fc.Arbitrary<Record<string, unknown>> =>
   fc.tuple(fc.oneof(fc.constantFrom("deviceId", ...Object.keys(input)), text), fc.option(anything)).map(([key, value]) => {
     const { [key]: _, ...rest } = input;
@@ -102,12 +102,12 @@ const header = fc
 const who = fc.constantFrom("owner", "agent", "key", "nobody");
 const as = (name: string): Caller => ({ owner: stock.owner, agent: stock.device.as, key: stock.tenant.apiKey })[name] ?? nobody;
 const at = fc.nat().map((n) => n % REST_CASES.length);
-// What removes the stock itself is left out: then nothing could be called afterwards.
+// Leave out operations that remove the stock: every later call would fail.
 const DEADLY = new Set(["devices.remove"]);
-/** The same by another operation's path under the method that removes. */
+/** Another operation's path removes the device too when the fuzzer makes the method DELETE. */
 const DEADLY_PATH = /^\/(devices|hosts)\/[^/?]+\/?(\?|$)/;
 
-test(`requests that are almost good, over REST (seed ${SEED})`, async () => {
+test(`almost valid REST requests never cause a 5xx (seed ${SEED})`, async () => {
   const request = at.chain((index) => {
     const [each, input] = samples[index] ?? [];
     if (each === undefined || input === undefined) throw new Error("no sample");
@@ -143,7 +143,7 @@ test(`requests that are almost good, over REST (seed ${SEED})`, async () => {
   );
 });
 
-test(`requests that are almost good, over tRPC (seed ${SEED})`, async () => {
+test(`almost valid tRPC requests never cause a 5xx (seed ${SEED})`, async () => {
   const name = fc.oneof(
     { weight: 5, arbitrary: fc.constantFrom(...CASES.filter(({ id }) => !DEADLY.has(id) && id !== "live.watch").map(({ id }) => id as string)) },
     text,
@@ -177,18 +177,18 @@ test(`requests that are almost good, over tRPC (seed ${SEED})`, async () => {
   );
 });
 
-test(`bytes (seed ${SEED})`, async () => {
+test(`random bytes on the HTTP port never cause a 5xx (seed ${SEED})`, async () => {
   const good =
     head("POST /v1/pairing/initiate", { "content-type": "application/json", "content-length": "31" }) + JSON.stringify({ device_fingerprint: "bytes-1" });
   const bytes = fc.oneof(
     fc.uint8Array({ minLength: 1, maxLength: 300 }).map((each) => Buffer.from(each)),
-    // A good request with some bytes replaced.
+    // A valid request with some bytes replaced.
     fc.array(fc.tuple(fc.nat(good.length - 1), fc.integer({ min: 0, max: 255 })), { minLength: 1, maxLength: 6 }).map((changes) => {
       const buffer = Buffer.from(good);
       for (const [index, byte] of changes) buffer[index] = byte;
       return buffer;
     }),
-    // A good head with a body of anything.
+    // A valid head with a random body.
     fc
       .uint8Array({ maxLength: 400 })
       .map((body) =>
@@ -200,7 +200,7 @@ test(`bytes (seed ${SEED})`, async () => {
   );
   await fc.assert(
     fc.asyncProperty(fc.array(bytes, { minLength: 8, maxLength: 8 }), async (all) => {
-      // Unfinished requests are waited for briefly here; http.test.ts waits for their end.
+      // Unfinished requests get only a short wait here; http.test.ts waits until they end.
       const ends = await Promise.all(all.map((each) => rawCall(world.url, [each], { boundMs: 150 })));
       ends.forEach(({ answer }, index) => {
         if (answer !== null && answer.status !== 505) check(all[index]?.toString("base64"), answer);
@@ -210,7 +210,7 @@ test(`bytes (seed ${SEED})`, async () => {
   );
 });
 
-test(`frames of one agent, whatever they are, do not reach another's session (seed ${SEED})`, async () => {
+test(`random frames of one agent end in a documented close code and never end another agent's session (seed ${SEED})`, async () => {
   let moments = 0;
   const nextMoment = (): Date => {
     moments += 1;

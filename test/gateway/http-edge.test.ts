@@ -1,5 +1,5 @@
-// What the HTTP parser of uWebSockets.js does before our code is asked; docs/http-edge.md tells operators. A new version of the library that
-// does otherwise fails here, and the page is to be read again.
+// What the HTTP parser of uWebSockets.js does before it calls our code; docs/http-edge.md tells operators. If a new version of the library behaves
+// differently, this file fails, and the page needs an update.
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type Listener, listen } from "../../server/gateway/uws/listen.ts";
@@ -43,7 +43,7 @@ const send = async (bytes: string, options: RawOptions = { untilClose: true, bou
 };
 const GET = "GET / HTTP/1.1\r\nHost: gateway\r\n";
 
-describe("the library answers by itself, as HTML that names it, and closes", () => {
+describe("parser errors", () => {
   const V505 = "HTTP/1.1 505 HTTP Version Not Supported";
   const V431 = "HTTP/1.1 431 Request Header Fields Too Large";
   const V400 = "HTTP/1.1 400 Bad Request";
@@ -59,24 +59,24 @@ describe("the library answers by itself, as HTML that names it, and closes", () 
     ["a length that is no number", `${GET}Content-Length: 2a\r\n\r\n`, V400],
     ["a chunk size that is no number", `${GET}Transfer-Encoding: chunked\r\n\r\nxyz\r\n`, V400],
     ["a chunk size with a prefix", `${GET}Transfer-Encoding: chunked\r\n\r\n0x5\r\n`, V400],
-  ])("to %s", async (_, bytes, line) => {
+  ])("the library answers %s with its own HTML page and closes", async (_, bytes, line) => {
     expect(await send(bytes)).toEqual({ line, isPage: true, closed: true });
     expect(taken).toEqual([]);
   });
 });
 
-describe("the library waits, and closes after ten seconds without a word", () => {
+describe("incomplete heads", () => {
   test.each([
     ["no header at all", "GET / HTTP/1.1\r\n\r\n"],
     ["a header that goes on in the next line", `${GET}X: a\r\n b\r\n\r\n`],
     ["a space before the colon", `${GET}X : a\r\n\r\n`],
-  ])("for the rest of %s", async (_, bytes) => {
+  ])("the library waits silently for the rest of a request with %s", async (_, bytes) => {
     expect(await send(bytes, { untilClose: true, boundMs: 200 })).toEqual({ line: "", isPage: false, closed: false });
     expect(taken).toEqual([]);
   });
 });
 
-describe("a request line that TCP cuts in two", () => {
+describe("split request lines", () => {
   const LINE = "GET /where HTTP/1.1\r\n";
   const cutAt = async (at: number): Promise<string> => {
     const raw = await openRaw(url());
@@ -87,7 +87,7 @@ describe("a request line that TCP cuts in two", () => {
     return raw.statuses()[0] ?? "";
   };
 
-  test("is refused with 505 when the cut is behind the method or the path, and served when it is elsewhere", async () => {
+  test("a request line that TCP splits after the method or the path gets 505, and is served when split elsewhere", async () => {
     const found: string[] = [];
     for (let at = 1; at <= LINE.length; at += 1) found.push(`${JSON.stringify(LINE.slice(0, at))} ${await cutAt(at)}`);
     const refused = found.filter((each) => each.endsWith(" 505"));
@@ -104,20 +104,20 @@ describe("a request line that TCP cuts in two", () => {
 describe("chunks", () => {
   const CHUNKED = "POST / HTTP/1.1\r\nHost: gateway\r\nTransfer-Encoding: chunked\r\n\r\n";
   test.each([
-    ["no size", "\r\n", ""],
-    ["an empty size behind data", "2\r\nhi\r\n\r\n\r\n", "hi"],
-    ["something else than a line end behind the data", "2\r\nhiXX0\r\n\r\n", "hi"],
-  ])("%s is taken, and what the library makes of it is the body", async (_, bytes, body) => {
+    ["a chunk without a size", "\r\n", ""],
+    ["an empty size after data", "2\r\nhi\r\n\r\n\r\n", "hi"],
+    ["data without its line end", "2\r\nhiXX0\r\n\r\n", "hi"],
+  ])("the library accepts %s and passes on the body that it reads", async (_, bytes, body) => {
     expect(await send(`${CHUNKED}${bytes}`)).toMatchObject({ line: "HTTP/1.1 200 OK", closed: true });
     expect(taken).toEqual([{ path: "/", body }]);
   });
 
-  test("an extension is read as more digits of the size, so that the body has no end", async () => {
+  test("the library reads a chunk extension as more digits of the size, so the body never ends", async () => {
     expect(await send(`${CHUNKED}2;a=b\r\nhi\r\n0\r\n\r\n`, { untilClose: true, boundMs: 200 })).toMatchObject({ line: "", closed: false });
     expect(taken).toEqual([]);
   });
 
-  test("the answer ends the connection, so that nothing behind a wrong end is taken for a request", async () => {
+  test("the answer to a broken body closes the connection, so nothing after it is read as a request", async () => {
     const raw = await openRaw(url());
     await raw.write(`${CHUNKED}\r\n\r\n`);
     await raw.write("GET /smuggled HTTP/1.1\r\nHost: gateway\r\n\r\n");
@@ -126,12 +126,12 @@ describe("chunks", () => {
   });
 });
 
-test("a request that arrives while another is unanswered ends the connection", async () => {
+test("a pipelined request closes the connection without an answer", async () => {
   const { text, closed } = await rawCall(url(), [`${head("GET /one")}${head("GET /two")}`], { untilClose: true });
   expect([text, closed, taken]).toEqual(["", true, []]);
 });
 
-test("whoever sends Expect: 100-continue is told to continue", async () => {
+test("a client that sends Expect: 100-continue gets 100 Continue", async () => {
   const raw = await openRaw(url());
   await raw.write(head("POST /", { "content-length": "2", expect: "100-continue" }));
   await raw.until(() => raw.statuses().length === 1);
@@ -141,7 +141,7 @@ test("whoever sends Expect: 100-continue is told to continue", async () => {
   raw.end();
 });
 
-test("docs/http-edge.md tells of each", () => {
+test("docs/http-edge.md mentions each of these", () => {
   const page = readFileSync(new URL("../../docs/http-edge.md", import.meta.url), "utf8");
   for (const word of ["HTTP/1.0", "505", "431", "OPTIONS *", "Expect", "pipelin", "chunk", "cut", "mask"]) expect(page).toContain(word);
 });

@@ -1,4 +1,4 @@
-// What the public door makes of HTTP itself: routes, methods, sizes, encodings, browsers' preflights. Always JSON, never silence.
+// How the public listener treats HTTP itself: routes, methods, sizes, encodings, browsers' preflights. It always answers, and in JSON.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Caller, nobody, startWorld, type TestTenant, type World } from "../kit/world.ts";
 import { head, openRaw, rawCall } from "./raw.ts";
@@ -31,16 +31,16 @@ describe("routes", () => {
     "/trpc",
     "/api/v1x",
     "/V1/info",
-  ])("%s is nowhere, and says so in JSON", async (path) => {
+  ])("the unknown route %s answers 404 in JSON", async (path) => {
     const answer = await get(path);
     expect([answer.status, answer.body.code, answer.body.details]).toEqual([404, "NOT_FOUND", { method: "GET", path }]);
   });
 
-  test("one slash at the end is tolerated, at both prefixes", async () => {
+  test("a path may end with one slash under both prefixes", async () => {
     for (const path of ["/v1/devices/", "/api/v1/devices/", "/v1/", "/api/v1/"]) expect([path, (await get(path)).status]).toEqual([path, 200]);
   });
 
-  test("a wrong method is told which ones are right", async () => {
+  test("a wrong method answers 405 with the allowed methods", async () => {
     const answer = await world.call(owner, "DELETE", "/v1/devices");
     expect([answer.status, answer.body.code, answer.headers.get("allow")]).toEqual([405, "METHOD_NOT_ALLOWED", "GET, HEAD, OPTIONS"]);
     const trpc = await world.call(owner, "DELETE", "/trpc/devices.list");
@@ -56,7 +56,7 @@ describe("routes", () => {
     expect((await world.call(owner, "HEAD", "/v1/nowhere")).status).toBe(404);
   });
 
-  test("HEAD tells the length that GET has, and its connection is good for more", async () => {
+  test("HEAD states the length of the GET answer, and its connection serves further requests", async () => {
     const auth = owner.headers("");
     for (const path of ["/v1/devices", "/v1/devices/%00", "/v1/docs", "/v1/docs/", "/.well-known/jwks.json"]) {
       const { answer } = await rawCall(world.url, [head(`GET ${path}`, auth)]);
@@ -74,7 +74,7 @@ describe("routes", () => {
     }
   });
 
-  test("an answer without a body tells no length, and its connection is good for more", async () => {
+  test("an answer without a body states no length, and its connection serves further requests", async () => {
     const made = await world.call(owner, "POST", "/v1/api-keys", { body: { name: "short-lived" } });
     const raw = await openRaw(world.url);
     await raw.write(head("OPTIONS /v1/devices", { origin: "https://portal.example" }));
@@ -102,18 +102,18 @@ describe("routes", () => {
       ).toEqual([]);
   });
 
-  test("a request id of the caller's is kept when it is one", async () => {
+  test("the caller's request id is kept if it is well formed and replaced otherwise", async () => {
     expect((await get("/v1/info", { "x-request-id": "my-request-0001" })).headers.get("x-request-id")).toBe("my-request-0001");
     for (const bad of ["short", "x".repeat(65), "has spaces in it", "semi;colon;1"])
       expect((await get("/v1/info", { "x-request-id": bad })).headers.get("x-request-id")).toMatch(/^req_/);
   });
 });
 
-describe("the agents' address", () => {
+describe("agent socket address", () => {
   const UPGRADE = { connection: "Upgrade", upgrade: "websocket", "sec-websocket-version": "13" };
   const asked = (method: string, headers: Readonly<Record<string, string>>) => rawCall(world.url, [head(`${method} /v1/agent/connect`, headers)]);
 
-  test("asks whoever wants no WebSocket to want one", async () => {
+  test("a request that does not upgrade to a WebSocket gets 426 with the version to use", async () => {
     for (const [method, headers] of [
       ["GET", {}],
       ["GET", { ...UPGRADE, upgrade: "h2c" }],
@@ -126,14 +126,14 @@ describe("the agents' address", () => {
     expect((await asked("GET", { ...UPGRADE, "sec-websocket-version": "8" })).answer?.body.details.reason).toBe("websocket_version");
   });
 
-  test.each([undefined, "", "short", "dGhlIHNhbXBsZSBub25jZQ", `${"A".repeat(40)}==`])("refuses the key %j", async (key) => {
+  test.each([undefined, "", "short", "dGhlIHNhbXBsZSBub25jZQ", `${"A".repeat(40)}==`])("an upgrade with the WebSocket key %j is refused", async (key) => {
     const { answer } = await asked("GET", { ...UPGRADE, ...(key === undefined ? {} : { "sec-websocket-key": key }) });
     expect([answer?.status, answer?.body.code, answer?.body.details.reason]).toEqual([400, "VALIDATION_FAILED", "websocket_key"]);
   });
 });
 
 describe("browsers", () => {
-  test("a preflight is answered anywhere without a credential", async () => {
+  test("a preflight needs no credential", async () => {
     const answer = await world.call(nobody, "OPTIONS", "/v1/devices", {
       headers: { origin: "https://portal.example", "access-control-request-method": "GET", "access-control-request-headers": "authorization,idempotency-key" },
     });
@@ -143,7 +143,7 @@ describe("browsers", () => {
     expect(answer.headers.get("access-control-allow-methods")).toContain("PATCH");
   });
 
-  test("answers and refusals alike may be read, with the headers that matter", async () => {
+  test("browsers may read answers and refusals from any origin, with the headers that matter", async () => {
     for (const path of ["/v1/devices", "/v1/nowhere", "/trpc/devices.list", "/v1/openapi.json"]) {
       const answer = await get(path, { origin: "https://portal.example" });
       expect(answer.headers.get("access-control-allow-origin")).toBe("*");
@@ -151,7 +151,7 @@ describe("browsers", () => {
     }
   });
 
-  test("a header with a line break in it reaches no answer", async () => {
+  test("a line break in a request header adds no header to the answer", async () => {
     const { text } = await rawCall(world.url, [head("OPTIONS /v1/info", { origin: "https://a", "access-control-request-headers": "a\nset-cookie: evil=1" })], {
       boundMs: 300,
     });
@@ -160,12 +160,12 @@ describe("browsers", () => {
 });
 
 describe("sizes", () => {
-  test("a body that says it is too large is refused before it has come", async () => {
+  test("a body with too large a Content-Length is refused before it arrives", async () => {
     const { answer } = await rawCall(world.url, [head("POST /v1/pairing/initiate", { ...JSON_TYPE, "content-length": "1048577" }), "{"]);
     expect([answer?.status, answer?.body.code, answer?.body.details]).toEqual([413, "PAYLOAD_TOO_LARGE", { maxBytes: 1_048_576 }]);
   });
 
-  test("a body that does not say so is counted while it comes", async () => {
+  test("a chunked body is refused once it grows too large", async () => {
     const chunk = `c350\r\n${"a".repeat(50_000)}\r\n`;
     const { answer } = await rawCall(world.url, [
       head("POST /v1/pairing/initiate", { ...JSON_TYPE, "transfer-encoding": "chunked" }),
@@ -174,7 +174,7 @@ describe("sizes", () => {
     expect([answer?.status, answer?.body.code]).toEqual([413, "PAYLOAD_TOO_LARGE"]);
   });
 
-  test("an operation's own limit holds at both doors", async () => {
+  test("an operation's own body limit holds over REST and tRPC", async () => {
     const device = await tenant.device();
     const body = { deviceId: device.deviceId, metrics: { text: "x".repeat(17_000) } };
     const rest = await world.call(device.as, "POST", `/v1/devices/${device.deviceId}/heartbeat`, { body });
@@ -182,7 +182,7 @@ describe("sizes", () => {
     expect([rest.status, rest.body.details, trpc.status, trpc.body.error.data.app.details]).toEqual([413, { maxBytes: 16_384 }, 413, { maxBytes: 16_384 }]);
   });
 
-  test("a body in many small pieces arrives whole", async () => {
+  test("a body in one-byte chunks arrives whole", async () => {
     const body = JSON.stringify({ device_fingerprint: "in-pieces-0001" });
     const { answer } = await rawCall(world.url, [
       head("POST /v1/pairing/initiate", { ...JSON_TYPE, "transfer-encoding": "chunked" }),
@@ -192,24 +192,24 @@ describe("sizes", () => {
     expect(answer?.status).toBe(201);
   });
 
-  test("a head that comes byte by byte is read", async () => {
+  test("a head that arrives byte by byte is read", async () => {
     expect((await rawCall(world.url, [...head("GET /v1/health/live")])).answer?.status).toBe(200);
   });
 
-  test("16 KiB of headers pass, more are refused, and the next call is served", async () => {
+  test("headers of 16 KiB pass, larger ones get 431, and the next call is served", async () => {
     expect((await rawCall(world.url, [head("GET /v1/info", { "x-much": "a".repeat(16_000) })])).answer?.status).toBe(200);
     const over = await rawCall(world.url, [head("GET /v1/info", { "x-much": "a".repeat(17_000) })], { untilClose: true });
     expect([over.answer?.status, over.closed]).toEqual([431, true]);
     expect((await get("/v1/info")).status).toBe(200);
   });
 
-  test("8 KiB of address pass, more are refused", async () => {
+  test("an address of 8 KiB passes, a longer one gets 414", async () => {
     expect((await get(`/v1/devices?q=${"x".repeat(8_000)}`)).body.code).toBe("VALIDATION_FAILED");
     const over = await get(`/v1/devices?q=${"x".repeat(8_192)}`);
     expect([over.status, over.body.code, over.body.details]).toEqual([414, "URI_TOO_LONG", { maxBytes: 8_192 }]);
   });
 
-  test("a length said twice ends the connection, and what hides behind it is not served", async () => {
+  test("a repeated Content-Length closes the connection, and a request hidden behind it is not served", async () => {
     const start = head("POST /v1/pairing/initiate", [
       ["content-type", "application/json"],
       ["content-length", "2"],
@@ -223,12 +223,12 @@ describe("sizes", () => {
   });
 });
 
-describe("time", () => {
+describe("timeouts", () => {
   test.concurrent.each([
-    ["half a head", ["POST /v1/pairing/initiate HTTP/1.1\r\nHost: x\r\nContent-"]],
-    ["half a body", [head("POST /v1/pairing/initiate", { ...JSON_TYPE, "content-length": "10" }), "{"]],
-    ["nothing", []],
-  ])("%s ends within the bound of 12 s", async (_, parts) => {
+    ["a connection with half a head", ["POST /v1/pairing/initiate HTTP/1.1\r\nHost: x\r\nContent-"]],
+    ["a connection with half a body", [head("POST /v1/pairing/initiate", { ...JSON_TYPE, "content-length": "10" }), "{"]],
+    ["an idle connection", []],
+  ])("%s is closed within 12.5 s", async (_, parts) => {
     const { closed, tookMs } = await rawCall(world.url, parts, { untilClose: true, boundMs: 14_000 });
     expect(closed).toBe(true);
     expect(tookMs).toBeLessThan(12_500);
@@ -236,7 +236,7 @@ describe("time", () => {
 });
 
 describe("bodies", () => {
-  test("only JSON is taken", async () => {
+  test("a body must be declared as JSON", async () => {
     for (const type of ["text/plain", "application/xml", "multipart/form-data", "application/jsonx", ""]) {
       const answer = await create('{"name":"k"}', { "content-type": type });
       expect([type, answer.status, answer.body.code, answer.body.details]).toEqual([type, 415, "UNSUPPORTED_MEDIA_TYPE", { accepted: ["application/json"] }]);
@@ -250,11 +250,11 @@ describe("bodies", () => {
     expect([answer.status, answer.body.code]).toEqual([400, "MALFORMED_JSON"]);
   });
 
-  test("an answer has one date", async () => {
+  test("an answer carries the current date once", async () => {
     expect(Math.abs(Date.parse((await get("/v1/info")).headers.get("date") ?? "") - Date.now())).toBeLessThan(5_000);
   });
 
-  test("what is not an object is refused", async () => {
+  test("a body that is not an object is refused", async () => {
     for (const body of ["[]", "null", "1", '"x"']) expect(issueOf(await create(body))).toMatchObject({ path: "body", message: "must be a JSON object" });
   });
 
@@ -264,19 +264,19 @@ describe("bodies", () => {
   });
 
   test.each([
-    ["NUL", '{"name":"a\\u0000b"}'],
+    ["a NUL", '{"name":"a\\u0000b"}'],
     ["a lone surrogate", '{"name":"\\ud800"}'],
-    ["NUL in a key", '{"a\\u0000":1}'],
+    ["a NUL in a key", '{"a\\u0000":1}'],
     ["deep nesting", `{"name":${"[".repeat(400_000)}${"]".repeat(400_000)}}`],
-    ["a bottomless start", "[".repeat(1_000_000)],
-    ["very many keys", JSON.stringify({ name: Object.fromEntries(Array.from({ length: 10_001 }, (_, index) => [index, 1])) })],
-  ])("%s is refused", async (_, body) => {
+    ["endless nesting", "[".repeat(1_000_000)],
+    ["an object with 10,001 keys", JSON.stringify({ name: Object.fromEntries(Array.from({ length: 10_001 }, (_, index) => [index, 1])) })],
+  ])("a body with %s is refused", async (_, body) => {
     const answer = await create(body);
     expect(answer.status).toBe(400);
     expect(["VALIDATION_FAILED", "MALFORMED_JSON"]).toContain(answer.body.code);
   });
 
-  test("no key reaches a prototype", async () => {
+  test("no key of a body reaches a prototype", async () => {
     for (const body of ['{"name":"k","__proto__":{"role":"owner"}}', '{"name":"k","constructor":{"prototype":{"polluted":true}}}'])
       expect((await create(body)).body.code).toBe("VALIDATION_FAILED");
     const device = await tenant.device();
@@ -293,7 +293,7 @@ describe("bodies", () => {
     expect([answer.status, issueOf(answer)?.path]).toEqual([400, "body.deviceId"]);
   });
 
-  test("a body on GET changes nothing", async () => {
+  test("a body on GET is ignored", async () => {
     const { answer } = await rawCall(world.url, [head("GET /v1/info", { ...JSON_TYPE, "content-length": "7" }), "garbage"]);
     expect(answer?.status).toBe(200);
   });
@@ -312,27 +312,27 @@ describe("queries and paths", () => {
     ["offset=-1", "offset"],
     ["offset=100001", "offset"],
     [Array.from({ length: 101 }, (_, index) => `a${index}=1`).join("&"), "query"],
-  ])("?%s is refused by its place", async (query, path) => {
+  ])("the query ?%s is refused, and the answer names the place", async (query, path) => {
     const answer = await get(`/v1/devices?${query}`);
     expect([answer.status, answer.body.code, issueOf(answer)?.path]).toEqual([400, "VALIDATION_FAILED", path]);
   });
 
-  test("keys that nobody knows are refused, so that a typo never widens a result", async () => {
+  test("unknown query keys are refused, so a typo never widens a result", async () => {
     for (const query of ["statsu=online", "__proto__=1", "constructor=1", "page="]) expect((await get(`/v1/devices?${query}`)).status).toBe(400);
     expect((await world.call(owner, "POST", "/v1/api-keys?name=x", { body: { name: "k" } })).status).toBe(400);
   });
 
-  test("the two styles of paging are not mixed", async () => {
+  test("a query cannot mix the two styles of paging", async () => {
     expect((await get("/v1/devices?page=1&limit=5")).body.details.reason).toBe("mixed_pagination");
   });
 
-  test("broken percent-encoding in a path is a 400, a NUL too", async () => {
+  test("broken percent-encoding or a NUL in a path answers 400", async () => {
     expect(issueOf(await get("/v1/devices/%E0%A4%A"))?.path).toBe("path.deviceId");
     expect((await get("/v1/devices/%00")).body.details.reason).toBe("unstorable");
     expect((await get("/trpc/%E0%A4%A,devices.list?batch=1")).status).toBe(400);
   });
 
-  test("a list links its neighbours in the caller's own style", async () => {
+  test("a list links its other pages in the caller's own paging style", async () => {
     await tenant.device();
     await tenant.device();
     const pages = (await get("/api/v1/devices?page=2&pageSize=1")).headers.get("link");
@@ -340,7 +340,7 @@ describe("queries and paths", () => {
     expect((await get("/v1/hosts?limit=1")).headers.get("link")).toContain('</v1/hosts?limit=1&offset=1>; rel="next"'.replace("\\", ""));
   });
 
-  test("If-Match guards a change", async () => {
+  test("a change with a stale If-Match is refused", async () => {
     const { deviceId } = await tenant.device();
     const change = (version: string) => world.call(owner, "PATCH", `/v1/devices/${deviceId}`, { body: { name: "x" }, headers: { "if-match": version } });
     const { body } = await change('"1"');
@@ -355,7 +355,7 @@ describe("credentials", () => {
   const refused = (headers: readonly (readonly [string, string])[]) =>
     rawCall(world.url, [head("GET /v1/devices", headers)]).then(({ answer }) => [answer?.status, answer?.body.code, answer?.body.details?.reason]);
 
-  test("a credential header that comes twice is refused, whichever is right", async () => {
+  test("a repeated credential header is refused, even if both are valid", async () => {
     const token = `Bearer ${await tenant.token()}`;
     expect(
       await refused([
@@ -372,7 +372,7 @@ describe("credentials", () => {
     ).toEqual([400, "VALIDATION_FAILED", "repeated_header"]);
   });
 
-  test("two credentials at once are refused", async () => {
+  test("two kinds of credential at once are refused", async () => {
     const token = `Bearer ${await tenant.token()}`;
     const key = Object.entries(tenant.apiKey.headers(""));
     expect(await refused([["authorization", token], ...key])).toEqual([400, "VALIDATION_FAILED", "multiple_credentials"]);
@@ -385,20 +385,20 @@ describe("credentials", () => {
     expect(await refused([...key, ["x-svc-agent-id", "agt_1"]])).toEqual([400, "VALIDATION_FAILED", "multiple_credentials"]);
   });
 
-  test("half a credential is named", async () => {
+  test("an incomplete credential is refused with the reason", async () => {
     expect(await refused([["authorization", "Basic abc"]])).toEqual([401, "UNAUTHORIZED", "malformed"]);
     expect(await refused([["x-api-key", "svk_x"]])).toEqual([401, "UNAUTHORIZED", "missing_tenant_header"]);
     expect(await refused([["x-svc-signature", "0"]])).toEqual([401, "UNAUTHORIZED", "missing_header"]);
     expect(await refused([])).toEqual([401, "UNAUTHORIZED", "missing"]);
   });
 
-  test("who may not call hears that before anything about the body", async () => {
+  test("a caller without a credential gets 401 before the body is parsed", async () => {
     const answer = await world.call(nobody, "POST", "/v1/api-keys", { rawBody: "{" });
     expect([answer.status, answer.body.code]).toEqual([401, "UNAUTHORIZED"]);
   });
 });
 
-test("an upload whose peer left holds nothing up at the close", async () => {
+test("unfinished uploads do not delay the close", async () => {
   const other = await startWorld();
   await Promise.all(
     Array.from({ length: 5 }, () => rawCall(other.url, [head("POST /v1/pairing/initiate", { ...JSON_TYPE, "content-length": "10" }), "{"], { boundMs: 200 })),

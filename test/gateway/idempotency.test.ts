@@ -1,4 +1,4 @@
-// A request that is repeated under its key happens once; every repeat gets the first answer, and says so.
+// A request that is repeated under its key happens once; every repeat gets the first answer, marked as a replay.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { newId } from "../../server/core/ids.ts";
 import { eventually } from "../kit/eventually.ts";
@@ -21,7 +21,7 @@ const timeless = ({ body }: Answer) => ({ ...body, meta: null, timestamp: null, 
 const isReplay = ({ headers }: Answer): boolean => headers.get("idempotent-replayed") === "true";
 
 describe("repeats", () => {
-  test("get the first answer with a request id of their own", async () => {
+  test("a repeat gets the first answer with its own request id", async () => {
     const before = await count();
     const key = newId("k");
     const [first, second, third] = [await create(key), await create(key), await create(`"${key}"`, undefined, owner, "x-idempotency-key")];
@@ -34,21 +34,21 @@ describe("repeats", () => {
     expect(await count()).toBe(before + 1);
   });
 
-  test("in another order of keys and at the other prefix are the same request", async () => {
+  test("a repeat with keys in another order or under the other prefix is the same request", async () => {
     const key = newId("k");
     const first = await create(key, { name: "k", role: "viewer" });
     const again = await world.call(owner, "POST", "/api/v1/api-keys", { rawBody: '{"role":"viewer","name":"k"}', headers: { "idempotency-key": key } });
     expect([isReplay(again), again.body.data.keyId]).toEqual([true, first.body.data.keyId]);
   });
 
-  test("with another body are refused", async () => {
+  test("another body under the same key is refused", async () => {
     const key = newId("k");
     await create(key);
     const other = await create(key, { name: "other" });
     expect([other.status, other.body.code, Date.parse(other.body.details.firstSeenAt) > 0]).toEqual([422, "IDEMPOTENCY_KEY_REUSED", true]);
   });
 
-  test("of another operation or another caller are other requests", async () => {
+  test("a key of another operation or another caller is another key", async () => {
     const key = newId("k");
     await create(key);
     const token = await world.call(owner, "POST", "/v1/pairing/enrollment-tokens", { body: { name: "k" }, headers: { "idempotency-key": key } });
@@ -56,7 +56,7 @@ describe("repeats", () => {
     expect([token.status, isReplay(token), admin.status, isReplay(admin)]).toEqual([201, false, 201, false]);
   });
 
-  test("of a refusal get the same refusal", async () => {
+  test("a repeat of a refused request gets the same refusal", async () => {
     const key = newId("k");
     const remove = () => world.call(owner, "DELETE", "/v1/api-keys/key_unknown", { headers: { "idempotency-key": key } });
     const [first, second] = [await remove(), await remove()];
@@ -64,7 +64,7 @@ describe("repeats", () => {
     expect(timeless(second)).toEqual(timeless(first));
   });
 
-  test("after a 400 or a 403 are judged anew", async () => {
+  test("a repeat after a 400 or a 403 is evaluated anew", async () => {
     const key = newId("k");
     expect((await create(key, { nonsense: 1 })).status).toBe(400);
     expect((await create(key, { name: "k" })).status).toBe(201);
@@ -74,7 +74,7 @@ describe("repeats", () => {
       expect([(await create(other, { name: "k" }, viewer)).status, isReplay(await create(other, { name: "k" }, viewer))]).toEqual([403, false]);
   });
 
-  test("over tRPC say so too", async () => {
+  test("a repeat over tRPC is marked as a replay", async () => {
     const key = newId("k");
     const call = () => world.call(owner, "POST", "/trpc/apiKeys.create", { body: { name: "k" }, headers: { "idempotency-key": key } });
     const [first, second] = [await call(), await call()];
@@ -82,7 +82,7 @@ describe("repeats", () => {
     expect(second.body.result.data).toEqual(first.body.result.data);
   });
 
-  test("in one tRPC batch under one key are one request; another request of the same operation is refused", async () => {
+  test("equal calls of one tRPC batch under one key happen once, and a different call of the batch is refused", async () => {
     const before = await count();
     const headers = { "idempotency-key": newId("k") };
     const batch = async () => {
@@ -97,7 +97,7 @@ describe("repeats", () => {
     expect(await count()).toBe(before + 1);
   });
 
-  test("of a refusal that left something behind get that refusal", async () => {
+  test("a repeat of a conflict gets that conflict as a replay", async () => {
     const { deviceId } = await tenant.device();
     const rotate = (key: string) => world.call(owner, "POST", `/v1/devices/${deviceId}/secrets/rotate`, { headers: { "idempotency-key": key } });
     const key = newId("k");
@@ -109,7 +109,7 @@ describe("repeats", () => {
     ]);
   });
 
-  test("of a queued command find the command, in header and in body", async () => {
+  test("a key for a command works in header and body alike", async () => {
     const { deviceId } = await tenant.device();
     const key = newId("k");
     const path = `/v1/devices/${deviceId}/commands`;
@@ -120,7 +120,7 @@ describe("repeats", () => {
   });
 });
 
-test("of many at once exactly one happens; the others hear its answer or that it is under way", async () => {
+test("of twelve equal requests at once one happens; the others get its answer or that it is in progress", async () => {
   const before = await count();
   const key = newId("k");
   const answers = await Promise.all(Array.from({ length: 12 }, () => create(key)));
@@ -138,13 +138,13 @@ test("of many at once exactly one happens; the others hear its answer or that it
   await eventually(async () => expect(isReplay(await create(key))).toBe(true));
 });
 
-test.each(["k".repeat(256), '""', "é"])("%j is no key", async (key) => {
+test.each(["k".repeat(256), '""', "é"])("the key %j is invalid", async (key) => {
   const answer = await create(key).catch(() => null);
   // fetch itself refuses what is not Latin-1.
   if (answer !== null) expect([answer.status, answer.body.code]).toEqual([400, "IDEMPOTENCY_KEY_INVALID"]);
 });
 
-test("secrets in kept answers are sealed", async () => {
+test("stored answers are encrypted, so their secrets cannot be read", async () => {
   const key = newId("k");
   const { apiKey } = (await create(key)).body.data;
   const { rows } = await world.sql.query("select answer, scope from idempotency_keys where answer is not null");

@@ -1,4 +1,4 @@
-// The internal listener, as balancers, Prometheus and operators use it, and as the careless and the hostile do.
+// The internal listener, as balancers, Prometheus and operators use it, and under careless and hostile input.
 import { once } from "node:events";
 import { connect, createServer } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -15,7 +15,7 @@ afterAll(() => world.close());
 
 const TOKEN = "Authorization: Bearer the token of this test\r\n";
 
-/** What comes back for bytes on a connection of their own, until the other side ends it. */
+/** Sends bytes on a new connection and returns everything that arrives until the other side closes it. */
 const raw = async (bytes: string, port = world.app.internalPort()): Promise<{ readonly status: number; readonly head: string; readonly body: string }> => {
   const socket = connect(port, "127.0.0.1");
   socket.setTimeout(15_000, () => socket.destroy(new Error("silence")));
@@ -31,9 +31,9 @@ const raw = async (bytes: string, port = world.app.internalPort()): Promise<{ re
 const get = (path: string, more = "", version = "1.0"): ReturnType<typeof raw> =>
   raw(`GET ${path} HTTP/${version}\r\nHost: x\r\nConnection: close\r\n${more}\r\n`);
 
-describe("health for balancers", () => {
+describe("health checks", () => {
   test.each(["/livez", "/readyz", "/health", "/health/live", "/health/ready", "/health/full", "/health/deep", "/v1/health/ready", "/readyz?full"])(
-    "%s is answered without a token, over HTTP/1.0 and 1.1",
+    "%s needs no token and answers over HTTP/1.0 and 1.1",
     async (path) => {
       for (const version of ["1.0", "1.1"]) {
         const { status, head, body } = await get(path, "", version);
@@ -44,15 +44,15 @@ describe("health for balancers", () => {
     },
   );
 
-  test("a request without Host and headers is answered too, as the plainest health checks send it", async () => {
+  test("a health check without Host or any other header is answered", async () => {
     expect((await raw("GET /readyz HTTP/1.0\r\n\r\n")).status).toBe(200);
   });
 
-  test("HAProxy's check without arguments, OPTIONS /, answers as readiness", async () => {
+  test("HAProxy's default check, OPTIONS /, answers as readiness does", async () => {
     expect(JSON.parse((await raw("OPTIONS / HTTP/1.0\r\n\r\n")).body)).toMatchObject({ ready: true });
   });
 
-  test("HEAD is answered like GET, without the body", async () => {
+  test("HEAD answers like GET without the body", async () => {
     const { status, head, body } = await raw("HEAD /readyz HTTP/1.0\r\n\r\n");
     expect([status, body]).toEqual([200, ""]);
     expect(Number(/content-length: (\d+)/i.exec(head)?.[1])).toBeGreaterThan(20);
@@ -65,12 +65,12 @@ describe("health for balancers", () => {
   });
 });
 
-describe("the operator's routes", () => {
+describe("operator routes", () => {
   test.each(["/metrics", "/internal/metrics", "/internal/node", "/", "/v1/devices", "/nowhere"])("%s needs the token", async (path) => {
     for (const more of ["", "Authorization: Bearer wrong\r\n", "Authorization: the token of this test\r\n"]) expect((await get(path, more)).status).toBe(401);
   });
 
-  test("metrics are the same at both paths, in the form that Prometheus reads", async () => {
+  test("both metrics paths answer in the format that Prometheus reads", async () => {
     for (const path of ["/metrics", "/internal/metrics"]) {
       const { head, body } = await get(path, TOKEN);
       expect(head).toMatch(/content-type: text\/plain; version=0\.0\.4/i);
@@ -78,13 +78,13 @@ describe("the operator's routes", () => {
     }
   });
 
-  test("the node tells who it is; nothing else of the public listener is served here", async () => {
+  test("the node describes itself, and no other route of the public listener is served here", async () => {
     expect(JSON.parse((await get("/internal/node", TOKEN)).body)).toMatchObject({ draining: false });
     for (const path of ["/", "/v1/devices", "/trpc/devices.list"]) expect((await get(path, TOKEN)).status).toBe(404);
     expect((await get("/internal/drain", TOKEN)).status).toBe(404);
   });
 
-  test("drain takes the node out of the balancer: readiness turns 503, liveness stays", async () => {
+  test("drain turns readiness to 503 and leaves liveness at 200", async () => {
     const own = await startWorld({ INTERNAL_TOKEN: "the token of this test" });
     const port = own.app.internalPort();
     const drained = await raw(`POST /internal/drain HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n${TOKEN}\r\n`, port);
@@ -97,25 +97,25 @@ describe("the operator's routes", () => {
 });
 
 describe("bounds", () => {
-  test("a head that is too large, malformed or two-faced is refused", async () => {
+  test("a head that is too large, malformed or ambiguous is refused", async () => {
     expect((await get("/readyz", `X: ${"x".repeat(20_000)}\r\n`)).status).toBe(431);
     expect((await raw("nonsense\r\n\r\n")).status).toBe(400);
     expect((await raw("POST /internal/drain HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n")).status).toBe(400);
   });
 
-  test("a large body is refused by its length, and cut off when it has none", async () => {
+  test("a large body is refused by its length, and cut off if it states none", async () => {
     expect((await raw(`POST /internal/drain HTTP/1.1\r\nHost: x\r\nContent-Length: 5000\r\n${TOKEN}\r\n`)).status).toBe(413);
     const chunk = `1000\r\n${"x".repeat(4_096)}\r\n`;
     const endless = raw(`POST /nowhere HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n${chunk.repeat(50)}`).catch(() => ({ status: 0 }));
     expect((await endless).status).not.toBe(200);
   });
 
-  test("a head that never ends is given up within twenty seconds", async () => {
+  test("a head that never ends gets 408 within twenty seconds", async () => {
     const { status } = await raw("GET /readyz HTTP/1.1\r\nHost: x\r\n");
     expect(status).toBe(408);
   }, 25_000);
 
-  test("closing does not wait for connections that nobody uses", async () => {
+  test("closing does not wait for idle connections", async () => {
     const own = await startWorld({ INTERNAL_TOKEN: "the token of this test" });
     const idle = connect(own.app.internalPort(), "127.0.0.1");
     await once(idle, "connect");
@@ -129,7 +129,7 @@ describe("bounds", () => {
   });
 });
 
-describe("the port", () => {
+describe("port", () => {
   const routes = {
     token: "t",
     metrics: { text: async () => "", contentType: "text/plain" },
@@ -149,7 +149,7 @@ describe("the port", () => {
     return { server, port: address.port };
   };
 
-  test("taken by somebody else, it is one sentence that names both settings", async () => {
+  test("a taken port fails with one sentence that names both settings", async () => {
     const { server, port } = await holder();
     const refused = await listenInternal({ host: "127.0.0.1", port, routes }).catch((error: unknown) => error);
     expect(refused).toBeInstanceOf(ListenError);
@@ -157,11 +157,11 @@ describe("the port", () => {
     server.close();
   });
 
-  test("an address of another machine is named as the reason", async () => {
+  test("an address of another machine fails with that reason", async () => {
     await expect(listenInternal({ host: "192.0.2.1", port: 0, routes })).rejects.toThrow("this machine does not have that address");
   });
 
-  test("a worker's heir takes it the moment its predecessor lets go, and answers a handler's failure with 503", async () => {
+  test("a worker's heir takes over the port when its predecessor stops accepting, and answers a handler's failure with 503", async () => {
     const first = await listenInternal({ host: "127.0.0.1", port: 0, routes });
     const heir = await listenInternal({ host: "127.0.0.1", port: first.port, routes, inherits: true });
     first.stopAccepting();
@@ -173,7 +173,7 @@ describe("the port", () => {
     await Promise.all([first.close(), heir.close()]);
   });
 
-  test("an heir that closes before its turn never listens", async () => {
+  test("an heir that closes while its predecessor holds the port never listens", async () => {
     const { server, port } = await holder();
     const heir = await listenInternal({ host: "127.0.0.1", port, routes, inherits: true });
     await heir.close();

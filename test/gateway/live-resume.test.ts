@@ -1,28 +1,28 @@
-// @mooring/client behind a wire that breaks: a live stream loses nothing, and a gap is told.
+// @mooring/client over a connection that breaks: a live stream loses no event or reports the gap.
 import { EventSource } from "eventsource";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createMooring, type Mooring } from "../../protocol/client/index.ts";
 import type { LiveEvent } from "../../protocol/index.ts";
+import { type BreakableWire, openBreakableWire } from "../kit/breakable-wire.ts";
 import { eventually } from "../kit/eventually.ts";
-import { openWire, type Wire } from "../kit/wire.ts";
 import { type Caller, startWorld, type TestTenant, type World } from "../kit/world.ts";
 
 const PATIENCE_MS = 30_000;
 
-// Browsers have one.
+// Browsers have an EventSource, Node does not.
 Object.assign(globalThis, { EventSource });
 
 let always: World;
-/** The one that the portal speaks to; dies and comes back. */
+/** The gateway that the portal calls; it dies and comes back. */
 let gateway: World;
-let wire: Wire;
+let wire: BreakableWire;
 let tenant: TestTenant;
 let owner: Caller;
 let token: string;
 beforeAll(async () => {
   always = await startWorld();
   gateway = await startWorld({}, { beside: always });
-  wire = await openWire(gateway);
+  wire = await openBreakableWire(gateway);
   tenant = await always.tenant();
   owner = await tenant.user("owner");
   token = await tenant.token();
@@ -56,7 +56,7 @@ const watch = async (mooring: Mooring) => {
   return { events, errors, completed, gaps, starts: () => starts, close: () => subscription.unsubscribe() };
 };
 
-/** Makes one command happen from beginning to end, on the gateway that stays. */
+/** Runs one command from beginning to end on the gateway that stays. */
 const finishCommand = async (device: Awaited<ReturnType<TestTenant["device"]>>): Promise<string> => {
   const { body } = await always.call(owner, "POST", `/v1/devices/${device.deviceId}/commands`, { body: { type: "ping" } });
   const { commandId } = body.data;
@@ -65,7 +65,7 @@ const finishCommand = async (device: Awaited<ReturnType<TestTenant["device"]>>):
   return commandId;
 };
 
-test("a cut before the first event, a cut between events and a restart of the gateway lose nothing and repeat nothing", { timeout: 90_000 }, async () => {
+test("cuts before and between events and a restart of the gateway neither lose nor repeat an event", { timeout: 90_000 }, async () => {
   const device = await tenant.device();
   const watched = await watch(portal());
   const commandIds: string[] = [];
@@ -95,7 +95,7 @@ test("a cut before the first event, a cut between events and a restart of the ga
   watched.close();
 });
 
-test("a viewer that missed more than is replayed, and one whose place is kept no longer, are told so and see what comes next", {
+test("a viewer that missed too many events, or whose position was deleted, learns of the gap and sees what comes next", {
   timeout: 90_000,
 }, async () => {
   const device = await tenant.device();
@@ -137,7 +137,7 @@ test("a viewer that missed more than is replayed, and one whose place is kept no
   watched.close();
 });
 
-test("a token that is no longer good ends the subscription instead of asking for ever", async () => {
+test("an expired token ends the subscription instead of retrying forever", async () => {
   let current = token;
   const watched = await watch(portal(() => current));
   current = "expired";

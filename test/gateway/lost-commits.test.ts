@@ -1,5 +1,5 @@
-// A 5xx does not say that nothing has happened. Whatever becomes of a request under an Idempotency-Key (its COMMIT stalls, the answer to it is
-// lost, the call takes too long), repeating it until it succeeds makes one effect.
+// A 5xx does not prove that nothing happened. Whatever becomes of a request under an Idempotency-Key (its COMMIT stalls, the answer to it is
+// lost, the call takes too long), repeating it until it succeeds has one effect.
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -26,7 +26,7 @@ import { type Answer, asKey, type Caller, startWorld, type TestTenant, type Worl
 
 const isReplay = ({ headers }: Answer): boolean => headers.get("idempotent-replayed") === "true";
 
-describe("behind a network that fails", () => {
+describe("a failing network", () => {
   /** Two nodes on one database: one close to it, one behind the proxy. */
   let near: World;
   let far: World;
@@ -57,7 +57,7 @@ describe("behind a network that fails", () => {
     ["/v1/api-keys", "api_keys", { name: "k" }],
     ["/v1/pairing/enrollment-tokens", "enrollment_tokens", { name: "t" }],
     ["/v1/devices/provision", "devices", { count: 1 }],
-  ])("POST %s whose answer to COMMIT was lost is found done by every repeat, on every node", async (path, table, body) => {
+  ])("a repeat of POST %s whose COMMIT went unanswered replays its result on every node", async (path, table, body) => {
     const before = await count(table);
     const headers = { "idempotency-key": newId("k") };
     losing = true;
@@ -73,7 +73,7 @@ describe("behind a network that fails", () => {
     expect(await count(table)).toBe(before + 1);
   });
 
-  test("commands whose common COMMIT went unanswered are not queued again one by one, nor by a repeat under the key", async () => {
+  test("commands whose common COMMIT went unanswered are queued once, and a repeat under the key queues no other", async () => {
     const { deviceId } = await tenant.device();
     const queue = (key: string | null) =>
       far.call(owner, "POST", `/v1/devices/${deviceId}/commands`, { body: { type: "ping" }, headers: key === null ? {} : { "idempotency-key": key } });
@@ -88,7 +88,7 @@ describe("behind a network that fails", () => {
     expect(await count("commands")).toBe(before + 6);
   });
 
-  test("an API key whose revocation may have been committed is forgotten at once by the node that revoked it", async () => {
+  test("a node forgets an API key at once although it cannot know whether the revocation committed", async () => {
     const { keyId, apiKey } = (await near.call(owner, "POST", "/v1/api-keys", { body: { name: "k" } })).body.data;
     const script = asKey(apiKey, tenant.tenantId);
     expect((await far.call(script, "GET", "/v1/devices")).status).toBe(200);
@@ -98,14 +98,14 @@ describe("behind a network that fails", () => {
     expect((await far.call(script, "GET", "/v1/devices")).status).toBe(401);
   });
 
-  test("24 creations over which the database stops answering for as long as their calls last are one effect each when all are repeated", {
+  test("24 creations during which the database stops answering have one effect each once all are repeated", {
     timeout: 60_000,
   }, async () => {
     const before = await count("api_keys");
     const keys = Array.from({ length: 24 }, () => newId("k"));
     const create = (key: string) => far.call(owner, "POST", "/v1/api-keys", { body: { name: "k" }, headers: { "idempotency-key": key } });
     const asked = keys.map((key) => create(key).catch(() => null));
-    // In the middle: some have committed, others are anywhere on their way.
+    // Stop in the middle: some have committed, the others are at various points.
     await eventually(async () => expect(await count("api_keys")).toBeGreaterThan(before + 2));
     proxy.set({ hold: ["up", "down"], newcomers: "ignore" });
     await Promise.all(asked);
@@ -115,7 +115,7 @@ describe("behind a network that fails", () => {
   });
 });
 
-describe("a call that outlives its time limit", () => {
+describe("timeouts", () => {
   const Out = z.object({ made: z.string() });
   const own = group({
     tag: "Own",
@@ -138,7 +138,7 @@ describe("a call that outlives its time limit", () => {
     await db.execute("create table effects (name text not null)");
     await db.execute(`create function dawdle() returns trigger language plpgsql as $$ begin
       if new.name like 'slow%' then perform pg_sleep(1); end if; return null; end $$`);
-    // Fires within COMMIT, so that it is the COMMIT that takes long.
+    // The trigger fires within COMMIT, so the COMMIT itself takes long.
     await db.execute("create constraint trigger dawdle after insert on effects deferrable initially deferred for each row execute function dawdle()");
   });
   afterAll(() => db.close());
@@ -186,7 +186,7 @@ describe("a call that outlives its time limit", () => {
   };
   const effects = async (name: string): Promise<number> => (await db.query("select 1 from effects where name = $1", [name])).length;
 
-  test("while it works is in progress, commits nothing afterwards, and happens when it is repeated", async () => {
+  test("a call that times out while it works commits nothing afterwards and happens once when it is repeated", async () => {
     const make = pipelineOf();
     const key = newId("k");
     let open = (): void => undefined;
@@ -198,7 +198,7 @@ describe("a call that outlives its time limit", () => {
     expect(await effects("late")).toBe(1);
   });
 
-  test("while it commits is in progress, and then found done", async () => {
+  test("a call that times out while it commits is first in progress and then replayed", async () => {
     const make = pipelineOf();
     const key = newId("k");
     gate = Promise.resolve();

@@ -1,5 +1,5 @@
-// The documents: what generators and people need of them, with examples that hold; and a page that shows them and needs nobody else.
-// That every answer is as they say is checked wherever the suite calls a gateway: see test/kit/described.ts.
+// The OpenAPI documents have what generators and people need, with examples that hold; the docs page shows them without any other host.
+// Every call of the suite checks its answer against them: see test/kit/openapi-answers.ts.
 import { Ajv2020 } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -30,7 +30,7 @@ interface Described {
 }
 const operationsOf = (document: Json): readonly Described[] =>
   Object.entries<Json>(document.paths).flatMap(([path, item]) => Object.entries<Json>(item).map(([method, operation]) => ({ path, method, operation })));
-/** Every object inside, however deep. */
+/** Yields every nested object. */
 const walk = function* (value: Json): Generator<Json> {
   if (typeof value !== "object" || value === null) return;
   yield value;
@@ -42,12 +42,12 @@ const lookUp = (document: Json, ref: string): Json =>
     .split("/")
     .reduce((at: Json, key: string) => at?.[key], document);
 const resolved = (document: Json, value: Json): Json => (value?.$ref === undefined ? value : lookUp(document, value.$ref));
-/** Places where something holds not, as `GET /devices` and what is wrong there. */
+/** The operations where a check fails, each as `GET /devices: problem`. */
 const offenders = (document: Json, check: (each: Described) => readonly unknown[]): readonly string[] =>
   operationsOf(document).flatMap((each) => check(each).map((problem) => `${each.method.toUpperCase()} ${each.path}: ${String(problem)}`));
 
-describe.each(["/v1", "/api/v1"] as const)("the document of %s", (prefix) => {
-  test("has what OpenAPI 3.1 demands of its top, and this gateway as its server", () => {
+describe.each(["/v1", "/api/v1"] as const)("document of %s", (prefix) => {
+  test("the document has the top level that OpenAPI 3.1 demands, and this gateway as its server", () => {
     const document = documents[prefix];
     expect(document.openapi).toBe("3.1.0");
     expect(Object.keys(document)).toEqual(["openapi", "info", "servers", "tags", "paths", "components"]);
@@ -56,7 +56,7 @@ describe.each(["/v1", "/api/v1"] as const)("the document of %s", (prefix) => {
     expect(document.tags.filter(({ description }: Json) => !description)).toEqual([]);
   });
 
-  test("describes every route of the contract and no other, each under an id of its own that reads as a name", () => {
+  test("the document describes exactly the routes of the contract, each under a unique readable id", () => {
     const operations = operationsOf(documents[prefix]);
     const declared = operations.map(({ path, method }) => `${method.toUpperCase()} ${path}`);
     expect(declared.toSorted()).toEqual([...new Set(REST_CASES.flatMap(({ op }) => op.rest))].sort());
@@ -67,7 +67,7 @@ describe.each(["/v1", "/api/v1"] as const)("the document of %s", (prefix) => {
     expect(ids).toEqual(expect.arrayContaining(["devices.get", "devices.getViaHosts", "pairing.updateProgressViaPut"]));
   });
 
-  test("says in a sentence what every operation and every parameter is for", () => {
+  test("the document describes every operation and every parameter", () => {
     const missing = offenders(documents[prefix], ({ operation }) => [
       ...(operation.summary?.length > 5 ? [] : ["has no summary"]),
       ...(operation.description?.length > 20 ? [] : ["has no description: give it one in protocol/guide"]),
@@ -78,7 +78,7 @@ describe.each(["/v1", "/api/v1"] as const)("the document of %s", (prefix) => {
     expect(missing).toEqual([]);
   });
 
-  test("declares each field of a path, and no parameter twice", () => {
+  test("the document declares each path field, and no parameter twice", () => {
     const wrong = offenders(documents[prefix], ({ path, operation }) => {
       const fields = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name).sort();
       const declared = operation.parameters.filter((each: Json) => each.in === "path" && each.required).map(({ name }: Json) => name);
@@ -91,7 +91,7 @@ describe.each(["/v1", "/api/v1"] as const)("the document of %s", (prefix) => {
     expect(wrong).toEqual([]);
   });
 
-  test("names what every answer carries, so that clients get types with names", () => {
+  test("the document names the record of every answer, so that generated clients get named types", () => {
     const document = documents[prefix];
     const isNamed = (data: Json): boolean =>
       data.$ref !== undefined || (data.type === "array" && data.items.$ref !== undefined) || (data.allOf?.[0].$ref ?? undefined) !== undefined;
@@ -107,7 +107,7 @@ describe.each(["/v1", "/api/v1"] as const)("the document of %s", (prefix) => {
     expect(JSON.stringify(document)).not.toMatch(/__schema|"\$defs"/);
   });
 
-  test("refers only to what it has, has nothing that nobody refers to, and keeps to the security schemes it declares", () => {
+  test("every reference and security scheme of the document exists, and every component is used", () => {
     const document = documents[prefix];
     const refs = new Set([...walk(document)].map(({ $ref }) => $ref).filter((ref) => typeof ref === "string"));
     expect([...refs].filter((ref) => lookUp(document, ref) === undefined)).toEqual([]);
@@ -119,7 +119,7 @@ describe.each(["/v1", "/api/v1"] as const)("the document of %s", (prefix) => {
     expect(offenders(document, ({ operation }) => operation.security.flatMap(Object.keys).filter((name: string) => !schemes.includes(name)))).toEqual([]);
   });
 
-  test("shows a real exchange for every operation, and every example fits its schema", () => {
+  test("the document shows an example for every operation, and every example fits its schema", () => {
     const document = documents[prefix];
     const ajv = new Ajv2020({ strict: false, allErrors: true });
     formats.default(ajv);
@@ -149,7 +149,7 @@ describe.each(["/v1", "/api/v1"] as const)("the document of %s", (prefix) => {
   });
 });
 
-test("the guide's examples are inputs and outputs of the contract, with no field that it does not know", () => {
+test("the guide's examples fit the contract and have no unknown field", () => {
   const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
   const wrong = REST_CASES.flatMap(({ id, op }) => {
     const { input = {}, output } = guideOf(id);
@@ -163,7 +163,7 @@ test("the guide's examples are inputs and outputs of the contract, with no field
   });
   expect(wrong).toEqual([]);
 });
-/** In the order of the other, whose fields it must have. */
+/** The value with its fields in the other's order. */
 const sorted = (value: Json, like: Json): Json => {
   if (Array.isArray(value)) return value.map((each, index) => sorted(each, like?.[index]));
   if (typeof value !== "object" || value === null) return value;
@@ -171,21 +171,21 @@ const sorted = (value: Json, like: Json): Json => {
   return Object.fromEntries(names.map((name) => [name, sorted(value[name], like?.[name])]));
 };
 
-describe("a first try from the page", () => {
-  test.each(REST_CASES.map((each) => [each.id, each] as const))("%s understands the request that it is prefilled with", async (_, each) => {
+describe("try it out", () => {
+  test.each(REST_CASES.map((each) => [each.id, each] as const))("%s accepts the request that the docs page prefills", async (_, each) => {
     const { input = {} } = guideOf(each.id);
     const { method, path, body } = toRequest(each.op, input);
     const answer = await world.call(callerFor(each, stock), method, `/v1${path === "/" ? "" : path}`, body === undefined ? {} : { body });
-    // The ids are nobody's here. What must not happen is that the request itself is refused.
+    // The example ids do not exist here. The request itself must not be refused.
     expect([answer.status, answer.body?.code ?? null]).not.toEqual([400, "VALIDATION_FAILED"]);
     expect([415, 422, 500]).not.toContain(answer.status);
   });
 });
 
-describe("the pages", () => {
+describe("docs page", () => {
   const read = (path: string) => world.call(nobody, "GET", path);
 
-  test.each(["/v1", "/api/v1"])("%s/docs and all that it loads come from here", async (prefix) => {
+  test.each(["/v1", "/api/v1"])("%s/docs loads everything from this gateway", async (prefix) => {
     const page = await read(`${prefix}/docs`);
     expect([page.status, page.headers.get("content-type")]).toEqual([200, "text/html; charset=utf-8"]);
     expect(page.body).not.toMatch(/https?:\/\/|src="\/\/|href="\/\//);
@@ -198,30 +198,23 @@ describe("the pages", () => {
     expect((await read(`${prefix}/docs/`)).headers.get("location")).toBe(`${prefix}/docs`);
   });
 
-  test.each(["/v1", "/api/v1"] as const)(
-    "%s/docs tries requests out at the address that it was opened at, and keeps credentials over a reload",
-    async (prefix) => {
-      const started: Json[] = [];
-      const script = (await read(`${prefix}/docs/start.js`)).body as string;
-      const asked: string[] = [];
-      const fetched = async (url: string) => {
-        asked.push(url);
-        return { json: async () => documents[prefix] };
-      };
-      const location = new URL(`http://another.name${prefix}/docs`);
-      await new Function("SwaggerUIBundle", "fetch", "location", `return (async () => { ${script} })()`)(
-        (given: Json) => started.push(given),
-        fetched,
-        location,
-      );
-      expect(asked).toEqual(["openapi.json"]);
-      expect(started).toMatchObject([{ dom_id: "#docs", persistAuthorization: true, tryItOutEnabled: true, validatorUrl: null }]);
-      // Not the server's own url: the page may be open under another name, and its policy allows no other origin than its own.
-      expect(started[0].spec).toEqual({ ...documents[prefix], servers: [{ url: prefix }] });
-    },
-  );
+  test.each(["/v1", "/api/v1"] as const)("%s/docs sends requests to the address that it was opened at, and keeps credentials over a reload", async (prefix) => {
+    const started: Json[] = [];
+    const script = (await read(`${prefix}/docs/start.js`)).body as string;
+    const asked: string[] = [];
+    const fetched = async (url: string) => {
+      asked.push(url);
+      return { json: async () => documents[prefix] };
+    };
+    const location = new URL(`http://another.name${prefix}/docs`);
+    await new Function("SwaggerUIBundle", "fetch", "location", `return (async () => { ${script} })()`)((given: Json) => started.push(given), fetched, location);
+    expect(asked).toEqual(["openapi.json"]);
+    expect(started).toMatchObject([{ dom_id: "#docs", persistAuthorization: true, tryItOutEnabled: true, validatorUrl: null }]);
+    // Not the server's own URL: the page may be open under another name, and its policy allows only its own origin.
+    expect(started[0].spec).toEqual({ ...documents[prefix], servers: [{ url: prefix }] });
+  });
 
-  test("no other file can be had through them", async () => {
+  test("the docs routes serve no other file", async () => {
     for (const name of ["package.json", "../package.json", "..%2f..%2fpackage.json", "%2e%2e/package.json", "index.html", "constructor", "__proto__"])
       expect([name, (await read(`/v1/docs/${name}`)).status]).toEqual([name, 404]);
   });

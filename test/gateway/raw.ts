@@ -1,4 +1,4 @@
-// Speaks HTTP byte by byte, for what no proper client would send.
+// Speaks HTTP byte by byte, to send what no proper client would.
 import { once } from "node:events";
 import { connect } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
@@ -8,7 +8,7 @@ import type { Answer } from "../kit/world.ts";
 export interface RawEnd {
   /** The first answer, or null when the connection ended without a whole one. */
   readonly answer: Answer | null;
-  /** Everything that came. */
+  /** Everything that arrived. */
   readonly text: string;
   /** The gateway closed the connection; false when the bound ended the wait. */
   readonly closed: boolean;
@@ -42,7 +42,7 @@ const unchunk = (body: Buffer): Buffer => {
 };
 
 export interface RawOptions {
-  /** How long an answer, and with `untilClose` an end, may take. */
+  /** The longest wait for an answer or, with `untilClose`, for the end. */
   readonly boundMs?: number;
   readonly untilClose?: boolean;
 }
@@ -102,7 +102,7 @@ export const openRaw = async (url: string) => {
     seen,
     write: async (part: string | Uint8Array): Promise<void> => {
       socket.write(part);
-      // Two turns of the event loop have one look at the network between them.
+      // Between two turns of the event loop the gateway reads the network once.
       await nextTurn();
       await nextTurn();
     },

@@ -1,4 +1,4 @@
-// Heads that two readers may read differently: refused before anybody asks what they want, alike over REST, tRPC and the upgrade.
+// Heads that two HTTP parsers may read differently: the gateway refuses them before routing, alike for REST, tRPC and the upgrade.
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -31,7 +31,7 @@ const UPGRADE: Lines = [
 ];
 const send = (start: string, headers: Lines) => rawCall(world.url, [head(start, headers)]);
 
-describe("the caller's address", () => {
+describe("caller's address", () => {
   const askedFrom = async (...forwarded: readonly string[]): Promise<number | undefined> => {
     const made = await world.call(owner, "POST", "/v1/api-keys", { body: { name: "k", ipAllowlist: ["203.0.113.0/24"] } });
     const key: Lines = [
@@ -41,12 +41,12 @@ describe("the caller's address", () => {
     return (await send("GET /v1/devices", [...key, ...forwarded.map((hop) => ["X-Forwarded-For", hop] as const)])).answer?.status;
   };
 
-  test("is the last hop that is no trusted proxy, on whichever line it stands", async () => {
+  test("the caller's address is the last hop that is no trusted proxy, on whichever line it stands", async () => {
     expect(await askedFrom("198.51.100.1", "203.0.113.9")).toBe(200);
     expect(await askedFrom("198.51.100.1", "203.0.113.9, 127.0.0.9", "127.0.0.8")).toBe(200);
   });
 
-  test("is not what the caller claims on a line of its own", async () => {
+  test("a caller cannot forge its address with a header line of its own", async () => {
     expect(await askedFrom("203.0.113.9", "198.51.100.1")).toBe(403);
     expect(await askedFrom("203.0.113.9, 198.51.100.1", "127.0.0.9")).toBe(403);
   });
@@ -63,12 +63,12 @@ describe("the caller's address", () => {
     ["203.0.113.9, 3405803785", "127.0.0.1"],
     ["127.0.0.9", "127.0.0.1"],
     ["", "127.0.0.1"],
-  ])("forwarded for %j is %s: a hop may have a port, and one that is no address ends the walk", (forwarded, address) => {
+  ])("a request forwarded for %j comes from %s: a hop may have a port, and an invalid hop ends the walk", (forwarded, address) => {
     expect(callerAddress({ peer: "127.0.0.1", headers: { "x-forwarded-for": forwarded } }, parseNetworks(["127.0.0.0/8"]))).toBe(address);
   });
 });
 
-describe("a header that may have one value", () => {
+describe("single-value headers", () => {
   const SINGLE = [
     ...["content-type", "authorization", "x-api-key", "idempotency-key", "x-idempotency-key", "if-match", "origin", "traceparent", "last-event-id"],
     ...["access-control-request-method", "trpc-accept", "sec-websocket-key", "sec-websocket-version", "x-svc-error-shape", "x-svc-anything"],
@@ -77,7 +77,7 @@ describe("a header that may have one value", () => {
   ];
   const PLACES = ["GET /v1/info", "GET /api/v1/info", "POST /v1/pairing/initiate", "GET /trpc/general.info", "OPTIONS /v1/devices", "GET /v1/nowhere"];
 
-  test.each(SINGLE)("%s is refused when it comes twice, even with the same value", async (name) => {
+  test.each(SINGLE)("a repeated %s is refused, even with the same value", async (name) => {
     for (const place of [...PLACES, "GET /v1/agent/connect"])
       for (const second of ["same", "other"]) {
         const before = place.endsWith("connect") ? UPGRADE.filter(([each]) => each.toLowerCase() !== name) : [];
@@ -92,14 +92,14 @@ describe("a header that may have one value", () => {
       }
   });
 
-  test("is refused beside a good signature too", async () => {
+  test("a repeated header is refused beside a valid signature too", async () => {
     const signed = Object.entries(signedHeaders(device.identity, "", new Date()));
     const { answer } = await send("GET /v1/agent/connect", [...UPGRADE, ...signed, [HEADERS.timestamp, "2026-01-02T03:04:05Z"]]);
     expect([answer?.status, answer?.body.details]).toEqual([400, { reason: "repeated_header", header: HEADERS.timestamp }]);
   });
 
-  test("is known for each that the gateway reads", () => {
-    /** Lists, and what is only handed on or ignored when it makes no sense. */
+  test("every header that the gateway reads is known as single-value or as a list", () => {
+    /** Lists, and headers that the gateway only passes on or ignores if invalid. */
     const LISTS = ["accept", "access-control-request-headers", "connection", "sec-websocket-extensions", "sec-websocket-protocol", "upgrade"];
     const JOINED = [...LISTS, "x-forwarded-for", "x-request-id"];
     const root = fileURLToPath(new URL("../../server/gateway", import.meta.url));
@@ -112,7 +112,7 @@ describe("a header that may have one value", () => {
     expect(JOINED.filter(isSingle)).toEqual([]);
   });
 
-  test("a list may come in several lines", async () => {
+  test("a list header may span several lines", async () => {
     const some: Lines = ["Accept", "Cache-Control", "Via", "Cookie", "X-Forwarded-For", "Accept-Encoding"].flatMap(
       (name): Lines => [
         [name, "a"],
@@ -131,7 +131,7 @@ describe("a header that may have one value", () => {
   });
 });
 
-describe("the host", () => {
+describe("Host header", () => {
   const withHosts = (...hosts: readonly string[]) =>
     rawCall(world.url, [["GET /v1/info HTTP/1.1", ...hosts.map((host) => `Host: ${host}`), "Accept: */*", "", ""].join("\r\n")], {
       untilClose: true,
@@ -139,24 +139,24 @@ describe("the host", () => {
     });
 
   test.each([[""], ["a@b"], ["a b"], ["a/b"], ["a:b"], ["a:80:80"], ["http://a"], ["[::1"], ["a,b@c"], ["a?b"], ["a#b"], ["é"]])(
-    "%j is refused",
+    "the host %j is refused",
     async (host) => {
       const { answer, closed } = await withHosts(host);
       expect([answer?.status, answer?.body.details, closed]).toEqual([400, { reason: "bad_host", header: "host" }, true]);
     },
   );
 
-  test("two are refused, alike or not", async () => {
+  test("two Host lines are refused, equal or not", async () => {
     for (const second of ["a", "b"])
       expect((await withHosts("a", second)).answer).toMatchObject({ status: 400, body: { details: { reason: "repeated_header", header: "host" } } });
   });
 
-  test("none is refused, by the library", async () => {
+  test("a request without a Host is refused by the library", async () => {
     expect(await withHosts()).toMatchObject({ answer: { status: 400 }, closed: true });
   });
 
   test.each([["a"], ["A.example"], ["a.example:8080"], ["127.0.0.1"], ["[::1]"], ["[2001:db8::1]:443"], ["my_service:80"], ["xn--bcher-kva.example"], ["a:"]])(
-    "%j passes",
+    "the host %j passes",
     async (host) => {
       expect((await withHosts(host)).answer?.status).toBe(200);
     },
@@ -186,36 +186,36 @@ describe("framing", () => {
       ],
       "content-length",
     ],
-    ["gzip", [["transfer-encoding", "gzip"]], "transfer-encoding"],
+    ["gzip encoding", [["transfer-encoding", "gzip"]], "transfer-encoding"],
     ["gzip in chunks", [["transfer-encoding", "gzip, chunked"]], "transfer-encoding"],
-    ["chunks twice", [["transfer-encoding", "chunked, chunked"]], "transfer-encoding"],
-    ["identity", [["transfer-encoding", "identity"]], "transfer-encoding"],
+    ["a repeated chunked encoding", [["transfer-encoding", "chunked, chunked"]], "transfer-encoding"],
+    ["identity encoding", [["transfer-encoding", "identity"]], "transfer-encoding"],
     ["a misspelt encoding", [["transfer-encoding", "xchunked"]], "transfer-encoding"],
-  ])("%s is refused, and the connection ends", async (_, framing, header) => {
+  ])("%s is refused and closes the connection", async (_, framing, header) => {
     for (const start of [post(...framing), head("GET /v1/agent/connect", [...UPGRADE, ...framing])]) {
       const { answer, closed } = await rawCall(world.url, [start], { untilClose: true, boundMs: 2_000 });
       expect([answer?.status, answer?.body.code, answer?.body.details, closed]).toEqual([400, "VALIDATION_FAILED", { reason: "bad_framing", header }, true]);
     }
   });
 
-  // The library speaks first here, in its own words.
-  test.each([["+2"], ["-2"], ["2, 2"], ["0x2"], ["2a"], ["1e1"], ["9".repeat(30)]])("a length of %j is refused, and nothing is carried out", async (length) => {
+  // The library refuses these itself, with its own page.
+  test.each([["+2"], ["-2"], ["2, 2"], ["0x2"], ["2a"], ["1e1"], ["9".repeat(30)]])("a length of %j is refused and closes the connection", async (length) => {
     const { text, closed } = await rawCall(world.url, [post(["content-length", length]), BODY], { untilClose: true, boundMs: 2_000 });
     expect([text.split("\r\n")[0], closed]).toEqual(["HTTP/1.1 400 Bad Request", true]);
   });
 
-  test("a length and chunks at once are refused", async () => {
+  test("a length together with chunks is refused", async () => {
     const { text, closed } = await rawCall(world.url, [post(["content-length", "2"], ["transfer-encoding", "chunked"]), "{}"], { untilClose: true });
     expect([text.split("\r\n")[0], closed]).toEqual(["HTTP/1.1 400 Bad Request", true]);
   });
 
-  test("a request in chunks is carried out, and its answer is the last of the connection", async () => {
+  test("a chunked request is served, and its answer closes the connection", async () => {
     const chunked = `${post(["transfer-encoding", "Chunked"])}${BODY.length.toString(16)}\r\n${BODY}\r\n0\r\n\r\n`;
     const { answer, closed } = await rawCall(world.url, [chunked], { untilClose: true, boundMs: 2_000 });
     expect([answer?.status, answer?.headers.get("connection"), closed]).toEqual([201, "close", true]);
   });
 
-  test("what a chunk size that nobody can read hides is never served", async () => {
+  test("a request hidden behind an unreadable chunk size is never served", async () => {
     for (const size of ["", "xyz", "-1", "0x0"]) {
       const raw = await openRaw(world.url);
       await raw.write(`${post(["transfer-encoding", "chunked"])}${size}\r\n\r\n`);
@@ -225,14 +225,14 @@ describe("framing", () => {
     }
   });
 
-  test("a stream is no answer to a request in chunks", async () => {
+  test("a chunked request cannot open a stream", async () => {
     const start = head("POST /trpc/devices.list?batch=1", [...lines(owner), ["trpc-accept", "application/jsonl"], ["transfer-encoding", "chunked"]]);
     const { answer } = await rawCall(world.url, [`${start}0\r\n\r\n`]);
     expect([answer?.status, answer?.body.error.data.app.details.reason]).toEqual([400, "bad_framing"]);
   });
 });
 
-describe("a second request right behind one that is unanswered", () => {
+describe("pipelining", () => {
   const fingerprints = async (name: string): Promise<number> =>
     (await world.sql.query("select 1 from pairings where fingerprint like $1", [`${name}%`])).rows.length;
   const initiate = (fingerprint: string): string => {
@@ -240,14 +240,14 @@ describe("a second request right behind one that is unanswered", () => {
     return `${head("POST /v1/pairing/initiate", { "content-type": "application/json", "content-length": String(body.length) })}${body}`;
   };
 
-  test("ends the connection, and neither is carried out", async () => {
+  test("two pipelined requests close the connection, and neither is carried out", async () => {
     const { text, closed } = await rawCall(world.url, [`${initiate("pipelined-0001")}${initiate("pipelined-0002")}`], { untilClose: true });
     expect([text, closed]).toEqual(["", true]);
     await send("GET /v1/info", []);
     expect(await fingerprints("pipelined")).toBe(0);
   });
 
-  test("that comes after the answer is served on the same connection", async () => {
+  test("a request after the answer is served on the same connection", async () => {
     const raw = await openRaw(world.url);
     for (const count of [1, 2, 3]) {
       await raw.write(initiate(`in-turn-000${count}`));

@@ -1,4 +1,4 @@
-// S4: an agent that has shown the second form of signature is held to it, at every door, on every node, whatever is forgotten or restarted.
+// S4: once an agent has proved signature v2, the gateway accepts nothing less from it, over every transport, on every node and after restarts.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { WebSocket } from "ws";
 import { type AgentIdentity, CLOSE, HEADERS_V2, sign, signedHeaders, signedHeadersV2 } from "../../protocol/index.ts";
@@ -33,17 +33,22 @@ const moment = (): Date => {
   last = Math.max(last + 1, Date.now());
   return new Date(last);
 };
-type Form = 1 | 2;
-const headersOf = (identity: AgentIdentity, form: Form, target: string): Record<string, string> =>
-  form === 1 ? signedHeaders(identity, "", moment()) : signedHeadersV2(identity, { method: "GET", target, body: "" }, moment());
+type SignatureVersion = 1 | 2;
+const headersOf = (identity: AgentIdentity, version: SignatureVersion, target: string): Record<string, string> =>
+  version === 1 ? signedHeaders(identity, "", moment()) : signedHeadersV2(identity, { method: "GET", target, body: "" }, moment());
 const fixed = (headers: Record<string, string>): Caller => ({ kind: "agent", headers: () => headers });
-const ask = (at: World, { identity }: Pick<Device, "identity">, form: Form): Promise<Answer> => at.call(fixed(headersOf(identity, form, ME)), "GET", ME);
+const ask = (at: World, { identity }: Pick<Device, "identity">, version: SignatureVersion): Promise<Answer> =>
+  at.call(fixed(headersOf(identity, version, ME)), "GET", ME);
 const verdict = ({ status, body }: Answer) => (status < 300 ? status : [status, body.code, body.error.details]);
 
-/** How an attempt to connect ended: refused at the upgrade, closed, or ready. */
-const connect = (at: World, { identity }: Pick<Device, "identity">, { form, capabilities }: { form: Form; capabilities: readonly string[] }) =>
+/** Connects and returns the outcome: refused at the upgrade, closed, or ready. */
+const connect = (
+  at: World,
+  { identity }: Pick<Device, "identity">,
+  { version, capabilities }: { version: SignatureVersion; capabilities: readonly string[] },
+) =>
   new Promise<{ refused?: unknown; versions?: string | undefined; ready?: true; close?: number; end(): Promise<void> }>((resolve, reject) => {
-    const socket = new WebSocket(`${at.url.replace("http", "ws")}${CONNECT}`, "mooring-agent.v1", { headers: headersOf(identity, form, CONNECT) });
+    const socket = new WebSocket(`${at.url.replace("http", "ws")}${CONNECT}`, "mooring-agent.v1", { headers: headersOf(identity, version, CONNECT) });
     const end = () =>
       new Promise<void>((done) => {
         if (socket.readyState === WebSocket.CLOSED) return done();
@@ -74,7 +79,7 @@ const connect = (at: World, { identity }: Pick<Device, "identity">, { form, capa
     socket.on("error", reject);
   });
 const lock = async (device: Device): Promise<void> => {
-  const session = await connect(world, device, { form: 2, capabilities: ["signature.v2"] });
+  const session = await connect(world, device, { version: 2, capabilities: ["signature.v2"] });
   expect(session.ready).toBe(true);
   await session.end();
 };
@@ -83,27 +88,27 @@ const events = async ({ deviceId }: Device) =>
     await world.sql.query("select data from outbox_events where subject_id = $1 and type = 'device.signature_version_changed' order by position", [deviceId])
   ).rows.map(({ data }) => [data.minSignatureVersion, data.actor]);
 
-test("announcing it and signing so once locks: the first form is refused at once on this node, over REST, tRPC and at the upgrade; the second stays good", async () => {
+test("one v2 session that announces v2 locks the agent: this node refuses v1 at once over REST, tRPC and at the upgrade, and accepts v2", async () => {
   const device = await tenant.device();
   expect((await ask(world, device, 1)).status).toBe(200);
   await lock(device);
   expect(verdict(await ask(world, device, 1))).toEqual(REFUSED);
   const trpc = await world.call(fixed(headersOf(device.identity, 1, ME)), "GET", "/trpc/agent.me");
   expect([trpc.status, trpc.body.error.data.app.details, trpc.headers.get("x-svc-sig-versions")]).toEqual([401, REFUSED[2], "1,2"]);
-  const upgrade = await connect(world, device, { form: 1, capabilities: [] });
+  const upgrade = await connect(world, device, { version: 1, capabilities: [] });
   expect([upgrade.refused, upgrade.versions]).toEqual([REFUSED, "1,2"]);
   expect((await ask(world, device, 2)).status).toBe(200);
   expect(await events(device)).toEqual([[2, device.identity.agentId]]);
 });
 
-test("the second form without its own headers is the first: stripping them from a captured request opens nothing", async () => {
+test("a captured v2 request without its v2 headers is refused as v1", async () => {
   const device = await tenant.device();
   await lock(device);
   const stripped = Object.fromEntries(Object.entries(headersOf(device.identity, 2, ME)).filter(([name]) => !Object.values<string>(HEADERS_V2).includes(name)));
   expect(verdict(await world.call(fixed(stripped), "GET", ME))).toEqual(REFUSED);
 });
 
-test("a wrong signature of the first form learns nothing of the lock", async () => {
+test("a wrong v1 signature does not reveal the lock", async () => {
   const device = await tenant.device();
   await lock(device);
   expect(verdict(await ask(world, { identity: { ...device.identity, secret: "guessed" } }, 1))).toEqual([
@@ -114,11 +119,11 @@ test("a wrong signature of the first form learns nothing of the lock", async () 
 });
 
 test.each([
-  ["one that signs so but does not announce it", 2, ["journal.v1"]],
-  ["one that announces it but connects with the first form", 1, ["signature.v2"]],
-] as const)("%s is not locked", async (_, form, capabilities) => {
+  ["an agent that signs with v2 but does not announce it", 2, ["journal.v1"]],
+  ["an agent that announces v2 but signs with v1", 1, ["signature.v2"]],
+] as const)("%s is not locked", async (_, version, capabilities) => {
   const device = await tenant.device();
-  const session = await connect(world, device, { form, capabilities });
+  const session = await connect(world, device, { version, capabilities });
   expect(session.ready).toBe(true);
   await session.end();
   expect((await ask(world, device, 1)).status).toBe(200);
@@ -146,14 +151,14 @@ test("a hello with a wrong proof locks nothing", async () => {
   expect((await ask(world, device, 1)).status).toBe(200);
 });
 
-test("another node that knew the agent unlocked refuses as soon as it hears", async () => {
+test("another node that remembers the agent unlocked refuses v1 once the invalidation arrives", async () => {
   const device = await tenant.device();
   expect((await ask(other, device, 1)).status).toBe(200);
   await lock(device);
   await eventually(async () => expect(verdict(await ask(other, device, 1))).toEqual(REFUSED));
 });
 
-test("a fresh process and an emptied Redis still refuse", async () => {
+test("the lock survives a fresh process and an emptied Redis", async () => {
   const device = await tenant.device();
   await lock(device);
   await redis.ask("FLUSHALL");
@@ -161,14 +166,14 @@ test("a fresh process and an emptied Redis still refuse", async () => {
   const fresh = await startWorld(FREE, { beside: world });
   try {
     expect(verdict(await ask(fresh, device, 1))).toEqual(REFUSED);
-    expect((await connect(fresh, device, { form: 1, capabilities: [] })).refused).toEqual(REFUSED);
+    expect((await connect(fresh, device, { version: 1, capabilities: [] })).refused).toEqual(REFUSED);
     expect((await ask(fresh, device, 2)).status).toBe(200);
   } finally {
     await fresh.close();
   }
 });
 
-test("owner and admin lift it, others do not; the record names who, and the next hello of the second form locks again", async () => {
+test("only owner and admin can lift the lock; the event names the actor, and the next v2 hello locks again", async () => {
   const device = await tenant.device();
   await lock(device);
   const path = `/v1/devices/${device.deviceId}/signature-lock`;
@@ -178,7 +183,7 @@ test("owner and admin lift it, others do not; the record names who, and the next
   for (const role of ["owner", "admin"] as const) {
     expect((await world.call(await tenant.user(role), "DELETE", path)).status).toBe(204);
     expect((await ask(world, device, 1)).status).toBe(200);
-    // Lifting what is not locked is no change.
+    // Lifting an absent lock is no change.
     expect((await world.call(await tenant.user(role), "DELETE", path)).status).toBe(204);
     await lock(device);
     expect(verdict(await ask(world, device, 1))).toEqual(REFUSED);
@@ -187,7 +192,7 @@ test("owner and admin lift it, others do not; the record names who, and the next
   expect(await events(device)).toEqual([byAgent, [1, `user:${tenant.ownerId}`], byAgent, [1, expect.stringMatching(/^user:admin-/)], byAgent]);
 });
 
-test("revoking the secret lifts it when a person does it, and keeps it when the agent does", async () => {
+test("a user who revokes the secret lifts the lock, an agent that revokes its own keeps it", async () => {
   const device = await tenant.device();
   await lock(device);
   const path = `/v1/devices/${device.deviceId}/secrets/rotate`;
@@ -202,7 +207,7 @@ test("revoking the secret lifts it when a person does it, and keeps it when the 
   ]);
 });
 
-test("pairing the machine anew lifts it", async () => {
+test("provisioning the machine again lifts the lock", async () => {
   const device = await tenant.device();
   await lock(device);
   const again = await world.call(tenant.apiKey, "POST", "/v1/devices/provision", { body: { fingerprints: [device.fingerprint], replaceExisting: true } });

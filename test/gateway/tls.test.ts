@@ -1,4 +1,4 @@
-// TLS of the gateway's own: what it speaks, which files it refuses, and that a new certificate costs nobody a connection.
+// The gateway's own TLS: which versions it speaks, which files it refuses, and that a new certificate costs nobody a connection.
 import { once } from "node:events";
 import { copyFile, mkdir, writeFile } from "node:fs/promises";
 import { request } from "node:https";
@@ -56,7 +56,7 @@ const call = (method: string, path: string, body?: object): Promise<{ readonly s
     asked.on("error", reject).end(text);
   });
 
-/** Who answers, and in which version; rejects when they cannot agree. */
+/** Connects and returns the certificate's name and the TLS version; rejects if the handshake fails. */
 const greet = (options: ConnectionOptions = {}): Promise<{ readonly name: string; readonly protocol: string | null }> =>
   new Promise((resolve, reject) => {
     const socket = connect({ host: "127.0.0.1", port: Number(new URL(world.url).port), ca: authority.ca, ...options }, () => {
@@ -78,32 +78,32 @@ const agentSocket = async (): Promise<WebSocket> => {
   return socket;
 };
 
-describe("a gateway with a certificate", () => {
-  test("calls itself https, and hands that address on", async () => {
+describe("certificate", () => {
+  test("a gateway with a certificate names itself with https", async () => {
     expect(world.url).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/);
     const { text } = await call("GET", "/v1/openapi.json");
     expect(JSON.parse(text).servers[0].url).toContain(world.url);
   });
 
-  test("serves REST and the agent socket, over TLS 1.3 and 1.2", async () => {
+  test("the gateway serves REST and the agent socket over TLS 1.3 and 1.2", async () => {
     expect((await call("GET", "/v1/devices")).status).toBe(200);
     expect(await greet()).toEqual({ name: "first", protocol: "TLSv1.3" });
     expect(await greet({ maxVersion: "TLSv1.2" })).toEqual({ name: "first", protocol: "TLSv1.2" });
     (await agentSocket()).close();
   });
 
-  test("refuses older versions of TLS, and clients that do not know its authority refuse it", async () => {
+  test("the gateway refuses older TLS versions, and a client refuses an unknown authority", async () => {
     await expect(greet({ minVersion: "TLSv1", maxVersion: "TLSv1.1" })).rejects.toThrow(/protocol version/i);
     await expect(greet({ ca: [] })).rejects.toThrow(/certificate/i);
   });
 
-  test("many sockets that open at once all stay", async () => {
+  test("20 sockets that open at once all stay open", async () => {
     const sockets = await Promise.all(Array.from({ length: 20 }, agentSocket));
     expect(sockets.map(({ readyState }) => readyState)).toEqual(sockets.map(() => WebSocket.OPEN));
     for (const socket of sockets) socket.terminate();
   });
 
-  test("a new certificate reaches new connections, and open sockets never notice", async () => {
+  test("new connections get a new certificate, and open sockets stay open", async () => {
     const socket = await agentSocket();
     await authority.replace(files, await authority.issue("second"));
     await eventually(async () => expect((await greet()).name).toBe("second"));
@@ -116,12 +116,12 @@ describe("a gateway with a certificate", () => {
     expect(told("new connections get the new certificate")).toBe(1);
   });
 
-  test("a broken renewal keeps the certificate that works and is reported once; the repaired one is taken on", async () => {
+  test("a broken renewal keeps the working certificate and is reported once, and the repaired one takes over", async () => {
     const before = told("cannot be used; the old one stays");
     await writeFile(files.certFile, "-----BEGIN CERTIFICATE-----\nbroken\n-----END CERTIFICATE-----\n");
     await eventually(() => expect(told("cannot be used; the old one stays")).toBe(before + 1));
     expect((await greet()).name).toBe("second");
-    // Told to look, it reports what is wrong at once, but nothing twice.
+    // An explicit renewal does not report the same problem again.
     await world.app.renewCertificate();
     expect(told("cannot be used; the old one stays")).toBe(before + 1);
     await authority.replace(files, await authority.issue("third"));
@@ -130,7 +130,7 @@ describe("a gateway with a certificate", () => {
   });
 });
 
-describe("files that cannot be used", () => {
+describe("unusable files", () => {
   const check = async (env: Record<string, string>): Promise<string> => {
     try {
       await checkCertificate(readConfig(env));
@@ -141,12 +141,12 @@ describe("files that cannot be used", () => {
     }
   };
 
-  test("a certificate without its key, or a key without its certificate, is half a configuration", async () => {
+  test("a certificate without its key, or a key without its certificate, is refused", async () => {
     expect(await check({ TLS_CERT_FILE: "/some.pem" })).toContain("TLS_KEY_FILE: is required with TLS_CERT_FILE");
     expect(await check({ TLS_KEY_FILE: "/some.key" })).toContain("TLS_CERT_FILE: is required with TLS_KEY_FILE");
   });
 
-  test("missing, unreadable, malformed and mismatching ones are named, each by its setting", async () => {
+  test("a missing, unreadable, malformed or mismatched file is reported with its setting", async () => {
     const dir = join(authority.dir, "refused");
     await mkdir(dir);
     const [good, other] = [await authority.issue("good"), await authority.issue("other")];

@@ -1,4 +1,4 @@
-// Traces as a collector gets them: the call, the command's creation within it, delivery and acknowledgement linked to it; and a collector that is away.
+// Traces as a collector receives them: the call, the command's creation within it, delivery and ack linked to it; and a collector that is down.
 import { afterEach, describe, expect, test, vi } from "vitest";
 import type { Log } from "../../server/platform/log.ts";
 import { connect, greet } from "../channel/harness.ts";
@@ -19,7 +19,7 @@ const opened = <T extends { close(): Promise<unknown> }>(thing: T): T => {
 const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
 const TRACEPARENT = `00-${TRACE}-00f067aa0ba902b7-01`;
 
-/** Spans leave soon, as an operator may set it; the default is five seconds. */
+/** Exports spans early, by the operator's settings; the default is five seconds. */
 const start = async (url: string, log?: Log): Promise<World> => {
   vi.stubEnv("OTEL_BSP_SCHEDULE_DELAY", "50");
   vi.stubEnv("OTEL_BSP_EXPORT_TIMEOUT", "500");
@@ -28,7 +28,7 @@ const start = async (url: string, log?: Log): Promise<World> => {
 };
 const at = ({ url }: World) => ({ url: url.replace(/^http/, "ws"), clock: { now: () => new Date() } });
 
-/** Queues a command that an agent takes by its socket and acknowledges. */
+/** Queues a command that an agent receives over its socket and acknowledges. */
 const runCommand = async (world: World, headers: Record<string, string> = {}) => {
   const tenant = await world.tenant();
   const device = await tenant.device();
@@ -49,8 +49,8 @@ const named = (spans: readonly CollectedSpan[], name: string, commandId?: string
   return found[0] as CollectedSpan;
 };
 
-describe("with a collector", () => {
-  test("a call continues its caller's trace, and the command's delivery and acknowledgement link to the call", async () => {
+describe("collector", () => {
+  test("a call continues its caller's trace, and the command's delivery and ack link to the call", async () => {
     const collector = opened(await startCollector());
     const world = await start(collector.url);
     const { commandId, delivered } = await runCommand(world, { traceparent: TRACEPARENT });
@@ -69,11 +69,11 @@ describe("with a collector", () => {
       expect(later.endMs).toBeGreaterThanOrEqual(later.startMs);
     }
     expect(ack.attributes).toMatchObject({ "mooring.command_status": "succeeded", "mooring.channel": "ws" });
-    // The agent continues the call's span, and so may report a span of its own.
+    // The agent gets the call's span as parent for its own.
     expect(delivered.traceparent).toBe(`00-${TRACE}-${call.spanId}-01`);
   });
 
-  test("a call without a trace begins one, and the agent is handed it", async () => {
+  test("a call without a trace begins one and passes it to the agent", async () => {
     const collector = opened(await startCollector());
     const world = await start(collector.url);
     const { commandId, delivered } = await runCommand(world);
@@ -82,7 +82,7 @@ describe("with a collector", () => {
     await eventually(() => named(collector.spans, "command ack", commandId));
   });
 
-  test("what its caller does not record is not sent, and the trace is handed on all the same", async () => {
+  test("an unsampled trace is passed to the agent but not exported", async () => {
     const collector = opened(await startCollector());
     const world = await start(collector.url);
     const { delivered } = await runCommand(world, { traceparent: `00-${TRACE}-00f067aa0ba902b7-00` });
@@ -92,7 +92,7 @@ describe("with a collector", () => {
     expect(collector.spans.filter(({ name, traceId }) => traceId === TRACE || name.startsWith("command "))).toEqual([]);
   });
 
-  test("refusals have spans, health checks have none, and nothing in a span holds a secret", async () => {
+  test("refusals have spans, health checks have none, and no span holds a secret", async () => {
     const collector = opened(await startCollector());
     const world = await start(collector.url);
     await world.call(nobody, "GET", "/readyz");
@@ -105,7 +105,7 @@ describe("with a collector", () => {
     expect(JSON.stringify(collector.spans)).not.toContain("hunter2");
   });
 
-  test("spans that are still waiting when the node stops are delivered", async () => {
+  test("a node that stops exports its remaining spans", async () => {
     const collector = opened(await startCollector());
     vi.stubEnv("OTEL_BSP_SCHEDULE_DELAY", "3600000");
     const world = await startWorld({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url });
@@ -116,7 +116,7 @@ describe("with a collector", () => {
   });
 });
 
-describe("a collector that is away", () => {
+describe("unavailable collector", () => {
   const recorded = () => {
     const lines: string[] = [];
     const note = (_fields: object, message: string): void => {
@@ -125,7 +125,7 @@ describe("a collector that is away", () => {
     return { lines, log: { debug: note, info: note, warn: note, error: note } };
   };
 
-  test("costs no call anything and is told of once, not for each batch; so is its return", async () => {
+  test("a collector that is down fails no call, and its loss and return are logged once each", async () => {
     const first = await startCollector();
     await first.close();
     const { lines, log } = recorded();
@@ -143,7 +143,7 @@ describe("a collector that is away", () => {
     expect(lines[1]).toContain("again");
   });
 
-  test("and one that takes connections and is silent holds up neither calls nor the end of the process", async () => {
+  test("a collector that never answers delays neither calls nor the shutdown", async () => {
     const silent = opened(await startCollector({ silent: true }));
     vi.stubEnv("OTEL_BSP_SCHEDULE_DELAY", "20");
     const world = await startWorld({ OTEL_EXPORTER_OTLP_ENDPOINT: silent.url });

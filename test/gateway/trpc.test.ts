@@ -3,8 +3,8 @@ import { createTRPCClient, httpBatchLink, httpLink, httpSubscriptionLink, type T
 import { EventSource } from "eventsource";
 import { afterAll, beforeAll, describe, expect, expectTypeOf, test } from "vitest";
 import type { AppRouter, Command, Device, LiveEvent } from "../../protocol/index.ts";
+import { openBreakableWire } from "../kit/breakable-wire.ts";
 import { eventually } from "../kit/eventually.ts";
-import { openWire } from "../kit/wire.ts";
 import { type Caller, startWorld, type TestTenant, type World } from "../kit/world.ts";
 
 let world: World;
@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** Remembers status and number of the answers that the client's links received. */
+/** Records the status and headers of each answer that the client receives. */
 const spy = () => {
   const statuses: number[] = [];
   const headers: Headers[] = [];
@@ -48,7 +48,7 @@ const failureOf = async (work: Promise<unknown>): Promise<TRPCClientError<AppRou
 };
 
 describe("calls", () => {
-  test("queries of one turn travel as one batch, and mutations as another", async () => {
+  test("queries of one event loop turn travel as one batch, mutations as another", async () => {
     const { statuses, headers, fetch: spied } = spy();
     const client = batching({ fetch: spied });
     const { deviceId } = await tenant.device();
@@ -62,7 +62,7 @@ describe("calls", () => {
     for (const each of headers) expect(each.get("x-request-id")).toMatch(/^req_/);
   });
 
-  test("a batch in which one call fails is a 207, and the failure tells what the REST body tells", async () => {
+  test("a batch with one failed call answers 207, and the failure carries the fields of a REST error", async () => {
     const { statuses, headers, fetch: spied } = spy();
     const client = batching({ fetch: spied });
     const [good, bad] = await Promise.allSettled([client.general.info.query({}), client.devices.get.query({ deviceId: "dev_unknown" })]);
@@ -83,7 +83,7 @@ describe("calls", () => {
     expect((await failureOf(many(21))).data?.app.code).toBe("VALIDATION_FAILED");
   });
 
-  test("one by one, with and without input, good and bad", async () => {
+  test("unbatched queries and mutations succeed and fail as batched ones do", async () => {
     const client = createTRPCClient<AppRouter>({ links: [httpLink({ url: `${world.url}/trpc`, headers: { authorization } })] });
     expect((await client.general.me.query({})).subject).toBe(tenant.ownerId);
     expect((await client.apiKeys.create.mutate({ name: "k" })).apiKey).toMatch(/^svk_/);
@@ -100,13 +100,13 @@ describe("calls", () => {
     ["GET", "/trpc/devices.list?input=[]", 400, "VALIDATION_FAILED"],
     ["GET", "/trpc/devices.list?batch=1&input=7", 400, "VALIDATION_FAILED"],
     ["GET", "/trpc/live.watch?input={}", 400, "VALIDATION_FAILED"],
-  ])("%s %s ends as %i %s", async (method, path, status, code) => {
+  ])("%s %s answers %i %s", async (method, path, status, code) => {
     const answer = await world.call(owner, method, path);
     const body = Array.isArray(answer.body) ? answer.body[0] : answer.body;
     expect([answer.status, body.error.data.app.code, body.error.data.app.requestId]).toEqual([status, code, answer.headers.get("x-request-id")]);
   });
 
-  test("a caller without a credential is told so, in each call of a batch", async () => {
+  test("a batch without a credential answers 401 for each call that needs one", async () => {
     const answer = await world.call({ kind: "none", headers: () => ({}) }, "GET", "/trpc/devices.list,general.info?batch=1&input={}");
     expect([answer.status, answer.body[0].error.data.app.code, answer.body[1].result.data.name, answer.headers.get("www-authenticate")]).toEqual([
       207,
@@ -125,7 +125,7 @@ interface Watched {
   close(): void;
 }
 
-/** Watches with the stock link; `connect` sees every stream that it opens. */
+/** Subscribes to the live feed and records what arrives. */
 const watch = (client: TRPCClient<AppRouter>, input: Parameters<typeof client.live.watch.subscribe>[0] = {}): Promise<Watched> =>
   new Promise((resolve) => {
     const watched: Watched = { events: [], states: [], stopped: false, error: null, close: () => subscription.unsubscribe() };
@@ -146,7 +146,7 @@ const watch = (client: TRPCClient<AppRouter>, input: Parameters<typeof client.li
     });
   });
 
-/** Why the gateway let a stream go. */
+/** The error with which the gateway refused a stream. */
 const refusalOf = async (client: TRPCClient<AppRouter>): Promise<TRPCClientError<AppRouter>> => {
   const watched = await watch(client);
   await eventually(() => expect(watched.error).not.toBeNull());
@@ -180,7 +180,7 @@ const streaming = (target: Pick<World, "url">, options: { connectionParams?: () 
   return { client, opened };
 };
 
-/** Makes one command happen from beginning to end. */
+/** Runs one command from beginning to end. */
 const finishCommand = async (device: Awaited<ReturnType<TestTenant["device"]>>): Promise<string> => {
   const { body } = await world.call(owner, "POST", `/v1/devices/${device.deviceId}/commands`, { body: { type: "ping" } });
   const { commandId } = body.data;
@@ -190,8 +190,8 @@ const finishCommand = async (device: Awaited<ReturnType<TestTenant["device"]>>):
 };
 const completed = ({ events }: Watched) => events.filter(({ type }) => type === "command.completed").map(({ subjectId }) => subjectId);
 
-describe("the live feed", () => {
-  test("shows a device coming online and a command completing", async () => {
+describe("live feed", () => {
+  test("the feed shows a device coming online and a command completing", async () => {
     const device = await tenant.device();
     const { client } = streaming(world);
     const watched = await watch(client, { deviceId: device.deviceId });
@@ -204,15 +204,15 @@ describe("the live feed", () => {
     watched.close();
   });
 
-  test("goes on behind the last event when the connection broke", async () => {
+  test("after a broken connection the feed resumes after its last event", async () => {
     const device = await tenant.device();
-    const wire = await openWire(world);
+    const wire = await openBreakableWire(world);
     const { client, opened } = streaming(wire);
     const watched = await watch(client, { types: ["command.completed"], deviceId: device.deviceId });
     const commandIds = [await finishCommand(device)];
     await eventually(() => expect(completed(watched)).toEqual(commandIds));
     wire.cut();
-    // While nobody listens, and after.
+    // Some complete while nobody listens, one after the stream is back.
     for (let count = 0; count < 3; count += 1) commandIds.push(await finishCommand(device));
     await eventually(() => expect(opened.length).toBeGreaterThan(1));
     commandIds.push(await finishCommand(device));
@@ -223,7 +223,7 @@ describe("the live feed", () => {
     await wire.close();
   });
 
-  test("opens for a ticket, once", async () => {
+  test("a ticket opens one stream", async () => {
     const device = await tenant.device();
     const { data } = (await world.call(owner, "POST", "/v1/auth/stream-ticket", { body: {} })).body;
     expect(Date.parse(data.expiresAt) - Date.now()).toBeLessThan(61_000);
@@ -236,7 +236,7 @@ describe("the live feed", () => {
     expect(refused.data?.app).toMatchObject({ code: "UNAUTHORIZED", details: { reason: "ticket_invalid" } });
   });
 
-  test("keeps to the tenant, and to those who may see events", async () => {
+  test("the feed shows no other tenant's events and refuses an invalid ticket", async () => {
     const other = await world.tenant();
     const device = await other.device();
     const watched = await watch(streaming(world).client);
@@ -250,7 +250,7 @@ describe("the live feed", () => {
     expect(refused.data?.app.code).toBe("UNAUTHORIZED");
   });
 
-  test("is bounded per user and per tenant, over all that a node serves, and closed streams make room", async () => {
+  test("streams are limited per credential and per tenant, and a closed stream frees its place", async () => {
     const bounded = await startWorld({ LIVE_STREAMS_PER_CREDENTIAL: "2", LIVE_STREAMS_PER_TENANT: "3" });
     const theirs = await bounded.tenant();
     const open = async (as: Caller) => {
@@ -276,7 +276,7 @@ describe("the live feed", () => {
     await bounded.close();
   });
 
-  test("ends when the gateway closes, without holding it up", async () => {
+  test("a stream ends when the gateway closes and does not delay the close", async () => {
     const other = await startWorld();
     const theirs = await other.tenant();
     const stream = await fetch(`${other.url}/trpc/live.watch?input={}`, {
@@ -298,23 +298,23 @@ test("the client's types are the contract's", () => {
   const client = batching();
   expectTypeOf<Awaited<ReturnType<typeof client.devices.get.query>>>().toEqualTypeOf<Json<Device>>();
   expectTypeOf<Awaited<ReturnType<typeof client.commands.queue.mutate>>["status"]>().toEqualTypeOf<Command["status"]>();
-  // A portal has its ids from URLs and forms.
+  // A portal takes its ids as plain text from URLs and forms.
   expectTypeOf<Parameters<typeof client.devices.get.query>[0]>().toEqualTypeOf<{ deviceId: string }>();
-  // Never run: the compiler is the judge.
+  // The compiler checks these; they never run.
   const wrong = [
-    // @ts-expect-error an id is a text
+    // @ts-expect-error an id is a string
     () => client.devices.get.query({ deviceId: 1 }),
-    // @ts-expect-error a mutation is not queried
+    // @ts-expect-error a mutation has no query
     () => client.devices.update.query({ deviceId: "dev_1" }),
-    // @ts-expect-error a query is not mutated
+    // @ts-expect-error a query has no mutate
     () => client.devices.list.mutate({}),
     // @ts-expect-error a field is missing
     () => client.commands.queue.mutate({ deviceId: "dev_1" }),
-    // @ts-expect-error a field nobody knows
+    // @ts-expect-error an unknown field
     () => client.devices.list.query({ statsu: "online" }),
-    // @ts-expect-error a subscription is not queried
+    // @ts-expect-error a subscription has no query
     () => client.live.watch.query({}),
-    // @ts-expect-error an operation nobody has
+    // @ts-expect-error an unknown operation
     () => client.devices.explode.mutate({}),
   ];
   expect(wrong).toHaveLength(7);

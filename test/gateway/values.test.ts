@@ -1,5 +1,5 @@
-// Values that no column can hold, and words that every object knows, in every field of every operation: over REST and over tRPC, in headers
-// and in claims. Never a 500, and the right code. The fields are read off the contract.
+// Values that no column can hold, and names of built-in object members, in every field of every operation: over REST and tRPC, in headers
+// and in paths. The answer is never a 500 and has the right code. The contract supplies the fields.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { HEADERS, sign } from "../../protocol/index.ts";
@@ -13,7 +13,7 @@ const OFF = Object.fromEntries(
 
 let world: World;
 let stock: Stock;
-/** Signed in, with a token that names no tenant: the tenant is read from what the caller writes. */
+/** A user whose token names no tenant, so the gateway reads the tenant from the request. */
 let unbound: Caller;
 beforeAll(async () => {
   world = await startWorld({ ...OFF, TENANTS_PER_USER: "100000" });
@@ -50,7 +50,7 @@ interface Field {
   readonly types: ReadonlySet<string>;
   readonly formats: ReadonlySet<string>;
 }
-/** The key of an open object, and the place in a list. */
+/** Stands for any key of an open object and any index of a list. */
 const ANY = "*";
 
 const variantsOf = (schema: Schema): readonly Schema[] => [schema, ...[...(schema.anyOf ?? []), ...(schema.allOf ?? [])].flatMap(variantsOf)];
@@ -67,7 +67,7 @@ const fieldsOf = (schema: Schema, path: readonly string[] = []): readonly Field[
 };
 const inputOf = ({ op }: Case): Schema => z.toJSONSchema(op.input, { io: "input", unrepresentable: "any" }) as Schema;
 
-/** The input with this value at that place; what lies on the way is made. */
+/** The input with this value at that path; missing parents are created. */
 const put = (input: unknown, [name, ...rest]: readonly string[], value: unknown, key = "any"): unknown => {
   if (name === undefined) return value;
   if (name === ANY && Array.isArray(input)) return [put(undefined, rest, value, key)];
@@ -79,13 +79,13 @@ const put = (input: unknown, [name, ...rest]: readonly string[], value: unknown,
 
 const EXPECTED_OF_WORDS = new Set([200, 201, 204, 400, 401, 403, 404, 409, 415, 422]);
 
-/** A lone surrogate travels in JSON; in an address there is no spelling of it but broken bytes. */
+/** JSON can carry a lone surrogate; a URL can only spell it as broken bytes. */
 const percent = (text: string): string =>
   [...text].map((letter) => (letter.isWellFormed() ? encodeURIComponent(letter) : letter === "\ud800" ? "%ED%A0%80" : "%ED%BF%BF")).join("");
 
 const overRest = (as: Caller, { op }: Case, input: Record<string, unknown>): Promise<Answer> => {
   const marks = new Map<string, string>();
-  // toRequest writes addresses with its own means, which throw for half a character.
+  // toRequest encodes URLs by functions that throw for a lone surrogate.
   const masked = Object.fromEntries(
     Object.entries(input).map(([name, value]) => {
       if (typeof value !== "string" || value.isWellFormed() || (!op.rest[0]?.includes(`{${name}}`) && /^(POST|PUT|PATCH)/.test(op.rest[0] ?? "")))
@@ -111,7 +111,7 @@ const WAYS = [
   ["tRPC", overTrpc],
 ] as const;
 
-/** Removal takes the things that others speak of; a stream answers otherwise. */
+/** Leaves out the removal, which would delete what other calls need, and the stream, which answers differently. */
 const cases = CASES.filter(({ id, op }) => op.kind !== "subscription" && id !== "devices.remove");
 const named = cases.map((each) => [each.id, each] as const);
 const known = new Map<string, Promise<Record<string, unknown>>>();
@@ -125,7 +125,7 @@ const drive = async (each: Case, field: Field, value: unknown, judge: (answer: A
   const input = put(await sampled(each), field.path, value, key) as Record<string, unknown>;
   for (const [way, ask] of WAYS) {
     if (way === "REST" && each.op.rest.length === 0) continue;
-    // Over REST it travels in a header, which HTTP keeps such values out of.
+    // Over REST this field is a header, and HTTP allows no such values there.
     if (way === "REST" && String(field.path[0]) in each.op.headers) continue;
     const answer = await ask(callerFor(each, stock), each, input);
     try {
@@ -137,15 +137,15 @@ const drive = async (each: Case, field: Field, value: unknown, judge: (answer: A
     }
   }
 };
-/** An agent hears first that the device is not its own. */
+/** For an agent the refusal of another device comes first. */
 const isRefused = ({ status, body }: Answer): void => {
   if (body?.error?.details?.reason !== "not_own_device" && body?.error?.data?.app?.details?.reason !== "not_own_device")
     expect([status, body?.code]).toEqual([400, "VALIDATION_FAILED"]);
 };
 const isServed = ({ status }: Answer): void => expect(EXPECTED_OF_WORDS).toContain(status);
 
-describe("in every field", () => {
-  test.each(named)("of %s: text that cannot be kept is refused", async (_, each) => {
+describe("fields", () => {
+  test.each(named)("%s refuses text that no column can hold, in every field", async (_, each) => {
     for (const field of fieldsOf(inputOf(each)).filter(({ types }) => types.size === 0 || types.has("string") || types.has("object")))
       for (const value of UNSTORABLE) {
         if (types(field, "string")) await drive(each, field, value, isRefused);
@@ -153,7 +153,7 @@ describe("in every field", () => {
       }
   });
 
-  test.each(named)("of %s: words that every object knows are words", async (_, each) => {
+  test.each(named)("%s treats names of built-in object members as plain text, in every field", async (_, each) => {
     for (const field of fieldsOf(inputOf(each)))
       for (const word of WORDS) {
         await drive(each, field, word, isServed);
@@ -161,7 +161,7 @@ describe("in every field", () => {
       }
   });
 
-  test.each(named)("of %s: numbers beyond their column are refused", async (_, each) => {
+  test.each(named)("%s refuses numbers beyond their column, in every field", async (_, each) => {
     for (const field of fieldsOf(inputOf(each)))
       for (const value of NUMBERS) {
         const isNumber = field.types.has("integer") || field.types.has("number");
@@ -169,7 +169,7 @@ describe("in every field", () => {
       }
   });
 
-  test.each(named)("of %s: moments beyond the years that have four digits are no 500", async (_, each) => {
+  test.each(named)("%s answers times outside of four-digit years without a 500, in every field", async (_, each) => {
     for (const field of fieldsOf(inputOf(each)).filter(({ types: all }) => all.has("string")))
       for (const moment of ["0000-01-01T00:00:00Z", "9999-12-31T23:59:59-23:59"]) await drive(each, field, moment, isServed);
   });
@@ -177,8 +177,8 @@ describe("in every field", () => {
 
 const types = ({ types: all }: Field, type: string): boolean => all.size === 0 || all.has(type);
 
-test("every moment in an input is one that a column can hold", async () => {
-  // Of a heartbeat it is not kept, and the reader of frequent frames knows the plain schema.
+test("every time in an input is refused if no column can hold it", async () => {
+  // A heartbeat's time is not stored, and the scanner of heartbeats knows the plain schema.
   const moments = cases
     .filter(({ id }) => id !== "devices.heartbeat")
     .flatMap((each) => fieldsOf(inputOf(each)).flatMap((field) => (field.formats.has("date-time") ? [[each, field] as const] : [])));
@@ -186,7 +186,7 @@ test("every moment in an input is one that a column can hold", async () => {
   for (const [each, field] of moments) for (const moment of MOMENTS.slice(0, 5)) await drive(each, field, moment, isRefused);
 });
 
-test("every whole number in an input is bounded by what a column can hold", () => {
+test("every integer in an input is bounded to what a column can hold", () => {
   const unbounded = CASES.flatMap((each) => {
     const walk = (schema: Schema, path: string): readonly string[] =>
       variantsOf(schema).flatMap((one) => [
@@ -199,10 +199,10 @@ test("every whole number in an input is bounded by what a column can hold", () =
   expect([...new Set(unbounded)]).toEqual([]);
 });
 
-describe("before the first look-up", () => {
+describe("before the first query", () => {
   const tenantCases = cases.filter(({ op }) => op.auth.includes("user") && op.tenancy === "tenant" && op.permission !== "platform");
   test.each(tenantCases.flatMap((each) => UNSTORABLE.map((value) => [each.id, JSON.stringify(value), each, value] as const)))(
-    "%s of a tenant called %s",
+    "%s for a tenant with the id %s is refused",
     async (_id, _text, each, value) => {
       const fields = Object.keys(inputOf(each).properties ?? {}).filter((name) => /^tenant_?id$/i.test(name));
       const input = await sampled(each);
@@ -210,15 +210,15 @@ describe("before the first look-up", () => {
         for (const [way, ask] of WAYS) {
           if (way === "REST" && each.op.rest.length === 0) continue;
           const { status, body } = await ask(unbound, each, { ...input, [name]: value });
-          // An address whose bytes are no text names no tenant.
+          // A URL whose bytes are not valid text names no tenant.
           if (way === "REST" && !value.isWellFormed() && status === 401) expect(body.details.reason).toBe("missing_tenant");
           else expect([way, status, body.code]).toEqual([way, 400, "VALIDATION_FAILED"]);
         }
     },
   );
 
-  // A NUL in a header never comes through the library.
-  test.each(["x-svc-tenant-id", "x-api-key", "x-svc-agent-id"])("%s", async (name) => {
+  // The library never passes on a NUL in a header.
+  test.each(["x-svc-tenant-id", "x-api-key", "x-svc-agent-id"])("a strange value in %s answers 401 or 403", async (name) => {
     const timestamp = new Date().toISOString();
     const { deviceId, identity } = stock.device;
     const good: Record<string, string> = {
@@ -232,7 +232,7 @@ describe("before the first look-up", () => {
     const callers: Record<string, string>[] = name === "x-api-key" ? [key] : name === "x-svc-agent-id" ? [good] : [good, key, bearer];
     for (const caller of callers)
       for (const [value, wanted] of [
-        // Whatever the library makes of bytes that are no text.
+        // Bytes that are not valid text, as the library decodes them.
         ["\u00c3\u00a9", [401, 403]],
         ["\u00c3\u0028", [401, 403]],
         ["\u00ed\u00a0\u0080", [401, 403]],

@@ -1,4 +1,4 @@
-// Calls a room's handlers as the kernel does: input parsed and output checked by the contract, without doors.
+// Calls a feature's handlers as the pipeline does: parses the input and checks the output by the contract, without any transport.
 import type { z } from "zod";
 import type { Group, Operation, Role, TenantId } from "../../protocol/index.ts";
 import { AppError, isAppError } from "../../server/core/errors.ts";
@@ -17,13 +17,13 @@ export const inside = (tenantId: TenantId, principal: Principal): TenantScope =>
 };
 
 type Run<Op extends Operation> = (scope: OpenScope, input: z.input<Op["input"]>, reply?: Reply) => Promise<z.output<Op["output"]>>;
-export type Room<G extends Group> = { readonly [N in keyof G["operations"]]: Run<G["operations"][N]> };
+export type CallableGroup<G extends Group> = { readonly [N in keyof G["operations"]]: Run<G["operations"][N]> };
 
 export interface Database {
   sqlTx<T>(run: (tx: SqlTx) => Promise<T>): Promise<T>;
 }
 
-/** A keyed operation's transaction, without a key. */
+/** The transaction of a keyed operation, called without a key. */
 export const committing =
   (db: Database | undefined): Commit<unknown> =>
   async (effect) => {
@@ -35,12 +35,12 @@ export const committing =
     return { result } as Committed<unknown>;
   };
 
-/** What a handler gave, checked by the contract. */
+/** A handler's result, checked by the contract. */
 export const resultOf = (operation: Operation, given: unknown): unknown =>
   operation.output.parse(operation.idempotency === "key" ? (given as Committed<unknown>).result : given);
 
-/** One function per operation: (scope, input) → checked output. A code that the operation does not declare is the kernel's or a mistake. */
-export const callable = <G extends Group>(group: G, handlers: Handlers<G>, db?: Database): Room<G> => {
+/** One function per operation: (scope, input) → checked output. A code that the operation does not declare comes from the pipeline or is a mistake. */
+export const callable = <G extends Group>(group: G, handlers: Handlers<G>, db?: Database): CallableGroup<G> => {
   const run =
     (name: string, operation: Operation) =>
     async (scope: OpenScope, input: unknown, reply: Reply = { headers: {} }): Promise<unknown> => {

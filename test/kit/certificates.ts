@@ -1,4 +1,4 @@
-// An authority of a test's own and certificates that it has issued, made with openssl: nothing else in the suite writes X.509.
+// A certificate authority for one test and the certificates that it issues, made with openssl: nothing else in the suite writes X.509.
 import { execFile } from "node:child_process";
 import { copyFile, mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -20,7 +20,7 @@ export const createAuthority = async () => {
   const at = (name: string): string => join(dir, name);
   await openssl("req", "-x509", ...KEY, "-keyout", at("ca.key"), "-out", at("ca.pem"), "-days", "30", "-subj", "/CN=Authority of a test");
 
-  /** For loopback, whatever it is called. */
+  /** Issues a certificate for loopback under any common name. */
   const issue = async (name: string): Promise<Issued> => {
     const [certFile, keyFile] = [at(`${name}.pem`), at(`${name}.key`)];
     await openssl("req", ...KEY, "-keyout", keyFile, "-out", at(`${name}.csr`), "-subj", `/CN=${name}`);
@@ -35,7 +35,7 @@ export const createAuthority = async () => {
     caFile: at("ca.pem"),
     ca: await readFile(at("ca.pem")),
     issue,
-    /** As renewal tools do it: each file in one step, one after the other. */
+    /** Replaces the files as renewal tools do: each one atomically, one after the other. */
     replace: async (old: Issued, by: Issued): Promise<void> => {
       for (const name of ["certFile", "keyFile"] as const) {
         await copyFile(by[name], `${old[name]}.new`);

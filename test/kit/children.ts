@@ -1,4 +1,4 @@
-// Child processes of a chaos run or a bench: direct children, each ended by its own id when the run ends, however it ends.
+// Child processes of a chaos run or a bench: direct children that the run ends by their ids, however the run itself ends.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { noteChild } from "./workspace.ts";
@@ -10,18 +10,18 @@ export interface Child {
   readonly process: ChildProcess;
   readonly pid: number;
   readonly alive: boolean;
-  /** The end of what it said, for a person. */
+  /** The end of its output, for a person. */
   readonly said: string;
-  /** Resolves with what it said up to the sign; rejects when it ends before. */
+  /** Resolves with its output up to the sign; rejects if it ends before. */
   waitFor(sign: string, withinMs: number): Promise<string>;
   signal(name: NodeJS.Signals): void;
-  /** SIGKILL, and gone when it resolves. */
+  /** Sends SIGKILL and resolves once the process is gone. */
   kill(): Promise<void>;
-  /** Asks it to end; answers its exit code, null when it had to be killed. */
+  /** Asks it to end; returns its exit code, or null if it had to be killed. */
   stop(name?: NodeJS.Signals): Promise<number | null>;
 }
 
-export interface Launch {
+export interface ChildProgram {
   readonly command: string;
   readonly words: readonly string[];
   readonly env: NodeJS.ProcessEnv;
@@ -32,13 +32,13 @@ const living = new Set<ChildProcess>();
 const endAll = (): void => {
   for (const child of living) child.kill("SIGKILL");
 };
-// The last resort: whatever ends this process takes its children along, a failure included.
+// The last resort: whatever ends this process, a failure included, ends its children.
 process.once("exit", endAll);
 
 const hasEnded = (child: ChildProcess): boolean => child.exitCode !== null || child.signalCode !== null;
 
-export const startChild = ({ command, words, env, cwd }: Launch): Child => {
-  // In a group of its own, so that Ctrl-C reaches the rig, which ends its children in order.
+export const startChild = ({ command, words, env, cwd }: ChildProgram): Child => {
+  // A process group of its own, so that Ctrl-C reaches only the runner, which ends its children in order.
   const child = spawn(command, words, { env, ...(cwd === undefined ? {} : { cwd }), stdio: ["ignore", "pipe", "pipe"], detached: true });
   living.add(child);
   if (child.pid !== undefined) noteChild(child.pid);
@@ -98,6 +98,6 @@ export const startChild = ({ command, words, env, cwd }: Launch): Child => {
   };
 };
 
-/** Nothing of the caller's environment that the gateway would read: a run means the same on every machine. */
+/** The environment without any variable that the gateway reads, so a run means the same on every machine. */
 export const plainEnv = (): NodeJS.ProcessEnv =>
   Object.fromEntries(["PATH", "HOME", "TMPDIR", "LANG", "TZ"].flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])));

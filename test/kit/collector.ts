@@ -1,4 +1,4 @@
-// A collector of OpenTelemetry traces for tests: takes OTLP over HTTP in protobuf, as the real ones do, and remembers every span.
+// An OpenTelemetry collector for tests: accepts OTLP over HTTP in protobuf, as real ones do, and remembers every span.
 import { once } from "node:events";
 import { createServer } from "node:http";
 
@@ -58,7 +58,7 @@ const whole = (fields: Fields, wanted: number): bigint => {
 };
 const hex = (fields: Fields, wanted: number): string => parts(fields, wanted)[0]?.toString("hex") ?? "";
 const text = (fields: Fields, wanted: number): string => parts(fields, wanted)[0]?.toString("utf8") ?? "";
-/** Texts and numbers, each as text. */
+/** Strings and numbers, all as strings. */
 const attributesOf = (pairs: readonly Buffer[]): Record<string, string> =>
   Object.fromEntries(
     pairs.map(fieldsOf).map((pair) => {
@@ -88,7 +88,7 @@ const spansOf = (body: Buffer): readonly CollectedSpan[] =>
     return parts(fields, 2).flatMap((scope) => parts(fieldsOf(scope), 2).map((span) => toSpan(fieldsOf(span), resource["service.name"] ?? "")));
   });
 
-/** Silent: takes connections and never answers. */
+/** A silent one accepts connections and never answers. */
 export const startCollector = async ({ silent = false, port = 0 }: { readonly silent?: boolean; readonly port?: number } = {}) => {
   const spans: CollectedSpan[] = [];
   const server = createServer((request, response) => {

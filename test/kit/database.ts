@@ -1,4 +1,4 @@
-// A database of one's own for a test file: empty or migrated, made in moments, gone with the run's server.
+// A database for one test file: empty or migrated, made in moments, gone with the run's server.
 import { randomBytes } from "node:crypto";
 import pg from "pg";
 import { inject } from "vitest";
@@ -17,7 +17,7 @@ const create = async (template: string): Promise<string> => {
   return url.href;
 };
 
-/** A plain connection beside the one under test, to look and to disturb. */
+/** A plain connection beside the one under test, to inspect and to disturb. */
 export const withClient = async <T>(url: string, run: (client: pg.Client) => Promise<T>): Promise<T> => {
   const client = new pg.Client({ connectionString: url });
   client.on("error", () => undefined);

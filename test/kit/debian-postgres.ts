@@ -1,4 +1,4 @@
-// A PostgreSQL server from a folder of binaries that is not ours, for the test matrix.
+// Starts a PostgreSQL server from a given folder of binaries, for the test matrix.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { chown, mkdir } from "node:fs/promises";

@@ -1,4 +1,4 @@
-// A process that opens the embedded database and stays, so that a test can kill it hard. Prints "pid url".
+// A process that opens the embedded database and stays alive, so that a test can kill it. Prints "pid url".
 import { openEmbeddedPostgres } from "../../server/platform/embedded-postgres.ts";
 import { silentLog } from "../../server/platform/log.ts";
 

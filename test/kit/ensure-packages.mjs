@@ -1,16 +1,16 @@
-// Before the tests: the programs that they run beside the gateway. Missing ones are installed together where that is possible, and asked for in one
-// line where it is not; nothing is skipped. `node ensure-packages.mjs redis-server` looks for that one alone.
+// Makes sure that the programs exist which the tests run beside the gateway. It installs missing ones where it can and otherwise asks for them in one
+// line; no test is skipped. `node ensure-packages.mjs redis-server` checks only that one.
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
 
-// Debian keeps daemons where only root looks.
+// Debian installs daemons into folders that only root has in its PATH.
 const env = { ...process.env, PATH: `${process.env.PATH}:/usr/local/sbin:/usr/sbin:/sbin`, DEBIAN_FRONTEND: "noninteractive" };
 const runs = (...words) => spawnSync(words[0], words.slice(1), { stdio: "ignore", env }).status === 0;
 const versions = "/usr/lib/postgresql";
 const hasPostgres = () =>
   runs("postgres", "--version") || (existsSync(versions) && readdirSync(versions).some((version) => existsSync(`${versions}/${version}/bin/postgres`)));
 
-/** Debian's packages, each with the way to see that it is there. */
+/** Debian's packages, each with the check whether it is installed. */
 const PACKAGES = new Map([
   ["redis-server", () => runs("redis-server", "--version")],
   ["openssl", () => runs("openssl", "version")],
@@ -19,9 +19,9 @@ const PACKAGES = new Map([
   ["caddy", () => runs("caddy", "version")],
   ["pgbouncer", () => runs("pgbouncer", "--version")],
   ["postgresql", hasPostgres],
-  // Debian's packages are for Debian's Python, whatever else is called python3.
+  // Debian's packages belong to Debian's Python; another python3 may come first in the PATH.
   ["python3-websockets", () => ["/usr/bin/python3", "python3"].some((python) => runs(python, "-c", "import websockets"))],
-  // For systemd-analyze, which judges the unit file; nothing of it is started. Only Linux has it.
+  // For systemd-analyze, which checks the unit file; nothing is started. Only Linux has it.
   ...(process.platform === "linux" ? [["systemd", () => runs("systemd-analyze", "--version")]] : []),
 ]);
 
@@ -31,8 +31,8 @@ const missing = () => wanted.filter((name) => !PACKAGES.get(name)());
 const run = (...words) => spawnSync(words[0], words.slice(1), { stdio: ["ignore", "ignore", "inherit"], env }).status === 0;
 const install = (names) => {
   process.stdout.write(`installing ${names.join(", ")} for the tests\n`);
-  // The packages would start services of their own, and PostgreSQL would make a cluster; the tests do both themselves.
-  // What keeps them from it is only lent for the moment, and never replaces what is there.
+  // The packages would start their services, and PostgreSQL would make a cluster; the tests do both themselves.
+  // The files that prevent this are temporary and never replace existing ones.
   const script = [
     "set -e; policy=/usr/sbin/policy-rc.d; clusters=/etc/postgresql-common/createcluster.d; lent=$clusters/mooring-tests.conf",
     "if [ ! -e $policy ]; then printf '#!/bin/sh\\nexit 101\\n' > $policy; chmod 755 $policy; lent=\"$lent $policy\"; fi",

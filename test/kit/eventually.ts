@@ -1,10 +1,10 @@
-// Waits for something to become true by asking again, so that no test guesses how long it takes.
+// Waits until an assertion holds by trying it again, so that no test guesses how long that takes.
 import { setTimeout as delay } from "node:timers/promises";
 
 const BOUND_MS = 10_000;
 const STEP_MS = 20;
 
-/** Resolves with the first answer that does not throw; after the bound, fails with the last complaint. */
+/** Resolves with the first result that does not throw; after the bound, rejects with the last error. */
 export const eventually = async <T>(ask: () => T | Promise<T>, boundMs = BOUND_MS): Promise<T> => {
   const deadline = performance.now() + boundMs;
   for (;;) {

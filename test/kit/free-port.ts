@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { createServer } from "node:net";
 
-/** Below those that systems give to outgoing connections, so that nobody takes the port of a server while it is down. */
+/** Below the ports that systems give to outgoing connections, so that nobody takes a server's port while it is down. */
 const PORTS = { first: 15_000, count: 15_000 };
 const given = new Set<number>();
 const isFree = async (port: number): Promise<boolean> => {
@@ -16,7 +16,7 @@ const isFree = async (port: number): Promise<boolean> => {
   await once(probe, "close");
   return true;
 };
-/** A port for a server that will come, go and come again; with `count` the first of so many side by side. */
+/** A port for a server that starts, stops and starts again; with `count` the first of that many adjacent ports. */
 export const freePort = async (count = 1): Promise<number> => {
   for (let n = 0; n < PORTS.count; n += 1) {
     const first = PORTS.first + Math.floor(Math.random() * PORTS.count);

@@ -1,4 +1,4 @@
-// One PostgreSQL for the whole test run, with a migrated template that every test file clones. It is gone when the run ends, however it ends.
+// One PostgreSQL for the whole test run, with a migrated template that every test file clones. It ends with the run, however the run ends.
 import { chmod, mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,17 +14,17 @@ declare module "vitest" {
   export interface ProvidedContext {
     readonly databaseUrl: string;
     readonly templateDatabase: string;
-    /** Where the code under test finds the same server; another address when a pooler stands between. */
+    /** The address that the code under test uses for the same server; a pooler may stand between. */
     readonly pooledUrl: string;
   }
 }
 
 const PREFIX = "mooring-test-";
 const TEMPLATE = "mooring_template";
-// A test database is thrown away, so nothing needs to reach the disk.
+// Test databases are thrown away, so nothing needs to reach the disk.
 const FORGETFUL = { fsync: "off", synchronous_commit: "off", full_page_writes: "off" };
 
-/** `TEST_POSTGRES=/usr/lib/postgresql/15/bin` runs the tests on that server instead of the one that came along. */
+/** `TEST_POSTGRES=/usr/lib/postgresql/15/bin` runs the tests on that server instead of the embedded one. */
 const openServer = (dataDir: string): Promise<PostgresServer> => {
   const binaries = process.env["TEST_POSTGRES"];
   return binaries === undefined
@@ -61,7 +61,7 @@ const setUp = async (project: TestProject): Promise<() => Promise<void>> => {
   }
 };
 
-// A run that was killed hard could not clean up; the next one does. A folder names the process that made it.
+// A run that was killed cannot clean up, so the next one does. A folder's name holds the pid of its run.
 const sweep = async (): Promise<void> => {
   for (const name of (await readdir(tmpdir())).filter((entry) => entry.startsWith(PREFIX))) {
     const owner = Number.parseInt(name.slice(PREFIX.length), 10);

@@ -1,4 +1,4 @@
-// PgBouncer in transaction mode before a PostgreSQL server: each transaction may get another session of few.
+// PgBouncer in transaction mode in front of a PostgreSQL server: each transaction may get another of few sessions.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -24,7 +24,7 @@ server_idle_timeout = 2
 `;
 
 export interface PgBouncer {
-  /** The same database through the pooler. */
+  /** The address of the same database through the pooler. */
   readonly through: (url: string) => string;
   close(): Promise<void>;
 }

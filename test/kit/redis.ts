@@ -1,4 +1,4 @@
-// A Redis of a test's own: a direct child on a free port, that can be killed, frozen, restarted empty and asked anything.
+// A Redis for one test: a direct child on a free port that a test can kill, freeze, restart empty and query.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { eventually } from "./eventually.ts";
 import { freePort } from "./free-port.ts";
 
-/** One command over a connection of its own; enough for errors, integers and short texts. */
+/** Sends one command over a new connection; enough for errors, integers and short strings. */
 const ask = async (port: number, words: readonly string[]): Promise<string> => {
   const socket = net.connect(port, "127.0.0.1");
   socket.setTimeout(2_000, () => socket.destroy(new Error("Redis is silent")));
@@ -63,7 +63,7 @@ export const startRedis = async () => {
 };
 export type TestRedis = Awaited<ReturnType<typeof startRedis>>;
 
-/** A way to Redis that can go deaf: what Redis says on connections that have subscribed is swallowed, and nothing breaks. Frozen, it carries nothing at all. */
+/** A proxy to Redis that can go deaf: it swallows what Redis sends on subscribed connections, and no connection breaks. Frozen, it forwards nothing at all. */
 export const startDeafProxy = async (target: number) => {
   const pairs = new Set<{ readonly client: net.Socket; readonly server: net.Socket; listens: boolean; deaf: boolean }>();
   const state = { frozen: false };
@@ -96,17 +96,17 @@ export const startDeafProxy = async (target: number) => {
   if (address === null || typeof address === "string") throw new Error("no port was given");
   return {
     url: `redis://127.0.0.1:${address.port}`,
-    /** Deafens those that listen now; connections made later hear. Returns how many. */
+    /** Deafens the connections that are subscribed now, not later ones. Returns how many. */
     deafen: (): number => {
       const listening = [...pairs].filter(({ listens }) => listens);
       for (const pair of listening) pair.deaf = true;
       return listening.length;
     },
-    /** From now on, also for connections that are made later, every byte is swallowed. */
+    /** From now on the proxy swallows every byte, also on later connections. */
     freeze: (): void => {
       state.frozen = true;
     },
-    /** What was swallowed stays so. */
+    /** Swallowed bytes stay lost. */
     thaw: (): void => {
       state.frozen = false;
     },

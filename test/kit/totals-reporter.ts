@@ -1,4 +1,4 @@
-// The last line of a test run: its true totals, alone on a line.
+// Prints the totals of a test run alone on its last line.
 import type { Reporter, TestModule } from "vitest/node";
 
 export default class TotalsReporter implements Reporter {
@@ -13,7 +13,7 @@ export default class TotalsReporter implements Reporter {
         else if (state === "failed") counts.failed += 1;
         else counts.skipped += 1;
       }
-      // A file that could not even be loaded has no tests to count, and has failed.
+      // A file that cannot be loaded has no tests to count but has failed.
       if (module.state() === "failed" && (own === 0 || module.errors().length > 0)) counts.failed += 1;
     }
     process.on("exit", () => process.stdout.write(`\n${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped\n`));

@@ -1,4 +1,4 @@
-// Where the runs of one process keep their files, with a note of whose they are: killed hard, it leaves a PostgreSQL or Redis behind, and the next start ends them.
+// The folder for the files of one run, with a note of its processes: a run that is killed leaves PostgreSQL or Redis behind, and the next run ends them.
 import { execFileSync } from "node:child_process";
 import { appendFileSync, chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,7 +10,7 @@ const NOTE = "processes";
 const linuxIdentity = (pid: number): string | null => {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // The name in the second field may hold spaces and brackets, so fields are counted from its end: state first, start time twentieth.
+    // The name in the second field may hold spaces and brackets, so count fields after its end: state first, start time twentieth.
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     return fields[0] === "Z" || fields[0] === "X" ? null : `${pid}@${fields[19]}`;
   } catch {
@@ -25,14 +25,14 @@ const otherIdentity = (pid: number): string | null => {
     return null;
   }
 };
-/** A number and when it began, so that a later process of the same number is not taken for it; null when there is none. */
+/** A pid with its start time, so that a later process with the same pid is not confused with it; null if there is none. */
 export const identityOf = (pid: number): string | null => (process.platform === "linux" ? linuxIdentity(pid) : otherIdentity(pid));
 
 const remove = (folder: string): void => rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });
 const pidOf = (identity: string): number => Number.parseInt(identity, 10);
 const lives = (identity: string): boolean => identityOf(pidOf(identity)) === identity;
 
-/** Ends what dead owners have left in this folder, each process by its number and start; answers how many there were. */
+/** Ends the processes that dead runs left behind, each by its pid and start time; returns their number. */
 export const reapLeftovers = (root = tmpdir()): number => {
   let ended = 0;
   for (const name of readdirSync(root)) {
@@ -51,11 +51,11 @@ export const reapLeftovers = (root = tmpdir()): number => {
 
 let made: string | null = null;
 
-/** The folder of this process, made with the first call and removed when the process ends. PostgreSQL's own user may look inside. */
+/** The folder of this process, made at the first call and removed when the process ends. PostgreSQL's own user may read it. */
 export const workspace = (): string => {
   if (made !== null) return made;
   const left = reapLeftovers();
-  if (left > 0) process.stderr.write(`ended ${left} processes that an earlier run had left behind\n`);
+  if (left > 0) process.stderr.write(`ended ${left} processes that an earlier run left behind\n`);
   const folder = mkdtempSync(join(tmpdir(), PREFIX));
   chmodSync(folder, 0o755);
   appendFileSync(join(folder, NOTE), `${identityOf(process.pid) ?? ""}\n`);
@@ -64,13 +64,13 @@ export const workspace = (): string => {
   return folder;
 };
 
-/** Writes a child down, so that it can be found should this process not live to end it. */
+/** Notes a child, so that the next run finds it if this process dies first. */
 export const noteChild = (pid: number): void => {
   const identity = identityOf(pid);
   if (identity !== null) appendFileSync(join(workspace(), NOTE), `${identity}\n`);
 };
 
-/** A folder of its own inside. */
+/** A new folder inside the workspace. */
 export const makeFolder = (name: string): string => {
   const folder = mkdtempSync(join(workspace(), `${name}-`));
   chmodSync(folder, 0o755);

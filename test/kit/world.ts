@@ -1,4 +1,4 @@
-// A running gateway of a test file's own, and people, keys and agents to call it as.
+// A running gateway for one test file, with the users, keys and agents that call it.
 
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -12,7 +12,7 @@ import { newId } from "../../server/core/ids.ts";
 import { createOpenApi } from "../../server/gateway/openapi/document.ts";
 import { type Log, silentLog } from "../../server/platform/log.ts";
 import { createTestDatabase } from "./database.ts";
-import { checkDescribed, type GetDocument, readDescription } from "./described.ts";
+import { checkOpenApiAnswer, type GetDocument, readDocument } from "./openapi-answers.ts";
 
 export interface Answer {
   readonly status: number;
@@ -24,11 +24,11 @@ export interface Answer {
 export interface CallOptions {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: unknown;
-  /** Sent as it is, instead of `body`. */
+  /** Sent unchanged instead of `body`. */
   readonly rawBody?: string | Uint8Array;
 }
 
-/** Someone who calls: headers are made anew for each request, since an agent signs its body. */
+/** A caller makes new headers for each request, since an agent signs the body. */
 export interface Caller {
   readonly kind: "user" | "apiKey" | "agent" | "none";
   headers(body: string | Uint8Array): Record<string, string>;
@@ -44,7 +44,7 @@ export interface Device {
 export interface TestTenant {
   readonly tenantId: TenantId;
   readonly ownerId: string;
-  /** A member with that role, made on first use. */
+  /** A member with that role, created at its first use. */
   user(role?: Role): Promise<Caller>;
   token(role?: Role): Promise<string>;
   readonly apiKey: Caller;
@@ -52,14 +52,14 @@ export interface TestTenant {
   trpc(role?: Role): Promise<ReturnType<typeof createTRPCClient<AppRouter>>>;
 }
 
-/** Runs the installation. */
-const OPERATOR = "operator-of-the-house";
+/** The user who runs the installation. */
+const OPERATOR = "operator-of-the-installation";
 
 export const nobody: Caller = { kind: "none", headers: () => ({}) };
 export const asBearer = (token: string): Caller => ({ kind: "user", headers: () => ({ authorization: `Bearer ${token}` }) });
 export const asKey = (apiKey: string, tenantId: string): Caller => ({ kind: "apiKey", headers: () => ({ "x-api-key": apiKey, "x-svc-tenant-id": tenantId }) });
 export const asAgent = (identity: AgentIdentity, now: () => Date = () => new Date()): Caller => {
-  // Two requests of one millisecond would share a signature; a real agent's do not either, since its clock moves on.
+  // Two requests in one millisecond would share a signature, so each request gets a later time.
   let last = 0;
   return {
     kind: "agent",
@@ -71,9 +71,9 @@ export const asAgent = (identity: AgentIdentity, now: () => Date = () => new Dat
 };
 
 export interface WorldOptions {
-  /** Every call comes from an address of its own, so that limits by address stay out of the way. Needs TRUSTED_PROXIES. */
+  /** Each call comes from a new address, so that limits by address do not interfere. Needs TRUSTED_PROXIES. */
   readonly spread?: boolean;
-  /** Beside another world: on its database, with its keys. */
+  /** Starts a node beside another world: on its database, with its keys. */
   readonly beside?: { readonly databaseUrl: string; readonly dataDir: string };
   readonly settings?: AppSettings;
   readonly log?: Log;
@@ -99,7 +99,7 @@ export const startWorld = async (env: Readonly<Record<string, string>> = {}, { s
     LOG_LEVEL: "silent",
     MASTER_KEY: Buffer.alloc(32, 7).toString("base64"),
     SHUTDOWN_SECONDS: "5",
-    // Machines that run tests are late by themselves.
+    // A busy test machine delays its event loop by itself.
     OVERLOAD_LOOP_MS: "60000",
     LEAVE_NOTICE_SECONDS: "0",
     DRAIN_WINDOW_SECONDS: "0",
@@ -112,7 +112,7 @@ export const startWorld = async (env: Readonly<Record<string, string>> = {}, { s
   const sql = new pg.Pool({ connectionString: databaseUrl, max: 2 });
 
   const getDocument: GetDocument = async (prefix) => JSON.parse(JSON.stringify(createOpenApi(app.entries, prefix, { version: "test", baseUrl: url })));
-  await readDescription("/v1", getDocument);
+  await readDocument("/v1", getDocument);
 
   const call = async (as: Caller, method: string, path: string, options: CallOptions = {}): Promise<Answer> => {
     const body = options.rawBody ?? (options.body === undefined ? "" : JSON.stringify(options.body));
@@ -131,7 +131,7 @@ export const startWorld = async (env: Readonly<Record<string, string>> = {}, { s
     const text = await response.text();
     const isJson = response.headers.get("content-type")?.includes("json") === true;
     const answer = { status: response.status, headers: response.headers, body: text === "" ? null : isJson ? JSON.parse(text) : text };
-    await checkDescribed({ method, path, ...answer }, getDocument);
+    await checkOpenApiAnswer({ method, path, ...answer }, getDocument);
     return answer;
   };
 
@@ -154,7 +154,7 @@ export const startWorld = async (env: Readonly<Record<string, string>> = {}, { s
       apiKey,
       user: async (role) => asBearer(await token(role)),
       device: async () => {
-        // By somebody who has not called before: setting up must not use up anybody's limit.
+        // A new user provisions the device, so that the setup uses up nobody's limit.
         const { token: fresh } = await app.mint({ userId: newId("usr"), tenantId, role: "owner", ttlSeconds: 600 });
         const { body, status } = await call(asBearer(fresh), "POST", "/v1/devices/provision", { body: { count: 1 } });
         if (status !== 201) throw new Error(`provisioning failed: ${JSON.stringify(body)}`);

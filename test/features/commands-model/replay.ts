@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from "node:util";
 import { AppError } from "../../../server/core/errors.ts";
 import type { Db } from "../../../server/platform/db.ts";
 import { createTestDatabase, withClient } from "../../kit/database.ts";
-import { addDevice, asOperator, createCommandsFeature, type Device, openTestDb, runJob } from "../commands-kit.ts";
+import { addDevice, asOperator, createCommandsFeature, type DeviceRef, openTestDb, runJob } from "../commands-kit.ts";
 import { emptyQueue, play, reap, WORK_TIME_SECONDS } from "./model.ts";
 import type { Act, Flushed, Op, Page, TimeStep } from "./programs.ts";
 import type { Queue } from "./queue.ts";
@@ -29,7 +29,7 @@ export interface Disagreement {
 }
 
 interface Player {
-  readonly device: Device;
+  readonly device: DeviceRef;
   queue: Queue;
   rows: readonly Row[];
 }
@@ -176,7 +176,7 @@ const follow = (queue: Queue, played: readonly Played[]): string | null => {
 interface Target {
   readonly db: Db;
   readonly feature: ReturnType<typeof createCommandsFeature>;
-  readonly device: Device;
+  readonly device: DeviceRef;
 }
 type Begin = Omit<Page, "seen"> & { readonly now: number };
 

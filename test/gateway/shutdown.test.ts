@@ -1,4 +1,4 @@
-// A node that leaves: what callers of REST see of it, from the first word to the last answer.
+// Graceful shutdown as callers of REST see it, from the notice to the last answer.
 import { Agent, request as httpRequest, type IncomingMessage } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { withClient } from "../kit/database.ts";
@@ -15,8 +15,8 @@ beforeAll(async () => {
 });
 afterAll(() => stays.close());
 
-/** Beside one that stays; it knows of the other from its first beat on. */
-const startLeaver = (env: Readonly<Record<string, string>> = NOTICE): Promise<World> => startWorld({ NODE_ID: "leaves", ...env }, { beside: stays });
+/** A node beside the one that stays. It knows the other from its first beat on. */
+const startLeavingNode = (env: Readonly<Record<string, string>> = NOTICE): Promise<World> => startWorld({ NODE_ID: "leaves", ...env }, { beside: stays });
 const isReady = async ({ call }: World): Promise<boolean> => (await call(nobody, "GET", "/v1/health/ready")).status === 200;
 
 const ask = (url: string, agent: Agent): Promise<IncomingMessage> =>
@@ -25,9 +25,9 @@ const ask = (url: string, agent: Agent): Promise<IncomingMessage> =>
     asked.once("error", reject).end();
   });
 
-describe("a node that leaves beside another", () => {
-  test("says so at once, everywhere, and serves whoever comes until it is believed; each answer ends its connection", async () => {
-    const world = await startLeaver();
+describe("shutdown beside another node", () => {
+  test("a node announces its shutdown at once and serves requests until its notice is over, closing each connection with its answer", async () => {
+    const world = await startLeavingNode();
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     expect((await ask(`${world.url}/v1/health/live`, agent)).headers.connection).not.toBe("close");
     const closed = world.app.close();
@@ -43,9 +43,9 @@ describe("a node that leaves beside another", () => {
     await world.close();
   });
 
-  test("ends the connection after answers without a body too, with no length that is none", async () => {
-    const world = await startLeaver();
-    // Open before it leaves: answered like any that come.
+  test("a node that shuts down closes connections after HEAD and OPTIONS too, with a correct length", async () => {
+    const world = await startLeavingNode();
+    // Open these before the shutdown: the node answers them like new ones.
     const [head, preflight] = await Promise.all([openRaw(world.url), openRaw(world.url)]);
     const closed = world.app.close();
     await head.write("HEAD /v1/health/live HTTP/1.1\r\nHost: gateway\r\n\r\n");
@@ -58,8 +58,8 @@ describe("a node that leaves beside another", () => {
     await world.close();
   });
 
-  test("answers a long poll early, with nothing, and the next one at once", async () => {
-    const world = await startLeaver({ LEAVE_NOTICE_SECONDS: "1" });
+  test("a node that shuts down ends a long poll early with no commands", async () => {
+    const world = await startLeavingNode({ LEAVE_NOTICE_SECONDS: "1" });
     const device = await tenant.device();
     const startedAt = performance.now();
     const polled = world.call(device.as, "GET", `/v1/devices/${device.deviceId}/commands?wait=50`);
@@ -78,8 +78,8 @@ describe("a node that leaves beside another", () => {
     await world.close();
   });
 
-  test("answers what was asked before it closed, however long that takes", async () => {
-    const world = await startLeaver({ LEAVE_NOTICE_SECONDS: "0" });
+  test("a node that shuts down answers a request in progress, however long it takes", async () => {
+    const world = await startLeavingNode({ LEAVE_NOTICE_SECONDS: "0" });
     const device = await tenant.device();
     const status = await withClient(stays.databaseUrl, async (client) => {
       await client.query("begin");
@@ -99,8 +99,8 @@ describe("a node that leaves beside another", () => {
     await world.close();
   });
 
-  test("told by an operator does the same, and keeps running", async () => {
-    const world = await startLeaver({ LEAVE_NOTICE_SECONDS: "0" });
+  test("a node that an operator drains closes connections with their answers and keeps running", async () => {
+    const world = await startLeavingNode({ LEAVE_NOTICE_SECONDS: "0" });
     expect((await stays.call(await stays.operator(), "POST", "/v1/admin/nodes/leaves/drain")).status).toBe(200);
     await eventually(async () => expect(await isReady(world)).toBe(false), 15_000);
     expect((await world.call(tenant.apiKey, "GET", "/v1/devices")).headers.get("connection")).toBe("close");
@@ -108,7 +108,7 @@ describe("a node that leaves beside another", () => {
   });
 });
 
-test("a connection that nobody uses is left open for a while: a request may be on its way over it", async () => {
+test("a node that shuts down keeps idle connections open for a while, because a request may be on its way", async () => {
   const world = await startWorld({ NODE_ID: "lingers", LEAVE_NOTICE_SECONDS: "0" }, { beside: stays, settings: { lingerMs: 20_000 } });
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   await ask(`${world.url}/v1/health/live`, agent);
@@ -117,7 +117,7 @@ test("a connection that nobody uses is left open for a while: a request may be o
   expect((await ask(`${world.url}/v1/health/live`, agent)).statusCode).toBe(200);
   const startedAt = performance.now();
   await closed;
-  // It was the last one, so nothing more is waited for.
+  // That was the last connection, so the node waits no longer.
   expect(performance.now() - startedAt).toBeLessThan(4_000);
   agent.destroy();
   await world.close();

@@ -1,4 +1,4 @@
-// API keys, members and neighbours: what a key may, how soon a withdrawal holds, whom failed attempts hurt, what the headers promise.
+// API keys, members and address limits: what a key may do, how soon a revocation holds, whom failed attempts hurt, what the headers say.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { newId } from "../../server/core/ids.ts";
 import { eventually } from "../kit/eventually.ts";
@@ -22,7 +22,7 @@ const makeKey = async (body: object, by = owner): Promise<{ keyId: string; as: C
 const asks = (as: Caller, headers: Record<string, string> = {}, path = "/v1/devices") => world.call(as, "GET", path, { headers });
 
 describe.concurrent("API keys", () => {
-  test("are good from their own addresses only, seen through trusted proxies", async () => {
+  test("a key with an allowlist works only from those addresses, as seen through trusted proxies", async () => {
     const { as } = await makeKey({ ipAllowlist: ["203.0.113.0/24", "2001:db8::/32"] });
     for (const good of ["203.0.113.9", "2001:db8::1", "198.51.100.1, 203.0.113.9", "::ffff:203.0.113.9"])
       expect([good, (await asks(as, from(good))).status]).toEqual([good, 200]);
@@ -30,7 +30,7 @@ describe.concurrent("API keys", () => {
       expect([bad, (await asks(as, from(bad))).body.code]).toEqual([bad, "API_KEY_IP_DENIED"]);
   });
 
-  test("end at the next call after they were revoked", async () => {
+  test("a revoked key is refused at the next call", async () => {
     const { as, keyId } = await makeKey({});
     expect((await asks(as)).status).toBe(200);
     expect((await world.call(owner, "DELETE", `/v1/api-keys/${keyId}`)).status).toBe(204);
@@ -38,20 +38,20 @@ describe.concurrent("API keys", () => {
     expect([answer.status, answer.body.code, answer.body.details.reason]).toEqual([401, "UNAUTHORIZED", "api_key_revoked"]);
   });
 
-  test("are good in their own tenant only", async () => {
+  test("a key works only in its own tenant", async () => {
     const other = await world.tenant();
     const { apiKey } = await makeKey({});
     const answer = await asks(asKey(apiKey, other.tenantId));
     expect([answer.status, answer.body.details.reason]).toEqual([403, "tenant_mismatch"]);
   });
 
-  test("with a typo are refused without a look into the database", async () => {
+  test("a malformed key is refused with 401", async () => {
     const { apiKey } = await makeKey({});
     for (const bad of [`${apiKey}x`, apiKey.slice(0, -1), apiKey.toUpperCase(), "svk_", "x"])
       expect([(await asks(asKey(bad, tenant.tenantId), from("192.0.2.2"))).status]).toEqual([401]);
   });
 
-  test("fall with the role of who made them, and end with the membership", async () => {
+  test("a key weakens with its creator's role and ends with their membership", async () => {
     const admin = await tenant.user("admin");
     const { as } = await makeKey({ role: "admin" }, admin);
     expect((await asks(as, {}, "/v1/pairing/enrollment-tokens")).status).toBe(200);
@@ -65,7 +65,7 @@ describe.concurrent("API keys", () => {
 });
 
 describe.concurrent("members", () => {
-  test("that were removed are refused within 5 s, whatever their token says", async () => {
+  test("a removed member is refused within 6 s, whatever their token says", async () => {
     const userId = newId("usr");
     const { token } = await world.app.mint({ userId, tenantId: tenant.tenantId, role: "operator", ttlSeconds: 600 });
     expect((await asks(asBearer(token))).status).toBe(200);
@@ -80,7 +80,7 @@ describe.concurrent("members", () => {
     expect(refused.body.details).toEqual({ reason: "not_a_member" });
   });
 
-  test("name one tenant: token and header must agree", async () => {
+  test("a call names one tenant: token and header must agree", async () => {
     const other = await world.tenant();
     const answer = await asks(owner, { "x-svc-tenant-id": other.tenantId });
     expect([answer.status, answer.body.details.reason]).toEqual([403, "tenant_mismatch"]);
@@ -91,36 +91,36 @@ describe.concurrent("members", () => {
   });
 });
 
-describe.concurrent("a stream that is open", () => {
+describe.concurrent("stream re-authentication", () => {
   const watching = async (headers: Record<string, string>): Promise<{ readonly ended: Promise<string> }> => {
     const stream = await fetch(`${world.url}/trpc/live.watch?input={}`, { headers: { accept: "text/event-stream", ...headers } });
     expect(stream.status).toBe(200);
     return { ended: stream.text() };
   };
-  /** The last words of a stream: tRPC's own code and ours. */
-  const lastWords = (text: string) => {
+  /** How a stream ended: tRPC's own code and ours. */
+  const endOf = (text: string) => {
     const { data } = JSON.parse(/event: serialized-error\ndata: (.*)/.exec(text)?.[1] ?? "{}");
     return [data?.code, data?.httpStatus, data?.app?.code, data?.app?.details?.reason];
   };
 
-  test("ends with UNAUTHORIZED once its key is revoked", async () => {
+  test("an open stream ends with UNAUTHORIZED once its key is revoked", async () => {
     const { apiKey, keyId } = await makeKey({});
     const { ended } = await watching({ "x-api-key": apiKey, "x-svc-tenant-id": tenant.tenantId });
     await world.call(owner, "DELETE", `/v1/api-keys/${keyId}`);
-    expect(lastWords(await ended)).toEqual(["UNAUTHORIZED", 401, "UNAUTHORIZED", "api_key_revoked"]);
+    expect(endOf(await ended)).toEqual(["UNAUTHORIZED", 401, "UNAUTHORIZED", "api_key_revoked"]);
   }, 20_000);
 
-  test("ends with FORBIDDEN once its user is no member any more", async () => {
+  test("an open stream ends with FORBIDDEN once its user is no longer a member", async () => {
     const userId = newId("usr");
     const { token } = await world.app.mint({ userId, tenantId: tenant.tenantId, role: "operator", ttlSeconds: 600 });
     const { ended } = await watching({ authorization: `Bearer ${token}` });
     await world.sql.query("delete from memberships where user_id = $1", [userId]);
-    expect(lastWords(await ended)).toEqual(["FORBIDDEN", 403, "FORBIDDEN", "not_a_member"]);
+    expect(endOf(await ended)).toEqual(["FORBIDDEN", 403, "FORBIDDEN", "not_a_member"]);
   }, 20_000);
 });
 
 describe("limits", () => {
-  test("failed attempts of an address end as 429; its good callers are served all the same", async () => {
+  test("an address with too many failed attempts gets 429, but valid callers from it are still served", async () => {
     const address = from("192.0.2.50");
     const bad = asBearer("not.a.token");
     const seen = [];
@@ -132,14 +132,14 @@ describe("limits", () => {
     expect((await asks(bad, from("192.0.2.51"))).status).toBe(401);
   });
 
-  test("neighbours of one IPv6 network count as one address", async () => {
+  test("addresses of one IPv6 network count as one", async () => {
     const statuses = [];
     for (let host = 1; host <= 5; host += 1) statuses.push((await asks(nobody, from(`2001:db8:1:2::${host}`), "/v1/info")).status);
     expect(statuses).toEqual([200, 200, 200, 200, 429]);
     expect((await asks(nobody, from("2001:db8:1:3::1"), "/v1/info")).status).toBe(200);
   });
 
-  test("headers count down, and all tell the same time", async () => {
+  test("the rate limit headers count down and agree on the reset time", async () => {
     const address = from("192.0.2.60");
     const at = Date.now() / 1_000;
     for (let left = 3; left >= 0; left -= 1) {
@@ -163,7 +163,7 @@ describe("limits", () => {
     expect(Math.ceil(Date.parse(refused.body.details.resetAt) / 1_000)).toBe(Number(refused.headers.get("x-ratelimit-reset")));
   });
 
-  test("rubbish is counted like anything else", async () => {
+  test("an invalid request counts against the limit like any other", async () => {
     const address = from("192.0.2.61");
     const rubbish = () => world.call(nobody, "GET", "/v1/info?nonsense=%ZZ", { headers: address });
     const statuses = [];
@@ -171,7 +171,7 @@ describe("limits", () => {
     expect(statuses).toEqual([400, 400, 400, 400, 429]);
   });
 
-  test("what is refused or unlimited shows no false figures", async () => {
+  test("an unlimited or unknown route shows no limit headers", async () => {
     expect((await asks(nobody, {}, "/v1/health/live")).headers.get("x-ratelimit-limit")).toBeNull();
     expect((await asks(nobody, {}, "/v1/nowhere")).headers.get("x-ratelimit-limit")).toBeNull();
   });

@@ -1,4 +1,4 @@
-// Holds every REST answer that the suite sees against the OpenAPI document of the gateway: its status, its headers, its body.
+// Checks every REST answer of the suite against the gateway's OpenAPI document: its status, its headers, its body.
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
 
@@ -6,24 +6,24 @@ import formats from "ajv-formats";
 type Json = any;
 type Prefix = "/v1" | "/api/v1";
 
-export interface RequestContext {
+export interface CheckedAnswer {
   readonly method: string;
-  /** With its query. */
+  /** Includes the query. */
   readonly path: string;
   readonly status: number;
   readonly headers: Headers;
   readonly body: unknown;
 }
 
-/** Of HTTP, its connections and browsers: on any answer, and no business of the document. */
+/** Headers of HTTP, its connections and browsers: any answer may carry them, and the document does not list them. */
 const TRANSPORT =
   /^(?:access-control-.*|allow|cache-control|connection|content-(?:length|type|encoding|security-policy)|date|keep-alive|server|transfer-encoding|upgrade|uwebsockets|vary|x-content-type-options|strict-transport-security)$/;
-/** Served beside the operations. */
+/** Paths that the gateway serves beside the operations. */
 const BESIDE = /^(?:\/(?:api\/)?v1\/(?:openapi\.json|docs(?:\/.*)?|agent\/connect)|\/trpc\/.*|\/\.well-known\/.*)$/;
 
 const isObject = (value: Json): boolean => typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** The document leaves answers open, so that they may gain fields. Here nothing is answered that it does not name. */
+/** The document leaves answers open, so that they may gain fields. The tests accept no field that it does not name. */
 const closed = (schema: Json, document: Json): Json => {
   if (Array.isArray(schema)) return schema.map((each) => closed(each, document));
   if (!isObject(schema)) return schema;
@@ -52,26 +52,26 @@ const at = (document: Json, ref: string): Json =>
     .split("/")
     .reduce((value, key) => value[key.replaceAll("~1", "/").replaceAll("~0", "~")], document);
 
-interface Described {
+interface ReadDocument {
   readonly document: Json;
   readonly ajv: Ajv2020;
   readonly routes: readonly { readonly matches: RegExp; readonly path: string }[];
   readonly validators: Map<string, ValidateFunction>;
 }
 
-const read = (document: Json): Described => {
+const read = (document: Json): ReadDocument => {
   const ajv = new Ajv2020({ strict: false, allErrors: true });
   formats.default(ajv);
   const schemas = Object.fromEntries(Object.entries(document.components.schemas).map(([name, schema]) => [name, closed(schema, document)]));
   ajv.addSchema({ $id: "openapi", components: { schemas } });
   const routes = Object.keys(document.paths).map((path) => ({ path, matches: new RegExp(`^${path.replaceAll(/\{\w+\}/g, "[^/]+")}$`) }));
-  // As the gateway looks: at each step a name before a field.
+  // Match as the gateway does: a literal segment wins over a parameter.
   const order = (path: string): string => path.replaceAll(/\{\w+\}/g, "~");
   return { document, ajv, routes: routes.sort((a, b) => (order(a.path) < order(b.path) ? -1 : 1)), validators: new Map() };
 };
 
-/** Made when the first answer of that kind comes, and kept. */
-const validatorFor = (described: Described, key: string, schema: Json): ValidateFunction => {
+/** Compiled for the first answer of a kind, then reused. */
+const validatorFor = (described: ReadDocument, key: string, schema: Json): ValidateFunction => {
   const known = described.validators.get(key);
   if (known !== undefined) return known;
   const inDocument = JSON.parse(JSON.stringify(closed(schema, described.document)).replaceAll('"#/components', '"openapi#/components'));
@@ -85,7 +85,7 @@ const complain = (validate: ValidateFunction, value: unknown): readonly string[]
     ? []
     : (validate.errors ?? []).map(({ instancePath, message, params }) => `${instancePath || "/"} ${message} ${JSON.stringify(params)}`).slice(0, 10);
 
-const checkHeaders = (described: Described, declared: Json, headers: Headers, key: string): readonly string[] => {
+const checkHeaders = (described: ReadDocument, declared: Json, headers: Headers, key: string): readonly string[] => {
   const known = new Map(
     Object.entries<Json>(declared ?? {}).map(([name, header]) => [
       name.toLowerCase(),
@@ -103,31 +103,31 @@ const checkHeaders = (described: Described, declared: Json, headers: Headers, ke
   return [...undeclared, ...missing, ...misshapen];
 };
 
-const documents = new Map<Prefix, Promise<Described>>();
+const documents = new Map<Prefix, Promise<ReadDocument>>();
 
-/** Fetches a document of the gateway that is being looked at. */
+/** Fetches a document of the gateway under test. */
 export type GetDocument = (prefix: Prefix) => Promise<unknown>;
 
-/** Read once per process, since all gateways have the same. Call it for what will be asked, so that no test waits for it in the middle. */
-export const readDescription = (prefix: Prefix, get: GetDocument): Promise<Described> => {
+/** Reads a document once per process, since all gateways have the same. Call it in advance, so that no test waits for it. */
+export const readDocument = (prefix: Prefix, get: GetDocument): Promise<ReadDocument> => {
   const known = documents.get(prefix) ?? get(prefix).then(read);
   documents.set(prefix, known);
   return known;
 };
 
-/** Throws with all that the document does not say of this answer. */
-export const checkDescribed = async (exchange: RequestContext, get: GetDocument): Promise<void> => {
+/** Throws with everything about this answer that the document does not declare. */
+export const checkOpenApiAnswer = async (exchange: CheckedAnswer, get: GetDocument): Promise<void> => {
   const { method, status, headers, body } = exchange;
   const [path = ""] = exchange.path.split("?", 1);
   const prefix = /^\/(?:api\/)?v1(?=\/|$)/.exec(path)?.[0] as Prefix | undefined;
   if (prefix === undefined || method === "OPTIONS" || BESIDE.test(path)) return;
-  // An error in the shape that was asked for looks as it does under the other prefix.
+  // A caller may ask for the error shape of the other prefix.
   const shape = status >= 400 ? headers.get("x-svc-error-shape") : null;
-  const described = await readDescription(shape === "a" ? "/api/v1" : shape === "b" ? "/v1" : prefix, get);
+  const described = await readDocument(shape === "a" ? "/api/v1" : shape === "b" ? "/v1" : prefix, get);
   const rest = path.slice(prefix.length).replace(/(?<=.)\/$/, "") || "/";
   const found = described.routes.find(({ matches }) => matches.test(rest));
   const route = found !== undefined && has(described, found.path, method) ? found : undefined;
-  const problems = route === undefined ? checkStranger(described, exchange) : checkAnswer(described, route.path, exchange);
+  const problems = route === undefined ? checkUndeclared(described, exchange) : checkDeclared(described, route.path, exchange);
   if (problems.length === 0) return;
   const where = route === undefined ? "no operation" : `${method} ${route.path}`;
   throw new Error(
@@ -135,16 +135,16 @@ export const checkDescribed = async (exchange: RequestContext, get: GetDocument)
   );
 };
 
-const has = ({ document }: Described, path: string, method: string): boolean =>
+const has = ({ document }: ReadDocument, path: string, method: string): boolean =>
   document.paths[path][(method === "HEAD" ? "GET" : method).toLowerCase()] !== undefined;
 
-/** What is no operation can only be refused, in the shape of all errors. */
-const checkStranger = (described: Described, { status, body }: RequestContext): readonly string[] => {
+/** A path without an operation must be refused, in the shape of all errors. */
+const checkUndeclared = (described: ReadDocument, { status, body }: CheckedAnswer): readonly string[] => {
   if (status < 400) return ["there is no such operation"];
   return body === null ? [] : complain(validatorFor(described, "Error", { $ref: "#/components/schemas/Error" }), body);
 };
 
-const checkAnswer = (described: Described, path: string, { method, status, headers, body }: RequestContext): readonly string[] => {
+const checkDeclared = (described: ReadDocument, path: string, { method, status, headers, body }: CheckedAnswer): readonly string[] => {
   const operation = described.document.paths[path][(method === "HEAD" ? "GET" : method).toLowerCase()];
   const declared = operation.responses[String(status)];
   if (declared === undefined) {

@@ -1,4 +1,4 @@
-// A request's address is asked for when somebody wants it: any time before the answer, and never once the library's object is gone.
+// The context of a request: the peer's address, read on demand and only while the library's object lives, and the header lines.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { RequestContext } from "../../server/gateway/request-context.ts";
 import { type Listener, listen } from "../../server/gateway/uws/listen.ts";
@@ -14,7 +14,7 @@ afterAll(() => listener.close());
 const url = () => `http://127.0.0.1:${listener.port}`;
 const aTurn = () => new Promise((resolve) => setImmediate(resolve));
 
-test("it is told as long as there is no answer, and the same again afterwards", async () => {
+test("the address is known until the answer is sent, and remembered if it was read before", async () => {
   const told: string[] = [];
   handle = async (context) => {
     await aTurn();
@@ -26,7 +26,7 @@ test("it is told as long as there is no answer, and the same again afterwards", 
   expect([answer?.status, told]).toEqual([200, ["127.0.0.1", "127.0.0.1"]]);
 });
 
-test("it is empty for whoever asks first when the answer is out", async () => {
+test("the address is empty if it is first read after the answer", async () => {
   let told: string | null = null;
   handle = async (context) => {
     context.respond({ status: 200, headers: {}, body: "well" });
@@ -36,7 +36,7 @@ test("it is empty for whoever asks first when the answer is out", async () => {
   expect([answer?.status, told]).toEqual([200, ""]);
 });
 
-test("it is empty for whoever asks first when the peer has gone, and what was asked before stays", async () => {
+test("the address is empty if it is first read after the peer disconnected, and remembered if it was read before", async () => {
   const afterItLeft = (early: boolean): Promise<string> =>
     new Promise((resolve) => {
       handle = async ({ request, gone }) => {
@@ -48,7 +48,7 @@ test("it is empty for whoever asks first when the peer has gone, and what was as
   expect([await afterItLeft(false), await afterItLeft(true)]).toEqual(["", "127.0.0.1"]);
 });
 
-test("lines of one header are one list, apart from those of others, however many names there are", async () => {
+test("repeated lines of a header are joined or counted as repeated, however many header names there are", async () => {
   const seen: RequestContext["request"][] = [];
   handle = async (context) => {
     seen.push(context.request);

@@ -1,18 +1,18 @@
-// A wire to a gateway that can be cut, or taken away and put back, as networks do. Each wire has an address of its own that it keeps.
+// A TCP proxy to a gateway that a test can cut, take down and restore, as networks do. It keeps its own address.
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
-export interface Wire {
+export interface BreakableWire {
   readonly url: string;
-  /** Ends every connection; new ones are taken. */
+  /** Ends every connection and accepts new ones. */
   cut(): void;
-  /** Ends every connection and takes no new ones until it is restored. */
+  /** Ends every connection and accepts no new ones until `restore`. */
   down(): Promise<void>;
-  /** Leads to this gateway from now on. */
+  /** Accepts connections again, to this gateway from now on. */
   restore(target?: { readonly url: string }): Promise<void>;
   close(): Promise<void>;
 }
 
-export const openWire = async (target: { readonly url: string }): Promise<Wire> => {
+export const openBreakableWire = async (target: { readonly url: string }): Promise<BreakableWire> => {
   const ends = new Set<Socket>();
   let farPort = Number(new URL(target.url).port);
   const server = createServer((near) => {
