@@ -1,10 +1,10 @@
-// Joining calls: who shares a batch, who does not suffer for whom, and when no more are taken.
+// Batches: which calls share one, that a bad call fails alone, and when calls are refused.
 import { expect, test } from "vitest";
 import { createBatch } from "../../server/platform/batch.ts";
 
 const bounds = { maxSize: 100, maxConcurrent: 1, maxWaiting: 100 };
 
-test("calls of one turn are one batch, and those that come meanwhile are the next", async () => {
+test("calls of one event loop turn form one batch, and calls that arrive while it runs form the next", async () => {
   const batches: number[][] = [];
   let release: (() => void) | undefined;
   const gate = new Promise<void>((resolve) => {
@@ -28,7 +28,7 @@ test("calls of one turn are one batch, and those that come meanwhile are the nex
   ]);
 });
 
-test("a batch is never larger than its bound, and no more run at once than allowed", async () => {
+test("batches never exceed their maximum size or concurrency", async () => {
   let running = 0;
   let most = 0;
   const sizes: number[] = [];
@@ -49,7 +49,7 @@ test("a batch is never larger than its bound, and no more run at once than allow
   expect(Math.max(...sizes)).toBe(3);
 });
 
-test("one bad item fails alone", async () => {
+test("a bad item fails alone", async () => {
   const call = createBatch(async (items: readonly number[]) => {
     if (items.includes(2)) throw new Error("bad 2");
     return items;
@@ -58,7 +58,7 @@ test("one bad item fails alone", async () => {
   expect(results.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
 });
 
-test("of many calls the bad ones are found by halves, and each neighbour's call ends well", async () => {
+test("a failed batch is bisected, so only its bad items fail", async () => {
   let flushes = 0;
   const call = createBatch(async (items: readonly number[]) => {
     flushes += 1;
@@ -71,7 +71,7 @@ test("of many calls the bad ones are found by halves, and each neighbour's call 
   expect(flushes).toBeLessThan(32);
 });
 
-test("a failure that is nobody's own fails all at once, without a second try", async () => {
+test("a failure that no item caused fails the whole batch without a retry", async () => {
   let flushes = 0;
   const call = createBatch(
     async (_: readonly number[]): Promise<readonly number[]> => {
@@ -84,14 +84,14 @@ test("a failure that is nobody's own fails all at once, without a second try", a
   expect(flushes).toBe(1);
 });
 
-test("beyond the bound calls are refused, and accepted again when there is room", async () => {
+test("calls beyond the bound are refused, and accepted again once the queue has emptied", async () => {
   const call = createBatch(async (items: readonly number[]) => items, { ...bounds, maxWaiting: 2 });
   const results = await Promise.allSettled([call(1), call(2), call(3)]);
   expect(results[2]).toMatchObject({ status: "rejected", reason: { code: "SERVICE_UNAVAILABLE", retryAfter: 1 } });
   expect(await call(4)).toBe(4);
 });
 
-test("what comes soon after a batch of several waits for its turn and shares it", async () => {
+test("calls soon after a batch of several wait for the pace and share the next batch", async () => {
   const begun: { readonly atMs: number; readonly size: number }[] = [];
   const call = createBatch(
     async (items: readonly number[]) => {
@@ -113,12 +113,12 @@ test("what comes soon after a batch of several waits for its turn and shares it"
   expect((begun[1]?.atMs ?? 0) - (begun[0]?.atMs ?? 0)).toBeGreaterThanOrEqual(39);
 });
 
-test("calls that come one after the other do not wait for each other", async () => {
+test("sequential calls do not wait for the pace", async () => {
   const call = createBatch(async (items: readonly number[]) => items, { ...bounds, paceMs: 3_600_000 });
   for (let lone = 0; lone < 3; lone += 1) expect(await call(lone)).toBe(lone);
 });
 
-test("a whole batch waits for no pace", async () => {
+test("a full batch does not wait for the pace", async () => {
   const sizes: number[] = [];
   const call = createBatch(
     async (items: readonly number[]) => {

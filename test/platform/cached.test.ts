@@ -1,4 +1,4 @@
-// The short memory in front of lookups: however many ask at once, one load answers them, and no answer outlives a change.
+// The short cache in front of look-ups: one load answers all who ask at once, and no answer outlives a change.
 import { expect, test } from "vitest";
 import { createCached } from "../../server/core/cached.ts";
 import { systemClock } from "../../server/core/clock.ts";
@@ -8,7 +8,7 @@ interface Value {
   readonly load: number;
 }
 
-/** A lookup whose loads end when the test says so. */
+/** A look-up whose loads end when the test says so. */
 const open = () => {
   const loads: { readonly key: string; readonly end: (value: Value | null) => void; readonly fail: (error: Error) => void }[] = [];
   const cached = createCached<Value>({
@@ -20,7 +20,7 @@ const open = () => {
   return { cached, loads, answer };
 };
 
-test("fifty who ask for one key at once share one load, and another key has its own", async () => {
+test("fifty look-ups of one key at once share one load, and another key has its own", async () => {
   const { cached, loads, answer } = open();
   const asked = Array.from({ length: 50 }, () => cached.get("a"));
   const other = cached.get("b");
@@ -33,7 +33,7 @@ test("fifty who ask for one key at once share one load, and another key has its 
   expect(loads).toHaveLength(2);
 });
 
-test("a load that fails is told to all who share it and is not remembered", async () => {
+test("a failed load rejects every caller that shares it and is not cached", async () => {
   const { cached, loads, answer } = open();
   const asked = [cached.get("a"), cached.get("a")];
   loads[0]?.fail(new Error("away"));
@@ -43,7 +43,7 @@ test("a load that fails is told to all who share it and is not remembered", asyn
   expect(await again).toEqual({ of: "a", load: 1 });
 });
 
-test("absence is not remembered", async () => {
+test("an absent value is not cached", async () => {
   const { cached, loads, answer } = open();
   const absent = cached.get("a");
   loads[0]?.end(null);
@@ -56,7 +56,7 @@ test("absence is not remembered", async () => {
 test.each([
   ["forget", (cached: ReturnType<typeof open>["cached"]) => cached.forget(["a"])],
   ["forgetAll", (cached: ReturnType<typeof open>["cached"]) => cached.forgetAll()],
-])("after %s during a load, later callers get a load of their own and the old value stays nowhere, whichever load ends first", async (_, change) => {
+])("after %s during a load, later callers get a new load and the old value is not cached, whichever load ends first", async (_, change) => {
   for (const order of [
     [0, 1],
     [1, 0],
@@ -73,7 +73,7 @@ test.each([
   }
 });
 
-test("a change of one key does not keep another key's load from being remembered", async () => {
+test("a change of one key does not stop another key's load from being cached", async () => {
   const { cached, loads, answer } = open();
   const asked = cached.get("a");
   cached.forget(["b"]);

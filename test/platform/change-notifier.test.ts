@@ -1,4 +1,4 @@
-// Tidings between nodes: a tenant is named once a moment, whoever speaks does not hear itself, and a flood is spread over ticks.
+// Change notices between nodes: each tenant is named once per tick, a node does not hear itself, and a flood is split into messages that fit.
 import { expect, test } from "vitest";
 import type { BusMessage } from "../../server/platform/bus.ts";
 import { openMemoryBus } from "../../server/platform/bus-memory.ts";
@@ -19,7 +19,7 @@ const setUp = async () => {
   return { said, one: await node("one"), two: await node("two") };
 };
 
-test("however often a tenant changes within a moment, others hear of it once, and the speaker not at all", async () => {
+test("however often a tenant changes within a tick, other nodes hear of it once and the sender never", async () => {
   const { said, one, two } = await setUp();
   for (let n = 0; n < 1_000; n += 1) one.tidings.tell(n % 2 === 0 ? "ten_a" : "ten_b");
   await eventually(() => expect(two.heard).toEqual(["ten_a", "ten_b"]));
@@ -28,7 +28,7 @@ test("however often a tenant changes within a moment, others hear of it once, an
   await eventually(() => expect(two.heard).toEqual(["ten_a", "ten_b", "ten_a"]));
 });
 
-test("many tenants at once are all named, in messages that fit the bus", async () => {
+test("a thousand tenants that change at once are all named, in messages that fit the bus", async () => {
   const { said, one, two } = await setUp();
   const ids = Array.from({ length: 1_200 }, (_, n) => `ten_${String(n).padStart(26, "0")}`);
   for (const id of ids) one.tidings.tell(id);

@@ -1,4 +1,4 @@
-// Closed sockets on the metrics page: every code of the protocol has its own line, whatever else agents send is one.
+// Closed sockets on the metrics page: every close code of the protocol has its own series, all other codes share one.
 import { Registry } from "prom-client";
 import { expect, test } from "vitest";
 import { CLOSE } from "../../protocol/index.ts";
@@ -13,15 +13,15 @@ const countedAs = async (codes: readonly number[]): Promise<Readonly<Record<stri
   return Object.fromEntries(lines.map((line) => [/code="([^"]+)"/.exec(line)?.[1] ?? "", Number(line.split(" ")[1])]));
 };
 
-test("a close by any code of the protocol is counted by that code", async () => {
+test("a close with a code of the protocol is counted under that code", async () => {
   const codes = Object.values(CLOSE).map(({ code }) => code);
   expect(await countedAs(codes)).toEqual(Object.fromEntries(codes.map((code) => [String(code), 1])));
 });
 
-test("a connection that broke is counted by the code that stands for it", async () => {
+test("a broken connection is counted under its standard code", async () => {
   expect(await countedAs([1005, 1006, 1009])).toEqual({ 1005: 1, 1006: 1, 1009: 1 });
 });
 
-test("codes that mean nothing here share one line, however many agents think of", async () => {
+test("all unknown close codes share one series", async () => {
   expect(await countedAs([1016, 3000, 4050, 4099, 4499, 4502, 4506, 4999])).toEqual({ other: 8 });
 });

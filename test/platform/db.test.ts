@@ -1,4 +1,4 @@
-// The door to PostgreSQL: one transaction for both kinds of SQL, honest about failure, and alive after every lost session.
+// Access to PostgreSQL: one transaction for Prisma and raw SQL, clear errors, and recovery after every lost session.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Db, openDb, type Sql } from "../../server/platform/db.ts";
 import { databaseError, isUnavailable, isUndone, isUniqueViolation } from "../../server/platform/db-errors.ts";
@@ -38,7 +38,7 @@ const endAllSessions = (): Promise<unknown> =>
 const increment = (sql: Sql, id: number): Promise<number> => sql.execute("update counters set value = value + 1 where id = $1", [id]);
 
 describe("raw SQL", () => {
-  test("gives rows as plain values and takes arrays for UNNEST", async () => {
+  test("raw SQL returns rows as plain values and accepts arrays for UNNEST", async () => {
     const at = new Date("2030-01-02T03:04:05.678Z");
     const rows = await db.query(
       "select a.id, a.at, a.seq, array[a.seq] as seqs, a.body::jsonb as body from unnest($1::text[], $2::timestamptz[], $3::int8[], $4::text[]) as a(id, at, seq, body)",
@@ -55,11 +55,11 @@ describe("raw SQL", () => {
     ]);
   });
 
-  test("refuses a number it would have to round", async () => {
+  test("a query refuses a number that it would have to round", async () => {
     await expect(db.query("select 9007199254740993::int8")).rejects.toThrow(RangeError);
   });
 
-  test("says the same as Prisma about the same row", async () => {
+  test("raw SQL and Prisma return the same values for the same row", async () => {
     const made = await db.prisma.device.create({ data: { ...device("dev_same"), tags: ["x"], inventory: { cpu: 2 } } });
     const [row] = await db.query<Record<string, unknown>>("select next_command_seq, created_at, tags, inventory, secret from devices where device_id = $1", [
       "dev_same",
@@ -68,7 +68,7 @@ describe("raw SQL", () => {
     expect(made.nextCommandSeq).toBe(1n);
   });
 
-  test("keeps its times, whatever zone the database prefers", async () => {
+  test("times survive whatever time zone the database prefers", async () => {
     await withClient(url, (client) =>
       client.query("do $$ begin execute format('alter database %I set timezone = ''Asia/Tokyo''', current_database()); end $$"),
     );
@@ -80,8 +80,8 @@ describe("raw SQL", () => {
   });
 });
 
-describe("a transaction", () => {
-  test("shows both doors the same uncommitted rows, and undoes both", async () => {
+describe("transactions", () => {
+  test("Prisma and raw SQL see each other's uncommitted rows in one transaction and roll back together", async () => {
     const error = await failure(
       db.tx(async (tx) => {
         await tx.prisma.device.create({ data: device("dev_both") });
@@ -95,7 +95,7 @@ describe("a transaction", () => {
     expect(await db.query("select 1 from devices where device_id = 'dev_both'")).toEqual([]);
   });
 
-  test.each(["tx", "sqlTx"] as const)("through %s whose failed statement was ignored does not pass for a success", async (door) => {
+  test.each(["tx", "sqlTx"] as const)("a %s transaction whose failed statement was ignored is an error and writes nothing", async (door) => {
     const work = db[door](async (tx: Sql) => {
       await tx.execute("insert into counters values (3, 0)");
       await failure(tx.execute("insert into counters values (3, 0)"));
@@ -105,7 +105,7 @@ describe("a transaction", () => {
     await db.sqlTx((tx) => increment(tx, 1));
   });
 
-  test.each(["tx", "sqlTx"] as const)("through %s is dead once it has ended", async (door) => {
+  test.each(["tx", "sqlTx"] as const)("a %s transaction refuses statements once it has ended", async (door) => {
     let kept: Sql | undefined;
     await db[door](async (tx: Sql) => {
       kept = tx;
@@ -113,7 +113,7 @@ describe("a transaction", () => {
     await expect(kept?.query("select 1")).rejects.toThrow("this transaction has ended");
   });
 
-  test("opened beside another within its callback does not take its connection", async () => {
+  test("a transaction inside another's callback gets its own connection", async () => {
     await db.tx(async (outer) => {
       const [mine] = await outer.query<{ pid: number }>("select pg_backend_pid() as pid");
       await db.prisma.$transaction([db.prisma.device.count()]);
@@ -123,7 +123,7 @@ describe("a transaction", () => {
     });
   });
 
-  test.each(["tx", "sqlTx"] as const)("through %s is repeated after a deadlock until both have their way", async (door) => {
+  test.each(["tx", "sqlTx"] as const)("a %s transaction is retried after a deadlock until both sides commit", async (door) => {
     const before = await db.query<{ value: number }>("select value from counters order by id limit 2");
     let arrived = 0;
     let open = (): void => undefined;
@@ -142,7 +142,7 @@ describe("a transaction", () => {
     expect(arrived).toBeGreaterThan(2);
   });
 
-  test("commits what was deferred, in its order, before its result is given", async () => {
+  test("a transaction runs its deferred statements in order before it commits and returns", async () => {
     const result = await db.sqlTx(async (tx) => {
       tx.defer(tx.execute("insert into counters values (4, 1)"));
       tx.defer(increment(tx, 4));
@@ -151,7 +151,7 @@ describe("a transaction", () => {
     expect([result, await db.query("select value from counters where id = 4")]).toEqual(["done", [{ value: 2 }]]);
   });
 
-  test("fails with the error of what was deferred, writes nothing, and leaves a sound connection", async () => {
+  test("a transaction fails with the error of a deferred statement, writes nothing and leaves a sound connection", async () => {
     const failing = (more: (tx: Sql) => Promise<unknown>) =>
       failure(
         db.sqlTx(async (tx) => {
@@ -161,13 +161,13 @@ describe("a transaction", () => {
         }),
       );
     expect(isUniqueViolation(await failing(async () => undefined))).toBe(true);
-    // Even where a later statement is the first to hear that the transaction is over.
+    // This holds even if a later statement is the first to fail because the transaction is aborted.
     expect(isUniqueViolation(await failing((tx) => tx.query("select 1")))).toBe(true);
     expect(await db.query("select 1 from counters where id = 5")).toEqual([]);
     await Promise.all(Array.from({ length: 6 }, () => db.sqlTx((tx) => increment(tx, 1))));
   });
 
-  test("is repeated when what was deferred met a deadlock", async () => {
+  test("a transaction is retried when a deferred statement meets a deadlock", async () => {
     let arrived = 0;
     let open = (): void => undefined;
     const both = new Promise<void>((resolve) => (open = resolve));
@@ -183,7 +183,7 @@ describe("a transaction", () => {
     expect(arrived).toBeGreaterThan(2);
   });
 
-  test.each(["tx", "sqlTx"] as const)("through %s whose connection is lost before the COMMIT is an error", async (door) => {
+  test.each(["tx", "sqlTx"] as const)("a %s transaction that loses its connection before the COMMIT is an error", async (door) => {
     const error = await failure(
       db[door](async (tx: Sql) => {
         await increment(tx, 1);
@@ -195,8 +195,8 @@ describe("a transaction", () => {
   });
 });
 
-describe("what an error means", () => {
-  test("a row that exists is recognised through both doors, by the name of its index", async () => {
+describe("errors", () => {
+  test("a duplicate row is recognised by its index name, through Prisma and raw SQL", async () => {
     await db.prisma.device.create({ data: device("dev_one", "same") });
     const throughPrisma = await failure(db.prisma.device.create({ data: device("dev_two", "same") }));
     const throughSql = await failure(
@@ -212,7 +212,7 @@ describe("what an error means", () => {
     }
   });
 
-  test("an open command without a deadline, an unknown state and a nameless tenant are refused", async () => {
+  test("the database refuses an open command without a deadline, an unknown state and an empty tenant id", async () => {
     const insert = (status: string, deadline: string | null, tenantId = "ten_1"): Promise<number> =>
       db.execute(
         "insert into commands (command_id, tenant_id, device_id, seq, lane, type, payload, exec_timeout_s, created_by, status, deadline_at) values ('cmd_1', $3, 'dev_1', 1, 'l', 't', '{}', 1, 'me', $1, $2)",
@@ -224,7 +224,7 @@ describe("what an error means", () => {
     expect(await insert("succeeded", null)).toBe(1);
   });
 
-  test("a wait for a lock that is too long is retryable and changed nothing", async () => {
+  test("a lock timeout is retryable", async () => {
     await withClient(url, async (client) => {
       await client.query("begin; update counters set value = value where id = 1");
       const [throughSql, throughPrisma] = await Promise.all([
@@ -235,7 +235,7 @@ describe("what an error means", () => {
     });
   });
 
-  test("slow, locked, full and away are four different things, through both doors", async () => {
+  test("a slow statement, a lock, a full pool and a missing database are told apart, through Prisma and raw SQL", async () => {
     const reasonOf = async (work: Promise<unknown>): Promise<unknown> => {
       const refusal = databaseError(await failure(work));
       return refusal?.code === "DATABASE_BUSY" ? refusal.details?.["reason"] : refusal?.code;
@@ -270,20 +270,20 @@ describe("what an error means", () => {
     expect(databaseError(new Error("a defect"))).toBeNull();
   }, 20_000);
 
-  test("a database that is not there is unavailable", async () => {
+  test("a missing database counts as unavailable", async () => {
     expect(isUnavailable(await failure(openDb({ url: "postgresql://a:b@127.0.0.1:1/c", poolSize: 1, log: silentLog })))).toBe(true);
   });
 });
 
 describe("lost sessions", () => {
-  test("ending all of them ends no process, and statements work as soon as the pool has heard of it", async () => {
+  test("the process survives the loss of all sessions, and statements soon work again", async () => {
     await Promise.all(Array.from({ length: 6 }, () => db.query("select pg_sleep(0.02)")));
     await endAllSessions();
     await eventually(() => db.healthy(), 1_000);
     expect(await db.prisma.device.count()).toBeGreaterThan(0);
   });
 
-  test("under load, every failure says unavailable and what was answered as written is written", async () => {
+  test("while sessions are lost under load, every failure is unavailable and every acknowledged write is in the database", async () => {
     let written = 0;
     let stop = false;
     const strange: unknown[] = [];
@@ -307,7 +307,7 @@ describe("lost sessions", () => {
     await load;
     expect(strange).toEqual([]);
     const [row] = await db.query<{ value: number }>("select value from counters where id = 9");
-    // A lost answer may hide a write, so there may be more than were answered, never fewer.
+    // A lost answer may hide a write, so there may be more writes than answers, never fewer.
     expect(row?.value).toBeGreaterThanOrEqual(written);
   });
 });

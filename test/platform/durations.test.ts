@@ -1,4 +1,4 @@
-// The own histogram tells what the library's would tell of the same observations, to the letter.
+// Our histogram exports exactly what the library's exports for the same observations.
 import { Histogram, Registry } from "prom-client";
 import { expect, test } from "vitest";
 import { Durations } from "../../server/platform/durations.ts";
@@ -6,7 +6,7 @@ import { Durations } from "../../server/platform/durations.ts";
 const config = () => ({ name: "call_seconds", help: "Seconds", labelNames: ["operation", "status"], buckets: [0.001, 0.25, 10] });
 const OBSERVED = [0, 0.0005, 0.001, 0.0011, 0.25, 0.3, 10, 10.5, 1e6];
 
-test("its page is the library's", async () => {
+test("our histogram's metrics page equals the library's", async () => {
   const [ours, theirs] = [new Registry(), new Registry()];
   const durations = new Durations({ ...config(), registers: [ours] });
   const histogram = new Histogram({ ...config(), registers: [theirs] });

@@ -1,4 +1,4 @@
-// The embedded database survives every way a gateway or a server can die, and never lives longer than its last user.
+// The embedded database survives every way a gateway or a server can die, and never outlives its last user.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterEach(async () => {
   for (const owner of owners.splice(0)) owner.kill("SIGKILL");
-  // Adopts whatever a failed test left running, so that leaving stops it.
+  // Adopt whatever a failed test left running, so that closing stops it.
   await open();
   for (const server of opened.splice(0)) await server.close();
 });
@@ -50,8 +50,8 @@ const lives = (pid: number): Promise<boolean> => isPostmasterOf(pid, join(dataDi
 const dead = (pid: number): Promise<void> => eventually(async () => expect(await lives(pid)).toBe(false));
 const ask = (url: string, text = "select 1 as answer"): Promise<unknown> => withClient(url, async (client) => (await client.query(text)).rows[0]);
 
-describe("a folder opened for the first time", () => {
-  test("gives one server to all who open it at once, and what it keeps is there after the last has left", async () => {
+describe("a new folder", () => {
+  test("everyone who opens a folder shares one server, which stops with its last user and keeps its data", async () => {
     const [first, second] = await Promise.all([open(), open()]);
     expect(second.pid()).toBe(first.pid());
     await ask(first.url, "create table kept (value text)");
@@ -66,7 +66,7 @@ describe("a folder opened for the first time", () => {
     await ask(again.url, "select value from kept");
   });
 
-  test("lets nobody in without the password, and keeps that from other users of the machine", async () => {
+  test("the server lets nobody in without the password, and other users of the machine cannot read it", async () => {
     const { url } = await open();
     for (const user of ["mooring", "postgres"]) {
       const stranger = new URL(url);
@@ -77,14 +77,14 @@ describe("a folder opened for the first time", () => {
     for (const file of ["password", "server.json", "postgres.log"]) expect((await stat(join(dataDir, file))).mode & 0o077).toBe(0);
   });
 
-  test("serves the application as an ordinary role", async () => {
+  test("the application connects as an ordinary role", async () => {
     const { url } = await open();
     await expect(ask(url, "copy (select 1) to program 'true'")).rejects.toThrow(/permission denied/);
   });
 });
 
-describe("after a hard kill", () => {
-  test("of the owner, its server is adopted, and stops with the one who adopted it", async () => {
+describe("crashes", () => {
+  test("after its owner is killed, a server is adopted by the next user and stops with that one", async () => {
     const orphan = await openElsewhere();
     await killHard(orphan.process);
     const adopted = await open();
@@ -94,7 +94,7 @@ describe("after a hard kill", () => {
     expect(await lives(orphan.pid)).toBe(false);
   });
 
-  test("of owner and server, the stale pid file is no obstacle", async () => {
+  test("after owner and server are killed, the stale pid file does not prevent a new start", async () => {
     const lost = await openElsewhere();
     await killHard(lost.process);
     process.kill(lost.pid, "SIGKILL");
@@ -104,7 +104,7 @@ describe("after a hard kill", () => {
     expect(await ask(fresh.url)).toEqual({ answer: 1 });
   });
 
-  test("a pid file whose number now belongs to a stranger is no obstacle, and the stranger is left alone", async () => {
+  test("a pid file that names another program prevents no start, and that program is left alone", async () => {
     await (await open()).close();
     const stranger = spawn("sleep", ["60"], { stdio: "ignore" });
     owners.push(stranger);
@@ -115,7 +115,7 @@ describe("after a hard kill", () => {
     expect(stranger.exitCode).toBeNull();
   });
 
-  test("of the server, it is started again at the same address and the log says so", async () => {
+  test("after the server is killed, it is restarted at the same address and the log says so", async () => {
     const told: string[] = [];
     const server = await open({ ...silentLog, error: (_fields, message) => void told.push(message) });
     const before = server.pid();
@@ -126,7 +126,7 @@ describe("after a hard kill", () => {
   });
 });
 
-test("a user whose session is ended from outside still counts as present", async () => {
+test("a user whose session is ended from outside still counts as a user", async () => {
   const [staying, leaving] = [await open(), await open()];
   await asSuperuser((client) => client.query("select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and datname is not null"));
   const seated = "select 1 from pg_stat_activity where application_name = 'mooring embedded user'";

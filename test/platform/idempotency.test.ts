@@ -1,4 +1,4 @@
-// One key, one effect: under concurrency, after a crash, and for a day.
+// One key has one effect: under concurrency, after a crash, and for a day.
 import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { IdempotentCall, KnownCall, StoredAnswer } from "../../server/core/idempotency.ts";
@@ -22,7 +22,7 @@ afterAll(() => db.close());
 const call = (body = "a", scope = randomUUID()): IdempotentCall => ({ tenantId: "ten_1", scope, fingerprint: createHash("sha256").update(body).digest() });
 const OK: StoredAnswer = { status: 201, body: { made: true } };
 
-/** What a keyed operation does; resolves to what it was told when it must not run. */
+/** Runs a keyed operation; resolves to the known answer if it must not run. */
 const run = (request: IdempotentCall, answer = OK, during: () => Promise<unknown> = async () => undefined): Promise<KnownCall | null> =>
   db.sqlTx(async (tx) => {
     const known = await idempotency.claim(tx, request);
@@ -36,15 +36,15 @@ const effects = async ({ scope }: IdempotentCall): Promise<number> => (await db.
 const age = ({ scope }: IdempotentCall) =>
   db.query("update idempotency_keys set expires_at = now() - interval '1 second' where scope = $1 returning 1", [scope]);
 
-/** A point that somebody waits at until it is opened. */
+/** A point that waits until the test opens it. */
 const createGate = () => {
   let open = (): void => undefined;
   const opened = new Promise<void>((resolve) => (open = resolve));
   return { opened, open };
 };
 
-describe("an idempotency key", () => {
-  test("lets exactly one of 30 concurrent requests have its effect", async () => {
+describe("idempotency keys", () => {
+  test("of 30 concurrent requests with one key, one has its effect", async () => {
     const request = call();
     const told = await Promise.all(Array.from({ length: 30 }, () => run(request)));
     expect(told.filter((known) => known === null)).toHaveLength(1);
@@ -52,7 +52,7 @@ describe("an idempotency key", () => {
     expect(await effects(request)).toBe(1);
   });
 
-  test("is in progress while its transaction is open, and is told at once rather than waited for", async () => {
+  test("a key is in progress while its transaction is open, and a repeat learns so at once", async () => {
     const request = call();
     const [entered, left] = [createGate(), createGate()];
     const first = run(request, OK, () => {
@@ -68,7 +68,7 @@ describe("an idempotency key", () => {
     expect(await effects(request)).toBe(1);
   });
 
-  test("repeats the first answer, whatever its shape", async () => {
+  test("a repeat gets the first answer, whatever its shape", async () => {
     for (const body of [{ secret: "s", list: [1, null] }, null, "text", undefined]) {
       const request = call();
       await run(request, { status: 201, body });
@@ -77,7 +77,7 @@ describe("an idempotency key", () => {
     }
   });
 
-  test("is refused for another payload", async () => {
+  test("a key with another payload is refused", async () => {
     const request = call("a");
     const other = { ...request, fingerprint: call("b").fingerprint };
     await run(request);
@@ -86,21 +86,21 @@ describe("an idempotency key", () => {
     expect(await effects(request)).toBe(1);
   });
 
-  test("of one tenant is not that of another", async () => {
+  test("two tenants may use the same key", async () => {
     const request = call();
     await run(request);
     expect(await run({ ...request, tenantId: "ten_2" })).toBeNull();
     expect(await run({ ...request, tenantId: null })).toBeNull();
   });
 
-  test("whose transaction failed leaves neither effect nor answer, and may run again", async () => {
+  test("a failed transaction leaves neither effect nor answer, and the key may run again", async () => {
     const request = call();
     await expect(run(request, OK, () => Promise.reject(new Error("changed my mind")))).rejects.toThrow("changed my mind");
     expect(await effects(request)).toBe(0);
     expect(await run(request)).toBeNull();
   });
 
-  test("stays in progress while a transaction that nobody listens to may still commit, and then tells what became of it", async () => {
+  test("a key stays in progress while an orphaned transaction may still commit, and then replays its answer", async () => {
     const request = call();
     await withClient(url, async (lost) => {
       await lost.query("begin");
@@ -114,7 +114,7 @@ describe("an idempotency key", () => {
     expect(await effects(request)).toBe(0);
   });
 
-  test("undoes an effect that bypassed its claim", async () => {
+  test("an effect that bypasses the claim is rolled back", async () => {
     const request = call();
     await run(request);
     const bypassing = db.sqlTx(async (tx) => {
@@ -125,7 +125,7 @@ describe("an idempotency key", () => {
     expect(await effects(request)).toBe(1);
   });
 
-  test("is free again after a day, and the sweep removes its row", async () => {
+  test("a key is free again after a day, and the sweep deletes its row", async () => {
     const request = call();
     await run(request);
     expect(await age(request)).toHaveLength(1);
@@ -136,7 +136,7 @@ describe("an idempotency key", () => {
     expect(await db.query("select 1 from idempotency_keys where scope = $1", [request.scope])).toEqual([]);
   });
 
-  test("keeps its answer unreadable in the database", async () => {
+  test("the stored answer is unreadable in the database", async () => {
     const request = call();
     await run(request, { status: 201, body: { apiKey: "shown-only-once" } });
     const [row] = await db.query<{ answer: Buffer }>("select answer from idempotency_keys where scope = $1", [request.scope]);

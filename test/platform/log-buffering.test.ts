@@ -1,4 +1,4 @@
-// Lines of a log gather for a moment: never out of order, never for long, and none is lost when the process ends.
+// The log buffers its lines for a moment: in order, never for long, and without losing any when the process ends.
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
@@ -20,7 +20,7 @@ const gathered = () => {
   return { written, line, flush: () => lines.flush() };
 };
 
-test("a lone line goes at once, those that follow go together", () => {
+test("a lone line is written at once, the lines after it together", () => {
   const { written, line } = gathered();
   for (const text of ["a", "b", "c"]) line(text);
   expect(written).toEqual(["a\n"]);
@@ -34,7 +34,7 @@ test("a lone line goes at once, those that follow go together", () => {
   expect(written.slice(3)).toEqual(["e\n"]);
 });
 
-test("a warning and an error wait for nothing, and what came before them goes first", () => {
+test("an error is written at once, after the lines before it", () => {
   const { written, line } = gathered();
   line("a");
   line("b");
@@ -42,7 +42,7 @@ test("a warning and an error wait for nothing, and what came before them goes fi
   expect(written).toEqual(["a\n", "b\nc\n"]);
 });
 
-test("no piece is longer than a pipe takes at once, unless one line is", () => {
+test("no write is longer than a pipe accepts at once, unless a single line is", () => {
   const { written, line } = gathered();
   const texts = Array.from({ length: 500 }, (_, index) => `${index} ${"x".repeat(index % 97)}`);
   for (const text of texts) line(text);
@@ -55,12 +55,12 @@ test("no piece is longer than a pipe takes at once, unless one line is", () => {
 
 const LINES = 300;
 const ends = {
-  "says that it is done": "process.exit(3)",
-  "fails unheard": "setImmediate(() => { throw new Error('unheard'); })",
+  "calls exit": "process.exit(3)",
+  "throws an uncaught error": "setImmediate(() => { throw new Error('unheard'); })",
   "has nothing left to do": "",
 };
 
-test.each(Object.entries(ends))("a process that %s leaves nothing behind", async (_, end) => {
+test.each(Object.entries(ends))("a process that %s loses no log line", async (_, end) => {
   vi.useRealTimers();
   const log = fileURLToPath(new URL("../../server/platform/log.ts", import.meta.url));
   const code = `const { createLog } = await import(${JSON.stringify(log)});

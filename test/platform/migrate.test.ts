@@ -1,4 +1,4 @@
-// Migrations are applied once, wholly or not at all, and say the same as the schema.
+// Each migration is applied once, wholly or not at all, and together they equal the schema.
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -25,7 +25,7 @@ const copyWith = async (name: string, sql: string): Promise<string> => {
 };
 
 describe("migrate", () => {
-  test("run by three nodes at once, applies each migration once", async () => {
+  test("three nodes that migrate at once apply each migration once", async () => {
     const url = await createEmptyDatabase();
     const applied = await Promise.all([migrate({ url }), migrate({ url }), migrate({ url })]);
     expect(applied.flat()).toEqual(await names());
@@ -33,7 +33,7 @@ describe("migrate", () => {
     expect(rows).toEqual((await names()).map((name) => ({ migration_name: name, finished_at: expect.any(Date) })));
   });
 
-  test("leaves nothing of a migration that fails, and tells why", async () => {
+  test("a failed migration leaves nothing behind and reports its reason", async () => {
     const url = await createTestDatabase();
     const broken = await copyWith("broken", "create table half (a int); select * from nowhere;");
     await expect(migrate({ url, folder: broken })).rejects.toThrow(/nowhere/);
@@ -41,7 +41,7 @@ describe("migrate", () => {
     expect(found).toEqual([{ half: null }]);
   });
 
-  test("goes on after a failed migration once its SQL is right", async () => {
+  test("a failed migration is applied once its SQL is corrected", async () => {
     const url = await createTestDatabase();
     const copy = await copyWith("corrected", "select * from nowhere");
     await expect(migrate({ url, folder: copy })).rejects.toThrow(/nowhere/);
@@ -49,7 +49,7 @@ describe("migrate", () => {
     expect(await migrate({ url, folder: copy })).toEqual(["99990101000000_corrected"]);
   });
 
-  test("knows after a kill between the commit and the report that the migration is in", async () => {
+  test("a migration whose run was killed after its commit is not applied again", async () => {
     const url = await createTestDatabase();
     const copy = await copyWith("killed", "create table once (a int)");
     await migrate({ url, folder: copy });
@@ -60,7 +60,7 @@ describe("migrate", () => {
     expect(await migrate({ url, folder: copy })).toEqual([]);
   });
 
-  test("runs SQL whose strings and functions hold semicolons", async () => {
+  test("a migration may have semicolons inside strings and functions", async () => {
     const url = await createTestDatabase();
     const sql = "create function answer() returns text language plpgsql as $$ begin return 'a;b'; end $$; -- done; really\n";
     await migrate({ url, folder: await copyWith("semicolons", sql) });
@@ -133,12 +133,12 @@ describe("the migrations from 0.2.0 on", () => {
   });
 });
 
-describe("the check of schema and migrations", () => {
-  test("is quiet about what is committed", async () => {
+describe("schema check", () => {
+  test("the committed migrations equal the schema", async () => {
     expect(await difference({ url: await createTestDatabase() })).toBeUndefined();
   });
 
-  test("turns red when the schema says more than the migrations", async () => {
+  test("a column without a migration is reported", async () => {
     const schema = join(folder, "schema");
     await cp(schemaFolder(), schema, { recursive: true });
     const file = join(schema, "devices.prisma");
@@ -152,7 +152,7 @@ describe("the check of schema and migrations", () => {
       "has another predicate",
       "drop index devices_living_tenant_fingerprint_key; create unique index devices_living_tenant_fingerprint_key on devices(tenant_id, fingerprint) where deleted_at is not null",
     ],
-  ])("turns red when a partial index %s", async (_what, sql) => {
+  ])("a partial index that %s is reported", async (_what, sql) => {
     const url = await createTestDatabase();
     await withClient(url, (client) => client.query(sql));
     expect(await difference({ url })).toContain("devices_living_tenant_fingerprint_key");

@@ -1,4 +1,4 @@
-// Events on a real database: none is skipped, each tenant's are numbered without gaps, and one failure holds up nobody else.
+// Events on a real database: none is skipped, each tenant's are numbered without gaps, and a failure delays only its own tenant.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { contract, type TenantId } from "../../protocol/index.ts";
 import type { DispatchedEvent } from "../../server/core/events.ts";
@@ -10,7 +10,7 @@ import { eventually } from "../kit/eventually.ts";
 import { insertRow } from "../kit/rows.ts";
 
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
-// A database of its own for each group: the relay sees everything in one.
+// Each group has its own database, because the relay reads every event in one.
 const open = async (): Promise<Db> => openDb({ url: await createTestDatabase(), poolSize: 6, log: silent as never });
 const NEVER_MS = 3_600_000;
 
@@ -44,7 +44,7 @@ afterAll(async () => {
 });
 
 describe("dispatch", () => {
-  test("events come in order with numbers without gaps per tenant, also over several rounds", async () => {
+  test("events are dispatched in order, and each tenant's are numbered without gaps over several rounds", async () => {
     const { outbox, seen } = outboxOn(db, { settings: { relayBatch: 3 } });
     const [one, two] = [newId("ten"), newId("ten")];
     await outbox.emit(db, [event(one), event(two), event(one), event(one), event(two)]);
@@ -57,7 +57,7 @@ describe("dispatch", () => {
     expect(seen.map(({ position }) => position)).toEqual([...seen.map(({ position }) => position)].sort((a, b) => a - b));
   });
 
-  test("an event of a transaction that commits late is not skipped, and one of a rolled back transaction never shows", async () => {
+  test("an event that commits late is not skipped, and one that is rolled back is never dispatched", async () => {
     const { outbox, seen } = outboxOn(db);
     const tenantId = newId("ten");
     let finish: (() => void) | undefined;
@@ -92,7 +92,7 @@ describe("dispatch", () => {
     ]);
   });
 
-  test("two relays at once dispatch each event once", async () => {
+  test("two relays that run at once dispatch each event once", async () => {
     const [a, b] = [outboxOn(db, { settings: { relayBatch: 7 } }), outboxOn(db, { settings: { relayBatch: 7 } })];
     const tenantId = newId("ten");
     await a.outbox.emit(
@@ -106,7 +106,7 @@ describe("dispatch", () => {
     expect([...a.seen, ...b.seen].map(({ sequence }) => sequence).sort((x, y) => x - y)).toEqual(Array.from({ length: 100 }, (_, index) => index + 1));
   });
 
-  test("a wake dispatches without waiting for the period, and a throwing subscriber stops nobody", async () => {
+  test("an emitted event is dispatched before the next period, and a failing subscriber stops no other", async () => {
     const { outbox, seen, errors } = outboxOn(db, { settings: { wakeAfterMs: 1 } });
     outbox.subscribe(() => {
       throw new Error("a view broke");
@@ -117,7 +117,7 @@ describe("dispatch", () => {
     await outbox.close();
   });
 
-  test("a hint or an event with the wrong data is refused before it is written", async () => {
+  test("the outbox refuses a hint and an event with the wrong data", async () => {
     const { outbox } = outboxOn(db);
     const scope = { tenantId: newId("ten") };
     await expect(outbox.emit(db, [{ scope, event: contract.commands.events.queued, subjectId: "x", data: {} }])).rejects.toThrow(/hint/);
@@ -126,7 +126,7 @@ describe("dispatch", () => {
 });
 
 describe("transactional consumers", () => {
-  test("what a consumer writes and the dispatch happen together; its failure holds up one tenant only, until it works again", async () => {
+  test("a consumer writes in the transaction of the dispatch, and its failure delays only its own tenant until it works again", async () => {
     const own = await open();
     try {
       const { outbox, seen, errors } = outboxOn(own);
@@ -163,7 +163,7 @@ describe("transactional consumers", () => {
 });
 
 describe("retention", () => {
-  test("old events go, but never the undispatched or a tenant's newest, so that its numbers go on", async () => {
+  test("retention deletes old events but never an undispatched one or a tenant's newest, so its numbers continue", async () => {
     const own = await open();
     try {
       const { outbox, seen } = outboxOn(own);

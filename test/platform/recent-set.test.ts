@@ -1,4 +1,4 @@
-// The memory of what came up lately: nothing goes too early, everything goes in the end, and it is bounded.
+// The recent-set remembers entries for a promised time, forgets them in the end, and is bounded.
 import { expect, test } from "vitest";
 import { createRecentSet } from "../../server/core/recent-set.ts";
 
@@ -8,7 +8,7 @@ const open = (keep = 1_000) => {
   return { ...recent, wait: (ms: number) => (at += ms) };
 };
 
-test("an entry is known for as long as was promised, whenever it came", () => {
+test("an entry is known for the promised time, whenever it was set", () => {
   for (const begin of [0, 1, 50, 99, 100]) {
     const recent = open();
     recent.set("first", 0);
@@ -22,7 +22,7 @@ test("an entry is known for as long as was promised, whenever it came", () => {
   }
 });
 
-test("an entry is forgotten after twice that time when others come, and one that is set again stays", () => {
+test("an entry is forgotten after twice that time once others arrive, and one that is set again stays", () => {
   const recent = open();
   recent.set("entry", 1);
   for (let n = 0; n < 3; n += 1) {
@@ -32,7 +32,7 @@ test("an entry is forgotten after twice that time when others come, and one that
   expect([recent.get("entry"), recent.get("again")]).toEqual([undefined, 2]);
 });
 
-test("it tells how far back it knows everything", () => {
+test("the set knows for how long back it is complete", () => {
   const recent = open(10);
   const flood = () => Array.from({ length: 10 }, (_, n) => recent.set(String(n), n));
   recent.wait(50);
@@ -45,7 +45,7 @@ test("it tells how far back it knows everything", () => {
   expect(recent.coversMs()).toBe(5);
 });
 
-test("of a flood at least the newest are known and at most twice as many", () => {
+test("after a flood the set knows at least the newest entries and at most twice as many", () => {
   const recent = open(10);
   for (let n = 0; n < 95; n += 1) recent.set(String(n), n);
   const known = Array.from({ length: 95 }, (_, n) => n).filter((n) => recent.get(String(n)) !== undefined);

@@ -1,4 +1,4 @@
-// Secrets at rest open only under the key, the context and the bytes that they were sealed with.
+// A sealed secret opens only with its own key, context and bytes.
 import { randomBytes } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -7,8 +7,8 @@ import { createSecretBox, SecretBoxError } from "../../server/platform/secrets.t
 const masterKey = randomBytes(32);
 const box = createSecretBox(masterKey);
 
-describe("a sealed secret", () => {
-  test("opens to what was sealed, whatever the text", () => {
+describe("sealed secrets", () => {
+  test("a sealed text opens unchanged, whatever it is", () => {
     fc.assert(
       fc.property(
         fc.string({ unit: "binary" }),
@@ -18,13 +18,13 @@ describe("a sealed secret", () => {
     );
   });
 
-  test("does not open in another row's place", () => {
+  test("a secret does not open in another row's context", () => {
     const ofA = box.seal("a", "device-secret|ten_1|dev_a");
     expect(() => box.open(ofA, "device-secret|ten_1|dev_b")).toThrow(SecretBoxError);
     expect(() => box.open(ofA, "device-secret|ten_2|dev_a")).toThrow(SecretBoxError);
   });
 
-  test("does not open when any one byte was changed, cut off or added", () => {
+  test("a secret with any byte changed, cut off or added does not open", () => {
     const sealed = box.seal("secret", "row");
     for (let index = 0; index < sealed.length; index += 1) {
       const changed = Uint8Array.from(sealed, (byte, at) => (at === index ? byte ^ 1 : byte));
@@ -34,18 +34,18 @@ describe("a sealed secret", () => {
     expect(() => box.open(Buffer.concat([sealed, Buffer.from([0])]), "row")).toThrow(SecretBoxError);
   });
 
-  test("names a wrong master key as the reason", () => {
+  test("a wrong master key is named as the reason", () => {
     expect(() => createSecretBox(randomBytes(32)).open(box.seal("secret", "row"), "row")).toThrow("another master key");
   });
 
-  test("is different each time and does not contain the text", () => {
+  test("sealing the same text twice gives different bytes, and neither contains the text", () => {
     const [one, two] = [box.seal("a-recognisable-text", "row"), box.seal("a-recognisable-text", "row")];
     expect(Buffer.from(one).equals(two)).toBe(false);
     expect(Buffer.from(one).includes("a-recognisable-text")).toBe(false);
   });
 });
 
-test("a derived secret is the same for the same key and context, and for nothing else", () => {
+test("a derived secret depends on the master key and the context alone", () => {
   expect(box.derive("a")).toEqual(createSecretBox(masterKey).derive("a"));
   expect(box.derive("a")).not.toEqual(box.derive("b"));
   expect(box.derive("a")).not.toEqual(createSecretBox(randomBytes(32)).derive("a"));

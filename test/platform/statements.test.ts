@@ -1,10 +1,10 @@
-// Statements that come often have one name, so that PostgreSQL plans them once; those that do not come often have none.
+// A frequent statement gets a name, so that PostgreSQL parses it once per session; a rare one gets none.
 import { expect, test } from "vitest";
 import { createStatementNames } from "../../server/platform/statements.ts";
 
 const OFTEN = 50;
 
-test("a text that comes often gets a name and keeps it; another text gets another", () => {
+test("a frequent statement gets a name and keeps it, and another one gets another name", () => {
   const nameOf = createStatementNames();
   expect(nameOf("select 1")).toBeUndefined();
   const names = Array.from({ length: OFTEN }, () => nameOf("select 1"));
@@ -14,7 +14,7 @@ test("a text that comes often gets a name and keeps it; another text gets anothe
   expect(others.at(-1)).not.toBe(names.at(-1));
 });
 
-test("texts made for one occasion have none, however many there are", () => {
+test("a statement that is used once gets no name, however many there are", () => {
   const nameOf = createStatementNames();
   const names = Array.from({ length: 5_000 }, (_, number) => nameOf(`select ${number}`));
   expect(new Set(names)).toEqual(new Set([undefined]));

@@ -1,4 +1,4 @@
-// Values as text, the way PostgreSQL itself reads and writes them: compared with it, value by value.
+// Values as text, as PostgreSQL reads and writes them: compared with a real server, value by value.
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Db, openDb } from "../../server/platform/db.ts";
@@ -21,7 +21,7 @@ const text = fc.oneof(
   fc.constantFrom("", "NULL", "null", "a,b", "{x}", '"', "\\", " ", "\t", "dev_01", "2026-11-21T20:42:00.000Z"),
 );
 
-test("an array of texts arrives as it left, whatever is in it", async () => {
+test("an array of strings survives the round trip, whatever it contains", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.option(text), { maxLength: 12 }), async (items) => {
       const [row] = await db.query<{ items: (string | null)[] }>("select $1::text[] as items", [items]);
@@ -31,7 +31,7 @@ test("an array of texts arrives as it left, whatever is in it", async () => {
   );
 });
 
-test("numbers, booleans, buffers, times, documents and arrays in arrays arrive too", async () => {
+test("numbers, booleans, buffers, times, documents and nested arrays survive the round trip", async () => {
   const now = new Date();
   const [row] = await db.query(
     `select $1::bigint[] as numbers, $2::boolean[] as yes, $3::bytea[] as bytes, $4::timestamptz[] as times, $5::jsonb[] as documents, $6::text[][] as nested`,
@@ -47,11 +47,11 @@ test("numbers, booleans, buffers, times, documents and arrays in arrays arrive t
   });
 });
 
-test("what has no text of its own is refused instead of becoming [object Object]", () => {
+test("a value without a text form is refused instead of becoming [object Object]", () => {
   expect(() => arrayText([{ a: 1 }])).toThrow(TypeError);
 });
 
-test("a time is read as PostgreSQL meant it", async () => {
+test("a time is read as PostgreSQL wrote it", async () => {
   const instant = fc.date({ min: new Date("1000-01-01T00:00:00Z"), max: new Date("9999-12-31T23:59:59Z"), noInvalidDate: true });
   await fc.assert(
     fc.asyncProperty(instant, async (date) => {
@@ -63,6 +63,9 @@ test("a time is read as PostgreSQL meant it", async () => {
   );
 });
 
-test.each(["infinity", "2026-11-21 20:42:00.123456+00", "2026-11-21 20:42:00+01", "0044-03-15 12:00:00+00 BC"])("%s is left to the driver", (other) => {
-  expect(readTimestamp(other)).toBeNull();
-});
+test.each(["infinity", "2026-11-21 20:42:00.123456+00", "2026-11-21 20:42:00+01", "0044-03-15 12:00:00+00 BC"])(
+  "the time %s is left to the driver",
+  (other) => {
+    expect(readTimestamp(other)).toBeNull();
+  },
+);
