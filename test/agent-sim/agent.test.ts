@@ -1,59 +1,27 @@
-// The whole agent against a small gateway: proof, work, silence, refusals, polling. A second lasts ten milliseconds here.
+// The whole agent against a fake gateway: proof, work, silence, refusals, polling. A second lasts ten milliseconds here.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import {
-  type Agent,
-  type AgentOptions,
-  createAgent,
-  createApps,
-  createHandlers,
-  createHttp,
-  createMemoryJournal,
-  createRandom,
-  type Http,
-  type Journal,
-} from "../../agent-sim/agent/index.ts";
+import type { Agent, AgentOptions, Journal } from "../../agent-sim/agent/index.ts";
 import type { AgentFrame } from "../../protocol/index.ts";
 import { HEADERS, parseTimestamp, verify } from "../../protocol/index.ts";
 import { eventually } from "../kit/eventually.ts";
-import { createFastTime } from "./clocks.ts";
-import { type FakeGateway, SECRET, type Session, startFakeGateway } from "./fake-gateway.ts";
+import { type FakeGateway, type FakeSession, SECRET } from "./fake-gateway.ts";
+import { type AgentFixture, openAgentFixture } from "./fixture.ts";
 
+let fixture: AgentFixture;
 let gateway: FakeGateway;
-let http: Http;
 let agent: Agent | null = null;
 let journal: Journal;
 let alarms: string[];
 let executed: string[];
 
 beforeEach(async () => {
-  gateway = await startFakeGateway();
-  http = createHttp(gateway.url, 2);
-  journal = createMemoryJournal(Date.now);
-  [alarms, executed] = [[], []];
+  fixture = await openAgentFixture();
+  ({ gateway, journal, alarms, executed } = fixture);
 });
-afterEach(async () => {
-  await agent?.stop();
-  http.close();
-  await gateway.close();
-});
+afterEach(() => fixture.close());
 
 const launch = (differences: Partial<AgentOptions> = {}, skewMs = 0): Agent => {
-  const time = createFastTime(100, skewMs);
-  const random = createRandom(7);
-  agent = createAgent({
-    url: gateway.url,
-    http,
-    time,
-    random,
-    journal,
-    deviceId: "dev_1",
-    identity: { agentId: "agt_1", tenantId: "ten_1", secret: SECRET },
-    firstWindowMs: 0,
-    handlers: createHandlers({ apps: createApps({ time, random }), time }),
-    on: { alarm: (text) => alarms.push(text), executed: (id) => executed.push(id) },
-    ...differences,
-  });
-  agent.start();
+  agent = fixture.launch(differences, skewMs);
   return agent;
 };
 const ID = "cmd_01J9ZQ3E8W6Y2V7K4M5N6P7Q8R";
@@ -62,15 +30,15 @@ const command = (type: string, payload: unknown = {}) => ({
   command: { commandId: ID, type, issuedAt: "2026-01-02T00:00:00.000Z", payload, requiresAck: true },
   delivery,
 });
-const acks = ({ frames }: Session): readonly string[] => frames.flatMap((frame) => (frame.op === "ack" ? [frame.data.status] : []));
-const frame = <Op extends AgentFrame["op"]>({ frames }: Session, op: Op): Extract<AgentFrame, { op: Op }> => {
+const acks = ({ frames }: FakeSession): readonly string[] => frames.flatMap((frame) => (frame.op === "ack" ? [frame.data.status] : []));
+const frame = <Op extends AgentFrame["op"]>({ frames }: FakeSession, op: Op): Extract<AgentFrame, { op: Op }> => {
   const found = frames.find((one): one is Extract<AgentFrame, { op: Op }> => one.op === op);
   if (!found) throw new Error(`no ${op} yet`);
   return found;
 };
 
-describe("on a socket", () => {
-  test("the upgrade is signed over the timestamp alone and the nonce is proven", async () => {
+describe("socket", () => {
+  test("the agent signs the timestamp for the upgrade and the nonce in its hello", async () => {
     launch();
     const session = await gateway.session(0);
     const headers = gateway.upgrades[0] ?? {};
@@ -78,7 +46,7 @@ describe("on a socket", () => {
     expect(frame(session, "hello").data).toMatchObject({ capabilities: ["journal.v1", "inflight.v1", "cancel.v1", "progress.v1", "handoff.v1"], inFlight: [] });
     await eventually(() => expect(agent?.state).toBe("ready"));
   });
-  test("a command is acknowledged, run and its result told; frames are numbered", async () => {
+  test("the agent acknowledges a command, runs it, reports its result, and numbers its frames", async () => {
     launch();
     const session = await gateway.session(0);
     session.send("command", command("echo", { text: "naïve ✓" }));
@@ -88,7 +56,7 @@ describe("on a socket", () => {
     expect(session.frames.map(({ id }) => Number(id))).toEqual(session.frames.map((_, n) => n + 1));
     await eventually(() => expect(journal.unsettled()).toHaveLength(0));
   });
-  test("a long command reports running and progress, and can be canceled", async () => {
+  test("the agent reports progress of a long command and can cancel it", async () => {
     launch();
     const session = await gateway.session(0);
     session.send("command", command("wait", { seconds: 600 }));
@@ -97,7 +65,7 @@ describe("on a socket", () => {
     await eventually(() => expect(acks(session).at(-1)).toBe("canceled"));
     expect(acks(session).slice(0, 2)).toEqual(["received", "running"]);
   });
-  test("a result that nobody confirmed is sent again on the next connection, listed in hello, and not run again", async () => {
+  test("an unconfirmed result is listed in the next hello and sent again, and the command does not run again", async () => {
     gateway.polite = false;
     launch();
     const first = await gateway.session(0);
@@ -112,7 +80,7 @@ describe("on a socket", () => {
     await eventually(() => expect(journal.unsettled()).toHaveLength(0));
     expect([acks(second)[0], executed]).toEqual(["succeeded", [ID]]);
   });
-  test("what the gateway says to forget is not sent again", async () => {
+  test("a result that the gateway tells to forget is not sent again", async () => {
     journal.begin(ID, true);
     journal.finish(ID, { status: "succeeded" });
     gateway.reconcile = [{ commandId: ID, action: "forget" }];
@@ -121,13 +89,13 @@ describe("on a socket", () => {
     await eventually(() => frame(session, "heartbeat"));
     expect([acks(session), journal.unsettled()]).toEqual([[], []]);
   });
-  test("heartbeats without an answer end the socket from this side, and the agent comes back", async () => {
+  test("the agent closes a socket after two unanswered heartbeats and reconnects", async () => {
     gateway.polite = false;
     launch();
     await gateway.session(1);
     expect(gateway.sessions[0]?.frames.filter(({ op }) => op === "heartbeat")).toHaveLength(2);
   });
-  test("an unknown op is answered by name and a broken frame does no harm", async () => {
+  test("the agent answers an unknown op or a broken frame with an error and stays ready", async () => {
     launch();
     const session = await gateway.session(0);
     session.send("dance", {});
@@ -136,7 +104,7 @@ describe("on a socket", () => {
     await eventually(() => expect(session.frames.filter(({ op }) => op === "error")).toHaveLength(2));
     expect(agent?.state).toBe("ready");
   });
-  test("stopping says goodbye and closes", async () => {
+  test("a stopped agent says goodbye with its reason", async () => {
     launch();
     const session = await gateway.session(0);
     await eventually(() => expect(agent?.state).toBe("ready"));
@@ -145,8 +113,8 @@ describe("on a socket", () => {
   });
 });
 
-describe("when it is refused", () => {
-  test("a wrong clock is corrected by the gateway's answer and the next try is in time", async () => {
+describe("refusals", () => {
+  test("the gateway's answer corrects a wrong clock, and the next attempt succeeds", async () => {
     const skewMs = -3_600_000;
     gateway.refuse = (headers) =>
       Math.abs((parseTimestamp(String(headers[HEADERS.timestamp])) ?? 0) - Date.now()) > 300_000
@@ -164,7 +132,7 @@ describe("when it is refused", () => {
     expect(gateway.upgrades).toHaveLength(2);
     expect(Math.abs((agent?.clockOffsetMs ?? 0) + skewMs)).toBeLessThan(5_000);
   });
-  test("a machine whose clock stands at 1970 signs with a time that has the right form, is told the right one and connects", async () => {
+  test("a machine whose clock stands at 1970 connects at its second attempt", async () => {
     gateway.refuse = (headers) => {
       const at = parseTimestamp(String(headers[HEADERS.timestamp]));
       if (at === null) return { status: 401, body: { code: "INVALID_SIGNATURE", details: { reason: "bad_timestamp" } } };
@@ -176,7 +144,7 @@ describe("when it is refused", () => {
     await gateway.session(0);
     expect(gateway.upgrades).toHaveLength(2);
   });
-  test("Retry-After is waited out", async () => {
+  test("the agent waits out a Retry-After", async () => {
     const at: number[] = [];
     gateway.refuse = () =>
       at.push(performance.now()) > 1 ? null : { status: 503, headers: { "retry-after": "20" }, body: { success: false, code: "NODE_DRAINING" } };
@@ -187,8 +155,8 @@ describe("when it is refused", () => {
   test.each([
     [4501, "device_revoked"],
     [4504, "protocol_unsupported"],
-    [4999, "a_word_of_tomorrow"],
-  ])("after %i it stays away while REST refuses it, and comes back once it is answered", async (code, token) => {
+    [4999, "a_future_reason"],
+  ])("after close code %i the agent stays away while REST refuses it, and reconnects once REST answers", async (code, token) => {
     gateway.refuseRest = { status: 403, body: { code: "FORBIDDEN", details: { reason: "device_revoked" } } };
     launch();
     const session = await gateway.session(0);
@@ -199,7 +167,7 @@ describe("when it is refused", () => {
     gateway.refuseRest = null;
     await gateway.session(1);
   });
-  test("an agent that is not believed asks REST, and connects again once it is answered", async () => {
+  test("an agent whose signature is refused asks REST and reconnects once REST answers", async () => {
     gateway.refuse = () => (gateway.upgrades.length === 1 ? { status: 401, body: { code: "INVALID_SIGNATURE", details: { reason: "bad_signature" } } } : null);
     launch();
     await gateway.session(0);
@@ -207,8 +175,8 @@ describe("when it is refused", () => {
   });
 });
 
-describe("without a socket", () => {
-  test("due commands are polled, run once though they come again, and acknowledged by REST", async () => {
+describe("polling", () => {
+  test("without a socket the agent polls commands, runs each once although it is polled again, and acknowledges over REST", async () => {
     gateway.refuse = () => ({ status: 500, body: {} });
     const { command: plain } = command("ping");
     gateway.due = [{ ...plain, delivery }];
@@ -224,12 +192,12 @@ describe("without a socket", () => {
     );
     expect(executed).toEqual([ID]);
   });
-  test("an agent that only polls never asks for a socket and beats by REST", async () => {
+  test("a polling agent never opens a socket and sends heartbeats over REST", async () => {
     launch({ mode: "poll" });
     await eventually(() => expect(gateway.requests.some((line) => line.startsWith("POST /v1/devices/dev_1/heartbeat"))).toBe(true));
     expect([gateway.upgrades.length, agent?.state]).toEqual([0, "polling"]);
   });
-  test("no two requests carry the same signature", async () => {
+  test("no two upgrades carry the same signature", async () => {
     gateway.refuse = () => ({ status: 503, headers: { "retry-after": "0" }, body: {} });
     launch();
     await eventually(() => expect(gateway.upgrades.length).toBeGreaterThanOrEqual(5));

@@ -1,8 +1,8 @@
-// Clocks for the agent's tests: one that stands until it is moved, and one on which a second lasts a few milliseconds.
+// Clocks for the agent's tests: one that stands until a test moves it, and one on which a second lasts a few milliseconds.
 import type { Time } from "../../agent-sim/agent/index.ts";
 
 export interface HandTime extends Time {
-  /** Moves on, running what falls due in its order. */
+  /** Moves the clock and runs due timers in order. */
   advance(ms: number): void;
 }
 
@@ -33,7 +33,7 @@ export const createHandTime = (startMs = Date.UTC(2026, 0, 2)): HandTime => {
   };
 };
 
-/** Real time for the network, with every delay shortened; `skewMs` puts the wall clock wrong. */
+/** Real time with every delay shortened; `skewMs` sets the wall clock wrong. */
 export const createFastTime = (factor = 100, skewMs = 0): Time => ({
   wallMs: () => Date.now() + skewMs,
   elapsedMs: () => performance.now() * factor,

@@ -1,4 +1,4 @@
-// An agent's life with one command, killed at a named point: run as a process of its own by journal.test.ts.
+// An agent's life with one command, killed at a named point. journal.test.ts runs it as a separate process.
 import { appendFileSync } from "node:fs";
 import { openFileJournal } from "../../agent-sim/agent/index.ts";
 

@@ -1,4 +1,4 @@
-// The progress line that a person watches.
+// The progress line of the fleet.
 import { expect, test } from "vitest";
 import { progressLine } from "../../agent-sim/display.ts";
 import type { Progress } from "../../agent-sim/fleet/fleet.ts";
@@ -16,7 +16,7 @@ const progress: Progress = {
   recent: { p50: 9.25, p99: 41 },
 };
 
-test("a command has ended when nothing is waited for any more, with or without acknowledgement", () => {
+test("the line counts a command as ended once the fleet waits for nothing more of it", () => {
   expect(progressLine(progress, Number.POSITIVE_INFINITY)).toBe(
     "  12s running  connected 9998/10000  heartbeats 333.3/s  commands 2400, ended 2397  create to ack p50 9.25 ms p99 41 ms",
   );

@@ -1,4 +1,4 @@
-// A gateway of a hundred lines on `ws`, told by each test what to do: it checks the agent's proof and otherwise believes everything.
+// A small gateway on `ws` that each test scripts: it checks the agent's proof and otherwise accepts everything.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { type WebSocket, WebSocketServer } from "ws";
@@ -6,44 +6,44 @@ import { AgentFrame, HEADERS, SUBPROTOCOL, verify } from "../../protocol/index.t
 import { eventually } from "../kit/eventually.ts";
 
 export const SECRET = "test-shared-secret-0001";
-export interface Session {
+export interface FakeSession {
   readonly frames: AgentFrame[];
   send(op: string, data: unknown, ref?: string): void;
   close(code: number, reason?: string): void;
-  /** The TCP connection breaks. */
+  /** Breaks the TCP connection. */
   cut(): void;
-  /** How it ended; null while it is open. */
+  /** The close code; null while it is open. */
   readonly closed: { code: number | null };
 }
-export interface Refusal {
+export interface FakeRefusal {
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body: unknown;
 }
 export interface FakeGateway {
   readonly url: string;
-  readonly sessions: Session[];
+  readonly sessions: FakeSession[];
   readonly upgrades: IncomingMessage["headers"][];
-  /** Of the upgrades. */
+  /** The path of each upgrade. */
   readonly paths: string[];
   /** Every REST request: "METHOD /path body". */
   readonly requests: string[];
-  refuse: ((headers: IncomingMessage["headers"]) => Refusal | null) | null;
-  /** The answer to every REST request, instead of a good one. */
-  refuseRest: Refusal | null;
+  refuse: ((headers: IncomingMessage["headers"]) => FakeRefusal | null) | null;
+  /** The answer to every REST request; null for a good one. */
+  refuseRest: FakeRefusal | null;
   /** The answer to every ack over REST. */
-  refuseAcks: Refusal | null;
-  /** Whether a good hello is answered; asked with the number of sessions so far. */
+  refuseAcks: FakeRefusal | null;
+  /** Whether to answer a valid hello, given the number of sessions so far. */
   ready: (sessions: number) => boolean;
-  /** Answers heartbeats and acks. */
+  /** Whether to answer heartbeats and acks. */
   polite: boolean;
-  /** Over the usual figures; null in place of one takes it away. */
+  /** Replaces fields of the usual welcome; null removes one. */
   welcome: Record<string, unknown>;
   /** The answer to an ack. */
   ackOk: Record<string, unknown>;
   reconcile: { commandId: string; action: string }[];
   due: unknown[];
-  session(n: number): Promise<Session>;
+  session(n: number): Promise<FakeSession>;
   close(): Promise<void>;
 }
 
@@ -69,7 +69,7 @@ export const startFakeGateway = async (): Promise<FakeGateway> => {
   const greet = (gateway: FakeGateway, socket: WebSocket, cut: () => void): void => {
     let id = 0;
     const frames: AgentFrame[] = [];
-    const send: Session["send"] = (op, data, ref) => {
+    const send: FakeSession["send"] = (op, data, ref) => {
       id += 1;
       socket.send(JSON.stringify({ op, id: String(id), ts: now(), ...(ref === undefined ? {} : { ref }), data }));
     };
@@ -85,7 +85,7 @@ export const startFakeGateway = async (): Promise<FakeGateway> => {
       if (frame.op === "heartbeat" && gateway.polite) send("heartbeat_ack", { serverTime: now() }, frame.id);
       if (frame.op === "ack" && gateway.polite) send("ack_ok", { commandId: frame.data.commandId, ...gateway.ackOk }, frame.id);
     });
-    const closed: Session["closed"] = { code: null };
+    const closed: FakeSession["closed"] = { code: null };
     socket.on("close", (code) => {
       closed.code = code;
     });

@@ -1,4 +1,4 @@
-// What the simulator counts and understands: its ledger, its command line, its load.
+// The simulator's ledger, command line and load.
 import { describe, expect, test } from "vitest";
 import { createRandom, NoAnswer } from "../../agent-sim/agent/index.ts";
 import { createLatency } from "../../agent-sim/fleet/latency.ts";
@@ -13,8 +13,8 @@ import { createFastTime } from "./clocks.ts";
 
 const facts = { deviceId: "dev_1", requiresAck: true, sentAtMs: 100 };
 
-describe("the ledger", () => {
-  test("measures from the request, also when the push overtakes its answer", () => {
+describe("ledger", () => {
+  test("the ledger measures from the request even if the push overtakes its answer", () => {
     let now = 110;
     const ledger = createLedger(() => now);
     ledger.delivered("a", "socket");
@@ -26,7 +26,7 @@ describe("the ledger", () => {
     expect(ledger.createToAck.percentiles()).toEqual({ p50: 50, p99: 50 });
     expect(ledger.counts).toEqual({ accepted: 1, pushed: 1, acked: 1, executedTwice: 0, open: 0 });
   });
-  test("counts a command of the warm-up, and leaves its latencies out", () => {
+  test("the ledger counts a warm-up command but not its latency", () => {
     const ledger = createLedger(() => 900);
     ledger.accepted("a", { ...facts, isWarmUp: true });
     ledger.delivered("a", "socket");
@@ -34,17 +34,17 @@ describe("the ledger", () => {
     expect(ledger.counts).toMatchObject({ accepted: 1, acked: 1, open: 0 });
     expect([ledger.createToPush.percentiles().p99, ledger.createToAck.percentiles().p99]).toEqual([null, null]);
   });
-  test("counts a command that ran twice once, however often it ran", () => {
+  test("the ledger counts a repeated command once, however often it ran", () => {
     const ledger = createLedger(() => 0);
     for (const id of ["a", "b", "b", "b"]) ledger.executed(id);
     expect(ledger.counts.executedTwice).toBe(1);
   });
-  test("does not wait for an ack that nobody asked for", () => {
+  test("the ledger does not wait for the ack of a command that asks for none", () => {
     const ledger = createLedger(() => 0);
     ledger.accepted("a", { ...facts, requiresAck: false });
     expect(ledger.counts.open).toBe(0);
   });
-  test("does not wait for an answer that the gateway says it has given", () => {
+  test("the ledger does not wait for a command that the agent was told to forget", () => {
     const ledger = createLedger(() => 0);
     ledger.accepted("a", facts);
     expect(ledger.counts.open).toBe(1);
@@ -53,14 +53,14 @@ describe("the ledger", () => {
   });
 });
 
-test("percentiles are those of the values that were seen", () => {
+test("percentiles are those of the recorded values", () => {
   const latency = createLatency();
   expect(latency.percentiles()).toEqual({ p50: null, p99: null });
   for (let ms = 1; ms <= 100; ms += 1) latency.add(ms);
   expect(latency.percentiles()).toEqual({ p50: 50, p99: 99 });
 });
 
-describe("the command line", () => {
+describe("command line", () => {
   test.each([
     ["30s", 30_000],
     ["2m", 120_000],
@@ -77,7 +77,7 @@ describe("the command line", () => {
     [["--what"], "--what"],
     [["stray"], "stray"],
     [["chaos", "--short"], "npm run chaos"],
-  ])("%j is refused by name", (args, name) => expect(() => parseOptions(args)).toThrow(name));
+  ])("%j is refused, and the message names the option", (args, name) => expect(() => parseOptions(args)).toThrow(name));
 });
 
 const portalWith = (queue: Portal["queue"], statuses: Readonly<Record<string, CommandStatus>> = {}): Portal => ({
@@ -87,7 +87,7 @@ const portalWith = (queue: Portal["queue"], statuses: Readonly<Record<string, Co
 });
 const member = { deviceId: "dev_1", agentId: "agt_1", tenantId: "ten_1", secret: "s", fingerprint: "f" };
 
-describe("the load", () => {
+describe("load", () => {
   const run = (queue: Portal["queue"]) => {
     const time = createFastTime(100);
     const ledger = createLedger(time.elapsedMs);
@@ -106,7 +106,7 @@ describe("the load", () => {
       }),
     };
   };
-  test("keeps its rate whatever the answers take", async () => {
+  test("the load keeps its rate however slow the answers are", async () => {
     let asked = 0;
     const { load } = run(() => new Promise(() => (asked += 1)));
     await load.done;
@@ -114,7 +114,7 @@ describe("the load", () => {
     expect(asked).toBeLessThanOrEqual(100);
     expect(load.outstanding).toBe(asked);
   });
-  test("tells what was refused from what nobody knows", async () => {
+  test("the load counts refused commands apart from those of unknown outcome", async () => {
     let n = 0;
     const { load, ledger } = run(async (_, __, { onAttempt }) => {
       onAttempt();
@@ -129,7 +129,7 @@ describe("the load", () => {
   });
 });
 
-test("only what REST calls ended counts: open and unknown commands are lost", async () => {
+test("a command that REST does not show as ended counts as lost", async () => {
   const time = createFastTime(1_000);
   const portal = portalWith(() => Promise.reject(new Error("not used")), { a: "succeeded", b: "running", c: "canceled" });
   const findings = await verifyAll(portal, new Map([["dev_1", ["cmd_a", "cmd_b", "cmd_c", "cmd_d"]]]), {

@@ -1,4 +1,4 @@
-// A disk that takes no more: nothing is run that could not be journalled, no result is told that is not kept, and nothing falls over.
+// A full disk: the agent runs no command and reports no result that it cannot journal, and it does not crash.
 import { mkdtempSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -25,7 +25,7 @@ let finish: () => void;
 const noSpace = (syscall: string): never => {
   throw Object.assign(new Error(`ENOSPC: no space left on device, ${syscall}`), { code: "ENOSPC", syscall });
 };
-/** As a real one does it: a part of the record fits still, and the rest does not. */
+/** Fails as a real disk does: part of the record still fits, the rest does not. */
 const disk: typeof DISK = {
   write: (file, bytes, at) => {
     if (!full) return DISK.write(file, bytes, at);
@@ -59,7 +59,7 @@ afterEach(() => rmSync(folder, { recursive: true }));
 const deliver = (commandId: string): void =>
   work.deliver({ command: { commandId, type: "job", payload: {}, requiresAck: true }, delivery: { expiresAt: null, lane: commandId } });
 
-test("a command that cannot be journalled is neither run nor answered, and is taken when it comes again", async () => {
+test("a command that cannot be journalled is neither run nor answered, and runs when it is delivered again", async () => {
   full = true;
   deliver("a");
   deliver("b");
@@ -69,7 +69,7 @@ test("a command that cannot be journalled is neither run nor answered, and is ta
   await eventually(() => expect(executed).toEqual(["a"]));
   expect(told).toEqual(["a received"]);
 });
-test("a result that cannot be journalled waits for room before it is told, and is told once", async () => {
+test("a result that cannot be journalled is reported once, when there is space again", async () => {
   deliver("a");
   await eventually(() => expect(executed).toEqual(["a"]));
   acks.answered({ commandId: "a", status: "acknowledged", result: "applied" }, "1");
@@ -83,7 +83,7 @@ test("a result that cannot be journalled waits for room before it is told, and i
   expect(told).toEqual(["a received", "a succeeded"]);
   expect(open().find("a")).toMatchObject({ status: "succeeded" });
 });
-test("a confirmation that cannot be journalled costs a repetition after the next start, nothing else", async () => {
+test("a confirmation that cannot be journalled costs only a repeated result after the next start", async () => {
   deliver("a");
   await eventually(() => expect(executed).toEqual(["a"]));
   finish();
@@ -93,12 +93,12 @@ test("a confirmation that cannot be journalled costs a repetition after the next
   acks.answered({ commandId: "a", status: "succeeded", result: "applied" }, "2");
   expect([acks.waiting, journal.unsettled().length, alarms.length]).toEqual([0, 1, 1]);
 });
-test("a cancel for a command never seen is not answered when it cannot be remembered", () => {
+test("a cancel of an unseen command that cannot be journalled is not answered", () => {
   full = true;
   work.cancel("never-seen", "");
   expect(told).toEqual([]);
 });
-test("after a start on a full disk what was in flight is told as failed once there is room", () => {
+test("after a start on a full disk a command in flight is reported as failed once there is space", () => {
   journal.begin("a", true);
   full = true;
   work.resume();
@@ -108,8 +108,8 @@ test("after a start on a full disk what was in flight is told as failed once the
   expect(told).toEqual(["a failed"]);
 });
 
-describe("the file", () => {
-  test("holds whole lines only, whatever part of a record the disk took", () => {
+describe("file", () => {
+  test("the journal file holds only whole lines although the disk took part of a record", () => {
     journal.begin("a", true);
     full = true;
     expect(() => journal.begin("b", true)).toThrow(CannotWrite);
@@ -120,7 +120,7 @@ describe("the file", () => {
     expect([...open().entries()].map(({ commandId }) => commandId)).toEqual(["a", "c"]);
     expect(alarms).toEqual([]);
   });
-  test("that is written but cannot be synced does not hold the record", () => {
+  test("a record that cannot be synced is not in the file", () => {
     const failing = open({ ...DISK, sync: () => noSpace("fdatasync") });
     expect(() => failing.begin("a", true)).toThrow(CannotWrite);
     expect(open().find("a")).toBeUndefined();

@@ -1,67 +1,50 @@
-// An agent that is asked to move while its session lives: the new one first, then the old one; what it owes goes along.
+// A handoff: the agent opens the new session before it leaves the old one, and takes its unsettled commands along.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { type Agent, createAgent, createApps, createHandlers, createHttp, createMemoryJournal, createRandom, type Http } from "../../agent-sim/agent/index.ts";
+import type { Agent } from "../../agent-sim/agent/index.ts";
 import type { End } from "../../agent-sim/agent/reconnect.ts";
 import { CLOSE } from "../../protocol/index.ts";
 import { eventually } from "../kit/eventually.ts";
-import { createFastTime } from "./clocks.ts";
-import { type FakeGateway, SECRET, type Session, startFakeGateway } from "./fake-gateway.ts";
+import type { FakeGateway, FakeSession } from "./fake-gateway.ts";
+import { type AgentFixture, openAgentFixture } from "./fixture.ts";
 
+let fixture: AgentFixture;
 let gateway: FakeGateway;
-let http: Http;
 let agent: Agent;
 let executed: string[];
 let aways: End[];
 
 beforeEach(async () => {
-  gateway = await startFakeGateway();
-  http = createHttp(gateway.url, 2);
-  [executed, aways] = [[], []];
-  const [time, random] = [createFastTime(100), createRandom(7)];
-  agent = createAgent({
-    url: gateway.url,
-    http,
-    time,
-    random,
-    journal: createMemoryJournal(Date.now),
-    deviceId: "dev_1",
-    identity: { agentId: "agt_1", tenantId: "ten_1", secret: SECRET },
-    firstWindowMs: 0,
-    handlers: createHandlers({ apps: createApps({ time, random }), time }),
-    on: { executed: (id) => executed.push(id), away: (end) => aways.push(end) },
-  });
-  agent.start();
+  fixture = await openAgentFixture();
+  ({ gateway, executed } = fixture);
+  aways = [];
+  agent = fixture.launch({ on: { away: (end) => aways.push(end) } });
 });
-afterEach(async () => {
-  await agent.stop();
-  http.close();
-  await gateway.close();
-});
+afterEach(() => fixture.close());
 
-const hello = ({ frames }: Session) => frames.flatMap((one) => (one.op === "hello" ? [one.data] : []))[0];
-const acksOf = ({ frames }: Session): readonly string[] => frames.flatMap((one) => (one.op === "ack" ? [`${one.data.commandId} ${one.data.status}`] : []));
-const goodbyes = ({ frames }: Session) => frames.flatMap((one) => (one.op === "goodbye" ? [one.data.reason] : []));
+const hello = ({ frames }: FakeSession) => frames.flatMap((one) => (one.op === "hello" ? [one.data] : []))[0];
+const acksOf = ({ frames }: FakeSession): readonly string[] => frames.flatMap((one) => (one.op === "ack" ? [`${one.data.commandId} ${one.data.status}`] : []));
+const goodbyes = ({ frames }: FakeSession) => frames.flatMap((one) => (one.op === "goodbye" ? [one.data.reason] : []));
 const command = (commandId: string, type: string, payload: object = {}) => ({
   command: { commandId, type, issuedAt: "2026-01-02T00:00:00.000Z", payload, requiresAck: true },
   delivery: { attempt: 1, redelivered: false, seq: 1, lane: commandId, ackBy: "2026-01-02T00:00:20.000Z", expiresAt: null, executionTimeoutSec: 600 },
 });
 const drain = (handoff: boolean) => ({ reason: "shutdown", handoff, reconnectAfterMs: 0, closeAt: "2026-01-02T00:00:20.000Z" });
 const refusal = { status: 503, headers: { "retry-after": "1" }, body: { success: false, code: "NODE_DRAINING" } };
-const first = async (): Promise<Session> => {
+const first = async (): Promise<FakeSession> => {
   const session = await gateway.session(0);
   await eventually(() => expect(agent.state).toBe("ready"));
   return session;
 };
 
-describe("told to hand over", () => {
-  test("opens a second session that names the first, and leaves the first only when the second is ready", async () => {
+describe("handoff", () => {
+  test("the agent opens a second session that names the first, and leaves the first only once the second is ready", async () => {
     let mayBeReady = false;
     const old = await first();
     gateway.ready = () => mayBeReady;
     old.send("drain", drain(true));
     const young = await gateway.session(1);
     expect([hello(young)?.handoffFrom, hello(young)?.instanceId]).toEqual(["ses_1", hello(old)?.instanceId]);
-    // The first still works: what comes over it is done, and its words go out on it.
+    // The first session still works: the agent runs its commands and acknowledges them on it.
     old.send("command", command("cmd_01J9ZQ3E8W6Y2V7K4M5N6P7Q8A", "ping"));
     await eventually(() => expect(acksOf(old)).toContain("cmd_01J9ZQ3E8W6Y2V7K4M5N6P7Q8A succeeded"));
     expect([agent.state, old.closed.code]).toEqual(["ready", null]);
@@ -71,7 +54,7 @@ describe("told to hand over", () => {
     expect([goodbyes(old), agent.state, aways]).toEqual([["handoff"], "ready", []]);
   });
 
-  test("takes what is unsettled along: the same command runs once, and its words go out on the new session", async () => {
+  test("an unsettled command moves along: it runs once, and its acks go out on the new session", async () => {
     const old = await first();
     gateway.polite = false;
     const item = command("cmd_01J9ZQ3E8W6Y2V7K4M5N6P7Q8B", "ping");
@@ -87,7 +70,7 @@ describe("told to hand over", () => {
     expect(executed).toHaveLength(1);
   });
 
-  test("tries again while it is refused, and keeps the first session all the while", async () => {
+  test("an agent that is refused tries again and keeps its first session meanwhile", async () => {
     const old = await first();
     let refused = 0;
     gateway.refuse = () => {
@@ -100,7 +83,7 @@ describe("told to hand over", () => {
     expect([refused, hello(young)?.handoffFrom, aways]).toEqual([3, "ses_1", []]);
   });
 
-  test("closed before it could: comes back as after any drain", async () => {
+  test("an agent whose session closes before the handoff reconnects as after any drain", async () => {
     const old = await first();
     gateway.refuse = () => refusal;
     old.send("drain", drain(true));
@@ -112,7 +95,7 @@ describe("told to hand over", () => {
     expect(aways.every((end) => end.kind === "refused" || end.code === CLOSE.drain.code)).toBe(true);
   });
 
-  test("closed while the second opens: the second is the one", async () => {
+  test("if the first session closes while the second opens, the agent continues with the second", async () => {
     const old = await first();
     gateway.ready = () => false;
     old.send("drain", drain(true));
@@ -124,7 +107,7 @@ describe("told to hand over", () => {
     expect([gateway.sessions.length, aways]).toEqual([2, []]);
   });
 
-  test("stopped in the middle of it: both end, and nothing comes back", async () => {
+  test("an agent that stops during a handoff closes both sessions and opens no other", async () => {
     const old = await first();
     gateway.ready = () => false;
     old.send("drain", drain(true));
@@ -135,7 +118,7 @@ describe("told to hand over", () => {
   });
 });
 
-test("told to drain without handing over, stays until it is closed", async () => {
+test("on a drain without handoff the agent works on until the gateway closes its session", async () => {
   const old = await first();
   old.send("drain", drain(false));
   old.send("command", command("cmd_01J9ZQ3E8W6Y2V7K4M5N6P7Q8C", "ping"));
@@ -145,7 +128,7 @@ test("told to drain without handing over, stays until it is closed", async () =>
   await gateway.session(1);
 });
 
-test("a shorter interval holds at once, also for the beat that was planned for later", async () => {
+test("a shorter heartbeat interval applies at once, even to the heartbeat that is already planned", async () => {
   gateway.welcome = { heartbeat: { intervalSec: 300, jitterPct: 0 } };
   const session = await first();
   const beats = () => session.frames.filter(({ op }) => op === "heartbeat").length;
@@ -153,6 +136,6 @@ test("a shorter interval holds at once, also for the beat that was planned for l
   const sentAt = performance.now();
   session.send("config", { heartbeat: { intervalSec: 2, jitterPct: 0 } });
   await eventually(() => expect(beats()).toBeGreaterThanOrEqual(3));
-  // A second lasts ten milliseconds here: the old interval would have been three real seconds.
+  // A second lasts ten milliseconds here, so the old interval would take three real seconds.
   expect(performance.now() - sentAt).toBeLessThan(2_000);
 });

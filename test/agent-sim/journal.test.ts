@@ -1,4 +1,4 @@
-// What the journal promises: an id is new once, the first result stands, and what was promised before a crash holds after it.
+// The journal's guarantees: an id is new once, the first result stands, and both survive a crash.
 import { spawnSync } from "node:child_process";
 import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -20,20 +20,20 @@ const forms: readonly (readonly [string, () => Journal])[] = [
   ["in a file", open],
 ];
 
-describe.each(forms)("a journal %s", (_, make) => {
-  test("knows a command after its first arrival", () => {
+describe.each(forms)("journal %s", (_, make) => {
+  test("the journal knows a command after its first arrival", () => {
     const journal = make();
     expect(journal.begin("a", true)).toBe(true);
     expect(journal.begin("a", true)).toBe(false);
   });
-  test("keeps the first terminal result and answers it to a second", () => {
+  test("the journal keeps the first result and returns it for a second one", () => {
     const journal = make();
     journal.begin("a", true);
     expect(journal.finish("a", { status: "succeeded", output: 1 })).toEqual({ status: "succeeded", output: 1 });
     expect(journal.finish("a", { status: "failed", output: 2 })).toEqual({ status: "succeeded", output: 1 });
     expect(journal.find("a")).toMatchObject({ status: "succeeded", result: { output: 1 } });
   });
-  test("lists a result until the gateway has it, and remembers it after", () => {
+  test("the journal lists a result until the gateway has it, and remembers its command afterwards", () => {
     const journal = make();
     journal.begin("a", true);
     journal.finish("a", { status: "succeeded" });
@@ -42,20 +42,20 @@ describe.each(forms)("a journal %s", (_, make) => {
     expect(journal.unsettled()).toHaveLength(0);
     expect(journal.begin("a", true)).toBe(false);
   });
-  test("does not let go of a command that is still in flight", () => {
+  test("the journal does not settle a command that is still in flight", () => {
     const journal = make();
     journal.begin("a", true);
     journal.settle("a");
     expect(journal.unsettled()).toMatchObject([{ commandId: "a", status: "received" }]);
   });
-  test("owes nothing for a command without ack, but knows it", () => {
+  test("the journal never lists a command that asks for no ack but remembers it", () => {
     const journal = make();
     journal.begin("a", false);
     journal.finish("a", { status: "succeeded" });
     expect(journal.unsettled()).toHaveLength(0);
     expect(journal.begin("a", false)).toBe(false);
   });
-  test("a result does not turn back into a hint", () => {
+  test("a progress note does not replace a result", () => {
     const journal = make();
     journal.begin("a", true);
     journal.finish("a", { status: "succeeded" });
@@ -64,7 +64,7 @@ describe.each(forms)("a journal %s", (_, make) => {
   });
 });
 
-test("settled ids are forgotten after a week, but never the last thousand and never what is in flight", () => {
+test("the journal forgets settled ids after a week, but never the last thousand and never a command in flight", () => {
   let now = 0;
   const journal = createMemoryJournal(() => now);
   journal.begin("in-flight", true);
@@ -86,7 +86,7 @@ test("settled ids are forgotten after a week, but never the last thousand and ne
 });
 
 describe("after a crash", () => {
-  test("everything that was written is known", () => {
+  test("after a crash the journal knows everything that was written", () => {
     const before = open();
     before.begin("done", true);
     before.finish("done", { status: "succeeded", output: { n: 1 } });
@@ -106,7 +106,7 @@ describe("after a crash", () => {
     ["half a line", '{"kind":"end","id":"a","resu'],
     ["a line of zeros", "\0\0\0\0\0\0\n"],
     ["a whole record without its line end", '{"kind":"begin","id":"b","requiresAck":true}'],
-  ])("a torn last write (%s) is as if it had never been, and the next one stands on its own line", (_, torn) => {
+  ])("a torn last write (%s) is ignored, and the next record starts on its own line", (_, torn) => {
     const before = open();
     before.begin("a", true);
     appendFileSync(path(), torn);
@@ -115,7 +115,7 @@ describe("after a crash", () => {
     expect(after.begin("b", true)).toBe(true);
     expect(open().find("b")).toBeDefined();
   });
-  describe("damage before the last line", () => {
+  describe("damaged lines", () => {
     const damage = (from: string | RegExp, to: string): { readonly journal: Journal; readonly told: readonly string[] } => {
       const before = open();
       for (const id of ["a", "b"]) {
@@ -127,7 +127,7 @@ describe("after a crash", () => {
       const told: string[] = [];
       return { journal: openFileJournal(path(), wallMs, { warn: (text) => told.push(text) }), told };
     };
-    test("is told by its line, and every other line is used", () => {
+    test("a damaged line is reported by its number, and every other line is used", () => {
       const { journal, told } = damage('"succeeded"', "\0\0\0\0");
       expect(told).toEqual([expect.stringMatching(/damaged in line 2; the other lines are used/)]);
       expect(journal.unsettled().map(({ commandId, status }) => [commandId, status])).toEqual([
@@ -137,11 +137,11 @@ describe("after a crash", () => {
       ]);
     });
     test.each([
-      ["its id can be read", '{"kind":"begin","id":"c","requiresAck":true}\n', '{"kind":"be\0in","id":"c","requi\n{"kind":"ok","id":"b","atMs":1}\n', "c"],
-      ["its end is there", /^.*\n/, "\0\0\0\0\n", "a"],
-      ["its last line is there", /^.*\n.*\n/, '\0\0\n\0\0\n{"kind":"ok","id":"a","atMs":1}\n', "a"],
-    ] as const)("does not make a command run twice when %s", (_, from, to, id) => expect(damage(from, to).journal.begin(id, true)).toBe(false));
-    test("of a whole line costs that line only", () => {
+      ["its id is readable", '{"kind":"begin","id":"c","requiresAck":true}\n', '{"kind":"be\0in","id":"c","requi\n{"kind":"ok","id":"b","atMs":1}\n', "c"],
+      ["its result is intact", /^.*\n/, "\0\0\0\0\n", "a"],
+      ["its last line is intact", /^.*\n.*\n/, '\0\0\n\0\0\n{"kind":"ok","id":"a","atMs":1}\n', "a"],
+    ] as const)("a damaged line does not make a command run twice if %s", (_, from, to, id) => expect(damage(from, to).journal.begin(id, true)).toBe(false));
+    test("a wholly damaged line loses only itself", () => {
       const { journal, told } = damage(/^.*\n.*\n/, "rubbish\n\n");
       expect(told).toHaveLength(2);
       expect(journal.unsettled().map(({ commandId }) => commandId)).toEqual(["b", "c"]);
@@ -153,7 +153,7 @@ describe("after a crash", () => {
     ["after the id was written", "after-begin", { effects: 0, known: true, status: "received" }],
     ["after the work was done", "after-work", { effects: 1, known: true, status: "received" }],
     ["after the result was written", "after-finish", { effects: 1, known: true, status: "succeeded" }],
-  ])("killed %s: the command is run at most once", (_, point, expected) => {
+  ])("an agent that is killed %s runs the command at most once", (_, point, expected) => {
     const effects = join(folder, "effects");
     writeFileSync(effects, "");
     const run = (at: string) =>
@@ -166,7 +166,7 @@ describe("after a crash", () => {
   });
 });
 
-test("the file is rewritten before it grows without end, and says the same after", () => {
+test("the file is compacted before it grows too large, with the same content", () => {
   const journal = open();
   const one = (id: string): void => {
     journal.begin(id, false);

@@ -1,11 +1,11 @@
-// Order inside a lane, none between lanes.
+// Commands of one lane run in order, commands of different lanes independently.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { createLanes } from "../../agent-sim/agent/lanes.ts";
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-test("commands of one lane run one after another in their order, however long each takes", async () => {
+test("commands of one lane run one after another in order, however long each takes", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.record({ lane: fc.constantFrom("a", "b", "c"), turns: fc.nat(4) }), { maxLength: 20 }), async (tasks) => {
       const lanes = createLanes();
@@ -27,7 +27,7 @@ test("commands of one lane run one after another in their order, however long ea
   );
 });
 
-test("a lane that waits does not hold another", async () => {
+test("a slow lane does not delay another", async () => {
   const lanes = createLanes();
   let release = (): void => undefined;
   lanes.run("slow", () => new Promise((resolve) => (release = resolve)));

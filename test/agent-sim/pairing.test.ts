@@ -1,4 +1,4 @@
-// How a device pairs itself: the interface's fields, patience with limits, a new code when the old one is spent.
+// How a device pairs itself: the fields of the API, patience with limits, a new code when the old one is used up.
 import { createServer, type Server } from "node:http";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { pairDevice } from "../../agent-sim/agent/index.ts";
@@ -50,7 +50,7 @@ const activated: Answer = {
 };
 const pair = () => pairDevice({ url, enrollmentToken: "tok", fingerprint: "fingerprint-1", name: "edge-1" });
 
-test("a code is asked for and activated; the answer is the identity", async () => {
+test("the agent asks for a code, activates it and receives its identity", async () => {
   answers = [code("AAAA-BBBB"), activated];
   expect(await pair()).toEqual({
     deviceId: "dev_01J9ZQ3E8W6Y2V7K4M5N6P7Q8R",
@@ -64,18 +64,18 @@ test("a code is asked for and activated; the answer is the identity", async () =
     'POST /v1/pairing/auto-activate {"enrollment_token":"tok","pairing_code":"AAAA-BBBB"}',
   ]);
 });
-test("a limit is waited out as told", async () => {
+test("the agent waits out a rate limit", async () => {
   answers = [{ status: 429, body: { code: "RATE_LIMIT_EXCEEDED" }, retryAfter: "1" }, code("AAAA-BBBB"), activated];
   const start = performance.now();
   await pair();
   expect(performance.now() - start).toBeGreaterThanOrEqual(999);
 });
-test("a code that was used up by an unheard attempt is replaced by a new one", async () => {
+test("the agent asks for a new code if an attempt without an answer used up the old one", async () => {
   answers = [code("AAAA-BBBB"), { status: 409, body: { code: "PAIRING_ALREADY_ACTIVATED" } }, code("CCCC-DDDD"), activated];
   expect((await pair()).secret).toBe("s3cret");
   expect(requests.at(-1)).toContain("CCCC-DDDD");
 });
-test("a refusal is told by its code and not repeated", async () => {
+test("a refused pairing fails with its code and is not retried", async () => {
   answers = [code("AAAA-BBBB"), { status: 401, body: { code: "ENROLLMENT_TOKEN_INVALID" } }];
   await expect(pair()).rejects.toThrow(/401 ENROLLMENT_TOKEN_INVALID/);
   expect(requests).toHaveLength(2);

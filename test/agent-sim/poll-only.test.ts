@@ -1,4 +1,4 @@
-// The reference agent without a socket, against a real gateway: what polls and heartbeats tell it to stop it stops, and a twin of it stays outside.
+// The reference agent without a socket, against a real gateway: it stops canceled commands, and a twin of it gets nothing.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import {
   type Agent,
@@ -50,7 +50,7 @@ const queue = async ({ deviceId }: Device, type: string, payload: object = {}): 
 const expectStatus = (commandId: string, status: string) =>
   eventually(async () => expect((await world.call(tenant.apiKey, "GET", `/v1/commands/${commandId}`)).body.data.status).toBe(status));
 
-test("a command that is canceled while it runs is stopped and acknowledged as canceled", async () => {
+test("a polling agent stops a command that is canceled while it runs and acknowledges the cancel", async () => {
   const device = await tenant.device();
   start(device, () => undefined);
   const commandId = await queue(device, "wait", { seconds: 60 });
@@ -61,7 +61,7 @@ test("a command that is canceled while it runs is stopped and acknowledged as ca
   expect(events.at(-1)).toMatchObject({ from: "canceling", to: "canceled", actor: device.deviceId, code: null });
 });
 
-test("a twin that polls executes nothing while the first lives, and everything once it has stopped", async () => {
+test("a twin that polls executes nothing while the first agent lives, and everything once that one has stopped", async () => {
   const device = await tenant.device();
   const executed: string[] = [];
   const first = start(device, (commandId) => executed.push(`first ${commandId}`));

@@ -1,4 +1,4 @@
-// When an agent comes back, and when it does not: the three rules of protocol/README.md.
+// When an agent reconnects and when it does not: the three rules of protocol/README.md.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { createRandom } from "../../agent-sim/agent/index.ts";
@@ -15,11 +15,11 @@ const refused = (status: number, reason = "", more: { code?: string; retryAfterS
   retryAfterSec: more.retryAfterSec ?? null,
   serverTimeMs: null,
 });
-/** The shortest and the longest wait. */
+/** The shortest and the longest wait for an end. */
 const range = (end: End, differences: Partial<Circumstances> = {}): readonly (number | null)[] =>
   [0, 1].map((value) => afterEnd(end, { ...now, ...differences, random: () => value }).reconnectInMs).map((ms) => (ms === null ? null : Math.round(ms)));
 
-test("backoff is random between nothing and the smaller of cap and base · 2^n", () => {
+test("backoff is random between zero and the smaller of cap and base · 2^n", () => {
   fc.assert(
     fc.property(fc.nat(2_000), fc.integer({ min: 1, max: 10_000 }), fc.integer({ min: 1, max: 600_000 }), fc.nat(), (attempt, baseMs, capMs, seed) => {
       const wait = backoffMs(attempt, { ...times, baseMs, capMs }, createRandom(seed));
@@ -28,44 +28,44 @@ test("backoff is random between nothing and the smaller of cap and base · 2^n",
     }),
   );
 });
-test("backoff uses its whole range, so that agents do not meet again", () => {
+test("backoff uses its whole range, so that agents do not reconnect together", () => {
   const random = createRandom(1);
   const waits = Array.from({ length: 1_000 }, () => backoffMs(3, times, random));
   expect(Math.min(...waits)).toBeLessThan(800);
   expect(Math.max(...waits)).toBeGreaterThan(7_200);
 });
 
-describe("an end without a wait", () => {
-  // [end, circumstances, least wait, most wait] with random() from 0 to 1; null: does not come back by itself.
+describe("backoff", () => {
+  // [end, circumstances, shortest wait, longest wait] for random() from 0 to 1; null: the agent does not reconnect by itself.
   test.each<readonly [End, Partial<Circumstances>, number | null, number | null]>([
     [closed(1006), {}, 0, 20_000],
     [closed(1006), { attempt: 3 }, 0, 8_000],
     [closed(1000), {}, 0, 20_000],
     [closed(4002, "heartbeat_timeout"), { attempt: 1 }, 0, 2_000],
-    [closed(4123, "a_new_word", false), {}, 0, 1_000],
+    [closed(4123, "a_new_reason", false), {}, 0, 1_000],
     [closed(4040, "server_error"), { attempt: 20 }, 0, 300_000],
     [refused(500), {}, 0, 1_000],
     [refused(503), { attempt: 2 }, 0, 4_000],
     [refused(502), { attempt: 1 }, 0, 2_000],
-  ])("%o %o is backed off from, at first over the window if the session was ready: %s to %s ms", (end, differences, least, most) =>
+  ])("after %o %o the agent waits %s to %s ms: a ready session spreads its first attempt over the window", (end, differences, least, most) =>
     expect(range(end, differences)).toEqual([least, most]),
   );
   test.each([
     closed(4500, "auth_failed"),
     closed(4501, "device_revoked"),
-    closed(4999, "a_new_word"),
+    closed(4999, "a_new_reason"),
     refused(400),
     refused(401, "bad_signature"),
     refused(401, "replayed"),
     refused(403, "device_revoked"),
     refused(404),
     refused(426),
-  ])("%o means stop: REST is asked, and an answer brings it back", (end) =>
+  ])("after %o the agent stops, asks REST, and reconnects once REST answers", (end) =>
     expect(afterEnd(end, now)).toMatchObject({ reconnectInMs: null, pollEveryMs: 300_000, alarm: expect.stringContaining("until REST answers") }),
   );
 });
 
-describe("a wait that the gateway gives is kept, whatever else the end says", () => {
+describe("waits from the gateway", () => {
   test.each<readonly [End, Partial<Circumstances>, number, number]>([
     [closed(1013, "try_later;ra=7"), {}, 7_000, 8_700],
     [closed(1012, "drain;ra=3"), {}, 3_000, 4_300],
@@ -76,17 +76,19 @@ describe("a wait that the gateway gives is kept, whatever else the end says", ()
     [refused(429, "", { retryAfterSec: 6 }), {}, 6_000, 7_600],
     [refused(403, "tenant_suspended", { retryAfterSec: 3_600 }), {}, 3_600_000, 3_961_000],
     [refused(418, "", { retryAfterSec: 2 }), {}, 2_000, 3_200],
-  ])("%o %o: %s to %s ms", (end, differences, least, most) => expect(range(end, differences)).toEqual([least, most]));
+  ])("after %o %o the agent waits %s to %s ms, as the gateway asked", (end, differences, least, most) =>
+    expect(range(end, differences)).toEqual([least, most]),
+  );
   test.each([closed(4009, "superseded;ra=999999"), refused(503, "", { retryAfterSec: 1e9 }), refused(503, "", { retryAfterSec: 1e308 })])(
-    "but for an hour and its jitter at most: %o",
+    "the agent waits no longer than an hour and its jitter after %o",
     (end) => expect(range(end)).toEqual([3_600_000, 3_961_000]),
   );
-  test("an hour caps the wait of a drain too", () => expect(range(closed(1012), { drainMs: 1e12 })).toEqual([3_600_000, 3_600_000]));
-  test("a long one is told to the operator of the machine, a short one is not", () => {
+  test("the wait after a drain is at most an hour", () => expect(range(closed(1012), { drainMs: 1e12 })).toEqual([3_600_000, 3_600_000]));
+  test("a long wait alarms the machine's operator, a short one does not", () => {
     expect(afterEnd(closed(4505, "duplicate_identity;ra=900"), now).alarm).toContain("4505");
     expect(afterEnd(closed(1013, "try_later;ra=5"), now).alarm).toBeNull();
   });
-  test("who was told to stop and to wait does not poll meanwhile; who was only told to wait does", () => {
+  test("an agent that must stop and wait does not poll meanwhile, one that must only wait does", () => {
     expect(afterEnd(closed(4505, "duplicate_identity;ra=900"), now).pollEveryMs).toBeNull();
     expect(afterEnd(refused(503, "", { retryAfterSec: 5 }), now).pollEveryMs).toBe(30_000);
   });
@@ -94,11 +96,11 @@ describe("a wait that the gateway gives is kept, whatever else the end says", ()
 
 describe("exceptions", () => {
   const skewed = refused(401, "timestamp_skew");
-  test("a clock that was just corrected is tried at once, and only once", () => {
+  test("an agent that has just corrected its clock tries once at once", () => {
     expect(afterEnd(skewed, { ...now, corrected: true }).reconnectInMs).toBe(0);
     expect(afterEnd(skewed, { ...now, corrected: true, attempt: 1 }).reconnectInMs).toBeNull();
   });
-  test("a refused secret in a rotation leads to the other one by backoff", () =>
+  test("during a rotation an agent whose secret is refused backs off and tries the other one", () =>
     expect(range(closed(4500, "auth_failed"), { hasAnother: true, attempt: 1 })).toEqual([0, 2_000]));
 });
 
@@ -109,4 +111,4 @@ test.each([
   ["", null],
   ["x;ra=soon", null],
   ["x;ra=99999999", null],
-])("reason %j asks for %s seconds", (reason, seconds) => expect(retryAfterOf(reason)).toBe(seconds));
+])("the close reason %j asks for a wait of %s seconds", (reason, seconds) => expect(retryAfterOf(reason)).toBe(seconds));

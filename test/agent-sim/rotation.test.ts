@@ -1,4 +1,4 @@
-// A secret rotation never locks a device out: wherever agent or gateway break off, one of the agent's secrets is good, and in the end only the new one is.
+// A secret rotation never locks a device out: wherever agent or gateway crash, one of the agent's secrets works, and in the end only the new one does.
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -51,7 +51,7 @@ const rotationOf = (device: Device, keys: Keys, through: Http = http) =>
 const context = { signal: new AbortController().signal, progress: () => undefined, traceparent: null };
 
 class Crash extends Error {}
-/** Dies at the n-th call: before it leaves, or when its answer should come. */
+/** Fails the first call of a path: before it is sent, or instead of its answer. */
 const dyingAt = (path: string, when: "sending" | "receiving", make: () => Error): Http => {
   let died = false;
   return {
@@ -76,14 +76,14 @@ const expectNewOnly = async (device: Device): Promise<void> => {
 };
 
 const CRASHES: readonly (readonly [string, string, "sending" | "receiving"])[] = [
-  ["before it has asked for the new secret", "/secrets", "sending"],
-  ["before it has stored the new secret", "/secrets", "receiving"],
-  ["after storing, before using it", "/me", "sending"],
-  ["after using it, before hearing so", "/me", "receiving"],
+  ["before the agent asks for the new secret", "/secrets", "sending"],
+  ["before the agent stores the new secret", "/secrets", "receiving"],
+  ["after the agent stores the new secret, before it uses it", "/me", "sending"],
+  ["after the agent uses the new secret, before it hears so", "/me", "receiving"],
 ];
 
-describe("crashes of the agent", () => {
-  test.each(CRASHES)("%s", async (_, path, when) => {
+describe("agent crashes", () => {
+  test.each(CRASHES)("a crash %s leaves a working secret, and the next start completes the rotation", async (_, path, when) => {
     const device = await tenant.device();
     await rotate(device);
     const broken = rotationOf(
@@ -101,8 +101,8 @@ describe("crashes of the agent", () => {
   });
 });
 
-describe("crashes of the gateway", () => {
-  test.each(CRASHES)("no answer: %s", async (_, path, when) => {
+describe("gateway failures", () => {
+  test.each(CRASHES)("a call without an answer %s does not stop the rotation", async (_, path, when) => {
     const device = await tenant.device();
     await rotate(device);
     const keys = openFileKeys(fileOf(device), device.identity.secret);
@@ -114,7 +114,7 @@ describe("crashes of the gateway", () => {
     await expectNewOnly(device);
   });
 
-  test("one that has forgotten the new secret is answered with the old one", async () => {
+  test("the agent keeps its old secret if the gateway does not know the new one", async () => {
     const device = await tenant.device();
     const keys = openFileKeys(fileOf(device), device.identity.secret);
     keys.offer("a secret from a database that was restored");
@@ -124,7 +124,7 @@ describe("crashes of the gateway", () => {
   });
 });
 
-describe("over the channel", () => {
+describe("whole rotation", () => {
   const launch = (device: Device, mode: "socket" | "poll") => {
     const keys = openFileKeys(fileOf(device), device.identity.secret);
     const agent = createAgent({
@@ -144,7 +144,7 @@ describe("over the channel", () => {
     return agent;
   };
 
-  test.each(["socket", "poll"] as const)("an agent by %s is told, takes the new secret over, and the command that told it carried none", async (mode) => {
+  test.each(["socket", "poll"] as const)("an agent over %s completes a rotation, and its command carries no secret", async (mode) => {
     const device = await tenant.device();
     expect((await rotate(device)).body.sharedSecret).toBeUndefined();
     const agent = launch(device, mode);
@@ -156,14 +156,14 @@ describe("over the channel", () => {
     await agent.stop();
   });
 
-  test("asking again while it is under way makes no second command", async () => {
+  test("a second rotation during the first is refused and queues no command", async () => {
     const device = await tenant.device();
     await rotate(device);
     expect((await rotate(device)).body.code).toBe("ROTATION_IN_PROGRESS");
     expect((await world.sql.query("select 1 from commands where device_id = $1", [device.deviceId])).rows).toHaveLength(1);
   });
 
-  test("revoked: the old secret is dead at once, the socket closes with 4032, also during a rotation", async () => {
+  test("a revoked secret stops working at once and closes its socket with 4032", async () => {
     const device = await tenant.device();
     const ends: number[] = [];
     const agent = createAgent({

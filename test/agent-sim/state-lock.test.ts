@@ -1,4 +1,4 @@
-// Two agents on one state would run each command twice, so the second one does not start; a dead one's lock is no hindrance.
+// Two agents on one state would run each command twice, so the second one does not start; a dead agent's lock does not count.
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -15,7 +15,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-// Three processes are compiled on the fly.
+// tsx compiles three processes on the fly.
 const WITHIN_MS = 30_000;
 const MAIN = join(import.meta.dirname, "../../agent-sim/main.ts");
 const command = (...args: readonly string[]): readonly [string, readonly string[]] => [
@@ -25,11 +25,11 @@ const command = (...args: readonly string[]): readonly [string, readonly string[
 const writeIdentity = (): void =>
   writeFileSync(path(), JSON.stringify({ device_id: "dev_1", agent_id: "agt_1", tenant_id: "ten_1", shared_secret: "test-shared-secret-0001" }));
 
-test("a second agent on the same state ends with a sentence that says who holds it; after a kill the next one starts", async () => {
+test("a second agent on the same state ends with a sentence that names the first; after a kill the next one starts", async () => {
   writeIdentity();
   const [file, args] = command();
   const first = spawn(file, args, { stdio: ["ignore", "pipe", "inherit"] });
-  // Its journal is there only after it has the lock.
+  // The agent opens its journal only once it has the lock.
   await eventually(() => expect(existsSync(`${path()}.journal`)).toBe(true), WITHIN_MS);
   const second = spawnSync(file, command("--seconds", "0")[1], { encoding: "utf8", timeout: WITHIN_MS });
   expect([second.status, second.stderr]).toEqual([
@@ -44,7 +44,7 @@ test("a second agent on the same state ends with a sentence that says who holds 
 }, 90_000);
 test.each([
   ["a process that has ended", "2147483646 12345"],
-  ["an earlier process whose id another one has now", `${process.pid} 1`],
+  ["an earlier process whose pid another one has now", `${process.pid} 1`],
   ["nobody", ""],
 ])("the lock of %s is taken over", (_, holder) => {
   writeFileSync(`${path()}.lock`, holder);

@@ -1,68 +1,35 @@
-// An older agent with a newer gateway: new words, new forms of ids, figures that are missing or fractions. Nothing of it may stop the work.
+// An older agent with a newer gateway: unknown values, new forms of ids, settings that are missing or fractional. None of it stops the work.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import {
-  type Agent,
-  type AgentOptions,
-  createAgent,
-  createApps,
-  createHandlers,
-  createHttp,
-  createMemoryJournal,
-  createRandom,
-  type Http,
-  Identity,
-  type Journal,
-  toMember,
-} from "../../agent-sim/agent/index.ts";
+import { type Agent, type AgentOptions, Identity, type Journal, toMember } from "../../agent-sim/agent/index.ts";
 import { adjustPlan, DEFAULT_PLAN, GivenPlan } from "../../agent-sim/agent/plan.ts";
 import { eventually } from "../kit/eventually.ts";
-import { createFastTime, createHandTime } from "./clocks.ts";
-import { type FakeGateway, SECRET, type Session, startFakeGateway } from "./fake-gateway.ts";
+import { createHandTime } from "./clocks.ts";
+import type { FakeGateway, FakeSession } from "./fake-gateway.ts";
+import { type AgentFixture, openAgentFixture } from "./fixture.ts";
 
+let fixture: AgentFixture;
 let gateway: FakeGateway;
-let http: Http;
 let agent: Agent | null = null;
 let journal: Journal;
 let executed: string[];
 
 beforeEach(async () => {
-  gateway = await startFakeGateway();
-  http = createHttp(gateway.url, 2);
-  journal = createMemoryJournal(Date.now);
-  executed = [];
+  fixture = await openAgentFixture({ deviceId: "device/1", agentId: "agent of another form", tenantId: "tenant-1" });
+  ({ gateway, journal, executed } = fixture);
 });
-afterEach(async () => {
-  await agent?.stop();
-  http.close();
-  await gateway.close();
-});
+afterEach(() => fixture.close());
 
 const launch = (differences: Partial<AgentOptions> = {}): Agent => {
-  const time = createFastTime(100);
-  const random = createRandom(7);
-  agent = createAgent({
-    url: gateway.url,
-    http,
-    time,
-    random,
-    journal,
-    deviceId: "device/1",
-    identity: { agentId: "agent of another form", tenantId: "tenant-1", secret: SECRET },
-    firstWindowMs: 0,
-    handlers: createHandlers({ apps: createApps({ time, random }), time }),
-    on: { executed: (id) => executed.push(id) },
-    ...differences,
-  });
-  agent.start();
+  agent = fixture.launch(differences);
   return agent;
 };
 const ready = (): Promise<void> => eventually(() => expect(agent?.state).toBe("ready"));
-const words = ({ frames }: Session, commandId: string): readonly string[] =>
+const words = ({ frames }: FakeSession, commandId: string): readonly string[] =>
   frames.flatMap((frame) => (frame.op === "ack" && frame.data.commandId === commandId ? [frame.data.status] : []));
 const ID = "job of another form #42 ü";
 const bare = { commandId: ID, type: "ping" };
 
-test("a command of which only id and type are told is run and acknowledged", async () => {
+test("the agent runs and acknowledges a command that has only an id and a type", async () => {
   launch();
   const session = await gateway.session(0);
   session.send("command", { command: bare });
@@ -70,15 +37,15 @@ test("a command of which only id and type are told is run and acknowledged", asy
   expect(executed).toEqual([ID]);
 });
 test.each([
-  ["fractions", { seq: 1.5, lane: "l", expiresAt: "2099-01-02T03:04:05.678901Z", executionTimeoutSec: 0.5 }],
-  ["nonsense", { seq: "x", lane: 7, ackBy: 0, expiresAt: false, executionTimeoutSec: "soon", traceparent: {} }],
-])("%s in the delivery do not keep a command from being run", async (_, delivery) => {
+  ["fractional values", { seq: 1.5, lane: "l", expiresAt: "2099-01-02T03:04:05.678901Z", executionTimeoutSec: 0.5 }],
+  ["meaningless values", { seq: "x", lane: 7, ackBy: 0, expiresAt: false, executionTimeoutSec: "soon", traceparent: {} }],
+])("the agent runs a command despite %s in its delivery", async (_, delivery) => {
   launch();
   const session = await gateway.session(0);
   session.send("command", { command: { ...bare, issuedAt: null, priority: "new" }, delivery });
   await eventually(() => expect(words(session, ID).at(-1)).toBe("succeeded"));
 });
-test("a polled command of another form is run and acknowledged", async () => {
+test("the agent runs and acknowledges a polled command of another form", async () => {
   gateway.refuse = () => ({ status: 500, body: {} });
   gateway.due = [bare];
   launch();
@@ -86,7 +53,7 @@ test("a polled command of another form is run and acknowledged", async () => {
   expect(executed).toEqual([ID]);
 });
 
-test("an unknown action in reconcile means continue: the agent is ready and its result is told", async () => {
+test("the agent treats an unknown reconcile action as continue and sends its result", async () => {
   journal.begin(ID, true);
   journal.finish(ID, { status: "succeeded" });
   gateway.reconcile = [{ commandId: ID, action: "escalate" }];
@@ -98,10 +65,10 @@ test("an unknown action in reconcile means continue: the agent is ready and its 
 
 test.each([
   ["an unknown result", { status: "succeeded", result: "archived" }],
-  ["refused", { status: "failed", result: "refused", code: "PAYLOAD_TOO_LARGE" }],
+  ["a refusal", { status: "failed", result: "refused", code: "PAYLOAD_TOO_LARGE" }],
   ["an unknown status", { status: "quarantined", result: "applied" }],
   ["no status and no result", {}],
-])("%s in ack_ok settles the word: it is never sent again", async (_, answer) => {
+])("%s in ack_ok settles the ack: the agent never sends it again", async (_, answer) => {
   gateway.ackOk = answer;
   launch();
   const session = await gateway.session(0);
@@ -111,7 +78,7 @@ test.each([
   expect(words(session, ID)).toEqual(["received", "succeeded"]);
 });
 
-test.each([400, 404, 413, 422])("an ack that REST answers with %i is settled: it is never sent again", async (status) => {
+test.each([400, 404, 413, 422])("an ack that REST answers with %i is settled: the agent never sends it again", async (status) => {
   journal.begin(ID, true);
   journal.finish(ID, { status: "succeeded" });
   gateway.refuse = () => ({ status: 500, body: {} });
@@ -122,20 +89,20 @@ test.each([400, 404, 413, 422])("an ack that REST answers with %i is settled: it
 });
 
 describe("welcome", () => {
-  test("with a nonce and nothing else is enough", async () => {
+  test("a welcome with a nonce alone is enough", async () => {
     gateway.welcome = Object.fromEntries(
       ["protocol", "sessionId", "serverTime", "capabilities", "heartbeat", "limits", "reconnect", "poll", "sessionMaxAgeSec"].map((name) => [name, null]),
     );
     launch();
     await ready();
   });
-  test("the agent beats at a fraction of a second if it is told so", async () => {
+  test("the agent sends heartbeats at a fractional interval", async () => {
     gateway.welcome = { heartbeat: { intervalSec: 1.25, jitterPct: 2.5 } };
     launch();
     const session = await gateway.session(0);
     await eventually(() => expect(session.frames.filter(({ op }) => op === "heartbeat").length).toBeGreaterThanOrEqual(3));
   });
-  test("graceMs is how long the last of two unanswered heartbeats is waited for", async () => {
+  test("the agent waits graceMs for the answer to the second unanswered heartbeat", async () => {
     const time = createHandTime(Date.now());
     gateway.polite = false;
     gateway.welcome = { heartbeat: { intervalSec: 20, jitterPct: 1, graceMs: 3_000.5 } };
@@ -156,7 +123,7 @@ describe("welcome", () => {
     expect(agent?.state).toBe("waiting");
     gateway.polite = true;
   });
-  test("ack.resendMs is how long an answer is waited for", async () => {
+  test("the agent sends an ack again after ack.resendMs", async () => {
     gateway.polite = false;
     gateway.welcome = { ack: { resendMs: 1_000, capMs: 1_000 }, heartbeat: { intervalSec: 300, jitterPct: 10 } };
     launch();
@@ -167,7 +134,7 @@ describe("welcome", () => {
   });
 });
 
-test("figures that are missing, no numbers or below zero keep their value, and no wait is longer than an hour", () => {
+test("missing, non-numeric or negative settings keep their defaults, and no interval exceeds an hour", () => {
   const given = { heartbeat: { intervalSec: 1e9, jitterPct: -1, graceMs: "10" }, limits: null, poll: { intervalSec: 0.5, safetySec: 7_200 }, more: 1 };
   expect(adjustPlan(DEFAULT_PLAN, GivenPlan.parse(given))).toEqual({
     ...DEFAULT_PLAN,
@@ -188,13 +155,13 @@ test("an agent with more commands than a hello may list does not claim to have l
   expect(data?.capabilities).not.toContain("inflight.v1");
 });
 
-test("the socket is where pairing says", async () => {
+test("the agent connects to the socket address from its pairing", async () => {
   launch({ socketUrl: `${gateway.url.replace(/^http/, "ws")}/sockets/eu?v=1` });
   await gateway.session(0);
   expect(gateway.paths).toEqual(["/sockets/eu?v=1"]);
 });
 
-test("an identity is read without knowing the form of its ids, and without what is optional", () => {
+test("an identity may have ids of any form and lack its optional fields", () => {
   const given = { device_id: "d", agent_id: "a", tenant_id: "t", shared_secret: "s" };
   expect(toMember(Identity.parse(given))).toEqual({ deviceId: "d", agentId: "a", tenantId: "t", secret: "s", fingerprint: "" });
   expect(Identity.parse({ ...given, connect: { url: "wss://e", coldStartMs: 2.5 }, infrastructure_secrets: 7 }).connect).toEqual({

@@ -1,4 +1,4 @@
-// What becomes of a command inside the agent: run once, told until it is heard, stopped when it can be.
+// A command inside the agent: it runs once, its acks repeat until they are answered, and it stops if it can.
 import { beforeEach, describe, expect, test } from "vitest";
 import { type Acks, createAcks, type Word } from "../../agent-sim/agent/acks.ts";
 import type { AckAnswer } from "../../agent-sim/agent/frames.ts";
@@ -56,7 +56,7 @@ const connect = (): void =>
     sent.push({ id: String(sent.length), commandId, word });
     return String(sent.length - 1);
   });
-/** The gateway answers the newest frame. */
+/** Answers the newest frame as the gateway. */
 const answer = (status: CommandStatus = "acknowledged", result: AckResult["result"] = "applied"): void =>
   acks.answered({ commandId: sent.at(-1)?.commandId ?? "", status, result }, sent.at(-1)?.id);
 const words = (): readonly string[] => sent.map(({ word }) => word.status);
@@ -70,8 +70,8 @@ beforeEach(() => {
   connect();
 });
 
-describe("a command", () => {
-  test("is acknowledged before it is worked on, and its result is told until it is stored", async () => {
+describe("commands", () => {
+  test("a command is acknowledged before it runs, and its result is sent until the gateway stores it", async () => {
     work.deliver(command());
     expect([words(), executed]).toEqual([["received"], []]);
     await begins();
@@ -90,7 +90,7 @@ describe("a command", () => {
     time.advance(3_600_000);
     expect([sent.length, settled.length, journal.unsettled().length]).toEqual([9, 1, 0]);
   });
-  test("delivered again while it runs is not run again; its last word is said again", async () => {
+  test("a command that is delivered again while it runs does not run twice; its last ack is repeated", async () => {
     work.deliver(command());
     await begins();
     answer();
@@ -98,7 +98,7 @@ describe("a command", () => {
     await hears("received", "received");
     expect(executed).toHaveLength(1);
   });
-  test("delivered again after its end is not run again; the stored result is sent", async () => {
+  test("a command that is delivered again after its end does not run twice; its stored result is sent", async () => {
     work.deliver(command());
     await begins();
     answer();
@@ -110,7 +110,7 @@ describe("a command", () => {
     expect(sent[2]?.word.output).toBe("first");
     expect(executed).toHaveLength(1);
   });
-  test("without need of an ack is run once and never told", async () => {
+  test("a command that asks for no ack runs once and is never reported", async () => {
     work.deliver(command({ requiresAck: false }));
     await begins();
     finish(1);
@@ -119,16 +119,16 @@ describe("a command", () => {
     expect([words(), executed.length]).toEqual([[], 1]);
   });
   test.each([
-    ["of an unknown type is rejected", { type: "dance" }, "rejected", "UNSUPPORTED_TYPE"],
-    ["named like something every object has is rejected", { type: "constructor" }, "rejected", "UNSUPPORTED_TYPE"],
-    ["that expired by the server's clock is rejected", { expiresAt: "2026-01-02T00:00:00.000Z" }, "rejected", "EXPIRED"],
-    ["whose handler breaks has failed", { type: "broken-job" }, "failed", "HANDLER_FAILED"],
+    ["a command of an unknown type is rejected", { type: "dance" }, "rejected", "UNSUPPORTED_TYPE"],
+    ["a command named like a built-in object member is rejected", { type: "constructor" }, "rejected", "UNSUPPORTED_TYPE"],
+    ["a command that expired by the server's clock is rejected", { expiresAt: "2026-01-02T00:00:00.000Z" }, "rejected", "EXPIRED"],
+    ["a command whose handler throws fails", { type: "broken-job" }, "failed", "HANDLER_FAILED"],
   ])("%s", async (_, given, status, code) => {
     work.deliver(command(given));
     if (words()[0] === "received") answer();
     await eventually(() => expect(sent.at(-1)?.word).toMatchObject({ status, code }));
   });
-  test("that takes longer than allowed has failed, and a later result of it counts for nothing", async () => {
+  test("a command that takes too long fails, and its later result does not count", async () => {
     work.deliver(command());
     await begins();
     answer();
@@ -137,7 +137,7 @@ describe("a command", () => {
     finish("late");
     expect(journal.find(ID)?.status).toBe("failed");
   });
-  test("with too large an output sends a part of it and says so", async () => {
+  test("too large an output is truncated and marked as such", async () => {
     work.deliver(command());
     await begins();
     answer();
@@ -146,7 +146,7 @@ describe("a command", () => {
     expect(sent[1]?.word.outputTruncated).toBe(true);
     expect(Buffer.byteLength(JSON.stringify(sent[1]?.word.output))).toBeLessThanOrEqual(1_000);
   });
-  test("waits for the one before it in its lane", async () => {
+  test("a command waits for the one before it in its lane", async () => {
     work.deliver(command());
     work.deliver(command({ commandId: "cmd_01J9ZQ3E8W6Y2V7K4M5N6P7Q8S" }));
     work.deliver(command({ commandId: "cmd_01J9ZQ3E8W6Y2V7K4M5N6P7Q8T", lane: "other" }));
@@ -155,15 +155,15 @@ describe("a command", () => {
   });
 });
 
-describe("a cancel", () => {
-  test("stops what can be stopped", async () => {
+describe("cancels", () => {
+  test("a cancel stops a cancelable command", async () => {
     work.deliver(command({ type: "stoppable-job" }));
     await begins();
     answer();
     work.cancel(ID, "");
     await hears("received", "canceled");
   });
-  test("of what cannot be stopped is rejected, and the work goes on to its end", async () => {
+  test("a cancel of a command that cannot stop is rejected, and the command runs to its end", async () => {
     work.deliver(command());
     await begins();
     answer();
@@ -173,7 +173,7 @@ describe("a cancel", () => {
     finish(1);
     await hears("received", "cancel_rejected", "succeeded");
   });
-  test("of what still waits in its lane keeps it from beginning", async () => {
+  test("a cancel of a waiting command prevents its start", async () => {
     work.deliver(command());
     await begins();
     const second = "cmd_01J9ZQ3E8W6Y2V7K4M5N6P7Q8S";
@@ -183,12 +183,12 @@ describe("a cancel", () => {
     await eventually(() => expect(journal.find(second)?.status).toBe("canceled"));
     expect(executed).toEqual([ID]);
   });
-  test("of what never arrived keeps it from running when it does", () => {
+  test("a cancel that arrives before its command prevents its start", () => {
     work.cancel(ID, "too late");
     work.deliver(command());
     expect([executed.length, journal.find(ID)?.status, words()]).toEqual([0, "canceled", ["canceled"]]);
   });
-  test("of what has ended tells the end", async () => {
+  test("a cancel of an ended command repeats its result", async () => {
     work.deliver(command());
     await begins();
     answer();
@@ -200,8 +200,8 @@ describe("a cancel", () => {
   });
 });
 
-describe("without a connection", () => {
-  test("words wait, the last one counts, and it goes out with the connection", async () => {
+describe("disconnected", () => {
+  test("without a connection only the last ack of a command is kept, and sent on the next connection", async () => {
     acks.use(null);
     work.deliver(command());
     await begins();
@@ -211,7 +211,7 @@ describe("without a connection", () => {
     connect();
     await hears("succeeded");
   });
-  test("an answer to an old frame does not count for a newer word", async () => {
+  test("an answer to an old ack does not settle a newer one", async () => {
     work.deliver(command());
     await begins();
     finish(1);
@@ -223,7 +223,7 @@ describe("without a connection", () => {
   });
 });
 
-test("after a restart, results are sent again and half-done work is reported as failed, never run", async () => {
+test("after a restart the agent sends its results again and reports unfinished commands as failed, without running them", async () => {
   journal.begin("half", true);
   journal.begin("done", true);
   journal.finish("done", { status: "succeeded" });

@@ -1,4 +1,4 @@
-// What every bus promises, whatever it stands on.
+// The guarantees of every bus, whatever its implementation.
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
 import type { Bus, BusMessage } from "../../server/platform/bus.ts";
@@ -12,7 +12,7 @@ export const busSuite = (open: () => Bus): void => {
   };
   const fresh = () => `test:${randomUUID()}`;
 
-  test("a message reaches everybody who listens on its channel, once each, and nobody else", async () => {
+  test("a message reaches every listener of its channel once, and no other", async () => {
     const [bus, channel] = [open(), fresh()];
     const [one, two, other] = [await listen(bus, channel), await listen(bus, channel), await listen(bus, fresh())];
     await bus.publish(channel, { op: "nudge", n: 1, sure: true, none: null, text: 'ä\n"' });
@@ -21,7 +21,7 @@ export const busSuite = (open: () => Bus): void => {
     expect(other.heard).toEqual([]);
   });
 
-  test("messages of one sender arrive in the order in which they were sent", async () => {
+  test("messages of one sender arrive in order", async () => {
     const [bus, channel] = [open(), fresh()];
     const { heard } = await listen(bus, channel);
     await Promise.all(Array.from({ length: 200 }, (_, n) => bus.publish(channel, { n })));
@@ -29,7 +29,7 @@ export const busSuite = (open: () => Bus): void => {
     expect(heard.map(({ n }) => n)).toEqual(Array.from({ length: 200 }, (_, n) => n));
   });
 
-  test("nothing is delivered before publish has returned to its caller", async () => {
+  test("publish delivers nothing before it returns", async () => {
     const [bus, channel] = [open(), fresh()];
     const { heard } = await listen(bus, channel);
     const published = bus.publish(channel, { n: 1 });
@@ -38,7 +38,7 @@ export const busSuite = (open: () => Bus): void => {
     await eventually(() => expect(heard.length).toBe(1));
   });
 
-  test("who has stopped listening hears nothing more, the others go on", async () => {
+  test("a listener that has stopped hears nothing more, and the others go on", async () => {
     const [bus, channel] = [open(), fresh()];
     const [leaving, staying] = [await listen(bus, channel), await listen(bus, channel)];
     await leaving.stop();
@@ -51,7 +51,7 @@ export const busSuite = (open: () => Bus): void => {
     expect([leaving.heard.length, staying.heard.length]).toEqual([0, 1]);
   });
 
-  test("a message without a receiver is no failure, and is told as such", async () => {
+  test("publish reports whether anybody received the message, and a message without a receiver is no failure", async () => {
     const [bus, channel] = [open(), fresh()];
     const said = () => bus.publish(channel, { n: 1 });
     expect(await said()).toBe(false);
@@ -62,7 +62,7 @@ export const busSuite = (open: () => Bus): void => {
     expect(bus.stats.lost).toBe(0);
   });
 
-  test("a message of more than 1 KiB is refused, one of exactly 1 KiB passes", async () => {
+  test("a message of 1 KiB passes, a longer one is refused", async () => {
     const [bus, channel] = [open(), fresh()];
     const { heard } = await listen(bus, channel);
     const frame = JSON.stringify({ text: "" }).length;

@@ -1,5 +1,4 @@
-// What every rate limiter promises, whatever it stands on. An implementation brings a limiter and a way to let time pass.
-
+// The guarantees of every rate limiter. An implementation brings a limiter and a way to let time pass.
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
 import type { RateBucket, RateLimiter } from "../../server/core/rate-limiter.ts";
@@ -18,19 +17,19 @@ const hits = async (limiter: RateLimiter, buckets: readonly RateBucket[], count:
 };
 
 export const rateLimiterSuite = (open: () => Promise<LimiterUnderTest> | LimiterUnderTest): void => {
-  test("100 pass and the 101st is refused", async () => {
+  test("with a limit of 100 the 101st call is refused", async () => {
     const { limiter } = await open();
     const standard = bucket();
     for (let hit = 1; hit <= 100; hit += 1) expect(await limiter.take([standard])).toMatchObject({ allowed: true, limit: 100, remaining: 100 - hit });
     expect(await limiter.take([standard])).toMatchObject({ allowed: false, bucket: "standard", limit: 100, remaining: 0 });
   });
 
-  test("of 300 at once exactly 100 pass", async () => {
+  test("with a limit of 100 exactly 100 of 300 calls at once pass", async () => {
     const { limiter } = await open();
     expect(await hits(limiter, [bucket()], 300)).toBe(100);
   });
 
-  test("the window starts with the first hit, ends after its length, and then starts anew", async () => {
+  test("a window starts with the first call, ends after its length, and the next call starts a new one", async () => {
     const { limiter, now, advance } = await open();
     const few = bucket({ limit: 2 });
     const start = now().getTime();
@@ -44,7 +43,7 @@ export const rateLimiterSuite = (open: () => Promise<LimiterUnderTest> | Limiter
     expect(fresh.resetAt.getTime()).toBe(start + 120_000);
   });
 
-  test("one key's hits are not another's, nor another bucket's of the same key", async () => {
+  test("each key and each bucket of a key counts separately", async () => {
     const { limiter } = await open();
     const one = bucket({ limit: 1 });
     await limiter.take([one]);
@@ -53,7 +52,7 @@ export const rateLimiterSuite = (open: () => Promise<LimiterUnderTest> | Limiter
     expect(await limiter.take([one])).toMatchObject({ allowed: false });
   });
 
-  test("a refused call consumes nothing, in none of its buckets", async () => {
+  test("a refused call consumes nothing in any of its buckets", async () => {
     const { limiter } = await open();
     const [wide, narrow] = [bucket({ name: "wide", limit: 10 }), bucket({ name: "narrow", limit: 1 })];
     await limiter.take([wide, narrow]);
@@ -70,7 +69,7 @@ export const rateLimiterSuite = (open: () => Promise<LimiterUnderTest> | Limiter
     expect(await limiter.take([fresh])).toMatchObject({ allowed: true, retryAfterSeconds: 60 });
   });
 
-  test("an allowed call shows the bucket with the least left, a refused one the one that opens last", async () => {
+  test("an allowed call reports the bucket with the least left, a refused one the bucket that opens last", async () => {
     const { limiter, advance } = await open();
     const [short, long] = [bucket({ name: "short", limit: 2 }), bucket({ name: "long", limit: 2, windowSeconds: 600 })];
     expect(await limiter.take([short, bucket({ name: "big", limit: 50 })])).toMatchObject({ bucket: "short", remaining: 1 });
@@ -80,7 +79,7 @@ export const rateLimiterSuite = (open: () => Promise<LimiterUnderTest> | Limiter
     expect(await limiter.take([short, long])).toMatchObject({ allowed: false, bucket: "long", retryAfterSeconds: 599 });
   });
 
-  test("a call that costs more is refused when less is left, and one that costs exactly the rest passes", async () => {
+  test("a call that costs more than the rest is refused, and one that costs exactly the rest passes", async () => {
     const { limiter } = await open();
     const ten = bucket({ limit: 10 });
     expect(await limiter.take([ten], 7)).toMatchObject({ allowed: true, remaining: 3 });
@@ -88,7 +87,7 @@ export const rateLimiterSuite = (open: () => Promise<LimiterUnderTest> | Limiter
     expect(await limiter.take([ten], 3)).toMatchObject({ allowed: true, remaining: 0 });
   });
 
-  test("looking is free and starts no window", async () => {
+  test("a peek is free and starts no window", async () => {
     const { limiter, now, advance } = await open();
     const one = bucket({ limit: 1 });
     expect(await limiter.peek([one])).toMatchObject([{ bucket: "standard", limit: 1, remaining: 1, windowSeconds: 60 }]);
@@ -97,7 +96,7 @@ export const rateLimiterSuite = (open: () => Promise<LimiterUnderTest> | Limiter
     expect(await limiter.peek([one])).toMatchObject([{ remaining: 0 }]);
   });
 
-  test("a call without buckets is a mistake of the caller", async () => {
+  test("a call without buckets throws", async () => {
     const { limiter } = await open();
     await expect(limiter.take([])).rejects.toThrow("no bucket");
   });

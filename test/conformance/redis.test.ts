@@ -1,4 +1,4 @@
-// The implementations over a real Redis keep the promises of all, and those of their own when Redis misbehaves.
+// The implementations over a real Redis keep the guarantees of all, and their own when Redis misbehaves.
 import { randomUUID } from "node:crypto";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { createTestClock, systemClock } from "../../server/core/clock.ts";
@@ -12,7 +12,7 @@ import { createSignatureMemory } from "../../server/platform/signatures.ts";
 import { eventually } from "../kit/eventually.ts";
 import { startDeafProxy, startRedis, type TestRedis } from "../kit/redis.ts";
 import { busSuite } from "./bus.ts";
-import { courierSuite } from "./courier.ts";
+import { deviceNotifierSuite } from "./device-notifier.ts";
 import { rateLimiterSuite } from "./rate-limit.ts";
 import { sessionOwnersSuite } from "./session-owners.ts";
 import { signatureSuite } from "./signatures.ts";
@@ -54,7 +54,7 @@ const sharedNode = () => {
   return shared.node;
 };
 
-describe("promises of all", () => {
+describe("shared guarantees", () => {
   beforeAll(async () => {
     shared.node = await node();
     // These stay open for the whole block.
@@ -67,7 +67,7 @@ describe("promises of all", () => {
 
   describe("bus", () => busSuite(() => sharedNode().bus));
   describe("directory", () => sessionOwnersSuite(() => openRedisSessionOwners({ redis: sharedNode().redis })));
-  describe("courier", () => courierSuite(() => ({ bus: sharedNode().bus, directory: openRedisSessionOwners({ redis: sharedNode().redis }) })));
+  describe("device notifier", () => deviceNotifierSuite(() => ({ bus: sharedNode().bus, directory: openRedisSessionOwners({ redis: sharedNode().redis }) })));
   describe("signatures", () => signatureSuite(() => createSignatureMemory(sharedNode().redis)));
   describe("rate limiter", () =>
     rateLimiterSuite(() => {
@@ -88,7 +88,7 @@ const admitted = async (
 ) => (await Promise.all(Array.from({ length: count }, (_, at) => limiters[at % limiters.length]?.take(buckets)))).filter((verdict) => verdict?.allowed).length;
 
 describe("several nodes", () => {
-  test("a message crosses from one to the other", async () => {
+  test("a message crosses from one node to the other", async () => {
     const [one, two] = [await node(), await node()];
     const heard: BusMessage[] = [];
     await two.bus.subscribe("crossing", (message) => heard.push(message));
@@ -96,7 +96,7 @@ describe("several nodes", () => {
     await eventually(() => expect(heard).toEqual([{ n: 1 }]));
   });
 
-  test("of 300 calls on two nodes exactly 100 pass, on Redis's own clock", async () => {
+  test("with a limit of 100 exactly 100 of 300 calls on two nodes pass, by Redis's clock", async () => {
     const limiters = [];
     for (let n = 0; n < 2; n += 1) limiters.push(createRedisRateLimiter({ redis: await connect(), clock: systemClock, liveNodes: () => 2 }));
     const buckets = standard(100);
@@ -106,14 +106,14 @@ describe("several nodes", () => {
     expect(Math.abs((verdict?.resetAt.getTime() ?? 0) - systemClock.now().getTime() - 60_000)).toBeLessThan(5_000);
   });
 
-  test("a signature that was used on one is known on the other", async () => {
+  test("a signature that is used on one node is known on the other", async () => {
     const [one, two] = [createSignatureMemory(await connect()), createSignatureMemory(await connect())];
     const key = randomUUID();
     await one.bind(key, "GET /a");
     expect(await two.bind(key, "GET /b")).toBe("GET /a");
   });
 
-  test("an entry of the directory that cannot be changed fails alone", async () => {
+  test("a broken directory entry fails alone", async () => {
     const redis = await connect();
     const directory = openRedisSessionOwners({ redis });
     await redis.command("SET", sessionKey("dev_poisoned"), "a text where a hash belongs");
@@ -121,13 +121,13 @@ describe("several nodes", () => {
     expect([await directory.owner("dev_before"), await directory.owner("dev_after")]).toEqual(["here", "here"]);
   });
 
-  test("an entry of the directory that nobody refreshes ends by itself", async () => {
+  test("a directory entry that nobody refreshes expires", async () => {
     const directory = openRedisSessionOwners({ redis: await connect(), ttlMs: 50 });
     await directory.claim("dev_short", "here", 1);
     await eventually(async () => expect(await directory.owner("dev_short")).toBeNull());
   });
 
-  test("neither secrets nor addresses stand in Redis", async () => {
+  test("Redis keys contain no secret", async () => {
     const redis = await connect();
     await createRedisRateLimiter({ redis, clock: systemClock, liveNodes: () => 1 }).take([
       { name: "pairing.autoActivate.token", key: "canary-enrollment-token", limit: 5, windowSeconds: 60 },
@@ -141,8 +141,8 @@ describe("several nodes", () => {
   });
 });
 
-describe("when Redis is away", () => {
-  test("a node opens without it, loses hints without a failure, and is whole again when it comes", async () => {
+describe("Redis failures", () => {
+  test("a node starts without Redis, loses hints without an error, and is healthy once Redis is there", async () => {
     const late = await startRedis();
     await late.kill();
     const redis = keep(openRedis(deps(late.url)));
@@ -163,7 +163,7 @@ describe("when Redis is away", () => {
     await late.close();
   });
 
-  test("each node counts against its share, what it has seen before included, and says so", async () => {
+  test("without Redis each node limits calls to its share, counts earlier calls, and reports that it is degraded", async () => {
     const gone = await startRedis();
     const limiters = [];
     for (let n = 0; n < 2; n += 1) limiters.push(createRedisRateLimiter({ redis: await connect(gone.url), clock: systemClock, liveNodes: () => 2 }));
@@ -175,7 +175,7 @@ describe("when Redis is away", () => {
     await gone.close();
   });
 
-  test("a node still knows the signatures that it has seen itself", async () => {
+  test("without Redis a node still knows the signatures that it has seen itself", async () => {
     const gone = await startRedis();
     const memory = createSignatureMemory(await connect(gone.url));
     await memory.bind("before", "GET /a");
@@ -189,7 +189,7 @@ describe("when Redis is away", () => {
     await gone.close();
   });
 
-  test("a script is known again after a restart", async () => {
+  test("scripts work again after Redis restarts", async () => {
     const restarted = await startRedis();
     const redis = await connect(restarted.url);
     const directory = openRedisSessionOwners({ redis });
@@ -203,7 +203,7 @@ describe("when Redis is away", () => {
     await restarted.close();
   });
 
-  test("one that is frozen costs a call one timeout, then nothing; thawed, it is used again", async () => {
+  test("a frozen Redis costs one timeout, then fails fast, and is used again once it thaws", async () => {
     const frozen = await startRedis();
     const { redis, bus } = await node(frozen.url);
     frozen.freeze();
@@ -218,8 +218,8 @@ describe("when Redis is away", () => {
   });
 });
 
-describe("ears", () => {
-  test("a subscription whose connection is cut is made anew", async () => {
+describe("subscriptions", () => {
+  test("a subscription whose connection is cut is renewed", async () => {
     const { bus } = await node();
     const heard: BusMessage[] = [];
     await bus.subscribe("cut", (message) => heard.push(message));
@@ -230,7 +230,7 @@ describe("ears", () => {
     });
   });
 
-  test("one that is silently deaf while PING is answered is noticed by its own probe within two periods, renewed, and followed by a resync", async () => {
+  test("the probe notices a deaf subscription within two periods although PING works, renews it and triggers a resync", async () => {
     const proxy = await startDeafProxy(server.port);
     const { redis, bus } = await node(proxy.url);
     const heard: BusMessage[] = [];
@@ -250,7 +250,7 @@ describe("ears", () => {
     await proxy.close();
   });
 
-  test("one that is refused by the server's rules is deaf until they change", async () => {
+  test("a subscription that Redis's ACL refuses counts as deaf until the ACL allows it", async () => {
     const strict = await startRedis();
     const { bus } = await node(strict.url);
     await strict.ask("ACL", "SETUSER", "default", "-subscribe");
@@ -264,7 +264,7 @@ describe("ears", () => {
     await strict.close();
   });
 
-  test("a link that stays open and carries nothing any more, both ways, is given up and made anew", async () => {
+  test("a connection that stays open but carries nothing is abandoned and renewed", async () => {
     const proxy = await startDeafProxy(server.port);
     const { bus } = await node(proxy.url);
     proxy.freeze();
@@ -274,7 +274,7 @@ describe("ears", () => {
     await proxy.close();
   });
 
-  test("a Redis that takes no writes is noticed, and forgiven when it does", async () => {
+  test("a Redis that refuses writes makes the bus unhealthy until it accepts them again", async () => {
     const replica = await startRedis();
     const { bus } = await node(replica.url);
     await replica.ask("REPLICAOF", "127.0.0.1", "1");
@@ -284,7 +284,7 @@ describe("ears", () => {
     await replica.close();
   });
 
-  test("a Redis that has forgotten everything is noticed", async () => {
+  test("a flushed Redis triggers a resync", async () => {
     const { bus, nodeId } = await node();
     let resyncs = 0;
     bus.onResync(() => {

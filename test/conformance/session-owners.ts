@@ -1,4 +1,4 @@
-// What every directory of sockets promises, whatever it stands on.
+// The guarantees of every directory of sockets, whatever its implementation.
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
 import type { SessionOwnerDirectory } from "../../server/core/session-owner-directory.ts";
@@ -10,7 +10,7 @@ export const sessionOwnersSuite = (open: () => SessionOwnerDirectory): void => {
     expect(await open().owner(device())).toBeNull();
   });
 
-  test("the newest epoch wins in whatever order claims arrive", async () => {
+  test("the newest epoch wins in whatever order the claims arrive", async () => {
     for (const order of [
       [1, 2],
       [2, 1],
@@ -21,13 +21,13 @@ export const sessionOwnersSuite = (open: () => SessionOwnerDirectory): void => {
     }
   });
 
-  test("of many claims at once the highest epoch stands at the end", async () => {
+  test("of 50 claims at once the highest epoch wins", async () => {
     const [directory, id] = [open(), device()];
     await Promise.all(Array.from({ length: 50 }, (_, at) => directory.claim(id, `node-${(at * 37) % 50}`, (at * 37) % 50)));
     expect(await directory.owner(id)).toBe("node-49");
   });
 
-  test("epochs are numbers: 10 is newer than 9", async () => {
+  test("epochs are compared as numbers: 10 is newer than 9", async () => {
     const [directory, id] = [open(), device()];
     await directory.claim(id, "old", 9);
     await directory.claim(id, "new", 10);
@@ -42,7 +42,7 @@ export const sessionOwnersSuite = (open: () => SessionOwnerDirectory): void => {
     expect(await directory.owner(id)).toBe("here");
   });
 
-  test("a release removes its own epoch only: a late goodbye does not hide the newcomer", async () => {
+  test("a release removes only its own epoch, so a late goodbye does not hide a newer session", async () => {
     const [directory, id] = [open(), device()];
     await directory.claim(id, "old", 1);
     await directory.claim(id, "new", 2);
@@ -52,14 +52,14 @@ export const sessionOwnersSuite = (open: () => SessionOwnerDirectory): void => {
     expect(await directory.owner(id)).toBeNull();
   });
 
-  test("who comes and goes and comes at once is found as the last word left it", async () => {
+  test("after concurrent claims and releases of a device the last one counts", async () => {
     const directory = open();
     const [gone, back] = [device(), device()];
     await Promise.all([...[gone, back].flatMap((id) => [directory.claim(id, "here", 1), directory.release(id, 1)]), directory.claim(back, "here", 2)]);
     expect([await directory.owner(gone), await directory.owner(back)]).toEqual([null, "here"]);
   });
 
-  test("an entry is disowned for the node it names only: a socket that has moved on stays known", async () => {
+  test("disown removes an entry only if it names that node, so a socket that moved stays known", async () => {
     const [directory, id] = [open(), device()];
     await directory.claim(id, "dead", 1);
     await directory.claim(id, "alive", 2);

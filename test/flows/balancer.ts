@@ -1,4 +1,4 @@
-// A small TCP load balancer, as in the field: it asks every node whether it is ready, and sends new connections to those that are.
+// A small TCP load balancer like those in the field: it asks every node whether it is ready and sends new connections to those that are.
 
 import { once } from "node:events";
 import { Agent, get } from "node:http";
@@ -10,12 +10,12 @@ const ANSWER_WITHIN_MS = 2_000;
 
 export interface Balancer {
   readonly url: string;
-  /** Ports of the nodes that were ready at the last look. */
+  /** Ports of the nodes that were ready at the last check. */
   ready(): readonly number[];
   close(): Promise<void>;
 }
 
-/** Null when no answer came in time: that says nothing, and changes nothing. */
+/** Null if no answer came in time: the node keeps its state. */
 const isReady = (port: number): Promise<boolean | null> =>
   new Promise((resolve) => {
     const asked = get({ host: "127.0.0.1", port, path: "/v1/health/ready", agent: new Agent({ keepAlive: false }), timeout: ANSWER_WITHIN_MS }, (response) => {
@@ -46,7 +46,7 @@ export const startBalancer = async (ports: readonly number[]): Promise<Balancer>
     const port = ready[turn % Math.max(1, ready.length)];
     if (port === undefined) return caller.destroy();
     const node = keep(dial({ host: "127.0.0.1", port, allowHalfOpen: true, noDelay: true }));
-    // Whatever happens to one side happens to the other; nothing is tried again and nothing is hidden.
+    // Each side gets what happens to the other; the balancer retries nothing and hides nothing.
     caller.once("error", () => node.destroy()).pipe(node);
     return node.once("error", () => caller.resetAndDestroy()).pipe(caller);
   });

@@ -1,5 +1,5 @@
-// Canaries: secrets of every kind go through a real gateway at its most talkative, in calls that succeed and in calls that fail, and are then
-// searched for in everything that it leaves behind: its output, its metrics, every row of its database, Redis and what was said to Redis.
+// Canaries: secrets of every kind go through a real gateway at debug level, in calls that succeed and calls that fail. The test then
+// searches for them in everything that remains: output, metrics, every row of the database, Redis and every command that Redis received.
 import { once } from "node:events";
 import net from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
@@ -11,14 +11,14 @@ import { newId } from "../../server/core/ids.ts";
 import { attempt, connect, greet } from "../channel/harness.ts";
 import { eventually } from "../kit/eventually.ts";
 import { startRedis, type TestRedis } from "../kit/redis.ts";
-import { bootstrap, createSandbox, type Gateway, type Sandbox, startGateway, withDatabase } from "./processes.ts";
+import { bootstrapTenant, createSandbox, type GatewayProcess, type Sandbox, startGatewayProcess, withDatabase } from "./processes.ts";
 
 const CONTROL = "control-9f3a71";
 const planted = (kind: string): string => `canary-${kind}-${newId("x").slice(2)}`;
 
-/** Must be nowhere. */
+/** Secrets that must be nowhere. */
 const credentials = new Map<string, string>();
-/** Are stored as their owner asked, and must not leave the database. */
+/** Contents that the owner stores, which must not leave the database. */
 const contents = new Map<string, string>();
 const everywhere: Record<"output" | "metrics" | "database" | "redis" | "said to redis", string> = {
   output: "",
@@ -30,7 +30,7 @@ const everywhere: Record<"output" | "metrics" | "database" | "redis" | "said to 
 
 let sandbox: Sandbox;
 let redis: TestRedis;
-let gateway: Gateway;
+let gateway: GatewayProcess;
 
 interface Said {
   readonly status: number;
@@ -102,13 +102,13 @@ const setUp = async (): Promise<{ readonly monitor: net.Socket }> => {
     RATE_LIMIT_PAIRING: "off",
     RATE_LIMIT_FAILED_AUTH: "off",
   });
-  gateway = await startGateway(sandbox.env);
+  gateway = await startGatewayProcess(sandbox.env);
   return { monitor };
 };
 
-/** Everything that succeeds, and the secrets that it hands out. */
+/** Makes every call that succeeds and collects the secrets that it returns. */
 const succeed = async () => {
-  const house = await bootstrap(sandbox);
+  const house = await bootstrapTenant(sandbox);
   credentials.set("JWT", house.token).set("API key", house.apiKey).set("enrollment token", house.enrollmentToken);
   const user = { authorization: `Bearer ${house.token}` };
   const key = { "x-api-key": house.apiKey, "x-svc-tenant-id": house.tenantId };
@@ -137,7 +137,7 @@ const succeed = async () => {
   return { house, user, key, device, at, socket, ticket, activation, code };
 };
 
-/** Every way to be refused, each with a secret where it does not belong. */
+/** Gets refused in every way, each time with a secret where it does not belong. */
 const fail = async ({ house, user, key, device, at, socket, ticket, activation }: Awaited<ReturnType<typeof succeed>>, sql: pg.Client): Promise<void> => {
   const secret = device.identity.secret;
   const all = [...credentials.values()];
@@ -174,7 +174,7 @@ const fail = async ({ house, user, key, device, at, socket, ticket, activation }
   });
   expect(watching.status).toBe(200);
   stream.abort();
-  // What PostgreSQL says of a row that it refuses holds the whole row.
+  // PostgreSQL's message about a refused row contains the whole row.
   await sql.query("alter table commands add constraint canary check (type <> 'diagnostics')");
   const broken = await call("POST", `/v1/devices/${device.deviceId}/commands`, key, {
     type: "diagnostics",
@@ -186,8 +186,8 @@ const fail = async ({ house, user, key, device, at, socket, ticket, activation }
   await sql.query("alter table stream_tickets_away rename to stream_tickets");
 };
 
-const leave = async (sql: pg.Client): Promise<void> => {
-  // Each place is given something that is to be found there.
+const collect = async (sql: pg.Client): Promise<void> => {
+  // Plant the control in each place, so that each search must find it.
   await call("GET", "/v1/nowhere", { "x-request-id": CONTROL });
   await redis.ask("SET", CONTROL, CONTROL);
   await eventually(() => expect(gateway.output.stdout).toContain(CONTROL));
@@ -209,7 +209,7 @@ beforeAll(async () => {
     await sql.connect();
     try {
       await fail(await succeed(), sql);
-      await leave(sql);
+      await collect(sql);
     } finally {
       await sql.end();
     }
@@ -228,9 +228,9 @@ const KINDS = [
 const PLACES = ["output", "metrics", "database", "redis", "said to redis"] as const;
 
 describe.each(PLACES)("%s", (place) => {
-  test("is searched: what was put there is found", () => expect(everywhere[place]).toContain(CONTROL));
+  test("the search finds the planted control", () => expect(everywhere[place]).toContain(CONTROL));
 
-  test.each(KINDS)("holds no %s", (kind) => {
+  test.each(KINDS)("the search finds no %s", (kind) => {
     const secret = credentials.get(kind) ?? "";
     expect(secret.length, kind).toBeGreaterThanOrEqual(6);
     for (const form of [secret, Buffer.from(secret).toString("hex"), encodeURIComponent(secret)])
@@ -238,10 +238,10 @@ describe.each(PLACES)("%s", (place) => {
   });
 });
 
-test.each(["output", "metrics", "redis", "said to redis"] as const)("%s holds nothing of a command's payload", (place) => {
+test.each(["output", "metrics", "redis", "said to redis"] as const)("a command's payload never reaches %s", (place) => {
   expect(everywhere[place].includes(contents.get("command payload") ?? "")).toBe(false);
 });
-test("the payload is in the database, where its owner put it", () => expect(everywhere.database).toContain(contents.get("command payload")));
-test("the failures were real: two of them were defects, and logged as such", () => {
+test("a command's payload is in the database, where its owner put it", () => expect(everywhere.database).toContain(contents.get("command payload")));
+test("two of the failed calls were real defects and logged as such", () => {
   expect(everywhere.output.split("\n").filter((line) => line.includes('"msg":"call failed"'))).toHaveLength(2);
 });

@@ -1,4 +1,4 @@
-// The chaos scenarios that matter most, with few agents: a gateway and a database killed hard under load, and acks that get lost.
+// The most important chaos scenarios with few agents: a gateway and a database killed under load, and acks that get lost.
 import { expect, test } from "vitest";
 import { SCENARIOS } from "../chaos/catalogue.ts";
 import { SCALES, totalOf } from "../chaos/scenario.ts";
@@ -7,7 +7,7 @@ const LIMIT_MS = 120_000;
 const SCALE = { ...SCALES.short, agents: 8, seconds: 3 };
 
 test.for(["node-kill-two", "postgres-kill", "first-level"])(
-  "%s: what was answered 2xx ends, is never run twice and goes to nobody else",
+  "after %s every accepted command ends, runs once and reaches only its own device",
   { timeout: LIMIT_MS },
   async (name, { expect: check }) => {
     const outcome = await SCENARIOS.find((scenario) => scenario.name === name)?.run({ seed: 7, scale: SCALE, control: false });
@@ -17,7 +17,7 @@ test.for(["node-kill-two", "postgres-kill", "first-level"])(
   },
 );
 
-test("the checker sees a command that runs twice when the agents' memory is broken", { timeout: LIMIT_MS }, async () => {
+test("the checker sees commands that run twice when the agents forget them", { timeout: LIMIT_MS }, async () => {
   const scenario = SCENARIOS.find(({ name }) => name === "acks-dropped");
   const outcome = await scenario?.run({ seed: 7, scale: { ...SCALE, seconds: 4 }, control: true });
   expect(outcome && totalOf(outcome)).toBeGreaterThan(0);

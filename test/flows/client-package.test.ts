@@ -1,8 +1,8 @@
-// @mooring/client as a stranger gets it: packed, installed into a project outside of the repository, compiled without mercy and run.
+// @mooring/client as a customer gets it: packed, installed into a project outside of the repository, compiled under the strictest settings and run.
 import { cp, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { bootstrap, createSandbox, ROOT, run, type Sandbox, startGateway } from "./processes.ts";
+import { bootstrapTenant, createSandbox, ROOT, runToEnd, type Sandbox, startGatewayProcess } from "./processes.ts";
 
 const PACKAGES = ["@trpc/client", "@trpc/server"];
 const RUNTIME_PACKAGES = ["eventsource", "eventsource-parser"];
@@ -14,14 +14,14 @@ let sandbox: Sandbox;
 let project: string;
 
 const mustRun = async (command: readonly string[], cwd: string): Promise<string> => {
-  const { code, stdout, stderr } = await run(command, { env: sandbox.env, cwd, withinMs: 120_000 });
+  const { code, stdout, stderr } = await runToEnd(command, { env: sandbox.env, cwd, withinMs: 120_000 });
   if (code !== 0) throw new Error(`${command.join(" ")} ended with ${code}\n${stdout}\n${stderr}`);
   return stdout;
 };
 /** Portals compile with either. */
 const COMPILERS = ["typescript", "typescript-7"] as const;
 
-/** What the compilers say of the project's files, under the strictest settings. Libraries are checked too: tRPC's need esnext.disposable. */
+/** The compiler's output for the project's files under the strictest settings. It checks libraries too: tRPC's need esnext.disposable. */
 const compile = async (files: readonly string[], options: Readonly<Record<string, unknown>>): Promise<string> => {
   const compilerOptions = {
     target: "es2022",
@@ -38,7 +38,7 @@ const compile = async (files: readonly string[], options: Readonly<Record<string
   await writeFile(join(project, "tsconfig.json"), JSON.stringify({ compilerOptions, files }));
   let said = "";
   for (const compiler of COMPILERS) {
-    const { stdout, stderr } = await run([process.execPath, join(ROOT, "node_modules", compiler, "bin/tsc"), "-p", "."], {
+    const { stdout, stderr } = await runToEnd([process.execPath, join(ROOT, "node_modules", compiler, "bin/tsc"), "-p", "."], {
       env: sandbox.env,
       cwd: project,
       withinMs: 120_000,
@@ -90,19 +90,19 @@ console.log(JSON.stringify({
 const WRONG = `
 import type { Mooring, MooringError } from "@mooring/client";
 export const mistakes = (mooring: Mooring, error: MooringError) => [
-  // @ts-expect-error an id is a text
+  // @ts-expect-error an id is a string
   () => mooring.devices.get.query({ deviceId: 1 }),
   // @ts-expect-error a field is missing
   () => mooring.commands.queue.mutate({ deviceId: "dev_1" }),
-  // @ts-expect-error a field nobody knows
+  // @ts-expect-error an unknown field
   () => mooring.devices.list.query({ statsu: "online" }),
-  // @ts-expect-error a query without fields takes none
+  // @ts-expect-error this query has no fields
   () => mooring.general.me.query({ verbose: true }),
   // @ts-expect-error a status that does not exist
   async () => (await mooring.devices.get.query({ deviceId: "dev_1" })).status === "onlin",
   // @ts-expect-error a code that does not exist
   () => error.data?.app.code === "DEVICE_NOT_FOND",
-  // @ts-expect-error a subscription is not queried
+  // @ts-expect-error a subscription has no query
   () => mooring.live.watch.query({}),
 ];
 `;
@@ -118,14 +118,14 @@ const client = createMooring({ url: "", token: "t" });
 const mooring = createTRPCOptionsProxy<AppRouter>({ client, queryClient: new QueryClient() });
 export const key = mooring.commands.get.queryKey({ commandId: "cmd_1" });
 export const useMistakes = () => [
-  // @ts-expect-error a field nobody knows
+  // @ts-expect-error an unknown field
   useTRPC().devices.list.queryOptions({ statsu: "online" }),
-  // @ts-expect-error a query is not mutated
+  // @ts-expect-error a query has no mutation
   mooring.devices.list.mutationOptions(),
 ];
 `;
 
-/** The package's plain types and the contract's inferred ones, each assignable to the other, once ids count as texts. */
+/** The package's plain types and the contract's inferred ones must be assignable to each other once ids are plain strings. */
 const SAME = `
 import type { inferRouterError, inferRouterInputs, inferRouterOutputs } from "@trpc/server";
 import type { AppRouter as Packed, ErrorCode } from "@mooring/client";
@@ -155,7 +155,7 @@ beforeAll(async () => {
   await mustRun(["npm", "pack", "--silent", "--pack-destination", sandbox.dir, join(ROOT, "dist/client")], sandbox.dir);
   const [tarball = ""] = (await readdir(sandbox.dir)).filter((name) => name.endsWith(".tgz"));
   await writeFile(join(project, "package.json"), JSON.stringify({ name: "portal", private: true, type: "module" }));
-  // Its peers come from the checkout, so that nothing is downloaded.
+  // Copy the peer dependencies from the checkout, so that nothing is downloaded.
   await mustRun(["npm", "install", "--silent", "--offline", "--legacy-peer-deps", "--no-audit", join(sandbox.dir, tarball)], project);
   for (const name of [...PACKAGES, ...RUNTIME_PACKAGES, ...REACT_PACKAGES, "react"])
     await cp(join(ROOT, "node_modules", name), join(project, "node_modules", name), { recursive: true });
@@ -165,8 +165,8 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => sandbox.remove());
 
-describe("the package", () => {
-  test("holds the client and nothing of the server", async () => {
+describe("package", () => {
+  test("the package contains the client and nothing of the server", async () => {
     const installed = join(project, "node_modules/@mooring/client");
     expect((await readdir(installed)).sort()).toEqual(["LICENSE", "README.md", "contract.d.ts", "index.d.ts", "index.js", "package.json", "router.d.ts"]);
     const imported = (await Promise.all(["index.js", "index.d.ts", "contract.d.ts", "router.d.ts"].map((name) => readFile(join(installed, name), "utf8"))))
@@ -181,20 +181,20 @@ describe("the package", () => {
   test.each([
     ["a bundler", BUNDLER],
     ["Node", NODENEXT],
-  ])("compiles in a strict project for %s, mistakes excepted", { timeout: 120_000 }, async (_, options) => {
+  ])("the package compiles in a strict project for %s, and every planted mistake is an error", { timeout: 120_000 }, async (_, options) => {
     expect(await compile(["main.ts", "portal.ts", "wrong.ts"], options)).toBe("");
   });
 
-  test("serves React Query", { timeout: 120_000 }, async () => {
+  test("the package works with React Query", { timeout: 120_000 }, async () => {
     expect(await compile(["react-query.ts", "react.ts"], { ...BUNDLER, jsx: "react-jsx" })).toBe("");
   });
 
-  test("says exactly what the contract says", { timeout: 120_000 }, async () => {
+  test("the package's types equal the contract's", { timeout: 120_000 }, async () => {
     const options = { ...NODENEXT, target: "es2023", lib: ["es2023", "es2024.string", "dom"], skipLibCheck: true, allowImportingTsExtensions: true };
     expect(await compile(["same.ts"], { ...options, types: ["node"], typeRoots: [join(ROOT, "node_modules/@types")] })).toBe("");
   });
 
-  test("is the one that README shows", async () => {
+  test("README shows the examples that this test compiles", async () => {
     const readme = await readFile(join(ROOT, "README.md"), "utf8");
     for (const name of ["portal.ts", "react-query.ts"])
       expect(readme).toContain(`\`\`\`ts\n${await readFile(join(ROOT, "docs/examples", name), "utf8")}\`\`\``);
@@ -202,8 +202,8 @@ describe("the package", () => {
 });
 
 test("a portal lists devices, queues a command, watches events and reads errors by their code", { timeout: 120_000 }, async () => {
-  const gateway = await startGateway(sandbox.env);
-  const { token } = await bootstrap(sandbox);
+  const gateway = await startGatewayProcess(sandbox.env);
+  const { token } = await bootstrapTenant(sandbox);
   expect(await compile(["main.ts", "portal.ts"], { ...NODENEXT, noEmit: false })).toBe("");
   const said = JSON.parse(await mustRun([process.execPath, "main.js", gateway.url, token], project)) as Record<string, unknown>;
   expect(said).toEqual({

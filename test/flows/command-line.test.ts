@@ -1,20 +1,29 @@
-// The command line of an installation, as a person or a script calls it: while the gateway runs and while it does not.
+// The command line of an installation, called by a person or a script, with and without a running gateway.
 import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { bootstrap, type Credentials, createSandbox, type Gateway, node, processesOf, type Sandbox, startGateway } from "./processes.ts";
+import {
+  type BootstrapCredentials,
+  bootstrapTenant,
+  createSandbox,
+  type GatewayProcess,
+  node,
+  processesOf,
+  type Sandbox,
+  startGatewayProcess,
+} from "./processes.ts";
 
 let sandbox: Sandbox;
-let gateway: Gateway;
-let first: Credentials;
-let again: Credentials;
-let running: Credentials;
+let gateway: GatewayProcess;
+let first: BootstrapCredentials;
+let again: BootstrapCredentials;
+let running: BootstrapCredentials;
 beforeAll(async () => {
   sandbox = await createSandbox({ RATE_LIMIT_PAIRING: "off" });
-  first = await bootstrap(sandbox);
-  again = await bootstrap(sandbox);
-  gateway = await startGateway(sandbox.env);
-  running = await bootstrap(sandbox);
+  first = await bootstrapTenant(sandbox);
+  again = await bootstrapTenant(sandbox);
+  gateway = await startGatewayProcess(sandbox.env);
+  running = await bootstrapTenant(sandbox);
 }, 60_000);
 afterAll(() => sandbox.remove());
 
@@ -29,15 +38,15 @@ const post = async (path: string, body: object): Promise<{ status: number; data:
 };
 
 describe("bootstrap", () => {
-  test("gives the same tenant, owner and address before, again and while the gateway runs", () => {
-    const facts = ({ baseUrl, tenantId, userId }: Credentials) => ({ baseUrl, tenantId, userId });
+  test("bootstrap returns the same tenant, owner and address each time, with and without a running gateway", () => {
+    const facts = ({ baseUrl, tenantId, userId }: BootstrapCredentials) => ({ baseUrl, tenantId, userId });
     expect(facts(again)).toEqual(facts(first));
     expect(facts(running)).toEqual(facts(first));
     expect(first.baseUrl).toBe(gateway.url);
     expect(Object.keys(first).sort()).toEqual(["apiKey", "baseUrl", "enrollmentToken", "tenantId", "token", "userId"]);
   });
 
-  test("every credential it ever gave works: token, key, enrollment token", async () => {
+  test("every token, API key and enrollment token that bootstrap ever returned works", async () => {
     for (const { token, apiKey, tenantId, userId, enrollmentToken } of [first, again, running]) {
       expect(await me({ authorization: `Bearer ${token}` })).toMatchObject({ status: 200, data: { subject: userId, tenantId, role: "owner" } });
       expect(await me({ "x-api-key": apiKey, "x-svc-tenant-id": tenantId })).toMatchObject({ status: 200, data: { tenantId, role: "admin" } });
@@ -47,20 +56,20 @@ describe("bootstrap", () => {
     }
   });
 
-  test("another name makes another tenant; --slug finds one again whatever its name", async () => {
-    const other = await bootstrap(sandbox, "--tenant", "Acme Works");
-    const same = await bootstrap(sandbox, "--slug", "acme-works", "--tenant", "Renamed");
+  test("another name makes another tenant, and --slug finds a tenant under any name", async () => {
+    const other = await bootstrapTenant(sandbox, "--tenant", "Acme Works");
+    const same = await bootstrapTenant(sandbox, "--slug", "acme-works", "--tenant", "Renamed");
     expect(other.tenantId).not.toBe(first.tenantId);
     expect(same.tenantId).toBe(other.tenantId);
   });
 
-  test("without --json it is a list for people", async () => {
+  test("without --json bootstrap prints a list for people", async () => {
     const { code, stdout } = await cli("bootstrap");
     expect(code).toBe(0);
     expect(stdout).toMatch(new RegExp(`^tenantId +${first.tenantId}$`, "m"));
   });
 
-  test("leaves the gateway and its database running, and nothing else", async () => {
+  test("bootstrap leaves only the gateway and its database running", async () => {
     const commands = (await processesOf(sandbox.dir)).map(({ command }) => command);
     expect(commands.filter((command) => command.includes("cli.js"))).toEqual([]);
     expect(commands.filter((command) => command.includes("main.js"))).toHaveLength(1);
@@ -68,8 +77,8 @@ describe("bootstrap", () => {
   });
 });
 
-describe("beside a gateway of other settings", () => {
-  test("bootstrap refuses to make another database, and says which settings differ", async () => {
+describe("different settings", () => {
+  test("bootstrap refuses to create a second database and says which settings differ", async () => {
     const other = `${sandbox.dir}/other`;
     const { code, stdout, stderr } = await node("server/cli.js", ["bootstrap", "--json"], { env: { ...sandbox.env, DATA_DIR: other } });
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
@@ -77,9 +86,9 @@ describe("beside a gateway of other settings", () => {
     expect(existsSync(other)).toBe(false);
   });
 
-  test("bootstrap gives the address at which the gateway of its database really is", async () => {
+  test("bootstrap returns the real address of the gateway on its database", async () => {
     const { code, stdout, stderr } = await node("server/cli.js", ["bootstrap", "--json"], { env: { ...sandbox.env, PORT: "9" } });
-    expect({ code, baseUrl: (JSON.parse(stdout) as Credentials).baseUrl }).toEqual({ code: 0, baseUrl: gateway.url });
+    expect({ code, baseUrl: (JSON.parse(stdout) as BootstrapCredentials).baseUrl }).toEqual({ code: 0, baseUrl: gateway.url });
     expect(stderr).toBe(`the gateway of this database is at ${gateway.url}, not at http://127.0.0.1:9\n`);
   });
 
@@ -92,14 +101,14 @@ describe("beside a gateway of other settings", () => {
 });
 
 describe("token", () => {
-  test("makes the user a member with the role, and says who it is", async () => {
+  test("a token with a role makes its user a member with that role", async () => {
     const { code, stdout } = await cli("token", "--user", "vera", "--tenant", first.tenantId, "--role", "viewer", "--json");
     expect(code).toBe(0);
     const { token } = JSON.parse(stdout) as { token: string };
     expect(await me({ authorization: `Bearer ${token}` })).toMatchObject({ status: 200, data: { subject: "vera", tenantId: first.tenantId, role: "viewer" } });
   });
 
-  test("of a stranger opens no tenant", async () => {
+  test("a token without a membership opens no tenant", async () => {
     const { stdout } = await cli("token", "--user", "stranger", "--tenant", first.tenantId, "--json");
     const { token } = JSON.parse(stdout) as { token: string };
     const response = await fetch(`${gateway.url}/v1/devices`, { headers: { authorization: `Bearer ${token}`, "x-svc-tenant-id": first.tenantId } });
@@ -108,7 +117,7 @@ describe("token", () => {
 });
 
 describe("config", () => {
-  test("prints what is in force and masks what is secret", async () => {
+  test("config prints the settings in force and masks secrets", async () => {
     const env = {
       ...sandbox.env,
       INTERNAL_TOKEN: "swordfish-swordfish",
@@ -123,15 +132,15 @@ describe("config", () => {
   });
 });
 
-describe("what is wrong", () => {
+describe("errors", () => {
   test.each([
     ["an unknown command", ["frobnicate"], /frobnicate/],
     ["an unknown flag", ["bootstrap", "--nonsense"], /--nonsense/],
-    ["a slug that is none", ["bootstrap", "--slug", "A B"], /--slug/],
-    ["a token for nobody", ["token", "--json"], /--user/],
-    ["a role that is none", ["token", "--user", "u", "--tenant", "ten_x", "--role", "king"], /--role/],
-    ["a role without tenant", ["token", "--user", "u", "--role", "viewer"], /--tenant/],
-    ["a life that is none", ["token", "--user", "u", "--ttl", "soon"], /--ttl/],
+    ["an invalid slug", ["bootstrap", "--slug", "A B"], /--slug/],
+    ["a token without a user", ["token", "--json"], /--user/],
+    ["an unknown role", ["token", "--user", "u", "--tenant", "ten_x", "--role", "king"], /--role/],
+    ["a role without a tenant", ["token", "--user", "u", "--role", "viewer"], /--tenant/],
+    ["an invalid lifetime", ["token", "--user", "u", "--ttl", "soon"], /--ttl/],
   ])("%s ends with code 2 and one message on standard error", async (_what, args, message) => {
     const { code, stdout, stderr } = await cli(...args);
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
@@ -139,7 +148,7 @@ describe("what is wrong", () => {
     expect(stderr).not.toMatch(/^\s+at /m);
   });
 
-  test("so does a setting, for the command line and for the gateway", async () => {
+  test("wrong settings are named on standard error by the command line and the gateway", async () => {
     const env = { ...sandbox.env, PORT: "many", HEARTBEAT_SECONDS: "0" };
     const [asked, started] = await Promise.all([node("server/cli.js", ["bootstrap", "--json"], { env }), node("server/main.js", [], { env })]);
     expect({ code: asked.code, stdout: asked.stdout }).toEqual({ code: 2, stdout: "" });
@@ -147,14 +156,14 @@ describe("what is wrong", () => {
     for (const { stderr } of [asked, started]) expect(stderr).toMatch(/PORT: [\s\S]*HEARTBEAT_SECONDS: /);
   });
 
-  test("so does a database that does not answer, for both", async () => {
+  test("an unreachable database is named on standard error by the command line and the gateway", async () => {
     const env = { ...sandbox.env, DATABASE_URL: "postgres://u:hunter2@127.0.0.1:9/x", MASTER_KEY: Buffer.alloc(32, 3).toString("base64") };
     const [asked, started] = await Promise.all([node("server/cli.js", ["bootstrap"], { env }), node("server/main.js", [], { env })]);
     expect([asked.code, started.code]).toEqual([2, 1]);
     for (const { stderr } of [asked, started]) expect(stderr).toMatch(/^DATABASE_URL: the database at 127\.0\.0\.1:9 cannot be used: .*\n$/);
   });
 
-  test("--help says what there is", async () => {
+  test("--help lists the commands", async () => {
     const { code, stdout } = await cli("--help");
     expect(code).toBe(0);
     expect(stdout).toMatch(/bootstrap[\s\S]*token[\s\S]*config/);

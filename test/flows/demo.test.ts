@@ -1,8 +1,8 @@
-// `npm run demo -- --seconds N`: ends by itself, with a summary, and leaves nothing running.
+// `npm run demo -- --seconds N` ends by itself with a summary and leaves nothing running.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { built, connects, createSandbox, node, processesOf, run, type Sandbox } from "./processes.ts";
+import { built, connects, createSandbox, node, processesOf, runToEnd, type Sandbox } from "./processes.ts";
 
 let sandbox: Sandbox;
 beforeAll(async () => {
@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => sandbox.remove());
 
-test("25 devices pair, beat and execute commands; the end is a summary, code 0 and an empty house", { timeout: 90_000 }, async () => {
+test("the demo runs 25 devices, ends with a summary and code 0, and leaves no process", { timeout: 90_000 }, async () => {
   const { code, stdout, stderr } = await node("agent-sim/demo.js", ["--seconds", "4"], { env: sandbox.env });
   expect({ code, stderr: code === 0 ? "" : stderr }).toEqual({ code: 0, stderr: "" });
   expect(stdout).toMatch(/ready at http:/);
@@ -21,12 +21,12 @@ test("25 devices pair, beat and execute commands; the end is a summary, code 0 a
 
 test.each([
   ["killed", `"$@" >/dev/null & sleep 0.1; while ! curl -s -o /dev/null "$URL/v1/health/live"; do sleep 0.1; done; kill -KILL $!`],
-  ["read by nobody any more", `"$@" | head -1`],
-])("a demo that is %s takes its gateway along", { timeout: 150_000 }, async (_how, script) => {
+  ["cut off from its reader", `"$@" | head -1`],
+])("a demo that is %s ends its gateway", { timeout: 150_000 }, async (_how, script) => {
   const own = await createSandbox();
   try {
     const url = `http://127.0.0.1:${own.env["PORT"] ?? ""}`;
-    await run(["bash", "-c", script, "demo", process.execPath, built("agent-sim/demo.js")], { env: { ...own.env, URL: url } });
+    await runToEnd(["bash", "-c", script, "demo", process.execPath, built("agent-sim/demo.js")], { env: { ...own.env, URL: url } });
     await expect.poll(() => connects(url), { timeout: 60_000 }).toBe(false);
     await expect.poll(() => processesOf(own.dir), { timeout: 60_000 }).toEqual([]);
   } finally {
@@ -34,7 +34,7 @@ test.each([
   }
 });
 
-test("a terminal that closes ends the demo and its gateway", { timeout: 90_000 }, async () => {
+test("the demo and its gateway end with their terminal", { timeout: 90_000 }, async () => {
   const own = await createSandbox();
   try {
     const demo = spawn(process.execPath, [built("agent-sim/demo.js")], { env: { PATH: process.env["PATH"], ...own.env }, stdio: ["ignore", "pipe", "ignore"] });
@@ -47,7 +47,7 @@ test("a terminal that closes ends the demo and its gateway", { timeout: 90_000 }
   }
 });
 
-test("what cannot be asked for is said at once", async () => {
+test("an invalid option ends the demo at once with a message", async () => {
   const { code, stderr } = await node("agent-sim/demo.js", ["--devices", "many"], { env: sandbox.env });
   expect({ code, stderr }).toEqual({ code: 2, stderr: "--devices must be 1 to 500\n" });
 });

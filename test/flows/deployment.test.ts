@@ -1,4 +1,4 @@
-// What docs/deploy/ hands out for a service manager and for containers, checked as far as that goes without either: names, forms, settings, files.
+// The files of docs/deploy/ for service managers and containers, checked as far as possible without either: names, syntax, settings, files.
 import { existsSync } from "node:fs";
 import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -6,33 +6,33 @@ import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { readConfig } from "../../server/config.ts";
-import { createSandbox, ROOT, run, startGateway } from "./processes.ts";
+import { createSandbox, ROOT, runToEnd, startGatewayProcess } from "./processes.ts";
 
 const read = (name: string): Promise<string> => readFile(join(ROOT, "docs/deploy", name), "utf8");
 const MASTER_KEY = Buffer.alloc(32, 3).toString("base64");
 const INTERNAL_TOKEN = "a token that somebody chose";
 
-describe("the systemd unit", () => {
-  test.skipIf(process.platform !== "linux")("is what systemd-analyze calls in order", async () => {
+describe("systemd unit", () => {
+  test.skipIf(process.platform !== "linux")("systemd-analyze accepts the unit", async () => {
     const dir = await mkdtemp(join(tmpdir(), "mooring-unit-"));
     try {
       const file = join(dir, "mooring.service");
-      // Node lies elsewhere on the machine that runs the tests.
+      // Node is installed elsewhere on the machine that runs the tests.
       await writeFile(file, (await read("mooring.service")).replace("/usr/bin/node", process.execPath));
-      expect(await run(["systemd-analyze", "verify", file], { env: {} })).toEqual({ code: 0, stdout: "", stderr: "" });
+      expect(await runToEnd(["systemd-analyze", "verify", file], { env: {} })).toEqual({ code: 0, stdout: "", stderr: "" });
     } finally {
       await rm(dir, { recursive: true, force: true });
     }
   });
 
-  test("starts what the build makes, and gives a stop the time that a large fleet takes", async () => {
+  test("the unit starts the built gateway and gives a stop the time that a large fleet needs", async () => {
     const unit = await read("mooring.service");
     const [, script = ""] = /^ExecStart=.* (dist\/\S+)/m.exec(unit) ?? [];
     expect(existsSync(join(ROOT, script))).toBe(true);
     expect(Number(/^TimeoutStopSec=(\d+)$/m.exec(unit)?.[1])).toBeGreaterThanOrEqual(5 + 120 + 20);
   });
 
-  test("has settings that production accepts once its placeholders are filled in, and refuses before", async () => {
+  test("production accepts the unit's settings only once their placeholders are filled in", async () => {
     const lines = (await read("mooring.env")).split("\n").filter((line) => line !== "" && !line.startsWith("#"));
     const env = { ...Object.fromEntries(lines.map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)])), NODE_ENV: "production" };
     expect(() => readConfig(env)).toThrow(/2 problem\(s\):\n {2}INTERNAL_TOKEN.*\n {2}MASTER_KEY/);
@@ -63,11 +63,11 @@ const copiesOf = ({ steps }: Stage): readonly { readonly from: string | null; re
       return { from, sources: words.slice(0, -1) };
     });
 
-describe("the Dockerfile", () => {
-  test("copies what is part of the repository, and its ignore file lets that through", async () => {
+describe("Dockerfile", () => {
+  test("the Dockerfile copies only files of the repository, and its ignore file lets them through", async () => {
     const sources = stagesOf(await read("Dockerfile")).flatMap((stage) => copiesOf(stage).flatMap(({ from, sources: own }) => (from === null ? own : [])));
     expect(sources.length).toBeGreaterThan(5);
-    const { stdout } = await run(["git", "ls-files", "--", ...sources], { env: {} });
+    const { stdout } = await runToEnd(["git", "ls-files", "--", ...sources], { env: {} });
     const tracked = stdout.split("\n");
     const passed = (await read("Dockerfile.dockerignore")).split("\n");
     for (const source of sources) {
@@ -76,7 +76,7 @@ describe("the Dockerfile", () => {
     }
   });
 
-  test("runs scripts that exist, on a Node that the package supports", async () => {
+  test("the Dockerfile runs existing scripts on a supported Node", async () => {
     const stages = stagesOf(await read("Dockerfile"));
     const { scripts } = JSON.parse(await readFile(join(ROOT, "package.json"), "utf8")) as { scripts: Record<string, string> };
     const commands = stages.flatMap(({ steps }) => steps.filter(({ word }) => word === "RUN").map(({ rest }) => rest));
@@ -84,7 +84,7 @@ describe("the Dockerfile", () => {
     for (const { steps } of stages) expect(steps[0]).toMatchObject({ word: "FROM", rest: expect.stringMatching(/^node:2[02]-\w+-slim/) });
   });
 
-  test("has all that a gateway needs in its last stage: those files alone start one, as production", { timeout: 90_000 }, async () => {
+  test("the files of the Dockerfile's last stage start a production gateway by themselves", { timeout: 90_000 }, async () => {
     const last = stagesOf(await read("Dockerfile")).at(-1) as Stage;
     const sandbox = await createSandbox({ NODE_ENV: "production", ALLOW_IN_PRODUCTION: "local-issuer,embedded-database,any-origin" });
     try {
@@ -97,7 +97,7 @@ describe("the Dockerfile", () => {
       }
       const [command = []] = last.steps.flatMap(({ word, rest }) => (word === "CMD" ? [JSON.parse(rest) as string[]] : []));
       expect(command[0]).toBe("node");
-      const gateway = await startGateway(sandbox.env, [process.execPath, ...command.slice(1)], app);
+      const gateway = await startGatewayProcess(sandbox.env, [process.execPath, ...command.slice(1)], app);
       expect((await fetch(`${gateway.url}/readyz`)).status).toBe(200);
       expect((await gateway.end("SIGTERM")).code).toBe(0);
     } finally {
@@ -106,7 +106,7 @@ describe("the Dockerfile", () => {
   });
 });
 
-describe("the compose file", () => {
+describe("compose file", () => {
   interface Compose {
     readonly services: Record<
       string,
@@ -115,7 +115,7 @@ describe("the compose file", () => {
     readonly volumes: Record<string, unknown>;
   }
 
-  test("builds from this repository and names in its head every variable that it asks for", async () => {
+  test("the compose file builds from this repository and documents every variable that it needs", async () => {
     const text = await read("compose.yaml");
     const { services } = parse(text) as Compose;
     const { context = "", dockerfile = "" } = services["mooring"]?.build ?? {};
@@ -124,7 +124,7 @@ describe("the compose file", () => {
     for (const [, name = ""] of text.matchAll(/\$\{(\w+)/g)) expect([name, head.some((line) => line.includes(name))]).toEqual([name, true]);
   });
 
-  test("has settings that production accepts", async () => {
+  test("production accepts the settings of the compose file", async () => {
     const { services } = parse(await read("compose.yaml")) as Compose;
     const given: Record<string, string> = { MASTER_KEY, INTERNAL_TOKEN, POSTGRES_PASSWORD: "secret" };
     const filled = Object.entries(services["mooring"]?.environment ?? {}).map(([name, value]) => [
@@ -140,10 +140,10 @@ describe("the compose file", () => {
   });
 });
 
-test("every file of docs/deploy is explained in docs/deployment.md, and every file that it names exists", async () => {
+test("docs/deployment.md explains every file of docs/deploy and names only existing files", async () => {
   const text = await readFile(join(ROOT, "docs/deployment.md"), "utf8");
   const named = [...text.matchAll(/\]\(((?!https?:)[^)#]+)\)/g)].map(([, path = ""]) => path);
-  const { stdout } = await run(["git", "ls-files", "docs/deploy"], { env: {} });
+  const { stdout } = await runToEnd(["git", "ls-files", "docs/deploy"], { env: {} });
   for (const file of stdout.trim().split("\n")) if (!file.endsWith(".dockerignore")) expect(named).toContain(file.replace("docs/", ""));
   for (const path of named) expect([path, existsSync(join(ROOT, "docs", path))]).toEqual([path, true]);
 });

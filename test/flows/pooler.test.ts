@@ -1,4 +1,4 @@
-// Debian's PgBouncer in transaction mode between gateway and PostgreSQL: no statement relies on its session.
+// PgBouncer in transaction mode between gateway and PostgreSQL: no statement relies on its session.
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
 import { migrate } from "../../server/platform/migrate.ts";
 import { createEmptyDatabase, createTestDatabase } from "../kit/database.ts";
@@ -17,13 +17,13 @@ afterAll(async () => {
   await pooler.close();
 });
 
-test("an empty database is migrated through the pooler, once, however many begin at the same moment", async () => {
+test("three migrations at once through the pooler migrate an empty database once", async () => {
   const url = pooler.through(await createEmptyDatabase());
   const applied = await Promise.all([migrate({ url }), migrate({ url }), migrate({ url })]);
   expect(applied.filter((names) => names.length > 0)).toHaveLength(1);
 });
 
-test("many devices poll and acknowledge at once through few sessions, and each command ends once", async () => {
+test("twelve devices poll and acknowledge at once through few sessions, and each command ends once", async () => {
   const tenant = await world.tenant();
   const devices = await Promise.all(Array.from({ length: 12 }, () => tenant.device()));
   const queued = await Promise.all(

@@ -1,4 +1,4 @@
-// Real processes for the flows: a gateway that can be killed, commands that are run to their end, and a folder that takes everything with it.
+// Real processes for the flows: a gateway that a test can kill, commands that run to their end, and a folder that cleans up after itself.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
@@ -21,7 +21,7 @@ export interface Finished {
 }
 export type Env = Readonly<Record<string, string>>;
 
-/** Without whatever settings the machine at hand happens to have. */
+/** The environment without any settings of this machine. */
 const environment = (env: Env): NodeJS.ProcessEnv => ({ PATH: process.env["PATH"], HOME: process.env["HOME"], ...env });
 
 const collect = (child: ChildProcess): { stdout: string; stderr: string } => {
@@ -35,7 +35,7 @@ const collect = (child: ChildProcess): { stdout: string; stderr: string } => {
   return read;
 };
 
-export const run = async (
+export const runToEnd = async (
   command: readonly string[],
   { env, cwd = ROOT, withinMs = WITHIN_MS }: { readonly env: Env; readonly cwd?: string; readonly withinMs?: number },
 ): Promise<Finished> => {
@@ -47,9 +47,9 @@ export const run = async (
 };
 
 export const node = (script: string, args: readonly string[], options: { readonly env: Env; readonly cwd?: string }): Promise<Finished> =>
-  run([process.execPath, built(script), ...args], options);
+  runToEnd([process.execPath, built(script), ...args], options);
 
-/** Whether anybody takes new connections there. */
+/** Whether something accepts new connections there. */
 export const connects = (url: string): Promise<boolean> =>
   new Promise((resolve) => {
     const { hostname, port } = new URL(url);
@@ -61,17 +61,21 @@ export const connects = (url: string): Promise<boolean> =>
     socket.once("connect", () => answer(true)).once("error", () => answer(false));
   });
 
-export interface Gateway {
+export interface GatewayProcess {
   readonly url: string;
   readonly pid: number;
   readonly output: { readonly stdout: string; readonly stderr: string };
   readonly ended: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>;
-  /** Sends the signal and tells how and after how long it ended. */
+  /** Sends the signal and returns how and after how long the process ended. */
   end(signal: NodeJS.Signals): Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null; readonly tookMs: number }>;
 }
 
-/** A gateway as a person starts it; resolves once it says that it is ready. */
-export const startGateway = async (env: Env, command: readonly string[] = [process.execPath, built("server/main.js")], cwd = ROOT): Promise<Gateway> => {
+/** Starts a gateway as a person does; resolves once it says that it is ready. */
+export const startGatewayProcess = async (
+  env: Env,
+  command: readonly string[] = [process.execPath, built("server/main.js")],
+  cwd = ROOT,
+): Promise<GatewayProcess> => {
   const [file = "", ...args] = command;
   const child = spawn(file, args, { cwd, env: environment(env), stdio: ["ignore", "pipe", "pipe"] });
   const output = collect(child);
@@ -102,7 +106,7 @@ export const processesOf = async (folder: string): Promise<readonly { readonly p
   const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name)).map(Number);
   const found = await Promise.all(
     pids.map(async (pid) => {
-      // A process may be gone before it is read.
+      // A process may end before its files are read.
       const read = (name: string): Promise<string> => readFile(`/proc/${pid}/${name}`, "utf8").catch(() => "");
       const [command, env] = await Promise.all([read("cmdline"), read("environ")]);
       return { pid, command: command.replaceAll("\0", " ").trim(), theirs: command.includes(folder) || env.includes(folder) };
@@ -114,7 +118,7 @@ export const processesOf = async (folder: string): Promise<readonly { readonly p
 export interface Sandbox {
   readonly dir: string;
   readonly env: Env;
-  /** Kills what still runs here and removes the folder. */
+  /** Kills every process that still runs here and removes the folder. */
   remove(): Promise<void>;
 }
 
@@ -144,7 +148,7 @@ export const createSandbox = async (more: Env = {}): Promise<Sandbox> => {
   return { dir, env, remove };
 };
 
-/** The address of the sandbox's embedded database, while or after a gateway runs on it. */
+/** Passes on the address of the sandbox's embedded database, during or after a gateway's run. */
 export const withDatabase = async <T>({ env }: Sandbox, use: (url: string) => Promise<T>): Promise<T> => {
   const server = await openEmbeddedPostgres({ dataDir: join(env["DATA_DIR"] ?? "", "postgres"), log: silentLog });
   try {
@@ -154,7 +158,7 @@ export const withDatabase = async <T>({ env }: Sandbox, use: (url: string) => Pr
   }
 };
 
-export interface Credentials {
+export interface BootstrapCredentials {
   readonly baseUrl: string;
   readonly tenantId: string;
   readonly userId: string;
@@ -163,9 +167,9 @@ export interface Credentials {
   readonly enrollmentToken: string;
 }
 
-/** As the command line gives them: the whole of standard output is one JSON object. */
-export const bootstrap = async ({ env }: Sandbox, ...args: readonly string[]): Promise<Credentials> => {
+/** Runs bootstrap on the command line, whose standard output is one JSON object. */
+export const bootstrapTenant = async ({ env }: Sandbox, ...args: readonly string[]): Promise<BootstrapCredentials> => {
   const { code, stdout, stderr } = await node("server/cli.js", ["bootstrap", "--json", ...args], { env });
   if (code !== 0) throw new Error(`bootstrap ended with ${code}: ${stderr}`);
-  return JSON.parse(stdout) as Credentials;
+  return JSON.parse(stdout) as BootstrapCredentials;
 };

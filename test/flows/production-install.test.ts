@@ -1,11 +1,11 @@
-// An install without development and optional packages, as README and docs/deployment.md describe it: enough to serve, nothing to build with.
+// An install without development and optional packages, as README and docs/deployment.md describe it, can serve but not build.
 import { execFile } from "node:child_process";
 import { mkdir, readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createTestDatabase } from "../kit/database.ts";
-import { createSandbox, ROOT, run, type Sandbox, startGateway } from "./processes.ts";
+import { createSandbox, ROOT, runToEnd, type Sandbox, startGatewayProcess } from "./processes.ts";
 
 interface Locked {
   readonly dev?: boolean;
@@ -20,14 +20,14 @@ beforeAll(async () => {
 afterAll(() => sandbox.remove());
 
 const exec = promisify(execFile);
-/** Hard links where the file system allows it: real paths, so that nothing is resolved in the checkout. */
+/** Copies as hard links where the file system allows it: real paths, so that no module is resolved in the checkout. */
 const copy = async (path: string): Promise<void> => {
   const target = join(sandbox.dir, path);
   await mkdir(dirname(target), { recursive: true });
   await exec("cp", ["-al", join(ROOT, path), target]).catch(() => exec("cp", ["-a", join(ROOT, path), target]));
 };
 
-/** What `npm prune --omit=dev --omit=optional` leaves. */
+/** The packages that `npm prune --omit=dev --omit=optional` leaves. */
 const productionPackages = async (): Promise<readonly string[]> => {
   const { packages } = JSON.parse(await readFile(join(ROOT, "package-lock.json"), "utf8")) as { packages: Readonly<Record<string, Locked>> };
   return Object.entries(packages)
@@ -35,10 +35,10 @@ const productionPackages = async (): Promise<readonly string[]> => {
     .map(([path]) => path);
 };
 
-test("npm start serves from a built and pruned install, and says what to do where nothing was built", { timeout: 90_000 }, async () => {
+test("npm start serves from a built and pruned install, and without a build says what to do", { timeout: 90_000 }, async () => {
   for (const path of [...(await productionPackages()), "package.json", "tsconfig.json", "CHANGELOG.md", "prisma", "server", "protocol", "agent-sim"])
     await copy(path);
-  const unbuilt = await run(["npm", "--silent", "start"], { env: sandbox.env, cwd: sandbox.dir });
+  const unbuilt = await runToEnd(["npm", "--silent", "start"], { env: sandbox.env, cwd: sandbox.dir });
   expect({ code: unbuilt.code, stderr: unbuilt.stderr }).toEqual({
     code: 1,
     stderr: expect.stringMatching(/nothing to build with; build first \(npm ci && npm run build\)/),
@@ -46,7 +46,7 @@ test("npm start serves from a built and pruned install, and says what to do wher
 
   await copy("dist");
   const env = { ...sandbox.env, DATABASE_URL: await createTestDatabase(), MASTER_KEY: Buffer.alloc(32, 7).toString("base64") };
-  const gateway = await startGateway(env, ["npm", "--silent", "start"], sandbox.dir);
+  const gateway = await startGatewayProcess(env, ["npm", "--silent", "start"], sandbox.dir);
   expect((await fetch(`${gateway.url}/v1/health/ready`)).status).toBe(200);
   expect((await fetch(`${gateway.url}/v1/docs`)).status).toBe(200);
   await gateway.end("SIGTERM");

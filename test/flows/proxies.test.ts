@@ -1,4 +1,4 @@
-// Stock proxies in front of a gateway, each with the configuration that docs/deploy/ hands out: what browsers, scripts and agents do passes unharmed.
+// Stock proxies in front of a gateway, each with its configuration from docs/deploy/: requests of browsers, scripts and agents pass unchanged.
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -10,7 +10,7 @@ import { eventually } from "../kit/eventually.ts";
 import { startWorld, type TestTenant, type World } from "../kit/world.ts";
 import { isSecure, KINDS, type Kind, type RunningProxy, startProxy } from "./proxies.ts";
 
-/** The proxies are at 127.0.0.1, so callers come from elsewhere. */
+/** The proxies use 127.0.0.1, so callers need another address. */
 const CALLER = "127.0.0.2";
 const START_MS = 60_000;
 let authority: Authority;
@@ -68,19 +68,19 @@ describe.each(KINDS)("behind %s", (kind: Kind) => {
   const at = (path: string): string => `${proxy.url}${path}`;
   beforeAll(async () => {
     proxy = await startProxy(kind, { port: Number(new URL(world.url).port), internalPort: world.app.internalPort(), issued });
-    // HAProxy and Caddy send nobody to a node that they have not found to be well.
+    // HAProxy and Caddy send nothing to a node before its health check has passed.
     await eventually(async () => expect((await ask(at("/livez"), "GET")).status).toBe(200));
   }, START_MS);
   afterAll(() => proxy.close());
   const owner = async () => (await tenant.user()).headers("");
 
-  test("a call is answered as it is without the proxy", async () => {
+  test("a call gets the gateway's answer through the proxy", async () => {
     const answer = await ask(at("/v1/devices"), "GET", { headers: await owner() });
     expect([answer.status, answer.body.success]).toEqual([200, true]);
     expect((await ask(at("/v1/nowhere"), "GET", { headers: await owner() })).body).toMatchObject({ success: false, code: "NOT_FOUND" });
   });
 
-  test("HEAD, and a change with a body in chunks, pass too", async () => {
+  test("HEAD and a change with a chunked body pass", async () => {
     expect((await ask(at("/v1/devices"), "HEAD", { headers: await owner() })).status).toBe(200);
     const made = await ask(at("/v1/api-keys"), "POST", {
       headers: { ...(await owner()), "transfer-encoding": "chunked" },
@@ -89,13 +89,13 @@ describe.each(KINDS)("behind %s", (kind: Kind) => {
     expect(made.status).toBe(201);
   });
 
-  test("a browser's preflight is answered with 204 and its headers", async () => {
+  test("a browser's preflight gets 204 with its headers", async () => {
     const headers = { origin: "https://portal.example", "access-control-request-method": "DELETE", "access-control-request-headers": "authorization" };
     const answer = await ask(at("/v1/devices"), "OPTIONS", { headers });
     expect([answer.status, answer.headers["access-control-allow-origin"], answer.headers["access-control-allow-headers"]]).toEqual([204, "*", "authorization"]);
   });
 
-  test("DELETE is answered with 204, once the change is made", async () => {
+  test("DELETE gets 204 once the change is made", async () => {
     const made = await ask(at("/v1/api-keys"), "POST", { headers: await owner(), body: { name: `d-${kind}`, role: "viewer" } });
     const deleted = await ask(at(`/v1/api-keys/${made.body.data.keyId}`), "DELETE", { headers: await owner() });
     expect([deleted.status, deleted.body]).toEqual([204, ""]);
@@ -104,7 +104,7 @@ describe.each(KINDS)("behind %s", (kind: Kind) => {
     expect(found === undefined || found.revokedAt !== null).toBe(true);
   });
 
-  test("an agent connects, beats, takes a command and acknowledges it", async () => {
+  test("an agent connects, sends a heartbeat, receives a command and acknowledges it", async () => {
     const device = await tenant.device();
     const node = { url: proxy.url.replace(/^http/, "ws"), clock: { now: () => new Date() } };
     const headers = signedHeaders(device.identity, "", freshTime(node));
@@ -122,7 +122,7 @@ describe.each(KINDS)("behind %s", (kind: Kind) => {
     socket.end();
   });
 
-  test("live events arrive as they happen, not when a buffer is full", async () => {
+  test("the proxy does not buffer live events", async () => {
     const { body } = await ask(at("/v1/auth/stream-ticket"), "POST", { headers: await owner(), body: {} });
     const input = encodeURIComponent(JSON.stringify({ types: ["api_key.*"] }));
     const params = encodeURIComponent(JSON.stringify({ ticket: body.data.ticket }));
@@ -140,7 +140,7 @@ describe.each(KINDS)("behind %s", (kind: Kind) => {
     expect(begun).toContain("event: connected");
   });
 
-  test("the caller's address is the one that the proxy saw, whatever the caller says about it", async () => {
+  test("the gateway sees the caller's address from the proxy, and a caller cannot forge it", async () => {
     const made = await ask(at("/v1/api-keys"), "POST", { headers: await owner(), body: { name: `ip-${kind}`, role: "viewer", ipAllowlist: ["127.0.0.3/32"] } });
     const key = { "x-api-key": made.body.data.apiKey, "x-svc-tenant-id": tenant.tenantId };
     expect((await ask(at("/v1/devices"), "GET", { headers: key, from: "127.0.0.3" })).status).toBe(200);
@@ -152,8 +152,8 @@ describe.each(KINDS)("behind %s", (kind: Kind) => {
   });
 });
 
-describe.each(["haproxy-plain.cfg", "haproxy.cfg"] as const)("the health check of %s", (kind) => {
-  test("over HTTP/1.0, finds the node well, and takes it out when it leaves", { timeout: START_MS }, async () => {
+describe.each(["haproxy-plain.cfg", "haproxy.cfg"] as const)("health check of %s", (kind) => {
+  test("the proxy's check finds the node healthy and takes it out once it drains", { timeout: START_MS }, async () => {
     const own = await startWorld({ LEAVE_NOTICE_SECONDS: "30", INTERNAL_TOKEN: "the token of this test" });
     const proxy = await startProxy(kind, { port: Number(new URL(own.url).port), internalPort: own.app.internalPort(), issued });
     try {

@@ -1,4 +1,4 @@
-// Real proxies in front of a gateway: nginx, HAProxy and Caddy with the configurations that docs/deploy/ hands out, on ports of a test's own.
+// Real proxies in front of a gateway: nginx, HAProxy and Caddy with their configurations from docs/deploy/, on free ports.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
@@ -17,7 +17,7 @@ export const isSecure = (kind: Kind): boolean => !kind.includes("plain");
 export interface Behind {
   readonly port: number;
   readonly internalPort: number;
-  /** A certificate of whoever terminates TLS. */
+  /** The certificate for a proxy that terminates TLS. */
   readonly issued: Issued;
 }
 
@@ -26,15 +26,15 @@ interface Place extends Behind {
   readonly at: number;
 }
 
-/** What an operator would write in; each must be there to be replaced. */
+/** Replaces what an operator would edit; each text must be present. */
 const replaced = (text: string, pairs: readonly (readonly [from: string | RegExp, to: string])[]): string =>
   pairs.reduce((done, [from, to]) => {
     const next = done.replace(from, to);
-    if (next === done) throw new Error(`the configuration no longer says ${String(from)}`);
+    if (next === done) throw new Error(`the configuration no longer contains ${String(from)}`);
     return next;
   }, text);
 
-/** A file of conf.d, in the smallest nginx that takes it; everything it writes lies in the folder. */
+/** Wraps a conf.d file in a minimal nginx configuration that writes only into the folder. */
 const nginx = (own: string, { dir }: Place): string =>
   [
     `daemon off; master_process off; pid ${dir}/pid; error_log stderr warn; ${process.getuid?.() === 0 ? "user root;" : ""}`,
@@ -92,12 +92,12 @@ const command = (kind: Kind, dir: string, file: string): readonly string[] => {
 
 export interface RunningProxy {
   readonly url: string;
-  /** HAProxy's own word about its server: status and last check. */
+  /** HAProxy's own view of its server: status and last check. */
   server(): Promise<{ readonly status: string; readonly check: string; readonly code: string }>;
   close(): Promise<void>;
 }
 
-/** Resolves once the proxy takes connections. */
+/** Resolves once the proxy accepts connections. */
 export const startProxy = async (kind: Kind, behind: Behind): Promise<RunningProxy> => {
   const dir = await mkdtemp(join(tmpdir(), "mooring-proxy-"));
   const at = await freePort();

@@ -1,4 +1,4 @@
-// An agent in another language, written from protocol/README.md alone, as a process beside a real gateway: pair, commands, kill -9, once.
+// An agent in Python, written from protocol/README.md alone, beside a real gateway: it pairs, and after kill -9 it still runs each command once.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
@@ -6,9 +6,18 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { eventually } from "../kit/eventually.ts";
-import { bootstrap, type Credentials, createSandbox, type Gateway, ROOT, run, type Sandbox, startGateway } from "./processes.ts";
+import {
+  type BootstrapCredentials,
+  bootstrapTenant,
+  createSandbox,
+  type GatewayProcess,
+  ROOT,
+  runToEnd,
+  type Sandbox,
+  startGatewayProcess,
+} from "./processes.ts";
 
-// Debian's own, which is the one that its packages are for.
+// Debian's packages belong to Debian's own Python.
 const PYTHON = "/usr/bin/python3";
 const SCRIPT = join(ROOT, "protocol/examples/python/agent.py");
 const WITHIN_MS = 15_000;
@@ -16,8 +25,8 @@ const Command = z.object({ commandId: z.string(), status: z.string(), failureCod
 const Timeline = z.object({ events: z.array(z.object({ to: z.string(), from: z.string().nullable() })) });
 
 let sandbox: Sandbox;
-let gateway: Gateway;
-let who: Credentials;
+let gateway: GatewayProcess;
+let who: BootstrapCredentials;
 let state: string;
 let deviceId: string;
 let agent: ChildProcess;
@@ -53,15 +62,15 @@ const kill = async (): Promise<void> => {
 
 beforeAll(async () => {
   sandbox = await createSandbox({ RATE_LIMIT_STANDARD: "off", RATE_LIMIT_TENANT: "off", RATE_LIMIT_CONNECT: "off" });
-  who = await bootstrap(sandbox);
-  gateway = await startGateway(sandbox.env);
+  who = await bootstrapTenant(sandbox);
+  gateway = await startGatewayProcess(sandbox.env);
   state = join(sandbox.dir, "device");
-  const paired = await run([PYTHON, SCRIPT, "pair", gateway.url, state, who.enrollmentToken], { env: {} });
+  const paired = await runToEnd([PYTHON, SCRIPT, "pair", gateway.url, state, who.enrollmentToken], { env: {} });
   expect([paired.code, paired.stderr]).toEqual([0, ""]);
   const path = join(state, "identity.json");
   const identity = z.looseObject({ device_id: z.string(), connect: z.object({}).loose().optional() }).parse(JSON.parse(readFileSync(path, "utf8")));
   deviceId = identity.device_id;
-  // A fleet that starts together spreads its first connects; this one agent need not wait.
+  // A fleet spreads its first connects; a single agent need not wait.
   writeFileSync(path, JSON.stringify({ ...identity, connect: { ...identity.connect, coldStartMs: 0 } }));
   await start();
 }, 90_000);
@@ -70,30 +79,30 @@ afterAll(async () => {
   await sandbox?.remove();
 });
 
-test("it is at most 250 lines long and needs nothing but the standard library and one package", () => {
+test("the Python agent has at most 250 lines and needs one package beside the standard library", () => {
   const text = readFileSync(SCRIPT, "utf8");
   expect(text.split("\n").length - 1).toBeLessThanOrEqual(250);
   expect([...text.matchAll(/^from (\w+)/gm)].map(([, name]) => name)).toEqual(["websockets", "websockets"]);
 });
-test("a command is run and its result arrives", async () => {
+test("the agent runs a command and its result arrives", async () => {
   const { commandId } = await queue("echo", { text: "naïve ✓" });
   await becomes(commandId, "succeeded");
   expect((await look(commandId)).ack?.output).toEqual({ text: "naïve ✓" });
 });
-test("a type that it does not know is rejected, and an error's text arrives", async () => {
+test("the agent rejects an unknown type and reports the text of an error", async () => {
   const unknown = await queue("x.dance", {});
   await becomes(unknown.commandId, "rejected");
   const broken = await queue("note", {});
   await becomes(broken.commandId, "failed");
   expect((await look(broken.commandId)).ack?.output).toEqual({ message: "KeyError('text')" });
 });
-test("its heartbeats keep the device online", async () => {
+test("the agent sends heartbeats", async () => {
   const Device = z.object({ status: z.string(), lastHeartbeatAt: z.string().optional() });
   await eventually(async () => expect((await api(Device, `/devices/${deviceId}`)).lastHeartbeatAt).toBeDefined(), WITHIN_MS);
 });
 
-describe("killed with SIGKILL in the middle of a command and started again", () => {
-  test("it does not run the command again and tells once that it failed", async () => {
+describe("kill -9", () => {
+  test("an agent that is killed during a command does not run it again and reports once that it failed", async () => {
     const { commandId } = await queue("note", { text: "killed", seconds: 600 });
     await eventually(() => expect(notes()).toContain("killed"), WITHIN_MS);
     await kill();
@@ -106,7 +115,7 @@ describe("killed with SIGKILL in the middle of a command and started again", () 
     ]);
     await eventually(() => expect(said).toMatch(new RegExp(`confirmed ${commandId}`)));
   });
-  test("and the commands after it are run once each, over further kills", async () => {
+  test("commands run once each although the agent is killed after each of them", async () => {
     for (const text of ["one", "two", "three"]) {
       const { commandId } = await queue("note", { text, seconds: 0 });
       await becomes(commandId, "succeeded");
@@ -116,7 +125,7 @@ describe("killed with SIGKILL in the middle of a command and started again", () 
     }
     expect(notes().filter((line) => line !== "killed")).toEqual(["one", "two", "three"]);
   });
-  test("a result that it had journalled and not told arrives after the next start, without running again", async () => {
+  test("a journalled result that was never sent arrives after the next start, without running the command again", async () => {
     const { commandId } = await queue("note", { text: "journalled", seconds: 600 });
     await eventually(() => expect(notes()).toContain("journalled"), WITHIN_MS);
     await kill();
@@ -130,13 +139,13 @@ describe("killed with SIGKILL in the middle of a command and started again", () 
   });
 });
 
-test("a gateway that was away is found again", async () => {
+test("the agent reconnects after the gateway restarts", async () => {
   await gateway.end("SIGKILL");
-  gateway = await startGateway(sandbox.env);
+  gateway = await startGatewayProcess(sandbox.env);
   const { commandId } = await queue("ping", {});
   await becomes(commandId, "succeeded");
 });
-test("a second process on the same state ends with a sentence", async () => {
-  const { code, stderr } = await run([PYTHON, SCRIPT, "run", state], { env: {} });
+test("a second agent process on the same state ends with one sentence", async () => {
+  const { code, stderr } = await runToEnd([PYTHON, SCRIPT, "run", state], { env: {} });
   expect([code, stderr]).toEqual([1, `another agent already uses ${state}; stop it first\n`]);
 });

@@ -1,9 +1,19 @@
-// Gateways that die or are told to stop in the middle of load: every accepted command ends, none is lost, none runs twice.
+// Gateways that die or stop under load: every accepted command ends, none is lost, none runs twice.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type FleetOptions, type Progress, runFleet } from "../../agent-sim/fleet/fleet.ts";
 import { withClient } from "../kit/database.ts";
 import { eventually } from "../kit/eventually.ts";
-import { bootstrap, type Credentials, connects, createSandbox, type Gateway, processesOf, type Sandbox, startGateway, withDatabase } from "./processes.ts";
+import {
+  type BootstrapCredentials,
+  bootstrapTenant,
+  connects,
+  createSandbox,
+  type GatewayProcess,
+  processesOf,
+  type Sandbox,
+  startGatewayProcess,
+  withDatabase,
+} from "./processes.ts";
 
 const AGENTS = 60;
 const STOP_WITHIN_MS = 10_000;
@@ -11,12 +21,12 @@ const COMMANDS_BETWEEN = 60;
 const LONGEST_LOAD_MS = 45_000;
 
 let sandbox: Sandbox;
-let gateway: Gateway;
-let credentials: Credentials;
+let gateway: GatewayProcess;
+let credentials: BootstrapCredentials;
 beforeAll(async () => {
   sandbox = await createSandbox({ HEARTBEAT_SECONDS: "2", SHUTDOWN_SECONDS: "8" });
-  gateway = await startGateway(sandbox.env);
-  credentials = await bootstrap(sandbox, "--unlimited");
+  gateway = await startGatewayProcess(sandbox.env);
+  credentials = await bootstrapTenant(sandbox, "--unlimited");
 }, 60_000);
 afterAll(() => sandbox.remove());
 
@@ -32,7 +42,7 @@ const load = (more: Partial<FleetOptions> = {}): FleetOptions => ({
   ...more,
 });
 
-/** Runs a fleet, disturbs it when enough commands were accepted, and ends after as many more: all must be back and all must be well. */
+/** Runs a fleet, disturbs the gateway after enough commands, and ends after as many more: every agent must be back and every command ended. */
 const disturbed = async (disturb: () => Promise<void>): Promise<void> => {
   const before = await rowsByOpenness();
   const notices: string[] = [];
@@ -60,11 +70,11 @@ const disturbed = async (disturb: () => Promise<void>): Promise<void> => {
   });
   expect(accepted).toBeGreaterThanOrEqual(COMMANDS_BETWEEN * 2);
   expect(summary.reconnects).toBeGreaterThanOrEqual(AGENTS);
-  // Requests that died with the gateway were sent again with their key: each made exactly one command.
+  // The fleet repeated the requests that died with the gateway under their keys: each made exactly one command.
   expect(await rowsByOpenness()).toEqual({ total: before.total + accepted, open: 0 });
 };
 
-/** As the rows tell it, without asking the gateway. */
+/** Read from the database, without asking the gateway. */
 const rowsByOpenness = (): Promise<{ total: number; open: number }> =>
   withDatabase(sandbox, (url) =>
     withClient(url, async (client) => {
@@ -74,18 +84,18 @@ const rowsByOpenness = (): Promise<{ total: number; open: number }> =>
   );
 
 const restart = async (): Promise<void> => {
-  gateway = await startGateway(sandbox.env);
+  gateway = await startGatewayProcess(sandbox.env);
 };
 
-describe("in the middle of load", { timeout: 120_000 }, () => {
-  test("kill -9 loses nothing and repeats nothing", async () => {
+describe("under load", { timeout: 120_000 }, () => {
+  test("kill -9 under load loses no command and runs none twice", async () => {
     await disturbed(async () => {
       await gateway.end("SIGKILL");
       await restart();
     });
   });
 
-  test("SIGTERM ends the process in time with code 0, and the next one goes on", async () => {
+  test("SIGTERM under load ends the process in time with code 0, and the next process continues", async () => {
     await disturbed(async () => {
       const { code, tookMs } = await gateway.end("SIGTERM");
       expect(code).toBe(0);
@@ -96,8 +106,8 @@ describe("in the middle of load", { timeout: 120_000 }, () => {
   });
 });
 
-describe("stopping", { timeout: 60_000 }, () => {
-  test("a request under way is answered before the process ends, and nothing is left behind", async () => {
+describe("stop", { timeout: 60_000 }, () => {
+  test("a request in progress is answered before the process ends, and no process stays behind", async () => {
     const headers = { "x-api-key": credentials.apiKey, "x-svc-tenant-id": credentials.tenantId, "content-type": "application/json" };
     const post = (path: string, body: object): Promise<Response> => fetch(`${gateway.url}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
     const made = (await (await post("/v1/devices/provision", { count: 1 })).json()) as { data: { device_id: string }[] };
@@ -122,15 +132,17 @@ describe("stopping", { timeout: 60_000 }, () => {
     expect(await processesOf(sandbox.dir)).toEqual([]);
   });
 
-  test("a second start on the same port says so and ends; the first is not touched, nor its database", async () => {
+  test("a second gateway on the same port ends with a message and does not affect the first", async () => {
     await restart();
-    await expect(startGateway(sandbox.env)).rejects.toThrow(/^the gateway ended: cannot listen on 127\.0\.0\.1:\d+: is the port taken[^\n]*PORT[^\n]*\n$/);
+    await expect(startGatewayProcess(sandbox.env)).rejects.toThrow(
+      /^the gateway ended: cannot listen on 127\.0\.0\.1:\d+: is the port taken[^\n]*PORT[^\n]*\n$/,
+    );
     expect((await fetch(`${gateway.url}/v1/health/ready`)).status).toBe(200);
   });
 });
 
-describe("the checker itself", { timeout: 60_000 }, () => {
-  test("turns red when accepted commands vanish behind the gateway's back", async () => {
+describe("checker", { timeout: 60_000 }, () => {
+  test("the fleet's checker reports accepted commands that vanish from the database", async () => {
     const notices: string[] = [];
     const removed = await withDatabase(sandbox, (url) =>
       withClient(url, async (client) => {

@@ -1,4 +1,4 @@
-// Three nodes behind a load balancer, restarted one after another under load: no call is lost, no agent is offline, every command ends.
+// Three nodes behind a load balancer restart one after another under load: no call is lost, no agent goes offline, every command ends.
 import { Agent, request } from "node:http";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createRandom, type Member, systemTime } from "../../agent-sim/agent/index.ts";
@@ -9,12 +9,12 @@ import { eventually } from "../kit/eventually.ts";
 import { freePort } from "../kit/free-port.ts";
 import { startRedis, type TestRedis } from "../kit/redis.ts";
 import { type Balancer, startBalancer } from "./balancer.ts";
-import { bootstrap, type Credentials, createSandbox, type Gateway, type Sandbox, startGateway } from "./processes.ts";
+import { type BootstrapCredentials, bootstrapTenant, createSandbox, type GatewayProcess, type Sandbox, startGatewayProcess } from "./processes.ts";
 
 const NODES = 3;
 const AGENTS = 24;
 const CALLERS = 6;
-/** A caller that nobody waits for would make of the test a test of the machine. */
+/** Without a pause between calls the test would measure the machine. */
 const PAUSE_MS = 20;
 const START_MS = 120_000;
 
@@ -22,9 +22,9 @@ let sandbox: Sandbox;
 let redis: TestRedis;
 let balancer: Balancer;
 let databaseUrl: string;
-let credentials: Credentials;
+let credentials: BootstrapCredentials;
 let members: readonly Member[];
-const nodes: { readonly env: Readonly<Record<string, string>>; gateway: Gateway }[] = [];
+const nodes: { readonly env: Readonly<Record<string, string>>; gateway: GatewayProcess }[] = [];
 
 const limitsOff = Object.fromEntries(["STANDARD", "TENANT", "AGENT", "HEARTBEAT", "ANONYMOUS", "CONNECT"].map((name) => [`RATE_LIMIT_${name}`, "off"]));
 
@@ -32,7 +32,7 @@ interface Told {
   readonly status: number;
   readonly body: string;
 }
-/** One call as it is: whoever sent it and heard no answer has lost it, nobody tries again. */
+/** One call without any retry: a call without an answer is lost. */
 const call = (agent: Agent, method: "GET" | "POST", path: string, body?: object): Promise<Told> =>
   new Promise((resolve, reject) => {
     const headers = { "x-api-key": credentials.apiKey, "x-svc-tenant-id": credentials.tenantId, "content-type": "application/json" };
@@ -63,9 +63,9 @@ beforeAll(async () => {
   });
   for (let index = 0; index < NODES; index += 1) {
     const env = { ...sandbox.env, NODE_ID: `node-${index}`, PORT: String(await freePort()) };
-    nodes.push({ env, gateway: await startGateway(env) });
+    nodes.push({ env, gateway: await startGatewayProcess(env) });
   }
-  credentials = await bootstrap(sandbox, "--unlimited");
+  credentials = await bootstrapTenant(sandbox, "--unlimited");
   balancer = await startBalancer(nodes.map(({ env }) => Number(env["PORT"])));
   await eventually(() => expect(balancer.ready()).toHaveLength(NODES), START_MS);
   const { status, body } = await call(new Agent(), "POST", "/v1/devices/provision", { count: AGENTS });
@@ -140,7 +140,7 @@ test("a rolling restart of three nodes under load loses no call and leaves no ag
   const codes: (number | null)[] = [];
   for (const node of nodes) {
     codes.push((await node.gateway.end("SIGTERM")).code);
-    node.gateway = await startGateway(node.env);
+    node.gateway = await startGatewayProcess(node.env);
     await eventually(() => expect(balancer.ready()).toHaveLength(NODES), START_MS);
   }
   over = true;
@@ -156,7 +156,7 @@ test("a rolling restart of three nodes under load loses no call and leaves no ag
     }, 60_000);
     expect((await client.query("select data from outbox_events where type = 'device.offline'")).rows).toEqual([]);
   });
-  // Each agent was sent on by handing over: its session was never away in between.
+  // Each agent moved by a handoff: it was never disconnected in between.
   expect({ reconnected, connected: crew.connected }).toEqual({ reconnected: 0, connected: AGENTS });
   expect(crew.reconnects).toBeGreaterThan(0);
   await crew.stop();

@@ -1,9 +1,9 @@
-// HTTPS as an operator sets it up: certificate files, real processes, the reference agent over wss, signals and workers.
+// HTTPS as an operator sets it up: certificate files, real processes, reference agents over wss, signals and workers.
 import { request } from "node:https";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Authority, createAuthority, type Issued } from "../kit/certificates.ts";
 import { eventually } from "../kit/eventually.ts";
-import { bootstrap, built, createSandbox, type Gateway, node, run, type Sandbox, startGateway } from "./processes.ts";
+import { bootstrapTenant, built, createSandbox, type GatewayProcess, node, runToEnd, type Sandbox, startGatewayProcess } from "./processes.ts";
 
 let authority: Authority;
 beforeAll(async () => {
@@ -13,7 +13,7 @@ afterAll(() => authority.remove());
 
 const tls = ({ certFile, keyFile }: Issued) => ({ TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile });
 
-/** The name in the certificate of whoever answers. */
+/** The name in the certificate of the process that answers. */
 const nameAt = (url: string): Promise<string> =>
   new Promise((resolve, reject) => {
     const asked = request(`${url}/livez`, { ca: authority.ca, agent: false }, (response) => {
@@ -23,36 +23,36 @@ const nameAt = (url: string): Promise<string> =>
     asked.once("error", reject).end();
   });
 
-describe("a gateway with TLS of its own", () => {
+describe("one process", () => {
   let sandbox: Sandbox;
   let files: Issued;
-  let gateway: Gateway;
+  let gateway: GatewayProcess;
   beforeAll(async () => {
     files = await authority.issue("first");
     sandbox = await createSandbox(tls(files));
-    gateway = await startGateway(sandbox.env);
+    gateway = await startGatewayProcess(sandbox.env);
   }, 60_000);
   afterAll(() => sandbox.remove());
 
   const fleet = async (env: Record<string, string>) => {
-    const { baseUrl, apiKey, tenantId } = await bootstrap(sandbox, "--unlimited");
+    const { baseUrl, apiKey, tenantId } = await bootstrapTenant(sandbox, "--unlimited");
     expect([gateway.url, baseUrl]).toEqual([expect.stringMatching(/^https:/), gateway.url]);
     const words = ["--url", baseUrl, "--api-key", apiKey, "--tenant", tenantId, "--agents", "5", "--duration", "2s", "--commands-per-second", "10"];
     return node("agent-sim/main.js", [...words, "--json", "--quiet"], { env });
   };
 
-  test("carries the reference agents: they pair, connect by wss and lose no command", { timeout: 60_000 }, async () => {
+  test("reference agents pair, connect over wss and lose no command", { timeout: 60_000 }, async () => {
     const { code, stdout, stderr } = await fleet({ NODE_EXTRA_CA_CERTS: authority.caFile });
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     expect(JSON.parse(stdout)).toMatchObject({ ok: true, agents: 5 });
   });
 
-  test("is refused by agents that do not know its authority", { timeout: 60_000 }, async () => {
+  test("agents refuse a certificate of an unknown authority", { timeout: 60_000 }, async () => {
     const { code, stderr } = await fleet({});
     expect([code, stderr]).toEqual([2, expect.stringMatching(/certificate/)]);
   });
 
-  test("takes new files on at SIGHUP", { timeout: 30_000 }, async () => {
+  test("SIGHUP loads the new certificate", { timeout: 30_000 }, async () => {
     expect(await nameAt(gateway.url)).toBe("first");
     await authority.replace(files, await authority.issue("second"));
     process.kill(gateway.pid, "SIGHUP");
@@ -61,12 +61,14 @@ describe("a gateway with TLS of its own", () => {
   });
 });
 
-test("a key that belongs to another certificate ends the start with one sentence, with workers as without", { timeout: 30_000 }, async () => {
+test("a key of another certificate ends the start with one sentence, with and without workers", { timeout: 30_000 }, async () => {
   const [one, other] = [await authority.issue("one"), await authority.issue("other")];
   const sandbox = await createSandbox(tls({ certFile: one.certFile, keyFile: other.keyFile }));
   try {
     for (const args of [[], ["--workers", "2"]]) {
-      const { code, stderr } = await run([process.execPath, built("server/main.js"), ...args], { env: { ...sandbox.env, REDIS_URL: "redis://127.0.0.1:1" } });
+      const { code, stderr } = await runToEnd([process.execPath, built("server/main.js"), ...args], {
+        env: { ...sandbox.env, REDIS_URL: "redis://127.0.0.1:1" },
+      });
       expect([code, stderr]).toEqual([1, "TLS_KEY_FILE: is not the key of TLS_CERT_FILE\n"]);
     }
   } finally {
@@ -74,11 +76,11 @@ test("a key that belongs to another certificate ends the start with one sentence
   }
 });
 
-test("all workers serve the certificate, and take a new one on without being told", { timeout: 120_000 }, async () => {
+test("all workers serve the certificate and load a new one by themselves", { timeout: 120_000 }, async () => {
   const files = await authority.issue("workers");
   const sandbox = await createSandbox({ ...tls(files), SHUTDOWN_SECONDS: "5" });
   try {
-    const gateway = await startGateway(sandbox.env, [process.execPath, built("server/main.js"), "--workers", "2"]);
+    const gateway = await startGatewayProcess(sandbox.env, [process.execPath, built("server/main.js"), "--workers", "2"]);
     expect(gateway.url).toMatch(/^https:/);
     const names = async () => new Set(await Promise.all(Array.from({ length: 20 }, () => nameAt(gateway.url))));
     expect(await names()).toEqual(new Set(["workers"]));

@@ -1,4 +1,4 @@
-// Two gateways on one database and one Redis: what they promise together, and what remains of it while Redis misbehaves.
+// Two gateways on one database and one Redis: their guarantees together, and those that remain while Redis misbehaves.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { signedHeaders } from "../../protocol/index.ts";
 import { type AgentSocket, attempt, connect, greet, online } from "../channel/harness.ts";
@@ -7,20 +7,20 @@ import { startDeafProxy, startRedis, type TestRedis } from "../kit/redis.ts";
 import { asKey, type Caller, type Device, nobody, startWorld, type TestTenant, type World, type WorldOptions } from "../kit/world.ts";
 
 const ENV = { ACCEPT_PER_SECOND: "1000", RATE_LIMIT_CONNECT: "off", RATE_LIMIT_FAILED_AUTH: "off" };
-/** As in production, but for the periods in which a node looks at itself; the sweep keeps its own. */
+/** As in production, except for the periods of a node's self-checks; the sweep keeps its own. */
 const SETTINGS: NonNullable<WorldOptions["settings"]> = {
   mesh: { redis: { connectTimeoutMs: 1_000, retryBaseMs: 20, retryCapMs: 200 }, bus: { probeEveryMs: 1_000 } },
   admin: { beatEveryMs: 200 },
-  // Two gateways, their agents and a Redis share this process: what its event loop is late by says nothing here.
+  // Two gateways and their agents share this process, so its event loop delay means nothing here.
   channel: { flushEveryMs: 500, strain: { loopDelayMs: 60_000, lateForMs: 60_000, claimWaitMs: 60_000, calmForMs: 60_000 } },
-  // Long enough that whatever wakes a waiting call sooner was a hint.
+  // So long that only a hint can wake a waiting call sooner.
   commands: { waitLookEveryMs: 30_000 },
 };
-/** A lost hint costs at most a sweep's period and the two seconds that hints are given to arrive. */
+/** A lost hint costs at most the sweep's period plus the two seconds that the sweep leaves to hints. */
 const SWEEP_BOUND_MS = 9_000;
-/** Memories of five seconds, the flush of presence and a look at tenants every three; no hint is needed for any of them. */
+/** Caches live for five seconds, presence is flushed and tenants are checked every three; none of it needs a hint. */
 const REVOKED_WITHIN_MS = 7_000;
-/** What the sweep finds is older than this: anything faster was a hint. */
+/** The sweep finds only older commands, so anything faster was a hint. */
 const BY_HINT_MS = 1_500;
 
 let redis: TestRedis;
@@ -59,7 +59,7 @@ const queue = async (world: World, { deviceId }: Device): Promise<string> => {
   if (status !== 201) throw new Error(JSON.stringify(body));
   return body.data.commandId;
 };
-/** Queued here, pushed there: how long from the answer to the frame. */
+/** Queues on one node and returns the time from the answer to the frame on the other. */
 const delivered = async (world: World, device: Device, socket: AgentSocket, withinMs: number): Promise<number> => {
   const commandId = await queue(world, device);
   const answeredAt = performance.now();
@@ -72,7 +72,7 @@ const redisCheck = async (world: World): Promise<[boolean, string | undefined]> 
   const { body } = await world.call(nobody, "GET", "/v1/health/ready");
   return [body.data.ready, body.data.checks.find(({ name }: { name: string }) => name === "redis")?.status];
 };
-/** Both hear and speak again. */
+/** Waits until both nodes are healthy again. */
 const whole = () =>
   eventually(
     async () =>
@@ -84,7 +84,7 @@ const whole = () =>
   );
 const degraded = (world: World) => eventually(async () => expect(await redisCheck(world)).toEqual([true, "degraded"]));
 
-describe("together", () => {
+describe("both nodes", () => {
   test("a command created on one node is pushed by the other within 100 ms", async () => {
     const device = await tenant.device();
     const socket = await join(b, device);
@@ -93,7 +93,7 @@ describe("together", () => {
     expect(took.sort((x, y) => x - y)[10]).toBeLessThan(100);
   });
 
-  test("the newest connection wins over nodes: the old one is closed with 4009 and commands go to the new one", async () => {
+  test("the newest connection wins across nodes: the old one is closed with 4009 and commands go to the new one", async () => {
     const device = await tenant.device();
     const old = await join(a, device);
     const young = await join(b, device);
@@ -105,7 +105,7 @@ describe("together", () => {
     await delivered(b, device, back, BY_HINT_MS);
   });
 
-  test("a disconnect and a removal reach a socket on the other node within a second, and the removed agent stays out everywhere", async () => {
+  test("a disconnect and a removal close a socket on the other node within two seconds, and every node refuses the removed agent", async () => {
     const device = await tenant.device();
     const first = await join(b, device);
     const startedAt = performance.now();
@@ -136,14 +136,14 @@ describe("together", () => {
     expect(await attempt(at(b), device, { signed })).toMatchObject({ status: 401, body: { code: "INVALID_SIGNATURE", details: { reason: "replayed" } } });
   });
 
-  test("of 150 calls over both nodes exactly 100 pass", async () => {
+  test("a limit of 100 lets exactly 100 of 150 calls over both nodes pass", async () => {
     const limited = await a.tenant({ unlimited: false });
     const answers = await Promise.all(Array.from({ length: 150 }, (_, n) => (n % 2 === 0 ? a : b).call(limited.apiKey, "GET", "/v1/devices")));
     const statuses = answers.map(({ status }) => status);
     expect([statuses.filter((status) => status === 200).length, statuses.filter((status) => status === 429).length]).toEqual([100, 50]);
   });
 
-  test("each node lists both, and one can send the other away", async () => {
+  test("each node lists all nodes, and one can drain another", async () => {
     const third = await startWorld({ ...ENV, REDIS_URL: redis.url, NODE_ID: "node-c" }, { settings: SETTINGS, beside: a });
     const operator = await a.operator();
     const listed = async (world: World) =>
@@ -159,7 +159,7 @@ describe("together", () => {
   });
 });
 
-/** The tenant's live feed on a node, as far as it has come. */
+/** The tenant's live feed on a node, as received so far. */
 const feed = async (world: World): Promise<{ text(): string; end(): void }> => {
   const stop = new AbortController();
   const input = encodeURIComponent(JSON.stringify({ types: ["command.*"] }));
@@ -174,8 +174,8 @@ const feed = async (world: World): Promise<{ text(): string; end(): void }> => {
   return { text: () => text, end: () => stop.abort() };
 };
 
-describe("news of the other node", () => {
-  test("a viewer sees a command being queued, sent and ended elsewhere", async () => {
+describe("hints between nodes", () => {
+  test("a viewer sees a command that is queued, sent and ended on the other node", async () => {
     const device = await tenant.device();
     const socket = await join(a, device);
     const { text, end } = await feed(b);
@@ -187,7 +187,7 @@ describe("news of the other node", () => {
     end();
   });
 
-  test("a long poll wakes for a command that was queued elsewhere, a queueing call for an end that was told elsewhere", async () => {
+  test("a long poll wakes for a command queued on the other node, and a waiting call for an outcome reported there", async () => {
     const device = await tenant.device();
     const polled = b.call(device.as, "GET", `/v1/devices/${device.deviceId}/commands?wait=10`);
     const waited = a.call(tenant.apiKey, "POST", `/v1/devices/${device.deviceId}/commands?wait=10`, { body: { type: "ping" } });
@@ -200,7 +200,7 @@ describe("news of the other node", () => {
   });
 });
 
-/** A socket, a signed call and a key on one node, revoked on the other: how long each of them lived on. */
+/** A socket, a signed call and a key on one node, revoked on the other: each must end within the bound. */
 const revocations = (): void => {
   const cut = async (revoke: () => Promise<unknown>, ended: () => Promise<unknown>): Promise<number> => {
     await revoke();
@@ -222,7 +222,7 @@ const revocations = (): void => {
     expect(tookMs).toBeLessThan(REVOKED_WITHIN_MS);
   });
 
-  test("a revoked secret loses the socket that it opened and signs no more", async () => {
+  test("a revoked secret loses its socket and its signed calls", async () => {
     const device = await tenant.device();
     const socket = await join(b, device);
     expect((await b.call(device.as, "GET", "/v1/agent/me")).status).toBe(200);
@@ -234,7 +234,7 @@ const revocations = (): void => {
     expect(tookMs).toBeLessThan(REVOKED_WITHIN_MS);
   });
 
-  test("a revoked key opens nothing more, and the stream that it had opened ends", async () => {
+  test("a revoked key is refused, and its open stream ends", async () => {
     const owner = await tenant.user();
     const made = await a.call(owner, "POST", "/v1/api-keys", { body: { name: "short", role: "viewer" } });
     const key = asKey(made.body.data.apiKey, tenant.tenantId);
@@ -247,7 +247,7 @@ const revocations = (): void => {
     expect(await drained).toContain("UNAUTHORIZED");
   });
 
-  test("a suspended tenant loses its sockets and changes nothing more", async () => {
+  test("a suspended tenant loses its sockets and may change nothing", async () => {
     const other = await a.tenant();
     const socket = await online(at(b), await other.device());
     await a.sql.query("update tenants set status = 'suspended' where tenant_id = $1", [other.tenantId]);
@@ -263,15 +263,15 @@ const revocations = (): void => {
   });
 };
 
-describe("revoked on one node, cut on the other", revocations);
+describe("revocation on the other node", revocations);
 
-describe("revoked on one node, cut on the other, while Redis is away", () => {
+describe("revocation on the other node without Redis", () => {
   beforeEach(() => redis.kill());
   afterEach(() => redis.start());
   revocations();
 });
 
-test("a node that hears of nothing while the other hears well loses its claim on a device within a flush", async () => {
+test("a node closes its socket within a presence flush once a node without Redis has a newer session", async () => {
   const device = await tenant.device();
   const held = await join(a, device);
   const lonely = await startWorld({ ...ENV, REDIS_URL: "redis://127.0.0.1:1" }, { settings: SETTINGS, beside: a });
@@ -283,8 +283,8 @@ test("a node that hears of nothing while the other hears well loses its claim on
   }
 });
 
-describe("while Redis misbehaves", () => {
-  test("killed: nodes stay ready but degraded, every command is still pushed, the newest connection still wins; back, hints work again", async () => {
+describe("Redis failures", () => {
+  test("while Redis is dead, nodes are ready but degraded, commands are still pushed and the newest connection wins; afterwards hints work again", async () => {
     const [device, other] = [await tenant.device(), await tenant.device()];
     const [socket, held] = [await join(b, device), await join(a, other)];
     await redis.kill();
@@ -301,7 +301,7 @@ describe("while Redis misbehaves", () => {
     await delivered(a, device, socket, BY_HINT_MS);
   });
 
-  test("frozen: calls are answered, commands are pushed by the sweep; thawed, hints work again", async () => {
+  test("while Redis is frozen, calls are answered and the sweep pushes commands; afterwards hints work again", async () => {
     const device = await tenant.device();
     const socket = await join(b, device);
     redis.freeze();
@@ -315,7 +315,7 @@ describe("while Redis misbehaves", () => {
     await delivered(a, device, socket, BY_HINT_MS);
   });
 
-  test("subscriptions cut: made anew at once", async () => {
+  test("cut subscriptions are renewed at once", async () => {
     const device = await tenant.device();
     const socket = await join(b, device);
     await redis.ask("CLIENT", "KILL", "TYPE", "pubsub");
@@ -324,17 +324,17 @@ describe("while Redis misbehaves", () => {
     await delivered(a, device, socket, BY_HINT_MS);
   });
 
-  test("a subscription silently deaf: noticed and healed by the node itself, and what was missed is pushed", async () => {
+  test("a node notices and renews a subscription that went deaf, and pushes what it missed", async () => {
     const device = await tenant.device();
     const socket = await join(b, device);
     expect(proxy.deafen()).toBe(1);
-    // The probe's three periods, not the sweep's, bound this: renewal sweeps at once.
+    // Three periods of the probe bound this, not the sweep's: a renewal sweeps at once.
     await delivered(a, device, socket, SWEEP_BOUND_MS);
     await whole();
     await delivered(a, device, socket, BY_HINT_MS);
   });
 
-  test("emptied again and again: no command is lost and none is pushed twice", async () => {
+  test("while Redis is emptied again and again, no command is lost and none is pushed twice", async () => {
     const devices = await Promise.all(Array.from({ length: 4 }, () => tenant.device()));
     const held = await Promise.all(devices.map((device, n) => join(n % 2 === 0 ? a : b, device)));
     const expected = new Set<string>();
@@ -348,7 +348,7 @@ describe("while Redis misbehaves", () => {
   });
 });
 
-test("an agent's hello is judged the same on a node that cannot reach Redis", async () => {
+test("a node that cannot reach Redis accepts a hello and pushes commands", async () => {
   const lonely = await startWorld({ ...ENV, REDIS_URL: "redis://127.0.0.1:1" }, { settings: SETTINGS, beside: a });
   try {
     expect(await redisCheck(lonely)).toEqual([true, "degraded"]);

@@ -1,9 +1,9 @@
-// A defect that nobody caught leaves a process in a state that nobody knows: it is told at the level that wakes somebody, and the process ends in good order.
+// An uncaught error leaves a process in an unknown state: the gateway logs it as fatal and shuts down in order.
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { eventually } from "../kit/eventually.ts";
-import { built, createSandbox, type Env, type Gateway, processesOf, type Sandbox, startGateway } from "./processes.ts";
+import { built, createSandbox, type Env, type GatewayProcess, processesOf, type Sandbox, startGatewayProcess } from "./processes.ts";
 
 const START_MS = 60_000;
 const DEFECTS = {
@@ -11,7 +11,7 @@ const DEFECTS = {
   exception: "setImmediate(() => { throw new Error('planted defect'); })",
 } as const;
 
-/** Plants a defect into a process: it happens once, when the file appears. */
+/** Plants a defect that happens once, when the file appears. */
 const planting = (dir: string, defect: string, only: string): Env => ({
   NODE_OPTIONS: `--import ${JSON.stringify(
     `data:text/javascript,${encodeURIComponent(
@@ -26,7 +26,7 @@ interface Line {
   readonly error?: { readonly message: string };
 }
 const FATAL = 60;
-const fatals = ({ output }: Gateway): readonly Line[] =>
+const fatals = ({ output }: GatewayProcess): readonly Line[] =>
   output.stdout
     .split("\n")
     .filter((line) => line.startsWith("{") && line.endsWith("}"))
@@ -42,18 +42,18 @@ const within = async (env: (dir: string) => Env, run: (sandbox: Sandbox, plant: 
   }
 };
 
-describe("an error that nobody caught", () => {
+describe("uncaught errors", () => {
   test.each(Object.entries(DEFECTS))(
-    "(%s) is logged as fatal, and the process closes its parts and ends with 1",
+    "an uncaught %s is logged as fatal, and the process closes its parts and ends with code 1",
     (_, defect) =>
       within(
         (dir) => planting(dir, defect, "true"),
         async ({ env, dir }, plant) => {
-          const gateway = await startGateway({ ...env, LOG_LEVEL: "debug" });
+          const gateway = await startGatewayProcess({ ...env, LOG_LEVEL: "debug" });
           await plant();
           expect(await gateway.ended).toEqual({ code: 1, signal: null });
           expect(fatals(gateway).map(({ error }) => error?.message)).toEqual(["planted defect"]);
-          // Its last part was closed, so its database did not outlive it.
+          // The last part was closed, so the database did not outlive the process.
           expect(gateway.output.stdout).toContain('"part":"postgres","msg":"closed"');
           await eventually(async () => expect(await processesOf(dir)).toEqual([]));
         },
@@ -62,12 +62,12 @@ describe("an error that nobody caught", () => {
   );
 
   test(
-    "and that is followed by another ends the process at once",
+    "a second uncaught error ends the process at once",
     () =>
       within(
         (dir) => planting(dir, `${DEFECTS.rejection}; ${DEFECTS.exception}`, "true"),
         async ({ env }, plant) => {
-          const gateway = await startGateway({ ...env, LOG_LEVEL: "debug" });
+          const gateway = await startGatewayProcess({ ...env, LOG_LEVEL: "debug" });
           await plant();
           expect(await gateway.ended).toEqual({ code: 1, signal: null });
           expect(fatals(gateway)).toHaveLength(2);
@@ -78,12 +78,12 @@ describe("an error that nobody caught", () => {
   );
 
   test(
-    "in a worker ends that worker, and the supervisor starts another in its place",
+    "an uncaught error in a worker ends that worker, and the supervisor starts another in its place",
     () =>
       within(
         (dir) => planting(dir, DEFECTS.rejection, 'process.argv.join(" ").includes("--worker 1 ")'),
         async ({ env, dir }, plant) => {
-          const gateway = await startGateway(env, [process.execPath, built("server/main.js"), "--workers", "2"]);
+          const gateway = await startGatewayProcess(env, [process.execPath, built("server/main.js"), "--workers", "2"]);
           const worker = async (index: number): Promise<number | undefined> =>
             (await processesOf(dir)).find(({ command }) => command.includes(`--worker ${index} `))?.pid;
           const [other, victim] = await Promise.all([worker(0), worker(1)]);

@@ -4,16 +4,16 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { eventually } from "../kit/eventually.ts";
 import { freePort } from "../kit/free-port.ts";
 import { startRedis, type TestRedis } from "../kit/redis.ts";
-import { built, createSandbox, type Env, type Gateway, node, processesOf, type Sandbox, startGateway } from "./processes.ts";
+import { built, createSandbox, type Env, type GatewayProcess, node, processesOf, type Sandbox, startGatewayProcess } from "./processes.ts";
 
-/** A process needs its time to start on a machine that runs other tests beside. */
+/** A process starts slowly on a machine that runs other tests. */
 const START_MS = 60_000;
 const command = (workers: string) => [process.execPath, built("server/main.js"), "--workers", workers];
 
 let redis: TestRedis;
 let sandbox: Sandbox;
 let env: Env;
-let gateway: Gateway;
+let gateway: GatewayProcess;
 let token: string;
 
 beforeAll(async () => {
@@ -28,7 +28,7 @@ beforeAll(async () => {
     INTERNAL_TOKEN: "a token for this test",
   });
   env = { ...sandbox.env, INTERNAL_PORT: String(await freePort(4)) };
-  gateway = await startGateway(env, command("2"));
+  gateway = await startGatewayProcess(env, command("2"));
   token = (JSON.parse((await node("server/cli.js", ["token", "--user", "op", "--json"], { env })).stdout) as { token: string }).token;
 }, 60_000);
 afterAll(async () => {
@@ -36,7 +36,7 @@ afterAll(async () => {
   await redis.close();
 });
 
-/** One call as it is, without anybody who would try again. */
+/** One call without any retry. */
 const raw = (url: string, agent: Agent): Promise<number | undefined> =>
   new Promise((resolve, reject) => {
     const asked = request(url, { agent }, (response) =>
@@ -58,7 +58,7 @@ const listed = async (): Promise<readonly Listed[]> => {
 };
 
 describe("workers", () => {
-  test("serve one port, register as nodes of their own and have internal listeners side by side", async () => {
+  test("workers share one port, register as separate nodes and have adjacent internal ports", async () => {
     const nodes = await listed();
     expect(nodes.map(({ nodeId }) => nodeId).sort()).toEqual(["w-0", "w-1"]);
     expect(new Set([gateway.pid, ...nodes.map(({ pid }) => pid)]).size).toBe(3);
@@ -74,7 +74,7 @@ describe("workers", () => {
   });
 
   test(
-    "one that dies is started again, and the port is served meanwhile",
+    "a worker that dies is started again while the port is served",
     async () => {
       const [victim] = await listed();
       if (victim === undefined) throw new Error("nobody is listed");
@@ -89,7 +89,7 @@ describe("workers", () => {
     2 * START_MS,
   );
 
-  test("a hang-up of the parent replaces them one after another: each successor serves before its predecessor leaves, and no call fails", async () => {
+  test("SIGHUP replaces the workers one after another without a failed call", async () => {
     const before = await listed();
     const failures: unknown[] = [];
     let calls = 0;
@@ -117,7 +117,7 @@ describe("workers", () => {
     expect(((await answer.json()) as { nodeId: string }).nodeId).toBe("w-0-1");
   }, 150_000);
 
-  test("the port is theirs: another gateway does not slip in beside them", async () => {
+  test("another gateway cannot listen on the workers' port", async () => {
     const intruder = await node("server/main.js", ["--workers", "2"], { env: { ...env, DATA_DIR: `${sandbox.dir}/other` } });
     expect(intruder.code).toBe(1);
     expect(intruder.stderr.trim().split("\n").at(-1)).toMatch(/^cannot listen on 127\.0\.0\.1:\d+: the port is taken\. /);
@@ -128,11 +128,11 @@ test.each([
   ["SIGTERM", 0],
   ["SIGKILL", null],
 ] as const)(
-  "when the parent ends by %s, its workers end too",
+  "when the parent ends by %s, its workers end",
   async (signal, code) => {
     const own = await createSandbox({ SHUTDOWN_SECONDS: "5" });
     try {
-      const parent = await startGateway(own.env, command("2"));
+      const parent = await startGatewayProcess(own.env, command("2"));
       expect(parent.output.stderr).toContain("Without REDIS_URL");
       const workers = async () => (await processesOf(own.dir)).filter(({ command: line }) => line.includes("--worker ")).map(({ pid }) => pid);
       expect((await workers()).length).toBe(2);
@@ -149,7 +149,7 @@ test.each([
   [["--workers", "two"], {}, "--workers: must be a number"],
   [["--workers", "2"], { PORT: "0" }, "PORT: several workers share one port"],
   [["--workers", "20"], {}, "DATABASE_POOL: with 20 workers"],
-])("%j with %j is refused with what is wrong", async (args, more, words) => {
+])("%j with %j is refused with the reason", async (args, more, words) => {
   const { code, stderr } = await node("server/main.js", args, { env: { ...sandbox.env, ...more } });
   expect([code, stderr]).toEqual([1, expect.stringContaining(words)]);
 });

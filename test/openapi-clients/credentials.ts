@@ -1,9 +1,9 @@
-// What the clients' flows are given, and how they look at answers.
+// The credentials of the clients' flows and their helpers for answers.
 import { strictEqual } from "node:assert/strict";
 import { type AgentIdentity, signedHeaders } from "../../protocol/index.ts";
 
-export interface Credentials {
-  /** With the prefix. */
+export interface ClientCredentials {
+  /** Includes the prefix. */
   readonly baseUrl: string;
   readonly token: string;
   readonly tenantId: string;

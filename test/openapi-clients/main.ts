@@ -1,16 +1,16 @@
-// `npm run check:openapi`: other people's tools judge the documents, and clients that they make work against a running gateway.
-// The tools are fetched when this runs, at exactly these versions: a checkout stays small.
+// `npm run check:openapi`: common tools check the OpenAPI documents, and the clients that they generate work against a running gateway.
+// Each run fetches the tools at exactly these versions, so a checkout stays small.
 import { cp, mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { createSandbox, node, ROOT, run, startGateway } from "../flows/processes.ts";
-import type { Credentials } from "./credentials.ts";
+import { createSandbox, node, ROOT, runToEnd, startGatewayProcess } from "../flows/processes.ts";
+import type { ClientCredentials } from "./credentials.ts";
 
 const TOOLS = {
   redocly: { packages: ["@redocly/cli@2.77.0"], command: "redocly" },
   spectral: { packages: ["@stoplight/spectral-cli@6.16.3"], command: "spectral" },
   openapiTypescript: { packages: ["openapi-typescript@7.13.0", "typescript@5.9.3"], command: "openapi-typescript" },
-  // The newest that runs on Node 20.
+  // The newest version that runs on Node 20.
   heyApi: { packages: ["@hey-api/openapi-ts@0.95.0", "typescript@5.9.3"], command: "openapi-ts" },
 } as const;
 const OPENAPI_FETCH = "openapi-fetch@0.17.0";
@@ -21,17 +21,17 @@ const PREFIXES = { "v1.json": "/v1", "api-v1.json": "/api/v1" } as const;
 
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
 
-type Judge = (output: string) => boolean;
+type OutputCheck = (output: string) => boolean;
 
-const step = async (what: string, command: readonly string[], isGood: Judge = () => true): Promise<void> => {
-  const { code, stdout, stderr } = await run(command, { env: { CI: "1" }, cwd: WORK, withinMs: 300_000 });
+const step = async (what: string, command: readonly string[], isGood: OutputCheck = () => true): Promise<void> => {
+  const { code, stdout, stderr } = await runToEnd(command, { env: { CI: "1" }, cwd: WORK, withinMs: 300_000 });
   if (code !== 0 || !isGood(stdout)) throw new Error(`${what}: failed\n${stdout}\n${stderr}`);
   say(`${what}: passed`);
 };
-const tool = (what: string, { packages, command }: (typeof TOOLS)[keyof typeof TOOLS], args: readonly string[], isGood?: Judge): Promise<void> =>
+const tool = (what: string, { packages, command }: (typeof TOOLS)[keyof typeof TOOLS], args: readonly string[], isGood?: OutputCheck): Promise<void> =>
   step(what, ["npx", "--yes", ...packages.flatMap((name) => ["-p", name]), "--", command, ...args], isGood);
-/** Redocly's exit code knows only errors. */
-const withoutWarnings: Judge = (output) => {
+/** Redocly's exit code ignores warnings. */
+const withoutWarnings: OutputCheck = (output) => {
   const { totals } = JSON.parse(output) as { totals: { errors: number; warnings: number } };
   return totals.errors + totals.warnings === 0;
 };
@@ -50,7 +50,7 @@ const TSCONFIG = {
   include: ["flows/*.ts"],
 };
 
-const check = async (baseUrl: string, credentials: Omit<Credentials, "baseUrl">): Promise<void> => {
+const check = async (baseUrl: string, credentials: Omit<ClientCredentials, "baseUrl">): Promise<void> => {
   for (const [file, prefix] of Object.entries(PREFIXES)) {
     const answer = await fetch(`${baseUrl}${prefix}/openapi.json`);
     await writeFile(join(WORK, file), JSON.stringify(await answer.json(), null, 2));
@@ -69,8 +69,8 @@ const check = async (baseUrl: string, credentials: Omit<Credentials, "baseUrl">)
   await step("openapi-fetch", ["npm", "install", "--no-audit", "--no-fund", "--no-save", OPENAPI_FETCH]);
   await step("both clients compile", [process.execPath, join(ROOT, "node_modules/typescript/bin/tsc"), "-p", "."]);
   for (const name of ["openapi-fetch", "hey-api"]) {
-    const flow = (await import(pathToFileURL(join(WORK, "flows", `${name}.ts`)).href)) as { run(given: Credentials): Promise<void> };
-    await flow.run({ ...credentials, baseUrl: `${baseUrl}/v1` });
+    const flow = (await import(pathToFileURL(join(WORK, "flows", `${name}.ts`)).href)) as { pairToTimeline(given: ClientCredentials): Promise<void> };
+    await flow.pairToTimeline({ ...credentials, baseUrl: `${baseUrl}/v1` });
     say(`${name}, from pairing to timeline: passed`);
   }
 };
@@ -83,10 +83,10 @@ await writeFile(join(WORK, "package.json"), JSON.stringify({ type: "module", pri
 await writeFile(join(WORK, "tsconfig.json"), JSON.stringify(TSCONFIG));
 const sandbox = await createSandbox();
 try {
-  const gateway = await startGateway(sandbox.env);
+  const gateway = await startGatewayProcess(sandbox.env);
   const { code, stdout, stderr } = await node("server/cli.js", ["bootstrap", "--json"], { env: sandbox.env });
   if (code !== 0) throw new Error(stderr);
-  await check(gateway.url, JSON.parse(stdout) as Credentials);
+  await check(gateway.url, JSON.parse(stdout) as ClientCredentials);
   await gateway.end("SIGTERM");
 } finally {
   await sandbox.remove();

@@ -1,4 +1,4 @@
-// The examples of protocol/README.md, taken out of its code blocks for the tests that keep them true.
+// The examples of protocol/README.md, extracted from its code blocks for the tests that keep them true.
 import { readFileSync } from "node:fs";
 import { z } from "zod";
 

@@ -1,4 +1,4 @@
-// Keeps protocol/README.md true: its examples pass the contract's schemas, and no frame, word, code, state or figure of the contract is left out.
+// Keeps protocol/README.md true: its examples pass the contract's schemas, and it omits no frame, ack status, code, state or setting of the contract.
 import { existsSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -24,10 +24,10 @@ import { examples, readme } from "./examples.ts";
 const frames = [ServerFrame, AgentFrame] as const;
 const rowOf = (cell: string): string | undefined => readme.split("\n").find((line) => line.startsWith("|") && line.split("|")[1]?.includes(cell));
 
-test.each(examples.frames.map((frame) => [JSON.stringify(frame).slice(0, 60), frame] as const))("example %s passes its schema", (_, frame) => {
+test.each(examples.frames.map((frame) => [JSON.stringify(frame).slice(0, 60), frame] as const))("the example %s passes its schema", (_, frame) => {
   expect(frames.map((schema) => schema.safeParse(frame)).filter(({ success }) => success)).not.toHaveLength(0);
 });
-test("the examples of REST pass their schemas", () => {
+test("the REST examples pass their schemas", () => {
   expect(z.object({ data: z.array(PolledCommand).length(1) }).safeParse(examples.poll).error).toBeUndefined();
   const { infrastructure_secrets, ...identity } = PairingActivateResponse.parse({ ...(examples.identity as object), infrastructure_secrets: {} });
   expect([infrastructure_secrets, identity.device_id]).toEqual([{}, expect.any(String)]);
@@ -37,12 +37,12 @@ test("the examples of REST pass their schemas", () => {
   expect([error.code, error.details]).toEqual([code, details]);
 });
 
-describe("nothing is left out", () => {
+describe("completeness", () => {
   const ops = (schema: typeof ServerFrame | typeof AgentFrame): readonly string[] => schema.options.map(({ shape }) => shape.op.value);
-  test.each([...ops(ServerFrame), ...ops(AgentFrame)])("frame %s has an example", (op) => expect(examples.frames.map((frame) => frame.op)).toContain(op));
-  test.each(Object.values(CLOSE))("close code $code is in the table", ({ code, token }) => expect(rowOf(String(code))).toContain(`\`${token}\``));
-  test.each(ACK_STATUSES)("ack word %s is in the table", (word) => expect(rowOf(`\`${word}\``)).toBeDefined());
-  test.each(CommandStatus.options)("state %s is in the table", (word) => expect(rowOf(`\`${word}\``)).toBeDefined());
+  test.each([...ops(ServerFrame), ...ops(AgentFrame)])("the frame %s has an example", (op) => expect(examples.frames.map((frame) => frame.op)).toContain(op));
+  test.each(Object.values(CLOSE))("the close code $code is in the table", ({ code, token }) => expect(rowOf(String(code))).toContain(`\`${token}\``));
+  test.each(ACK_STATUSES)("the ack status %s is in the table", (word) => expect(rowOf(`\`${word}\``)).toBeDefined());
+  test.each(CommandStatus.options)("the state %s is in the table", (word) => expect(rowOf(`\`${word}\``)).toBeDefined());
   test.each([
     ...Object.values(HEADERS),
     ...Object.values(HEADERS_V2),
@@ -56,14 +56,14 @@ describe("nothing is left out", () => {
     "/v1/pairing/activate",
     "/v1/pairing/auto-activate",
     "/v1/pairing/status",
-  ])("%s is named", (name) => expect(readme).toMatch(new RegExp(`[\`"](\\w+ )?${name.replaceAll("/", "\\/")}[\`"?]`)));
-  test("what the upgrade refuses is in the table of refusals", () => {
+  ])("README names %s", (name) => expect(readme).toMatch(new RegExp(`[\`"](\\w+ )?${name.replaceAll("/", "\\/")}[\`"?]`)));
+  test("the table of refusals lists every refusal of the upgrade", () => {
     for (const code of ["UNAUTHORIZED", "INVALID_SIGNATURE", "FORBIDDEN", "TENANT_SUSPENDED", "PROTOCOL_UNSUPPORTED", "NODE_DRAINING"])
       expect(readme).toMatch(new RegExp(`\\| ${ERRORS[code as keyof typeof ERRORS].status} \\|.*\`${code}\``));
   });
 });
 
-test("the figures of the example of welcome are those that a gateway begins with", () => {
+test("the example of welcome shows the gateway's default settings", () => {
   const welcome = examples.frames.find(({ op }) => op === "welcome")?.data;
   const { heartbeatSeconds, heartbeatJitterPct, maxFrameBytes, maxOutputBytes, maxInFlight, inboundPerSecond, reconnect, pollSeconds, sessionMaxAgeMs } =
     channelSettings();
@@ -86,7 +86,7 @@ describe("links", () => {
         .replaceAll(" ", "-"),
     ),
   );
-  test.each([...readme.matchAll(/\]\(([^)]+)\)/g)].map(([, target = ""]) => target))("%s leads somewhere", (target) => {
+  test.each([...readme.matchAll(/\]\(([^)]+)\)/g)].map(([, target = ""]) => target))("the link %s has a target", (target) => {
     if (target.startsWith("#")) expect([...anchors]).toContain(target.slice(1));
     else expect(existsSync(new URL(`../../protocol/${target}`, import.meta.url))).toBe(true);
   });

@@ -1,4 +1,4 @@
-// The request vectors against our own verifier: what vectors.json says of a request is what the gateway answers, for REST and for the upgrade.
+// The request vectors against our own verifier: the gateway answers each request as vectors.json says, over REST and at the upgrade.
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -47,7 +47,7 @@ const tenantOf = (tenantId: string): TenantFacts => {
   return { status: suspended ? "suspended" : "active" } as TenantFacts;
 };
 
-/** What every client of HTTP and WebSocket sends; the vectors leave it out. */
+/** Headers that every HTTP and WebSocket client sends; the vectors omit them. */
 const USUAL = {
   host: "gateway.example",
   upgrade: "websocket",

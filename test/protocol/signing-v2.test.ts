@@ -1,4 +1,4 @@
-// The second form of an agent's signature against fixed vectors.
+// Version 2 of the agents' signature against fixed vectors.
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -22,18 +22,18 @@ const { v2 } = z
   .object({ v2: z.object({ restKey: z.object({ secret: z.string(), keyHex: z.string() }), valid: z.array(Vector).min(2) }) })
   .parse(JSON.parse(read("vectors.json")));
 
-test("the README shows two of them", () => expect(v2.valid.filter(({ signature }) => read("README.md").includes(signature))).toHaveLength(2));
+test("README shows two of the vectors", () => expect(v2.valid.filter(({ signature }) => read("README.md").includes(signature))).toHaveLength(2));
 
-test("the key comes from the secret as published", () => expect(restKey(v2.restKey.secret).toString("hex")).toBe(v2.restKey.keyHex));
+test("the key is derived from the secret as published", () => expect(restKey(v2.restKey.secret).toString("hex")).toBe(v2.restKey.keyHex));
 
 describe.each(v2.valid)("vector: $name", (vector) => {
   const good = { ...vector };
   const check = ({ secret, ...rest }: typeof good): boolean => verifyV2(secret, rest, rest);
-  test("signing gives the published signature", () => {
+  test("signing returns the published signature", () => {
     expect(signV2(vector.secret, vector, vector)).toBe(vector.signature);
     expect(check(good)).toBe(true);
   });
-  test("the other prefix and another order of the query are the same request", () => {
+  test("the signature holds under the other prefix and with another order of the query", () => {
     expect(check({ ...good, path: `/api${good.path.replace(/^\/api/, "")}`, query: good.query.split("&").reverse().join("&") })).toBe(true);
   });
   test.each([
@@ -54,7 +54,7 @@ describe.each(v2.valid)("vector: $name", (vector) => {
   ])("another %s (%s) is refused", (field, value) => expect(check({ ...good, [field]: value })).toBe(false));
 });
 
-test("the headers carry both forms, and a nonce that never comes again", () => {
+test("the headers carry both signature versions and a fresh nonce", () => {
   const identity = { agentId: "agt_1", tenantId: "ten_1", secret: "s" };
   const at = new Date("2026-01-02T03:04:05.678Z");
   const [one, two] = [1, 2].map(() => signedHeadersV2(identity, { method: "GET", target: "/v1/agent/me?x=1", body: "" }, at));

@@ -1,4 +1,4 @@
-// The signature rule against fixed vectors: what this file accepts, an agent in any language must produce.
+// Version 1 of the agents' signature against fixed vectors: an agent in any language must produce what this file accepts.
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -11,11 +11,11 @@ const Vectors = z.object({
 const read = (name: string): string => readFileSync(new URL(`../../protocol/${name}`, import.meta.url), "utf8");
 const { valid, timestamps } = Vectors.parse(JSON.parse(read("vectors.json")));
 
-/** The last character replaced by another of its alphabet. */
+/** Replaces the last character with another of its alphabet. */
 const bent = (text: string): string => text.slice(0, -1) + (text.endsWith("0") ? "1" : "0");
 
 describe.each(valid)("vector: $name", ({ secret, body, timestamp, signature }) => {
-  test("signing gives the published signature, for text and for bytes", () => {
+  test("signing text or bytes returns the published signature", () => {
     expect(sign(secret, body, timestamp)).toBe(signature);
     expect(sign(secret, Buffer.from(body, "utf8"), timestamp)).toBe(signature);
     expect(verify(secret, body, timestamp, signature)).toBe(true);
@@ -28,24 +28,24 @@ describe.each(valid)("vector: $name", ({ secret, body, timestamp, signature }) =
     ["an upper-case signature", secret, body, timestamp, signature.toUpperCase()],
     ["a cut signature", secret, body, timestamp, signature.slice(0, -2)],
     ["a longer signature", secret, body, timestamp, `${signature}00`],
-    ["a signature with a character that is no hex", secret, body, timestamp, `${signature.slice(0, -1)}g`],
+    ["a signature with a non-hex character", secret, body, timestamp, `${signature.slice(0, -1)}g`],
     ["no signature", secret, body, timestamp, ""],
   ])("%s is refused", (_, ...given) => expect(verify(...given)).toBe(false));
 });
 
-test("the README shows five of them", () => expect(valid.filter(({ signature }) => read("README.md").includes(signature))).toHaveLength(5));
+test("README shows five of the vectors", () => expect(valid.filter(({ signature }) => read("README.md").includes(signature))).toHaveLength(5));
 
-test.each(timestamps.accepted)("timestamp %j is accepted", (text) => expect(parseTimestamp(text)).not.toBeNull());
-test.each(timestamps.refused)("timestamp %j is refused", (text) => expect(parseTimestamp(text)).toBeNull());
+test.each(timestamps.accepted)("the timestamp %j is accepted", (text) => expect(parseTimestamp(text)).not.toBeNull());
+test.each(timestamps.refused)("the timestamp %j is refused", (text) => expect(parseTimestamp(text)).toBeNull());
 
-test("characters cannot move between body and timestamp: the shifted timestamp is refused by its form", () => {
+test("characters cannot move between body and timestamp, because the shifted timestamp is malformed", () => {
   const timestamp = "2026-01-02T03:04:05.678Z";
   const signature = sign("secret", "1e+00", timestamp);
   expect(sign("secret", "1e", `+00${timestamp}`)).toBe(signature);
   expect(parseTimestamp(`+00${timestamp}`)).toBeNull();
 });
 
-test("the four headers of a request carry identity, time and the signature of body and time", () => {
+test("four headers carry the identity, the time and the signature over body and time", () => {
   const headers = signedHeaders({ agentId: "agt_1", tenantId: "ten_1", secret: "test-shared-secret-0001" }, "", new Date("2026-01-02T03:04:05.678Z"));
   expect(headers).toEqual({
     [HEADERS.agentId]: "agt_1",

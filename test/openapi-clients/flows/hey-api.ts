@@ -1,10 +1,10 @@
-// From pairing to timeline with a client of @hey-api/openapi-ts, under the compiler's strict rules.
-import { type Credentials, equal, signed, value } from "../credentials.ts";
+// From pairing to timeline with a client that @hey-api/openapi-ts generates, under strict compiler settings.
+import { type ClientCredentials, equal, signed, value } from "../credentials.ts";
 import { createClient } from "./generated/hey-api/client/index.ts";
 import * as mooring from "./generated/hey-api/sdk.gen.ts";
 import type { Command } from "./generated/hey-api/types.gen.ts";
 
-export const run = async ({ baseUrl, token, tenantId, apiKey }: Credentials): Promise<void> => {
+export const pairToTimeline = async ({ baseUrl, token, tenantId, apiKey }: ClientCredentials): Promise<void> => {
   const open = createClient({ baseUrl });
   const asUser = createClient({ baseUrl, headers: { Authorization: `Bearer ${token}` } });
   const asKey = createClient({ baseUrl, headers: { "x-api-key": apiKey, "x-svc-tenant-id": tenantId } });

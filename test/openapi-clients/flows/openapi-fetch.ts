@@ -1,11 +1,11 @@
-// From pairing to timeline with a client of openapi-typescript and openapi-fetch, under the compiler's strict rules.
+// From pairing to timeline with a client of openapi-typescript and openapi-fetch, under strict compiler settings.
 import createClient from "openapi-fetch";
-import { type Credentials, equal, signed, value } from "../credentials.ts";
+import { type ClientCredentials, equal, signed, value } from "../credentials.ts";
 import type { components, paths } from "./generated/paths.ts";
 
 type Command = components["schemas"]["Command"];
 
-export const run = async ({ baseUrl, token, tenantId, apiKey }: Credentials): Promise<void> => {
+export const pairToTimeline = async ({ baseUrl, token, tenantId, apiKey }: ClientCredentials): Promise<void> => {
   const client = createClient<paths>({ baseUrl });
   const asUser = { Authorization: `Bearer ${token}` };
   const asKey = { "x-api-key": apiKey, "x-svc-tenant-id": tenantId };
