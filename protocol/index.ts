@@ -1,4 +1,4 @@
-// The contract: every operation, event and error of Mooring. The only import path for clients and the other rooms.
+// The contract: every operation, event and error of Mooring. Server, agent and clients import it from here.
 import type { TRPCMutationProcedure, TRPCQueryProcedure, TRPCSubscriptionProcedure } from "@trpc/server";
 import type { z } from "zod";
 import type { ErrorFacts, RouterOf, Stream } from "./client/router.ts";
@@ -30,7 +30,7 @@ type RecordOf<C> = { [G in keyof C]: C[G] extends { operations: infer O } ? { [N
 
 export type AppErrorData = ErrorFacts<ErrorCode>;
 
-/** Hand it to `createTRPCClient<AppRouter>()`. Built from the contract alone: a client never imports the server. */
+/** Use it as `createTRPCClient<AppRouter>()`. It derives from the contract alone, so a client never imports the server. */
 export type AppRouter = RouterOf<RecordOf<Contract>, ErrorCode>;
 
 export * from "./channel/agent.ts";

@@ -1,4 +1,4 @@
-// The public name of every record, as OpenAPI and the clients made from it call them. What has no name here is written out where it is used.
+// The public name of each record in OpenAPI and in generated clients. Schemas without a name here are inlined.
 import { z } from "zod";
 import { GatewayNode } from "./groups/admin.ts";
 import { ApiKey } from "./groups/api-keys.ts";
@@ -75,7 +75,7 @@ export const SCHEMAS: Readonly<Record<string, z.ZodType>> = {
 
 const NAMES: ReadonlyMap<unknown, string> = new Map(Object.entries(SCHEMAS).map(([name, schema]) => [schema, name]));
 
-/** For `z.toJSONSchema`: what the contract says of a schema, and its public name. */
+/** Metadata for `z.toJSONSchema`: a schema's own, and its public name. */
 export const metadata = z.registry<Record<string, unknown>>();
 metadata.get = (schema) => {
   const id = NAMES.get(schema);

@@ -1,5 +1,5 @@
-// The frames of the agent socket: JSON text, {op, id, ts, ref?, data}. Unknown fields are ignored on both sides.
-// protocol/README.md tells the same for someone who writes an agent in another language.
+// The frames of the agent socket: JSON text, {op, id, ts?, ref?, data}. Both sides ignore unknown fields.
+// protocol/README.md explains them to people who write an agent in another language.
 import { z } from "zod";
 import { Ack, AckResult, DeliveredCommand } from "../groups/commands.ts";
 import { Heartbeat } from "../groups/devices.ts";
@@ -9,8 +9,8 @@ export const SUBPROTOCOL = "mooring-agent.v1";
 export const CONNECT_PATHS = ["/v1/agent/connect", "/api/v1/agent/connect"] as const;
 
 /**
- * What an agent can do beyond the minimum. journal: it remembers commands over restarts; inflight: it lists every command that it holds, so that what it
- * does not list is lost; cancel: it can stop one; signature: every request by the second form. What is not announced is not expected of it.
+ * What an agent can do beyond the minimum; the gateway expects nothing that an agent does not announce. journal: it remembers commands across restarts;
+ * inflight: `hello` lists every command that it holds, so an unlisted one is lost; cancel: it can stop commands; signature: it signs every request with v2.
  */
 export const CAPABILITIES = ["journal.v1", "inflight.v1", "cancel.v1", "handoff.v1", "progress.v1", "signature.v2"] as const;
 
@@ -20,7 +20,7 @@ const frame = <const Op extends string, D extends z.ZodType>(op: Op, data: D) =>
   z.object({ op: z.literal(op), id: MessageId, ts: z.string().max(40).optional(), ref: MessageId.optional(), data });
 
 export const InFlight = z.object({ commandId: z.string().min(1).max(64), status: z.string().max(32) });
-// Optional is what came later: an older gateway does not tell it, and an agent keeps its own figure then.
+// Optional fields came later: an older gateway does not send them, and the agent keeps its default.
 export const HeartbeatPlan = z.object({ intervalSec: z.number(), jitterPct: z.number(), graceMs: z.int().optional() });
 export const AckPlan = z.object({ resendMs: z.int(), capMs: z.int() });
 export const ChannelLimits = z.object({ maxFrameBytes: z.int(), maxOutputBytes: z.int(), maxInFlight: z.int(), inboundPerSec: z.number() });
@@ -71,7 +71,7 @@ export const ServerFrame = z.discriminatedUnion("op", [
 ]);
 export type ServerFrame = z.infer<typeof ServerFrame>;
 
-/** proof.signature = hex HMAC-SHA256(secret, nonce + proof.timestamp): the request rule with the nonce as body. */
+/** proof.signature = hex HMAC-SHA256(secret, nonce + proof.timestamp): a v1 signature with the nonce as the body. */
 export const Hello = z.object({
   proof: z.object({ timestamp: z.string().max(40), signature: z.string().max(64) }),
   agentVersion: z.string().max(64).optional(),
@@ -82,9 +82,9 @@ export const Hello = z.object({
   os: z.string().max(64).optional(),
   arch: z.string().max(64).optional(),
   capabilities: z.array(z.string().max(64)).max(64).default([]),
-  /** Taken as the nearest whole number that the gateway allows, 1 to 32. */
+  /** The gateway rounds it down and clamps it to 1..32. */
   maxInFlight: z.number().default(8),
-  /** Every journalled command without ack_ok, finished ones included. */
+  /** Every command in the journal without an `ack_ok`, finished ones included. */
   inFlight: z.array(InFlight).max(200).default([]),
   handoffFrom: z.string().max(64).optional(),
   clockOffsetMs: ClockOffsetMs.optional(),
@@ -97,7 +97,7 @@ export const Goodbye = z.object({
 });
 export const SocketHeartbeat = Heartbeat.safeExtend({
   inFlight: z.array(z.string().max(64)).max(200).optional(),
-  /** How long the answer to the heartbeat before this one took. */
+  /** Round trip of the previous heartbeat. */
   rttMs: z.number().min(0).max(600_000).optional(),
 });
 export const SocketAck = Ack.extend({ commandId: z.string().min(1).max(64) });
@@ -111,7 +111,7 @@ export const AgentFrame = z.discriminatedUnion("op", [
 ]);
 export type AgentFrame = z.infer<typeof AgentFrame>;
 
-/** The outer form alone: enough to answer an unknown op or a bad body by name. */
+/** The frame without its data's schema: enough to answer an unknown op or invalid data by the frame's id. */
 export const Envelope = z.object({
   op: z.string().min(1).max(32),
   id: MessageId,

@@ -1,5 +1,5 @@
-// Close codes of the agent socket: below 4500 come back, from 4500 on stop and ask over REST. `ra` in the reason goes before both: it says when to come back.
-// `waitSec` is the range out of which the gateway picks `ra`, so that agents that are closed together come back apart. Without one the agent backs off by itself.
+// Close codes of the agent socket. Below 4500 the agent reconnects; from 4500 on it stops and asks over REST. `ra` in the reason overrides both: it says when to reconnect.
+// The gateway picks `ra` from the range `waitSec`, so that agents that are closed together reconnect apart. Without `waitSec` the agent backs off by its own rules.
 export const CLOSE = {
   normal: { code: 1000, token: "normal" },
   goingAway: { code: 1001, token: "going_away" },
@@ -24,12 +24,12 @@ export const CLOSE = {
 
 export type Close = (typeof CLOSE)[keyof typeof CLOSE];
 
-/** Instead of the range of `superseded`, for two agents that push each other out again and again. */
+/** Replaces the range of `superseded` for two agents that keep superseding each other. */
 export const PING_PONG_WAIT_SEC = [900, 990] as const;
 
 /** The reason text: `token` or `token;ra=<seconds>`. */
 export const closeReason = ({ token }: Close, retryAfterSeconds?: number): string =>
   retryAfterSeconds === undefined ? token : `${token};ra=${retryAfterSeconds}`;
 
-/** True when the agent must not come back before it has asked over REST, unless the reason says when. */
+/** True if the agent must ask over REST before it reconnects, unless the reason names a wait. */
 export const isTerminalClose = (code: number): boolean => code >= 4500 && code <= 4999;

@@ -14,11 +14,11 @@ const compilerOptions: ts.CompilerOptions = {
   rewriteRelativeImportExtensions: true,
 };
 
-/** One file at a time: exports say their types, so nothing else needs to be known. */
+/** Needs one file at a time, because every export states its type. */
 const declarationOf = (text: string, fileName: string): string => {
   const { outputText, diagnostics = [] } = ts.transpileDeclaration(text, { fileName, compilerOptions, reportDiagnostics: true });
   if (diagnostics.length > 0) throw new Error(diagnostics.map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, "\n")).join("\n"));
-  // The compiler writes .js into code, and leaves declarations as they are.
+  // The compiler rewrites import extensions in code but not in declarations.
   return outputText.replaceAll(/(from "\.[^"]*)\.ts"/g, '$1.js"');
 };
 
@@ -32,14 +32,14 @@ const [index, router, readme, licence] = await Promise.all([
   read("LICENSE"),
 ]);
 const [, portals] = /\n## Portals: the typed client\n(.*?)\n## /su.exec(readme) ?? [];
-if (portals === undefined) throw new Error("README has no section on portals");
+if (portals === undefined) throw new Error('README.md has no section "Portals: the typed client"');
 
-/** From the version that @trpc/tanstack-react-query asks for to the one that the gateway is tested with, and on. */
+/** From the version that @trpc/tanstack-react-query requires; the gateway's tests use a later one. */
 const TRPC = "^11.22.1";
 const manifest = {
   name: "@mooring/client",
   version,
-  description: "Typed client of the Mooring gateway for portals: batching, retries and live streams wired",
+  description: "Typed client for portals of the Mooring gateway, with batching, retries and live streams",
   license,
   type: "module",
   sideEffects: false,

@@ -1,4 +1,4 @@
-// The contract as plain TypeScript declarations: what the package for portals says of the router, without zod and without a compiler's guesses.
+// Prints the contract as plain TypeScript declarations for the package @mooring/client, which depends on neither zod nor type inference.
 import { z } from "zod";
 import { contract } from "../index.ts";
 import { ERROR_CODES } from "../kit/errors.ts";
@@ -44,7 +44,7 @@ const stringType = ({ examples }: Json): string => {
   return ID_TYPES.get(prefix) ?? "string";
 };
 
-/** Throws on what it does not know, so that no type is ever silently lost. */
+/** Throws on a schema that it does not know, so that no type is lost silently. */
 const typeOf = (schema: Json): string => {
   const { $ref, anyOf, enum: values, type, items } = schema as { $ref?: string; anyOf?: Json[]; enum?: unknown[]; type?: string | string[]; items?: Json };
   if ($ref !== undefined) return $ref.replace("#/$defs/", "");
@@ -58,17 +58,17 @@ const typeOf = (schema: Json): string => {
   if (type === "integer" || type === "number") return "number";
   if (type === "boolean" || type === "null") return type;
   if (Object.keys(schema).every((key) => ["description", "examples", "default"].includes(key))) return "unknown";
-  throw new Error(`no TypeScript for the schema ${JSON.stringify(schema)}`);
+  throw new Error(`cannot print the schema as TypeScript: ${JSON.stringify(schema)}`);
 };
 
-/** Collects what the schemas refer to by name. */
+/** Collects the named schemas that others refer to. */
 const createTypes = () => {
   const named = new Map<string, string>();
   const of = (schema: z.ZodType, io: Io): string => {
     const { $schema: _, $defs = {}, ...root } = z.toJSONSchema(schema, { io, metadata, unrepresentable: "any" }) as Json & { $defs?: Record<string, Json> };
     for (const [name, each] of Object.entries($defs)) {
       const text = typeOf(each);
-      if ((named.get(name) ?? text) !== text) throw new Error(`${name} has one type as input and another as output`);
+      if ((named.get(name) ?? text) !== text) throw new Error(`${name} has different types as input and as output`);
       named.set(name, text);
     }
     return typeOf(root);
@@ -86,13 +86,13 @@ export const declareContract = (): string => {
   };
   const group = ([name, { operations }]: readonly [string, Group]): string => `${name}: {\n${Object.entries(operations).map(procedure).join("\n")}\n};`;
   const router = Object.entries<Group>(contract).map(group).join("\n");
-  // Records that no operation returns by themselves have a name too.
+  // Some named records are only part of others.
   for (const schema of Object.values(SCHEMAS)) of(schema, "output");
   return [
     'import type { TRPCMutationProcedure, TRPCQueryProcedure, TRPCSubscriptionProcedure } from "@trpc/server";',
     'import type { ErrorFacts, RouterOf, Stream } from "./router.js";',
     "",
-    "// Ids are opaque texts. Their names say what they identify; any string is accepted.",
+    "// Ids are opaque strings. The type names only say what they identify.",
     ...[...ID_TYPES.values()].map((name) => `export type ${name} = string;`),
     "",
     ...[...named].sort(([a], [b]) => a.localeCompare(b)).map(([name, text]) => `export type ${name} = ${text};`),

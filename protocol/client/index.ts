@@ -1,4 +1,4 @@
-// @mooring/client: the typed client for portals, with batching, retries and live streams wired.
+// @mooring/client: the typed client for portals, with batching, retries and live streams.
 import {
   createTRPCClient,
   httpBatchLink,
@@ -14,11 +14,11 @@ import type { AppRouter } from "./contract.ts";
 export type * from "./contract.ts";
 
 export interface MooringOptions {
-  /** The gateway's public address, such as `https://mooring.example.com`; "" is the page's own origin. */
+  /** The gateway's public URL, such as `https://mooring.example.com`; "" means the page's own origin. */
   readonly url: string;
-  /** The user's access token. A function is asked before every request and every stream, so it can refresh the token. */
+  /** The user's access token. The client calls a function before every request and every stream, so it can refresh the token. */
   readonly token: string | (() => string | Promise<string>);
-  /** The EventSource for live streams, in runtimes that have none: Node takes the one of the npm package `eventsource`. */
+  /** EventSource for live streams in runtimes that have none. In Node, pass the one of the npm package `eventsource`. */
   readonly EventSource?: new (
     url: string | URL,
   ) => object;
@@ -27,15 +27,15 @@ export interface MooringOptions {
 export type Mooring = TRPCClient<AppRouter>;
 export type MooringError = TRPCClientError<AppRouter>;
 
-/** Narrows what a call threw. `error.data?.app.code` tells why; without `data` the gateway did not answer. */
+/** Narrows the error of a call. `error.data?.app.code` says why it failed; without `data` the gateway did not answer. */
 export const isMooringError = (error: unknown): error is MooringError => isTRPCClientError<AppRouter>(error);
 
-/** The gateway refuses more calls in one request, and longer URLs. */
+/** The gateway refuses more calls per request and longer URLs. */
 const MAX_CALLS_PER_REQUEST = 20;
 const MAX_URL_LENGTH = 8_000;
 
 const MAX_QUERY_ATTEMPTS = 3;
-/** A query that must wait longer fails at once: the page can say so. */
+/** A query that would have to wait longer fails at once, so the page can tell its user. */
 const MAX_QUERY_WAIT_SECONDS = 10;
 
 export const createMooring = ({ url, token, EventSource: Source }: MooringOptions): Mooring => {
@@ -43,7 +43,7 @@ export const createMooring = ({ url, token, EventSource: Source }: MooringOption
   const bearer = async (): Promise<string> => `Bearer ${typeof token === "string" ? token : await token()}`;
   const canStream = (): boolean => (Source ?? globalThis.EventSource) !== undefined;
   const ticket = async (): Promise<{ ticket: string }> => {
-    if (!canStream()) throw new Error("This runtime has no EventSource. Pass one to createMooring, such as that of the npm package eventsource.");
+    if (!canStream()) throw new Error("This runtime has no EventSource. Pass one to createMooring, for example from the npm package eventsource.");
     return { ticket: (await mooring.general.streamTicket.mutate({})).ticket };
   };
 
@@ -57,7 +57,7 @@ export const createMooring = ({ url, token, EventSource: Source }: MooringOption
           waitSeconds = app?.retryAfter ?? 1;
           const mayPass = app === undefined || app.retryable;
           if (op.type === "query") return mayPass && attempts < MAX_QUERY_ATTEMPTS && waitSeconds <= MAX_QUERY_WAIT_SECONDS;
-          // A ticket opens one stream. After a cut this asks for another and resumes behind the last event.
+          // A ticket opens one stream. After a disconnect this fetches another and resumes after the last event.
           return canStream() && (mayPass || app.details?.["reason"] === "ticket_invalid");
         },
         retryDelayMs: () => 1_000 * waitSeconds * (0.5 + Math.random()),

@@ -1,20 +1,20 @@
-// For those who run the installation, not for tenants: which gateway nodes there are, and sending one away.
+// Operations for the people who run the installation: list the gateway nodes and drain one.
 import { z } from "zod";
 import { group, mutation, query } from "../kit/operation.ts";
 
 const Timestamp = z.iso.datetime();
 export const GatewayNode = z.object({
   nodeId: z.string(),
-  address: z.string().describe("where others reach it"),
+  address: z.string().describe("Address of its internal listener."),
   host: z.string(),
   pid: z.int(),
   version: z.string(),
   startedAt: Timestamp,
   seenAt: Timestamp,
   draining: z.boolean(),
-  overloaded: z.boolean().describe("has more than it can do, and takes no agents in"),
-  connections: z.int().describe("open sockets"),
-  ready: z.int().describe("sockets whose agent has proven itself"),
+  overloaded: z.boolean().describe("True while the node is overloaded and refuses new agents."),
+  connections: z.int().describe("Open agent sockets."),
+  ready: z.int().describe("Sockets whose agent has completed the handshake."),
 });
 export type GatewayNode = z.infer<typeof GatewayNode>;
 
@@ -25,7 +25,7 @@ export const admin = group({
   operations: {
     listNodes: query({
       ...common,
-      summary: "List the gateway nodes that live",
+      summary: "List the live gateway nodes",
       rest: ["GET /admin/nodes"],
       list: "plain",
       input: z.strictObject({}),
@@ -33,10 +33,10 @@ export const admin = group({
     }),
     drainNode: mutation({
       ...common,
-      summary: "Send a node's agents elsewhere",
-      description: "The node takes no new sockets and says that it is not ready. It keeps running until it is stopped.",
+      summary: "Drain a node",
+      description: "The node stops accepting sockets, reports that it is not ready, and moves its agents to other nodes. It keeps running until you stop it.",
       rest: ["POST /admin/nodes/{nodeId}/drain"],
-      input: z.strictObject({ nodeId: z.string().min(1).max(64).describe("as in the list of nodes") }),
+      input: z.strictObject({ nodeId: z.string().min(1).max(64).describe("The node's id, as in the list of nodes.") }),
       output: GatewayNode,
       errors: ["NODE_NOT_FOUND"],
     }),

@@ -1,4 +1,4 @@
-// What an agent may ask and tell about itself. Always its own device, always signed.
+// Operations of an agent on its own device. Every call is signed.
 import { z } from "zod";
 import { AgentId, DeploymentId, DeviceId, TenantId } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
@@ -11,7 +11,7 @@ export const agent = group({
   operations: {
     me: query({
       ...common,
-      summary: "Who am I, and what time is it",
+      summary: "Get the agent's own ids and the server time",
       rest: ["GET /agent/me"],
       input: z.strictObject({}),
       output: z.object({
@@ -25,7 +25,7 @@ export const agent = group({
     }),
     config: query({
       ...common,
-      summary: "How often to beat and poll, and where the socket is",
+      summary: "Get the agent's settings: intervals, socket address, features",
       rest: ["GET /agent/config"],
       input: z.strictObject({}),
       output: z.object({
@@ -36,12 +36,12 @@ export const agent = group({
         features: z.array(z.string()),
         maintenance: z.object({ enabled: z.boolean(), until: Timestamp.nullable() }),
         logLevel: z.enum(["debug", "info", "warn", "error"]),
-        version: z.string().describe("changes when any of the others does"),
+        version: z.string().describe("Changes whenever another field of this record changes."),
       }),
     }),
     reportInventory: mutation({
       ...common,
-      summary: "Report what the machine is",
+      summary: "Report the machine's inventory",
       rest: ["PUT /agent/inventory"],
       limit: "inventory",
       idempotency: "none",

@@ -1,4 +1,4 @@
-// API keys: for scripts and third parties. Shown once, stored as a hash, never stronger than their creator is now.
+// API keys for scripts and third parties. The gateway shows a key once, stores its hash, and never lets it exceed its creator's current role.
 import { z } from "zod";
 import { Version } from "../kit/bounds.ts";
 import { event } from "../kit/event.ts";
@@ -25,14 +25,14 @@ export const ApiKey = z.object({
   lastUsedAt: Timestamp.nullable(),
 });
 export type ApiKey = z.infer<typeof ApiKey>;
-const WithSecret = ApiKey.extend({ apiKey: z.string().describe("the key itself, shown this once") });
+const WithSecret = ApiKey.extend({ apiKey: z.string().describe("The key itself. It is shown only in this response.") });
 
 const Name = z.string().trim().min(1).max(100);
 const Cidr = z.union([z.cidrv4(), z.cidrv6()]);
 const KeyEvent = z.object({ keyId: KeyId, name: z.string() });
 const one = z.strictObject({ keyId: ref("key") });
 
-// decided: only signed-in users manage keys; a key that could make keys would outlive its own revocation.
+// Only signed-in users manage keys: a key that could create keys would outlive its own revocation.
 export const apiKeys = group({
   tag: "Account",
   operations: {
@@ -55,7 +55,7 @@ export const apiKeys = group({
       errors: ["API_KEY_NOT_FOUND"],
     }),
     create: mutation({
-      summary: "Create an API key; the key is shown once",
+      summary: "Create an API key",
       rest: ["POST /api-keys"],
       auth: ["user"],
       permission: "api_key:write",
@@ -71,7 +71,7 @@ export const apiKeys = group({
       errors: ["PRIVILEGE_ESCALATION", "PLAN_LIMIT_EXCEEDED"],
     }),
     update: mutation({
-      summary: "Rename an API key or change its addresses",
+      summary: "Rename an API key or change its allowed addresses",
       rest: ["PATCH /api-keys/{keyId}"],
       auth: ["user"],
       permission: "api_key:write",
@@ -80,7 +80,7 @@ export const apiKeys = group({
       errors: ["API_KEY_NOT_FOUND", "VERSION_CONFLICT"],
     }),
     rotate: mutation({
-      summary: "Replace the key; the old one stays valid for the grace",
+      summary: "Rotate an API key",
       rest: ["POST /api-keys/{keyId}/rotate"],
       auth: ["user"],
       permission: "api_key:write",
@@ -101,7 +101,7 @@ export const apiKeys = group({
   },
   events: {
     created: event("api_key.created", KeyEvent, "An API key was created"),
-    rotated: event("api_key.rotated", KeyEvent, "An API key was replaced"),
+    rotated: event("api_key.rotated", KeyEvent, "An API key was rotated"),
     revoked: event("api_key.revoked", KeyEvent, "An API key was revoked"),
   },
 });

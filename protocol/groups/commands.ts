@@ -1,4 +1,4 @@
-// Commands: queued for a device, pushed or polled, acknowledged once. One queue, one state machine for socket and REST.
+// Commands: a caller queues one for a device, the agent receives it by push or poll and acknowledges it. Socket and REST share one queue and one state machine.
 import { z } from "zod";
 import { Moment } from "../kit/bounds.ts";
 import { event } from "../kit/event.ts";
@@ -22,7 +22,7 @@ export const CommandStatus = z.enum([
   "undeliverable",
 ]);
 export type CommandStatus = z.infer<typeof CommandStatus>;
-/** The open states; every row in one of them carries a deadline. The others are final. */
+/** Every command in one of these states has a deadline. All other states are final. */
 export const OPEN_STATUSES = ["queued", "sent", "acknowledged", "running", "canceling"] as const satisfies readonly CommandStatus[];
 export const isOpen = (status: CommandStatus): boolean => (OPEN_STATUSES as readonly string[]).includes(status);
 
@@ -50,7 +50,10 @@ export const Command = z.object({
   acknowledgedAt: Timestamp.nullable(),
   startedAt: Timestamp.nullable(),
   finishedAt: Timestamp.nullable(),
-  ack: z.object({ status: z.string(), output: z.unknown(), at: Timestamp }).nullable().describe("the agent's last word, its status as it spelled it"),
+  ack: z
+    .object({ status: z.string(), output: z.unknown(), at: Timestamp })
+    .nullable()
+    .describe("The agent's last acknowledgement, its status spelled as the agent sent it."),
   outputTruncated: z.boolean(),
   progress: z.object({ pct: z.number().nullable(), message: z.string().nullable() }).nullable(),
   failureCode: z.string().nullable(),
@@ -61,7 +64,7 @@ export const Command = z.object({
 });
 export type Command = z.infer<typeof Command>;
 
-/** What an agent receives, over the socket (as `data`) and by poll: the command of the interface and, beside it, how it is delivered. */
+/** What an agent receives, as the `data` of a socket frame or by poll: the command, and the facts of this delivery beside it. */
 export const DeliveredCommand = z.object({
   command: z.object({ commandId: CommandId, type: z.string(), issuedAt: Timestamp, payload: Payload, requiresAck: z.boolean() }),
   delivery: z.object({
@@ -76,10 +79,10 @@ export const DeliveredCommand = z.object({
   }),
 });
 export type DeliveredCommand = z.infer<typeof DeliveredCommand>;
-// decided: a polled item is flat, as the interface shows a Command, with `delivery` beside its fields.
+// The interface shows a Command flat, so a polled item is flat too, with `delivery` beside its fields.
 export const PolledCommand = DeliveredCommand.shape.command.extend({ delivery: DeliveredCommand.shape.delivery });
 
-/** `status` is an open set: the words below and their usual synonyms, in any case. Others are refused with the accepted ones. */
+/** `status` takes the words below and their usual synonyms, in upper or lower case. Any other word gets the result `refused`. */
 export const Ack = z.object({
   status: z.string().min(1).max(32),
   output: z.unknown().optional(),
@@ -91,12 +94,12 @@ export const Ack = z.object({
 });
 export type Ack = z.infer<typeof Ack>;
 
-/** All results mean: stop resending. `refused`: it could not be taken as it came, `code` says why; its word counts all the same where it is known. */
+/** Every result means: stop resending. `refused`: part of the ack was unusable, `code` says why; a known status still counts. */
 export const AckResult = z.object({
   commandId: z.string(),
   status: CommandStatus.nullable(),
   result: z.enum(["applied", "duplicate", "conflict", "unknown", "refused"]),
-  code: z.string().optional().describe("of a refusal"),
+  code: z.string().optional().describe("Why the ack was refused."),
 });
 export type AckResult = z.infer<typeof AckResult>;
 
@@ -126,7 +129,7 @@ const SYNONYMS: ReadonlyMap<string, AckStatus> = new Map(
     cancelled: "canceled",
   } as const),
 );
-/** The canonical word for what an agent wrote, or null. */
+/** The canonical status for the word that an agent sent, or null. */
 export const toAckStatus = (raw: string): AckStatus | null => {
   const word = raw.toLowerCase();
   return ACK_STATUSES.find((status) => status === word) ?? SYNONYMS.get(word) ?? null;
@@ -162,7 +165,7 @@ const onDevice = { deviceId: ref("dev") };
 const one = { commandId: ref("cmd") };
 const both = { ...onDevice, ...one };
 
-const wait = (maxSeconds: number, until: string) => z.int().min(0).max(maxSeconds).default(0).describe(`seconds that the answer may be held ${until}`);
+const wait = (maxSeconds: number, until: string) => z.int().min(0).max(maxSeconds).default(0).describe(`Seconds to hold the response ${until}.`);
 
 export const commands = group({
   tag: "Commands",
@@ -186,10 +189,15 @@ export const commands = group({
           .string()
           .regex(/^[\x21-\x7e]{1,128}$/)
           .optional()
-          .describe("commands of one lane run one after another"),
+          .describe("Commands in the same lane run one after another."),
         priority: z.int().min(0).max(9).default(5),
-        ttlSeconds: z.int().min(60).max(2_592_000).optional().describe("delivery deadline from now; default by type, mostly 24 h"),
-        expiresAt: Moment.nullable().optional().describe("delivery deadline; null: never"),
+        ttlSeconds: z
+          .int()
+          .min(60)
+          .max(2_592_000)
+          .optional()
+          .describe("Delivery deadline, in seconds from now. The default depends on the type; mostly 24 hours."),
+        expiresAt: Moment.nullable().optional().describe("Delivery deadline. `null`: the command never expires."),
         notBefore: Moment.optional(),
         executionTimeoutSeconds: z.int().min(10).max(604_800).optional(),
         maxAttempts: z.int().min(1).max(100).default(10),
@@ -208,16 +216,16 @@ export const commands = group({
       list: "page",
       input: listQuery({
         ...onDevice,
-        status: CommandStatus.optional().describe("only commands in this state"),
-        type: z.string().max(64).optional().describe("only commands of this type"),
+        status: CommandStatus.optional().describe("Only commands in this state."),
+        type: z.string().max(64).optional().describe("Only commands of this type."),
       }),
       output: paged(Command),
       errors: ["DEVICE_NOT_FOUND"],
     }),
     poll: query({
-      summary: "Fetch due commands (agents without a socket)",
+      summary: "Poll for due commands",
       description:
-        "Repeating a poll is safe: what was polled and not yet acknowledged is returned again. `cancel` names the commands that are to be stopped, until they are acknowledged or their deadline has passed. Agents name their process in x-svc-instance-id; while another process of the same identity holds a socket or polls, the answer is 409 DUPLICATE_IDENTITY with Retry-After. Acknowledgements are never refused for that.",
+        "For agents without a socket. Repeating a poll is safe: it returns each command again until you acknowledge it. `cancel` lists the commands to stop, until you acknowledge them or their deadline passes. Send the id of the agent's process in `x-svc-instance-id`: while another process with the same identity holds a socket or polls, the response is 409 `DUPLICATE_IDENTITY` with `Retry-After`. Acknowledgements are accepted all the same.",
       rest: ["GET /devices/{deviceId}/commands", "GET /hosts/{deviceId}/commands"],
       auth: ["agent"],
       permission: "self",
@@ -229,8 +237,8 @@ export const commands = group({
       input: z.object({
         ...onDevice,
         limit: z.int().min(1).max(50).default(10),
-        wait: wait(50, "until something is due or to be stopped"),
-        instanceId: z.string().min(1).max(64).optional().describe("of the agent's process, as in hello"),
+        wait: wait(50, "until a command is due or must be stopped"),
+        instanceId: z.string().min(1).max(64).optional().describe("Id of the agent's process, the same as in `hello`."),
       }),
       output: z.object({ items: z.array(PolledCommand), cancel: z.array(CommandId) }),
       errors: ["DUPLICATE_IDENTITY"],
@@ -254,7 +262,7 @@ export const commands = group({
       errors: ["DEVICE_NOT_FOUND", "COMMAND_NOT_FOUND"],
     }),
     ack: mutation({
-      summary: "Acknowledge a command; safe to repeat",
+      summary: "Acknowledge a command",
       rest: ["POST /devices/{deviceId}/commands/{commandId}/ack"],
       auth: ["agent"],
       permission: "self",
@@ -268,7 +276,8 @@ export const commands = group({
     }),
     cancel: mutation({
       summary: "Cancel a command",
-      description: "Undelivered: at once. Delivered: the agent is asked and given a deadline; force ends it without asking.",
+      description:
+        "A queued command is canceled at once. For a command that was already sent, the gateway asks the agent to stop it and gives it a deadline. `force` cancels without asking the agent.",
       rest: ["POST /devices/{deviceId}/commands/{commandId}/cancel", "POST /commands/{commandId}/cancel"],
       auth: ["user", "apiKey"],
       permission: "device:command",
@@ -277,16 +286,16 @@ export const commands = group({
       errors: ["COMMAND_NOT_FOUND", "COMMAND_ALREADY_FINAL"],
     }),
     purge: mutation({
-      summary: "Cancel every command still queued for a device",
+      summary: "Cancel all queued commands of a device",
       rest: ["DELETE /devices/{deviceId}/commands"],
       auth: ["user", "apiKey"],
       permission: "device:command",
-      input: z.strictObject({ ...onDevice, status: z.literal("queued").default("queued").describe("only `queued` can be purged") }),
+      input: z.strictObject({ ...onDevice, status: z.literal("queued").default("queued").describe("Only `queued` commands can be purged.") }),
       output: z.object({ deviceId: DeviceId, canceled: z.int() }),
       errors: ["DEVICE_NOT_FOUND"],
     }),
     timeline: query({
-      summary: "What happened to a command, step by step, and what it waits for",
+      summary: "Get a command's timeline and what it waits for",
       rest: ["GET /commands/{commandId}/timeline", "GET /devices/{deviceId}/commands/{commandId}/timeline"],
       auth: ["user", "apiKey"],
       permission: "command:read",
@@ -295,7 +304,7 @@ export const commands = group({
       output: z.object({
         commandId: CommandId,
         status: CommandStatus,
-        traceparent: z.string().nullable().describe("W3C trace of the call that queued it, as the agent got it"),
+        traceparent: z.string().nullable().describe("W3C trace context of the call that queued the command, as the agent received it."),
         events: z.array(TimelineEntry),
         blockedBy: BlockedBy,
       }),
@@ -304,11 +313,11 @@ export const commands = group({
   events: {
     queued: event("command.queued", CommandChanged, "A command was queued", { durable: false }),
     changed: event("command.changed", CommandChanged, "A command moved to another open state", { durable: false }),
-    completed: event("command.completed", CommandChanged, "A command succeeded or was delivered without need of an ack"),
-    failed: event("command.failed", CommandChanged, "A command failed, was rejected or could not be delivered"),
-    canceled: event("command.canceled", CommandChanged, "A command was cancelled"),
+    completed: event("command.completed", CommandChanged, "A command succeeded, or was delivered and needs no ack"),
+    failed: event("command.failed", CommandChanged, "A command failed, was rejected, or could not be delivered"),
+    canceled: event("command.canceled", CommandChanged, "A command was canceled"),
     expired: event("command.expired", CommandChanged, "A command was not delivered in time"),
     timedOut: event("command.timed_out", CommandChanged, "A command did not finish in time"),
-    lateResult: event("command.late_result", CommandChanged, "A result arrived after the command had been given up"),
+    lateResult: event("command.late_result", CommandChanged, "A result arrived after the gateway had given the command up"),
   },
 });

@@ -1,4 +1,4 @@
-// Devices, also addressed as hosts: what is paired, whether it lives, and its secret.
+// Devices, also addressed as hosts: list, read, change and remove them, their heartbeats and their secrets.
 import { z } from "zod";
 import { Moment, Version } from "../kit/bounds.ts";
 import { AgentId, CommandId, DeploymentId, DeviceId, ref, TenantId } from "../kit/ids.ts";
@@ -35,13 +35,13 @@ export const Device = z.object({
   tags: z.array(z.string()),
   metrics: z.record(z.string(), z.unknown()).optional(),
   maintenance: Maintenance.optional(),
-  repairUntil: Timestamp.optional().describe("until then an enrollment token may pair the machine again"),
+  repairUntil: Timestamp.optional().describe("Until this time an enrollment token may pair the machine again."),
   connection: z.object({ connectivity: Connectivity, nodeId: z.string().optional(), since: Timestamp.optional(), epoch: z.int() }),
 });
 export type Device = z.infer<typeof Device>;
 
 const percent = z.number().min(0).max(100);
-/** Both forms of the interface, also mixed: {status, metrics} and {cpu, memory, disk, timestamp}. cpu, memory and disk are percentages. */
+/** Takes both forms of the interface, also mixed: {status, metrics} and {cpu, memory, disk, timestamp}. */
 export const Heartbeat = z
   .object({
     status: DeviceStatus.optional(),
@@ -53,7 +53,7 @@ export const Heartbeat = z
   })
   .refine(
     (beat) => [beat.status, beat.metrics, beat.cpu, beat.memory, beat.disk].some((part) => part !== undefined),
-    "one of status, metrics, cpu, memory or disk is needed",
+    "at least one of status, metrics, cpu, memory and disk is required",
   )
   .refine((beat) => Object.keys(beat.metrics ?? {}).length <= 64, { path: ["metrics"], message: "at most 64 metrics" });
 export type Heartbeat = z.infer<typeof Heartbeat>;
@@ -70,10 +70,10 @@ const ProvisionedDevice = z.object({
 });
 const own = { deviceId: ref("dev") };
 const filters = {
-  status: DeviceStatus.optional().describe("only devices in this state"),
-  tag: Tag.optional().describe("only devices with this tag"),
+  status: DeviceStatus.optional().describe("Only devices with this status."),
+  tag: Tag.optional().describe("Only devices with this tag."),
   deploymentId: ref("dep").optional(),
-  q: z.string().min(1).max(100).optional().describe("start of name or hostname"),
+  q: z.string().min(1).max(100).optional().describe("Only devices whose name or hostname begins with this text."),
 };
 export const devices = group({
   tag: "Devices",
@@ -87,9 +87,8 @@ export const devices = group({
       output: paged(Device),
       input: listQuery(filters),
     }),
-    // decided: the same devices; its documented style of paging is offset.
     listHosts: query({
-      summary: "List hosts (the devices, in offset style)",
+      summary: "List devices as hosts, paged by offset",
       rest: ["GET /hosts"],
       auth: ["user", "apiKey"],
       permission: "device:read",
@@ -107,26 +106,26 @@ export const devices = group({
       errors: ["DEVICE_NOT_FOUND"],
     }),
     update: mutation({
-      summary: "Change name, tags, deployment or maintenance",
+      summary: "Update a device",
       rest: ["PATCH /devices/{deviceId}", "PATCH /hosts/{deviceId}"],
       auth: ["user", "apiKey"],
       permission: "device:update",
       input: z.strictObject({
         ...own,
-        name: z.string().min(1).max(100).nullish().describe("null removes it"),
+        name: z.string().min(1).max(100).nullish().describe("`null` removes it."),
         tags: z.array(Tag).max(50).optional(),
         deploymentId: ref("dep").optional(),
         maintenance: z
           .strictObject({ enabled: z.boolean(), until: Moment.nullable().default(null) })
           .nullish()
-          .describe("null removes it"),
-        version: Version.optional().describe("the version that was read; also as If-Match"),
+          .describe("`null` removes it."),
+        version: Version.optional().describe("The version that you read; you can send it as `If-Match` instead."),
       }),
       output: Device,
       errors: ["DEVICE_NOT_FOUND", "DEPLOYMENT_NOT_FOUND", "VERSION_CONFLICT"],
     }),
     remove: mutation({
-      summary: "Remove a device: its secret dies, its socket closes, its open commands are cancelled",
+      summary: "Remove a device",
       rest: ["DELETE /devices/{deviceId}", "DELETE /hosts/{deviceId}"],
       auth: ["user", "apiKey"],
       permission: "device:delete",
@@ -136,7 +135,7 @@ export const devices = group({
       errors: ["DEVICE_NOT_FOUND"],
     }),
     heartbeat: mutation({
-      summary: "Report liveness and metrics",
+      summary: "Send a heartbeat",
       rest: ["POST /devices/{deviceId}/heartbeat", "POST /hosts/{deviceId}/heartbeat"],
       auth: ["agent"],
       permission: "self",
@@ -150,58 +149,59 @@ export const devices = group({
         receivedAt: Timestamp,
         nextHeartbeatSeconds: z.int(),
         pendingCommands: z.int(),
-        cancel: z.array(CommandId).describe("commands to stop"),
+        cancel: z.array(CommandId).describe("Commands to stop."),
       }),
     }),
     secrets: query({
-      summary: "The secrets the device runs with",
+      summary: "Get a device's secrets",
       rest: ["GET /devices/{deviceId}/secrets"],
       auth: ["user", "agent"],
       permission: "device:secrets:read",
       replay: "once",
-      description: "An agent signs every call anew: a signature that was used for any request is refused here.",
+      description:
+        "Returns the values that the software on the device needs at run time, by name. An agent reads its own device's secrets, with a signature that it has not used for any other request. A person needs the permission, and every such read emits `device.secrets_read`.",
       input: z.strictObject(own),
       output: DeviceSecrets,
       errors: ["DEVICE_NOT_FOUND"],
     }),
-    // decided: only the agent itself is handed the new secret; for others the agent fetches it at its next contact.
+    // Only the agent itself receives the new secret here; after another caller's rotation the agent fetches it.
     rotateSecret: mutation({
-      summary: "Start a secret rotation; the old secret stays valid until the new one is used",
+      summary: "Rotate a device's secret",
       rest: ["POST /devices/{deviceId}/secrets/rotate"],
       auth: ["user", "apiKey", "agent"],
       permission: "device:secrets:rotate",
       flat: true,
       errors: ["DEVICE_NOT_FOUND", "ROTATION_IN_PROGRESS"],
       description:
-        "A command tells the agent to fetch it. With revoke the old secret dies at once and the socket closes: for a secret that others know. The device then stays outside until the new secret is brought to it.",
+        "Queues a command that makes the agent fetch its new secret. The old secret stays valid until the agent first uses the new one. Use `revoke` for a leaked secret: the old secret becomes invalid at once and the socket closes, and the device stays locked out until somebody installs the new secret on it.",
       input: z.strictObject({ ...own, revoke: z.boolean().default(false) }),
       output: z.object({ success: z.literal(true), message: z.string(), sharedSecret: z.string().optional() }),
     }),
     liftSignatureLock: mutation({
-      summary: "Take the first form of signature from a device again",
+      summary: "Accept v1 signatures from this device again",
       rest: ["DELETE /devices/{deviceId}/signature-lock"],
       auth: ["user", "apiKey"],
       permission: "device:secrets:rotate",
       status: 204,
       description:
-        "An agent that has once connected with the second form and said that it always will is held to it. This is for one that was rolled back to an older version. It is locked again when it connects with the second form again. Pairing anew and revoking the secret lift the lock as well.",
+        "Once an agent has announced `signature.v2` and connected with a v2 signature, the gateway refuses its v1 signatures. Lift that lock when you roll the agent back to a version that only signs v1. The lock returns when the agent connects with v2 again. Pairing the device again or revoking its secret lifts it too.",
       input: z.strictObject(own),
       output: z.null(),
       errors: ["DEVICE_NOT_FOUND"],
     }),
     openRepair: mutation({
-      summary: "Let the machine be paired again by enrollment token, for 24 hours",
+      summary: "Allow an enrollment token to pair this device again, for 24 hours",
       rest: ["POST /devices/{deviceId}/repair"],
       auth: ["user", "apiKey"],
       permission: "device:secrets:rotate",
       description:
-        "For a machine that was set up anew and lost its secret. The next auto-activate with its fingerprint, by any valid enrollment token of the tenant, takes over the device: it gets a new secret, the old one dies, open commands are canceled. That ends the repair.",
+        "For a machine that was reinstalled and lost its secret. The next auto-activation with its fingerprint and any valid enrollment token of the tenant takes over the device: the machine gets a new secret, the old one becomes invalid, and open commands are canceled. That also ends the repair window.",
       input: z.strictObject(own),
       output: z.object({ deviceId: DeviceId, repairUntil: Timestamp }),
       errors: ["DEVICE_NOT_FOUND"],
     }),
     closeRepair: mutation({
-      summary: "End a device's repair",
+      summary: "Close a device's repair window",
       rest: ["DELETE /devices/{deviceId}/repair"],
       auth: ["user", "apiKey"],
       permission: "device:secrets:rotate",
@@ -211,7 +211,7 @@ export const devices = group({
       errors: ["DEVICE_NOT_FOUND"],
     }),
     disconnect: mutation({
-      summary: "Close the device's socket; it may come back",
+      summary: "Disconnect a device",
       rest: ["POST /devices/{deviceId}/disconnect"],
       auth: ["user", "apiKey"],
       permission: "device:disconnect",
@@ -220,7 +220,7 @@ export const devices = group({
       errors: ["DEVICE_NOT_FOUND"],
     }),
     provision: mutation({
-      summary: "Pair up to 1,000 devices at once, each with its own secret",
+      summary: "Provision up to 1,000 devices",
       rest: ["POST /devices/provision"],
       auth: ["user", "apiKey"],
       permission: "device:provision",
@@ -236,7 +236,7 @@ export const devices = group({
             .boolean()
             .default(false)
             .describe(
-              "fingerprints whose device exists already get a new secret, and the agents that use the old one are locked out; without it they are refused",
+              "Issue a new secret to every fingerprint whose device already exists, which locks out the agent that uses the old one. Without it such a fingerprint is refused.",
             ),
         })
         .refine(({ fingerprints, count }) => (fingerprints === undefined) !== (count === undefined), "give either fingerprints or count"),

@@ -1,4 +1,4 @@
-// What the service says of itself: version, limits, changelog, error catalogue, how to sign in, who the caller is.
+// Facts about the service and the caller: version, limits, changelog, error catalog, sign-in, identity.
 import { z } from "zod";
 import { ERROR_CODES } from "../kit/errors.ts";
 import { ref } from "../kit/ids.ts";
@@ -14,7 +14,7 @@ export const general = group({
   operations: {
     info: query({
       ...open,
-      summary: "Name, version, limits",
+      summary: "Get the service's name, version and limits",
       rest: ["GET /", "GET /info"],
       input: z.strictObject({}),
       output: z.object({
@@ -30,15 +30,15 @@ export const general = group({
     }),
     changelog: query({
       ...open,
-      summary: "What changed, newest first",
+      summary: "List changes, newest first",
       rest: ["GET /changelog"],
       list: "plain",
-      input: z.strictObject({ since: z.string().max(40).optional().describe("a version or an ISO date") }),
+      input: z.strictObject({ since: z.string().max(40).optional().describe("Only entries after this version or ISO date.") }),
       output: z.object({ items: z.array(z.object({ version: z.string(), date: z.string(), type: z.string(), title: z.string() })) }),
     }),
     deprecations: query({
       ...open,
-      summary: "Every operation that is on its way out",
+      summary: "List deprecated operations",
       rest: ["GET /deprecations"],
       list: "plain",
       input: z.strictObject({}),
@@ -46,7 +46,7 @@ export const general = group({
     }),
     errors: query({
       ...open,
-      summary: "The catalogue of error codes",
+      summary: "List the error codes",
       rest: ["GET /errors"],
       list: "plain",
       input: z.strictObject({}),
@@ -54,21 +54,21 @@ export const general = group({
     }),
     error: query({
       ...open,
-      summary: "One error code",
+      summary: "Get an error code",
       rest: ["GET /errors/{code}"],
-      input: z.strictObject({ code: z.string().max(64).describe("as in an error's `code`") }),
+      input: z.strictObject({ code: z.string().max(64).describe("The `code` of an error response.") }),
       output: ErrorEntry,
       errors: ["ERROR_CODE_NOT_FOUND"],
     }),
     authConfig: query({
       ...open,
-      summary: "Where tokens come from",
+      summary: "Get the sign-in settings",
       rest: ["GET /auth/config"],
       input: z.strictObject({}),
       output: z.object({ issuer: z.string(), audience: z.string(), jwksUri: z.string(), algorithms: z.array(z.string()), local: z.boolean() }),
     }),
     me: query({
-      summary: "Who is calling, with which role",
+      summary: "Get the caller's identity and permissions",
       rest: ["GET /auth/me"],
       auth: ["user", "apiKey", "agent"],
       permission: "self",
@@ -84,7 +84,7 @@ export const general = group({
       }),
     }),
     streamTicket: mutation({
-      summary: "A single-use ticket for a browser's event stream",
+      summary: "Create a single-use ticket for an event stream",
       rest: ["POST /auth/stream-ticket"],
       auth: ["user"],
       permission: "event:read",
@@ -94,7 +94,7 @@ export const general = group({
       output: z.object({ ticket: z.string(), expiresAt: Timestamp }),
     }),
     rateLimit: query({
-      summary: "The caller's buckets; asking is free",
+      summary: "List the caller's rate limits",
       rest: ["GET /rate-limit"],
       auth: ["user", "apiKey", "agent"],
       permission: "self",

@@ -1,4 +1,4 @@
-// The portal's live feed: device and command status as they change, over a tRPC subscription.
+// The live feed of a tenant's events, as a tRPC subscription.
 import { z } from "zod";
 import { event } from "../kit/event.ts";
 import { group, subscription } from "../kit/operation.ts";
@@ -7,22 +7,22 @@ export const LiveEvent = z.object({
   id: z
     .string()
     .nullable()
-    .describe("Where the stream stands after this event. Pass it as `lastEventId` to resume there. Null for hints, which are never replayed."),
+    .describe("Position of the stream after this event. Pass it as `lastEventId` to resume there. `null` for events that are never replayed."),
   type: z.string(),
-  subjectId: z.string().describe("Id of the device, command or other thing that the event is about."),
+  subjectId: z.string().describe("Id of the device, command or other resource that the event concerns."),
   at: z.iso.datetime(),
   data: z.record(z.string(), z.unknown()),
 });
 export type LiveEvent = z.infer<typeof LiveEvent>;
 
 /**
- * Why events are missing. `unknown_position`: the tenant has no event of that id, or no longer; `too_many`: more were missed than a stream
- * replays; `expired`: some of what was missed is older than the installation keeps.
+ * Why events are missing. `unknown_position`: the gateway has no such event, or no longer has it; `too_many`: the viewer missed more events
+ * than a stream replays; `expired`: some missed events are older than the retention period.
  */
 export const GAP_REASONS = ["unknown_position", "too_many", "expired"] as const;
 export const StreamGap = z.object({
   reason: z.enum(GAP_REASONS),
-  missed: z.int().nullable().describe("How many events are missing; null when nobody can tell."),
+  missed: z.int().nullable().describe("Number of missing events; `null` if it is unknown."),
 });
 export type StreamGap = z.infer<typeof StreamGap>;
 
@@ -32,7 +32,7 @@ export const live = group({
     watch: subscription({
       summary: "Watch the tenant's events",
       description:
-        "The stream begins with `stream.position`, or with `stream.gap` when it cannot resume where it was asked to: then read the lists again. Both come whatever `types` says. Close a stream that nobody watches: a node serves only so many per tenant and per credential, and answers 429 `STREAM_LIMIT_REACHED` beyond.",
+        "The stream begins with `stream.position`, or with `stream.gap` if it cannot resume at `lastEventId`: then read the lists again. Both arrive regardless of `types`. Close streams that you no longer show: a node limits the streams of a tenant and of a credential, and answers 429 `STREAM_LIMIT_REACHED` beyond that.",
       auth: ["user", "apiKey"],
       permission: "event:read",
       input: z.strictObject({
@@ -40,8 +40,8 @@ export const live = group({
           .array(z.string().regex(/^[a-z_]+\.(\*|[a-z_]+)$/))
           .max(50)
           .optional()
-          .describe("Event types to show, such as `command.completed` or `device.*`; default all."),
-        deviceId: z.string().max(128).optional().describe("Show only what concerns this device."),
+          .describe("Event types to send, such as `command.completed` or `device.*`. Default: all."),
+        deviceId: z.string().max(128).optional().describe("Only events of this device."),
         lastEventId: z.string().max(128).nullish().describe("Resume after this event."),
       }),
       output: LiveEvent,
@@ -49,7 +49,7 @@ export const live = group({
     }),
   },
   events: {
-    position: event("stream.position", z.object({}), "Where the stream stands; nothing is missing before it", { durable: false }),
+    position: event("stream.position", z.object({}), "The stream's current position; no event before it is missing", { durable: false }),
     gap: event("stream.gap", StreamGap, "Events are missing here; read the lists again", { durable: false }),
   },
 });

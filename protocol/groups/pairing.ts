@@ -1,4 +1,4 @@
-// Pairing: how a device gets an identity and a secret, and how its installation is followed. Field names are the interface's snake_case.
+// Pairing gives a device its identity and secret; enrollment reports how its installation proceeds. The interface wants snake_case here.
 import { z } from "zod";
 import { event } from "../kit/event.ts";
 import { AgentId, DeploymentId, DeviceId, EnrollmentTokenId, ref, TenantId } from "../kit/ids.ts";
@@ -10,7 +10,7 @@ import { Tag } from "./devices.ts";
 
 const Timestamp = z.iso.datetime();
 const Fingerprint = z.string().min(8).max(256);
-const Code = z.string().min(1).max(32).describe("as shown, XXXX-XXXX; case and separators do not matter");
+const Code = z.string().min(1).max(32).describe("The pairing code, such as K7QM-2XVD. Case and separators do not matter.");
 
 export const PAIRING_STATUSES = ["pending", "activated", "expired", "not_found"] as const;
 export const PairingActivateResponse = z.object({
@@ -49,7 +49,7 @@ export const pairing = group({
   operations: {
     initiate: mutation({
       ...open,
-      summary: "A device asks for a pairing code",
+      summary: "Request a pairing code",
       rest: ["POST /pairing/initiate"],
       limit: "pairing.initiate",
       status: 201,
@@ -61,34 +61,34 @@ export const pairing = group({
       output: z.object({ pairing_code: z.string(), expires_at: Timestamp, portal_url: z.url() }),
     }),
     prepareActivation: mutation({
-      summary: "A user claims a pairing code for a tenant",
+      summary: "Claim a pairing code for a tenant",
       rest: ["POST /pairing/prepare-activation", "POST /pairing/prepare"],
       auth: ["user"],
       permission: "device:pair",
       limit: "pairing.prepare",
       status: 201,
       description:
-        "A code belongs to the first tenant that claims it. If the tenant already has a device with this machine's fingerprint, the answer is 409 DEVICE_ALREADY_PAIRED, naming the device and when it was last seen; repeat the call with replaceExisting to give its identity to this machine.",
+        "The second step of pairing, made by a person in the portal. It claims the code for the tenant and returns an activation token that is valid for 5 minutes. Compare `device` with the machine in front of you before you go on. A code belongs to the first tenant that claims it. If the tenant already has a device with this machine's fingerprint, the response is 409 `DEVICE_ALREADY_PAIRED`, which names that device and when it was last seen; repeat the call with `replaceExisting` to give its identity to this machine.",
       input: z.strictObject({
         pairing_code: Code,
         tenant_id: ref("ten"),
         replaceExisting: z
           .boolean()
           .default(false)
-          .describe("the machine takes over the device that has its fingerprint; the agent that uses it now is locked out"),
+          .describe("Let this machine take over the device that has its fingerprint, which locks out the agent that uses it now."),
       }),
       output: z.object({
         activation_token: z.string(),
         expires_at: Timestamp,
         device: z
           .object({ fingerprint: z.string(), name: z.string().optional(), platform: z.string().optional(), initiatedFrom: z.string(), initiatedAt: Timestamp })
-          .describe("compare it with the device before activating"),
+          .describe("The machine that requested the code. Compare it with the machine in front of you before you activate."),
       }),
       errors: ["TENANT_NOT_FOUND", "PAIRING_CODE_NOT_FOUND", "PAIRING_CODE_EXPIRED", "PAIRING_ALREADY_ACTIVATED", "DEVICE_ALREADY_PAIRED"],
     }),
     activate: mutation({
       ...open,
-      summary: "Exchange code and activation token for the device's identity and secret",
+      summary: "Exchange a code and an activation token for the device's identity",
       rest: ["POST /pairing/activate"],
       limit: "pairing.activate",
       status: 201,
@@ -113,12 +113,13 @@ export const pairing = group({
     }),
     status: query({
       ...open,
-      summary: "How far is the pairing of this fingerprint",
+      summary: "Get the pairing status of a fingerprint",
       rest: ["GET /pairing/status", "GET /pairing/status/{device_fingerprint}"],
       limit: "pairing.status",
-      description: "Ids are told only with the matching pairing_code, or for 15 minutes to the address that initiated.",
+      description:
+        "Ask again after `pollAfterSeconds`. The response contains ids only if you send the matching `pairing_code`, or within 15 minutes if you ask from the address that requested the code.",
       input: z.strictObject({
-        device_fingerprint: z.string().min(1).max(256).describe("as the device gave it when it initiated"),
+        device_fingerprint: z.string().min(1).max(256).describe("The fingerprint that the device sent when it requested its code."),
         pairing_code: Code.optional(),
       }),
       output: z.object({
@@ -131,9 +132,9 @@ export const pairing = group({
     }),
     autoActivate: mutation({
       ...open,
-      summary: "Activate with an enrollment token from the install script",
+      summary: "Activate with an enrollment token",
       description:
-        "A machine whose device exists already is refused with 409 DEVICE_ALREADY_PAIRED, unless the token was created with allowRepair or somebody has put the device into repair. Repeating the call with the same token and code gives the same identity until it is first used, so a lost answer is no loss.",
+        "Pairs without a person: the install script contains an enrollment token, and `POST /pairing/initiate` returns the code. If the machine's device already exists, the response is 409 `DEVICE_ALREADY_PAIRED`, unless the token was created with `allowRepair` or the device is in repair. If the response is lost, repeat the call with the same token and code: it returns the same identity until that identity is first used.",
       rest: ["POST /pairing/auto-activate"],
       limit: "pairing.autoActivate",
       status: 201,
@@ -152,7 +153,7 @@ export const pairing = group({
     }),
     updateProgress: mutation({
       ...open,
-      summary: "The installer reports a step",
+      summary: "Report an installation step by pairing code",
       rest: ["PATCH /pairing/{pairingCode}/progress", "PUT /pairing/{pairingCode}/progress"],
       limit: "pairing.progress",
       input: z.object({ pairingCode: Code, ...progressUpdate }),
@@ -160,7 +161,7 @@ export const pairing = group({
       errors: ["PAIRING_CODE_NOT_FOUND", "INVALID_STATE_TRANSITION"],
     }),
     progress: query({
-      summary: "Follow an installation by its pairing code",
+      summary: "Get an installation's progress by pairing code",
       rest: ["GET /pairing/{pairingCode}/progress"],
       auth: ["user", "apiKey"],
       permission: "device:read",
@@ -170,7 +171,7 @@ export const pairing = group({
       errors: ["PAIRING_CODE_NOT_FOUND"],
     }),
     updateDeviceProgress: mutation({
-      summary: "The paired agent reports a step",
+      summary: "Report an installation step as the agent",
       rest: ["PATCH /devices/{deviceId}/enrollment"],
       auth: ["agent"],
       permission: "self",
@@ -182,7 +183,7 @@ export const pairing = group({
       errors: ["ENROLLMENT_NOT_FOUND", "INVALID_STATE_TRANSITION"],
     }),
     deviceProgress: query({
-      summary: "Follow an installation by its device",
+      summary: "Get an installation's progress by device",
       rest: ["GET /devices/{deviceId}/enrollment"],
       auth: ["user", "apiKey"],
       permission: "device:read",
@@ -192,7 +193,7 @@ export const pairing = group({
       errors: ["DEVICE_NOT_FOUND", "ENROLLMENT_NOT_FOUND"],
     }),
     createToken: mutation({
-      summary: "Create an enrollment token for install scripts; shown once",
+      summary: "Create an enrollment token",
       rest: ["POST /pairing/enrollment-tokens"],
       auth: ["user", "apiKey"],
       permission: "enrollment:write",
@@ -208,7 +209,7 @@ export const pairing = group({
         allowRepair: z
           .boolean()
           .default(false)
-          .describe("may also pair machines again whose device exists already; whoever holds the token can then lock their agents out"),
+          .describe("Let the token also pair machines whose device already exists. Anyone who holds it can then lock their agents out."),
       }),
       output: EnrollmentToken.extend({ token: z.string(), installCommand: z.string() }),
       errors: ["DEPLOYMENT_NOT_FOUND", "PLAN_LIMIT_EXCEEDED"],
@@ -236,7 +237,7 @@ export const pairing = group({
   },
   events: {
     activated: event("pairing.activated", PairingEvent, "A device was paired"),
-    progressed: event("enrollment.progressed", EnrollmentEvent, "An installation moved on"),
+    progressed: event("enrollment.progressed", EnrollmentEvent, "An installation reached its next step"),
     completed: event("enrollment.completed", EnrollmentEvent, "An installation finished"),
     failed: event("enrollment.failed", EnrollmentEvent, "An installation failed"),
   },

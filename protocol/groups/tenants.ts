@@ -1,4 +1,4 @@
-// Tenants: create, get, list, update. The creator becomes the owner.
+// Tenants: create, list, get and update them. The creator becomes the owner.
 import { z } from "zod";
 import { Version } from "../kit/bounds.ts";
 import { event } from "../kit/event.ts";
@@ -12,8 +12,8 @@ export const Plan = z.enum(PLANS);
 export type Plan = z.infer<typeof Plan>;
 export const Slug = z
   .string()
-  .regex(/^[a-z0-9](?:[a-z0-9-]{1,38}[a-z0-9])$/, "3 to 40 of a-z, 0-9 and -, no - at the ends")
-  .describe("3 to 40 characters; names that would pass for the platform's own, such as admin, api or www, are reserved");
+  .regex(/^[a-z0-9](?:[a-z0-9-]{1,38}[a-z0-9])$/, "must be 3 to 40 characters of a-z, 0-9 and -, and must not begin or end with -")
+  .describe("3 to 40 characters. Names that could pass for the platform itself, such as admin, api and www, are reserved.");
 const Name = z.string().trim().min(1).max(100);
 
 export const Tenant = z.object({
@@ -43,7 +43,7 @@ export const tenants = group({
       tenancy: "none",
       status: 201,
       location: "/tenants/{tenantId}",
-      input: z.strictObject({ name: Name, slug: Slug, userId: z.string().min(1).max(255).describe("the owner; must be the caller") }),
+      input: z.strictObject({ name: Name, slug: Slug, userId: z.string().min(1).max(255).describe("The owner; must be the caller.") }),
       output: z.object({ tenantId: TenantId, durableObjectId: z.string(), name: z.string(), slug: z.string(), owner: z.string() }),
       errors: ["TENANT_SLUG_TAKEN", "TENANT_LIMIT_REACHED", "FORBIDDEN"],
     }),
@@ -67,7 +67,7 @@ export const tenants = group({
       errors: ["TENANT_NOT_FOUND"],
     }),
     update: mutation({
-      summary: "Rename a tenant",
+      summary: "Update a tenant",
       rest: ["PATCH /tenants/{tenantId}"],
       auth: ["user", "apiKey"],
       permission: "tenant:update",
@@ -78,6 +78,6 @@ export const tenants = group({
   },
   events: {
     created: event("tenant.created", z.object({ tenantId: TenantId, slug: z.string() }), "A tenant was created"),
-    updated: event("tenant.updated", z.object({ tenantId: TenantId, slug: z.string() }), "A tenant was changed"),
+    updated: event("tenant.updated", z.object({ tenantId: TenantId, slug: z.string() }), "A tenant was updated"),
   },
 });

@@ -1,4 +1,4 @@
-// The installation's own operations, explained.
+// Guide to the installation's own operations.
 import type { Guide } from "./guide.ts";
 import { AT, IDS, LATER } from "./records.ts";
 
@@ -8,7 +8,7 @@ const node = {
   address: "http://10.0.0.11:8080",
   host: "gateway-1",
   pid: 812,
-  version: "0.1.0",
+  version: "0.2.0",
   startedAt: AT,
   seenAt: LATER,
   draining: false,
@@ -18,6 +18,9 @@ const node = {
 };
 
 export const admin: Guide<"admin"> = {
-  listNodes: { description: "For the users named in `ADMIN_USERS`: every node that was heard lately, and what it holds.", output: { items: [node] } },
+  listNodes: {
+    description: "Lists every node that reported recently, with its sockets and state. Only users named in `ADMIN_USERS` may call this.",
+    output: { items: [node] },
+  },
   drainNode: { input: { nodeId }, output: { ...node, draining: true } },
 };

@@ -1,4 +1,4 @@
-// What agents ask about themselves, explained.
+// Guide to an agent's operations on its own device.
 import type { Guide } from "./guide.ts";
 import { AT, IDS } from "./records.ts";
 
@@ -6,7 +6,7 @@ const { agentId, deploymentId, deviceId, tenantId } = IDS;
 
 export const agent: Guide<"agent"> = {
   me: {
-    description: "Proves that the agent's secret works, and gives it the time to correct its clock by.",
+    description: "Call it to check that the agent's secret works, and to correct its clock by `serverTime`.",
     output: {
       agentId,
       deviceId,
@@ -17,7 +17,7 @@ export const agent: Guide<"agent"> = {
     },
   },
   config: {
-    description: "Read it at start and whenever `version` changes.",
+    description: "Tells the agent how often to send heartbeats and to poll, and where to open its socket. Read it at start.",
     output: {
       heartbeatSeconds: 30,
       pollSeconds: 30,
@@ -30,7 +30,7 @@ export const agent: Guide<"agent"> = {
     },
   },
   reportInventory: {
-    description: "Shown with the device in the portal. Fields of your own are welcome beside the known ones.",
+    description: "Stores what the machine is, for people who look at the device. You can send fields of your own beside the known ones.",
     input: { hostname: "nuc-attic", platform: "linux", arch: "x64", osVersion: "Debian 13", agentVersion: "1.4.0" },
     output: { deviceId, updatedAt: AT },
   },

@@ -1,4 +1,4 @@
-// Commands, explained.
+// Guide to commands.
 import type { Guide } from "./guide.ts";
 import { AT, command, IDS, LATER, succeeded, TOMORROW } from "./records.ts";
 
@@ -7,12 +7,12 @@ const { commandId, deviceId, nodeId, userId } = IDS;
 export const commands: Guide<"commands"> = {
   queue: {
     description:
-      "The command exists once this answers, and reaches the device when it is there: at once over its socket, with its next poll otherwise. Send an `Idempotency-Key`, so that a repeated request queues nothing twice. With `wait` the answer is held until the command has ended, up to 30 seconds.",
+      "Once this call returns, the command is stored. The gateway pushes it at once if the device has a socket; otherwise the device gets it when it connects or polls. Send an `Idempotency-Key`, so that repeating the request never queues the command twice. With `wait`, the response is held until the command has ended, up to 30 seconds.",
     input: { deviceId, type: "restart-app", payload: command.payload },
     output: command,
   },
   list: {
-    description: "All commands of a device, open and ended, as long as they are kept.",
+    description: "Lists the device's commands, newest first: open ones, and ended ones until they are deleted after the retention period.",
     input: { deviceId, page: 1, pageSize: 20 },
     output: { items: [succeeded], total: 1 },
   },
@@ -40,11 +40,15 @@ export const commands: Guide<"commands"> = {
       cancel: [],
     },
   },
-  get: { description: "One command with its state, its deadlines and the agent's last word.", input: { commandId }, output: succeeded },
-  getOnDevice: { description: "The same, where the device's id is at hand.", input: { deviceId, commandId }, output: succeeded },
+  get: { description: "Returns the command with its status, its deadlines and the agent's last acknowledgement.", input: { commandId }, output: succeeded },
+  getOnDevice: {
+    description: "Returns the same record as `GET /commands/{commandId}`, if the command belongs to this device.",
+    input: { deviceId, commandId },
+    output: succeeded,
+  },
   ack: {
     description:
-      "How an agent without a socket answers: `running` while it works, then `succeeded`, `failed` or `rejected`, with what came out in `output`. The first final status wins; a repeat is answered `duplicate`, so an agent that did not hear the answer simply sends again.",
+      "For agents without a socket. Send `running` while you work, then `succeeded`, `failed` or `rejected` with the result in `output`. The first final status wins. It is safe to repeat: a repeat gets the result `duplicate`, so send the ack again if you received no response.",
     input: { deviceId, commandId, status: "succeeded", output: { restartedInMs: 1_840 } },
     output: { commandId, status: "succeeded", result: "applied" },
   },
@@ -53,12 +57,12 @@ export const commands: Guide<"commands"> = {
     output: { ...command, status: "canceled", deadlineAt: null, finishedAt: LATER, cancelRequestedAt: LATER },
   },
   purge: {
-    description: "Commands that the device has already been sent are not touched; cancel those one by one.",
+    description: "Commands that were already sent to the device are left alone; cancel those one by one.",
     input: { deviceId, status: "queued" },
     output: { deviceId, canceled: 3 },
   },
   timeline: {
-    description: "For the question why a command is stuck: every step with its time and cause, and in `blockedBy` one sentence about what it waits for now.",
+    description: "Explains why a command is stuck: `events` lists each step with its time and cause, and `blockedBy` says what the command is waiting for now.",
     input: { commandId },
     output: {
       commandId,

@@ -1,4 +1,4 @@
-// What the service tells about itself and its caller, explained.
+// Guide to the facts about the service and its caller.
 import type { Guide } from "./guide.ts";
 import { AT, IDS } from "./records.ts";
 
@@ -13,10 +13,10 @@ const deviceNotFound = {
 
 export const general: Guide<"general"> = {
   info: {
-    description: "Open to anyone: which version runs here and which limits it keeps.",
+    description: "Needs no credential. Returns the version that runs here and its rate limits.",
     output: {
       name: "mooring",
-      version: "0.1.0",
+      version: "0.2.0",
       apiVersion: "v1",
       environment: "production",
       commit: "4b8f1ce",
@@ -26,17 +26,18 @@ export const general: Guide<"general"> = {
     },
   },
   changelog: {
-    description: "What each release changed for those who use it. Entries of type `upgrading` say what you must do before you run or call that release.",
+    description: "Lists what each release changed. Entries of type `upgrading` say what you must do before you run or call that release.",
     output: { items: [{ version: "0.2.0", date: "2026-11-22", type: "added", title: "Live streams tell what a viewer has missed" }] },
   },
   deprecations: {
-    description: "Each stays for at least six months after it was announced, and its answers carry `Deprecation` and `Sunset`.",
+    description:
+      "A deprecated operation keeps working for at least six months after its announcement. Its responses have the headers `Deprecation` and `Sunset`.",
     output: { items: [{ operation: "devices.listHosts", since: "2026-11-21", sunset: "2027-06-01", successor: "/devices" }] },
   },
-  errors: { description: "Every code that any operation may answer with, and whether trying again may succeed.", output: { items: [deviceNotFound] } },
-  error: { description: "One code, as an error's `code` names it.", input: { code: "DEVICE_NOT_FOUND" }, output: deviceNotFound },
+  errors: { description: "Lists every error code with its status, and whether a retry may succeed.", output: { items: [deviceNotFound] } },
+  error: { description: "Returns one code with its status and the operations that use it.", input: { code: "DEVICE_NOT_FOUND" }, output: deviceNotFound },
   authConfig: {
-    description: "For sign-in pages and for services that check tokens themselves.",
+    description: "Returns the identity provider that issues tokens for this gateway. For sign-in pages, and for services that verify tokens themselves.",
     output: {
       issuer: "https://login.example.org/",
       audience: "mooring",
@@ -46,7 +47,7 @@ export const general: Guide<"general"> = {
     },
   },
   me: {
-    description: "A quick test of any credential: who it stands for, in which tenant, and what it may do.",
+    description: "Checks a credential: returns whom it identifies, the tenant, and the permissions.",
     output: {
       credential: "user",
       subject: userId,
@@ -57,11 +58,12 @@ export const general: Guide<"general"> = {
     },
   },
   streamTicket: {
-    description: "Browsers cannot send headers with an event stream. A ticket opens one stream within a minute; fetch another for each connection.",
+    description:
+      "Browsers cannot send headers with an event stream, so a ticket takes their place. Each ticket opens one stream within a minute; create another for every connection.",
     output: { ticket: "tkt_6Hs1kP9vR3xB7nQ2", expiresAt: AT },
   },
   rateLimit: {
-    description: "How much is left in every bucket that the caller's everyday calls count against.",
+    description: "Returns the remaining budget of each rate limit that applies to the caller's ordinary calls. This call itself is not limited.",
     output: { items: [{ bucket: "standard", limit: 100, remaining: 97, resetAt: AT }] },
   },
 };

@@ -1,12 +1,12 @@
-// What a reader of an operation gets beside its declaration: a paragraph and one real exchange.
+// The guide to an operation: a paragraph and one example request and response.
 import type { Contract } from "../index.ts";
 
 export interface OperationGuide {
-  /** Where the group's own `description` does not stand already. Markdown, for customers. */
+  /** Markdown, for customers. Used if the operation itself has no `description`. */
   readonly description?: string;
-  /** As the operation's input: fields of path, query and body together. */
+  /** Example input: fields of path, query and body together. */
   readonly input?: Readonly<Record<string, unknown>>;
-  /** As the operation's output; the envelope is put around it. None for 204. */
+  /** Example output, without the envelope. None for 204. */
   readonly output?: unknown;
 }
 

@@ -1,4 +1,4 @@
-// Health and status, explained.
+// Guide to health and status.
 import type { Guide } from "./guide.ts";
 import { AT } from "./records.ts";
 
@@ -6,21 +6,22 @@ const dependency = (name: string) => ({ status: "healthy", message: `${name} is 
 
 export const health: Guide<"health"> = {
   check: {
-    description: "One word about the service. `unhealthy` is answered with 503 and the same record; an optional part that fails makes it `degraded`.",
-    output: { status: "healthy", timestamp: AT, version: "0.1.0" },
+    description:
+      "Returns the service's overall status. If it is `unhealthy`, the response is 503 with the same record. A failed optional dependency makes it `degraded`.",
+    output: { status: "healthy", timestamp: AT, version: "0.2.0" },
   },
   full: {
-    description: "Every check that this node makes, with its result and duration. Checks run at most once a second, however often you ask.",
+    description: "Returns every check of this node with its result and duration. Checks run at most once a second, however often you ask.",
     output: {
       overall: "healthy",
       checks: [{ name: "database", status: "healthy", message: "answers", durationMs: 1.2, timestamp: AT }],
       timestamp: AT,
       uptime: 86_400_000,
-      version: "0.1.0",
+      version: "0.2.0",
     },
   },
   ready: {
-    description: "For load balancers: 200 while this node takes new work, 503 before it does and from the moment it begins to shut down.",
+    description: "For load balancers: 200 while this node accepts new work, 503 before that and as soon as it begins to shut down.",
     output: {
       ready: true,
       checks: [
@@ -31,15 +32,15 @@ export const health: Guide<"health"> = {
     },
   },
   live: {
-    description: "For supervisors that restart a dead process. It asks no other part, so a database that is away never causes a restart.",
+    description: "For supervisors that restart a dead process. It checks no dependency, so a database outage never causes a restart.",
     output: { alive: true, timestamp: AT, uptime: 86_400_000 },
   },
   deep: {
-    description: "Asks every dependency, at most every ten seconds. Parts that are not configured are shown and do not count.",
+    description: "Checks every dependency, at most every ten seconds. Dependencies that are not configured are listed but do not affect the status.",
     output: {
       status: "healthy",
       timestamp: AT,
-      version: "0.1.0",
+      version: "0.2.0",
       dependencies: {
         database: { status: "healthy", message: "answers", latencyMs: 1.2, configured: true },
         objectStore: dependency("objectStore"),
@@ -48,7 +49,7 @@ export const health: Guide<"health"> = {
     },
   },
   status: {
-    description: "What a public status page shows: one word, the components and the open incidents.",
+    description: "Returns what a public status page shows: the overall status, the components and the open incidents.",
     output: { status: "healthy", incidents: [], components: [{ name: "database", status: "healthy" }] },
   },
 };

@@ -1,4 +1,4 @@
-// The guide to every operation that REST serves, by the names of the contract, and a sentence on each group of them.
+// The guides to all operations that REST serves, and a sentence on each tag.
 import type { Contract } from "../index.ts";
 import { admin } from "./admin.ts";
 import { agent } from "./agent.ts";
@@ -26,7 +26,7 @@ const GUIDES: { readonly [G in keyof Contract]?: Readonly<Record<string, Operati
   tenants,
 };
 
-/** Of `group.operation`; empty for what nobody has described. */
+/** The guide to `group.operation`; empty if there is none. */
 export const guideOf = (id: string): OperationGuide => {
   const [group = "", name = ""] = id.split(".");
   return GUIDES[group as keyof Contract]?.[name] ?? {};
@@ -34,12 +34,13 @@ export const guideOf = (id: string): OperationGuide => {
 
 export const TAGS: Readonly<Record<string, string>> = {
   Account: "API keys for scripts and third parties. Only signed-in users manage them.",
-  Administration: "For those who run the installation: its gateway nodes.",
-  Agent: "What an agent asks and tells about itself, signed with its own secret.",
-  Commands: "Work for devices: queued by people and scripts, delivered once to the agent, followed to its end.",
-  Devices: "The machines that run an agent, also addressed as hosts.",
-  General: "The service about itself and its caller: limits, errors, changes, sign-in, tickets for live streams.",
-  "Health and Status": "For load balancers, supervisors and status pages. No credential is needed.",
-  Pairing: "How a machine becomes a device of a tenant, by a code that a person confirms or by an enrollment token.",
-  Tenants: "The accounts that everything else belongs to.",
+  Administration: "The installation's gateway nodes. For administrators of the installation.",
+  Agent: "An agent's calls about its own device, signed with the device's secret.",
+  Commands:
+    "Work for devices. People and scripts queue commands, the gateway delivers them until the agent acknowledges them, and each can be followed to its end.",
+  Devices: "The machines that run an agent. They are also called hosts.",
+  General: "Facts about the service and the caller: version, limits, error codes, changes, sign-in, tickets for live streams.",
+  "Health and Status": "For load balancers, supervisors and status pages. No credential needed.",
+  Pairing: "How a machine becomes a device of a tenant: with a code that a person confirms, or with an enrollment token.",
+  Tenants: "The accounts to which all other resources belong.",
 };

@@ -1,4 +1,4 @@
-// Pairing, explained.
+// Guide to pairing.
 import type { Guide } from "./guide.ts";
 import { AT, CODE, connect, enrollmentToken, FINGERPRINT, IDS, LATER, progress } from "./records.ts";
 
@@ -15,13 +15,11 @@ const activated = {
 export const pairing: Guide<"pairing"> = {
   initiate: {
     description:
-      "The first step of pairing, made by the device. It shows the code to a person, who has 15 minutes to confirm it in the portal. Asking again with the same fingerprint replaces the code.",
+      "The first step of pairing. The device requests a code and shows it to a person, who has 15 minutes to confirm it in the portal. A new request with the same fingerprint replaces the code.",
     input: { device_fingerprint: FINGERPRINT, device_name: "nuc-attic", platform: "linux" },
     output: { pairing_code: CODE, expires_at: AT, portal_url: "https://portal.example.org/pair" },
   },
   prepareActivation: {
-    description:
-      "The second step, made by a person in the portal: it claims the code for a tenant and returns the activation token, which is good for 5 minutes. Compare `device` with the machine in front of you before you go on.",
     input: { pairing_code: CODE, tenant_id: tenantId },
     output: {
       activation_token: "act_5Zk1mQ9rT3xW7yB2cD4fG6hJ",
@@ -31,7 +29,7 @@ export const pairing: Guide<"pairing"> = {
   },
   activate: {
     description:
-      "The third step: exchanges code and activation token for the device's identity. `shared_secret` is shown this once; the device signs every later request with it.",
+      "The third step: the device exchanges the code and the activation token for its identity. The response is the only one that contains `shared_secret`; the device signs every later request with it.",
     input: { pairing_code: CODE, activation_token: "act_5Zk1mQ9rT3xW7yB2cD4fG6hJ", user_email: "ana@example.org" },
     output: activated,
   },
@@ -40,34 +38,32 @@ export const pairing: Guide<"pairing"> = {
     output: { status: "activated", tenant_id: tenantId, agent_id: agentId, device_id: deviceId, pollAfterSeconds: 5 },
   },
   autoActivate: {
-    description:
-      "Pairs without a person: an install script brings an enrollment token that somebody created beforehand. The code comes from `POST /pairing/initiate`.",
     input: { enrollment_token: "ent_secret_8Qm2Xv7K4dR6tW1y", pairing_code: CODE },
     output: activated,
   },
   updateProgress: {
-    description: "Before the device has an identity, its installer reports by pairing code. Steps go forward; `failed` may follow any of them.",
+    description: "The installer reports its steps by pairing code until the device has an identity. Steps only move forward; `failed` may follow any step.",
     input: { pairingCode: CODE, currentStep: "docker_install", stepStatus: "in_progress" },
     output: progress,
   },
   progress: {
-    description: "What the installer has reported so far, for the portal to show while somebody waits.",
+    description: "Returns what the installer has reported so far. A portal can show it while somebody waits.",
     input: { pairingCode: CODE },
     output: progress,
   },
   updateDeviceProgress: {
-    description: "Once it is paired, the agent reports the remaining steps under its own id and signature.",
+    description: "After pairing, the agent reports the remaining steps with its own id and signature.",
     input: { deviceId, currentStep: "completed", stepStatus: "completed" },
     output: { currentStep: "completed", steps: { docker_install: "completed", enrolling: "completed" }, completedAt: LATER },
   },
   deviceProgress: {
-    description: "The same record as by pairing code, found by the device that came out of it.",
+    description: "Returns the same record as the call by pairing code, found by the device that was paired.",
     input: { deviceId },
     output: progress,
   },
   createToken: {
     description:
-      "For machines that are installed without a person. `token` is shown this once; `installCommand` is the line to run on the machine. A token is good for `maxUses` devices until it expires.",
+      "For machines that are installed without a person. The response is the only one that contains `token`; run `installCommand` on the machine. A token pairs up to `maxUses` devices until it expires.",
     input: { name: "install script of the Lisbon site", expiresInSeconds: 86_400, maxUses: 20, tags: ["site:lisbon"] },
     output: {
       ...enrollmentToken,
@@ -77,12 +73,12 @@ export const pairing: Guide<"pairing"> = {
     },
   },
   listTokens: {
-    description: "The tokens themselves are not shown again, only what became of them.",
+    description: "Lists the tenant's tokens and their uses, without the tokens themselves.",
     input: { page: 1, pageSize: 20 },
     output: { items: [enrollmentToken], total: 1 },
   },
   revokeToken: {
-    description: "The token pairs nothing more. Devices that it has paired keep their identity.",
+    description: "Invalidates the token. Devices that it has paired keep their identity.",
     input: { tokenId },
   },
 };

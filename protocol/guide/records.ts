@@ -1,4 +1,4 @@
-// The people and things that the examples speak of, the same in all of them: one tenant, one device, one command.
+// The records that all examples share: one tenant, one device, one command.
 export const AT = "2026-11-21T09:30:00.000Z";
 export const LATER = "2026-11-21T09:30:02.000Z";
 export const TOMORROW = "2026-11-22T09:30:00.000Z";
@@ -20,7 +20,7 @@ const { agentId, commandId, deploymentId, deviceId, keyId, tenantId, tokenId, no
 export const FINGERPRINT = "sha256:9f86d081884c7d65";
 export const CODE = "K7QM-2XVD";
 
-/** What a new agent is told of its socket. */
+/** Tells a new agent where to open its socket. */
 export const connect = { url: "wss://gateway.example.org/v1/agent/connect", coldStartMs: 30_000 };
 
 export const device = {

@@ -1,4 +1,4 @@
-// Tenants, explained.
+// Guide to tenants.
 import type { Guide } from "./guide.ts";
 import { IDS, tenant } from "./records.ts";
 
@@ -6,15 +6,16 @@ const { tenantId, userId } = IDS;
 
 export const tenants: Guide<"tenants"> = {
   create: {
-    description: "`userId` is the caller's own id, as `GET /auth/me` shows it. The slug is part of addresses and belongs to one tenant only.",
+    description:
+      "The caller becomes the owner: `userId` must be the caller's own id, the `subject` of `GET /auth/me`. A slug is part of URLs and belongs to one tenant only.",
     input: { name: "Acme", slug: "acme", userId },
     output: { tenantId, durableObjectId: tenantId, name: "Acme", slug: "acme", owner: userId },
   },
-  list: { description: "Every tenant that the caller is a member of.", input: { page: 1, pageSize: 20 }, output: { items: [tenant], total: 1 } },
-  get: { description: "One tenant with its plan and how much it holds.", input: { tenantId }, output: tenant },
+  list: { description: "Lists every tenant that the caller is a member of.", input: { page: 1, pageSize: 20 }, output: { items: [tenant], total: 1 } },
+  get: { description: "Returns the tenant with its plan and the numbers of its resources.", input: { tenantId }, output: tenant },
   update: {
     description:
-      "Changes name and slug. The plan is changed through billing. With `version` (or `If-Match`) the change is made only if nobody else has changed the tenant since you read it.",
+      "Changes name and slug; the plan can only be changed through billing. If you send `version` (or `If-Match`) and somebody changed the tenant since you read it, the response is 409 `VERSION_CONFLICT` and nothing changes.",
     input: { tenantId, name: "Acme" },
     output: tenant,
   },

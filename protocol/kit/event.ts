@@ -1,11 +1,11 @@
-// A thing that has happened. Durable events are written with their cause; the others are hints for a live view only.
+// The type of an event. A durable event is written in the transaction of its cause; any other is only a hint for live views.
 import type { z } from "zod";
 
 export interface EventType<T extends string = string, S extends z.ZodType = z.ZodType> {
   readonly type: T;
   readonly schema: S;
   readonly summary: string;
-  /** False: shown live, never stored, never sent to webhooks. */
+  /** False: sent to live streams only, never stored and never sent to webhooks. */
   readonly durable: boolean;
 }
 

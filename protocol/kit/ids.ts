@@ -1,9 +1,9 @@
-// Typed identifiers. A prefix says what the id names; the rest is opaque and sorts by time of creation.
+// Typed ids. The prefix says what an id names; the rest is opaque and sorts by creation time.
 import { z } from "zod";
 
 export type Id<P extends string> = `${P}_${string}`;
 
-/** An id that the server made: exact form, used in outputs. */
+/** An id that the server created, in its exact form. For outputs. */
 export const id = <const P extends string>(prefix: P) =>
   z.templateLiteral([prefix, "_", z.string().regex(/[0-9A-Za-z]{20,32}/)]).meta({ examples: [`${prefix}_01J9ZQ3E8W6Y2V7K4M5N6P7Q8R`] });
 
@@ -19,8 +19,8 @@ export const ID_NAMES: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * An id as a caller names it: any short text, which a handler then holds as an id of its kind. An impossible id is
- * exactly as unknown as a missing one (404), and never tells the two apart by a 400.
+ * An id from a caller: any short text. An id of impossible form gets the same 404 as an unknown one, never a 400, so that the two cannot
+ * be told apart.
  */
 export const ref = <const P extends string>(prefix: P) =>
   z

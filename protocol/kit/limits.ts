@@ -1,7 +1,7 @@
-// Rate limits by class. A class is a list of buckets that a call must all pass; the tightest is shown in the headers.
-// The figures are the interface's (100, 60, 3..10 a minute) and control-plane.md 5's; RATE_LIMIT_* can override each bucket.
+// Rate limits by class. A class lists buckets, and a call must pass all of them; the response headers show the tightest.
+// RATE_LIMIT_* overrides the figures.
 
-/** What a bucket counts against. `input:NAME` is a field of the parsed input; `installation` counts everybody together. */
+/** What a bucket counts by. `input:NAME` is a field of the parsed input; `installation` counts all callers together. */
 export type BucketKey = "ip" | "installation" | "credential" | "tenant" | "device" | `input:${string}`;
 
 export interface Bucket {
@@ -27,14 +27,14 @@ export const LIMITS = {
   "pairing.autoActivate": [perMinute("pairing.autoActivate.token", 10, "input:enrollment_token")],
   "pairing.progress": [perMinute("pairing.progress.code", 10, "input:pairingCode")],
   "pairing.deviceProgress": [perMinute("pairing.progress.device", 10, "input:deviceId")],
-  // Counts wrong pairing codes only, whichever operation they came through; while it is used up no code is looked at. 600 guesses a minute
-  // for the 15 minutes of a code's life hit one of 1,000 live codes once in 2,800 such attacks. RATE_LIMIT_PAIRING leaves the second figure
-  // alone, unless it lifts both.
+  // Counts wrong pairing codes of all operations together; once it is exhausted the gateway checks no code. With 600 guesses a minute over
+  // the 15 minutes that a code lives, one attack in 2,800 hits one of 1,000 live codes. RATE_LIMIT_PAIRING changes the second figure only
+  // if it is `off`.
   "pairing.guess": [perMinute("pairing.guess.ip", 10, "ip"), perMinute("pairing.guess.all", 600, "installation")],
   "pairing.tokens": [perMinute("pairing.tokens.user", 10, "credential")],
 } as const satisfies Record<string, readonly Bucket[]>;
 
 export type LimitClass = keyof typeof LIMITS;
 
-/** Live streams that one node serves at the same time. */
+/** Concurrent live streams per node. */
 export const STREAM_LIMITS = { tenant: 200, credential: 20 } as const;

@@ -1,4 +1,4 @@
-// The small language the contract is written in. An operation is declared once; REST, tRPC, OpenAPI and the client's types are read off it.
+// The language of the contract. Each operation is declared once; REST, tRPC, OpenAPI and the client's types are derived from it.
 import type { z } from "zod";
 import type { ErrorCode } from "./errors.ts";
 import type { EventType } from "./event.ts";
@@ -7,23 +7,23 @@ import type { Permission } from "./permissions.ts";
 
 export type Kind = "query" | "mutation" | "subscription";
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
-/** Path below /v1. Names in braces are fields of the input. */
+/** Method and path below /v1. Names in braces are fields of the input. */
 export type Rest = `${Method} /${string}`;
 
-/** The credential kinds a call may carry. `public` asks for none (a one-time token may be in the body). */
+/** The kinds of credential that an operation accepts. `public` needs none (the body may contain a one-time token). */
 export type Auth = "public" | "user" | "apiKey" | "agent";
 
-/** `self`: the caller acts on what is its own (its account, its own device); no role decides. `platform`: the caller runs the installation. */
+/** `self`: callers act on their own account or device, whatever their role. `platform`: only administrators of the installation. */
 export type Need = Permission | "self" | "public" | "platform";
 
-/** Where the tenant comes from: the credential, or nowhere because the operation stands outside of tenants. */
+/** `tenant`: the credential names the tenant. `none`: the operation concerns no tenant. */
 export type Tenancy = "tenant" | "none";
 
-/** `key`: an Idempotency-Key is honoured, and its answer commits with the effect; `own`: the feature keeps the key with its row; `none`: ignored. */
+/** `key`: the gateway honors an Idempotency-Key and commits the answer with the effect; `own`: the feature stores the key with its row; `none`: ignored. */
 export type Idempotency = "key" | "own" | "none";
 
 export interface Deprecated {
-  /** ISO dates. Sunset lies at least six months after since. */
+  /** ISO dates. `sunset` must be at least six months after `since`. */
   readonly since: string;
   readonly sunset: string;
   /** Path of the operation to use instead. */
@@ -42,40 +42,40 @@ export interface Operation<
   /** First line of the OpenAPI text. */
   readonly summary: string;
   readonly description?: string;
-  /** The first is canonical, the others are aliases. None: reachable over tRPC only. */
+  /** The first is canonical, the others are aliases. Empty: available over tRPC only. */
   readonly rest: readonly Rest[];
   readonly auth: readonly Auth[];
   readonly permission: Need;
   readonly tenancy: T;
   readonly limit: LimitClass;
   readonly status: 200 | 201 | 204;
-  /** Health: this status carries the record too, when what it tells of is not well. */
+  /** Health operations answer with this status, and the same record, when the service is unhealthy. */
   readonly unwellStatus?: 503;
-  /** Response headers beside those of every answer: name and meaning. */
+  /** Additional response headers: name and meaning. */
   readonly responseHeaders?: Readonly<Record<string, string>>;
   readonly input: I;
   readonly output: O;
-  /** Codes beyond the common set that the handler may throw. */
+  /** Error codes that the handler may throw, besides the common set. */
   readonly errors: readonly E[];
-  /** Input fields that travel in the query string although the method has a body. */
+  /** Input fields that REST takes from the query string although the method has a body. */
   readonly query: readonly string[];
-  /** Input fields that travel in headers, with the headers' names. */
+  /** Input fields that REST takes from headers, with the headers' names. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Lists: `page` and `offset` name the default style; `plain` is a bounded list without pages. */
+  /** Lists: the default style of paging; `plain` is a bounded list without pages. */
   readonly list?: "page" | "offset" | "plain";
-  /** Created things: the path of the new resource below /v1; its last field is hoisted as `id`. */
+  /** Creations: the path of the new resource below /v1. The response repeats the path's last field as `id`. */
   readonly location?: `/${string}`;
-  /** The record's fields stand at top level too, beside `data`. */
+  /** The response repeats the record's fields at top level, beside `data`. */
   readonly flat: boolean;
   readonly idempotency: M;
   /**
-   * What a second use of an agent's signature is worth. `repeatable`: the same again, at the same method and path. `once`: nothing, for
-   * changes and for answers that carry a secret.
+   * Whether an agent may use a signature again. `repeatable`: for the same method and path. `once`: never; for changes and for responses
+   * that contain a secret.
    */
   readonly replay: "repeatable" | "once";
-  /** Largest body, in bytes. */
+  /** Maximum size of the body, in bytes. */
   readonly maxBodyBytes: number;
-  /** How long the input's `wait` may hold the call: the time a call may take grows by what it asks for. */
+  /** Maximum of the input's `wait`. The call's time limit grows by the wait that it asks for. */
   readonly maxWaitSeconds?: number;
   readonly deprecated?: Deprecated;
 }
@@ -116,7 +116,7 @@ const define =
 
 export const query = define("query");
 export const mutation = define("mutation");
-/** Output is the schema of one item of the stream. */
+/** `output` is the schema of one item of the stream. */
 export const subscription = define("subscription");
 
 export interface Group {

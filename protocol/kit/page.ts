@@ -1,12 +1,11 @@
-// Two styles of paging in the query, one window behind them.
+// Two styles of paging, by page or by offset; both become a window.
 import { z } from "zod";
 
-/** Page style: page from 1, pageSize 1..100 (20). Offset style: limit 1..100 (20), offset up to 100,000. Not both. */
 const pageFields = {
-  page: z.int().min(1).max(1_000_000).optional().describe("1-indexed page"),
-  pageSize: z.int().min(1).max(100).optional().describe("items per page, default 20"),
-  limit: z.int().min(1).max(100).optional().describe("items to return, default 20"),
-  offset: z.int().min(0).max(100_000).optional().describe("items to skip, default 0"),
+  page: z.int().min(1).max(1_000_000).optional().describe("Page number, from 1."),
+  pageSize: z.int().min(1).max(100).optional().describe("Items per page. Default: 20."),
+  limit: z.int().min(1).max(100).optional().describe("Items to return. Default: 20."),
+  offset: z.int().min(0).max(100_000).optional().describe("Items to skip. Default: 0."),
 };
 
 export interface PageQuery {
@@ -16,13 +15,18 @@ export interface PageQuery {
   readonly offset?: number | undefined;
 }
 
-/** A list's input: paging plus the list's own filters. Unknown keys are refused, so that a typo never widens a result. */
+/** Input of a list: paging and the list's own filters. It refuses unknown fields, so a typo in a filter never widens the result. */
 export const listQuery = <F extends z.ZodRawShape>(filters: F) =>
   z.strictObject({ ...pageFields, ...filters }).superRefine((query, context) => {
     const { page, pageSize, limit, offset } = query as PageQuery;
     const pageStyle = page !== undefined || pageSize !== undefined;
     if (pageStyle && (limit !== undefined || offset !== undefined))
-      context.addIssue({ code: "custom", path: ["limit"], message: "page and offset style cannot be mixed", params: { reason: "mixed_pagination" } });
+      context.addIssue({
+        code: "custom",
+        path: ["limit"],
+        message: "page and pageSize cannot be combined with limit and offset",
+        params: { reason: "mixed_pagination" },
+      });
   });
 
 export interface Window {
@@ -30,13 +34,12 @@ export interface Window {
   readonly offset: number;
 }
 
-/** Both styles mean a window. */
 export const toWindow = ({ page, pageSize, limit, offset }: PageQuery): Window => {
   const size = pageSize ?? limit ?? 20;
   return { limit: size, offset: page === undefined ? (offset ?? 0) : (page - 1) * size };
 };
 
-/** What a list operation returns; the REST door lifts items to `data` and computes the rest. */
+/** Output of a list. REST returns the items as `data` and computes `meta.pagination`. */
 export const paged = <T extends z.ZodType>(item: T) => z.object({ items: z.array(item), total: z.int().min(0) });
 
 export const Pagination = z.object({
@@ -52,7 +55,7 @@ export const Pagination = z.object({
 });
 export type Pagination = z.infer<typeof Pagination>;
 
-/** All names of both pagination schemas of the interface, in one object. */
+/** The fields of both pagination schemas of the interface. */
 export const toPagination = ({ limit, offset }: Window, total: number, count: number): Pagination => {
   const hasMore = offset + count < total;
   return {

@@ -1,4 +1,4 @@
-// Who may do what. A role holds its own row and every row below it; each operation names exactly one permission.
+// Roles and their permissions. A role has its own permissions and those of every role listed before it; each operation requires exactly one.
 export const ROLES = ["viewer", "operator", "admin", "owner"] as const;
 export type Role = (typeof ROLES)[number];
 
@@ -22,7 +22,7 @@ const GRANTS = {
 
 export type Permission = (typeof GRANTS)[Role][number];
 
-/** Everything a role may do. Source: control-plane.md 2.5. */
+/** All permissions of a role. */
 export const permissionsOf = (role: Role): readonly Permission[] => ROLES.slice(0, ROLES.indexOf(role) + 1).flatMap((each) => GRANTS[each]);
 
 const held = (role: Role): ReadonlySet<string> => new Set(permissionsOf(role));

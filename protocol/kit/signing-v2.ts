@@ -1,20 +1,20 @@
-// The second form of an agent's signature: it covers method, path, query, identity and a nonce too, so that it is good for one request only.
+// v2 signatures of agents: they also cover method, path, query, identity and a nonce, so each is valid for a single request.
 import { createHash, createHmac, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto";
 import { type AgentIdentity, signedHeaders } from "./signing.ts";
 
 export const HEADERS_V2 = {
   version: "x-svc-signature-version",
-  /** Which secret; optional. */
+  /** Names the secret; optional. */
   keyId: "x-svc-key-id",
   nonce: "x-svc-nonce",
   signature: "x-svc-signature-v2",
 } as const;
 
-/** On every answer to an agent: the versions that the gateway takes. */
+/** Every response to an agent lists the versions that the gateway accepts. */
 export const SIGNATURE_VERSIONS_HEADER = "x-svc-sig-versions";
 export const SIGNATURE_VERSIONS = "1,2";
 
-/** A nonce makes waiting for a slow clock pointless: from the future a request may come by this much. The past is as for the first form. */
+/** How far a v2 timestamp may lie ahead of the gateway's clock. Behind it, the tolerance of v1 holds. */
 export const SKEW_AHEAD_V2_MS = 60_000;
 
 const NONCE = /^[A-Za-z0-9_-]{22}$/;
@@ -37,10 +37,10 @@ export interface SignerV2 {
   readonly nonce: string;
 }
 
-/** A key of its own for each purpose, from the one secret. */
+/** Derives a key for REST signatures, so that no other use of the secret shares it. */
 export const restKey = (secret: string): Buffer => Buffer.from(hkdfSync("sha256", secret, "", "svc/agent-rest/v2", 32));
 
-// Raw pairs in the order of their bytes: nothing is decoded, so nothing can be encoded in two ways.
+// Sorts the raw pairs by their bytes. It decodes nothing, so two encodings of one query stay different.
 const sortedQuery = (query: string): string =>
   query
     .split("&")
@@ -65,11 +65,11 @@ const macV2 = (secret: string, request: SignedRequest, signer: SignerV2): Buffer
 
 export const signV2 = (secret: string, request: SignedRequest, signer: SignerV2): string => macV2(secret, request, signer).toString("hex");
 
-/** Constant time for nonce and signature of the right form; any other form is refused before. */
+/** Compares in constant time; returns false at once for a nonce or signature of another form. */
 export const verifyV2 = (secret: string, request: SignedRequest, signer: SignerV2 & { readonly signature: string }): boolean =>
   NONCE.test(signer.nonce) && SIGNATURE.test(signer.signature) && timingSafeEqual(macV2(secret, request, signer), Buffer.from(signer.signature, "hex"));
 
-/** Both forms together, so that a gateway which knows only the first accepts the request as well. `target` is path and query. */
+/** Headers with a v1 and a v2 signature, so that a gateway that only knows v1 accepts the request too. `target` is path and query. */
 export const signedHeadersV2 = (
   identity: AgentIdentity,
   { method, target, body }: { readonly method: string; readonly target: string; readonly body: string | Uint8Array },
@@ -83,5 +83,5 @@ export const signedHeadersV2 = (
 
 const NAMES_V2 = Object.values(HEADERS_V2);
 
-/** True when any header of the second form is there: then only that form counts. */
+/** True if the request has any v2 header; then only its v2 signature counts. */
 export const isSecondForm = (headers: Readonly<Record<string, string | undefined>>): boolean => NAMES_V2.some((name) => headers[name] !== undefined);

@@ -1,8 +1,10 @@
-// What a new agent is told of its socket.
+// Tells a new agent where to open its socket, and how to spread a fleet's start.
 import { z } from "zod";
 
 export const ConnectPlan = z.object({
-  url: z.url().describe("where the agent opens its socket"),
-  coldStartMs: z.int().describe("a process that starts waits a random time of up to so many milliseconds before it connects: a whole fleet may start at once"),
+  url: z.url().describe("Where the agent opens its socket."),
+  coldStartMs: z
+    .int()
+    .describe("After a start the agent waits a random time of up to this many milliseconds before it connects, because a whole fleet may be starting."),
 });
 export const connectTo = (url: string): z.infer<typeof ConnectPlan> => ({ url, coldStartMs: 30_000 });

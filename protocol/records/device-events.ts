@@ -1,4 +1,4 @@
-// What is told of devices, live, to webhooks and for the record.
+// The events of devices.
 import { z } from "zod";
 import { event } from "../kit/event.ts";
 import { DeviceId } from "../kit/ids.ts";
@@ -24,11 +24,11 @@ export const deviceEvents = {
     "device.duplicate_identity",
     z.object({
       deviceId: DeviceId,
-      nodeId: z.string().describe("gateway node that refused the newcomer"),
-      hostname: z.string().optional().describe("as the newcomer names itself"),
+      nodeId: z.string().describe("Node that refused the second agent."),
+      hostname: z.string().optional().describe("Hostname that the second agent reports."),
       agentVersion: z.string().optional(),
     }),
-    "Two living agents use one identity; the newcomer was refused. At most once an hour per device",
+    "A second agent connected with the identity of a live one and was refused; at most one event an hour per device",
   ),
   pairedAgain: event(
     "device.paired_again",
@@ -36,22 +36,26 @@ export const deviceEvents = {
       deviceId: DeviceId,
       fingerprint: z.string(),
       means: z.enum(["code", "enrollment_token", "provisioning"]),
-      actor: z.string().describe("who allowed it: the user who approved the code, the enrollment token, or the caller of provisioning"),
-      ip: z.string().optional().describe("address that the new secret was handed to"),
-      lastSeen: Timestamp.optional().describe("when the device was last heard of before"),
+      actor: z.string().describe("Who allowed it: the user who approved the code, the enrollment token, or the caller of provisioning."),
+      ip: z.string().optional().describe("Address that received the new secret."),
+      lastSeen: Timestamp.optional().describe("When the device was last seen before."),
     }),
-    "A machine took over an existing device; the agent that used its identity before is locked out",
+    "A machine took over an existing device, which locks out the agent that used its identity",
   ),
   repairChanged: event(
     "device.repair_changed",
     z.object({ deviceId: DeviceId, repairUntil: Timestamp.nullable(), actor: z.string() }),
-    "Somebody put a device into repair, or ended its repair",
+    "A device's repair window was opened or closed",
   ),
-  secretsRead: event("device.secrets_read", z.object({ deviceId: DeviceId, actor: z.string() }), "Somebody other than its agent read a device's secret"),
-  secretsRotated: event("device.secrets_rotated", z.object({ deviceId: DeviceId }), "A device uses its new secret"),
+  secretsRead: event("device.secrets_read", z.object({ deviceId: DeviceId, actor: z.string() }), "Somebody other than its agent read a device's secrets"),
+  secretsRotated: event("device.secrets_rotated", z.object({ deviceId: DeviceId }), "A device began to use its new secret"),
   signatureVersionChanged: event(
     "device.signature_version_changed",
-    z.object({ deviceId: DeviceId, minSignatureVersion: z.union([z.literal(1), z.literal(2)]), actor: z.string().describe("who locked or unlocked it") }),
-    "The least form of signature that is taken from a device was raised by its agent or lowered by a person",
+    z.object({
+      deviceId: DeviceId,
+      minSignatureVersion: z.union([z.literal(1), z.literal(2)]),
+      actor: z.string().describe("The agent that raised it or the user who lowered it."),
+    }),
+    "The minimum signature version of a device changed",
   ),
 };

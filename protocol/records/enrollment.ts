@@ -1,9 +1,9 @@
-// How far an installation has come: its steps, and how a step is reported.
+// The steps of an installation, and the record that reports them.
 import { z } from "zod";
 
 const Timestamp = z.iso.datetime();
 
-/** In their order; `failed` may come from any that is not final. */
+/** In their order; `failed` may follow any step that is not final. */
 export const ENROLLMENT_STEPS = ["pending", "preflight_check", "docker_install", "downloading", "installing", "enrolling", "completed", "failed"] as const;
 export const EnrollmentStep = z.enum(ENROLLMENT_STEPS);
 export type EnrollmentStep = z.infer<typeof EnrollmentStep>;
