@@ -5,7 +5,7 @@ import { group, mutation, query } from "../kit/operation.ts";
 const Timestamp = z.iso.datetime();
 export const GatewayNode = z.object({
   nodeId: z.string(),
-  address: z.string().describe("Address of its internal listener."),
+  address: z.string().describe("The public URL that the node announces."),
   host: z.string(),
   pid: z.int(),
   version: z.string(),

@@ -23,10 +23,10 @@ export const agent: Guide<"agent"> = {
       pollSeconds: 30,
       socketUrl: "wss://gateway.example.org/v1/agent/connect",
       subprotocol: "mooring-agent.v1",
-      features: ["poll", "progress"],
+      features: ["journal.v1", "inflight.v1", "cancel.v1", "handoff.v1", "progress.v1", "signature.v2"],
       maintenance: { enabled: false, until: null },
       logLevel: "info",
-      version: "3f1a9c",
+      version: "3f1a9c0d72b84e65",
     },
   },
   reportInventory: {

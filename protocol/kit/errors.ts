@@ -50,7 +50,7 @@ export const ERRORS = {
   COMMAND_TYPE_UNKNOWN: row(422, "The command type {type} is unknown."),
   COMMAND_PAYLOAD_INVALID: row(422, "The payload does not match the command type."),
   PROTOCOL_UNSUPPORTED: row(426, "This URL accepts only WebSocket upgrades of version 13 with the subprotocol mooring-agent.v1."),
-  RATE_LIMIT_EXCEEDED: row(429, "Too many requests. Wait as long as Retry-After says."),
+  RATE_LIMIT_EXCEEDED: row(429, "Too many requests."),
   COMMAND_QUEUE_FULL: row(429, "The command queue of device {deviceId} is full. Wait until commands have ended, or purge it."),
   STREAM_LIMIT_REACHED: row(429, "Too many live streams are open. Close one first."),
   INTERNAL_ERROR: row(500, "Something went wrong on the server."),
