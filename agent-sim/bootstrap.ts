@@ -1,33 +1,26 @@
-// Beside a local gateway: gets a tenant of its own, without limits, from the gateway's own command line.
+// Creates a tenant without plan limits on the local gateway, with the gateway's own command line.
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { existsSync } from "node:fs";
-import { dirname, join } from "node:path";
 import { z } from "zod";
+import { packageRoot } from "./agent/index.ts";
 
 const WITHIN_MS = 120_000;
 
 const Bootstrapped = z.object({ baseUrl: z.url(), tenantId: z.string(), token: z.string(), apiKey: z.string(), enrollmentToken: z.string() });
 export type Bootstrapped = z.infer<typeof Bootstrapped>;
 
-/** The folder of package.json: two levels up from the compiled file, one from the source. */
-export const packageRoot = (from: string): string => {
-  for (let folder = from; folder !== dirname(folder); folder = dirname(folder)) if (existsSync(join(folder, "package.json"))) return folder;
-  throw new Error("package.json was not found above the simulator");
-};
-
 const run = (command: readonly string[], cwd: string, env: NodeJS.ProcessEnv): Promise<string> =>
   new Promise((resolve, reject) => {
     const child = spawn(process.execPath, [...command], { cwd, env, stdio: ["ignore", "pipe", "pipe"], timeout: WITHIN_MS });
-    let [out, complaints] = ["", ""];
+    let [out, errors] = ["", ""];
     child.stdout.setEncoding("utf8").on("data", (text: string) => {
       out += text;
     });
     child.stderr.setEncoding("utf8").on("data", (text: string) => {
-      complaints = (complaints + text).slice(-2_000);
+      errors = (errors + text).slice(-2_000);
     });
     child.on("error", reject);
-    child.on("close", (code) => (code === 0 ? resolve(out) : reject(new Error(`bootstrap failed (exit ${code}): ${complaints.trim() || out.trim()}`))));
+    child.on("close", (code) => (code === 0 ? resolve(out) : reject(new Error(`bootstrap failed (exit ${code}): ${errors.trim() || out.trim()}`))));
   });
 
 export const bootstrap = async (

@@ -1,47 +1,46 @@
-// `npm run demo`: a gateway on the embedded default and 25 devices that pair with it, beat and execute commands, live until Ctrl-C.
+// `npm run demo`: starts a gateway with the embedded database and 25 devices that pair, send heartbeats and run commands, until Ctrl-C.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { z } from "zod";
-import { createHttp, type Member, pairDevice, refusal } from "./agent/index.ts";
-import { type Bootstrapped, bootstrap, packageRoot } from "./bootstrap.ts";
+import { createHttp, type PairedDevice, packageRoot, pairDevice, refusal } from "./agent/index.ts";
+import { type Bootstrapped, bootstrap } from "./bootstrap.ts";
 import { createScreen, summaryText } from "./display.ts";
 import { runFleet } from "./fleet/fleet.ts";
 import type { Credentials } from "./fleet/portal.ts";
 
-const HELP = `A gateway and a small fleet, live.
+const HELP = `Starts a gateway and a small fleet, and shows what they do.
 
   npm run demo -- [--devices 25] [--seconds N]
 
-  --devices N   how many devices pair and work (default 25, at most 500)
-  --seconds N   end by itself after so many seconds of work (default: until Ctrl-C)
+  --devices N   number of devices (default 25, at most 500)
+  --seconds N   stop after this many seconds (default: run until Ctrl-C)
 
-The gateway listens on PORT (default 8080) and keeps its data in DATA_DIR (default .data), as with npm start.
+The gateway listens on PORT (default 8080) and keeps its data in DATA_DIR (default .data), like npm start.
 `;
 
 const READY_WITHIN_MS = 90_000;
 const STOP_WITHIN_MS = 30_000;
 const INTERRUPTED = 130;
 const COMMANDS_PER_SECOND = 5;
-/** Pairing at once, but not so that the gateway's start is all one hears of. */
 const PAIRED_AT_ONCE = 5;
 
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
 
-/** Everything comes from one address here, so the pairing limits, which are for strangers, are lifted; beats come often enough to be seen. */
+/** All devices share one address, so the pairing limits are off. Heartbeats are frequent enough to watch. */
 const gatewayEnv = (): NodeJS.ProcessEnv => ({ RATE_LIMIT_PAIRING: "off", HEARTBEAT_SECONDS: "5", LOG_LEVEL: "error", ...process.env });
 
 const startGateway = async (): Promise<ChildProcess> => {
   const gateway = spawn(process.execPath, [join(packageRoot(import.meta.dirname), "dist/server/main.js")], {
     env: gatewayEnv(),
-    // In a group of its own, so that Ctrl-C reaches the demo alone. The gateway ends when this channel closes, however the demo ends.
+    // In its own process group, so that Ctrl-C only reaches the demo. The gateway exits when the IPC channel closes, however the demo ends.
     stdio: ["ignore", "pipe", "inherit", "ipc"],
     detached: true,
   });
   const ready = new Promise<void>((resolve, reject) => {
     const late = setTimeout(() => reject(new Error("the gateway did not become ready")), READY_WITHIN_MS);
-    gateway.once("exit", (code) => reject(new Error(`the gateway ended with code ${code} before it was ready`)));
+    gateway.once("exit", (code) => reject(new Error(`the gateway exited with code ${code} before it was ready`)));
     gateway.stdout?.setEncoding("utf8").on("data", (text: string) => {
       if (!text.includes("ready")) return;
       clearTimeout(late);
@@ -70,7 +69,7 @@ const stopGateway = async (gateway: ChildProcess): Promise<void> => {
 const TOKEN_SECONDS = 3_600;
 const Created = z.object({ data: z.object({ token: z.string() }) });
 
-/** A token for machines that an earlier run may have paired under the same fingerprints. */
+/** A token that may pair machines again: an earlier run may have used the same fingerprints. */
 const createRepairToken = async (url: string, { apiKey, tenantId }: Credentials): Promise<string> => {
   const http = createHttp(url, 1);
   try {
@@ -80,18 +79,18 @@ const createRepairToken = async (url: string, { apiKey, tenantId }: Credentials)
       headers: { "x-api-key": apiKey, "x-svc-tenant-id": tenantId },
       body: JSON.stringify({ name: "demo", expiresInSeconds: TOKEN_SECONDS, maxUses: null, allowRepair: true }),
     });
-    if (answer.status !== 201) throw refusal("no enrollment token was given", answer);
+    if (answer.status !== 201) throw refusal("the gateway refused an enrollment token", answer);
     return Created.parse(answer.body).data.token;
   } finally {
     http.close();
   }
 };
 
-const pairAll = async ({ baseUrl, ...credentials }: Bootstrapped, count: number, signal: AbortSignal): Promise<readonly Member[]> => {
-  // The last demo's devices have the same names; this one takes them over.
+const pairAll = async ({ baseUrl, ...credentials }: Bootstrapped, count: number, signal: AbortSignal): Promise<readonly PairedDevice[]> => {
+  // An earlier demo's devices have the same fingerprints; this one takes them over.
   const enrollmentToken = await createRepairToken(baseUrl, credentials);
   const names = Array.from({ length: count }, (_, index) => `demo-device-${String(index + 1).padStart(3, "0")}`);
-  const members: Member[] = [];
+  const members: PairedDevice[] = [];
   while (members.length < names.length && !signal.aborted) {
     const next = names.slice(members.length, members.length + PAIRED_AT_ONCE);
     members.push(...(await Promise.all(next.map((name) => pairDevice({ url: baseUrl, enrollmentToken, fingerprint: name, name })))));
@@ -99,11 +98,11 @@ const pairAll = async ({ baseUrl, ...credentials }: Bootstrapped, count: number,
   return members;
 };
 
-/** Ends the run when a person asks for it, the terminal closes or nobody reads the output any more. A second Ctrl-C leaves at once. */
+/** Ends the run on Ctrl-C, when the terminal closes, or when nobody reads the output. A second Ctrl-C exits at once. */
 const abortWhenAsked = (run: AbortController): void => {
   const interrupt = (): void => {
     if (run.signal.aborted) process.exit(INTERRUPTED);
-    say("\nending: the devices finish what they have begun (Ctrl-C again leaves at once)");
+    say("\nstopping: waiting for open commands (press Ctrl-C again to exit at once)");
     run.abort();
   };
   process.on("SIGINT", interrupt);
@@ -133,9 +132,11 @@ const demo = async (devices: number, seconds: number | null): Promise<number> =>
     const members = await pairAll(credentials, devices, run.signal);
     if (run.signal.aborted) return INTERRUPTED;
     const { baseUrl, apiKey, tenantId } = credentials;
-    say(`paired; look at one:\n  curl -s ${baseUrl}/v1/devices/${members[0]?.deviceId ?? ""} -H 'x-api-key: ${apiKey}' -H 'x-svc-tenant-id: ${tenantId}'\n`);
+    say(
+      `paired all devices; read one with:\n  curl -s ${baseUrl}/v1/devices/${members[0]?.deviceId ?? ""} -H 'x-api-key: ${apiKey}' -H 'x-svc-tenant-id: ${tenantId}'\n`,
+    );
     const screen = createScreen(process.stderr, false);
-    // A timer of our own: a signal combined from AbortSignal.timeout can be collected before it fires on Node 20.
+    // Not AbortSignal.timeout: on Node 20 a signal combined from it can be garbage-collected before it fires.
     if (seconds !== null) setTimeout(() => run.abort(), seconds * 1_000);
     const summary = await runFleet(
       {

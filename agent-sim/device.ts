@@ -1,4 +1,4 @@
-// `npm run sim -- agent`: the reference agent as one device, with the identity that pairing gave it. Says what it does, line by line.
+// `npm run sim -- agent`: runs the reference agent as one device, with its identity from pairing, and logs what it does.
 import { readFile } from "node:fs/promises";
 import { parseArgs } from "node:util";
 import { z } from "zod";
@@ -10,24 +10,24 @@ import {
   Identity,
   LONGEST_WAIT_MS,
   lockState,
-  type Member,
   openFileJournal,
   openFileKeys,
+  type PairedDevice,
   readBootId,
   systemTime as time,
-  toMember,
+  toPairedDevice,
 } from "./agent/index.ts";
 
-export const DEVICE_HELP = `One device, run by the reference agent.
+export const DEVICE_HELP = `Runs the reference agent as one device.
 
   npm run sim -- agent --identity FILE [--seconds N] [--signature 2] [--url URL]
 
-  --identity FILE   the answer of POST /v1/pairing/activate or auto-activate, as it came
-  --seconds N       a trial: connect at once, and end by itself (default: until Ctrl-C)
-  --signature 2     sign by the second form (default: 1)
+  --identity FILE   unchanged response of POST /v1/pairing/activate or auto-activate
+  --seconds N       connect at once and stop after this many seconds (default: run until Ctrl-C)
+  --signature 2     sign requests with v2 (default: 1)
   --url URL         the gateway (default: API_URL of the identity, else http://127.0.0.1:8080)
 
-Its journal lies beside the identity (FILE.journal): a command is never run twice, also over restarts. One process at a time may use it.
+The journal beside the identity (FILE.journal) keeps a command from running twice, even after a restart. One process at a time can use it.
 `;
 
 const POLL_SOCKETS = 2;
@@ -35,7 +35,7 @@ const Answer = z.union([z.object({ data: Identity }).transform(({ data }) => dat
 
 const say = (text: string): void => void process.stdout.write(`${new Date(time.wallMs()).toISOString()} ${text}\n`);
 
-/** Resolves when the device has stopped. */
+/** Runs until the device has stopped, and resolves to the exit code. */
 export const runDevice = async (args: readonly string[]): Promise<number> => {
   const { values } = parseArgs({
     args: [...args],
@@ -54,7 +54,7 @@ export const runDevice = async (args: readonly string[]): Promise<number> => {
   const identity = Answer.parse(JSON.parse(await readFile(values.identity, "utf8")));
   const unlock = lockState(values.identity);
   try {
-    return await live(toMember(identity), {
+    return await runAgent(toPairedDevice(identity), {
       identity,
       path: values.identity,
       url: values.url,
@@ -68,14 +68,14 @@ export const runDevice = async (args: readonly string[]): Promise<number> => {
 
 interface Start {
   readonly identity: z.infer<typeof Identity>;
-  /** Journal and keys lie beside it. */
+  /** Path of the identity. Journal and keys are stored beside it. */
   readonly path: string;
   readonly url: string | undefined;
   readonly signatureVersion: 1 | 2;
   readonly seconds: string | undefined;
 }
 
-const live = async (member: Member, { identity, path, url: given, signatureVersion, seconds }: Start): Promise<number> => {
+const runAgent = async (member: PairedDevice, { identity, path, url: given, signatureVersion, seconds }: Start): Promise<number> => {
   const { connect, infrastructure_secrets: secrets } = identity;
   const url = given ?? secrets["API_URL"] ?? "http://127.0.0.1:8080";
   const http = createHttp(url, POLL_SOCKETS);
@@ -87,7 +87,7 @@ const live = async (member: Member, { identity, path, url: given, signatureVersi
     bootId: readBootId(),
     deviceId: member.deviceId,
     identity: member,
-    // An address that was given by hand is that of the whole gateway.
+    // `--url` also applies to the socket.
     socketUrl: given === undefined ? connect.url : undefined,
     keys: openFileKeys(`${path}.keys`, member.secret),
     fingerprint: member.fingerprint,
@@ -99,7 +99,7 @@ const live = async (member: Member, { identity, path, url: given, signatureVersi
     handlers: createHandlers({ apps: createApps({ time, random: Math.random }), time }),
     on: {
       ready: () => say(`connected to ${url} as ${member.deviceId}`),
-      executed: (commandId, type) => say(`executes ${type} ${commandId}`),
+      executed: (commandId, type) => say(`runs ${type} ${commandId}`),
       settled: ({ commandId, status, result }) => say(`acknowledged ${commandId}: ${status ?? "?"} (${result})`),
       alarm: say,
     },

@@ -1,11 +1,11 @@
-// What a person sees: one line a second while it runs, a few lines at the end.
+// The terminal output: one progress line a second, and a summary at the end.
 import type { Progress, Summary } from "./fleet/fleet.ts";
 
 const ms = (value: number | null): string => (value === null ? "-" : `${value < 10 ? value.toFixed(2) : Math.round(value)} ms`);
 
 const DEFAULT_COLUMNS = 120;
 
-/** In the order of reading. On a narrow terminal the parts with the highest rank go first. */
+/** Parts of the progress line, in order. A narrow terminal drops those with the highest rank first. */
 const partsOf = ({
   phase,
   elapsedSeconds,
@@ -23,7 +23,7 @@ const partsOf = ({
   [3, `create to ack p50 ${ms(recent.p50)} p99 ${ms(recent.p99)}`],
 ];
 
-/** A command without acknowledgement has ended once it is delivered. */
+/** A command that needs no ack has ended once it is delivered. */
 export const progressLine = (progress: Progress, columns: number): string => {
   const parts = [...partsOf(progress)];
   const line = (): string => parts.map(([, text]) => text).join("  ");
@@ -51,11 +51,11 @@ export const summaryText = ({ agents, durationSeconds, seed, connected, heartbea
 export interface Screen {
   progress(progress: Progress): void;
   notice(text: string): void;
-  /** Leaves the cursor on a line of its own. */
+  /** Ends the progress line. */
   end(): void;
 }
 
-/** The same notice is shown once: a thousand agents may have the same trouble. */
+/** Shows each notice once: a thousand agents may have the same problem. */
 export const createScreen = (out: NodeJS.WriteStream, quiet: boolean): Screen => {
   const seen = new Set<string>();
   let dirty = false;
@@ -67,7 +67,7 @@ export const createScreen = (out: NodeJS.WriteStream, quiet: boolean): Screen =>
     progress: (progress) => {
       if (quiet) return;
       if (!out.isTTY) return line(progressLine(progress, Number.POSITIVE_INFINITY));
-      // The last column stays free: a terminal would wrap the line there.
+      // A terminal would wrap the line in its last column.
       out.write(`\r\x1b[K${progressLine(progress, (out.columns ?? DEFAULT_COLUMNS) - 1)}`);
       dirty = true;
     },

@@ -1,4 +1,4 @@
-// `npm run sim`: a fleet of simulated agents from the command line.
+// `npm run sim`: runs a fleet of simulated agents, or one device, from the command line.
 import { randomInt } from "node:crypto";
 import { createHttp } from "./agent/index.ts";
 import { bootstrap } from "./bootstrap.ts";
@@ -16,7 +16,7 @@ const findGateway = async ({ url, tenant, "api-key": apiKey }: Options): Promise
   return { url: baseUrl, apiKey: own.apiKey, tenantId: own.tenantId };
 };
 
-/** Any answer will do: a gateway that is not there should be told at once, not after minutes of patience. */
+/** Fails at once, instead of after minutes of retries, if there is no gateway. Any response will do. */
 const checkReachable = async (url: string): Promise<void> => {
   const http = createHttp(url, 1);
   try {
@@ -28,12 +28,12 @@ const checkReachable = async (url: string): Promise<void> => {
   }
 };
 
-/** The first Ctrl-C ends the load, the second leaves at once. */
+/** The first Ctrl-C ends the load, the second exits at once. */
 const onInterrupt = (notice: (text: string) => void): AbortSignal => {
   const controller = new AbortController();
   const stop = (): void => {
     if (controller.signal.aborted) process.exit(INTERRUPTED);
-    notice("ending: waiting for open commands; Ctrl-C again leaves at once");
+    notice("stopping: waiting for open commands (press Ctrl-C again to exit at once)");
     controller.abort();
   };
   process.on("SIGINT", stop);

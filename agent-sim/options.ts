@@ -1,38 +1,38 @@
-// The command line of the simulator: what may be said, what it means, and what is wrong with it.
+// Parses the simulator's command line, and reports every problem in it.
 import { parseArgs } from "node:util";
 import { z } from "zod";
 
-export const HELP = `Simulated agents against a real gateway: they connect, beat, execute commands and acknowledge them.
+export const HELP = `Runs simulated agents against a real gateway: they connect, send heartbeats, run commands and acknowledge them.
 
   npm run sim -- [options]
-  npm run sim -- agent --identity FILE     one device with the identity that pairing gave; see agent --help
+  npm run sim -- agent --identity FILE     run one device with its identity from pairing; see agent --help
 
-  --agents N                how many devices (default 100)
-  --duration 30s            length of the load; ms, s, m or h (default 30s)
-  --warm-up 0s              load that goes before it, whose latencies are not counted
-  --commands-per-second N   commands queued per second over all devices (default 10; 0 for none)
-  --seed N                  repeats the same mix of commands and the same jitter (default: random)
-  --json                    one JSON object on stdout at the end; progress stays on stderr
-  --quiet                   no progress
+  --agents N                number of devices (default 100)
+  --duration 30s            duration of the load; ms, s, m or h (default 30s)
+  --warm-up 0s              load before that, whose latencies are not counted (default 0s)
+  --commands-per-second N   commands queued per second for all devices together (default 10; 0 for none)
+  --seed N                  repeat a run's commands and jitter (default: random)
+  --json                    print one JSON object on stdout at the end; progress stays on stderr
+  --quiet                   print no progress
 
-  --url URL                 a gateway elsewhere; its limits are respected (default: the gateway of this checkout)
+  --url URL                 another gateway, whose rate limits apply (default: the gateway of this checkout)
   --api-key KEY             with --url: a key that may provision devices and queue commands
-  --tenant ID               with --url: the tenant of the key
+  --tenant ID               with --url: the key's tenant
 
-  --poll-only PERCENT       share of agents that never open a socket (default 0)
-  --heartbeat SECONDS       interval of heartbeats (default: what the gateway asks for)
+  --poll-only PERCENT       share of agents that poll and never open a socket (default 0)
+  --heartbeat SECONDS       interval of heartbeats (default: the gateway's)
   --ramp N                  connects per second at the start (default 150)
-  --drain 60s               how long everything may take to come to rest at the end (default 60s)
+  --drain 60s               time for open commands to end after the load (default 60s)
   --help
 
-Ctrl-C ends the load and still counts everything; a second Ctrl-C leaves at once.
-Exit code 0: every agent connected, every accepted command ended, none lost, none executed twice. 1: not so. 2: it could not run.
+Ctrl-C ends the load and still checks every command; a second Ctrl-C exits at once.
+Exit code 0: every agent connected and every accepted command ended; none was lost, none ran twice. 1: one of these failed. 2: the run could not start.
 `;
 
 const UNITS: ReadonlyMap<string, number> = new Map(Object.entries({ ms: 1, s: 1_000, m: 60_000, h: 3_600_000 }));
 const Duration = z
   .string()
-  .regex(/^\d+(\.\d+)?(ms|s|m|h)?$/, "write it like 30s, 5m or 500ms")
+  .regex(/^\d+(\.\d+)?(ms|s|m|h)?$/, "must look like 30s, 5m or 500ms")
   .transform((text) => Number.parseFloat(text) * (UNITS.get(/[a-z]+$/.exec(text)?.[0] ?? "s") ?? 1_000));
 const whole = (low: number, high: number) => z.coerce.number().int().min(low).max(high);
 
@@ -56,11 +56,11 @@ const Options = z
   })
   .refine(
     ({ url, ...given }) => [url, given["api-key"], given.tenant].filter((part) => part !== undefined).length % 3 === 0,
-    "--url, --api-key and --tenant belong together",
+    "--url, --api-key and --tenant must be given together",
   );
 export type Options = z.infer<typeof Options>;
 
-/** Rejected with every problem at once. */
+/** The message lists every problem. */
 export class BadOptions extends Error {
   override readonly name = "BadOptions";
 }

@@ -1,67 +1,77 @@
-// The reference agent: keeps one socket, falls back to polling, runs each command once and tells until it is heard.
+// The reference agent: keeps one socket, polls without one, runs each command once, and sends each result until it is confirmed.
 import { randomUUID } from "node:crypto";
 import type { z } from "zod";
 import { type AgentIdentity, CLOSE, type Goodbye } from "../../protocol/index.ts";
 import { createAcks } from "./acks.ts";
-import { comeBack, reached } from "./connection.ts";
+import {
+  type AgentContext,
+  type AgentOptions,
+  type AgentPhase,
+  type AgentState,
+  correctClock,
+  deliver,
+  isOver,
+  serverNowMs,
+  stampMs,
+} from "./agent-context.ts";
+import { reached, scheduleReconnect } from "./connection.ts";
+import { createExecutor } from "./executor.ts";
 import type { AckAnswer } from "./frames.ts";
 import { createMemoryKeys, type Keys } from "./keys.ts";
-import { type AgentOptions, type AgentPhase, correctClock, deliver, isOver, type Life, type Parts, serverNowMs, stampMs } from "./life.ts";
 import { DEFAULT_PLAN } from "./plan.ts";
 import { createPolling } from "./polling.ts";
 import { createRotation } from "./rotation.ts";
 import { signer } from "./signing.ts";
-import { nothing, until } from "./time.ts";
-import { createWork } from "./work.ts";
+import { noop, until } from "./time.ts";
 
 const POLLING_HEARTBEAT_SEC = 30;
 const STOP_MS = 2_000;
 
 export interface Agent {
   start(): void;
-  /** Lets running commands end (for two seconds), says goodbye and closes. */
+  /** Gives running commands two seconds to end, says goodbye and closes. */
   stop(goodbye?: z.input<typeof Goodbye>): Promise<void>;
   readonly state: AgentPhase;
-  /** Words that the gateway has not confirmed. */
+  /** Number of acks that the gateway has not confirmed. */
   readonly unconfirmed: number;
-  /** How far the gateway's clock is ahead of this machine's. */
+  /** Gateway clock minus this machine's clock. */
   readonly clockOffsetMs: number;
 }
 
-const pollOnly = ({ options, life, polling }: Parts): void => {
-  life.phase = "polling";
-  const beat = (): void => {
+const startPollOnly = ({ options, state, polling }: AgentContext): void => {
+  state.phase = "polling";
+  const sendHeartbeat = (): void => {
     polling.heartbeat();
-    life.cancelBeat = options.time.after((options.heartbeatSec ?? POLLING_HEARTBEAT_SEC) * 1_000, beat);
+    state.cancelHeartbeat = options.time.after((options.heartbeatSec ?? POLLING_HEARTBEAT_SEC) * 1_000, sendHeartbeat);
   };
-  life.cancelReconnect = options.time.after(options.random() * (options.firstWindowMs ?? life.plan.reconnect.firstWindowMs), () => {
+  state.cancelReconnect = options.time.after(options.random() * (options.firstWindowMs ?? state.plan.reconnect.firstWindowMs), () => {
     polling.now();
-    polling.every(life.plan.poll.intervalSec * 1_000);
-    beat();
+    polling.every(state.plan.poll.intervalSec * 1_000);
+    sendHeartbeat();
   });
 };
 
-const stop = async (parts: Parts, goodbye: z.input<typeof Goodbye>): Promise<void> => {
-  const { life, acks, work, polling, options } = parts;
-  if (isOver(life)) return;
-  life.phase = "stopped";
-  life.cancelReconnect();
-  life.cancelHandoff();
-  life.heir?.close(CLOSE.goingAway.code, goodbye.reason);
-  life.cancelBeat();
-  life.cancelRotation();
-  await work.rest(STOP_MS);
-  await until(options.time, () => acks.waiting === 0 || life.channel === null, { everyMs: 20, withinMs: STOP_MS });
+const stop = async (context: AgentContext, goodbye: z.input<typeof Goodbye>): Promise<void> => {
+  const { state, acks, executor, polling, options } = context;
+  if (isOver(state)) return;
+  state.phase = "stopped";
+  state.cancelReconnect();
+  state.cancelHandoff();
+  state.successor?.close(CLOSE.goingAway.code, goodbye.reason);
+  state.cancelHeartbeat();
+  state.cancelRotation();
+  await executor.whenIdle(STOP_MS);
+  await until(options.time, () => acks.waiting === 0 || state.channel === null, { everyMs: 20, withinMs: STOP_MS });
   polling.every(null);
-  life.session?.goodbye({ reason: goodbye.reason, expectBackSec: goodbye.expectBackSec ?? 0 });
-  life.session?.close(CLOSE.normal.code, goodbye.reason);
-  life.cancelStable();
+  state.session?.goodbye({ reason: goodbye.reason, expectBackSec: goodbye.expectBackSec ?? 0 });
+  state.session?.close(CLOSE.normal.code, goodbye.reason);
+  state.cancelStable();
   acks.use(null);
 };
 
-/** The identity as it is now: a rotation changes its secret. */
+/** An identity whose secret follows rotations. */
 const identityOf = ({ identity: { agentId, tenantId } }: AgentOptions, keys: Keys): AgentIdentity =>
-  // Enumerable like the others, so that a copy holds the secret of its moment.
+  // The getter is enumerable, so a copy keeps the current secret.
   Object.freeze({
     agentId,
     tenantId,
@@ -75,38 +85,38 @@ export const createAgent = (given: AgentOptions): Agent => {
   const options = { ...given, keys, identity: identityOf(given, keys) };
   const sign = signer(options.signatureVersion ?? 1);
   const { time, random, journal, http, deviceId, identity, on } = options;
-  const life: Life = {
+  const state: AgentState = {
     phase: "idle",
     session: null,
-    heir: null,
+    successor: null,
     channel: null,
     offsetMs: 0,
     lastStampMs: 0,
     corrected: false,
     attempt: 0,
-    drainMs: null,
+    drainWaitMs: null,
     plan: DEFAULT_PLAN,
-    cancelReconnect: nothing,
-    cancelHandoff: nothing,
-    cancelStable: nothing,
-    cancelBeat: nothing,
-    cancelRotation: nothing,
+    cancelReconnect: noop,
+    cancelHandoff: noop,
+    cancelStable: noop,
+    cancelHeartbeat: noop,
+    cancelRotation: noop,
     secretInUse: "",
   };
-  const now = (): number => serverNowMs(options, life);
+  const now = (): number => serverNowMs(options, state);
   const settled = (answer: AckAnswer): void => {
-    work.settle(answer.commandId);
+    executor.settle(answer.commandId);
     on?.settled?.(answer);
   };
-  const acks = createAcks({ time, onSettled: settled, resend: () => life.plan.ack });
-  const rotation = createRotation({ keys, http, deviceId, identity, sign, time, random, stampMs: () => stampMs(options, life) });
-  const work = createWork({
+  const acks = createAcks({ time, onSettled: settled, resend: () => state.plan.ack });
+  const rotation = createRotation({ keys, http, deviceId, identity, sign, time, random, stampMs: () => stampMs(options, state) });
+  const executor = createExecutor({
     journal,
     handlers: { ...options.handlers, "svc.rotate-secret": rotation.handler },
     acks,
     time,
     serverNowMs: now,
-    maxOutputBytes: () => life.plan.limits.maxOutputBytes,
+    maxOutputBytes: () => state.plan.limits.maxOutputBytes,
     onExecute: (commandId, type) => on?.executed?.(commandId, type),
     onAlarm: on?.alarm,
   });
@@ -119,34 +129,34 @@ export const createAgent = (given: AgentOptions): Agent => {
     sign,
     time,
     random,
-    stampMs: () => stampMs(options, life),
+    stampMs: () => stampMs(options, state),
     on: {
-      command: (item) => deliver({ options, life, work }, item, "poll"),
+      command: (item) => deliver({ options, state, executor }, item, "poll"),
       acked: acks.answered,
-      cancel: (commandId) => work.cancel(commandId, "named by a poll"),
-      reached: () => reached(parts),
-      proven: keys.confirmed,
-      disproven: keys.refused,
-      skewed: (serverTimeMs) => correctClock(options, life, serverTimeMs),
+      cancel: (commandId) => executor.cancel(commandId, "requested by a poll"),
+      reached: () => reached(context),
+      secretAccepted: keys.confirmed,
+      secretRefused: keys.refused,
+      clockSkewed: (serverTimeMs) => correctClock(options, state, serverTimeMs),
     },
   });
-  const parts: Parts = { options, life, keys, sign, acks, work, polling, instanceId };
+  const context: AgentContext = { options, state, keys, sign, acks, executor, polling, instanceId };
   return {
     start: () => {
-      work.resume();
-      life.cancelRotation = rotation.resume();
-      if (options.mode === "poll") return pollOnly(parts);
-      comeBack(parts, random() * (options.firstWindowMs ?? life.plan.reconnect.firstWindowMs));
+      executor.resume();
+      state.cancelRotation = rotation.resume();
+      if (options.mode === "poll") return startPollOnly(context);
+      scheduleReconnect(context, random() * (options.firstWindowMs ?? state.plan.reconnect.firstWindowMs));
     },
-    stop: (goodbye = { reason: "shutdown" }) => stop(parts, goodbye),
+    stop: (goodbye = { reason: "shutdown" }) => stop(context, goodbye),
     get state() {
-      return life.phase;
+      return state.phase;
     },
     get unconfirmed() {
       return acks.waiting;
     },
     get clockOffsetMs() {
-      return life.offsetMs;
+      return state.offsetMs;
     },
   };
 };

@@ -1,4 +1,4 @@
-// The small simulated apps of one agent: a state, a restart counter, and a start that takes a moment.
+// Simulated apps of one agent: each has a state and a restart counter, and takes a moment to start.
 import { between, type Random } from "./random.ts";
 import { pause, type Time } from "./time.ts";
 
@@ -17,7 +17,7 @@ export interface Apps {
 
 const START_MS = { least: 5, most: 50 };
 
-/** An app that nobody has named before is taken to be running. */
+/** An unknown app counts as running. */
 export const createApps = ({ time, random }: { readonly time: Time; readonly random: Random }): Apps => {
   const apps = new Map<string, AppState>();
   const state = (appId: string): AppState => apps.get(appId) ?? { appId, state: "running", restarts: 0 };
@@ -28,7 +28,7 @@ export const createApps = ({ time, random }: { readonly time: Time; readonly ran
   const boot = async (from: AppState): Promise<AppState> => {
     put({ ...from, state: "starting" });
     await pause(time, between(random, START_MS.least, START_MS.most));
-    // A stop in the meantime wins: what was stopped is not brought up again.
+    // If the app was stopped meanwhile, it stays stopped.
     return state(from.appId).state === "starting" ? put({ ...from, state: "running" }) : state(from.appId);
   };
   return {

@@ -1,11 +1,11 @@
-// The journal on disk: one JSON line a record, appended and synced before anything is believed. A torn last line is a write that never happened.
+// The journal on disk: one JSON line per record, appended and synced before it counts. A torn last line counts as never written.
 import { closeSync, fdatasyncSync, fsyncSync, ftruncateSync, openSync, readFileSync, renameSync, rmSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
 import { z } from "zod";
 import { ACK_STATUSES, Ack } from "../../protocol/index.ts";
 import { CannotWrite, createJournal, type Journal, type JournalEntry, type JournalRecord } from "./journal.ts";
 
-/** Rewritten when it holds this many lines more than six for each command it still knows. */
+/** The file is rewritten when it exceeds six lines per known command by this many lines. */
 const SLACK_LINES = 3_000;
 
 const Line: z.ZodType<JournalRecord> = z.discriminatedUnion("kind", [
@@ -23,20 +23,20 @@ const parse = (line: string): JournalRecord | null => {
   }
 };
 
-interface Past {
+interface Replay {
   readonly records: readonly JournalRecord[];
-  /** Bytes that hold whole records; what follows is cut off. */
+  /** Length of the whole records; the rest of the file is cut off. */
   readonly goodBytes: number;
 }
 
-/** What a damaged line was about, if that can be read still: then the command counts as begun and is never run again. */
+/** If a damaged line still shows its command's id, the command counts as begun and never runs again. */
 const salvage = (line: string): JournalRecord | null => {
   const id = /"id":"([^"\\\0]+)"/.exec(line)?.[1];
   return id === undefined ? null : { kind: "begin", id, requiresAck: true };
 };
 
-/** A torn last line was never believed. Damage before it is the disk's: everything else is used, and somebody is told. */
-const readPast = (bytes: Buffer, onDamage: (line: number) => void): Past => {
+/** Drops a torn last line. Damage before the end is a disk fault: report it, skip the line, use the rest. */
+const readPast = (bytes: Buffer, onDamage: (line: number) => void): Replay => {
   const records: JournalRecord[] = [];
   for (let start = 0, line = 1; start < bytes.length; line += 1) {
     const end = bytes.indexOf(0x0a, start);
@@ -58,7 +58,7 @@ const recordsOf = ({ commandId, requiresAck, result, status, settledAtMs }: Jour
 ];
 const line = (record: JournalRecord): string => `${JSON.stringify(record)}\n`;
 
-/** The calls that a full disk refuses; a test hands in others. */
+/** The calls that fail on a full disk; tests replace them. */
 export const DISK = { write: writeSync as (file: number, bytes: Buffer, at: number) => number, sync: fdatasyncSync };
 
 export interface JournalFileOptions {
@@ -72,7 +72,7 @@ const writeAll = (disk: typeof DISK, file: number, text: string): number => {
   return bytes.length;
 };
 const isDiskError = (error: unknown): error is NodeJS.ErrnoException => error instanceof Error && "code" in error && "syscall" in error;
-/** A new name lives only when its folder is synced too. */
+/** A new file name is durable only once its folder is synced. */
 const syncFolder = (path: string): void => {
   const folder = openSync(dirname(path), "r");
   fsyncSync(folder);
@@ -81,10 +81,10 @@ const syncFolder = (path: string): void => {
 
 const say = (text: string): void => void process.stderr.write(`${text}\n`);
 
-/** Opens or makes the journal. One process at a time may hold it: state-lock.ts sees to that. */
+/** Opens or creates the journal. The caller holds the lock of `state-lock.ts`, so that only one process uses it. */
 export const openFileJournal = (path: string, wallMs: () => number, { disk = DISK, warn = say }: JournalFileOptions = {}): Journal => {
   let file = openSync(path, "a+", 0o600);
-  const past = readPast(readFileSync(path), (line) => warn(`the journal ${path} is damaged in line ${line}; the other lines are used`));
+  const past = readPast(readFileSync(path), (line) => warn(`line ${line} of the journal ${path} is damaged and was skipped`));
   ftruncateSync(file, past.goodBytes);
   let bytes = past.goodBytes;
   syncFolder(path);
@@ -105,7 +105,7 @@ export const openFileJournal = (path: string, wallMs: () => number, { disk = DIS
     bytes = size;
   };
   let torn = false;
-  const mend = (): void => {
+  const repair = (): void => {
     if (torn) ftruncateSync(file, bytes);
     torn = false;
   };
@@ -118,10 +118,10 @@ export const openFileJournal = (path: string, wallMs: () => number, { disk = DIS
       throw error;
     }
   };
-  /** Appends one record or none: what a full disk took of it is taken back, so that the next one stands on a line of its own. */
+  /** Appends the whole record or nothing: after a partial write it truncates the file, so the next record starts on its own line. */
   const append = (record: JournalRecord): void => {
     const failure = attempt(() => {
-      mend();
+      repair();
       torn = true;
       const size = writeAll(disk, file, line(record));
       disk.sync(file);
@@ -130,7 +130,7 @@ export const openFileJournal = (path: string, wallMs: () => number, { disk = DIS
       lines += 1;
     });
     if (failure === null) return;
-    attempt(mend);
+    attempt(repair);
     throw new CannotWrite(`the journal ${path} cannot be written: ${failure.message}`, { cause: failure });
   };
   const journal = createJournal({
@@ -144,9 +144,9 @@ export const openFileJournal = (path: string, wallMs: () => number, { disk = DIS
     if (lines <= entries.length * 6 + SLACK_LINES) return;
     const failure = attempt(() => rewrite(entries));
     if (failure === null) return;
-    // The long form is as good as the short one.
+    // The old file remains valid.
     rmSync(`${path}.next`, { force: true });
-    warn(`the journal ${path} cannot be made shorter: ${failure.message}`);
+    warn(`the journal ${path} cannot be compacted: ${failure.message}`);
   };
   tidy();
   let settles = 0;

@@ -1,11 +1,11 @@
-// How this agent reads the gateway's frames: it asks only for what it needs, so that a gateway which says more, or says it in new words, is still understood.
+// Parses the gateway's frames tolerantly: it requires only what the agent needs, so that a newer gateway's additions do no harm.
 import { z } from "zod";
 import { Envelope } from "../../protocol/index.ts";
 import { GivenPlan } from "./plan.ts";
 
 const OptionalText = z.string().optional().catch(undefined);
 
-/** Ids are opaque, words are open, and whatever the agent can do without may be missing. */
+/** Ids are opaque, new words are allowed, and fields that the agent can do without may be missing. */
 const Delivery = z.object({
   seq: z.number().optional().catch(undefined),
   lane: OptionalText,
@@ -21,7 +21,7 @@ const Command = z.object({
 });
 export const Delivered = z.object({ command: Command, delivery: Delivery.default({}) });
 export type Delivered = z.infer<typeof Delivered>;
-/** A poll's answer shows a command flat, with `delivery` beside its fields. */
+/** A polled command is flat, with `delivery` beside its fields. */
 export const Polled = Command.extend({ delivery: Delivery.default({}) }).transform(({ delivery, ...command }): Delivered => ({ command, delivery }));
 
 export const AckAnswer = z.object({ commandId: z.string(), status: z.string().nullable().catch(null), result: z.string().catch("applied") });
@@ -48,7 +48,7 @@ type Parsed =
   | { readonly ok: false; readonly code: string; readonly error: string; readonly ref: string | undefined };
 const OPS: ReadonlySet<string> = new Set(Frame.options.map((option) => option.shape.op.value));
 
-/** Unknown fields are ignored, an unknown op is answered by name; neither ends the connection. */
+/** Ignores unknown fields and reports an unknown op; neither ends the connection. */
 export const parseFrame = (text: string): Parsed => {
   let json: unknown;
   try {

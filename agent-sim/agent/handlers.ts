@@ -1,4 +1,4 @@
-// The commands the reference agent knows. Each really does something small on this machine; an unknown type is rejected by the caller.
+// The command types of the reference agent. Each does something small and real on this machine; the executor rejects other types.
 import { statfs } from "node:fs/promises";
 import { arch, availableParallelism, freemem, hostname, loadavg, platform, release, totalmem, uptime } from "node:os";
 import { z } from "zod";
@@ -6,22 +6,22 @@ import type { Apps } from "./apps.ts";
 import { pause, type Time } from "./time.ts";
 
 export interface HandlerContext {
-  /** Given on cancel and on the execution timeout. */
+  /** Aborted on cancel and on the execution timeout. */
   readonly signal: AbortSignal;
-  /** W3C trace of the call that queued the command, to be passed on to whatever the handler calls; null when it had none. */
+  /** W3C trace context of the call that queued the command, or null. Pass it on to calls that the handler makes. */
   readonly traceparent: string | null;
   progress(pct: number, message: string): void;
 }
 
 export interface Handler {
-  /** Reports `running` before it starts. */
+  /** The executor reports `running` before it starts. */
   readonly long: boolean;
   readonly cancelable: boolean;
   run(payload: unknown, context: HandlerContext): Promise<unknown>;
 }
 export type Handlers = Readonly<Record<string, Handler>>;
 
-/** The payload does not fit the type: nothing was done. */
+/** The payload does not match the type; the handler did nothing. */
 export class InvalidPayload extends Error {
   override readonly name = "InvalidPayload";
 }
@@ -43,8 +43,8 @@ const handler = <S extends z.ZodType>(
 
 const percent = (part: number, whole: number): number => (whole > 0 ? Math.min(100, Math.round((part / whole) * 1_000) / 10) : 0);
 
-/** The figures a heartbeat carries, of this very machine. */
-export const vitals = (): Readonly<Record<string, number>> => ({
+/** This machine's metrics for a heartbeat. */
+export const hostMetrics = (): Readonly<Record<string, number>> => ({
   cpu: percent(loadavg()[0] ?? 0, availableParallelism()),
   memory: percent(totalmem() - freemem(), totalmem()),
   uptimeSeconds: Math.floor(uptime()),
@@ -70,7 +70,7 @@ const diagnose = async (): Promise<unknown> => {
 
 const FRESH_MS = 1_000;
 
-/** All agents of this process are on one machine: it is asked once a second, however many of them are to tell. */
+/** All agents of this process share one machine, so they share one diagnosis a second. */
 const machine = (() => {
   let latest: { readonly atMs: number; readonly facts: Promise<unknown> } | null = null;
   return (nowMs: number): Promise<unknown> => {
@@ -79,7 +79,7 @@ const machine = (() => {
   };
 })();
 
-// Made once: an agent has all of them, and thousands of agents are one process.
+// Shared by the thousands of agents of one process.
 const Nothing = z.object({});
 const Anything = z.unknown();
 const App = z.object({ appId: z.string().min(1).max(64).default("app_demo") });

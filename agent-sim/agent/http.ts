@@ -1,4 +1,4 @@
-// Plain HTTP calls with kept connections, a bound on each, and patience as the gateway asks for it.
+// HTTP calls with keep-alive, a timeout, and retries that follow the gateway's Retry-After.
 import http from "node:http";
 import https from "node:https";
 import { z } from "zod";
@@ -11,10 +11,10 @@ const MAX_ANSWER_BYTES = 16_777_216;
 
 export interface HttpRequest {
   readonly method: "GET" | "POST" | "DELETE";
-  /** Below the base address, with its leading slash. */
+  /** Path below the base URL, with a leading slash. */
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Sent as it is: what was signed is what is sent. */
+  /** Sent unchanged, because it may be signed. */
   readonly body?: string;
 }
 
@@ -25,12 +25,12 @@ export interface HttpAnswer {
 }
 
 export interface Http {
-  /** Rejects with NoAnswer when the network or the peer fails. */
+  /** Rejects with NoAnswer if the network or the peer fails. */
   call(request: HttpRequest): Promise<HttpAnswer>;
   close(): void;
 }
 
-/** Nobody knows whether the request was carried out. */
+/** The request got no answer, so it may or may not have taken effect. */
 export class NoAnswer extends Error {
   override readonly name = "NoAnswer";
 }
@@ -40,7 +40,7 @@ const read = (response: http.IncomingMessage, done: (text: string | null) => voi
   let bytes = 0;
   response.on("data", (chunk: Buffer) => {
     bytes += chunk.length;
-    if (bytes > MAX_ANSWER_BYTES) response.destroy(new Error("the answer is too large"));
+    if (bytes > MAX_ANSWER_BYTES) response.destroy(new Error("the response is too large"));
     else chunks.push(chunk);
   });
   response.on("end", () => done(Buffer.concat(chunks).toString("utf8")));
@@ -72,11 +72,11 @@ export const createHttp = (url: string, maxSockets = 64): Http => {
           (response) =>
             read(response, (text) =>
               text === null
-                ? fail(new Error("the answer broke off"))
+                ? fail(new Error("the response was cut off"))
                 : resolve({ status: response.statusCode ?? 0, headers: response.headers, body: parse(text) }),
             ),
         );
-        request.setTimeout(TIMEOUT_MS, () => request.destroy(new Error("no answer in time")));
+        request.setTimeout(TIMEOUT_MS, () => request.destroy(new Error("the request timed out")));
         request.on("error", fail);
         request.end(body);
       }),
@@ -84,14 +84,14 @@ export const createHttp = (url: string, maxSockets = 64): Http => {
 };
 
 const Facts = z.object({ code: z.string().optional(), error: z.unknown().optional(), details: z.record(z.string(), z.unknown()).optional() });
-/** Code and details of an error answer, whichever of the two shapes it has. */
+/** Code and details of an error response, in either of its two shapes. */
 export const errorOf = ({ body }: HttpAnswer): { readonly code: string; readonly details: Readonly<Record<string, unknown>> } => {
   const outer = Facts.safeParse(body).data;
   const inner = Facts.safeParse(outer?.error).data;
   return { code: outer?.code ?? inner?.code ?? "", details: { ...inner?.details, ...outer?.details } };
 };
 
-/** The gateway said no, and a retry would not change it. */
+/** The gateway refused the request; a retry would not help. */
 export class Refused extends Error {
   override readonly name = "Refused";
 }
@@ -99,7 +99,7 @@ export class Refused extends Error {
 export const refusal = (what: string, answer: HttpAnswer): Refused =>
   new Refused(`${what}: ${answer.status} ${errorOf(answer).code} ${JSON.stringify(errorOf(answer).details)}`);
 
-/** What the gateway asks to wait, in ms, an hour at most; null when it does not say. */
+/** Retry-After in milliseconds, at most an hour; null without the header. */
 export const retryAfterMs = ({ headers }: HttpAnswer): number | null => {
   const seconds = Number(headers["retry-after"] ?? Number.NaN);
   return Number.isFinite(seconds) && seconds >= 0 ? Math.min(LONGEST_WAIT_MS, seconds * 1_000) : null;
@@ -107,10 +107,10 @@ export const retryAfterMs = ({ headers }: HttpAnswer): number | null => {
 export const isWorthRetry = (answer: HttpAnswer): boolean =>
   answer.status >= 500 || answer.status === 429 || errorOf(answer).code === "IDEMPOTENCY_IN_PROGRESS";
 
-export interface Patience {
+export interface RetryOptions {
   readonly time: Time;
   readonly random: Random;
-  /** On the monotonic clock. */
+  /** Deadline on the monotonic clock. */
   readonly untilMs: number;
   readonly signal?: AbortSignal | undefined;
   readonly onRetry?: (why: string) => void;
@@ -118,8 +118,8 @@ export interface Patience {
 
 const STEP_MS = { base: 200, cap: 5_000 };
 
-/** Tries until there is an answer that no retry would change. Rejects with NoAnswer when the time is over; `attempt` must be safe to repeat. */
-export const persist = async (attempt: () => Promise<HttpAnswer>, { time, random, untilMs, signal, onRetry }: Patience): Promise<HttpAnswer> => {
+/** Retries until the answer is final. Rejects with NoAnswer at the deadline. `attempt` must be safe to repeat. */
+export const callWithRetry = async (attempt: () => Promise<HttpAnswer>, { time, random, untilMs, signal, onRetry }: RetryOptions): Promise<HttpAnswer> => {
   for (let n = 0; ; n += 1) {
     const answer = await attempt().catch((error: unknown) => {
       if (error instanceof NoAnswer) return error;
@@ -130,7 +130,7 @@ export const persist = async (attempt: () => Promise<HttpAnswer>, { time, random
     const told = answer instanceof NoAnswer ? null : retryAfterMs(answer);
     const waitMs =
       told === null ? random() * Math.min(STEP_MS.cap, STEP_MS.base * 2 ** Math.min(n, 10)) : told * between(random, 1, 1.1) + random() * STEP_MS.base;
-    if (signal?.aborted || time.elapsedMs() + waitMs >= untilMs) throw new NoAnswer(`given up: ${why}`);
+    if (signal?.aborted || time.elapsedMs() + waitMs >= untilMs) throw new NoAnswer(`gave up: ${why}`);
     onRetry?.(why);
     await pause(time, waitMs, signal);
   }

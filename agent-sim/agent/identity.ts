@@ -1,8 +1,8 @@
-// The identity that pairing gives a device: as the gateway answers it, and as the agent keeps it.
+// The identity that a device gets by pairing: as the gateway returns it, and as the agent uses it.
 import { z } from "zod";
 
-/** A device with its identity: all that an agent needs. */
-export interface Member {
+/** A device with its identity: everything an agent needs. */
+export interface PairedDevice {
   readonly deviceId: string;
   readonly agentId: string;
   readonly tenantId: string;
@@ -10,7 +10,7 @@ export interface Member {
   readonly fingerprint: string;
 }
 
-/** What pairing answers, read as an agent reads it: ids are opaque, and only what it cannot do without must be there. */
+/** The response to pairing, parsed tolerantly: ids are opaque, and only fields that the agent needs are required. */
 export const Identity = z.object({
   device_id: z.string().min(1),
   agent_id: z.string().min(1),
@@ -18,7 +18,7 @@ export const Identity = z.object({
   shared_secret: z.string().min(1),
   fingerprint: z.string().catch(""),
   infrastructure_secrets: z.record(z.string(), z.string()).catch({}),
-  /** Where the socket is, and within how long a process that has just started connects. */
+  /** Where the socket is, and the random delay before the first connect. */
   connect: z
     .object({ url: z.string(), coldStartMs: z.number().min(0) })
     .partial()
@@ -26,7 +26,7 @@ export const Identity = z.object({
 });
 type Identity = z.infer<typeof Identity>;
 
-export const toMember = (given: Identity): Member => ({
+export const toPairedDevice = (given: Identity): PairedDevice => ({
   deviceId: given.device_id,
   agentId: given.agent_id,
   tenantId: given.tenant_id,

@@ -1,31 +1,32 @@
-// The reference agent as a library: everything outside this folder imports this file only.
+// The reference agent as a library. Code outside of this folder imports only this file.
 
 export { type Agent, createAgent } from "./agent.ts";
+export type { AgentEvents, AgentOptions } from "./agent-context.ts";
 export { createApps } from "./apps.ts";
 export { readBootId } from "./boot-id.ts";
 export { openFileJournal } from "./file-journal.ts";
 export type { Delivered } from "./frames.ts";
 export { createHandlers } from "./handlers.ts";
 export {
+  callWithRetry,
   createHttp,
   errorOf,
   type Http,
   type HttpAnswer,
   type HttpRequest,
   NoAnswer,
-  type Patience,
-  persist,
+  type RetryOptions,
   refusal,
   retryAfterMs,
 } from "./http.ts";
-export { Identity, type Member, toMember } from "./identity.ts";
+export { Identity, type PairedDevice, toPairedDevice } from "./identity.ts";
 export { createJournal, createMemoryJournal, type Journal } from "./journal.ts";
 export { createMemoryKeys, type Keys, openFileKeys } from "./keys.ts";
-export type { AgentEvents, AgentOptions } from "./life.ts";
+export { packageRoot } from "./package-root.ts";
 export { pairDevice } from "./pairing.ts";
 export { LONGEST_WAIT_MS } from "./plan.ts";
 export { between, createRandom, type Random } from "./random.ts";
 export { createRotation } from "./rotation.ts";
 export { signer } from "./signing.ts";
 export { lockState } from "./state-lock.ts";
-export { nothing, pause, systemTime, type Time, until } from "./time.ts";
+export { noop, pause, systemTime, type Time, until } from "./time.ts";

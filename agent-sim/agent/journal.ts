@@ -1,31 +1,31 @@
-// What an agent remembers of its commands, so that none runs twice and no result is lost: the rules, and the form that lives in memory.
+// The journal of commands, which prevents double runs and lost results: its rules, and the version that lives in memory.
 import type { Ack, AckStatus } from "../../protocol/index.ts";
-import { nothing } from "./time.ts";
+import { noop } from "./time.ts";
 
 export interface JournalEntry {
   readonly commandId: string;
   readonly requiresAck: boolean;
-  /** The last word about it: received or running while it is in flight, then the terminal one. */
+  /** The latest ack status: received or running while in flight, then the final one. */
   readonly status: AckStatus;
-  /** Set once, with the terminal result; never changed after. */
+  /** The final result. Set once and never changed. */
   readonly result: Ack | null;
-  /** When the gateway had stored the result. */
+  /** When the gateway confirmed the result. */
   readonly settledAtMs: number | null;
 }
 
 export interface Journal {
-  /** True when the command is new; it is then written durably, before this returns. False: it was here before and must not run. */
+  /** True if the command is new; its record is then durable on return. False: it is known and must not run. */
   begin(commandId: string, requiresAck: boolean): boolean;
-  /** A later non-terminal word. A hint for the next hello, not durable. */
+  /** Notes a later open status, for the next `hello`. Not durable. */
   note(commandId: string, status: AckStatus): void;
-  /** The first terminal result wins and is durable on return; answers the one that is kept. */
+  /** Stores the first final result durably and returns the stored one. */
   finish(commandId: string, result: Ack & { readonly status: AckStatus }): Ack;
-  /** The gateway has it: no need to send it again. Still remembered, for a late duplicate. */
+  /** The gateway has the result. The id is kept to recognize late duplicates. */
   settle(commandId: string): void;
   find(commandId: string): JournalEntry | undefined;
-  /** In order of arrival. */
+  /** Unsettled entries in order of arrival. */
   unsettled(): readonly JournalEntry[];
-  /** Every entry there is, oldest first. */
+  /** All entries, oldest first. */
   entries(): Iterable<JournalEntry>;
   close(): void;
 }
@@ -35,7 +35,7 @@ export type JournalRecord =
   | { readonly kind: "end"; readonly id: string; readonly result: Ack & { readonly status: AckStatus } }
   | { readonly kind: "ok"; readonly id: string; readonly atMs: number };
 
-const begun = (commandId: string, requiresAck: boolean): JournalEntry => ({
+const newEntry = (commandId: string, requiresAck: boolean): JournalEntry => ({
   commandId,
   requiresAck,
   status: "received",
@@ -44,25 +44,26 @@ const begun = (commandId: string, requiresAck: boolean): JournalEntry => ({
 });
 
 const WEEK_MS = 7 * 24 * 3_600_000;
-/** A settled id is forgotten after a week if a thousand younger ones are known, and in any case beyond this many. */
+/** A settled id is dropped after a week if more than this many are known. */
 const REMEMBER_AT_LEAST = 1_000;
+/** Beyond this many, settled ids are dropped whatever their age. */
 const REMEMBER_AT_MOST = 50_000;
 
-/** The disk is full, read-only or broken. Nothing has changed; the same call may succeed later. */
+/** The disk is full, read-only or broken. Nothing changed; the same call may succeed later. */
 export class CannotWrite extends Error {
   override readonly name = "CannotWrite";
 }
 
 export interface JournalDeps {
   readonly wallMs: () => number;
-  /** Makes one record durable before it returns; throws CannotWrite when it cannot. */
+  /** Makes one record durable before it returns, or throws CannotWrite. */
   readonly write: (record: JournalRecord) => void;
   readonly replay?: Iterable<JournalRecord>;
   readonly close?: () => void;
 }
 
-/** The rules. A record is written first and believed after, so that a failed write leaves the command unknown. */
-export const createJournal = ({ wallMs, write, replay = [], close = nothing }: JournalDeps): Journal => {
+/** Writes each record before it applies it, so that a failed write leaves the command unknown. */
+export const createJournal = ({ wallMs, write, replay = [], close = noop }: JournalDeps): Journal => {
   const open = new Map<string, JournalEntry>();
   const settled = new Map<string, JournalEntry>();
   const find = (id: string): JournalEntry | undefined => open.get(id) ?? settled.get(id);
@@ -74,28 +75,28 @@ export const createJournal = ({ wallMs, write, replay = [], close = nothing }: J
       settled.delete(id);
     }
   };
-  const believe = (record: JournalRecord): void => {
+  const apply = (record: JournalRecord): void => {
     const entry = find(record.id);
     switch (record.kind) {
       case "begin":
-        if (!entry) open.set(record.id, begun(record.id, record.requiresAck));
+        if (!entry) open.set(record.id, newEntry(record.id, record.requiresAck));
         return;
-      // Where the line before is damaged, this one alone says that the command has run.
+      // If the line before is damaged, only this one shows that the command ran.
       case "end":
-        if (!entry?.result) open.set(record.id, { ...(entry ?? begun(record.id, true)), status: record.result.status, result: record.result });
+        if (!entry?.result) open.set(record.id, { ...(entry ?? newEntry(record.id, true)), status: record.result.status, result: record.result });
         return;
       case "ok":
         if (settled.has(record.id)) return;
         open.delete(record.id);
-        settled.set(record.id, { ...(entry ?? begun(record.id, true)), settledAtMs: record.atMs });
+        settled.set(record.id, { ...(entry ?? newEntry(record.id, true)), settledAtMs: record.atMs });
         forgetOld();
     }
   };
   const record = (next: JournalRecord): void => {
     write(next);
-    believe(next);
+    apply(next);
   };
-  for (const past of replay) believe(past);
+  for (const past of replay) apply(past);
 
   return {
     begin: (id, requiresAck) => {
@@ -128,5 +129,5 @@ export const createJournal = ({ wallMs, write, replay = [], close = nothing }: J
   };
 };
 
-/** For simulated agents: as long as the process lives. */
-export const createMemoryJournal = (wallMs: () => number): Journal => createJournal({ wallMs, write: nothing });
+/** A journal without a file, for simulated agents. */
+export const createMemoryJournal = (wallMs: () => number): Journal => createJournal({ wallMs, write: noop });

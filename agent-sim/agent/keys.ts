@@ -1,4 +1,4 @@
-// The secrets an agent holds: the one it signs with and, during a rotation, the other. Neither is thrown away before the gateway has accepted the new one.
+// The secrets of an agent: the one it signs with and, during a rotation, the other. It keeps both until the gateway has accepted the new one.
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { z } from "zod";
@@ -7,24 +7,24 @@ const Stored = z.object({ current: z.string(), next: z.string().nullable(), rota
 type Stored = z.infer<typeof Stored>;
 
 export interface Keys {
-  /** To sign with now. */
+  /** The secret to sign with now. */
   readonly secret: string;
-  /** A rotation was begun and has not been brought to its end. */
+  /** A rotation has begun and not ended. */
   readonly rotating: boolean;
-  /** Remembered, so that a crash does not forget the rotation. */
+  /** Records durably that a rotation has begun, so that it survives a crash. */
   begin(): void;
-  /** What the gateway hands out: kept durably beside the old one, and used from now on. The old one again: nothing is being rotated. */
+  /** Stores the new secret durably beside the old one and uses it from now on. If it equals the old one, there is no rotation. */
   offer(secret: string): void;
   /** The gateway accepted a signature under this secret. */
   confirmed(secret: string): void;
-  /** The gateway did not. True when there is another one to try, which is used from now on. */
+  /** The gateway refused this secret. True if there is another one to try, which is used from now on. */
   refused(secret: string): boolean;
 }
 
 const createKeys = (stored: Stored, keep: (stored: Stored) => void): Keys => {
   let state = stored;
   let secret = stored.next ?? stored.current;
-  const become = (next: Stored): void => {
+  const save = (next: Stored): void => {
     keep(next);
     state = next;
   };
@@ -35,19 +35,19 @@ const createKeys = (stored: Stored, keep: (stored: Stored) => void): Keys => {
     get rotating() {
       return state.rotating;
     },
-    begin: () => become({ ...state, rotating: true }),
+    begin: () => save({ ...state, rotating: true }),
     offer: (offered) => {
       const isNew = offered !== state.current;
-      become({ ...state, next: isNew ? offered : null, rotating: isNew });
+      save({ ...state, next: isNew ? offered : null, rotating: isNew });
       secret = offered;
     },
     confirmed: (used) => {
-      // The old one being good says nothing about the new one: it may not have been tried yet.
+      // That the old secret is valid says nothing about the new one, which may not have been tried yet.
       if (used !== state.next) return;
       try {
-        become({ current: used, next: null, rotating: false });
+        save({ current: used, next: null, rotating: false });
       } catch (error) {
-        // On a full disk both stay, and the next time it is accepted this is tried again.
+        // On a full disk both are kept, and the next accepted signature tries again.
         if (!(error instanceof Error && "syscall" in error)) throw error;
       }
     },
@@ -61,7 +61,7 @@ const createKeys = (stored: Stored, keep: (stored: Stored) => void): Keys => {
 
 export const createMemoryKeys = (secret: string): Keys => createKeys({ current: secret, next: null, rotating: false }, () => undefined);
 
-/** One file, replaced as a whole: it holds either what was before or what is now. */
+/** Secrets in one file, which every change replaces atomically. */
 export const openFileKeys = (path: string, firstSecret: string): Keys =>
   createKeys(readStored(path) ?? { current: firstSecret, next: null, rotating: false }, (stored) => replace(path, JSON.stringify(stored)));
 

@@ -1,6 +1,6 @@
-// Commands of one lane run one after another, different lanes side by side.
+// Runs the commands of one lane one after another, and different lanes in parallel.
 export interface Lanes {
-  /** The task starts when every earlier one of its lane has ended. Tasks handle their own errors. */
+  /** Starts the task once every earlier task of its lane has ended. Tasks handle their own errors. */
   run(lane: string, task: () => Promise<void>): void;
   readonly busy: number;
 }

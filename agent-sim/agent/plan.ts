@@ -1,7 +1,7 @@
-// The figures that the gateway sets for its agents: what holds before it has said anything, and how a message changes them.
+// The intervals and limits that the gateway sets for its agents: the defaults, and how `welcome` and `config` change them.
 import { z } from "zod";
 
-/** No gateway may silence an agent for longer than this, whatever it sends. */
+/** The longest wait that a gateway can impose. */
 export const LONGEST_WAIT_MS = 3_600_000;
 
 export const DEFAULT_PLAN = {
@@ -14,7 +14,7 @@ export const DEFAULT_PLAN = {
 export type Plan = typeof DEFAULT_PLAN;
 
 const Figures = z.record(z.string(), z.unknown()).catch({});
-/** As it arrives in `welcome` and `config`: any group, any figure, and others beside them. */
+/** A plan as `welcome` and `config` send it: any group and any value may be missing, and unknown ones may be there. */
 export const GivenPlan = z.object({ heartbeat: Figures, limits: Figures, reconnect: Figures, poll: Figures, ack: Figures });
 type GivenPlan = z.infer<typeof GivenPlan>;
 
@@ -32,7 +32,7 @@ const adjusted = <G extends Record<string, number>>(before: G, given: Readonly<R
   return after as G;
 };
 
-/** Figures that are missing or make no sense keep their value. */
+/** Missing and nonsensical values leave the previous ones unchanged. */
 export const adjustPlan = (before: Plan, given: GivenPlan): Plan => ({
   heartbeat: adjusted(before.heartbeat, given.heartbeat),
   limits: adjusted(before.limits, given.limits),

@@ -1,30 +1,30 @@
-// The way without a socket: fetch due commands and acknowledge them by signed REST calls, at the pace that the gateway names.
+// Fetches due commands and sends acks by signed REST calls, at the interval that the gateway sets. For agents without a socket.
 import { z } from "zod";
 import type { AgentIdentity } from "../../protocol/index.ts";
-import type { Word } from "./acks.ts";
+import type { AgentAck } from "./acks.ts";
 import { AckAnswer, type Delivered, Polled } from "./frames.ts";
-import { vitals } from "./handlers.ts";
+import { hostMetrics } from "./handlers.ts";
 import { errorOf, type Http, type HttpAnswer, NoAnswer, retryAfterMs } from "./http.ts";
 import { LONGEST_WAIT_MS } from "./plan.ts";
 import { jittered, type Random } from "./random.ts";
 import type { Sign } from "./signing.ts";
-import { nothing, type Time } from "./time.ts";
+import { noop, type Time } from "./time.ts";
 
 const POLL_LIMIT = 10;
 const JITTER_PCT = 10;
-/** What no repetition would change. */
+/** Statuses that settle a call; a retry would not change them. */
 const SETTLES: ReadonlySet<number> = new Set([200, 400, 404, 413, 422]);
 
 export interface PollingDeps {
   readonly http: Http;
   readonly deviceId: string;
   readonly identity: AgentIdentity;
-  /** Of this process, as in hello. */
+  /** This process, as in `hello`. */
   readonly instanceId: string;
   readonly time: Time;
   readonly random: Random;
   readonly sign: Sign;
-  /** The time to sign with; never the same twice. */
+  /** Timestamp for a signature; never the same twice. */
   readonly stampMs: () => number;
   readonly on: PollingEvents;
 }
@@ -33,47 +33,47 @@ export interface PollingEvents {
   command(item: Delivered): void;
   acked(answer: AckAnswer, ref: string): void;
   cancel(commandId: string): void;
-  /** The gateway has answered a poll. */
+  /** The gateway answered a poll. */
   reached(): void;
-  /** This secret was accepted, or not. */
-  proven(secret: string): void;
-  disproven(secret: string): void;
-  /** 401 with the server's time in it: the clock here is off. */
-  skewed(serverTimeMs: number): void;
+  /** The gateway accepted or refused a signature with this secret. */
+  secretAccepted(secret: string): void;
+  secretRefused(secret: string): void;
+  /** The gateway refused the timestamp and sent its own time. */
+  clockSkewed(serverTimeMs: number): void;
 }
 
 export interface Polling {
-  /** Polls at this pace from now on; null: not at all. The first poll comes within one interval. */
+  /** Polls at this interval from now on; null: never. The first poll comes after one interval. */
   every(intervalMs: number | null): void;
-  /** One poll at once, whatever the pace. */
+  /** Polls once, immediately. */
   now(): void;
-  ack(commandId: string, word: Word): string | null;
-  /** Reports liveness by REST, for an agent that never has a socket. */
+  ack(commandId: string, ack: AgentAck): string | null;
+  /** Sends a heartbeat over REST, for an agent without a socket. */
   heartbeat(): void;
 }
 
 const Cancel = z.array(z.string()).default([]);
 const Items = z.object({ data: z.array(Polled), cancel: Cancel });
-const Beat = z.object({ data: z.object({ cancel: Cancel }) });
+const HeartbeatAnswer = z.object({ data: z.object({ cancel: Cancel }) });
 const Result = z.object({ data: AckAnswer });
 
 export const createPolling = ({ http, deviceId, identity, instanceId, sign, time, random, stampMs, on }: PollingDeps): Polling => {
   let everyMs: number | null = null;
   let notBeforeMs = 0;
-  /** Another process of this identity lives; words about commands may still be sent. */
+  /** Another process with this identity is alive until then. Acks may still be sent. */
   let pollNotBeforeMs = 0;
   let polling = false;
   let sequence = 0;
-  let cancel = nothing;
-  let cancelReturn = nothing;
+  let cancel = noop;
+  let cancelResume = noop;
   const path = `/v1/devices/${encodeURIComponent(deviceId)}`;
 
-  const stayAway = (waitMs: number): void => {
+  const pausePolling = (waitMs: number): void => {
     pollNotBeforeMs = time.elapsedMs() + waitMs;
-    cancelReturn();
+    cancelResume();
     if (everyMs === null) return;
-    cancelReturn = time.after(waitMs, () => {
-      // The timer may be early by less than a millisecond, and the next regular poll late by half a minute.
+    cancelResume = time.after(waitMs, () => {
+      // The timer may fire a fraction of a millisecond early; without this reset the next poll would come an interval later.
       pollNotBeforeMs = 0;
       poll();
     });
@@ -81,14 +81,14 @@ export const createPolling = ({ http, deviceId, identity, instanceId, sign, time
   const learn = (answer: HttpAnswer, secret: string): void => {
     const wait = retryAfterMs(answer);
     const { code, details } = errorOf(answer);
-    if (wait !== null && code === "DUPLICATE_IDENTITY") stayAway(wait);
+    if (wait !== null && code === "DUPLICATE_IDENTITY") pausePolling(wait);
     else if (wait !== null) notBeforeMs = time.elapsedMs() + wait;
-    if (answer.status === 200) on.proven(secret);
-    if (answer.status === 401 && details["reason"] === "bad_signature") on.disproven(secret);
+    if (answer.status === 200) on.secretAccepted(secret);
+    if (answer.status === 401 && details["reason"] === "bad_signature") on.secretRefused(secret);
     if (answer.status === 401 && details["reason"] === "timestamp_skew" && typeof details["serverTime"] === "string")
-      on.skewed(Date.parse(details["serverTime"]));
+      on.clockSkewed(Date.parse(details["serverTime"]));
   };
-  /** null: nothing that settles anything; the next poll or resend tries again. */
+  /** Resolves to null if the call settled nothing; the next poll or resend tries again. */
   const call = async (method: "GET" | "POST", suffix: string, body = ""): Promise<HttpAnswer | null> => {
     if (time.elapsedMs() < notBeforeMs) return null;
     const { secret } = identity;
@@ -106,9 +106,9 @@ export const createPolling = ({ http, deviceId, identity, instanceId, sign, time
     const answer = await call("GET", `/commands?limit=${POLL_LIMIT}`);
     const found = answer && Items.safeParse(answer.body).data;
     if (!answer || !found) return;
-    const told = Number(answer.headers["x-svc-poll-interval"] ?? Number.NaN);
-    if (everyMs !== null && told > 0 && told * 1_000 !== everyMs) {
-      everyMs = Math.min(LONGEST_WAIT_MS, told * 1_000);
+    const requested = Number(answer.headers["x-svc-poll-interval"] ?? Number.NaN);
+    if (everyMs !== null && requested > 0 && requested * 1_000 !== everyMs) {
+      everyMs = Math.min(LONGEST_WAIT_MS, requested * 1_000);
       plan();
     }
     on.reached();
@@ -130,31 +130,31 @@ export const createPolling = ({ http, deviceId, identity, instanceId, sign, time
       plan();
     });
   };
-  const sendAck = async (commandId: string, word: Word, id: string): Promise<void> => {
-    const answer = await call("POST", `/commands/${encodeURIComponent(commandId)}/ack`, JSON.stringify(word));
+  const sendAck = async (commandId: string, ack: AgentAck, id: string): Promise<void> => {
+    const answer = await call("POST", `/commands/${encodeURIComponent(commandId)}/ack`, JSON.stringify(ack));
     if (answer && answer.status !== 200) return on.acked({ commandId, status: null, result: answer.status === 404 ? "unknown" : "refused" }, id);
     const result = answer && Result.safeParse(answer.body).data?.data;
     if (result) on.acked(result, id);
   };
 
-  const beat = async (): Promise<void> => {
-    const answer = await call("POST", "/heartbeat", JSON.stringify({ status: "online", metrics: vitals() }));
-    (answer && Beat.safeParse(answer.body).data)?.data.cancel.forEach(on.cancel);
+  const sendHeartbeat = async (): Promise<void> => {
+    const answer = await call("POST", "/heartbeat", JSON.stringify({ status: "online", metrics: hostMetrics() }));
+    (answer && HeartbeatAnswer.safeParse(answer.body).data)?.data.cancel.forEach(on.cancel);
   };
 
   return {
     every: (intervalMs) => {
       everyMs = intervalMs;
-      cancelReturn();
+      cancelResume();
       plan();
     },
     now: poll,
-    ack: (commandId, word) => {
+    ack: (commandId, ack) => {
       sequence += 1;
       const id = `rest-${sequence}`;
-      void sendAck(commandId, word, id);
+      void sendAck(commandId, ack, id);
       return id;
     },
-    heartbeat: () => void beat(),
+    heartbeat: () => void sendHeartbeat(),
   };
 };

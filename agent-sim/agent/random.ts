@@ -1,7 +1,7 @@
-// Random numbers from a seed, so that a run can be repeated with the same mix and the same jitter.
+// Random numbers from a seed, so that a run can be repeated with the same load and jitter.
 export type Random = () => number;
 
-/** mulberry32: small, fast, good enough for jitter and choice; not for secrets. */
+/** mulberry32: small and fast, good enough for jitter and load, not for secrets. */
 export const createRandom = (seed: number): Random => {
   let state = seed >>> 0;
   return () => {
@@ -14,5 +14,5 @@ export const createRandom = (seed: number): Random => {
 
 export const between = (random: Random, low: number, high: number): number => low + random() * (high - low);
 
-/** The value moved by at most `pct` percent to either side. */
+/** The value plus or minus at most `pct` percent. */
 export const jittered = (random: Random, value: number, pct: number): number => value * (1 + between(random, -pct, pct) / 100);

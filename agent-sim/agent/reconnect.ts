@@ -1,4 +1,4 @@
-// When an agent comes back after its socket has ended or was refused: three rules, no IO. protocol/README.md tells them.
+// Decides when an agent reconnects after its socket ended or was refused, by the three rules of protocol/README.md. No IO.
 import { CLOSE, isTerminalClose } from "../../protocol/index.ts";
 import { LONGEST_WAIT_MS, type Plan } from "./plan.ts";
 import { between, type Random } from "./random.ts";
@@ -6,12 +6,12 @@ import { between, type Random } from "./random.ts";
 export type ReconnectTimes = Plan["reconnect"];
 
 const SECOND = 1_000;
-/** How often an agent that was told to stop asks REST whether that still holds. */
+/** How often an agent that must stop asks REST whether it still must. */
 const ASK_MS = 300 * SECOND;
-/** To be kept away for so long is worth telling the machine's operator. */
+/** A wait this long is reported to the machine's operator. */
 const LONG_WAIT_SEC = 300;
 
-export type End =
+export type SessionEnd =
   | { readonly kind: "closed"; readonly code: number; readonly reason: string; readonly wasReady: boolean }
   | {
       readonly kind: "refused";
@@ -22,24 +22,24 @@ export type End =
       readonly serverTimeMs: number | null;
     };
 
-export interface Circumstances {
+export interface ReconnectContext {
   /** Attempts since the last stable session. */
   readonly attempt: number;
   readonly times: ReconnectTimes;
   readonly pollMs: number;
-  /** What the last `drain` asked for. */
-  readonly drainMs: number | null;
-  /** True when the clock was just corrected by a refusal. */
+  /** Wait that the last `drain` asked for. */
+  readonly drainWaitMs: number | null;
+  /** The last refusal corrected the clock. */
   readonly corrected: boolean;
-  /** In a rotation: the secret was refused, and there is another one to try. */
+  /** The gateway refused the secret, and a rotation left another one to try. */
   readonly hasAnother: boolean;
   readonly random: Random;
 }
 
-export interface Verdict {
-  /** null: not before REST has answered. */
+export interface ReconnectDecision {
+  /** null: only after REST has accepted the agent. */
   readonly reconnectInMs: number | null;
-  /** How often REST is polled meanwhile; null: not at all. */
+  /** Interval of polls meanwhile; null: none. */
   readonly pollEveryMs: number | null;
   readonly alarm: string | null;
 }
@@ -54,34 +54,43 @@ export const retryAfterOf = (reason: string): number | null => {
   return match?.[1] === undefined ? null : Number(match[1]);
 };
 
-const toldSec = (end: End): number | null => (end.kind === "closed" ? retryAfterOf(end.reason) : end.retryAfterSec);
-/** An answer that no repetition would change. */
+const requestedSec = (end: SessionEnd): number | null => (end.kind === "closed" ? retryAfterOf(end.reason) : end.retryAfterSec);
+/** A status that a retry would not change. */
 const isFinal = (status: number): boolean => status >= 400 && status < 500;
-const saysStop = (end: End): boolean => (end.kind === "closed" ? isTerminalClose(end.code) : isFinal(end.status));
-const nameOf = (end: End): string => (end.kind === "closed" ? `closed with ${end.code} ${end.reason}` : `refused with ${end.status} ${end.reason || end.code}`);
+const saysStop = (end: SessionEnd): boolean => (end.kind === "closed" ? isTerminalClose(end.code) : isFinal(end.status));
+const nameOf = (end: SessionEnd): string =>
+  end.kind === "closed" ? `closed with ${end.code} ${end.reason}` : `refused with ${end.status} ${end.reason || end.code}`;
 
-/** Not before the time that was asked for, unless that is absurd, and not all at the same moment after it. */
-const spread = (waitMs: number, { times, random }: Circumstances): number =>
+/** Waits at least as long as requested (an hour at most), plus jitter. */
+const spread = (waitMs: number, { times, random }: ReconnectContext): number =>
   Math.min(LONGEST_WAIT_MS, waitMs) * between(random, 1, 1.1) + backoffMs(0, times, random);
 
-/** After a session that was ready the whole fleet may be coming back, so the first wait is the gateway's window. */
-const unasked = (end: End, { attempt, times, random }: Circumstances): number =>
+/** After a ready session the whole fleet may be reconnecting, so the first wait is spread over the gateway's window. */
+const defaultWaitMs = (end: SessionEnd, { attempt, times, random }: ReconnectContext): number =>
   end.kind === "closed" && end.wasReady && attempt === 0 ? random() * times.firstWindowMs : backoffMs(attempt, times, random);
 
-const come = (reconnectInMs: number, pollEveryMs: number | null, alarm: string | null = null): Verdict => ({ reconnectInMs, pollEveryMs, alarm });
+const reconnect = (reconnectInMs: number, pollEveryMs: number | null, alarm: string | null = null): ReconnectDecision => ({
+  reconnectInMs,
+  pollEveryMs,
+  alarm,
+});
 
-export const afterEnd = (end: End, now: Circumstances): Verdict => {
+export const afterEnd = (end: SessionEnd, now: ReconnectContext): ReconnectDecision => {
   const { pollMs } = now;
-  if (now.hasAnother) return come(backoffMs(now.attempt, now.times, now.random), pollMs);
-  if (end.kind === "refused" && end.reason === "timestamp_skew" && now.corrected && now.attempt === 0) return come(0, pollMs);
-  if (end.kind === "closed" && end.code === CLOSE.drain.code && now.drainMs !== null) return come(Math.min(LONGEST_WAIT_MS, now.drainMs), pollMs);
-  const seconds = toldSec(end);
+  if (now.hasAnother) return reconnect(backoffMs(now.attempt, now.times, now.random), pollMs);
+  if (end.kind === "refused" && end.reason === "timestamp_skew" && now.corrected && now.attempt === 0) return reconnect(0, pollMs);
+  if (end.kind === "closed" && end.code === CLOSE.drain.code && now.drainWaitMs !== null) return reconnect(Math.min(LONGEST_WAIT_MS, now.drainWaitMs), pollMs);
+  const seconds = requestedSec(end);
   if (seconds !== null)
-    return come(spread(seconds * SECOND, now), saysStop(end) ? null : pollMs, seconds >= LONG_WAIT_SEC ? `${nameOf(end)}: back in ${seconds} s` : null);
-  if (saysStop(end)) return { reconnectInMs: null, pollEveryMs: ASK_MS, alarm: `${nameOf(end)}: stays away until REST answers` };
-  return come(unasked(end, now), pollMs);
+    return reconnect(
+      spread(seconds * SECOND, now),
+      saysStop(end) ? null : pollMs,
+      seconds >= LONG_WAIT_SEC ? `${nameOf(end)}; reconnects in ${seconds} s` : null,
+    );
+  if (saysStop(end)) return { reconnectInMs: null, pollEveryMs: ASK_MS, alarm: `${nameOf(end)}; does not reconnect until REST accepts the agent` };
+  return reconnect(defaultWaitMs(end, now), pollMs);
 };
 
-/** The gateway does not accept the secret that this was tried with. */
-export const isRefusedSecret = (end: End): boolean =>
+/** The gateway refused the secret of this attempt. */
+export const isRefusedSecret = (end: SessionEnd): boolean =>
   end.kind === "refused" ? end.status === 401 && end.reason === "bad_signature" : end.code === CLOSE.authFailed.code;

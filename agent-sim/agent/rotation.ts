@@ -1,13 +1,13 @@
-// A secret rotation as the agent does it: fetch the new secret signed with the old one, keep it durably beside the old one, then use it once.
-// Wherever this breaks off, both sides still share a secret: until the first use the old one is good, from then on the new one, and the agent has both.
+// Rotates the agent's secret: fetches the new one with a signature of the old one, stores it durably beside the old one, then uses it once.
+// A crash at any point leaves both sides with a common secret: the old one is valid until the new one is first used, and the agent has both.
 import { z } from "zod";
 import type { AgentIdentity } from "../../protocol/index.ts";
 import type { Handler } from "./handlers.ts";
-import { errorOf, type Http, type HttpAnswer, NoAnswer, type Patience, persist } from "./http.ts";
+import { callWithRetry, errorOf, type Http, type HttpAnswer, NoAnswer, type RetryOptions } from "./http.ts";
 import type { Keys } from "./keys.ts";
 import type { Random } from "./random.ts";
 import type { Sign } from "./signing.ts";
-import { nothing, type Time } from "./time.ts";
+import { noop, type Time } from "./time.ts";
 
 const WITHIN_MS = 60_000;
 const AGAIN_MS = 60_000;
@@ -20,13 +20,13 @@ export interface RotationDeps {
   readonly sign: Sign;
   readonly time: Time;
   readonly random: Random;
-  /** The time to sign with; never the same twice. */
+  /** Timestamp for a signature; never the same twice. */
   readonly stampMs: () => number;
 }
 
 export interface Rotation {
   readonly handler: Handler;
-  /** Takes up what an earlier run left unfinished; returns how to stop. */
+  /** Continues a rotation that an earlier run left unfinished. Returns a function that stops it. */
   resume(): () => void;
 }
 
@@ -35,14 +35,14 @@ const Secrets = z.object({ data: z.object({ secrets: z.object({ DEVICE_TOKEN: z.
 const wasRefused = (answer: HttpAnswer): boolean => answer.status === 401 && errorOf(answer).details["reason"] === "bad_signature";
 
 export const createRotation = ({ keys, http, deviceId, identity, sign, time, random, stampMs }: RotationDeps): Rotation => {
-  /** With whichever secret is in use; a refused one is put aside for the other. */
+  /** Signs with the current secret; if the gateway refuses it, tries the other one. */
   const ask = async (path: string, signal?: AbortSignal): Promise<HttpAnswer> => {
-    const patience: Patience = { time, random, signal, untilMs: time.elapsedMs() + WITHIN_MS };
+    const retry: RetryOptions = { time, random, signal, untilMs: time.elapsedMs() + WITHIN_MS };
     for (let tried = 0; ; tried += 1) {
       const { secret } = keys;
-      const answer = await persist(
+      const answer = await callWithRetry(
         () => http.call({ method: "GET", path, headers: sign({ ...identity, secret }, { method: "GET", target: path, body: "" }, new Date(stampMs())) }),
-        patience,
+        retry,
       );
       if (answer.status === 200) keys.confirmed(secret);
       if (!wasRefused(answer) || !keys.refused(secret) || tried > 0) return answer;
@@ -53,18 +53,18 @@ export const createRotation = ({ keys, http, deviceId, identity, sign, time, ran
     keys.begin();
     const answer = await ask(`/v1/devices/${encodeURIComponent(deviceId)}/secrets`, signal);
     const fetched = Secrets.safeParse(answer.body).data?.data.secrets.DEVICE_TOKEN;
-    if (answer.status !== 200 || fetched === undefined) throw new Error(`the new secret could not be fetched: ${answer.status}`);
+    if (answer.status !== 200 || fetched === undefined) throw new Error(`cannot fetch the new secret: ${answer.status}`);
     keys.offer(fetched);
     const used = await ask("/v1/agent/me", signal);
-    if (used.status !== 200) throw new Error(`the new secret could not be used: ${used.status}`);
+    if (used.status !== 200) throw new Error(`cannot use the new secret: ${used.status}`);
     return { rotated: keys.secret === fetched };
   };
 
   return {
     handler: { long: false, cancelable: false, run: (_payload, { signal }) => rotate(signal) },
     resume: () => {
-      if (!keys.rotating) return nothing;
-      let cancel = nothing;
+      if (!keys.rotating) return noop;
+      let cancel = noop;
       const stop = new AbortController();
       const attempt = (): void =>
         void rotate(stop.signal).catch((error: unknown) => {

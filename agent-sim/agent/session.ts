@@ -1,22 +1,22 @@
-// One session on a socket: welcome, hello, ready, then heartbeats and what the gateway sends. Ends by itself when the peer falls silent.
+// One session on a socket: welcome, hello, ready, then heartbeats and the gateway's frames. It ends itself if the gateway falls silent.
 
 import type { z } from "zod";
 import { type AgentIdentity, CLOSE, type Goodbye, type Hello, sign } from "../../protocol/index.ts";
-import type { Word } from "./acks.ts";
+import type { AgentAck } from "./acks.ts";
 import type { AckAnswer, DataOf, Delivered, Frame } from "./frames.ts";
-import { vitals } from "./handlers.ts";
+import { hostMetrics } from "./handlers.ts";
 import type { Plan } from "./plan.ts";
 import { between, jittered, type Random } from "./random.ts";
-import type { End } from "./reconnect.ts";
+import type { SessionEnd } from "./reconnect.ts";
 import type { Sign } from "./signing.ts";
 import { openSocket } from "./socket.ts";
-import { nothing, type Time } from "./time.ts";
+import { noop, type Time } from "./time.ts";
 
-/** How long welcome and ready may take. */
+/** Time limit for welcome and ready together. */
 const OPENING_MS = 30_000;
-/** After so many heartbeats without an answer, and this grace, the socket is taken for dead. */
+/** After this many unanswered heartbeats and the plan's grace, the socket counts as dead. */
 const UNANSWERED = 2;
-const FIRST_BEAT_MS = 5_000;
+const FIRST_HEARTBEAT_MS = 5_000;
 
 export type WelcomeData = DataOf<"welcome">;
 export type ReadyData = DataOf<"ready">;
@@ -28,15 +28,15 @@ export interface SessionDeps {
   readonly time: Time;
   readonly random: Random;
   readonly serverNowMs: () => number;
-  /** The time to sign with; never the same twice. */
+  /** Timestamp for a signature; never the same twice. */
   readonly stampMs: () => number;
-  /** What hello says beside the proof. */
-  readonly introduce: () => Omit<Hello, "proof">;
-  /** Commands that heartbeats name; undefined when they name none. */
-  readonly heldIds: () => readonly string[] | undefined;
-  /** Replaces the gateway's interval. */
+  /** The content of `hello`, beside the proof. */
+  readonly hello: () => Omit<Hello, "proof">;
+  /** Commands to list in heartbeats; undefined: no list. */
+  readonly inFlightIds: () => readonly string[] | undefined;
+  /** Overrides the gateway's interval. */
   readonly heartbeatSec: number | null;
-  /** The gateway's figures as they are now; `welcome` and `config` are told before they are asked for. */
+  /** The current plan. The session reads it after it has passed on `welcome` or `config`. */
   readonly plan: () => Plan;
   readonly on: SessionEvents;
 }
@@ -50,13 +50,13 @@ export interface SessionEvents {
   heartbeat(roundTripMs: number, resend: readonly string[]): void;
   config(change: DataOf<"config">): void;
   drain(order: DataOf<"drain">): void;
-  end(end: End): void;
+  end(end: SessionEnd): void;
 }
 
 export interface Session {
-  /** As the gateway named it in `welcome`; null before. */
+  /** The id from `welcome`; null before. */
   readonly id: string | null;
-  ack(commandId: string, word: Word): string | null;
+  ack(commandId: string, ack: AgentAck): string | null;
   goodbye(data: z.infer<typeof Goodbye>): void;
   close(code: number, reason: string): void;
 }
@@ -66,21 +66,21 @@ export const openSession = (deps: SessionDeps): Session => {
   let id: string | null = null;
   let ready = false;
   let unanswered = 0;
-  let lastBeat: { readonly id: string | null; readonly atMs: number } = { id: null, atMs: 0 };
+  let lastHeartbeat: { readonly id: string | null; readonly atMs: number } = { id: null, atMs: 0 };
   let roundTripMs: number | null = null;
-  let cancelBeat = nothing;
+  let cancelHeartbeat = noop;
   const cancelOpening = time.after(OPENING_MS, () => socket.close(CLOSE.helloTimeout.code, "no welcome or ready in time"));
 
-  const silent = (): void => socket.close(CLOSE.heartbeatTimeout.code, "heartbeats without an answer");
-  const beat = (): void => {
-    const inFlight = deps.heldIds();
-    lastBeat = {
+  const closeSilent = (): void => socket.close(CLOSE.heartbeatTimeout.code, "heartbeats were not answered");
+  const sendHeartbeat = (): void => {
+    const inFlight = deps.inFlightIds();
+    lastHeartbeat = {
       id: socket.send(
         {
           op: "heartbeat",
           data: {
             status: "online",
-            metrics: { ...vitals() },
+            metrics: { ...hostMetrics() },
             ...(inFlight && { inFlight: [...inFlight] }),
             ...(roundTripMs === null ? {} : { rttMs: roundTripMs }),
           },
@@ -90,47 +90,47 @@ export const openSession = (deps: SessionDeps): Session => {
       atMs: time.elapsedMs(),
     };
     unanswered += 1;
-    cancelBeat = unanswered >= UNANSWERED ? time.after(deps.plan().heartbeat.graceMs, silent) : nextBeat();
+    cancelHeartbeat = unanswered >= UNANSWERED ? time.after(deps.plan().heartbeat.graceMs, closeSilent) : nextHeartbeat();
   };
   const intervalMs = (): number => (deps.heartbeatSec ?? deps.plan().heartbeat.intervalSec) * 1_000;
-  const nextBeat = (): (() => void) => time.after(jittered(random, intervalMs(), deps.plan().heartbeat.jitterPct), beat);
+  const nextHeartbeat = (): (() => void) => time.after(jittered(random, intervalMs(), deps.plan().heartbeat.jitterPct), sendHeartbeat);
 
-  const greet = (welcome: WelcomeData): void => {
+  const sendHello = (welcome: WelcomeData): void => {
     id = welcome.sessionId;
     on.welcome(welcome);
     socket.pace(deps.plan().limits.inboundPerSec);
     const timestamp = new Date(deps.stampMs()).toISOString();
-    socket.send({ op: "hello", data: { proof: { timestamp, signature: sign(deps.identity.secret, welcome.nonce, timestamp) }, ...deps.introduce() } });
+    socket.send({ op: "hello", data: { proof: { timestamp, signature: sign(deps.identity.secret, welcome.nonce, timestamp) }, ...deps.hello() } });
   };
   const start = (data: ReadyData): void => {
     ready = true;
     cancelOpening();
     on.ready(data);
-    cancelBeat = time.after(between(random, 0, Math.min(FIRST_BEAT_MS, intervalMs())), beat);
+    cancelHeartbeat = time.after(between(random, 0, Math.min(FIRST_HEARTBEAT_MS, intervalMs())), sendHeartbeat);
   };
   const answered = (frame: Extract<Frame, { op: "heartbeat_ack" }>): void => {
     if (unanswered >= UNANSWERED) {
-      cancelBeat();
-      cancelBeat = nextBeat();
+      cancelHeartbeat();
+      cancelHeartbeat = nextHeartbeat();
     }
     unanswered = 0;
-    const lasted = frame.ref === lastBeat.id ? time.elapsedMs() - lastBeat.atMs : Number.NaN;
+    const lasted = frame.ref === lastHeartbeat.id ? time.elapsedMs() - lastHeartbeat.atMs : Number.NaN;
     roundTripMs = Number.isNaN(lasted) ? null : Math.round(lasted);
     on.heartbeat(lasted, frame.data.resend);
   };
-  /** The gateway measures silence by the new interval from now on: a beat that was planned for later comes as soon as the new one wants it. */
+  /** The gateway measures silence by the new interval at once, so a shorter interval replans the next heartbeat. */
   const change = (data: DataOf<"config">): void => {
     const before = intervalMs();
     on.config(data);
     socket.pace(deps.plan().limits.inboundPerSec);
     if (!ready || intervalMs() >= before || unanswered >= UNANSWERED) return;
-    cancelBeat();
-    cancelBeat = nextBeat();
+    cancelHeartbeat();
+    cancelHeartbeat = nextHeartbeat();
   };
   const dispatch = (frame: Frame): unknown => {
     switch (frame.op) {
       case "welcome":
-        return greet(frame.data);
+        return sendHello(frame.data);
       case "ready":
         return start(frame.data);
       case "command":
@@ -145,16 +145,16 @@ export const openSession = (deps: SessionDeps): Session => {
         return change(frame.data);
       case "drain":
         return on.drain(frame.data);
-      // It names what was wrong with a frame of ours; what matters is sent again by its own timer.
+      // Acks that failed are resent by their own timer.
       case "error":
         return null;
       default:
         return frame satisfies never;
     }
   };
-  const finish = (end: End): void => {
+  const finish = (end: SessionEnd): void => {
     cancelOpening();
-    cancelBeat();
+    cancelHeartbeat();
     on.end(end.kind === "closed" ? { ...end, wasReady: ready } : end);
   };
   const { url, identity, sign: signRequest, serverNowMs, stampMs } = deps;
@@ -164,7 +164,7 @@ export const openSession = (deps: SessionDeps): Session => {
     get id() {
       return id;
     },
-    ack: (commandId, word) => (ready ? socket.send({ op: "ack", data: { commandId, ...word } }) : null),
+    ack: (commandId, ack) => (ready ? socket.send({ op: "ack", data: { commandId, ...ack } }) : null),
     goodbye: (data) => void socket.send({ op: "goodbye", data }, true),
     close: socket.close,
   };

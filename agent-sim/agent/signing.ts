@@ -1,4 +1,4 @@
-// How this agent signs its requests: by the first form, or by the second, which carries the first along.
+// Signs the agent's requests with v1, or with v2, whose headers include a v1 signature.
 import { type AgentIdentity, signedHeaders, signedHeadersV2 } from "../../protocol/index.ts";
 
 export type Sign = (

@@ -1,46 +1,46 @@
-// One WebSocket to the gateway: the signed upgrade, frames in and out at the allowed pace, and how it ended. Nothing of the handshake.
+// One WebSocket to the gateway: signed upgrade, frames in and out within the rate limit, and how it ended. session.ts does the handshake.
 
 import type { IncomingMessage } from "node:http";
 import WebSocket from "ws";
 import { z } from "zod";
 import { type AgentFrame, type AgentIdentity, CONNECT_PATHS, SUBPROTOCOL } from "../../protocol/index.ts";
 import { type Frame, parseFrame } from "./frames.ts";
-import type { End } from "./reconnect.ts";
+import type { SessionEnd } from "./reconnect.ts";
 import type { Sign } from "./signing.ts";
 import type { Time } from "./time.ts";
 
 const HANDSHAKE_MS = 15_000;
 const MAX_FRAME_BYTES = 262_144;
 const MAX_REFUSAL_BYTES = 65_536;
-/** Words that wait for their turn; beyond this the newest are not taken (acks are resent later). */
+/** Frames that may wait for the rate limit; beyond this, `send` refuses new ones (acks are resent later). */
 const MAX_QUEUED = 2_000;
 
 type Sent = { [F in AgentFrame as F["op"]]: { readonly op: F["op"]; readonly data: F["data"]; readonly ref?: string } }[AgentFrame["op"]];
 
 export interface SocketDeps {
-  /** Of the socket itself. */
+  /** URL of the socket itself. */
   readonly url: string;
   readonly identity: AgentIdentity;
   readonly sign: Sign;
   readonly time: Time;
   readonly serverNowMs: () => number;
-  /** The time to sign with; never the same twice. */
+  /** Timestamp for a signature; never the same twice. */
   readonly stampMs: () => number;
   readonly onFrame: (frame: Frame) => void;
-  /** Once, last. */
-  readonly onEnd: (end: End) => void;
+  /** Called once, as the last event. */
+  readonly onEnd: (end: SessionEnd) => void;
 }
 
 export interface Socket {
-  /** The id of the frame, or null when it cannot go out. `urgent` frames (few: heartbeat, goodbye) do not wait for their turn. */
+  /** Returns the frame's id, or null if it cannot be sent. `urgent` frames (heartbeat, goodbye) bypass the rate limit. */
   send(frame: Sent, urgent?: boolean): string | null;
-  /** Frames a second from now on. */
+  /** Sets the frames a second. */
   pace(perSecond: number): void;
-  /** Ends it from this side; the peer's answer is awaited for a second only. */
+  /** Closes the socket, and terminates it if the peer has not answered after a second. */
   close(code: number, reason: string): void;
 }
 
-/** Where the socket is when pairing has not said so. */
+/** The socket's default URL, for an identity without `connect`. */
 export const socketUrl = (url: string): string => `${url.replace(/\/+$/, "").replace(/^http/, "ws")}${CONNECT_PATHS[0]}`;
 
 const Refusal = z.object({
@@ -49,7 +49,7 @@ const Refusal = z.object({
   details: z.record(z.string(), z.unknown()).catch({}),
   retryAfter: z.number().optional().catch(undefined),
 });
-const readRefusal = (status: number, header: string | undefined, text: string): End => {
+const readRefusal = (status: number, header: string | undefined, text: string): SessionEnd => {
   let body: unknown = {};
   try {
     body = JSON.parse(text);
@@ -57,7 +57,7 @@ const readRefusal = (status: number, header: string | undefined, text: string): 
     if (!(error instanceof SyntaxError)) throw error;
   }
   const { code, error, details, retryAfter } = Refusal.catch({ code: "", error: undefined, details: {} }).parse(body);
-  // Both error shapes may come: the details stand at top level or inside `error`.
+  // The two error shapes have the details at top level or inside `error`.
   const inner = z.object({ details: z.record(z.string(), z.unknown()) }).safeParse(error).data?.details ?? {};
   const facts = { ...inner, ...details };
   const serverTime = typeof facts["serverTime"] === "string" ? Date.parse(facts["serverTime"]) : Number.NaN;
@@ -82,7 +82,7 @@ const collect = (response: IncomingMessage, done: (text: string) => void): void 
   response.on("error", () => done(""));
 };
 
-/** A bucket of one second's worth: the gateway answers too many frames with an error and, in the end, 4029. */
+/** A token bucket of one second's frames. The gateway answers excess frames with an error and finally closes with 4029. */
 const createPace = (time: Time, write: (text: string) => void) => {
   const waiting: string[] = [];
   let perSecond = 10;
@@ -133,7 +133,7 @@ export const openSocket = ({ url, identity, sign, time, serverNowMs, stampMs, on
   let ended = false;
   let failure = "";
 
-  const end = (how: End): void => {
+  const end = (how: SessionEnd): void => {
     if (ended) return;
     ended = true;
     pace.stop();
@@ -170,7 +170,7 @@ export const openSocket = ({ url, identity, sign, time, serverNowMs, stampMs, on
       socket.terminate();
     }),
   );
-  // Always followed by "close", which tells the rest.
+  // A "close" event always follows.
   socket.on("error", (error) => {
     failure = error.message;
   });

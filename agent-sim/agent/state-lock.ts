@@ -1,4 +1,4 @@
-// One agent at a time on one state: two would run the same command each, since neither reads the journal again after its start.
+// Locks an agent's state for one process. Two processes would both run each command, since neither rereads the journal after its start.
 import { linkSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 
 /** Another process holds the state. */
@@ -8,10 +8,10 @@ export class StateInUse extends Error {
 
 const hasCode = (error: unknown, code: string): boolean => error instanceof Error && "code" in error && error.code === code;
 
-/** Ids of processes come again; together with when it began, one names a process. Empty where the system does not tell. */
-const beganAt = (pid: number): string => {
+/** Process ids are reused, so the start time identifies a process together with its id. Empty where the system does not tell it. */
+const startedAt = (pid: number): string => {
   try {
-    // The name in brackets may hold blanks; of what follows it the 20th field is the start.
+    // The name in parentheses may contain spaces; the 20th field after it is the start time.
     return (
       readFileSync(`/proc/${pid}/stat`, "utf8")
         .replace(/^.*\) /su, "")
@@ -21,9 +21,9 @@ const beganAt = (pid: number): string => {
     return "";
   }
 };
-const nameOf = (pid: number): string => `${pid} ${beganAt(pid)}`;
+const nameOf = (pid: number): string => `${pid} ${startedAt(pid)}`;
 
-const lives = (holder: string): boolean => {
+const isAlive = (holder: string): boolean => {
   const pid = Number.parseInt(holder, 10);
   if (!(pid > 0)) return false;
   try {
@@ -34,11 +34,11 @@ const lives = (holder: string): boolean => {
   return nameOf(pid) === holder;
 };
 
-/** Throws StateInUse while another process lives that holds it; what a dead one left behind is taken over. Returns how to let go. */
+/** Returns a function that releases the lock. Throws StateInUse while a live process holds it; takes over the lock of a dead one. */
 export const lockState = (path: string): (() => void) => {
   const lock = `${path}.lock`;
   const mine = `${lock}.${process.pid}`;
-  // Linked, not written in place: nobody ever sees a lock without its holder.
+  // A link is atomic, so no process ever sees a lock without its holder.
   writeFileSync(mine, nameOf(process.pid), { mode: 0o600 });
   try {
     for (;;) {
@@ -49,7 +49,7 @@ export const lockState = (path: string): (() => void) => {
         if (!hasCode(error, "EEXIST")) throw error;
       }
       const holder = readFileSync(lock, { encoding: "utf8", flag: "r" });
-      if (lives(holder))
+      if (isAlive(holder))
         throw new StateInUse(`another agent (process ${Number.parseInt(holder, 10)}) already uses ${path}; stop it first, or give this one a state of its own`);
       rmSync(lock, { force: true });
     }

@@ -1,18 +1,17 @@
-// The simulator's only door to time: wall clock, monotonic clock and timers, so that a test can hold them in its hand.
+// The only access to time in agent-sim: wall clock, monotonic clock and timers, which tests replace.
 export interface Time {
-  /** Milliseconds since 1970 by this machine's clock, right or wrong. */
+  /** Milliseconds since 1970 by this machine's clock, which may be wrong. */
   wallMs(): number;
   /** Monotonic milliseconds, for measuring and for deadlines. */
   elapsedMs(): number;
-  /** Runs once after the delay; the answer cancels. */
+  /** Runs once after the delay. Returns a function that cancels it. */
   after(delayMs: number, run: () => void): () => void;
 }
 
-/** Delays of a second and more end on a 50 ms grid: thousands of agents then share a few timer lists. */
+/** Rounds delays of a second and more up to 50 ms, so that thousands of agents share a few timer lists. */
 const onGrid = (delayMs: number): number => (delayMs < 1_000 ? Math.max(0, delayMs) : Math.min(Math.ceil(delayMs / 50) * 50, 2_147_483_000));
 
-/** Where something could be cancelled and there is nothing yet. */
-export const nothing = (): void => undefined;
+export const noop = (): void => undefined;
 
 export const systemTime: Time = {
   wallMs: () => Date.now(),
@@ -23,7 +22,7 @@ export const systemTime: Time = {
   },
 };
 
-/** Resolves after the delay, or as soon as the signal is given; never rejects. */
+/** Resolves after the delay or when the signal aborts; never rejects. */
 export const pause = (time: Time, delayMs: number, signal?: AbortSignal): Promise<void> =>
   new Promise((resolve) => {
     if (signal?.aborted) return resolve();
@@ -36,7 +35,7 @@ export const pause = (time: Time, delayMs: number, signal?: AbortSignal): Promis
     signal?.addEventListener("abort", done, { once: true });
   });
 
-/** Asks again every `everyMs` until it is true, the bound has passed or the signal is given; tells whether it became true. */
+/** Checks the condition every `everyMs` until it holds, the time is over or the signal aborts. Resolves to whether it held. */
 export const until = async (
   time: Time,
   condition: () => boolean,

@@ -1,31 +1,31 @@
-// A whole run: provision or take devices, connect them, queue commands, wait for the end of each, and judge.
+// A whole run: provisions devices, connects them, queues commands, waits until each has ended, and checks the result.
 import { randomUUID } from "node:crypto";
-import { createHttp, createRandom, type Member, type Patience, systemTime as time, until } from "../agent/index.ts";
-import { type Crew, createCrew } from "./crew.ts";
+import { createHttp, createRandom, type PairedDevice, type RetryOptions, systemTime as time, until } from "../agent/index.ts";
+import { type AgentGroup, createAgentGroup } from "./agent-group.ts";
+import { type CommandTracker, createCommandTracker } from "./command-tracker.ts";
 import type { Percentiles } from "./latency.ts";
-import { createLedger, type Ledger } from "./ledger.ts";
 import { type Load, startLoad } from "./load.ts";
 import { type Credentials, createPortal, type Portal } from "./portal.ts";
 import { type Findings, verifyAll } from "./verify.ts";
 
 export interface FleetOptions extends Credentials {
   readonly url: string;
-  /** How many devices to provision. Without meaning when `members` are given. */
+  /** Number of devices to provision. Ignored if `members` are given. */
   readonly agents: number;
-  /** Already paired devices; none are provisioned then. */
-  readonly members?: readonly Member[];
-  /** Of the load; may be Infinity, until the signal. */
+  /** Devices that are already paired, instead of provisioned ones. */
+  readonly members?: readonly PairedDevice[];
+  /** Duration of the load; Infinity: until the signal aborts. */
   readonly durationMs: number;
-  /** Load before the duration, whose latencies are not counted. */
+  /** Load before that, whose latencies are not counted. */
   readonly warmUpMs?: number;
   readonly commandsPerSecond: number;
   readonly seed: number;
   readonly heartbeatSec?: number | null;
   readonly pollOnlyPct?: number;
   readonly rampPerSecond?: number;
-  /** How long the fleet may take to come to rest after the load. */
+  /** Time for open commands to end after the load. */
   readonly drainMs?: number;
-  /** Ends the load; the run then comes to rest and is judged as always. */
+  /** Ends the load; the run still waits for open commands and checks them. */
   readonly signal?: AbortSignal;
 }
 
@@ -40,13 +40,13 @@ export interface Progress {
   readonly reconnects: number;
   readonly accepted: number;
   readonly open: number;
-  /** Of the last few thousand commands, create to ack. */
+  /** Create-to-ack latency of the last few thousand commands. */
   readonly recent: Percentiles;
 }
 export interface FleetHooks {
-  /** Once a second. */
+  /** Called once a second. */
   onProgress?(progress: Progress): void;
-  /** Something a person should read. */
+  /** Called with messages for the user. */
   onNotice?(text: string): void;
 }
 
@@ -74,57 +74,57 @@ const CONNECT_MS = 90_000;
 const DRAIN_MS = 60_000;
 const RAMP_PER_SECOND = 150;
 const API_SOCKETS = 64;
-/** A limited gateway may allow no more than this many reads a minute. */
+/** The lowest rate at which a rate-limited gateway may allow reads. */
 const SLOWEST_READS_PER_MINUTE = 60;
 
-const provision = async (portal: Portal, count: number, patience: Patience): Promise<readonly Member[]> => {
+const provision = async (portal: Portal, count: number, retry: RetryOptions): Promise<readonly PairedDevice[]> => {
   const run = randomUUID().slice(0, 8);
-  const members: Member[] = [];
-  while (members.length < count && !patience.signal?.aborted) {
+  const members: PairedDevice[] = [];
+  while (members.length < count && !retry.signal?.aborted) {
     const size = Math.min(PROVISION_CHUNK, count - members.length);
     const fingerprints = Array.from({ length: size }, (_, n) => `sim-${run}-${String(members.length + n).padStart(5, "0")}`);
-    members.push(...(await portal.provision(fingerprints, randomUUID(), patience)));
+    members.push(...(await portal.provision(fingerprints, randomUUID(), retry)));
   }
   return members;
 };
 
 interface Stage {
   phase: Phase;
-  crew: Crew | null;
+  group: AgentGroup | null;
 }
-const report = (stage: Stage, ledger: Ledger, { onProgress }: FleetHooks): (() => void) => {
+const report = (stage: Stage, tracker: CommandTracker, { onProgress }: FleetHooks): (() => void) => {
   const startMs = time.elapsedMs();
   let before = { heartbeats: 0, atMs: startMs };
   const tick = (): void => {
-    const now = { heartbeats: stage.crew?.heartbeats ?? 0, atMs: time.elapsedMs() };
+    const now = { heartbeats: stage.group?.heartbeats ?? 0, atMs: time.elapsedMs() };
     const perSecond = ((now.heartbeats - before.heartbeats) * 1_000) / Math.max(1, now.atMs - before.atMs);
     before = now;
-    const { accepted, open } = ledger.counts;
+    const { accepted, open } = tracker.counts;
     onProgress?.({
       phase: stage.phase,
       elapsedSeconds: Math.round((now.atMs - startMs) / 1_000),
-      agents: stage.crew?.size ?? 0,
-      connected: stage.crew?.connected ?? 0,
+      agents: stage.group?.size ?? 0,
+      connected: stage.group?.connected ?? 0,
       heartbeats: now.heartbeats,
       heartbeatsPerSecond: Math.round(perSecond * 10) / 10,
-      reconnects: stage.crew?.reconnects ?? 0,
+      reconnects: stage.group?.reconnects ?? 0,
       accepted,
       open,
-      recent: ledger.createToAck.recent(),
+      recent: tracker.createToAck.recent(),
     });
   };
   const timer = setInterval(tick, 1_000);
   return () => clearInterval(timer);
 };
 
-const patienceFor = (forMs: number, signal?: AbortSignal): Patience => ({ time, random: Math.random, untilMs: time.elapsedMs() + forMs, signal });
+const retryFor = (forMs: number, signal?: AbortSignal): RetryOptions => ({ time, random: Math.random, untilMs: time.elapsedMs() + forMs, signal });
 
-/** Sends the load and waits until everything here has come to rest, bounded. */
-const exercise = async (
+/** Runs the load and waits, for a bounded time, until all commands have ended and all agents are connected. */
+const runLoad = async (
   stage: Stage,
-  crew: Crew,
+  group: AgentGroup,
   load: () => Load,
-  { ledger, drainMs }: { readonly ledger: Ledger; readonly drainMs: number },
+  { tracker, drainMs }: { readonly tracker: CommandTracker; readonly drainMs: number },
 ): Promise<{ readonly load: Load; readonly seconds: number }> => {
   stage.phase = "running";
   const startMs = time.elapsedMs();
@@ -132,17 +132,17 @@ const exercise = async (
   await running.done;
   const seconds = Math.round((time.elapsedMs() - startMs) / 100) / 10;
   stage.phase = "draining";
-  await until(time, () => running.outstanding === 0 && ledger.counts.open === 0 && crew.connected === crew.size, { everyMs: 50, withinMs: drainMs });
+  await until(time, () => running.outstanding === 0 && tracker.counts.open === 0 && group.connected === group.size, { everyMs: 50, withinMs: drainMs });
   return { load: running, seconds };
 };
 
-const judge = (
-  crew: Crew,
-  ledger: Ledger,
+const summarize = (
+  group: AgentGroup,
+  tracker: CommandTracker,
   { options, load, findings, seconds }: { readonly options: FleetOptions; readonly load: Load; readonly findings: Findings; readonly seconds: number },
 ): Summary => {
-  const { accepted, executedTwice } = ledger.counts;
-  const { connected, heartbeats, reconnects, size } = crew;
+  const { accepted, executedTwice } = tracker.counts;
+  const { connected, heartbeats, reconnects, size } = group;
   const allKnown = load.refused === 0 && load.unresolved === 0 && load.outstanding === 0;
   return {
     agents: size,
@@ -152,36 +152,36 @@ const judge = (
     heartbeats,
     reconnects,
     commands: { accepted, terminal: findings.terminal, lost: findings.lost, executedTwice, byStatus: findings.byStatus },
-    latencyMs: { createToPush: ledger.createToPush.percentiles(), createToAck: ledger.createToAck.percentiles() },
+    latencyMs: { createToPush: tracker.createToPush.percentiles(), createToAck: tracker.createToAck.percentiles() },
     ok: size > 0 && connected === size && findings.terminal === accepted && findings.lost === 0 && executedTwice === 0 && allKnown,
   };
 };
 
-const remark = ({ refused, unresolved, outstanding, firstProblem }: Load, { lost, examples }: Findings, { onNotice }: FleetHooks): void => {
-  if (refused > 0) onNotice?.(`${refused} commands were refused; the first: ${firstProblem}`);
+const reportProblems = ({ refused, unresolved, outstanding, firstProblem }: Load, { lost, examples }: Findings, { onNotice }: FleetHooks): void => {
+  if (refused > 0) onNotice?.(`the gateway refused ${refused} commands; the first: ${firstProblem}`);
   if (unresolved + outstanding > 0)
     onNotice?.(
-      `${unresolved + outstanding} requests were never answered; nobody knows whether they count${firstProblem === null ? "" : `; the first: ${firstProblem}`}`,
+      `${unresolved + outstanding} requests were never answered, so their commands may exist${firstProblem === null ? "" : `; the first: ${firstProblem}`}`,
     );
-  if (lost > 0) onNotice?.(`lost, for example: ${examples.join(", ")}`);
+  if (lost > 0) onNotice?.(`lost commands, for example: ${examples.join(", ")}`);
 };
 
-/** Rejects when the gateway refuses or cannot be reached to begin with; later troubles end in `ok: false`. */
+/** Rejects if the gateway refuses the devices or cannot be reached at the start; later failures end in `ok: false`. */
 export const runFleet = async (options: FleetOptions, hooks: FleetHooks = {}): Promise<Summary> => {
   const { url, seed, commandsPerSecond, durationMs, warmUpMs = 0, drainMs = DRAIN_MS, signal = new AbortController().signal } = options;
   const random = createRandom(seed);
   const http = createHttp(url, API_SOCKETS);
   const portal = createPortal(http, options);
-  const ledger = createLedger(time.elapsedMs);
-  const stage: Stage = { phase: "provisioning", crew: null };
-  const stopReport = report(stage, ledger, hooks);
+  const tracker = createCommandTracker(time.elapsedMs);
+  const stage: Stage = { phase: "provisioning", group: null };
+  const stopReport = report(stage, tracker, hooks);
   try {
-    const members = options.members ?? (await provision(portal, options.agents, patienceFor(PROVISION_MS, signal)));
+    const members = options.members ?? (await provision(portal, options.agents, retryFor(PROVISION_MS, signal)));
     const rampPerSecond = options.rampPerSecond ?? RAMP_PER_SECOND;
-    const crew = createCrew({
+    const group = createAgentGroup({
       url,
       members,
-      ledger,
+      tracker,
       time,
       random,
       seed,
@@ -190,21 +190,21 @@ export const runFleet = async (options: FleetOptions, hooks: FleetHooks = {}): P
       rampPerSecond,
       onAlarm: (text) => hooks.onNotice?.(text),
     });
-    Object.assign(stage, { phase: "connecting", crew });
-    crew.start();
-    await until(time, () => crew.connected === crew.size, { everyMs: 50, withinMs: (crew.size / rampPerSecond) * 1_000 + CONNECT_MS, signal });
+    Object.assign(stage, { phase: "connecting", group });
+    group.start();
+    await until(time, () => group.connected === group.size, { everyMs: 50, withinMs: (group.size / rampPerSecond) * 1_000 + CONNECT_MS, signal });
     const begin = (): Load =>
-      startLoad({ portal, ledger, members, perSecond: commandsPerSecond, durationMs, warmUpMs, time, random, graceMs: drainMs, signal });
-    const { load, seconds } = await exercise(stage, crew, begin, { ledger, drainMs });
+      startLoad({ portal, tracker, members, perSecond: commandsPerSecond, durationMs, warmUpMs, time, random, graceMs: drainMs, signal });
+    const { load, seconds } = await runLoad(stage, group, begin, { tracker, drainMs });
     stage.phase = "verifying";
-    const accepted = ledger.byDevice();
-    const findings = await verifyAll(portal, accepted, patienceFor(Math.max(drainMs, (accepted.size * 60_000) / SLOWEST_READS_PER_MINUTE)));
-    const summary = judge(crew, ledger, { options, load, findings, seconds });
-    remark(load, findings, hooks);
+    const accepted = tracker.byDevice();
+    const findings = await verifyAll(portal, accepted, retryFor(Math.max(drainMs, (accepted.size * 60_000) / SLOWEST_READS_PER_MINUTE)));
+    const summary = summarize(group, tracker, { options, load, findings, seconds });
+    reportProblems(load, findings, hooks);
     return summary;
   } finally {
     stage.phase = "stopping";
-    await stage.crew?.stop();
+    await stage.group?.stop();
     stopReport();
     http.close();
   }

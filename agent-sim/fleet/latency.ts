@@ -1,7 +1,7 @@
-// Collects durations: percentiles of the whole run at its end, and of the last few thousand while it goes on.
+// Collects durations and computes percentiles, of the whole run and of its last few thousand values.
 export interface Latency {
   add(ms: number): void;
-  /** Milliseconds with two decimals; null while there is nothing. */
+  /** Milliseconds with two decimals; null without values. */
   percentiles(): Percentiles;
   recent(): Percentiles;
 }
@@ -11,7 +11,7 @@ export interface Percentiles {
 }
 
 const RECENT = 2_000;
-/** Beyond it a new value takes the place of an old one in turn: memory stays bounded in endless runs. */
+/** Beyond this many, new values overwrite the oldest, which bounds the memory of endless runs. */
 const KEPT = 1_000_000;
 
 /** Nearest rank. */

@@ -1,42 +1,42 @@
-// Queues commands at a steady rate, whatever the gateway's answers take: an open loop, so that a slow gateway shows as latency and not as less load.
+// Queues commands at a steady rate. The loop is open: a slow gateway shows as latency, not as less load.
 import { randomUUID } from "node:crypto";
-import { between, type Member, NoAnswer, pause, type Random, type Time } from "../agent/index.ts";
-import type { Ledger } from "./ledger.ts";
+import { between, NoAnswer, type PairedDevice, pause, type Random, type Time } from "../agent/index.ts";
+import type { CommandTracker } from "./command-tracker.ts";
 import type { NewCommand, Portal } from "./portal.ts";
 
 const TICK_MS = 10;
-/** Requests under way at most, in seconds of load: an outage is ridden out, memory stays bounded. */
+/** Limit of outstanding requests, in seconds of load: enough to survive an outage with bounded memory. */
 const OUTSTANDING_SECONDS = 60;
-const LEAST_OUTSTANDING = 1_000;
+const MIN_OUTSTANDING = 1_000;
 
 export interface LoadOptions {
   readonly portal: Portal;
-  readonly ledger: Ledger;
-  readonly members: readonly Member[];
+  readonly tracker: CommandTracker;
+  readonly members: readonly PairedDevice[];
   readonly perSecond: number;
   readonly durationMs: number;
-  /** Goes before the duration, at the same rate. */
+  /** Load before that, at the same rate. */
   readonly warmUpMs?: number;
   readonly time: Time;
   readonly random: Random;
-  /** How long after the end unanswered requests are still retried. */
+  /** How long unanswered requests are retried after the end. */
   readonly graceMs: number;
   readonly signal: AbortSignal;
 }
 
 export interface Load {
-  /** Resolves when the last request has been sent. */
+  /** Resolves when the last request was sent. */
   readonly done: Promise<void>;
-  /** Sent and not yet answered for good. */
+  /** Number of requests without a final answer. */
   readonly outstanding: number;
-  /** Refused, or answered in a way that makes no sense; no retry changes it. */
+  /** Number of requests that the gateway refused or answered with nonsense. */
   readonly refused: number;
-  /** Given up without an answer: nobody knows whether they exist. */
+  /** Number of requests that never got an answer; their commands may exist. */
   readonly unresolved: number;
   readonly firstProblem: string | null;
 }
 
-/** Mostly quick commands, some on a lane, a few that want no ack; long ones are so rare that the percentiles tell of the gateway and not of them. */
+/** Mostly quick commands, some in a lane, a few without ack. Slow commands are rare enough not to move the percentiles. */
 export const chooseCommand = (random: Random): Omit<NewCommand, "deviceId"> => {
   const dice = random();
   if (dice < 0.05) return { type: "ping", payload: {}, requiresAck: false };
@@ -47,14 +47,14 @@ export const chooseCommand = (random: Random): Omit<NewCommand, "deviceId"> => {
   return { type: "wait", payload: { seconds: Math.round(between(random, 0.1, 1) * 100) / 100 }, requiresAck: true };
 };
 
-export const startLoad = ({ portal, ledger, members, perSecond, durationMs, warmUpMs = 0, time, random, graceMs, signal }: LoadOptions): Load => {
+export const startLoad = ({ portal, tracker, members, perSecond, durationMs, warmUpMs = 0, time, random, graceMs, signal }: LoadOptions): Load => {
   const startMs = time.elapsedMs();
-  // Moves nearer when the load is ended early.
+  // Set again when the load ends.
   let untilMs = startMs + warmUpMs + durationMs + graceMs;
-  const most = Math.max(LEAST_OUTSTANDING, perSecond * OUTSTANDING_SECONDS);
+  const maxOutstanding = Math.max(MIN_OUTSTANDING, perSecond * OUTSTANDING_SECONDS);
   const state = { outstanding: 0, refused: 0, unresolved: 0, firstProblem: null as string | null };
 
-  const ask = async (command: NewCommand): Promise<void> => {
+  const queueOne = async (command: NewCommand): Promise<void> => {
     const attempts: number[] = [];
     const { commandId, replayed } = await portal.queue(command, randomUUID(), {
       time,
@@ -64,9 +64,9 @@ export const startLoad = ({ portal, ledger, members, perSecond, durationMs, warm
         return untilMs;
       },
     });
-    // A replay means that an earlier attempt did it; the first is the honest start then.
+    // A replay means that an earlier attempt took effect, so the latency counts from the first.
     const sentAtMs = (replayed ? attempts[0] : attempts.at(-1)) ?? time.elapsedMs();
-    ledger.accepted(commandId, { deviceId: command.deviceId, requiresAck: command.requiresAck, sentAtMs, isWarmUp: sentAtMs < startMs + warmUpMs });
+    tracker.accepted(commandId, { deviceId: command.deviceId, requiresAck: command.requiresAck, sentAtMs, isWarmUp: sentAtMs < startMs + warmUpMs });
   };
   const problem = (error: unknown): void => {
     if (error instanceof NoAnswer) state.unresolved += 1;
@@ -77,7 +77,7 @@ export const startLoad = ({ portal, ledger, members, perSecond, durationMs, warm
     const member = members[Math.floor(random() * members.length)];
     if (!member) return;
     state.outstanding += 1;
-    void ask({ deviceId: member.deviceId, ...chooseCommand(random) })
+    void queueOne({ deviceId: member.deviceId, ...chooseCommand(random) })
       .catch(problem)
       .finally(() => {
         state.outstanding -= 1;
@@ -87,8 +87,8 @@ export const startLoad = ({ portal, ledger, members, perSecond, durationMs, warm
     let launched = 0;
     for (let lastedMs = 0; lastedMs < warmUpMs + durationMs && !signal.aborted; lastedMs = time.elapsedMs() - startMs) {
       const due = Math.floor((lastedMs / 1_000) * perSecond);
-      for (; launched < due && state.outstanding < most; launched += 1) launch();
-      // What could not be sent while too much was under way is left out, not sent in one burst later.
+      for (; launched < due && state.outstanding < maxOutstanding; launched += 1) launch();
+      // Requests beyond the limit are skipped, not sent in a burst later.
       launched = Math.max(launched, due);
       await pause(time, TICK_MS, signal);
     }

@@ -1,7 +1,17 @@
-// What a script does through the public API: provision devices, queue commands, read them back. Every call may be repeated safely.
+// Calls the public API like a script: provisions devices, queues commands, reads them back. Every call is safe to repeat.
 import { z } from "zod";
 import { Command, Pagination } from "../../protocol/index.ts";
-import { type Http, type HttpAnswer, type HttpRequest, Identity, type Member, type Patience, persist, refusal, toMember } from "../agent/index.ts";
+import {
+  callWithRetry,
+  type Http,
+  type HttpAnswer,
+  type HttpRequest,
+  Identity,
+  type PairedDevice,
+  type RetryOptions,
+  refusal,
+  toPairedDevice,
+} from "../agent/index.ts";
 
 export interface Credentials {
   readonly apiKey: string;
@@ -16,19 +26,19 @@ export interface NewCommand {
 }
 export interface Queued {
   readonly commandId: string;
-  /** An earlier attempt had been carried out already. */
+  /** An earlier attempt had already taken effect. */
   readonly replayed: boolean;
 }
 
 export interface Portal {
-  provision(fingerprints: readonly string[], key: string, patience: Patience): Promise<readonly Member[]>;
-  /** `onAttempt` is called before each try. */
-  queue(command: NewCommand, key: string, patience: Patience & { readonly onAttempt: () => void }): Promise<Queued>;
-  /** Newest first. */
+  provision(fingerprints: readonly string[], key: string, retry: RetryOptions): Promise<readonly PairedDevice[]>;
+  /** Calls `onAttempt` before each attempt. */
+  queue(command: NewCommand, key: string, retry: RetryOptions & { readonly onAttempt: () => void }): Promise<Queued>;
+  /** One page of a device's commands, newest first. */
   list(
     deviceId: string,
     page: number,
-    patience: Patience,
+    retry: RetryOptions,
   ): Promise<{ readonly items: readonly Pick<Command, "commandId" | "status">[]; readonly hasMore: boolean }>;
 }
 
@@ -48,23 +58,23 @@ export const createPortal = (http: Http, { apiKey, tenantId }: Credentials): Por
   });
 
   return {
-    provision: async (fingerprints, key, patience) => {
-      const answer = await persist(() => call(post("/v1/devices/provision", key, { fingerprints, platform: "simulator" })), patience);
-      if (answer.status !== 201) throw refusal("provisioning was refused", answer);
-      return Provisioned.parse(answer.body).data.map(toMember);
+    provision: async (fingerprints, key, retry) => {
+      const answer = await callWithRetry(() => call(post("/v1/devices/provision", key, { fingerprints, platform: "simulator" })), retry);
+      if (answer.status !== 201) throw refusal("the gateway refused to provision devices", answer);
+      return Provisioned.parse(answer.body).data.map(toPairedDevice);
     },
-    queue: async ({ deviceId, ...command }, key, patience) => {
+    queue: async ({ deviceId, ...command }, key, retry) => {
       const request = post(`/v1/devices/${deviceId}/commands`, key, command);
-      const answer = await persist(() => {
-        patience.onAttempt();
+      const answer = await callWithRetry(() => {
+        retry.onAttempt();
         return call(request);
-      }, patience);
-      if (answer.status !== 201 && answer.status !== 200) throw refusal("the command was refused", answer);
+      }, retry);
+      if (answer.status !== 201 && answer.status !== 200) throw refusal("the gateway refused the command", answer);
       return { commandId: Created.parse(answer.body).data.commandId, replayed: answer.headers["idempotent-replayed"] === "true" };
     },
-    list: async (deviceId, page, patience) => {
-      const answer = await persist(() => call({ method: "GET", path: `/v1/devices/${deviceId}/commands?page=${page}&pageSize=${PAGE}` }), patience);
-      if (answer.status !== 200) throw refusal("listing commands was refused", answer);
+    list: async (deviceId, page, retry) => {
+      const answer = await callWithRetry(() => call({ method: "GET", path: `/v1/devices/${deviceId}/commands?page=${page}&pageSize=${PAGE}` }), retry);
+      if (answer.status !== 200) throw refusal("the gateway refused to list commands", answer);
       const { data, pagination } = Listed.parse(answer.body);
       return { items: data, hasMore: pagination?.hasMore ?? data.length === PAGE };
     },

@@ -1,6 +1,6 @@
-// Asks the gateway's REST view what became of every accepted command: only what it says there counts.
+// Checks over REST how every accepted command ended.
 import { type CommandStatus, isOpen } from "../../protocol/index.ts";
-import { NoAnswer, type Patience, pause } from "../agent/index.ts";
+import { NoAnswer, pause, type RetryOptions } from "../agent/index.ts";
 import type { Portal } from "./portal.ts";
 
 const WORKERS = 8;
@@ -9,34 +9,34 @@ const AGAIN_MS = 1_000;
 
 export interface Findings {
   readonly terminal: number;
-  /** Accepted, but unknown to the gateway or not at an end in time. */
+  /** Accepted, but unknown to the gateway or still open at the deadline. */
   readonly lost: number;
   readonly byStatus: Readonly<Record<string, number>>;
-  /** Some of the ids that were lost, for a person to look at. */
+  /** Ids of some lost commands. */
   readonly examples: readonly string[];
 }
 
-const readDevice = async (portal: Portal, deviceId: string, patience: Patience): Promise<ReadonlyMap<string, CommandStatus>> => {
+const readDevice = async (portal: Portal, deviceId: string, retry: RetryOptions): Promise<ReadonlyMap<string, CommandStatus>> => {
   const found = new Map<string, CommandStatus>();
   for (let page = 1; page <= MAX_PAGES; page += 1) {
-    const { items, hasMore } = await portal.list(deviceId, page, patience);
+    const { items, hasMore } = await portal.list(deviceId, page, retry);
     for (const { commandId, status } of items) found.set(commandId, status);
     if (!hasMore) break;
   }
   return found;
 };
 
-/** One reading of the devices, a few at a time; a device that cannot be read in time stays as it was. */
+/** Reads the devices' commands once, a few devices at a time. Skips a device that does not answer in time. */
 const readAll = async (
   portal: Portal,
   devices: readonly string[],
   take: (found: ReadonlyMap<string, CommandStatus>) => void,
-  patience: Patience,
+  retry: RetryOptions,
 ): Promise<void> => {
   const queue = [...devices];
   const work = async (): Promise<void> => {
     for (let device = queue.shift(); device !== undefined; device = queue.shift()) {
-      const found = await readDevice(portal, device, patience).catch((error: unknown) => {
+      const found = await readDevice(portal, device, retry).catch((error: unknown) => {
         if (error instanceof NoAnswer) return null;
         throw error;
       });
@@ -46,8 +46,8 @@ const readAll = async (
   await Promise.all(Array.from({ length: WORKERS }, work));
 };
 
-/** Reads until every command has ended or the patience is over. */
-export const verifyAll = async (portal: Portal, accepted: ReadonlyMap<string, readonly string[]>, patience: Patience): Promise<Findings> => {
+/** Reads until every command has ended or the deadline passes. */
+export const verifyAll = async (portal: Portal, accepted: ReadonlyMap<string, readonly string[]>, retry: RetryOptions): Promise<Findings> => {
   const statuses = new Map<string, CommandStatus>();
   const hasEnded = (commandId: string): boolean => {
     const status = statuses.get(commandId);
@@ -59,9 +59,9 @@ export const verifyAll = async (portal: Portal, accepted: ReadonlyMap<string, re
   for (;;) {
     const unsettled = [...accepted].filter(([, ids]) => !ids.every(hasEnded)).map(([deviceId]) => deviceId);
     if (unsettled.length === 0) break;
-    await readAll(portal, unsettled, take, patience);
-    if (patience.signal?.aborted || patience.time.elapsedMs() + AGAIN_MS >= patience.untilMs) break;
-    if (![...accepted.values()].every((ids) => ids.every(hasEnded))) await pause(patience.time, AGAIN_MS, patience.signal);
+    await readAll(portal, unsettled, take, retry);
+    if (retry.signal?.aborted || retry.time.elapsedMs() + AGAIN_MS >= retry.untilMs) break;
+    if (![...accepted.values()].every((ids) => ids.every(hasEnded))) await pause(retry.time, AGAIN_MS, retry.signal);
   }
   const ids = [...accepted.values()].flat();
   const byStatus: Record<string, number> = {};

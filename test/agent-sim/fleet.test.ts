@@ -1,8 +1,8 @@
-// The simulator's ledger, command line and load.
+// The simulator's tracker, command line and load.
 import { describe, expect, test } from "vitest";
 import { createRandom, NoAnswer } from "../../agent-sim/agent/index.ts";
+import { createCommandTracker } from "../../agent-sim/fleet/command-tracker.ts";
 import { createLatency } from "../../agent-sim/fleet/latency.ts";
-import { createLedger } from "../../agent-sim/fleet/ledger.ts";
 import { startLoad } from "../../agent-sim/fleet/load.ts";
 import type { Portal } from "../../agent-sim/fleet/portal.ts";
 import { verifyAll } from "../../agent-sim/fleet/verify.ts";
@@ -13,43 +13,43 @@ import { createFastTime } from "./clocks.ts";
 
 const facts = { deviceId: "dev_1", requiresAck: true, sentAtMs: 100 };
 
-describe("ledger", () => {
-  test("the ledger measures from the request even if the push overtakes its answer", () => {
+describe("tracker", () => {
+  test("the tracker measures from the request even if the push overtakes its answer", () => {
     let now = 110;
-    const ledger = createLedger(() => now);
-    ledger.delivered("a", "socket");
+    const tracker = createCommandTracker(() => now);
+    tracker.delivered("a", "socket");
     now = 130;
-    ledger.accepted("a", facts);
+    tracker.accepted("a", facts);
     now = 150;
-    ledger.settled("a");
-    expect(ledger.createToPush.percentiles()).toEqual({ p50: 10, p99: 10 });
-    expect(ledger.createToAck.percentiles()).toEqual({ p50: 50, p99: 50 });
-    expect(ledger.counts).toEqual({ accepted: 1, pushed: 1, acked: 1, executedTwice: 0, open: 0 });
+    tracker.settled("a");
+    expect(tracker.createToPush.percentiles()).toEqual({ p50: 10, p99: 10 });
+    expect(tracker.createToAck.percentiles()).toEqual({ p50: 50, p99: 50 });
+    expect(tracker.counts).toEqual({ accepted: 1, pushed: 1, acked: 1, executedTwice: 0, open: 0 });
   });
-  test("the ledger counts a warm-up command but not its latency", () => {
-    const ledger = createLedger(() => 900);
-    ledger.accepted("a", { ...facts, isWarmUp: true });
-    ledger.delivered("a", "socket");
-    ledger.settled("a");
-    expect(ledger.counts).toMatchObject({ accepted: 1, acked: 1, open: 0 });
-    expect([ledger.createToPush.percentiles().p99, ledger.createToAck.percentiles().p99]).toEqual([null, null]);
+  test("the tracker counts a warm-up command but not its latency", () => {
+    const tracker = createCommandTracker(() => 900);
+    tracker.accepted("a", { ...facts, isWarmUp: true });
+    tracker.delivered("a", "socket");
+    tracker.settled("a");
+    expect(tracker.counts).toMatchObject({ accepted: 1, acked: 1, open: 0 });
+    expect([tracker.createToPush.percentiles().p99, tracker.createToAck.percentiles().p99]).toEqual([null, null]);
   });
-  test("the ledger counts a repeated command once, however often it ran", () => {
-    const ledger = createLedger(() => 0);
-    for (const id of ["a", "b", "b", "b"]) ledger.executed(id);
-    expect(ledger.counts.executedTwice).toBe(1);
+  test("the tracker counts a repeated command once, however often it ran", () => {
+    const tracker = createCommandTracker(() => 0);
+    for (const id of ["a", "b", "b", "b"]) tracker.executed(id);
+    expect(tracker.counts.executedTwice).toBe(1);
   });
-  test("the ledger does not wait for the ack of a command that asks for none", () => {
-    const ledger = createLedger(() => 0);
-    ledger.accepted("a", { ...facts, requiresAck: false });
-    expect(ledger.counts.open).toBe(0);
+  test("the tracker does not wait for the ack of a command that asks for none", () => {
+    const tracker = createCommandTracker(() => 0);
+    tracker.accepted("a", { ...facts, requiresAck: false });
+    expect(tracker.counts.open).toBe(0);
   });
-  test("the ledger does not wait for a command that the agent was told to forget", () => {
-    const ledger = createLedger(() => 0);
-    ledger.accepted("a", facts);
-    expect(ledger.counts.open).toBe(1);
-    ledger.forgotten("a");
-    expect([ledger.counts.open, ledger.createToAck.percentiles().p50]).toEqual([0, null]);
+  test("the tracker does not wait for a command that the agent was told to forget", () => {
+    const tracker = createCommandTracker(() => 0);
+    tracker.accepted("a", facts);
+    expect(tracker.counts.open).toBe(1);
+    tracker.forgotten("a");
+    expect([tracker.counts.open, tracker.createToAck.percentiles().p50]).toEqual([0, null]);
   });
 });
 
@@ -90,12 +90,12 @@ const member = { deviceId: "dev_1", agentId: "agt_1", tenantId: "ten_1", secret:
 describe("load", () => {
   const run = (queue: Portal["queue"]) => {
     const time = createFastTime(100);
-    const ledger = createLedger(time.elapsedMs);
+    const tracker = createCommandTracker(time.elapsedMs);
     return {
-      ledger,
+      tracker,
       load: startLoad({
         portal: portalWith(queue),
-        ledger,
+        tracker,
         members: [member],
         perSecond: 20,
         durationMs: 5_000,
@@ -116,7 +116,7 @@ describe("load", () => {
   });
   test("the load counts refused commands apart from those of unknown outcome", async () => {
     let n = 0;
-    const { load, ledger } = run(async (_, __, { onAttempt }) => {
+    const { load, tracker } = run(async (_, __, { onAttempt }) => {
       onAttempt();
       n += 1;
       if (n === 1) throw new NoAnswer("gone");
@@ -125,7 +125,7 @@ describe("load", () => {
     });
     await load.done;
     await eventually(() => expect(load.outstanding).toBe(0));
-    expect([load.unresolved, load.refused, load.firstProblem, ledger.counts.accepted]).toEqual([1, 1, "gone", n - 2]);
+    expect([load.unresolved, load.refused, load.firstProblem, tracker.counts.accepted]).toEqual([1, 1, "gone", n - 2]);
   });
 });
 

@@ -4,10 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type Acks, createAcks } from "../../agent-sim/agent/acks.ts";
+import { createExecutor, type Executor } from "../../agent-sim/agent/executor.ts";
 import { DISK, openFileJournal } from "../../agent-sim/agent/file-journal.ts";
 import type { Handler } from "../../agent-sim/agent/handlers.ts";
 import { CannotWrite, type Journal } from "../../agent-sim/agent/journal.ts";
-import { createWork, type Work } from "../../agent-sim/agent/work.ts";
 import { eventually } from "../kit/eventually.ts";
 import { createHandTime, type HandTime } from "./clocks.ts";
 
@@ -16,7 +16,7 @@ let full: boolean;
 let journal: Journal;
 let time: HandTime;
 let acks: Acks;
-let work: Work;
+let executor: Executor;
 let executed: string[];
 let told: string[];
 let alarms: string[];
@@ -41,8 +41,8 @@ beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "full-disk-"));
   [full, executed, told, alarms, time] = [false, [], [], [], createHandTime()];
   journal = open();
-  acks = createAcks({ time, onSettled: ({ commandId }) => work.settle(commandId), resend: () => ({ resendMs: 15_000, capMs: 300_000 }) });
-  work = createWork({
+  acks = createAcks({ time, onSettled: ({ commandId }) => executor.settle(commandId), resend: () => ({ resendMs: 15_000, capMs: 300_000 }) });
+  executor = createExecutor({
     journal,
     acks,
     time,
@@ -57,7 +57,7 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true }));
 
 const deliver = (commandId: string): void =>
-  work.deliver({ command: { commandId, type: "job", payload: {}, requiresAck: true }, delivery: { expiresAt: null, lane: commandId } });
+  executor.deliver({ command: { commandId, type: "job", payload: {}, requiresAck: true }, delivery: { expiresAt: null, lane: commandId } });
 
 test("a command that cannot be journalled is neither run nor answered, and runs when it is delivered again", async () => {
   full = true;
@@ -95,13 +95,13 @@ test("a confirmation that cannot be journalled costs only a repeated result afte
 });
 test("a cancel of an unseen command that cannot be journalled is not answered", () => {
   full = true;
-  work.cancel("never-seen", "");
+  executor.cancel("never-seen", "");
   expect(told).toEqual([]);
 });
 test("after a start on a full disk a command in flight is reported as failed once there is space", () => {
   journal.begin("a", true);
   full = true;
-  work.resume();
+  executor.resume();
   expect(told).toEqual([]);
   full = false;
   time.advance(5_000);

@@ -1,7 +1,7 @@
 // A handoff: the agent opens the new session before it leaves the old one, and takes its unsettled commands along.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Agent } from "../../agent-sim/agent/index.ts";
-import type { End } from "../../agent-sim/agent/reconnect.ts";
+import type { SessionEnd } from "../../agent-sim/agent/reconnect.ts";
 import { CLOSE } from "../../protocol/index.ts";
 import { eventually } from "../kit/eventually.ts";
 import type { FakeGateway, FakeSession } from "./fake-gateway.ts";
@@ -11,7 +11,7 @@ let fixture: AgentFixture;
 let gateway: FakeGateway;
 let agent: Agent;
 let executed: string[];
-let aways: End[];
+let aways: SessionEnd[];
 
 beforeEach(async () => {
   fixture = await openAgentFixture();

@@ -2,12 +2,12 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { createRandom } from "../../agent-sim/agent/index.ts";
-import { afterEnd, backoffMs, type Circumstances, type End, retryAfterOf } from "../../agent-sim/agent/reconnect.ts";
+import { afterEnd, backoffMs, type ReconnectContext, retryAfterOf, type SessionEnd } from "../../agent-sim/agent/reconnect.ts";
 
 const times = { firstWindowMs: 20_000, baseMs: 1_000, capMs: 300_000, stableAfterSec: 60 };
-const now: Circumstances = { attempt: 0, times, pollMs: 30_000, drainMs: null, corrected: false, hasAnother: false, random: () => 0.5 };
-const closed = (code: number, reason = "", wasReady = true): End => ({ kind: "closed", code, reason, wasReady });
-const refused = (status: number, reason = "", more: { code?: string; retryAfterSec?: number } = {}): End => ({
+const now: ReconnectContext = { attempt: 0, times, pollMs: 30_000, drainWaitMs: null, corrected: false, hasAnother: false, random: () => 0.5 };
+const closed = (code: number, reason = "", wasReady = true): SessionEnd => ({ kind: "closed", code, reason, wasReady });
+const refused = (status: number, reason = "", more: { code?: string; retryAfterSec?: number } = {}): SessionEnd => ({
   kind: "refused",
   status,
   reason,
@@ -16,7 +16,7 @@ const refused = (status: number, reason = "", more: { code?: string; retryAfterS
   serverTimeMs: null,
 });
 /** The shortest and the longest wait for an end. */
-const range = (end: End, differences: Partial<Circumstances> = {}): readonly (number | null)[] =>
+const range = (end: End, differences: Partial<ReconnectContext> = {}): readonly (number | null)[] =>
   [0, 1].map((value) => afterEnd(end, { ...now, ...differences, random: () => value }).reconnectInMs).map((ms) => (ms === null ? null : Math.round(ms)));
 
 test("backoff is random between zero and the smaller of cap and base · 2^n", () => {
@@ -37,7 +37,7 @@ test("backoff uses its whole range, so that agents do not reconnect together", (
 
 describe("backoff", () => {
   // [end, circumstances, shortest wait, longest wait] for random() from 0 to 1; null: the agent does not reconnect by itself.
-  test.each<readonly [End, Partial<Circumstances>, number | null, number | null]>([
+  test.each<readonly [SessionEnd, Partial<ReconnectContext>, number | null, number | null]>([
     [closed(1006), {}, 0, 20_000],
     [closed(1006), { attempt: 3 }, 0, 8_000],
     [closed(1000), {}, 0, 20_000],
@@ -66,10 +66,10 @@ describe("backoff", () => {
 });
 
 describe("waits from the gateway", () => {
-  test.each<readonly [End, Partial<Circumstances>, number, number]>([
+  test.each<readonly [SessionEnd, Partial<ReconnectContext>, number, number]>([
     [closed(1013, "try_later;ra=7"), {}, 7_000, 8_700],
     [closed(1012, "drain;ra=3"), {}, 3_000, 4_300],
-    [closed(1012, "drain;ra=3"), { drainMs: 3_200 }, 3_200, 3_200],
+    [closed(1012, "drain;ra=3"), { drainWaitMs: 3_200 }, 3_200, 3_200],
     [closed(4009, "superseded;ra=900"), {}, 900_000, 991_000],
     [closed(4505, "duplicate_identity;ra=900"), { attempt: 9 }, 900_000, 991_000],
     [closed(4777, "a_new_word;ra=60"), {}, 60_000, 67_000],
@@ -83,7 +83,7 @@ describe("waits from the gateway", () => {
     "the agent waits no longer than an hour and its jitter after %o",
     (end) => expect(range(end)).toEqual([3_600_000, 3_961_000]),
   );
-  test("the wait after a drain is at most an hour", () => expect(range(closed(1012), { drainMs: 1e12 })).toEqual([3_600_000, 3_600_000]));
+  test("the wait after a drain is at most an hour", () => expect(range(closed(1012), { drainWaitMs: 1e12 })).toEqual([3_600_000, 3_600_000]));
   test("a long wait alarms the machine's operator, a short one does not", () => {
     expect(afterEnd(closed(4505, "duplicate_identity;ra=900"), now).alarm).toContain("4505");
     expect(afterEnd(closed(1013, "try_later;ra=5"), now).alarm).toBeNull();

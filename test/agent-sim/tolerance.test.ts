@@ -1,6 +1,6 @@
 // An older agent with a newer gateway: unknown values, new forms of ids, settings that are missing or fractional. None of it stops the work.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { type Agent, type AgentOptions, Identity, type Journal, toMember } from "../../agent-sim/agent/index.ts";
+import { type Agent, type AgentOptions, Identity, type Journal, toPairedDevice } from "../../agent-sim/agent/index.ts";
 import { adjustPlan, DEFAULT_PLAN, GivenPlan } from "../../agent-sim/agent/plan.ts";
 import { eventually } from "../kit/eventually.ts";
 import { createHandTime } from "./clocks.ts";
@@ -163,7 +163,7 @@ test("the agent connects to the socket address from its pairing", async () => {
 
 test("an identity may have ids of any form and lack its optional fields", () => {
   const given = { device_id: "d", agent_id: "a", tenant_id: "t", shared_secret: "s" };
-  expect(toMember(Identity.parse(given))).toEqual({ deviceId: "d", agentId: "a", tenantId: "t", secret: "s", fingerprint: "" });
+  expect(toPairedDevice(Identity.parse(given))).toEqual({ deviceId: "d", agentId: "a", tenantId: "t", secret: "s", fingerprint: "" });
   expect(Identity.parse({ ...given, connect: { url: "wss://e", coldStartMs: 2.5 }, infrastructure_secrets: 7 }).connect).toEqual({
     url: "wss://e",
     coldStartMs: 2.5,

@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { WebSocket } from "ws";
 import { z } from "zod";
-import type { Member } from "../../agent-sim/agent/index.ts";
+import type { PairedDevice } from "../../agent-sim/agent/index.ts";
 import { CLOSE, CONNECT_PATHS, SUBPROTOCOL, sign, signedHeaders } from "../../protocol/index.ts";
 
 const WITHIN_MS = 20_000;
@@ -37,7 +37,7 @@ const knock = async (url: string, headers: Headers): Promise<number> => {
 };
 
 /** An agent past its hello, with every frame it has heard. */
-const enter = async (url: string, member: Member) => {
+const enter = async (url: string, member: PairedDevice) => {
   const socket = open(url, signedHeaders(member, "", new Date()));
   const frames: Frame[] = [];
   const listeners = new Set<() => void>();
@@ -68,7 +68,7 @@ const enter = async (url: string, member: Member) => {
 
 const isAck = (id: string) => (frame: Frame) => frame.op === "heartbeat_ack" && frame.ref === id;
 
-const checkUpgrades = async (url: string, member: Member): Promise<readonly string[]> => {
+const checkUpgrades = async (url: string, member: PairedDevice): Promise<readonly string[]> => {
   const good = signedHeaders(member, "", new Date());
   const used = signedHeaders(member, "", new Date(Date.now() - 1));
   const first = await knock(url, used);
@@ -81,7 +81,7 @@ const checkUpgrades = async (url: string, member: Member): Promise<readonly stri
   return first === 101 ? accepted : [...accepted, `good headers: ${first}`];
 };
 
-const checkFrames = async (url: string, member: Member): Promise<readonly string[]> => {
+const checkFrames = async (url: string, member: PairedDevice): Promise<readonly string[]> => {
   const { socket, frames, hear, send } = await enter(url, member);
   const beat = { status: "online", metrics: { cpu: 1 } };
   send(`{"data":{"metrics":{"memory":1,"cpu":2},"status":"online"},"id":"2","op":"heartbeat"}`);
@@ -99,7 +99,7 @@ const checkFrames = async (url: string, member: Member): Promise<readonly string
 };
 
 /** What went wrong, in words; nothing when every control did what it should. */
-export const checkRefusals = async (url: string, member: Member): Promise<readonly string[]> => {
+export const checkRefusals = async (url: string, member: PairedDevice): Promise<readonly string[]> => {
   try {
     return [...(await checkUpgrades(url, member)), ...(await checkFrames(url, member))];
   } catch (error) {

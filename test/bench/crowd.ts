@@ -1,5 +1,5 @@
 // A gateway with a tenant's agents beside it, identities and load generator ready, nobody connected yet.
-import type { Member } from "../../agent-sim/agent/index.ts";
+import type { PairedDevice } from "../../agent-sim/agent/index.ts";
 import { createTenant, type Gateway, type GatewayOptions, provision, startGateway, type Tenant, writeIdentities } from "./gateway.ts";
 import { type Loader, startLoader } from "./loader.ts";
 import type { Stage } from "./stage.ts";
@@ -7,7 +7,7 @@ import type { Stage } from "./stage.ts";
 export interface Crowd {
   readonly gateway: Gateway;
   readonly tenant: Tenant;
-  readonly members: readonly Member[];
+  readonly members: readonly PairedDevice[];
   readonly loader: Loader;
 }
 

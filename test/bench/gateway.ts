@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { z } from "zod";
-import { createHttp, type Member, systemTime as time } from "../../agent-sim/agent/index.ts";
+import { createHttp, type PairedDevice, systemTime as time } from "../../agent-sim/agent/index.ts";
 import { createPortal } from "../../agent-sim/fleet/portal.ts";
 import { plainEnv } from "../kit/children.ts";
 import { pin, SERVER_CPU } from "./machine.ts";
@@ -118,10 +118,10 @@ export const createTenant = async (stage: Stage): Promise<Tenant> => {
 };
 
 /** Devices paired through the API, a thousand a call. */
-export const provision = async ({ url }: Pick<Gateway, "url">, tenant: Tenant, count: number): Promise<readonly Member[]> => {
+export const provision = async ({ url }: Pick<Gateway, "url">, tenant: Tenant, count: number): Promise<readonly PairedDevice[]> => {
   const http = createHttp(url);
   const portal = createPortal(http, tenant);
-  const members: Member[] = [];
+  const members: PairedDevice[] = [];
   try {
     while (members.length < count) {
       const fingerprints = Array.from({ length: Math.min(CHUNK, count - members.length) }, () => `machine-${randomUUID()}`);
@@ -133,7 +133,7 @@ export const provision = async ({ url }: Pick<Gateway, "url">, tenant: Tenant, c
   }
 };
 
-export const writeIdentities = (stage: Stage, members: readonly Member[]): string => {
+export const writeIdentities = (stage: Stage, members: readonly PairedDevice[]): string => {
   const file = join(stage.folder, `identities-${randomUUID().slice(0, 8)}`);
   writeFileSync(file, members.map(({ agentId, tenantId, secret }) => `${agentId} ${tenantId} ${secret}\n`).join(""), { mode: 0o600 });
   return file;

@@ -1,6 +1,6 @@
 // Reads PostgreSQL after a run: what was acknowledged must stand there, once, and within the lag that is promised.
 import { readFileSync } from "node:fs";
-import type { Member } from "../../agent-sim/agent/index.ts";
+import type { PairedDevice } from "../../agent-sim/agent/index.ts";
 import { until } from "./gateway.ts";
 import { Untrue } from "./rounds.ts";
 import type { Stage } from "./stage.ts";
@@ -15,7 +15,7 @@ interface Beat {
 }
 
 /** The loader's own record: connection, answered beats, the random figure of the last one. */
-const lastBeats = (members: readonly Member[], file: string): readonly Beat[] =>
+const lastBeats = (members: readonly PairedDevice[], file: string): readonly Beat[] =>
   readFileSync(file, "utf8")
     .split("\n")
     .filter(Boolean)
@@ -28,7 +28,7 @@ const lastBeats = (members: readonly Member[], file: string): readonly Beat[] =>
     });
 
 /** Each device's row shows its last acknowledged heartbeat. Throws Untrue. */
-export const checkRows = async (stage: Stage, members: readonly Member[], file: string): Promise<void> => {
+export const checkRows = async (stage: Stage, members: readonly PairedDevice[], file: string): Promise<void> => {
   const beats = lastBeats(members, file);
   const behind = async (): Promise<number> => {
     const [row] = await stage.query<{ behind: string }>(

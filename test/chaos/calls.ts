@@ -1,5 +1,5 @@
 // Single calls of a scenario that are judged by their answers: as a script with a key, at one chosen node.
-import { createHttp, type Http, type HttpAnswer, NoAnswer, type Patience, systemTime as time } from "../../agent-sim/agent/index.ts";
+import { createHttp, type Http, type HttpAnswer, NoAnswer, type RetryOptions, systemTime as time } from "../../agent-sim/agent/index.ts";
 import type { Credentials } from "../../agent-sim/fleet/portal.ts";
 import type { Node } from "./node.ts";
 import { urlOf } from "./rig.ts";
@@ -8,7 +8,7 @@ const SOCKETS = 64;
 
 export const headersOf = ({ apiKey, tenantId }: Credentials): Readonly<Record<string, string>> => ({ "x-api-key": apiKey, "x-svc-tenant-id": tenantId });
 
-export const patience = (forMs: number): Patience => ({ time, random: Math.random, untilMs: time.elapsedMs() + forMs });
+export const patience = (forMs: number): RetryOptions => ({ time, random: Math.random, untilMs: time.elapsedMs() + forMs });
 
 /** One client for each node, closed when the use is over. */
 export const withClients = async <T>(nodes: readonly Node[], use: (clients: readonly Http[]) => Promise<T>): Promise<T> => {

@@ -1,10 +1,10 @@
 // Commands that nobody confirms: past their deadline or their last attempt they are delivered no more, and say so.
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
-import { createRandom, type Member, NoAnswer, pause, persist, systemTime as time, until } from "../../agent-sim/agent/index.ts";
-import { createCrew } from "../../agent-sim/fleet/crew.ts";
+import { callWithRetry, createRandom, NoAnswer, type PairedDevice, pause, systemTime as time, until } from "../../agent-sim/agent/index.ts";
+import { createAgentGroup } from "../../agent-sim/fleet/agent-group.ts";
+import { createCommandTracker } from "../../agent-sim/fleet/command-tracker.ts";
 import { createLatency } from "../../agent-sim/fleet/latency.ts";
-import { createLedger } from "../../agent-sim/fleet/ledger.ts";
 import { Command, type CommandStatus, isOpen } from "../../protocol/index.ts";
 import { headersOf, inLanes, isSuccess, patience } from "./calls.ts";
 import { forgetfulJournal } from "./forgetful.ts";
@@ -34,12 +34,12 @@ interface Order {
   readonly expiresAtMs: number | null;
 }
 
-const queueOn = async (rig: Rig, { deviceId }: Member, expires: boolean, spread: number): Promise<Order> => {
+const queueOn = async (rig: Rig, { deviceId }: PairedDevice, expires: boolean, spread: number): Promise<Order> => {
   const expiresAtMs = expires ? time.wallMs() + LIFE_MS.least + spread * (LIFE_MS.most - LIFE_MS.least) : null;
   const limits = expiresAtMs === null ? { maxAttempts: ATTEMPTS } : { maxAttempts: 100, expiresAt: new Date(expiresAtMs).toISOString() };
   const headers = { ...headersOf(rig.credentials), "idempotency-key": randomUUID() };
   const body = JSON.stringify({ type: "ping", ...limits });
-  const answer = await persist(() => rig.http.call({ method: "POST", path: `/v1/devices/${deviceId}/commands`, headers, body }), patience(LIFE_MS.least));
+  const answer = await callWithRetry(() => rig.http.call({ method: "POST", path: `/v1/devices/${deviceId}/commands`, headers, body }), patience(LIFE_MS.least));
   if (!isSuccess(answer)) throw new Error(`a command was refused: ${answer.status}`);
   return { commandId: z.object({ data: Command.pick({ commandId: true }) }).parse(answer.body).data.commandId, expiresAtMs };
 };
@@ -53,13 +53,13 @@ const endOf = ({ expiresAtMs }: Order): { readonly status: CommandStatus; readon
 /** Agents that take every delivery for new, and whose words never arrive. */
 const muteCrew = (
   door: FaultProxy,
-  members: readonly Member[],
+  members: readonly PairedDevice[],
   { seed, delivered }: { readonly seed: number; readonly delivered: (commandId: string) => void },
 ) =>
-  createCrew({
+  createAgentGroup({
     url: urlOf(door),
     members,
-    ledger: createLedger(time.elapsedMs),
+    tracker: createCommandTracker(time.elapsedMs),
     time: hurried(HASTE),
     random: createRandom(seed),
     seed,
@@ -89,15 +89,15 @@ const runDeadlines = ({ seed, scale, control }: Context): Promise<Outcome> =>
     const members = await rig.provision(Math.min(scale.agents, 60));
     const door = await rig.door({ filter: frameFilter((direction, text) => direction === "down" || !text.includes('"op":"ack"')) });
     const deliveries = new Map<string, number[]>();
-    const crew = muteCrew(door, members, {
+    const group = muteCrew(door, members, {
       seed,
       delivered: (commandId) => void deliveries.set(commandId, [...(deliveries.get(commandId) ?? []), time.wallMs()]),
     });
     const random = createRandom(seed);
     const state = { faults: 0 };
     try {
-      crew.start();
-      await until(time, () => crew.connected === crew.size, { everyMs: 50, withinMs: REST_MS });
+      group.start();
+      await until(time, () => group.connected === group.size, { everyMs: 50, withinMs: REST_MS });
       const orders: Order[] = [];
       const wanted = members.flatMap((member) => Array.from({ length: PER_DEVICE }, (_, n) => ({ member, expires: n % 2 === 0 })));
       await inLanes(wanted, 8, async ({ member, expires }) => void orders.push(await queueOn(rig, member, expires, random())));
@@ -137,7 +137,7 @@ const runDeadlines = ({ seed, scale, control }: Context): Promise<Outcome> =>
         ],
       };
     } finally {
-      await crew.stop();
+      await group.stop();
     }
   });
 

@@ -1,9 +1,8 @@
 // Agents that are killed before and after they write their journal: a command that has begun never begins again.
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { createRandom, type Member, pause, systemTime as time, until } from "../../agent-sim/agent/index.ts";
-import { packageRoot } from "../../agent-sim/bootstrap.ts";
-import { createLedger } from "../../agent-sim/fleet/ledger.ts";
+import { createRandom, type PairedDevice, packageRoot, pause, systemTime as time, until } from "../../agent-sim/agent/index.ts";
+import { createCommandTracker } from "../../agent-sim/fleet/command-tracker.ts";
 import { startLoad } from "../../agent-sim/fleet/load.ts";
 import { type Child, plainEnv, startChild } from "../kit/children.ts";
 import { makeFolder } from "../kit/workspace.ts";
@@ -28,7 +27,7 @@ interface Victim {
 const keepAlive = (
   rig: Rig,
   folder: string,
-  { member, index, context, lives }: { member: Member; index: number; context: Context; lives: () => boolean },
+  { member, index, context, lives }: { member: PairedDevice; index: number; context: Context; lives: () => boolean },
 ): Victim => {
   const [journal, effects, file] = ["journal", "effects", "orders"].map((name) => join(folder, `${index}.${name}`)) as [string, string, string];
   const program = join(packageRoot(import.meta.dirname), "dist", "test", "chaos", "victim.js");
@@ -70,13 +69,13 @@ const runDeaths = async (context: Context): Promise<Outcome> => {
   const victims: Victim[] = [];
   try {
     const members = await rig.provision(VICTIMS);
-    const [history, ledger, random] = [createHistory(), createLedger(time.elapsedMs), createRandom(seed)];
+    const [history, tracker, random] = [createHistory(), createCommandTracker(time.elapsedMs), createRandom(seed)];
     const portal = recorded(rig.portal, { history, elapsedMs: time.elapsedMs });
     const state = { loading: true };
     victims.push(...members.map((member, index) => keepAlive(rig, folder, { member, index, context, lives: () => state.loading })));
     const signal = new AbortController().signal;
     const perSecond = Math.min(scale.perSecond, 12);
-    const load = startLoad({ portal, ledger, members, perSecond, durationMs: scale.seconds * 1_600, time, random, graceMs: REST_MS, signal });
+    const load = startLoad({ portal, tracker, members, perSecond, durationMs: scale.seconds * 1_600, time, random, graceMs: REST_MS, signal });
     await load.done;
     await until(time, () => load.outstanding === 0, { everyMs: 50, withinMs: REST_MS });
     state.loading = false;

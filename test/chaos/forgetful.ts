@@ -1,6 +1,6 @@
 // Broken agents for controls: a journal that forgets, a clock that cannot be corrected.
 
-import { createJournal, createMemoryJournal, type Journal, nothing, type Random, systemTime, type Time } from "../../agent-sim/agent/index.ts";
+import { createJournal, createMemoryJournal, type Journal, noop, type Random, systemTime, type Time } from "../../agent-sim/agent/index.ts";
 
 /** Every delivery looks new to it. */
 export const forgetfulJournal = (): Journal => {
@@ -10,7 +10,7 @@ export const forgetfulJournal = (): Journal => {
       // A fresh memory for this one id; what else is in flight keeps its place.
       if (kept.find(id)) {
         const others = [...kept.entries()].filter(({ commandId }) => commandId !== id);
-        kept = createJournal({ wallMs: systemTime.wallMs, write: nothing });
+        kept = createJournal({ wallMs: systemTime.wallMs, write: noop });
         for (const { commandId, requiresAck: wants, result, status, settledAtMs } of others) {
           kept.begin(commandId, wants);
           if (result) kept.finish(commandId, { ...result, status });

@@ -1,6 +1,6 @@
 // The history of a run: one line for each step that a client or an agent took. What really happened is judged from it alone.
 
-import { type AgentOptions, type Delivered, type Member, NoAnswer } from "../../agent-sim/agent/index.ts";
+import { type AgentOptions, type Delivered, NoAnswer, type PairedDevice } from "../../agent-sim/agent/index.ts";
 import type { Portal } from "../../agent-sim/fleet/portal.ts";
 import type { Shortcut } from "./shortcuts.ts";
 
@@ -50,7 +50,7 @@ const targetOf = ({ command }: Delivered): string | null => {
 };
 
 /** The same agent, with each of its steps written down. */
-export const watched = (base: AgentOptions, member: Member, history: History, elapsedMs: () => number): AgentOptions => {
+export const watched = (base: AgentOptions, member: PairedDevice, history: History, elapsedMs: () => number): AgentOptions => {
   const actor = member.deviceId;
   return {
     ...base,

@@ -1,5 +1,5 @@
 // What an agent costs that is connected and does nothing.
-import { type Member, pause, systemTime as time } from "../../agent-sim/agent/index.ts";
+import { type PairedDevice, pause, systemTime as time } from "../../agent-sim/agent/index.ts";
 import type { Node } from "./node.ts";
 import { connectAll, frameHead, OP, type RawAgent } from "./raw.ts";
 import { type Rig, withRig } from "./rig.ts";
@@ -12,8 +12,8 @@ const ALLOWED = { perAgentBytes: 20_000, breathBytes: 32_000_000 };
 const REST_MS = 2_000;
 const HOARD_BYTES = 250_000;
 
-const provisionAll = async (rig: Rig, count: number): Promise<readonly Member[]> => {
-  const members: Member[] = [];
+const provisionAll = async (rig: Rig, count: number): Promise<readonly PairedDevice[]> => {
+  const members: PairedDevice[] = [];
   while (members.length < count) members.push(...(await rig.provision(Math.min(PROVISION_STEP, count - members.length))));
   return members;
 };

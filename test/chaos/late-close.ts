@@ -1,6 +1,6 @@
 // The close of an old connection arrives seconds late: the agent has long been back on another node, and stays online.
 
-import { createRandom, type Member, pause, type Random, systemTime as time } from "../../agent-sim/agent/index.ts";
+import { createRandom, type PairedDevice, pause, type Random, systemTime as time } from "../../agent-sim/agent/index.ts";
 import { createLatency } from "../../agent-sim/fleet/latency.ts";
 import { connectAll, heartbeatOf } from "./raw.ts";
 import { type Rig, withRig } from "./rig.ts";
@@ -23,7 +23,7 @@ const offlineEvents = async (sql: Sql, deviceIds: readonly string[]): Promise<nu
 interface Round {
   readonly rig: Rig;
   readonly sql: Sql;
-  readonly members: readonly Member[];
+  readonly members: readonly PairedDevice[];
   readonly from: number;
   readonly to: number;
   readonly random: Random;

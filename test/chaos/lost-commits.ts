@@ -1,6 +1,6 @@
 // Creations under keys while answers to COMMIT get lost and the database stops answering for a while; then every request is repeated.
 import { z } from "zod";
-import { createRandom, type Http, type HttpAnswer, pause, persist, systemTime as time } from "../../agent-sim/agent/index.ts";
+import { callWithRetry, createRandom, type Http, type HttpAnswer, pause, systemTime as time } from "../../agent-sim/agent/index.ts";
 import { createLatency } from "../../agent-sim/fleet/latency.ts";
 import { headersOf, inLanes, isSuccess, orNoAnswer, patience, withClients } from "./calls.ts";
 import { losingCommits } from "./commits.ts";
@@ -62,7 +62,7 @@ const run = async ({ seed, scale, control }: Context): Promise<Outcome> => {
       await inLanes(again, LANES, async (index) => {
         const startMs = time.elapsedMs();
         let turn = 0;
-        const answer = await orNoAnswer(persist(() => call(index, ++turn), patience(WITHIN_MS)));
+        const answer = await orNoAnswer(callWithRetry(() => call(index, ++turn), patience(WITHIN_MS)));
         latency.add(time.elapsedMs() - startMs);
         if (answer === null) state.unanswered += 1;
         else if (!isSuccess(answer)) state.refused += 1;

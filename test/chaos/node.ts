@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { packageRoot } from "../../agent-sim/bootstrap.ts";
+import { packageRoot } from "../../agent-sim/agent/index.ts";
 import { type Child, plainEnv, startChild } from "../kit/children.ts";
 import { freePort } from "../kit/free-port.ts";
 

@@ -1,7 +1,7 @@
 // A pairing code under pressure: activated by many at once on two nodes, and guessed at.
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
-import { errorOf, type Http, type HttpAnswer, persist, systemTime as time } from "../../agent-sim/agent/index.ts";
+import { callWithRetry, errorOf, type Http, type HttpAnswer, systemTime as time } from "../../agent-sim/agent/index.ts";
 import type { Bootstrapped } from "../../agent-sim/bootstrap.ts";
 import { createLatency } from "../../agent-sim/fleet/latency.ts";
 import { headersOf, inLanes, isSuccess, orNoAnswer, patience, withClients } from "./calls.ts";
@@ -25,7 +25,7 @@ interface Prepared {
 }
 
 const post = async (http: Http, path: string, body: object, headers: Readonly<Record<string, string>> = {}): Promise<HttpAnswer> => {
-  const answer = await persist(() => http.call({ method: "POST", path, headers, body: JSON.stringify(body) }), patience(WITHIN_MS));
+  const answer = await callWithRetry(() => http.call({ method: "POST", path, headers, body: JSON.stringify(body) }), patience(WITHIN_MS));
   if (!isSuccess(answer)) throw new Error(`${path} was refused: ${answer.status} ${errorOf(answer).code}`);
   return answer;
 };
@@ -47,7 +47,7 @@ const activate = (http: Http, { code, token }: Prepared): Promise<HttpAnswer | n
 const countDevices = async (http: Http, tenant: Bootstrapped): Promise<number> => {
   for (let page = 1, seen = 0; ; page += 1) {
     const path = `/v1/devices?page=${page}&pageSize=${PAGE}`;
-    const answer = await persist(() => http.call({ method: "GET", path, headers: headersOf(tenant) }), patience(WITHIN_MS));
+    const answer = await callWithRetry(() => http.call({ method: "GET", path, headers: headersOf(tenant) }), patience(WITHIN_MS));
     const { length } = Devices.parse(answer.body).data;
     seen += length;
     if (length < PAGE) return seen;

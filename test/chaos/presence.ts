@@ -1,6 +1,6 @@
 // What others are told about agents: who is online, who is not, how soon, and how often it is said.
 import { z } from "zod";
-import { type Member, pause, systemTime as time } from "../../agent-sim/agent/index.ts";
+import { type PairedDevice, pause, systemTime as time } from "../../agent-sim/agent/index.ts";
 import type { Percentiles } from "../../agent-sim/fleet/latency.ts";
 import { createLatency } from "../../agent-sim/fleet/latency.ts";
 import { throughDoor } from "./agents.ts";
@@ -102,7 +102,7 @@ const runPresence = async ({ seed, scale, control }: Context, script: Script): P
   try {
     const door = await rig.door();
     const members = await rig.provision(scale.agents);
-    const troubled: ReadonlySet<string> = new Set(members.filter((_: Member, index) => index % 2 === 0).map(({ deviceId }) => deviceId));
+    const troubled: ReadonlySet<string> = new Set(members.filter((_: PairedDevice, index) => index % 2 === 0).map(({ deviceId }) => deviceId));
     const state: { watch: Watch | null; sinceMs: number } = { watch: null, sinceMs: 0 };
     const trial = await throughDoor(rig, door, {
       seed,

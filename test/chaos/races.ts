@@ -2,15 +2,15 @@
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import {
+  callWithRetry,
   createHttp,
   createRandom,
   type Http,
   type HttpAnswer,
-  type Member,
-  type Patience,
+  type PairedDevice,
   pause,
-  persist,
   type Random,
+  type RetryOptions,
   signer,
   systemTime as time,
 } from "../../agent-sim/agent/index.ts";
@@ -42,7 +42,7 @@ interface Race {
 }
 
 const Answer = z.object({ data: AckResult });
-const patience = (): Patience => ({ time, random: Math.random, untilMs: time.elapsedMs() + PATIENCE_MS });
+const patience = (): RetryOptions => ({ time, random: Math.random, untilMs: time.elapsedMs() + PATIENCE_MS });
 
 /** Never the same time twice, so that no request is taken for a replay of another. */
 const createClock = () => {
@@ -53,11 +53,11 @@ const createClock = () => {
   };
 };
 
-const tell = async (http: Http, member: Member, { commandId, word, now }: { commandId: string; word: Word; now: () => Date }): Promise<Said> => {
+const tell = async (http: Http, member: PairedDevice, { commandId, word, now }: { commandId: string; word: Word; now: () => Date }): Promise<Said> => {
   const target = `/v1/devices/${member.deviceId}/commands/${commandId}/ack`;
   const body = JSON.stringify({ status: word, output: { said: randomUUID() } });
   const call = (): Promise<HttpAnswer> => http.call({ method: "POST", path: target, body, headers: sign(member, { method: "POST", target, body }, now()) });
-  const answer = await persist(call, patience()).catch(() => null);
+  const answer = await callWithRetry(call, patience()).catch(() => null);
   return { word, result: Answer.safeParse(answer?.body).data?.data.result ?? null };
 };
 
@@ -90,7 +90,7 @@ const run = async ({ seed, scale, control }: Context): Promise<Outcome> => {
   let started = 0;
   const endMs = time.elapsedMs() + scale.seconds * 1_000;
   const over = (): boolean => time.elapsedMs() >= endMs || races.length >= MOST_PAIRS;
-  const race = async (member: Member): Promise<void> => {
+  const race = async (member: PairedDevice): Promise<void> => {
     while (!over()) {
       const number = started;
       started += 1;

@@ -1,7 +1,7 @@
 // An agent on a bare TCP connection: as far into the protocol as asked, and from there on every byte is the scenario's own.
 import { randomBytes } from "node:crypto";
 import { connect, type Socket } from "node:net";
-import { type Member, systemTime as time, until } from "../../agent-sim/agent/index.ts";
+import { type PairedDevice, systemTime as time, until } from "../../agent-sim/agent/index.ts";
 import { CONNECT_PATHS, ServerFrame, SUBPROTOCOL, sign, signedHeaders } from "../../protocol/index.ts";
 import { inLanes } from "./calls.ts";
 import { readFrame } from "./frames.ts";
@@ -38,7 +38,7 @@ export const frameOf = (opcode: number, payload: Buffer | string): Buffer => {
   return Buffer.concat([frameHead(opcode, bytes.length), bytes]);
 };
 
-export const upgradeHead = (member: Member): string => {
+export const upgradeHead = (member: PairedDevice): string => {
   const headers = {
     Host: "chaos",
     Connection: "Upgrade",
@@ -53,7 +53,7 @@ export const upgradeHead = (member: Member): string => {
 };
 
 /** Always the same instance: who comes a second time is the same machine, not a twin. */
-export const helloOf = (member: Member, nonce: string): string => {
+export const helloOf = (member: PairedDevice, nonce: string): string => {
   const timestamp = new Date(time.wallMs()).toISOString();
   const data = { proof: { timestamp, signature: sign(member.secret, nonce, timestamp) }, instanceId: member.deviceId, capabilities: ["journal.v1"] };
   return JSON.stringify({ op: "hello", id: "1", data });
@@ -84,7 +84,7 @@ export const heartbeatOf = (n: number): Buffer =>
   frameOf(OP.text, JSON.stringify({ op: "heartbeat", id: String(n + 2), data: { status: "online", metrics: {} } }));
 
 /** Begins at once; how far it has come shows in what it answers. */
-export const openRaw = (port: number, member: Member, stage: Stage): RawAgent => {
+export const openRaw = (port: number, member: PairedDevice, stage: Stage): RawAgent => {
   const state: { openedAtMs: number; reachedAtMs: number | null; closedAtMs: number | null } = {
     openedAtMs: time.elapsedMs(),
     reachedAtMs: null,
@@ -131,7 +131,7 @@ export const openRaw = (port: number, member: Member, stage: Stage): RawAgent =>
 };
 
 /** So many of them at once; throws when one does not get there. */
-export const connectAll = async (port: number, members: readonly Member[], stage: Stage, withinMs = 30_000): Promise<readonly RawAgent[]> => {
+export const connectAll = async (port: number, members: readonly PairedDevice[], stage: Stage, withinMs = 30_000): Promise<readonly RawAgent[]> => {
   const agents: RawAgent[] = [];
   await inLanes(members, 32, async (member) => {
     const agent = openRaw(port, member, stage);

@@ -1,6 +1,6 @@
 // A device is removed on one node while its agent holds a socket on another: the socket is cut soon, and the agent does not come back.
 
-import { type Http, type Member, pause, persist, systemTime as time, until } from "../../agent-sim/agent/index.ts";
+import { callWithRetry, type Http, type PairedDevice, pause, systemTime as time, until } from "../../agent-sim/agent/index.ts";
 import { createLatency } from "../../agent-sim/fleet/latency.ts";
 import { headersOf, inLanes, patience, withClients } from "./calls.ts";
 import type { FaultProxy } from "./proxy.ts";
@@ -18,15 +18,18 @@ interface Cut {
   readonly cameBack: number;
 }
 
-const remove = async (client: Http, { credentials }: Rig, { deviceId }: Member): Promise<number> => {
-  const answer = await persist(() => client.call({ method: "DELETE", path: `/v1/devices/${deviceId}`, headers: headersOf(credentials) }), patience(10_000));
+const remove = async (client: Http, { credentials }: Rig, { deviceId }: PairedDevice): Promise<number> => {
+  const answer = await callWithRetry(
+    () => client.call({ method: "DELETE", path: `/v1/devices/${deviceId}`, headers: headersOf(credentials) }),
+    patience(10_000),
+  );
   // Gone already, when the first answer got lost.
   if (answer.status !== 204 && answer.status !== 404) throw new Error(`a device could not be removed: ${answer.status}`);
   return time.elapsedMs();
 };
 
 /** Whether any node lets it in again. */
-const comesBack = async (rig: Rig, member: Member): Promise<boolean> => {
+const comesBack = async (rig: Rig, member: PairedDevice): Promise<boolean> => {
   const attempts = rig.nodes.map(({ port }) => openRaw(port, member, "ready"));
   await until(time, () => attempts.every(({ closedAtMs, reachedAtMs }) => closedAtMs !== null || reachedAtMs !== null), { everyMs: 20, withinMs: 5_000 });
   for (const attempt of attempts) attempt.destroy();
@@ -36,7 +39,7 @@ const comesBack = async (rig: Rig, member: Member): Promise<boolean> => {
 interface Revoking {
   readonly rig: Rig;
   readonly client: Http;
-  readonly members: readonly Member[];
+  readonly members: readonly PairedDevice[];
   readonly door: FaultProxy;
   readonly control: boolean;
   readonly withinMs: number;

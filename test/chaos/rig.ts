@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { createHttp, createRandom, type Http, type Member, systemTime as time } from "../../agent-sim/agent/index.ts";
+import { createHttp, createRandom, type Http, type PairedDevice, systemTime as time } from "../../agent-sim/agent/index.ts";
 import { type Bootstrapped, bootstrap } from "../../agent-sim/bootstrap.ts";
 import { type Credentials, createPortal, type Portal } from "../../agent-sim/fleet/portal.ts";
 import { plainEnv } from "../kit/children.ts";
@@ -54,7 +54,7 @@ export interface Rig {
   readonly credentials: Credentials;
   readonly http: Http;
   readonly portal: Portal;
-  provision(count: number): Promise<readonly Member[]>;
+  provision(count: number): Promise<readonly PairedDevice[]>;
   /** One more tenant, with an owner's token and an enrollment token beside its key. */
   tenant(): Promise<Bootstrapped>;
   close(): Promise<void>;
@@ -135,7 +135,7 @@ const build = async (options: RigOptions, undo: Undo): Promise<Rig> => {
   const http = createHttp(urlOf(apiDoor), API_SOCKETS);
   undo.add(http.close);
   const portal = createPortal(http, credentials);
-  const provision = async (size: number): Promise<readonly Member[]> => {
+  const provision = async (size: number): Promise<readonly PairedDevice[]> => {
     const fingerprints = Array.from({ length: size }, (_, n) => `chaos-${randomUUID().slice(0, 8)}-${n}`);
     return portal.provision(fingerprints, randomUUID(), { time, random, untilMs: time.elapsedMs() + PROVISION_MS });
   };

@@ -3,8 +3,18 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
-import { createRotation, type Http, type Member, NoAnswer, openFileKeys, persist, signer, systemTime as time, until } from "../../agent-sim/agent/index.ts";
-import { packageRoot } from "../../agent-sim/bootstrap.ts";
+import {
+  callWithRetry,
+  createRotation,
+  type Http,
+  NoAnswer,
+  openFileKeys,
+  type PairedDevice,
+  packageRoot,
+  signer,
+  systemTime as time,
+  until,
+} from "../../agent-sim/agent/index.ts";
 import { createLatency } from "../../agent-sim/fleet/latency.ts";
 import { signedHeaders } from "../../protocol/index.ts";
 import { plainEnv, startChild } from "../kit/children.ts";
@@ -30,8 +40,8 @@ const createStamps = (): (() => number) => {
 };
 const stampMs = createStamps();
 
-const begin = async ({ credentials }: Rig, http: Http, { deviceId }: Member): Promise<void> => {
-  const answer = await persist(
+const begin = async ({ credentials }: Rig, http: Http, { deviceId }: PairedDevice): Promise<void> => {
+  const answer = await callWithRetry(
     () => http.call({ method: "POST", path: `/v1/devices/${deviceId}/secrets/rotate`, headers: headersOf(credentials), body: "{}" }),
     patience(WITHIN_MS),
   );
@@ -60,7 +70,7 @@ const deadlyAt = (rig: Rig, step: Step, moment: Moment): Http => {
   };
 };
 
-const rotateOverGatewayDeath = async (rig: Rig, member: Member, { file, step, moment }: { file: string; step: Step; moment: Moment }): Promise<void> => {
+const rotateOverGatewayDeath = async (rig: Rig, member: PairedDevice, { file, step, moment }: { file: string; step: Step; moment: Moment }): Promise<void> => {
   const http = deadlyAt(rig, step, moment);
   await begin(rig, http, member);
   const keys = openFileKeys(file, member.secret);
@@ -84,13 +94,13 @@ const rotateOverAgentDeath = async (rig: Rig, orders: Omit<RotationOrders, "url"
 };
 
 const Stored = z.object({ current: z.string(), next: z.string().nullable() });
-const known = async (file: string, { secret }: Member): Promise<string> => {
+const known = async (file: string, { secret }: PairedDevice): Promise<string> => {
   const text = await readFile(file, "utf8").catch(() => null);
   return text === null ? secret : Stored.parse(JSON.parse(text)).current;
 };
-const statusWith = async ({ http }: Rig, member: Member, secret: string): Promise<number> =>
+const statusWith = async ({ http }: Rig, member: PairedDevice, secret: string): Promise<number> =>
   (
-    await persist(
+    await callWithRetry(
       () => http.call({ method: "GET", path: "/v1/agent/me", headers: signedHeaders({ ...member, secret }, "", new Date(stampMs())) }),
       patience(WITHIN_MS),
     )
@@ -104,7 +114,7 @@ const run = ({ seed, scale, control }: Context): Promise<Outcome> =>
     // The control is about what the agent remembers.
     const gatewayDeaths = control ? [] : STEPS.flatMap((step) => MOMENTS.flatMap((moment) => Array.from({ length: repeats }, () => ({ step, moment }))));
     const members = await rig.provision(agentDeaths.length + gatewayDeaths.length);
-    const fileOf = ({ deviceId }: Member): string => join(folder, `${deviceId}.keys`);
+    const fileOf = ({ deviceId }: PairedDevice): string => join(folder, `${deviceId}.keys`);
     const latency = createLatency();
     const state = { faults: gatewayDeaths.length, locked: 0, oldAccepted: 0, unfinished: 0 };
     const timed = async (work: () => Promise<unknown>): Promise<void> => {
@@ -114,14 +124,14 @@ const run = ({ seed, scale, control }: Context): Promise<Outcome> =>
     };
     try {
       await inLanes(agentDeaths, 2, async (point, index) => {
-        const member = members[index] as Member;
+        const member = members[index] as PairedDevice;
         await timed(async () => {
           const keys = control ? null : fileOf(member);
           if (await rotateOverAgentDeath(rig, { member, keys, point }, join(folder, `${index}.orders`))) state.faults += 1;
         });
       });
       await inLanes(gatewayDeaths, 1, async (death, index) => {
-        const member = members[agentDeaths.length + index] as Member;
+        const member = members[agentDeaths.length + index] as PairedDevice;
         await timed(() => rotateOverGatewayDeath(rig, member, { file: fileOf(member), ...death }));
       });
       for (const member of members) {

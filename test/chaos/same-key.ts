@@ -1,6 +1,6 @@
 // One idempotency key, many posts: at once, on two nodes, over the death of one of them, and under two tenants.
 import { z } from "zod";
-import { errorOf, type Http, type HttpAnswer, persist, systemTime as time } from "../../agent-sim/agent/index.ts";
+import { callWithRetry, errorOf, type Http, type HttpAnswer, systemTime as time } from "../../agent-sim/agent/index.ts";
 import { createLatency } from "../../agent-sim/fleet/latency.ts";
 import { headersOf, inLanes, isSuccess, orNoAnswer, patience, withClients } from "./calls.ts";
 import { withRig } from "./rig.ts";
@@ -38,7 +38,7 @@ const repeat = async ({ seed, scale, control }: Context): Promise<Outcome> =>
           const client = clients[tries++ % clients.length] as Http;
           return client.call(post(deviceOf(index), control ? `${key}-${tries}` : key, rig.credentials, key));
         };
-        const answer = await orNoAnswer(persist(call, patience(WITHIN_MS)));
+        const answer = await orNoAnswer(callWithRetry(call, patience(WITHIN_MS)));
         latency.add(time.elapsedMs() - startMs);
         if (answer === null) state.unanswered += 1;
         else if (!isSuccess(answer)) state.refused += 1;
@@ -65,7 +65,7 @@ const repeat = async ({ seed, scale, control }: Context): Promise<Outcome> =>
       await killing;
       await inLanes(indices, LANES, async (index) => {
         const key = control ? `key-${index}-1` : `key-${index}`;
-        const other = await persist(() => (clients[1] as Http).call(post(deviceOf(index), key, rig.credentials, "another body")), patience(WITHIN_MS));
+        const other = await callWithRetry(() => (clients[1] as Http).call(post(deviceOf(index), key, rig.credentials, "another body")), patience(WITHIN_MS));
         if (other.status !== 422 || errorOf(other).code !== "IDEMPOTENCY_KEY_REUSED") state.otherBody += 1;
       });
       const truth = await readTruth(
@@ -117,7 +117,7 @@ const twoTenants: Scenario = {
         const [mine] = await rig.provision(1);
         const other = await rig.tenant();
         const http = client as Http;
-        const provisioned = await persist(
+        const provisioned = await callWithRetry(
           () => http.call({ method: "POST", path: "/v1/devices/provision", headers: headersOf(other), body: JSON.stringify({ count: 1 }) }),
           patience(WITHIN_MS),
         );
@@ -132,8 +132,8 @@ const twoTenants: Scenario = {
             const startMs = time.elapsedMs();
             const own = mine?.deviceId ?? "";
             const pair = await Promise.all([
-              persist(() => http.call(post(own, key, rig.credentials)), patience(WITHIN_MS)),
-              persist(() => http.call(control ? post(own, key, rig.credentials) : post(theirs, key, other)), patience(WITHIN_MS)),
+              callWithRetry(() => http.call(post(own, key, rig.credentials)), patience(WITHIN_MS)),
+              callWithRetry(() => http.call(control ? post(own, key, rig.credentials) : post(theirs, key, other)), patience(WITHIN_MS)),
             ]);
             latency.add(time.elapsedMs() - startMs);
             if (!pair.every(isSuccess)) state.refused += 1;

@@ -1,6 +1,6 @@
 // One limit over several nodes: what is admitted of a load that is spread over them, with Redis and without.
 
-import { type Http, type HttpAnswer, type Member, pause, systemTime as time } from "../../agent-sim/agent/index.ts";
+import { type Http, type HttpAnswer, type PairedDevice, pause, systemTime as time } from "../../agent-sim/agent/index.ts";
 import { createLatency, type Latency } from "../../agent-sim/fleet/latency.ts";
 import { signedHeaders } from "../../protocol/index.ts";
 import { inLanes, orNoAnswer, withClients } from "./calls.ts";
@@ -41,7 +41,7 @@ interface Spent {
   readonly last: HttpAnswer | null;
 }
 /** How many each of the nodes admitted. */
-const spend = async (clients: readonly Http[], member: Member, calls: number, latency: Latency): Promise<Spent> => {
+const spend = async (clients: readonly Http[], member: PairedDevice, calls: number, latency: Latency): Promise<Spent> => {
   const admitted = clients.map(() => 0);
   let last: HttpAnswer | null = null;
   await inLanes(Array.from({ length: calls }), LANES, async (_, index) => {
@@ -87,7 +87,7 @@ const tryLimit = ({ seed, scale, control }: Context, limit: number, latency: Lat
       const members = [...(await rig.provision(cells.length + 1))];
       const judged: Judged[] = [];
       for (const cell of cells) {
-        const member = members.pop() as Member;
+        const member = members.pop() as PairedDevice;
         const calls = Math.round(cell.load * limit);
         const spread = clients.slice(0, cell.nodes);
         const first = await spend(spread, member, calls, latency);
@@ -98,7 +98,7 @@ const tryLimit = ({ seed, scale, control }: Context, limit: number, latency: Lat
       }
       if (control) return { judged, alone: [] };
       await rig.redis?.kill();
-      const { admitted } = await spend(clients, members.pop() as Member, 3 * limit * count, latency);
+      const { admitted } = await spend(clients, members.pop() as PairedDevice, 3 * limit * count, latency);
       return { judged, alone: admitted.map((each) => each / limit) };
     });
   });

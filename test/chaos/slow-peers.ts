@@ -1,6 +1,6 @@
 // Peers that never come to an end: with the head of a request, the hello, a frame, a message. Each is closed in time, and nobody else notices.
 
-import { type Member, systemTime as time, until } from "../../agent-sim/agent/index.ts";
+import { type PairedDevice, systemTime as time, until } from "../../agent-sim/agent/index.ts";
 import { createLatency } from "../../agent-sim/fleet/latency.ts";
 import { frameHead, frameOf, heartbeatOf, OP, openRaw, type RawAgent, type Stage } from "./raw.ts";
 import { type Rig, withRig } from "./rig.ts";
@@ -62,7 +62,7 @@ const isLate = (peer: Peer): boolean => (heldMs(peer) ?? Number.POSITIVE_INFINIT
 const goodKinds = (): readonly Kind[] =>
   KINDS.filter(({ stage }) => stage === "ready").map((kind) => ({ ...kind, first: heartbeatOf(0), drip: heartbeatOf(1) }));
 
-const pester = async (rig: Rig, members: readonly Member[], kinds: readonly Kind[]): Promise<readonly Peer[]> => {
+const pester = async (rig: Rig, members: readonly PairedDevice[], kinds: readonly Kind[]): Promise<readonly Peer[]> => {
   const [port = 0] = rig.nodes.map((node) => node.port);
   const peers = members.map((member, index): Peer => {
     const kind = kinds[index % kinds.length] as Kind;

@@ -1,8 +1,17 @@
 // One trial: a fleet and its load on a rig, trouble while it runs, rest, and the judgement of every id.
 
-import { type AgentOptions, createRandom, type Member, type Patience, pause, type Random, systemTime as time, until } from "../../agent-sim/agent/index.ts";
-import { type Crew, createCrew } from "../../agent-sim/fleet/crew.ts";
-import { createLedger, type Ledger } from "../../agent-sim/fleet/ledger.ts";
+import {
+  type AgentOptions,
+  createRandom,
+  type PairedDevice,
+  pause,
+  type Random,
+  type RetryOptions,
+  systemTime as time,
+  until,
+} from "../../agent-sim/agent/index.ts";
+import { type AgentGroup, createAgentGroup } from "../../agent-sim/fleet/agent-group.ts";
+import { type CommandTracker, createCommandTracker } from "../../agent-sim/fleet/command-tracker.ts";
 import { type Load, startLoad } from "../../agent-sim/fleet/load.ts";
 import { countViolations, type Gap, judge, type Verdict, VIOLATIONS, yesInGap } from "./checker.ts";
 import { createHistory, type History, recorded, watched } from "./history.ts";
@@ -19,8 +28,8 @@ const IMPATIENT_REST_MS = 6_000;
 /** What the trouble-maker has in hand. */
 export interface Stage {
   readonly rig: Rig;
-  readonly crew: Crew;
-  readonly members: readonly Member[];
+  readonly group: AgentGroup;
+  readonly members: readonly PairedDevice[];
   readonly random: Random;
   /** False when the load has ended. */
   readonly running: () => boolean;
@@ -36,8 +45,8 @@ export interface TrialOptions {
   readonly rig: Rig;
   readonly seed: number;
   readonly scale: Scale;
-  readonly members?: readonly Member[];
-  readonly tune?: (member: Member, base: AgentOptions, index: number) => AgentOptions;
+  readonly members?: readonly PairedDevice[];
+  readonly tune?: (member: PairedDevice, base: AgentOptions, index: number) => AgentOptions;
   /** Told of each agent as it is made, for companions of it. */
   readonly beside?: (options: AgentOptions) => void;
   readonly pollOnlyPct?: number;
@@ -53,14 +62,14 @@ export interface TrialOptions {
 
 export interface Trial extends Outcome {
   readonly verdict: Verdict;
-  readonly crew: { readonly connected: number; readonly size: number; readonly reconnects: number };
-  readonly ledger: Ledger;
+  readonly group: { readonly connected: number; readonly size: number; readonly reconnects: number };
+  readonly tracker: CommandTracker;
   readonly history: History;
 }
 
-const patienceFor = (forMs: number): Patience => ({ time, random: Math.random, untilMs: time.elapsedMs() + forMs });
+const patienceFor = (forMs: number): RetryOptions => ({ time, random: Math.random, untilMs: time.elapsedMs() + forMs });
 
-const notesOf = (verdict: Verdict, load: Load, crew: Crew): readonly string[] => {
+const notesOf = (verdict: Verdict, load: Load, group: AgentGroup): readonly string[] => {
   const { accepted, okMultiDelivered, unknownApplied, unknownNotApplied, refused, byStatus } = verdict;
   const statuses = Object.entries(byStatus).map(([status, count]) => `${count} ${status}`);
   const examples = VIOLATIONS.flatMap((kind) => {
@@ -69,7 +78,7 @@ const notesOf = (verdict: Verdict, load: Load, crew: Crew): readonly string[] =>
   });
   return [
     `${accepted} answered 2xx, ${okMultiDelivered} delivered more than once, unknown ${unknownApplied} applied / ${unknownNotApplied} not, ${refused} refused`,
-    `ended as ${statuses.join(", ") || "-"}; ${crew.reconnects} reconnects`,
+    `ended as ${statuses.join(", ") || "-"}; ${group.reconnects} reconnects`,
     ...(load.firstProblem === null ? [] : [`first problem: ${load.firstProblem}`]),
     ...examples,
   ];
@@ -79,14 +88,14 @@ export const runTrial = async (options: TrialOptions): Promise<Trial> => {
   const { rig, seed, scale, trouble, relief, impatient = false } = options;
   const random = createRandom(seed);
   const members = options.members ?? (await rig.provision(scale.agents));
-  const [ledger, history] = [createLedger(time.elapsedMs), createHistory()];
+  const [tracker, history] = [createCommandTracker(time.elapsedMs), createHistory()];
   const shortcut = options.shortcut?.(rig) ?? null;
   const gaps: Gap[] = [];
   const portal = recorded(rig.portal, { history, elapsedMs: time.elapsedMs, shortcut });
-  const crew = createCrew({
+  const group = createAgentGroup({
     url: urlOf(rig.agentDoor),
     members,
-    ledger,
+    tracker,
     time: hurried(scale.haste),
     random,
     seed,
@@ -102,11 +111,11 @@ export const runTrial = async (options: TrialOptions): Promise<Trial> => {
   });
   const loadOver = new AbortController();
   try {
-    crew.start();
-    const allIn = await until(time, () => crew.connected === crew.size, { everyMs: 50, withinMs: impatient ? IMPATIENT_REST_MS : CONNECT_MS });
+    group.start();
+    const allIn = await until(time, () => group.connected === group.size, { everyMs: 50, withinMs: impatient ? IMPATIENT_REST_MS : CONNECT_MS });
     const stage: Stage = {
       rig,
-      crew,
+      group,
       members,
       random,
       running: () => !loadOver.signal.aborted,
@@ -119,13 +128,13 @@ export const runTrial = async (options: TrialOptions): Promise<Trial> => {
     };
     const restMs = impatient ? IMPATIENT_REST_MS : REST_MS;
     const signal = new AbortController().signal;
-    const load = startLoad({ portal, ledger, members, perSecond: scale.perSecond, durationMs: scale.seconds * 1_000, time, random, graceMs: REST_MS, signal });
+    const load = startLoad({ portal, tracker, members, perSecond: scale.perSecond, durationMs: scale.seconds * 1_000, time, random, graceMs: REST_MS, signal });
     const troubled = trouble?.(stage);
     await load.done;
     loadOver.abort();
     await troubled;
     await relief?.(stage);
-    await until(time, () => load.outstanding === 0 && ledger.counts.open === 0 && crew.connected === crew.size, { everyMs: 50, withinMs: restMs });
+    await until(time, () => load.outstanding === 0 && tracker.counts.open === 0 && group.connected === group.size, { everyMs: 50, withinMs: restMs });
     await Promise.race([shortcut?.rest(), pause(time, restMs)]);
     const truth = await readTruth(
       rig,
@@ -133,12 +142,12 @@ export const runTrial = async (options: TrialOptions): Promise<Trial> => {
       patienceFor(impatient ? IMPATIENT_REST_MS : REST_MS),
     );
     const verdict = judge(history.lines, truth);
-    const { connected, size, reconnects } = crew;
+    const { connected, size, reconnects } = group;
     return {
       verdict,
-      ledger,
+      tracker,
       history,
-      crew: { connected, size, reconnects },
+      group: { connected, size, reconnects },
       n: verdict.accepted,
       faults: history.faults,
       violations: {
@@ -149,11 +158,11 @@ export const runTrial = async (options: TrialOptions): Promise<Trial> => {
         unanswered: load.unresolved + load.outstanding,
         refused: load.refused,
       },
-      latencyMs: ledger.createToAck.percentiles(),
-      notes: notesOf(verdict, load, crew),
+      latencyMs: tracker.createToAck.percentiles(),
+      notes: notesOf(verdict, load, group),
     };
   } finally {
     loadOver.abort();
-    await crew.stop();
+    await group.stop();
   }
 };

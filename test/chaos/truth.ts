@@ -1,6 +1,6 @@
 // What the gateway says in the end: every command of every device, read through the public API.
 import { z } from "zod";
-import { type Patience, pause, persist, refusal } from "../../agent-sim/agent/index.ts";
+import { callWithRetry, pause, type RetryOptions, refusal } from "../../agent-sim/agent/index.ts";
 import { Command, isOpen } from "../../protocol/index.ts";
 import type { Fact } from "./checker.ts";
 import type { Rig } from "./rig.ts";
@@ -17,12 +17,12 @@ const Listed = z.object({
 
 type Reader = Pick<Rig, "http" | "credentials">;
 
-const readDevice = async ({ http, credentials }: Reader, deviceId: string, patience: Patience): Promise<readonly Fact[]> => {
+const readDevice = async ({ http, credentials }: Reader, deviceId: string, patience: RetryOptions): Promise<readonly Fact[]> => {
   const facts: Fact[] = [];
   const headers = { "x-api-key": credentials.apiKey, "x-svc-tenant-id": credentials.tenantId };
   for (let page = 1; page <= MAX_PAGES; page += 1) {
     const path = `/v1/devices/${deviceId}/commands?page=${page}&pageSize=${PAGE}`;
-    const answer = await persist(() => http.call({ method: "GET", path, headers }), patience);
+    const answer = await callWithRetry(() => http.call({ method: "GET", path, headers }), patience);
     if (answer.status !== 200) throw refusal("listing commands was refused", answer);
     const { data, pagination } = Listed.parse(answer.body);
     for (const { payload, ...fact } of data) facts.push({ ...fact, request: typeof payload["request"] === "string" ? payload["request"] : null });
@@ -32,7 +32,7 @@ const readDevice = async ({ http, credentials }: Reader, deviceId: string, patie
 };
 
 /** Reads until every command has ended or the patience is over; what is still open then is told as it is. */
-export const readTruth = async (reader: Reader, deviceIds: readonly string[], patience: Patience): Promise<readonly Fact[]> => {
+export const readTruth = async (reader: Reader, deviceIds: readonly string[], patience: RetryOptions): Promise<readonly Fact[]> => {
   const known = new Map<string, readonly Fact[]>();
   for (;;) {
     const open = deviceIds.filter((id) => known.get(id)?.every(({ status }) => !isOpen(status)) !== true);

@@ -1,15 +1,6 @@
 // Two agents of one identity, as after a cloned disk: the living one is kept, the newcomer is told, and they never both hold a session for long.
 
-import {
-  type Agent,
-  type AgentEvents,
-  type AgentOptions,
-  createAgent,
-  createJournal,
-  nothing,
-  pause,
-  systemTime as time,
-} from "../../agent-sim/agent/index.ts";
+import { type Agent, type AgentEvents, type AgentOptions, createAgent, createJournal, noop, pause, systemTime as time } from "../../agent-sim/agent/index.ts";
 import { CLOSE } from "../../protocol/index.ts";
 import { createRig, urlOf } from "./rig.ts";
 import { EPOCH_STANDS_STILL } from "./sabotage.ts";
@@ -88,8 +79,8 @@ const run = async ({ seed, scale, control }: Context): Promise<Outcome> => {
         for (const options of originals) {
           fault("a twin comes to the other node");
           // Its journal is its own: what one has run the other does not know.
-          const journal = createJournal({ wallMs: time.wallMs, write: nothing });
-          const on = pairs.watch(options.deviceId, "twin", { ...options.on, ready: nothing, away: nothing });
+          const journal = createJournal({ wallMs: time.wallMs, write: noop });
+          const on = pairs.watch(options.deviceId, "twin", { ...options.on, ready: noop, away: noop });
           const twin = createAgent({ ...options, url: there ?? options.url, journal, firstWindowMs: 0, on });
           twins.push(twin);
           twin.start();

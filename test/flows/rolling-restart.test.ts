@@ -1,9 +1,9 @@
 // Three nodes behind a load balancer restart one after another under load: no call is lost, no agent goes offline, every command ends.
 import { Agent, request } from "node:http";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createRandom, type Member, systemTime } from "../../agent-sim/agent/index.ts";
-import { createCrew } from "../../agent-sim/fleet/crew.ts";
-import { createLedger } from "../../agent-sim/fleet/ledger.ts";
+import { createRandom, type PairedDevice, systemTime } from "../../agent-sim/agent/index.ts";
+import { createAgentGroup } from "../../agent-sim/fleet/agent-group.ts";
+import { createCommandTracker } from "../../agent-sim/fleet/command-tracker.ts";
 import { createTestDatabase, withClient } from "../kit/database.ts";
 import { eventually } from "../kit/eventually.ts";
 import { freePort } from "../kit/free-port.ts";
@@ -23,7 +23,7 @@ let redis: TestRedis;
 let balancer: Balancer;
 let databaseUrl: string;
 let credentials: BootstrapCredentials;
-let members: readonly Member[];
+let members: readonly PairedDevice[];
 const nodes: { readonly env: Readonly<Record<string, string>>; gateway: GatewayProcess }[] = [];
 
 const limitsOff = Object.fromEntries(["STANDARD", "TENANT", "AGENT", "HEARTBEAT", "ANONYMOUS", "CONNECT"].map((name) => [`RATE_LIMIT_${name}`, "off"]));
@@ -71,7 +71,7 @@ beforeAll(async () => {
   const { status, body } = await call(new Agent(), "POST", "/v1/devices/provision", { count: AGENTS });
   expect(status).toBe(201);
   members = (
-    JSON.parse(body) as { data: { device_id: string; agent_id: string; tenant_id: Member["tenantId"]; shared_secret: string; fingerprint: string }[] }
+    JSON.parse(body) as { data: { device_id: string; agent_id: string; tenant_id: PairedDevice["tenantId"]; shared_secret: string; fingerprint: string }[] }
   ).data.map((made) => ({
     deviceId: made.device_id,
     agentId: made.agent_id,
@@ -87,13 +87,13 @@ afterAll(async () => {
 });
 
 test("a rolling restart of three nodes under load loses no call and leaves no agent offline", { timeout: 400_000 }, async () => {
-  const ledger = createLedger(systemTime.elapsedMs);
+  const tracker = createCommandTracker(systemTime.elapsedMs);
   const alarms: string[] = [];
   let reconnected = 0;
-  const crew = createCrew({
+  const group = createAgentGroup({
     url: balancer.url,
     members,
-    ledger,
+    tracker,
     time: systemTime,
     random: createRandom(7),
     seed: 7,
@@ -111,8 +111,8 @@ test("a rolling restart of three nodes under load loses no call and leaves no ag
       },
     }),
   });
-  crew.start();
-  await eventually(() => expect(crew.connected).toBe(AGENTS), 60_000);
+  group.start();
+  await eventually(() => expect(group.connected).toBe(AGENTS), 60_000);
 
   const failed: string[] = [];
   const commandIds: string[] = [];
@@ -157,7 +157,7 @@ test("a rolling restart of three nodes under load loses no call and leaves no ag
     expect((await client.query("select data from outbox_events where type = 'device.offline'")).rows).toEqual([]);
   });
   // Each agent moved by a handoff: it was never disconnected in between.
-  expect({ reconnected, connected: crew.connected }).toEqual({ reconnected: 0, connected: AGENTS });
-  expect(crew.reconnects).toBeGreaterThan(0);
-  await crew.stop();
+  expect({ reconnected, connected: group.connected }).toEqual({ reconnected: 0, connected: AGENTS });
+  expect(group.reconnects).toBeGreaterThan(0);
+  await group.stop();
 });

@@ -2,7 +2,7 @@
 
 import { once } from "node:events";
 import { connect } from "node:net";
-import type { Member } from "../../../agent-sim/agent/index.ts";
+import type { PairedDevice } from "../../../agent-sim/agent/index.ts";
 import { quantile, summarise } from "../arithmetic.ts";
 import { createTenant, type Gateway, provision, startGateway, type Tenant, until, writeIdentities } from "../gateway.ts";
 import { type Loader, type Reply, serverNs, startLoader } from "../loader.ts";
@@ -31,7 +31,7 @@ export interface Mesh {
 
 const toRequest =
   ({ apiKey, tenantId }: Tenant, wait: number) =>
-  ({ deviceId }: Member): Prepared => ({
+  ({ deviceId }: PairedDevice): Prepared => ({
     method: "POST",
     path: `/v1/devices/${deviceId}/commands`,
     headers: { "x-api-key": apiKey, "x-svc-tenant-id": tenantId },

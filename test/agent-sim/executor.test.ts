@@ -1,10 +1,10 @@
 // A command inside the agent: it runs once, its acks repeat until they are answered, and it stops if it can.
 import { beforeEach, describe, expect, test } from "vitest";
-import { type Acks, createAcks, type Word } from "../../agent-sim/agent/acks.ts";
+import { type Acks, type AgentAck, createAcks } from "../../agent-sim/agent/acks.ts";
+import { createExecutor, type Executor } from "../../agent-sim/agent/executor.ts";
 import type { AckAnswer } from "../../agent-sim/agent/frames.ts";
 import type { Handler } from "../../agent-sim/agent/handlers.ts";
 import { createMemoryJournal, type Journal } from "../../agent-sim/agent/index.ts";
-import { createWork, type Work } from "../../agent-sim/agent/work.ts";
 import type { AckResult, CommandStatus, DeliveredCommand } from "../../protocol/index.ts";
 import { eventually } from "../kit/eventually.ts";
 import { createHandTime, type HandTime } from "./clocks.ts";
@@ -25,8 +25,8 @@ const command = ({ commandId = ID, type = "job", requiresAck = true, lane = "l",
 let time: HandTime;
 let journal: Journal;
 let acks: Acks;
-let work: Work;
-let sent: { readonly id: string; readonly commandId: string; readonly word: Word }[];
+let executor: Executor;
+let sent: { readonly id: string; readonly commandId: string; readonly word: AgentAck }[];
 let executed: string[];
 let finish: (output: unknown) => void;
 let settled: AckAnswer[];
@@ -41,7 +41,7 @@ const start = (): void => {
       settled.push(result);
     },
   });
-  work = createWork({
+  executor = createExecutor({
     journal,
     acks,
     time,
@@ -72,7 +72,7 @@ beforeEach(() => {
 
 describe("commands", () => {
   test("a command is acknowledged before it runs, and its result is sent until the gateway stores it", async () => {
-    work.deliver(command());
+    executor.deliver(command());
     expect([words(), executed]).toEqual([["received"], []]);
     await begins();
     answer();
@@ -91,31 +91,31 @@ describe("commands", () => {
     expect([sent.length, settled.length, journal.unsettled().length]).toEqual([9, 1, 0]);
   });
   test("a command that is delivered again while it runs does not run twice; its last ack is repeated", async () => {
-    work.deliver(command());
+    executor.deliver(command());
     await begins();
     answer();
-    work.deliver(command());
+    executor.deliver(command());
     await hears("received", "received");
     expect(executed).toHaveLength(1);
   });
   test("a command that is delivered again after its end does not run twice; its stored result is sent", async () => {
-    work.deliver(command());
+    executor.deliver(command());
     await begins();
     answer();
     finish("first");
     await hears("received", "succeeded");
     answer("succeeded");
-    work.deliver(command());
+    executor.deliver(command());
     await hears("received", "succeeded", "succeeded");
     expect(sent[2]?.word.output).toBe("first");
     expect(executed).toHaveLength(1);
   });
   test("a command that asks for no ack runs once and is never reported", async () => {
-    work.deliver(command({ requiresAck: false }));
+    executor.deliver(command({ requiresAck: false }));
     await begins();
     finish(1);
     await eventually(() => expect(journal.find(ID)?.status).toBe("succeeded"));
-    work.deliver(command({ requiresAck: false }));
+    executor.deliver(command({ requiresAck: false }));
     expect([words(), executed.length]).toEqual([[], 1]);
   });
   test.each([
@@ -124,12 +124,12 @@ describe("commands", () => {
     ["a command that expired by the server's clock is rejected", { expiresAt: "2026-01-02T00:00:00.000Z" }, "rejected", "EXPIRED"],
     ["a command whose handler throws fails", { type: "broken-job" }, "failed", "HANDLER_FAILED"],
   ])("%s", async (_, given, status, code) => {
-    work.deliver(command(given));
+    executor.deliver(command(given));
     if (words()[0] === "received") answer();
     await eventually(() => expect(sent.at(-1)?.word).toMatchObject({ status, code }));
   });
   test("a command that takes too long fails, and its later result does not count", async () => {
-    work.deliver(command());
+    executor.deliver(command());
     await begins();
     answer();
     time.advance(60_000);
@@ -138,7 +138,7 @@ describe("commands", () => {
     expect(journal.find(ID)?.status).toBe("failed");
   });
   test("too large an output is truncated and marked as such", async () => {
-    work.deliver(command());
+    executor.deliver(command());
     await begins();
     answer();
     finish("✓".repeat(1_000));
@@ -147,9 +147,9 @@ describe("commands", () => {
     expect(Buffer.byteLength(JSON.stringify(sent[1]?.word.output))).toBeLessThanOrEqual(1_000);
   });
   test("a command waits for the one before it in its lane", async () => {
-    work.deliver(command());
-    work.deliver(command({ commandId: "cmd_01J9ZQ3E8W6Y2V7K4M5N6P7Q8S" }));
-    work.deliver(command({ commandId: "cmd_01J9ZQ3E8W6Y2V7K4M5N6P7Q8T", lane: "other" }));
+    executor.deliver(command());
+    executor.deliver(command({ commandId: "cmd_01J9ZQ3E8W6Y2V7K4M5N6P7Q8S" }));
+    executor.deliver(command({ commandId: "cmd_01J9ZQ3E8W6Y2V7K4M5N6P7Q8T", lane: "other" }));
     await begins(2);
     expect(executed).toEqual([ID, "cmd_01J9ZQ3E8W6Y2V7K4M5N6P7Q8T"]);
   });
@@ -157,45 +157,45 @@ describe("commands", () => {
 
 describe("cancels", () => {
   test("a cancel stops a cancelable command", async () => {
-    work.deliver(command({ type: "stoppable-job" }));
+    executor.deliver(command({ type: "stoppable-job" }));
     await begins();
     answer();
-    work.cancel(ID, "");
+    executor.cancel(ID, "");
     await hears("received", "canceled");
   });
   test("a cancel of a command that cannot stop is rejected, and the command runs to its end", async () => {
-    work.deliver(command());
+    executor.deliver(command());
     await begins();
     answer();
-    work.cancel(ID, "");
+    executor.cancel(ID, "");
     await hears("received", "cancel_rejected");
     answer("running");
     finish(1);
     await hears("received", "cancel_rejected", "succeeded");
   });
   test("a cancel of a waiting command prevents its start", async () => {
-    work.deliver(command());
+    executor.deliver(command());
     await begins();
     const second = "cmd_01J9ZQ3E8W6Y2V7K4M5N6P7Q8S";
-    work.deliver(command({ commandId: second }));
-    work.cancel(second, "");
+    executor.deliver(command({ commandId: second }));
+    executor.cancel(second, "");
     finish(1);
     await eventually(() => expect(journal.find(second)?.status).toBe("canceled"));
     expect(executed).toEqual([ID]);
   });
   test("a cancel that arrives before its command prevents its start", () => {
-    work.cancel(ID, "too late");
-    work.deliver(command());
+    executor.cancel(ID, "too late");
+    executor.deliver(command());
     expect([executed.length, journal.find(ID)?.status, words()]).toEqual([0, "canceled", ["canceled"]]);
   });
   test("a cancel of an ended command repeats its result", async () => {
-    work.deliver(command());
+    executor.deliver(command());
     await begins();
     answer();
     finish(1);
     await hears("received", "succeeded");
     answer("succeeded");
-    work.cancel(ID, "");
+    executor.cancel(ID, "");
     await hears("received", "succeeded", "succeeded");
   });
 });
@@ -203,7 +203,7 @@ describe("cancels", () => {
 describe("disconnected", () => {
   test("without a connection only the last ack of a command is kept, and sent on the next connection", async () => {
     acks.use(null);
-    work.deliver(command());
+    executor.deliver(command());
     await begins();
     finish(1);
     await eventually(() => expect(journal.find(ID)?.status).toBe("succeeded"));
@@ -212,7 +212,7 @@ describe("disconnected", () => {
     await hears("succeeded");
   });
   test("an answer to an old ack does not settle a newer one", async () => {
-    work.deliver(command());
+    executor.deliver(command());
     await begins();
     finish(1);
     await eventually(() => expect(journal.find(ID)?.status).toBe("succeeded"));
@@ -228,7 +228,7 @@ test("after a restart the agent sends its results again and reports unfinished c
   journal.begin("done", true);
   journal.finish("done", { status: "succeeded" });
   start();
-  work.resume();
+  executor.resume();
   connect();
   expect(sent.map(({ commandId, word }) => [commandId, word.status, word.code])).toEqual([
     ["half", "failed", "AGENT_RESTARTED"],

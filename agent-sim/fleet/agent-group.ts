@@ -1,5 +1,4 @@
-// Many agents in one process: started one after another, counted together, stopped together.
-
+// Many agents in one process, started, counted and stopped together.
 import {
   type Agent,
   type AgentEvents,
@@ -11,19 +10,19 @@ import {
   createMemoryJournal,
   createRandom,
   type Http,
-  type Member,
+  type PairedDevice,
   type Random,
   readBootId,
   type Time,
 } from "../agent/index.ts";
-import type { Ledger } from "./ledger.ts";
+import type { CommandTracker } from "./command-tracker.ts";
 
 const REST_SOCKETS = 32;
 
-export interface CrewOptions {
+export interface AgentGroupOptions {
   readonly url: string;
-  readonly members: readonly Member[];
-  readonly ledger: Ledger;
+  readonly members: readonly PairedDevice[];
+  readonly tracker: CommandTracker;
   readonly time: Time;
   readonly random: Random;
   readonly seed: number;
@@ -31,37 +30,37 @@ export interface CrewOptions {
   readonly pollOnlyPct: number;
   readonly rampPerSecond: number;
   readonly onAlarm: (text: string) => void;
-  /** The last word on each agent before it is made: for those who watch it or give it trouble. */
-  readonly tune?: (member: Member, options: AgentOptions, index: number) => AgentOptions;
+  /** Changes an agent's options before it is created, to observe the agent or to inject faults. */
+  readonly tune?: (member: PairedDevice, options: AgentOptions, index: number) => AgentOptions;
 }
 
-export interface Crew {
+export interface AgentGroup {
   start(): void;
   stop(): Promise<void>;
-  /** Agents that hold a ready session or, without a socket by choice, have been answered by REST. */
+  /** Agents with a ready session, and poll-only agents that REST has answered. */
   readonly connected: number;
   readonly size: number;
-  /** Answered heartbeats. */
+  /** Number of answered heartbeats. */
   readonly heartbeats: number;
   readonly reconnects: number;
 }
 
-interface Station {
+interface GroupMember {
   readonly agent: Agent;
   readonly isConnected: () => boolean;
 }
 
-const man = (
-  member: Member,
+const createMember = (
+  member: PairedDevice,
   index: number,
   {
     options,
     http,
     bootId,
     counts,
-  }: { readonly options: CrewOptions; readonly http: Http; readonly bootId: string; readonly counts: { heartbeats: number; reconnects: number } },
-): Station => {
-  const { url, ledger, time, seed, members, rampPerSecond } = options;
+  }: { readonly options: AgentGroupOptions; readonly http: Http; readonly bootId: string; readonly counts: { heartbeats: number; reconnects: number } },
+): GroupMember => {
+  const { url, tracker, time, seed, members, rampPerSecond } = options;
   const random = createRandom(seed + index + 1);
   const polls = options.random() * 100 < options.pollOnlyPct;
   let sessions = 0;
@@ -71,10 +70,10 @@ const man = (
       sessions += 1;
       if (sessions > 1) counts.reconnects += 1;
     },
-    delivered: ledger.delivered,
-    executed: ledger.executed,
-    settled: ({ commandId }) => ledger.settled(commandId),
-    forgotten: ledger.forgotten,
+    delivered: tracker.delivered,
+    executed: tracker.executed,
+    settled: ({ commandId }) => tracker.settled(commandId),
+    forgotten: tracker.forgotten,
     alarm: options.onAlarm,
     heartbeat: () => {
       counts.heartbeats += 1;
@@ -103,22 +102,22 @@ const man = (
   return { agent, isConnected: () => (polls ? answered : agent.state === "ready") };
 };
 
-export const createCrew = (options: CrewOptions): Crew => {
+export const createAgentGroup = (options: AgentGroupOptions): AgentGroup => {
   const http = createHttp(options.url, REST_SOCKETS);
   const counts = { heartbeats: 0, reconnects: 0 };
   const bootId = readBootId();
-  const stations = options.members.map((member, index) => man(member, index, { options, http, bootId, counts }));
+  const agents = options.members.map((member, index) => createMember(member, index, { options, http, bootId, counts }));
   return {
     start: () => {
-      for (const { agent } of stations) agent.start();
+      for (const { agent } of agents) agent.start();
     },
     stop: async () => {
-      await Promise.all(stations.map(({ agent }) => agent.stop()));
+      await Promise.all(agents.map(({ agent }) => agent.stop()));
       http.close();
     },
-    size: stations.length,
+    size: agents.length,
     get connected() {
-      return stations.reduce((sum, { isConnected }) => sum + Number(isConnected()), 0);
+      return agents.reduce((sum, { isConnected }) => sum + Number(isConnected()), 0);
     },
     get heartbeats() {
       return counts.heartbeats;

@@ -1,25 +1,25 @@
-// What is known of each command from this process: when it was asked for, pushed, executed and confirmed. All on one monotonic clock.
+// Tracks each command of this process: when it was requested, pushed, executed and confirmed, all on one monotonic clock.
 import { createLatency, type Latency } from "./latency.ts";
 
 interface Facts {
   readonly deviceId: string;
   readonly requiresAck: boolean;
   readonly sentAtMs: number;
-  /** It belongs to the warm-up: it is to end like any other, but its latencies say little. */
+  /** Queued during the warm-up: it must end like any other, but its latencies are not counted. */
   readonly isWarmUp?: boolean;
 }
 
-export interface Ledger {
+export interface CommandTracker {
   accepted(commandId: string, facts: Facts): void;
   delivered(commandId: string, channel: "socket" | "poll"): void;
   executed(commandId: string): void;
   settled(commandId: string): void;
-  /** The gateway has the result, though its answer never came: there is nothing to measure. */
+  /** The gateway has the result, but its `ack_ok` was lost, so there is no latency to measure. */
   forgotten(commandId: string): void;
   readonly counts: { readonly accepted: number; readonly pushed: number; readonly acked: number; readonly executedTwice: number; readonly open: number };
-  /** Accepted commands by device. */
+  /** Ids of the accepted commands by device. */
   byDevice(): ReadonlyMap<string, readonly string[]>;
-  /** Over the socket only: a poll waits for its turn, which says nothing of the gateway. */
+  /** Counts deliveries over the socket only: a poll's latency depends on its interval. */
   readonly createToPush: Latency;
   readonly createToAck: Latency;
 }
@@ -37,13 +37,13 @@ interface Entry {
   closed: boolean;
 }
 
-export const createLedger = (elapsedMs: () => number): Ledger => {
+export const createCommandTracker = (elapsedMs: () => number): CommandTracker => {
   const entries = new Map<string, Entry>();
   const counts = { accepted: 0, pushed: 0, acked: 0, executedTwice: 0, open: 0 };
   const createToPush = createLatency();
   const createToAck = createLatency();
 
-  // The push may arrive before the answer to the request that caused it, so an entry is made by whoever comes first.
+  // The push may arrive before the response to the request that queued the command, so either can create the entry.
   const entryOf = (commandId: string): Entry => {
     const known = entries.get(commandId);
     if (known) return known;
@@ -61,7 +61,7 @@ export const createLedger = (elapsedMs: () => number): Ledger => {
     entries.set(commandId, entry);
     return entry;
   };
-  // A push without ack may be lost with a connection, so nothing here waits for it; what REST says of it counts.
+  // A command without ack may be lost with a connection, so the run does not wait for it; its REST status counts.
   const close = (entry: Entry): void => {
     if (entry.closed || entry.deviceId === null || (entry.requiresAck && entry.settledAtMs === null && !entry.forgotten)) return;
     entry.closed = true;
