@@ -73,7 +73,7 @@ describe("command line", () => {
     [["--agents", "many"], "--agents"],
     [["--duration", "soon"], "--duration"],
     [["--poll-only", "101"], "--poll-only"],
-    [["--url", "https://a.example"], "belong together"],
+    [["--url", "https://a.example"], "must be given together"],
     [["--what"], "--what"],
     [["stray"], "stray"],
     [["chaos", "--short"], "npm run chaos"],

@@ -63,7 +63,7 @@ test("a command that cannot be journalled is neither run nor answered, and runs 
   full = true;
   deliver("a");
   deliver("b");
-  expect([executed, told, alarms]).toEqual([[], [], [expect.stringMatching(/cannot be written: ENOSPC.*new commands are not taken/)]]);
+  expect([executed, told, alarms]).toEqual([[], [], [expect.stringMatching(/cannot be written: ENOSPC.*takes no new commands/)]]);
   full = false;
   deliver("a");
   await eventually(() => expect(executed).toEqual(["a"]));

@@ -23,7 +23,7 @@ const readDevice = async ({ http, credentials }: Reader, deviceId: string, patie
   for (let page = 1; page <= MAX_PAGES; page += 1) {
     const path = `/v1/devices/${deviceId}/commands?page=${page}&pageSize=${PAGE}`;
     const answer = await callWithRetry(() => http.call({ method: "GET", path, headers }), patience);
-    if (answer.status !== 200) throw refusal("listing commands was refused", answer);
+    if (answer.status !== 200) throw refusal("the gateway refused to list commands", answer);
     const { data, pagination } = Listed.parse(answer.body);
     for (const { payload, ...fact } of data) facts.push({ ...fact, request: typeof payload["request"] === "string" ? payload["request"] : null });
     if (!(pagination?.hasMore ?? data.length === PAGE)) break;
