@@ -16,7 +16,7 @@ const refused = (status: number, reason = "", more: { code?: string; retryAfterS
   serverTimeMs: null,
 });
 /** The shortest and the longest wait for an end. */
-const range = (end: End, differences: Partial<ReconnectContext> = {}): readonly (number | null)[] =>
+const range = (end: SessionEnd, differences: Partial<ReconnectContext> = {}): readonly (number | null)[] =>
   [0, 1].map((value) => afterEnd(end, { ...now, ...differences, random: () => value }).reconnectInMs).map((ms) => (ms === null ? null : Math.round(ms)));
 
 test("backoff is random between zero and the smaller of cap and base · 2^n", () => {
@@ -61,7 +61,7 @@ describe("backoff", () => {
     refused(404),
     refused(426),
   ])("after %o the agent stops, asks REST, and reconnects once REST answers", (end) =>
-    expect(afterEnd(end, now)).toMatchObject({ reconnectInMs: null, pollEveryMs: 300_000, alarm: expect.stringContaining("until REST answers") }),
+    expect(afterEnd(end, now)).toMatchObject({ reconnectInMs: null, pollEveryMs: 300_000, alarm: expect.stringContaining("until REST accepts the agent") }),
   );
 });
 
