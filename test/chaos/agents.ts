@@ -1,4 +1,4 @@
-// Agents in trouble: acks that never arrive, readers that stop reading, twins of one identity, wrong clocks.
+// Agents in trouble: acks that never arrive, readers that stop reading, wrong clocks.
 
 import { type AgentOptions, createHttp, createRandom } from "../../agent-sim/agent/index.ts";
 import { drunken, forgetfulJournal, shifted } from "./forgetful.ts";
@@ -7,24 +7,24 @@ import { onRig } from "./kills.ts";
 import type { FaultProxy } from "./proxy.ts";
 import { createRig, type Rig, urlOf } from "./rig.ts";
 import { WRITTEN_IS_DONE } from "./sabotage.ts";
-import { asking, hurried, type Outcome, type Scenario } from "./scenario.ts";
-import { runTrial, type Stage, type TrialOptions } from "./trial.ts";
+import { asking, hurried, type Scenario, type ScenarioOutcome } from "./scenario.ts";
+import { runTrial, type TrialOptions, type TrialStage } from "./trial.ts";
 
 const LOST_SHARE = 0.3;
-/** Each way, so that three of ten acks stay unanswered, whichever half was lost. */
+/** The share lost in each direction, so that three of ten acks stay unanswered. */
 const LOST_EACH_WAY = 1 - Math.sqrt(1 - LOST_SHARE);
 const POLL_SOCKETS = 16;
 
-/** A trial in which some agents come by a door of their own. */
-export const throughDoor = async (
+/** A trial in which some agents connect through a separate proxy. */
+export const throughProxy = async (
   rig: Rig,
-  door: FaultProxy,
+  proxy: FaultProxy,
   options: Omit<TrialOptions, "rig"> & { readonly uses: (index: number) => boolean },
-): Promise<Outcome> => {
-  const http = createHttp(urlOf(door), POLL_SOCKETS);
+): Promise<ScenarioOutcome> => {
+  const http = createHttp(urlOf(proxy), POLL_SOCKETS);
   const tune: TrialOptions["tune"] = (member, base, index) => {
     const tuned = options.tune?.(member, base, index) ?? base;
-    return options.uses(index) ? { ...tuned, url: urlOf(door), http } : tuned;
+    return options.uses(index) ? { ...tuned, url: urlOf(proxy), http } : tuned;
   };
   try {
     return await runTrial({ ...options, rig, tune });
@@ -34,11 +34,11 @@ export const throughDoor = async (
 };
 
 const cutNowAndThen =
-  (door: FaultProxy) =>
-  async ({ running, fault, wait }: Stage): Promise<void> => {
+  (proxy: FaultProxy) =>
+  async ({ running, fault, wait }: TrialStage): Promise<void> => {
     await wait(1_000);
     while (running()) {
-      fault(`${door.reset(LOST_SHARE)} connections cut`);
+      fault(`${proxy.reset(LOST_SHARE)} connections cut`);
       await wait(1_500);
     }
   };
@@ -47,7 +47,7 @@ const acksDropped: Scenario = {
   name: "acks-dropped",
   promise: "R7",
   claim: "with 30 % of acks or their answers lost and connections cut, every command ends and none runs twice",
-  control: { how: "the agents' dedupe is off: a delivery always looks new to them", red: "executed-twice" },
+  control: { how: "the agents do not deduplicate: every delivery looks new to them", red: "executed-twice" },
   run: async ({ seed, scale, control }) => {
     const rig = await createRig({ nodes: 1, seed });
     const random = createRandom(seed + 13);
@@ -59,9 +59,9 @@ const acksDropped: Scenario = {
         if (lost) dropped += 1;
         return !lost;
       });
-      const door = await rig.door({ filter });
+      const proxy = await rig.openProxy({ filter });
       const tune = (_: unknown, base: AgentOptions): AgentOptions => (control ? { ...base, journal: forgetfulJournal() } : base);
-      const trial = await throughDoor(rig, door, { seed, scale, tune, impatient: control, uses: () => true, trouble: cutNowAndThen(door) });
+      const trial = await throughProxy(rig, proxy, { seed, scale, tune, impatient: control, uses: () => true, trouble: cutNowAndThen(proxy) });
       return { ...trial, faults: trial.faults + dropped, notes: [...trial.notes, `${dropped} acks or answers dropped`] };
     } finally {
       await rig.close();
@@ -70,22 +70,22 @@ const acksDropped: Scenario = {
 };
 
 const BIG_TEXT = "x".repeat(24_000);
-/** Growth beyond it would mean that the gateway keeps what slow readers do not take: a full buffer each and room to breathe. */
+/** Beyond this the gateway would keep what slow readers do not read: the bound is a full buffer each plus normal variation. */
 const allowedGrowth = (slow: number): number => slow * 1_200_000 + 150_000_000;
 
 const slowReaders: Scenario = {
   name: "slow-readers",
   promise: "R15",
-  claim: "agents that stop reading cost bounded memory, disturb nobody, and lose nothing once they read again",
-  control: { how: "what was written to a socket counts as done", red: "never-ran" },
+  claim: "agents that stop reading cost bounded memory, disturb nobody and lose nothing once they read again",
+  control: { how: "a command counts as done once it is written to a socket", red: "never-ran" },
   run: async ({ seed, scale, control }) => {
     const rig = await createRig({ nodes: 1, seed, ...(control ? { sabotage: WRITTEN_IS_DONE } : {}) });
     try {
-      const door = await rig.door();
+      const proxy = await rig.openProxy();
       const fat = { ...rig, portal: asking(rig.portal, (command) => ({ ...command, type: "echo", requiresAck: true, payload: { text: BIG_TEXT } })) };
       const before = (await rig.nodes[0]?.residentBytes()) ?? null;
       const state = { growth: 0 };
-      const outcome = await throughDoor(fat, door, {
+      const outcome = await throughProxy(fat, proxy, {
         seed,
         scale,
         impatient: control,
@@ -93,15 +93,15 @@ const slowReaders: Scenario = {
         trouble: async ({ fault, wait, members, running }) => {
           await wait(300);
           fault(`${Math.ceil(members.length / 2)} agents stop reading`);
-          door.set({ hold: ["down"] });
+          proxy.set({ hold: ["down"] });
           while (running()) await wait(200);
-          // Half of them lose what was on its way; the others read on where they stopped.
-          fault(`${door.reset(0.5)} connections cut`);
+          // Half of them lose what was in transit; the others read on where they stopped.
+          fault(`${proxy.reset(0.5)} connections cut`);
         },
         relief: async () => {
           const after = (await rig.nodes[0]?.residentBytes()) ?? null;
           state.growth = before === null || after === null ? 0 : after - before;
-          door.calm();
+          proxy.calm();
         },
       });
       const tooMuch = state.growth > allowedGrowth(scale.agents / 2) ? 1 : 0;
@@ -118,7 +118,7 @@ const clockSkew: Scenario = {
   name: "clock-skew",
   promise: "S1",
   claim: "agents whose clocks are hours ahead or behind correct themselves by the gateway's answer and work",
-  control: { how: "the clocks jump at each look, so that no correction holds", red: "never-connected" },
+  control: { how: "the clocks jump at each reading, so no correction holds", red: "never-connected" },
   run: ({ seed, scale, control }) =>
     onRig(
       { nodes: 1, seed },

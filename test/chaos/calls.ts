@@ -1,4 +1,4 @@
-// Single calls of a scenario that are judged by their answers: as a script with a key, at one chosen node.
+// Single calls of a scenario to one chosen node, with an API key; the scenario checks their answers.
 import { createHttp, type Http, type HttpAnswer, NoAnswer, type RetryOptions, systemTime as time } from "../../agent-sim/agent/index.ts";
 import type { Credentials } from "../../agent-sim/fleet/portal.ts";
 import type { Node } from "./node.ts";
@@ -10,7 +10,7 @@ export const headersOf = ({ apiKey, tenantId }: Credentials): Readonly<Record<st
 
 export const patience = (forMs: number): RetryOptions => ({ time, random: Math.random, untilMs: time.elapsedMs() + forMs });
 
-/** One client for each node, closed when the use is over. */
+/** Opens one client per node and closes them after use. */
 export const withClients = async <T>(nodes: readonly Node[], use: (clients: readonly Http[]) => Promise<T>): Promise<T> => {
   const clients = nodes.map((node) => createHttp(urlOf(node), SOCKETS));
   try {
@@ -20,7 +20,7 @@ export const withClients = async <T>(nodes: readonly Node[], use: (clients: read
   }
 };
 
-/** Null when nobody knows what became of it. */
+/** Null if the call got no answer, so its outcome is unknown. */
 export const orNoAnswer = (call: Promise<HttpAnswer>): Promise<HttpAnswer | null> =>
   call.catch((error: unknown) => {
     if (error instanceof NoAnswer) return null;
@@ -29,7 +29,7 @@ export const orNoAnswer = (call: Promise<HttpAnswer>): Promise<HttpAnswer | null
 
 export const isSuccess = ({ status }: HttpAnswer): boolean => status >= 200 && status < 300;
 
-/** Runs over the items with so many at a time, in their order. */
+/** Works through the items in order, that many at a time. */
 export const inLanes = async <T>(items: readonly T[], lanes: number, work: (item: T, index: number) => Promise<unknown>): Promise<void> => {
   let next = 0;
   const lane = async (): Promise<void> => {

@@ -1,4 +1,4 @@
-// Every scenario there is, in the order in which they run.
+// All scenarios in the order in which they run.
 import { agentScenarios } from "./agents.ts";
 import { databaseScenarios } from "./database.ts";
 import { deadlineScenarios } from "./deadlines.ts";

@@ -1,22 +1,22 @@
-// Judges a run: holds the history of every id against what the gateway says in the end.
+// Checks a run: compares the history of every id with the gateway's final state.
 import { type CommandStatus, isOpen } from "../../protocol/index.ts";
 import type { Line } from "./history.ts";
 
-/** A command as the gateway shows it at the end. */
+/** A command as the gateway shows it in the end. */
 export interface Fact {
   readonly commandId: string;
   readonly deviceId: string;
   readonly status: CommandStatus;
   readonly failureCode: string | null;
-  /** The request that made it, as its payload says. */
+  /** The request that made the command, read from its payload. */
   readonly request: string | null;
 }
 
-/** Each of these must be empty. */
+/** Every list of these must be empty. */
 export const VIOLATIONS = ["ok-lost", "ok-unfinished", "never-ran", "ghost", "wrong-device", "reordered", "executed-twice", "queued-twice"] as const;
 export type Violation = (typeof VIOLATIONS)[number];
 
-export interface Verdict {
+export interface CheckerVerdict {
   /** Requests answered 2xx. */
   readonly accepted: number;
   readonly okOnce: number;
@@ -46,7 +46,7 @@ const requestsOf = (lines: readonly Line[]): ReadonlyMap<string, Request> => {
   return requests;
 };
 
-/** How often each id was delivered and executed, and what went to the wrong place or came in the wrong order. */
+/** Counts deliveries and executions per id, and collects commands on the wrong device or in the wrong order. */
 const watchAgents = (lines: readonly Line[]) => {
   const delivered = new Map<string, number>();
   const executed = new Map<string, number>();
@@ -60,7 +60,7 @@ const watchAgents = (lines: readonly Line[]) => {
     const known = delivered.get(line.id) ?? 0;
     delivered.set(line.id, known + 1);
     if (known > 0) continue;
-    // Only the first delivery of each has an order to keep; a redelivery may come late.
+    // Only first deliveries must keep the order; a redelivery may come late.
     const lane = `${line.actor} ${line.lane}`;
     if (line.seq < (lastSeq.get(lane) ?? -1)) reordered.add(line.id);
     else lastSeq.set(lane, line.seq);
@@ -91,7 +91,7 @@ const countStatuses = (truth: readonly Fact[]): Readonly<Record<string, number>>
   return byStatus;
 };
 
-export const judge = (lines: readonly Line[], truth: readonly Fact[]): Verdict => {
+export const checkHistory = (lines: readonly Line[], truth: readonly Fact[]): CheckerVerdict => {
   const requests = requestsOf(lines);
   const facts = new Map(truth.map((fact) => [fact.commandId, fact]));
   const { delivered, executed, wrongDevice, reordered } = watchAgents(lines);
@@ -103,7 +103,7 @@ export const judge = (lines: readonly Line[], truth: readonly Fact[]): Verdict =
     if (phase === "info" || phase === "invoke") counts[applied.has(id) ? "unknownApplied" : "unknownNotApplied"] += 1;
     if (phase !== "ok") continue;
     counts.accepted += 1;
-    // Who was promised a command before it had an id knows only the request.
+    // A caller that got its 2xx before the command had an id knows only the request.
     const fact = facts.get(commandId ?? applied.get(id) ?? "");
     if (!fact) lost.push(commandId ?? id);
     else if (isOpen(fact.status)) unfinished.push(fact.commandId);
@@ -126,7 +126,7 @@ export const judge = (lines: readonly Line[], truth: readonly Fact[]): Verdict =
   };
 };
 
-/** Commands that reached their agent later than this after they were answered 2xx, or never. */
+/** Counts commands that reached their agent later than this after their 2xx, or never. */
 export const lateDeliveries = (lines: readonly Line[], withinMs: number): { readonly late: number; readonly longestMs: number } => {
   const firstMs = new Map<string, number>();
   for (const { op, id, tMs } of lines) if (op === "deliver" && !firstMs.has(id)) firstMs.set(id, tMs);
@@ -144,11 +144,11 @@ export interface Gap {
   readonly fromMs: number;
   readonly toMs: number;
 }
-/** An answer that was under way when the gap began may still arrive. */
+/** An answer in transit when the gap begins may still arrive. */
 const ON_ITS_WAY_MS = 100;
-/** Requests that were answered 2xx while that was impossible. */
+/** Counts requests that got 2xx while nothing could be stored. */
 export const yesInGap = (lines: readonly Line[], gaps: readonly Gap[]): number =>
   lines.filter(({ op, phase, tMs }) => op === "queue" && phase === "ok" && gaps.some(({ fromMs, toMs }) => tMs > fromMs + ON_ITS_WAY_MS && tMs < toMs)).length;
 
-export const countViolations = ({ violations }: Verdict, kinds: readonly Violation[] = VIOLATIONS): number =>
+export const countViolations = ({ violations }: CheckerVerdict, kinds: readonly Violation[] = VIOLATIONS): number =>
   kinds.reduce((sum, kind) => sum + violations[kind].length, 0);

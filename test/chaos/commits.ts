@@ -1,12 +1,12 @@
-// Reads the PostgreSQL protocol that passes through the proxy and loses answers to COMMIT: the server has committed, and the client never learns it.
+// Reads the PostgreSQL protocol in the proxy and drops answers to COMMIT: the server has committed, and the client never learns it.
 import type { ProxyOptions } from "./proxy.ts";
 
 /** A simple query, as node-postgres sends it. */
 const COMMIT = Buffer.from("Q\0\0\0\x0bCOMMIT\0", "latin1");
-/** The server is ready, outside of a transaction. */
+/** The server is ready and outside of a transaction. */
 const ENDED = Buffer.from("Z\0\0\0\x05I", "latin1");
 
-/** Whether the pattern has come; it may lie across chunks. */
+/** Finds a pattern in a stream, also across chunks. */
 const createFinder = (pattern: Buffer): ((chunk: Buffer) => boolean) => {
   let tail: Buffer = Buffer.alloc(0);
   return (chunk) => {
@@ -16,7 +16,7 @@ const createFinder = (pattern: Buffer): ((chunk: Buffer) => boolean) => {
   };
 };
 
-/** `lose` is asked at each COMMIT. The connection breaks in place of the answer. */
+/** Calls `lose` at each COMMIT and, if it returns true, breaks the connection instead of the answer. */
 export const losingCommits =
   (lose: () => boolean): NonNullable<ProxyOptions["filter"]> =>
   (cut) => {

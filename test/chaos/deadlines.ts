@@ -1,4 +1,4 @@
-// Commands that nobody confirms: past their deadline or their last attempt they are delivered no more, and say so.
+// Commands that nobody acknowledges: after their deadline or last attempt they are delivered no more and show that state.
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import { callWithRetry, createRandom, NoAnswer, type PairedDevice, pause, systemTime as time, until } from "../../agent-sim/agent/index.ts";
@@ -11,26 +11,26 @@ import { forgetfulJournal } from "./forgetful.ts";
 import { frameFilter } from "./frames.ts";
 import type { FaultProxy } from "./proxy.ts";
 import { type Rig, urlOf, withRig } from "./rig.ts";
-import { type Context, hurried, type Outcome, type Scenario } from "./scenario.ts";
+import { type Context, hurried, type Scenario, type ScenarioOutcome } from "./scenario.ts";
 import { meddle, withSql } from "./sql.ts";
 import { readTruth } from "./truth.ts";
 
-/** Fewer than an agent holds at once, so that none waits for credit. */
+/** Fewer than an agent may hold at once, so that no command waits for credit. */
 const PER_DEVICE = 6;
 const ATTEMPTS = 2;
 const LIFE_MS = { least: 1_500, most: 4_500 };
-/** From the last deadline on: long enough for the reaper, and for several sessions in which a dead command could still be sent. */
+/** Time after the last deadline: enough for the reaper and for several sessions in which a dead command could still be sent. */
 const AFTERWARDS_MS = 6_000;
-/** From the gateway's decision to the agent's eye on a busy machine. */
+/** Time from the gateway's decision to the agent on a busy machine. */
 const ON_THE_WAY_MS = 2_000;
 const CUT_EVERY_MS = 500;
-/** Back-off grows with each break; this keeps the longest at three seconds. */
+/** The backoff grows with each cut; this keeps the longest at three seconds. */
 const HASTE = 100;
 const REST_MS = 30_000;
 
 interface Order {
   readonly commandId: string;
-  /** By the wall clock; null: limited by attempts. */
+  /** By the wall clock; null if attempts limit it. */
   readonly expiresAtMs: number | null;
 }
 
@@ -44,20 +44,20 @@ const queueOn = async (rig: Rig, { deviceId }: PairedDevice, expires: boolean, s
   return { commandId: z.object({ data: Command.pick({ commandId: true }) }).parse(answer.body).data.commandId, expiresAtMs };
 };
 
-/** What the row must say in the end, by what it was limited by. */
+/** The end that the row must show, depending on its limit. */
 const endOf = ({ expiresAtMs }: Order): { readonly status: CommandStatus; readonly codes: readonly string[] } =>
   expiresAtMs === null
     ? { status: "undeliverable", codes: ["DELIVERY_ATTEMPTS_EXCEEDED"] }
     : { status: "expired", codes: ["EXPIRED_BEFORE_DELIVERY", "EXPIRED_UNACKED"] };
 
-/** Agents that take every delivery for new, and whose words never arrive. */
+/** Agents to which every delivery looks new, and whose acks never arrive. */
 const muteCrew = (
-  door: FaultProxy,
+  proxy: FaultProxy,
   members: readonly PairedDevice[],
   { seed, delivered }: { readonly seed: number; readonly delivered: (commandId: string) => void },
 ) =>
   createAgentGroup({
-    url: urlOf(door),
+    url: urlOf(proxy),
     members,
     tracker: createCommandTracker(time.elapsedMs),
     time: hurried(HASTE),
@@ -70,12 +70,12 @@ const muteCrew = (
     tune: (_, base) => ({
       ...base,
       journal: forgetfulJournal(),
-      http: { call: () => Promise.reject(new NoAnswer("this agent has no way by REST")), close: () => undefined },
+      http: { call: () => Promise.reject(new NoAnswer("this agent cannot use REST")), close: () => undefined },
       on: { ...base.on, delivered },
     }),
   });
 
-const runDeadlines = ({ seed, scale, control }: Context): Promise<Outcome> =>
+const runDeadlines = ({ seed, scale, control }: Context): Promise<ScenarioOutcome> =>
   withRig({ nodes: 1, seed }, async (rig) => {
     if (control)
       await withSql(rig.postgres, (sql) =>
@@ -87,9 +87,9 @@ const runDeadlines = ({ seed, scale, control }: Context): Promise<Outcome> =>
         ),
       );
     const members = await rig.provision(Math.min(scale.agents, 60));
-    const door = await rig.door({ filter: frameFilter((direction, text) => direction === "down" || !text.includes('"op":"ack"')) });
+    const proxy = await rig.openProxy({ filter: frameFilter((direction, text) => direction === "down" || !text.includes('"op":"ack"')) });
     const deliveries = new Map<string, number[]>();
-    const group = muteCrew(door, members, {
+    const group = muteCrew(proxy, members, {
       seed,
       delivered: (commandId) => void deliveries.set(commandId, [...(deliveries.get(commandId) ?? []), time.wallMs()]),
     });
@@ -103,7 +103,7 @@ const runDeadlines = ({ seed, scale, control }: Context): Promise<Outcome> =>
       await inLanes(wanted, 8, async ({ member, expires }) => void orders.push(await queueOn(rig, member, expires, random())));
       const endMs = time.elapsedMs() + LIFE_MS.most + AFTERWARDS_MS;
       while (time.elapsedMs() < endMs) {
-        state.faults += door.reset(0.7);
+        state.faults += proxy.reset(0.7);
         await pause(time, CUT_EVERY_MS);
       }
       const facts = new Map(
@@ -132,8 +132,8 @@ const runDeadlines = ({ seed, scale, control }: Context): Promise<Outcome> =>
         },
         latencyMs: seen.percentiles(),
         notes: [
-          `n counts commands that are never confirmed, half limited by a deadline of ${LIFE_MS.least} to ${LIFE_MS.most} ms, half by ${ATTEMPTS} attempts; ms are from a delivery to the deadline`,
-          `${[...deliveries.values()].reduce((sum, each) => sum + each.length, 0)} deliveries, ${state.faults} connections cut; a delivery up to ${ON_THE_WAY_MS} ms after the deadline counts as on its way`,
+          `n counts commands without any ack, half limited by a deadline of ${LIFE_MS.least} to ${LIFE_MS.most} ms, half by ${ATTEMPTS} attempts; ms are from a delivery to the deadline`,
+          `${[...deliveries.values()].reduce((sum, each) => sum + each.length, 0)} deliveries, ${state.faults} connections cut; a delivery up to ${ON_THE_WAY_MS} ms after the deadline counts as in transit`,
         ],
       };
     } finally {
@@ -145,8 +145,8 @@ export const deadlineScenarios: readonly Scenario[] = [
   {
     name: "deadlines",
     promise: "R13",
-    claim: "a command past its deadline or its last attempt is never delivered again, whoever reconnects, and shows as expired or undeliverable",
-    control: { how: "a trigger in the database moves each deadline an hour on and the limit to 100 attempts", red: "delivered-late" },
+    claim: "a command past its deadline or last attempt is never delivered again, whoever reconnects, and shows as expired or undeliverable",
+    control: { how: "a database trigger postpones each deadline by an hour and raises the limit to 100 attempts", red: "delivered-late" },
     run: runDeadlines,
   },
 ];

@@ -1,20 +1,20 @@
-// Nodes whose subscription to Redis is dead while everything looks green: they must notice, say so, and mend it.
+// Nodes whose Redis subscription is dead while everything looks healthy: they must notice, report and repair it.
 import { z } from "zod";
 import { createHttp, NoAnswer, pause, systemTime as time } from "../../agent-sim/agent/index.ts";
 import { createLatency } from "../../agent-sim/fleet/latency.ts";
 import type { Node } from "./node.ts";
 import { createRig, type Rig, urlOf } from "./rig.ts";
-import type { Context, Outcome, Scenario } from "./scenario.ts";
-import { runTrial, type Stage } from "./trial.ts";
+import type { Context, Scenario, ScenarioOutcome } from "./scenario.ts";
+import { runTrial, type TrialStage } from "./trial.ts";
 import { deafness } from "./wakeups.ts";
 
 const NODES = 2;
-/** Two rounds of a probe every 5 s and three; readiness is asked for the parts once a second, and the rest is for a busy machine. */
+/** Two rounds of the probe to notice, three to repair, 5 s each; readiness caches for a second, and the rest is slack for a busy machine. */
 const NOTICED_WITHIN_MS = 10_000 + 2_500;
 const MENDED_WITHIN_MS = 15_000 + 2_500;
 const LOOK_MS = 200;
 const GIVEN_UP_MS = 30_000;
-/** Longer than a probe takes to come round, so that a moment of health is not taken for the end. */
+/** Longer than the probe's period, so that a brief healthy moment does not count as repaired. */
 const STAYS_HEALTHY_MS = 6_500;
 
 const Readiness = z.object({ checks: z.array(z.object({ name: z.string(), status: z.string() })) });
@@ -23,7 +23,7 @@ interface Seen {
   noticedMs: number | null;
   mendedMs: number | null;
 }
-/** What the node's readiness says of Redis: degraded within the first bound, healthy again within the second. */
+/** Watches a node's readiness: Redis must be degraded within the first bound and healthy again within the second. */
 const watchNode = async (node: Node, sinceMs: number): Promise<Seen> => {
   const http = createHttp(urlOf(node), 1);
   const seen: Seen = { noticedMs: null, mendedMs: null };
@@ -47,16 +47,16 @@ const watchNode = async (node: Node, sinceMs: number): Promise<Seen> => {
 
 type Way = (rig: Rig, deafen: () => void) => Promise<void>;
 const WAYS: Readonly<Record<string, Way>> = {
-  "the subscriptions that there are go deaf": async (_, deafen) => deafen(),
-  "all connections to Redis are dead and nobody is told": async ({ redisDoor }) => void redisDoor?.abandon(),
+  "the existing subscriptions go deaf": async (_, deafen) => deafen(),
+  "all connections to Redis die silently": async ({ redisProxy }) => void redisProxy?.abandon(),
 };
 
-const run = async ({ seed, scale, control }: Context): Promise<Outcome> => {
+const run = async ({ seed, scale, control }: Context): Promise<ScenarioOutcome> => {
   const { state, filter } = deafness("old", control ? (text) => text.includes('"probe"') : undefined);
   const rig = await createRig({ nodes: NODES, seed, redis: true, redisFilter: filter });
   const [noticed, mended] = [createLatency(), createLatency()];
   const counts = { unnoticed: 0, unmended: 0, rounds: 0 };
-  const round = async (fault: Stage["fault"], [what, way]: [string, Way]): Promise<void> => {
+  const round = async (fault: TrialStage["fault"], [what, way]: [string, Way]): Promise<void> => {
     fault(what);
     const sinceMs = time.elapsedMs();
     await way(rig, () => {
@@ -86,13 +86,13 @@ const run = async ({ seed, scale, control }: Context): Promise<Outcome> => {
       },
     });
     const [n, m] = [noticed.percentiles(), mended.percentiles()];
-    const figures = `noticed after ${Math.round(n.p50 ?? 0)} ms (p50), ${Math.round(n.p99 ?? 0)} ms (most); mended after ${Math.round(m.p50 ?? 0)} ms, ${Math.round(m.p99 ?? 0)} ms`;
+    const figures = `noticed after ${Math.round(n.p50 ?? 0)} ms (p50), ${Math.round(n.p99 ?? 0)} ms (longest); repaired after ${Math.round(m.p50 ?? 0)} ms, ${Math.round(m.p99 ?? 0)} ms`;
     return {
       ...trial,
       n: NODES * counts.rounds,
       violations: { ...trial.violations, unnoticed: counts.unnoticed, unmended: counts.unmended },
       latencyMs: m,
-      notes: [...trial.notes, `${figures}; milliseconds are from the fault to a readiness that is healthy again`],
+      notes: [...trial.notes, `${figures}; ms are from the fault to a healthy readiness`],
     };
   } finally {
     await rig.close();
@@ -103,9 +103,9 @@ export const deafNodeScenarios: readonly Scenario[] = [
   {
     name: "redis-half-dead",
     promise: "R6",
-    claim: "a node whose subscription is dead while PING is answered says so within 10 s and hears again within 15 s",
+    claim: "a node whose subscription is dead although PING works reports it within 10 s and hears again within 15 s",
     needsRedis: true,
-    control: { how: "the node's probes of itself pass, nothing else does", red: "unnoticed" },
+    control: { how: "only the node's own probes get through, so it notices nothing", red: "unnoticed" },
     run,
   },
 ];

@@ -1,4 +1,4 @@
-// Agents that are killed before and after they write their journal: a command that has begun never begins again.
+// Agents that are killed before and after each journal write: a command that has begun never begins again.
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createRandom, type PairedDevice, packageRoot, pause, systemTime as time, until } from "../../agent-sim/agent/index.ts";
@@ -6,10 +6,10 @@ import { createCommandTracker } from "../../agent-sim/fleet/command-tracker.ts";
 import { startLoad } from "../../agent-sim/fleet/load.ts";
 import { type Child, plainEnv, startChild } from "../kit/children.ts";
 import { makeFolder } from "../kit/workspace.ts";
-import { countViolations, judge, VIOLATIONS } from "./checker.ts";
+import { checkHistory, countViolations, VIOLATIONS } from "./checker.ts";
 import { createHistory, recorded } from "./history.ts";
 import { createRig, type Rig, urlOf } from "./rig.ts";
-import type { Context, Outcome, Scenario } from "./scenario.ts";
+import type { Context, Scenario, ScenarioOutcome } from "./scenario.ts";
 import { readTruth } from "./truth.ts";
 import type { Orders } from "./victim.ts";
 
@@ -23,7 +23,7 @@ interface Victim {
   stop(): Promise<void>;
 }
 
-/** Starts it again each time it has died, until the load is over; then once more, unharmed. */
+/** Restarts the agent after each death until the load is over, then once more without a death. */
 const keepAlive = (
   rig: Rig,
   folder: string,
@@ -36,7 +36,7 @@ const keepAlive = (
   const run = async (): Promise<void> => {
     while (!state.over) {
       const doomed = lives();
-      const orders: Orders = { url: urlOf(rig.agentDoor), member, journal, effects, point: doomed ? point : null, at: 3, haste: context.scale.haste };
+      const orders: Orders = { url: urlOf(rig.agentProxy), member, journal, effects, point: doomed ? point : null, at: 3, haste: context.scale.haste };
       await writeFile(file, JSON.stringify(orders));
       const child = startChild({ command: process.execPath, words: [program, file], env: plainEnv() });
       state.child = child;
@@ -44,7 +44,7 @@ const keepAlive = (
       if (child.alive) await child.stop();
       else if (child.process.signalCode === "SIGKILL") state.deaths += 1;
       else throw new Error(`an agent ended by itself: ${child.said}`);
-      // Control: it remembers nothing of what it has begun.
+      // Control: the agent forgets the commands that it has begun.
       if (context.control) await rm(journal, { force: true });
       if (!doomed && !state.over) await pause(time, 100);
     }
@@ -62,7 +62,7 @@ const keepAlive = (
   };
 };
 
-const runDeaths = async (context: Context): Promise<Outcome> => {
+const runDeaths = async (context: Context): Promise<ScenarioOutcome> => {
   const { seed, scale, control } = context;
   const rig = await createRig({ nodes: 1, seed });
   const folder = makeFolder("deaths");
@@ -89,12 +89,12 @@ const runDeaths = async (context: Context): Promise<Outcome> => {
     for (const { effects } of victims)
       for (const id of (await readFile(effects, "utf8").catch(() => "")).split("\n").filter(Boolean))
         history.add({ op: "execute", phase: "ok", id, actor: "victim", tMs: 0 });
-    const verdict = judge(history.lines, truth);
+    const verdict = checkHistory(history.lines, truth);
     const faults = victims.reduce((sum, { deaths }) => sum + deaths, 0);
     return {
       n: verdict.accepted,
       faults,
-      // With the journal gone, commands that the agent has forgotten may also end without having run; the control looks at one thing only.
+      // Without a journal, commands may also end without having run, so the control checks only for repeated execution.
       violations: Object.fromEntries((control ? (["executed-twice"] as const) : VIOLATIONS).map((kind) => [kind, countViolations(verdict, [kind])])),
       latencyMs: { p50: null, p99: null },
       notes: [
@@ -115,8 +115,8 @@ export const deathScenarios: readonly Scenario[] = [
   {
     name: "agent-kill",
     promise: "R7",
-    claim: "agents killed before and after each write of their journal: every command ends, none runs twice",
-    control: { how: "the agent's journal is gone when it comes back", red: "executed-twice" },
+    claim: "when agents are killed before and after each journal write, every command ends and none runs twice",
+    control: { how: "each death deletes the agent's journal", red: "executed-twice" },
     run: runDeaths,
   },
 ];

@@ -1,4 +1,4 @@
-// A viewer of the tenant's live events over server-sent events, who comes back after each break from where he was.
+// A viewer of the tenant's live events over server-sent events that resumes from its position after each break.
 import http from "node:http";
 import { z } from "zod";
 import { pause, systemTime as time } from "../../agent-sim/agent/index.ts";
@@ -10,7 +10,7 @@ const SILENCE_MS = 15_000;
 
 const Event = z.object({ id: z.string(), type: z.string(), subjectId: z.string(), data: z.record(z.string(), z.unknown()) });
 export type FeedEvent = z.infer<typeof Event> & { readonly seenAtMs: number };
-/** A tracked value comes as a pair of its id and itself, or as the value alone. */
+/** A tracked value arrives as an object with its id, or alone. */
 const Message = z.union([Event, z.object({ json: Event }).transform(({ json }) => json)]);
 
 export interface Feed {
@@ -24,7 +24,7 @@ export interface FeedOptions {
   readonly port: number;
   readonly credentials: Credentials;
   readonly types: readonly string[];
-  /** An event before all that count, so that even the first visit misses nothing. */
+  /** An event before all others, so that even the first visit misses none. */
   readonly after: string;
 }
 
@@ -36,10 +36,10 @@ export const watchFeed = ({ port, credentials, types, after }: FeedOptions): Fee
     const data = lines.flatMap((line) => (line.startsWith("data: ") ? [line.slice(6)] : [])).join("\n");
     if (data === "" || lines.some((line) => line.startsWith("event: "))) return;
     const message = Message.safeParse(JSON.parse(data));
-    // What the stream says of itself is not one of the tenant's events.
+    // The stream's own messages are not events of the tenant.
     if (message.success && !message.data.type.startsWith("stream.")) events.push({ ...message.data, seenAtMs: time.elapsedMs() });
   };
-  /** Resolves when the stream has ended, however. */
+  /** Resolves when the stream ends, for whatever reason. */
   const visit = (): Promise<void> =>
     new Promise((resolve) => {
       state.visits += 1;

@@ -1,4 +1,4 @@
-// One device is flooded with commands: its queue is full at the stated limit, and its neighbours notice nothing.
+// One device is flooded with commands: its queue is full at the stated limit, and other devices notice nothing.
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import { errorOf, systemTime as time } from "../../agent-sim/agent/index.ts";
@@ -6,9 +6,9 @@ import { createLatency } from "../../agent-sim/fleet/latency.ts";
 import { headersOf, inLanes, isSuccess, orNoAnswer } from "./calls.ts";
 import type { History } from "./history.ts";
 import { type Rig, withRig } from "./rig.ts";
-import type { Context, Outcome, Scenario } from "./scenario.ts";
+import type { Context, Scenario, ScenarioOutcome } from "./scenario.ts";
 import { withSql } from "./sql.ts";
-import { runTrial, type Stage } from "./trial.ts";
+import { runTrial, type TrialStage } from "./trial.ts";
 
 const LIMIT = 50;
 const UNLIMITED = 2_000;
@@ -24,7 +24,7 @@ const post = (rig: Rig, deviceId: string) =>
     }),
   );
 
-/** How long the neighbours' requests took that began within these times, both on the monotonic clock. */
+/** The latency of the other devices' requests that began within these times of the monotonic clock. */
 const callsWithin = ({ lines }: History, fromMs: number, toMs: number) => {
   const latency = createLatency();
   const begun = new Map<string, number>();
@@ -37,13 +37,13 @@ const callsWithin = ({ lines }: History, fromMs: number, toMs: number) => {
   return latency.percentiles();
 };
 
-const runFlood = ({ seed, scale, control }: Context): Promise<Outcome> =>
+const runFlood = ({ seed, scale, control }: Context): Promise<ScenarioOutcome> =>
   withRig({ nodes: 1, seed, env: { COMMAND_QUEUE_PER_DEVICE: String(control ? UNLIMITED : LIMIT) } }, async (rig) => {
-    // Never connected, so nothing leaves its queue.
+    // This device never connects, so nothing leaves its queue.
     const [flooded] = await rig.provision(1);
     const deviceId = flooded?.deviceId ?? "";
     const state = { accepted: 0, full: 0, strange: 0, sinceMs: 0 };
-    const flood = async ({ running, wait, fault }: Stage): Promise<void> => {
+    const flood = async ({ running, wait, fault }: TrialStage): Promise<void> => {
       await wait((scale.seconds * 1_000) / 2);
       state.sinceMs = time.elapsedMs();
       fault("one device is flooded");
@@ -57,7 +57,7 @@ const runFlood = ({ seed, scale, control }: Context): Promise<Outcome> =>
         }
       });
     };
-    // Few commands a second, so that the neighbours' own queues never come near the limit.
+    // A low rate, so that the other devices' queues never come near the limit.
     const trial = await runTrial({ rig, seed, scale, impatient: control, trouble: flood });
     const [row] = await withSql(rig.postgres, (sql) =>
       sql.query<{ held: string }>("select count(*) as held from commands where device_id = $1 and deadline_at is not null", [deviceId]),
@@ -79,8 +79,8 @@ const runFlood = ({ seed, scale, control }: Context): Promise<Outcome> =>
       latencyMs: during,
       notes: [
         ...trial.notes,
-        `n counts the neighbours' commands; ms are of their queue calls while the flood ran: p99 ${ratio} times that before it (${before.p99} ms)`,
-        `the flooded device took ${state.accepted} of ${state.accepted + state.full + state.strange}, ${held} are held; the limit is ${LIMIT}`,
+        `n counts the other devices' commands; ms are of their queue calls during the flood: p99 is ${ratio} times that before it (${before.p99} ms)`,
+        `the flooded device accepted ${state.accepted} of ${state.accepted + state.full + state.strange} and holds ${held}; the limit is ${LIMIT}`,
       ],
     };
   });
@@ -89,7 +89,7 @@ export const floodScenarios: readonly Scenario[] = [
   {
     name: "flooded-device",
     promise: "R14",
-    claim: `a device that is flooded takes ${LIMIT} commands and then answers 429; its neighbours' commands are taken and end as always`,
+    claim: `the queue of a flooded device accepts ${LIMIT} commands and then answers 429; commands of other devices are accepted and end as usual`,
     control: { how: `the gateway runs with a limit of ${UNLIMITED}`, red: "over-limit" },
     run: runFlood,
   },

@@ -1,13 +1,13 @@
-// Broken agents for controls: a journal that forgets, a clock that cannot be corrected.
+// Broken parts of agents for controls: a journal that forgets, a clock that cannot be corrected.
 
 import { createJournal, createMemoryJournal, type Journal, noop, type Random, systemTime, type Time } from "../../agent-sim/agent/index.ts";
 
-/** Every delivery looks new to it. */
+/** A journal to which every delivery looks new. */
 export const forgetfulJournal = (): Journal => {
   let kept = createMemoryJournal(systemTime.wallMs);
   return {
     begin: (id, requiresAck) => {
-      // A fresh memory for this one id; what else is in flight keeps its place.
+      // Forget only this id; the other commands in flight stay.
       if (kept.find(id)) {
         const others = [...kept.entries()].filter(({ commandId }) => commandId !== id);
         kept = createJournal({ wallMs: systemTime.wallMs, write: noop });
@@ -23,17 +23,17 @@ export const forgetfulJournal = (): Journal => {
     finish: (id, result) => kept.finish(id, result),
     settle: (id) => kept.settle(id),
     find: (id) => kept.find(id),
-    // It does not know what it was doing, so the gateway is told nothing and delivers again.
+    // It lists nothing, so the gateway delivers its commands again.
     unsettled: () => [],
     entries: () => kept.entries(),
     close: () => kept.close(),
   };
 };
 
-/** The wall clock is off by a constant that the gateway's answer can correct. */
+/** A wall clock that is off by a constant, which the gateway's answer can correct. */
 export const shifted = (time: Time, byMs: number): Time => ({ ...time, wallMs: () => time.wallMs() + byMs });
 
-/** The wall clock jumps by up to so much at each look: no correction holds. */
+/** A wall clock that jumps by up to this much at each reading, so no correction holds. */
 export const drunken = (time: Time, uptoMs: number, random: Random): Time => ({
   ...time,
   wallMs: () => time.wallMs() + (random() < 0.5 ? -1 : 1) * uptoMs * (0.5 + random()),

@@ -1,5 +1,5 @@
-// Reads the WebSocket frames that pass through the proxy and keeps some of them back, so that a single message can be lost on a living connection.
-import type { Direction, Filter } from "./proxy.ts";
+// Reads the WebSocket frames in the proxy and drops some, so that a single message can be lost on a living connection.
+import type { ByteFilter, Direction } from "./proxy.ts";
 
 const TEXT_AND_LAST = 0x81;
 const HEADER_END = "\r\n\r\n";
@@ -9,8 +9,8 @@ interface Frame {
   readonly text: string | null;
 }
 
-/** The first frame of the buffer, or null while it is not whole. */
-export const readFrame = (buffer: Buffer): Frame | null => {
+/** The first frame of the buffer, or null while it is incomplete. */
+export const readTextFrame = (buffer: Buffer): Frame | null => {
   const [first, second] = buffer;
   if (first === undefined || second === undefined) return null;
   const masked = (second & 0x80) !== 0;
@@ -27,9 +27,9 @@ export const readFrame = (buffer: Buffer): Frame | null => {
   return { bytes: start + length, text: payload.toString("utf8") };
 };
 
-/** `keep` is asked about each text message; what it does not want never arrives. Plain HTTP and control frames pass untouched. */
+/** Drops each text message for which `keep` returns false. Plain HTTP and control frames pass unchanged. */
 export const frameFilter =
-  (keep: (direction: Direction, text: string) => boolean): (() => Filter) =>
+  (keep: (direction: Direction, text: string) => boolean): (() => ByteFilter) =>
   () => {
     const rest: Record<Direction, Buffer> = { up: Buffer.alloc(0), down: Buffer.alloc(0) };
     const upgraded: Record<Direction, boolean> = { up: false, down: false };
@@ -53,7 +53,7 @@ export const frameFilter =
         out.push(head);
         buffer = buffer.subarray(head.length);
       }
-      for (let frame = readFrame(buffer); frame; frame = readFrame(buffer)) {
+      for (let frame = readTextFrame(buffer); frame; frame = readTextFrame(buffer)) {
         if (frame.text === null || keep(direction, frame.text)) out.push(buffer.subarray(0, frame.bytes));
         buffer = buffer.subarray(frame.bytes);
       }

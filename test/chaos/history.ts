@@ -1,21 +1,21 @@
-// The history of a run: one line for each step that a client or an agent took. What really happened is judged from it alone.
+// The history of a run: one line for each step of a client or an agent. The checker relies on it alone.
 
 import { type AgentOptions, type Delivered, NoAnswer, type PairedDevice } from "../../agent-sim/agent/index.ts";
 import type { Portal } from "../../agent-sim/fleet/portal.ts";
 import type { Shortcut } from "./shortcuts.ts";
 
-/** ok: answered 2xx; fail: refused for good; info: nobody knows. */
-export type Phase = "invoke" | "ok" | "fail" | "info";
+/** ok: answered 2xx; fail: refused for good; info: outcome unknown. */
+export type RequestPhase = "invoke" | "ok" | "fail" | "info";
 
 export type Line =
-  | { readonly op: "queue"; readonly phase: Phase; readonly id: string; readonly actor: string; readonly tMs: number; readonly commandId?: string }
+  | { readonly op: "queue"; readonly phase: RequestPhase; readonly id: string; readonly actor: string; readonly tMs: number; readonly commandId?: string }
   | {
       readonly op: "deliver";
       readonly phase: "info";
       readonly id: string;
       readonly actor: string;
       readonly tMs: number;
-      /** What the payload says it was meant for. */
+      /** The device that the payload names. */
       readonly target: string | null;
       readonly lane: string;
       readonly seq: number;
@@ -49,7 +49,7 @@ const targetOf = ({ command }: Delivered): string | null => {
   return typeof target === "string" ? target : null;
 };
 
-/** The same agent, with each of its steps written down. */
+/** The same agent, recording each of its steps. */
 export const watched = (base: AgentOptions, member: PairedDevice, history: History, elapsedMs: () => number): AgentOptions => {
   const actor = member.deviceId;
   return {
@@ -76,17 +76,17 @@ export const watched = (base: AgentOptions, member: PairedDevice, history: Histo
 export interface RecordedOptions {
   readonly history: History;
   readonly elapsedMs: () => number;
-  /** Control: this door says yes before the command is safe. */
+  /** Control: answers 2xx before the command is safe. */
   readonly shortcut?: Shortcut | null;
 }
 
-/** The same portal, with each request written down. Payloads carry the request's id and its target, so that nothing depends on what answers say. */
+/** The same portal, recording each request. Payloads carry the request's id and target, so nothing depends on the answers. */
 export const recorded = (portal: Portal, { history, elapsedMs, shortcut }: RecordedOptions): Portal => {
   let promised = 0;
   return {
     ...portal,
     queue: async (command, key, patience) => {
-      const say = (phase: Phase, commandId?: string): void =>
+      const say = (phase: RequestPhase, commandId?: string): void =>
         history.add({ op: "queue", phase, id: key, actor: command.deviceId, tMs: elapsedMs(), ...(commandId === undefined ? {} : { commandId }) });
       say("invoke");
       const ask = () => portal.queue({ ...command, payload: { ...command.payload, request: key, target: command.deviceId } }, key, patience);

@@ -1,14 +1,14 @@
-// What an agent costs that is connected and does nothing.
+// The memory that a connected, idle agent costs.
 import { type PairedDevice, pause, systemTime as time } from "../../agent-sim/agent/index.ts";
 import type { Node } from "./node.ts";
-import { connectAll, frameHead, OP, type RawAgent } from "./raw.ts";
+import { connectAll, frameHead, OPCODE, type RawAgent } from "./raw.ts";
 import { type Rig, withRig } from "./rig.ts";
-import type { Context, Outcome, Scenario } from "./scenario.ts";
+import type { Context, Scenario, ScenarioOutcome } from "./scenario.ts";
 
 const WARM_UP = 100;
 const PROVISION_STEP = 500;
-/** What one may cost, and by how much a process breathes whatever it serves. */
-const ALLOWED = { perAgentBytes: 20_000, breathBytes: 32_000_000 };
+/** The allowed cost per agent, and the normal variation of a process. */
+const ALLOWED = { perAgentBytes: 20_000, variationBytes: 32_000_000 };
 const REST_MS = 2_000;
 const HOARD_BYTES = 250_000;
 
@@ -18,7 +18,7 @@ const provisionAll = async (rig: Rig, count: number): Promise<readonly PairedDev
   return members;
 };
 
-/** The least of a few looks: garbage that is not yet collected counts for nobody. */
+/** The least of a few readings, so that uncollected garbage does not count. */
 const settled = async (node: Node): Promise<number> => {
   let least = Number.POSITIVE_INFINITY;
   for (let n = 0; n < 4; n += 1) {
@@ -28,7 +28,7 @@ const settled = async (node: Node): Promise<number> => {
   return least;
 };
 
-const run = ({ seed, scale, control }: Context): Promise<Outcome> =>
+const run = ({ seed, scale, control }: Context): Promise<ScenarioOutcome> =>
   withRig({ nodes: 1, seed }, async (rig) => {
     const [node] = rig.nodes;
     if (!node) throw new Error("there is no node");
@@ -40,20 +40,20 @@ const run = ({ seed, scale, control }: Context): Promise<Outcome> =>
       for (const agent of first) agent.destroy();
       const before = await settled(node);
       agents.push(...(await connectAll(node.port, members, "ready")));
-      if (control) for (const agent of agents) agent.write(Buffer.concat([frameHead(OP.text, HOARD_BYTES + 1), Buffer.alloc(HOARD_BYTES, " ")]));
+      if (control) for (const agent of agents) agent.write(Buffer.concat([frameHead(OPCODE.text, HOARD_BYTES + 1), Buffer.alloc(HOARD_BYTES, " ")]));
       const begun = await settled(node);
       const after = await settled(node);
-      if (Number.isNaN(after)) throw new Error("the memory of a process cannot be read here; Linux can");
+      if (Number.isNaN(after)) throw new Error("the memory of a process can be read on Linux only");
       const growth = after - before;
-      const allowed = count * ALLOWED.perAgentBytes + ALLOWED.breathBytes;
+      const allowed = count * ALLOWED.perAgentBytes + ALLOWED.variationBytes;
       return {
         n: count,
         faults: 0,
         violations: { "memory-unbounded": growth > allowed ? 1 : 0, "fell-off": agents.filter(({ closedAtMs }) => closedAtMs !== null).length },
         latencyMs: { p50: null, p99: null },
         notes: [
-          `n counts idle agents: ${(growth / count / 1_000).toFixed(1)} kB of resident memory each, ${((after - begun) / 1_000 / (REST_MS / 1_000)).toFixed(0)} kB/s while they rest`,
-          `allowed are ${ALLOWED.perAgentBytes / 1_000} kB each and ${ALLOWED.breathBytes / 1_000_000} MB for the process; it grew by ${(growth / 1_000_000).toFixed(1)} MB`,
+          `n counts idle agents: ${(growth / count / 1_000).toFixed(1)} kB of resident memory each, ${((after - begun) / 1_000 / (REST_MS / 1_000)).toFixed(0)} kB/s growth while idle`,
+          `the bound is ${ALLOWED.perAgentBytes / 1_000} kB each plus ${ALLOWED.variationBytes / 1_000_000} MB for the process; it grew by ${(growth / 1_000_000).toFixed(1)} MB`,
         ],
       };
     } finally {

@@ -1,14 +1,17 @@
-// Gateways that die: killed hard, one or several.
+// Gateways that are killed with SIGKILL, one or several.
 import { createRig, type RigOptions } from "./rig.ts";
 import { rolling } from "./rolling.ts";
-import type { Context, Outcome, Scenario } from "./scenario.ts";
+import type { Context, Scenario, ScenarioOutcome } from "./scenario.ts";
 import { fromMemory, type MakeShortcut } from "./shortcuts.ts";
-import { runTrial, type Stage, type TrialOptions } from "./trial.ts";
+import { runTrial, type TrialOptions, type TrialStage } from "./trial.ts";
 
-export const ANSWERED_FROM_MEMORY = { how: "2xx is answered from the memory of one node, which writes 0.6 s later", red: "ok-lost" } as const;
+export const ANSWERED_FROM_MEMORY = {
+  how: "the gateway answers 2xx from the memory of one node, which writes the command 0.6 s later",
+  red: "ok-lost",
+} as const;
 
-/** A rig for one trial. */
-export const onRig = async (rigOptions: RigOptions, options: Omit<TrialOptions, "rig">): Promise<Outcome> => {
+/** Runs one trial on a new rig. */
+export const onRig = async (rigOptions: RigOptions, options: Omit<TrialOptions, "rig">): Promise<ScenarioOutcome> => {
   const rig = await createRig(rigOptions);
   try {
     return await runTrial({ ...options, rig });
@@ -17,7 +20,7 @@ export const onRig = async (rigOptions: RigOptions, options: Omit<TrialOptions, 
   }
 };
 
-/** The usual trial; its control answers before the command is safe from what the scenario breaks. */
+/** The options of the usual trial; its control answers before the command is safe from the scenario's fault. */
 export const trialOf = (
   { seed, scale, control }: Context,
   shortcut: MakeShortcut | null = fromMemory,
@@ -28,7 +31,7 @@ export const trialOf = (
   impatient: control,
 });
 
-const killOften = async ({ rig, running, random, fault, wait }: Stage): Promise<void> => {
+const killOften = async ({ rig, running, random, fault, wait }: TrialStage): Promise<void> => {
   await wait(700);
   while (running()) {
     const node = rig.nodes[Math.floor(random() * rig.nodes.length)];

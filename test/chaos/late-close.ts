@@ -1,19 +1,19 @@
-// The close of an old connection arrives seconds late: the agent has long been back on another node, and stays online.
+// The close of an old connection arrives seconds late: the agent is already back on another node and stays online.
 
 import { createRandom, type PairedDevice, pause, type Random, systemTime as time } from "../../agent-sim/agent/index.ts";
 import { createLatency } from "../../agent-sim/fleet/latency.ts";
 import { connectAll, heartbeatOf } from "./raw.ts";
 import { type Rig, withRig } from "./rig.ts";
-import type { Context, Outcome, Scenario } from "./scenario.ts";
-import { meddle, type Sql, withSql } from "./sql.ts";
+import type { Context, Scenario, ScenarioOutcome } from "./scenario.ts";
+import { meddle, type SqlConnection, withSql } from "./sql.ts";
 
 const HEARTBEAT_SECONDS = 2;
 const LATE_MS = { least: 500, most: 3_000 };
-/** The flush of presence, the sweep of the offline, and one of either again. */
+/** Two rounds of the presence flush and of the offline sweep. */
 const WATCH_MS = 9_000;
 
-/** Offline is said by an event, in the transaction that turns the status: a turn that nobody saw by looking is seen here. */
-const offlineEvents = async (sql: Sql, deviceIds: readonly string[]): Promise<number> => {
+/** An event in the same transaction announces each change to offline, so this finds even changes between two reads. */
+const offlineEvents = async (sql: SqlConnection, deviceIds: readonly string[]): Promise<number> => {
   const rows = await sql.query<{ said: number }>("select count(*)::int as said from outbox_events where type = 'device.offline' and subject_id = any($1)", [
     deviceIds,
   ]);
@@ -22,18 +22,18 @@ const offlineEvents = async (sql: Sql, deviceIds: readonly string[]): Promise<nu
 
 interface Round {
   readonly rig: Rig;
-  readonly sql: Sql;
+  readonly sql: SqlConnection;
   readonly members: readonly PairedDevice[];
   readonly from: number;
   readonly to: number;
   readonly random: Random;
   readonly onLate: (ms: number) => void;
 }
-/** Answers how often a device was called offline. */
+/** Returns how often a device was announced offline. */
 const runRound = async ({ rig, sql, members, from, to, random, onLate }: Round): Promise<number> => {
-  const door = await rig.door({ targets: () => [from] });
-  const old = await connectAll(door.port, members, "ready");
-  door.set({ hold: ["up", "down"] });
+  const proxy = await rig.openProxy({ targets: () => [from] });
+  const old = await connectAll(proxy.port, members, "ready");
+  proxy.set({ hold: ["up", "down"] });
   const back = await connectAll(to, members, "ready");
   const backAtMs = time.elapsedMs();
   let beats = 0;
@@ -44,7 +44,7 @@ const runRound = async ({ rig, sql, members, from, to, random, onLate }: Round):
   try {
     await pause(time, LATE_MS.least + random() * (LATE_MS.most - LATE_MS.least));
     onLate(time.elapsedMs() - backAtMs);
-    door.reset();
+    proxy.reset();
     await pause(time, WATCH_MS);
     return await offlineEvents(
       sql,
@@ -53,12 +53,12 @@ const runRound = async ({ rig, sql, members, from, to, random, onLate }: Round):
   } finally {
     clearInterval(beating);
     for (const agent of [...old, ...back]) agent.destroy();
-    await door.close();
+    await proxy.close();
   }
 };
 
-// Without Redis nobody tells the old node of the new session: it hears of nothing but the close.
-const run = ({ seed, scale, control }: Context): Promise<Outcome> =>
+// Without Redis nobody tells the old node of the new session, so it learns only of the close.
+const run = ({ seed, scale, control }: Context): Promise<ScenarioOutcome> =>
   withRig({ nodes: 2, seed, env: { HEARTBEAT_SECONDS: String(HEARTBEAT_SECONDS), CLOSE_GRACE_SECONDS: "0" } }, (rig) =>
     withSql(rig.postgres, async (sql) => {
       if (control) await meddle(sql, "device_presence", "update", "new.epoch := least(new.epoch, 1);");
@@ -77,8 +77,8 @@ const run = ({ seed, scale, control }: Context): Promise<Outcome> =>
         violations: { "false-offline": offline },
         latencyMs: latency.percentiles(),
         notes: [
-          "n counts closes that came late; ms are by how much, from the new session to the old one's close",
-          "no grace for a broken socket: CLOSE_GRACE_SECONDS is 0",
+          "n counts late closes; ms are their delay from the new session to the close of the old one",
+          "broken sockets get no grace: CLOSE_GRACE_SECONDS is 0",
         ],
       };
     }),
@@ -88,8 +88,8 @@ export const lateCloseScenarios: readonly Scenario[] = [
   {
     name: "late-close",
     promise: "C2",
-    claim: "the late close of an old connection never turns a device offline whose agent is back on another node",
-    control: { how: "a trigger in the database gives every session the same epoch", red: "false-offline" },
+    claim: "the late close of an old connection never turns a device offline if its agent is back on another node",
+    control: { how: "a database trigger gives every session the same epoch", red: "false-offline" },
     run,
   },
 ];

@@ -1,4 +1,4 @@
-// Creations under keys while answers to COMMIT get lost and the database stops answering for a while; then every request is repeated.
+// Creations under idempotency keys while answers to COMMIT get lost and the database goes silent; then every request is repeated.
 import { z } from "zod";
 import { callWithRetry, createRandom, type Http, type HttpAnswer, pause, systemTime as time } from "../../agent-sim/agent/index.ts";
 import { createLatency } from "../../agent-sim/fleet/latency.ts";
@@ -6,18 +6,18 @@ import { headersOf, inLanes, isSuccess, orNoAnswer, patience, withClients } from
 import { losingCommits } from "./commits.ts";
 import { withRig } from "./rig.ts";
 import { KEY_IS_KEPT_BESIDE } from "./sabotage.ts";
-import type { Context, Outcome, Scenario } from "./scenario.ts";
+import type { Context, Scenario, ScenarioOutcome } from "./scenario.ts";
 import { ask } from "./sql.ts";
 
 const LANES = 24;
 const LOST_SHARE = 0.3;
-/** Longer than a gateway waits for an answer of its database. */
+/** Longer than a gateway waits for its database. */
 const SILENCE_MS = 9_500;
 const WITHIN_MS = 60_000;
 const Made = z.object({ data: z.unknown() });
 
 type Credentials = Parameters<typeof headersOf>[0];
-/** Two kinds of creations, each of which tells by its row which key it was made under. */
+/** Two kinds of creations whose rows show the key they were made under. */
 const creation = (key: string, index: number, credentials: Credentials) => ({
   method: "POST" as const,
   path: index % 2 === 0 ? "/v1/devices/provision" : "/v1/pairing/enrollment-tokens",
@@ -26,7 +26,7 @@ const creation = (key: string, index: number, credentials: Credentials) => ({
 });
 const MADE = "select tags[1] as key from devices where tags[1] like 'key-%' union all select name from enrollment_tokens where name like 'key-%'";
 
-const run = async ({ seed, scale, control }: Context): Promise<Outcome> => {
+const run = async ({ seed, scale, control }: Context): Promise<ScenarioOutcome> => {
   const random = createRandom(seed);
   const state = { losing: false, lost: 0, failed: 0, replayed: 0, differing: 0, refused: 0, unanswered: 0 };
   const lose = (): boolean => {
@@ -43,9 +43,9 @@ const run = async ({ seed, scale, control }: Context): Promise<Outcome> => {
       const first = new Map<number, string>();
       const latency = createLatency();
       const silence = async (): Promise<void> => {
-        rig.databaseDoor.set({ hold: ["up", "down"], newcomers: "ignore" });
+        rig.databaseProxy.set({ hold: ["up", "down"], newcomers: "ignore" });
         await pause(time, SILENCE_MS);
-        rig.databaseDoor.calm();
+        rig.databaseProxy.calm();
       };
       let silent: Promise<void> | null = null;
       state.losing = true;
@@ -57,7 +57,7 @@ const run = async ({ seed, scale, control }: Context): Promise<Outcome> => {
       });
       await silent;
       state.losing = false;
-      // A key that is kept beside its effect is there once its caller was answered, so in the control those repeats would do no harm.
+      // In the control a key is stored once its caller has an answer, so repeating answered requests would do no harm.
       const again = control ? indices.filter((index) => !first.has(index)) : indices;
       await inLanes(again, LANES, async (index) => {
         const startMs = time.elapsedMs();
@@ -86,7 +86,7 @@ const run = async ({ seed, scale, control }: Context): Promise<Outcome> => {
         },
         latencyMs: latency.percentiles(),
         notes: [
-          `n counts creations, each under a key of its own and repeated on the other node; ms are from the repeat to its final answer`,
+          `n counts creations, each under its own key and repeated on the other node; ms are from the repeat to its final answer`,
           `${state.lost} answers to COMMIT were lost, PostgreSQL was silent for ${SILENCE_MS} ms; ${state.failed} creations failed at first, ${state.replayed} repeats were replays`,
         ],
       };
@@ -97,8 +97,8 @@ const run = async ({ seed, scale, control }: Context): Promise<Outcome> => {
 const lostCommits: Scenario = {
   name: "lost-commits",
   promise: "R11",
-  claim: "creations under keys whose answer to COMMIT is lost, or over which PostgreSQL is silent for 9.5 s, are one effect each when all are repeated",
-  control: { how: "the key is kept beside the effect, once its answer is known", red: "made-twice" },
+  claim: "creations under keys whose COMMIT goes unanswered, or during which PostgreSQL is silent for 9.5 s, have one effect each once all are repeated",
+  control: { how: "the key is stored after the effect, in a separate transaction", red: "made-twice" },
   run,
 };
 

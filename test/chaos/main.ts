@@ -1,29 +1,29 @@
-// `npm run chaos`: breaks things on purpose, judges what becomes of every command, and prints a report card.
+// `npm run chaos`: breaks things on purpose, checks what becomes of every command, and prints a report card.
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { z } from "zod";
 import { packageRoot, systemTime as time } from "../../agent-sim/agent/index.ts";
 import { SCENARIOS } from "./catalogue.ts";
-import { type Card, cardOf, isGood, markdownOf, type Result, resultOf, skippedResult, tableOf, withAgain } from "./report.ts";
-import { type Context, type Outcome, SCALES, type Scale, type Scenario } from "./scenario.ts";
+import { type Card, cardOf, isGood, markdownOf, type ScenarioResult, scenarioResultOf, skippedResult, tableOf, withAgain } from "./report.ts";
+import { type Context, SCALES, type Scale, type Scenario, type ScenarioOutcome } from "./scenario.ts";
 
-const HELP = `Chaos: gateways, PostgreSQL and Redis of its own, a fleet, a load, and faults. Judges the history of every command.
+const CHAOS_HELP = `Chaos runs its own gateways, PostgreSQL and Redis with a fleet under load, injects faults and checks the history of every command.
 
   npm run chaos -- [--scenario NAME|all] [--seed N] [options]
 
-  --scenario NAME   one of the names below, several with commas, or all (default all)
-  --seed N          repeats the same mix, jitter and order of faults (default 1)
+  --scenario NAME   one of the names below, several separated by commas, or all (default all)
+  --seed N          repeats the same load, jitter and order of faults (default 1)
   --short           few agents, seconds instead of minutes
-  --agents N        how many agents instead of the scale's
-  --seconds N       how long the load lasts instead of the scale's
-  --no-control      leaves out the positive controls
-  --jobs N          scenarios that run side by side (default 1, with --short 3); controls are small and always run three at a time
-  --json            the report card as one JSON object on stdout; progress stays on stderr
-  --write           writes docs/reliability.json and docs/reliability.md; with --scenario only the places of those that ran
-  --help
+  --agents N        number of agents instead of the scale's
+  --seconds N       duration of the load instead of the scale's
+  --no-control      skips the positive controls
+  --jobs N          scenarios that run at the same time (default 1, with --short 3); controls are small and always run three at a time
+  --json            prints the report card as one JSON object on stdout; progress stays on stderr
+  --write           writes docs/reliability.json and docs/reliability.md; with --scenario it replaces only the rows of those scenarios
+  --help            prints this text
 
-Exit code 0: every promise held and every control turned red. 1: not so, or something could not run. 2: wrong usage.
+Exit code 0: every promise held and every control turned red. 1: a promise broke, a control stayed green or a scenario could not run. 2: wrong usage.
 
 Scenarios:
 ${SCENARIOS.map(({ name, claim }) => `  ${name.padEnd(24)} ${claim}`).join("\n")}
@@ -58,8 +58,8 @@ const chosen = (names: string): readonly Scenario[] => {
   });
 };
 
-/** A run that hangs is a failure of its own; leaving the process then ends every child. */
-const bounded = async (run: Promise<Outcome>, name: string): Promise<Outcome> => {
+/** A run that hangs fails; leaving the process then ends every child. */
+const bounded = async (run: Promise<ScenarioOutcome>, name: string): Promise<ScenarioOutcome> => {
   let late: NodeJS.Timeout | undefined;
   const tooLong = new Promise<never>((_, reject) => {
     late = setTimeout(() => reject(new Error(`${name} did not end in ${SCENARIO_MS / 1_000} s`)), SCENARIO_MS);
@@ -67,16 +67,16 @@ const bounded = async (run: Promise<Outcome>, name: string): Promise<Outcome> =>
   return Promise.race([run, tooLong]).finally(() => clearTimeout(late));
 };
 
-/** Progress of one run, whole, since others may speak at the same time. */
-const tell = (title: string, startMs: number, outcome: Outcome): void => {
+/** Prints the result of one run at once, since other runs may print at the same time. */
+const tell = (title: string, startMs: number, outcome: ScenarioOutcome): void => {
   const broken = Object.entries(outcome.violations).filter(([, count]) => count > 0);
   const words = broken.length === 0 ? "nothing broken" : broken.map(([name, count]) => `${count} ${name}`).join(", ");
   const head = `${title}: ${((time.elapsedMs() - startMs) / 1_000).toFixed(1)} s, n ${outcome.n}, ${outcome.faults} faults, ${words}`;
   say([head, ...outcome.notes].join("\n    "));
 };
 
-/** The outcome, or why there is none. */
-const attempt = async (title: string, scenario: Scenario, context: Context): Promise<Outcome | string> => {
+/** The outcome, or the reason why there is none. */
+const attempt = async (title: string, scenario: Scenario, context: Context): Promise<ScenarioOutcome | string> => {
   const startMs = time.elapsedMs();
   say(`${title}: begins`);
   try {
@@ -90,7 +90,7 @@ const attempt = async (title: string, scenario: Scenario, context: Context): Pro
   }
 };
 
-/** So many at a time, in order. */
+/** Works through the items in order, that many at a time. */
 const sideBySide = async <T, R>(items: readonly T[], jobs: number, work: (item: T) => Promise<R>): Promise<ReadonlyMap<T, R>> => {
   const done = new Map<T, R>();
   const left = [...items];
@@ -101,15 +101,15 @@ const sideBySide = async <T, R>(items: readonly T[], jobs: number, work: (item: 
   return done;
 };
 
-const perform = async (scenarios: readonly Scenario[], { seed, scale, jobs, controls }: Plan): Promise<readonly Result[]> => {
+const perform = async (scenarios: readonly Scenario[], { seed, scale, jobs, controls }: Plan): Promise<readonly ScenarioResult[]> => {
   const runs = await sideBySide(scenarios, jobs, (one) => attempt(one.name, one, { seed, scale, control: false }));
   const controlled = await sideBySide(controls ? scenarios : [], SIDE_BY_SIDE, (one) =>
     attempt(`${one.name}, control`, one, { seed, scale: SCALES.short, control: true }),
   );
   return scenarios.map((one) => {
-    const [run, control] = [runs.get(one) ?? "it was not tried", controlled.get(one) ?? null];
+    const [run, control] = [runs.get(one) ?? "it did not run", controlled.get(one) ?? null];
     if (typeof run === "string") return skippedResult(one, seed, run);
-    return typeof control === "string" ? skippedResult(one, seed, `control: ${control}`) : resultOf(one, seed, run, control);
+    return typeof control === "string" ? skippedResult(one, seed, `control: ${control}`) : scenarioResultOf(one, seed, run, control);
   });
 };
 
@@ -120,12 +120,12 @@ interface Plan {
   readonly controls: boolean;
 }
 
-/** Single scenarios take their places in the card that is there. */
+/** Single scenarios replace their rows in the existing card. */
 const writeCard = async (folder: string, card: Card, { whole }: { readonly whole: boolean }): Promise<void> => {
   const file = join(folder, "reliability.json");
   // as: this program wrote it
   const written = whole ? card : withAgain(JSON.parse(await readFile(file, "utf8")) as Card, card);
-  if (written === null) throw new Error(`${file} is of another scale or machine: run all scenarios`);
+  if (written === null) throw new Error(`${file} comes from another scale or machine: run all scenarios`);
   await writeFile(file, `${JSON.stringify(written, null, 2)}\n`);
   await writeFile(join(folder, "reliability.md"), markdownOf(written));
 };
@@ -164,10 +164,10 @@ const main = async (): Promise<number> => {
   });
   const options = Options.parse(values);
   if (options.help) {
-    process.stdout.write(HELP);
+    process.stdout.write(CHAOS_HELP);
     return 0;
   }
-  // Children end with this process (children.ts), so leaving is all there is to do.
+  // Children end with this process (children.ts), so exiting is enough.
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130));
   return runAll(options);
 };

@@ -1,4 +1,4 @@
-// One gateway of the rig: the real program as a direct child, on a port that it keeps over restarts.
+// One gateway of the rig: the real program as a direct child, on a port that it keeps across restarts.
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -12,11 +12,11 @@ export interface Node {
   readonly name: string;
   readonly port: number;
   readonly alive: boolean;
-  /** How often it was started. */
+  /** The number of starts. */
   readonly lives: number;
   start(): Promise<void>;
   kill(): Promise<void>;
-  /** SIGTERM; answers the exit code, null when it had to be killed. */
+  /** Sends SIGTERM; returns the exit code, or null if it had to be killed. */
   stop(): Promise<number | null>;
   signal(name: NodeJS.Signals): void;
   /** Resident memory; null where /proc is missing. */

@@ -1,9 +1,9 @@
-// Where commands go and in which order, while connections come and go over two nodes.
+// Which device gets a command and in which order, while connections come and go on two nodes.
 import { onRig } from "./kills.ts";
 import { createRig } from "./rig.ts";
 import { ADDRESS_IS_MIXED_UP, LANES_ARE_OPEN } from "./sabotage.ts";
 import { asking, type Scenario } from "./scenario.ts";
-import { runTrial, type Stage } from "./trial.ts";
+import { runTrial, type TrialStage } from "./trial.ts";
 
 const NODES = 2;
 const ONE_LANE_PER_SECOND = 30;
@@ -11,16 +11,16 @@ const ONE_LANE_PER_SECOND = 30;
 const laneOrder: Scenario = {
   name: "lane-order",
   promise: "R8",
-  claim: "one device, one lane, callers on two nodes, a connection that breaks every 1 to 3 s: each command first comes in the order of the queue",
+  claim: "with callers on two nodes and a connection that breaks every 1 to 3 s, a device first receives the commands of a lane in queue order",
   needsRedis: true,
-  control: { how: "while they wait, commands of one lane may overtake each other", red: "reordered" },
+  control: { how: "waiting commands of one lane may overtake each other", red: "reordered" },
   run: async ({ seed, scale, control }) => {
     const rig = await createRig({ nodes: NODES, seed, redis: true, sabotage: control ? LANES_ARE_OPEN : undefined });
     const portal = asking(rig.portal, (command) => ({ ...command, type: "restart-app", requiresAck: true, payload: { appId: "app_1" } }));
-    const trouble = async ({ running, random, fault, wait }: Stage): Promise<void> => {
+    const trouble = async ({ running, random, fault, wait }: TrialStage): Promise<void> => {
       while (running()) {
         await wait(1_000 + random() * 2_000);
-        if (running() && rig.agentDoor.reset() > 0) fault("the connection cut");
+        if (running() && rig.agentProxy.reset() > 0) fault("the connection cut");
       }
     };
     try {
@@ -38,9 +38,9 @@ const CUT_EVERY_MS = 200;
 const rightDevice: Scenario = {
   name: "reconnect-churn",
   promise: "R10",
-  claim: "while five agents a second lose their connection and come back, on this node or the other, no command reaches another device than its own",
+  claim: "while five agents a second reconnect to either of two nodes, no command reaches another device than its own",
   needsRedis: true,
-  control: { how: "one command in five is written to another device of the tenant", red: "wrong-device" },
+  control: { how: "every fifth command is written to another device of the tenant", red: "wrong-device" },
   run: ({ seed, scale, control }) =>
     onRig(
       { nodes: NODES, seed, redis: true, sabotage: control ? ADDRESS_IS_MIXED_UP : undefined },
@@ -48,10 +48,10 @@ const rightDevice: Scenario = {
         seed,
         scale,
         impatient: control,
-        trouble: async ({ rig, running, fault, wait }: Stage) => {
+        trouble: async ({ rig, running, fault, wait }: TrialStage) => {
           while (running()) {
             await wait(CUT_EVERY_MS);
-            const cut = rig.agentDoor.reset(1 / Math.max(1, rig.agentDoor.open));
+            const cut = rig.agentProxy.reset(1 / Math.max(1, rig.agentProxy.open));
             if (cut > 0) fault(`${cut} connections cut`);
           }
         },

@@ -1,4 +1,4 @@
-// What every rig begins with: a migrated database with one tenant, made once for each process and copied for each rig.
+// The origin of every rig: a migrated database with one tenant, made once per process and copied for each rig.
 import { randomBytes, randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { bootstrap } from "../../agent-sim/bootstrap.ts";
@@ -11,14 +11,14 @@ import { createPostgres, type Postgres } from "./postgres.ts";
 export interface Origin {
   readonly database: Pick<Postgres, "copyTo">;
   readonly credentials: Credentials;
-  /** Under which every rig keeps its secrets, as they were sealed here. */
+  /** The key that sealed the origin's secrets; every rig uses it. */
   readonly masterKey: string;
 }
 
 const LIMITS_OFF = Object.fromEntries(
   ["STANDARD", "TENANT", "AGENT", "HEARTBEAT", "ANONYMOUS", "PAIRING", "FAILED_AUTH", "CONNECT"].map((name) => [`RATE_LIMIT_${name}`, "off"]),
 );
-/** What all gateways of all rigs are started with. */
+/** The environment of all gateways of all rigs. */
 export const COMMON_ENV = {
   ...LIMITS_OFF,
   HOST: "127.0.0.1",
@@ -26,7 +26,7 @@ export const COMMON_ENV = {
   ACCEPT_PER_SECOND: "4000",
   COMMAND_QUEUE_PER_DEVICE: "2000",
   SHUTDOWN_SECONDS: "20",
-  // Several gateways share one machine here: they are late by that alone.
+  // Several gateways share one machine here, so event loop delay means nothing.
   OVERLOAD_LOOP_MS: "60000",
   LEAVE_NOTICE_SECONDS: "0",
   DRAIN_WINDOW_SECONDS: "0",
@@ -39,7 +39,7 @@ const make = async (): Promise<Origin> => {
   try {
     await database.start();
     const env = { ...COMMON_ENV, DATA_DIR: join(folder, "data"), MASTER_KEY: masterKey, DATABASE_URL: database.url(database.port) };
-    // Its first start migrates.
+    // The first start migrates the database.
     const node = await createNode("origin", env);
     try {
       await node.start();

@@ -1,11 +1,11 @@
-// Events of transactions that stay open for a while, read by a viewer while nodes are killed: none is skipped, and a device's events stay in order.
+// A viewer reads events of long transactions while nodes are killed: it skips none, and a device's events stay in order.
 import { randomUUID } from "node:crypto";
 import { createRandom, pause, type Random, systemTime as time, until } from "../../agent-sim/agent/index.ts";
 import { createLatency } from "../../agent-sim/fleet/latency.ts";
 import { watchFeed } from "./feed.ts";
 import { type Rig, withRig } from "./rig.ts";
-import type { Context, Outcome, Scenario } from "./scenario.ts";
-import { openSql, type Sql, withSql } from "./sql.ts";
+import type { Context, Scenario, ScenarioOutcome } from "./scenario.ts";
+import { openSql, type SqlConnection, withSql } from "./sql.ts";
 
 const TYPE = "chaos.written";
 const LONGEST_OPEN_MS = 800;
@@ -25,7 +25,8 @@ interface Seen {
 }
 
 const WRITE = "insert into outbox_events (event_id, tenant_id, type, subject_id, data) values ($1, $2, $3, $4, $5)";
-const write = (sql: Sql, tenantId: string, { id, device, n }: Seen) => sql.query(WRITE, [id, tenantId, TYPE, device, JSON.stringify({ deviceId: device, n })]);
+const write = (sql: SqlConnection, tenantId: string, { id, device, n }: Seen) =>
+  sql.query(WRITE, [id, tenantId, TYPE, device, JSON.stringify({ deviceId: device, n })]);
 const idOf = (): string => `evt_rig_${randomUUID()}`;
 
 interface Writing {
@@ -35,7 +36,7 @@ interface Writing {
   readonly untilMs: number;
   readonly written: Written[];
 }
-/** One device's events, each in a transaction of its own that stays open for a while; others take their places meanwhile and commit earlier. */
+/** Writes one device's events, each in its own transaction that stays open for a while; meanwhile others take later positions and commit earlier. */
 const keepWriting = async ({ rig, device, random, untilMs, written }: Writing): Promise<void> => {
   const sql = await openSql(rig.postgres);
   try {
@@ -52,8 +53,8 @@ const keepWriting = async ({ rig, device, random, untilMs, written }: Writing): 
   }
 };
 
-/** The reader that everybody writes first: on from the highest place that it has seen. */
-const readNaively = async (sql: Sql, isOver: () => boolean): Promise<readonly Seen[]> => {
+/** The naive reader: it continues after the highest position that it has seen. */
+const readNaively = async (sql: SqlConnection, isOver: () => boolean): Promise<readonly Seen[]> => {
   const seen: Seen[] = [];
   for (let last = "0"; ; ) {
     const over = isOver();
@@ -68,7 +69,7 @@ const readNaively = async (sql: Sql, isOver: () => boolean): Promise<readonly Se
   }
 };
 
-/** At least each node once, so that the viewer's is among them. */
+/** Kills each node at least once, so that the viewer's is among them. */
 const killInTurn = async (rig: Rig, random: Random, untilMs: number): Promise<number> => {
   let kills = 0;
   for (; time.elapsedMs() < untilMs || kills < rig.nodes.length; kills += 1) {
@@ -80,7 +81,7 @@ const killInTurn = async (rig: Rig, random: Random, untilMs: number): Promise<nu
   return kills;
 };
 
-/** A device's events come with rising numbers; what comes again, after a break or from the other node, is no harm. */
+/** A device's events must have rising numbers; an event that repeats after a break or from the other node does no harm. */
 const judgeOrder = (written: readonly Written[], seen: readonly Seen[]) => {
   const ids = new Set(seen.map(({ id }) => id));
   const last = new Map<string, number>();
@@ -98,8 +99,8 @@ const judgeOrder = (written: readonly Written[], seen: readonly Seen[]) => {
   return { skipped: written.filter(({ id }) => !ids.has(id)).length, ...count };
 };
 
-// Joined by Redis: the node that hands an event on tells the others of it, whose viewers would hear of it only with their next visit otherwise.
-const run = ({ seed, scale, control }: Context): Promise<Outcome> =>
+// Redis joins the nodes: the node that dispatches an event tells the others, whose viewers would otherwise see it only at their next visit.
+const run = ({ seed, scale, control }: Context): Promise<ScenarioOutcome> =>
   withRig({ nodes: 2, seed, redis: true }, (rig) =>
     withSql(rig.postgres, async (sql) => {
       const random = createRandom(seed);
@@ -109,7 +110,7 @@ const run = ({ seed, scale, control }: Context): Promise<Outcome> =>
       const dispatched = async (): Promise<boolean> =>
         (await sql.query("select 1 from outbox_events where event_id = $1 and dispatched_at is not null", [start.id])).length > 0;
       while (!(await dispatched())) await pause(time, 50);
-      const feed = watchFeed({ port: rig.apiDoor.port, credentials: rig.credentials, types: [TYPE], after: start.id });
+      const feed = watchFeed({ port: rig.apiProxy.port, credentials: rig.credentials, types: [TYPE], after: start.id });
       const untilMs = time.elapsedMs() + scale.seconds * 1_000;
       const written: Written[] = [];
       const state = { over: false };
@@ -144,8 +145,8 @@ const run = ({ seed, scale, control }: Context): Promise<Outcome> =>
           },
           latencyMs: latency.percentiles(),
           notes: [
-            `n counts committed events of ${devices.length} devices, in transactions open for up to ${LONGEST_OPEN_MS} ms, over ${kills} kills of a node; ms are from the commit to the viewer's eye`,
-            `the viewer opened ${feed.visits} streams, ${judgeOrder(written, viewed).repeated} events came again; a reader by "id > last seen" skipped ${naively.skipped}`,
+            `n counts committed events of ${devices.length} devices, in transactions open for up to ${LONGEST_OPEN_MS} ms, across ${kills} kills of a node; ms are from the commit to the viewer`,
+            `the viewer opened ${feed.visits} streams, ${judgeOrder(written, viewed).repeated} events repeated; a reader by "id > last seen" skipped ${naively.skipped}`,
           ],
         };
       } finally {
@@ -160,9 +161,9 @@ export const outboxScenarios: readonly Scenario[] = [
   {
     name: "outbox-order",
     promise: "W1, W7",
-    claim: "over kill -9 of nodes a viewer of live events misses no committed event and sees a device's events in order, however long transactions stay open",
+    claim: "across kill -9 of nodes a viewer of live events misses no committed event and sees a device's events in order, however long transactions stay open",
     needsRedis: true,
-    control: { how: 'the reader asks for "id > last seen" instead', red: "skipped" },
+    control: { how: 'the reader queries "id > last seen" instead', red: "skipped" },
     run,
   },
 ];

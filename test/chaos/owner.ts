@@ -1,17 +1,17 @@
-// The node that holds the sockets dies while two others watch: who is gone is told once, who comes back in time is not told at all.
+// The node that holds the sockets dies while two others run: a device that is gone is announced once, one that returns in time never.
 
 import { pause, systemTime as time } from "../../agent-sim/agent/index.ts";
 import type { Percentiles } from "../../agent-sim/fleet/latency.ts";
-import { throughDoor } from "./agents.ts";
+import { throughProxy } from "./agents.ts";
 import { OFFLINE_WITHIN_MS, PRESENCE_ENV } from "./presence.ts";
 import { createRig, type Rig } from "./rig.ts";
 import { OFFLINE_IS_FORGOTTEN } from "./sabotage.ts";
-import type { Context, Outcome, Scenario } from "./scenario.ts";
+import type { Context, Scenario, ScenarioOutcome } from "./scenario.ts";
 import { ask } from "./sql.ts";
-import type { Stage } from "./trial.ts";
+import type { TrialStage } from "./trial.ts";
 
 const NODES = 3;
-/** For the events of those who come back. */
+/** Time for the events of devices that come back. */
 const BACK_MS = 8_000;
 
 interface Told {
@@ -19,7 +19,7 @@ interface Told {
   readonly type: string;
   readonly count: string;
 }
-/** How often each device was said to be offline or online since then, as every subscriber is told. */
+/** How often each device was announced offline or online since then. */
 const toldSince = (rig: Rig, position: string): Promise<readonly Told[]> =>
   ask<Told>(
     rig.postgres,
@@ -40,15 +40,15 @@ const judgeTold = (told: readonly Told[], gone: ReadonlySet<string>, all: readon
   return violations;
 };
 
-const run = async ({ seed, scale, control }: Context): Promise<Outcome> => {
+const run = async ({ seed, scale, control }: Context): Promise<ScenarioOutcome> => {
   const rig = await createRig({ nodes: NODES, seed, redis: true, env: PRESENCE_ENV, sabotage: control ? OFFLINE_IS_FORGOTTEN : undefined });
   const unused: Percentiles = { p50: null, p99: null };
   try {
-    const door = await rig.door();
+    const proxy = await rig.openProxy();
     const members = await rig.provision(scale.agents);
     const isShutOut = (index: number): boolean => index % 2 === 0;
     const state = { position: "0", gone: new Set<string>() };
-    const trouble = async ({ fault, wait }: Stage): Promise<void> => {
+    const trouble = async ({ fault, wait }: TrialStage): Promise<void> => {
       await wait(1_500);
       const [newest] = await ask<{ position: string }>(rig.postgres, "select coalesce(max(position), 0) as position from outbox_events");
       state.position = newest?.position ?? "0";
@@ -58,16 +58,16 @@ const run = async ({ seed, scale, control }: Context): Promise<Outcome> => {
       ]);
       const here = new Set(held.map(({ device_id }) => device_id));
       state.gone = new Set(members.filter(({ deviceId }, index) => isShutOut(index) && here.has(deviceId)).map(({ deviceId }) => deviceId));
-      fault(`kill -9 ${owner?.name ?? ""}, which holds ${here.size} agents; ${state.gone.size} of them cannot come back`);
-      door.set({ newcomers: "refuse" });
+      fault(`kill -9 ${owner?.name ?? ""}, which holds ${here.size} agents; ${state.gone.size} of them cannot return`);
+      proxy.set({ newcomers: "refuse" });
       await owner?.kill();
       await pause(time, OFFLINE_WITHIN_MS);
-      door.calm();
+      proxy.calm();
       await owner?.start();
       await pause(time, BACK_MS);
     };
     const hurried = { ...scale, haste: 4, seconds: Math.max(scale.seconds, 5) };
-    const trial = await throughDoor(rig, door, { seed, scale: hurried, members, impatient: control, uses: isShutOut, trouble });
+    const trial = await throughProxy(rig, proxy, { seed, scale: hurried, members, impatient: control, uses: isShutOut, trouble });
     const told = await toldSince(rig, state.position);
     const violations = judgeTold(
       told,
@@ -79,7 +79,7 @@ const run = async ({ seed, scale, control }: Context): Promise<Outcome> => {
       n: members.length,
       violations: { ...trial.violations, ...violations, "nobody-gone": state.gone.size === 0 ? 1 : 0 },
       latencyMs: unused,
-      notes: [...trial.notes, `${state.gone.size} devices were gone, the other ${members.length - state.gone.size} stayed or came back in time`],
+      notes: [...trial.notes, `${state.gone.size} devices were gone, the other ${members.length - state.gone.size} stayed or returned in time`],
     };
   } finally {
     await rig.close();
@@ -90,9 +90,10 @@ export const ownerScenarios: readonly Scenario[] = [
   {
     name: "owner-kill",
     promise: "C4",
-    claim: "three nodes, kill -9 of the one that holds the sockets: device.offline is told once for each device that is gone, never for one that comes back",
+    claim:
+      "after kill -9 of the node that holds the sockets, the other two emit device.offline once for each device that is gone and never for one that returns",
     needsRedis: true,
-    control: { how: "the database does not keep that a device is offline, so that each node finds it with each sweep", red: "offline-repeated" },
+    control: { how: "the database does not store that a device is offline, so every sweep of each node finds it again", red: "offline-repeated" },
     run,
   },
 ];

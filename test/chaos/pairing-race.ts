@@ -1,4 +1,4 @@
-// A pairing code under pressure: activated by many at once on two nodes, and guessed at.
+// A pairing code under pressure: many activate it at once on two nodes, and many guess its token.
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import { callWithRetry, errorOf, type Http, type HttpAnswer, systemTime as time } from "../../agent-sim/agent/index.ts";
@@ -6,10 +6,10 @@ import type { Bootstrapped } from "../../agent-sim/bootstrap.ts";
 import { createLatency } from "../../agent-sim/fleet/latency.ts";
 import { headersOf, inLanes, isSuccess, orNoAnswer, patience, withClients } from "./calls.ts";
 import { withRig } from "./rig.ts";
-import type { Context, Outcome, Scenario } from "./scenario.ts";
+import type { Context, Scenario, ScenarioOutcome } from "./scenario.ts";
 import { meddle, withSql } from "./sql.ts";
 
-/** After so many wrong tokens a code is dead. */
+/** This many wrong tokens end a code. */
 const GUESSES = 5;
 const EMAIL = "owner@example.com";
 const WITHIN_MS = 20_000;
@@ -54,7 +54,7 @@ const countDevices = async (http: Http, tenant: Bootstrapped): Promise<number> =
   }
 };
 
-const run = ({ seed, scale, control }: Context): Promise<Outcome> =>
+const run = ({ seed, scale, control }: Context): Promise<ScenarioOutcome> =>
   withRig({ nodes: 2, seed }, (rig) =>
     withClients(rig.nodes, async (clients) => {
       if (control)
@@ -63,7 +63,7 @@ const run = ({ seed, scale, control }: Context): Promise<Outcome> =>
             sql,
             "pairings",
             "update",
-            // The device that came of it would refuse the next racer by itself, so the approval covers it as well.
+            // The new device alone would refuse the next racer, so the approval covers its replacement too.
             "if new.status = 'activated' then new.status := 'pending'; new.activation_token_hash := old.activation_token_hash; new.replaces_device_id := new.device_id; end if;",
           ),
         );
@@ -113,7 +113,7 @@ const run = ({ seed, scale, control }: Context): Promise<Outcome> =>
         latencyMs: latency.percentiles(),
         notes: [
           `n counts activations: ${codes} codes, each activated ${racers} times at once on two nodes; ms are of single activations`,
-          `${codes} more codes were guessed at ${racers} times each: at most ${state.guessed} guesses were judged before the code was dead; a token has 256 bits`,
+          `${racers} wrong tokens each were sent for ${codes} more codes: at most ${state.guessed} were compared before the code ended; a token has 256 bits`,
         ],
       };
     }),
@@ -123,8 +123,8 @@ export const pairingRaceScenarios: readonly Scenario[] = [
   {
     name: "pairing-race",
     promise: "S12",
-    claim: `a pairing code that many activate at once on two nodes becomes one device; after ${GUESSES} wrong tokens it is dead for the right one too`,
-    control: { how: "a trigger in the database keeps an activated code live, and its approval good for the device that came of it", red: "activated-twice" },
+    claim: `a pairing code that many activate at once on two nodes becomes one device; after ${GUESSES} wrong tokens it refuses the right one too`,
+    control: { how: "a database trigger keeps an activated code alive and lets its approval replace the new device", red: "activated-twice" },
     run,
   },
 ];

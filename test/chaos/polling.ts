@@ -1,4 +1,4 @@
-// Fleets without sockets, and agents that use both ways at once: one queue, whoever asks.
+// Fleets without sockets, and agents that poll while their socket is open: both take from one queue.
 
 import { type Agent, type AgentOptions, createAgent, createHttp, createMemoryJournal, systemTime as time } from "../../agent-sim/agent/index.ts";
 import { forgetfulJournal } from "./forgetful.ts";
@@ -6,11 +6,11 @@ import { ANSWERED_FROM_MEMORY, onRig, trialOf } from "./kills.ts";
 import { createRig, urlOf } from "./rig.ts";
 import { NO_LEASE } from "./sabotage.ts";
 import { asking, type Scenario } from "./scenario.ts";
-import { runTrial, type Stage } from "./trial.ts";
+import { runTrial, type TrialStage } from "./trial.ts";
 
 const POLL_ENV = { POLL_SECONDS: "2" };
 
-const killOnce = async ({ rig, fault, wait }: Stage): Promise<void> => {
+const killOnce = async ({ rig, fault, wait }: TrialStage): Promise<void> => {
   await wait(1_500);
   for (const node of rig.nodes) {
     fault(`kill -9 ${node.name}`);
@@ -22,27 +22,27 @@ const killOnce = async ({ rig, fault, wait }: Stage): Promise<void> => {
 const pollOnly: Scenario = {
   name: "poll-only",
   promise: "R1, R7",
-  claim: "a fleet that never opens a socket gets and confirms every command, also over kill -9 of the gateway",
+  claim: "a fleet that never opens a socket receives and acknowledges every command, across kill -9 of the gateway",
   control: ANSWERED_FROM_MEMORY,
   run: (context) => onRig({ nodes: 1, seed: context.seed, env: POLL_ENV }, { ...trialOf(context), pollOnlyPct: 100, trouble: killOnce }),
 };
 
-/** Long enough that a poll falls into it. */
+/** Long enough for a poll while the command runs. */
 const TAKES_SECONDS = 0.3;
 
-/** Each device is asked for by a socket and, beside it, by a poll that never rests. */
+/** Each device uses a socket and polls all the time beside it. */
 const mixed: Scenario = {
   name: "poll-and-socket",
   promise: "R7, R8",
-  claim: "a device that polls while its socket is open gets each command, in the order of its lane, and runs none twice",
-  control: { how: "what was given out stays in the queue for the other way, and the agents forget what they have begun", red: "executed-twice" },
+  claim: "a device that polls while its socket is open receives each command in lane order and runs none twice",
+  control: { how: "a claimed command stays in the queue for the other channel, and the agents forget the commands they have begun", red: "executed-twice" },
   run: async ({ seed, scale, control }) => {
     const rig = await createRig({ nodes: 1, seed, env: POLL_ENV, ...(control ? { sabotage: NO_LEASE } : {}) });
-    const http = createHttp(urlOf(rig.agentDoor), 16);
+    const http = createHttp(urlOf(rig.agentProxy), 16);
     const pollers: Agent[] = [];
     const tune = (_: unknown, base: AgentOptions): AgentOptions => {
       const journal = control ? forgetfulJournal() : createMemoryJournal(time.wallMs);
-      // Socket and poller are one process, so they go by one name.
+      // Socket and poller are one process, so they share an instance id.
       return { ...base, journal, instanceId: base.deviceId };
     };
     const slow = asking(rig.portal, (command) => ({ ...command, type: "wait", requiresAck: true, payload: { seconds: TAKES_SECONDS } }));
@@ -58,10 +58,10 @@ const mixed: Scenario = {
           pollers.push(poller);
           poller.start();
         },
-        trouble: async ({ rig: { agentDoor }, running, fault, wait }) => {
+        trouble: async ({ rig: { agentProxy }, running, fault, wait }) => {
           await wait(1_000);
           while (running()) {
-            fault(`${agentDoor.reset(0.3)} connections cut`);
+            fault(`${agentProxy.reset(0.3)} connections cut`);
             await wait(1_500);
           }
         },

@@ -1,4 +1,4 @@
-// A PostgreSQL of the rig's own: a direct child on a temporary folder, so that it can be killed hard and started again at once.
+// The rig's own PostgreSQL: a direct child on a temporary folder that a scenario can kill and restart at once.
 import { execFile, spawnSync } from "node:child_process";
 import { chown, mkdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -20,29 +20,29 @@ const SETTINGS = {
   jit: "off",
 };
 
-export type Settings = Readonly<Record<string, string>>;
+export type PostgresSettings = Readonly<Record<string, string>>;
 
 export interface Postgres {
   readonly port: number;
   readonly url: (port: number) => string;
   start(): Promise<void>;
-  /** The server and all its backends at once, as a power cut of the machine would. */
+  /** Kills the server and all its backends at once, as a power cut would. */
   kill(): Promise<void>;
   stop(): Promise<void>;
-  /** To its helper processes of this kind, such as "walwriter"; answers how many there are. */
+  /** Signals its helper processes of a kind, such as "walwriter"; returns how many there are. */
   signalHelpers(kind: string, signal: NodeJS.Signals): Promise<number>;
-  /** A copy of the data directory while the server is down, as the beginning of another server. */
+  /** Copies the data directory while the server is down, as the origin of another server. */
   copyTo(folder: string): Promise<void>;
 }
 
 export interface PostgresOptions {
-  /** Holds the data directory; a new one unless `from` tells whose copy it is. */
+  /** Holds the data directory: a new one, or a copy of `from`. */
   readonly folder: string;
   readonly from?: Pick<Postgres, "copyTo"> | undefined;
-  readonly settings?: Settings | undefined;
+  readonly settings?: PostgresSettings | undefined;
 }
 
-/** It refuses root, so root starts it as the system user postgres, who may look through closed folders and nothing more. */
+/** PostgreSQL refuses root, so root starts it as the system user postgres, with the right to enter closed folders and no other. */
 const asDatabaseUser = async (): Promise<{ readonly prefix: readonly string[]; readonly owner: { readonly uid: number; readonly gid: number } | null }> => {
   if (process.getuid?.() !== 0) return { prefix: [], owner: null };
   const id = async (flag: string): Promise<number> => Number.parseInt((await run("id", [flag, "postgres"])).stdout, 10);
@@ -55,7 +55,7 @@ const asDatabaseUser = async (): Promise<{ readonly prefix: readonly string[]; r
   return { prefix: ["setpriv", `--reuid=${uid}`, `--regid=${gid}`, "--clear-groups", ...capability, "--"], owner: { uid, gid } };
 };
 
-/** Children of a killed server see its death within moments; they are not waited for but ended with it. Elsewhere than on Linux the start retries. */
+/** Backends notice the death of their server only after a moment, so they are killed with it. On other systems than Linux the start retries. */
 const backendsOf = async (pid: number): Promise<readonly number[]> => {
   const text = await readFile(`/proc/${pid}/task/${pid}/children`, "utf8").catch(() => "");
   return text
@@ -68,7 +68,7 @@ const send = (pid: number, signal: NodeJS.Signals): void => {
   try {
     process.kill(pid, signal);
   } catch {
-    // Gone already, which is all that was wanted.
+    // The process has already ended.
   }
 };
 
@@ -121,7 +121,7 @@ export const createPostgres = async ({ folder, from, settings = {} }: PostgresOp
     },
     stop: async () => {
       if (!child) return;
-      // Whoever was stopped must run again to hear that it is over.
+      // A stopped helper must run again to notice the shutdown.
       for (const helper of await backendsOf(child.pid)) send(helper, "SIGCONT");
       await child.stop("SIGINT");
     },

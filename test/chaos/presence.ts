@@ -1,17 +1,17 @@
-// What others are told about agents: who is online, who is not, how soon, and how often it is said.
+// The presence that others see: which agents are online, how soon a change shows, and how often it is announced.
 import { z } from "zod";
 import { type PairedDevice, pause, systemTime as time } from "../../agent-sim/agent/index.ts";
 import type { Percentiles } from "../../agent-sim/fleet/latency.ts";
 import { createLatency } from "../../agent-sim/fleet/latency.ts";
-import { throughDoor } from "./agents.ts";
+import { throughProxy } from "./agents.ts";
 import { createRig, type Rig, type RigOptions } from "./rig.ts";
 import { LATE_CLOSE_WINS } from "./sabotage.ts";
-import type { Context, Outcome, Scenario } from "./scenario.ts";
-import type { Stage } from "./trial.ts";
+import type { Context, Scenario, ScenarioOutcome } from "./scenario.ts";
+import type { TrialStage } from "./trial.ts";
 
 const HEARTBEAT_SECONDS = 2;
 const GRACE_SECONDS = 3;
-/** Three heartbeats and ten seconds, the sweep, and the time of this poll. */
+/** Three heartbeats and ten seconds, plus the sweep and the period of this poll. */
 export const OFFLINE_WITHIN_MS = (HEARTBEAT_SECONDS * 3 + 10) * 1_000 + 6_000;
 const LOOK_MS = 400;
 const PAGE = 100;
@@ -19,7 +19,7 @@ export const PRESENCE_ENV = { HEARTBEAT_SECONDS: String(HEARTBEAT_SECONDS), CLOS
 
 const Listed = z.object({ data: z.array(z.object({ deviceId: z.string(), status: z.string() })) });
 
-/** Device and status, by the public API; null when it does not answer. */
+/** The status of each device from the public API; null if it does not answer. */
 const look = async ({ http, credentials }: Rig): Promise<ReadonlyMap<string, string> | null> => {
   const headers = { "x-api-key": credentials.apiKey, "x-svc-tenant-id": credentials.tenantId };
   const found = new Map<string, string>();
@@ -34,12 +34,12 @@ const look = async ({ http, credentials }: Rig): Promise<ReadonlyMap<string, str
 };
 
 export interface Watch {
-  /** How often each device was seen to turn offline. */
+  /** How often each device was seen turning offline. */
   readonly turns: Map<string, number>;
   readonly firstOfflineAtMs: Map<string, number>;
   stop(): Promise<void>;
 }
-/** Looks again and again; a turn that lasts shorter than a look is not seen. */
+/** Polls the statuses; it does not see a change that is shorter than the period. */
 export const watchPresence = (rig: Rig): Watch => {
   const turns = new Map<string, number>();
   const firstOfflineAtMs = new Map<string, number>();
@@ -86,25 +86,25 @@ const judgePresence = ({ turns, firstOfflineAtMs }: Watch, gone: ReadonlySet<str
 };
 
 interface Script {
-  /** Which agents meet trouble: every second one. */
-  readonly trouble: (stage: Stage, door: Awaited<ReturnType<Rig["door"]>>) => Promise<void>;
-  /** Whether those in trouble should be offline in the end. */
+  /** Troubles every second agent. */
+  readonly trouble: (stage: TrialStage, proxy: Awaited<ReturnType<Rig["openProxy"]>>) => Promise<void>;
+  /** Whether the troubled agents should be offline in the end. */
   readonly expectGone: boolean;
-  /** How the gateways and their database are spoilt under the control. */
+  /** How the control sabotages the gateways and their database. */
   readonly spoilt: Pick<RigOptions, "env" | "sabotage">;
-  /** See Scale; heartbeats beat as much faster. */
+  /** See Scale; heartbeats are as much faster. */
   readonly haste: number;
 }
 
-const runPresence = async ({ seed, scale, control }: Context, script: Script): Promise<Outcome> => {
+const runPresence = async ({ seed, scale, control }: Context, script: Script): Promise<ScenarioOutcome> => {
   const spoilt = control ? script.spoilt : {};
   const rig = await createRig({ nodes: 1, seed, ...spoilt, env: { ...PRESENCE_ENV, ...spoilt.env } });
   try {
-    const door = await rig.door();
+    const proxy = await rig.openProxy();
     const members = await rig.provision(scale.agents);
     const troubled: ReadonlySet<string> = new Set(members.filter((_: PairedDevice, index) => index % 2 === 0).map(({ deviceId }) => deviceId));
     const state: { watch: Watch | null; sinceMs: number } = { watch: null, sinceMs: 0 };
-    const trial = await throughDoor(rig, door, {
+    const trial = await throughProxy(rig, proxy, {
       seed,
       scale: { ...scale, haste: script.haste, seconds: Math.max(scale.seconds, 5) },
       members,
@@ -114,10 +114,10 @@ const runPresence = async ({ seed, scale, control }: Context, script: Script): P
         state.watch = watchPresence(rig);
         await stage.wait(1_500);
         state.sinceMs = time.elapsedMs();
-        await script.trouble(stage, door);
+        await script.trouble(stage, proxy);
         await state.watch.stop();
       },
-      relief: () => door.calm(),
+      relief: () => proxy.calm(),
     });
     const none: ReadonlySet<string> = new Set();
     const gone = script.expectGone ? troubled : none;
@@ -127,7 +127,7 @@ const runPresence = async ({ seed, scale, control }: Context, script: Script): P
       n: members.length,
       violations: { ...trial.violations, "false-offline": seen?.falseOffline ?? 1, undetected: seen?.undetected ?? 1, "offline-repeated": seen?.repeated ?? 1 },
       latencyMs: script.expectGone && seen ? seen.detection : trial.latencyMs,
-      notes: [...trial.notes, script.expectGone ? "milliseconds are from the cut to offline, as the API shows it" : "no device may turn offline"],
+      notes: [...trial.notes, script.expectGone ? "ms are from the cut to offline in the API" : "no device may turn offline"],
     };
   } finally {
     await rig.close();
@@ -137,16 +137,16 @@ const runPresence = async ({ seed, scale, control }: Context, script: Script): P
 const halfOpen: Scenario = {
   name: "half-open",
   promise: "C3",
-  claim: `agents behind a dead line are offline within ${OFFLINE_WITHIN_MS / 1_000} s (heartbeat ${HEARTBEAT_SECONDS} s), once; those that answer never are`,
-  control: { how: "the gateway asks for a heartbeat every 30 s only, so that silence is noticed after 100 s", red: "undetected" },
+  claim: `agents behind a dead connection turn offline once, within ${OFFLINE_WITHIN_MS / 1_000} s (heartbeat ${HEARTBEAT_SECONDS} s); agents that answer never do`,
+  control: { how: "the gateway asks for a heartbeat only every 30 s, so it notices silence after 100 s", red: "undetected" },
   run: (context) =>
     runPresence(context, {
       expectGone: true,
       spoilt: { env: { HEARTBEAT_SECONDS: "30" } },
       haste: 1,
-      trouble: async ({ fault, members }, door) => {
+      trouble: async ({ fault, members }, proxy) => {
         fault(`${Math.ceil(members.length / 2)} agents black-holed`);
-        door.set({ hold: ["up", "down"], newcomers: "ignore" });
+        proxy.set({ hold: ["up", "down"], newcomers: "ignore" });
         await pause(time, OFFLINE_WITHIN_MS);
       },
     }),
@@ -155,18 +155,18 @@ const halfOpen: Scenario = {
 const flapping: Scenario = {
   name: "flapping",
   promise: "C4",
-  claim: `agents whose connection breaks again and again but comes back within ${GRACE_SECONDS} s are never told to be offline`,
-  control: { how: "the end of the old connection is written over the new one", red: "false-offline" },
+  claim: `agents whose connection breaks again and again but returns within ${GRACE_SECONDS} s are never announced offline`,
+  control: { how: "the end of the old connection overwrites the new one", red: "false-offline" },
   run: (context) =>
     runPresence(context, {
       expectGone: false,
       spoilt: { sabotage: LATE_CLOSE_WINS },
-      // They come back sooner than the grace, and mostly sooner than the end of the old connection is written, a second later.
+      // They return within the grace, and mostly before the end of the old connection is written a second later.
       haste: 12,
-      trouble: async ({ fault, running, wait }, door) => {
-        // The back-off grows with each break, so a second one in a row may take longer than the grace; each agent is cut once in a while.
+      trouble: async ({ fault, running, wait }, proxy) => {
+        // The backoff grows with each cut, so a second one in a row may exceed the grace; cut each agent only now and then.
         for (let round = 0; round < 3 && running(); round += 1) {
-          fault(`${door.reset(0.5)} connections cut`);
+          fault(`${proxy.reset(0.5)} connections cut`);
           await wait(3_000);
         }
         await pause(time, (GRACE_SECONDS + 2) * 1_000);

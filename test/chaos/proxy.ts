@@ -1,46 +1,46 @@
-// A small TCP proxy that can be made to misbehave: latency, little bandwidth, silence in one or both directions, resets, refusal.
+// A small TCP proxy that misbehaves on request: latency, low bandwidth, silence in one or both directions, resets, refusal.
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 import type { Random } from "../../agent-sim/agent/index.ts";
 
 export type Direction = "up" | "down";
 
-/** What is wrong with the network right now. Applies to every connection, open ones included. */
+/** The current state of the network. It applies to every connection, including open ones. */
 export interface Weather {
-  /** Added to each chunk, each way. */
+  /** Added to each chunk in each direction. */
   readonly latencyMs: number;
-  /** Each way and connection; null: as fast as it goes. */
+  /** Per direction and connection; null for no limit. */
   readonly bytesPerSecond: number | null;
-  /** Nothing passes in these directions, and nobody is told: bytes wait and flow when it ends, as over a cable that is plugged in again. */
+  /** Nothing passes in these directions, silently: bytes wait and flow once the hold ends, as after a cable is plugged in again. */
   readonly hold: readonly Direction[];
-  /** New connections are refused (reset at once), or accepted and left without an answer. */
+  /** New connections pass, are refused with a reset, or are accepted and never answered. */
   readonly newcomers: "pass" | "refuse" | "ignore";
 }
 const FAIR: Weather = { latencyMs: 0, bytesPerSecond: null, hold: [], newcomers: "pass" };
 
-/** Sees what passes and may keep bytes back; one for each connection. */
-export type Filter = (direction: Direction, chunk: Buffer) => Buffer;
+/** Sees the bytes of one connection and may drop some. */
+export type ByteFilter = (direction: Direction, chunk: Buffer) => Buffer;
 
 export interface FaultProxy {
   readonly port: number;
   readonly open: number;
-  /** When connections were made, on the monotonic clock. */
+  /** The times of new connections on the monotonic clock. */
   readonly arrivals: readonly number[];
   set(weather: Partial<Weather>): void;
   calm(): void;
-  /** Cuts a share of the open connections with a reset; answers how many. */
+  /** Resets a share of the open connections; returns how many. */
   reset(share?: number): number;
-  /** Nothing passes over the open connections any more, and nobody is told; new ones are as good as ever. */
+  /** Silently passes nothing over the open connections any more; new ones work. */
   abandon(): number;
   close(): Promise<void>;
 }
 
 export interface ProxyOptions {
-  /** Ports on this machine; a connection goes to the next in turn that takes it. */
+  /** Ports on this machine; a connection goes to the next in turn that accepts it. */
   readonly targets: () => readonly number[];
   readonly random: Random;
-  /** Made for each connection; `cut` resets both its ends. */
-  readonly filter?: (cut: () => void) => Filter;
+  /** Called for each connection; `cut` resets both ends. */
+  readonly filter?: (cut: () => void) => ByteFilter;
 }
 
 interface Link {
@@ -72,8 +72,8 @@ export const createProxy = async ({ targets, random, filter }: ProxyOptions): Pr
   const arrivals: number[] = [];
   const changed = new Set<() => void>();
 
-  /** Moves bytes one way. Reading stops while the other side is full, the direction is held or the bandwidth is used up. */
-  const pump = (link: Link, [from, to]: readonly [Socket, Socket], direction: Direction, sieve: Filter | undefined): void => {
+  /** Moves bytes in one direction. It stops reading while the other side is full, the direction is held or the bandwidth is used up. */
+  const pump = (link: Link, [from, to]: readonly [Socket, Socket], direction: Direction, sieve: ByteFilter | undefined): void => {
     let waits = 0;
     let lastWrite = Promise.resolve();
     const flow = (): void => {
@@ -124,7 +124,7 @@ export const createProxy = async ({ targets, random, filter }: ProxyOptions): Pr
     const { client } = link;
     const over = (other: Socket): void => {
       links.delete(link);
-      // A held line tells nobody that the other end has gone.
+      // A held connection hides that the other end has gone.
       if (weather.hold.length < 2 && !link.abandoned) other.destroy();
     };
     client.on("close", () => over(server));
@@ -179,7 +179,7 @@ export const createProxy = async ({ targets, random, filter }: ProxyOptions): Pr
     set: (next) => set({ ...weather, ...next }),
     calm: () => {
       set(FAIR);
-      // Those who were left without an answer learn now that nobody was there.
+      // Reset the connections that nobody answered.
       for (const link of [...links]) if (link.server === null) link.client.resetAndDestroy();
     },
     reset: (share = 1) => {

@@ -1,4 +1,4 @@
-// Two words about one command, said on two nodes in the same moment, while nodes are killed: the first that ends it stands, and no answer is a lie.
+// Two outcomes for one command are reported on two nodes at once while nodes are killed: the first one stands, and every answer is true.
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import {
@@ -18,7 +18,7 @@ import { createLatency } from "../../agent-sim/fleet/latency.ts";
 import { AckResult, type CommandStatus } from "../../protocol/index.ts";
 import { createRig, type Rig, urlOf } from "./rig.ts";
 import { SUCCESS_IS_FORGOTTEN } from "./sabotage.ts";
-import type { Context, Outcome, Scenario } from "./scenario.ts";
+import type { Context, Scenario, ScenarioOutcome } from "./scenario.ts";
 import { ask } from "./sql.ts";
 import { readTruth } from "./truth.ts";
 
@@ -33,7 +33,7 @@ const sign = signer(1);
 type Word = "succeeded" | "failed";
 interface Said {
   readonly word: Word;
-  /** Null: nobody answered in time. */
+  /** Null if no answer came in time. */
   readonly result: AckResult["result"] | null;
 }
 interface Race {
@@ -44,7 +44,7 @@ interface Race {
 const Answer = z.object({ data: AckResult });
 const patience = (): RetryOptions => ({ time, random: Math.random, untilMs: time.elapsedMs() + PATIENCE_MS });
 
-/** Never the same time twice, so that no request is taken for a replay of another. */
+/** Never returns the same time twice, so that no request looks like a replay of another. */
 const createClock = () => {
   let lastMs = 0;
   return (): Date => {
@@ -63,7 +63,7 @@ const tell = async (http: Http, member: PairedDevice, { commandId, word, now }: 
 
 const wins = ({ result }: Said): boolean => result === "applied" || result === "duplicate";
 
-/** What is wrong with one race, given how the command ended. */
+/** The violations of one race, given how the command ended. */
 const judgeRace = ({ said }: Race, ended: CommandStatus | undefined): readonly string[] => [
   ...(said.some(({ result }) => result === null || result === "unknown") ? ["unanswered"] : []),
   ...(said.some((each) => wins(each) && each.word !== ended) ? ["ack-lost"] : []),
@@ -82,9 +82,9 @@ const killNowAndThen = async (rig: Rig, { random, over }: { random: Random; over
   return kills;
 };
 
-const run = async ({ seed, scale, control }: Context): Promise<Outcome> => {
+const run = async ({ seed, scale, control }: Context): Promise<ScenarioOutcome> => {
   const rig = await createRig({ nodes: NODES, seed, sabotage: control ? SUCCESS_IS_FORGOTTEN : undefined });
-  const doors = rig.nodes.map((node) => createHttp(urlOf(node), DEVICES * 2));
+  const clients = rig.nodes.map((node) => createHttp(urlOf(node), DEVICES * 2));
   const [random, latency, now] = [createRandom(seed), createLatency(), createClock()];
   const races: Race[] = [];
   let started = 0;
@@ -98,7 +98,7 @@ const run = async ({ seed, scale, control }: Context): Promise<Outcome> => {
       const { commandId } = await rig.portal.queue(command, randomUUID(), { ...patience(), onAttempt: () => undefined });
       const startMs = time.elapsedMs();
       const words: readonly Word[] = number % 2 === 0 ? ["succeeded", "succeeded"] : random() < 0.5 ? ["succeeded", "failed"] : ["failed", "succeeded"];
-      const said = await Promise.all(doors.map((http, n) => tell(http, member, { commandId, word: words[n] ?? "failed", now })));
+      const said = await Promise.all(clients.map((http, n) => tell(http, member, { commandId, word: words[n] ?? "failed", now })));
       latency.add(time.elapsedMs() - startMs);
       races.push({ commandId, said });
     }
@@ -126,10 +126,10 @@ const run = async ({ seed, scale, control }: Context): Promise<Outcome> => {
       faults: kills,
       violations: { ...violations, "ended-twice": twice.length },
       latencyMs: latency.percentiles(),
-      notes: [`${races.length} pairs of final words, ${conflicts} of them told that the other came first; milliseconds are of a pair`],
+      notes: [`${races.length} pairs of outcomes, ${conflicts} of them learned that the other came first; ms are of a pair`],
     };
   } finally {
-    for (const door of doors) door.close();
+    for (const client of clients) client.close();
     await rig.close();
   }
 };
@@ -138,8 +138,8 @@ export const raceScenarios: readonly Scenario[] = [
   {
     name: "ack-race",
     promise: "R9",
-    claim: "the same or contrary final words on two nodes at once, over kill -9: the first stands, the other is told, none that was answered is lost",
-    control: { how: "a success is answered and not kept", red: "ack-lost" },
+    claim: "when the same or contrary outcomes reach two nodes at once, across kill -9, the first stands, the other learns so, and no answered one is lost",
+    control: { how: "a success is answered but not stored", red: "ack-lost" },
     run,
   },
 ];

@@ -1,30 +1,30 @@
-// An agent on a bare TCP connection: as far into the protocol as asked, and from there on every byte is the scenario's own.
+// An agent on a bare TCP connection: it follows the protocol to a given stage, and from there the scenario writes every byte.
 import { randomBytes } from "node:crypto";
 import { connect, type Socket } from "node:net";
 import { type PairedDevice, systemTime as time, until } from "../../agent-sim/agent/index.ts";
 import { CONNECT_PATHS, ServerFrame, SUBPROTOCOL, sign, signedHeaders } from "../../protocol/index.ts";
 import { inLanes } from "./calls.ts";
-import { readFrame } from "./frames.ts";
+import { readTextFrame } from "./frames.ts";
 
-export const OP = { text: 0x1, ping: 0x9, pong: 0xa } as const;
+export const OPCODE = { text: 0x1, ping: 0x9, pong: 0xa } as const;
 const LAST = 0x80;
 const MASKED = 0x80;
 const HEADER_END = "\r\n\r\n";
 
-/** tcp: nothing sent yet · opening: upgraded and welcomed, but no hello sent · ready: an authenticated agent. */
-export type Stage = "tcp" | "opening" | "ready";
+/** tcp: nothing sent yet · opening: upgraded and welcomed, no hello sent · ready: authenticated. */
+export type ConnectStage = "tcp" | "opening" | "ready";
 
 export interface RawAgent {
   readonly openedAtMs: number;
-  /** When the stage was reached; null while it is not. */
+  /** When the agent reached its stage; null before. */
   readonly reachedAtMs: number | null;
-  /** When the peer ended it; null while it is open. */
+  /** When the peer closed the connection; null while it is open. */
   readonly closedAtMs: number | null;
   write(bytes: Buffer | string): void;
   destroy(): void;
 }
 
-/** The head of a client's frame with a mask of zeros, which leaves the payload as it is. */
+/** The head of a client frame with a mask of zeros, which leaves the payload unchanged. */
 export const frameHead = (opcode: number, length: number, last = true): Buffer => {
   const head = Buffer.alloc(length < 126 ? 2 : length < 65_536 ? 4 : 10);
   head[0] = (last ? LAST : 0) | opcode;
@@ -52,14 +52,14 @@ export const upgradeHead = (member: PairedDevice): string => {
   return [`GET ${CONNECT_PATHS[0]} HTTP/1.1`, ...lines].join("\r\n") + HEADER_END;
 };
 
-/** Always the same instance: who comes a second time is the same machine, not a twin. */
-export const helloOf = (member: PairedDevice, nonce: string): string => {
+/** A hello with a fixed instance id, so that a second session is the same machine and not a twin. */
+export const rawHelloOf = (member: PairedDevice, nonce: string): string => {
   const timestamp = new Date(time.wallMs()).toISOString();
   const data = { proof: { timestamp, signature: sign(member.secret, nonce, timestamp) }, instanceId: member.deviceId, capabilities: ["journal.v1"] };
   return JSON.stringify({ op: "hello", id: "1", data });
 };
 
-/** Reads the head of the answer to the upgrade, then calls for each text; pings are answered. A refusal ends the connection from this side. */
+/** Reads the answer to the upgrade, then calls `onText` for each text and answers pings. It closes the connection on a refusal. */
 const reader = (socket: Socket, onText: (text: string) => void) => {
   let rest = Buffer.alloc(0);
   let upgraded = false;
@@ -72,26 +72,26 @@ const reader = (socket: Socket, onText: (text: string) => void) => {
       upgraded = true;
       rest = rest.subarray(end + HEADER_END.length);
     }
-    for (let frame = readFrame(rest); frame; frame = readFrame(rest)) {
+    for (let frame = readTextFrame(rest); frame; frame = readTextFrame(rest)) {
       if (frame.text !== null) onText(frame.text);
-      else if (((rest[0] ?? 0) & 0x0f) === OP.ping) socket.write(frameOf(OP.pong, ""));
+      else if (((rest[0] ?? 0) & 0x0f) === OPCODE.ping) socket.write(frameOf(OPCODE.pong, ""));
       rest = rest.subarray(frame.bytes);
     }
   };
 };
 
 export const heartbeatOf = (n: number): Buffer =>
-  frameOf(OP.text, JSON.stringify({ op: "heartbeat", id: String(n + 2), data: { status: "online", metrics: {} } }));
+  frameOf(OPCODE.text, JSON.stringify({ op: "heartbeat", id: String(n + 2), data: { status: "online", metrics: {} } }));
 
-/** Begins at once; how far it has come shows in what it answers. */
-export const openRaw = (port: number, member: PairedDevice, stage: Stage): RawAgent => {
+/** Starts to connect at once; the returned agent shows its progress. */
+export const openRawAgent = (port: number, member: PairedDevice, stage: ConnectStage): RawAgent => {
   const state: { openedAtMs: number; reachedAtMs: number | null; closedAtMs: number | null } = {
     openedAtMs: time.elapsedMs(),
     reachedAtMs: null,
     closedAtMs: null,
   };
   const socket = connect({ port, host: "127.0.0.1", noDelay: true });
-  const reached = (at: Stage): void => {
+  const reached = (at: ConnectStage): void => {
     if (at === stage) state.reachedAtMs ??= time.elapsedMs();
   };
   const ended = (): void => {
@@ -101,7 +101,7 @@ export const openRaw = (port: number, member: PairedDevice, stage: Stage): RawAg
     const frame = ServerFrame.parse(JSON.parse(text));
     if (frame.op === "welcome") {
       reached("opening");
-      if (stage === "ready") socket.write(frameOf(OP.text, helloOf(member, frame.data.nonce)));
+      if (stage === "ready") socket.write(frameOf(OPCODE.text, rawHelloOf(member, frame.data.nonce)));
     }
     if (frame.op === "ready") reached("ready");
   };
@@ -111,7 +111,7 @@ export const openRaw = (port: number, member: PairedDevice, stage: Stage): RawAg
     if (stage !== "tcp") socket.write(upgradeHead(member));
   });
   socket.on("data", reader(socket, take));
-  // A half-closed line ends it as well as a close frame does.
+  // A half-closed connection counts as closed, like a close frame.
   for (const sign of ["end", "error", "close"] as const) socket.on(sign, ended);
   return {
     get openedAtMs() {
@@ -130,11 +130,11 @@ export const openRaw = (port: number, member: PairedDevice, stage: Stage): RawAg
   };
 };
 
-/** So many of them at once; throws when one does not get there. */
-export const connectAll = async (port: number, members: readonly PairedDevice[], stage: Stage, withinMs = 30_000): Promise<readonly RawAgent[]> => {
+/** Connects all members; throws if one does not reach the stage. */
+export const connectAll = async (port: number, members: readonly PairedDevice[], stage: ConnectStage, withinMs = 30_000): Promise<readonly RawAgent[]> => {
   const agents: RawAgent[] = [];
   await inLanes(members, 32, async (member) => {
-    const agent = openRaw(port, member, stage);
+    const agent = openRawAgent(port, member, stage);
     agents.push(agent);
     if (!(await until(time, () => agent.reachedAtMs !== null || agent.closedAtMs !== null, { everyMs: 10, withinMs })) || agent.reachedAtMs === null)
       throw new Error(`an agent did not become ${stage}`);

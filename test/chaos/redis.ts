@@ -1,4 +1,4 @@
-// A Redis of the rig's own: a direct child without persistence, so that a restart forgets everything.
+// The rig's own Redis: a direct child without persistence, so a restart forgets everything.
 import { spawnSync } from "node:child_process";
 import { connect } from "node:net";
 import { type Child, startChild } from "../kit/children.ts";
@@ -7,19 +7,19 @@ import { freePort } from "../kit/free-port.ts";
 const READY_MS = 10_000;
 const ANSWER_MS = 3_000;
 
-export interface Redis {
+export interface ChaosRedis {
   readonly port: number;
   start(): Promise<void>;
   kill(): Promise<void>;
   stop(): Promise<void>;
   signal(name: NodeJS.Signals): void;
-  /** One command; answers the first line of the reply. */
+  /** Sends one command and returns the first line of the reply. */
   ask(...words: readonly string[]): Promise<string>;
 }
 
 export const hasRedis = (): boolean => spawnSync("redis-server", ["--version"]).status === 0;
 
-export const createRedis = async (folder: string): Promise<Redis> => {
+export const createRedis = async (folder: string): Promise<ChaosRedis> => {
   if (!hasRedis()) throw new Error("redis-server is not installed; install it with: apt-get install redis-server");
   const port = await freePort();
   let child: Child | null = null;

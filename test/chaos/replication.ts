@@ -1,9 +1,9 @@
-// A standby of the rig's database: a copy that follows it over a line of its own and takes over when it is told to.
+// A standby of the rig's database: it replicates over its own connection and takes over on promotion.
 import { chown, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { systemTime as time, until } from "../../agent-sim/agent/index.ts";
 import type { Origin } from "./origin.ts";
-import { createPostgres, type Postgres, type Settings } from "./postgres.ts";
+import { createPostgres, type Postgres, type PostgresSettings } from "./postgres.ts";
 import type { FaultProxy } from "./proxy.ts";
 import { ask } from "./sql.ts";
 
@@ -12,14 +12,14 @@ const FOLLOWS_MS = 30_000;
 
 export interface Standby {
   readonly postgres: Postgres;
-  /** Between the two servers. */
+  /** The proxy between the two servers. */
   readonly line: FaultProxy;
-  /** Resolves when it may be written to. */
+  /** Resolves once it accepts writes. */
   promote(): Promise<void>;
 }
 
-/** For the server that is followed. `sync`: a commit is answered when the standby has it on disk. */
-export const leading = (kind: "sync" | "async"): Settings => ({
+/** Settings of the leader. `sync`: a commit is answered once the standby has it on disk. */
+export const leading = (kind: "sync" | "async"): PostgresSettings => ({
   wal_keep_size: "512MB",
   synchronous_standby_names: kind === "sync" ? NAME : "",
 });
@@ -31,7 +31,7 @@ export interface StandbyOptions {
   readonly line: FaultProxy;
 }
 
-/** Both begin as copies of one origin, so it can follow from the first byte that its leader writes. */
+/** Both servers are copies of one origin, so the standby can follow from the leader's first byte. */
 export const createStandby = async ({ folder, origin, leader, line }: StandbyOptions): Promise<Standby> => {
   const settings = {
     primary_conninfo: `host=127.0.0.1 port=${line.port} user=rig application_name=${NAME}`,

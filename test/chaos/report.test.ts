@@ -1,4 +1,4 @@
-// The report card: a single scenario that was run again takes its place in it and says so.
+// The report card: a single scenario that runs again replaces its row and is marked.
 import { expect, test } from "vitest";
 import { type Card, markdownOf, withAgain } from "./report.ts";
 
@@ -21,7 +21,7 @@ const result = (scenario: string, red: boolean): Card["results"][number] => ({
 const card: Card = { commit: "aaa", date: "2026-01-01", machine: "this one", scale: "full", results: [result("one", true), result("two", false)] };
 const later: Card = { ...card, commit: "bbb", date: "2026-01-02", results: [result("two", true)] };
 
-test("what was run again replaces its row alone and tells when", () => {
+test("a scenario that runs again replaces only its own row and shows commit and date", () => {
   const merged = withAgain(card, later);
   expect(merged).toMatchObject({
     commit: "aaa",
@@ -30,7 +30,7 @@ test("what was run again replaces its row alone and tells when", () => {
   expect(markdownOf(merged ?? card)).toContain("Run again by itself: `two` (commit bbb, 2026-01-02).");
 });
 
-test("runs of another scale or machine are not mixed", () => {
+test("a card never mixes runs of different scales or machines", () => {
   expect(withAgain(card, { ...later, scale: "short" })).toBeNull();
   expect(withAgain(card, { ...later, machine: "another" })).toBeNull();
 });

@@ -1,9 +1,9 @@
-// The report card: what was promised, how often it was tried, how often it was broken, and whether the checker can see at all.
+// The report card: each promise, how often it was tested, how often it broke, and whether the checker noticed its control.
 import { execFileSync } from "node:child_process";
 import { cpus, platform, totalmem } from "node:os";
-import { type Outcome, type Scale, type Scenario, totalOf } from "./scenario.ts";
+import { type Scale, type Scenario, type ScenarioOutcome, totalOf } from "./scenario.ts";
 
-export interface Result {
+export interface ScenarioResult {
   readonly promise: string;
   readonly scenario: string;
   readonly claim: string;
@@ -12,15 +12,15 @@ export interface Result {
   readonly faults: number;
   readonly violations: number;
   readonly broken: Readonly<Record<string, number>>;
-  /** No more than this share, with 95 % confidence, when none was seen. */
+  /** The upper bound of the violated share, with 95 % confidence, if no violation was seen. */
   readonly upper95: number | null;
   readonly p50Ms: number | null;
   readonly p99Ms: number | null;
   readonly control: { readonly ran: boolean; readonly red: boolean; readonly how: string };
-  /** Why it did not run. */
+  /** The reason why it did not run. */
   readonly skipped: string | null;
   readonly notes: readonly string[];
-  /** Where it was run by itself, later than the rest of the card. */
+  /** The later run of this scenario alone. */
   readonly again?: { readonly commit: string; readonly date: string };
 }
 
@@ -28,12 +28,17 @@ export interface Card {
   readonly commit: string;
   readonly date: string;
   readonly machine: string;
-  /** How large the fleet was and how long each load lasted. */
+  /** The size of the fleet and the duration of each load. */
   readonly scale: string;
-  readonly results: readonly Result[];
+  readonly results: readonly ScenarioResult[];
 }
 
-export const resultOf = ({ name, promise, claim, control }: Scenario, seed: number, outcome: Outcome, controlled: Outcome | null): Result => {
+export const scenarioResultOf = (
+  { name, promise, claim, control }: Scenario,
+  seed: number,
+  outcome: ScenarioOutcome,
+  controlled: ScenarioOutcome | null,
+): ScenarioResult => {
   const violations = totalOf(outcome);
   const broken = Object.fromEntries(Object.entries(outcome.violations).filter(([, count]) => count > 0));
   return {
@@ -54,7 +59,7 @@ export const resultOf = ({ name, promise, claim, control }: Scenario, seed: numb
   };
 };
 
-export const skippedResult = ({ name, promise, claim, control }: Scenario, seed: number, why: string): Result => ({
+export const skippedResult = ({ name, promise, claim, control }: Scenario, seed: number, why: string): ScenarioResult => ({
   promise,
   scenario: name,
   claim,
@@ -71,18 +76,22 @@ export const skippedResult = ({ name, promise, claim, control }: Scenario, seed:
   notes: [],
 });
 
-/** A promise holds when it was tried, never broken, and the checker has been seen to see. */
-export const isGood = ({ skipped, n, violations, control }: Result): boolean => skipped === null && n > 0 && violations === 0 && (!control.ran || control.red);
+/** A promise holds if it was tested, never broken, and the checker noticed the control. */
+export const isGood = ({ skipped, n, violations, control }: ScenarioResult): boolean =>
+  skipped === null && n > 0 && violations === 0 && (!control.ran || control.red);
 
 const commit = (cwd: string): string => {
   try {
     return execFileSync("git", ["rev-parse", "--short", "HEAD"], { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim();
   } catch {
-    // A copy without its history.
+    // A copy without its git history.
     return "unknown";
   }
 };
-export const cardOf = (results: readonly Result[], { cwd, wallMs, scale }: { readonly cwd: string; readonly wallMs: number; readonly scale: Scale }): Card => ({
+export const cardOf = (
+  results: readonly ScenarioResult[],
+  { cwd, wallMs, scale }: { readonly cwd: string; readonly wallMs: number; readonly scale: Scale },
+): Card => ({
   commit: commit(cwd),
   date: new Date(wallMs).toISOString(),
   machine: `${cpus().length} x ${cpus()[0]?.model.trim() ?? "unknown"}, ${Math.round(totalmem() / 1_073_741_824)} GiB, ${platform()}, Node ${process.versions.node}`,
@@ -90,7 +99,7 @@ export const cardOf = (results: readonly Result[], { cwd, wallMs, scale }: { rea
   results,
 });
 
-/** The card with single scenarios of a later run in their places. Nothing may be mixed that was run at another scale or on another machine. */
+/** The card with the rows of a later run; null if that run had another scale or machine. */
 export const withAgain = (card: Card, { commit: at, date, machine, scale, results }: Card): Card | null => {
   if (machine !== card.machine || scale !== card.scale) return null;
   const later = new Map(results.map((result) => [result.scenario, { ...result, again: { commit: at, date } }]));
@@ -99,11 +108,11 @@ export const withAgain = (card: Card, { commit: at, date, machine, scale, result
 
 const figure = (value: number | null): string => (value === null ? "-" : value < 10 ? value.toFixed(1) : String(Math.round(value)));
 const share = (value: number | null): string => (value === null ? "-" : value.toExponential(1));
-const controlWord = ({ control, skipped }: Result): string => (skipped !== null || !control.ran ? "-" : control.red ? "red" : "GREEN");
-const verdict = (result: Result): string => (result.skipped !== null ? "not run" : isGood(result) ? "ok" : "BROKEN");
+const controlWord = ({ control, skipped }: ScenarioResult): string => (skipped !== null || !control.ran ? "-" : control.red ? "red" : "GREEN");
+const verdict = (result: ScenarioResult): string => (result.skipped !== null ? "not run" : isGood(result) ? "ok" : "BROKEN");
 
 const HEAD = ["scenario", "promise", "seed", "n", "faults", "violations", "upper95", "p50 ms", "p99 ms", "control", ""];
-const cells = (result: Result): readonly string[] => [
+const cells = (result: ScenarioResult): readonly string[] => [
   result.scenario,
   result.promise,
   String(result.seed),
@@ -136,21 +145,21 @@ export const markdownOf = (card: Card): string => {
   const later = card.results.flatMap(({ scenario, again }) => (again === undefined ? [] : [`\`${scenario}\` (commit ${again.commit}, ${again.date})`]));
   const controls = card.results.map(({ scenario, control }) => `- \`${scenario}\`: ${control.how}`);
   return [
-    "# What was tried, and what held",
+    "# Reliability: what was tested, and what held",
     "",
     "Generated by `npm run chaos -- --write`; the figures are in [reliability.json](reliability.json).",
     "",
     `Commit ${card.commit}, ${card.date}, ${card.machine}; ${card.scale}.${later.length === 0 ? "" : ` Run again by itself: ${later.join(", ")}.`}`,
     "",
-    "`n` counts the chances to break the promise, mostly commands that were answered 2xx. `upper95` is the share that may still be broken, with 95 % confidence,",
-    "when none of n was (3/n). Milliseconds are from a request to the confirmation of its result, faults included, unless the scenario says otherwise.",
-    "Each scenario is run once more with its guarantee broken in the rig; `red` says that the checker saw it.",
+    "`n` counts the chances to break the promise, mostly commands answered 2xx. If none broke it, `upper95` bounds the share that still might, with 95 %",
+    "confidence (3/n). Milliseconds are from a request to the ack of its result, including faults, unless the scenario says otherwise.",
+    "Each scenario runs once more with its guarantee broken on purpose; `red` means that the checker noticed.",
     "",
     row(["scenario", "promise", "claim", ...HEAD.slice(2)]),
     row(Array.from({ length: HEAD.length + 1 }, () => "---")),
     ...lines,
     "",
-    "How each control breaks the guarantee, and what the checker must see:",
+    "How each control breaks the guarantee, and the violation that the checker must report:",
     "",
     ...controls,
     "",

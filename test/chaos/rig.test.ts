@@ -1,4 +1,4 @@
-// The chaos rig's own judgement: each kind of broken promise is seen, an honest history is clean, and the proxy does what its weather says.
+// The chaos rig itself: the checker notices each kind of broken promise and accepts an honest history, and the proxy misbehaves as told.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { appendFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
@@ -8,9 +8,9 @@ import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { createRandom } from "../../agent-sim/agent/index.ts";
 import { identityOf, reapLeftovers } from "../kit/workspace.ts";
-import { type Fact, judge, lateDeliveries, VIOLATIONS, type Violation, yesInGap } from "./checker.ts";
+import { checkHistory, type Fact, lateDeliveries, VIOLATIONS, type Violation, yesInGap } from "./checker.ts";
 import { losingCommits } from "./commits.ts";
-import { frameFilter, readFrame } from "./frames.ts";
+import { frameFilter, readTextFrame } from "./frames.ts";
 import type { Line } from "./history.ts";
 import { createProxy } from "./proxy.ts";
 
@@ -35,14 +35,14 @@ const fact = (commandId: string, request: string | null, status: Fact["status"] 
 const honest = [queue("r1", "ok", "c1"), queue("r2", "ok", "c2"), deliver("c1", 1), deliver("c2", 2), execute("c1"), execute("c2")];
 const facts = [fact("c1", "r1"), fact("c2", "r2")];
 const brokenBy = (lines: readonly Line[], truth: readonly Fact[]): readonly Violation[] => {
-  const { violations } = judge(lines, truth);
+  const { violations } = checkHistory(lines, truth);
   return VIOLATIONS.filter((kind) => violations[kind].length > 0);
 };
 
-describe("the checker", () => {
-  test("finds nothing in an honest history", () => {
+describe("checker", () => {
+  test("the checker accepts an honest history", () => {
     expect(brokenBy(honest, facts)).toEqual([]);
-    expect(judge(honest, facts)).toMatchObject({ accepted: 2, okOnce: 2, okMultiDelivered: 0 });
+    expect(checkHistory(honest, facts)).toMatchObject({ accepted: 2, okOnce: 2, okMultiDelivered: 0 });
   });
   const cases: readonly [Violation, readonly Line[], readonly Fact[]][] = [
     ["ok-lost", honest, facts.slice(1)],
@@ -55,25 +55,25 @@ describe("the checker", () => {
     ["executed-twice", [...honest, execute("c1")], facts],
     ["queued-twice", [...honest, execute("c3")], [...facts, fact("c3", "r2")]],
   ];
-  test.for(cases)("sees %s", ([kind, lines, truth]) => {
+  test.for(cases)("the checker reports %s", ([kind, lines, truth]) => {
     expect(brokenBy(lines, truth)).toEqual([kind]);
   });
-  test("takes a redelivery for what it is, and an unanswered request either way", () => {
+  test("the checker accepts a redelivery, and an unanswered request with either outcome", () => {
     const lines = [...honest, deliver("c1", 1), queue("r3", "info"), queue("r4", "info")];
-    const verdict = judge(lines, [...facts, fact("c3", "r3", "failed")]);
+    const verdict = checkHistory(lines, [...facts, fact("c3", "r3", "failed")]);
     expect(VIOLATIONS.filter((kind) => verdict.violations[kind].length > 0)).toEqual([]);
     expect(verdict).toMatchObject({ okOnce: 1, okMultiDelivered: 1, unknownApplied: 1, unknownNotApplied: 1 });
   });
 });
 
-describe("the checker, on time", () => {
+describe("checker of times", () => {
   const at = (line: Line, tMs: number): Line => ({ ...line, tMs });
-  test("counts what arrives late, and what never arrives", () => {
+  test("the checker counts commands that arrive late or never", () => {
     const lines = [at(queue("r1", "ok", "c1"), 100), at(deliver("c1", 1), 1_050), at(queue("r2", "ok", "c2"), 100), at(deliver("c2", 2), 1_200)];
     expect(lateDeliveries([...lines, queue("r3", "ok", "c3")], 1_000)).toEqual({ late: 2, longestMs: 1_100 });
     expect(lateDeliveries(lines.slice(0, 2), 1_000)).toEqual({ late: 0, longestMs: 950 });
   });
-  test("sees a yes where none was possible, and forgives one that was under way", () => {
+  test("the checker reports a 2xx inside a gap and accepts one in transit", () => {
     const gaps = [{ fromMs: 1_000, toMs: 2_000 }];
     expect(yesInGap([at(queue("r1", "ok", "c1"), 1_500)], gaps)).toBe(1);
     expect(
@@ -84,13 +84,13 @@ describe("the checker, on time", () => {
     ).toBe(0);
     expect(yesInGap([at(queue("r1", "info"), 1_500)], gaps)).toBe(0);
   });
-  test("finds a command that was promised before it had an id by its request, and misses it when it is not there", () => {
+  test("the checker finds a command without an id by its request and reports it if it is missing", () => {
     expect(brokenBy([queue("r1", "ok"), execute("c1")], [fact("c1", "r1")])).toEqual([]);
     expect(brokenBy([queue("r1", "ok")], [])).toEqual(["ok-lost"]);
   });
 });
 
-describe("what a dead run has left behind", () => {
+describe("leftovers of a dead run", () => {
   const idle = () => spawn(process.execPath, ["-e", "setInterval(() => 0, 1000)"], { stdio: "ignore" });
   const note = (root: string, lines: readonly string[]): string => {
     const folder = join(root, "mooring-chaos-test");
@@ -108,7 +108,7 @@ describe("what a dead run has left behind", () => {
     for (const root of roots.splice(0)) rmSync(root, { recursive: true, force: true });
   });
 
-  test("is ended by number and start, and nobody else: a later process of the same number lives on", async () => {
+  test("leftover processes are ended by pid and start time, and a later process with the same pid lives on", async () => {
     const [left, stranger] = [idle(), idle()];
     const root = makeRoot();
     try {
@@ -123,7 +123,7 @@ describe("what a dead run has left behind", () => {
       left.kill("SIGKILL");
     }
   });
-  test("is left alone while its owner lives", () => {
+  test("processes of a living run are left alone", () => {
     const child = idle();
     const root = makeRoot();
     try {
@@ -137,34 +137,34 @@ describe("what a dead run has left behind", () => {
   });
 });
 
-/** A text message as a client sends it, masked. */
+/** A masked text message, as a client sends it. */
 const masked = (text: string): Buffer => {
   const [payload, mask] = [Buffer.from(text), Buffer.from([1, 2, 3, 4])];
   const length = payload.length < 126 ? Buffer.from([0x80 | payload.length]) : Buffer.from([0x80 | 126, payload.length >> 8, payload.length & 0xff]);
   return Buffer.concat([Buffer.from([0x81]), length, mask, payload.map((byte, n) => byte ^ (mask[n & 3] ?? 0))]);
 };
 
-describe("the frame filter", () => {
-  test("reads what a client sends, however it is cut", () => {
+describe("frame filter", () => {
+  test("the frame reader reads a masked frame and waits for an incomplete one", () => {
     const text = "x".repeat(300);
-    expect(readFrame(masked(text))?.text).toBe(text);
-    expect(readFrame(masked(text).subarray(0, 200))).toBeNull();
+    expect(readTextFrame(masked(text))?.text).toBe(text);
+    expect(readTextFrame(masked(text).subarray(0, 200))).toBeNull();
   });
-  test("keeps back single messages and passes everything else, byte by byte", () => {
+  test("the frame filter drops single messages and passes everything else, even byte by byte", () => {
     const sieve = frameFilter((_, text) => !text.includes("ack"))();
     const head = Buffer.from("GET / HTTP/1.1\r\nUpgrade: websocket\r\n\r\n");
     const all = Buffer.concat([head, masked("hello"), masked("ack 1"), masked("bye")]);
     const out = Buffer.concat([...all].map((byte) => sieve("up", Buffer.from([byte]))));
     expect(out).toEqual(Buffer.concat([head, masked("hello"), masked("bye")]));
   });
-  test("leaves plain HTTP alone", () => {
+  test("the frame filter passes plain HTTP unchanged", () => {
     const sieve = frameFilter(() => false)();
     const request = Buffer.from("POST /ack HTTP/1.1\r\n\r\nack");
     expect(sieve("up", request)).toEqual(request);
   });
 });
 
-test("an answer to COMMIT is lost in whole, and not before the transaction has ended", () => {
+test("an answer to COMMIT is lost as a whole, once the transaction has ended", () => {
   let cuts = 0;
   const commit = Buffer.from("Q\0\0\0\x0bCOMMIT\0", "latin1");
   const inTransaction = Buffer.from("Z\0\0\0\x05T", "latin1");
@@ -177,7 +177,7 @@ test("an answer to COMMIT is lost in whole, and not before the transaction has e
   expect([losing?.("down", committed).length, cuts]).toEqual([0, 1]);
 });
 
-test("the proxy holds bytes back without telling anybody, lets them flow again, cuts and refuses", async () => {
+test("the proxy silently holds bytes back, releases them, resets, abandons and refuses connections", async () => {
   const echo = createServer((socket) => socket.on("error", () => undefined).pipe(socket)).listen(0, "127.0.0.1");
   await once(echo, "listening");
   const address = echo.address();

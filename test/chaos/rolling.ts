@@ -1,17 +1,17 @@
-// Three nodes behind doors that look at readiness, asked to leave one after another under load: every call that was sent is answered.
+// Three nodes behind proxies that check readiness shut down one after another under load: every call is answered.
 import { createHttp, type Http, NoAnswer, pause, systemTime as time } from "../../agent-sim/agent/index.ts";
 import { createPortal } from "../../agent-sim/fleet/portal.ts";
 import type { Node } from "./node.ts";
 import { createRig, type Rig, urlOf } from "./rig.ts";
 import type { Scenario } from "./scenario.ts";
-import { runTrial, type Stage } from "./trial.ts";
+import { runTrial, type TrialStage } from "./trial.ts";
 
 const NODES = 3;
 const API_SOCKETS = 64;
 const LOOK_EVERY_MS = 100;
 const READY_WITHIN_MS = 30_000;
 const CONTROL_LOAD = 5;
-/** Long enough for the doors to see it, short enough for a test. */
+/** Long enough for the proxies to notice, short enough for a test. */
 const ENV = { LEAVE_NOTICE_SECONDS: "2", DRAIN_WINDOW_SECONDS: "1" } as const;
 
 interface Restart {
@@ -19,7 +19,7 @@ interface Restart {
   readonly tookMs: number;
 }
 
-/** Every call without an answer, or with one that is the service's fault, before anybody tries again. */
+/** Records every call without an answer or with a 5xx, before any retry. */
 const counted = (http: Http, failed: string[]): Http => ({
   close: http.close,
   call: async (request) => {
@@ -32,7 +32,7 @@ const counted = (http: Http, failed: string[]): Http => ({
   },
 });
 
-/** The nodes that said so at the last look, as a load balancer knows them. */
+/** Tracks the ready nodes as a load balancer does. */
 const watchReadiness = (nodes: readonly Node[]) => {
   const over = new AbortController();
   const probes = nodes.map((node) => ({ node, http: createHttp(urlOf(node), 1) }));
@@ -74,18 +74,18 @@ const restart = async (node: Node, control: boolean): Promise<Restart> => {
   return { code, tookMs };
 };
 
-/** C5: every node in turn, once all others are back. */
+/** C5: restarts every node in turn, each once all others are back. */
 export const rolling: Scenario = {
   name: "rolling-restart",
   promise: "C5",
-  claim: "SIGTERM of each of three nodes in turn under load: exit 0 within the bound, every call answered, nothing lost, nobody left behind",
-  control: { how: "nodes are killed instead of asked to leave", red: "failed-calls" },
+  claim: "when each of three nodes gets SIGTERM in turn under load, it exits with 0 in time, every call is answered, and no command or agent is lost",
+  control: { how: "the nodes are killed instead of shut down", red: "failed-calls" },
   run: async ({ seed, scale, control }) => {
     const plain = await createRig({ nodes: NODES, seed, env: ENV });
     const readiness = watchReadiness(plain.nodes);
     const failed: string[] = [];
     const restarts: Restart[] = [];
-    const trouble = async ({ rig, running, fault, wait }: Stage): Promise<void> => {
+    const trouble = async ({ rig, running, fault, wait }: TrialStage): Promise<void> => {
       await wait(700);
       for (let round = 0; round < 20 && (round === 0 || running()); round += 1)
         for (const node of rig.nodes) {
@@ -95,10 +95,10 @@ export const rolling: Scenario = {
         }
     };
     try {
-      const [agentDoor, apiDoor] = [await plain.door({ targets: readiness.ports }), await plain.door({ targets: readiness.ports })];
-      const http = counted(createHttp(urlOf(apiDoor), API_SOCKETS), failed);
-      const rig: Rig = { ...plain, agentDoor, apiDoor, http, portal: createPortal(http, plain.credentials) };
-      // Calls take milliseconds: only a busy door surely has some under way when a node is killed.
+      const [agentProxy, apiProxy] = [await plain.openProxy({ targets: readiness.ports }), await plain.openProxy({ targets: readiness.ports })];
+      const http = counted(createHttp(urlOf(apiProxy), API_SOCKETS), failed);
+      const rig: Rig = { ...plain, agentProxy, apiProxy, http, portal: createPortal(http, plain.credentials) };
+      // Calls take milliseconds, so only a higher load makes sure that some are in progress when a node is killed.
       const load = control ? { ...scale, perSecond: scale.perSecond * CONTROL_LOAD } : scale;
       const trial = await runTrial({ rig, seed, scale: load, impatient: control, trouble });
       http.close();

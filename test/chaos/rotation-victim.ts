@@ -1,4 +1,4 @@
-// The reference agent's part of a secret rotation as a process that kills itself at a named point of it: run by the rotation scenario, never by hand.
+// The reference agent's part of a secret rotation, as a process that kills itself at a named point. Only the rotation scenario runs it.
 import { readFileSync } from "node:fs";
 import { createHttp, createMemoryKeys, createRotation, type Keys, openFileKeys, signer, systemTime as time, until } from "../../agent-sim/agent/index.ts";
 import { RotationOrders, type RotationPoint } from "./rotation-points.ts";
@@ -24,7 +24,7 @@ const keys: Keys = {
     pass("after-keeping");
   },
   confirmed: (secret) => {
-    // The old one is confirmed by the fetch; only the new one is a step of the rotation.
+    // The fetch confirms the old secret; only the new one is a step of the rotation.
     if (secret === member.secret) return kept.confirmed(secret);
     pass("before-confirming");
     kept.confirmed(secret);

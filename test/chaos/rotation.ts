@@ -1,4 +1,4 @@
-// Secret rotations that are broken off at each of their steps, by the death of the agent or of the gateway: nobody is locked out, and only the new secret is good in the end.
+// Secret rotations that the death of the agent or the gateway interrupts at each step: nobody is locked out, and in the end only the new secret works.
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -21,13 +21,13 @@ import { plainEnv, startChild } from "../kit/children.ts";
 import { headersOf, inLanes, isSuccess, patience } from "./calls.ts";
 import { type Rig, urlOf, withRig } from "./rig.ts";
 import { ROTATION_POINTS, type RotationOrders } from "./rotation-points.ts";
-import type { Context, Outcome, Scenario } from "./scenario.ts";
+import type { Context, Scenario, ScenarioOutcome } from "./scenario.ts";
 
 const WITHIN_MS = 60_000;
 const PATHS = { begin: "/rotate", fetch: "/secrets", use: "/agent/me" } as const;
 type Step = keyof typeof PATHS;
 const STEPS = Object.keys(PATHS) as Step[];
-/** The gateway dies before it hears of a step, or after it has done it and before it says so. */
+/** The gateway dies before it receives a step, or after the step and before its answer. */
 const MOMENTS = ["before", "after"] as const;
 type Moment = (typeof MOMENTS)[number];
 
@@ -45,11 +45,11 @@ const begin = async ({ credentials }: Rig, http: Http, { deviceId }: PairedDevic
     () => http.call({ method: "POST", path: `/v1/devices/${deviceId}/secrets/rotate`, headers: headersOf(credentials), body: "{}" }),
     patience(WITHIN_MS),
   );
-  // A repeat after a lost answer finds its own rotation under way.
+  // A repeat after a lost answer meets its own rotation in progress.
   if (!isSuccess(answer) && answer.status !== 409) throw new Error(`a rotation could not begin: ${answer.status}`);
 };
 
-/** Kills the gateway once, at the given moment of the first call of the step. */
+/** Kills the gateway once, before or after the first call of the step. */
 const deadlyAt = (rig: Rig, step: Step, moment: Moment): Http => {
   let died = false;
   const die = async (): Promise<never> => {
@@ -78,12 +78,12 @@ const rotateOverGatewayDeath = async (rig: Rig, member: PairedDevice, { file, st
   await rotation.handler.run({}, { signal: new AbortController().signal, progress: () => undefined, traceparent: null });
 };
 
-/** Answers whether it died where it was told to; its second life ends as it may. */
+/** Returns whether the agent died at its point; its second life runs to its end. */
 const rotateOverAgentDeath = async (rig: Rig, orders: Omit<RotationOrders, "url">, file: string): Promise<boolean> => {
   await begin(rig, rig.http, { ...orders.member, fingerprint: "" });
   const program = join(packageRoot(import.meta.dirname), "dist", "test", "chaos", "rotation-victim.js");
   const live = async (point: RotationOrders["point"]): Promise<boolean> => {
-    await writeFile(file, JSON.stringify({ ...orders, point, url: urlOf(rig.agentDoor) } satisfies RotationOrders));
+    await writeFile(file, JSON.stringify({ ...orders, point, url: urlOf(rig.agentProxy) } satisfies RotationOrders));
     const child = startChild({ command: process.execPath, words: [program, file], env: plainEnv() });
     if (!(await until(time, () => !child.alive, { everyMs: 20, withinMs: WITHIN_MS }))) await child.kill();
     return child.process.signalCode === "SIGKILL";
@@ -106,12 +106,12 @@ const statusWith = async ({ http }: Rig, member: PairedDevice, secret: string): 
     )
   ).status;
 
-const run = ({ seed, scale, control }: Context): Promise<Outcome> =>
+const run = ({ seed, scale, control }: Context): Promise<ScenarioOutcome> =>
   withRig({ nodes: 1, seed }, async (rig) => {
     const folder = await mkdtemp(join(tmpdir(), "mooring-rotation-"));
     const repeats = scale.agents > 50 ? 10 : 1;
     const agentDeaths = ROTATION_POINTS.flatMap((point) => Array.from({ length: repeats }, () => point));
-    // The control is about what the agent remembers.
+    // The control breaks only the agent's memory.
     const gatewayDeaths = control ? [] : STEPS.flatMap((step) => MOMENTS.flatMap((moment) => Array.from({ length: repeats }, () => ({ step, moment }))));
     const members = await rig.provision(agentDeaths.length + gatewayDeaths.length);
     const fileOf = ({ deviceId }: PairedDevice): string => join(folder, `${deviceId}.keys`);
@@ -146,8 +146,8 @@ const run = ({ seed, scale, control }: Context): Promise<Outcome> =>
         violations: { "locked-out": state.locked, "old-secret-accepted": state.oldAccepted, "not-finished": state.unfinished },
         latencyMs: latency.percentiles(),
         notes: [
-          `n counts rotations, each broken off once: ${agentDeaths.length} by kill -9 of the agent at ${ROTATION_POINTS.length} points, ${gatewayDeaths.length} by kill -9 of the gateway before or after ${STEPS.length} steps`,
-          "ms are for a whole rotation, death and second life included",
+          `n counts rotations, each interrupted once: ${agentDeaths.length} by kill -9 of the agent at ${ROTATION_POINTS.length} points, ${gatewayDeaths.length} by kill -9 of the gateway before or after ${STEPS.length} steps`,
+          "ms are for a whole rotation, including death and second life",
         ],
       };
     } finally {
@@ -159,8 +159,8 @@ export const rotationScenarios: readonly Scenario[] = [
   {
     name: "secret-rotation",
     promise: "S13",
-    claim: "a rotation broken off by kill -9 of agent or gateway at any step ends all the same: the agent is never locked out, the old secret is refused",
-    control: { how: "the agent forgets with its death what it was offered", red: "locked-out" },
+    claim: "a rotation that kill -9 of agent or gateway interrupts at any step still completes: the agent is never locked out, and the old secret is refused",
+    control: { how: "each death makes the agent forget the offered secret", red: "locked-out" },
     run,
   },
 ];

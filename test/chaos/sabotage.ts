@@ -1,44 +1,44 @@
-// Ways to break a guarantee inside the rig's own database, for controls: the gateway asks and writes as always, and a trigger spoils it.
-/** From now on each row of the table that is written goes through these statements first, which may change `new`. */
+// Ways to break a guarantee inside the rig's database, for controls: the gateway works as usual, and a trigger changes its rows.
+/** SQL for a trigger that runs these statements on each written row of the table; they may change `new`. */
 export const spoil = (table: string, when: "insert" | "update" | "insert or update", body: string): string => {
   const name = `spoil_${table}_${when.replaceAll(" ", "_")}`;
   return `create function ${name}() returns trigger language plpgsql as $spoil$ begin ${body} return new; end $spoil$;
     create trigger ${name} before ${when} on ${table} for each row execute function ${name}();`;
 };
 
-/** Nobody remembers which node holds a socket, so the sweep finds nothing that is due there: only hints deliver. */
+/** The database forgets which node holds a socket, so the sweep finds nothing there and only hints deliver. */
 export const SWEEP_FINDS_NOTHING = spoil("device_presence", "insert or update", "new.node_id := null;");
 
-/** A command that was given out stays in the queue, for whoever asks next; three times at most, so that the load stays a load. */
+/** A claimed command stays in the queue for the next claim, three times at most, so that the load stays bounded. */
 export const NO_LEASE = spoil(
   "commands",
   "update",
   "if new.status in ('sent', 'acknowledged', 'running') and new.attempt < 4 then new.status := 'queued'; end if;",
 );
 
-/** What was written to a socket counts as done. */
+/** A command counts as done once it is written to a socket. */
 export const WRITTEN_IS_DONE = spoil(
   "commands",
   "update",
   "if new.status = 'sent' then new.status := 'succeeded'; new.deadline_at := null; new.finished_at := now(); end if;",
 );
 
-/** That a device is offline is told but not kept, so every node finds it again with every sweep. */
+/** A device is announced offline but not stored so, so every sweep of every node finds it again. */
 export const OFFLINE_IS_FORGOTTEN =
   spoil("device_presence", "update", "if new.connectivity = 'none' then new.connectivity := old.connectivity; end if;") +
   spoil("devices", "update", "if new.status = 'offline' then new.status := old.status; end if;");
 
-/** The end of an old connection is written over the new one. */
+/** The end of an old connection overwrites the new one. */
 export const LATE_CLOSE_WINS = spoil(
   "device_presence",
   "update",
   "if new.epoch > old.epoch then new.offline_after := now() - interval '1 second'; new.last_seen_at := 'epoch'; end if;",
 );
 
-/** Sessions are not counted: a newer one looks like the older one. */
+/** The epoch never rises, so a newer session looks like the older one. */
 export const EPOCH_STANDS_STILL = spoil("device_presence", "update", "new.epoch := old.epoch;");
 
-/** While they wait, all commands of a lane count as free, and any may go first. */
+/** Waiting commands of a lane do not block each other, so any may go first. */
 export const LANES_ARE_OPEN =
   spoil("commands", "insert", "new.lane := new.command_id; new.priority := 1 + floor(random() * 8);") +
   spoil("commands", "update", "if new.status = 'sent' then new.lane := 'one'; end if;");
@@ -53,12 +53,12 @@ export const ADDRESS_IS_MIXED_UP = spoil(
    end if;`,
 );
 
-/** A success is answered and not kept. */
+/** A success is answered but not stored. */
 export const SUCCESS_IS_FORGOTTEN = spoil(
   "commands",
   "update",
   "if new.status = 'succeeded' then new.status := 'acknowledged'; new.deadline_at := now() + interval '1 hour'; new.finished_at := null; end if;",
 );
 
-/** The transaction of an effect does not keep its key; whoever was answered counts as known all the same, see lost-commits.ts. */
+/** The transaction of an effect does not store its key; see lost-commits.ts. */
 export const KEY_IS_KEPT_BESIDE = spoil("idempotency_keys", "insert", "return null;");

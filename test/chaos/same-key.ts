@@ -1,10 +1,10 @@
-// One idempotency key, many posts: at once, on two nodes, over the death of one of them, and under two tenants.
+// One idempotency key in many concurrent posts: on two nodes, across the death of one, and under two tenants.
 import { z } from "zod";
 import { callWithRetry, errorOf, type Http, type HttpAnswer, systemTime as time } from "../../agent-sim/agent/index.ts";
 import { createLatency } from "../../agent-sim/fleet/latency.ts";
 import { headersOf, inLanes, isSuccess, orNoAnswer, patience, withClients } from "./calls.ts";
 import { withRig } from "./rig.ts";
-import type { Context, Outcome, Scenario } from "./scenario.ts";
+import type { Context, Scenario, ScenarioOutcome } from "./scenario.ts";
 import { readTruth } from "./truth.ts";
 
 const DEVICES = 10;
@@ -20,10 +20,10 @@ const post = (deviceId: string, key: string, credentials: Parameters<typeof head
 });
 const commandOf = (answer: HttpAnswer): string => Answered.parse(answer.body).data.commandId;
 
-const repeat = async ({ seed, scale, control }: Context): Promise<Outcome> =>
+const repeat = async ({ seed, scale, control }: Context): Promise<ScenarioOutcome> =>
   withRig({ nodes: 2, seed }, (rig) =>
     withClients(rig.nodes, async (clients) => {
-      // Nobody is connected, so nothing but the posts changes a command.
+      // No agent is connected, so only the posts change commands.
       const devices = await rig.provision(DEVICES);
       const [keys, posts] = scale.agents > 50 ? [200, 50] : [24, 10];
       const answers = new Map<string, Set<string>>();
@@ -101,15 +101,15 @@ const repeat = async ({ seed, scale, control }: Context): Promise<Outcome> =>
 const sameKey: Scenario = {
   name: "same-key",
   promise: "R11",
-  claim: "many posts with one key on two nodes, over kill -9 of one, make one command and have one answer; another body is 422",
-  control: { how: "the door changes the key with each attempt", red: "queued-twice" },
+  claim: "many posts with one key on two nodes, across kill -9 of one, make one command and get one answer; another body gets 422",
+  control: { how: "each attempt uses another key", red: "queued-twice" },
   run: repeat,
 };
 
 const twoTenants: Scenario = {
   name: "same-key-two-tenants",
   promise: "R12",
-  claim: "the same keys under two tenants, at the same time, make a command for each, and neither sees the other's answer",
+  claim: "two tenants that use the same keys at once get their own commands, and neither sees the other's answer",
   control: { how: "both tenants' posts carry the credentials of one", red: "cross-hit" },
   run: ({ seed, scale, control }) =>
     withRig({ nodes: 1, seed }, (rig) =>
@@ -145,7 +145,7 @@ const twoTenants: Scenario = {
           faults: 0,
           violations: { "cross-hit": state.crossHit, refused: state.refused },
           latencyMs: latency.percentiles(),
-          notes: ["n counts keys, each used by two tenants at once; ms are for such a pair"],
+          notes: ["n counts keys, each used by two tenants at once; ms are for both posts"],
         };
       }),
     ),

@@ -1,4 +1,4 @@
-// What a scenario is, and the words they share.
+// The shape of a scenario and what scenarios share.
 
 import { systemTime, type Time } from "../../agent-sim/agent/index.ts";
 import type { Percentiles } from "../../agent-sim/fleet/latency.ts";
@@ -8,10 +8,10 @@ export interface Scale {
   readonly agents: number;
   readonly perSecond: number;
   readonly seconds: number;
-  /** Agents' waits are this many times shorter than in the field, so that minutes of back-off do not make hours of tests. */
+  /** Agents wait this many times shorter than in the field, so that minutes of backoff do not make hours of tests. */
   readonly haste: number;
 }
-// Hurried like this, the longest back-off, 300 s, is over within the minute that everything is given to come to rest.
+// At this haste the longest backoff of 300 s ends within the minute that each run has to settle.
 export const SCALES = {
   full: { agents: 120, perSecond: 60, seconds: 20, haste: 6 },
   short: { agents: 16, perSecond: 20, seconds: 5, haste: 10 },
@@ -20,39 +20,39 @@ export const SCALES = {
 export interface Context {
   readonly seed: number;
   readonly scale: Scale;
-  /** The guarantee is broken on purpose, in the rig: the checker must see it. */
+  /** Whether the rig breaks the guarantee on purpose, which the checker must notice. */
   readonly control: boolean;
 }
 
-export interface Outcome {
-  /** How many chances there were to break the promise. */
+export interface ScenarioOutcome {
+  /** The number of chances to break the promise. */
   readonly n: number;
   readonly faults: number;
-  /** Names and counts; everything but zero is a broken promise. */
+  /** Counts by name; every count above zero is a broken promise. */
   readonly violations: Readonly<Record<string, number>>;
   readonly latencyMs: Percentiles;
-  /** What the figures are of, and what else is worth knowing. */
+  /** What the figures measure, and other remarks. */
   readonly notes: readonly string[];
 }
 
 export interface Scenario {
   readonly name: string;
-  /** As numbered in the reliability design, with what is promised in words. */
+  /** The number of the promise in the reliability design. */
   readonly promise: string;
   readonly claim: string;
   readonly control: {
     /** How the guarantee is broken. */
     readonly how: string;
-    /** The violation that must be seen then. */
+    /** The violation that the checker must report then. */
     readonly red: string;
   };
   readonly needsRedis?: boolean;
-  run(context: Context): Promise<Outcome>;
+  run(context: Context): Promise<ScenarioOutcome>;
 }
 
 export const hurried = (haste: number): Time => ({ ...systemTime, after: (delayMs, run) => systemTime.after(delayMs / haste, run) });
 
-/** The same portal, asked for other commands than the load thinks of. `change` sees the payload as it will be sent, and what it leaves of it is added to. */
+/** The same portal with changed commands. It restores the payload's `request` and `target` after `change`. */
 export const asking = (portal: Portal, change: (command: NewCommand) => NewCommand): Portal => ({
   ...portal,
   queue: (command, key, patience) => {
@@ -61,4 +61,4 @@ export const asking = (portal: Portal, change: (command: NewCommand) => NewComma
   },
 });
 
-export const totalOf = ({ violations }: Pick<Outcome, "violations">): number => Object.values(violations).reduce((sum, count) => sum + count, 0);
+export const totalOf = ({ violations }: Pick<ScenarioOutcome, "violations">): number => Object.values(violations).reduce((sum, count) => sum + count, 0);

@@ -1,23 +1,23 @@
-// One limit over several nodes: what is admitted of a load that is spread over them, with Redis and without.
+// One rate limit over several nodes: how much of a load they admit together, with and without Redis.
 
 import { type Http, type HttpAnswer, type PairedDevice, pause, systemTime as time } from "../../agent-sim/agent/index.ts";
 import { createLatency, type Latency } from "../../agent-sim/fleet/latency.ts";
 import { signedHeaders } from "../../protocol/index.ts";
 import { inLanes, orNoAnswer, withClients } from "./calls.ts";
 import { type Rig, withRig } from "./rig.ts";
-import type { Context, Outcome, Scenario } from "./scenario.ts";
+import type { Context, Scenario, ScenarioOutcome } from "./scenario.ts";
 import { withSql } from "./sql.ts";
 
 const PATH = "/v1/agent/me";
 const LANES = 8;
-/** The window that the interface names; the first call that is admitted begins it. */
+/** The window of the public limit; its first admitted call starts it. */
 const WINDOW_MS = 60_000;
 const TOLERANCE = 0.05;
 
 interface Cell {
   readonly limit: number;
   readonly nodes: number;
-  /** Times the limit. */
+  /** The load as a multiple of the limit. */
   readonly load: number;
 }
 interface Judged {
@@ -26,7 +26,7 @@ interface Judged {
   readonly share: number;
 }
 
-/** Signs each call at a time of its own. */
+/** Gives each signature its own time. */
 const createStamps = (): (() => Date) => {
   let lastMs = 0;
   return () => {
@@ -40,7 +40,7 @@ interface Spent {
   readonly admitted: readonly number[];
   readonly last: HttpAnswer | null;
 }
-/** How many each of the nodes admitted. */
+/** Spends the calls and counts how many each node admitted. */
 const spend = async (clients: readonly Http[], member: PairedDevice, calls: number, latency: Latency): Promise<Spent> => {
   const admitted = clients.map(() => 0);
   let last: HttpAnswer | null = null;
@@ -70,16 +70,16 @@ const untilReset = async ({ last }: Spent): Promise<void> => {
 
 interface Tried {
   readonly judged: readonly Judged[];
-  /** The most that one node admitted on its own, as a share of the limit. */
+  /** The share of the limit that each node admitted without Redis. */
   readonly alone: readonly number[];
 }
 
-/** One rig for each limit, because the nodes are started with it. */
+/** One rig per limit, because the limit is a start setting of the nodes. */
 const tryLimit = ({ seed, scale, control }: Context, limit: number, latency: Latency): Promise<Tried> => {
   const full = scale.agents > 50;
   const count = full ? 3 : 2;
   return withRig({ nodes: count, seed, redis: !control, env: { RATE_LIMIT_AGENT: String(limit) } }, async (rig: Rig) => {
-    // The rig's tenant has no limits until its operator takes that back; no node has asked yet.
+    // The rig's tenant starts without limits. No node has cached it yet.
     await withSql(rig.postgres, (sql) => sql.query("update tenants set rate_limit_overrides = '{}'"));
     return withClients(rig.nodes, async (clients) => {
       const loads = full ? [0.9, 1, 1.5, 3] : [0.9, 3];
@@ -104,7 +104,7 @@ const tryLimit = ({ seed, scale, control }: Context, limit: number, latency: Lat
   });
 };
 
-const run = async (context: Context): Promise<Outcome> => {
+const run = async (context: Context): Promise<ScenarioOutcome> => {
   const latency = createLatency();
   const tried: Tried[] = [];
   for (const limit of context.scale.agents > 50 ? [3, 10, 60, 100] : [10]) tried.push(await tryLimit(context, limit, latency));
@@ -121,10 +121,10 @@ const run = async (context: Context): Promise<Outcome> => {
     },
     latencyMs: latency.percentiles(),
     notes: [
-      "n counts windows; a window begins with its first admitted call and lasts 60 s, and all calls of one are sent within it; ms are of single calls",
-      `admitted with Redis ${Math.min(...shares).toFixed(2)} to ${Math.max(...shares).toFixed(2)} of the limit, loads below it included`,
+      "n counts windows; a window starts with its first admitted call and lasts 60 s, and all calls of a window fall into it; ms are of single calls",
+      `with Redis the nodes admitted ${Math.min(...shares).toFixed(2)} to ${Math.max(...shares).toFixed(2)} of the limit, including loads below it`,
       `without Redis each node admitted ${alone.length === 0 ? "-" : `${Math.min(...alone).toFixed(2)} to ${Math.max(...alone).toFixed(2)}`} of the limit`,
-      "windows are fixed: 60 s that lie across two of them may hold twice the limit",
+      "windows are fixed: 60 s across two windows may admit twice the limit",
     ],
   };
 };
@@ -133,9 +133,9 @@ export const sharedLimitScenarios: readonly Scenario[] = [
   {
     name: "shared-limits",
     promise: "S15",
-    claim: "of a load on several nodes 95 to 105 % of the limit is admitted in a window; without Redis no node admits more than the limit",
+    claim: "several nodes together admit 95 to 105 % of the limit in a window; without Redis no node admits more than the limit",
     needsRedis: true,
-    control: { how: "the nodes do not share a Redis: each counts for itself", red: "over-admitted" },
+    control: { how: "the nodes share no Redis, so each counts for itself", red: "over-admitted" },
     run,
   },
 ];

@@ -1,25 +1,25 @@
-// Doors that answer 2xx before the command is safe: what a gateway must never do, played by the rig for controls, so that a fault has something to lose.
-// Without the fault each of them loses nothing.
+// Shortcuts answer 2xx before the command is safe, as a gateway never may. The rig plays them for controls, so that a fault has something to lose.
+// Without the fault no shortcut loses anything.
 import { randomUUID } from "node:crypto";
 import { pause, systemTime as time } from "../../agent-sim/agent/index.ts";
 import type { Rig } from "./rig.ts";
 
 export interface Shortcut {
-  /** The caller has its 2xx already; `ask` queues the command for real, later. */
+  /** The caller already has its 2xx; `ask` really queues the command later. */
   promise(ask: () => Promise<unknown>): void;
-  /** Resolves when nothing is on its way any more. */
+  /** Resolves when no command is in transit any more. */
   rest(): Promise<void>;
 }
 export type MakeShortcut = (rig: Rig) => Shortcut;
 
-/** How long a command lies where it is not safe. */
+/** How long a command stays where it is not safe. */
 const HELD_MS = 600;
 
 const eachOnItsWay = (carry: (ask: () => Promise<unknown>) => Promise<void>): Shortcut => {
   const ways = new Set<Promise<void>>();
   return {
     promise: (ask) => {
-      // What cannot be queued in the end is lost, which is the point.
+      // A command that cannot be queued in the end is lost, which is the point.
       const way = carry(ask)
         .catch(() => undefined)
         .finally(() => ways.delete(way));
@@ -29,7 +29,7 @@ const eachOnItsWay = (carry: (ask: () => Promise<unknown>) => Promise<void>): Sh
   };
 };
 
-/** Written behind: for a moment the command is in the memory of one node alone, and dies with it. */
+/** Writes behind: for a moment the command is only in the memory of one node and dies with it. */
 export const fromMemory: MakeShortcut = ({ nodes }) => {
   let turn = 0;
   return eachOnItsWay(async (ask) => {
@@ -41,7 +41,7 @@ export const fromMemory: MakeShortcut = ({ nodes }) => {
   });
 };
 
-/** Written behind: for a moment the command is in Redis alone. */
+/** Writes behind: for a moment the command is only in Redis. */
 export const fromRedis: MakeShortcut = ({ redis }) =>
   eachOnItsWay(async (ask) => {
     const key = `promised:${randomUUID()}`;
@@ -51,8 +51,8 @@ export const fromRedis: MakeShortcut = ({ redis }) =>
     if ((await redis?.ask("EXISTS", key)) === ":1") await ask();
   });
 
-const ROOM = 10;
-/** Written behind, one after another, with room for a few: while the database cannot be reached, the oldest have to go. */
+const BUFFERED = 10;
+/** Writes behind from a small buffer, one after another: while the database is unreachable, the oldest are dropped. */
 export const fromSmallBuffer: MakeShortcut = () => {
   const waiting: (() => Promise<unknown>)[] = [];
   let writing: Promise<void> | null = null;
@@ -63,7 +63,7 @@ export const fromSmallBuffer: MakeShortcut = () => {
   return {
     promise: (ask) => {
       waiting.push(ask);
-      if (waiting.length > ROOM) waiting.shift();
+      if (waiting.length > BUFFERED) waiting.shift();
       writing ??= write();
     },
     rest: async () => void (await writing),

@@ -1,17 +1,17 @@
-// The rig's own hand in the database, past the gateways: for controls that break a guarantee, and for looking at rows that no API shows.
+// The rig's direct access to the database: for controls that break a guarantee, and for rows that no API shows.
 import { Client, type QueryResultRow } from "pg";
 import type { Postgres } from "./postgres.ts";
 import { spoil } from "./sabotage.ts";
 
-export interface Sql {
+export interface SqlConnection {
   query<Row extends QueryResultRow>(text: string, values?: readonly unknown[]): Promise<readonly Row[]>;
   close(): Promise<void>;
 }
 
-/** One connection, so that a transaction may be held on it. */
-export const openSql = async ({ url, port }: Postgres): Promise<Sql> => {
+/** Opens one connection, so that a scenario can hold a transaction on it. */
+export const openSql = async ({ url, port }: Postgres): Promise<SqlConnection> => {
   const client = new Client({ connectionString: url(port), application_name: "rig" });
-  // A database that is killed takes the connection along; whoever asks next hears of it.
+  // A killed database ends the connection; the next query reports it.
   client.on("error", () => undefined);
   await client.connect();
   return {
@@ -20,7 +20,7 @@ export const openSql = async ({ url, port }: Postgres): Promise<Sql> => {
   };
 };
 
-export const withSql = async <T>(postgres: Postgres, use: (sql: Sql) => Promise<T>): Promise<T> => {
+export const withSql = async <T>(postgres: Postgres, use: (sql: SqlConnection) => Promise<T>): Promise<T> => {
   const sql = await openSql(postgres);
   try {
     return await use(sql);
@@ -29,10 +29,10 @@ export const withSql = async <T>(postgres: Postgres, use: (sql: Sql) => Promise<
   }
 };
 
-/** Without values the text may hold several statements. */
+/** Without values the text may contain several statements. */
 export const ask = <Row extends QueryResultRow>(postgres: Postgres, text: string, values: readonly unknown[] = []): Promise<readonly Row[]> =>
   withSql(postgres, (sql) => sql.query<Row>(text, values));
 
-/** From now on each row of the table that is written goes through these statements first, which may change `new`. */
-export const meddle = (sql: Sql, table: string, when: "insert" | "update" | "insert or update", body: string): Promise<unknown> =>
+/** Adds a trigger that runs these statements on each written row of the table; they may change `new`. */
+export const meddle = (sql: SqlConnection, table: string, when: "insert" | "update" | "insert or update", body: string): Promise<unknown> =>
   sql.query(spoil(table, when, body));

@@ -1,4 +1,4 @@
-// Everyone loses the connection at one moment: they come back spread out, and nobody else notices.
+// All agents lose their connection at once: they reconnect spread over time, and nobody else notices.
 
 import { pause, systemTime as time } from "../../agent-sim/agent/index.ts";
 import { createLatency } from "../../agent-sim/fleet/latency.ts";
@@ -7,9 +7,9 @@ import type { Scenario } from "./scenario.ts";
 import { runTrial } from "./trial.ts";
 
 const BUCKET_MS = 500;
-/** How long the storm is watched: the longest first window of this fleet's size and the back-off of those who were refused. */
+/** Covers the longest first window of a fleet of this size and the backoff of refused agents. */
 const WATCH_MS = 9_000;
-/** With as few agents as here, chance alone puts some together. */
+/** With so few agents, chance alone puts some together. */
 const crowdOf = (agents: number): number => Math.max(6, Math.ceil(agents / 3));
 
 const peakOf = (arrivals: readonly number[], sinceMs: number): number => {
@@ -24,8 +24,8 @@ const peakOf = (arrivals: readonly number[], sinceMs: number): number => {
 const storm: Scenario = {
   name: "reconnect-storm",
   promise: "C6",
-  claim: "when all connections break at once, agents come back spread over the window, and the API answers meanwhile",
-  control: { how: "the agents' jitter is off: all come back at once", red: "crowded" },
+  claim: "when all connections break at once, agents reconnect spread over the window, and the API keeps answering",
+  control: { how: "the agents' jitter is off, so all reconnect at once", red: "crowded" },
   run: async ({ seed, scale, control }) => {
     const rig = await createRig({ nodes: 1, seed });
     const latency = createLatency();
@@ -48,19 +48,22 @@ const storm: Scenario = {
         trouble: async ({ fault, wait }) => {
           await wait(1_000);
           const sinceMs = time.elapsedMs();
-          fault(`${rig.agentDoor.reset()} connections cut at once`);
+          fault(`${rig.agentProxy.reset()} connections cut at once`);
           while (time.elapsedMs() - sinceMs < WATCH_MS) {
             await ask();
             await pause(time, 100);
           }
-          state.peak = peakOf(rig.agentDoor.arrivals, sinceMs);
+          state.peak = peakOf(rig.agentProxy.arrivals, sinceMs);
         },
       });
       return {
         ...trial,
         violations: { ...trial.violations, crowded: state.peak > crowdOf(scale.agents) ? 1 : 0, "failed-calls": state.failedCalls },
         latencyMs: latency.percentiles(),
-        notes: [...trial.notes, `at most ${state.peak} of ${scale.agents} came in one ${BUCKET_MS} ms; ms are of ${state.calls} API calls during the storm`],
+        notes: [
+          ...trial.notes,
+          `at most ${state.peak} of ${scale.agents} agents reconnected within ${BUCKET_MS} ms; ms are of ${state.calls} API calls during the storm`,
+        ],
       };
     } finally {
       await rig.close();

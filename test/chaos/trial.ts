@@ -1,4 +1,4 @@
-// One trial: a fleet and its load on a rig, trouble while it runs, rest, and the judgement of every id.
+// One trial: a fleet under load on a rig, trouble while it runs, time to settle, and a check of every id.
 
 import {
   type AgentOptions,
@@ -13,31 +13,31 @@ import {
 import { type AgentGroup, createAgentGroup } from "../../agent-sim/fleet/agent-group.ts";
 import { type CommandTracker, createCommandTracker } from "../../agent-sim/fleet/command-tracker.ts";
 import { type Load, startLoad } from "../../agent-sim/fleet/load.ts";
-import { countViolations, type Gap, judge, type Verdict, VIOLATIONS, yesInGap } from "./checker.ts";
+import { type CheckerVerdict, checkHistory, countViolations, type Gap, VIOLATIONS, yesInGap } from "./checker.ts";
 import { createHistory, type History, recorded, watched } from "./history.ts";
 import { type Rig, urlOf } from "./rig.ts";
-import { hurried, type Outcome, type Scale } from "./scenario.ts";
+import { hurried, type Scale, type ScenarioOutcome } from "./scenario.ts";
 import type { MakeShortcut } from "./shortcuts.ts";
 import { readTruth } from "./truth.ts";
 
 const CONNECT_MS = 45_000;
 const REST_MS = 60_000;
-/** When some are known never to come to rest, the rest is not waited for that long. */
+/** A control may never settle, so it waits only this long. */
 const IMPATIENT_REST_MS = 6_000;
 
-/** What the trouble-maker has in hand. */
-export interface Stage {
+/** The trouble-maker's tools. */
+export interface TrialStage {
   readonly rig: Rig;
   readonly group: AgentGroup;
   readonly members: readonly PairedDevice[];
   readonly random: Random;
-  /** False when the load has ended. */
+  /** False once the load has ended. */
   readonly running: () => boolean;
-  /** Writes down that something was broken now. */
+  /** Records a fault in the history. */
   readonly fault: (what: string) => void;
-  /** From now until the answer is called, nothing can truly be answered 2xx. */
+  /** Starts a gap in which no command can be stored; call the result to end it. */
   readonly gap: () => () => void;
-  /** Ends early with the load. */
+  /** Waits, but no longer than the load runs. */
   readonly wait: (forMs: number) => Promise<void>;
 }
 
@@ -47,21 +47,21 @@ export interface TrialOptions {
   readonly scale: Scale;
   readonly members?: readonly PairedDevice[];
   readonly tune?: (member: PairedDevice, base: AgentOptions, index: number) => AgentOptions;
-  /** Told of each agent as it is made, for companions of it. */
+  /** Called with the options of each agent, to start a companion. */
   readonly beside?: (options: AgentOptions) => void;
   readonly pollOnlyPct?: number;
   readonly heartbeatSec?: number;
-  readonly trouble?: (stage: Stage) => Promise<void>;
-  /** After the load and before the judgement, such as letting go of what was held. */
-  readonly relief?: (stage: Stage) => Promise<void> | void;
-  /** Control: the door says yes before the command is safe. */
+  readonly trouble?: (stage: TrialStage) => Promise<void>;
+  /** Runs after the load and before the check, to release held connections. */
+  readonly relief?: (stage: TrialStage) => Promise<void> | void;
+  /** Control: answers 2xx before the command is safe. */
   readonly shortcut?: MakeShortcut | null | undefined;
-  /** The promise is broken on purpose: do not wait for what cannot come. */
+  /** The promise is broken on purpose, so do not wait for what cannot happen. */
   readonly impatient?: boolean;
 }
 
-export interface Trial extends Outcome {
-  readonly verdict: Verdict;
+export interface Trial extends ScenarioOutcome {
+  readonly verdict: CheckerVerdict;
   readonly group: { readonly connected: number; readonly size: number; readonly reconnects: number };
   readonly tracker: CommandTracker;
   readonly history: History;
@@ -69,7 +69,7 @@ export interface Trial extends Outcome {
 
 const patienceFor = (forMs: number): RetryOptions => ({ time, random: Math.random, untilMs: time.elapsedMs() + forMs });
 
-const notesOf = (verdict: Verdict, load: Load, group: AgentGroup): readonly string[] => {
+const notesOf = (verdict: CheckerVerdict, load: Load, group: AgentGroup): readonly string[] => {
   const { accepted, okMultiDelivered, unknownApplied, unknownNotApplied, refused, byStatus } = verdict;
   const statuses = Object.entries(byStatus).map(([status, count]) => `${count} ${status}`);
   const examples = VIOLATIONS.flatMap((kind) => {
@@ -93,7 +93,7 @@ export const runTrial = async (options: TrialOptions): Promise<Trial> => {
   const gaps: Gap[] = [];
   const portal = recorded(rig.portal, { history, elapsedMs: time.elapsedMs, shortcut });
   const group = createAgentGroup({
-    url: urlOf(rig.agentDoor),
+    url: urlOf(rig.agentProxy),
     members,
     tracker,
     time: hurried(scale.haste),
@@ -113,7 +113,7 @@ export const runTrial = async (options: TrialOptions): Promise<Trial> => {
   try {
     group.start();
     const allIn = await until(time, () => group.connected === group.size, { everyMs: 50, withinMs: impatient ? IMPATIENT_REST_MS : CONNECT_MS });
-    const stage: Stage = {
+    const stage: TrialStage = {
       rig,
       group,
       members,
@@ -141,7 +141,7 @@ export const runTrial = async (options: TrialOptions): Promise<Trial> => {
       members.map(({ deviceId }) => deviceId),
       patienceFor(impatient ? IMPATIENT_REST_MS : REST_MS),
     );
-    const verdict = judge(history.lines, truth);
+    const verdict = checkHistory(history.lines, truth);
     const { connected, size, reconnects } = group;
     return {
       verdict,

@@ -1,4 +1,4 @@
-// What the gateway says in the end: every command of every device, read through the public API.
+// The gateway's final state: every command of every device, read through the public API.
 import { z } from "zod";
 import { callWithRetry, pause, type RetryOptions, refusal } from "../../agent-sim/agent/index.ts";
 import { Command, isOpen } from "../../protocol/index.ts";
@@ -31,7 +31,7 @@ const readDevice = async ({ http, credentials }: Reader, deviceId: string, patie
   return facts;
 };
 
-/** Reads until every command has ended or the patience is over; what is still open then is told as it is. */
+/** Reads until every command has ended or the patience is over; returns commands that are still open as they are. */
 export const readTruth = async (reader: Reader, deviceIds: readonly string[], patience: RetryOptions): Promise<readonly Fact[]> => {
   const known = new Map<string, readonly Fact[]>();
   for (;;) {

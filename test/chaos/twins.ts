@@ -1,20 +1,20 @@
-// Two agents of one identity, as after a cloned disk: the living one is kept, the newcomer is told, and they never both hold a session for long.
+// Two agents with one identity, as after a cloned disk: the first keeps its session, the newcomer is refused, and both never hold sessions for long.
 
 import { type Agent, type AgentEvents, type AgentOptions, createAgent, createJournal, noop, pause, systemTime as time } from "../../agent-sim/agent/index.ts";
 import { CLOSE } from "../../protocol/index.ts";
 import { createRig, urlOf } from "./rig.ts";
 import { EPOCH_STANDS_STILL } from "./sabotage.ts";
-import type { Context, Outcome, Scenario } from "./scenario.ts";
+import type { Context, Scenario, ScenarioOutcome } from "./scenario.ts";
 import { runTrial, type TrialOptions } from "./trial.ts";
 
 const NODES = 2;
 const BOTH_AT_MOST_MS = 2_000;
-/** Twins come one after another over this time: the nodes look at their sessions every 5 s, and none of those moments is to be missed. */
+/** Twins arrive spread over this time, because the nodes check their sessions every 5 s and the test should hit every phase of that. */
 const ARRIVE_OVER_MS = 4_000;
 
 type Side = "first" | "twin";
 
-/** Who of each pair holds a session, and since when both do. */
+/** Tracks which of each pair holds a session, and since when both do. */
 const createPairs = () => {
   const held = new Map<string, Set<Side>>();
   const sinceMs = new Map<string, number>();
@@ -49,7 +49,7 @@ const createPairs = () => {
         on.away?.(end, inMs);
       },
     }),
-    /** Pairs of which both held a session for too long, those that still do included. */
+    /** Counts pairs that both held a session for too long, including those that still do. */
     judge: () => {
       for (const pair of held.keys()) change(pair, "first", held.get(pair)?.has("first") ?? false);
       return { both: broken.size, longestMs: Math.round(longestMs) };
@@ -57,15 +57,15 @@ const createPairs = () => {
   };
 };
 
-const run = async ({ seed, scale, control }: Context): Promise<Outcome> => {
+const run = async ({ seed, scale, control }: Context): Promise<ScenarioOutcome> => {
   const rig = await createRig({ nodes: NODES, seed, redis: !control, sabotage: control ? EPOCH_STANDS_STILL : undefined });
   const twins: Agent[] = [];
   try {
-    const doors = await Promise.all(rig.nodes.map(({ port }) => rig.door({ targets: () => [port] })));
+    const proxies = await Promise.all(rig.nodes.map(({ port }) => rig.openProxy({ targets: () => [port] })));
     const members = await rig.provision(Math.max(2, Math.floor(scale.agents / 2)));
     const pairs = createPairs();
     const originals: AgentOptions[] = [];
-    const [here, there] = doors.map(urlOf);
+    const [here, there] = proxies.map(urlOf);
     const tune: TrialOptions["tune"] = (member, base) => ({ ...base, url: here ?? base.url, on: pairs.watch(member.deviceId, "first", base.on) });
     const trial = await runTrial({
       rig,
@@ -77,10 +77,10 @@ const run = async ({ seed, scale, control }: Context): Promise<Outcome> => {
       beside: (options) => void originals.push(options),
       trouble: async ({ fault, wait }) => {
         for (const options of originals) {
-          fault("a twin comes to the other node");
-          // Its journal is its own: what one has run the other does not know.
-          const journal = createJournal({ wallMs: time.wallMs, write: noop });
-          const on = pairs.watch(options.deviceId, "twin", { ...options.on, ready: noop, away: noop });
+          fault("a twin connects to the other node");
+          // A separate journal: neither twin knows what the other has run.
+          const journal = createJournal({ wallMs: time.wallMs, write: nothing });
+          const on = pairs.watch(options.deviceId, "twin", { ...options.on, ready: nothing, away: nothing });
           const twin = createAgent({ ...options, url: there ?? options.url, journal, firstWindowMs: 0, on });
           twins.push(twin);
           twin.start();
@@ -96,7 +96,7 @@ const run = async ({ seed, scale, control }: Context): Promise<Outcome> => {
       violations: { ...trial.violations, "both-connected": both, "not-refused": members.length - pairs.refused.size },
       notes: [
         ...trial.notes,
-        `${pairs.refused.size} of ${members.length} newcomers were told ${CLOSE.duplicateIdentity.code}; both were in for at most ${longestMs} ms`,
+        `${pairs.refused.size} of ${members.length} newcomers were refused with ${CLOSE.duplicateIdentity.code}; both twins held sessions for at most ${longestMs} ms`,
       ],
     };
   } finally {
@@ -110,9 +110,9 @@ export const twinScenarios: readonly Scenario[] = [
     name: "clone-pairs",
     promise: "C1",
     claim:
-      "an agent whose identity lives on the other node is refused with 4505; two of one identity never hold sessions for longer than 2 s; no command runs twice",
+      "an agent whose identity is connected to the other node is refused with 4505; twins never both hold sessions for more than 2 s; no command runs twice",
     needsRedis: true,
-    control: { how: "the nodes cannot speak to each other, and the database does not count sessions", red: "both-connected" },
+    control: { how: "the nodes share no Redis, and the database does not raise the epoch", red: "both-connected" },
     run,
   },
 ];

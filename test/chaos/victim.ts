@@ -1,4 +1,4 @@
-// The reference agent as a process that kills itself at a named point of a command's life: run by the scenarios of agent death, never by hand.
+// The reference agent as a process that kills itself at a named point of a command's life. Only the scenario of agent deaths runs it.
 import { appendFileSync, readFileSync } from "node:fs";
 import { z } from "zod";
 import { createAgent, createApps, createHandlers, createHttp, type Journal, openFileJournal, systemTime } from "../../agent-sim/agent/index.ts";
@@ -9,10 +9,10 @@ const Orders = z.object({
   url: z.string(),
   member: z.object({ deviceId: z.string(), agentId: z.string(), tenantId: z.string(), secret: z.string(), fingerprint: z.string() }),
   journal: z.string(),
-  /** One line for each command that was really begun. */
+  /** One line for each command that really began. */
   effects: z.string(),
   point: z.enum(POINTS).nullable(),
-  /** Dies at the n-th time it comes there. */
+  /** Dies when it reaches the point for the n-th time. */
   at: z.number(),
   haste: z.number(),
 });
