@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""A level 1 agent for Mooring, written from ../../README.md alone. Python 3.9 or newer and one package: apt install python3-websockets
+"""A level 1 agent for Mooring, written from ../../README.md alone. Needs Python 3.9 or newer and one package: apt install python3-websockets
 
-  agent.py pair GATEWAY STATE TOKEN    pair with an enrollment token; GATEWAY is like https://gateway.example.com
-  agent.py run STATE                   be the device until it is killed; STATE is a folder of the agent's own
+  agent.py pair GATEWAY STATE TOKEN    pair with an enrollment token; GATEWAY is a URL like https://gateway.example.com
+  agent.py run STATE                   run the agent until it is killed; STATE is a folder that only this agent uses
 """
 import asyncio, datetime, fcntl, hashlib, hmac, json, os, random, socket, sys, threading, time, urllib.error, urllib.request, uuid
 from websockets.exceptions import InvalidStatusCode, WebSocketException
@@ -15,7 +15,7 @@ FIGURES = {"heartbeat.intervalSec": 30, "heartbeat.jitterPct": 10, "heartbeat.gr
 
 def log(*words):
     print(datetime.datetime.now().isoformat(timespec="seconds"), *words, flush=True)
-def sane(read):  # None for what is missing or makes no sense
+def sane(read):  # None for a missing or nonsensical value
     try:
         return read()
     except (AttributeError, TypeError, ValueError):
@@ -24,7 +24,7 @@ def number(value, most):
     return sane(lambda: min(most, float(value)) if float(value) >= 0 else None)
 def milliseconds(text):
     return sane(lambda: datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() * 1000)
-def http(url, headers, body=None):  # status, Retry-After and JSON of the answer; status 0 when there is none
+def http(url, headers, body=None):  # status, Retry-After and JSON of the response; status 0 without a response
     try:
         request = urllib.request.Request(url, body and json.dumps(body).encode(), {"Content-Type": "application/json", **headers})
         with urllib.request.urlopen(request, timeout=20) as answer:
@@ -50,22 +50,22 @@ def pair(gateway, state, token):  # section 1
         if 400 <= status < 500 and status != 429 and answer.get("code") not in BEGIN_AGAIN:
             break
         time.sleep(random.uniform(0, min(60, 2**n)) if retry is None else retry * random.uniform(1, 1.1))
-    sys.exit(f"pairing was refused: {status} {answer.get('code')}")
+    sys.exit(f"the gateway refused to pair: {status} {answer.get('code')}")
 
-class Journal:  # section 8: a line when a command begins, one with its result, one when the gateway has confirmed that
+class Journal:  # section 8: a line when a command begins, one with its result, one when the gateway has confirmed it
     def __init__(self, path):
         self.entries, self.file = {}, os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
         raw = os.read(self.file, os.fstat(self.file).st_size)
-        self.size = raw.rfind(b"\n") + 1  # a torn last line was never written
+        self.size = raw.rfind(b"\n") + 1  # a torn last line counts as never written
         os.ftruncate(self.file, self.size)
         for line in raw[: self.size].splitlines():
             try:
                 record = json.loads(line)
                 self.entries.setdefault(record["id"], {}).update(record["is"])
             except (ValueError, KeyError, TypeError):
-                log("THE JOURNAL IS DAMAGED; this line is skipped:", line)
+                log("THE JOURNAL IS DAMAGED, skipping this line:", line)
     def write(self, id, **what):
-        """True when it is on the disk, and only then believed."""
+        """Appends and syncs a record, then applies it. True if it is on the disk."""
         line = (json.dumps({"id": id, "is": what}) + "\n").encode()
         try:
             if os.write(self.file, line) != len(line):
@@ -73,12 +73,12 @@ class Journal:  # section 8: a line when a command begins, one with its result, 
             os.fsync(self.file)
         except OSError as error:
             os.ftruncate(self.file, self.size)
-            return log("THE JOURNAL CANNOT BE WRITTEN:", error)
+            return log("CANNOT WRITE THE JOURNAL:", error)
         self.size += len(line)
         self.entries.setdefault(id, {}).update(what)
         return True
 
-def note(payload, state):  # work with an effect: writes a line, then takes its time
+def note(payload, state):  # a command with an effect: writes a line, then takes a while
     with open(state + "/notes.txt", "a") as file:
         file.write(payload["text"] + "\n")
     time.sleep(payload.get("seconds", 0))
@@ -95,7 +95,7 @@ class Agent:
         self.offset, self.last, self.ready = 0, 0, None
         for id in [id for id, entry in self.journal.entries.items() if "result" not in entry]:
             if not self.journal.write(id, result={"status": "failed", "code": "AGENT_RESTARTED"}):
-                sys.exit("the state cannot be written")
+                sys.exit("cannot write the state folder")
 
     # Sections 2 and 3: time and signature.
     def now(self):
@@ -112,7 +112,7 @@ class Agent:
         if abs(server - self.now()) > 1000:
             self.offset, self.last = server - time.time() * 1000, 0
 
-    # Sections 5 to 7: what is sent and what comes.
+    # Sections 5 to 7: frames to and from the gateway.
     def adjust(self, data):
         for key in FIGURES:
             group, name = key.split(".")
@@ -134,7 +134,7 @@ class Agent:
     async def heartbeat(self):
         due, beat_at = time.monotonic() + random.uniform(0, 5), time.monotonic()
         while True:
-            await asyncio.sleep(0.5)  # often, since config may change the interval
+            await asyncio.sleep(0.5)  # short, since config may change the interval
             now, interval, jitter = time.monotonic(), self.figures["heartbeat.intervalSec"], self.figures["heartbeat.jitterPct"] / 100
             if self.unanswered >= 2 and now >= beat_at + self.figures["heartbeat.graceMs"] / 1000:
                 return await self.socket.close(4002, "heartbeat_timeout")
@@ -189,8 +189,8 @@ class Agent:
         else:
             await self.send("error", {"code": "UNSUPPORTED_OP", "error": "unknown op", "retryable": False}, ref=id)
 
-    # Sections 4 and 9: connections, and what comes after them.
-    async def session(self):  # how it ended: the seconds that the gateway names or None, and whether it says stop
+    # Sections 4 and 9: connections, and how to reconnect.
+    async def session(self):  # returns the wait in seconds that the gateway asked for, or None; and whether it says stop
         self.socket, self.tasks, self.frames, self.carries, self.unanswered = None, [], 0, {}, 0
         try:
             async with connect(self.url, subprotocols=["mooring-agent.v1"], extra_headers=self.headers(), compression=None,
@@ -200,7 +200,7 @@ class Agent:
                         frame = json.loads(text)
                         await self.frame(frame["op"], frame.get("data") or {}, frame.get("id"), frame.get("ref"))
                     except (ValueError, KeyError, TypeError, AttributeError) as error:
-                        log("a frame could not be read:", repr(error))
+                        log("cannot read a frame:", repr(error))
         except InvalidStatusCode as refusal:
             log("refused with", refusal.status_code)
             return number(refusal.headers.get("Retry-After"), HOUR), 400 <= refusal.status_code < 500
@@ -216,7 +216,7 @@ class Agent:
     def backoff(self, n):
         most = self.figures["reconnect.firstWindowMs"] if n == 0 else self.figures["reconnect.baseMs"] * 2 ** min(n, 30)
         return random.uniform(0, min(most, self.figures["reconnect.capMs"])) / 1000
-    async def ask(self, n):  # until REST answers
+    async def ask(self, n):  # asks REST until it accepts the agent
         wait, corrected = self.backoff(n), False
         while True:
             await asyncio.sleep(wait)
