@@ -79,8 +79,8 @@ const run = async ({ seed, scale, control }: Context): Promise<ScenarioOutcome> 
         for (const options of originals) {
           fault("a twin connects to the other node");
           // A separate journal: neither twin knows what the other has run.
-          const journal = createJournal({ wallMs: time.wallMs, write: nothing });
-          const on = pairs.watch(options.deviceId, "twin", { ...options.on, ready: nothing, away: nothing });
+          const journal = createJournal({ wallMs: time.wallMs, write: noop });
+          const on = pairs.watch(options.deviceId, "twin", { ...options.on, ready: noop, away: noop });
           const twin = createAgent({ ...options, url: there ?? options.url, journal, firstWindowMs: 0, on });
           twins.push(twin);
           twin.start();
