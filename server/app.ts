@@ -1,34 +1,42 @@
-// The composition root: opens everything in order, hands it around, closes it in reverse. It knows every name and holds no logic.
+// The composition root: opens everything in order, hands each part what it needs, closes it in reverse. It knows every name and holds no logic.
 import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { hostname } from "node:os";
+import { contract } from "../protocol/index.ts";
 import { createBootstrap } from "./bootstrap.ts";
 import { type Certificate, openCertificate } from "./certificate.ts";
+import { type Cluster, type ClusterSettings, openCluster } from "./cluster.ts";
 import { type Config, publicUrlOf } from "./config.ts";
 import { systemClock } from "./core/clock.ts";
 import { newSecret } from "./core/ids.ts";
 import { createLifecycle, type Lifecycle } from "./core/lifecycle.ts";
+import { createShutdown, type ShutdownOptions } from "./core/shutdown.ts";
 import type { Tracing } from "./core/trace.ts";
-import { createDeparture, type Leave } from "./departure.ts";
-import { createDoors, type Doors } from "./doors.ts";
 import type { AdminSettings, ThisNode } from "./features/admin/index.ts";
 import type { CommandSettings } from "./features/commands/index.ts";
+import { createFeatures, type Features } from "./features/index.ts";
+import { createCatalogue, type Entry } from "./gateway/catalogue.ts";
 import { type ChannelSettings, SOCKET_LIMITS } from "./gateway/channel/settings.ts";
 import { listenInternal } from "./gateway/internal.ts";
+import { createLimits, type Limits } from "./gateway/limits.ts";
+import { limitAddress } from "./gateway/request-info.ts";
+import { configuredLimits, createTransports, type Transports } from "./gateway/transports.ts";
 import { type Listener, listen } from "./gateway/uws/listen.ts";
 import { registerAgentSocket } from "./gateway/uws/socket.ts";
-import { openInstallation } from "./installation.ts";
-import { type MeshSettings, openMesh } from "./mesh.ts";
 import { keep } from "./platform/data-dir.ts";
-import { startJobs } from "./platform/jobs.ts";
+import { databaseError } from "./platform/db-errors.ts";
+import { createIdempotency } from "./platform/idempotency.ts";
+import { type Installation, openInstallation } from "./platform/installation.ts";
+import { type Job, startJobs } from "./platform/jobs.ts";
+import { LOCAL_JWKS_PATH } from "./platform/jwt.ts";
 import type { Log } from "./platform/log.ts";
-import { createMetrics } from "./platform/metrics.ts";
-import { createRooms, type Rooms } from "./rooms.ts";
-import { packageFile, version } from "./version.ts";
+import { createMetrics, type Metrics } from "./platform/metrics.ts";
+import { createSignatures } from "./platform/signatures.ts";
+import { openTraces } from "./platform/traces.ts";
+import { commit, packageFile, version } from "./version.ts";
 
 export interface AppDeps {
   readonly log: Log;
-  /** Shorter periods, for tests. */
   readonly settings?: AppSettings;
   /** Other processes of this service listen on the same ports. */
   readonly sharedPort?: boolean;
@@ -36,8 +44,9 @@ export interface AppDeps {
   readonly inherits?: boolean;
 }
 
+/** Shorter periods, for tests. */
 export interface AppSettings {
-  readonly mesh?: MeshSettings;
+  readonly cluster?: ClusterSettings;
   readonly commands?: Partial<CommandSettings>;
   readonly channel?: Partial<ChannelSettings>;
   readonly admin?: Partial<AdminSettings>;
@@ -52,154 +61,184 @@ interface NodeState {
   internalPort: number;
 }
 
-interface OpenDeps extends AppDeps {
-  readonly certificate: Certificate;
+/** What every part of a node stands on. */
+interface Base extends Installation {
   readonly config: Config;
-  readonly life: Lifecycle;
-  readonly rooms: Rooms;
-  readonly doors: Doors;
-  readonly state: NodeState;
-}
-
-interface TraceDeps extends Pick<OpenDeps, "life" | "log"> {
+  readonly log: Log;
+  readonly settings: AppSettings;
   readonly nodeId: string;
+  readonly state: NodeState;
+  readonly publicUrl: () => string;
+  readonly tracing: Tracing | null;
+  readonly metrics: Metrics;
+  readonly cluster: Cluster;
+  readonly limits: Limits;
+  readonly internalToken: string;
 }
 
-/** From the inside out: what works in the background first, then the listeners, then the agents. */
-const openDoors = async ({ config, life, rooms, doors, state, certificate, log, sharedPort = false, inherits = false }: OpenDeps): Promise<void> => {
-  life.use("outbox", rooms.outbox);
-  await rooms.tidings.open();
-  life.use("tidings", rooms.tidings);
-  await rooms.commands.elsewhere.open();
-  life.use("calls that wait elsewhere", rooms.commands.elsewhere);
-  life.use("agent directory", { close: await rooms.devices.directory.listen() });
-  const onError = (job: string, error: unknown): void => log.error({ job, error }, "job failed");
-  life.use("jobs", startJobs([...rooms.jobs, ...doors.jobs], { signal: life.signal, onError }));
-  const onLate = (error: Error): void => log.warn({ error }, "the internal listener still waits for its port");
-  const internalAt = { host: config.INTERNAL_HOST, port: config.INTERNAL_PORT };
-  const internal = life.use("internal listener", await listenInternal({ ...internalAt, routes: doors.internal, inherits, onLate }));
-  const sockets: Parameters<typeof listen>[0]["sockets"] = (uws, upgraded) => registerAgentSocket(uws, doors.hub.door, SOCKET_LIMITS, upgraded);
-  const front = life.use(
-    "listener",
-    await listen({ host: config.HOST, port: config.PORT, transport: doors.front, sockets, sharedPort, tls: certificate.files }),
-  );
-  certificate.renewing(front.renew);
-  state.listeners = [front, internal];
-  state.port = front.port;
-  state.internalPort = internal.port;
-  await doors.hub.start();
-  await rooms.admin.open();
-  life.use("node", rooms.admin);
-  // Opened last, so closed first: agents are let go while the listener still carries their frames.
-  life.use("agent sockets", doors.hub);
-};
+interface OpenDeps extends Required<Pick<AppDeps, "sharedPort" | "inherits">> {
+  readonly base: Base;
+  readonly life: Lifecycle;
+  readonly certificate: Certificate;
+  readonly features: Features;
+  readonly transports: Transports;
+  readonly jobs: readonly Job[];
+}
 
-/** Loaded only where traces are wanted: the SDK takes a fifth of a second and 15 MB. */
-const openTraces = async ({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }: Config, { life, nodeId, log }: TraceDeps): Promise<Tracing | null> => {
-  if (endpoint === undefined) return null;
-  const { openTracing } = await import("./platform/tracing.ts");
-  return life.use("traces", await openTracing({ endpoint, service: { version, nodeId }, log }));
-};
+type BaseDeps = Pick<Base, "config" | "log" | "settings"> & { readonly life: Lifecycle; readonly liveNodes: () => number };
 
-/** Opens what a node stands on; the doors open with `listen`. */
-const openNode = async (config: Config, life: Lifecycle, { log, settings = {}, sharedPort = false, inherits = false }: AppDeps) => {
-  const clock = systemClock;
+const openBase = async (deps: BaseDeps): Promise<Base> => {
+  const { config, life, log, settings } = deps;
   const nodeId = config.NODE_ID ?? `node_${randomUUID().slice(0, 8)}`;
   const state: NodeState = { draining: false, listeners: [], port: config.PORT, internalPort: config.INTERNAL_PORT };
+  const installation = await openInstallation(config, life, log);
+  const tracing = await openTraces({ endpoint: config.OTEL_EXPORTER_OTLP_ENDPOINT, service: { version, nodeId }, life, log });
+  const metrics = createMetrics();
+  const cluster = openCluster({ ...deps, nodeId, clock: systemClock, onNudge: metrics.channelMeters.nudged, settings: settings.cluster });
+  const limits = createLimits({ limiter: cluster.limiter, house: configuredLimits(config) });
+  const internalToken = config.INTERNAL_TOKEN ?? (await keep(config.DATA_DIR, "internal.token", newSecret));
   const publicUrl = (): string => publicUrlOf(config, state.port);
+  return { ...deps, ...installation, nodeId, state, publicUrl, tracing, metrics, cluster, limits, internalToken };
+};
+
+const transportsOf = (base: Base, features: Features, entries: readonly Entry[], shutdown: () => void) => {
+  const { db, secretBox, tokens, cluster } = base;
+  const { admin, devices, tenants } = features;
+  const [idempotency, signatures] = [createIdempotency({ db, secretBox }), createSignatures(db, cluster.signatures)];
+  const transports = createTransports({
+    ...base,
+    entries,
+    clock: systemClock,
+    build: { version, commit },
+    cluster: { ...cluster, size: () => ({ connections: admin.connections(), liveNodes: admin.liveNodes() }) },
+    directories: {
+      agents: devices.directory,
+      apiKeys: features.apiKeys.directory,
+      tenants: tenants.directory,
+      memberships: tenants.memberships,
+      tickets: features.general.streamTickets,
+    },
+    verifyToken: tokens.verify,
+    jwks: tokens.local === undefined ? null : { path: LOCAL_JWKS_PATH, body: JSON.stringify(tokens.local.jwks) },
+    sessions: features.sessions,
+    presence: devices.presence,
+    delivery: features.commands.delivery,
+    transact: db.sqlTx,
+    idempotency,
+    signatures,
+    databaseError,
+    channel: base.settings.channel,
+    shutdown,
+  });
+  return { transports, jobs: [...features.jobs, ...idempotency.jobs, ...signatures.jobs] };
+};
+
+/** From the inside out: first what works in the background, then the listeners, then the agents. */
+const openAll = async ({ base, life, certificate, features, transports, jobs, sharedPort, inherits }: OpenDeps): Promise<void> => {
+  const { config, log, state, cluster } = base;
+  life.use("outbox", features.outbox);
+  await cluster.changes.open();
+  life.use("change notifier", cluster.changes);
+  await features.commands.elsewhere.open();
+  life.use("remote waiters", features.commands.elsewhere);
+  life.use("agent directory", { close: await features.devices.directory.listen() });
+  life.use("jobs", startJobs(jobs, { signal: life.signal, onError: (job, error) => log.error({ job, error }, "job failed") }));
+  const onLate = (error: Error): void => log.warn({ error }, "the internal listener still waits for its port");
+  const internalAt = { host: config.INTERNAL_HOST, port: config.INTERNAL_PORT, inherits, onLate };
+  const internal = life.use("internal listener", await listenInternal({ ...internalAt, routes: transports.internal }));
+  const sockets: Parameters<typeof listen>[0]["sockets"] = (uws, upgraded) => registerAgentSocket(uws, transports.hub.door, SOCKET_LIMITS, upgraded);
+  const publicAt = { host: config.HOST, port: config.PORT, sharedPort, tls: certificate.files };
+  const front = life.use("listener", await listen({ ...publicAt, transport: transports.http, sockets }));
+  certificate.renewing(front.renew);
+  Object.assign(state, { listeners: [front, internal], port: front.port, internalPort: internal.port } satisfies Partial<NodeState>);
+  await transports.hub.start();
+  await features.admin.open();
+  life.use("node", features.admin);
+  // Opened last, so closed first: the listener still carries the frames that send the agents elsewhere.
+  life.use("agent sockets", transports.hub);
+};
+
+const openNode = async (config: Config, life: Lifecycle, { log, settings = {}, sharedPort = false, inherits = false }: AppDeps) => {
   const certificate = await openCertificate(config, { log, everyMs: settings.certificateEveryMs });
   if (certificate.files !== null) life.use("certificate", certificate);
-  const installation = await openInstallation(config, life, log);
-  const tracing = await openTraces(config, { life, nodeId, log });
-  const mesh = openMesh({ config, life, nodeId, clock, log, liveNodes: () => rooms.admin.liveNodes(), settings: settings.mesh });
-  const { bus } = mesh;
-  const metrics = createMetrics();
+  const base = await openBase({ config, life, log, settings, liveNodes: () => features.admin.liveNodes() });
+  const { nodeId, state, publicUrl, cluster } = base;
   const node: ThisNode = {
     report: () => {
-      const { connections, ready, overloaded } = doors.hub.stats;
+      const { connections, ready, overloaded } = hub.stats;
       return { nodeId, address: publicUrl(), host: hostname(), pid: process.pid, version, draining: state.draining, overloaded, connections, ready };
     },
-    drain: () => void leave(),
+    drain: () => void shutdown(),
   };
-  const rooms = createRooms({
-    config,
-    ...installation,
-    log,
-    metrics,
-    ...mesh,
-    nodeId,
-    publicUrl,
-    clock,
+  const features = createFeatures({
+    ...base,
+    clock: systemClock,
     node,
-    probe: (device, instanceId) => doors.hub.probe(device, instanceId),
-    tracing,
-    commands: settings.commands,
-    admin: settings.admin,
+    probe: (device, instanceId) => hub.probe(device, instanceId),
+    addressKey: limitAddress,
+    rateLimits: base.limits,
+    changelog: await readFile(packageFile("CHANGELOG.md"), "utf8"),
   });
-  const internalToken = config.INTERNAL_TOKEN ?? (await keep(config.DATA_DIR, "internal.token", newSecret));
-  const changelog = await readFile(packageFile("CHANGELOG.md"), "utf8");
-  const doors = createDoors({
-    config,
-    ...installation,
+  const entries = createCatalogue(contract, features.all);
+  const { transports, jobs } = transportsOf(base, features, entries, () => void shutdown());
+  const { hub } = transports;
+  base.metrics.watch({
+    node: nodeId,
+    channel: hub.stats,
+    commands: features.commands.commandGauges,
+    cluster: { bus: cluster.bus, ...cluster.stats },
+    build: { version, commit },
+    database: { pool: base.db.poolFigures, outbox: features.outbox.figures },
+    features: features.gauges,
+  });
+  // After lost hints: find what is due, and tell the directory again which sockets are here.
+  cluster.bus.onResync(() => {
+    for (const made of [features.commands.sweep(), hub.resync()]) void made.catch((error: unknown) => log.error({ error }, "could not make up for lost hints"));
+  });
+  const shutdown = createShutdown({
+    drain: () => {
+      state.draining = true;
+      hub.drain();
+    },
+    drainSockets: hub.letGo,
+    endWaits: features.commands.endWaits,
+    cluster: features.admin,
+    listeners: () => state.listeners,
+    noticeMs: config.LEAVE_NOTICE_SECONDS * 1_000,
+    lingerMs: settings.lingerMs,
     log,
-    metrics,
-    rooms,
-    bus,
-    mesh,
-    nodeId,
-    internalToken,
-    tracing,
-    changelog,
-    publicUrl,
-    state,
-    leave: () => void leave(),
-    channel: settings.channel,
   });
-  // What hints may have been lost for is looked up, and what the directory may have forgotten is told again.
-  bus.onResync(() => {
-    for (const made of [rooms.commands.sweep(), doors.hub.resync()])
-      void made.catch((error: unknown) => log.error({ error }, "could not make up for lost hints"));
-  });
-  const noticeMs = config.LEAVE_NOTICE_SECONDS * 1_000;
-  const leave = createDeparture({ doors, rooms, listeners: () => state.listeners, noticeMs, lingerMs: settings.lingerMs, log });
-  const open = async (): Promise<void> => {
-    await openDoors({ config, life, rooms, doors, state, certificate, log, sharedPort, inherits });
-    log.info({ nodeId, url: publicUrl(), internalPort: state.internalPort, version }, "listening");
-  };
   return {
-    open,
-    leave,
+    open: async (): Promise<void> => {
+      await openAll({ base, life, certificate, features, transports, jobs, sharedPort, inherits });
+      log.info({ nodeId, url: publicUrl(), internalPort: state.internalPort, version }, "listening");
+    },
+    shutdown,
     publicUrl,
     nodeId,
-    internalToken,
+    internalToken: base.internalToken,
     internalPort: () => state.internalPort,
-    /** Looks at the files of the certificate now. */
+    /** Reads the files of the certificate now. */
     renewCertificate: certificate.look,
-    hub: doors.hub,
-    entries: doors.entries,
-    db: installation.db,
-    ...createBootstrap({ baseUrl: publicUrl, tokens: installation.tokens, ...rooms }),
+    hub,
+    entries,
+    ...createBootstrap({ baseUrl: publicUrl, tokens: base.tokens, ...features }),
   };
 };
 
-export const createApp = async (config: Config, deps: AppDeps) => {
-  const { log } = deps;
+export const createApp = async (config: Config, { log, ...deps }: AppDeps) => {
   const life = createLifecycle({
     partTimeoutMs: config.SHUTDOWN_SECONDS * 1_000,
     onStep: (part, outcome, error) => (outcome === "closed" ? log.debug({ part }, "closed") : log.error({ part, outcome, error }, "did not close")),
   });
-  // Whatever goes wrong while opening, what was opened is closed.
-  const orClose = async (error: unknown): Promise<never> => {
-    await life.close();
-    throw error;
-  };
-  const { open, leave, ...node } = await openNode(config, life, deps).catch(orClose);
+  const closeAndThrow = (error: unknown): Promise<never> => life.close().then(() => Promise.reject(error));
+  const { open, shutdown, ...node } = await openNode(config, life, { log, ...deps }).catch(closeAndThrow);
   return {
     ...node,
-    listen: () => open().catch(orClose),
-    /** Leaves in good order, then closes what is open. */
-    close: async (how?: Leave) => {
-      await leave(how);
+    listen: () => open().catch(closeAndThrow),
+    /** Drains, then closes what is open. */
+    close: async (options?: ShutdownOptions) => {
+      await shutdown(options);
       await life.close();
     },
     /** The order in which parts were opened; they close in reverse. */

@@ -2,18 +2,19 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Role, TenantId } from "../protocol/index.ts";
+import { openCluster } from "./cluster.ts";
 import { type Config, publicUrlOf } from "./config.ts";
+import { systemClock } from "./core/clock.ts";
 import { ConfigError } from "./core/errors.ts";
 import type { Lifecycle } from "./core/lifecycle.ts";
-import type { ApiKeysRoom } from "./features/api-keys/index.ts";
-import type { PairingRoom } from "./features/pairing/index.ts";
+import type { ApiKeysFeature } from "./features/api-keys/index.ts";
+import { createFeatures } from "./features/index.ts";
+import type { PairingFeature } from "./features/pairing/index.ts";
 import type { EnsureTenant, Tenants } from "./features/tenants/index.ts";
-import { openInstallation } from "./installation.ts";
-import { openMemoryBus, openMemorySessionOwners } from "./platform/bus-memory.ts";
+import { openInstallation } from "./platform/installation.ts";
 import type { Tokens } from "./platform/jwt.ts";
 import type { Log } from "./platform/log.ts";
 import { createMetrics } from "./platform/metrics.ts";
-import { createRooms } from "./rooms.ts";
 import { SERVICE } from "./version.ts";
 
 export type BootstrapRequest = EnsureTenant;
@@ -39,8 +40,8 @@ export interface BootstrapDeps {
   readonly baseUrl: () => string;
   readonly tokens: Tokens;
   readonly tenants: Pick<Tenants, "ensureTenant" | "ensureMember">;
-  readonly apiKeys: Pick<ApiKeysRoom, "ensureKey">;
-  readonly pairing: Pick<PairingRoom, "ensureEnrollmentToken">;
+  readonly apiKeys: Pick<ApiKeysFeature, "ensureKey">;
+  readonly pairing: Pick<PairingFeature, "ensureEnrollmentToken">;
 }
 
 const THIRTY_DAYS_SECONDS = 2_592_000;
@@ -93,18 +94,31 @@ export const openBootstrap = async (config: Config, life: Lifecycle, { log, onNo
   const configured = publicUrlOf(config);
   const isNew = config.DATABASE_URL === undefined && !existsSync(join(config.DATA_DIR, "postgres"));
   if (isNew && (await answers(configured))) throw otherSettings(configured, config);
-  const { db, secretBox, tokens } = await openInstallation(config, life, log);
+  const installation = await openInstallation(config, life, log);
   const node = {
     report: () => ({ nodeId: "cli", address: "", host: "", pid: 0, version: "", draining: true, overloaded: false, connections: 0, ready: 0 }),
     drain: () => undefined,
   };
-  const alone = { nodeId: "cli", bus: openMemoryBus(), directory: openMemorySessionOwners() };
-  const rooms = createRooms({ node, config, db, secretBox, log, metrics: createMetrics(), ...alone, probe: async () => false, publicUrl: () => configured });
-  const serving = await rooms.admin.addresses();
+  const base = { config, log, nodeId: "cli", clock: systemClock };
+  const features = createFeatures({
+    ...base,
+    ...installation,
+    node,
+    metrics: createMetrics(),
+    tracing: null,
+    // A command of a moment: it neither waits for Redis nor serves calls.
+    cluster: openCluster({ ...base, config: { ...config, REDIS_URL: undefined }, life, liveNodes: () => 1 }),
+    probe: async () => false,
+    addressKey: (ip) => ip,
+    rateLimits: { describe: async () => [] },
+    changelog: "",
+    publicUrl: () => configured,
+  });
+  const serving = await features.admin.addresses();
   const baseUrl = serving.includes(configured) ? configured : (serving[0] ?? configured);
   if (serving.length === 0) {
     if (await answers(configured)) throw otherSettings(configured, config);
     onNotice("no gateway serves this database yet; start one with: npm start");
   } else if (baseUrl !== configured) onNotice(`the gateway of this database is at ${baseUrl}, not at ${configured}`);
-  return createBootstrap({ baseUrl: () => baseUrl, tokens, ...rooms });
+  return createBootstrap({ baseUrl: () => baseUrl, tokens: installation.tokens, ...features });
 };

@@ -1,4 +1,4 @@
-// Opens in order, closes in reverse, once. What is opened last (the doors) closes first.
+// Opens in order, closes in reverse, once. What is opened last (the listeners) closes first.
 export interface Closable {
   close(): Promise<void> | void;
 }

@@ -1,4 +1,4 @@
-// The contract joined with its handlers: what every door loops over. Refuses to start when the two do not fit.
+// The catalogue joins the contract with its handlers; every transport loops over it. The node refuses to start if the two do not fit.
 import { type Auth, type Deprecated, ERRORS, type Group, LIMITS, type LimitClass, type Operation, PERMISSIONS, type Rest } from "../../protocol/index.ts";
 import type { KeyedCall } from "../core/feature.ts";
 
@@ -16,7 +16,8 @@ export interface Entry {
 }
 
 export type Contract = Readonly<Record<string, Group>>;
-export type AllHandlers = Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+/** The features by the names of their groups. */
+export type Implementations<C extends Contract> = { readonly [G in keyof C]: { readonly handlers: { readonly [N in keyof C[G]["operations"]]: unknown } } };
 
 const MONTHS_OF_NOTICE = 6;
 
@@ -70,9 +71,16 @@ const clashesOf = (entries: readonly Omit<Entry, "handler">[]): readonly string[
 };
 
 /** Throws with every problem listed at once. */
-export const createCatalogue = (contract: Contract, handlers: AllHandlers): readonly Entry[] => {
+export const createCatalogue = <C extends Contract>(contract: C, features: Implementations<C>): readonly Entry[] => {
   const entries = Object.entries(contract).flatMap(([group, { tag, operations }]) =>
-    Object.entries(operations).map(([name, op]) => ({ id: `${group}.${name}`, group, name, tag, op, handler: handlers[group]?.[name] })),
+    Object.entries(operations).map(([name, op]) => ({
+      id: `${group}.${name}`,
+      group,
+      name,
+      tag,
+      op,
+      handler: (features[group]?.handlers as Readonly<Record<string, unknown>> | undefined)?.[name],
+    })),
   );
   const problems = [
     ...entries.filter(({ handler }) => typeof handler !== "function").map(({ id }) => `${id}: has no handler`),

@@ -1,4 +1,4 @@
-// Where every public HTTP request enters: it goes on to REST, tRPC, the documents or the key set; browsers' preflights are answered here.
+// The public HTTP transport: routes each request to REST, tRPC, the documents or the key set, and answers browsers' preflights.
 import { CONNECT_PATHS } from "../../protocol/index.ts";
 import { AppError } from "../core/errors.ts";
 import type { Tracing } from "../core/trace.ts";
@@ -27,7 +27,7 @@ export interface HttpTransportDeps {
 }
 
 const SOCKETS: ReadonlySet<string> = new Set(CONNECT_PATHS);
-/** Few paths are worth a closer look. */
+/** Few paths need the full check. */
 const DOCUMENT = /\/(?:docs|openapi\.json)/;
 const MAX_URL_BYTES = 8_192;
 const METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
@@ -40,8 +40,14 @@ const document = (body: string): HttpResponse => ({
   headers: { "Content-Type": "application/json; charset=utf-8", "Cache-Control": "public, max-age=60", "X-Content-Type-Options": "nosniff" },
 });
 
+/** Both may set Vary. */
+const joined = (cors: Readonly<Record<string, string>>, own: Readonly<Record<string, string>>): Record<string, string> => {
+  const vary = [cors["Vary"], own["Vary"]].filter((name) => name !== undefined);
+  return { ...cors, ...own, ...(vary.length === 0 ? {} : { Vary: vary.join(", ") }) };
+};
+
 export const createHttpTransport = (deps: HttpTransportDeps): HttpTransport => {
-  /** Null for callers that are no browser and for foreign origins. */
+  /** Null without an Origin header, or for an origin that is not allowed. */
   const corsHeaders = ({ headers }: HttpRequest): Record<string, string> | null => {
     const { origin } = headers;
     if (origin === undefined || (deps.origins.length > 0 && !deps.origins.includes(origin))) return null;
@@ -96,7 +102,7 @@ export const createHttpTransport = (deps: HttpTransportDeps): HttpTransport => {
     if (request.path.length + request.query.length > MAX_URL_BYTES) throw new AppError("URI_TOO_LONG", { details: { maxBytes: MAX_URL_BYTES } });
     if (request.method === "OPTIONS") return context.respond(preflight(request));
     if (request.path.startsWith(TRPC_PATH)) return operations.handle(context);
-    // The agent socket takes every GET with a key of the right length before.
+    // The agent socket has already taken every GET with a WebSocket key of the right length.
     if (SOCKETS.has(request.path)) throw handshakeFault(request) ?? new AppError("PROTOCOL_UNSUPPORTED");
     return request.path === deps.jwks?.path || DOCUMENT.test(request.path) ? documentOr(context, operations) : operations.handle(context);
   };
@@ -110,7 +116,7 @@ export const createHttpTransport = (deps: HttpTransportDeps): HttpTransport => {
         context.logEntry = entry;
         context.commonHeaders = corsHeaders(request);
         try {
-          // Nobody waits for the answer to a request whose caller has left by now.
+          // The caller may have disconnected while the body was read.
           if (!context.gone.aborted) await route(context, operations);
         } catch (error) {
           refuse(context, deps.toAppError(error));

@@ -1,29 +1,30 @@
-// A stream outlives the check that opened it: every few seconds we authorize its caller again, and end the stream once that is refused.
+// Re-authenticates streams: a stream outlives the check that opened it, so its caller is checked again every few seconds and the stream ends
+// once the caller may not open it any more.
 import { type AppError, isAppError } from "../core/errors.ts";
 import { eitherOf } from "../core/lazy-abort.ts";
 
 export interface StreamReauthorizer {
-  /** Fires when the stream has to end: by the caller's own signal or by a refusal. */
+  /** Aborts when the stream has to end: by the caller's own signal or by a refusal. */
   readonly signal: AbortSignal;
-  /** Hands the events on; a refusal is thrown once they have ended. */
+  /** Passes the events on; throws the refusal once they have ended. */
   watch<T>(events: AsyncIterable<T>): AsyncIterable<T>;
 }
 
-const LOOK_EVERY_MS = 5_000;
+const CHECK_EVERY_MS = 5_000;
 
 /** A database error does not end a stream. */
 const isRefusal = (error: unknown): error is AppError => isAppError(error) && (error.status === 401 || error.status === 403);
 
-export const reauthorizeStream = (callerSignal: AbortSignal, check: () => Promise<unknown>, everyMs = LOOK_EVERY_MS): StreamReauthorizer => {
+export const reauthorizeStream = (callerSignal: AbortSignal, authorize: () => Promise<unknown>, everyMs = CHECK_EVERY_MS): StreamReauthorizer => {
   const refused = new AbortController();
-  const look = (): void =>
-    void check().catch((error: unknown) => {
+  const check = (): void =>
+    void authorize().catch((error: unknown) => {
       if (isRefusal(error)) refused.abort(error);
     });
   return {
     signal: eitherOf(callerSignal, refused.signal),
     watch: async function* (events) {
-      const timer = setInterval(look, everyMs);
+      const timer = setInterval(check, everyMs);
       try {
         yield* events;
         refused.signal.throwIfAborted();

@@ -5,24 +5,30 @@ import type { Series } from "./durations.ts";
 import { type BuildFacts, type DatabaseFigures, watchBuild, watchDatabase } from "./metrics-base.ts";
 import { type ChannelFigures, createChannelMeters, watchChannel } from "./metrics-channel.ts";
 import { createCommandMeters, createQueueGauges, type OpenCommands } from "./metrics-commands.ts";
-import { createMakers, type Makers, SHORT_SECONDS } from "./metrics-makers.ts";
+import { createMakers, type Description, type Makers, type Reading, SHORT_SECONDS } from "./metrics-makers.ts";
 
 export interface Gauges {
   readonly node: string;
   readonly channel: ChannelFigures;
-  readonly mesh: MeshFigures;
+  readonly cluster: ClusterFigures;
   readonly commands: () => Promise<OpenCommands>;
   readonly build: BuildFacts;
   readonly database: DatabaseFigures;
+  readonly features: readonly FeatureGauge[];
 }
 
-interface MeshFigures {
+/** A figure of one feature, read at each scrape. */
+export interface FeatureGauge extends Description {
+  read(): Reading | Promise<Reading>;
+}
+
+interface ClusterFigures {
   readonly bus: Pick<Bus, "healthy" | "stats">;
   limitsAlone(): number;
   signaturesAlone(): number;
 }
 
-const watchMesh = ({ counter, gauge }: Makers, { bus, limitsAlone, signaturesAlone }: MeshFigures): void => {
+const watchCluster = ({ counter, gauge }: Makers, { bus, limitsAlone, signaturesAlone }: ClusterFigures): void => {
   gauge({ name: "bus_healthy", help: "1 while hints between nodes arrive" }, () => (bus.healthy() ? 1 : 0));
   counter({ name: "bus_hints_lost_total", help: "Hints that could not be handed over" }, () => bus.stats.lost);
   counter({ name: "pubsub_probe_misses_total", help: "Probes of the own subscription that did not come back in time" }, () => bus.stats.probeMisses);
@@ -68,12 +74,13 @@ export const createMetrics = () => {
       if (at.code !== null) errors.inc({ code: at.code });
     },
     /** Read at each scrape. */
-    watch: ({ node, channel, commands, mesh, build, database }: Gauges): void => {
+    watch: ({ node, channel, commands, cluster, build, database, features }: Gauges): void => {
       queue.watch(commands);
       watchChannel(makers, { node, channel });
-      watchMesh(makers, mesh);
+      watchCluster(makers, cluster);
       look = watchDatabase(makers, database);
       watchBuild(makers, build);
+      for (const { read, ...description } of features) makers.gauge(description, read);
       // By default it would wake the process a hundred times a second.
       collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 100 });
     },

@@ -40,7 +40,7 @@ beforeAll(async () => {
     { REDIS_URL: proxy.url, NODE_ID: NODE, ACCEPT_PER_SECOND: "1000", RATE_LIMIT_CONNECT: "off" },
     {
       settings: {
-        mesh: { bus: { probeEveryMs: 100 } },
+        cluster: { bus: { probeEveryMs: 100 } },
         commands: { ackTimeoutMs: 300, pollLeaseMs: 60_000, redeliveryBackoffMs: [20], reaperEveryMs: 50, sweepEveryMs: 100 },
         channel: { flushEveryMs: 100, tickMs: 50, slowMs: 60_000 },
       },

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { contract, ERROR_CODES } from "../../protocol/index.ts";
 import { createTestClock } from "../../server/core/clock.ts";
 import type { Reply } from "../../server/core/feature.ts";
-import { createGeneral, type GeneralRoom, statedLimits } from "../../server/features/general/index.ts";
+import { createGeneral, type GeneralFeature, statedLimits } from "../../server/features/general/index.ts";
 import { parseChangelog, releasesSince } from "../../server/features/general/rules.ts";
 import { type CheckOutcome, createHealth } from "../../server/features/health/index.ts";
 import { version } from "../../server/version.ts";
@@ -44,7 +44,7 @@ Prose.
 `;
 
 let world: Tenancy;
-let feature: GeneralRoom;
+let feature: GeneralFeature;
 let call: CallableGroup<typeof contract.general>;
 beforeAll(async () => {
   world = await openTenancy();
@@ -190,7 +190,7 @@ describe("health", () => {
       },
       { name: "bus", required: false, check: async () => ({ status: bus, message: bus }) },
     ];
-    const health = callable(contract.health, createHealth({ clock, version: "1", checks, isDraining: () => draining, startedAtMs: clock.elapsed() }));
+    const health = callable(contract.health, createHealth({ clock, version: "1", checks, isDraining: () => draining, startedAtMs: clock.elapsed() }).handlers);
     return { clock, health, asked: () => asked };
   };
   const well = async (): Promise<CheckOutcome> => ({ status: "healthy", message: "ok", latencyMs: 3 });

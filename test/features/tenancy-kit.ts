@@ -5,10 +5,10 @@ import { systemClock } from "../../server/core/clock.ts";
 import type { Emit, EventToEmit } from "../../server/core/events.ts";
 import { newId, newSecret } from "../../server/core/ids.ts";
 import type { Overrides } from "../../server/core/scope.ts";
-import { countApiKeys, createApiKeys } from "../../server/features/api-keys/index.ts";
+import { createApiKeys } from "../../server/features/api-keys/index.ts";
 import type { Enrol } from "../../server/features/devices/index.ts";
-import { countEnrollmentTokens, createPairing } from "../../server/features/pairing/index.ts";
-import { createPlan, createTenants } from "../../server/features/tenants/index.ts";
+import { createPairing } from "../../server/features/pairing/index.ts";
+import { type Counters, createPlan, createTenants } from "../../server/features/tenants/index.ts";
 import { type Db, openDb } from "../../server/platform/db.ts";
 import { silentLog } from "../../server/platform/log.ts";
 import { createMemoryRateLimiter } from "../../server/platform/rate-limit.ts";
@@ -24,9 +24,7 @@ export const openTenancy = async ({ planLimits }: { planLimits?: Readonly<Record
   const emit: Emit = async (_tx, events) => void emitted.push(...events);
   const secretBox = createSecretBox(randomBytes(32));
   const limiter = createMemoryRateLimiter({ clock: systemClock });
-  const counters = {
-    apiKeys: countApiKeys,
-    enrollmentTokens: countEnrollmentTokens,
+  const counters: Counters = {
     hosts: async (tx: Pick<Db, "query">, { tenantId }: { tenantId: string }) =>
       (await tx.query<{ n: number }>("select count(*) as n from devices where tenant_id = $1", [tenantId]))[0]?.n ?? 0,
   };
@@ -59,6 +57,7 @@ export const openTenancy = async ({ planLimits }: { planLimits?: Readonly<Record
       returnHosts: ["app.example"],
     },
   });
+  Object.assign(counters, apiKeys.counters, pairing.counters);
   return {
     db,
     emitted,

@@ -9,7 +9,7 @@ import { asKey, type Caller, type Device, nobody, startWorld, type TestTenant, t
 const ENV = { ACCEPT_PER_SECOND: "1000", RATE_LIMIT_CONNECT: "off", RATE_LIMIT_FAILED_AUTH: "off" };
 /** As in production, except for the periods of a node's self-checks; the sweep keeps its own. */
 const SETTINGS: NonNullable<WorldOptions["settings"]> = {
-  mesh: { redis: { connectTimeoutMs: 1_000, retryBaseMs: 20, retryCapMs: 200 }, bus: { probeEveryMs: 1_000 } },
+  cluster: { redis: { connectTimeoutMs: 1_000, retryBaseMs: 20, retryCapMs: 200 }, bus: { probeEveryMs: 1_000 } },
   admin: { beatEveryMs: 200 },
   // Two gateways and their agents share this process, so its event loop delay means nothing here.
   channel: { flushEveryMs: 500, strain: { loopDelayMs: 60_000, lateForMs: 60_000, claimWaitMs: 60_000, calmForMs: 60_000 } },

@@ -29,7 +29,7 @@ const at = (...rest: Rest[]) => ({ rest });
 const problemsOf = (operations: Group["operations"], withHandlers = true): readonly string[] | null => {
   const handlers = withHandlers ? Object.fromEntries(Object.keys(operations).map((name) => [name, async () => ({ ok: true })])) : {};
   try {
-    createCatalogue({ own: group({ tag: "Own", operations }) }, { own: handlers });
+    createCatalogue({ own: group({ tag: "Own", operations }) }, { own: { handlers } });
     return null;
   } catch (error) {
     return String((error as Error).message)
@@ -92,8 +92,8 @@ describe("boot checks", () => {
   });
 
   test("the real contract has no duplicate route, unknown name or early sunset", () => {
-    expect(() => createCatalogue(contract, {})).toThrow(/has no handler/);
-    expect(() => createCatalogue(contract, {})).not.toThrow(/already taken|unknown|Sunset/);
+    expect(() => createCatalogue(contract, {} as never)).toThrow(/has no handler/);
+    expect(() => createCatalogue(contract, {} as never)).not.toThrow(/already taken|unknown|Sunset/);
   });
 });
 
@@ -103,7 +103,7 @@ const serve = async (operations: Group["operations"], path: string): Promise<Htt
   const clock = createTestClock();
   const entries = createCatalogue(
     { own: group({ tag: "Own", operations }) },
-    { own: Object.fromEntries(Object.keys(operations).map((name) => [name, async () => ({ items: [{ ok: true }], total: 3 })])) },
+    { own: { handlers: Object.fromEntries(Object.keys(operations).map((name) => [name, async () => ({ items: [{ ok: true }], total: 3 })])) } },
   );
   const pipeline = createPipeline({
     clock,

@@ -152,7 +152,7 @@ describe("timeouts", () => {
           return { made: name };
         }),
     });
-    const [entry] = createCatalogue({ own }, { own: handlers });
+    const [entry] = createCatalogue({ own }, { own: { handlers } });
     if (entry === undefined) throw new Error("the catalogue has one operation");
     const pipeline = createPipeline({
       clock: systemClock,

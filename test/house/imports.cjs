@@ -1,14 +1,31 @@
 // The direction of imports, as rules that a machine checks. test/house/imports.test.ts sees each of them red once.
-const ROOMS = "^(server|protocol|agent-sim|test|prisma)/";
-const only = (name, from, allowed) => ({ name, severity: "error", from: { path: from }, to: { path: ROOMS, pathNot: [from, ...allowed] } });
+const PARTS = "^(server|protocol|agent-sim|test|prisma)/";
+const SETTINGS = "^server/config\\.ts$";
+const only = (name, from, allowed) => ({ name, severity: "error", from: { path: from }, to: { path: PARTS, pathNot: [from, ...allowed] } });
 
 module.exports = {
   forbidden: [
     only("protocol-is-the-floor", "^protocol/", []),
     only("core-speaks-protocol", "^server/core/", ["^protocol/"]),
-    only("platform-knows-no-domain", "^server/platform/", ["^server/core/", "^protocol/(index|kit)", "^prisma/generated/"]),
-    only("gateway-knows-no-feature", "^server/gateway/", ["^server/core/", "^protocol/"]),
-    only("features-stand-on-core", "^server/features/", ["^server/core/", "^server/platform/", "^protocol/", "^prisma/generated/"]),
+    only("platform-knows-no-domain", "^server/platform/", ["^server/core/", "^protocol/(index|kit)", "^prisma/generated/", SETTINGS]),
+    only("gateway-knows-no-feature", "^server/gateway/", ["^server/core/", "^protocol/", SETTINGS]),
+    only("features-stand-on-core", "^server/features/[^/]+/", ["^server/features/", "^server/core/", "^server/platform/", "^protocol/", "^prisma/generated/"]),
+    // features/index.ts puts the features together.
+    only("features-know-no-gateway", "^server/features/[^/]+\\.ts$", [
+      "^server/features/",
+      "^server/core/",
+      "^server/platform/",
+      "^protocol/",
+      SETTINGS,
+      "^server/version\\.ts$",
+    ]),
+    {
+      // A layer's factory reads the settings; everything else gets values.
+      name: "settings-come-by-hand",
+      severity: "error",
+      from: { path: "^server/(core|platform|gateway|features)/", pathNot: "^server/(features/index|gateway/transports|platform/installation)\\.ts$" },
+      to: { path: SETTINGS },
+    },
     only("agent-sim-sees-only-protocol", "^agent-sim/", ["^protocol/"]),
     only("agent-knows-no-fleet", "^agent-sim/agent/", ["^protocol/"]),
     only("fleet-knows-no-command-line", "^agent-sim/fleet/", ["^agent-sim/agent/", "^protocol/"]),
@@ -26,13 +43,13 @@ module.exports = {
       to: { dependencyTypes: ["npm", "npm-dev"], pathNot: "node_modules/(@types/)?(ws|zod)/", dependencyTypesNot: ["type-only"] },
     },
     {
-      name: "feature-rooms-are-private",
+      name: "features-are-private",
       severity: "error",
       from: { path: "^server/features/([^/]+)/" },
-      to: { path: "^server/features/", pathNot: ["^server/features/$1/", "^server/features/[^/]+/index\\.ts$"] },
+      to: { path: "^server/features/", pathNot: ["^server/features/$1/", "^server/features/[^/]+/index\\.ts$", "^server/features/kit\\.ts$"] },
     },
     {
-      name: "rooms-name-each-other-as-types",
+      name: "features-name-each-other-as-types",
       severity: "error",
       from: { path: "^server/features/([^/]+)/" },
       to: { path: "^server/features/[^/]+/index\\.ts$", pathNot: "^server/features/$1/", dependencyTypesNot: ["type-only"] },
@@ -41,7 +58,7 @@ module.exports = {
       // A store may use the pure words of the database door (which error is a unique violation); everything that acts comes by hand.
       name: "platform-comes-by-hand",
       severity: "error",
-      from: { path: "^server/features/" },
+      from: { path: "^server/features/", pathNot: "^server/features/index\\.ts$" },
       to: { path: "^server/platform/", pathNot: "^server/platform/db-errors\\.ts$", dependencyTypesNot: ["type-only"] },
     },
     {

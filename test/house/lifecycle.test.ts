@@ -15,8 +15,8 @@ const PARTS = [
   "bus",
   "directory",
   "outbox",
-  "tidings",
-  "calls that wait elsewhere",
+  "change notifier",
+  "remote waiters",
   "agent directory",
   "jobs",
   "internal listener",
@@ -45,7 +45,7 @@ describe("a node", () => {
   });
   afterAll(() => rm(dataDir, { recursive: true, force: true }));
 
-  test("opens its parts in the stated order, doors last, and closes them in reverse, once", async () => {
+  test("opens its parts in the stated order, listeners last, and closes them in reverse, once", async () => {
     const { log, closed } = closings();
     const app = await createApp(settings(), { log });
     await app.listen();
@@ -66,9 +66,7 @@ describe("a node", () => {
     const app = await createApp(settings({ PORT: String(taken.port) }), { log });
     await expect(app.listen()).rejects.toThrow(String(taken.port));
     expect(closed).toEqual(
-      ["internal listener", "jobs", "agent directory", "calls that wait elsewhere", "tidings", "outbox", "directory", "bus", "db"].map(
-        (part) => `${part} closed`,
-      ),
+      ["internal listener", "jobs", "agent directory", "remote waiters", "change notifier", "outbox", "directory", "bus", "db"].map((part) => `${part} closed`),
     );
     await new Promise((resolve) => blocker.close(resolve));
   });

@@ -1,4 +1,4 @@
-// The law of the house that a text search can hold: rooms and their names, sizes, the one clock, error codes.
+// Conventions that a text search can check: features and their names, sizes, the one clock, error codes.
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
@@ -23,13 +23,13 @@ const SOURCES = ["server", "protocol", "agent-sim", "prisma"].flatMap((folder) =
 const TESTS = filesIn("test");
 const groups = Object.keys(contract).map(kebab).sort();
 
-describe("rooms", () => {
-  /** Rooms whose guarantees are proven in another file than the one of their name. */
+describe("features", () => {
+  /** Features whose guarantees another file proves. */
   const PROVEN_ELSEWHERE: Readonly<Record<string, string>> = {
     // A device is seen through its socket, so both are tested with one open.
     devices: "test/channel/devices.test.ts",
     agent: "test/channel/devices.test.ts",
-    // Few facts without state, beside the other facts about the service.
+    // Few facts without state, tested beside the other facts about the service.
     health: "test/features/general.test.ts",
   };
 
@@ -37,19 +37,19 @@ describe("rooms", () => {
     expect(filesIn("protocol/groups").map((file) => file.slice("protocol/groups/".length, -".ts".length))).toEqual(groups);
   });
 
-  test("every group has its room, and no room is without a group", () => {
+  test("every group has its feature, and no feature is without a group", () => {
     expect(foldersIn("server/features")).toEqual(groups);
-    expect(groups.filter((room) => !SOURCES.includes(`server/features/${room}/index.ts`))).toEqual([]);
+    expect(groups.filter((feature) => !SOURCES.includes(`server/features/${feature}/index.ts`))).toEqual([]);
   });
 
-  test.each(groups)("%s has a test of its own guarantees", (room) => {
-    const file = PROVEN_ELSEWHERE[room] ?? `test/features/${room}.test.ts`;
+  test.each(groups)("%s has a test of its own guarantees", (feature) => {
+    const file = PROVEN_ELSEWHERE[feature] ?? `test/features/${feature}.test.ts`;
     expect(TESTS).toContain(file);
-    if (room in PROVEN_ELSEWHERE) expect(read(file)).toMatch(new RegExp(`contract\\.${room}\\b|features/${room}/`));
+    if (feature in PROVEN_ELSEWHERE) expect(read(file)).toMatch(new RegExp(`contract\\.${feature}\\b|features/${feature}/`));
   });
 
   test("no exception outlives its reason", () => {
-    expect(Object.keys(PROVEN_ELSEWHERE).filter((room) => TESTS.includes(`test/features/${room}.test.ts`))).toEqual([]);
+    expect(Object.keys(PROVEN_ELSEWHERE).filter((feature) => TESTS.includes(`test/features/${feature}.test.ts`))).toEqual([]);
   });
 });
 
@@ -118,11 +118,11 @@ describe("error codes", () => {
     expect(ERROR_CODES.filter((code) => !new RegExp(`\\b${code}\\b`).test(tests))).toEqual([]);
   });
 
-  test("a room throws only what the table knows and its operations declare, or what belongs to every call", () => {
+  test("a feature throws only what the table knows and its operations declare, or what belongs to every call", () => {
     const COMMON: ReadonlySet<ErrorCode> = new Set([
       ...(["VALIDATION_FAILED", "MALFORMED_JSON", "UNAUTHORIZED", "INVALID_SIGNATURE", "FORBIDDEN", "RATE_LIMIT_EXCEEDED"] as const),
       ...(["TENANT_SUSPENDED", "TENANT_NOT_FOUND", "PLAN_LIMIT_EXCEEDED", "SERVICE_UNAVAILABLE", "INTERNAL_ERROR", "API_KEY_IP_DENIED"] as const),
-      // Of every change that honours an Idempotency-Key; a room that keeps the key with its row throws them itself.
+      // Of every change that honours an Idempotency-Key; a feature that keeps the key with its row throws them itself.
       ...(["IDEMPOTENCY_KEY_REUSED", "IDEMPOTENCY_KEY_INVALID"] as const),
     ]);
     const thrown = SOURCES.filter((file) => file.startsWith("server/features/")).flatMap((file) =>

@@ -1,9 +1,11 @@
-// The room of those who run the installation: the gateway nodes, each of which tells every few seconds that it lives.
+// For those who run the installation: the gateway nodes, each of which reports every few seconds that it lives.
+
 import { contract } from "../../../protocol/index.ts";
 import type { SqlTx } from "../../core/events.ts";
-import { type Handlers, implement } from "../../core/feature.ts";
+import { implement } from "../../core/feature.ts";
 import type { Bus } from "../../platform/bus.ts";
 import type { Job } from "../../platform/jobs.ts";
+import type { Feature } from "../kit.ts";
 import { askToDrain, beat, type Census, forgetDead, forgetNodes, leave, liveNodes, type NodeReport, type NodeRow } from "./store.ts";
 
 export interface AdminSettings {
@@ -29,8 +31,7 @@ export interface AdminDeps {
   readonly settings?: Partial<AdminSettings> | undefined;
 }
 
-export interface AdminRoom {
-  readonly handlers: Handlers<typeof contract.admin>;
+export interface AdminFeature extends Feature<typeof contract.admin> {
   readonly jobs: readonly Job[];
   /** As of the last beat. Those that drain do not count. */
   liveNodes(): number;
@@ -50,19 +51,19 @@ const DRAIN = "drain";
 
 const shown = ({ startedAt, seenAt, ...row }: NodeRow) => ({ ...row, startedAt: startedAt.toISOString(), seenAt: seenAt.toISOString() });
 
-export const createAdmin = ({ db, bus, node, channelOf, lives, settings: given }: AdminDeps): AdminRoom => {
+export const createAdmin = ({ db, bus, node, channelOf, lives, settings: given }: AdminDeps): AdminFeature => {
   const settings = { ...DEFAULTS, ...given };
-  let census: Census = { drainAsked: false, liveNodes: 1, connections: 0 };
+  let cluster: Census = { drainAsked: false, liveNodes: 1, connections: 0 };
   let stopListening: (() => Promise<void>) | null = null;
 
   const tell = async (): Promise<void> => {
-    census = await beat(db, node.report(), settings.expireSeconds);
+    cluster = await beat(db, node.report(), settings.expireSeconds);
     // The hint may have been lost; the row was not.
-    if (census.drainAsked && !node.report().draining) node.drain();
+    if (cluster.drainAsked && !node.report().draining) node.drain();
   };
 
-  /** A process of this machine that was killed could not say so; until its row expires, agents would be sent to it. */
-  const buryNeighbours = async (): Promise<void> => {
+  /** A killed process of this machine could not delete its row; until the row expires, agents would be sent to it. */
+  const removeDeadLocalNodes = async (): Promise<void> => {
     const mine = node.report();
     const neighbours = (await liveNodes(db, settings.expireSeconds)).filter(({ host, nodeId }) => host === mine.host && nodeId !== mine.nodeId);
     const living = await Promise.all(neighbours.map(({ pid }) => lives(pid)));
@@ -88,15 +89,15 @@ export const createAdmin = ({ db, bus, node, channelOf, lives, settings: given }
       { name: "nodes.beat", everyMs: settings.beatEveryMs, run: tell },
       { name: "nodes.forget", everyMs: 60_000, run: () => forgetDead(db) },
     ],
-    liveNodes: () => census.liveNodes,
-    connections: () => census.connections,
+    liveNodes: () => cluster.liveNodes,
+    connections: () => cluster.connections,
     addresses: async () => [...new Set((await liveNodes(db, settings.expireSeconds)).filter(({ draining }) => !draining).map(({ address }) => address))],
     tell,
     open: async () => {
       stopListening = await bus.subscribe(channelOf(node.report().nodeId), ({ op }) => {
         if (op === DRAIN) node.drain();
       });
-      await buryNeighbours();
+      await removeDeadLocalNodes();
       await tell();
     },
     close: async () => {

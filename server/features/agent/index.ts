@@ -1,11 +1,12 @@
-// The agent room: what an agent may ask and tell about itself.
+// What an agent may ask and tell about itself.
 import { createHash } from "node:crypto";
 import { CAPABILITIES, CONNECT_PATHS, contract, SUBPROTOCOL } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import { AppError } from "../../core/errors.ts";
-import { type Handlers, implement } from "../../core/feature.ts";
+import { implement } from "../../core/feature.ts";
 import type { AgentPrincipal, TenantScope } from "../../core/scope.ts";
 import type { Devices } from "../devices/index.ts";
+import type { Feature } from "../kit.ts";
 
 export interface AgentSettings {
   readonly heartbeatSeconds: number;
@@ -32,7 +33,7 @@ const self = ({ principal }: TenantScope): AgentPrincipal => {
 
 const revoked = (): AppError => new AppError("FORBIDDEN", { details: { reason: "device_revoked" } });
 
-export const createAgent = ({ clock, devices, settings }: AgentDeps): { readonly handlers: Handlers<typeof contract.agent> } => ({
+export const createAgent = ({ clock, devices, settings }: AgentDeps): Feature<typeof contract.agent> => ({
   handlers: implement(contract.agent, {
     me: async ({ scope }) => {
       const { agentId, deviceId, deploymentId } = self(scope);

@@ -1,4 +1,5 @@
 // API keys: for scripts and third parties. Shown once, never stronger than their creator is now.
+
 import { contract, permissionsOf, permits, type Role, type TenantId, toWindow } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Emit, SqlTx } from "../../core/events.ts";
@@ -9,12 +10,10 @@ import { actorOf, type SystemScope, type TenantScope } from "../../core/scope.ts
 import type { Db } from "../../platform/db.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { SecretBox } from "../../platform/secrets.ts";
+import type { Feature } from "../kit.ts";
 import { createApiKeyLookup } from "./directory.ts";
 import { makeKey } from "./keys.ts";
 import { countKeys, findKey, findUsableNamed, insertKey, lockBootstrap, pageOfKeys, replaceKey, revokeKey, updateKey } from "./store.ts";
-
-/** For the plan. */
-export { countKeys as countApiKeys };
 
 export interface ApiKeysDeps {
   readonly db: Db;
@@ -31,17 +30,16 @@ export interface EnsureKey {
   readonly role: Role;
 }
 
-export interface ApiKeysRoom {
-  readonly handlers: Handlers<typeof contract.apiKeys>;
-  readonly directory: ApiKeyLookup;
+export interface ApiKeysFeature extends Feature<typeof contract.apiKeys> {
   readonly jobs: readonly Job[];
+  readonly directory: ApiKeyLookup;
   /** The user's bootstrap key in this tenant: the same each time, unless it was revoked. */
   ensureKey(wanted: EnsureKey): Promise<string>;
 }
 
-export const createApiKeys = (deps: ApiKeysDeps): ApiKeysRoom => {
+export const createApiKeys = (deps: ApiKeysDeps): ApiKeysFeature => {
   const { directory, jobs, forgetAll } = createApiKeyLookup(deps);
-  return { handlers: createHandlers(deps, forgetAll), directory, jobs, ensureKey: createEnsureKey(deps, forgetAll) };
+  return { handlers: createHandlers(deps, forgetAll), directory, jobs, counters: { apiKeys: countKeys }, ensureKey: createEnsureKey(deps, forgetAll) };
 };
 
 const missingIn = (caller: Role, wanted: Role) => permissionsOf(wanted).filter((permission) => !permits(caller, permission));

@@ -1,15 +1,17 @@
 // The command room: a durable queue per device, one state machine for socket and poll, and what people see of it.
+
 import { type CommandId, contract } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { CommandDelivery, Courier, DeviceRef, Enqueue } from "../../core/delivery.ts";
 import type { Emit, Hint, SqlTx } from "../../core/events.ts";
-import { type Handlers, implement } from "../../core/feature.ts";
+import { implement } from "../../core/feature.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import type { Tracing } from "../../core/trace.ts";
 import type { CreateBatch } from "../../platform/batch.ts";
 import type { Db } from "../../platform/db.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { Log } from "../../platform/log.ts";
+import type { Feature } from "../kit.ts";
 import { createDelivery } from "./delivery.ts";
 import { createElsewhere, type ElsewhereDeps } from "./elsewhere.ts";
 import { createEnqueue } from "./enqueue.ts";
@@ -68,11 +70,10 @@ export interface CommandsDeps {
   readonly random?: () => number;
 }
 
-export interface Commands {
-  readonly handlers: Handlers<typeof contract.commands>;
+export interface Commands extends Feature<typeof contract.commands> {
+  readonly jobs: readonly Job[];
   /** The channel's side of the queue. */
   readonly delivery: CommandDelivery;
-  readonly jobs: readonly Job[];
   /** For rooms whose own changes make commands necessary. */
   readonly enqueue: Enqueue;
   /** Finds what is due for the sockets of this node, at once. */

@@ -1,9 +1,10 @@
 // The devices room: what is paired, whether it lives, and its secret. Other rooms pair through `enrol` and look through `find`.
+
 import type { z } from "zod";
 import { CLOSE, type CommandId, connectTo, contract, type Device, toWindow } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { DeviceRef, Enqueue } from "../../core/delivery.ts";
-import type { Emit, SqlTx } from "../../core/events.ts";
+import type { Emit } from "../../core/events.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import { newId } from "../../core/ids.ts";
 import { actorOf, type SystemScope, type TenantScope } from "../../core/scope.ts";
@@ -13,6 +14,7 @@ import type { Bus } from "../../platform/bus.ts";
 import type { Db } from "../../platform/db.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { SecretBox } from "../../platform/secrets.ts";
+import type { Feature } from "../kit.ts";
 import { type Agents, createAgentRegistry } from "./directory.ts";
 import { createEnrol, createReissue, type Enrol, type PlanGuard, type Reissue, type ResetCommands } from "./enrol.ts";
 import { createPresence, type Presence } from "./presence.ts";
@@ -40,7 +42,6 @@ export type { Enrolled, Enrolment, Reissue, Replacement, ResetCommands } from ".
 export { createSessions } from "./sessions.ts";
 export type { DeviceGlance } from "./store/devices.ts";
 /** For the plan. */
-export { countDevices } from "./store/devices.ts";
 export type { KnownMachine } from "./store/enrol.ts";
 export type { Agents, DeviceSettings, Enrol, PlanGuard, Presence };
 export { deviceSettings };
@@ -67,11 +68,10 @@ export interface DevicesDeps {
   readonly onError?: (error: unknown) => void;
 }
 
-export interface Devices {
-  readonly handlers: Handlers<typeof contract.devices>;
+export interface Devices extends Feature<typeof contract.devices> {
+  readonly jobs: readonly Job[];
   readonly presence: Presence;
   readonly directory: Agents;
-  readonly jobs: readonly Job[];
   readonly enrol: Enrol;
   readonly reissue: Reissue;
   /** The device that lives with this fingerprint. */
@@ -79,8 +79,6 @@ export interface Devices {
   find(scope: SystemScope, deviceId: string): Promise<Device | undefined>;
   /** The least that others need to know of a device; null when the tenant has none such. */
   look(scope: SystemScope, deviceId: string): Promise<DeviceGlance | null>;
-  /** How many devices the tenant has, for its plan. */
-  count(tx: SqlTx, scope: SystemScope): Promise<number>;
   /** What the machine says of itself; undefined when the device is gone. */
   describe(scope: SystemScope, report: { readonly deviceId: string; readonly machine: Machine; readonly inventory: object }): Promise<Date | undefined>;
 }
@@ -114,7 +112,7 @@ export const createDevices = (deps: DevicesDeps): Devices => {
     jobs: [...presence.jobs, ...directory.jobs],
     find: (scope, deviceId) => findDevice(db, scope, deviceId),
     look: (scope, deviceId) => glanceAt(db, scope, deviceId),
-    count: countDevices,
+    counters: { hosts: countDevices },
     describe: (scope, report) => describeDevice(db, scope, report),
   };
 };

@@ -1,4 +1,5 @@
 // What the service says of itself and of its caller.
+
 import { createHash } from "node:crypto";
 import { contract, permissionsOf } from "../../../protocol/index.ts";
 import { AppError } from "../../core/errors.ts";
@@ -8,6 +9,7 @@ import { newSecret } from "../../core/ids.ts";
 import type { Memberships, StreamTickets } from "../../core/lookups.ts";
 import type { OpenScope, Principal } from "../../core/scope.ts";
 import type { Job } from "../../platform/jobs.ts";
+import type { Feature } from "../kit.ts";
 import { deprecations, errorCatalogue, parseChangelog, releasesSince, statedLimits } from "./rules.ts";
 import { deleteExpired, insertTicket, takeTicket } from "./store.ts";
 
@@ -51,17 +53,16 @@ export interface GeneralDeps {
   readonly rateLimits: { describe(scope: OpenScope): Promise<readonly BucketView[]> };
 }
 
-export interface GeneralRoom {
-  readonly handlers: Handlers<typeof contract.general>;
-  readonly streamTickets: StreamTickets;
+export interface GeneralFeature extends Feature<typeof contract.general> {
   readonly jobs: readonly Job[];
+  readonly streamTickets: StreamTickets;
 }
 
 // Long enough to open a connection with it, too short to be found in a log in time.
 const TICKET_SECONDS = 60;
 const hashOf = (ticket: string): Buffer => createHash("sha256").update(ticket).digest();
 
-export const createGeneral = (deps: GeneralDeps): GeneralRoom => ({
+export const createGeneral = (deps: GeneralDeps): GeneralFeature => ({
   handlers: implement(contract.general, { ...createPublicHandlers(deps), ...createCallerHandlers(deps) }),
   streamTickets: { redeem: (ticket) => takeTicket(deps.db, hashOf(ticket)) },
   jobs: [{ name: "general.forget-tickets", everyMs: 60_000, run: () => deleteExpired(deps.db) }],

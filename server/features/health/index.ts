@@ -1,8 +1,11 @@
 // Health: is the process alive, may it receive traffic, and how are the parts that it stands on.
 import { contract, type Dependency, type HealthCheckResult } from "../../../protocol/index.ts";
 import { type Clock, isoText } from "../../core/clock.ts";
-import { type Handlers, implement, type Reply } from "../../core/feature.ts";
+import { implement, type Reply } from "../../core/feature.ts";
+import type { Feature } from "../kit.ts";
 import { notConfigured, overall, type Status, slowed } from "./rules.ts";
+
+export { databaseCheck, loadCheck, redisCheck } from "./checks.ts";
 
 export interface CheckOutcome {
   readonly status: Status;
@@ -40,7 +43,7 @@ interface Checked extends HealthCheckResult {
   readonly message: string;
 }
 
-export const createHealth = ({ clock, version, checks, isDraining, startedAtMs }: HealthDeps): Handlers<typeof contract.health> => {
+export const createHealth = ({ clock, version, checks, isDraining, startedAtMs }: HealthDeps): Feature<typeof contract.health> => {
   const timestamp = () => isoText(clock.now());
   const uptime = () => Math.max(0, Math.round(clock.elapsed() - startedAtMs));
   const runAll = () => Promise.all(checks.map((each) => runCheck(each, clock)));
@@ -50,7 +53,7 @@ export const createHealth = ({ clock, version, checks, isDraining, startedAtMs }
     if (!isWell) reply.status = 503;
   };
 
-  return implement(contract.health, {
+  const handlers = implement(contract.health, {
     check: async ({ reply }) => {
       const status = overall(await recent());
       answer(reply, status !== "unhealthy");
@@ -93,6 +96,7 @@ export const createHealth = ({ clock, version, checks, isDraining, startedAtMs }
       return { status, incidents, components: results.map(({ name, status: how }) => ({ name, status: how })) };
     },
   });
+  return { handlers };
 };
 
 const runCheck = async ({ name, required, check }: HealthCheck, clock: Clock): Promise<Checked> => {

@@ -1,10 +1,12 @@
 // The live feed of a tenant: durable events from where a viewer left off, then everything as it happens, hints included.
+
 import { contract, type EventType, type LiveEvent } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { DispatchedEvent, Hint } from "../../core/events.ts";
-import { type Handlers, implement } from "../../core/feature.ts";
+import { implement } from "../../core/feature.ts";
 import type { Db } from "../../platform/db.ts";
 import type { Job } from "../../platform/jobs.ts";
+import type { Feature } from "../kit.ts";
 import { createBuffer } from "./buffer.ts";
 import { createFeed, type Published, toPublished } from "./feed.ts";
 import { accepts, type Filter } from "./filter.ts";
@@ -31,15 +33,13 @@ export interface LiveDeps {
   readonly onError?: (error: unknown) => void;
 }
 
-export interface Live {
-  readonly handlers: Handlers<typeof contract.live>;
+export interface Live extends Feature<typeof contract.live> {
+  readonly jobs: readonly Job[];
   /** For the outbox to call with what was dispatched, in order. */
   readonly dispatched: (events: readonly DispatchedEvent[]) => void;
   readonly hint: Hint;
   /** Something happened with the tenant on another node: reads it for whoever watches here. False when nobody does. */
   readonly look: (tenantId: string) => boolean;
-  /** Finds what no hint told of. */
-  readonly jobs: readonly Job[];
   readonly viewers: () => number;
 }
 

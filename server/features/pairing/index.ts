@@ -1,10 +1,12 @@
 // Pairing: a device shows a code, a person claims it for a tenant, and the two together become an identity with a secret.
+
 import { contract } from "../../../protocol/index.ts";
 import { AppError } from "../../core/errors.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import { newId, newSecret } from "../../core/ids.ts";
 import type { TenantScope, UserPrincipal } from "../../core/scope.ts";
 import type { Job } from "../../platform/jobs.ts";
+import type { Feature } from "../kit.ts";
 import { createActivation } from "./activation.ts";
 import { newCode, secretHash, showCode } from "./codes.ts";
 import { type Codes, createCodes } from "./guesses.ts";
@@ -15,10 +17,9 @@ import { countTokens, deleteOldTokens } from "./store/tokens.ts";
 import { createEnsureToken, createTokenHandlers } from "./tokens.ts";
 import type { PairingDeps } from "./types.ts";
 
+export { createGuessBuckets, createWrongTokens } from "./limits.ts";
 export type { EnsureToken } from "./tokens.ts";
 export type { Failures, PairingDeps, PairingSettings } from "./types.ts";
-/** For the plan. */
-export { countTokens as countEnrollmentTokens };
 
 // Long enough to walk from the device to the portal.
 const CODE_SECONDS = 900;
@@ -31,15 +32,14 @@ const DRAWS = 5;
 const KEPT_DAYS = 7;
 const SWEEP_MS = 60_000;
 
-export interface PairingRoom {
-  readonly handlers: Handlers<typeof contract.pairing>;
+export interface PairingFeature extends Feature<typeof contract.pairing> {
   readonly jobs: readonly Job[];
   readonly ensureEnrollmentToken: ReturnType<typeof createEnsureToken>;
 }
 
-export const createPairing = (deps: PairingDeps): PairingRoom => roomOf(deps, createCodes(deps));
+export const createPairing = (deps: PairingDeps): PairingFeature => featureOf(deps, createCodes(deps));
 
-const roomOf = (deps: PairingDeps, codes: Codes): PairingRoom => ({
+const featureOf = (deps: PairingDeps, codes: Codes): PairingFeature => ({
   handlers: implement(contract.pairing, {
     ...createCodeHandlers(deps, codes),
     ...createActivation(deps, codes),
@@ -51,6 +51,7 @@ const roomOf = (deps: PairingDeps, codes: Codes): PairingRoom => ({
     { name: "pairing.forget", everyMs: SWEEP_MS, run: () => deleteOldPairings(deps.db, KEPT_DAYS) },
     { name: "pairing.forget-tokens", everyMs: SWEEP_MS, run: () => deleteOldTokens(deps.db, KEPT_DAYS) },
   ],
+  counters: { enrollmentTokens: countTokens },
   ensureEnrollmentToken: createEnsureToken(deps),
 });
 

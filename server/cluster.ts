@@ -1,14 +1,14 @@
-// What joins several nodes to one service: over Redis when REDIS_URL is set, inside the process when it is not. The rest of the code does not know which.
-
+// Joins several nodes into one service: over Redis if REDIS_URL is set, inside the process if not. The rest of the code does not know which.
 import type { Config } from "./config.ts";
 import type { Clock } from "./core/clock.ts";
 import type { Lifecycle } from "./core/lifecycle.ts";
 import type { RateLimiter } from "./core/rate-limiter.ts";
 import type { SessionOwnerDirectory } from "./core/session-owner-directory.ts";
-import { nodeChannel } from "./gateway/channel/courier.ts";
+import { type AgentCourier, type CourierDeps, createCourier, nodeChannel } from "./gateway/channel/courier.ts";
 import type { Bus } from "./platform/bus.ts";
 import { openMemoryBus, openMemorySessionOwners } from "./platform/bus-memory.ts";
 import { openRedisBus, type RedisBusSettings } from "./platform/bus-redis.ts";
+import { type ChangeNotifier, createChangeNotifier } from "./platform/change-notifier.ts";
 import type { Log } from "./platform/log.ts";
 import { createMemoryRateLimiter } from "./platform/rate-limit.ts";
 import { createRedisRateLimiter } from "./platform/rate-limit-redis.ts";
@@ -16,26 +16,33 @@ import { openRedis, type RedisSettings } from "./platform/redis.ts";
 import { openRedisSessionOwners } from "./platform/session-owners-redis.ts";
 import { type CountedSignatureMemory, createSignatureMemory } from "./platform/signatures.ts";
 
-export interface Mesh {
+interface Shared {
   readonly bus: Bus;
   readonly directory: SessionOwnerDirectory;
   readonly limiter: RateLimiter;
   readonly signatures: CountedSignatureMemory;
-  readonly stats: MeshStats;
+  readonly stats: ClusterStats;
 }
 
-/** Calls that this node had to judge alone, because Redis was away. */
-export interface MeshStats {
+export interface Cluster extends Shared {
+  readonly courier: AgentCourier;
+  readonly changes: ChangeNotifier;
+  /** Where a node receives what is meant for it alone. */
+  channelOf(nodeId: string): string;
+}
+
+/** Calls that this node judged alone because Redis was away. */
+export interface ClusterStats {
   limitsAlone(): number;
   signaturesAlone(): number;
 }
 
-export interface MeshSettings {
+export interface ClusterSettings {
   readonly redis?: Partial<RedisSettings>;
   readonly bus?: Partial<RedisBusSettings>;
 }
 
-export interface MeshDeps {
+export interface ClusterDeps {
   readonly config: Pick<Config, "REDIS_URL" | "HEARTBEAT_SECONDS">;
   readonly life: Lifecycle;
   readonly nodeId: string;
@@ -43,14 +50,15 @@ export interface MeshDeps {
   readonly log: Log;
   /** How many nodes share every limit while they cannot count together. */
   readonly liveNodes: () => number;
-  readonly settings?: MeshSettings | undefined;
+  readonly onNudge?: CourierDeps["onNudge"];
+  readonly settings?: ClusterSettings | undefined;
 }
 
 // Entries are refreshed with presence, hence with heartbeats; a few may be late.
 const ENTRY_HEARTBEATS = 4;
 const MIN_ENTRY_MS = 120_000;
 
-const openAlone = ({ life, clock }: MeshDeps): Mesh => ({
+const openInProcess = ({ life, clock }: ClusterDeps): Shared => ({
   bus: life.use("bus", openMemoryBus()),
   directory: life.use("directory", openMemorySessionOwners()),
   limiter: createMemoryRateLimiter({ clock }),
@@ -58,7 +66,7 @@ const openAlone = ({ life, clock }: MeshDeps): Mesh => ({
   stats: { limitsAlone: () => 0, signaturesAlone: () => 0 },
 });
 
-const openTogether = (url: string, { config, life, nodeId, clock, log, liveNodes, settings }: MeshDeps): Mesh => {
+const openOverRedis = (url: string, { config, life, nodeId, clock, log, liveNodes, settings }: ClusterDeps): Shared => {
   const connection = { url, name: `mooring:${nodeId}`, settings: settings?.redis, onError: (error: unknown) => log.warn({ error }, "Redis is away") };
   const redis = life.use("redis", openRedis(connection));
   const bus = life.use("bus", openRedisBus({ ...connection, redis, nodeId, ownChannel: nodeChannel(nodeId), bus: settings?.bus }));
@@ -69,5 +77,15 @@ const openTogether = (url: string, { config, life, nodeId, clock, log, liveNodes
   return { bus, directory: life.use("directory", openRedisSessionOwners({ redis, ttlMs })), limiter, signatures, stats };
 };
 
-/** Opens at once, also while Redis is away. */
-export const openMesh = (deps: MeshDeps): Mesh => (deps.config.REDIS_URL === undefined ? openAlone(deps) : openTogether(deps.config.REDIS_URL, deps));
+/** Returns at once, also while Redis is away. */
+export const openCluster = (deps: ClusterDeps): Cluster => {
+  const shared = deps.config.REDIS_URL === undefined ? openInProcess(deps) : openOverRedis(deps.config.REDIS_URL, deps);
+  const { nodeId, log, onNudge } = deps;
+  const onError = (what: string) => (error: unknown) => log.error({ what, error }, "could not tell the other nodes");
+  return {
+    ...shared,
+    courier: createCourier({ ...shared, onError: onError("courier"), ...(onNudge === undefined ? {} : { onNudge }) }),
+    changes: createChangeNotifier({ bus: shared.bus, nodeId, onError: onError("change notifier") }),
+    channelOf: nodeChannel,
+  };
+};

@@ -1,16 +1,16 @@
-// What gateway and command line share: the database, migrated, and the keys of this installation.
+// What the gateway and the command line share: the migrated database and the keys of this installation.
 import { join } from "node:path";
-import type { Config } from "./config.ts";
-import { ConfigError } from "./core/errors.ts";
-import type { Lifecycle } from "./core/lifecycle.ts";
-import { keep } from "./platform/data-dir.ts";
-import { type Db, openDb } from "./platform/db.ts";
-import { isUnavailable } from "./platform/db-errors.ts";
-import { openEmbeddedPostgres } from "./platform/embedded-postgres.ts";
-import { createLocalTokens, createOidcTokens, generateSigningKey, type Tokens } from "./platform/jwt.ts";
-import type { Log } from "./platform/log.ts";
-import { migrate } from "./platform/migrate.ts";
-import { createSecretBox, type SecretBox } from "./platform/secrets.ts";
+import type { Config } from "../config.ts";
+import { ConfigError } from "../core/errors.ts";
+import type { Lifecycle } from "../core/lifecycle.ts";
+import { keep } from "./data-dir.ts";
+import { type Db, openDb } from "./db.ts";
+import { isUnavailable } from "./db-errors.ts";
+import { openEmbeddedPostgres } from "./embedded-postgres.ts";
+import { createLocalTokens, createOidcTokens, generateSigningKey, type Tokens } from "./jwt.ts";
+import type { Log } from "./log.ts";
+import { migrate } from "./migrate.ts";
+import { createSecretBox, type SecretBox } from "./secrets.ts";
 
 export interface Installation {
   readonly db: Db;
@@ -37,7 +37,7 @@ const openTokens = async (config: Config): Promise<Tokens> => {
   return createLocalTokens(JSON.parse(jwk) as Parameters<typeof createLocalTokens>[0], settings);
 };
 
-/** A database that the operator named and that does not let us in is a matter of settings. */
+/** If a database that the operator named refuses us, the settings are wrong. */
 const migrateOrExplain = async (config: Config, url: string): Promise<readonly string[]> => {
   try {
     return await migrate({ url });

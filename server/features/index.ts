@@ -1,0 +1,220 @@
+// The features, and which capabilities of another each one gets. Features do not import each other's code; they meet here.
+import { CONNECT_PATHS, type Contract, LIMITS } from "../../protocol/index.ts";
+import type { Config } from "../config.ts";
+import type { Clock } from "../core/clock.ts";
+import type { Courier } from "../core/delivery.ts";
+import type { Hint } from "../core/events.ts";
+import type { RateLimiter } from "../core/rate-limiter.ts";
+import type { DuplicateProbe, Evictor } from "../core/sessions.ts";
+import type { Tracing } from "../core/trace.ts";
+import { createBatch } from "../platform/batch.ts";
+import type { Bus } from "../platform/bus.ts";
+import type { ChangeNotifier } from "../platform/change-notifier.ts";
+import type { Installation } from "../platform/installation.ts";
+import type { Log } from "../platform/log.ts";
+import type { Metrics } from "../platform/metrics.ts";
+import { createOutbox } from "../platform/outbox.ts";
+import { processIdentity } from "../platform/process-identity.ts";
+import { commit, SERVICE, version } from "../version.ts";
+import { type AdminSettings, createAdmin, type ThisNode } from "./admin/index.ts";
+import { createAgent } from "./agent/index.ts";
+import { createApiKeys } from "./api-keys/index.ts";
+import { type CommandSettings, createCommands } from "./commands/index.ts";
+import { createDevices, createSessions, deviceSettings } from "./devices/index.ts";
+import { createGeneral, type GeneralDeps, statedLimits } from "./general/index.ts";
+import { createHealth, databaseCheck, loadCheck, redisCheck } from "./health/index.ts";
+import type { Feature, FeatureKit, FeaturesOf } from "./kit.ts";
+import { createLive } from "./live/index.ts";
+import { createGuessBuckets, createPairing, createWrongTokens } from "./pairing/index.ts";
+import { type Counters, createPlan, createTenants } from "./tenants/index.ts";
+
+export interface FeaturesDeps extends Installation {
+  readonly config: Config;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly tracing: Tracing | null;
+  readonly cluster: {
+    readonly bus: Bus;
+    readonly limiter: RateLimiter;
+    readonly changes: ChangeNotifier;
+    readonly courier: Courier & Evictor;
+    /** Where a node receives what is meant for it alone. */
+    channelOf(nodeId: string): string;
+  };
+  readonly nodeId: string;
+  readonly node: ThisNode;
+  /** Known when the listener is open, so read at each use. */
+  readonly publicUrl: () => string;
+  /** Asks the sockets of all nodes; they open later. */
+  readonly probe: DuplicateProbe;
+  /** How rate limits name an address. */
+  readonly addressKey: (ip: string) => string;
+  readonly rateLimits: GeneralDeps["rateLimits"];
+  /** Text of CHANGELOG.md. */
+  readonly changelog: string;
+  /** For tests. */
+  readonly settings?: { readonly admin?: Partial<AdminSettings>; readonly commands?: Partial<CommandSettings> };
+}
+
+const SERVICE_FEATURES = ["agent-socket", "poll", "live-feed", "idempotency"];
+
+export const createFeatures = (deps: FeaturesDeps) => {
+  const { config, db, secretBox, tokens, clock, log, metrics, cluster, nodeId, publicUrl, node } = deps;
+  const { bus, limiter, changes, courier, channelOf } = cluster;
+  const onError = (what: string, error: unknown): void => log.error({ what, error }, "background work failed");
+  const socketUrl = (): string => `${publicUrl().replace(/^http/, "ws")}${CONNECT_PATHS[0]}`;
+
+  const outbox = createOutbox({ db, onError, settings: { keepDays: config.EVENT_RETENTION_DAYS } });
+  const { emit } = outbox;
+  const live = createLive({
+    db,
+    clock,
+    onError: (error) => onError("live feed", error),
+    settings: { streamsPerTenant: config.LIVE_STREAMS_PER_TENANT, streamsPerCredential: config.LIVE_STREAMS_PER_CREDENTIAL },
+  });
+  // This node shows the hint itself to its viewers; other nodes only learn that the tenant has changed.
+  const hint: Hint = (event) => {
+    live.hint(event);
+    changes.changed(event.scope.tenantId);
+  };
+  // Filled below, from the features.
+  const counters: Counters = {};
+  const plan = createPlan({ replaced: config.PLAN_LIMITS_JSON, counters });
+  const kit: FeatureKit = { db, clock, emit, hint, enqueue: (tx, scope, orders) => commands.enqueue(tx, scope, orders), plan, secretBox };
+
+  const tenants = createTenants({ ...kit, counters, ownedTenantsPerUser: config.TENANTS_PER_USER });
+  const apiKeys = createApiKeys({ ...kit, memberships: tenants.memberships });
+  const devices = createDevices({
+    ...kit,
+    bus,
+    secrets: secretBox,
+    evictor: courier,
+    settings: deviceSettings(config.HEARTBEAT_SECONDS, { closeGraceMs: config.CLOSE_GRACE_SECONDS * 1_000 }),
+    resetCommands: (tx, device, reason) => commands.resetDevice(tx, device, reason),
+    probe: deps.probe,
+    nodeId,
+    onError: (error) => onError("devices", error),
+    pendingCommands: (device) => commands.pending(device),
+    socketUrl,
+    createBatch,
+  });
+  const commands = createCommands({
+    ...kit,
+    showHere: live.hint,
+    onError: (error) => onError("commands", error),
+    courier,
+    createBatch,
+    nodeId,
+    bus,
+    channelOf,
+    presence: devices.presence,
+    devices: { find: devices.look },
+    settings: {
+      maxOpenPerDevice: config.COMMAND_QUEUE_PER_DEVICE,
+      maxOpenPerTenant: config.COMMAND_QUEUE_PER_TENANT,
+      pollIntervalSeconds: config.POLL_SECONDS,
+      keepDays: config.COMMAND_RETENTION_DAYS,
+      ...deps.settings?.commands,
+    },
+    // Without Redis hints stay within the process, which is enough for a node that is alone.
+    hintsArrive: () => bus.healthy() && (config.REDIS_URL !== undefined || admin.liveNodes() <= 1),
+    meters: metrics.commandMeters,
+    tracing: deps.tracing,
+    log,
+  });
+  const lives = async (pid: number): Promise<boolean> => (await processIdentity(pid)) !== undefined;
+  const admin = createAdmin({ db, bus, node, channelOf, lives, settings: deps.settings?.admin });
+  const pairingLimits = { limit: config.RATE_LIMIT_PAIRING, limiter, addressKey: deps.addressKey };
+  const pairing = createPairing({
+    ...kit,
+    tenants: tenants.directory,
+    memberships: tenants.memberships,
+    enrol: devices.enrol,
+    deployments: tenants.deployments,
+    devices: {
+      exists: async (scope, deviceId) => (await devices.find(scope, deviceId)) !== undefined,
+      withFingerprint: devices.withFingerprint,
+      reissue: devices.reissue,
+    },
+    failures: createWrongTokens(pairingLimits),
+    limiter,
+    guessBuckets: createGuessBuckets(pairingLimits),
+    settings: { publicUrl, portalUrl: () => config.PORTAL_URL ?? publicUrl(), returnHosts: config.RETURN_HOSTS, socketUrl },
+  });
+  const general = createGeneral({
+    db,
+    changelog: deps.changelog,
+    rateLimits: deps.rateLimits,
+    memberships: tenants.memberships,
+    service: {
+      name: SERVICE,
+      version,
+      environment: config.NODE_ENV,
+      commit,
+      features: SERVICE_FEATURES,
+      limits: statedLimits(),
+      docsUrl: () => `${publicUrl()}/v1/docs`,
+    },
+    auth: {
+      issuer: tokens.issuer,
+      audience: tokens.audience,
+      algorithms: tokens.algorithms,
+      local: tokens.local !== undefined,
+      jwksUri: () => new URL(tokens.jwksUri, publicUrl()).href,
+    },
+  });
+
+  /** One line registers a feature: its operations, jobs, event consumer, plan counters and gauges. */
+  const features = {
+    health: createHealth({
+      clock,
+      version,
+      startedAtMs: clock.elapsed(),
+      isDraining: () => node.report().draining,
+      checks: [databaseCheck(db.healthy), ...(config.REDIS_URL === undefined ? [] : [redisCheck(bus)]), loadCheck(() => node.report().overloaded)],
+    }),
+    pairing,
+    devices,
+    commands,
+    agent: createAgent({ clock, devices, settings: { publicUrl, ...agentSettings(config) } }),
+    tenants,
+    apiKeys,
+    general,
+    live,
+    admin,
+  } satisfies FeaturesOf<Contract>;
+
+  const parts: readonly (readonly [string, Omit<Feature, "handlers"> & { readonly handlers: unknown }])[] = Object.entries(features);
+  for (const [name, { consumer, counters: own }] of parts) {
+    if (consumer !== undefined) outbox.consume(name, consumer);
+    Object.assign(counters, own);
+  }
+  outbox.subscribe(live.dispatched);
+  outbox.subscribe(commands.look);
+  outbox.subscribe((events) => {
+    for (const { tenantId } of events) changes.changed(tenantId);
+  });
+  changes.listen((tenantIds) => {
+    commands.look();
+    for (const tenantId of tenantIds) if (live.look(tenantId)) commands.showRecent(tenantId);
+  });
+
+  return {
+    ...features,
+    outbox,
+    sessions: createSessions({ db, presence: devices.presence, delivery: commands.delivery, createBatch }),
+    all: features,
+    jobs: [...outbox.jobs, ...parts.flatMap(([, { jobs = [] }]) => jobs)],
+    gauges: parts.flatMap(([, { gauges = [] }]) => gauges),
+  };
+};
+export type Features = ReturnType<typeof createFeatures>;
+
+const agentSettings = (config: Config) => ({
+  heartbeatSeconds: config.HEARTBEAT_SECONDS,
+  pollSeconds: config.POLL_SECONDS,
+  maxOutputBytes: 65_536,
+  requestsPerMinute: config.RATE_LIMIT_AGENT ?? LIMITS.agent[0].limit,
+  heartbeatsPerMinute: config.RATE_LIMIT_HEARTBEAT ?? LIMITS.heartbeat[0].limit,
+});

@@ -1,0 +1,31 @@
+// What wrong pairing codes and wrong enrollment tokens count against.
+import { LIMITS } from "../../../protocol/index.ts";
+import type { RateBucket, RateLimiter } from "../../core/rate-limiter.ts";
+import type { Failures } from "./types.ts";
+
+export interface PairingLimitDeps {
+  /** RATE_LIMIT_PAIRING: null lifts the limits, undefined leaves the figures of the contract. */
+  readonly limit: number | null | undefined;
+  readonly limiter: RateLimiter;
+  /** How rate limits name an address. */
+  readonly addressKey: (ip: string) => string;
+}
+
+const WRONG_TOKENS_PER_MINUTE = 3;
+const UNLIMITED = Number.MAX_SAFE_INTEGER;
+
+/** Counts wrong enrollment tokens by address. */
+export const createWrongTokens = ({ limit: given, limiter, addressKey }: PairingLimitDeps): Failures => {
+  const limit = given ?? (given === null ? UNLIMITED : WRONG_TOKENS_PER_MINUTE);
+  return { take: (ip) => limiter.take([{ name: "pairing.autoActivate.ip", key: addressKey(ip), limit, windowSeconds: 60 }]) };
+};
+
+/** Buckets of wrong pairing codes. RATE_LIMIT_PAIRING is meant for one caller, so only its `off` touches the budget that all callers share. */
+export const createGuessBuckets =
+  ({ limit: given, addressKey }: PairingLimitDeps) =>
+  (ip: string): readonly RateBucket[] =>
+    given === null
+      ? []
+      : LIMITS["pairing.guess"].map(({ name, limit, windowSeconds, per }) =>
+          per === "ip" ? { name, key: addressKey(ip), limit: given ?? limit, windowSeconds } : { name, key: "all", limit, windowSeconds },
+        );

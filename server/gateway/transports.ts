@@ -1,0 +1,205 @@
+// The transports of a node: REST, tRPC and documents over HTTP, the agent socket, and the operator's routes. Builds them over the features' directories
+// and opens nothing.
+import { LIMITS } from "../../protocol/index.ts";
+import type { Config } from "../config.ts";
+import type { AgentRegistry } from "../core/agent-registry.ts";
+import type { Clock } from "../core/clock.ts";
+import type { CommandDelivery } from "../core/delivery.ts";
+import type { AppError } from "../core/errors.ts";
+import type { IdempotencyStore } from "../core/idempotency.ts";
+import type { ApiKeyLookup, Memberships, StreamTickets, TenantLookup } from "../core/lookups.ts";
+import type { RateLimiter } from "../core/rate-limiter.ts";
+import type { Overrides } from "../core/scope.ts";
+import type { SessionOwnerDirectory } from "../core/session-owner-directory.ts";
+import type { Sessions, SocketPresence } from "../core/sessions.ts";
+import type { Tracing } from "../core/trace.ts";
+import { createAgentAuth } from "./auth/agent.ts";
+import { createAuthenticate, createRedeem, createScope, type IdentityDeps } from "./auth/identity.ts";
+import type { CallLogDeps, CallRecord } from "./call-log.ts";
+import type { Transact } from "./call-scope.ts";
+import type { Entry } from "./catalogue.ts";
+import type { ChannelBus } from "./channel/courier.ts";
+import { createHub, type Hub, type HubDeps } from "./channel/hub.ts";
+import { type ChannelSettings, channelSettings, STRAIN } from "./channel/settings.ts";
+import { createDocs } from "./docs.ts";
+import { createHttpTransport, type HttpTransportDeps } from "./http-transport.ts";
+import type { InternalRoutes } from "./internal.ts";
+import { guardFailures, type Limits } from "./limits.ts";
+import { createOpenApi } from "./openapi/document.ts";
+import { createPipeline, type Pipeline } from "./pipeline.ts";
+import { createReplayGuard, type ReplayDeps } from "./replay.ts";
+import type { HttpTransport } from "./request-context.ts";
+import { createRequestInfo, type Prefix, parseNetworks } from "./request-info.ts";
+import { createRest } from "./rest.ts";
+import { createTrpc } from "./trpc.ts";
+
+const CALL_TIMEOUT_MS = 30_000;
+const FAILED_AUTH_PER_MINUTE = 20;
+
+export interface TransportsDeps {
+  readonly config: Config;
+  readonly entries: readonly Entry[];
+  readonly limits: Limits;
+  readonly nodeId: string;
+  readonly clock: Clock;
+  readonly log: CallLogDeps["log"] & HubDeps["log"];
+  readonly tracing: Tracing | null;
+  readonly build: { readonly version: string; readonly commit: string };
+  /** Known when the listener is open, so read at each use. */
+  readonly publicUrl: () => string;
+  readonly cluster: {
+    readonly bus: ChannelBus;
+    readonly directory: SessionOwnerDirectory;
+    readonly limiter: RateLimiter;
+    readonly courier: HubDeps["courier"];
+    /** Of the whole installation. */
+    size(): { readonly connections: number; readonly liveNodes: number };
+  };
+  /** Who may call, and what the agent socket asks of the features. */
+  readonly directories: {
+    readonly agents: AgentRegistry & HubDeps["agents"];
+    readonly apiKeys: ApiKeyLookup;
+    readonly tenants: TenantLookup;
+    readonly memberships: Memberships;
+    readonly tickets: StreamTickets;
+  };
+  readonly verifyToken: IdentityDeps["verifyToken"];
+  readonly jwks: HttpTransportDeps["jwks"];
+  readonly sessions: Sessions;
+  readonly presence: SocketPresence;
+  readonly delivery: CommandDelivery;
+  readonly transact: Transact;
+  readonly idempotency: IdempotencyStore;
+  readonly signatures: Omit<ReplayDeps, "clock"> & { readonly memory: HubDeps["signatures"] };
+  readonly databaseError: (error: unknown) => AppError | null;
+  readonly metrics: InternalRoutes["metrics"] & { call(record: CallRecord): void; readonly channelMeters: NonNullable<HubDeps["meters"]> };
+  readonly internalToken: string;
+  readonly channel?: Partial<ChannelSettings> | undefined;
+  /** Changes once, when the node begins to drain. */
+  readonly state: { readonly draining: boolean };
+  /** An operator drains this node. */
+  readonly shutdown: () => void;
+}
+
+export interface Transports {
+  readonly http: HttpTransport;
+  readonly internal: InternalRoutes;
+  readonly hub: Hub;
+}
+
+/** RATE_LIMIT_* by the names of the buckets that they replace. */
+export const configuredLimits = (config: Config): Overrides => {
+  const given: Record<string, number | null | undefined> = {
+    standard: config.RATE_LIMIT_STANDARD,
+    tenant: config.RATE_LIMIT_TENANT,
+    agent: config.RATE_LIMIT_AGENT,
+    inventory: config.RATE_LIMIT_AGENT,
+    heartbeat: config.RATE_LIMIT_HEARTBEAT,
+    anonymous: config.RATE_LIMIT_ANONYMOUS,
+  };
+  for (const { name } of Object.values(LIMITS).flat()) if (name.startsWith("pairing.")) given[name] = config.RATE_LIMIT_PAIRING;
+  return Object.fromEntries(Object.entries(given).filter((entry): entry is [string, number | null] => entry[1] !== undefined));
+};
+
+type InfoOf = ReturnType<typeof createRequestInfo>;
+
+const createIdentity = ({ config, clock, verifyToken, directories }: TransportsDeps): IdentityDeps => ({
+  ...directories,
+  verifyToken,
+  proveAgent: createAgentAuth({ agents: directories.agents, clock }),
+  admins: new Set(config.ADMIN_USERS),
+});
+
+const pipelineOf = (deps: TransportsDeps, identity: IdentityDeps): Pipeline =>
+  createPipeline({
+    clock: deps.clock,
+    limits: deps.limits,
+    idempotency: deps.idempotency,
+    transact: deps.transact,
+    record: deps.metrics.call,
+    databaseError: deps.databaseError,
+    scopeOf: createScope(identity),
+    useSignature: createReplayGuard({ ...deps.signatures, clock: deps.clock }),
+    strictOutput: deps.config.NODE_ENV !== "production",
+    callTimeoutMs: CALL_TIMEOUT_MS,
+  });
+
+/** The OpenAPI document of a prefix, written at first use. */
+const apiDescription = ({ entries, publicUrl, build }: TransportsDeps): ((prefix: Prefix) => string) => {
+  const written = new Map<Prefix, string>();
+  return (prefix) => {
+    const text = written.get(prefix) ?? JSON.stringify(createOpenApi(entries, prefix, { version: build.version, baseUrl: publicUrl() }));
+    written.set(prefix, text);
+    return text;
+  };
+};
+
+const httpOf = (deps: TransportsDeps, infoOf: InfoOf): HttpTransport => {
+  const { config, log, clock, entries, cluster } = deps;
+  const identity = createIdentity(deps);
+  const pipeline = pipelineOf(deps, identity);
+  const failures = config.RATE_LIMIT_FAILED_AUTH === undefined ? FAILED_AUTH_PER_MINUTE : config.RATE_LIMIT_FAILED_AUTH;
+  const authenticate = guardFailures({ limiter: cluster.limiter, limit: failures, ipOf: (_credential, { ip }) => ip }, createAuthenticate(identity));
+  const operations = { entries, pipeline, clock, infoOf, authenticate };
+  return createHttpTransport({
+    rest: createRest(operations),
+    trpc: createTrpc({ ...operations, redeem: createRedeem(identity) }),
+    docs: createDocs(),
+    openApi: apiDescription(deps),
+    infoOf,
+    origins: config.CORS_ORIGINS,
+    toAppError: pipeline.toAppError,
+    callLog: { clock, log },
+    tracing: deps.tracing,
+    jwks: deps.jwks,
+  });
+};
+
+const hubOf = (deps: TransportsDeps, facts: InfoOf): Hub => {
+  const { config, cluster, directories, channel } = deps;
+  return createHub({
+    nodeId: deps.nodeId,
+    agents: directories.agents,
+    tenants: directories.tenants,
+    signatures: deps.signatures.memory,
+    sessions: deps.sessions,
+    presence: deps.presence,
+    delivery: deps.delivery,
+    bus: cluster.bus,
+    owners: cluster.directory,
+    courier: cluster.courier,
+    limits: deps.limits,
+    facts,
+    databaseError: deps.databaseError,
+    clock: deps.clock,
+    log: deps.log,
+    meters: deps.metrics.channelMeters,
+    cluster: cluster.size,
+    settings: channelSettings(config.HEARTBEAT_SECONDS, {
+      pollSeconds: config.POLL_SECONDS,
+      heartbeatsPerSecond: config.HEARTBEATS_PER_SECOND,
+      drainWindowMs: config.DRAIN_WINDOW_SECONDS * 1_000,
+      strain: { ...STRAIN, loopDelayMs: config.OVERLOAD_LOOP_MS },
+      acceptPerSecond: config.ACCEPT_PER_SECOND,
+      acceptBurst: config.ACCEPT_PER_SECOND * 2,
+      maxConnections: config.MAX_CONNECTIONS,
+      inboundPerSecond: config.FRAMES_PER_SECOND,
+      inboundBurst: config.FRAMES_PER_SECOND * 3,
+      ...(config.RATE_LIMIT_CONNECT === undefined ? {} : { connectsPerMinute: config.RATE_LIMIT_CONNECT }),
+      ...(config.RATE_LIMIT_FAILED_AUTH === undefined ? {} : { failuresPerMinute: config.RATE_LIMIT_FAILED_AUTH }),
+      ...channel,
+    }),
+  });
+};
+
+export const createTransports = (deps: TransportsDeps): Transports => {
+  const { build, nodeId, state, metrics, internalToken, shutdown } = deps;
+  const infoOf = createRequestInfo(parseNetworks(deps.config.TRUSTED_PROXIES));
+  const http = httpOf(deps, infoOf);
+  const hub = hubOf(deps, infoOf);
+  const node = (): object => {
+    const { connections, ready, overloaded } = hub.stats;
+    return { nodeId, ...build, draining: state.draining, overloaded, connections, ready, uptimeSeconds: Math.round(process.uptime()) };
+  };
+  return { http, hub, internal: { token: internalToken, metrics, drain: shutdown, node, front: http } };
+};
