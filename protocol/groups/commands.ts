@@ -1,7 +1,7 @@
 // Commands: a caller queues one for a device, the agent receives it by push or poll and acknowledges it. Socket and REST share one queue and one state machine.
 import { z } from "zod";
 import { Moment } from "../kit/bounds.ts";
-import { event } from "../kit/event.ts";
+import { event, hint } from "../kit/event.ts";
 import { CommandId, DeviceId, ref, TenantId } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
 import { listQuery, paged } from "../kit/page.ts";
@@ -311,8 +311,8 @@ export const commands = group({
     }),
   },
   events: {
-    queued: event("command.queued", CommandChanged, "A command was queued", { durable: false }),
-    changed: event("command.changed", CommandChanged, "A command moved to another open state", { durable: false }),
+    queued: hint("command.queued", CommandChanged, "A command was queued"),
+    changed: hint("command.changed", CommandChanged, "A command moved to another open state"),
     completed: event("command.completed", CommandChanged, "A command succeeded, or was delivered and needs no ack"),
     failed: event("command.failed", CommandChanged, "A command failed, was rejected, or could not be delivered"),
     canceled: event("command.canceled", CommandChanged, "A command was canceled"),

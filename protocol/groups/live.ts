@@ -1,6 +1,6 @@
 // The live feed of a tenant's events, as a tRPC subscription.
 import { z } from "zod";
-import { event } from "../kit/event.ts";
+import { hint } from "../kit/event.ts";
 import { group, subscription } from "../kit/operation.ts";
 
 export const LiveEvent = z.object({
@@ -49,7 +49,7 @@ export const live = group({
     }),
   },
   events: {
-    position: event("stream.position", z.object({}), "The stream's current position; no event before it is missing", { durable: false }),
-    gap: event("stream.gap", StreamGap, "Events are missing here; read the lists again", { durable: false }),
+    position: hint("stream.position", z.object({}), "The stream's current position; no event before it is missing"),
+    gap: hint("stream.gap", StreamGap, "Events are missing here; read the lists again"),
   },
 });

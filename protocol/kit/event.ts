@@ -1,13 +1,18 @@
 // The type of an event. A durable event is written in the transaction of its cause; any other is only a hint for live views.
 import type { z } from "zod";
 
-export interface EventType<T extends string = string, S extends z.ZodType = z.ZodType> {
+export interface EventType<T extends string = string, S extends z.ZodType = z.ZodType, D extends boolean = boolean> {
   readonly type: T;
   readonly schema: S;
   readonly summary: string;
   /** False: sent to live streams only, never stored and never sent to webhooks. */
-  readonly durable: boolean;
+  readonly durable: D;
 }
 
-export const event = <const T extends string, S extends z.ZodType>(type: T, schema: S, summary: string, options: { durable?: boolean } = {}): EventType<T, S> =>
-  Object.freeze({ type, schema, summary, durable: options.durable ?? true });
+/** Durable: stored, shown live, sent to webhooks. */
+export const event = <const T extends string, S extends z.ZodType>(type: T, schema: S, summary: string): EventType<T, S, true> =>
+  Object.freeze({ type, schema, summary, durable: true });
+
+/** Passing: only shown live, and it may be lost. */
+export const hint = <const T extends string, S extends z.ZodType>(type: T, schema: S, summary: string): EventType<T, S, false> =>
+  Object.freeze({ type, schema, summary, durable: false });

@@ -1,6 +1,6 @@
-// How rooms tell what has happened: an outbox row in the transaction of the cause, or a passing hint for live views.
+// How features tell what has happened: an outbox row in the transaction of the cause, or a passing hint for live views.
 import type { z } from "zod";
-import type { EventType } from "../../protocol/index.ts";
+import type { Contract } from "../../protocol/index.ts";
 import type { SystemScope } from "./scope.ts";
 
 /** The part of a transaction that an event needs. */
@@ -24,16 +24,29 @@ export interface DispatchedEvent {
   readonly traceparent: string | null;
 }
 
-export interface EventToEmit<E extends EventType = EventType> {
+type ValueOf<T> = T[keyof T];
+/** An event that some group of the contract declares. */
+export type DeclaredEvent = ValueOf<{ readonly [G in keyof Contract]: ValueOf<Contract[G]["events"]> }>;
+export type DurableEvent = Extract<DeclaredEvent, { readonly durable: true }>;
+export type PassingEvent = Extract<DeclaredEvent, { readonly durable: false }>;
+
+declare const byHappened: unique symbol;
+/** Only `happened` makes one, so its payload fits its event. */
+export interface Happened<E extends DeclaredEvent = DeclaredEvent> {
   readonly scope: SystemScope;
   readonly event: E;
   /** Id of the thing that it happened to. */
   readonly subjectId: string;
-  readonly data: z.input<E["schema"]>;
+  readonly data: Readonly<Record<string, unknown>>;
+  readonly [byHappened]: true;
 }
 
+/** `happened(scope, contract.devices.events.deleted, deviceId, { ... })`; the payload must be the event's own. */
+export const happened = <E extends DeclaredEvent>(scope: SystemScope, event: E, subjectId: string, data: z.input<E["schema"]>): Happened<E> =>
+  ({ scope, event, subjectId, data }) as unknown as Happened<E>;
+
 /** Writes durable events with their cause; many in one statement. Delivered at least once, after commit, in order of position. */
-export type Emit = (tx: SqlTx, events: readonly EventToEmit[]) => Promise<void>;
+export type Emit = (tx: SqlTx, events: readonly Happened<DurableEvent>[]) => Promise<void>;
 
 /** Shows a passing event to live views. Call it after commit; it may be lost. */
-export type Hint = (event: EventToEmit) => void;
+export type Hint = (event: Happened<PassingEvent>) => void;

@@ -40,12 +40,6 @@ const document = (body: string): HttpResponse => ({
   headers: { "Content-Type": "application/json; charset=utf-8", "Cache-Control": "public, max-age=60", "X-Content-Type-Options": "nosniff" },
 });
 
-/** Both may set Vary. */
-const joined = (cors: Readonly<Record<string, string>>, own: Readonly<Record<string, string>>): Record<string, string> => {
-  const vary = [cors["Vary"], own["Vary"]].filter((name) => name !== undefined);
-  return { ...cors, ...own, ...(vary.length === 0 ? {} : { Vary: vary.join(", ") }) };
-};
-
 export const createHttpTransport = (deps: HttpTransportDeps): HttpTransport => {
   /** Null without an Origin header, or for an origin that is not allowed. */
   const corsHeaders = ({ headers }: HttpRequest): Record<string, string> | null => {

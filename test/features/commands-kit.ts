@@ -3,7 +3,7 @@ import { contract, type DeviceId, type Role, type TenantId } from "../../protoco
 import { systemClock } from "../../server/core/clock.ts";
 import type { CancelNotice } from "../../server/core/delivery.ts";
 import { AppError } from "../../server/core/errors.ts";
-import type { EventToEmit } from "../../server/core/events.ts";
+import type { Happened } from "../../server/core/events.ts";
 import type { Call } from "../../server/core/feature.ts";
 import { newId } from "../../server/core/ids.ts";
 import type { Principal, TenantScope } from "../../server/core/scope.ts";
@@ -23,7 +23,7 @@ export const openTestDb = async (url?: string, poolSize = 8): Promise<Db> =>
   openDb({ url: url ?? (await createTestDatabase()), poolSize, log: silent as never });
 
 export interface Recorded {
-  readonly hints: EventToEmit[];
+  readonly hints: Happened[];
   readonly nudges: string[];
   readonly freed: string[];
   readonly cancels: (CancelNotice & { readonly deviceId: string })[];

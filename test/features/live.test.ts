@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { contract, type LiveEvent, type TenantId } from "../../protocol/index.ts";
 import { createTestClock } from "../../server/core/clock.ts";
+import { happened } from "../../server/core/events.ts";
 import { newId } from "../../server/core/ids.ts";
 import { createLive } from "../../server/features/live/index.ts";
 import type { Db } from "../../server/platform/db.ts";
@@ -32,7 +33,7 @@ const setUp = (settings = {}, beforeReplay: () => Promise<void> = async () => un
   const happen = async (tenantId: TenantId, ...subjects: string[]) => {
     await outbox.emit(
       db,
-      subjects.map((subjectId) => ({ scope: { tenantId }, event: contract.tenants.events.created, subjectId, data: { tenantId, slug: "s" } })),
+      subjects.map((subjectId) => happened({ tenantId }, contract.tenants.events.created, subjectId, { tenantId, slug: "s" })),
     );
     while ((await outbox.jobs[0]?.run(new AbortController().signal)) === true);
   };
@@ -71,7 +72,7 @@ test("a viewer sees the events and hints of its own tenant and of no other", asy
   const { next, stop } = await watch(mine);
   await happen(theirs, "x1");
   await happen(mine, "a1");
-  live.hint({ scope: { tenantId: mine }, event: contract.commands.events.changed, subjectId: "h1", data: { deviceId: "dev_1" } });
+  live.hint({ scope: { tenantId: mine }, event: contract.commands.events.changed, subjectId: "h1", data: { deviceId: "dev_1" } } as never);
   await happen(mine, "a2");
   expect([await next(), await next()]).toMatchObject([
     { subjectId: "a1", id: expect.stringMatching(/^evt_/) as string },
@@ -262,20 +263,20 @@ test("a filter of types and device hides every other event", async () => {
   const { live, watch, take } = setUp();
   const tenantId = newId("ten");
   const hint = (event: typeof contract.commands.events.changed | typeof contract.commands.events.completed, subjectId: string, deviceId: string) =>
-    live.hint({ scope: { tenantId }, event, subjectId, data: { deviceId } });
+    live.hint({ scope: { tenantId }, event, subjectId, data: { deviceId } } as never);
   const { next } = await watch(tenantId, { types: ["command.completed", "device.*"], deviceId: "dev_1" });
   hint(contract.commands.events.changed, "wrong type", "dev_1");
   hint(contract.commands.events.completed, "wrong device", "dev_2");
   hint(contract.commands.events.completed, "right", "dev_1");
   expect(await next()).toMatchObject({ subjectId: "right" });
-  live.hint({ scope: { tenantId }, event: contract.devices.events.online, subjectId: "dev_1", data: {} });
+  live.hint({ scope: { tenantId }, event: contract.devices.events.online, subjectId: "dev_1", data: {} } as never);
   expect(await take(next, 1)).toEqual(["dev_1"]);
 });
 
 test("a viewer that reads too slowly is cut off, and an aborted one ends and is forgotten", async () => {
   const { live, watch } = setUp({ bufferedEvents: 2 });
   const tenantId = newId("ten");
-  const hint = (subjectId: string) => live.hint({ scope: { tenantId }, event: contract.commands.events.changed, subjectId, data: {} });
+  const hint = (subjectId: string) => live.hint({ scope: { tenantId }, event: contract.commands.events.changed, subjectId, data: {} } as never);
   const slow = await watch(tenantId);
   hint("1");
   await slow.next();

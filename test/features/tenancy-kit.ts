@@ -2,7 +2,7 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { contract, type TenantId } from "../../protocol/index.ts";
 import { systemClock } from "../../server/core/clock.ts";
-import type { Emit, EventToEmit } from "../../server/core/events.ts";
+import type { Emit, Happened } from "../../server/core/events.ts";
 import { newId, newSecret } from "../../server/core/ids.ts";
 import type { Overrides } from "../../server/core/scope.ts";
 import { createApiKeys } from "../../server/features/api-keys/index.ts";
@@ -20,7 +20,7 @@ export const PORTAL = "https://portal.example";
 
 export const openTenancy = async ({ planLimits }: { planLimits?: Readonly<Record<string, Overrides>> } = {}) => {
   const db = await openDb({ url: await createTestDatabase(), poolSize: 8, log: silentLog });
-  const emitted: EventToEmit[] = [];
+  const emitted: Happened[] = [];
   const emit: Emit = async (_tx, events) => void emitted.push(...events);
   const secretBox = createSecretBox(randomBytes(32));
   const limiter = createMemoryRateLimiter({ clock: systemClock });

@@ -1,7 +1,7 @@
 // Events on a real database: none is skipped, each tenant's are numbered without gaps, and a failure delays only its own tenant.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { contract, type TenantId } from "../../protocol/index.ts";
-import type { DispatchedEvent } from "../../server/core/events.ts";
+import { type DispatchedEvent, happened } from "../../server/core/events.ts";
 import { newId } from "../../server/core/ids.ts";
 import { type Db, openDb } from "../../server/platform/db.ts";
 import { createOutbox, type Outbox, type OutboxDeps } from "../../server/platform/outbox.ts";
@@ -33,7 +33,7 @@ const run = async (outbox: Outbox, name = "outbox.relay"): Promise<void> => {
 };
 
 const event = (tenantId: TenantId, subjectId: string = newId("ten")) =>
-  ({ scope: { tenantId }, event: contract.tenants.events.created, subjectId, data: { tenantId, slug: "s" } }) as const;
+  happened({ tenantId }, contract.tenants.events.created, subjectId, { tenantId, slug: "s" });
 
 let db: Db;
 beforeAll(async () => {
@@ -120,8 +120,8 @@ describe("dispatch", () => {
   test("the outbox refuses a hint and an event with the wrong data", async () => {
     const { outbox } = outboxOn(db);
     const scope = { tenantId: newId("ten") };
-    await expect(outbox.emit(db, [{ scope, event: contract.commands.events.queued, subjectId: "x", data: {} }])).rejects.toThrow(/hint/);
-    await expect(outbox.emit(db, [{ scope, event: contract.tenants.events.created, subjectId: "x", data: { slug: 1 } }])).rejects.toThrow();
+    await expect(outbox.emit(db, [{ scope, event: contract.commands.events.queued, subjectId: "x", data: {} } as never])).rejects.toThrow(/hint/);
+    await expect(outbox.emit(db, [{ scope, event: contract.tenants.events.created, subjectId: "x", data: { slug: 1 } } as never])).rejects.toThrow();
   });
 });
 

@@ -2,7 +2,7 @@
 
 import { contract, permissionsOf, permits, type Role, type TenantId, toWindow } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
-import type { Emit, SqlTx } from "../../core/events.ts";
+import { type Emit, happened, type SqlTx } from "../../core/events.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import { newId } from "../../core/ids.ts";
 import type { ApiKeyLookup, Memberships } from "../../core/lookups.ts";
@@ -63,7 +63,7 @@ const createHandlers = ({ db, emit, plan }: ApiKeysDeps, forgetAll: () => void):
       return commit(async (tx) => {
         await plan.require(tx, scope, "apiKeys", 1);
         const key = await insertKey(tx, scope, { ...made, keyId, name, role, ipAllowlist, expiresInDays, createdBy: actorOf(scope.principal) });
-        await emit(tx, [{ scope, event: created, subjectId: keyId, data: { keyId, name } }]);
+        await emit(tx, [happened(scope, created, keyId, { keyId, name })]);
         return { ...key, apiKey };
       });
     },
@@ -89,7 +89,7 @@ const createHandlers = ({ db, emit, plan }: ApiKeysDeps, forgetAll: () => void):
       return commit(async (tx, afterwards) => {
         const replaced = await replaceKey(tx, scope, { keyId, made, graceSeconds });
         if (replaced === null) throw fail("API_KEY_NOT_FOUND", { keyId, status: before.status });
-        await emit(tx, [{ scope, event: rotated, subjectId: keyId, data: { keyId: replaced.keyId, name: replaced.name } }]);
+        await emit(tx, [happened(scope, rotated, keyId, { keyId: replaced.keyId, name: replaced.name })]);
         afterwards(forgetAll);
         return { ...replaced, apiKey: made.apiKey };
       });
@@ -99,7 +99,7 @@ const createHandlers = ({ db, emit, plan }: ApiKeysDeps, forgetAll: () => void):
       commit(async (tx, afterwards) => {
         const key = await revokeKey(tx, scope, keyId);
         if (key === null) throw fail("API_KEY_NOT_FOUND", { keyId });
-        await emit(tx, [{ scope, event: revoked, subjectId: keyId, data: { keyId: key.keyId, name: key.name } }]);
+        await emit(tx, [happened(scope, revoked, keyId, { keyId: key.keyId, name: key.name })]);
         afterwards(forgetAll);
         return null;
       }),

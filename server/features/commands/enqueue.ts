@@ -11,7 +11,7 @@ import type { Headroom } from "./headroom.ts";
 import { isDeeperThan, jsonBytes } from "./payload.ts";
 import type { CommandSettings } from "./settings.ts";
 import { admitCommands, insertCommands } from "./store/create.ts";
-import { eventOf } from "./transitions.ts";
+import { commandHappened } from "./transitions.ts";
 import { type CommandType, commandType, laneOf, systemType } from "./types.ts";
 import type { Witness } from "./witness.ts";
 
@@ -49,7 +49,7 @@ export const createEnqueue =
       notify: () => {
         for (const row of made) {
           witness.created(row);
-          hint(eventOf(contract.commands.events.queued, row, null));
+          hint(commandHappened(contract.commands.events.queued, row, null));
         }
         if (made.length > 0) courier.nudge([...new Set(made.map(({ deviceId }) => deviceId))]);
       },

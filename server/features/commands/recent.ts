@@ -2,13 +2,13 @@
 import { LRUCache } from "lru-cache";
 import { type CommandStatus, contract } from "../../../protocol/index.ts";
 import { coalesced } from "../../core/coalesced.ts";
-import type { EventToEmit, Hint } from "../../core/events.ts";
+import { type Happened, type Hint, happened } from "../../core/events.ts";
 import type { Db } from "../../platform/db.ts";
 import { findRecent, type RecentCommand } from "./store/read.ts";
 
 export interface Recent {
   /** What this node has shown itself need not be shown again. */
-  note(event: EventToEmit): void;
+  note(event: Happened): void;
   /** Looks now, or a moment later when it has just looked. */
   show(tenantId: string): void;
 }
@@ -46,7 +46,7 @@ export const createRecent = ({ db, showHere, onError }: RecentDeps): Recent => {
     if (previous === status) return;
     state.shown.set(commandId, status);
     const event = status === "queued" && previous === null ? queued : changed;
-    showHere({ scope: { tenantId }, event, subjectId: commandId, data: { commandId, deviceId, type, status, previous, failureCode: null } });
+    showHere(happened({ tenantId }, event, commandId, { commandId, deviceId, type, status, previous, failureCode: null }));
   };
 
   const look = async (tenantId: string, state: Watched): Promise<void> => {

@@ -1,7 +1,8 @@
 // Carries out what the rules decide: rows, history and durable events in the caller's transaction; hints, nudges and cancel orders after it.
+import type { z } from "zod";
 import { type CommandStatus, contract, isOpen } from "../../../protocol/index.ts";
 import type { Courier } from "../../core/delivery.ts";
-import type { Emit, EventToEmit, Hint, SqlTx } from "../../core/events.ts";
+import { type Emit, type Happened, type Hint, happened, type SqlTx } from "../../core/events.ts";
 import { decide } from "./rules.ts";
 import type { CommandSettings } from "./settings.ts";
 import type { Circumstances, CommandEvent, Step } from "./state.ts";
@@ -74,7 +75,7 @@ export const createTransitions = ({ emit, hint, courier, waits, witness, nodeId,
         told.map(({ row, from, step }) => ({ row, from, code: step.code, detail: detailOf(row, step), actor: actorOf(row) })),
         nodeId,
       );
-      const events = transitions.filter(isEnd).map(toEvent);
+      const events = transitions.filter(isEnd).map(endOf);
       // Given at once, they share one way to the database and back, with the commit where that can be.
       const written = Promise.all([saved, events.length > 0 ? emit(tx, events) : null]);
       if (tx.defer === undefined) await written;
@@ -84,7 +85,7 @@ export const createTransitions = ({ emit, hint, courier, waits, witness, nodeId,
     tell: (transitions) => {
       for (const transition of transitions) {
         witness.saw(transition);
-        if (!isEnd(transition)) hint(toEvent(transition));
+        if (!isEnd(transition)) hint(commandHappened(events.changed, transition.row, transition.from));
         const deadline = cancelDeadline(transition, settings);
         if (deadline !== null) order(transition.row, deadline);
       }
@@ -130,26 +131,15 @@ const ENDS = {
   expired: events.expired,
   timed_out: events.timedOut,
 } as const;
+type EndStatus = keyof typeof ENDS;
 
-const eventTypeOf = ({ row, step }: Transition) => {
-  if (step.patch.late === true) return events.lateResult;
-  const { status } = row;
-  return status === "queued" || status === "sent" || status === "acknowledged" || status === "running" || status === "canceling"
-    ? events.changed
-    : ENDS[status];
+const endOf = ({ row, from, step }: Transition) => commandHappened(step.patch.late === true ? events.lateResult : ENDS[row.status as EndStatus], row, from);
+
+export const commandHappened = <E extends (typeof events)[keyof typeof events]>(event: E, row: CommandRow, previous: CommandStatus | null): Happened<E> => {
+  const { tenantId, traceparent, commandId, deviceId, type, status, failureCode } = row;
+  const data = { commandId, deviceId, type, status, previous, failureCode } satisfies z.input<typeof events.changed.schema>;
+  return happened<E>({ tenantId, traceparent }, event, commandId, data as z.input<E["schema"]>);
 };
-
-const toEvent = (transition: Transition): EventToEmit => {
-  const { row, from } = transition;
-  return eventOf(eventTypeOf(transition), row, from);
-};
-
-export const eventOf = (event: (typeof events)[keyof typeof events], row: CommandRow, previous: CommandStatus | null): EventToEmit => ({
-  scope: { tenantId: row.tenantId, traceparent: row.traceparent },
-  event,
-  subjectId: row.commandId,
-  data: { commandId: row.commandId, deviceId: row.deviceId, type: row.type, status: row.status, previous, failureCode: row.failureCode },
-});
 
 const holdsTheWay = (status: CommandStatus | null): boolean => status !== null && status !== "queued" && isOpen(status);
 

@@ -3,7 +3,7 @@ import { LRUCache } from "lru-cache";
 import { type AgentId, contract } from "../../../protocol/index.ts";
 import type { AgentRecord, AgentRegistry } from "../../core/agent-registry.ts";
 import { chunk, IDS_PER_MESSAGE } from "../../core/chunk.ts";
-import type { Emit } from "../../core/events.ts";
+import { type Emit, happened } from "../../core/events.ts";
 import { createStringInterner } from "../../core/string-interner.ts";
 import type { Bus } from "../../platform/bus.ts";
 import type { Db } from "../../platform/db.ts";
@@ -142,9 +142,7 @@ export const createAgentRegistry = ({ db, bus, emit, box, settings, onError = ()
         if (row === undefined || row.pending_secret === null || box.open(row.pending_secret, secretContext(row.tenant_id, row.device_id)) !== usedSecret)
           return false;
         await promoteSecret(tx, agentId);
-        await emit(tx, [
-          { scope: { tenantId: row.tenant_id }, event: contract.devices.events.secretsRotated, subjectId: row.device_id, data: { deviceId: row.device_id } },
-        ]);
+        await emit(tx, [happened({ tenantId: row.tenant_id }, contract.devices.events.secretsRotated, row.device_id, { deviceId: row.device_id })]);
         return true;
       });
       if (promoted) announce([agentId]);

@@ -2,7 +2,7 @@
 import { type AgentId, CLOSE, contract, type DeviceId, type TenantId } from "../../../protocol/index.ts";
 import type { DeviceRef } from "../../core/delivery.ts";
 import { AppError } from "../../core/errors.ts";
-import type { Emit, SqlTx } from "../../core/events.ts";
+import { type Emit, happened, type SqlTx } from "../../core/events.ts";
 import { newId, newSecret } from "../../core/ids.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import type { Evictor } from "../../core/sessions.ts";
@@ -90,7 +90,7 @@ export const createEnrol = (deps: EnrolDeps): Enrol => {
     if (fresh.length > 0)
       await emit(
         tx,
-        fresh.map(({ deviceId }) => ({ scope, event: created, subjectId: deviceId, data: { deviceId, status: "provisioning" as const, previous: null } })),
+        fresh.map(({ deviceId }) => happened(scope, created, deviceId, { deviceId, status: "provisioning", previous: null })),
       );
     return fresh.map(({ device, secret, deviceId, agentId }) => ({
       device_id: deviceId,
@@ -135,13 +135,8 @@ export const createEnrol = (deps: EnrolDeps): Enrol => {
     await emit(
       tx,
       renewed.flatMap(({ living: { device_id: deviceId, fingerprint, last_seen_at: lastSeen } }) => [
-        {
-          scope,
-          event: pairedAgain,
-          subjectId: deviceId,
-          data: { deviceId, fingerprint, means, actor, ip: scope.ip, lastSeen: lastSeen?.toISOString() },
-        },
-        { scope, event: secretsRotated, subjectId: deviceId, data: { deviceId } },
+        happened(scope, pairedAgain, deviceId, { deviceId, fingerprint, means, actor, ip: scope.ip, lastSeen: lastSeen?.toISOString() }),
+        happened(scope, secretsRotated, deviceId, { deviceId }),
       ]),
     );
     const unlocked = renewed.filter(({ living }) => replaced.get(living.device_id)?.unlocked === true);

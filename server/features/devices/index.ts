@@ -4,7 +4,7 @@ import type { z } from "zod";
 import { CLOSE, type CommandId, connectTo, contract, type Device, toWindow } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { DeviceRef, Enqueue } from "../../core/delivery.ts";
-import type { Emit } from "../../core/events.ts";
+import { type Emit, happened } from "../../core/events.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import { newId } from "../../core/ids.ts";
 import { actorOf, type SystemScope, type TenantScope } from "../../core/scope.ts";
@@ -169,14 +169,8 @@ const createChangeHandlers = (
       if (removed === undefined) throw fail("DEVICE_NOT_FOUND", { deviceId });
       const { notify } = await resetCommands(tx, { tenantId: scope.tenantId, deviceId }, "device_removed");
       const { hostname, status, agent_id } = removed;
-      await emit(tx, [
-        {
-          scope,
-          event: contract.devices.events.deleted,
-          subjectId: deviceId,
-          data: { deviceId, status: "offline", previous: status, reason: "removed", ...(hostname === null ? {} : { hostname }) },
-        },
-      ]);
+      const data = { deviceId, status: "offline", previous: status, reason: "removed", ...(hostname === null ? {} : { hostname }) } as const;
+      await emit(tx, [happened(scope, contract.devices.events.deleted, deviceId, data)]);
       afterwards(() => {
         directory.announce([agent_id]);
         evictor.evict(deviceId, { close: CLOSE.deviceRevoked });

@@ -2,7 +2,7 @@
 import { contract } from "../../../protocol/index.ts";
 import type { DeviceRef } from "../../core/delivery.ts";
 import { AppError } from "../../core/errors.ts";
-import type { Emit, EventToEmit, SqlTx } from "../../core/events.ts";
+import { type Emit, happened, type SqlTx } from "../../core/events.ts";
 import { settleInHalves } from "../../core/halves.ts";
 import type { Beat, DuplicateProbe, SessionHello, Sessions, SocketPresence } from "../../core/sessions.ts";
 import type { CreateBatch } from "../../platform/batch.ts";
@@ -64,19 +64,15 @@ const { online, offline, duplicateIdentity } = contract.devices.events;
 const duplicate = (holder: "socket" | "poll", retryAfter: number): AppError =>
   new AppError("DUPLICATE_IDENTITY", { retryAfter, details: { reason: "duplicate_identity", holder } });
 
-const toEvent = (change: StatusChange, status: "online" | "offline"): EventToEmit => ({
-  scope: { tenantId: change.tenant_id },
-  event: status === "online" ? online : offline,
-  subjectId: change.device_id,
-  data: {
+const toEvent = (change: StatusChange, status: "online" | "offline") =>
+  happened({ tenantId: change.tenant_id }, status === "online" ? online : offline, change.device_id, {
     deviceId: change.device_id,
     status,
     previous: change.previous,
     ...(change.hostname === null ? {} : { hostname: change.hostname }),
     ...(change.reason === null ? {} : { reason: change.reason }),
     ...(change.last_seen_at === null ? {} : { lastSeen: change.last_seen_at.toISOString() }),
-  },
-});
+  });
 
 export const createPresence = (deps: PresenceDeps): Presence => {
   const { db, emit, createBatch, signatureLock, probe, nodeId, settings, onError = () => undefined } = deps;
@@ -101,7 +97,7 @@ export const createPresence = (deps: PresenceDeps): Presence => {
       const told = await markDuplicateTold(tx, device, settings.duplicateToldEveryMs);
       if (told === undefined) return;
       const { tenantId, deviceId } = told;
-      await emit(tx, [{ scope: { tenantId }, event: duplicateIdentity, subjectId: deviceId, data: { deviceId, nodeId: refusedBy, hostname, agentVersion } }]);
+      await emit(tx, [happened({ tenantId }, duplicateIdentity, deviceId, { deviceId, nodeId: refusedBy, hostname, agentVersion })]);
     });
 
   const polled = async (device: DeviceRef, poll: Poll): Promise<void> => {

@@ -1,7 +1,7 @@
 // Repair: a person allows one machine that lost its secret to take over its device by enrollment token, for a day.
 import { contract, type DeviceId } from "../../../protocol/index.ts";
 import { AppError } from "../../core/errors.ts";
-import type { SqlTx } from "../../core/events.ts";
+import { happened, type SqlTx } from "../../core/events.ts";
 import type { Handlers } from "../../core/feature.ts";
 import { actorOf, type TenantScope } from "../../core/scope.ts";
 import type { DevicesDeps } from "./index.ts";
@@ -18,7 +18,7 @@ export const createRepairHandlers = ({ emit }: Pick<DevicesDeps, "emit">): Repai
     if (changed === undefined) throw new AppError("DEVICE_NOT_FOUND", { details: { deviceId } });
     const repairUntil = changed.until?.toISOString() ?? null;
     const data = { deviceId, repairUntil, actor: actorOf(scope.principal) };
-    await emit(tx, [{ scope, event: contract.devices.events.repairChanged, subjectId: deviceId, data }]);
+    await emit(tx, [happened(scope, contract.devices.events.repairChanged, deviceId, data)]);
     return repairUntil;
   };
   return {

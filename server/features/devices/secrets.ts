@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { CLOSE, contract, type DeviceId } from "../../../protocol/index.ts";
 import type { CommandOrder } from "../../core/delivery.ts";
 import { AppError } from "../../core/errors.ts";
-import type { SqlTx } from "../../core/events.ts";
+import { happened, type SqlTx } from "../../core/events.ts";
 import type { Handlers, KeyedCall } from "../../core/feature.ts";
 import { newSecret } from "../../core/ids.ts";
 import { actorOf, type Principal, type TenantScope } from "../../core/scope.ts";
@@ -62,7 +62,7 @@ export const createSecretHandlers = (deps: SecretDeps, { agents, signatureLock }
       if (!(await replaceSecret(tx, scope, { deviceId, sealed: box.seal(fresh, secretContext(scope.tenantId, deviceId)) }))) throw unknown(deviceId);
       // Whoever brings the new secret to the device may bring an older agent along; what was signed with the dead one is worth nothing.
       if (!isAgent(scope.principal)) await signatureLock.lift(tx, { tenantId: scope.tenantId, deviceId }, actorOf(scope.principal));
-      await deps.emit(tx, [{ scope, event: contract.devices.events.secretsRotated, subjectId: deviceId, data: { deviceId: deviceId } }]);
+      await deps.emit(tx, [happened(scope, contract.devices.events.secretsRotated, deviceId, { deviceId })]);
       afterwards(() => {
         agents.announce([agent_id]);
         deps.evictor.evict(deviceId, { close: CLOSE.secretRotated });
@@ -99,7 +99,7 @@ export const createSecretHandlers = (deps: SecretDeps, { agents, signatureLock }
       // Whoever reads it can act as the device from now on.
       if (!isAgent(scope.principal)) {
         const data = { deviceId, actor: actorOf(scope.principal) };
-        await db.sqlTx((tx) => deps.emit(tx, [{ scope, event: contract.devices.events.secretsRead, subjectId: deviceId, data }]));
+        await db.sqlTx((tx) => deps.emit(tx, [happened(scope, contract.devices.events.secretsRead, deviceId, data)]));
       }
       // An agent that reads its secrets learns of a rotation that somebody else began, and takes it over by signing with it.
       const sealed = isAgent(scope.principal) ? (row.pending_secret ?? row.secret) : row.secret;

@@ -2,7 +2,7 @@
 // strips a header could choose. It stands in the device's row, so that no restart and no loss of Redis lifts it; a person can.
 import { type AgentId, contract, type DeviceId, type TenantId } from "../../../protocol/index.ts";
 import type { DeviceRef } from "../../core/delivery.ts";
-import type { Emit, EventToEmit, SqlTx } from "../../core/events.ts";
+import { type Emit, happened, type SqlTx } from "../../core/events.ts";
 import type { Agents } from "./directory.ts";
 import { setSignatureVersion } from "./store/agents.ts";
 
@@ -25,12 +25,12 @@ export const signatureVersionChanged = (change: {
   readonly device_id: DeviceId;
   readonly version: 1 | 2;
   readonly actor: string;
-}): EventToEmit => ({
-  scope: { tenantId: change.tenant_id },
-  event: contract.devices.events.signatureVersionChanged,
-  subjectId: change.device_id,
-  data: { deviceId: change.device_id, minSignatureVersion: change.version, actor: change.actor },
-});
+}) =>
+  happened({ tenantId: change.tenant_id }, contract.devices.events.signatureVersionChanged, change.device_id, {
+    deviceId: change.device_id,
+    minSignatureVersion: change.version,
+    actor: change.actor,
+  });
 
 export interface SignatureLockDeps {
   readonly emit: Emit;

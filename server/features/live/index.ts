@@ -2,7 +2,7 @@
 
 import { contract, type EventType, type LiveEvent } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
-import type { DispatchedEvent, Hint } from "../../core/events.ts";
+import type { DispatchedEvent, Happened } from "../../core/events.ts";
 import { implement } from "../../core/feature.ts";
 import type { Db } from "../../platform/db.ts";
 import type { Job } from "../../platform/jobs.ts";
@@ -37,7 +37,8 @@ export interface Live extends Feature<typeof contract.live> {
   readonly jobs: readonly Job[];
   /** For the outbox to call with what was dispatched, in order. */
   readonly dispatched: (events: readonly DispatchedEvent[]) => void;
-  readonly hint: Hint;
+  /** Shows an event to the viewers of this node. */
+  readonly hint: (event: Happened) => void;
   /** Something happened with the tenant on another node: reads it for whoever watches here. False when nobody does. */
   readonly look: (tenantId: string) => boolean;
   readonly viewers: () => number;
@@ -146,11 +147,9 @@ export const createLive = ({ db, clock, settings: given, onError = () => undefin
       for (const event of events) feed.dispatched(event);
     },
     hint: ({ scope, event, subjectId, data }) =>
-      feed.publish(scope.tenantId, { sequence: null, event: { id: null, type: event.type, subjectId, at: clock.now().toISOString(), data: recordOf(data) } }),
+      feed.publish(scope.tenantId, { sequence: null, event: { id: null, type: event.type, subjectId, at: clock.now().toISOString(), data: { ...data } } }),
     look: feed.look,
     jobs: [{ name: "live.look", everyMs: settings.lookEveryMs, run: feed.lookAtAll }],
     viewers: feed.viewers,
   };
 };
-
-const recordOf = (data: unknown): Record<string, unknown> => (typeof data === "object" && data !== null ? { ...data } : {});

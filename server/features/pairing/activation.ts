@@ -1,7 +1,7 @@
 // A code becomes a device: with the token that a user prepared, or with an enrollment token. Everything happens in one transaction or not at all.
 import { connectTo, contract, type EnrollmentToken, type PairingActivateResponse, permits, type TenantId } from "../../../protocol/index.ts";
 import { AppError } from "../../core/errors.ts";
-import type { SqlTx } from "../../core/events.ts";
+import { happened, type SqlTx } from "../../core/events.ts";
 import type { Handlers } from "../../core/feature.ts";
 import type { OpenScope, TenantFacts } from "../../core/scope.ts";
 import type { Enrolled, Replacement } from "../devices/index.ts";
@@ -119,7 +119,7 @@ const createCompletion =
     if (device === undefined) throw new Error("enrolling one device answers with one");
     const { device_id: deviceId, agent_id: agentId } = device;
     await recordDevice(tx, scope, { pairingId: pairing.pairingId, deviceId, agentId, userEmail: userEmail(deviceId) });
-    await emit(tx, [{ scope, event: contract.pairing.events.activated, subjectId: deviceId, data: { deviceId, fingerprint, status: "activated" } }]);
+    await emit(tx, [happened(scope, contract.pairing.events.activated, deviceId, { deviceId, fingerprint, status: "activated" })]);
     return withAddresses(device, settings);
   };
 

@@ -1,7 +1,7 @@
 // How an installation is followed: reported by the installer under its code, by the paired agent under its device, read by people.
 import { contract, type EnrollmentProgress } from "../../../protocol/index.ts";
 import type { AppError } from "../../core/errors.ts";
-import type { EventToEmit, SqlTx } from "../../core/events.ts";
+import { happened, type SqlTx } from "../../core/events.ts";
 import type { Handlers } from "../../core/feature.ts";
 import type { OpenScope } from "../../core/scope.ts";
 import type { Codes } from "./guesses.ts";
@@ -29,8 +29,7 @@ export const createProgressHandlers = ({ db, emit, devices }: PairingDeps, codes
     if (tenantId === null || deviceId === null) return;
     const scope = { tenantId, requestId: call.requestId, ip: call.ip, traceparent: call.traceparent };
     const data = { deviceId, currentStep: shown.currentStep, ...(shown.error === undefined ? {} : { error: shown.error }) };
-    const event: EventToEmit = { scope, event: eventOf(shown), subjectId: deviceId, data };
-    await emit(tx, [event]);
+    await emit(tx, [happened(scope, eventOf(shown), deviceId, data)]);
   };
 
   return {

@@ -2,7 +2,7 @@
 import { contract, type Role, toWindow } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import { AppError } from "../../core/errors.ts";
-import type { Emit, SqlTx } from "../../core/events.ts";
+import { type Emit, happened, type SqlTx } from "../../core/events.ts";
 import { implement } from "../../core/feature.ts";
 import { newId } from "../../core/ids.ts";
 import type { OpenScope, UserPrincipal } from "../../core/scope.ts";
@@ -84,7 +84,7 @@ const createHandlers = ({ db, emit, counters, ownedTenantsPerUser, forgetTenant,
         if (!created) throw fail("TENANT_SLUG_TAKEN", { slug });
         await upsertMember(tx, { tenantId }, { memberId: newId("mem"), userId, email: owner.email, role: "owner" });
         await insertDefaultDeployment(tx, { tenantId }, newId("dep"));
-        await emit(tx, [{ scope: { ...scope, tenantId }, event: contract.tenants.events.created, subjectId: tenantId, data: { tenantId, slug } }]);
+        await emit(tx, [happened({ ...scope, tenantId }, contract.tenants.events.created, tenantId, { tenantId, slug })]);
         afterwards(() => forgetMember(tenantId, userId));
         return { tenantId, durableObjectId, name, slug, owner: userId };
       });
@@ -112,9 +112,7 @@ const createHandlers = ({ db, emit, counters, ownedTenantsPerUser, forgetTenant,
           throw isSlugTaken(error) ? fail("TENANT_SLUG_TAKEN", { slug }, { cause: error }) : error;
         });
         if (changed === null) throw fail("VERSION_CONFLICT", { currentVersion: (await findTenant(tx, scope))?.version });
-        await emit(tx, [
-          { scope, event: contract.tenants.events.updated, subjectId: changed.tenantId, data: { tenantId: changed.tenantId, slug: changed.slug } },
-        ]);
+        await emit(tx, [happened(scope, contract.tenants.events.updated, changed.tenantId, { tenantId: changed.tenantId, slug: changed.slug })]);
         afterwards(() => forgetTenant(changed.tenantId));
         return counted(changed, tx);
       });

@@ -18,7 +18,7 @@ import type { CommandSettings } from "../settings.ts";
 import { createCommandRows } from "../store/create.ts";
 import { findCommands } from "../store/read.ts";
 import { type CommandRow, canSplit, toCommand } from "../store/rows.ts";
-import { eventOf } from "../transitions.ts";
+import { commandHappened } from "../transitions.ts";
 import { type CommandType, commandType, laneOf } from "../types.ts";
 import type { Waits } from "../waits.ts";
 import type { Witness } from "../witness.ts";
@@ -88,7 +88,7 @@ export const queueing = ({
       const isNew = admission.kind === "created";
       if (isNew) {
         witness.created(row);
-        hint(eventOf(contract.commands.events.queued, row, null));
+        hint(commandHappened(contract.commands.events.queued, row, null));
         if (input.wait > 0 && admission.heldBy !== null) elsewhere.ask(admission.heldBy, row.commandId);
         courier.nudge([row.deviceId], () => admission.heldBy);
       } else reply.replayed = true;

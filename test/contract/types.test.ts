@@ -1,0 +1,48 @@
+// The compiler guards what a feature may do wrong: each `@ts-expect-error` fails the type check as soon as its mistake compiles.
+import { expect, test } from "vitest";
+import { z } from "zod";
+import { type Contract, contract, type DeviceId } from "../../protocol/index.ts";
+import { event } from "../../protocol/kit/event.ts";
+import { type Emit, type Hint, happened, type SqlTx } from "../../server/core/events.ts";
+import { type Handlers, implement } from "../../server/core/feature.ts";
+import type { Feature, FeaturesOf } from "../../server/features/kit.ts";
+
+const never = (): never => {
+  throw new Error("only the compiler looks here");
+};
+const tx: SqlTx = { query: never };
+const scope = { tenantId: "ten_x" } as const;
+const deviceId: DeviceId = "dev_x";
+/** Compiled, never run. */
+const mistakes: readonly ((emit: Emit, hint: Hint, good: { readonly [G in keyof Contract]: Feature<Contract[G]> }) => unknown)[] = [
+  // @ts-expect-error a handler is missing
+  () => implement(contract.admin, { listNodes: never }),
+  // @ts-expect-error a handler has the wrong result
+  (): Handlers<typeof contract.admin> => implement(contract.admin, { listNodes: async () => ({ items: [{ nodeId: 7 }] }), drainNode: never }),
+  // @ts-expect-error a keyed handler bypasses `commit`
+  (): Handlers<typeof contract.admin> => implement(contract.admin, { listNodes: never, drainNode: async () => ({}) }),
+  // @ts-expect-error a group has no feature
+  (_emit, _hint, { live: _missing, ...rest }): FeaturesOf<Contract> => rest,
+  // @ts-expect-error a feature stands under another group's name
+  (_emit, _hint, good): FeaturesOf<Contract> => ({ ...good, live: good.admin }),
+  // @ts-expect-error the payload lacks a field
+  () => happened(scope, contract.devices.events.repairChanged, deviceId, { deviceId, repairUntil: null }),
+  // @ts-expect-error the payload has a field of the wrong type
+  () => happened(scope, contract.devices.events.secretsRead, deviceId, { deviceId, actor: 7 }),
+  // @ts-expect-error the payload has a field too many
+  () => happened(scope, contract.devices.events.secretsRotated, deviceId, { deviceId, secret: "s" }),
+  // @ts-expect-error the payload of a hint has the wrong shape
+  (_emit, hint) => hint(happened(scope, contract.commands.events.changed, "cmd_x", { commandId: "cmd_x" })),
+  // @ts-expect-error no group declares this event
+  () => happened(scope, event("made.up", z.object({}), "Made up"), "x", {}),
+  // @ts-expect-error a hint is not stored
+  (emit) => emit(tx, [happened(scope, contract.live.events.position, "x", {})]),
+  // @ts-expect-error a durable event that is only hinted would be lost
+  (_emit, hint) => hint(happened(scope, contract.devices.events.secretsRotated, deviceId, { deviceId })),
+  // @ts-expect-error an event that did not pass through `happened`
+  (emit) => emit(tx, [{ scope, event: contract.devices.events.secretsRotated, subjectId: deviceId, data: {} }]),
+];
+
+test("the mistakes are compiled with the tests", () => {
+  expect(mistakes.length).toBeGreaterThan(10);
+});
