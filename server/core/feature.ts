@@ -1,8 +1,8 @@
 // How a feature answers its part of the contract: one handler per operation, typed by it.
 import type { z } from "zod";
 import type { Group, Operation } from "../../protocol/index.ts";
+import type { Tx } from "./database.ts";
 import type { AppError, AppErrorOptions } from "./errors.ts";
-import type { SqlTx } from "./events.ts";
 import type { OpenScope, TenantScope } from "./scope.ts";
 
 /** What a handler may say beside its result. */
@@ -48,7 +48,7 @@ export type Afterwards = (hint: () => void) => void;
  * - The effect may run again after a deadlock, and it holds a connection: it waits for nothing but `tx`.
  * - An error that it throws undoes everything. An AppError that it returns is a refusal that leaves standing what was written.
  */
-export type Commit<T> = (effect: (tx: SqlTx, afterwards: Afterwards) => Promise<T | AppError>) => Promise<Committed<T>>;
+export type Commit<T> = (effect: (tx: Tx, afterwards: Afterwards) => Promise<T | AppError>) => Promise<Committed<T>>;
 
 /** What an operation with `idempotency: "key"` is given. */
 export interface KeyedCall<Op extends Operation = Operation> extends Call<Op> {

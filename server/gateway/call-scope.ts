@@ -1,5 +1,6 @@
 // One run of a handler: what it is given, how long it may take, and whether its result fits the contract.
 import type { Operation } from "../../protocol/index.ts";
+import type { Tx } from "../core/database.ts";
 import { AppError, isAppError } from "../core/errors.ts";
 import type { SqlTx } from "../core/events.ts";
 import type { Call, Commit, Committed, KeyedCall, Reply } from "../core/feature.ts";
@@ -20,7 +21,7 @@ export interface Outcome {
 }
 
 /** One transaction; `run` may be repeated. Resolves only when the database has confirmed the COMMIT. */
-export type Transact = <T>(run: (tx: SqlTx) => Promise<T>) => Promise<T>;
+export type Transact = <T>(run: (tx: Tx) => Promise<T>) => Promise<T>;
 
 /** What an operation is about to answer: its result, or a refusal that lets its effect stand. */
 export interface Answered {

@@ -1,14 +1,13 @@
-// The one door to PostgreSQL: Prisma for what is read by people, raw SQL for what is hot, one pool of connections under both.
-import { AsyncLocalStorage } from "node:async_hooks";
-import { PrismaPg } from "@prisma/adapter-pg";
-import type { SqlDriverAdapterFactory } from "@prisma/driver-adapter-utils";
-import pg from "pg";
-import { type Prisma, PrismaClient } from "../../prisma/generated/client.ts";
+// The way to PostgreSQL: Prisma for what people read and write, raw SQL for what is hot, one pool of connections under both.
+import type pg from "pg";
+import type { Clients, Tx } from "../core/database.ts";
 import { isConflict } from "./db-errors.ts";
 import type { Log } from "./log.ts";
 import type { PoolFigures } from "./metrics-base.ts";
-import { BEGIN, CONNECT_TIMEOUT_MS, commit, IDLE_IN_TRANSACTION_MS, LIMITS, openPool } from "./pool.ts";
+import { BEGIN, commit, openPool } from "./pool.ts";
+import { openPrisma, type PrismaOnConnections } from "./prisma-clients.ts";
 import { createStatementNames } from "./statements.ts";
+import { createClients } from "./tenant-client.ts";
 import { within } from "./time-bound.ts";
 import { arrayText, RAW_TYPES } from "./wire.ts";
 
@@ -27,12 +26,7 @@ export interface Sql {
   execute(text: string, values?: readonly unknown[]): Promise<number>;
 }
 
-/** One transaction through both doors; both see each other's uncommitted rows. Statements run one after another, in the order in which they were given. Dead once the transaction has ended. */
-export interface Tx extends Sql {
-  readonly prisma: Prisma.TransactionClient;
-}
-
-/** One transaction of raw SQL. */
+/** One transaction of raw SQL. Statements run one after another, in the order in which they were given. Dead once the transaction has ended. */
 export interface SqlTransaction extends Sql {
   /**
    * For statements that have been given and decide nothing more: COMMIT travels with them instead of waiting for their answers. They are waited
@@ -41,12 +35,18 @@ export interface SqlTransaction extends Sql {
   defer(work: Promise<unknown>): void;
 }
 
-export interface Db extends Sql {
-  readonly prisma: PrismaClient;
+/** The same with Prisma on its connection, which costs nothing until it is used. */
+export interface Transaction extends SqlTransaction, Tx {
+  execute: Sql["execute"];
+  query: Sql["query"];
+  defer: SqlTransaction["defer"];
+}
+
+export interface Db extends Sql, Clients {
   poolFigures(): PoolFigures;
-  /** Prisma and raw SQL in one transaction. Resolves only when PostgreSQL confirmed the COMMIT. `run` is repeated after a deadlock or a lost race, so it must have no effects outside. */
-  tx<T>(run: (tx: Tx) => Promise<T>): Promise<T>;
-  /** The same for raw SQL alone, without Prisma's overhead. */
+  /** Resolves only when PostgreSQL confirmed the COMMIT. `run` is repeated after a deadlock or a lost race, so it must have no effects outside. */
+  tx<T>(run: (tx: Transaction) => Promise<T>): Promise<T>;
+  /** The same for features whose statements are all raw. */
   sqlTx<T>(run: (tx: SqlTransaction) => Promise<T>): Promise<T>;
   /** Rejects unless PostgreSQL answers soon. */
   healthy(): Promise<void>;
@@ -66,20 +66,22 @@ export interface DbOptions {
 
 export const openDb = async ({ url, poolSize, log, applicationName = "mooring", namedStatements = true }: DbOptions): Promise<Db> => {
   const pool = openPool({ url, size: poolSize, applicationName, log });
-  const prisma = new PrismaClient({ adapter: sharingTransactions(pool), transactionOptions: { maxWait: CONNECT_TIMEOUT_MS, timeout: IDLE_IN_TRANSACTION_MS } });
-  const statements = createStatements(namedStatements ? createStatementNames() : () => undefined);
+  const nameOf: NameOf = namedStatements ? createStatementNames() : () => undefined;
+  const prisma = openPrisma(pool, nameOf);
+  const statements = createStatements(nameOf);
+  const tx: Db["tx"] = (run) => repeatingConflicts(() => transaction({ pool, statements, prisma }, run));
   const db: Db = {
-    prisma,
     poolFigures: () => ({ total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),
     ...statements.on(pool),
-    tx: (run) => repeatingConflicts(() => prismaTransaction({ prisma, statements }, run)),
-    sqlTx: (run) => repeatingConflicts(() => rawTransaction({ pool, statements }, run)),
+    ...createClients(prisma.alone),
+    tx,
+    sqlTx: tx,
     healthy: async () => {
       await within(pool.query("select 1"), HEALTH_TIMEOUT_MS, "the database did not answer");
     },
     close: () =>
       within(
-        prisma.$disconnect().then(() => pool.end()),
+        prisma.close().then(() => pool.end()),
         CLOSE_TIMEOUT_MS,
         "the database sessions did not end",
       ),
@@ -104,12 +106,16 @@ const repeatingConflicts = async <T>(run: () => Promise<T>): Promise<T> => {
   }
 };
 
-const rawTransaction = async <T>(
-  { pool, statements }: { readonly pool: pg.Pool; readonly statements: Statements },
-  run: (tx: SqlTransaction) => Promise<T>,
-): Promise<T> => {
+interface TransactionDeps {
+  readonly pool: pg.Pool;
+  readonly statements: Statements;
+  readonly prisma: PrismaOnConnections;
+}
+
+const transaction = async <T>({ pool, statements, prisma }: TransactionDeps, run: (tx: Transaction) => Promise<T>): Promise<T> => {
   const client = await pool.connect();
   const seat: Seat = { client };
+  const inside = prisma.inside(() => clientOf(seat));
   const deferred: Promise<unknown>[] = [];
   const defer = (work: Promise<unknown>): void => {
     work.catch(() => undefined);
@@ -120,7 +126,7 @@ const rawTransaction = async <T>(
     // The first statement follows on its heels: it need not come back to say that nothing stands against it.
     const begun = client.query(BEGIN);
     begun.catch(() => undefined);
-    const result = await run({ ...statements.inside(seat), defer });
+    const result = await run({ ...statements.inside(seat), ...createClients(inside.run), defer });
     await begun;
     const committed = commit(client);
     seat.client = undefined;
@@ -134,6 +140,7 @@ const rawTransaction = async <T>(
     throw error;
   } finally {
     seat.client = undefined;
+    inside.end();
     client.release(broken);
   }
 };
@@ -143,56 +150,9 @@ interface Seat {
   client: pg.PoolClient | undefined;
 }
 
-// Prisma hides the connection of its interactive transactions. Its adapter opens it within our call, so the call's context carries it out.
-const seats = new AsyncLocalStorage<Seat>();
-
-const prismaTransaction = async <T>(
-  { prisma, statements }: { readonly prisma: PrismaClient; readonly statements: Statements },
-  run: (tx: Tx) => Promise<T>,
-): Promise<T> => {
-  const seat: Seat = { client: undefined };
-  try {
-    return await seats.run(seat, () => prisma.$transaction((inner) => run({ prisma: inner, ...statements.inside(seat) })));
-  } finally {
-    seat.client = undefined;
-  }
-};
-
-const sharingTransactions = (pool: pg.Pool): SqlDriverAdapterFactory => {
-  const factory = new PrismaPg(pool);
-  const connect = factory.connect.bind(factory);
-  factory.connect = async () => {
-    const adapter = await connect();
-    const startTransaction = adapter.startTransaction.bind(adapter);
-    adapter.startTransaction = async (isolationLevel) => {
-      const transaction = await startTransaction(isolationLevel);
-      const client = connectionOf(transaction);
-      // Travels with the first statement. Its failure is that statement's, too.
-      client.query(LIMITS).catch(() => undefined);
-      const seat = seats.getStore();
-      // A transaction that a room opens within ours has a connection of its own and must not take our seat.
-      if (seat !== undefined && seat.client === undefined) seat.client = client;
-      const executeRaw = transaction.executeRaw.bind(transaction);
-      transaction.executeRaw = async (query) => {
-        // Commit, rollback or Prisma's own timeout: from here on the connection belongs to the pool again.
-        const ending = query.sql === "COMMIT" || query.sql === "ROLLBACK";
-        if (ending && seat?.client === client) seat.client = undefined;
-        if (query.sql !== "COMMIT") return executeRaw(query);
-        await commit(client);
-        return 0;
-      };
-      return transaction;
-    };
-    return adapter;
-  };
-  return factory;
-};
-
-// The adapter keeps its connection in a field that its types hide; test/platform/db.test.ts notices when that changes.
-const connectionOf = (transaction: object): pg.PoolClient => {
-  const client: unknown = Reflect.get(transaction, "client");
-  if (!(client instanceof pg.Client)) throw new Error("@prisma/adapter-pg no longer keeps its connection in `client`");
-  return client as pg.PoolClient;
+const clientOf = ({ client }: Seat): pg.PoolClient => {
+  if (client === undefined) throw new Error("this transaction has ended");
+  return client;
 };
 
 /** A statement's name; undefined for one that is sent without. */
@@ -213,11 +173,8 @@ const createStatements = (nameOf: NameOf) => {
     execute: async (text, values = []) => (await connection.query(asked(text, values))).rowCount ?? 0,
   });
   const inside = (seat: Seat): Sql => {
-    const client = (): pg.PoolClient => {
-      if (seat.client === undefined) throw new Error("this transaction has ended");
-      return seat.client;
-    };
-    return { query: async (text, values) => on(client()).query(text, values), execute: async (text, values) => on(client()).execute(text, values) };
+    const client = () => on(clientOf(seat));
+    return { query: async (text, values) => client().query(text, values), execute: async (text, values) => client().execute(text, values) };
   };
   return { on, inside };
 };

@@ -15,7 +15,7 @@ export const CONNECT_TIMEOUT_MS = 5_000;
 const CANCEL_TIMEOUT_MS = 2_000;
 
 /** Bounds the statements of a transaction. Sent in one message with its BEGIN, so it costs no round trip. */
-export const LIMITS = `SET LOCAL statement_timeout=${STATEMENT_TIMEOUT_MS};SET LOCAL lock_timeout=${LOCK_TIMEOUT_MS};SET LOCAL idle_in_transaction_session_timeout=${IDLE_IN_TRANSACTION_MS}`;
+const LIMITS = `SET LOCAL statement_timeout=${STATEMENT_TIMEOUT_MS};SET LOCAL lock_timeout=${LOCK_TIMEOUT_MS};SET LOCAL idle_in_transaction_session_timeout=${IDLE_IN_TRANSACTION_MS}`;
 export const BEGIN = `BEGIN;${LIMITS}`;
 
 /** Prisma writes times without a zone and trusts the session to be in UTC. The driver has no setting for it; test/platform/db.test.ts notices when this stops working. */

@@ -159,7 +159,7 @@ describe("timeouts", () => {
       limits: createLimits({ limiter: createMemoryRateLimiter({ clock: systemClock }), house: {} }),
       scopeOf: async ({ info }) => ({ ...info, tenantId: null, tenant: null, principal: { kind: "user", userId: "u", email: null, role: null } }),
       idempotency: createIdempotency({ db, secretBox: createSecretBox(randomBytes(32)) }),
-      transact: db.sqlTx,
+      transact: db.tx,
       useSignature: async () => undefined,
       databaseError,
       record: () => undefined,

@@ -1,8 +1,8 @@
 // Calls a feature's handlers as the pipeline does: parses the input and checks the output by the contract, without any transport.
 import type { z } from "zod";
 import type { Group, Operation, Role, TenantId } from "../../protocol/index.ts";
+import type { Tx } from "../../server/core/database.ts";
 import { AppError, isAppError } from "../../server/core/errors.ts";
-import type { SqlTx } from "../../server/core/events.ts";
 import type { Commit, Committed, Handlers, KeyedCall, Reply } from "../../server/core/feature.ts";
 import type { OpenScope, Principal, TenantFacts, TenantScope } from "../../server/core/scope.ts";
 
@@ -20,7 +20,7 @@ type Run<Op extends Operation> = (scope: OpenScope, input: z.input<Op["input"]>,
 export type CallableGroup<G extends Group> = { readonly [N in keyof G["operations"]]: Run<G["operations"][N]> };
 
 export interface Database {
-  sqlTx<T>(run: (tx: SqlTx) => Promise<T>): Promise<T>;
+  tx<T>(run: (tx: Tx) => Promise<T>): Promise<T>;
 }
 
 /** The transaction of a keyed operation, called without a key. */
@@ -29,7 +29,7 @@ export const committing =
   async (effect) => {
     if (db === undefined) throw new Error("a keyed operation needs a database to commit to");
     const hints: (() => void)[] = [];
-    const result = await db.sqlTx((tx) => effect(tx, (hint) => void hints.push(hint)));
+    const result = await db.tx((tx) => effect(tx, (hint) => void hints.push(hint)));
     for (const hint of hints) hint();
     if (isAppError(result)) throw result;
     return { result } as Committed<unknown>;

@@ -60,7 +60,7 @@ describe("raw SQL", () => {
   });
 
   test("raw SQL and Prisma return the same values for the same row", async () => {
-    const made = await db.prisma.device.create({ data: { ...device("dev_same"), tags: ["x"], inventory: { cpu: 2 } } });
+    const made = await db.system.device.create({ data: { ...device("dev_same"), tags: ["x"], inventory: { cpu: 2 } } });
     const [row] = await db.query<Record<string, unknown>>("select next_command_seq, created_at, tags, inventory, secret from devices where device_id = $1", [
       "dev_same",
     ]);
@@ -74,7 +74,7 @@ describe("raw SQL", () => {
     );
     const other = await openDb({ url, poolSize: 1, log: silentLog });
     const createdAt = new Date("2030-06-01T12:00:00.000Z");
-    await other.prisma.device.create({ data: { ...device("dev_zone"), createdAt } });
+    await other.system.device.create({ data: { ...device("dev_zone"), createdAt } });
     expect(await other.query("select created_at from devices where device_id = 'dev_zone'")).toEqual([{ created_at: createdAt }]);
     await other.close();
   });
@@ -84,10 +84,10 @@ describe("transactions", () => {
   test("Prisma and raw SQL see each other's uncommitted rows in one transaction and roll back together", async () => {
     const error = await failure(
       db.tx(async (tx) => {
-        await tx.prisma.device.create({ data: device("dev_both") });
+        await tx.system.device.create({ data: device("dev_both") });
         expect(await tx.query("select device_id from devices where device_id = 'dev_both'")).toHaveLength(1);
         await tx.execute("update devices set name = 'raw' where device_id = 'dev_both'");
-        expect((await tx.prisma.device.findUnique({ where: { deviceId: "dev_both" } }))?.name).toBe("raw");
+        expect((await tx.system.device.findUnique({ where: { deviceId: "dev_both" } }))?.name).toBe("raw");
         throw new Error("changed my mind");
       }),
     );
@@ -113,14 +113,36 @@ describe("transactions", () => {
     await expect(kept?.query("select 1")).rejects.toThrow("this transaction has ended");
   });
 
-  test("a transaction inside another's callback gets its own connection", async () => {
-    await db.tx(async (outer) => {
-      const [mine] = await outer.query<{ pid: number }>("select pg_backend_pid() as pid");
-      await db.prisma.$transaction([db.prisma.device.count()]);
-      const inner = await db.tx((tx) => tx.query<{ pid: number }>("select pg_backend_pid() as pid"));
-      expect(await outer.query("select pg_backend_pid() as pid")).toEqual([mine]);
-      expect(inner).not.toEqual([mine]);
+  test("a transaction keeps its connection for its Prisma client while others open theirs", async () => {
+    const addTo = (name: string) =>
+      db.tx(async (tx) => {
+        const deviceId = `dev_beside_${name}`;
+        const [, , seen] = await Promise.all([
+          tx.query("select pg_sleep(0.02)"),
+          tx.system.device.create({ data: device(deviceId) }),
+          tx.system.device.findMany({ where: { deviceId: { startsWith: "dev_beside_" } }, select: { deviceId: true } }),
+        ]);
+        expect(seen).toEqual([{ deviceId }]);
+        expect(await tx.query("select device_id from devices where device_id like 'dev_beside_%'")).toEqual([{ device_id: deviceId }]);
+        throw new Error("undone");
+      });
+    const outcomes = await Promise.allSettled(["a", "b", "c", "d", "e", "f"].map(addTo));
+    expect(outcomes.map((outcome) => outcome.status === "rejected" && outcome.reason.message)).toEqual(Array.from({ length: 6 }, () => "undone"));
+  });
+
+  test.each(["used", "unused"])("a transaction ends its %s Prisma client with itself", async (before) => {
+    let late: (() => Promise<unknown>) | undefined;
+    await db.tx(async (tx) => {
+      if (before === "used") await tx.system.device.count();
+      late = () => tx.system.device.count();
     });
+    await expect(late?.()).rejects.toThrow(/already closed|has ended/);
+  });
+
+  test("takes Prisma's operations of several statements, which nothing else takes", async () => {
+    const upsert = { where: { deviceId: "dev_up", agentId: "agt_dev_up" }, create: device("dev_up"), update: { name: "again" } };
+    await expect(db.system.device.upsert(upsert)).rejects.toThrow(/run it in a transaction/);
+    expect(await db.tx((tx) => tx.system.device.upsert(upsert))).toMatchObject({ deviceId: "dev_up" });
   });
 
   test.each(["tx", "sqlTx"] as const)("a %s transaction is retried after a deadlock until both sides commit", async (door) => {
@@ -197,8 +219,8 @@ describe("transactions", () => {
 
 describe("errors", () => {
   test("a duplicate row is recognised by its index name, through Prisma and raw SQL", async () => {
-    await db.prisma.device.create({ data: device("dev_one", "same") });
-    const throughPrisma = await failure(db.prisma.device.create({ data: device("dev_two", "same") }));
+    await db.system.device.create({ data: device("dev_one", "same") });
+    const throughPrisma = await failure(db.system.device.create({ data: device("dev_two", "same") }));
     const throughSql = await failure(
       db.execute(
         "insert into devices (device_id, tenant_id, deployment_id, agent_id, fingerprint, secret) values ('dev_three', 'ten_1', 'dep_1', 'agt_3', 'same', ''::bytea)",
@@ -243,15 +265,15 @@ describe("errors", () => {
     const full = await openDb({ url, poolSize: 1, log: silentLog });
     const taken = full.query("select pg_sleep(6)");
     const reasons = await withClient(url, async (client) => {
-      await client.query("begin; update counters set value = value where id = 1");
+      await client.query("begin; update counters set value = value where id = 1; lock devices");
       return Promise.all([
         reasonOf(db.sqlTx((tx) => tx.query("select pg_sleep(6)"))),
-        reasonOf(db.tx((tx) => tx.prisma.$queryRaw`select pg_sleep(6)::text`)),
+        reasonOf(db.tx((tx) => tx.query("set local statement_timeout = 500").then(() => tx.system.device.count()))),
         reasonOf(increment(db, 1)),
-        reasonOf(db.tx((tx) => tx.prisma.$executeRaw`update counters set value = value where id = 1`)),
+        reasonOf(db.tx((tx) => tx.system.device.updateMany({ data: { name: "x" } }))),
         reasonOf(db.query("select pg_sleep(9)")),
         reasonOf(full.query("select 1")),
-        reasonOf(full.tx((tx) => tx.prisma.$queryRaw`select 1`)),
+        reasonOf(full.system.device.count()),
         reasonOf(openDb({ url: "postgresql://a:b@127.0.0.1:1/c", poolSize: 1, log: silentLog })),
       ]);
     });
@@ -280,7 +302,7 @@ describe("lost sessions", () => {
     await Promise.all(Array.from({ length: 6 }, () => db.query("select pg_sleep(0.02)")));
     await endAllSessions();
     await eventually(() => db.healthy(), 1_000);
-    expect(await db.prisma.device.count()).toBeGreaterThan(0);
+    expect(await db.system.device.count()).toBeGreaterThan(0);
   });
 
   test("while sessions are lost under load, every failure is unavailable and every acknowledged write is in the database", async () => {
@@ -298,9 +320,12 @@ describe("lost sessions", () => {
     const load = Promise.all([
       counted(() => db.sqlTx((tx) => increment(tx, 9))),
       counted(() => db.tx(async (tx) => increment(tx, 9))),
-      counted(() => db.tx(async (tx) => tx.prisma.$executeRaw`update counters set value = value + 1 where id = 9`)),
+      counted(() => db.tx((tx) => Promise.all([increment(tx, 9), tx.system.device.updateMany({ data: { name: "x" } })]))),
       counted(() => increment(db, 9)),
-      counted(() => db.prisma.$executeRaw`update counters set value = value + 1 where id = 9`),
+      counted(async () => {
+        await db.system.device.updateMany({ data: { name: "y" } });
+        written -= 1;
+      }),
     ]);
     for (let round = 0; round < 15; round += 1) await endAllSessions();
     stop = true;

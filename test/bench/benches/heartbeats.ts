@@ -89,7 +89,7 @@ export const heartbeats = (stage: Stage, plan: Plan, agents: number): Promise<re
     const update = async (row: number): Promise<void> => {
       const { device_id } = rows[row % rows.length] ?? { device_id: "" };
       const now = new Date();
-      await db.prisma.devicePresence.update({
+      await db.system.devicePresence.update({
         where: { deviceId: device_id },
         data: { lastSeenAt: now, lastHeartbeatAt: now, offlineAfter: now, metrics: figures() },
       });

@@ -37,6 +37,7 @@ interface Player {
 const sabotaged = (db: Db, sabotage: Sabotage): Db => ({
   ...db,
   query: (text, values) => db.query(sabotage(text), values),
+  tx: (run) => db.tx((tx) => run({ ...tx, query: (text, values) => tx.query(sabotage(text), values) })),
   sqlTx: (run) => db.sqlTx((tx) => run({ ...tx, query: (text, values) => tx.query(sabotage(text), values) })),
 });
 

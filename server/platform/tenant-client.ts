@@ -1,0 +1,141 @@
+// Prisma limited to one tenant. Hand-made and no extension of Prisma's: an extension keeps neither the models without a tenant away nor the types.
+import { Prisma } from "../../prisma/generated/client.ts";
+import type { Clients, OperationName, SystemClient, TenantClient } from "../core/database.ts";
+import type { SystemScope } from "../core/scope.ts";
+
+/** Runs one operation on a Prisma client: the one of a transaction, or the one for single statements. */
+export type RunOperation = (operation: (prisma: Prisma.TransactionClient) => PromiseLike<unknown>) => Promise<unknown>;
+
+type Args = Readonly<Record<string, unknown>>;
+/** Rewrites what a caller gives to an operation. */
+type Rewrite = (model: Model, operation: OperationName, args: Args) => Args;
+
+interface Model {
+  /** As Prisma's client calls it. */
+  readonly key: string;
+  readonly columns: ReadonlySet<string>;
+}
+
+const OPERATIONS: Record<OperationName, true> = {
+  findUnique: true,
+  findUniqueOrThrow: true,
+  findFirst: true,
+  findFirstOrThrow: true,
+  findMany: true,
+  count: true,
+  aggregate: true,
+  groupBy: true,
+  create: true,
+  createMany: true,
+  createManyAndReturn: true,
+  update: true,
+  updateMany: true,
+  updateManyAndReturn: true,
+  upsert: true,
+  delete: true,
+  deleteMany: true,
+};
+const OPERATION_NAMES = Object.keys(OPERATIONS) as readonly OperationName[];
+
+const MODELS: readonly Model[] = Object.values(Prisma.ModelName).map((name) => ({
+  key: name.charAt(0).toLowerCase() + name.slice(1),
+  columns: new Set(Object.keys(Prisma[`${name}ScalarFieldEnum`])),
+}));
+const TENANT_MODELS = MODELS.filter(({ columns }) => columns.has("tenantId"));
+
+/** The tenant can be left out, and nobody can name another. */
+const withTenant = (given: unknown, tenantId: string): Args => {
+  const { tenantId: named = tenantId, ...rest } = (given ?? {}) as Args;
+  if (named !== tenantId) throw new Error("the tenant comes from the scope, and this names another");
+  return { ...rest, tenantId };
+};
+
+const scopedWhere = (where: unknown, tenantId: string): Args =>
+  Object.fromEntries(
+    Object.entries(withTenant(where, tenantId)).map(([name, value]) => [name, name.startsWith("tenantId_") ? withTenant(value, tenantId) : value]),
+  );
+
+/** Beside a unique key with the tenant in it Prisma wants nothing else: then PostgreSQL decides in one statement whether the row exists. */
+const upsertWhere = (where: unknown, tenantId: string): Args => {
+  const [key, ...more] = Object.entries(where as Args);
+  if (key === undefined || more.length > 0 || !key[0].startsWith("tenantId_")) throw new Error("an upsert needs a unique key that begins with the tenant");
+  return { [key[0]]: withTenant(key[1], tenantId) };
+};
+
+const checkColumns = (data: unknown, { key, columns }: Model): Args => {
+  for (const name of Object.keys(data as Args)) if (!columns.has(name)) throw new Error(`${key}.${name} is no column: write each row through its own model`);
+  return data as Args;
+};
+
+const newRows = (data: unknown, model: Model, tenantId: string): unknown =>
+  Array.isArray(data) ? data.map((row) => newRows(row, model, tenantId)) : withTenant(checkColumns(data, model), tenantId);
+
+const changes = (data: unknown, model: Model, tenantId: string): unknown => {
+  withTenant(data, tenantId);
+  return checkColumns(data, model);
+};
+
+const forTenant =
+  (tenantId: string): Rewrite =>
+  (model, operation, args) => {
+    // A cursor would tell where another tenant's row stands.
+    if (args["cursor"] !== undefined) throw new Error("page by a condition or an offset: a cursor knows no tenant");
+    const { where, data, create, update } = args;
+    switch (operation) {
+      case "create":
+      case "createMany":
+      case "createManyAndReturn":
+        return { ...args, data: newRows(data, model, tenantId) };
+      case "upsert":
+        return { ...args, where: upsertWhere(where, tenantId), create: newRows(create, model, tenantId), update: changes(update, model, tenantId) };
+      case "update":
+      case "updateMany":
+      case "updateManyAndReturn":
+        return { ...args, where: scopedWhere(where, tenantId), data: changes(data, model, tenantId) };
+      default:
+        return { ...args, where: scopedWhere(where, tenantId) };
+    }
+  };
+
+const asGiven: Rewrite = (_model, _operation, args) => args;
+
+type Delegates = Record<string, Record<string, (args: Args) => PromiseLike<unknown>>>;
+
+/** An object with one getter per model: what a call does not use, it does not pay for. */
+const clientClass = (models: readonly Model[]) => {
+  class Client {
+    readonly run: RunOperation;
+    readonly rewrite: Rewrite;
+    constructor(run: RunOperation, rewrite: Rewrite) {
+      this.run = run;
+      this.rewrite = rewrite;
+    }
+  }
+  for (const model of models) {
+    const get = function (this: Client) {
+      const { run, rewrite } = this;
+      // async, so that a refusal rejects as any other error does.
+      const operation = (name: OperationName) => [
+        name,
+        async (args: Args = {}) => {
+          const rewritten = rewrite(model, name, args);
+          return run((prisma) => (prisma as unknown as Delegates)[model.key]?.[name]?.(rewritten) as PromiseLike<unknown>);
+        },
+      ];
+      return Object.fromEntries(OPERATION_NAMES.map(operation));
+    };
+    Object.defineProperty(Client.prototype, model.key, { get });
+  }
+  return Client;
+};
+const Tenant = clientClass(TENANT_MODELS);
+const System = clientClass(MODELS);
+
+export const createClients = (run: RunOperation): Clients => ({
+  for: ({ tenantId }: SystemScope) => {
+    // Prisma takes an undefined condition for none at all.
+    if (!tenantId) throw new Error("a scope without a tenant reads nothing");
+    return new Tenant(run, forTenant(tenantId)) as unknown as TenantClient;
+  },
+  system: new System(run, asGiven) as unknown as SystemClient,
+});
