@@ -146,7 +146,7 @@ const openAll = async ({ base, life, certificate, features, transports, jobs, sh
   const onLate = (error: Error): void => log.warn({ error }, "the internal listener still waits for its port");
   const internalAt = { host: config.INTERNAL_HOST, port: config.INTERNAL_PORT, inherits, onLate };
   const internal = life.use("internal listener", await listenInternal({ ...internalAt, routes: transports.internal }));
-  const sockets: Parameters<typeof listen>[0]["sockets"] = (uws, upgraded) => registerAgentSocket(uws, transports.hub.door, SOCKET_LIMITS, upgraded);
+  const sockets: Parameters<typeof listen>[0]["sockets"] = (uws, upgraded) => registerAgentSocket(uws, transports.hub.transport, SOCKET_LIMITS, upgraded);
   const publicAt = { host: config.HOST, port: config.PORT, sharedPort, tls: certificate.files };
   const front = life.use("listener", await listen({ ...publicAt, transport: transports.http, sockets }));
   certificate.renewing(front.renew);
@@ -198,9 +198,9 @@ const openNode = async (config: Config, life: Lifecycle, { log, settings = {}, s
   const shutdown = createShutdown({
     drain: () => {
       state.draining = true;
-      hub.drain();
+      hub.refuseUpgrades();
     },
-    drainSockets: hub.letGo,
+    drainSockets: hub.drainSockets,
     endWaits: features.commands.endWaits,
     cluster: features.admin,
     listeners: () => state.listeners,

@@ -3,8 +3,8 @@ import type { Config } from "./config.ts";
 import type { Clock } from "./core/clock.ts";
 import type { Lifecycle } from "./core/lifecycle.ts";
 import type { RateLimiter } from "./core/rate-limiter.ts";
-import type { SessionOwnerDirectory } from "./core/session-owner-directory.ts";
-import { type AgentCourier, type CourierDeps, createCourier, nodeChannel } from "./gateway/channel/courier.ts";
+import type { SessionOwners } from "./core/sessions.ts";
+import { type ClusterNotifier, createDeviceNotifier, type DeviceNotifierDeps, nodeChannel } from "./gateway/channel/device-notifier.ts";
 import type { Bus } from "./platform/bus.ts";
 import { openMemoryBus, openMemorySessionOwners } from "./platform/bus-memory.ts";
 import { openRedisBus, type RedisBusSettings } from "./platform/bus-redis.ts";
@@ -18,14 +18,14 @@ import { type CountedSignatureMemory, createSignatureMemory } from "./platform/s
 
 interface Shared {
   readonly bus: Bus;
-  readonly directory: SessionOwnerDirectory;
+  readonly owners: SessionOwners;
   readonly limiter: RateLimiter;
   readonly signatures: CountedSignatureMemory;
   readonly stats: ClusterStats;
 }
 
 export interface Cluster extends Shared {
-  readonly courier: AgentCourier;
+  readonly notifier: ClusterNotifier;
   readonly changes: ChangeNotifier;
   /** Where a node receives what is meant for it alone. */
   channelOf(nodeId: string): string;
@@ -50,7 +50,7 @@ export interface ClusterDeps {
   readonly log: Log;
   /** How many nodes share every limit while they cannot count together. */
   readonly liveNodes: () => number;
-  readonly onNudge?: CourierDeps["onNudge"];
+  readonly onNudge?: DeviceNotifierDeps["onNudge"];
   readonly settings?: ClusterSettings | undefined;
 }
 
@@ -60,7 +60,7 @@ const MIN_ENTRY_MS = 120_000;
 
 const openInProcess = ({ life, clock }: ClusterDeps): Shared => ({
   bus: life.use("bus", openMemoryBus()),
-  directory: life.use("directory", openMemorySessionOwners()),
+  owners: openMemorySessionOwners(),
   limiter: createMemoryRateLimiter({ clock }),
   signatures: createSignatureMemory(),
   stats: { limitsAlone: () => 0, signaturesAlone: () => 0 },
@@ -74,7 +74,7 @@ const openOverRedis = (url: string, { config, life, nodeId, clock, log, liveNode
   const limiter = createRedisRateLimiter({ redis, clock, liveNodes });
   const signatures = createSignatureMemory(redis);
   const stats = { limitsAlone: () => limiter.degraded, signaturesAlone: () => signatures.degraded };
-  return { bus, directory: life.use("directory", openRedisSessionOwners({ redis, ttlMs })), limiter, signatures, stats };
+  return { bus, owners: openRedisSessionOwners({ redis, ttlMs }), limiter, signatures, stats };
 };
 
 /** Returns at once, also while Redis is away. */
@@ -84,7 +84,7 @@ export const openCluster = (deps: ClusterDeps): Cluster => {
   const onError = (what: string) => (error: unknown) => log.error({ what, error }, "could not tell the other nodes");
   return {
     ...shared,
-    courier: createCourier({ ...shared, onError: onError("courier"), ...(onNudge === undefined ? {} : { onNudge }) }),
+    notifier: createDeviceNotifier({ ...shared, onError: onError("device notifier"), ...(onNudge === undefined ? {} : { onNudge }) }),
     changes: createChangeNotifier({ bus: shared.bus, nodeId, onError: onError("change notifier") }),
     channelOf: nodeChannel,
   };

@@ -1,4 +1,4 @@
-// What the agent channel asks of the command queue. The queue owns every state; a session only claims, writes and reports.
+// The ports between the agent channel and the command queue. The queue owns every state of a command; a session claims, writes and reports.
 import type { Ack, AckResult, CommandId, DeliveredCommand, DeviceId } from "../../protocol/index.ts";
 import type { SqlTx } from "./events.ts";
 import type { SystemScope } from "./scope.ts";
@@ -10,30 +10,30 @@ export interface DeviceRef {
 
 export interface Want {
   readonly deviceId: string;
-  /** The epoch this session was given at hello. A newer one in the database means: nothing for you. */
+  /** Of this session. If the database has a newer one, the session gets nothing. */
   readonly epoch: number;
-  /** How many commands may be in flight on this device; what is open already counts against it. */
+  /** The number of commands that may be in flight on this device, those in flight already included. */
   readonly maxInFlight: number;
 }
 
 export interface Claim {
   readonly commands: readonly DeliveredCommand[];
-  /** Something is still queued: it waits for its time, its lane or for credit. */
+  /** Commands are still queued: they wait for their time, their lane or for credit. */
   readonly left: boolean;
 }
 
 export interface SessionStart {
   /** The new epoch, already written in the same transaction. */
   readonly epoch: number;
-  /** hello.inFlight: every command the agent holds, finished ones without ack_ok included. */
+  /** hello.inFlight: every command that the agent holds, including finished ones without ack_ok. */
   readonly inFlight: readonly { readonly commandId: string; readonly status: string }[];
   /** The agent has `journal.v1`. */
   readonly journal: boolean;
-  /** The agent has `inflight.v1`: what it does not list it has lost. */
+  /** The agent has `inflight.v1`: it has lost every command that it does not list. */
   readonly listsAll: boolean;
   /** The agent has `cancel.v1`. */
   readonly cancels: boolean;
-  /** hello.handoffFrom named the session that was current: its frames have reached the agent. */
+  /** hello.handoffFrom named the current session, so its frames have reached the agent. */
   readonly handoff?: boolean;
 }
 
@@ -45,53 +45,53 @@ export interface Reconciliation {
 export interface Settled {
   readonly reconcile: readonly Reconciliation[];
   readonly queuedCount: number;
-  /** Call it after commit: tells live views and wakes the claim loop. */
+  /** Call it after the commit: updates live views and wakes the device's session. */
   readonly notify: () => void;
 }
 
 export interface CommandDelivery {
-  /** Committed as sent when it resolves; empty when the epoch is stale, nothing is due or nothing more may be in flight. Batched inside. */
+  /** Resolves once the commands are committed as sent; empty when the epoch is stale, nothing is due or no credit is left. Claims of a node are batched. */
   claim(want: Want): Promise<Claim>;
-  /** The write was accepted: ends commands that ask for no ack, leaves the others as they are. */
+  /** The socket took the frames: ends the commands that ask for no ack, and changes no other. */
   delivered(deviceId: string, epoch: number, commandIds: readonly string[]): Promise<void>;
-  /** The write was refused, nothing reached the agent: the claim goes back and costs no attempt. */
+  /** The socket refused the frames: the commands go back to the queue without losing an attempt. */
   refused(deviceId: string, epoch: number, commandIds: readonly string[]): Promise<void>;
-  /** Resolves after commit; batched inside. `refused` says why the ack could not be taken as it came: its word counts, and that is the answer. So it is for an unknown word. */
+  /** Resolves after the commit; acks of a node are batched. `refused` is the error for an ack that was damaged or has an unknown status: its status is kept, and the answer carries the error. */
   ack(device: DeviceRef, ack: Ack & { readonly commandId: string }, refused?: string | null): Promise<AckResult>;
-  /** Inside the transaction of hellos, after their epochs were raised: what older sessions left open meets what the agents list. Each device once; answers in order. */
+  /** Call it in the transaction of the hellos, after raising their epochs: compares what older sessions left open with what the agents list. Takes each device once; answers in order. */
   settle(tx: SqlTx, starts: readonly (DeviceRef & SessionStart)[]): Promise<readonly Settled[]>;
 }
 
-/** A command that another room wants done, as a consequence of what it writes itself. Times, lane and repeatability are those of its type. */
+/** A command that another feature orders together with its own writes. Its type defines its times, lane and repeatability. */
 export interface CommandOrder {
   readonly deviceId: DeviceId;
   readonly type: string;
   readonly payload?: Readonly<Record<string, unknown>>;
-  /** The same key on the same device makes one command, however often it is ordered; at most 200 characters. */
+  /** Orders with the same key on the same device make one command; at most 200 characters. */
   readonly key: string;
-  /** As `actorOf` writes it, or "system". */
+  /** In the form of `actorOf`, or "system". */
   readonly orderedBy: string;
 }
 
 export interface Enqueued {
-  /** In the order of the orders; a repeated key gives the command that is there. */
+  /** In the order of the orders; a repeated key returns the existing command. */
   readonly commandIds: readonly CommandId[];
-  /** Call it after commit, never before: wakes the devices' sessions and tells live views. If it is lost, the sweep delivers. */
+  /** Call it after the commit, never before: wakes the devices' sessions and updates live views. If it is lost, the sweep delivers. */
   readonly notify: () => void;
 }
 
 /**
- * Queues commands inside the caller's transaction: they exist if and only if what else it writes does. Locks the devices' rows, so presence, where
- * it is touched too, comes first. All or none: throws DEVICE_NOT_FOUND, COMMAND_QUEUE_FULL, COMMAND_TYPE_UNKNOWN, COMMAND_PAYLOAD_INVALID or
- * IDEMPOTENCY_KEY_REUSED (same key, other command) before anything is written. Types of the gateway itself (`svc.…`) pass the queue's bounds.
+ * Queues commands inside the caller's transaction, so they exist if and only if its other writes do. Locks the devices' rows: a caller that also writes
+ * presence does that first. Queues all or none: throws DEVICE_NOT_FOUND, COMMAND_QUEUE_FULL, COMMAND_TYPE_UNKNOWN, COMMAND_PAYLOAD_INVALID or
+ * IDEMPOTENCY_KEY_REUSED (same key, other command) before it writes. The gateway's own types (`svc.…`) are exempt from the queue's bounds.
  */
 export type Enqueue = (tx: SqlTx, scope: SystemScope, orders: readonly CommandOrder[]) => Promise<Enqueued>;
 
-/** Hints to the node that holds a device's socket. Both may be lost: the sweep and the next hello make up for it. */
-export interface Courier {
-  /** Something became claimable for these devices. `nodeOf` is the database's word of a moment ago; whose node it does not know is looked up. */
+/** Notifies the session of a device, on whichever node it is. A message may be lost: the sweep and the next hello make up for it. */
+export interface DeviceNotifier {
+  /** These devices may have commands due. `nodeOf` returns the node that the database named a moment ago; null looks the owner up. */
   nudge(deviceIds: readonly string[], nodeOf?: (deviceId: string) => string | null): void;
-  /** Credit or a lane became free: worth a claim only where the last one left something. */
+  /** Credit or a lane became free: sessions whose last claim left commands claim again. */
   freed(deviceIds: readonly string[]): void;
   cancel(deviceId: string, order: CancelNotice): void;
 }

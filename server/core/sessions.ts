@@ -1,21 +1,21 @@
-// What the agent channel asks of presence: who is connected, since when, and what to do with those who left.
-// A device's epoch only grows; whatever an older session writes carries its own epoch and so changes nothing.
+// The ports between the agent channel and the devices feature: sessions of agents, their presence and their owners.
+// A device's epoch only grows, so a write of an older session carries an older epoch and changes nothing.
 import type { Close } from "../../protocol/index.ts";
 import type { DeviceRef, Reconciliation, SessionStart } from "./delivery.ts";
 
-/** What a proven hello says about the session and its machine. */
+/** A hello whose proof is good. */
 export interface SessionHello extends Pick<SessionStart, "inFlight" | "journal" | "listsAll" | "cancels"> {
   readonly device: DeviceRef;
   readonly nodeId: string;
   readonly sessionId: string;
-  /** Of the agent's process; null when it does not say. */
+  /** Names the agent's process; null when the agent does not name it. */
   readonly instanceId: string | null;
-  /** The session that this one continues, as the agent names it. */
+  /** The session that this one continues, according to the agent. */
   readonly handoffFrom: string | null;
   readonly clockOffsetMs: number | null;
-  /** As many commands as this session takes at once. */
+  /** The number of commands that this session takes at once. */
   readonly maxInFlight: number;
-  /** The agent signs by the second form from now on: the first alone is not to be taken from it again. */
+  /** The agent signs with v2 from now on: refuse v1 signatures of this device. */
   readonly locksSignature: boolean;
   readonly machine: Machine;
 }
@@ -30,10 +30,10 @@ export interface Machine {
 
 export interface SessionBegun {
   readonly epoch: number;
-  /** The node that held the session before, when it may still hold it. */
+  /** The node of the previous session, if its socket may still be open. */
   readonly previousNodeId: string | null;
   readonly handedOver: boolean;
-  /** How often sessions of this device have pushed each other out in a row, this one included; 0 when it pushed nobody out. */
+  /** How often sessions of this device have superseded each other in a row, this one included; 0 if it superseded none. */
   readonly pushedOut: number;
   readonly reconcile: readonly Reconciliation[];
   readonly queuedCount: number;
@@ -41,33 +41,33 @@ export interface SessionBegun {
   readonly notify: () => void;
 }
 
-/** Batched inside. */
-export interface Sessions {
-  /** In one transaction: raises the epoch, takes presence over, settles what older sessions left open. Throws FORBIDDEN for a removed device. */
+/** Calls at the same time share a transaction. */
+export interface AgentSessions {
+  /** In one transaction: raises the epoch, takes presence over and settles the commands that older sessions left open. Throws FORBIDDEN for a removed device. */
   begin(hello: SessionHello): Promise<SessionBegun>;
-  /** Who has the device's presence now, as far as its node has told; null when nobody has. */
+  /** The session that has the device's presence as of its node's last flush; null when none has. */
   holder(device: DeviceRef): Promise<Holder | null>;
-  /** Somebody else lives with the newcomer's identity. Told as an event, at most once an hour per device over all nodes. */
+  /** Emits the event that another living agent uses the newcomer's identity, at most once an hour per device over all nodes. */
   reportDuplicate(newcomer: Pick<SessionHello, "device" | "nodeId" | "machine">): Promise<void>;
 }
 
-/** Whether a session of the device answers right now, on whichever node, that belongs to another process than this one. */
+/** True when a session of the device that belongs to another process answers a ping right now, on any node. */
 export type DuplicateProbe = (device: DeviceRef, instanceId: string) => Promise<boolean>;
 
 export interface Holder {
   readonly nodeId: string;
   readonly sessionId: string;
   readonly instanceId: string | null;
-  /** Late by up to a flush of presence. */
+  /** Lags by up to one presence flush. */
   readonly seenAgoMs: number;
 }
 
-/** The newest news of one session since the last flush. Ages instead of times, because only the database's clock counts. */
-export interface Beat {
+/** What one session has heard since the last presence flush. Ages instead of times, because only the database's clock counts. */
+export interface PresenceUpdate {
   readonly deviceId: string;
   readonly epoch: number;
   readonly seenAgoMs: number;
-  /** Silence, counted from then on, that makes the device offline. */
+  /** After this much silence, counted from the last frame, the device is offline. */
   readonly patienceMs: number;
   readonly heartbeatAgoMs: number | null;
   readonly metrics: Readonly<Record<string, unknown>> | null;
@@ -78,7 +78,7 @@ export interface SessionRef {
   readonly epoch: number;
 }
 
-/** A session with its own name. */
+/** A session with its id. */
 export interface HeldSession extends SessionRef {
   readonly id: string;
 }
@@ -89,19 +89,31 @@ export interface Superseded {
 }
 
 export interface SocketPresence {
-  /** The devices whose session is still the newest; the others' sockets belong closed with 4009. */
-  flush(beats: readonly Beat[]): Promise<ReadonlySet<string>>;
-  /** By device, those of the sessions whose presence is no longer theirs: a newer one stands or it was taken from them, or the device was removed. */
+  /** Returns the devices whose session is still the newest. */
+  flush(updates: readonly PresenceUpdate[]): Promise<ReadonlySet<string>>;
+  /** By device, the sessions that have lost their presence: to a newer session, to a fence, or because the device was removed. */
   superseded(sessions: readonly HeldSession[]): Promise<ReadonlyMap<string, Superseded>>;
-  /** Before these sessions are closed for their agents to come back: the devices that no other session has taken over by now, and none will as a handoff. */
+  /** Call it before closing sessions whose agents shall come back. Returns the devices that no other session has taken over; none can be handed over after it. */
   release(sessions: readonly SessionRef[]): Promise<ReadonlySet<string>>;
-  /** The sockets are gone without a word: offline after the grace, unless a newer session stands. */
+  /** The sockets closed without a goodbye: the devices are offline after the grace, unless they have a newer session. */
   closed(sessions: readonly SessionRef[]): Promise<void>;
-  /** The agent said that it leaves, why, and when it expects to be back. */
-  goodbye(session: SessionRef, farewell: { readonly reason: string; readonly expectBackMs: number }): Promise<void>;
+  /** The agent leaves, with its reason and the time after which it expects to be back. */
+  goodbye(session: SessionRef, goodbye: { readonly reason: string; readonly expectBackMs: number }): Promise<void>;
 }
 
-/** A hint to whichever node holds the socket. `epochBelow` spares a session that is newer than what is meant. */
+/** Knows which node holds a device's socket. Entries are hints that expire: the epoch in the database decides. */
+export interface SessionOwners {
+  owner(deviceId: string): Promise<string | null>;
+  /** Writes or renews the entry, unless it has a newer epoch. */
+  claim(deviceId: string, nodeId: string, epoch: number): Promise<void>;
+  /** Removes the entry if it still has this epoch. */
+  release(deviceId: string, epoch: number): Promise<void>;
+  /** Removes the entry if it still names this node, which no longer listens. */
+  disown(deviceId: string, nodeId: string): Promise<void>;
+}
+
+/** Closes the device's socket on whichever node holds it. The message may be lost; the next presence flush makes up for it. */
 export interface Evictor {
+  /** `epochBelow` spares a session with this epoch or a newer one. */
   evict(deviceId: string, order: { readonly close: Close; readonly epochBelow?: number }): void;
 }

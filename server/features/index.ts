@@ -2,7 +2,7 @@
 import { CONNECT_PATHS, type Contract, LIMITS } from "../../protocol/index.ts";
 import type { Config } from "../config.ts";
 import type { Clock } from "../core/clock.ts";
-import type { Courier } from "../core/delivery.ts";
+import type { DeviceNotifier } from "../core/delivery.ts";
 import type { Hint } from "../core/events.ts";
 import type { RateLimiter } from "../core/rate-limiter.ts";
 import type { DuplicateProbe, Evictor } from "../core/sessions.ts";
@@ -20,7 +20,7 @@ import { type AdminSettings, createAdmin, type ThisNode } from "./admin/index.ts
 import { createAgent } from "./agent/index.ts";
 import { createApiKeys } from "./api-keys/index.ts";
 import { type CommandSettings, createCommands } from "./commands/index.ts";
-import { createDevices, createSessions, deviceSettings } from "./devices/index.ts";
+import { createAgentSessions, createDevices, deviceSettings } from "./devices/index.ts";
 import { createGeneral, type GeneralDeps, statedLimits } from "./general/index.ts";
 import { createHealth, databaseCheck, loadCheck, redisCheck } from "./health/index.ts";
 import type { Feature, FeatureKit, FeaturesOf } from "./kit.ts";
@@ -38,7 +38,7 @@ export interface FeaturesDeps extends Installation {
     readonly bus: Bus;
     readonly limiter: RateLimiter;
     readonly changes: ChangeNotifier;
-    readonly courier: Courier & Evictor;
+    readonly notifier: DeviceNotifier & Evictor;
     /** Where a node receives what is meant for it alone. */
     channelOf(nodeId: string): string;
   };
@@ -61,7 +61,7 @@ const SERVICE_FEATURES = ["agent-socket", "poll", "live-feed", "idempotency"];
 
 export const createFeatures = (deps: FeaturesDeps) => {
   const { config, db, secretBox, tokens, clock, log, metrics, cluster, nodeId, publicUrl, node } = deps;
-  const { bus, limiter, changes, courier, channelOf } = cluster;
+  const { bus, limiter, changes, notifier, channelOf } = cluster;
   const onError = (what: string, error: unknown): void => log.error({ what, error }, "background work failed");
   const socketUrl = (): string => `${publicUrl().replace(/^http/, "ws")}${CONNECT_PATHS[0]}`;
 
@@ -89,7 +89,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
     ...kit,
     bus,
     secrets: secretBox,
-    evictor: courier,
+    evictor: notifier,
     settings: deviceSettings(config.HEARTBEAT_SECONDS, { closeGraceMs: config.CLOSE_GRACE_SECONDS * 1_000 }),
     resetCommands: (tx, device, reason) => commands.resetDevice(tx, device, reason),
     probe: deps.probe,
@@ -103,7 +103,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
     ...kit,
     showHere: live.hint,
     onError: (error) => onError("commands", error),
-    courier,
+    courier: notifier,
     createBatch,
     nodeId,
     bus,
@@ -203,7 +203,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
   return {
     ...features,
     outbox,
-    sessions: createSessions({ db, presence: devices.presence, delivery: commands.delivery, createBatch }),
+    sessions: createAgentSessions({ db, presence: devices.presence, delivery: commands.delivery, createBatch }),
     all: features,
     jobs: [...outbox.jobs, ...parts.flatMap(([, { jobs = [] }]) => jobs)],
     gauges: parts.flatMap(([, { gauges = [] }]) => gauges),

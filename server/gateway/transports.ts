@@ -10,17 +10,16 @@ import type { IdempotencyStore } from "../core/idempotency.ts";
 import type { ApiKeyLookup, Memberships, StreamTickets, TenantLookup } from "../core/lookups.ts";
 import type { RateLimiter } from "../core/rate-limiter.ts";
 import type { Overrides } from "../core/scope.ts";
-import type { SessionOwnerDirectory } from "../core/session-owner-directory.ts";
-import type { Sessions, SocketPresence } from "../core/sessions.ts";
+import type { AgentSessions, SessionOwners, SocketPresence } from "../core/sessions.ts";
 import type { Tracing } from "../core/trace.ts";
 import { createAgentAuth } from "./auth/agent.ts";
 import { createAuthenticate, createRedeem, createScope, type IdentityDeps } from "./auth/identity.ts";
 import type { CallLogDeps, CallRecord } from "./call-log.ts";
 import type { Transact } from "./call-scope.ts";
 import type { Entry } from "./catalogue.ts";
-import type { ChannelBus } from "./channel/courier.ts";
-import { createHub, type Hub, type HubDeps } from "./channel/hub.ts";
-import { type ChannelSettings, channelSettings, STRAIN } from "./channel/settings.ts";
+import { type AgentChannel, type AgentChannelDeps, createAgentChannel } from "./channel/agent-channel.ts";
+import type { ChannelBus } from "./channel/device-notifier.ts";
+import { type ChannelSettings, channelSettings, OVERLOAD_LIMITS } from "./channel/settings.ts";
 import { createDocs } from "./docs.ts";
 import { createHttpTransport, type HttpTransportDeps } from "./http-transport.ts";
 import type { InternalRoutes } from "./internal.ts";
@@ -42,22 +41,22 @@ export interface TransportsDeps {
   readonly limits: Limits;
   readonly nodeId: string;
   readonly clock: Clock;
-  readonly log: CallLogDeps["log"] & HubDeps["log"];
+  readonly log: CallLogDeps["log"] & AgentChannelDeps["log"];
   readonly tracing: Tracing | null;
   readonly build: { readonly version: string; readonly commit: string };
   /** Known when the listener is open, so read at each use. */
   readonly publicUrl: () => string;
   readonly cluster: {
     readonly bus: ChannelBus;
-    readonly directory: SessionOwnerDirectory;
+    readonly owners: SessionOwners;
     readonly limiter: RateLimiter;
-    readonly courier: HubDeps["courier"];
+    readonly notifier: AgentChannelDeps["notifier"];
     /** Of the whole installation. */
     size(): { readonly connections: number; readonly liveNodes: number };
   };
   /** Who may call, and what the agent socket asks of the features. */
   readonly directories: {
-    readonly agents: AgentRegistry & HubDeps["agents"];
+    readonly agents: AgentRegistry & AgentChannelDeps["agents"];
     readonly apiKeys: ApiKeyLookup;
     readonly tenants: TenantLookup;
     readonly memberships: Memberships;
@@ -65,14 +64,14 @@ export interface TransportsDeps {
   };
   readonly verifyToken: IdentityDeps["verifyToken"];
   readonly jwks: HttpTransportDeps["jwks"];
-  readonly sessions: Sessions;
+  readonly sessions: AgentSessions;
   readonly presence: SocketPresence;
   readonly delivery: CommandDelivery;
   readonly transact: Transact;
   readonly idempotency: IdempotencyStore;
-  readonly signatures: Omit<ReplayDeps, "clock"> & { readonly memory: HubDeps["signatures"] };
+  readonly signatures: Omit<ReplayDeps, "clock"> & { readonly memory: AgentChannelDeps["signatures"] };
   readonly databaseError: (error: unknown) => AppError | null;
-  readonly metrics: InternalRoutes["metrics"] & { call(record: CallRecord): void; readonly channelMeters: NonNullable<HubDeps["meters"]> };
+  readonly metrics: InternalRoutes["metrics"] & { call(record: CallRecord): void; readonly channelMeters: NonNullable<AgentChannelDeps["meters"]> };
   readonly internalToken: string;
   readonly channel?: Partial<ChannelSettings> | undefined;
   /** Changes once, when the node begins to drain. */
@@ -84,7 +83,7 @@ export interface TransportsDeps {
 export interface Transports {
   readonly http: HttpTransport;
   readonly internal: InternalRoutes;
-  readonly hub: Hub;
+  readonly hub: AgentChannel;
 }
 
 /** RATE_LIMIT_* by the names of the buckets that they replace. */
@@ -155,9 +154,9 @@ const httpOf = (deps: TransportsDeps, infoOf: InfoOf): HttpTransport => {
   });
 };
 
-const hubOf = (deps: TransportsDeps, facts: InfoOf): Hub => {
+const hubOf = (deps: TransportsDeps, facts: InfoOf): AgentChannel => {
   const { config, cluster, directories, channel } = deps;
-  return createHub({
+  return createAgentChannel({
     nodeId: deps.nodeId,
     agents: directories.agents,
     tenants: directories.tenants,
@@ -166,8 +165,8 @@ const hubOf = (deps: TransportsDeps, facts: InfoOf): Hub => {
     presence: deps.presence,
     delivery: deps.delivery,
     bus: cluster.bus,
-    owners: cluster.directory,
-    courier: cluster.courier,
+    owners: cluster.owners,
+    notifier: cluster.notifier,
     limits: deps.limits,
     facts,
     databaseError: deps.databaseError,
@@ -179,7 +178,7 @@ const hubOf = (deps: TransportsDeps, facts: InfoOf): Hub => {
       pollSeconds: config.POLL_SECONDS,
       heartbeatsPerSecond: config.HEARTBEATS_PER_SECOND,
       drainWindowMs: config.DRAIN_WINDOW_SECONDS * 1_000,
-      strain: { ...STRAIN, loopDelayMs: config.OVERLOAD_LOOP_MS },
+      overload: { ...OVERLOAD_LIMITS, loopDelayMs: config.OVERLOAD_LOOP_MS },
       acceptPerSecond: config.ACCEPT_PER_SECOND,
       acceptBurst: config.ACCEPT_PER_SECOND * 2,
       maxConnections: config.MAX_CONNECTIONS,

@@ -1,11 +1,11 @@
-// Bus and directory for one node: the same promises as over Redis, kept inside the process.
-import type { SessionOwnerDirectory } from "../core/session-owner-directory.ts";
+// Bus and session owners of a single node: the same promises as over Redis, kept inside the process.
+import type { SessionOwners } from "../core/sessions.ts";
 import { type Bus, type BusMessage, encodeMessage, newBusStats } from "./bus.ts";
 
 export const openMemoryBus = (): Bus => {
   const handlers = new Map<string, Set<(message: BusMessage) => void>>();
   return {
-    // Delivered in a later turn and as a copy, as over a wire, so that nobody leans on anything else.
+    // Delivers a copy in a later turn, like a network, so no subscriber can depend on more.
     publish: async (channel, message) => {
       const text = encodeMessage(message);
       if (!handlers.has(channel)) return false;
@@ -23,14 +23,14 @@ export const openMemoryBus = (): Bus => {
       };
     },
     healthy: () => true,
-    ailment: () => null,
+    degradation: () => null,
     onResync: () => undefined,
     stats: newBusStats(),
     close: async () => handlers.clear(),
   };
 };
 
-export const openMemorySessionOwners = (): SessionOwnerDirectory => {
+export const openMemorySessionOwners = (): SessionOwners => {
   const entries = new Map<string, { readonly nodeId: string; readonly epoch: number }>();
   return {
     owner: async (deviceId) => entries.get(deviceId)?.nodeId ?? null,
@@ -43,6 +43,5 @@ export const openMemorySessionOwners = (): SessionOwnerDirectory => {
     disown: async (deviceId, nodeId) => {
       if (entries.get(deviceId)?.nodeId === nodeId) entries.delete(deviceId);
     },
-    close: async () => entries.clear(),
   };
 };

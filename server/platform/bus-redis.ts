@@ -1,6 +1,6 @@
-// The bus over Redis: one connection speaks, another listens. Each node proves its own ears by hearing itself, since a subscription can be dead
-// while every PING is answered; and it leaves a mark in Redis, so that it notices when Redis has forgotten everything.
-import { type Ailment, type Bus, type BusMessage, encodeMessage, newBusStats } from "./bus.ts";
+// The bus over Redis: one connection publishes, another subscribes. A subscription can be dead while every PING is answered, so each node probes its own
+// channel; it also keeps a mark in Redis, to notice when Redis has lost its data.
+import { type Bus, type BusDegradation, type BusMessage, encodeMessage, newBusStats } from "./bus.ts";
 import { openSubscriber, type Redis, type RedisDeps } from "./redis.ts";
 import { channelName, markKey } from "./redis-keys.ts";
 
@@ -11,7 +11,7 @@ export interface RedisBusSettings {
 export interface RedisBusDeps extends RedisDeps {
   readonly redis: Redis;
   readonly nodeId: string;
-  /** Where this node hears what is meant for it alone, its own probes among it. */
+  /** The channel for messages to this node alone, and for its own probes. */
   readonly ownChannel: string;
   readonly bus?: Partial<RedisBusSettings> | undefined;
 }
@@ -20,7 +20,7 @@ const PROBE_EVERY_MS = 5_000;
 const MISSES_UNTIL_DEAF = 2;
 const MARK_OUTLIVES_PROBES = 6;
 const PROBE = "probe";
-/** The own voice comes back in a millisecond; a busy process is given this long. */
+/** An echo takes a millisecond; a busy process may need this long. */
 const MAX_ECHO_MS = 2_000;
 const RENEWED_PAUSE_MS = 500;
 
@@ -32,28 +32,28 @@ interface Probe {
   marked: boolean;
   refusesWrites: boolean;
   closed: boolean;
-  /** Runs until an echo is due, or the next probe. */
+  /** Fires when the echo is due, or the next probe. */
   timer: NodeJS.Timeout | null;
 }
 
 const parse = (text: string): BusMessage | null => {
   try {
     const value: unknown = JSON.parse(text);
-    // Only this service writes to its channels; whatever else stands there is not for us.
+    // Only this service writes to these channels; ignore anything else.
     return typeof value === "object" && value !== null ? (value as BusMessage) : null;
   } catch {
     return null;
   }
 };
 
-/** Opens at once, whether Redis is there or not. */
+/** Opens at once, also while Redis is away. */
 export const openRedisBus = ({ redis, nodeId, ownChannel, bus: { probeEveryMs = PROBE_EVERY_MS } = {}, ...deps }: RedisBusDeps): Bus => {
   const handlers = new Map<string, Set<(message: BusMessage) => void>>();
   const hooks: (() => void)[] = [];
   const stats = newBusStats();
   const own = channelName(ownChannel);
   const probe: Probe = { sent: 0, heard: 0, misses: 0, marked: false, refusesWrites: false, closed: false, timer: null };
-  const ailment = (): Ailment | null => {
+  const degradation = (): BusDegradation | null => {
     if (!redis.connected) return "away";
     if (!ears.connected || probe.misses > 0) return "deaf";
     return probe.refusesWrites ? "refuses writes" : null;
@@ -76,12 +76,12 @@ export const openRedisBus = ({ redis, nodeId, ownChannel, bus: { probeEveryMs = 
     },
   });
 
-  /** How many heard it; null when it could not be said. */
-  const say = async (channel: string, text: string): Promise<number | null> => {
+  /** Returns the number of receivers; null if PUBLISH failed. */
+  const send = async (channel: string, text: string): Promise<number | null> => {
     try {
       return Number(await redis.command("PUBLISH", channel, text));
     } catch {
-      // A hint is lost, which is counted; the connection itself tells what ails it.
+      // The caller counts the lost message; the connection reports its own error.
       return null;
     }
   };
@@ -91,34 +91,34 @@ export const openRedisBus = ({ redis, nodeId, ownChannel, bus: { probeEveryMs = 
     if (probe.heard >= n || !ears.connected) return;
     probe.misses += 1;
     stats.probeMisses += 1;
-    // The second probe follows the first at once: one may be late because this process was busy.
-    if (probe.misses < MISSES_UNTIL_DEAF) return void speak();
+    // Sends a second probe at once: the first may be late because this process was busy.
+    if (probe.misses < MISSES_UNTIL_DEAF) return void sendProbe();
     stats.renewals += 1;
-    ears.renew(new Error("the subscription to Redis is deaf"));
+    ears.renew(new Error("the subscription to Redis delivers nothing"));
   };
 
-  const speak = async (): Promise<void> => {
+  const sendProbe = async (): Promise<void> => {
     if (probe.timer !== null) clearTimeout(probe.timer);
     probe.timer = null;
     probe.sent += 1;
     const n = probe.sent;
-    const heardBy = await say(own, JSON.stringify({ op: PROBE, n }));
-    // What could not be said cannot be heard. What Redis handed to nobody needs no waiting for.
+    const heardBy = await send(own, JSON.stringify({ op: PROBE, n }));
+    // If PUBLISH failed there is no echo to wait for; if nobody received the probe, it has failed already.
     if (heardBy === 0) judge(n);
     else if (heardBy !== null && !probe.closed) probe.timer = setTimeout(judge, Math.min(MAX_ECHO_MS, probeEveryMs), n);
   };
 
-  const lookForMark = async (): Promise<void> => {
+  const checkMark = async (): Promise<void> => {
     const found = await redis.command("SET", markKey(nodeId), "1", "PX", String(probeEveryMs * MARK_OUTLIVES_PROBES), "GET");
     if (probe.marked && found === null) resync();
     probe.marked = true;
   };
 
-  const beat = (): void => {
-    if (probe.timer === null) void speak();
+  const check = (): void => {
+    if (probe.timer === null) void sendProbe();
     if (!redis.connected) return;
-    // Refused while the connection holds: a replica after a failover, or a Redis that is full.
-    lookForMark().then(
+    // A write fails on a live connection when Redis is a replica after a failover, or full.
+    checkMark().then(
       () => {
         probe.refusesWrites = false;
       },
@@ -127,17 +127,17 @@ export const openRedisBus = ({ redis, nodeId, ownChannel, bus: { probeEveryMs = 
       },
     );
   };
-  const timer = setInterval(beat, probeEveryMs);
+  const timer = setInterval(check, probeEveryMs);
   timer.unref();
 
-  // The mark is written anew with a new connection; that alone is no loss.
+  // A new connection writes the mark again, so its absence then is no sign of lost data.
   redis.onConnected(() => {
     probe.marked = false;
     resync();
   });
   ears.onConnected(() => {
-    // A deaf subscription that was made anew is believed once it has heard something. Not at once, so that one which stays deaf is not made anew without a pause.
-    if (probe.misses > 0 && probe.timer === null) probe.timer = setTimeout(() => void speak(), Math.min(RENEWED_PAUSE_MS, probeEveryMs));
+    // A replaced subscription counts as deaf until a probe comes back. The pause keeps one that stays deaf from being replaced in a tight loop.
+    if (probe.misses > 0 && probe.timer === null) probe.timer = setTimeout(() => void sendProbe(), Math.min(RENEWED_PAUSE_MS, probeEveryMs));
     resync();
   });
   void ears.subscribe(own);
@@ -145,7 +145,7 @@ export const openRedisBus = ({ redis, nodeId, ownChannel, bus: { probeEveryMs = 
   return {
     publish: async (channel, message) => {
       const text = encodeMessage(message);
-      const heardBy = await say(channelName(channel), text);
+      const heardBy = await send(channelName(channel), text);
       if (heardBy === null) stats.lost += 1;
       return heardBy !== 0;
     },
@@ -161,8 +161,8 @@ export const openRedisBus = ({ redis, nodeId, ownChannel, bus: { probeEveryMs = 
         if (name !== own) await ears.unsubscribe(name);
       };
     },
-    healthy: () => ailment() === null,
-    ailment,
+    healthy: () => degradation() === null,
+    degradation,
     onResync: (hook) => void hooks.push(hook),
     stats,
     close: async () => {

@@ -1,33 +1,33 @@
-// Hints between nodes. A message may be lost, doubled or late: whoever relies on one also sweeps the database.
-// Two implementations keep the same promises (test/conformance): within this process (bus-memory.ts) and over Redis (bus-redis.ts).
+// The bus: cross-node pub/sub for hints. A message may be lost, doubled or late, so every subscriber also sweeps the database.
+// Two implementations keep the same promises (test/conformance): inside one process (bus-memory.ts) and over Redis (bus-redis.ts).
 
-/** At most 1 KiB as JSON: ids and words, never payloads or secrets. */
+/** At most 1 KiB as JSON: ids and short words, never payloads or secrets. */
 export type BusMessage = Readonly<Record<string, string | number | boolean | null>>;
 
 export interface Bus {
-  /** Resolves once handed over or lost, not once received: false when surely nobody listens there. Rejects only a message that is too large. */
+  /** Resolves once the message is sent or lost, not once it is received; false when certainly nobody listens. Rejects only a message that is too large. */
   publish(channel: string, message: BusMessage): Promise<boolean>;
-  /** Resolves when the subscription holds, or is sure to be made as soon as that is possible. The handler must not throw. Returns how to stop. */
+  /** Resolves once subscribed; while Redis is away, once the subscription is sure to follow. The handler must not throw. Returns a function that unsubscribes. */
   subscribe(channel: string, handler: (message: BusMessage) => void): Promise<() => Promise<void>>;
-  /** False while hints get lost: whoever relies on them looks more often. */
+  /** False while messages get lost; subscribers sweep more often then. */
   healthy(): boolean;
-  /** What keeps hints from arriving; null when nothing does. */
-  ailment(): Ailment | null;
-  /** Called when hints may have been lost and come again from now on. */
+  /** Why messages get lost; null while they do not. */
+  degradation(): BusDegradation | null;
+  /** Runs the hook once messages arrive again after some may have been lost. */
   onResync(hook: () => void): void;
   readonly stats: Readonly<BusStats>;
   close(): Promise<void>;
 }
 
-/** `away`: Redis does not answer. `deaf`: it answers, but what others say does not arrive here. `refuses writes`: it is a replica, or full. */
-export type Ailment = "away" | "deaf" | "refuses writes";
+/** `away`: Redis does not answer. `deaf`: it answers, but its subscription delivers nothing. `refuses writes`: it is a replica, or full. */
+export type BusDegradation = "away" | "deaf" | "refuses writes";
 
 export interface BusStats {
-  /** Messages that could not be handed over. */
+  /** Messages that could not be sent. */
   lost: number;
-  /** Probes of our own that did not come back in time. */
+  /** Probes to this node's own channel that did not come back in time. */
   probeMisses: number;
-  /** Subscriptions made anew because they were deaf. */
+  /** Subscriptions replaced because they were deaf. */
   renewals: number;
 }
 
@@ -37,6 +37,6 @@ const MAX_BYTES = 1_024;
 
 export const encodeMessage = (message: BusMessage): string => {
   const text = JSON.stringify(message);
-  if (Buffer.byteLength(text) > MAX_BYTES) throw new Error(`a message on the bus holds ${MAX_BYTES} bytes`);
+  if (Buffer.byteLength(text) > MAX_BYTES) throw new Error(`a bus message may not exceed ${MAX_BYTES} bytes`);
   return text;
 };

@@ -1,19 +1,19 @@
-// The directory over Redis. Away or empty, it knows nobody: hints are not sent then, and the sweep finds what is due.
-// Who comes and who leaves within one turn of the event loop is told in one script, in the order in which it happened.
-import type { SessionOwnerDirectory } from "../core/session-owner-directory.ts";
+// Session owners over Redis. While Redis is away or empty no owner is known, so no nudges are sent and the sweep delivers instead.
+// One script writes all changes of one turn of the event loop, in their order.
+import type { SessionOwners } from "../core/sessions.ts";
 import { createBatch } from "./batch.ts";
 import { type Redis, script } from "./redis.ts";
 import { sessionKey } from "./redis-keys.ts";
 
 export interface RedisSessionOwnersDeps {
   readonly redis: Redis;
-  /** An entry that nobody refreshes is gone by then. */
+  /** The lifetime of an entry that is not renewed. */
   readonly ttlMs?: number;
 }
 
 const TTL_MS = 120_000;
 
-/** Per key: the node that has the device, or nothing for one that it left, and the epoch. An entry that cannot be changed fails alone. */
+/** Per key: the device's node, or '' to remove the entry, and the epoch. An entry that cannot be changed fails alone. */
 const CHANGE = script(`
 local function change(key, node, epoch)
   local known = redis.call('HGET', key, 'epoch')
@@ -38,11 +38,11 @@ interface Change {
   readonly epoch: number;
 }
 
-/** One after another, so that they arrive in order. A hint that fails is lost; trying it by itself would only load a Redis that is unwell. */
+/** One batch at a time keeps the order. A failed batch is lost: splitting it would only add load to a Redis in trouble. */
 const BOUNDS = { maxSize: 500, maxConcurrent: 1, maxWaiting: 50_000, splitOn: () => false };
 
-export const openRedisSessionOwners = ({ redis, ttlMs = TTL_MS }: RedisSessionOwnersDeps): SessionOwnerDirectory => {
-  // A hint that cannot be kept is a hint lost; presence and sweep do not need it.
+export const openRedisSessionOwners = ({ redis, ttlMs = TTL_MS }: RedisSessionOwnersDeps): SessionOwners => {
+  // Presence and the sweep work without the entry.
   const hint = async (work: Promise<unknown>): Promise<void> => {
     await work.catch(() => undefined);
   };
@@ -62,6 +62,5 @@ export const openRedisSessionOwners = ({ redis, ttlMs = TTL_MS }: RedisSessionOw
     claim: (deviceId, nodeId, epoch) => hint(change({ deviceId, nodeId, epoch })),
     release: (deviceId, epoch) => hint(change({ deviceId, nodeId: "", epoch })),
     disown: (deviceId, nodeId) => hint(redis.run(DISOWN, [sessionKey(deviceId)], [nodeId])),
-    close: async () => undefined,
   };
 };

@@ -2,7 +2,7 @@
 // `-- --from test/bench/results/latest.json` takes the figures of a run of the bench over into scale-inputs.json first.
 import { readFile, writeFile } from "node:fs/promises";
 import { z } from "zod";
-import { plannedSeconds } from "../../server/gateway/channel/rhythm.ts";
+import { plannedSeconds } from "../../server/gateway/channel/heartbeat-pacing.ts";
 import { channelSettings } from "../../server/gateway/channel/settings.ts";
 
 export const PAGE = new URL("../../docs/scale.md", import.meta.url);

@@ -189,12 +189,12 @@ describe("an agent of the first level", () => {
     await node.db.query("update commands set priority = 9 where command_id = $1", [second]);
     await overdue(commandId);
     expect(await rowOf(commandId)).toMatchObject({ status: "queued" });
-    node.courier.nudge([device.deviceId]);
+    node.notifier.nudge([device.deviceId]);
     socket.say("heartbeat", { status: "online" });
     await socket.next("heartbeat_ack");
     expect(await rowOf(second)).toMatchObject({ status: "queued" });
     await node.db.query("update commands set available_at = now() where command_id = $1", [commandId]);
-    node.courier.nudge([device.deviceId]);
+    node.notifier.nudge([device.deviceId]);
     expect((await socket.next("command")).data).toMatchObject({ command: { commandId }, delivery: { attempt: 2 } });
     // It runs: whoever is asked says so.
     expect(await answer(socket, { commandId, status: "running" })).toMatchObject({ status: "running", result: "applied" });

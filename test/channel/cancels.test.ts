@@ -101,7 +101,7 @@ describe("an agent that has not announced cancel.v1", () => {
   test("that was away is not given what was cancelled before it said a word of it", async () => {
     const { device, socket, commandId } = await pushed(CANNOT, null);
     socket.end();
-    await eventually(() => expect(node.hub.stats.ready).toBeLessThanOrEqual(1));
+    await eventually(() => expect(node.channel.stats.ready).toBeLessThanOrEqual(1));
     await cancel(device, commandId);
     const next = await online(node, device, CANNOT);
     await eventually(async () => expect(await rowOf(commandId)).toEqual({ status: "canceled", failure_code: "CANCEL_UNCONFIRMED" }));

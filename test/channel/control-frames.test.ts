@@ -48,7 +48,7 @@ describe("control frames", () => {
     }
     expect(socket.isOpen()).toBe(true);
     node.clock.advance(1_000_000);
-    node.hub.tick();
+    node.channel.tick();
     expect((await socket.closed()).code).toBe(CLOSE.heartbeatTimeout.code);
   });
 });

@@ -1,7 +1,7 @@
 // A node that leaves: whom it sends where, in what time, and that nobody is offline or asked to do a thing twice because of it.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { drainWindowMs } from "../../server/gateway/channel/farewell.ts";
 import { channelSettings } from "../../server/gateway/channel/settings.ts";
+import { drainWindowMs } from "../../server/gateway/channel/socket-drain.ts";
 import { openMemoryBus, openMemorySessionOwners } from "../../server/platform/bus-memory.ts";
 import { createTestDatabase } from "../kit/database.ts";
 import { attempt, connect, greet, type NodeOptions, online, startNode, type TestDevice, type TestNode } from "./harness.ts";
@@ -54,7 +54,7 @@ describe("with another node", () => {
     const { socket, sessionId } = await enter(node, device, HANDOFF);
     const before = await node.queue(device);
     expect((await socket.next("command")).data.command.commandId).toBe(before);
-    const left = node.hub.letGo();
+    const left = node.channel.drainSockets();
     const { data } = await socket.next("drain");
     expect(data).toMatchObject({ handoff: true, reconnectAfterMs: 0 });
     expect(Date.parse(data.closeAt) - Date.now()).toBeGreaterThan(1_000);
@@ -79,7 +79,7 @@ describe("with another node", () => {
     const { socket } = await enter(node, device, HANDOFF);
     const commandId = await node.queue(device);
     await socket.next("command");
-    const left = node.hub.letGo();
+    const left = node.channel.drainSockets();
     await socket.next("drain");
     socket.say("ack", { commandId, status: "succeeded" });
     expect((await socket.next("ack_ok")).data).toMatchObject({ commandId, result: "applied" });
@@ -93,7 +93,7 @@ describe("with another node", () => {
     const node = await leaver({ handoffMs: 200 });
     const device = await node.device();
     const { socket } = await enter(node, device, HANDOFF);
-    await node.hub.letGo();
+    await node.channel.drainSockets();
     expect(await socket.closed()).toEqual({ code: 1012, reason: expect.stringMatching(/^drain;ra=\d+$/) });
     await node.close();
     await sweep();
@@ -103,7 +103,7 @@ describe("with another node", () => {
   test("one that cannot is closed with 1012 and told when to come back", async () => {
     const node = await leaver();
     const { socket } = await enter(node, await node.device(), { capabilities: ["journal.v1"] });
-    const left = node.hub.letGo();
+    const left = node.channel.drainSockets();
     expect((await socket.next("drain")).data).toMatchObject({ handoff: false, reconnectAfterMs: expect.any(Number) });
     expect(await socket.closed()).toEqual({ code: 1012, reason: expect.stringMatching(/^drain;ra=\d+$/) });
     await left;
@@ -122,7 +122,7 @@ describe("with another node", () => {
       }),
     );
     const startedAt = performance.now();
-    await node.hub.letGo();
+    await node.channel.drainSockets();
     const tookMs = performance.now() - startedAt;
     await Promise.all(entered.map((socket) => socket.closed()));
     expect(tookMs).toBeGreaterThan(700);
@@ -134,7 +134,7 @@ describe("with another node", () => {
   test("nobody is taken in meanwhile, and those who come are sent on within five seconds", async () => {
     const node = await leaver();
     const device = await node.device();
-    node.hub.drain();
+    node.channel.refuseUpgrades();
     const refused = await attempt(node, device);
     if (!("status" in refused)) throw new Error("a draining node took an agent in");
     expect(refused).toMatchObject({ status: 503, body: { code: "NODE_DRAINING", retryable: true } });

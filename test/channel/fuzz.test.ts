@@ -65,7 +65,7 @@ test(`random upgrade headers are refused in JSON (seed ${SEED})`, async () => {
 });
 
 test("peers that leave in the middle of an upgrade leave nothing behind", async () => {
-  const before = node.hub.stats.connections;
+  const before = node.channel.stats.connections;
   const port = Number(new URL(node.url).port);
   await Promise.all(
     Array.from(
@@ -94,6 +94,6 @@ test("peers that leave in the middle of an upgrade leave nothing behind", async 
         }),
     ),
   );
-  await eventually(() => expect(node.hub.stats.connections).toBe(before));
+  await eventually(() => expect(node.channel.stats.connections).toBe(before));
   (await online(node, device)).end();
 });

@@ -61,10 +61,10 @@ describe("the proof", () => {
     const socket = await connect(own, await own.device());
     await socket.next("welcome");
     own.clock.advance(9_000);
-    own.hub.tick();
+    own.channel.tick();
     expect(socket.isOpen()).toBe(true);
     own.clock.advance(1_001);
-    own.hub.tick();
+    own.channel.tick();
     expect(await socket.closed()).toEqual({ code: 4001, reason: "hello_timeout" });
     await own.close();
   });
@@ -76,7 +76,7 @@ describe("two sessions of one device", () => {
     const first = await online(node, device);
     const second = await online(node, device);
     expect(await first.closed()).toEqual({ code: 4009, reason: expect.stringMatching(/^superseded;ra=\d+$/) });
-    await node.hub.flush();
+    await node.channel.flush();
     const [row] = await node.db.query<{ epoch: number; connectivity: string; session_id: string | null; margin: number }>(
       "select epoch, connectivity, session_id, extract(epoch from offline_after - now())::float8 as margin from device_presence where device_id = $1",
       [device.deviceId],
@@ -145,12 +145,12 @@ describe("two sessions of one device", () => {
   test("a session that has said nothing since is found by the next flush as well, and of a removed device told so", async () => {
     const [taken, removed] = [await node.device(), await node.device()];
     const sockets = [await online(node, taken), await online(node, removed)];
-    await node.hub.flush();
+    await node.channel.flush();
     await node.db.query("update device_presence set epoch = epoch + 1 where device_id = any($1)", [[taken.deviceId, removed.deviceId]]);
     await node.db.query("update devices set deleted_at = now() where device_id = $1", [removed.deviceId]);
     // Those that have said nothing are asked about every five seconds.
     node.clock.advance(5_000);
-    await node.hub.flush();
+    await node.channel.flush();
     expect([(await sockets[0]?.closed())?.code, (await sockets[1]?.closed())?.code]).toEqual([4009, 4501]);
   });
 
@@ -160,7 +160,7 @@ describe("two sessions of one device", () => {
     await node.db.query("update device_presence set epoch = epoch + 1 where device_id = $1", [device.deviceId]);
     socket.say("heartbeat", { cpu: 1 });
     await socket.next("heartbeat_ack");
-    await node.hub.flush();
+    await node.channel.flush();
     expect((await socket.closed()).code).toBe(4009);
   });
 });
@@ -169,7 +169,7 @@ test("a session ends at its age with 4031", async () => {
   const own = await startNode({ settings: { silenceMs: 1e9 } });
   const socket = await online(own, await own.device());
   own.clock.advance(86_400_000 * 1.1 + 1);
-  own.hub.tick();
+  own.channel.tick();
   expect(await socket.closed()).toEqual({ code: 4031, reason: expect.stringMatching(/^session_expired;ra=\d+$/) });
   await own.close();
 });

@@ -7,9 +7,9 @@ import { newId } from "../../server/core/ids.ts";
 import type { TenantFacts } from "../../server/core/scope.ts";
 import type { SignatureMemory } from "../../server/core/signature-memory.ts";
 import { createCommands } from "../../server/features/commands/index.ts";
-import { createDevices, createSessions, deviceSettings } from "../../server/features/devices/index.ts";
-import { createCourier, nodeChannel } from "../../server/gateway/channel/courier.ts";
-import { createHub, type HubDeps } from "../../server/gateway/channel/hub.ts";
+import { createAgentSessions, createDevices, deviceSettings } from "../../server/features/devices/index.ts";
+import { type AgentChannelDeps, createAgentChannel } from "../../server/gateway/channel/agent-channel.ts";
+import { createDeviceNotifier, nodeChannel } from "../../server/gateway/channel/device-notifier.ts";
 import { type ChannelSettings, channelSettings, SOCKET_LIMITS } from "../../server/gateway/channel/settings.ts";
 import { createLimits } from "../../server/gateway/limits.ts";
 import { createRequestInfo } from "../../server/gateway/request-info.ts";
@@ -62,8 +62,8 @@ export interface NodeOptions {
   readonly owners?: ReturnType<typeof openMemorySessionOwners>;
   /** Another node's, on the same database. */
   readonly tenants?: Map<string, TenantFacts>;
-  readonly cluster?: HubDeps["cluster"];
-  readonly startMeter?: HubDeps["startMeter"];
+  readonly cluster?: AgentChannelDeps["cluster"];
+  readonly startMeter?: AgentChannelDeps["startMeter"];
 }
 
 export const startNode = async (options: NodeOptions = {}) => {
@@ -77,7 +77,7 @@ export const startNode = async (options: NodeOptions = {}) => {
   const box = createSecretBox(Buffer.alloc(32, 7));
   const complaints: unknown[] = [];
   const outbox = createOutbox({ db, onError: (_, error) => complaints.push(error) });
-  const courier = createCourier({ bus, directory: owners, onError: (error) => complaints.push(error) });
+  const notifier = createDeviceNotifier({ bus, owners, onError: (error) => complaints.push(error) });
   const devices = createDevices({
     onError: (error) => complaints.push(error),
     db,
@@ -86,10 +86,10 @@ export const startNode = async (options: NodeOptions = {}) => {
     emit: outbox.emit,
     secrets: box,
     plan: { require: async () => undefined },
-    evictor: courier,
+    evictor: notifier,
     resetCommands: (tx, device, reason) => commands.resetDevice(tx, device, reason),
     pendingCommands: (device) => commands.pending(device),
-    probe: (device, instanceId) => hub.probe(device, instanceId),
+    probe: (device, instanceId) => channel.probe(device, instanceId),
     nodeId,
     enqueue: (tx, scope, orders) => commands.enqueue(tx, scope, orders),
     socketUrl: () => "wss://api.example/v1/agent/connect",
@@ -101,7 +101,7 @@ export const startNode = async (options: NodeOptions = {}) => {
     clock,
     emit: outbox.emit,
     hint: () => undefined,
-    courier,
+    courier: notifier,
     createBatch,
     nodeId,
     bus,
@@ -111,8 +111,8 @@ export const startNode = async (options: NodeOptions = {}) => {
   });
   const settings = channelSettings(30, { acceptPerSecond: 10_000, acceptBurst: 10_000, connectsPerMinute: 6_000, connectBurst: 1_000, ...options.settings });
   // A clock that is put forward makes every claim under way look old.
-  const strain = { ...settings.strain, claimWaitMs: Number.MAX_SAFE_INTEGER };
-  const hub = createHub({
+  const overload = { ...settings.overload, claimWaitMs: Number.MAX_SAFE_INTEGER };
+  const channel = createAgentChannel({
     nodeId,
     agents: devices.directory,
     tenants: {
@@ -120,27 +120,27 @@ export const startNode = async (options: NodeOptions = {}) => {
       suspended: async (tenantIds) => new Set(tenantIds.filter((tenantId) => tenants.get(tenantId)?.status === "suspended")),
     },
     signatures: createSignatures(),
-    sessions: createSessions({ db, presence: devices.presence, delivery: commands.delivery, createBatch }),
+    sessions: createAgentSessions({ db, presence: devices.presence, delivery: commands.delivery, createBatch }),
     presence: devices.presence,
     delivery: commands.delivery,
     bus,
     owners,
-    courier,
+    notifier,
     limits: createLimits({ limiter: createMemoryRateLimiter({ clock }), house: {} }),
     facts: createRequestInfo([]),
     databaseError,
     clock,
     log: { info: () => undefined, warn: (fields) => void complaints.push(fields) },
-    settings: { ...settings, strain },
+    settings: { ...settings, overload },
     ...(options.cluster === undefined ? {} : { cluster: options.cluster }),
     startMeter: options.startMeter ?? (() => ({ delayMs: () => 0, stop: () => undefined })),
   });
   await devices.directory.listen();
-  await hub.start();
+  await channel.start();
   const listener = await listen({
     host: "127.0.0.1",
     port: 0,
-    sockets: (app) => registerAgentSocket(app, hub.door, SOCKET_LIMITS),
+    sockets: (app) => registerAgentSocket(app, channel.transport, SOCKET_LIMITS),
     transport: { receive: () => ({ maxBodyBytes: 0, handle: async (context) => context.respond({ status: 404, headers: {}, body: null }) }) },
   });
 
@@ -177,17 +177,17 @@ export const startNode = async (options: NodeOptions = {}) => {
       [commandId, tenantId, deviceId, `cmd:${commandId}`, input.requiresAck ?? true],
     );
     await db.query("update devices set next_command_seq = next_command_seq + 1 where device_id = $1", [deviceId]);
-    courier.nudge([deviceId]);
+    notifier.nudge([deviceId]);
     return commandId;
   };
 
   return {
     url: `ws://127.0.0.1:${listener.port}`,
     db,
-    hub,
+    channel,
     devices,
     commands,
-    courier,
+    notifier,
     clock,
     complaints,
     databaseUrl,
@@ -199,7 +199,7 @@ export const startNode = async (options: NodeOptions = {}) => {
     queue,
     tenants,
     close: async () => {
-      await hub.close();
+      await channel.close();
       await listener.close();
       await db.close();
     },

@@ -3,12 +3,11 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { createTestClock } from "../../server/core/clock.ts";
 import { writeFrame } from "../../server/gateway/channel/frames.ts";
-import { createHeartbeatAck } from "../../server/gateway/channel/heartbeat-ack.ts";
-import { createStamp } from "../../server/gateway/channel/stamp.ts";
+import { createHeartbeatAck, createTimestampCache } from "../../server/gateway/channel/heartbeat.ts";
 
 test("is byte for byte the frame that writeFrame writes", () => {
   const clock = createTestClock();
-  const ack = createHeartbeatAck(createStamp(clock));
+  const ack = createHeartbeatAck(createTimestampCache(clock));
   const number = fc.oneof(
     fc.integer({ min: 1, max: 1_000 }),
     fc.integer({ min: 1, max: 999_999_999_999_999 }),

@@ -1,26 +1,26 @@
 // A node that has more than it can do: when it says so, what it does then, and how it comes back. And how often agents beat.
 import { describe, expect, test } from "vitest";
-import { judgeStrain, type LoopMeter, type Strain, WELL } from "../../server/gateway/channel/overload.ts";
-import { plannedSeconds } from "../../server/gateway/channel/rhythm.ts";
+import { plannedSeconds } from "../../server/gateway/channel/heartbeat-pacing.ts";
+import { judgeOverload, type LoadReading, type LoopMeter, NOT_OVERLOADED } from "../../server/gateway/channel/overload.ts";
 import { channelSettings } from "../../server/gateway/channel/settings.ts";
 import { eventually } from "../kit/eventually.ts";
 import { attempt, connect, online, startNode } from "./harness.ts";
 
-const limits = channelSettings().strain;
-const CALM: Strain = { loopDelayMs: 5, claimWaitMs: 0 };
-const LATE: Strain = { loopDelayMs: 201, claimWaitMs: 0 };
-const BETWEEN: Strain = { loopDelayMs: 150, claimWaitMs: 0 };
-const STUCK: Strain = { loopDelayMs: 5, claimWaitMs: 5_001 };
-const times = (count: number, strain: Strain): readonly Strain[] => Array.from({ length: count }, () => strain);
+const limits = channelSettings().overload;
+const CALM: LoadReading = { loopDelayMs: 5, claimWaitMs: 0 };
+const LATE: LoadReading = { loopDelayMs: 201, claimWaitMs: 0 };
+const BETWEEN: LoadReading = { loopDelayMs: 150, claimWaitMs: 0 };
+const STUCK: LoadReading = { loopDelayMs: 5, claimWaitMs: 5_001 };
+const times = (count: number, overload: LoadReading): readonly LoadReading[] => Array.from({ length: count }, () => overload);
 /** The verdict after each second of such a series. */
-const judged = (series: readonly Strain[]): readonly boolean[] => {
-  let verdict = WELL;
-  return series.map((strain, second) => {
-    verdict = judgeStrain(verdict, strain, second * 1_000, limits);
+const judged = (series: readonly LoadReading[]): readonly boolean[] => {
+  let verdict = NOT_OVERLOADED;
+  return series.map((overload, second) => {
+    verdict = judgeOverload(verdict, overload, second * 1_000, limits);
     return verdict.overloaded;
   });
 };
-const turns = (series: readonly Strain[]): readonly number[] =>
+const turns = (series: readonly LoadReading[]): readonly number[] =>
   judged(series).flatMap((overloaded, second, all) => (overloaded === (all[second - 1] ?? false) ? [] : [second]));
 
 describe("the verdict", () => {
@@ -62,7 +62,7 @@ describe("the interval", () => {
   });
 });
 
-test("a node under strain takes nobody in, keeps whom it has and asks them to beat half as often; well again, it takes all of it back", async () => {
+test("a node under overload takes nobody in, keeps whom it has and asks them to beat half as often; well again, it takes all of it back", async () => {
   const meter = { delayMs: 0 };
   const startMeter = (): LoopMeter => ({ delayMs: () => meter.delayMs, stop: () => undefined });
   const node = await startNode({ startMeter, settings: { tickMs: 3_600_000 } });
@@ -71,17 +71,17 @@ test("a node under strain takes nobody in, keeps whom it has and asks them to be
   const strained = (delayMs: number, seconds: number): void => {
     meter.delayMs = delayMs;
     for (let second = 0; second <= seconds; second += 1) {
-      node.hub.tick();
+      node.channel.tick();
       node.clock.advance(1_000);
     }
   };
   strained(300, 10);
   expect((await socket.next("config")).data).toEqual({ heartbeat: { intervalSec: 60, jitterPct: 10, graceMs: 10_000 } });
-  expect(node.hub.stats).toMatchObject({ overloaded: true, heartbeatSeconds: 60 });
+  expect(node.channel.stats).toMatchObject({ overloaded: true, heartbeatSeconds: 60 });
   expect(await attempt(node, await node.device())).toMatchObject({ status: 503, body: { details: { reason: "node_overloaded" } } });
 
   // It may be silent for three of the new intervals now, here and in the database.
-  await node.hub.flush();
+  await node.channel.flush();
   const [row] = await node.db.query<{ left: number }>(
     "select extract(epoch from offline_after - last_seen_at)::int as left from device_presence where device_id = $1",
     [device.deviceId],
@@ -89,7 +89,7 @@ test("a node under strain takes nobody in, keeps whom it has and asks them to be
   // Counted from its last word, which by the clock of this test lies a few seconds back.
   expect(row?.left).toBeGreaterThan(170);
   node.clock.advance(150_000);
-  node.hub.tick();
+  node.channel.tick();
   expect(socket.isOpen()).toBe(true);
 
   strained(1, 21);
@@ -98,12 +98,12 @@ test("a node under strain takes nobody in, keeps whom it has and asks them to be
   expect(socket.isOpen()).toBe(true);
   socket.say("heartbeat", { status: "online" });
   await socket.next("heartbeat_ack");
-  node.hub.tick();
+  node.channel.tick();
   const young = await connect(node, await node.device());
   expect((await young.next("welcome")).data.heartbeat.intervalSec).toBe(30);
   young.end();
   node.clock.advance(101_000);
-  node.hub.tick();
+  node.channel.tick();
   expect((await socket.closed()).code).toBe(4002);
   await node.close();
 });
@@ -113,12 +113,12 @@ test("newcomers are told the interval that holds, and those who are there get it
   const node = await startNode({ cluster: () => crowd, settings: { tickMs: 3_600_000, configsPerTick: 1 } });
   const sockets = [await online(node, await node.device()), await online(node, await node.device())];
   crowd.connections = 900_000;
-  node.hub.tick();
+  node.channel.tick();
   const told = (): number => sockets.filter(({ frames }) => frames.some(({ op }) => op === "config")).length;
   const late = await connect(node, await node.device());
   expect((await late.next("welcome")).data.heartbeat.intervalSec).toBe(90);
   await eventually(() => expect(told()).toBe(1));
-  node.hub.tick();
+  node.channel.tick();
   for (const socket of sockets) expect((await socket.next("config")).data.heartbeat?.intervalSec).toBe(90);
   late.end();
   for (const socket of sockets) socket.end();

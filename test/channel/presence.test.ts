@@ -22,10 +22,10 @@ const age = ({ deviceId }: TestDevice, seconds: number) =>
     [deviceId, seconds],
   );
 const lose = async (socket: AgentSocket): Promise<void> => {
-  const before = node.hub.stats.connections;
+  const before = node.channel.stats.connections;
   socket.end();
-  await eventually(() => expect(node.hub.stats.connections).toBeLessThan(before));
-  await node.hub.flush();
+  await eventually(() => expect(node.channel.stats.connections).toBeLessThan(before));
+  await node.channel.flush();
 };
 
 describe("heartbeats on the socket", () => {
@@ -36,7 +36,7 @@ describe("heartbeats on the socket", () => {
     expect(await socket.next("heartbeat_ack")).toMatchObject({ ref: id, data: { serverTime: expect.stringMatching(/Z$/) } });
     socket.say("heartbeat", { cpu: 12, memory: 40, disk: 70, timestamp: "2026-01-01T00:00:00Z" });
     await socket.next("heartbeat_ack");
-    await node.hub.flush();
+    await node.channel.flush();
     const shown = await look(device);
     expect(shown).toMatchObject({ status: "online", metrics: { cpu: 12, memory: 40, disk: 70 } });
     expect(shown?.lastHeartbeatAt).toBeDefined();
@@ -73,10 +73,10 @@ describe("heartbeats on the socket", () => {
     const own = await startNode();
     const socket = await online(own, await own.device());
     own.clock.advance(99_000);
-    own.hub.tick();
+    own.channel.tick();
     expect(socket.isOpen()).toBe(true);
     own.clock.advance(1_500);
-    own.hub.tick();
+    own.channel.tick();
     expect(await socket.closed()).toEqual({ code: 4002, reason: "heartbeat_timeout" });
     await own.close();
   });
@@ -134,7 +134,7 @@ describe("offline", () => {
     expect((await look(device))?.status).toBe("offline");
     socket.say("heartbeat", { cpu: 1 });
     await socket.next("heartbeat_ack");
-    await node.hub.flush();
+    await node.channel.flush();
     expect(await look(device)).toMatchObject({ status: "online", connection: { connectivity: "realtime" } });
     expect(await eventsOf(device, "device.online")).toHaveLength(2);
     socket.end();

@@ -116,7 +116,7 @@ describe("hints", () => {
   test("a cancel order reaches the agent", async () => {
     const device = await node.device();
     const socket = await online(node, device);
-    node.courier.cancel(device.deviceId, { commandId: "cmd_1", reason: "no longer needed", deadline: "2026-01-01T00:00:00.000Z" });
+    node.notifier.cancel(device.deviceId, { commandId: "cmd_1", reason: "no longer needed", deadline: "2026-01-01T00:00:00.000Z" });
     expect((await socket.next("cancel")).data).toEqual({ commandId: "cmd_1", reason: "no longer needed", deadline: "2026-01-01T00:00:00.000Z" });
     socket.end();
   });
@@ -125,8 +125,8 @@ describe("hints", () => {
     const device = await node.device();
     const socket = await online(node, device);
     const commandId = await node.queue(device);
-    node.courier.nudge(Array.from({ length: 100 }, () => device.deviceId));
-    for (let count = 0; count < 100; count += 1) node.courier.nudge([device.deviceId]);
+    node.notifier.nudge(Array.from({ length: 100 }, () => device.deviceId));
+    for (let count = 0; count < 100; count += 1) node.notifier.nudge([device.deviceId]);
     await socket.next("command");
     socket.say("ack", { commandId, status: "succeeded" });
     await socket.next("ack_ok");

@@ -4,8 +4,8 @@ import { expect, test } from "vitest";
 import { type AgentId, CLOSE, type DeploymentId, type DeviceId, Hello, sign, type TenantId } from "../../protocol/index.ts";
 import type { AgentRecord } from "../../server/core/agent-registry.ts";
 import { systemClock } from "../../server/core/clock.ts";
-import { createHello } from "../../server/gateway/channel/hello.ts";
-import { newSession, type Session } from "../../server/gateway/channel/session.ts";
+import { createHelloJudge } from "../../server/gateway/channel/hello.ts";
+import { type AgentSession, newSession } from "../../server/gateway/channel/session.ts";
 import { channelSettings } from "../../server/gateway/channel/settings.ts";
 
 const agent: AgentRecord = {
@@ -19,23 +19,22 @@ const agent: AgentRecord = {
   tenantStatus: "active",
 };
 
-const open = (): Session => newSession({ id: "ses_1", agent, signatureVersion: 2, heartbeatLimit: null }, channelSettings(), 0);
+const open = (): AgentSession => newSession({ id: "ses_1", agent, signatureVersion: 2, heartbeatLimit: null }, channelSettings(), 0);
 
-const helloOf = (session: Session): Hello => {
+const helloOf = (session: AgentSession): Hello => {
   const timestamp = new Date().toISOString();
   return Hello.parse({ proof: { timestamp, signature: sign(agent.secrets[0] ?? "", session.challenge?.nonce ?? "", timestamp) } });
 };
 
-const judge = createHello({
+const judge = createHelloJudge({
   agents: { take: async () => agent, promote: async () => undefined },
   sessions: {
     begin: async () => ({ epoch: 1, previousNodeId: null, handedOver: false, pushedOut: 0, reconcile: [], queuedCount: 0, notify: () => undefined }),
-    holder: async () => null,
     reportDuplicate: async () => undefined,
   },
   clock: systemClock,
   nodeId: "node",
-  rivals: { lives: async () => false },
+  duplicates: { isDuplicate: async () => false },
   onError: () => undefined,
 });
 

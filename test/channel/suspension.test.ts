@@ -9,10 +9,10 @@ test("live sockets close with 4503 at the next look, new ones are refused, other
   const facts = node.tenants.get(theirs.tenantId);
   if (facts === undefined) throw new Error("no such tenant");
   node.tenants.set(theirs.tenantId, { ...facts, status: "suspended" });
-  node.hub.tick();
+  node.channel.tick();
   expect(sockets[0]?.isOpen()).toBe(true);
   node.clock.advance(3_000);
-  node.hub.tick();
+  node.channel.tick();
   expect(await sockets[0]?.closed()).toEqual({ code: 4503, reason: expect.stringMatching(/^tenant_suspended;ra=\d+$/) });
   expect(sockets[1]?.isOpen()).toBe(true);
   const refused = (await attempt(node, theirs)) as Refusal; // as: a suspended tenant's agent is not taken in

@@ -1,7 +1,7 @@
 // A session that another one has taken over ends with 1000, whatever else would have closed it in that moment: whoever is told to come back
 // would push its own newer session out.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { ChannelBus } from "../../server/gateway/channel/courier.ts";
+import type { ChannelBus } from "../../server/gateway/channel/device-notifier.ts";
 import { openMemoryBus, openMemorySessionOwners } from "../../server/platform/bus-memory.ts";
 import { createTestDatabase } from "../kit/database.ts";
 import { eventually } from "../kit/eventually.ts";
@@ -53,7 +53,7 @@ describe("by a handoff, while its node leaves", () => {
     const node = await leaver();
     const device = await node.device();
     const { socket, sessionId } = await enter(node, device);
-    const left = node.hub.letGo();
+    const left = node.channel.drainSockets();
     await socket.next("drain");
     const young = await enter(stays, device, { handoffFrom: sessionId });
     socket.say("goodbye", { reason: "handoff" });
@@ -70,7 +70,7 @@ describe("by a handoff, while its node leaves", () => {
     const node = await leaver();
     const device = await node.device();
     const { socket, sessionId } = await enter(node, device);
-    const left = node.hub.letGo();
+    const left = node.channel.drainSockets();
     await socket.next("drain");
     const young = await enter(stays, device, { handoffFrom: sessionId });
     await left;
@@ -85,11 +85,11 @@ describe("by a handoff, while its node leaves", () => {
     const node = await leaver({ handoffMs: 60_000, tickMs: 3_600_000 });
     const device = await node.device();
     const { socket, sessionId } = await enter(node, device);
-    const left = node.hub.letGo();
+    const left = node.channel.drainSockets();
     await socket.next("drain");
     const young = await enter(stays, device, { handoffFrom: sessionId });
     node.clock.advance(60_000);
-    node.hub.tick();
+    node.channel.tick();
     expect(await codeOf(socket)).toBe(1000);
     young.socket.end();
     await left;
@@ -103,7 +103,7 @@ describe("by a handoff, while its node leaves", () => {
       const node = await leaver({ handoffMs: 60_000, tickMs: 3_600_000 });
       const device = await node.device();
       const { socket, sessionId } = await enter(node, device);
-      const left = node.hub.letGo();
+      const left = node.channel.drainSockets();
       await socket.next("drain");
       const waiting = async (count: number): Promise<void> =>
         eventually(async () => {
@@ -114,7 +114,7 @@ describe("by a handoff, while its node leaves", () => {
         });
       const close = (): void => {
         node.clock.advance(60_000);
-        node.hub.tick();
+        node.channel.tick();
       };
       const opened = await connect(stays, device);
       let young: Promise<unknown> = Promise.resolve();
@@ -169,7 +169,7 @@ describe("by a handoff, while its node leaves", () => {
         return { device, ...(await enter(node, device)) };
       }),
     );
-    const left = node.hub.letGo();
+    const left = node.channel.drainSockets();
     const moved = await Promise.all(
       agents.map(async ({ device, socket, sessionId }, index) => {
         await socket.next("drain");
@@ -194,9 +194,9 @@ describe("by a handoff, while its node stays", () => {
     const device = await node.device();
     const { socket, sessionId } = await enter(node, device);
     const young = await enter(stays, device, { handoffFrom: sessionId });
-    await node.hub.flush();
+    await node.channel.flush();
     node.clock.advance(5_000);
-    await node.hub.flush();
+    await node.channel.flush();
     expect(await codeOf(socket)).toBe(1000);
     young.socket.end();
     await node.close();
@@ -209,7 +209,7 @@ describe("by a handoff, while its node stays", () => {
     const { socket, sessionId } = await enter(node, device);
     const young = await enter(stays, device, { handoffFrom: sessionId });
     node.clock.advance(86_400_000 * 1.1 + 1);
-    node.hub.tick();
+    node.channel.tick();
     expect(await codeOf(socket)).toBe(1000);
     young.socket.end();
     await node.close();

@@ -181,7 +181,7 @@ describe("crowds", () => {
   test("a draining node takes nobody and lets everybody go with 1012 and a time", async () => {
     const own = await startNode();
     const socket = await online(own, await own.device());
-    own.hub.drain();
+    own.channel.refuseUpgrades();
     expect(await refused(await own.device(), {}, own)).toMatchObject({ status: 503, body: { code: "NODE_DRAINING" } });
     await own.close();
     expect((await socket.next("drain")).data.reconnectAfterMs).toBeLessThanOrEqual(5_000);

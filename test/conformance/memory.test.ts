@@ -7,7 +7,7 @@ import { deviceNotifierSuite } from "./device-notifier.ts";
 import { sessionOwnersSuite } from "./session-owners.ts";
 import { signatureSuite } from "./signatures.ts";
 
-describe("memory bus", () => busSuite(openMemoryBus));
-describe("memory directory", () => sessionOwnersSuite(openMemorySessionOwners));
-describe("device notifier in memory", () => deviceNotifierSuite(() => ({ bus: openMemoryBus(), directory: openMemorySessionOwners() })));
-describe("memory signatures", () => signatureSuite(() => createSignatureMemory()));
+describe("bus in memory", () => busSuite(openMemoryBus));
+describe("session owners in memory", () => sessionOwnersSuite(openMemorySessionOwners));
+describe("device notifier in memory", () => deviceNotifierSuite(() => ({ bus: openMemoryBus(), owners: openMemorySessionOwners() })));
+describe("signatures in memory", () => signatureSuite(() => createSignatureMemory()));

@@ -66,8 +66,8 @@ describe("shared guarantees", () => {
   });
 
   describe("bus", () => busSuite(() => sharedNode().bus));
-  describe("directory", () => sessionOwnersSuite(() => openRedisSessionOwners({ redis: sharedNode().redis })));
-  describe("device notifier", () => deviceNotifierSuite(() => ({ bus: sharedNode().bus, directory: openRedisSessionOwners({ redis: sharedNode().redis }) })));
+  describe("session owners", () => sessionOwnersSuite(() => openRedisSessionOwners({ redis: sharedNode().redis })));
+  describe("device notifier", () => deviceNotifierSuite(() => ({ bus: sharedNode().bus, owners: openRedisSessionOwners({ redis: sharedNode().redis }) })));
   describe("signatures", () => signatureSuite(() => createSignatureMemory(sharedNode().redis)));
   describe("rate limiter", () =>
     rateLimiterSuite(() => {
@@ -113,18 +113,18 @@ describe("several nodes", () => {
     expect(await two.bind(key, "GET /b")).toBe("GET /a");
   });
 
-  test("a broken directory entry fails alone", async () => {
+  test("an owner entry that Redis cannot change fails alone", async () => {
     const redis = await connect();
-    const directory = openRedisSessionOwners({ redis });
+    const owners = openRedisSessionOwners({ redis });
     await redis.command("SET", sessionKey("dev_poisoned"), "a text where a hash belongs");
-    await Promise.all(["dev_before", "dev_poisoned", "dev_after"].map((deviceId) => directory.claim(deviceId, "here", 1)));
-    expect([await directory.owner("dev_before"), await directory.owner("dev_after")]).toEqual(["here", "here"]);
+    await Promise.all(["dev_before", "dev_poisoned", "dev_after"].map((deviceId) => owners.claim(deviceId, "here", 1)));
+    expect([await owners.owner("dev_before"), await owners.owner("dev_after")]).toEqual(["here", "here"]);
   });
 
-  test("a directory entry that nobody refreshes expires", async () => {
-    const directory = openRedisSessionOwners({ redis: await connect(), ttlMs: 50 });
-    await directory.claim("dev_short", "here", 1);
-    await eventually(async () => expect(await directory.owner("dev_short")).toBeNull());
+  test("an owner entry that is not renewed expires", async () => {
+    const owners = openRedisSessionOwners({ redis: await connect(), ttlMs: 50 });
+    await owners.claim("dev_short", "here", 1);
+    await eventually(async () => expect(await owners.owner("dev_short")).toBeNull());
   });
 
   test("Redis keys contain no secret", async () => {
@@ -192,13 +192,13 @@ describe("Redis failures", () => {
   test("scripts work again after Redis restarts", async () => {
     const restarted = await startRedis();
     const redis = await connect(restarted.url);
-    const directory = openRedisSessionOwners({ redis });
-    await directory.claim("dev_1", "here", 1);
+    const owners = openRedisSessionOwners({ redis });
+    await owners.claim("dev_1", "here", 1);
     await restarted.kill();
     await restarted.start();
     await eventually(async () => {
-      await directory.claim("dev_2", "here", 1);
-      expect(await directory.owner("dev_2")).toBe("here");
+      await owners.claim("dev_2", "here", 1);
+      expect(await owners.owner("dev_2")).toBe("here");
     });
     await restarted.close();
   });
@@ -241,7 +241,7 @@ describe("subscriptions", () => {
     });
     expect(proxy.deafen()).toBe(1);
     await eventually(() => expect(bus.healthy()).toBe(false), 2 * PROBE_MS + 500);
-    expect(bus.ailment()).toBe("deaf");
+    expect(bus.degradation()).toBe("deaf");
     expect(await redis.command("PING")).toBe("PONG");
     await eventually(() => expect([bus.healthy(), bus.stats.renewals]).toEqual([true, 1]));
     expect(resyncs).toBe(1);
@@ -255,7 +255,7 @@ describe("subscriptions", () => {
     const { bus } = await node(strict.url);
     await strict.ask("ACL", "SETUSER", "default", "-subscribe");
     await strict.ask("CLIENT", "KILL", "TYPE", "pubsub");
-    await eventually(() => expect([bus.healthy(), bus.ailment()]).toEqual([false, "deaf"]));
+    await eventually(() => expect([bus.healthy(), bus.degradation()]).toEqual([false, "deaf"]));
     const resyncs: string[] = [];
     bus.onResync(() => resyncs.push("again"));
     await strict.ask("ACL", "SETUSER", "default", "+subscribe");
@@ -268,7 +268,7 @@ describe("subscriptions", () => {
     const proxy = await startDeafProxy(server.port);
     const { bus } = await node(proxy.url);
     proxy.freeze();
-    await eventually(() => expect(bus.ailment()).toBe("away"), 2 * PROBE_MS + QUICK.commandTimeoutMs + 1_000);
+    await eventually(() => expect(bus.degradation()).toBe("away"), 2 * PROBE_MS + QUICK.commandTimeoutMs + 1_000);
     proxy.thaw();
     await eventually(() => expect(bus.healthy()).toBe(true));
     await proxy.close();
@@ -278,7 +278,7 @@ describe("subscriptions", () => {
     const replica = await startRedis();
     const { bus } = await node(replica.url);
     await replica.ask("REPLICAOF", "127.0.0.1", "1");
-    await eventually(() => expect(bus.ailment()).toBe("refuses writes"));
+    await eventually(() => expect(bus.degradation()).toBe("refuses writes"));
     await replica.ask("REPLICAOF", "NO", "ONE");
     await eventually(() => expect(bus.healthy()).toBe(true));
     await replica.close();

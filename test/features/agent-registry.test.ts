@@ -3,7 +3,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { expect, test } from "vitest";
 import type { AgentRecord } from "../../server/core/agent-registry.ts";
-import { type Agents, createAgentRegistry } from "../../server/features/devices/directory.ts";
+import { type Agents, createAgentRegistry } from "../../server/features/devices/agent-registry.ts";
 import { deviceSettings } from "../../server/features/devices/settings.ts";
 import { openMemoryBus } from "../../server/platform/bus-memory.ts";
 import { eventually } from "../kit/eventually.ts";

@@ -11,9 +11,9 @@ const ENV = { ACCEPT_PER_SECOND: "1000", RATE_LIMIT_CONNECT: "off", RATE_LIMIT_F
 const SETTINGS: NonNullable<WorldOptions["settings"]> = {
   cluster: { redis: { connectTimeoutMs: 1_000, retryBaseMs: 20, retryCapMs: 200 }, bus: { probeEveryMs: 1_000 } },
   admin: { beatEveryMs: 200 },
-  // Two gateways and their agents share this process, so its event loop delay means nothing here.
-  channel: { flushEveryMs: 500, strain: { loopDelayMs: 60_000, lateForMs: 60_000, claimWaitMs: 60_000, calmForMs: 60_000 } },
-  // So long that only a hint can wake a waiting call sooner.
+  // Two gateways, their agents and a Redis share this process: what its event loop is late by says nothing here.
+  channel: { flushEveryMs: 500, overload: { loopDelayMs: 60_000, lateForMs: 60_000, claimWaitMs: 60_000, calmForMs: 60_000 } },
+  // Long enough that whatever wakes a waiting call sooner was a hint.
   commands: { waitLookEveryMs: 30_000 },
 };
 /** A lost hint costs at most the sweep's period plus the two seconds that the sweep leaves to hints. */

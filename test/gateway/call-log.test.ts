@@ -122,7 +122,7 @@ describe("log lines", () => {
 
   test("each accepted upgrade leaves a line, and a flood of refused ones leaves a sample with the count of the rest", async () => {
     const socket = await connect(at(), device);
-    expect(lines.find(({ message }) => message === "socket accepted")).toMatchObject({
+    expect(lines.find(({ message }) => message === "accepted an agent socket")).toMatchObject({
       deviceId: device.deviceId,
       tenantId: tenant.tenantId,
       requestId: expect.any(String),
@@ -130,7 +130,7 @@ describe("log lines", () => {
     socket.end();
     const wrong = { ...device, identity: { ...device.identity, secret: "wrong" } };
     const one = await attempt(at(), wrong);
-    expect(lines.find(({ message }) => message === "socket refused")).toMatchObject({
+    expect(lines.find(({ message }) => message === "refused an agent socket")).toMatchObject({
       requestId: "body" in one ? one.body.requestId : null,
       status: 401,
       reason: "bad_signature",
@@ -138,7 +138,7 @@ describe("log lines", () => {
     await Promise.all(Array.from({ length: 200 }, () => attempt(at(), wrong)));
     await eventually(async () => {
       await attempt(at(), wrong);
-      const refused = lines.filter(({ message }) => message === "socket refused");
+      const refused = lines.filter(({ message }) => message === "refused an agent socket");
       expect(refused.length).toBeLessThan(180);
       expect(refused.reduce((sum, { unlogged = 0 }) => sum + unlogged, 0)).toBeGreaterThan(20);
     });

@@ -10,20 +10,7 @@ import { createLifecycle } from "../../server/core/lifecycle.ts";
 import type { Log } from "../../server/platform/log.ts";
 import { createTestDatabase } from "../kit/database.ts";
 
-const PARTS = [
-  "db",
-  "bus",
-  "directory",
-  "outbox",
-  "change notifier",
-  "remote waiters",
-  "agent directory",
-  "jobs",
-  "internal listener",
-  "listener",
-  "node",
-  "agent sockets",
-];
+const PARTS = ["db", "bus", "outbox", "change notifier", "remote waiters", "agent directory", "jobs", "internal listener", "listener", "node", "agent sockets"];
 
 /** Remembers what the app said of each part that it closed. */
 const closings = (): { readonly log: Log; readonly closed: string[] } => {
@@ -66,7 +53,7 @@ describe("a node", () => {
     const app = await createApp(settings({ PORT: String(taken.port) }), { log });
     await expect(app.listen()).rejects.toThrow(String(taken.port));
     expect(closed).toEqual(
-      ["internal listener", "jobs", "agent directory", "remote waiters", "change notifier", "outbox", "directory", "bus", "db"].map((part) => `${part} closed`),
+      ["internal listener", "jobs", "agent directory", "calls that wait elsewhere", "tidings", "outbox", "bus", "db"].map((part) => `${part} closed`),
     );
     await new Promise((resolve) => blocker.close(resolve));
   });
@@ -80,7 +67,7 @@ describe("a node", () => {
     await rm(join(dataDir, "nested", "internal.token"));
     await mkdir(join(dataDir, "nested", "internal.token"));
     await expect(createApp(config, { log })).rejects.toThrow();
-    expect(closed).toEqual(["directory", "bus", "db"].map((part) => `${part} closed`));
+    expect(closed).toEqual(["bus", "db"].map((part) => `${part} closed`));
   });
 });
 

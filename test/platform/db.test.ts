@@ -248,11 +248,8 @@ describe("errors", () => {
 
   test("a lock timeout is retryable", async () => {
     await withClient(url, async (client) => {
-      await client.query("begin; update counters set value = value where id = 1");
-      const [throughSql, throughPrisma] = await Promise.all([
-        failure(increment(db, 1)),
-        failure(db.prisma.$executeRaw`update counters set value = value where id = 1`),
-      ]);
+      await client.query("begin; update counters set value = value where id = 1; lock devices");
+      const [throughSql, throughPrisma] = await Promise.all([failure(increment(db, 1)), failure(db.system.device.updateMany({ data: { name: "x" } }))]);
       for (const error of [throughSql, throughPrisma]) expect(isUndone(error)).toBe(true);
     });
   });

@@ -7,8 +7,8 @@ import { isAppError } from "../../server/core/errors.ts";
 import type { TenantFacts } from "../../server/core/scope.ts";
 import { createAgentAuth } from "../../server/gateway/auth/agent.ts";
 import { readCredential } from "../../server/gateway/auth/credentials.ts";
+import { createAdmission } from "../../server/gateway/channel/admission.ts";
 import { channelSettings } from "../../server/gateway/channel/settings.ts";
-import { createGate } from "../../server/gateway/channel/upgrade.ts";
 import type { HttpRequest } from "../../server/gateway/request-context.ts";
 
 const Agent = z.object({ agentId: z.string(), tenantId: z.string(), deviceId: z.string(), secret: z.string(), state: z.string().optional() });
@@ -66,7 +66,7 @@ const toRequest = ({ method, path, query, headers }: Case): HttpRequest => ({
 
 const newGate = () => {
   const places = new Map<string, string>();
-  return createGate({
+  return createAdmission({
     agents,
     tenants: { find: async (tenantId: string) => tenantOf(tenantId), suspended: async () => new Set() },
     signatures: {
@@ -84,7 +84,7 @@ const newGate = () => {
 const upgrade = async (vector: Case): Promise<number> => {
   const gate = newGate();
   const admit = (sessionId: string) =>
-    gate.admit(toRequest(vector), { ip: "192.0.2.1", sessionId, crowd: { draining: false, overloaded: false, connections: 0 } });
+    gate.admit(toRequest(vector), { ip: "192.0.2.1", sessionId, node: { draining: false, overloaded: false, connections: 0 } });
   if (vector.seen === true) await admit("ses_1");
   await admit("ses_2");
   return 101;

@@ -1,6 +1,6 @@
 // Commands that other rooms order inside their own transactions: the order and its cause are committed together or not at all.
 import { contract } from "../../../protocol/index.ts";
-import type { CommandOrder, Courier, Enqueue } from "../../core/delivery.ts";
+import type { CommandOrder, DeviceNotifier, Enqueue } from "../../core/delivery.ts";
 import { AppError } from "../../core/errors.ts";
 import type { Hint } from "../../core/events.ts";
 import { fingerprint } from "../../core/fingerprint.ts";
@@ -17,7 +17,7 @@ import type { Witness } from "./witness.ts";
 
 export interface EnqueueDeps {
   readonly hint: Hint;
-  readonly courier: Courier;
+  readonly courier: DeviceNotifier;
   readonly nodeId: string;
   readonly headroom: Headroom;
   readonly witness: Pick<Witness, "created">;

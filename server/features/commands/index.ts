@@ -2,7 +2,7 @@
 
 import { type CommandId, contract } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
-import type { CommandDelivery, Courier, DeviceRef, Enqueue } from "../../core/delivery.ts";
+import type { CommandDelivery, DeviceNotifier, DeviceRef, Enqueue } from "../../core/delivery.ts";
 import type { Emit, Hint, SqlTx } from "../../core/events.ts";
 import { implement } from "../../core/feature.ts";
 import type { SystemScope } from "../../core/scope.ts";
@@ -48,7 +48,7 @@ export interface CommandsDeps {
   readonly clock: Clock;
   readonly emit: Emit;
   readonly hint: Hint;
-  readonly courier: Courier;
+  readonly courier: DeviceNotifier;
   readonly devices: DeviceLookup;
   readonly presence: PollPresence;
   readonly createBatch: CreateBatch;
@@ -104,7 +104,7 @@ export const createCommands = (deps: CommandsDeps): Commands => {
     deps.hint(event);
   };
   // Whoever holds the device's socket is told, and whoever polls for it here.
-  const courier: Courier = {
+  const courier: DeviceNotifier = {
     cancel: (deviceId, order) => {
       waits.wake([deviceId]);
       deps.courier.cancel(deviceId, order);

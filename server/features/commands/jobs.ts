@@ -1,7 +1,7 @@
 // The jobs of the queue. Two keep it moving whatever hint was lost: deadlines are enforced, and due commands find their session. One forgets what ended long ago.
 
 import type { Clock } from "../../core/clock.ts";
-import type { Courier } from "../../core/delivery.ts";
+import type { DeviceNotifier } from "../../core/delivery.ts";
 import type { Db } from "../../platform/db.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { CommandSettings } from "./settings.ts";
@@ -14,7 +14,7 @@ import type { Witness } from "./witness.ts";
 export interface CommandJobsDeps {
   readonly db: Db;
   readonly clock: Clock;
-  readonly courier: Courier;
+  readonly courier: DeviceNotifier;
   readonly transitions: Transitions;
   readonly witness: Pick<Witness, "swept">;
   readonly nodeId: string;

@@ -1,7 +1,7 @@
 // Carries out what the rules decide: rows, history and durable events in the caller's transaction; hints, nudges and cancel orders after it.
 import type { z } from "zod";
 import { type CommandStatus, contract, isOpen } from "../../../protocol/index.ts";
-import type { Courier } from "../../core/delivery.ts";
+import type { DeviceNotifier } from "../../core/delivery.ts";
 import { type Emit, type Happened, type Hint, happened, type SqlTx } from "../../core/events.ts";
 import { decide } from "./rules.ts";
 import type { CommandSettings } from "./settings.ts";
@@ -20,7 +20,7 @@ export interface Transition {
 export interface TransitionsDeps {
   readonly emit: Emit;
   readonly hint: Hint;
-  readonly courier: Courier;
+  readonly courier: DeviceNotifier;
   /** Told which commands have ended. */
   readonly waits: { wake(commandIds: readonly string[]): void };
   readonly witness: Pick<Witness, "saw">;

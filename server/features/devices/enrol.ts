@@ -7,7 +7,7 @@ import { newId, newSecret } from "../../core/ids.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import type { Evictor } from "../../core/sessions.ts";
 import type { SecretBox } from "../../platform/secrets.ts";
-import type { Agents } from "./directory.ts";
+import type { Agents } from "./agent-registry.ts";
 import { secretContext } from "./rules.ts";
 import type { DeviceSettings } from "./settings.ts";
 import { signatureVersionChanged } from "./signature-lock.ts";

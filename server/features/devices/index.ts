@@ -15,7 +15,7 @@ import type { Db } from "../../platform/db.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { SecretBox } from "../../platform/secrets.ts";
 import type { Feature } from "../kit.ts";
-import { type Agents, createAgentRegistry } from "./directory.ts";
+import { type Agents, createAgentRegistry } from "./agent-registry.ts";
 import { createEnrol, createReissue, type Enrol, type PlanGuard, type Reissue, type ResetCommands } from "./enrol.ts";
 import { createPresence, type Presence } from "./presence.ts";
 import { createRepairHandlers } from "./repair.ts";
@@ -38,8 +38,8 @@ import {
 import { findByFingerprint, type KnownMachine } from "./store/enrol.ts";
 import { describeDevice, fencePresence } from "./store/presence.ts";
 
+export { createAgentSessions } from "./agent-sessions.ts";
 export type { Enrolled, Enrolment, Reissue, Replacement, ResetCommands } from "./enrol.ts";
-export { createSessions } from "./sessions.ts";
 export type { DeviceGlance } from "./store/devices.ts";
 /** For the plan. */
 export type { KnownMachine } from "./store/enrol.ts";

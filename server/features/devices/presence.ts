@@ -4,7 +4,7 @@ import type { DeviceRef } from "../../core/delivery.ts";
 import { AppError } from "../../core/errors.ts";
 import { type Emit, happened, type SqlTx } from "../../core/events.ts";
 import { settleInHalves } from "../../core/halves.ts";
-import type { Beat, DuplicateProbe, SessionHello, Sessions, SocketPresence } from "../../core/sessions.ts";
+import type { AgentSessions, DuplicateProbe, PresenceUpdate, SessionHello, SocketPresence } from "../../core/sessions.ts";
 import type { CreateBatch } from "../../platform/batch.ts";
 import type { Db } from "../../platform/db.ts";
 import { isTemporary } from "../../platform/db-errors.ts";
@@ -46,7 +46,7 @@ export interface OpenedSession {
   readonly pushedOut: number;
 }
 
-export interface Presence extends SocketPresence, Pick<Sessions, "holder" | "reportDuplicate"> {
+export interface Presence extends SocketPresence, Pick<AgentSessions, "holder" | "reportDuplicate"> {
   /** Inside the transaction of hellos, each of another device, before anything else in it. Answers in order. Throws FORBIDDEN when one of the devices is gone. */
   open(tx: SqlTx, hellos: readonly SessionHello[]): Promise<readonly OpenedSession[]>;
   /** A signed REST call; null when the device is gone. The answer is the database's time of it. */
@@ -92,7 +92,7 @@ export const createPresence = (deps: PresenceDeps): Presence => {
     return seen;
   };
 
-  const reportDuplicate: Sessions["reportDuplicate"] = ({ device, nodeId: refusedBy, machine: { hostname, agentVersion } }) =>
+  const reportDuplicate: AgentSessions["reportDuplicate"] = ({ device, nodeId: refusedBy, machine: { hostname, agentVersion } }) =>
     db.sqlTx(async (tx) => {
       const told = await markDuplicateTold(tx, device, settings.duplicateToldEveryMs);
       if (told === undefined) return;
@@ -124,7 +124,7 @@ export const createPresence = (deps: PresenceDeps): Presence => {
   };
 
   /** The devices whose beat was still of the newest session. */
-  const flush = (beats: readonly Beat[]): Promise<readonly (string | null)[]> =>
+  const flush = (beats: readonly PresenceUpdate[]): Promise<readonly (string | null)[]> =>
     db.sqlTx(async (tx) => {
       const current = await flushBeats(tx, beats);
       const revived = current.flatMap((row) => (row.revived ? [row.device_id] : []));

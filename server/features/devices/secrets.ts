@@ -7,7 +7,7 @@ import { happened, type SqlTx } from "../../core/events.ts";
 import type { Handlers, KeyedCall } from "../../core/feature.ts";
 import { newSecret } from "../../core/ids.ts";
 import { actorOf, type Principal, type TenantScope } from "../../core/scope.ts";
-import type { Agents } from "./directory.ts";
+import type { Agents } from "./agent-registry.ts";
 import type { DevicesDeps } from "./index.ts";
 import { secretContext } from "./rules.ts";
 import type { SignatureLock } from "./signature-lock.ts";

@@ -3,7 +3,7 @@
 import { type AgentId, contract, type DeviceId, type TenantId } from "../../../protocol/index.ts";
 import type { DeviceRef } from "../../core/delivery.ts";
 import { type Emit, happened, type SqlTx } from "../../core/events.ts";
-import type { Agents } from "./directory.ts";
+import type { Agents } from "./agent-registry.ts";
 import { setSignatureVersion } from "./store/agents.ts";
 
 export interface LockedDevice {

@@ -1,5 +1,5 @@
 // The checks behind the health page: the database must answer; Redis and the load only degrade a node.
-import type { Ailment, Bus } from "../../platform/bus.ts";
+import type { Bus, BusDegradation } from "../../platform/bus.ts";
 import type { HealthCheck } from "./index.ts";
 
 export const databaseCheck = (ping: () => Promise<void>): HealthCheck => ({
@@ -8,19 +8,19 @@ export const databaseCheck = (ping: () => Promise<void>): HealthCheck => ({
   check: () => ping().then(() => ({ status: "healthy", message: "answers" })),
 });
 
-const AILMENTS: Readonly<Record<Ailment, string>> = {
+const DEGRADATIONS: Readonly<Record<BusDegradation, string>> = {
   away: "does not answer; hints between nodes are lost, the sweep delivers",
   deaf: "answers, but the subscription is deaf; hints between nodes are lost, the sweep delivers",
   "refuses writes": "answers, but takes no writes; limits and hints are each node's own, the sweep delivers",
 };
 
 /** Without Redis nodes receive no hints from each other; each finds by itself what is due, so it may keep its traffic. */
-export const redisCheck = (bus: Pick<Bus, "ailment">): HealthCheck => ({
+export const redisCheck = (bus: Pick<Bus, "degradation">): HealthCheck => ({
   name: "redis",
   required: false,
   check: async () => {
-    const ailment = bus.ailment();
-    return ailment === null ? { status: "healthy", message: "answers" } : { status: "degraded", message: AILMENTS[ailment] };
+    const degradation = bus.degradation();
+    return degradation === null ? { status: "healthy", message: "answers" } : { status: "degraded", message: DEGRADATIONS[degradation] };
   },
 });
 

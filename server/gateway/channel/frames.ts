@@ -1,12 +1,12 @@
-// Frames as text: what came in is named or refused, what goes out is built once.
+// Frames as text: decodes and validates what agents send, encodes what the gateway sends.
 import { z } from "zod";
 import { AgentFrame, Envelope, isRetryable, type ServerFrame, SocketAck } from "../../../protocol/index.ts";
 import type { AppError } from "../../core/errors.ts";
 import { unstorable } from "../../core/storable.ts";
 
-export type Inbound =
+export type InboundFrame =
   | { readonly kind: "frame"; readonly frame: AgentFrame }
-  /** An ack of which some part is wrong, with the parts that are not: its word is to count. */
+  /** An ack with an invalid part, reduced to its valid parts: its status still counts. */
   | { readonly kind: "damaged"; readonly id: string; readonly ack: DamagedAck }
   | { readonly kind: "unknown"; readonly op: string; readonly id: string }
   | { readonly kind: "invalid"; readonly id: string | undefined; readonly details: Readonly<Record<string, unknown>> };
@@ -14,22 +14,22 @@ export type Inbound =
 export type DamagedAck = Pick<z.output<typeof SocketAck>, "commandId" | "status" | "code" | "output" | "outputTruncated">;
 
 const { commandId: CommandName, status: Status, code: Code } = SocketAck.shape;
-/** The word of an ack that has none; nobody says it, so it counts as an unknown one. */
-const NO_WORD = "unreadable";
+/** Stands for a status that cannot be read. No agent sends it, so it counts as an unknown status. */
+const NO_STATUS = "unreadable";
 
 const part = <T extends z.ZodType>(schema: T, value: unknown): z.output<T> | undefined => {
   const read = schema.safeParse(value);
   return read.success && unstorable(read.data) === null ? read.data : undefined;
 };
 
-/** What is good of an ack; null when it does not say whose it is. */
+/** The valid parts of an ack; null when it names no command. */
 const salvage = (data: Readonly<Record<string, unknown>>): DamagedAck | null => {
   const commandId = part(CommandName, data["commandId"]);
   if (commandId === undefined) return null;
   const [code, output] = [part(Code, data["code"]), part(z.unknown(), data["output"])];
   return {
     commandId,
-    status: part(Status, data["status"]) ?? NO_WORD,
+    status: part(Status, data["status"]) ?? NO_STATUS,
     outputTruncated: data["outputTruncated"] === true || (output === undefined && data["output"] !== undefined),
     ...(code === undefined ? {} : { code }),
     ...(output === undefined ? {} : { output }),
@@ -43,12 +43,12 @@ const parseJson = (text: string): unknown => {
   try {
     return JSON.parse(text);
   } catch {
-    return undefined; // JSON has no undefined, so the envelope refuses it below
+    return undefined; // JSON has no undefined, so it stands for malformed text
   }
 };
 
-/** Never throws, whatever came. */
-export const readFrame = (text: string): Inbound => {
+/** Never throws. */
+export const readFrame = (text: string): InboundFrame => {
   const json = parseJson(text);
   if (json === undefined) return { kind: "invalid", id: undefined, details: { reason: "malformed_json" } };
   const problem = unstorable(json);
@@ -73,16 +73,16 @@ export const readFrame = (text: string): Inbound => {
 };
 
 type DataOf<Op extends ServerFrame["op"]> = Extract<ServerFrame, { op: Op }>["data"];
-/** One op with its own data; a union over all of them by default. */
-export type Outbound<Op extends ServerFrame["op"] = ServerFrame["op"]> = Op extends ServerFrame["op"]
+/** One op with its own data; by default the union over all ops. */
+export type OutboundFrame<Op extends ServerFrame["op"] = ServerFrame["op"]> = Op extends ServerFrame["op"]
   ? { readonly op: Op; readonly data: DataOf<Op>; readonly ref?: string | undefined }
   : never;
 
-export const writeFrame = (frame: Outbound, id: string, now: Date): string =>
+export const writeFrame = (frame: OutboundFrame, id: string, now: Date): string =>
   JSON.stringify({ op: frame.op, id, ts: now.toISOString(), ref: frame.ref, data: frame.data });
 
-/** The same facts as in an error body. */
-export const errorFrame = (error: AppError, ref?: string): Outbound<"error"> => ({
+/** Carries the same fields as an error body of the REST API. */
+export const errorFrame = (error: AppError, ref?: string): OutboundFrame<"error"> => ({
   op: "error",
   ref,
   data: {

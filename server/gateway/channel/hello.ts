@@ -1,20 +1,59 @@
-// Judges a hello: the proof first, then whether another holder of the same identity lives, then the epoch. Only a good proof changes anything.
-import { CLOSE, type Close, type Hello, parseTimestamp } from "../../../protocol/index.ts";
+// The handshake on an open socket: the gateway welcomes the agent with a nonce and judges its hello. First the proof, then whether another living agent
+// uses the same identity, then the epoch. A hello without a good proof changes nothing.
+import type { z } from "zod";
+import { CAPABILITIES, CLOSE, type Close, type Hello, parseTimestamp, SUBPROTOCOL, type Welcome } from "../../../protocol/index.ts";
 import type { AgentRecord, AgentRegistry } from "../../core/agent-registry.ts";
 import type { Clock } from "../../core/clock.ts";
 import { AppError, isAppError } from "../../core/errors.ts";
-import type { SessionBegun, SessionHello, Sessions } from "../../core/sessions.ts";
+import type { AgentSessions, SessionBegun, SessionHello } from "../../core/sessions.ts";
 import { checkSkew, checkVersion, matchSecret } from "../auth/agent.ts";
-import type { Rivals } from "./rivals.ts";
-import type { Challenge, Session } from "./session.ts";
+import type { DuplicateProbes } from "./duplicate-probe.ts";
+import { type HeartbeatPacing, heartbeatPlan } from "./heartbeat-pacing.ts";
+import { type AgentSession, type Challenge, send } from "./session.ts";
+import { type ChannelSettings, reconnectWindowMs } from "./settings.ts";
 
-export interface HelloDeps {
+export interface WelcomeDeps {
+  readonly pacing: Pick<HeartbeatPacing, "start">;
+  /** The load of all nodes; without it agents reconnect within the window of the settings. */
+  readonly cluster?: (() => ClusterLoad) | undefined;
+  readonly clock: Clock;
+  readonly settings: ChannelSettings;
+}
+
+export interface ClusterLoad {
+  readonly connections: number;
+  readonly liveNodes: number;
+}
+
+/** Sends `welcome`: the nonce that hello must sign, and every figure that the agent needs. */
+export const createWelcome = ({ pacing, cluster, clock, settings }: WelcomeDeps): ((session: AgentSession) => void) => {
+  const { maxFrameBytes, maxOutputBytes, maxInFlight, inboundPerSecond } = settings;
+  const welcomeOf = (session: AgentSession): z.output<typeof Welcome> => {
+    const load = cluster?.();
+    return {
+      protocol: SUBPROTOCOL,
+      sessionId: session.id,
+      nonce: session.challenge?.nonce ?? "",
+      serverTime: clock.now().toISOString(),
+      capabilities: [...CAPABILITIES],
+      heartbeat: heartbeatPlan(pacing.start(session), settings),
+      ack: settings.ack,
+      limits: { maxFrameBytes, maxOutputBytes, maxInFlight, inboundPerSec: inboundPerSecond },
+      reconnect: { ...settings.reconnect, firstWindowMs: load === undefined ? settings.reconnect.firstWindowMs : reconnectWindowMs(load, settings) },
+      poll: { intervalSec: settings.pollSeconds, safetySec: settings.safetyPollSeconds },
+      sessionMaxAgeSec: Math.round(session.maxAgeMs / 1_000),
+    };
+  };
+  return (session) => void send(session, { op: "welcome", data: welcomeOf(session) }, clock);
+};
+
+export interface HelloJudgeDeps {
   readonly agents: Pick<AgentRegistry, "take" | "promote">;
-  readonly sessions: Sessions;
+  readonly sessions: Pick<AgentSessions, "begin" | "reportDuplicate">;
   readonly clock: Clock;
   readonly nodeId: string;
-  readonly rivals: Pick<Rivals, "lives">;
-  readonly onError: (error: unknown, session: Session) => void;
+  readonly duplicates: Pick<DuplicateProbes, "isDuplicate">;
+  readonly onError: (error: unknown, session: AgentSession) => void;
 }
 
 interface Refusal {
@@ -37,12 +76,12 @@ interface Proven {
   readonly signatureVersion: 1 | 2;
 }
 
-const toSessionHello = (session: Session, hello: Hello, { agent, signatureVersion, nodeId }: Proven & { readonly nodeId: string }): SessionHello => ({
+const toSessionHello = (session: AgentSession, hello: Hello, { agent, signatureVersion, nodeId }: Proven & { readonly nodeId: string }): SessionHello => ({
   device: { tenantId: session.tenantId, deviceId: session.deviceId },
   nodeId,
   sessionId: session.id,
   instanceId: hello.instanceId ?? null,
-  // An empty name is what a released session has, so nobody may claim it.
+  // Released sessions have the empty name, so a hello must not continue one by it.
   handoffFrom: hello.handoffFrom === "" ? null : (hello.handoffFrom ?? null),
   clockOffsetMs: hello.clockOffsetMs ?? null,
   inFlight: hello.inFlight,
@@ -54,29 +93,29 @@ const toSessionHello = (session: Session, hello: Hello, { agent, signatureVersio
   machine: { hostname: hello.hostname, platform: hello.os, arch: hello.arch, agentVersion: hello.agentVersion },
 });
 
-export const createHello = ({ agents, sessions, clock, nodeId, rivals, onError }: HelloDeps) => {
+export const createHelloJudge = ({ agents, sessions, clock, nodeId, duplicates, onError }: HelloJudgeDeps) => {
   const prove = async ({ agentId, nonce, signatureVersion }: Challenge, { proof }: Hello): Promise<Proven | Refusal> => {
-    // Asked anew, since the device may have been removed or its secret replaced after the upgrade.
+    // Read again: the device may have been removed, or its secret replaced, since the upgrade.
     const agent = await agents.take(agentId);
     if (agent === null || agent.revoked) return refusal(CLOSE.deviceRevoked, new AppError("FORBIDDEN", { details: { reason: "device_revoked" } }));
-    const failed = (reason: string) => refusal(CLOSE.authFailed, new AppError("INVALID_SIGNATURE", { details: { reason } }));
+    const refuseProof = (reason: string) => refusal(CLOSE.authFailed, new AppError("INVALID_SIGNATURE", { details: { reason } }));
     const timestampMs = parseTimestamp(proof.timestamp);
-    if (timestampMs === null) return failed("bad_timestamp");
+    if (timestampMs === null) return refuseProof("bad_timestamp");
     const secret = matchSecret(agent, { body: nonce, ...proof });
-    if (secret === null) return failed("bad_signature");
+    if (secret === null) return refuseProof("bad_signature");
     checkVersion(agent, signatureVersion);
     checkSkew(timestampMs, clock.now());
     if (secret === agent.secrets[1]) await agents.promote(agent.agentId, secret);
     return { agent, signatureVersion };
   };
 
-  /** The newcomer stays out whether or not the event could be written. */
-  const refuseClone = async (session: Session, hello: SessionHello): Promise<HelloVerdict> => {
+  /** Refuses the newcomer even if its event cannot be written. */
+  const refuseClone = async (session: AgentSession, hello: SessionHello): Promise<HelloVerdict> => {
     await sessions.reportDuplicate(hello).catch((error: unknown) => onError(error, session));
     return refusal(CLOSE.duplicateIdentity, new AppError("FORBIDDEN", { details: { reason: "duplicate_identity" } }));
   };
 
-  return async (session: Session, hello: Hello): Promise<HelloVerdict> => {
+  return async (session: AgentSession, hello: Hello): Promise<HelloVerdict> => {
     const { challenge } = session;
     session.challenge = null;
     if (challenge === null) return refusal(CLOSE.authFailed, new AppError("INVALID_SIGNATURE", { details: { reason: "bad_signature" } }));
@@ -84,7 +123,7 @@ export const createHello = ({ agents, sessions, clock, nodeId, rivals, onError }
       const proof = await prove(challenge, hello);
       if ("close" in proof) return proof;
       const newcomer = toSessionHello(session, hello, { ...proof, nodeId });
-      if (await rivals.lives(session, hello)) return await refuseClone(session, newcomer);
+      if (await duplicates.isDuplicate(session, hello)) return await refuseClone(session, newcomer);
       return { begun: await sessions.begin(newcomer) };
     } catch (error) {
       if (isAppError(error) && error.code === "FORBIDDEN") return refusal(CLOSE.deviceRevoked, error);
@@ -97,4 +136,4 @@ export const createHello = ({ agents, sessions, clock, nodeId, rivals, onError }
     }
   };
 };
-export type JudgeHello = ReturnType<typeof createHello>;
+export type JudgeHello = ReturnType<typeof createHelloJudge>;

@@ -1,40 +1,40 @@
-// Whether this node has more than it can do. Then it takes nobody in and asks for fewer heartbeats, but lets nobody go.
+// Overload of this node. An overloaded node refuses new agents and asks for fewer heartbeats, but keeps the agents it has.
 import { monitorEventLoopDelay } from "node:perf_hooks";
 
-export interface Strain {
-  /** How late the event loop runs its timers, in the worst hundredth of the time since the last look. */
+export interface LoadReading {
+  /** 99th percentile of the event loop's delay since the last reading. */
   readonly loopDelayMs: number;
-  /** For how long the oldest claim for a socket has waited for the database. */
+  /** How long the oldest claim of this node's sockets has waited for the database. */
   readonly claimWaitMs: number;
 }
 
-export interface StrainLimits extends Strain {
-  /** The loop must have been late for so long; a claim that waits too long is enough by itself. */
+export interface OverloadLimits extends LoadReading {
+  /** The loop delay must exceed its limit for this long; the claim wait takes effect at once. */
   readonly lateForMs: number;
-  /** Below half of both limits for so long it is over. */
+  /** Overload ends once both readings stay below half of their limits for this long. */
   readonly calmForMs: number;
 }
 
-export interface Verdict {
+export interface OverloadState {
   readonly overloaded: boolean;
-  /** Since when everything speaks for the other verdict, in monotonic milliseconds. */
+  /** Since when the readings point to the other state, in monotonic milliseconds. */
   readonly turningSince: number | null;
 }
 
-export const WELL: Verdict = { overloaded: false, turningSince: null };
-const OVERLOADED: Verdict = { overloaded: true, turningSince: null };
+export const NOT_OVERLOADED: OverloadState = { overloaded: false, turningSince: null };
+const OVERLOADED: OverloadState = { overloaded: true, turningSince: null };
 
-/** Turns once a sign of the other state has lasted; between the two limits everything stays as it is. */
-export const judgeStrain = (before: Verdict, { loopDelayMs, claimWaitMs }: Strain, nowMs: number, limits: StrainLimits): Verdict => {
+/** Changes the state once the readings have pointed to the other one for long enough; readings between the two limits change nothing. */
+export const judgeOverload = (before: OverloadState, { loopDelayMs, claimWaitMs }: LoadReading, nowMs: number, limits: OverloadLimits): OverloadState => {
   if (!before.overloaded && claimWaitMs > limits.claimWaitMs) return OVERLOADED;
   const turns = before.overloaded ? loopDelayMs <= limits.loopDelayMs / 2 && claimWaitMs <= limits.claimWaitMs / 2 : loopDelayMs > limits.loopDelayMs;
   if (!turns) return { ...before, turningSince: null };
   const since = before.turningSince ?? nowMs;
   if (nowMs - since < (before.overloaded ? limits.calmForMs : limits.lateForMs)) return { ...before, turningSince: since };
-  return before.overloaded ? WELL : OVERLOADED;
+  return before.overloaded ? NOT_OVERLOADED : OVERLOADED;
 };
 
-/** Often enough to feel lateness of a fifth of a second, and rare enough that a resting node rests: each look wakes the process. */
+/** Fine enough to see a delay of 200 ms; each sample wakes the process, so a finer one would keep an idle node busy. */
 const RESOLUTION_MS = 100;
 const NS_PER_MS = 1e6;
 
@@ -48,7 +48,7 @@ export const startLoopMeter = (): LoopMeter => {
   const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
   histogram.enable();
   return {
-    // What it measures begins with the pause that it makes itself.
+    // Each sample includes the histogram's own pause.
     delayMs: () => {
       const p99 = histogram.count === 0 ? 0 : histogram.percentile(99) / NS_PER_MS;
       histogram.reset();

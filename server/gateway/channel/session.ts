@@ -1,52 +1,61 @@
-// One connection of an agent: plain facts that the hub's loops read, and the few things that can be done to it.
+// The session of an agent: the state of one socket from the upgrade to its close, and the few operations on it.
 import type { z } from "zod";
 import { type AgentId, CLOSE, type Close, closeReason, type DeviceId, type SocketHeartbeat, type TenantId } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import { newSecret } from "../../core/ids.ts";
 import type { RateBucket } from "../../core/rate-limiter.ts";
-import type { SocketLink } from "../uws/socket.ts";
-import type { Awaited } from "./awaited.ts";
-import { type Outbound, writeFrame } from "./frames.ts";
-import type { KeptBeat } from "./heartbeat.ts";
+import type { SendResult, SocketLink } from "../uws/socket.ts";
+import { type OutboundFrame, writeFrame } from "./frames.ts";
+import type { FixedWindow, TokenBucket } from "./rate-limits.ts";
 import type { ChannelSettings } from "./settings.ts";
-import type { TokenBucket, TurnCounter } from "./tokens.ts";
 
-/** opening: hello is awaited · proving: hello is judged · ready · leaving: the agent said goodbye · draining: the node goes. */
+/** opening: waits for hello · proving: checks hello · ready · leaving: the agent said goodbye · draining: the node shuts down. */
 export type Phase = "opening" | "proving" | "ready" | "leaving" | "draining" | "closed";
 
 export type HeartbeatData = z.output<typeof SocketHeartbeat>;
 
-/** What a hello has to prove. */
+/** The bytes of a plain heartbeat frame, padded with spaces. */
+export type KeptHeartbeat = Uint8Array<ArrayBuffer>;
+
+/** The nonce that a hello must sign. */
 export interface Challenge {
   readonly agentId: AgentId;
-  /** What it has to sign. */
   readonly nonce: string;
-  /** Of the upgrade. */
+  /** Of the upgrade's own signature. */
   readonly signatureVersion: 1 | 2;
 }
 
-/** One for each open socket, so every field counts, and no secret is kept. What each heartbeat touches stands first, side by side; times are whole milliseconds of the monotonic clock. */
-export interface Session extends TokenBucket, TurnCounter {
+/** When the command was sent, and how often the gateway has asked for its ack. */
+export interface Unacknowledged {
+  readonly sinceMs: number;
+  readonly asked: number;
+}
+
+/**
+ * A node holds one of these per socket, so every field costs memory; none holds a secret. The fields that each heartbeat touches come first, side by
+ * side. Times are whole milliseconds of the monotonic clock.
+ */
+export interface AgentSession extends TokenBucket, FixedWindow {
   link: SocketLink | null;
   phase: Phase;
   lastSeenAt: number;
-  /** News since the last flush of presence. */
+  /** The next presence flush has something to write. */
   seen: boolean;
   framesOut: number;
-  /** Highest number of a frame that came in. */
+  /** The highest frame number received. */
   lastFrame: number;
   heartbeatAt: number | null;
-  /** As the last heartbeat told it; read when it is written. */
-  heartbeat: HeartbeatData | KeptBeat | null;
-  /** Commands of which this session has not heard the end. */
-  awaited: Map<string, Awaited> | null;
+  /** The last heartbeat that carried metrics; parsed when presence is flushed. */
+  heartbeat: HeartbeatData | KeptHeartbeat | null;
+  /** Commands that were sent and have no final ack yet; null until the first. */
+  unacknowledged: Map<string, Unacknowledged> | null;
   readonly id: string;
   readonly tenantId: TenantId;
   readonly deviceId: DeviceId;
-  /** Good for one hello, and gone with it. */
+  /** The first hello uses it up. */
   challenge: Challenge | null;
   readonly maxAgeMs: number;
-  /** Of the last change of phase that the hub's clock watches. */
+  /** When the session entered its phase; see `dueClose`. */
   phaseAt: number;
   openedAt: number;
   epoch: number;
@@ -56,30 +65,33 @@ export interface Session extends TokenBucket, TurnCounter {
   handsOver: boolean;
   /** The agent has `cancel.v1`. */
   canStop: boolean;
-  /** Commands by the frames that asked the agent to stop them; null until the first. */
+  /** Command ids by the id of the `cancel` frame that named them; null until the first. */
   cancels: Map<string, string> | null;
-  /** How often the agent was last asked to beat, and when it was told. */
+  /** The heartbeat interval that the agent was last told, and when. */
   heartbeatSeconds: number;
   toldAt: number;
-  /** Silence that ends the session, and makes the device offline. */
+  /** After this much silence the session closes and the device counts as offline. */
   patienceMs: number;
-  /** When the directory was last told whose it is. */
+  /** When this node last renewed its entry among the session owners. */
   claimedAt: number;
   protocolFaults: readonly number[];
   rateFaults: readonly number[];
-  pumping: boolean;
-  /** Since when a claim of its waits for the database. */
+  /** A push loop runs for this session. */
+  pushing: boolean;
+  /** Since when its claim has waited for the database. */
   claimingSince: number | null;
+  /** Commands may be due: the push loop claims once more. */
   wanted: boolean;
-  /** The last claim left something queued; what is freed then is worth another. */
+  /** The last claim left commands in the queue, so freed credit is worth another claim. */
   left: boolean;
+  /** The socket's buffer is full; pushing waits until it drains. */
   paused: boolean;
   slowSince: number | null;
-  /** Whoever waits to learn whether this session still answers. */
+  /** The ping that duplicate probes wait for. */
   probe: { readonly answer: Promise<boolean>; readonly settle: (alive: boolean) => void } | null;
 }
 
-export interface SessionFacts {
+export interface NewSession {
   readonly id: string;
   readonly agent: { readonly agentId: AgentId; readonly deviceId: DeviceId; readonly tenantId: TenantId };
   readonly signatureVersion: 1 | 2;
@@ -88,7 +100,7 @@ export interface SessionFacts {
 
 const NONE: readonly number[] = [];
 
-export const newSession = ({ id, agent, signatureVersion, heartbeatLimit }: SessionFacts, settings: ChannelSettings, nowMs: number): Session => ({
+export const newSession = ({ id, agent, signatureVersion, heartbeatLimit }: NewSession, settings: ChannelSettings, nowMs: number): AgentSession => ({
   link: null,
   phase: "opening",
   lastSeenAt: nowMs,
@@ -97,18 +109,18 @@ export const newSession = ({ id, agent, signatureVersion, heartbeatLimit }: Sess
   lastFrame: 0,
   heartbeatAt: null,
   heartbeat: null,
-  awaited: null,
+  unacknowledged: null,
   milliTokens: settings.inboundBurst * 1_000,
   filledAt: nowMs,
-  turns: heartbeatLimit?.limit ?? null,
-  turnWindowMs: (heartbeatLimit?.windowSeconds ?? 0) * 1_000,
-  turnsTaken: 0,
-  turnsEndAt: 0,
+  windowLimit: heartbeatLimit?.limit ?? null,
+  windowMs: (heartbeatLimit?.windowSeconds ?? 0) * 1_000,
+  windowCount: 0,
+  windowEndsAt: 0,
   id,
   tenantId: agent.tenantId,
   deviceId: agent.deviceId,
   challenge: { agentId: agent.agentId, nonce: newSecret(), signatureVersion },
-  // Spread by a tenth, so that those who came together do not leave together.
+  // Jitter of 10 %, so agents that connected together do not expire together.
   maxAgeMs: Math.round(settings.sessionMaxAgeMs * (0.9 + Math.random() * 0.2)),
   phaseAt: nowMs,
   openedAt: nowMs,
@@ -124,7 +136,7 @@ export const newSession = ({ id, agent, signatureVersion, heartbeatLimit }: Sess
   claimedAt: nowMs,
   protocolFaults: NONE,
   rateFaults: NONE,
-  pumping: false,
+  pushing: false,
   claimingSince: null,
   wanted: false,
   left: true,
@@ -133,21 +145,21 @@ export const newSession = ({ id, agent, signatureVersion, heartbeatLimit }: Sess
   probe: null,
 });
 
-export const send = (session: Session, frame: Outbound, clock: Clock) => {
+export const send = (session: AgentSession, frame: OutboundFrame, clock: Clock): SendResult => {
   session.framesOut += 1;
   return session.link?.send(writeFrame(frame, `s${session.framesOut}`, clock.now())) ?? "closed";
 };
 
-/** A whole number out of a range, so that agents that are told to wait at the same moment come back apart. */
+/** A random whole number in the range, so agents that are told to wait at the same moment come back apart. */
 export const secondsWithin = ([least, most]: readonly [least: number, most: number]): number => least + Math.floor(Math.random() * (most - least + 1));
 
-/** Without a wait of its own the close's usual one is told, where it has one. */
-export const endSession = (session: Session, close: Close, waitSeconds = "waitSec" in close ? secondsWithin(close.waitSec) : undefined): void =>
+/** The close's usual wait applies where the caller names none. */
+export const endSession = (session: AgentSession, close: Close, waitSeconds = "waitSec" in close ? secondsWithin(close.waitSec) : undefined): void =>
   session.link?.end(close.code, closeReason(close, waitSeconds));
 
-/** Counts a fault; true when there were too many within the window. */
+/** Counts a fault; true once the window holds too many. */
 export const tooManyFaults = (
-  session: Session,
+  session: AgentSession,
   kind: "protocolFaults" | "rateFaults",
   at: { readonly nowMs: number; readonly settings: ChannelSettings },
 ): boolean => {
@@ -156,20 +168,25 @@ export const tooManyFaults = (
   return session[kind].length >= maxViolations;
 };
 
-/** May commands be pushed to it now? */
-export const canPush = ({ phase, paused, link }: Session): boolean => phase === "ready" && !paused && link !== null && !link.closed;
+/** Hello has not been accepted yet. */
+export const isUnproven = ({ phase }: AgentSession): boolean => phase === "opening" || phase === "proving";
 
-/** What the clock has to say about a session: the close that is due, or null. */
-export const dueClose = (session: Session, settings: ChannelSettings, nowMs: number): Close | null => {
+/** This node writes the device's presence for it, also while the node drains it. */
+export const holdsPresence = ({ phase }: AgentSession): boolean => phase === "ready" || phase === "draining";
+
+export const canPush = ({ phase, paused, link }: AgentSession): boolean => phase === "ready" && !paused && link !== null && !link.closed;
+
+/** The close that time alone makes due, or null. */
+export const dueClose = (session: AgentSession, settings: ChannelSettings, nowMs: number): Close | null => {
   switch (session.phase) {
     case "opening":
       return nowMs - session.phaseAt >= settings.helloTimeoutMs ? CLOSE.helloTimeout : null;
-    // Judging a hello waits for the database; its own timeouts end it long before this.
+    // Only the database can be this late, and its own timeouts are much shorter.
     case "proving":
       return nowMs - session.phaseAt >= 3 * settings.helloTimeoutMs ? CLOSE.tryLater : null;
     case "leaving":
       return nowMs - session.phaseAt >= settings.goodbyeMs ? CLOSE.normal : null;
-    // Whoever did not hand over in time.
+    // The agent has not handed over in time.
     case "draining":
       return nowMs - session.phaseAt >= settings.handoffMs ? CLOSE.drain : null;
     case "closed":

@@ -1,5 +1,5 @@
 // The figures of the agent socket, each with its reason; agent-channel.md 4.5 is their source. Tests and operators hand in others.
-import type { StrainLimits } from "./overload.ts";
+import type { OverloadLimits } from "./overload.ts";
 
 export interface ChannelSettings {
   readonly heartbeatSeconds: number;
@@ -59,7 +59,7 @@ export interface ChannelSettings {
   readonly reconnect: { readonly firstWindowMs: number; readonly baseMs: number; readonly capMs: number; readonly stableAfterSec: number };
   /** A change of the interval is told to so many agents at each look of the clock. */
   readonly configsPerTick: number;
-  readonly strain: StrainLimits;
+  readonly overload: OverloadLimits;
   /** A node that leaves sends its agents away over this time at least, ... */
   readonly drainWindowMs: number;
   /** ... over this at most, ... */
@@ -71,7 +71,7 @@ export interface ChannelSettings {
 }
 
 const SECOND = 1_000;
-export const STRAIN: StrainLimits = { loopDelayMs: 200, lateForMs: 10 * SECOND, claimWaitMs: 5 * SECOND, calmForMs: 20 * SECOND };
+export const OVERLOAD_LIMITS: OverloadLimits = { loopDelayMs: 200, lateForMs: 10 * SECOND, claimWaitMs: 5 * SECOND, calmForMs: 20 * SECOND };
 
 export const channelSettings = (heartbeatSeconds = 30, overrides: Partial<ChannelSettings> = {}): ChannelSettings => ({
   heartbeatSeconds,
@@ -114,7 +114,7 @@ export const channelSettings = (heartbeatSeconds = 30, overrides: Partial<Channe
   failureBurst: 30,
   reconnect: { firstWindowMs: 5 * SECOND, baseMs: SECOND, capMs: 300 * SECOND, stableAfterSec: 60 },
   configsPerTick: 500,
-  strain: STRAIN,
+  overload: OVERLOAD_LIMITS,
   drainWindowMs: 10 * SECOND,
   drainWindowMaxMs: 120 * SECOND,
   drainPerSecond: 100,

@@ -1,38 +1,38 @@
-// What the channel counts and measures, for the metrics page.
+// Counters and durations of the agent channel, for the metrics page.
 export interface ChannelStats {
   connections: number;
   ready: number;
   framesIn: number;
-  /** Numbers that never came, and such as came twice. */
+  /** Frame numbers that never came, and numbers that came twice. */
   frameGaps: number;
   frameRepeats: number;
-  /** Commands that heartbeats were asked about. */
+  /** Commands whose ack the gateway asked for again in answers to heartbeats. */
   resendsAsked: number;
   pushed: number;
   refusedWrites: number;
   heartbeats: number;
-  /** Over all sockets, at the last look of the clock. */
+  /** Over all sockets, as of the last tick. */
   bufferedBytes: number;
   droppedFrames: number;
-  /** How often agents are asked to beat now. */
+  /** The heartbeat interval that this node asks for now. */
   heartbeatSeconds: number;
   overloaded: boolean;
-  /** Sockets of sessions that the database knew to be replaced while no hint had said so. */
+  /** Sockets that a newer session had replaced without an eviction reaching this node. */
   staleEvictions: number;
   /** `accepted` or the reason of a refusal. */
   readonly connects: Map<string, number>;
   readonly closes: Map<number, number>;
-  /** Upgrades refused to protect the node, by what was exhausted. */
+  /** Upgrades refused to protect the node, by the limit they met. */
   readonly turnedAway: Map<string, number>;
 }
 
-/** Durations, told as they happen; in seconds. */
+/** Durations in seconds, observed as they happen. */
 export interface ChannelMeters {
-  /** From the open socket to ready. */
+  /** From the open socket to `ready`. */
   handshake(seconds: number): void;
   /** From a heartbeat to its answer, as the agent reports it. */
   heartbeatRtt(seconds: number): void;
-  /** By how much the agent's clock is ahead, as it reports it. */
+  /** How far the agent's clock is ahead, as the agent reports it. */
   clockOffset(seconds: number): void;
   presenceFlush(seconds: number): void;
 }

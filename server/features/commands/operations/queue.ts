@@ -1,7 +1,7 @@
 // Queueing a command: check the type and its payload, write the row with all others of this moment, wake the device's session.
 import type { z } from "zod";
 import { type Command, contract, isOpen, permits } from "../../../../protocol/index.ts";
-import type { Courier } from "../../../core/delivery.ts";
+import type { DeviceNotifier } from "../../../core/delivery.ts";
 import { AppError } from "../../../core/errors.ts";
 import type { Hint } from "../../../core/events.ts";
 import type { Call, Handlers } from "../../../core/feature.ts";
@@ -30,7 +30,7 @@ type Fail = Call<Operation>["fail"];
 export interface QueueDeps {
   readonly db: Db;
   readonly hint: Hint;
-  readonly courier: Courier;
+  readonly courier: DeviceNotifier;
   readonly createBatch: CreateBatch;
   readonly waits: Waits;
   readonly elsewhere: Pick<Elsewhere, "ask">;

@@ -4,7 +4,7 @@ import type { DeviceRef } from "../../../core/delivery.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import { notDeleted } from "../../../core/not-deleted.ts";
 import type { SystemScope } from "../../../core/scope.ts";
-import type { Beat, HeldSession, Machine, SessionRef } from "../../../core/sessions.ts";
+import type { HeldSession, Machine, PresenceUpdate, SessionRef } from "../../../core/sessions.ts";
 
 export const ms = (parameter: string): string => `make_interval(secs => ${parameter}::float8 / 1000)`;
 
@@ -81,7 +81,7 @@ export interface FlushedBeat {
 // Neither indexed column changes here, so the update stays on its page (HOT). A session that said goodbye has no session_id any more;
 // asked with coalesce, because the planner's figures of an hour ago, when nobody was connected, make it expect no row and compare each with each.
 // A beat that a crash of the database takes back is followed by the next, so this alone does not wait for the disk.
-export const flushBeats = async (tx: SqlTx, unsorted: readonly Beat[]): Promise<FlushedBeat[]> => {
+export const flushBeats = async (tx: SqlTx, unsorted: readonly PresenceUpdate[]): Promise<FlushedBeat[]> => {
   const beats = inOrder(unsorted);
   const set = tx.query("select set_config('synchronous_commit', 'off', true)");
   const flushed = tx.query<FlushedBeat>(

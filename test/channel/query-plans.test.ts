@@ -1,6 +1,6 @@
 // What a hello and a heartbeat cost does not grow with the fleet: they read their own device's rows, also while the planner knows nothing of the tables yet.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createSessions } from "../../server/features/devices/index.ts";
+import { createAgentSessions } from "../../server/features/devices/index.ts";
 import { createPresence } from "../../server/features/devices/presence.ts";
 import { deviceSettings } from "../../server/features/devices/settings.ts";
 import { createBatch } from "../../server/platform/batch.ts";
@@ -62,7 +62,7 @@ test("a hello and a flushed heartbeat read a few rows, however many devices live
   await addFleet(device.tenantId, "few_");
   const db = telling(node.db);
   const presence = presenceOn(db);
-  const sessions = createSessions({ db, presence, delivery: node.commands.delivery, createBatch });
+  const sessions = createAgentSessions({ db, presence, delivery: node.commands.delivery, createBatch });
   const before = await entriesRead();
   for (let round = 0; round < ROUNDS; round += 1) {
     const { epoch } = await sessions.begin(helloOf(device, node.nodeId, { machine: { hostname: `host-${round}` } }));

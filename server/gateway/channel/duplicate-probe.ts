@@ -1,39 +1,39 @@
-// Whether another agent lives with the identity of one that says hello or polls: the older session is asked by ping, here or on the node that holds it.
-// Only an answer keeps the newcomer out. Silence, a lost message, a node that hangs or a bus that is away all let it in, after the bound at the latest.
+// Duplicate identity: before a hello or a poll takes over, the older session of the same device gets a ping, on this node or on the node that holds it.
+// Only an answer keeps the newcomer out. Silence, a lost message, a hung node or an unreachable bus let it in, after `probeMs` at the latest.
 import type { Hello } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { DeviceRef } from "../../core/delivery.ts";
 import { newId } from "../../core/ids.ts";
-import type { DuplicateProbe, Sessions } from "../../core/sessions.ts";
-import { type ChannelBus, type ChannelMessage, nodeChannel } from "./courier.ts";
-import type { Session } from "./session.ts";
+import type { AgentSessions, DuplicateProbe } from "../../core/sessions.ts";
+import { type ChannelBus, type ChannelMessage, nodeChannel } from "./device-notifier.ts";
+import type { AgentSession } from "./session.ts";
 import type { ChannelSettings } from "./settings.ts";
 
-export interface RivalsDeps {
+export interface DuplicateProbesDeps {
   readonly nodeId: string;
   readonly bus: Pick<ChannelBus, "publish" | "healthy">;
-  readonly sessions: Pick<Sessions, "holder">;
-  /** By device, the sessions of this node. */
-  readonly ready: ReadonlyMap<string, Session>;
+  readonly sessions: Pick<AgentSessions, "holder">;
+  /** This node's sessions by device. */
+  readonly ready: ReadonlyMap<string, AgentSession>;
   readonly clock: Clock;
   readonly settings: Pick<ChannelSettings, "heartbeatSeconds" | "probeMs" | "probesAtOnce">;
   readonly onError: (error: unknown) => void;
 }
 
-export interface Rivals {
-  /** True when an older session of another process has just answered. Takes `probeMs` at most, besides one look into the database. */
-  lives(session: Session, hello: Pick<Hello, "instanceId">): Promise<boolean>;
-  /** The same for a process that has no session of its own. */
+export interface DuplicateProbes {
+  /** True when an older session of another process has just answered. Takes one read of the database, and `probeMs` at most. */
+  isDuplicate(session: AgentSession, hello: Pick<Hello, "instanceId">): Promise<boolean>;
+  /** The same for a process that polls and has no session. */
   readonly probe: DuplicateProbe;
-  /** What other nodes ask and answer; any other message is passed over. */
+  /** Handles the questions and answers of other nodes; ignores any other message. */
   receive(message: ChannelMessage): void;
 }
 
 const ASK = "live?";
 const ANSWER = "live";
 
-/** One ping for all who want to know meanwhile. A pong, the socket's end or the bound settles it. */
-const ping = (session: Session, waitMs: number): Promise<boolean> => {
+/** All probes that wait at the same time share one ping. A pong, the socket's close or the time limit settles it. */
+const ping = (session: AgentSession, waitMs: number): Promise<boolean> => {
   if (session.probe !== null) return session.probe.answer;
   let settle = (_alive: boolean): void => undefined;
   const answer = new Promise<boolean>((resolve) => {
@@ -49,12 +49,12 @@ const ping = (session: Session, waitMs: number): Promise<boolean> => {
   return answer;
 };
 
-export const createRivals = ({ nodeId, bus, sessions, ready, clock, settings, onError }: RivalsDeps): Rivals => {
+export const createDuplicateProbes = ({ nodeId, bus, sessions, ready, clock, settings, onError }: DuplicateProbesDeps): DuplicateProbes => {
   const heartbeatMs = settings.heartbeatSeconds * 1_000;
   const asked = new Map<string, (alive: boolean) => void>();
 
-  /** A session that was silent for a whole beat is not worth the wait. */
-  const answers = async (session: Session): Promise<boolean> =>
+  /** A session that has missed a heartbeat counts as dead without a ping. */
+  const answers = async (session: AgentSession): Promise<boolean> =>
     session.phase === "ready" && clock.elapsed() - session.lastSeenAt < session.heartbeatSeconds * 1_000 && ping(session, settings.probeMs);
 
   const askNode = (owner: string, deviceId: string): Promise<boolean> => {
@@ -72,29 +72,29 @@ export const createRivals = ({ nodeId, bus, sessions, ready, clock, settings, on
       };
       const timer = setTimeout(done, settings.probeMs, false);
       asked.set(request, done);
-      // A node that nobody hears of any more holds no socket either.
+      // A node that does not listen has no sockets either.
       void bus.publish(nodeChannel(owner), { op: ASK, deviceId, request, from: nodeId }).then((heard) => heard || done(false), failed);
     });
   };
 
-  const livesElsewhere = async ({ tenantId, deviceId }: DeviceRef, instanceId: string): Promise<boolean> => {
+  const answersElsewhere = async ({ tenantId, deviceId }: DeviceRef, instanceId: string): Promise<boolean> => {
     if (!bus.healthy()) return false;
     const holder = await sessions.holder({ tenantId, deviceId });
     if (holder === null || holder.nodeId === nodeId) return false;
     if (holder.instanceId === null || holder.instanceId === instanceId) return false;
-    // The row is behind its node by a flush, so only what is long past is judged by it.
+    // The row lags by up to one presence flush, hence twice the interval.
     return holder.seenAgoMs < 2 * heartbeatMs && askNode(holder.nodeId, deviceId);
   };
 
-  const livesBeside = async (device: DeviceRef, instanceId: string, own: Session | null): Promise<boolean> => {
+  const olderAnswers = async (device: DeviceRef, instanceId: string, own: AgentSession | null): Promise<boolean> => {
     const old = ready.get(device.deviceId);
-    if (old === undefined || old === own) return livesElsewhere(device, instanceId);
+    if (old === undefined || old === own) return answersElsewhere(device, instanceId);
     return old.instanceId !== null && old.instanceId !== instanceId && answers(old);
   };
 
   return {
-    lives: async (session, { instanceId }) => instanceId !== undefined && livesBeside(session, instanceId, session),
-    probe: (device, instanceId) => livesBeside(device, instanceId, null),
+    isDuplicate: async (session, { instanceId }) => instanceId !== undefined && olderAnswers(session, instanceId, session),
+    probe: (device, instanceId) => olderAnswers(device, instanceId, null),
     receive: ({ op, deviceId, request, from, alive }) => {
       if (typeof request !== "string") return;
       if (op === ANSWER) asked.get(request)?.(alive === true);

@@ -1,11 +1,11 @@
 // How often each of many keys may do something: its burst at once, then at its pace, whatever the others do.
 import { expect, test } from "vitest";
 import { createTestClock } from "../../server/core/clock.ts";
-import { createAllowance } from "../../server/gateway/channel/allowance.ts";
+import { createConnectLimiter } from "../../server/gateway/channel/rate-limits.ts";
 
 const open = (perMinute = 10, burst = 5, maxKeys = 1_000) => {
   const clock = createTestClock();
-  return { ...createAllowance(clock, { perMinute, burst, maxKeys }), advance: clock.advance };
+  return { ...createConnectLimiter(clock, { perMinute, burst, maxKeys }), advance: clock.advance };
 };
 const times = (count: number, act: () => number): readonly number[] => Array.from({ length: count }, act);
 

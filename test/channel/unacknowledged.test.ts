@@ -68,7 +68,7 @@ describe("numbers of frames", () => {
 
   test("gaps and repeats are counted, and a repeated heartbeat is ignored", async () => {
     const socket = await online(node, await node.device());
-    const { frameGaps, frameRepeats, heartbeats } = node.hub.stats;
+    const { frameGaps, frameRepeats, heartbeats } = node.channel.stats;
     for (const id of ["1", "2", "5", "5", "6"]) socket.raw(heartbeat(id));
     const answered: string[] = [];
     await eventually(async () => {
@@ -76,7 +76,7 @@ describe("numbers of frames", () => {
       expect(answered.at(-1)).toBe("6");
     });
     expect(answered).toEqual(["1", "2", "5", "6"]);
-    const { stats } = node.hub;
+    const { stats } = node.channel;
     expect([stats.frameGaps - frameGaps, stats.frameRepeats - frameRepeats, stats.heartbeats - heartbeats]).toEqual([2, 1, 4]);
     socket.end();
   });

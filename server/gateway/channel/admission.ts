@@ -1,5 +1,5 @@
-// Who may open a socket. The checks run in a fixed order, the cheap and general ones first; each refusal names its reason.
-
+// Admission of upgrades: which agents may open a socket. Cheap and general checks run first, the connect limiter after the signature; each refusal
+// names its reason.
 import { CLOSE, parseTimestamp } from "../../../protocol/index.ts";
 import type { AgentRecord, AgentRegistry } from "../../core/agent-registry.ts";
 import type { Clock } from "../../core/clock.ts";
@@ -14,15 +14,14 @@ import { NOWHERE } from "../replay.ts";
 import type { HttpRequest } from "../request-context.ts";
 import { headFault } from "../request-head.ts";
 import { limitAddress } from "../request-info.ts";
-import { type Allowance, createAllowance } from "./allowance.ts";
+import { type ConnectLimiter, createConnectLimiter, newBucket, takeToken } from "./rate-limits.ts";
 import { secondsWithin } from "./session.ts";
 import type { ChannelSettings } from "./settings.ts";
-import { newBucket, takeToken } from "./tokens.ts";
 
-export interface GateDeps {
+export interface AdmissionDeps {
   readonly agents: Pick<AgentRegistry, "find" | "promote">;
   readonly tenants: TenantLookup;
-  /** The same memory as for REST: a signature that opened a socket is good for nothing else, and one of REST opens no socket. */
+  /** Shared with REST: a signature that opened a socket cannot be used for a call, nor the other way round. */
   readonly signatures: SignatureMemory;
   readonly clock: Clock;
   readonly settings: ChannelSettings;
@@ -31,28 +30,28 @@ export interface GateDeps {
 export interface Admitted {
   readonly agent: AgentRecord;
   readonly tenant: TenantFacts;
-  /** The form of the signature that opened it. */
+  /** Of the signature that opened the socket. */
   readonly signatureVersion: 1 | 2;
 }
 
-export interface Gate {
-  /** Throws AppError. `crowd` is what the node knows of itself. */
-  admit(request: HttpRequest, at: { readonly ip: string; readonly sessionId: string; readonly crowd: Crowd }): Promise<Admitted>;
+export interface Admission {
+  /** Throws AppError. */
+  admit(request: HttpRequest, at: { readonly ip: string; readonly sessionId: string; readonly node: NodeOccupancy }): Promise<Admitted>;
 }
 
-/** What a node says of itself, for as long as it runs. */
-export interface NodeState {
+/** The channel keeps it current. */
+export interface NodeCondition {
   draining: boolean;
   overloaded: boolean;
 }
 
-export interface Crowd extends Readonly<NodeState> {
+export interface NodeOccupancy extends Readonly<NodeCondition> {
   readonly connections: number;
 }
 
 const MAX_KEYS = 50_000;
 const EMPTY = "";
-/** Those who are sent away come back spread over this many seconds. */
+/** Refused agents come back spread over this many seconds. */
 const SPREAD_SECONDS = 10;
 
 const spread = (seconds = SPREAD_SECONDS): number => 1 + Math.floor(Math.random() * seconds);
@@ -62,26 +61,26 @@ const tooMany = (bucket: string, limit: number | null, retryAfter: number): AppE
   new AppError("RATE_LIMIT_EXCEEDED", { details: { bucket, limit, windowSeconds: 60 }, retryAfter });
 const forbidden = (reason: string): AppError => new AppError("FORBIDDEN", { details: { reason } });
 
-const checkForm = (request: HttpRequest): void => {
+const checkRequest = (request: HttpRequest): void => {
   const fault = headFault(request) ?? handshakeFault(request);
   if (fault !== null) throw fault;
-  // Agents are no browsers: an Origin means that a web page tries to use somebody's network.
+  // Only browsers send an Origin: a web page is trying to use the network of its visitor.
   if (request.headers["origin"] !== undefined) throw forbidden("origin_not_allowed");
 };
 
-export const createGate = ({ agents, tenants, signatures, clock, settings }: GateDeps): Gate => {
+export const createAdmission = ({ agents, tenants, signatures, clock, settings }: AdmissionDeps): Admission => {
   const startedAt = clock.elapsed();
   const warm = { perSecond: settings.acceptPerSecond, burst: settings.acceptBurst };
   const cold = { perSecond: settings.acceptPerSecond / 4, burst: settings.acceptBurst / 4 };
   const warmBucket = newBucket(warm, startedAt);
   const coldBucket = newBucket(cold, startedAt);
   const { connectsPerMinute, connectBurst, failuresPerMinute, failureBurst } = settings;
-  const allowanceOf = (perMinute: number | null, burst: number): Allowance | null =>
-    perMinute === null ? null : createAllowance(clock, { perMinute, burst, maxKeys: MAX_KEYS });
-  const failures = allowanceOf(failuresPerMinute, failureBurst);
-  const connects = allowanceOf(connectsPerMinute, connectBurst);
+  const limiterOf = (perMinute: number | null, burst: number): ConnectLimiter | null =>
+    perMinute === null ? null : createConnectLimiter(clock, { perMinute, burst, maxKeys: MAX_KEYS });
+  const failures = limiterOf(failuresPerMinute, failureBurst);
+  const connects = limiterOf(connectsPerMinute, connectBurst);
 
-  const checkCrowd = ({ draining, overloaded, connections }: Crowd): void => {
+  const checkCapacity = ({ draining, overloaded, connections }: NodeOccupancy): void => {
     if (draining) throw new AppError("NODE_DRAINING", { retryAfter: spread(SPREAD_SECONDS / 2) });
     if (overloaded) throw new AppError("SERVICE_UNAVAILABLE", { retryAfter: spread(), details: { reason: "node_overloaded" } });
     const now = clock.elapsed();
@@ -100,7 +99,7 @@ export const createGate = ({ agents, tenants, signatures, clock, settings }: Gat
     const agent = found?.tenantId === tenantId ? found : null;
     const secret = matchCredential(agent, credential, EMPTY);
     if (agent === null) throw unauthorized("unknown_agent");
-    // Its secrets are gone with it, so it cannot prove anything any more; the id alone earns no more than this word.
+    // The secrets were removed with the device, so no signature can be checked; its id is enough for this answer.
     if (agent.revoked) throw forbidden("device_revoked");
     if (secret === null) throw invalid("bad_signature");
     const signatureVersion = versionOf(credential);
@@ -109,7 +108,7 @@ export const createGate = ({ agents, tenants, signatures, clock, settings }: Gat
     return { agent, secret, credential, signatureVersion };
   };
 
-  // Counts failures only: a site of hundreds of devices behind one address comes back whatever a neighbour does.
+  // Counts failures only, so hundreds of devices behind one address can connect whatever one of them does.
   const proveCounted = async (request: HttpRequest, ip: string): ReturnType<typeof prove> => {
     try {
       return await prove(request);
@@ -120,14 +119,14 @@ export const createGate = ({ agents, tenants, signatures, clock, settings }: Gat
   };
 
   return {
-    admit: async (request, { ip, sessionId, crowd }) => {
-      checkCrowd(crowd);
-      checkForm(request);
+    admit: async (request, { ip, sessionId, node }) => {
+      checkCapacity(node);
+      checkRequest(request);
       const { agent, secret, credential, signatureVersion } = await proveCounted(request, ip);
-      // By its device, whose id the session keeps anyway.
+      // Keyed by the device id, a string that the session keeps anyway.
       const wait = connects?.take(agent.deviceId) ?? 0;
       if (wait > 0) throw tooMany("connect", connectsPerMinute, wait);
-      // Bound to this one session: whatever used the signature before, or tries it after, is somebody else.
+      // Binds the signature to this session; a signature that is bound elsewhere is a replay.
       const place = `GET ${request.path}#${sessionId}`;
       const { signature, v2 } = credential;
       const bind = (used: string): Promise<string> => signatures.bind(`${agent.agentId}:${used}`, place, NOWHERE);

@@ -1,26 +1,26 @@
-// How a node lets its agents go: in random order, spread over a window. Who can hand over opens its next session first and is waited for;
-// the others are closed and told when to come back.
+// Socket drain: a node that shuts down sends its agents away, in random order and spread over a window. An agent that can hand over opens its
+// next session first, and the node waits for it; the others are closed and told when to come back.
 import { CLOSE } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
-import { type Dismissal, isHeld } from "./dismissal.ts";
-import type { Roster } from "./roster.ts";
-import { endSession, type Session, send } from "./session.ts";
+import { type AgentSession, endSession, holdsPresence, send } from "./session.ts";
+import type { SessionCloser } from "./session-closer.ts";
+import type { SessionRegistry } from "./session-registry.ts";
 import type { ChannelSettings } from "./settings.ts";
 
-export interface FarewellDeps {
-  readonly roster: Pick<Roster, "all" | "ready">;
-  readonly retire: Dismissal["retire"];
+export interface SocketDrainDeps {
+  readonly registry: Pick<SessionRegistry, "open" | "ready">;
+  readonly retire: SessionCloser["retire"];
   readonly settings: ChannelSettings;
   readonly clock: Clock;
-  /** Other nodes that agents may go to. */
+  /** The number of other nodes that agents can go to. */
   readonly others: () => number;
 }
 
 const STEP_MS = 50;
-/** Without another node there is nobody to spare; only this one's own work is spread. */
+/** Without another node the window only spreads this node's own work. */
 const ALONE_PER_SECOND = 4_000;
 
-/** In how long so many agents are sent away, at the rate at which the other nodes take them in. */
+/** The time over which this many agents are sent away, at the rate at which the other nodes accept them. */
 export const drainWindowMs = (
   { connections, others }: { readonly connections: number; readonly others: number },
   { drainWindowMs: least, drainWindowMaxMs: most, drainPerSecond }: ChannelSettings,
@@ -37,13 +37,13 @@ const shuffled = <T>(items: readonly T[]): T[] =>
     .map(({ item }) => item);
 const step = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, STEP_MS));
 const isoIn = (clock: Clock, ms: number): string => new Date(clock.now().getTime() + ms).toISOString();
-/** It may still go by itself. */
-const isUnderWay = (session: Session): boolean => session.phase === "proving" || isHeld(session);
+/** The agent may still leave by itself. */
+const mayLeave = (session: AgentSession): boolean => session.phase === "proving" || holdsPresence(session);
 
-/** Takes the drain window and, for those who hand over, the time they are given; less when all have gone. */
-export const createFarewell = ({ roster, retire, settings, clock, others }: FarewellDeps) => {
-  /** Answers with the wait of an agent that cannot hand over; null for the others, which stay a little longer. */
-  const tell = (session: Session, handoff: boolean): number | null => {
+/** Takes the window, and after it up to `handoffMs` for agents that hand over; less once all have gone. */
+export const createSocketDrain = ({ registry, retire, settings, clock, others }: SocketDrainDeps) => {
+  /** Returns the wait of an agent that cannot hand over; null for the others, whose sockets stay open a little longer. */
+  const tell = (session: AgentSession, handoff: boolean): number | null => {
     const reconnectAfterMs = handoff ? 0 : Math.round(Math.random() * settings.reconnect.firstWindowMs);
     const closeAt = isoIn(clock, handoff ? settings.handoffMs : 0);
     send(session, { op: "drain", data: { reason: "shutdown", handoff, reconnectAfterMs, closeAt } }, clock);
@@ -52,27 +52,27 @@ export const createFarewell = ({ roster, retire, settings, clock, others }: Fare
   };
 
   return async (): Promise<void> => {
-    const hasHeirs = others() > 0;
-    const waiting = shuffled([...roster.ready.values()]);
+    const canHandOver = others() > 0;
+    const waiting = shuffled([...registry.ready.values()]);
     const total = waiting.length;
     const windowMs = drainWindowMs({ connections: total, others: others() }, settings);
     const startMs = clock.elapsed();
-    let silenced: Session[] = [];
+    let silenced: AgentSession[] = [];
 
-    // From here on it claims nothing more; what was claimed is written first, so that no command is left between two sessions.
-    const silence = (session: Session): void => {
+    // A silenced session claims nothing more, but first writes what it has claimed, so no command is lost between two sessions.
+    const silence = (session: AgentSession): void => {
       if (session.phase !== "ready") return;
       session.phase = "draining";
       session.phaseAt = clock.elapsed();
       silenced.push(session);
     };
     const tellSilenced = (): void => {
-      const waits = new Map<Session, number>();
+      const waits = new Map<AgentSession, number>();
       for (const session of silenced) {
-        const waitSeconds = session.pumping ? null : tell(session, hasHeirs && session.handsOver);
+        const waitSeconds = session.pushing ? null : tell(session, canHandOver && session.handsOver);
         if (waitSeconds !== null) waits.set(session, waitSeconds);
       }
-      silenced = silenced.filter(({ pumping }) => pumping);
+      silenced = silenced.filter(({ pushing }) => pushing);
       void retire([...waits.keys()], CLOSE.drain, waits);
     };
 
@@ -83,14 +83,14 @@ export const createFarewell = ({ roster, retire, settings, clock, others }: Fare
       if (waiting.length > 0) await step();
     }
     const untilMs = clock.elapsed() + settings.handoffMs;
-    while ([...roster.all].some(isUnderWay) && clock.elapsed() < untilMs) {
-      // Those whose hello was judged meanwhile.
-      [...roster.ready.values()].forEach(silence);
+    while ([...registry.open].some(mayLeave) && clock.elapsed() < untilMs) {
+      // Sessions whose hello was accepted meanwhile.
+      [...registry.ready.values()].forEach(silence);
       tellSilenced();
       await step();
     }
-    await retire([...roster.all].filter(isHeld), CLOSE.drain);
-    // Whoever said goodbye has somewhere else to go, or nowhere.
-    for (const session of roster.all) endSession(session, session.phase === "leaving" ? CLOSE.normal : CLOSE.drain);
+    await retire([...registry.open].filter(holdsPresence), CLOSE.drain);
+    // An agent that said goodbye needs no word about when to come back.
+    for (const session of registry.open) endSession(session, session.phase === "leaving" ? CLOSE.normal : CLOSE.drain);
   };
 };

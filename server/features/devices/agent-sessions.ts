@@ -2,13 +2,13 @@
 // Hellos that come together share one, since a site that lost its line comes back at once; one that fails is tried again by itself.
 import type { CommandDelivery } from "../../core/delivery.ts";
 import type { SqlTx } from "../../core/events.ts";
-import type { SessionBegun, SessionHello, Sessions } from "../../core/sessions.ts";
+import type { AgentSessions, SessionBegun, SessionHello } from "../../core/sessions.ts";
 import type { CreateBatch } from "../../platform/batch.ts";
 import type { Db } from "../../platform/db.ts";
 import type { Presence } from "./presence.ts";
 import { type DeviceSettings, deviceSettings } from "./settings.ts";
 
-export interface SessionsDeps {
+export interface AgentSessionsDeps {
   readonly db: Db;
   readonly presence: Pick<Presence, "open" | "holder" | "reportDuplicate">;
   readonly delivery: Pick<CommandDelivery, "settle">;
@@ -30,7 +30,7 @@ const turnsOf = (hellos: readonly SessionHello[]): readonly (readonly SessionHel
   return turns;
 };
 
-export const createSessions = ({ db, presence, delivery, createBatch, settings = deviceSettings() }: SessionsDeps): Sessions => {
+export const createAgentSessions = ({ db, presence, delivery, createBatch, settings = deviceSettings() }: AgentSessionsDeps): AgentSessions => {
   const beginTurn = async (tx: SqlTx, hellos: readonly SessionHello[]): Promise<readonly SessionBegun[]> => {
     const opened = await presence.open(tx, hellos);
     const starts = hellos.map(({ device, inFlight, journal, listsAll, cancels, handoffFrom, instanceId }, at) => {

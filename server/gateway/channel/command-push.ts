@@ -1,35 +1,34 @@
-// Pushes due commands to a ready session: claimed and committed first, written then. One loop per session; nudges that come meanwhile join it.
-// How many claims run at once on a node is the queue's business: it batches them.
-
+// Command push: claims due commands for a ready session, commits the claim, then writes them to the socket while credit is left.
+// Each session runs one push loop at a time; nudges that arrive meanwhile join it. The command queue batches the claims of a node.
 import type { Clock } from "../../core/clock.ts";
-import type { CommandDelivery } from "../../core/delivery.ts";
-import { expectWord } from "./awaited.ts";
-import { canPush, type Session, send } from "./session.ts";
+import type { Claim, CommandDelivery } from "../../core/delivery.ts";
+import { expectAck } from "./acks.ts";
+import { type AgentSession, canPush, send } from "./session.ts";
 import type { ChannelStats } from "./stats.ts";
 
-export interface PumpDeps {
+export interface CommandPushDeps {
   readonly delivery: Pick<CommandDelivery, "claim" | "delivered" | "refused">;
   readonly clock: Clock;
   readonly stats: ChannelStats;
-  readonly onError: (error: unknown, session: Session) => void;
+  readonly onError: (error: unknown, session: AgentSession) => void;
 }
 
-export const createPump = ({ delivery, clock, stats, onError }: PumpDeps) => {
-  type Claimed = Awaited<ReturnType<CommandDelivery["claim"]>>["commands"];
+export const createCommandPush = ({ delivery, clock, stats, onError }: CommandPushDeps) => {
+  type Claimed = Claim["commands"];
 
-  /** True when the socket took it. A slow one takes no more until it has drained. */
-  const push = (session: Session, item: Claimed[number]): boolean => {
+  /** True when the socket took the frame. A socket whose buffer is full takes no more until it drains. */
+  const writeOne = (session: AgentSession, item: Claimed[number]): boolean => {
     const result = send(session, { op: "command", data: item }, clock);
     if (result === "buffered") session.paused = true;
     const taken = result === "sent" || result === "buffered";
-    if (taken && item.command.requiresAck) expectWord(session, item.command.commandId, clock.elapsed());
+    if (taken && item.command.requiresAck) expectAck(session, item.command.commandId, clock.elapsed());
     return taken;
   };
 
-  const write = (session: Session, claimed: Claimed): { readonly done: string[]; readonly refused: string[] } => {
+  const write = (session: AgentSession, claimed: Claimed): { readonly done: string[]; readonly refused: string[] } => {
     const taken = new Set<Claimed[number]>();
     session.link?.cork(() => {
-      for (const item of claimed) if (push(session, item)) taken.add(item);
+      for (const item of claimed) if (writeOne(session, item)) taken.add(item);
     });
     stats.pushed += taken.size;
     stats.refusedWrites += claimed.length - taken.size;
@@ -37,7 +36,7 @@ export const createPump = ({ delivery, clock, stats, onError }: PumpDeps) => {
     return { done: ids([...taken].filter(({ command }) => !command.requiresAck)), refused: ids(claimed.filter((item) => !taken.has(item))) };
   };
 
-  const round = async (session: Session): Promise<void> => {
+  const claimAndWrite = async (session: AgentSession): Promise<void> => {
     const { deviceId } = session;
     session.claimingSince = clock.elapsed();
     const { commands, left } = await delivery.claim({ deviceId, epoch: session.epoch, maxInFlight: session.maxInFlight });
@@ -48,28 +47,28 @@ export const createPump = ({ delivery, clock, stats, onError }: PumpDeps) => {
     if (refused.length > 0) await delivery.refused(deviceId, session.epoch, refused);
     if (done.length > 0) {
       await delivery.delivered(deviceId, session.epoch, done);
-      // Commands without an ack gave their credit back at once.
+      // Commands without an ack free their credit at once.
       if (left) session.wanted = true;
     }
   };
 
-  return async (session: Session): Promise<void> => {
+  return async (session: AgentSession): Promise<void> => {
     session.wanted = true;
-    if (session.pumping) return;
-    session.pumping = true;
+    if (session.pushing) return;
+    session.pushing = true;
     try {
       while (session.wanted && canPush(session)) {
         session.wanted = false;
-        await round(session);
+        await claimAndWrite(session);
       }
     } catch (error) {
-      // The hub's clock tries again: `wanted` stands.
+      // The next tick tries again.
       session.wanted = true;
       onError(error, session);
     } finally {
-      session.pumping = false;
+      session.pushing = false;
       session.claimingSince = null;
     }
   };
 };
-export type Pump = ReturnType<typeof createPump>;
+export type PushCommands = ReturnType<typeof createCommandPush>;

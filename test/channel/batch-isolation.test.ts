@@ -1,8 +1,8 @@
 // One caller's bad value in a batch that others share: it fails alone, and the neighbours in the same batch succeed.
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { DeviceId } from "../../protocol/index.ts";
-import type { Beat, SessionHello } from "../../server/core/sessions.ts";
-import { createSessions } from "../../server/features/devices/index.ts";
+import type { PresenceUpdate, SessionHello } from "../../server/core/sessions.ts";
+import { createAgentSessions } from "../../server/features/devices/index.ts";
 import { createBatch } from "../../server/platform/batch.ts";
 import type { Db } from "../../server/platform/db.ts";
 import { asOperator, createCommandsFeature } from "../features/commands-kit.ts";
@@ -42,7 +42,7 @@ describe("a poisoned item fails alone", () => {
   test("among hellos", async () => {
     const devices = await threeDevices();
     const seen = counted();
-    const sessions = createSessions({ db: seen.db, presence: node.devices.presence, delivery: node.commands.delivery, createBatch });
+    const sessions = createAgentSessions({ db: seen.db, presence: node.devices.presence, delivery: node.commands.delivery, createBatch });
     const hello = (device: TestDevice, more: Partial<SessionHello>) => sessions.begin(helloOf(device, node.nodeId, more));
     const results = await Promise.allSettled(devices.map((device, at) => hello(device, at === 1 ? { instanceId: POISON } : {})));
     expect(outcomes(results)).toEqual(MIDDLE_FAILS);
@@ -83,7 +83,7 @@ describe("a poisoned item fails alone", () => {
       ).map((row) => [row.device_id, row.epoch]),
     );
     const beats = devices.map(
-      ({ deviceId }, at): Beat => ({
+      ({ deviceId }, at): PresenceUpdate => ({
         deviceId,
         epoch: epochs.get(deviceId) ?? 0,
         seenAgoMs: 0,

@@ -1,7 +1,7 @@
 // Two agents with one identity, over two nodes: the living holder keeps its place, and nothing that is silent costs a newcomer more than the bound.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { sign } from "../../protocol/index.ts";
-import { createRivals } from "../../server/gateway/channel/rivals.ts";
+import { createDuplicateProbes } from "../../server/gateway/channel/duplicate-probe.ts";
 import { newSession } from "../../server/gateway/channel/session.ts";
 import { channelSettings } from "../../server/gateway/channel/settings.ts";
 import type { Bus, BusMessage } from "../../server/platform/bus.ts";
@@ -186,7 +186,7 @@ test("while hints get lost nobody is asked: the newcomer supersedes at once, and
   try {
     const next = await online(two, device, { instanceId: "next" });
     expect(asked()).toBe(0);
-    await one.hub.flush();
+    await one.channel.flush();
     expect((await holder.closed()).code).toBe(4009);
     next.end();
   } finally {
@@ -223,7 +223,7 @@ test("many who ask about one holder share one ping", async () => {
     pings += 1;
   };
   holder.link = { ping: countPing } as never;
-  const rivals = createRivals({
+  const rivals = createDuplicateProbes({
     nodeId: "n",
     bus: openMemoryBus(),
     sessions: { holder: async () => null },
@@ -232,7 +232,7 @@ test("many who ask about one holder share one ping", async () => {
     settings: channelSettings(),
     onError: () => undefined,
   });
-  const asking = Array.from({ length: 5 }, (_, n) => rivals.lives(sessionOf(), { instanceId: `clone-${n}` } as never));
+  const asking = Array.from({ length: 5 }, (_, n) => rivals.isDuplicate(sessionOf(), { instanceId: `clone-${n}` } as never));
   expect(pings).toBe(1);
   holder.probe?.settle(true);
   expect(await Promise.all(asking)).toEqual(Array(5).fill(true));

@@ -1,7 +1,7 @@
 // Hellos that come together share a transaction; none of them suffers for another, and each device finds what a hello of its own would.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { SessionHello, Sessions } from "../../server/core/sessions.ts";
-import { createSessions } from "../../server/features/devices/index.ts";
+import type { AgentSessions, SessionHello } from "../../server/core/sessions.ts";
+import { createAgentSessions } from "../../server/features/devices/index.ts";
 import { createBatch } from "../../server/platform/batch.ts";
 import { startNode, type TestDevice, type TestNode } from "./harness.ts";
 import { helloOf as helloAt } from "./hello-of.ts";
@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => node.close());
 
 /** The node's sessions, with its transactions counted. */
-const counted = (): { readonly sessions: Sessions; transactions: number } => {
+const counted = (): { readonly sessions: AgentSessions; transactions: number } => {
   const seen = { transactions: 0 };
   const { sqlTx } = node.db;
   const db: typeof node.db = {
@@ -23,7 +23,7 @@ const counted = (): { readonly sessions: Sessions; transactions: number } => {
       return sqlTx(run);
     },
   };
-  return Object.assign(seen, { sessions: createSessions({ db, presence: node.devices.presence, delivery: node.commands.delivery, createBatch }) });
+  return Object.assign(seen, { sessions: createAgentSessions({ db, presence: node.devices.presence, delivery: node.commands.delivery, createBatch }) });
 };
 
 const helloOf = (device: TestDevice, more: Partial<SessionHello> = {}): SessionHello => helloAt(device, node.nodeId, more);

@@ -57,7 +57,7 @@ describe("two agents that push each other out", () => {
     await nodes[0].db.query("update device_presence set epoch = epoch + 1, supersessions = 3, superseded_at = now() where device_id = $1", [device.deviceId]);
     socket.say("heartbeat", { cpu: 1 });
     await socket.next("heartbeat_ack");
-    await nodes[0].hub.flush();
+    await nodes[0].channel.flush();
     expect(await waitOf(socket)).toBeGreaterThanOrEqual(900);
   });
 

@@ -1,0 +1,211 @@
+// The agent channel of a node. This file wires its parts together in the order of a session's life and runs them once a second:
+// admission → session → frames → hello → heartbeat → push → acks → notifier → drain.
+import type { Close } from "../../../protocol/index.ts";
+import type { AgentRegistry } from "../../core/agent-registry.ts";
+import { type Clock, inWholeMs } from "../../core/clock.ts";
+import type { CommandDelivery } from "../../core/delivery.ts";
+import type { AppError } from "../../core/errors.ts";
+import type { TenantLookup } from "../../core/lookups.ts";
+import type { AgentSessions, DuplicateProbe, SessionOwners, SocketPresence } from "../../core/sessions.ts";
+import type { SignatureMemory } from "../../core/signature-memory.ts";
+import type { Limits } from "../limits.ts";
+import type { HttpRequest } from "../request-context.ts";
+import type { RequestInfo } from "../request-info.ts";
+import type { SocketHandler } from "../uws/socket.ts";
+import { createAcks } from "./acks.ts";
+import { createAdmission, type NodeCondition } from "./admission.ts";
+import { createCommandPush, type PushCommands } from "./command-push.ts";
+import { ALL_NODES, type ChannelBus, type ChannelMessage, type ClusterNotifier, nodeChannel } from "./device-notifier.ts";
+import { createDuplicateProbes } from "./duplicate-probe.ts";
+import { createFrameDispatcher } from "./frame-dispatcher.ts";
+import { createFrameHandlers } from "./frame-handlers.ts";
+import { createHeartbeat } from "./heartbeat.ts";
+import { createHeartbeatPacing } from "./heartbeat-pacing.ts";
+import { type ClusterLoad, createHelloJudge, createWelcome } from "./hello.ts";
+import { judgeOverload, type LoopMeter, NOT_OVERLOADED, startLoopMeter } from "./overload.ts";
+import { createPresenceFlush } from "./presence-flush.ts";
+import { type AgentSession, canPush, dueClose, endSession, holdsPresence } from "./session.ts";
+import { createSessionCloser } from "./session-closer.ts";
+import { createSessionRegistry } from "./session-registry.ts";
+import type { ChannelSettings } from "./settings.ts";
+import { createSocketDrain } from "./socket-drain.ts";
+import { createSocketTransport } from "./socket-transport.ts";
+import { type ChannelMeters, type ChannelStats, newStats, noMeters } from "./stats.ts";
+
+export interface AgentChannelDeps {
+  readonly nodeId: string;
+  readonly agents: Pick<AgentRegistry, "find" | "take" | "promote">;
+  readonly tenants: TenantLookup;
+  /** Shared with REST. */
+  readonly signatures: SignatureMemory;
+  readonly sessions: AgentSessions;
+  readonly presence: SocketPresence;
+  readonly delivery: CommandDelivery;
+  readonly bus: ChannelBus;
+  readonly owners: SessionOwners;
+  readonly notifier: Pick<ClusterNotifier, "evictAt" | "attach" | "receive">;
+  readonly limits: Limits;
+  readonly facts: (request: HttpRequest, prefix: RequestInfo["prefix"]) => RequestInfo;
+  /** The answer to an error of the database itself; null for a defect. */
+  readonly databaseError: (error: unknown, retryAfter?: number) => AppError | null;
+  readonly clock: Clock;
+  readonly log: Record<"info" | "warn", (fields: object, message: string) => void>;
+  readonly settings: ChannelSettings;
+  /** Tests pass their own. */
+  readonly startMeter?: () => LoopMeter;
+  readonly meters?: ChannelMeters;
+  /** Sockets and nodes of the whole installation. */
+  readonly cluster?: () => ClusterLoad;
+}
+
+export interface AgentChannel {
+  readonly transport: SocketHandler<AgentSession>;
+  readonly stats: Readonly<ChannelStats>;
+  /** Tells a process that polls whether another process of its device has a session. */
+  readonly probe: DuplicateProbe;
+  /** Subscribes to the bus and starts the ticks. */
+  start(): Promise<void>;
+  /** One tick; runs every second by itself. */
+  tick(): void;
+  /** Writes presence now. */
+  flush(): Promise<void>;
+  /** After messages may have been lost: asks the database about every session, and renews every entry among the session owners. */
+  resync(): Promise<void>;
+  /** Refuses upgrades from now on. */
+  refuseUpgrades(): void;
+  /** Sends every agent away within the drain window; later calls wait for the first. The listener must still be open. */
+  drainSockets(): Promise<void>;
+  /** Drains, then stops. */
+  close(): Promise<void>;
+}
+
+export const createAgentChannel = (given: AgentChannelDeps): AgentChannel => {
+  const clock = inWholeMs(given.clock);
+  const { nodeId, settings, log, notifier, owners, databaseError, meters = noMeters, cluster } = given;
+  const stats = newStats();
+  const condition: NodeCondition = { draining: false, overloaded: false };
+  const onError = (error: unknown, session?: AgentSession): void =>
+    log.warn({ error, deviceId: session?.deviceId, sessionId: session?.id }, "the agent channel failed at one step and continues");
+  const deps = { ...given, clock, meters, stats, condition, onError };
+
+  const admission = createAdmission(deps);
+  const push = createCommandPush(deps);
+  const acks = createAcks({ ...deps, isTemporary: (error) => databaseError(error) !== null });
+  const registry = createSessionRegistry({ ...deps, push, acks });
+  const closer = createSessionCloser(deps);
+  const pacing = createHeartbeatPacing({ registry, clock, settings });
+  const heartbeats = createHeartbeat(deps);
+  const duplicates = createDuplicateProbes({ ...deps, ready: registry.ready });
+  const judge = createHelloJudge({ ...deps, duplicates });
+  const handlers = createFrameHandlers({ ...deps, judge, register: registry.register, heartbeats, push, acks });
+  const dispatcher = createFrameDispatcher({ ...deps, handlers, heartbeats });
+  const welcome = createWelcome({ pacing, cluster, clock, settings });
+  const transport = createSocketTransport({ ...deps, admission, registry, welcome, ...dispatcher, resume: createResume(push, settings) });
+  const claim = (sessions: readonly AgentSession[]): Promise<unknown> =>
+    Promise.all(sessions.map((session) => owners.claim(session.deviceId, nodeId, session.epoch)));
+  const flush = createPresenceFlush({ ...deps, closeSuperseded: closer.closeSuperseded, registry, claim });
+  const others = (): number => Math.max(0, (cluster?.().liveNodes ?? 1) - 1);
+  const sendAgentsAway = createSocketDrain({ registry, retire: closer.retire, settings, clock, others });
+
+  const running: { timer?: NodeJS.Timeout; meter?: LoopMeter; stops: readonly (() => Promise<void>)[] } = { stops: [] };
+  let flushedAt = clock.elapsed();
+  let tenantsReadAt = flushedAt;
+  let overload = NOT_OVERLOADED;
+  const updateLoad = (nowMs: number, claimWaitMs: number): void => {
+    overload = judgeOverload(overload, { loopDelayMs: running.meter?.delayMs() ?? 0, claimWaitMs }, nowMs, settings.overload);
+    const { overloaded } = overload;
+    if (overloaded !== condition.overloaded)
+      log.warn({ overloaded, claimWaitMs }, overloaded ? "node is overloaded and refuses new agents" : "node has recovered and accepts agents again");
+    condition.overloaded = overloaded;
+    pacing.update({ ...(cluster?.() ?? { connections: stats.connections, liveNodes: 1 }), overloaded });
+    Object.assign(stats, { overloaded, heartbeatSeconds: pacing.seconds });
+  };
+  const tick = (): void => {
+    const nowMs = clock.elapsed();
+    let bufferedBytes = 0;
+    let claimWaitMs = 0;
+    const due = new Map<Close, AgentSession[]>();
+    for (const session of registry.open) {
+      bufferedBytes += watch(session, { nowMs, settings, push, due });
+      claimWaitMs = Math.max(claimWaitMs, nowMs - (session.claimingSince ?? nowMs));
+    }
+    for (const [close, sessions] of due) void closer.retire(sessions, close);
+    stats.bufferedBytes = bufferedBytes;
+    updateLoad(nowMs, claimWaitMs);
+    if (nowMs - tenantsReadAt >= settings.tenantsEveryMs) {
+      tenantsReadAt = nowMs;
+      void closer.closeSuspended(registry.open);
+    }
+    if (nowMs - flushedAt < settings.flushEveryMs) return;
+    flushedAt = nowMs;
+    void flush();
+  };
+
+  let draining: Promise<void> | null = null;
+  const refuseUpgrades = (): void => {
+    condition.draining = true;
+  };
+  const drainSockets = (): Promise<void> => {
+    refuseUpgrades();
+    // Presence covers everything heard until now, for the agents that take a while to come back.
+    draining ??= flush().then(sendAgentsAway);
+    return draining;
+  };
+
+  const receive = (message: ChannelMessage): void => {
+    duplicates.receive(message);
+    notifier.receive(message);
+  };
+
+  return {
+    transport,
+    stats,
+    probe: duplicates.probe,
+    tick,
+    flush,
+    start: async () => {
+      notifier.attach(registry);
+      running.stops = await Promise.all([nodeChannel(nodeId), ALL_NODES].map((channel) => given.bus.subscribe(channel, receive)));
+      running.meter = (given.startMeter ?? startLoopMeter)();
+      running.timer = setInterval(tick, settings.tickMs);
+    },
+    resync: () => flush(true),
+    refuseUpgrades,
+    drainSockets,
+    close: async () => {
+      await drainSockets();
+      clearInterval(running.timer);
+      running.meter?.stop();
+      await flush();
+      await Promise.all(running.stops.map((stop) => stop()));
+    },
+  };
+};
+
+interface WatchOptions {
+  readonly nowMs: number;
+  readonly settings: ChannelSettings;
+  readonly push: PushCommands;
+  /** Collects sessions that a newer one may have replaced, by the close that is due if none has. */
+  readonly due: Map<Close, AgentSession[]>;
+}
+
+/** What a tick does for one session; returns its buffered bytes. */
+const watch = (session: AgentSession, { nowMs, settings, push, due }: WatchOptions): number => {
+  const buffered = session.link?.bufferedBytes() ?? 0;
+  session.slowSince = buffered > settings.slowBytes ? (session.slowSince ?? nowMs) : null;
+  const close = dueClose(session, settings, nowMs);
+  if (close !== null && holdsPresence(session)) due.set(close, [...(due.get(close) ?? []), session]);
+  else if (close !== null) endSession(session, close);
+  // Retries a claim that failed.
+  else if (session.wanted && !session.pushing && canPush(session)) void push(session);
+  return buffered;
+};
+
+const createResume =
+  (push: PushCommands, settings: ChannelSettings) =>
+  (session: AgentSession): void => {
+    if (!session.paused || session.link === null || session.link.bufferedBytes() >= settings.resumeBytes) return;
+    session.paused = false;
+    void push(session);
+  };

@@ -1,0 +1,106 @@
+// The session registry of this node: every open socket, and by device the session whose hello was accepted. The session with the newest epoch wins.
+import { CLOSE } from "../../../protocol/index.ts";
+import type { SessionBegun, SessionOwners, SessionRef } from "../../core/sessions.ts";
+import type { Acks } from "./acks.ts";
+import type { PushCommands } from "./command-push.ts";
+import type { ClusterNotifier, LocalSessions } from "./device-notifier.ts";
+import { type AgentSession, endSession } from "./session.ts";
+import { pushedOutWait } from "./session-closer.ts";
+import type { ChannelStats } from "./stats.ts";
+
+export interface SessionRegistryDeps {
+  readonly nodeId: string;
+  readonly push: PushCommands;
+  readonly acks: Pick<Acks, "cancel">;
+  readonly notifier: Pick<ClusterNotifier, "evictAt">;
+  readonly owners: Pick<SessionOwners, "claim" | "release">;
+  readonly stats: ChannelStats;
+  readonly onError: (error: unknown) => void;
+}
+
+export interface SessionRegistry extends LocalSessions {
+  readonly open: Set<AgentSession>;
+  /** By device. */
+  readonly ready: Map<string, AgentSession>;
+  /** Sessions whose sockets closed without a goodbye, until the next presence flush writes them. */
+  readonly lost: SessionRef[];
+  /** False when a newer session of the device is already registered, or the socket has closed. */
+  register(session: AgentSession, begun: SessionBegun): boolean;
+  remove(session: AgentSession): void;
+}
+
+export const createSessionRegistry = ({ nodeId, push, acks, notifier, owners, stats, onError }: SessionRegistryDeps): SessionRegistry => {
+  const ready = new Map<string, AgentSession>();
+  const open = new Set<AgentSession>();
+  const lost: SessionRef[] = [];
+
+  const takeOver = (session: AgentSession, { previousNodeId, handedOver, pushedOut, epoch }: SessionBegun): void => {
+    const { deviceId } = session;
+    const close = handedOver ? CLOSE.normal : CLOSE.superseded;
+    const old = ready.get(deviceId);
+    ready.set(deviceId, session);
+    const waitSeconds = handedOver ? undefined : pushedOutWait(pushedOut);
+    if (old !== undefined) endSession(old, close, waitSeconds);
+    else if (previousNodeId !== null && previousNodeId !== nodeId) notifier.evictAt(previousNodeId, deviceId, { close, epochBelow: epoch, waitSeconds });
+  };
+
+  return {
+    open,
+    ready,
+    lost,
+    register: (session, begun) => {
+      const { deviceId } = session;
+      session.epoch = begun.epoch;
+      if (session.link === null || session.link.closed) {
+        lost.push({ deviceId, epoch: begun.epoch });
+        return false;
+      }
+      // Of two hellos at the same time, the database has decided which is newer.
+      if ((ready.get(deviceId)?.epoch ?? 0) > begun.epoch) {
+        endSession(session, CLOSE.superseded);
+        return false;
+      }
+      takeOver(session, begun);
+      session.phase = "ready";
+      stats.ready = ready.size;
+      void owners.claim(deviceId, nodeId, begun.epoch).catch(onError);
+      return true;
+    },
+    remove: (session) => {
+      const { deviceId } = session;
+      open.delete(session);
+      session.probe?.settle(false);
+      // A drained session keeps its presence: the agent is on its way to another node.
+      if (session.phase === "ready") lost.push({ deviceId, epoch: session.epoch });
+      session.phase = "closed";
+      if (ready.get(deviceId) === session) ready.delete(deviceId);
+      if (session.epoch > 0) void owners.release(deviceId, session.epoch).catch(onError);
+      stats.ready = ready.size;
+    },
+    nudge: (deviceId) => {
+      const session = ready.get(deviceId);
+      if (session === undefined) return false;
+      void push(session);
+      return true;
+    },
+    freed: (deviceId) => {
+      const session = ready.get(deviceId);
+      if (session === undefined) return false;
+      // A running claim may have read too early, and its `left` is not known yet.
+      if (session.left || session.pushing) void push(session);
+      return true;
+    },
+    cancel: (deviceId, order) => {
+      const session = ready.get(deviceId);
+      if (session === undefined) return false;
+      acks.cancel(session, order);
+      return true;
+    },
+    evict: (deviceId, { close, epochBelow, waitSeconds }) => {
+      const session = ready.get(deviceId);
+      if (session === undefined) return false;
+      if (epochBelow === undefined || session.epoch < epochBelow) endSession(session, close, waitSeconds);
+      return true;
+    },
+  };
+};

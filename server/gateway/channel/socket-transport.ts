@@ -1,0 +1,165 @@
+// The agent socket transport: connects the socket library to the channel, from the upgrade to the close. Refused upgrades get a REST error body.
+import { SIGNATURE_VERSIONS, SIGNATURE_VERSIONS_HEADER } from "../../../protocol/index.ts";
+import type { Clock } from "../../core/clock.ts";
+import { AppError, isAppError } from "../../core/errors.ts";
+import { newId } from "../../core/ids.ts";
+import type { RateBucket } from "../../core/rate-limiter.ts";
+import type { OpenScope } from "../../core/scope.ts";
+import { errorBody } from "../envelope.ts";
+import { subprotocolOf, UPGRADE_HEADERS } from "../handshake.ts";
+import type { Limits } from "../limits.ts";
+import type { HttpRequest, HttpResponse } from "../request-context.ts";
+import type { RequestInfo } from "../request-info.ts";
+import type { SocketHandler } from "../uws/socket.ts";
+import type { Admission, Admitted, NodeCondition } from "./admission.ts";
+import { newBucket, takeToken } from "./rate-limits.ts";
+import { type AgentSession, newSession } from "./session.ts";
+import type { SessionRegistry } from "./session-registry.ts";
+import type { ChannelSettings } from "./settings.ts";
+import { type ChannelStats, countUp } from "./stats.ts";
+
+export interface SocketTransportDeps {
+  readonly admission: Admission;
+  readonly registry: Pick<SessionRegistry, "open" | "remove">;
+  readonly welcome: (session: AgentSession) => void;
+  readonly received: SocketHandler<AgentSession>["received"];
+  /** Counts a ping or pong against the session's rate limit. */
+  readonly control: (session: AgentSession) => void;
+  /** The socket's buffer has drained. */
+  readonly resume: (session: AgentSession) => void;
+  readonly condition: Readonly<NodeCondition>;
+  readonly limits: Pick<Limits, "byCaller">;
+  readonly facts: (request: HttpRequest, prefix: RequestInfo["prefix"]) => RequestInfo;
+  readonly databaseError: (error: unknown) => AppError | null;
+  readonly clock: Clock;
+  readonly log: { info(fields: object, message: string): void };
+  readonly settings: ChannelSettings;
+  readonly stats: ChannelStats;
+  readonly onError: (error: unknown) => void;
+}
+
+const INTERNAL_RETRY_SECONDS = 2;
+
+const rateLimitHeaders = ({ code, details, retryAfter = 0 }: AppError, now: Date): Readonly<Record<string, string>> => {
+  const { limit } = details ?? {};
+  if (code !== "RATE_LIMIT_EXCEEDED" || typeof limit !== "number") return {};
+  return {
+    "X-RateLimit-Limit": String(limit),
+    "X-RateLimit-Remaining": "0",
+    "X-RateLimit-Reset": String(Math.ceil(now.getTime() / 1_000) + retryAfter),
+  };
+};
+
+const render = (error: AppError, facts: RequestInfo, now: Date): HttpResponse => ({
+  status: error.status,
+  body: JSON.stringify(errorBody(error, facts, now.toISOString())),
+  headers: {
+    "Content-Type": "application/json; charset=utf-8",
+    "Cache-Control": "no-store",
+    "X-Request-Id": facts.requestId,
+    [SIGNATURE_VERSIONS_HEADER]: SIGNATURE_VERSIONS,
+    ...(error.retryAfter === undefined ? {} : { "Retry-After": String(error.retryAfter) }),
+    ...(error.status === 426 ? UPGRADE_HEADERS : {}),
+    ...rateLimitHeaders(error, now),
+  },
+});
+
+export const createSocketTransport = (deps: SocketTransportDeps): SocketHandler<AgentSession> => {
+  const { admission, registry, condition, limits, clock, settings, stats } = deps;
+  const upgrades = createUpgradeLog(deps);
+
+  const toAppError = (error: unknown): AppError => {
+    if (isAppError(error)) return error;
+    deps.onError(error);
+    return deps.databaseError(error) ?? new AppError("INTERNAL_ERROR", { retryAfter: INTERNAL_RETRY_SECONDS, cause: error });
+  };
+
+  // The socket counts against the limit of REST, but on its own: a shared count would ask Redis for every heartbeat.
+  const heartbeatLimit = ({ agent, tenant }: Pick<Admitted, "agent" | "tenant">, { requestId, ip, traceparent }: RequestInfo): RateBucket | null => {
+    const { agentId, deviceId, deploymentId, tenantId } = agent;
+    const scope: OpenScope = { requestId, ip, traceparent, tenantId, tenant, principal: { kind: "agent", agentId, deviceId, deploymentId } };
+    return limits.byCaller("heartbeat", scope)[0] ?? null;
+  };
+
+  const admit = async (request: HttpRequest, facts: RequestInfo): Promise<AgentSession> => {
+    const id = newId("ses");
+    const node = { ...condition, connections: stats.connections };
+    const { agent, tenant, signatureVersion } = await admission.admit(request, { ip: facts.ip, sessionId: id, node });
+    stats.connections += 1;
+    return newSession({ id, agent, signatureVersion, heartbeatLimit: heartbeatLimit({ agent, tenant }, facts) }, settings, clock.elapsed());
+  };
+
+  return {
+    upgrade: async (request) => {
+      const facts = deps.facts(request, request.path.startsWith("/api/") ? "/api/v1" : "/v1");
+      try {
+        const session = await admit(request, facts);
+        upgrades.accepted(facts, session);
+        return { accept: session, subprotocol: subprotocolOf(request) };
+      } catch (error) {
+        const failure = toAppError(error);
+        upgrades.refused(facts, failure);
+        return { refuse: render(failure, facts, clock.now()) };
+      }
+    },
+    abandoned: () => {
+      stats.connections -= 1;
+    },
+    opened: (session, link) => {
+      session.link = link;
+      session.phaseAt = clock.elapsed();
+      session.openedAt = session.phaseAt;
+      registry.open.add(session);
+      deps.welcome(session);
+    },
+    received: deps.received,
+    drained: deps.resume,
+    dropped: () => {
+      stats.droppedFrames += 1;
+    },
+    pinged: deps.control,
+    ponged: (session) => {
+      session.probe?.settle(true);
+      deps.control(session);
+    },
+    closed: (session, code) => {
+      stats.connections -= 1;
+      countUp(stats.closes, code);
+      registry.remove(session);
+    },
+  };
+};
+
+/** Refused agents come back, thousands at a time; the metrics count them all, the log shows these. */
+const REFUSALS_LOGGED = { perSecond: 10, burst: 50 } as const;
+
+/** The exhausted limit of a refusal that does not depend on the agent; null for other refusals. */
+const exhaustedBy = ({ code, details }: Pick<AppError, "code" | "details">): string | null => {
+  if (code === "NODE_DRAINING") return "draining";
+  if (code === "SERVICE_UNAVAILABLE") return String(details?.["reason"] ?? "unavailable");
+  return code === "RATE_LIMIT_EXCEEDED" ? String(details?.["bucket"] ?? "limit") : null;
+};
+
+/** Counts every upgrade, and logs each accepted one but only a bounded number of refused ones. */
+const createUpgradeLog = ({ clock, stats, log }: Pick<SocketTransportDeps, "clock" | "stats" | "log">) => {
+  const lines = newBucket(REFUSALS_LOGGED, clock.elapsed());
+  let unlogged = 0;
+  return {
+    accepted: ({ requestId }: RequestInfo, { id, deviceId, tenantId }: Pick<AgentSession, "id" | "deviceId" | "tenantId">): void => {
+      countUp(stats.connects, "accepted");
+      log.info({ requestId, sessionId: id, deviceId, tenantId }, "accepted an agent socket");
+    },
+    refused: ({ requestId }: RequestInfo, { code, status, details }: AppError): void => {
+      const reason = typeof details?.["reason"] === "string" ? details["reason"] : code;
+      countUp(stats.connects, reason);
+      const exhausted = exhaustedBy({ code, details });
+      if (exhausted !== null) countUp(stats.turnedAway, exhausted);
+      if (!takeToken(lines, REFUSALS_LOGGED, clock.elapsed())) {
+        unlogged += 1;
+        return;
+      }
+      log.info({ requestId, status, code, reason, ...(unlogged === 0 ? {} : { unlogged }) }, "refused an agent socket");
+      unlogged = 0;
+    },
+  };
+};
