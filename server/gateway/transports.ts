@@ -8,6 +8,7 @@ import type { CommandDelivery } from "../core/delivery.ts";
 import type { AppError } from "../core/errors.ts";
 import type { IdempotencyStore } from "../core/idempotency.ts";
 import type { ApiKeyLookup, Memberships, StreamTickets, TenantLookup } from "../core/lookups.ts";
+import type { PubSub } from "../core/pub-sub.ts";
 import type { RateLimiter } from "../core/rate-limiter.ts";
 import type { Overrides } from "../core/scope.ts";
 import type { AgentSessions, SessionOwners, SocketPresence } from "../core/sessions.ts";
@@ -18,7 +19,6 @@ import type { CallLogDeps, CallRecord } from "./call-log.ts";
 import type { Transact } from "./call-scope.ts";
 import type { Entry } from "./catalogue.ts";
 import { type AgentChannel, type AgentChannelDeps, createAgentChannel } from "./channel/agent-channel.ts";
-import type { ChannelBus } from "./channel/device-notifier.ts";
 import { type ChannelSettings, channelSettings, OVERLOAD_LIMITS } from "./channel/settings.ts";
 import { createDocs } from "./docs.ts";
 import { createHttpTransport, type HttpTransportDeps } from "./http-transport.ts";
@@ -47,7 +47,7 @@ export interface TransportsDeps {
   /** Known when the listener is open, so read at each use. */
   readonly publicUrl: () => string;
   readonly cluster: {
-    readonly bus: ChannelBus;
+    readonly bus: PubSub;
     readonly owners: SessionOwners;
     readonly limiter: RateLimiter;
     readonly notifier: AgentChannelDeps["notifier"];

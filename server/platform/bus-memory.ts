@@ -1,6 +1,8 @@
 // Bus and session owners of a single node: the same promises as over Redis, kept inside the process.
+
+import type { BusMessage } from "../core/pub-sub.ts";
 import type { SessionOwners } from "../core/sessions.ts";
-import { type Bus, type BusMessage, encodeMessage, newBusStats } from "./bus.ts";
+import { type Bus, encodeMessage, newBusStats } from "./bus.ts";
 
 export const openMemoryBus = (): Bus => {
   const handlers = new Map<string, Set<(message: BusMessage) => void>>();

@@ -1,6 +1,7 @@
 // The bus over Redis: one connection publishes, another subscribes. A subscription can be dead while every PING is answered, so each node probes its own
 // channel; it also keeps a mark in Redis, to notice when Redis has lost its data.
-import { type Bus, type BusDegradation, type BusMessage, encodeMessage, newBusStats } from "./bus.ts";
+import type { BusMessage } from "../core/pub-sub.ts";
+import { type Bus, type BusDegradation, encodeMessage, newBusStats } from "./bus.ts";
 import { openSubscriber, type Redis, type RedisDeps } from "./redis.ts";
 import { channelName, markKey } from "./redis-keys.ts";
 

@@ -1,16 +1,9 @@
 // The bus: cross-node pub/sub for hints. A message may be lost, doubled or late, so every subscriber also sweeps the database.
 // Two implementations keep the same promises (test/conformance): inside one process (bus-memory.ts) and over Redis (bus-redis.ts).
 
-/** At most 1 KiB as JSON: ids and short words, never payloads or secrets. */
-export type BusMessage = Readonly<Record<string, string | number | boolean | null>>;
+import type { BusMessage, PubSub } from "../core/pub-sub.ts";
 
-export interface Bus {
-  /** Resolves once the message is sent or lost, not once it is received; false when certainly nobody listens. Rejects only a message that is too large. */
-  publish(channel: string, message: BusMessage): Promise<boolean>;
-  /** Resolves once subscribed; while Redis is away, once the subscription is sure to follow. The handler must not throw. Returns a function that unsubscribes. */
-  subscribe(channel: string, handler: (message: BusMessage) => void): Promise<() => Promise<void>>;
-  /** False while messages get lost; subscribers sweep more often then. */
-  healthy(): boolean;
+export interface Bus extends PubSub {
   /** Why messages get lost; null while they do not. */
   degradation(): BusDegradation | null;
   /** Runs the hook once messages arrive again after some may have been lost. */

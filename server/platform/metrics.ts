@@ -1,15 +1,16 @@
 // Prometheus metrics with bounded labels: operations, statuses and words, never ids of tenants or devices. The page begins with the figure that must be 0.
 import { collectDefaultMetrics, Registry } from "prom-client";
+import type { ChannelStats } from "../core/channel-stats.ts";
 import type { Bus } from "./bus.ts";
 import type { Series } from "./durations.ts";
 import { type BuildFacts, type DatabaseFigures, watchBuild, watchDatabase } from "./metrics-base.ts";
-import { type ChannelFigures, createChannelMeters, watchChannel } from "./metrics-channel.ts";
+import { createChannelMeters, watchChannel } from "./metrics-channel.ts";
 import { createCommandMeters, createQueueGauges, type OpenCommands } from "./metrics-commands.ts";
 import { createMakers, type Description, type Makers, type Reading, SHORT_SECONDS } from "./metrics-makers.ts";
 
 export interface Gauges {
   readonly node: string;
-  readonly channel: ChannelFigures;
+  readonly channel: Readonly<ChannelStats>;
   readonly cluster: ClusterFigures;
   readonly commands: () => Promise<OpenCommands>;
   readonly build: BuildFacts;

@@ -1,10 +1,11 @@
 // Two agents with one identity, over two nodes: the living holder keeps its place, and nothing that is silent costs a newcomer more than the bound.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { sign } from "../../protocol/index.ts";
+import type { BusMessage } from "../../server/core/pub-sub.ts";
 import { createDuplicateProbes } from "../../server/gateway/channel/duplicate-probe.ts";
 import { newSession } from "../../server/gateway/channel/session.ts";
 import { channelSettings } from "../../server/gateway/channel/settings.ts";
-import type { Bus, BusMessage } from "../../server/platform/bus.ts";
+import type { Bus } from "../../server/platform/bus.ts";
 import { openMemoryBus, openMemorySessionOwners } from "../../server/platform/bus-memory.ts";
 import { failureOf } from "../kit/call.ts";
 import { type AgentSocket, connect, greet, online, startNode, type TestDevice, type TestNode } from "./harness.ts";

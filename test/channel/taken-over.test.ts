@@ -1,7 +1,7 @@
 // A session that another one has taken over ends with 1000, whatever else would have closed it in that moment: whoever is told to come back
 // would push its own newer session out.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { ChannelBus } from "../../server/gateway/channel/device-notifier.ts";
+import type { PubSub } from "../../server/core/pub-sub.ts";
 import { openMemoryBus, openMemorySessionOwners } from "../../server/platform/bus-memory.ts";
 import { createTestDatabase } from "../kit/database.ts";
 import { eventually } from "../kit/eventually.ts";
@@ -16,7 +16,7 @@ const createDeafBus = () => {
   const bus = openMemoryBus();
   const held: (() => unknown)[] = [];
   const state: { evictions: "pass" | "hold" | "lose" } = { evictions: "pass" };
-  const publish: ChannelBus["publish"] = async (channel, message) => {
+  const publish: PubSub["publish"] = async (channel, message) => {
     if (message["op"] !== "evict" || state.evictions === "pass") return bus.publish(channel, message);
     if (state.evictions === "hold") held.push(() => bus.publish(channel, message));
     return true;

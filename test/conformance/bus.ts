@@ -1,7 +1,8 @@
 // The guarantees of every bus, whatever its implementation.
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
-import type { Bus, BusMessage } from "../../server/platform/bus.ts";
+import type { BusMessage } from "../../server/core/pub-sub.ts";
+import type { Bus } from "../../server/platform/bus.ts";
 import { eventually } from "../kit/eventually.ts";
 
 export const busSuite = (open: () => Bus): void => {

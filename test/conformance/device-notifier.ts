@@ -1,9 +1,10 @@
 // The device notifier over every bus: what happens to a message for a node that is gone.
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
+import type { BusMessage } from "../../server/core/pub-sub.ts";
 import type { SessionOwners } from "../../server/core/sessions.ts";
 import { createDeviceNotifier, nodeChannel } from "../../server/gateway/channel/device-notifier.ts";
-import type { Bus, BusMessage } from "../../server/platform/bus.ts";
+import type { Bus } from "../../server/platform/bus.ts";
 import { eventually } from "../kit/eventually.ts";
 
 export const deviceNotifierSuite = (open: () => { readonly bus: Bus; readonly owners: SessionOwners }): void => {

@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { createTestClock, systemClock } from "../../server/core/clock.ts";
-import type { BusMessage } from "../../server/platform/bus.ts";
+import type { BusMessage } from "../../server/core/pub-sub.ts";
 import { openRedisBus } from "../../server/platform/bus-redis.ts";
 import { createRedisRateLimiter } from "../../server/platform/rate-limit-redis.ts";
 import { openRedis } from "../../server/platform/redis.ts";

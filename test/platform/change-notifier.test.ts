@@ -1,6 +1,6 @@
 // Change notices between nodes: each tenant is named once per tick, a node does not hear itself, and a flood is split into messages that fit.
 import { expect, test } from "vitest";
-import type { BusMessage } from "../../server/platform/bus.ts";
+import type { BusMessage } from "../../server/core/pub-sub.ts";
 import { openMemoryBus } from "../../server/platform/bus-memory.ts";
 import { createChangeNotifier } from "../../server/platform/change-notifier.ts";
 import { eventually } from "../kit/eventually.ts";

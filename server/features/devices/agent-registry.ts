@@ -1,4 +1,5 @@
-// The directory of agents: remembered for seconds, asked for in one statement per turn of the event loop, forgotten on every node when it changes.
+// The agent directory: caches the credentials of agents for seconds, reads them in one statement per turn of the event loop, and drops an agent that changes
+// from the caches of all nodes.
 import { LRUCache } from "lru-cache";
 import { type AgentId, contract } from "../../../protocol/index.ts";
 import type { AgentRecord, AgentRegistry } from "../../core/agent-registry.ts";
@@ -19,23 +20,23 @@ interface AgentRegistryDeps {
   readonly emit: Emit;
   readonly box: Pick<SecretBox, "open">;
   readonly settings: DeviceSettings;
-  /** A message that could not leave; other nodes forget by themselves within `directoryMs`. */
+  /** Called when a message could not be sent; other nodes drop their entries within `directoryMs` anyway. */
   readonly onError?: ((error: unknown) => void) | undefined;
 }
 
 export interface Agents extends AgentRegistry {
-  /** Tells every node to forget these agents. May be called inside the changing transaction: see UNSETTLED_MS. */
+  /** Makes every node forget these agents. May be called inside the changing transaction: see UNSETTLED_MS. */
   announce(agentIds: readonly string[]): void;
-  /** Hears what other nodes announce. Resolves when it does; returns how to stop. */
+  /** Subscribes to what other nodes announce. Returns a function that unsubscribes. */
   listen(): Promise<() => Promise<void>>;
   readonly jobs: readonly Job[];
 }
 
 const CHANNEL = "agents";
-/** Longer than any transaction of ours: until then an answer may still be the one from before the change, so it is not kept. */
+/** Longer than any transaction of ours: until then a read may return the row from before the change, so it is not cached. */
 const UNSETTLED_MS = 10_000;
 const BATCH = 1_000;
-/** Tenants and deployments whose ids all their agents share. */
+/** Interned ids of tenants and deployments, which all their agents share. */
 const OWNERS = 10_000;
 
 interface Asking {
@@ -54,7 +55,7 @@ export const createAgentRegistry = ({ db, bus, emit, box, settings, onError = ()
     const context = secretContext(row.tenant_id, row.device_id);
     const sealed = row.removed ? [] : row.pending_secret === null ? [row.secret] : [row.secret, row.pending_secret];
     return {
-      agentId: agentId as AgentId, // as: it is the row's; one text for the record and the key that remembers it
+      agentId: agentId as AgentId, // as: it is the row's id; the record and its cache key share one string
       deviceId: row.device_id,
       tenantId: same(row.tenant_id),
       deploymentId: same(row.deployment_id),
@@ -70,7 +71,7 @@ export const createAgentRegistry = ({ db, bus, emit, box, settings, onError = ()
       const rows = new Map((await findAgents(db, [...questions.keys()])).map((row) => [row.agent_id as string, row]));
       for (const [agentId, { resolve, reject }] of questions) {
         const row = rows.get(agentId);
-        // One secret that does not open is that agent's trouble alone.
+        // A secret that does not decrypt fails its own agent only.
         try {
           resolve(row === undefined ? null : toRecord(row, agentId));
         } catch (error) {
@@ -114,7 +115,7 @@ export const createAgentRegistry = ({ db, bus, emit, box, settings, onError = ()
     for (const agentId of agentIds) {
       unsettled.set(agentId, true);
       known.delete(agentId);
-      // An answer that is under way may be the old one; those who ask from now on ask anew.
+      // A read under way may return the old row; later calls read again.
       pending.delete(agentId);
     }
   };
@@ -155,7 +156,7 @@ export const createAgentRegistry = ({ db, bus, emit, box, settings, onError = ()
       }),
     jobs: [
       {
-        // What is too old to be answered would still lie there, with its secrets, until others take its place.
+        // Otherwise expired entries, with their secrets, would stay in memory until new ones replace them.
         name: "agents.purge",
         everyMs: 2 * settings.directoryMs,
         run: async () => {

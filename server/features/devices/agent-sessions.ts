@@ -1,5 +1,5 @@
-// The transaction of proven hellos: presence is taken over and the command queue settles with what the agents still hold.
-// Hellos that come together share one, since a site that lost its line comes back at once; one that fails is tried again by itself.
+// Begins the sessions of agents: in one transaction takes presence over and settles the commands that the agents still hold.
+// Hellos at the same time share a transaction, because a site that lost its line comes back all at once; if it fails, each hello runs by itself.
 import type { CommandDelivery } from "../../core/delivery.ts";
 import type { SqlTx } from "../../core/events.ts";
 import type { AgentSessions, SessionBegun, SessionHello } from "../../core/sessions.ts";
@@ -16,7 +16,7 @@ export interface AgentSessionsDeps {
   readonly settings?: Pick<DeviceSettings, "hellos">;
 }
 
-/** Several hellos of one device begin one after the other, so that each finds the one before it. */
+/** Splits the hellos so that each turn has at most one per device, and later ones find the sessions of earlier ones. */
 const turnsOf = (hellos: readonly SessionHello[]): readonly (readonly SessionHello[])[] => {
   const turns: SessionHello[][] = [];
   const met = new Map<string, number>();
@@ -35,7 +35,7 @@ export const createAgentSessions = ({ db, presence, delivery, createBatch, setti
     const opened = await presence.open(tx, hellos);
     const starts = hellos.map(({ device, inFlight, journal, listsAll, cancels, handoffFrom, instanceId }, at) => {
       const { epoch = 0, previousNodeId = null, previousSessionId = null, previousInstanceId = null, pushedOut = 0 } = opened[at] ?? {};
-      // Only the process that had the frames of the older session can go on where it was.
+      // Only the process that received the frames of the older session can continue it.
       const handoff = handoffFrom !== null && handoffFrom === previousSessionId && instanceId === previousInstanceId;
       return { ...device, epoch, inFlight, journal, listsAll, cancels, handoff, previousNodeId, pushedOut };
     });

@@ -98,7 +98,7 @@ export const createDevices = (deps: DevicesDeps): Devices => {
       ...createSecretHandlers({ ...deps, graceMs: settings.closeGraceMs }, { agents: directory, signatureLock }),
       heartbeat: async ({ scope }, { deviceId, ...beat }) => {
         const at = await presence.contact(scope, { deviceId, heartbeat: true, metrics: toMetrics(beat) });
-        if (beat.status === "offline") await presence.farewell(deviceId);
+        if (beat.status === "offline") await presence.reportedOffline(deviceId);
         const { queued: pendingCommands, cancel } = await deps.pendingCommands({ tenantId: scope.tenantId, deviceId });
         const receivedAt = (at ?? deps.clock.now()).toISOString();
         return { deviceId, receivedAt, nextHeartbeatSeconds: settings.heartbeatSeconds, pendingCommands, cancel: [...cancel] };

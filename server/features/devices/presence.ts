@@ -1,4 +1,4 @@
-// Whether a device lives: sockets and REST calls feed it, a sweep ends it. Every real change of status writes its event in the same transaction.
+// Presence of devices: sockets and REST calls keep a device online, a sweep takes it offline. Each change of status writes its event in the same transaction.
 import { contract } from "../../../protocol/index.ts";
 import type { DeviceRef } from "../../core/delivery.ts";
 import { AppError } from "../../core/errors.ts";
@@ -34,7 +34,7 @@ export interface PresenceDeps {
   readonly probe: DuplicateProbe;
   readonly nodeId: string;
   readonly settings: DeviceSettings;
-  /** A beat that the database does not take. */
+  /** Called for an update that the database rejects. */
   readonly onError?: ((error: unknown) => void) | undefined;
 }
 
@@ -47,20 +47,20 @@ export interface OpenedSession {
 }
 
 export interface Presence extends SocketPresence, Pick<AgentSessions, "holder" | "reportDuplicate"> {
-  /** Inside the transaction of hellos, each of another device, before anything else in it. Answers in order. Throws FORBIDDEN when one of the devices is gone. */
+  /** Call it first in the transaction of the hellos, each of another device. Answers in order. Throws FORBIDDEN if a device was removed. */
   open(tx: SqlTx, hellos: readonly SessionHello[]): Promise<readonly OpenedSession[]>;
-  /** A signed REST call; null when the device is gone. The answer is the database's time of it. */
+  /** Records a signed REST call and returns the database's time of it; null if the device was removed. */
   contact(scope: Pick<DeviceRef, "tenantId">, contact: Omit<Contact, "poll">): Promise<Date | null>;
-  /** Throws DUPLICATE_IDENTITY when another process of this identity lives; its poll is no sign of life then. */
+  /** Records a poll. Throws DUPLICATE_IDENTITY, and records nothing, while another process uses this identity. */
   polled(device: DeviceRef, poll: Poll): Promise<void>;
-  /** The device reported over REST that it goes. */
-  farewell(deviceId: string): Promise<void>;
+  /** The device reported over REST that it shuts down. */
+  reportedOffline(deviceId: string): Promise<void>;
   readonly jobs: readonly Job[];
 }
 
 const { online, offline, duplicateIdentity } = contract.devices.events;
 
-/** `holder` says which way the other one lives. */
+/** `holder` names the way in which the other process is connected. */
 const duplicate = (holder: "socket" | "poll", retryAfter: number): AppError =>
   new AppError("DUPLICATE_IDENTITY", { retryAfter, details: { reason: "duplicate_identity", holder } });
 
@@ -83,12 +83,12 @@ export const createPresence = (deps: PresenceDeps): Presence => {
         changes.map((change) => toEvent(change, status)),
       );
   };
-  const greet = async (tx: SqlTx, deviceIds: readonly string[]): Promise<void> => tell(tx, await setOnline(tx, deviceIds), "online");
+  const setOnlineAndTell = async (tx: SqlTx, deviceIds: readonly string[]): Promise<void> => tell(tx, await setOnline(tx, deviceIds), "online");
 
   const contact = async (scope: Pick<DeviceRef, "tenantId">, news: Contact): Promise<Contacted | undefined> => {
     const seen = await contactPresence(db, scope, { contact: news, offlineAfterMs: settings.offlineAfterMs });
-    // Rarely not online; and should this node fall over in between, the next contact greets.
-    if (seen?.greet === true) await db.sqlTx((tx) => greet(tx, [news.deviceId]));
+    // Rare, because most contacts find the device online. If this node crashes before it, the next contact sets the device online.
+    if (seen?.greet === true) await db.sqlTx((tx) => setOnlineAndTell(tx, [news.deviceId]));
     return seen;
   };
 
@@ -107,7 +107,7 @@ export const createPresence = (deps: PresenceDeps): Presence => {
       throw duplicate("socket", settings.duplicatePauseSeconds);
     }
     const seen = await contact(device, { deviceId: device.deviceId, heartbeat: false, metrics: null, poll });
-    // Nobody can ping a poller: that two live shows when the first polls again after the second was refused, a restart does not look like that.
+    // Nobody can ping a poller. If the first process polls again after the second was refused, both live; after a restart it would not.
     if (seen?.contested === true) await reportDuplicate({ device, nodeId, machine: {} });
     if (seen !== undefined || instanceId === null) return;
     const aliveForSeconds = await refusePoll(db, device, instanceId);
@@ -123,21 +123,21 @@ export const createPresence = (deps: PresenceDeps): Presence => {
     return found >= settings.sweepBatch;
   };
 
-  /** The devices whose beat was still of the newest session. */
-  const flush = (beats: readonly PresenceUpdate[]): Promise<readonly (string | null)[]> =>
+  /** Returns the devices whose update came from their newest session. */
+  const flush = (updates: readonly PresenceUpdate[]): Promise<readonly (string | null)[]> =>
     db.sqlTx(async (tx) => {
-      const current = await flushBeats(tx, beats);
+      const current = await flushBeats(tx, updates);
       const revived = current.flatMap((row) => (row.revived ? [row.device_id] : []));
-      // Beats do not wait for the disk; what is told of does.
-      if (revived.length > 0) await Promise.all([tx.query("set local synchronous_commit = on"), greet(tx, revived)]);
+      // Updates alone need not reach the disk; an event must.
+      if (revived.length > 0) await Promise.all([tx.query("set local synchronous_commit = on"), setOnlineAndTell(tx, revived)]);
       const ids = new Set(current.map((row) => row.device_id));
-      return beats.map(({ deviceId }) => (ids.has(deviceId) ? deviceId : null));
+      return updates.map(({ deviceId }) => (ids.has(deviceId) ? deviceId : null));
     });
 
   return {
     open: async (tx, hellos) => {
       const opened = new Map((await openPresence(tx, hellos, settings.offlineAfterMs)).map((row) => [row.device_id, row]));
-      // They do not need each other's answers, so they share one way to the database and back.
+      // Neither needs the other's answer, so they share one round trip.
       const [living, changed] = await Promise.all([findNotDeleted(tx, hellos), welcomeDevices(tx, hellos)]);
       const found = new Set(living.map(({ device_id }) => device_id));
       await tell(
@@ -166,8 +166,8 @@ export const createPresence = (deps: PresenceDeps): Presence => {
       return devices.map(({ deviceId }) => holders.get(deviceId) ?? null);
     }, settings.hellos),
     reportDuplicate,
-    flush: async (beats) => {
-      const settled = await settleInHalves(beats, flush, (error) => !isTemporary(error));
+    flush: async (updates) => {
+      const settled = await settleInHalves(updates, flush, (error) => !isTemporary(error));
       for (const result of settled) {
         if (result.status === "fulfilled") continue;
         if (isTemporary(result.reason)) throw result.reason;
@@ -186,10 +186,10 @@ export const createPresence = (deps: PresenceDeps): Presence => {
     closed: async (sessions) => {
       if (sessions.length > 0) await closePresence(db, sessions, settings.closeGraceMs);
     },
-    goodbye: (session, farewell) => db.sqlTx((tx) => leavePresence(tx, session, farewell)),
+    goodbye: (session, goodbye) => db.sqlTx((tx) => leavePresence(tx, session, goodbye)),
     contact: async (scope, news) => (await contact(scope, { ...news, poll: null }))?.at ?? null,
     polled,
-    farewell: (deviceId) => db.sqlTx((tx) => leavePresence(tx, { deviceId, epoch: null }, { reason: "reported", expectBackMs: 0 })),
+    reportedOffline: (deviceId) => db.sqlTx((tx) => leavePresence(tx, { deviceId, epoch: null }, { reason: "reported", expectBackMs: 0 })),
     jobs: [
       {
         name: "devices.offline",

@@ -1,11 +1,14 @@
 // The agent channel of a node. This file wires its parts together in the order of a session's life and runs them once a second:
 // admission → session → frames → hello → heartbeat → push → acks → notifier → drain.
+
 import type { Close } from "../../../protocol/index.ts";
 import type { AgentRegistry } from "../../core/agent-registry.ts";
+import type { ChannelStats } from "../../core/channel-stats.ts";
 import { type Clock, inWholeMs } from "../../core/clock.ts";
 import type { CommandDelivery } from "../../core/delivery.ts";
 import type { AppError } from "../../core/errors.ts";
 import type { TenantLookup } from "../../core/lookups.ts";
+import type { BusMessage, PubSub } from "../../core/pub-sub.ts";
 import type { AgentSessions, DuplicateProbe, SessionOwners, SocketPresence } from "../../core/sessions.ts";
 import type { SignatureMemory } from "../../core/signature-memory.ts";
 import type { Limits } from "../limits.ts";
@@ -15,7 +18,7 @@ import type { SocketHandler } from "../uws/socket.ts";
 import { createAcks } from "./acks.ts";
 import { createAdmission, type NodeCondition } from "./admission.ts";
 import { createCommandPush, type PushCommands } from "./command-push.ts";
-import { ALL_NODES, type ChannelBus, type ChannelMessage, type ClusterNotifier, nodeChannel } from "./device-notifier.ts";
+import { ALL_NODES, type ClusterNotifier, nodeChannel } from "./device-notifier.ts";
 import { createDuplicateProbes } from "./duplicate-probe.ts";
 import { createFrameDispatcher } from "./frame-dispatcher.ts";
 import { createFrameHandlers } from "./frame-handlers.ts";
@@ -30,7 +33,7 @@ import { createSessionRegistry } from "./session-registry.ts";
 import type { ChannelSettings } from "./settings.ts";
 import { createSocketDrain } from "./socket-drain.ts";
 import { createSocketTransport } from "./socket-transport.ts";
-import { type ChannelMeters, type ChannelStats, newStats, noMeters } from "./stats.ts";
+import { type ChannelMeters, newStats, noMeters } from "./stats.ts";
 
 export interface AgentChannelDeps {
   readonly nodeId: string;
@@ -41,7 +44,7 @@ export interface AgentChannelDeps {
   readonly sessions: AgentSessions;
   readonly presence: SocketPresence;
   readonly delivery: CommandDelivery;
-  readonly bus: ChannelBus;
+  readonly bus: PubSub;
   readonly owners: SessionOwners;
   readonly notifier: Pick<ClusterNotifier, "evictAt" | "attach" | "receive">;
   readonly limits: Limits;
@@ -152,7 +155,7 @@ export const createAgentChannel = (given: AgentChannelDeps): AgentChannel => {
     return draining;
   };
 
-  const receive = (message: ChannelMessage): void => {
+  const receive = (message: BusMessage): void => {
     duplicates.receive(message);
     notifier.receive(message);
   };

@@ -1,10 +1,10 @@
 // Command push: claims due commands for a ready session, commits the claim, then writes them to the socket while credit is left.
 // Each session runs one push loop at a time; nudges that arrive meanwhile join it. The command queue batches the claims of a node.
+import type { ChannelStats } from "../../core/channel-stats.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Claim, CommandDelivery } from "../../core/delivery.ts";
 import { expectAck } from "./acks.ts";
 import { type AgentSession, canPush, send } from "./session.ts";
-import type { ChannelStats } from "./stats.ts";
 
 export interface CommandPushDeps {
   readonly delivery: Pick<CommandDelivery, "claim" | "delivered" | "refused">;

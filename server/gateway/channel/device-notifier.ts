@@ -3,18 +3,8 @@
 import { CLOSE, type Close } from "../../../protocol/index.ts";
 import { chunk, IDS_PER_MESSAGE } from "../../core/chunk.ts";
 import type { CancelNotice, DeviceNotifier } from "../../core/delivery.ts";
+import type { BusMessage, PubSub } from "../../core/pub-sub.ts";
 import type { Evictor, SessionOwners } from "../../core/sessions.ts";
-
-export type ChannelMessage = Readonly<Record<string, string | number | boolean | null>>;
-
-/** The part of the bus that the channel needs. */
-export interface ChannelBus {
-  /** False when certainly nobody listens on the channel. */
-  publish(channel: string, message: ChannelMessage): Promise<boolean>;
-  subscribe(channel: string, handler: (message: ChannelMessage) => void): Promise<() => Promise<void>>;
-  /** False while messages get lost. */
-  healthy(): boolean;
-}
 
 export const nodeChannel = (nodeId: string): string => `node:${nodeId}`;
 /** Every node subscribes to this channel too, for messages about a socket whose node is unknown. */
@@ -48,11 +38,11 @@ export interface ClusterNotifier extends DeviceNotifier, Evictor {
   /** To a node that the database has just named. */
   evictAt(nodeId: string, deviceId: string, order: Eviction): void;
   /** Carries out a message of another node; ignores what it does not know. */
-  receive(message: ChannelMessage): void;
+  receive(message: BusMessage): void;
 }
 
 export interface DeviceNotifierDeps {
-  readonly bus: ChannelBus;
+  readonly bus: PubSub;
   readonly owners: Pick<SessionOwners, "owner" | "disown">;
   /** Called for a message that could not be sent; nobody sends it again. */
   readonly onError: (error: unknown) => void;
@@ -63,7 +53,7 @@ export interface DeviceNotifierDeps {
 const MAX_REASON = 120;
 const NO_SESSIONS: LocalSessions = { nudge: () => false, freed: () => false, cancel: () => false, evict: () => false };
 
-const evictionMessage = (deviceId: string, { close, epochBelow, waitSeconds }: Eviction): ChannelMessage => ({
+const evictionMessage = (deviceId: string, { close, epochBelow, waitSeconds }: Eviction): BusMessage => ({
   op: "evict",
   deviceId,
   code: close.code,
@@ -72,17 +62,17 @@ const evictionMessage = (deviceId: string, { close, epochBelow, waitSeconds }: E
   waitSeconds: waitSeconds ?? null,
 });
 
-const toEviction = ({ code, epochBelow, waitSeconds }: ChannelMessage): Eviction | null => {
+const toEviction = ({ code, epochBelow, waitSeconds }: BusMessage): Eviction | null => {
   const close = Object.values(CLOSE).find((known) => known.code === code);
   if (close === undefined) return null;
   return { close, ...(typeof epochBelow === "number" ? { epochBelow } : {}), ...(typeof waitSeconds === "number" ? { waitSeconds } : {}) };
 };
 
-const toCancelNotice = ({ commandId, deadline, reason }: ChannelMessage): CancelNotice | null =>
+const toCancelNotice = ({ commandId, deadline, reason }: BusMessage): CancelNotice | null =>
   typeof commandId === "string" && typeof deadline === "string" ? { commandId, deadline, ...(typeof reason === "string" ? { reason } : {}) } : null;
 
 /** Runs what another node asks of the sessions here. */
-const carryOut = (local: LocalSessions, message: ChannelMessage): void => {
+const carryOut = (local: LocalSessions, message: BusMessage): void => {
   const { op, deviceId, deviceIds } = message;
   if ((op === "nudge" || op === "freed") && typeof deviceIds === "string") for (const each of deviceIds.split(",")) local[op](each);
   if (typeof deviceId !== "string") return;
@@ -98,7 +88,7 @@ export const createDeviceNotifier = ({ bus, owners, onError, onNudge = () => und
   let local = NO_SESSIONS;
 
   /** If nobody listens, the node is gone: forget it as the owner, so the next message does not go there again. */
-  const post = async (nodeId: string, deviceIds: readonly string[], message: ChannelMessage): Promise<void> => {
+  const post = async (nodeId: string, deviceIds: readonly string[], message: BusMessage): Promise<void> => {
     if (!(await bus.publish(nodeChannel(nodeId), message))) await Promise.all(deviceIds.map((deviceId) => owners.disown(deviceId, nodeId)));
   };
 

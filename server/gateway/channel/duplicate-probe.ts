@@ -4,14 +4,15 @@ import type { Hello } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { DeviceRef } from "../../core/delivery.ts";
 import { newId } from "../../core/ids.ts";
+import type { BusMessage, PubSub } from "../../core/pub-sub.ts";
 import type { AgentSessions, DuplicateProbe } from "../../core/sessions.ts";
-import { type ChannelBus, type ChannelMessage, nodeChannel } from "./device-notifier.ts";
+import { nodeChannel } from "./device-notifier.ts";
 import type { AgentSession } from "./session.ts";
 import type { ChannelSettings } from "./settings.ts";
 
 export interface DuplicateProbesDeps {
   readonly nodeId: string;
-  readonly bus: Pick<ChannelBus, "publish" | "healthy">;
+  readonly bus: Pick<PubSub, "publish" | "healthy">;
   readonly sessions: Pick<AgentSessions, "holder">;
   /** This node's sessions by device. */
   readonly ready: ReadonlyMap<string, AgentSession>;
@@ -26,7 +27,7 @@ export interface DuplicateProbes {
   /** The same for a process that polls and has no session. */
   readonly probe: DuplicateProbe;
   /** Handles the questions and answers of other nodes; ignores any other message. */
-  receive(message: ChannelMessage): void;
+  receive(message: BusMessage): void;
 }
 
 const ASK = "live?";

@@ -1,5 +1,7 @@
 // Dispatches each incoming frame to its handler, after the checks that need no meaning: size, rate, form, order and frame number.
+
 import { AgentFrame, CLOSE, type Close } from "../../../protocol/index.ts";
+import type { ChannelStats } from "../../core/channel-stats.ts";
 import type { Clock } from "../../core/clock.ts";
 import { AppError, isAppError, unreachable } from "../../core/errors.ts";
 import { UNSUPPORTED_OP } from "./acks.ts";
@@ -10,7 +12,6 @@ import { secondsToToken, takeToken } from "./rate-limits.ts";
 import { createScanner } from "./scan.ts";
 import { type AgentSession, endSession, isUnproven, send, tooManyFaults } from "./session.ts";
 import type { ChannelSettings } from "./settings.ts";
-import type { ChannelStats } from "./stats.ts";
 
 export interface FrameDispatcherDeps {
   readonly clock: Clock;

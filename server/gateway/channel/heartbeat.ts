@@ -1,5 +1,6 @@
 // Heartbeats: kept in the session, answered at once, written later by presence-flush.ts. No frame is more frequent, so nothing here waits, and a plain
 // heartbeat is kept and answered as bytes, without allocating an object for it.
+import type { ChannelStats } from "../../core/channel-stats.ts";
 import type { Clock } from "../../core/clock.ts";
 import { AppError } from "../../core/errors.ts";
 import { missingAcks } from "./acks.ts";
@@ -8,7 +9,7 @@ import type { Scanner } from "./scan.ts";
 import { bytesOf } from "./scan-values.ts";
 import { type AgentSession, type HeartbeatData, type KeptHeartbeat, send } from "./session.ts";
 import type { ChannelSettings } from "./settings.ts";
-import type { ChannelMeters, ChannelStats } from "./stats.ts";
+import type { ChannelMeters } from "./stats.ts";
 
 export interface HeartbeatDeps {
   readonly clock: Clock;

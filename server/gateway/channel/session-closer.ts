@@ -1,11 +1,12 @@
 // The session closer chooses the close for sessions that may have lost their presence, and for those of suspended tenants.
 // An eviction may be late or lost, and a superseded agent that is told to come back would push out its own newer session. So the closer asks the database
 // first: does a newer session exist, and was this one handed over to it?
+
 import { CLOSE, type Close, PING_PONG_WAIT_SEC } from "../../../protocol/index.ts";
+import type { ChannelStats } from "../../core/channel-stats.ts";
 import type { TenantLookup } from "../../core/lookups.ts";
 import type { SocketPresence, Superseded } from "../../core/sessions.ts";
 import { type AgentSession, endSession, holdsPresence, secondsWithin } from "./session.ts";
-import type { ChannelStats } from "./stats.ts";
 
 export interface SessionCloserDeps {
   readonly presence: Pick<SocketPresence, "superseded" | "release">;

@@ -1,12 +1,13 @@
 // The session registry of this node: every open socket, and by device the session whose hello was accepted. The session with the newest epoch wins.
+
 import { CLOSE } from "../../../protocol/index.ts";
+import type { ChannelStats } from "../../core/channel-stats.ts";
 import type { SessionBegun, SessionOwners, SessionRef } from "../../core/sessions.ts";
 import type { Acks } from "./acks.ts";
 import type { PushCommands } from "./command-push.ts";
 import type { ClusterNotifier, LocalSessions } from "./device-notifier.ts";
 import { type AgentSession, endSession } from "./session.ts";
 import { pushedOutWait } from "./session-closer.ts";
-import type { ChannelStats } from "./stats.ts";
 
 export interface SessionRegistryDeps {
   readonly nodeId: string;

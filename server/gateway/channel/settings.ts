@@ -1,18 +1,18 @@
-// The figures of the agent socket, each with its reason; agent-channel.md 4.5 is their source. Tests and operators hand in others.
+// The settings of the agent channel, with their defaults. Operators and tests override them.
 import type { OverloadLimits } from "./overload.ts";
 
 export interface ChannelSettings {
   readonly heartbeatSeconds: number;
   readonly heartbeatJitterPct: number;
-  /** Once two heartbeats have no answer an agent waits this much longer before it gives the session up. */
+  /** An agent waits this much longer after two unanswered heartbeats before it gives up the session. */
   readonly heartbeatGraceMs: number;
-  /** As many as one node takes in a second; with more agents than that they beat more seldom. */
+  /** The heartbeats per second that one node takes; with more agents the heartbeat interval grows. */
   readonly heartbeatsPerSecond: number;
-  /** Without any frame for this long the socket is closed with 4002. */
+  /** After this long without a frame the socket closes with 4002. */
   readonly silenceMs: number;
   readonly helloTimeoutMs: number;
   readonly pollSeconds: number;
-  /** Between two polls of an agent whose socket is well. */
+  /** Between two polls of an agent whose socket works. */
   readonly safetyPollSeconds: number;
   readonly sessionMaxAgeMs: number;
   readonly maxFrameBytes: number;
@@ -20,53 +20,53 @@ export interface ChannelSettings {
   readonly maxInFlight: number;
   readonly inboundPerSecond: number;
   readonly inboundBurst: number;
-  /** So many faults of one kind within the window end the connection. */
+  /** This many faults of one kind within the window close the socket. */
   readonly maxViolations: number;
   readonly violationWindowMs: number;
-  /** Pushing goes on below this many buffered bytes. */
+  /** Pushing resumes below this many buffered bytes. */
   readonly resumeBytes: number;
   readonly slowBytes: number;
   readonly slowMs: number;
   readonly flushEveryMs: number;
   readonly flushChunk: number;
-  /** How long a session that was superseded without a word may stand when its agent is quiet. */
+  /** Between two checks for quiet sessions that were superseded without an eviction. */
   readonly checkEveryMs: number;
-  /** How often a session's entry in the directory is renewed, if its agent says anything; well within the entry's lifetime. */
+  /** Between two renewals of a session's entry among the session owners; far shorter than the entry's lifetime. */
   readonly claimEveryMs: number;
-  /** How often the tenants of open sockets are looked at: one that is suspended keeps its sockets no longer than this and a tick. */
+  /** Between two checks for suspended tenants, so a suspension closes sockets after this and a tick at most. */
   readonly tenantsEveryMs: number;
   readonly tickMs: number;
-  /** How long a newcomer waits for word from an older session with the same identity. */
+  /** How long a newcomer waits for an older session of its identity to answer a ping. */
   readonly probeMs: number;
-  /** Newcomers that wait for other nodes' word at once; those beyond are let in unasked. */
+  /** Newcomers that wait for other nodes at the same time; any beyond are let in without a probe. */
   readonly probesAtOnce: number;
   readonly goodbyeMs: number;
-  /** A command that was sent this long ago and that a heartbeat does not list is asked about. */
+  /** The gateway asks for the ack of a command that was sent this long ago and that a heartbeat does not list. */
   readonly resendAfterMs: number;
-  /** When an agent sends an ack again that nobody answered, and the longest pause between two of them. */
+  /** When an agent sends an unanswered ack again, and the longest pause between two attempts. */
   readonly ack: { readonly resendMs: number; readonly capMs: number };
   readonly acceptPerSecond: number;
   readonly acceptBurst: number;
-  /** After a start everybody comes back at once; a quarter of the rate lets the caches warm. */
+  /** After a start all agents come back at once; a quarter of the accept rate lets the caches warm up. */
   readonly warmUpMs: number;
   readonly maxConnections: number;
-  /** Null lifts it. */
+  /** Null means no limit. */
   readonly connectsPerMinute: number | null;
   readonly connectBurst: number;
-  /** Upgrades that fail to authenticate, per address and minute; null lifts it. */
+  /** Upgrades that fail to authenticate, per address and minute; null means no limit. */
   readonly failuresPerMinute: number | null;
   readonly failureBurst: number;
   readonly reconnect: { readonly firstWindowMs: number; readonly baseMs: number; readonly capMs: number; readonly stableAfterSec: number };
-  /** A change of the interval is told to so many agents at each look of the clock. */
+  /** The number of agents that each tick tells of a changed heartbeat interval. */
   readonly configsPerTick: number;
   readonly overload: OverloadLimits;
-  /** A node that leaves sends its agents away over this time at least, ... */
+  /** The drain window is at least this long, ... */
   readonly drainWindowMs: number;
-  /** ... over this at most, ... */
+  /** ... at most this long, ... */
   readonly drainWindowMaxMs: number;
-  /** ... and in between so many a second for each of the other nodes. */
+  /** ... and in between sends this many agents per second to each of the other nodes. */
   readonly drainPerSecond: number;
-  /** How long an agent that hands over keeps its old session. */
+  /** How long an agent that hands over may keep its old session. */
   readonly handoffMs: number;
 }
 
@@ -123,16 +123,16 @@ export const channelSettings = (heartbeatSeconds = 30, overrides: Partial<Channe
 });
 
 const MAX_WINDOW_MS = 120_000;
-const SPARE = 1.5;
+const MARGIN = 1.5;
 
-/** In how long everybody could come back to the nodes that live, each at its own rate of accepting; never less than the settings say. */
+/** The time in which all agents could come back to the live nodes at their accept rate; never shorter than the settings say. */
 export const reconnectWindowMs = (
   { connections, liveNodes }: { readonly connections: number; readonly liveNodes: number },
   settings: ChannelSettings,
 ): number => {
-  const neededMs = (SPARE * connections * SECOND) / (Math.max(1, liveNodes) * settings.acceptPerSecond);
+  const neededMs = (MARGIN * connections * SECOND) / (Math.max(1, liveNodes) * settings.acceptPerSecond);
   return Math.round(Math.max(settings.reconnect.firstWindowMs, Math.min(MAX_WINDOW_MS, neededMs)));
 };
 
-/** The limits that the library itself enforces. */
+/** Limits that the socket library enforces. */
 export const SOCKET_LIMITS = { maxPayloadBytes: 262_144, idleTimeoutSeconds: 60, maxBufferedBytes: 1_048_576 } as const;

@@ -1,5 +1,7 @@
 // The agent socket transport: connects the socket library to the channel, from the upgrade to the close. Refused upgrades get a REST error body.
+
 import { SIGNATURE_VERSIONS, SIGNATURE_VERSIONS_HEADER } from "../../../protocol/index.ts";
+import type { ChannelStats } from "../../core/channel-stats.ts";
 import type { Clock } from "../../core/clock.ts";
 import { AppError, isAppError } from "../../core/errors.ts";
 import { newId } from "../../core/ids.ts";
@@ -16,7 +18,7 @@ import { newBucket, takeToken } from "./rate-limits.ts";
 import { type AgentSession, newSession } from "./session.ts";
 import type { SessionRegistry } from "./session-registry.ts";
 import type { ChannelSettings } from "./settings.ts";
-import { type ChannelStats, countUp } from "./stats.ts";
+import { countUp } from "./stats.ts";
 
 export interface SocketTransportDeps {
   readonly admission: Admission;
