@@ -56,9 +56,15 @@ export interface CommandDelivery {
   delivered(deviceId: string, epoch: number, commandIds: readonly string[]): Promise<void>;
   /** The socket refused the frames: the commands go back to the queue without losing an attempt. */
   refused(deviceId: string, epoch: number, commandIds: readonly string[]): Promise<void>;
-  /** Resolves after the commit; acks of a node are batched. `refused` is the error for an ack that was damaged or has an unknown status: its status is kept, and the answer carries the error. */
+  /**
+   * Resolves after the commit; acks of a node are batched. `refused` is the error of a damaged ack: the ack's status counts, and the answer carries the
+   * error. An unknown status is answered the same way.
+   */
   ack(device: DeviceRef, ack: Ack & { readonly commandId: string }, refused?: string | null): Promise<AckResult>;
-  /** Call it in the transaction of the hellos, after raising their epochs: compares what older sessions left open with what the agents list. Takes each device once; answers in order. */
+  /**
+   * Call it in the transaction of the hellos, after raising their epochs: compares what older sessions left open with what the agents list. Takes each
+   * device once; answers in order.
+   */
   settle(tx: SqlTx, starts: readonly (DeviceRef & SessionStart)[]): Promise<readonly Settled[]>;
 }
 

@@ -6,7 +6,7 @@ export type BusMessage = Readonly<Record<string, string | number | boolean | nul
 export interface PubSub {
   /** Resolves once the message is sent or lost, not once it is received; false when certainly nobody listens. Rejects only a message that is too large. */
   publish(channel: string, message: BusMessage): Promise<boolean>;
-  /** Resolves once subscribed; while Redis is away, once the subscription is sure to follow. The handler must not throw. Returns a function that unsubscribes. */
+  /** Resolves once subscribed; while Redis is away, once it is sure to follow. The handler must not throw. Returns a function that unsubscribes. */
   subscribe(channel: string, handler: (message: BusMessage) => void): Promise<() => Promise<void>>;
   /** False while messages get lost; subscribers sweep more often then. */
   healthy(): boolean;

@@ -43,7 +43,7 @@ export interface SessionBegun {
 
 /** Calls at the same time share a transaction. */
 export interface AgentSessions {
-  /** In one transaction: raises the epoch, takes presence over and settles the commands that older sessions left open. Throws FORBIDDEN for a removed device. */
+  /** In one transaction: raises the epoch, takes presence over, settles the commands of older sessions. Throws FORBIDDEN for a removed device. */
   begin(hello: SessionHello): Promise<SessionBegun>;
   /** The session that has the device's presence as of its node's last flush; null when none has. */
   holder(device: DeviceRef): Promise<Holder | null>;
@@ -93,7 +93,7 @@ export interface SocketPresence {
   flush(updates: readonly PresenceUpdate[]): Promise<ReadonlySet<string>>;
   /** By device, the sessions that have lost their presence: to a newer session, to a fence, or because the device was removed. */
   superseded(sessions: readonly HeldSession[]): Promise<ReadonlyMap<string, Superseded>>;
-  /** Call it before closing sessions whose agents shall come back. Returns the devices that no other session has taken over; none can be handed over after it. */
+  /** Call it before closing sessions whose agents shall come back. Returns the devices that no session has taken over; none can be handed over later. */
   release(sessions: readonly SessionRef[]): Promise<ReadonlySet<string>>;
   /** The sockets closed without a goodbye: the devices are offline after the grace, unless they have a newer session. */
   closed(sessions: readonly SessionRef[]): Promise<void>;

@@ -1,4 +1,4 @@
-// Every ack that names a command is answered by an ack_ok, so no agent repeats one for ever; what can be read of it counts.
+// Every ack that names a command gets an ack_ok, so no agent repeats one forever; the readable parts of a damaged ack count.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { eventually } from "../kit/eventually.ts";
 import { type AgentSocket, online, startNode, type TestDevice, type TestNode } from "./harness.ts";
@@ -49,7 +49,7 @@ const answer = async (socket: AgentSocket, data: object) => {
   return result;
 };
 
-describe("an ack that is not as it should be", () => {
+describe("a damaged ack", () => {
   test.each(["perhaps", "constructor", "__proto__", "toString", "hasOwnProperty"])(
     "with the word %j is refused once and for all; the command counts as acknowledged, and what is said later counts",
     async (status) => {
@@ -69,7 +69,7 @@ describe("an ack that is not as it should be", () => {
     ["an output that no database keeps", { status: "succeeded", output: "a\u0000b" }, { output: null, output_truncated: true }],
     ["an output of broken Unicode", { status: "succeeded", output: { text: "\ud800" } }, { output: null, output_truncated: true }],
     ["an output of ten thousand values", { status: "succeeded", output: Array.from({ length: 10_001 }, () => 0) }, { output: null, output_truncated: true }],
-  ])("with %s ends the command as told and is refused without what was wrong", async (_, data, kept) => {
+  ])("with %s ends the command with its status and is kept without the invalid part", async (_, data, kept) => {
     const { socket, commandId } = await given();
     expect(await answer(socket, { commandId, ...data })).toEqual({ commandId, status: "succeeded", result: "refused", code: "VALIDATION_FAILED" });
     expect(await rowOf(commandId)).toMatchObject({ status: "succeeded", ...kept });
@@ -77,33 +77,33 @@ describe("an ack that is not as it should be", () => {
     socket.end();
   });
 
-  test.each([{ status: 7 }, { status: "" }, { status: "x".repeat(33) }, { status: "\u0000" }, {}])("with %j for a word is refused too", async (data) => {
+  test.each([{ status: 7 }, { status: "" }, { status: "x".repeat(33) }, { status: "\u0000" }, {}])("with %j as its status is refused too", async (data) => {
     const { socket, commandId } = await given();
     expect(await answer(socket, { commandId, ...data })).toMatchObject({ status: "acknowledged", result: "refused", code: "ACK_STATUS_UNKNOWN" });
     socket.end();
   });
 
-  test("ends no session, however often it comes", async () => {
+  test("never ends the session, however often it comes", async () => {
     const { socket, commandId } = await given();
     for (let count = 0; count < 10; count += 1) await answer(socket, { commandId, status: "running", progress: "half" });
     expect(socket.isOpen()).toBe(true);
     socket.end();
   });
 
-  test("of an unknown command is answered as unknown", async () => {
+  test("for an unknown command is answered as unknown", async () => {
     const socket = await online(node, await node.device());
     expect(await answer(socket, { commandId: "cmd_nobody", status: "perhaps" })).toEqual({ commandId: "cmd_nobody", status: null, result: "unknown" });
     socket.end();
   });
 
-  test("and names no command is an error", async () => {
+  test("that names no command gets an error frame", async () => {
     const socket = await online(node, await node.device());
     const id = socket.say("ack", { status: "succeeded" });
     expect(await socket.next("error")).toMatchObject({ ref: id, data: { code: "VALIDATION_FAILED" } });
     socket.end();
   });
 
-  test("with an output beyond the largest frame is kept with the beginning of it, and the session goes on", async () => {
+  test("with an output beyond the largest frame keeps the beginning of the output, and the session continues", async () => {
     const { socket, commandId } = await given();
     expect(await answer(socket, { commandId, status: "succeeded", output: "x".repeat(200_000) })).toMatchObject({ status: "succeeded", result: "applied" });
     expect(await rowOf(commandId)).toMatchObject({ output: expect.stringMatching(/^x{60000}/), output_truncated: true });
@@ -111,7 +111,7 @@ describe("an ack that is not as it should be", () => {
     socket.end();
   });
 
-  test("with what only the database finds fault with is kept without it", async () => {
+  test("with a value that only the database rejects is kept without that value", async () => {
     const { socket, commandId } = await given();
     await node.db.query("alter table commands add constraint no_seven check (output is distinct from '7'::jsonb)");
     expect(await answer(socket, { commandId, status: "failed", output: 7 })).toEqual({
@@ -127,7 +127,7 @@ describe("an ack that is not as it should be", () => {
   });
 });
 
-test("a frame that fails inside is answered and logged, whatever it is", async () => {
+test("every frame that fails in the gateway is answered and logged", async () => {
   const own = await startNode();
   const socket = await online(own, await own.device());
   await own.db.query("alter table device_presence rename to presence_away");
@@ -140,7 +140,7 @@ test("a frame that fails inside is answered and logged, whatever it is", async (
 });
 
 describe("a command that asks for no ack", () => {
-  test.each(["received", "succeeded", "failed", "perhaps"])("may be acked with %j, and stays delivered", async (status) => {
+  test.each(["received", "succeeded", "failed", "perhaps"])("stays delivered after an ack of %j", async (status) => {
     const { socket, commandId } = await given({}, { requiresAck: false });
     const { result } = await answer(socket, { commandId, status });
     expect(result).toBe(status === "perhaps" ? "refused" : "duplicate");
@@ -150,12 +150,12 @@ describe("a command that asks for no ack", () => {
   });
 });
 
-/** Announces nothing but that it remembers, takes one command at a time and says one final word of each. */
+/** Announces only its journal, takes one command at a time and sends one final ack for each. */
 const SIMPLE = { capabilities: ["journal.v1"], maxInFlight: 1 };
 const again = async (device: TestDevice) => online(node, device, SIMPLE);
 
-describe("an agent of the first level", () => {
-  test("has not lost what it does not list: it says the end when it is there", async () => {
+describe("an agent without inflight.v1", () => {
+  test("has not lost a command that it does not list: its final ack counts", async () => {
     const { device, socket, commandId } = await given(SIMPLE);
     await answer(socket, { commandId, status: "running" });
     socket.end();
@@ -165,7 +165,7 @@ describe("an agent of the first level", () => {
     next.end();
   });
 
-  test("gets what it never acknowledged again in its next session", async () => {
+  test("gets a command that it never acknowledged again in its next session", async () => {
     const { device, socket, commandId } = await given(SIMPLE);
     socket.end();
     const next = await again(device);
@@ -173,7 +173,7 @@ describe("an agent of the first level", () => {
     next.end();
   });
 
-  test("that lists what it holds has lost the rest", async () => {
+  test("that lists what it holds has lost every other command", async () => {
     const { device, socket, commandId } = await given({ ...SIMPLE, capabilities: ["journal.v1", "inflight.v1"] });
     await answer(socket, { commandId, status: "running" });
     socket.end();
@@ -183,7 +183,7 @@ describe("an agent of the first level", () => {
     next.end();
   });
 
-  test("gets no second command while it is silent about the first, which comes again first, whatever waits", async () => {
+  test("gets no second command before it acknowledges the first, which is redelivered before any other", async () => {
     const { device, socket, commandId } = await given(SIMPLE);
     const second = await node.queue(device);
     await node.db.query("update commands set priority = 9 where command_id = $1", [second]);
@@ -196,14 +196,14 @@ describe("an agent of the first level", () => {
     await node.db.query("update commands set available_at = now() where command_id = $1", [commandId]);
     node.notifier.nudge([device.deviceId]);
     expect((await socket.next("command")).data).toMatchObject({ command: { commandId }, delivery: { attempt: 2 } });
-    // It runs: whoever is asked says so.
+    // The redelivered command is running, and so the agent answers.
     expect(await answer(socket, { commandId, status: "running" })).toMatchObject({ status: "running", result: "applied" });
     await answer(socket, { commandId, status: "succeeded" });
     expect((await socket.next("command")).data.command.commandId).toBe(second);
     socket.end();
   });
 
-  test("that works longer than the deliveries last ends undeliverable in the open, and its result replaces that", async () => {
+  test("that works longer than the redeliveries last makes the command undeliverable, and its late result replaces that", async () => {
     const { socket, commandId } = await given(SIMPLE);
     await node.db.query("update commands set attempt = max_attempts where command_id = $1", [commandId]);
     await overdue(commandId);
@@ -219,7 +219,7 @@ describe("an agent of the first level", () => {
     [1.9, 1],
     [33, 32],
     [1e300, 32],
-  ])("that takes %d commands at once is given %d", async (maxInFlight, given_) => {
+  ])("that takes %d commands at once gets %d", async (maxInFlight, given_) => {
     const device = await node.device();
     const socket = await online(node, device, { ...SIMPLE, maxInFlight });
     const [row] = await node.db.query("select max_in_flight from device_presence where device_id = $1", [device.deviceId]);

@@ -1,4 +1,4 @@
-// The agent socket speaks WebSocket as the protocol wants it: 247 cases of the Autobahn|Testsuite, and a page that says how each ended.
+// The agent socket conforms to WebSocket in 247 cases of the Autobahn|Testsuite; a page of the docs lists how each ended.
 import { readFileSync, writeFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Case, text, together } from "./autobahn/case.ts";
@@ -29,7 +29,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => echo.close());
 
-test("all 247 cases are there, each once", () => {
+test("all 247 cases exist, each once", () => {
   expect(new Set(CASES.map(({ id }) => id)).size).toBe(247);
   expect(CASES).toHaveLength(247);
 });
@@ -39,18 +39,18 @@ test.each(CASES.map(({ id, title }) => [id, title]))("%s %s", (id) => {
   expect(found?.verdict === "failed" ? found.seen : null).toBeNull();
 });
 
-test("docs/websocket-conformance.md says what was seen", () => {
+test("docs/websocket-conformance.md lists the results of this run", () => {
   if (process.env["WRITE_CONFORMANCE"] === "1") writeFileSync(PAGE, page(judged));
   expect(readFileSync(PAGE, "utf8")).toBe(page(judged));
 });
 
-// The echo is right, so the cases are made wrong: a bad frame that is to be answered, a good one that is to end the connection, another close code.
+// The echo is right, so these cases expect the wrong result: an answer to a bad frame, a close after a good one, another close code.
 const CONTROLS: readonly Partial<Case>[] = [
   { writes: together(frame(OP.text, "hello", { rsv: 1 })), strict: [text("hello")], ending: { by: "client" } },
   { writes: together(frame(OP.text, "hello")), strict: [text("hello")], ending: { by: "server", codes: [1002] } },
   { writes: together(closeFrame(1000)), ending: { by: "case", codes: [1001] } },
   { writes: together(frame(OP.text, "hello"), closeFrame(1000)), ending: { by: "case", codes: [1000] } },
 ];
-test.each(CONTROLS)("control %# is found out", async (control) => {
+test.each(CONTROLS)("control %# fails as it must", async (control) => {
   expect(await judge({ id: "control", title: "", writes: [], strict: [], ending: { by: "anyone" }, ...control }, echo.at)).toMatchObject({ verdict: "failed" });
 });

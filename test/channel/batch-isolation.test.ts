@@ -1,4 +1,4 @@
-// One caller's bad value in a batch that others share: it fails alone, and the neighbours in the same batch succeed.
+// Batches isolate their items: a value that the database rejects fails alone, and the other items of its batch succeed.
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { DeviceId } from "../../protocol/index.ts";
 import type { PresenceUpdate, SessionHello } from "../../server/core/sessions.ts";
@@ -15,13 +15,13 @@ beforeAll(async () => {
 });
 afterAll(() => node.close());
 
-/** What PostgreSQL does not keep. The doors refuse it, so it is put in behind them. */
+/** PostgreSQL rejects this character. The transports refuse it, so the test passes it in behind them. */
 const POISON = "a\u0000b";
 const threeDevices = async (): Promise<readonly [TestDevice, TestDevice, TestDevice]> => {
   const tenantId = await node.tenant();
   return [await node.device(tenantId), await node.device(tenantId), await node.device(tenantId)];
 };
-/** The database, and how many transactions it was asked for. */
+/** A database that counts its transactions. */
 const counted = (): { readonly db: Db; transactions: number } => {
   const seen = { transactions: 0 };
   const { sqlTx } = node.db;
@@ -48,11 +48,11 @@ describe("a poisoned item fails alone", () => {
     expect(outcomes(results)).toEqual(MIDDLE_FAILS);
     for (const [at, device] of devices.entries())
       expect(await node.devices.find(device, device.deviceId)).toMatchObject({ status: at === 1 ? "provisioning" : "online" });
-    // They did share one, and it was taken apart by halves.
+    // The hellos shared a transaction, which was then split in halves.
     expect(seen.transactions).toBe(5);
   });
 
-  test("among commands that are queued, and among the acks of them", async () => {
+  test("among queued commands and among their acks", async () => {
     const [first, , third] = await threeDevices();
     const seen = counted();
     const room = createCommandsFeature(seen.db, { nodeId: node.nodeId });
@@ -72,7 +72,7 @@ describe("a poisoned item fails alone", () => {
     expect(acked[2]).toMatchObject({ value: { result: "applied", status: "succeeded" } });
   });
 
-  test("among heartbeats that are written behind, and it is told of", async () => {
+  test("among the updates of a presence flush, and the error is reported", async () => {
     const devices = await threeDevices();
     const sockets = await Promise.all(devices.map((device) => online(node, device)));
     const epochs = new Map(
@@ -99,7 +99,7 @@ describe("a poisoned item fails alone", () => {
     for (const socket of sockets) socket.end();
   });
 
-  test("among those whose holder is asked for", async () => {
+  test("among reads of session holders", async () => {
     const devices = await threeDevices();
     const results = await Promise.allSettled(
       devices.map(({ tenantId, deviceId }, at) => node.devices.presence.holder({ tenantId, deviceId: at === 1 ? POISON : deviceId })),
@@ -116,10 +116,10 @@ describe("a poisoned item fails alone", () => {
   });
 });
 
-describe("words that every object knows", () => {
+describe("names of Object.prototype", () => {
   const WORDS = ["constructor", "__proto__", "toString", "hasOwnProperty", "valueOf", "prototype"];
 
-  test("as the status of an ack are refused by name, and the session goes on", async () => {
+  test("as the status of an ack are refused, and the session continues", async () => {
     const device = await node.device();
     const commandId = await node.queue(device);
     const socket = await online(node, device);
@@ -133,7 +133,7 @@ describe("words that every object knows", () => {
     socket.end();
   });
 
-  test("as the status of a listed command count as an unknown word, and the neighbours' hellos are not held up", async () => {
+  test("as the status of a listed command count as unknown and do not delay other hellos", async () => {
     const [one, other] = [await node.device(), await node.device()];
     const commandId = await node.queue(one);
     (await online(node, one)).end();

@@ -1,4 +1,4 @@
-// Cancelling what an agent cannot stop: the command goes on in the open, and whoever cancelled it hears so at once.
+// Cancelling a command that the agent cannot stop: the command continues visibly, and its canceller learns that at once.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { contract } from "../../protocol/index.ts";
 import { callable, inside, userOf } from "../kit/call.ts";
@@ -32,18 +32,18 @@ const acked = async (socket: AgentSocket, data: object) => {
   socket.say("ack", data);
   return (await socket.next("ack_ok")).data;
 };
-/** What came before this answer has been handled. */
+/** Resolves once every earlier frame has been handled. */
 const settled = async (socket: AgentSocket): Promise<void> => {
   socket.say("heartbeat", { status: "online" });
   await socket.next("heartbeat_ack");
 };
 
-describe("an agent that answers the question with UNSUPPORTED_OP", () => {
+describe("an agent that answers a cancel frame with UNSUPPORTED_OP", () => {
   test.each([
     ["running", "running"],
     ["received", "acknowledged"],
     [null, "sent"],
-  ])("goes on with what it said %j about", async (word, status) => {
+  ])("continues the command that it acknowledged with %j", async (word, status) => {
     const { device, socket, commandId } = await pushed(CAN, word);
     expect((await cancel(device, commandId)).status).toBe("canceling");
     const { id, data } = await socket.next("cancel");
@@ -55,7 +55,7 @@ describe("an agent that answers the question with UNSUPPORTED_OP", () => {
     socket.end();
   });
 
-  test("says nothing by it about another frame, another session or another time", async () => {
+  test("refers to that frame only, not to another frame, another session or a later cancel", async () => {
     const [{ device, socket, commandId }, other] = [await pushed(CAN), await pushed(CAN)];
     await cancel(device, commandId);
     const { id } = await socket.next("cancel");
@@ -77,8 +77,8 @@ describe("an agent that answers the question with UNSUPPORTED_OP", () => {
   });
 });
 
-describe("an agent that has not announced cancel.v1", () => {
-  test("is not asked: the cancellation is turned down at once, and its result counts", async () => {
+describe("an agent without cancel.v1", () => {
+  test("gets no cancel frame: the cancellation is rejected at once, and the result counts", async () => {
     const { device, socket, commandId } = await pushed(CANNOT);
     await cancel(device, commandId);
     await eventually(async () => expect(await rowOf(commandId)).toMatchObject({ status: "running" }));
@@ -88,7 +88,7 @@ describe("an agent that has not announced cancel.v1", () => {
     socket.end();
   });
 
-  test("that was away goes on with what it is at work on", async () => {
+  test("that was offline continues the command that it works on", async () => {
     const { device, socket, commandId } = await pushed(CANNOT);
     socket.end();
     await cancel(device, commandId);
@@ -98,7 +98,7 @@ describe("an agent that has not announced cancel.v1", () => {
     next.end();
   });
 
-  test("that was away is not given what was cancelled before it said a word of it", async () => {
+  test("that was offline does not get a command that was cancelled before its first ack", async () => {
     const { device, socket, commandId } = await pushed(CANNOT, null);
     socket.end();
     await eventually(() => expect(node.channel.stats.ready).toBeLessThanOrEqual(1));
@@ -111,8 +111,8 @@ describe("an agent that has not announced cancel.v1", () => {
   });
 });
 
-describe("a cancellation under way when a new session begins", () => {
-  test("is told again to an agent that can stop commands and did not list this one", async () => {
+describe("a pending cancellation when a new session begins", () => {
+  test("is sent again to an agent that has cancel.v1 and did not list the command", async () => {
     const { device, socket, commandId } = await pushed({ capabilities: ["journal.v1", "cancel.v1"] });
     await cancel(device, commandId);
     await socket.next("cancel");
@@ -123,7 +123,7 @@ describe("a cancellation under way when a new session begins", () => {
     next.end();
   });
 
-  test("is told once to one that listed it: to stop", async () => {
+  test("is sent once, as action stop, to an agent that listed the command", async () => {
     const { device, socket, commandId } = await pushed(CAN);
     await cancel(device, commandId);
     await socket.next("cancel");

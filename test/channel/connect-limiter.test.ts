@@ -1,4 +1,4 @@
-// How often each of many keys may do something: its burst at once, then at its pace, whatever the others do.
+// The connect limiter gives each key its burst at once and then its rate, independent of other keys.
 import { expect, test } from "vitest";
 import { createTestClock } from "../../server/core/clock.ts";
 import { createConnectLimiter } from "../../server/gateway/channel/rate-limits.ts";
@@ -9,7 +9,7 @@ const open = (perMinute = 10, burst = 5, maxKeys = 1_000) => {
 };
 const times = (count: number, act: () => number): readonly number[] => Array.from({ length: count }, act);
 
-test("a key has its burst, and then one for each that its pace gives back", () => {
+test("a key gets its burst, then one more each time its rate allows", () => {
   const { take, advance } = open();
   expect(times(7, () => take("a"))).toEqual([0, 0, 0, 0, 0, 6, 6]);
   advance(5_000);
@@ -19,7 +19,7 @@ test("a key has its burst, and then one for each that its pace gives back", () =
   expect(take("b")).toBe(0);
 });
 
-test("the burst is whole again after its time and never more than whole, also at a pace that is no whole number", () => {
+test("the burst refills completely and never beyond, also at a rate that is no whole number", () => {
   for (const perMinute of [7, 10, 60, 1_100]) {
     const { take, advance } = open(perMinute);
     for (let round = 0; round < 3; round += 1) {
@@ -31,7 +31,7 @@ test("the burst is whole again after its time and never more than whole, also at
   }
 });
 
-test("a key that stays at its bound is not forgotten while others come", () => {
+test("a key at its limit is remembered while other keys arrive", () => {
   const { take, advance } = open();
   times(5, () => take("a"));
   for (let second = 1; second < 6; second += 1) {

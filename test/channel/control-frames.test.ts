@@ -1,4 +1,4 @@
-// Pings, pongs and masks: what the library answers before anybody is asked, and how far an agent can go with that.
+// Pings, pongs and masks: the socket library answers them by itself, and the rate limit bounds what an agent can do with that.
 import { once } from "node:events";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CLOSE, CONNECT_PATHS, signedHeaders } from "../../protocol/index.ts";
@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => node.close());
 
 describe("control frames", () => {
-  test.each(["ping", "pong"] as const)("a flood of %s is told once it is too much, and ends with 4029 and a time to wait", async (kind) => {
+  test.each(["ping", "pong"] as const)("a flood of %s gets an error once it exceeds the limit, then closes with 4029 and a time to wait", async (kind) => {
     const socket = await online(node, await node.device());
     for (let count = 0; count < 200; count += 1) socket.socket[kind]();
     expect((await socket.next("error")).data).toMatchObject({ code: "RATE_LIMIT_EXCEEDED", details: { bucket: "frames", limit: 20 } });
@@ -21,13 +21,13 @@ describe("control frames", () => {
     expect([code, reason]).toEqual([CLOSE.rateLimited.code, expect.stringMatching(/^rate_limited;ra=\d+$/)]);
   });
 
-  test("a flood before the hello ends the same way", async () => {
+  test("a flood before the hello closes the same way", async () => {
     const socket = await connect(node, await node.device());
     for (let count = 0; count < 200; count += 1) socket.socket.ping();
     expect((await socket.closed()).code).toBe(CLOSE.rateLimited.code);
   });
 
-  test("a million pings in one go get no more answers than the limit has room for", async () => {
+  test("a million pings at once get no more pongs than the limit allows", async () => {
     const socket = await online(node, await node.device());
     let pongs = 0;
     socket.socket.on("pong", () => {
@@ -40,7 +40,7 @@ describe("control frames", () => {
     expect(pongs).toBeLessThan(70);
   });
 
-  test("as many as agents send are answered, and count as no sign of life", async () => {
+  test("the usual number is answered and does not count as a sign of life", async () => {
     const socket = await online(node, await node.device());
     for (let count = 0; count < 20; count += 1) {
       socket.socket.ping();
@@ -53,7 +53,7 @@ describe("control frames", () => {
   });
 });
 
-// RFC 6455 5.1 wants such a connection closed. The library never looks at the bit; docs/websocket-conformance.md says so.
+// RFC 6455 5.1 demands that such a connection is closed. The library ignores the bit; see docs/websocket-conformance.md.
 describe("frames without the mask bit", () => {
   const MASK_BIT = 0x80;
   const unmasked = (text: string): Buffer => Buffer.concat([Buffer.from([0x80 | OP.text, text.length]), Buffer.from(text)]);
@@ -66,14 +66,14 @@ describe("frames without the mask bit", () => {
     return raw;
   };
 
-  test("are read as masked ones: the first four bytes of the payload become the key, and what is left is no frame of ours", async () => {
+  test("are read as masked: the first four payload bytes become the key, and the rest is refused as malformed", async () => {
     const raw = await open();
     await raw.write(Buffer.concat([unmasked('{"op":"heartbeat","id":"1","data":{}}'), unmasked('{"op":"heartbeat","id":"2","data":{}}')]));
     await raw.closed();
     expect(raw.seen.text).not.toContain("heartbeat_ack");
   });
 
-  test("pass when the key is there all the same: only the bit is missing, and the text arrives as it was meant", async () => {
+  test("pass when only the bit is missing: the key is there, and the text arrives unchanged", async () => {
     const raw = await open();
     const bytes = toBytes(frame(OP.text, '{"op":"nonsense","id":"7","data":{}}'));
     bytes.writeUInt8(bytes.readUInt8(1) & ~MASK_BIT, 1);

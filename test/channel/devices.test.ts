@@ -1,4 +1,4 @@
-// The rooms of devices and of the agent itself, called as the doors call them.
+// The features devices and agent, called the way the transports call them.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { contract, type Operation, sign } from "../../protocol/index.ts";
 import { AppError } from "../../server/core/errors.ts";
@@ -33,7 +33,7 @@ const run = async <N extends keyof DeviceOps>(name: N, tenantId: TestDevice["ten
     commit: committing(node.db),
   } as unknown as KeyedCall<Operation>;
   const handler = node.devices.handlers[name] as unknown as (call: KeyedCall<Operation>, input: unknown) => Promise<unknown>;
-  // biome-ignore lint/suspicious/noExplicitAny: a test reads whatever came back
+  // biome-ignore lint/suspicious/noExplicitAny: a test reads any answer
   return resultOf(op, await handler(call, op.input.parse(input))) as any;
 };
 const failure = async (promise: Promise<unknown>): Promise<{ code: string; details: unknown }> =>
@@ -70,7 +70,7 @@ describe("pairing in sets", () => {
     });
   });
 
-  test("a known fingerprint keeps its device, changes its secret, loses its commands and its socket", async () => {
+  test("a known fingerprint keeps its device and gets a new secret; its commands are cancelled and its socket closes", async () => {
     const device = await node.device();
     const socket = await online(node, device);
     const commandId = await node.queue(device);
@@ -88,11 +88,11 @@ describe("pairing in sets", () => {
     (await online(node, { ...device, identity: { ...device.identity, secret: again.shared_secret } })).end();
   });
 
-  test("a fingerprint that another tenant has is paired as if it were new: nobody hears of the other, and neither device touches the other", async () => {
+  test("a fingerprint of another tenant pairs as new: neither tenant learns of the other, and neither device affects the other", async () => {
     const device = await node.device();
     const socket = await online(node, device);
     const [one, other] = [await node.tenant(), await node.tenant()];
-    // The same answer as for a fingerprint that nobody has, also where replacing is asked for.
+    // The same answer as for an unknown fingerprint, also with replace.
     for (const [tenantId, replaceExisting] of [
       [one, false],
       [other, true],
@@ -108,7 +108,7 @@ describe("pairing in sets", () => {
     (await online(node, device)).end();
   });
 
-  test("the same machine paired twenty times at once stays one device", async () => {
+  test("twenty concurrent pairings of one machine make one device", async () => {
     const tenantId = await node.tenant();
     const fingerprint = `contended-${tenantId}`;
     const made = await Promise.all(Array.from({ length: 20 }, () => run("provision", tenantId, { fingerprints: [fingerprint], replaceExisting: true })));
@@ -118,7 +118,7 @@ describe("pairing in sets", () => {
 });
 
 describe("removal", () => {
-  test("closes the socket with 4501, cancels what is open, tells of it once and frees the fingerprint", async () => {
+  test("closes the socket with 4501, cancels open commands, emits one event and frees the fingerprint", async () => {
     const device = await node.device();
     const socket = await online(node, device);
     const commandId = await node.queue(device);
@@ -156,7 +156,7 @@ describe("removal", () => {
 });
 
 describe("lists and changes", () => {
-  test("lists are newest first, whole over pages, and filters combine", async () => {
+  test("lists are newest first and complete over pages, and filters combine", async () => {
     const tenantId = await node.tenant();
     const ids = [];
     for (let count = 0; count < 5; count += 1) ids.push((await node.device(tenantId)).deviceId);
@@ -171,7 +171,7 @@ describe("lists and changes", () => {
     expect((await run("list", tenantId, { tag: "b", status: "online" })).total).toBe(0);
   });
 
-  test("a change by an old version is refused with the version that stands", async () => {
+  test("a change with an outdated version is refused, with the current version in the error", async () => {
     const { tenantId, deviceId } = await node.device();
     expect(
       await run("update", tenantId, { deviceId, name: "one", version: 1, maintenance: { enabled: true, until: "2027-01-01T01:00:00+01:00" } }),
@@ -183,7 +183,7 @@ describe("lists and changes", () => {
     });
   });
 
-  test("disconnect closes the socket, and the device may come back", async () => {
+  test("disconnect closes the socket, and the device can connect again", async () => {
     const device = await node.device();
     const socket = await online(node, device);
     expect(await run("disconnect", device.tenantId, { deviceId: device.deviceId })).toMatchObject({ disconnected: true });
@@ -193,7 +193,7 @@ describe("lists and changes", () => {
 });
 
 describe("secrets", () => {
-  test("a rotation keeps the old secret until the new one is used, on the socket too", async () => {
+  test("a rotation keeps the old secret until the new one is used, also over the socket", async () => {
     const device = await node.device();
     const { deviceId, tenantId, identity } = device;
     expect(await run("rotateSecret", tenantId, { deviceId })).toEqual({ success: true, message: expect.any(String) });
@@ -220,7 +220,7 @@ describe("secrets", () => {
     expect(await node.db.query("select 1 from outbox_events where subject_id = $1 and type = 'device.secrets_rotated'", [deviceId])).toHaveLength(1);
   });
 
-  test("a hello signed with the new secret ends the rotation as well", async () => {
+  test("a hello signed with the new secret completes the rotation too", async () => {
     const device = await node.device();
     const socket = await connect(node, device);
     const { sharedSecret } = await run("rotateSecret", device.tenantId, { deviceId: device.deviceId }, asSelf(device));
@@ -232,7 +232,7 @@ describe("secrets", () => {
     socket.end();
   });
 
-  test("a secret that is copied to another device does not open", async () => {
+  test("a sealed secret that is copied to another device does not decrypt", async () => {
     const [one, two] = [await node.device(), await node.device()];
     await node.db.query("update devices set secret = (select secret from devices where device_id = $2) where device_id = $1", [one.deviceId, two.deviceId]);
     node.devices.directory.announce([one.identity.agentId]);
@@ -241,7 +241,7 @@ describe("secrets", () => {
   });
 });
 
-test("an agent learns who it is, how to behave, and may tell what its machine is", async () => {
+test("an agent reads its identity and its settings, and reports its machine", async () => {
   const device = await node.device();
   const { handlers } = createAgent({
     clock: node.clock,

@@ -1,4 +1,4 @@
-// A node that leaves: whom it sends where, in what time, and that nobody is offline or asked to do a thing twice because of it.
+// Draining a node moves its agents to other nodes in time; no device goes offline and no command is delivered twice because of it.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { channelSettings } from "../../server/gateway/channel/settings.ts";
 import { drainWindowMs } from "../../server/gateway/channel/socket-drain.ts";
@@ -10,7 +10,7 @@ const HANDOFF = { capabilities: ["journal.v1", "handoff.v1"] };
 const SHORT = { drainWindowMs: 300, drainWindowMaxMs: 600, handoffMs: 3_000 };
 const together = { connections: 0, liveNodes: 2 };
 
-describe("the window", () => {
+describe("the drain window", () => {
   const settings = channelSettings();
   test.each([
     [{ connections: 0, others: 2 }, 0],
@@ -19,7 +19,7 @@ describe("the window", () => {
     [{ connections: 4_000, others: 1 }, 40_000],
     [{ connections: 1_000_000, others: 3 }, 120_000],
     [{ connections: 4_000, others: 0 }, 1_000],
-  ])("of %j is %i ms", (crowd, ms) => expect(drainWindowMs(crowd, settings)).toBe(ms));
+  ])("for %j is %i ms", (load, ms) => expect(drainWindowMs(load, settings)).toBe(ms));
 });
 
 let base: Pick<NodeOptions, "databaseUrl" | "bus" | "owners" | "tenants">;
@@ -38,7 +38,7 @@ const sweep = async (): Promise<void> => {
   await stays.devices.jobs.find(({ name }) => name === "devices.offline")?.run(new AbortController().signal);
 };
 
-/** Online there, with the name that its session was given. */
+/** Connects to the node; returns the session id too. */
 const enter = async (node: TestNode, device: TestDevice, hello: object) => {
   const socket = await connect(node, device);
   const welcome = await socket.next("welcome");
@@ -48,7 +48,7 @@ const enter = async (node: TestNode, device: TestDevice, hello: object) => {
 };
 
 describe("with another node", () => {
-  test("an agent that can is asked to hand over: it is never offline, its old socket ends with 1000, nothing is delivered twice", async () => {
+  test("an agent with handoff.v1 hands over: it is never offline, its old socket closes with 1000, and no command is delivered twice", async () => {
     const node = await leaver();
     const device = await node.device();
     const { socket, sessionId } = await enter(node, device, HANDOFF);
@@ -58,7 +58,7 @@ describe("with another node", () => {
     const { data } = await socket.next("drain");
     expect(data).toMatchObject({ handoff: true, reconnectAfterMs: 0 });
     expect(Date.parse(data.closeAt) - Date.now()).toBeGreaterThan(1_000);
-    // Queued in between: not for the old session any more.
+    // Queued during the handoff, so the old session must not get it.
     const between = await node.queue(device);
     const young = (await enter(stays, device, { ...HANDOFF, handoffFrom: sessionId, inFlight: [{ commandId: before, status: "running" }] })).socket;
     expect((await young.next("command")).data.command.commandId).toBe(between);
@@ -73,7 +73,7 @@ describe("with another node", () => {
     await node.close();
   });
 
-  test("words that come over the old socket while the new one opens are taken", async () => {
+  test("acks over the old socket count while the new one opens", async () => {
     const node = await leaver();
     const device = await node.device();
     const { socket } = await enter(node, device, HANDOFF);
@@ -89,7 +89,7 @@ describe("with another node", () => {
     await node.close();
   });
 
-  test("one that does not come in its time is closed with 1012, and its presence is left as it is", async () => {
+  test("an agent that does not hand over in time is closed with 1012 and keeps its presence", async () => {
     const node = await leaver({ handoffMs: 200 });
     const device = await node.device();
     const { socket } = await enter(node, device, HANDOFF);
@@ -100,7 +100,7 @@ describe("with another node", () => {
     expect(await stays.devices.find(device, device.deviceId)).toMatchObject({ status: "online", connection: { connectivity: "realtime" } });
   });
 
-  test("one that cannot is closed with 1012 and told when to come back", async () => {
+  test("an agent without handoff.v1 is closed with 1012 and told when to come back", async () => {
     const node = await leaver();
     const { socket } = await enter(node, await node.device(), { capabilities: ["journal.v1"] });
     const left = node.channel.drainSockets();
@@ -110,7 +110,7 @@ describe("with another node", () => {
     await node.close();
   });
 
-  test("agents are told one after another over the window, in no order of theirs, and the node is done as soon as all have gone", async () => {
+  test("agents are sent away over the window in random order, and the drain ends once all have gone", async () => {
     const node = await leaver({ drainWindowMs: 1_000, drainWindowMaxMs: 1_000, handoffMs: 20_000 });
     const tenantId = await node.tenant();
     const told: number[] = [];
@@ -131,7 +131,7 @@ describe("with another node", () => {
     await node.close();
   });
 
-  test("nobody is taken in meanwhile, and those who come are sent on within five seconds", async () => {
+  test("upgrades are refused meanwhile, with a retry within five seconds", async () => {
     const node = await leaver();
     const device = await node.device();
     node.channel.refuseUpgrades();
@@ -145,7 +145,7 @@ describe("with another node", () => {
   });
 });
 
-test("a node that is alone asks nobody to hand over: there is nowhere to go", async () => {
+test("a node without other nodes asks no agent to hand over", async () => {
   const node = await leaver({}, { connections: 1, liveNodes: 1 });
   const socket = await online(node, await node.device(), HANDOFF);
   const startedAt = performance.now();

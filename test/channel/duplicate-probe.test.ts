@@ -1,4 +1,4 @@
-// Two agents with one identity, over two nodes: the living holder keeps its place, and nothing that is silent costs a newcomer more than the bound.
+// Two agents with one identity on two nodes: a live holder keeps its session, and a silent one delays the newcomer by no more than the time limit.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { sign } from "../../protocol/index.ts";
 import type { BusMessage } from "../../server/core/pub-sub.ts";
@@ -11,11 +11,11 @@ import { failureOf } from "../kit/call.ts";
 import { type AgentSocket, connect, greet, online, startNode, type TestDevice, type TestNode } from "./harness.ts";
 
 const PROBE_MS = 300;
-/** The machine is shared; the bound is the probe's time, the rest is hello's own. */
+/** The probe's time limit, plus a margin for the hello itself on a shared machine. */
 const SLACK_MS = 1_500;
 const SETTINGS = { probeMs: PROBE_MS, probesAtOnce: 2 };
 
-/** The bus between the nodes, with an ear on it and a hand that can hold it shut. */
+/** The bus between the nodes; records its messages and can drop them. */
 const tapped = (bus: Bus) => {
   const state = { said: [] as BusMessage[], swallow: false, well: true };
   const tap: Bus = {
@@ -62,7 +62,7 @@ const hello = async (node: TestNode, device: TestDevice, more: object): Promise<
 const told = ({ deviceId }: TestDevice): Promise<{ tenant_id: string; data: object }[]> =>
   one.db.query("select tenant_id, data from outbox_events where type = 'device.duplicate_identity' and subject_id = $1", [deviceId]);
 
-test("a clone on the other node is refused with 4505, its holder stays, and the tenant is told once an hour whichever node refuses", async () => {
+test("a clone on the other node is refused with 4505, the holder stays, and the tenant gets one event an hour over both nodes", async () => {
   const device = await known();
   const holder = await online(one, device, { instanceId: "holder" });
   const clones = [
@@ -83,7 +83,7 @@ test("a clone on the other node is refused with 4505, its holder stays, and the 
   holder.end();
 });
 
-test("clones that come at once over both nodes write one event", async () => {
+test("concurrent clones on both nodes make one event", async () => {
   const device = await known();
   const holder = await online(one, device, { instanceId: "holder" });
   const clones = await Promise.all(Array.from({ length: 4 }, (_, n) => hello(n % 2 === 0 ? one : two, device, { instanceId: `clone-${n}` })));
@@ -93,7 +93,7 @@ test("clones that come at once over both nodes write one event", async () => {
   holder.end();
 });
 
-test("the same process, its handoff and an agent that names no process are never asked about", async () => {
+test("no probe is sent for the same process, its handoff or an agent that names no process", async () => {
   const device = await known();
   const first = await connect(one, device);
   const welcome = await first.next("welcome");
@@ -110,7 +110,7 @@ test("the same process, its handoff and an agent that names no process are never
   fourth.end();
 });
 
-test("a handoff that another process claims is no handoff: beside a living holder it is refused, after a silent one it takes nothing over", async () => {
+test("a handoff that another process claims is refused beside a live holder, and takes nothing over from a silent one", async () => {
   const device = await known();
   const holder = await connect(one, device);
   const { data } = await holder.next("welcome");
@@ -125,13 +125,13 @@ test("a handoff that another process claims is no handoff: beside a living holde
   await holder.next("command");
   holder.socket.pause();
   const next = await online(two, device, { instanceId: "next", handoffFrom: data.sessionId });
-  // The frames of the older session reached another process: this one is sent the command anew.
+  // Another process received the frames of the older session, so this one gets the command again.
   expect((await next.next("command")).data).toMatchObject({ command: { commandId }, delivery: { redelivered: true } });
   holder.end();
   next.end();
 });
 
-test("a poll of another process is refused on either node while the holder of a session answers, and told of like a clone's hello", async () => {
+test("a poll of another process is refused on both nodes while the holder of the session answers, and reported like a clone's hello", async () => {
   const device = await known();
   const holder = await online(one, device, { instanceId: "holder" });
   const poll = (node: TestNode, instanceId: string | null) => node.devices.presence.polled(device, { instanceId, aliveForMs: 0 });
@@ -150,7 +150,7 @@ test("a poll of another process is refused on either node while the holder of a 
   holder.end();
 });
 
-test("a holder whose socket is deaf gives way within the bound, and nobody is told of a duplicate", async () => {
+test("a holder whose socket does not answer is superseded within the time limit, without an event", async () => {
   const device = await known();
   const holder = await online(one, device, { instanceId: "holder" });
   holder.socket.pause();
@@ -162,7 +162,7 @@ test("a holder whose socket is deaf gives way within the bound, and nobody is to
   next.end();
 });
 
-test("an owner that answers nothing costs the bound and no more", async () => {
+test("a node that does not answer delays the hello by the time limit and no more", async () => {
   const device = await known();
   const holder = await online(one, device, { instanceId: "holder" });
   wire.swallow = true;
@@ -179,7 +179,7 @@ test("an owner that answers nothing costs the bound and no more", async () => {
   holder.end();
 });
 
-test("while hints get lost nobody is asked: the newcomer supersedes at once, and the old node learns it from its next flush", async () => {
+test("while messages get lost no probe is sent: the newcomer supersedes at once, and the old node finds out at its next flush", async () => {
   const device = await known();
   const holder = await online(one, device, { instanceId: "holder" });
   wire.well = false;
@@ -196,7 +196,7 @@ test("while hints get lost nobody is asked: the newcomer supersedes at once, and
   }
 });
 
-test("a flood asks so many at once and lets the others in unasked", async () => {
+test("a flood of hellos probes a bounded number at once and lets the others in without a probe", async () => {
   const devices = await Promise.all(Array.from({ length: 6 }, known));
   const holders = await Promise.all(devices.map((device) => online(one, device, { instanceId: "holder" })));
   wire.swallow = true;
@@ -212,7 +212,7 @@ test("a flood asks so many at once and lets the others in unasked", async () => 
   for (const socket of holders) socket.end();
 });
 
-test("many who ask about one holder share one ping", async () => {
+test("concurrent probes of one holder share one ping", async () => {
   const device = await known();
   const sessionOf = () =>
     newSession({ id: "ses", agent: { ...device, ...device.identity } as never, signatureVersion: 1, heartbeatLimit: null }, channelSettings(), 0);

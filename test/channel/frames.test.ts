@@ -1,4 +1,4 @@
-// What happens to frames that are too big, too many, malformed or out of order: each gets its stated answer and its stated close code.
+// Frames that are too big, too many, malformed or out of order get their documented error and close code.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { connect, online, startNode, type TestNode } from "./harness.ts";
 
@@ -42,7 +42,7 @@ describe("a ready session", () => {
     expect((await socket.closed()).code).toBe(4000);
   });
 
-  test("an unknown op is answered and costs nothing, however often", async () => {
+  test("an unknown op gets an error and never closes the socket, however often it comes", async () => {
     const socket = await ready();
     for (let count = 0; count < 5; count += 1) {
       const id = socket.say("dance");
@@ -61,7 +61,7 @@ describe("a ready session", () => {
     ["bottomless nesting", `{"op":"heartbeat","id":"1","data":{"metrics":{"a":${"[".repeat(40)}${"]".repeat(40)}}}}`, "unstorable"],
     ["a percentage beyond 100", JSON.stringify({ op: "heartbeat", id: "1", data: { cpu: 101 } }), "bad_data"],
     ["an empty heartbeat", JSON.stringify({ op: "heartbeat", id: "1", data: {} }), "bad_data"],
-  ])("%s is refused by name; the third time closes with 4000", async (_, text, reason) => {
+  ])("%s is refused with its reason; the third one closes with 4000", async (_, text, reason) => {
     const socket = await ready();
     for (let count = 0; count < 3; count += 1) {
       expect(socket.isOpen()).toBe(true);
@@ -71,7 +71,7 @@ describe("a ready session", () => {
     expect((await socket.closed()).code).toBe(4000);
   });
 
-  test("a frame of 128 KiB is read, one byte more closes with 4013", async () => {
+  test("a frame of 128 KiB is read; one byte more closes with 4013", async () => {
     const socket = await ready();
     const sized = (bytes: number) => {
       const empty = JSON.stringify({ op: "dance", id: "1", data: { pad: "" } });
@@ -84,14 +84,14 @@ describe("a ready session", () => {
     expect(await socket.closed()).toEqual({ code: 4013, reason: "frame_too_big" });
   });
 
-  test("a frame beyond what the library takes ends the connection and nothing else", async () => {
+  test("a frame above the library's limit ends its connection and no other", async () => {
     const socket = await ready();
     socket.raw(Buffer.alloc(300_000));
     expect((await socket.closed()).code).toBe(1006);
     (await ready()).end();
   });
 
-  test("more frames than allowed are refused with a time, then close with 4029", async () => {
+  test("frames above the rate limit are refused with a time to wait, then close with 4029", async () => {
     const own = await startNode({ settings: { inboundPerSecond: 0.001, inboundBurst: 3 } });
     const socket = await online(own, await own.device());
     for (let count = 0; count < 2; count += 1) {
@@ -106,7 +106,7 @@ describe("a ready session", () => {
     await own.close();
   });
 
-  test("the 61st heartbeat of a minute is refused, the session stays", async () => {
+  test("the 61st heartbeat of a minute is refused, and the session stays", async () => {
     const own = await startNode({ settings: { inboundBurst: 200 } });
     const socket = await online(own, await own.device());
     for (let count = 0; count < 60; count += 1) {

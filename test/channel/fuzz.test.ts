@@ -1,4 +1,4 @@
-// Whatever comes in, a socket stays or closes with a stated code, and the node goes on serving.
+// Whatever bytes arrive, the socket stays open or closes with a documented code, and the node keeps serving.
 import { connect as connectTcp } from "node:net";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -35,7 +35,7 @@ const frame = fc.oneof(
   { weight: 1, arbitrary: fc.uint8Array({ maxLength: 200 }).map((bytes) => Buffer.from(bytes)) },
 );
 
-test(`random frames, before and after ready (seed ${SEED})`, async () => {
+test(`random frames before and after ready never harm the node (seed ${SEED})`, async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(frame, { minLength: 1, maxLength: 8 }), fc.boolean(), async (frames, afterReady) => {
       const socket = await connect(node, device);
@@ -52,7 +52,7 @@ test(`random frames, before and after ready (seed ${SEED})`, async () => {
   (await online(node, device)).end();
 });
 
-test(`random upgrade headers are refused in JSON (seed ${SEED})`, async () => {
+test(`random upgrade headers get a JSON error (seed ${SEED})`, async () => {
   const text = fc.string({ unit: fc.constantFrom(..."abc019-_:+TZ.,;= é"), maxLength: 80 }).map((each) => each.trim());
   await fc.assert(
     fc.asyncProperty(fc.constantFrom(...Object.values(HEADERS)), text, async (name, bad) => {
@@ -64,7 +64,7 @@ test(`random upgrade headers are refused in JSON (seed ${SEED})`, async () => {
   );
 });
 
-test("peers that leave in the middle of an upgrade leave nothing behind", async () => {
+test("peers that disconnect during an upgrade leave nothing behind", async () => {
   const before = node.channel.stats.connections;
   const port = Number(new URL(node.url).port);
   await Promise.all(

@@ -1,4 +1,4 @@
-// From welcome to ready: what a hello must prove, in which time, and who gives way to whom.
+// From welcome to ready: what a hello must prove, how long it may take, and which of two sessions wins.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sign } from "../../protocol/index.ts";
 import { connect, greet, online, startNode, type TestDevice, type TestNode } from "./harness.ts";
@@ -12,8 +12,8 @@ afterAll(() => node.close());
 const epochOf = async ({ deviceId }: TestDevice): Promise<number> =>
   (await node.db.query<{ epoch: number }>("select epoch from device_presence where device_id = $1", [deviceId]))[0]?.epoch ?? -1;
 
-describe("the proof", () => {
-  test("a good one raises the epoch by one and brings the device online", async () => {
+describe("the proof of a hello", () => {
+  test("raises the epoch by one and brings the device online if it is good", async () => {
     const device = await node.device();
     const socket = await connect(node, device);
     const ready = await greet(node, socket, device, { hostname: "box", os: "linux", agentVersion: "1.0" });
@@ -29,10 +29,10 @@ describe("the proof", () => {
   });
 
   test.each([
-    ["of another secret", (nonce: string, at: string) => sign("other", nonce, at)],
-    ["without the nonce", (_: string, at: string, secret: string) => sign(secret, "", at)],
+    ["signed with another secret", (nonce: string, at: string) => sign("other", nonce, at)],
+    ["signed without the nonce", (_: string, at: string, secret: string) => sign(secret, "", at)],
     ["in upper case", (nonce: string, at: string, secret: string) => sign(secret, nonce, at).toUpperCase()],
-  ])("one %s closes with 4500 and leaves the epoch and the older session alone", async (_, forge) => {
+  ])("closes with 4500 and changes neither the epoch nor the older session if it is %s", async (_, forge) => {
     const device = await node.device();
     const honest = await online(node, device);
     const socket = await connect(node, device);
@@ -46,7 +46,7 @@ describe("the proof", () => {
     honest.end();
   });
 
-  test("one from another time closes with 4500", async () => {
+  test("closes with 4500 if its timestamp is too old or too new", async () => {
     const device = await node.device();
     const socket = await connect(node, device);
     const { data } = await socket.next("welcome");
@@ -56,7 +56,7 @@ describe("the proof", () => {
     expect(await epochOf(device)).toBe(0);
   });
 
-  test("none within ten seconds closes with 4001", async () => {
+  test("closes with 4001 if it does not come within ten seconds", async () => {
     const own = await startNode();
     const socket = await connect(own, await own.device());
     await socket.next("welcome");
@@ -71,7 +71,7 @@ describe("the proof", () => {
 });
 
 describe("two sessions of one device", () => {
-  test("the newer supersedes the older of the same process, whose late close changes nothing", async () => {
+  test("the newer one of the same process supersedes the older, whose late close changes nothing", async () => {
     const device = await node.device();
     const first = await online(node, device);
     const second = await online(node, device);
@@ -87,7 +87,7 @@ describe("two sessions of one device", () => {
     second.end();
   });
 
-  test("a handoff closes the older with 1000", async () => {
+  test("a handoff closes the older one with 1000", async () => {
     const device = await node.device();
     const first = await connect(node, device);
     const { data } = await first.next("welcome");
@@ -99,7 +99,7 @@ describe("two sessions of one device", () => {
     second.end();
   });
 
-  test("a clone beside a living holder is refused with 4505", async () => {
+  test("a clone beside a live holder is refused with 4505", async () => {
     const device = await node.device();
     const holder = await online(node, device, { instanceId: "holder" });
     const clone = await connect(node, device);
@@ -112,7 +112,7 @@ describe("two sessions of one device", () => {
     holder.end();
   });
 
-  test("a holder that no longer answers gives way", async () => {
+  test("a holder that does not answer is superseded", async () => {
     const own = await startNode({ settings: { probeMs: 100 } });
     const device = await own.device();
     const holder = await connect(own, device);
@@ -125,7 +125,7 @@ describe("two sessions of one device", () => {
     await own.close();
   });
 
-  test("over two nodes the newest wins and the older one is closed", async () => {
+  test("on two nodes the newest wins and the older one is closed", async () => {
     const one = await startNode();
     const two = await startNode({ databaseUrl: one.databaseUrl, bus: one.bus, owners: one.owners });
     const device = await one.device();
@@ -142,19 +142,19 @@ describe("two sessions of one device", () => {
     await one.close();
   });
 
-  test("a session that has said nothing since is found by the next flush as well, and of a removed device told so", async () => {
+  test("a quiet session is checked too, and closes as revoked if its device was removed", async () => {
     const [taken, removed] = [await node.device(), await node.device()];
     const sockets = [await online(node, taken), await online(node, removed)];
     await node.channel.flush();
     await node.db.query("update device_presence set epoch = epoch + 1 where device_id = any($1)", [[taken.deviceId, removed.deviceId]]);
     await node.db.query("update devices set deleted_at = now() where device_id = $1", [removed.deviceId]);
-    // Those that have said nothing are asked about every five seconds.
+    // Quiet sessions are checked every five seconds.
     node.clock.advance(5_000);
     await node.channel.flush();
     expect([(await sockets[0]?.closed())?.code, (await sockets[1]?.closed())?.code]).toEqual([4009, 4501]);
   });
 
-  test("an eviction that was lost is made up for by the next flush", async () => {
+  test("the next flush closes a session whose eviction was lost", async () => {
     const device = await node.device();
     const socket = await online(node, device);
     await node.db.query("update device_presence set epoch = epoch + 1 where device_id = $1", [device.deviceId]);
@@ -165,7 +165,7 @@ describe("two sessions of one device", () => {
   });
 });
 
-test("a session ends at its age with 4031", async () => {
+test("a session closes with 4031 at its maximum age", async () => {
   const own = await startNode({ settings: { silenceMs: 1e9 } });
   const socket = await online(own, await own.device());
   own.clock.advance(86_400_000 * 1.1 + 1);

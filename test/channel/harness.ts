@@ -1,5 +1,4 @@
-// A node of its own for a test: real PostgreSQL, real rooms of devices and commands, real sockets, a clock in the test's hand.
-
+// Starts a node for a test: real PostgreSQL, real features devices and commands, real sockets, and a clock that the test controls.
 import WebSocket from "ws";
 import { type AgentIdentity, CONNECT_PATHS, HEADERS, type ServerFrame, SUBPROTOCOL, sign, signedHeaders, type TenantId } from "../../protocol/index.ts";
 import type { Clock } from "../../server/core/clock.ts";
@@ -26,7 +25,7 @@ import { createSecretBox } from "../../server/platform/secrets.ts";
 import { createTestDatabase } from "../kit/database.ts";
 import { undeclared } from "./declared.ts";
 
-/** Runs with the real one, and further when told; its time of day can be held still. */
+/** Runs with the real clock; `advance` moves it forward and `freeze` stops its time of day. */
 export const createShiftedClock = (): Clock & { advance(ms: number): void; freeze(): Date } => {
   let shift = 0;
   let frozen: Date | null = null;
@@ -60,7 +59,7 @@ export interface NodeOptions {
   readonly databaseUrl?: string;
   readonly bus?: ReturnType<typeof openMemoryBus>;
   readonly owners?: ReturnType<typeof openMemorySessionOwners>;
-  /** Another node's, on the same database. */
+  /** Shared with another node on the same database. */
   readonly tenants?: Map<string, TenantFacts>;
   readonly cluster?: AgentChannelDeps["cluster"];
   readonly startMeter?: AgentChannelDeps["startMeter"];
@@ -110,7 +109,7 @@ export const startNode = async (options: NodeOptions = {}) => {
     presence: devices.presence,
   });
   const settings = channelSettings(30, { acceptPerSecond: 10_000, acceptBurst: 10_000, connectsPerMinute: 6_000, connectBurst: 1_000, ...options.settings });
-  // A clock that is put forward makes every claim under way look old.
+  // A test that advances the clock makes every running claim look old.
   const overload = { ...settings.overload, claimWaitMs: Number.MAX_SAFE_INTEGER };
   const channel = createAgentChannel({
     nodeId,
@@ -207,7 +206,7 @@ export const startNode = async (options: NodeOptions = {}) => {
 };
 export type TestNode = Awaited<ReturnType<typeof startNode>>;
 
-/** What a connection needs to know of a node. */
+/** The part of a node that a connection needs. */
 export interface Reachable {
   readonly url: string;
   readonly clock: Pick<Clock, "now">;
@@ -223,15 +222,15 @@ export interface TestDevice {
 export interface Refusal {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  // biome-ignore lint/suspicious/noExplicitAny: a test reads whatever came back
+  // biome-ignore lint/suspicious/noExplicitAny: a test reads any answer
   readonly body: any;
 }
 
 type FrameOf<Op extends ServerFrame["op"]> = Extract<ServerFrame, { op: Op }>;
-// Longer than the five seconds between two looks at quiet sessions.
+// Longer than the five seconds between two checks of quiet sessions.
 const WAIT_MS = 12_000;
 
-/** A socket as an agent has one: frames queue up until somebody asks for them. */
+/** An agent's socket; received frames queue until the test asks for them. */
 export const wrapSocket = (socket: WebSocket) => {
   const frames: ServerFrame[] = [];
   const waiting = new Set<() => void>();
@@ -303,7 +302,7 @@ export interface ConnectOptions {
 }
 
 let lastMs = 0;
-/** Two connects of one millisecond would share their signature. */
+/** Two upgrades signed in the same millisecond would share their signature. */
 export const freshTime = (node: Pick<Reachable, "clock">): Date => {
   lastMs = Math.max(lastMs + 1, node.clock.now().getTime());
   return new Date(lastMs);
@@ -335,7 +334,7 @@ export const attempt = (node: Reachable, { identity }: Pick<TestDevice, "identit
   });
 };
 
-/** Says hello with a good proof. */
+/** Sends a hello with a good proof and returns `ready`. */
 export const greet = async (node: Reachable, socket: AgentSocket, { identity }: Pick<TestDevice, "identity">, more: object = {}): Promise<FrameOf<"ready">> => {
   const { data } = await socket.next("welcome");
   const timestamp = node.clock.now().toISOString();

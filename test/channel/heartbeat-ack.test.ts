@@ -1,11 +1,11 @@
-// The answer that is put together by hand is the one that would be written otherwise, whatever the numbers and times, one after another.
+// The heartbeat_ack that is written in place equals the frame that writeFrame writes, for all numbers and times.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { createTestClock } from "../../server/core/clock.ts";
 import { writeFrame } from "../../server/gateway/channel/frames.ts";
 import { createHeartbeatAck, createTimestampCache } from "../../server/gateway/channel/heartbeat.ts";
 
-test("is byte for byte the frame that writeFrame writes", () => {
+test("an ack written in place equals writeFrame's byte for byte", () => {
   const clock = createTestClock();
   const ack = createHeartbeatAck(createTimestampCache(clock));
   const number = fc.oneof(

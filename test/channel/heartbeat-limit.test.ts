@@ -1,4 +1,4 @@
-// Sixty heartbeats a minute on each way: the socket counts its own, REST counts its own, so no heartbeat over a socket asks another process.
+// The socket and REST each allow sixty heartbeats a minute and count their own, so a heartbeat over a socket never asks another process.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startWorld, type World } from "../kit/world.ts";
 import { connect, greet } from "./harness.ts";
@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-test("heartbeats over the socket take nothing from those over REST, and the headers of REST speak of REST alone", async () => {
+test("heartbeats over the socket do not count against REST, nor appear in its rate limit headers", async () => {
   const device = await (await world.tenant({ unlimited: false })).device();
   const at = { url: world.url.replace(/^http/, "ws"), clock: { now: () => new Date() } };
   const socket = await connect(at, device);

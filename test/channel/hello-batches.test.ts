@@ -1,4 +1,4 @@
-// Hellos that come together share a transaction; none of them suffers for another, and each device finds what a hello of its own would.
+// Concurrent hellos share a transaction; none fails because of another, and each gets the result of a hello by itself.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { AgentSessions, SessionHello } from "../../server/core/sessions.ts";
 import { createAgentSessions } from "../../server/features/devices/index.ts";
@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => node.close());
 
-/** The node's sessions, with its transactions counted. */
+/** The node's sessions, on a database that counts transactions. */
 const counted = (): { readonly sessions: AgentSessions; transactions: number } => {
   const seen = { transactions: 0 };
   const { sqlTx } = node.db;
@@ -33,7 +33,7 @@ const statusOf = async (commandId: string): Promise<string | undefined> =>
 const eventsOf = async ({ deviceId }: TestDevice): Promise<readonly string[]> =>
   (await node.db.query<{ type: string }>("select type from outbox_events where subject_id = $1 order by position", [deviceId])).map(({ type }) => type);
 
-test("share one transaction, and each device is online, described and told of", async () => {
+test("concurrent hellos share one transaction, and each device is online with its machine and its event", async () => {
   const devices = await Promise.all(Array.from({ length: 20 }, () => node.device()));
   await node.queue(devices[3] as TestDevice);
   const seen = counted();
@@ -47,7 +47,7 @@ test("share one transaction, and each device is online, described and told of", 
   }
 });
 
-test("that say nothing new leave the device's own row as it is", async () => {
+test("a hello without news does not write the device's row", async () => {
   const device = await node.device();
   const { sessions } = counted();
   await sessions.begin(helloOf(device));
@@ -57,7 +57,7 @@ test("that say nothing new leave the device's own row as it is", async () => {
   expect(await version()).toBe(before);
 });
 
-test("of one device begin one after the other, and the later one knows of the earlier", async () => {
+test("concurrent hellos of one device begin in turn, and the later one finds the earlier session", async () => {
   const [device, other] = [await node.device(), await node.device()];
   const { sessions } = counted();
   const first = helloOf(device);
@@ -70,7 +70,7 @@ test("of one device begin one after the other, and the later one knows of the ea
   expect(two).toMatchObject({ handedOver: true, previousNodeId: node.nodeId });
 });
 
-test("of a device that is gone are refused alone, and leave nothing behind", async () => {
+test("a hello of a removed device is refused alone and leaves nothing behind", async () => {
   const [gone, here] = [await node.device(), await node.device()];
   await node.db.query("update devices set deleted_at = now() where device_id = $1", [gone.deviceId]);
   const { sessions } = counted();
@@ -83,7 +83,7 @@ test("of a device that is gone are refused alone, and leave nothing behind", asy
   expect(row).toEqual({ epoch: 0, session_id: null });
 });
 
-test("settle what each device holds by itself: lost here, held there, nothing touched of those who say no hello", async () => {
+test("each hello settles the commands of its own device, and devices without a hello keep theirs", async () => {
   const [forgets, keeps, absent] = [await node.device(), await node.device(), await node.device()];
   const { sessions } = counted();
   const claim = async (device: TestDevice): Promise<string> => {
@@ -105,7 +105,7 @@ test("settle what each device holds by itself: lost here, held there, nothing to
     ),
   ]);
   expect(first).toMatchObject({ queuedCount: 1, reconcile: [] });
-  // A neighbour's command is unknown to it.
+  // Another device's command is unknown to this one.
   expect(second.reconcile).toEqual([
     { commandId: held, action: "continue" },
     { commandId: lost, action: "forget" },

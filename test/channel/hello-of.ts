@@ -1,4 +1,4 @@
-// The hello of a device as the gateway's rooms are handed it, once it has been proven.
+// The hello of a device after its proof was checked, as the gateway passes it to the features.
 import { newId } from "../../server/core/ids.ts";
 import type { SessionHello } from "../../server/core/sessions.ts";
 import type { TestDevice } from "./harness.ts";

@@ -1,4 +1,4 @@
-// A process of its own for upgrade.test.ts: sockets that are opened while no other is, one after another and at once.
+// Runs as a separate process for upgrade.test.ts: opens sockets while no other is open, first one by one and then at once.
 import { once } from "node:events";
 import WebSocket from "ws";
 import { startEcho } from "./autobahn/echo.ts";

@@ -1,4 +1,4 @@
-// The metrics page, read while one device lives its life: every figure that operators are promised moves when its cause happens.
+// The metrics page while one device goes through its life: each documented metric changes when its cause happens.
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { newId } from "../../server/core/ids.ts";
 import { commit, version } from "../../server/version.ts";
@@ -9,7 +9,7 @@ import { type Device, startWorld, type TestTenant, type World } from "../kit/wor
 import { type AgentSocket, attempt, connect, greet } from "./harness.ts";
 
 const NODE = "node-watched";
-/** Connections of a test world to its database. */
+/** The database connections of a test world. */
 const POOL = 8;
 let redis: TestRedis;
 let proxy: Awaited<ReturnType<typeof startDeafProxy>>;
@@ -28,7 +28,7 @@ const scrape = async (): Promise<Map<string, number>> => {
   const lines = (await fetchPage()).split("\n").filter((line) => line !== "" && !line.startsWith("#"));
   return new Map(lines.map((line) => [line.slice(0, line.lastIndexOf(" ")), Number(line.slice(line.lastIndexOf(" ") + 1))]));
 };
-/** What a figure has grown by since the test began, once it has. */
+/** Waits until the metric has grown, and returns by how much since the test began. */
 const grown = (name: string, by = 1): Promise<void> =>
   eventually(async () => expect((await scrape()).get(name) ?? 0, name).toBeGreaterThanOrEqual((page.get(name) ?? 0) + by));
 const becomes = (name: string, value: number): Promise<void> => eventually(async () => expect((await scrape()).get(name), name).toBe(value));
@@ -69,7 +69,7 @@ const queue = async (body: object = {}, of: Device = device): Promise<string> =>
   if (answer.status !== 201) throw new Error(JSON.stringify(answer.body));
   return answer.body.data.commandId;
 };
-/** Rows that nobody gave a hint about. */
+/** Queues commands without a nudge. */
 const slipIn = (count: number, { payload = "{}", requiresAck = true } = {}) =>
   world.sql.query(
     `with fresh as (
@@ -80,7 +80,7 @@ const slipIn = (count: number, { payload = "{}", requiresAck = true } = {}) =>
     [Array.from({ length: count }, () => newId("cmd")), tenant.tenantId, device.deviceId, payload, requiresAck],
   );
 
-test("the figure that must be 0 stands first, every figure says what it is, and none has a tenant or a device among its labels", async () => {
+test("the metric that must be 0 comes first, every metric has a help text, and no label names a tenant or a device", async () => {
   const text = await fetchPage();
   expect(text.split("\n").find((line) => !line.startsWith("#"))).toBe("mooring_commands_past_deadline 0");
   const named = (kind: "HELP" | "TYPE") => new Map([...text.matchAll(new RegExp(`^# ${kind} (\\S+) (.+)$`, "gm"))].map(([, name, rest]) => [name, rest]));
@@ -93,23 +93,23 @@ test("the figure that must be 0 stands first, every figure says what it is, and 
   expect(text).not.toContain(device.deviceId);
 });
 
-test("figures of ours begin with mooring_, and the runtime's keep the names that stock dashboards know", async () => {
+test("our metrics begin with mooring_, and the runtime's keep the names that stock dashboards know", async () => {
   const names = [...(await fetchPage()).matchAll(/^# TYPE (\S+)/gm)].map(([, name = ""]) => name);
   expect(names.filter((name) => !/^(mooring|process|nodejs)_/.test(name))).toEqual([]);
   expect(names).toEqual(expect.arrayContaining(["process_resident_memory_bytes", "nodejs_eventloop_lag_p99_seconds", "mooring_commands_open"]));
 });
 
-test("the page names the release, its commit and the version of Node", () => {
+test("build_info names the release, its commit and the version of Node", () => {
   expect(page.get(`mooring_build_info{version="${version}",commit="${commit}",node="${process.versions.node}"}`)).toBe(1);
 });
 
-test("connections to the database, and who waits for one", async () => {
+test("the pool metrics count connections to the database and the calls that wait for one", async () => {
   expect(page.get('mooring_db_pool_connections{state="total"}')).toBeGreaterThan(0);
   const held = await withClient(world.databaseUrl, async (client) => {
     await client.query("begin");
     await client.query("lock table commands in access exclusive mode");
     const calls = Array.from({ length: 12 }, () => world.call(tenant.apiKey, "GET", `/v1/commands/${newId("cmd")}`));
-    // All connections wait for the lock, so the other calls wait for a connection: not for long, and a page that is asked for too early waits with them.
+    // All connections wait for the lock, so the other calls wait for a connection. That ends soon, and a scrape before it waits too.
     const blocked = "select count(*)::int as sessions from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
     await eventually(async () => expect((await world.sql.query(blocked)).rows[0].sessions).toBeGreaterThanOrEqual(POOL));
     await eventually(async () => expect((await scrape()).get("mooring_db_pool_waiting")).toBeGreaterThan(0));
@@ -120,9 +120,9 @@ test("connections to the database, and who waits for one", async () => {
   await becomes("mooring_db_pool_waiting", 0);
 });
 
-test("events that wait in the outbox, and how long the oldest has waited", async () => {
+test("the outbox metrics count waiting events and the age of the oldest", async () => {
   await withClient(world.databaseUrl, async (client) => {
-    // The relay's turn, taken by somebody who does nothing with it.
+    // Takes the relay's lock and does nothing with it.
     await client.query("begin");
     await eventually(async () => expect((await client.query("select pg_try_advisory_xact_lock(7266530021) as mine")).rows[0].mine).toBe(true));
     await world.sql.query(
@@ -138,7 +138,7 @@ test("events that wait in the outbox, and how long the oldest has waited", async
   await becomes("mooring_outbox_oldest_undispatched_seconds", 0);
 });
 
-test("connecting, beating and leaving", async () => {
+test("connects, heartbeats and closes are counted", async () => {
   const socket = await online(device, { clockOffsetMs: -12_000 });
   await grown('mooring_agent_connects_total{result="accepted",reason=""}');
   await becomes(`mooring_agent_connections{node="${NODE}",state="ready"}`, 1);
@@ -159,13 +159,13 @@ test("connecting, beating and leaving", async () => {
   await becomes(`mooring_agent_connections{node="${NODE}",state="open"}`, 0);
 });
 
-test("an upgrade that is refused, by its reason", async () => {
+test("a refused upgrade is counted with its reason", async () => {
   const wrong = { ...device, identity: { ...device.identity, secret: "not-the-secret" } };
   expect(await attempt(at(), wrong)).toMatchObject({ status: 401 });
   await grown('mooring_agent_connects_total{result="refused",reason="bad_signature"}');
 });
 
-test("a command: sent, not acknowledged, sent again, acknowledged, ended", async () => {
+test("a command is counted when it is sent, redelivered, acknowledged and ended", async () => {
   const socket = await online();
   const commandId = await queue();
   await grown('mooring_nudges_total{result="local"}');
@@ -184,7 +184,7 @@ test("a command: sent, not acknowledged, sent again, acknowledged, ended", async
   await grown('mooring_agent_closes_total{code="1006"}');
 });
 
-test("a result that comes after the command was given up", async () => {
+test("a late result is counted", async () => {
   const socket = await online();
   const commandId = await queue();
   await socket.next("command");
@@ -197,7 +197,7 @@ test("a result that comes after the command was given up", async () => {
   socket.end();
 });
 
-test("a poller, who comes back for what it has not acknowledged", async () => {
+test("a redelivery to a polling agent is counted", async () => {
   const poller = await tenant.device();
   await queue({}, poller);
   await grown('mooring_nudges_total{result="unowned"}');
@@ -206,7 +206,7 @@ test("a poller, who comes back for what it has not acknowledged", async () => {
   await grown('mooring_command_redeliveries_total{cause="polled_again"}');
 });
 
-test("a command that no hint told of is found by the sweep", async () => {
+test("a command without a nudge is counted as found by the sweep", async () => {
   const socket = await online();
   await slipIn(1);
   const { data } = await socket.next("command");
@@ -216,7 +216,7 @@ test("a command that no hint told of is found by the sweep", async () => {
   socket.end();
 });
 
-test("a deadline that no reaper enforces", async () => {
+test("a deadline that no reaper enforces is reported", async () => {
   const held = await world.sql.connect();
   await held.query("begin");
   await held.query("select 1 from device_presence where device_id = $1 for update", [device.deviceId]);
@@ -232,7 +232,7 @@ test("a deadline that no reaper enforces", async () => {
   await becomes("mooring_commands_past_deadline", 0);
 });
 
-test("a session that a newer one elsewhere replaced, without a hint", async () => {
+test("a superseded session without an eviction is counted", async () => {
   const socket = await online();
   await world.sql.query("update device_presence set epoch = epoch + 1 where device_id = $1", [device.deviceId]);
   socket.say("heartbeat", { cpu: 1 });
@@ -241,7 +241,7 @@ test("a session that a newer one elsewhere replaced, without a hint", async () =
   await grown('mooring_agent_closes_total{code="4009"}');
 });
 
-test("a peer that reads nothing: bytes wait, then frames are not taken", async () => {
+test("an agent that reads nothing shows as buffered bytes, then as dropped frames", async () => {
   const socket = await online(device, { maxInFlight: 32 });
   socket.socket.pause();
   await slipIn(320, { payload: JSON.stringify({ filler: "x".repeat(60_000) }), requiresAck: false });
@@ -253,12 +253,12 @@ test("a peer that reads nothing: bytes wait, then frames are not taken", async (
   await becomes("mooring_ws_buffered_bytes", 0);
 });
 
-test("a subscription that has gone deaf", async () => {
+test("a deaf subscription is counted", async () => {
   proxy.deafen();
   await grown("mooring_pubsub_probe_misses_total");
 });
 
-test("an agent that is turned away while the node drains", async () => {
+test("an upgrade that a draining node refuses is counted with its cause", async () => {
   await fetch(`http://127.0.0.1:${world.app.internalPort()}/internal/drain`, {
     method: "POST",
     headers: { authorization: `Bearer ${world.app.internalToken}` },

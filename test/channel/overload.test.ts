@@ -1,4 +1,4 @@
-// A node that has more than it can do: when it says so, what it does then, and how it comes back. And how often agents beat.
+// Overload of a node: when it begins, what the node does, and how it ends. And the heartbeat interval that follows from the load.
 import { describe, expect, test } from "vitest";
 import { plannedSeconds } from "../../server/gateway/channel/heartbeat-pacing.ts";
 import { judgeOverload, type LoadReading, type LoopMeter, NOT_OVERLOADED } from "../../server/gateway/channel/overload.ts";
@@ -12,7 +12,7 @@ const LATE: LoadReading = { loopDelayMs: 201, claimWaitMs: 0 };
 const BETWEEN: LoadReading = { loopDelayMs: 150, claimWaitMs: 0 };
 const STUCK: LoadReading = { loopDelayMs: 5, claimWaitMs: 5_001 };
 const times = (count: number, overload: LoadReading): readonly LoadReading[] => Array.from({ length: count }, () => overload);
-/** The verdict after each second of such a series. */
+/** The state after each second of the readings. */
 const judged = (series: readonly LoadReading[]): readonly boolean[] => {
   let verdict = NOT_OVERLOADED;
   return series.map((overload, second) => {
@@ -23,7 +23,7 @@ const judged = (series: readonly LoadReading[]): readonly boolean[] => {
 const turns = (series: readonly LoadReading[]): readonly number[] =>
   judged(series).flatMap((overloaded, second, all) => (overloaded === (all[second - 1] ?? false) ? [] : [second]));
 
-describe("the verdict", () => {
+describe("the overload state", () => {
   test.each([
     ["a late loop turns it after ten seconds, not before", [...times(10, LATE)], []],
     ["and at ten", [...times(11, LATE)], [10]],
@@ -36,7 +36,7 @@ describe("the verdict", () => {
   ] as const)("%s", (_, series, expected) => expect(turns(series)).toEqual(expected));
 });
 
-describe("the interval", () => {
+describe("the heartbeat interval", () => {
   test.each([
     [30, { connections: 0, liveNodes: 1, overloaded: false }, 30],
     [30, { connections: 150_000, liveNodes: 1, overloaded: false }, 30],
@@ -52,17 +52,17 @@ describe("the interval", () => {
     [30, { connections: 1_000, liveNodes: 1, overloaded: true }, 60],
     [60, { connections: 1_000, liveNodes: 1, overloaded: false }, 30],
     [200, { connections: 1_000_000, liveNodes: 1, overloaded: true }, 300],
-  ])("after %i s with %j is %i s", (current, crowding, seconds) =>
-    expect(plannedSeconds(current, crowding, { leastSeconds: 30, perSecond: channelSettings().heartbeatsPerSecond })).toBe(seconds),
+  ])("after %i s with %j is %i s", (current, load, seconds) =>
+    expect(plannedSeconds(current, load, { leastSeconds: 30, perSecond: channelSettings().heartbeatsPerSecond })).toBe(seconds),
   );
 
-  test("of a million agents on the nodes that hold them is the least one: none is asked to be silent for minutes", () => {
+  test("stays the shortest one with a million agents on enough nodes", () => {
     const crowding = { connections: 1_000_000, liveNodes: 1_000_000 / channelSettings().maxConnections, overloaded: false };
     expect(plannedSeconds(30, crowding, { leastSeconds: 30, perSecond: channelSettings().heartbeatsPerSecond })).toBe(30);
   });
 });
 
-test("a node under overload takes nobody in, keeps whom it has and asks them to beat half as often; well again, it takes all of it back", async () => {
+test("an overloaded node refuses new agents, keeps its own and doubles their heartbeat interval; after recovery it reverts both", async () => {
   const meter = { delayMs: 0 };
   const startMeter = (): LoopMeter => ({ delayMs: () => meter.delayMs, stop: () => undefined });
   const node = await startNode({ startMeter, settings: { tickMs: 3_600_000 } });
@@ -80,13 +80,13 @@ test("a node under overload takes nobody in, keeps whom it has and asks them to 
   expect(node.channel.stats).toMatchObject({ overloaded: true, heartbeatSeconds: 60 });
   expect(await attempt(node, await node.device())).toMatchObject({ status: 503, body: { details: { reason: "node_overloaded" } } });
 
-  // It may be silent for three of the new intervals now, here and in the database.
+  // The agent may now be silent for three of the new intervals, on the node and in the database.
   await node.channel.flush();
   const [row] = await node.db.query<{ left: number }>(
     "select extract(epoch from offline_after - last_seen_at)::int as left from device_presence where device_id = $1",
     [device.deviceId],
   );
-  // Counted from its last word, which by the clock of this test lies a few seconds back.
+  // Counted from the last frame, a few seconds ago by this test's clock.
   expect(row?.left).toBeGreaterThan(170);
   node.clock.advance(150_000);
   node.channel.tick();
@@ -94,7 +94,7 @@ test("a node under overload takes nobody in, keeps whom it has and asks them to 
 
   strained(1, 21);
   expect((await socket.next("config")).data).toEqual({ heartbeat: { intervalSec: 30, jitterPct: 10, graceMs: 10_000 } });
-  // Until the agent was heard again it may not know of the shorter interval.
+  // Until the agent speaks again it may not know the shorter interval.
   expect(socket.isOpen()).toBe(true);
   socket.say("heartbeat", { status: "online" });
   await socket.next("heartbeat_ack");
@@ -108,7 +108,7 @@ test("a node under overload takes nobody in, keeps whom it has and asks them to 
   await node.close();
 });
 
-test("newcomers are told the interval that holds, and those who are there get it a few at a time", async () => {
+test("new agents get the current interval in welcome, connected ones a few per tick", async () => {
   const crowd = { connections: 1_000, liveNodes: 2 };
   const node = await startNode({ cluster: () => crowd, settings: { tickMs: 3_600_000, configsPerTick: 1 } });
   const sockets = [await online(node, await node.device()), await online(node, await node.device())];

@@ -1,4 +1,4 @@
-// Agents without a socket: of two processes with one identity only one consumes, and a cancellation reaches whoever asks next.
+// Agents without a socket: of two processes with one identity only one gets commands, and the next poll brings a cancellation.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { eventually } from "../kit/eventually.ts";
 import { type Answer, type Device, startWorld, type TestTenant, type World } from "../kit/world.ts";
@@ -29,7 +29,7 @@ const told = async ({ deviceId }: Device): Promise<number> =>
 const DUPLICATE = [409, "DUPLICATE_IDENTITY"];
 
 describe("beside a session of another process", () => {
-  test("a poll is refused and takes no command, its acknowledgements are not, and the holder's own polls go on", async () => {
+  test("a poll is refused and gets no command, but its acks count, and the holder's own polls continue", async () => {
     const device = await tenant.device();
     const holder = await online({ url: world.url.replace(/^http/, "ws"), clock: { now: () => new Date() } }, device, { instanceId: "holder", maxInFlight: 1 });
     const [first, second] = [await queue(device), await queue(device)];
@@ -45,7 +45,7 @@ describe("beside a session of another process", () => {
     holder.end();
   });
 
-  test("a poll that was waiting when the session began goes away with nothing", async () => {
+  test("a poll that waits when the session begins ends without a command", async () => {
     const device = await tenant.device();
     const waiting = poll(device, "poller", "?wait=20");
     await eventually(async () => {
@@ -60,11 +60,11 @@ describe("beside a session of another process", () => {
   });
 });
 
-describe("of two processes that poll", () => {
+describe("with two processes that poll", () => {
   const silence = ({ deviceId }: Device) =>
     world.sql.query("update device_presence set poll_until = now() - interval '1 second' where device_id = $1", [deviceId]);
 
-  test("the one that lives keeps the queue, and that there are two is told once it polls again", async () => {
+  test("the live one keeps the queue, and its next poll reports the duplicate", async () => {
     const device = await tenant.device();
     const commandId = await queue(device);
     expect(idsOf(await poll(device, "first"))).toEqual([commandId]);
@@ -79,7 +79,7 @@ describe("of two processes that poll", () => {
     expect((await poll(device, null)).status).toBe(200);
   });
 
-  test("a new one takes over from one that has fallen silent or said goodbye, and nobody is told of a duplicate", async () => {
+  test("a new one takes over from one that is silent or has said goodbye, without a duplicate event", async () => {
     const device = await tenant.device();
     await poll(device, "first");
     expect(idsOf(await poll(device, "second"))).toEqual(DUPLICATE);
@@ -91,14 +91,14 @@ describe("of two processes that poll", () => {
     expect(await told(device)).toBe(0);
   });
 
-  test("only one wins when both come at once", async () => {
+  test("only one wins if both poll at once", async () => {
     const device = await tenant.device();
     const answers = await Promise.all(Array.from({ length: 8 }, (_, n) => poll(device, `process-${n}`)));
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
   });
 });
 
-test("a process is named by header: in the address, or longer than 64 characters, it is refused", async () => {
+test("the instance id is refused in the URL and above 64 characters: it belongs in its header", async () => {
   const device = await tenant.device();
   expect((await poll(device, null, "?instanceId=one")).body.details.issues).toEqual([expect.objectContaining({ path: "query.instanceId" })]);
   expect((await poll(device, "x".repeat(65))).status).toBe(400);
@@ -106,7 +106,7 @@ test("a process is named by header: in the address, or longer than 64 characters
 });
 
 describe("a cancellation", () => {
-  test("is named by polls and heartbeats until it is acknowledged", async () => {
+  test("is listed in polls and heartbeats until it is acknowledged", async () => {
     const device = await tenant.device();
     const [stopped, other] = [await queue(device), await queue(device)];
     await poll(device, "p");
@@ -123,7 +123,7 @@ describe("a cancellation", () => {
     expect([await statusOf(stopped), await statusOf(other)]).toEqual(["canceled", "running"]);
   });
 
-  test("is named no longer once its deadline has passed", async () => {
+  test("is no longer listed once its deadline has passed", async () => {
     const device = await tenant.device();
     const commandId = await queue(device);
     await poll(device, "p");
@@ -134,7 +134,7 @@ describe("a cancellation", () => {
     await eventually(async () => expect(await statusOf(commandId)).toBe("canceled"));
   });
 
-  test("ends the wait of a poll at once", async () => {
+  test("ends a waiting poll at once", async () => {
     const device = await tenant.device();
     const commandId = await queue(device);
     await poll(device, "p");

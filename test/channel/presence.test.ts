@@ -1,4 +1,4 @@
-// Whether a device lives: told by sockets, by REST calls and by silence, each change of status once.
+// Presence of a device follows its sockets, its REST calls and its silence, with one event per change of status.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { eventually } from "../kit/eventually.ts";
 import { type AgentSocket, online, startNode, type TestDevice, type TestNode } from "./harness.ts";
@@ -15,7 +15,7 @@ const sweep = async (): Promise<void> => {
 const look = ({ tenantId, deviceId }: TestDevice) => node.devices.find({ tenantId }, deviceId);
 const eventsOf = ({ deviceId }: TestDevice, type: string) =>
   node.db.query<{ data: Record<string, unknown> }>("select data from outbox_events where subject_id = $1 and type = $2 order by position", [deviceId, type]);
-/** As if so much time had passed since whatever the device's row tells. */
+/** Moves the times of the device's row into the past by this much. */
 const age = ({ deviceId }: TestDevice, seconds: number) =>
   node.db.query(
     "update device_presence set offline_after = offline_after - make_interval(secs => $2), last_seen_at = last_seen_at - make_interval(secs => $2) where device_id = $1",
@@ -29,7 +29,7 @@ const lose = async (socket: AgentSocket): Promise<void> => {
 };
 
 describe("heartbeats on the socket", () => {
-  test("are answered with the server's time and reach the device's record, both forms alike", async () => {
+  test("are answered with the server's time and update the device, plain and full frames alike", async () => {
     const device = await node.device();
     const socket = await online(node, device);
     const id = socket.say("heartbeat", { status: "online", metrics: { load: 0.5 } });
@@ -43,7 +43,7 @@ describe("heartbeats on the socket", () => {
     socket.end();
   });
 
-  test("of a thousand sessions go into one statement, and only the stale are named", async () => {
+  test("of a thousand sessions take one statement, which names only the stale sessions", async () => {
     const { tenantId } = await node.device();
     const made = await node.db.sqlTx((tx) =>
       node.devices.enrol(
@@ -69,7 +69,7 @@ describe("heartbeats on the socket", () => {
     expect(current.has(made[7]?.device_id ?? "")).toBe(false);
   });
 
-  test("that stay out for three intervals and ten seconds close with 4002", async () => {
+  test("that are missing for three intervals and ten seconds close the socket with 4002", async () => {
     const own = await startNode();
     const socket = await online(own, await own.device());
     own.clock.advance(99_000);
@@ -83,7 +83,7 @@ describe("heartbeats on the socket", () => {
 });
 
 describe("offline", () => {
-  test("comes once, after the grace, with one event; coming back within it tells nobody", async () => {
+  test("comes once after the grace, with one event; an agent that returns within the grace causes none", async () => {
     const device = await node.device();
     await lose(await online(node, device));
     await sweep();
@@ -105,7 +105,7 @@ describe("offline", () => {
     expect(await eventsOf(device, "device.online")).toHaveLength(2);
   });
 
-  test("comes at once after a goodbye without a return, and after the promised time with one", async () => {
+  test("comes at once after a goodbye without a return time, and after that time with one", async () => {
     const [gone, back] = [await node.device(), await node.device()];
     for (const [device, data] of [
       [gone, { reason: "shutdown" }],
@@ -126,7 +126,7 @@ describe("offline", () => {
     expect(await look(back)).toMatchObject({ status: "offline", offlineReason: "reboot" });
   });
 
-  test("is taken back when the socket was there all the time", async () => {
+  test("is reverted if the socket was there all the time", async () => {
     const device = await node.device();
     const socket = await online(node, device);
     await age(device, 200);
@@ -140,7 +140,7 @@ describe("offline", () => {
     socket.end();
   });
 
-  test("names a device that never came, after a day", async () => {
+  test("is reported after a day for a device that never connected", async () => {
     const device = await node.device();
     await node.db.query("update devices set created_at = created_at - interval '25 hours' where device_id = $1", [device.deviceId]);
     await node.devices.jobs.find(({ name }) => name === "devices.never-connected")?.run(new AbortController().signal);
@@ -162,7 +162,7 @@ describe("a REST call", () => {
     expect(await look(device)).toMatchObject({ status: "offline", offlineReason: "poll_missed" });
   });
 
-  test("leaves presence to a live socket and takes over from a dead one without an outage", async () => {
+  test("leaves presence to a live socket and takes over from a dead one without an offline event", async () => {
     const device = await node.device();
     const socket = await online(node, device);
     await contact(device);
@@ -177,7 +177,7 @@ describe("a REST call", () => {
     socket.end();
   });
 
-  test("of another tenant touches nothing", async () => {
+  test("of another tenant changes nothing", async () => {
     const device = await node.device();
     expect(await node.devices.presence.contact({ tenantId: await node.tenant() }, { deviceId: device.deviceId, heartbeat: true, metrics: null })).toBeNull();
     expect((await look(device))?.lastSeen).toBeUndefined();

@@ -1,4 +1,4 @@
-// Commands over the socket: committed before they are written, acknowledged after the commit, cancelled by a hint.
+// Commands over the socket: claimed and committed before they are written, acknowledged after the commit, cancelled by a message.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { contract } from "../../protocol/index.ts";
 import { callable, inside, userOf } from "../kit/call.ts";
@@ -15,7 +15,7 @@ const statusOf = async (commandId: string): Promise<string | undefined> =>
   (await node.db.query<{ status: string }>("select status from commands where command_id = $1", [commandId]))[0]?.status;
 
 describe("push and ack", () => {
-  test("a queued command reaches the agent, its acks are answered once they are kept", async () => {
+  test("a queued command reaches the agent, and each ack is answered after its commit", async () => {
     const device = await node.device();
     const socket = await online(node, device);
     const commandId = await node.queue(device);
@@ -38,7 +38,7 @@ describe("push and ack", () => {
     socket.end();
   });
 
-  test("what waits for its turn says so, by the agent's own figure of commands at once", async () => {
+  test("a command that waits for credit says so, with the maxInFlight of the agent", async () => {
     const device = await node.device();
     const { timeline } = callable(contract.commands, node.commands.handlers);
     const blocker = async (commandId: string) => (await timeline(inside(device.tenantId, userOf("u")), { commandId: commandId as `cmd_${string}` })).blockedBy;
@@ -49,7 +49,7 @@ describe("push and ack", () => {
     expect(await blocker(second)).toMatchObject({ kind: "credit", explanation: expect.stringContaining("at work on 1") });
     socket.say("ack", { commandId: first, status: "succeeded" });
     expect((await socket.next("command")).data.command.commandId).toBe(second);
-    // A newer session that takes more is asked for by its own figure again.
+    // A newer session with a larger maxInFlight counts by its own.
     const third = await node.queue(device);
     expect(await blocker(third)).toMatchObject({ kind: "credit" });
     const wider = await connect(node, device);
@@ -60,7 +60,7 @@ describe("push and ack", () => {
     wider.end();
   });
 
-  test("what waited is pushed right after ready, no more at a time than the agent takes", async () => {
+  test("queued commands are pushed right after ready, never more than maxInFlight", async () => {
     const device = await node.device();
     const waiting = [await node.queue(device), await node.queue(device), await node.queue(device)];
     const socket = await connect(node, device);
@@ -74,7 +74,7 @@ describe("push and ack", () => {
     socket.end();
   });
 
-  test("a command that asks for no ack is delivered by being written", async () => {
+  test("a command without an ack is delivered once it is written", async () => {
     const device = await node.device();
     const socket = await online(node, device);
     const commandId = await node.queue(device, { requiresAck: false });
@@ -83,7 +83,7 @@ describe("push and ack", () => {
     socket.end();
   });
 
-  test("another device's command is unknown to this one", async () => {
+  test("an ack for another device's command is answered as unknown", async () => {
     const [mine, theirs] = [await node.device(), await node.device()];
     const commandId = await node.queue(theirs);
     const socket = await online(node, mine);
@@ -93,7 +93,7 @@ describe("push and ack", () => {
     socket.end();
   });
 
-  test("an ack that could not be kept is answered by an error that says to send it again, not with ack_ok", async () => {
+  test("an ack that was not committed gets a retryable error instead of ack_ok", async () => {
     const own = await startNode();
     const device = await own.device();
     const socket = await online(own, device);
@@ -112,7 +112,7 @@ describe("push and ack", () => {
   });
 });
 
-describe("hints", () => {
+describe("notifications", () => {
   test("a cancel order reaches the agent", async () => {
     const device = await node.device();
     const socket = await online(node, device);
@@ -121,7 +121,7 @@ describe("hints", () => {
     socket.end();
   });
 
-  test("a hundred nudges at once deliver a command once", async () => {
+  test("a hundred concurrent nudges deliver a command once", async () => {
     const device = await node.device();
     const socket = await online(node, device);
     const commandId = await node.queue(device);
@@ -135,7 +135,7 @@ describe("hints", () => {
   });
 });
 
-test("a command that was sent to a session that broke comes again after the next hello", async () => {
+test("a command that was sent to a broken session is redelivered after the next hello", async () => {
   const device = await node.device();
   const first = await online(node, device);
   const commandId = await node.queue(device);

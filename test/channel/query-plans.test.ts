@@ -1,4 +1,4 @@
-// What a hello and a heartbeat cost does not grow with the fleet: they read their own device's rows, also while the planner knows nothing of the tables yet.
+// The cost of a hello and of a heartbeat does not grow with the fleet: they read the rows of their own device, also before the first ANALYZE.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createAgentSessions } from "../../server/features/devices/index.ts";
 import { createPresence } from "../../server/features/devices/presence.ts";
@@ -17,7 +17,7 @@ afterAll(() => node.close());
 const FLEET = 3_000;
 const ROUNDS = 40;
 
-/** Each transaction tells at its end what it has read. */
+/** Each transaction reports the rows that it read. */
 const telling = (db: Db): Db => ({
   ...db,
   sqlTx: (run) =>
@@ -35,7 +35,7 @@ const entriesRead = async (): Promise<number> => {
   return row?.read ?? 0;
 };
 
-/** Devices that live beside the one under test. */
+/** Other devices beside the one under test. */
 const addFleet = (tenantId: string, name: string): Promise<unknown> =>
   node.db.query(
     `with fleet as (
@@ -57,7 +57,7 @@ const presenceOn = (db: Db) =>
     settings: deviceSettings(),
   });
 
-test("a hello and a flushed heartbeat read a few rows, however many devices live", async () => {
+test("a hello and a flushed heartbeat read a few rows, however many devices exist", async () => {
   const device = await node.device();
   await addFleet(device.tenantId, "few_");
   const db = telling(node.db);
@@ -74,7 +74,7 @@ test("a hello and a flushed heartbeat read a few rows, however many devices live
   expect(read).toBeLessThan(ROUNDS * 100);
 });
 
-test("a flush of many heartbeats reads each device's row once, while the statistics are those of an hour without connections", async () => {
+test("a flush of many heartbeats reads each row once, also with statistics from an hour without connections", async () => {
   const device = await node.device();
   await addFleet(device.tenantId, "many_");
   await node.db.query("analyze device_presence");
@@ -90,6 +90,6 @@ test("a flush of many heartbeats reads each device's row once, while the statist
   }));
   const before = await entriesRead();
   for (let round = 0; round < ROUNDS; round += 1) expect((await presence.flush(beats)).size).toBe(FLEET);
-  // Dead versions of a row, which updates leave behind, may be read once more.
+  // The scan may also read dead row versions that updates leave behind.
   expect((await entriesRead()) - before).toBeLessThan(ROUNDS * FLEET * 5);
 });

@@ -1,4 +1,4 @@
-// How long agents are told to wait: with each close after which they are to come back, and longer for two that push each other out for ever.
+// The waits that agents are told before they reconnect: one for each close, and a longer one for two agents that keep pushing each other out.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CLOSE, isTerminalClose } from "../../protocol/index.ts";
 import { openMemoryBus, openMemorySessionOwners } from "../../server/platform/bus-memory.ts";
@@ -23,7 +23,7 @@ const enter = async (node: TestNode, device: TestDevice, hello: object = {}) => 
   return { socket, sessionId: welcome.data.sessionId };
 };
 
-test("a close from 4500 on either says when to come back or leaves that to REST, and below it none waits longer than a minute", () => {
+test("a close of 4500 or above names a wait or leaves it to REST, and no close below waits longer than a minute", () => {
   const waits = Object.values(CLOSE).map((close) => ({ ...close, wait: "waitSec" in close ? close.waitSec : null }));
   expect(waits.filter(({ code, wait }) => isTerminalClose(code) && wait !== null).map(({ token }) => token)).toEqual([
     "tenant_suspended",
@@ -32,8 +32,8 @@ test("a close from 4500 on either says when to come back or leaves that to REST,
   expect(waits.filter(({ code, wait }) => !isTerminalClose(code) && (wait?.[1] ?? 0) > 60)).toEqual([]);
 });
 
-describe("two agents that push each other out", () => {
-  test("wait half a minute or more at first, and a quarter of an hour from the third time on, over all nodes", async () => {
+describe("two agents that keep pushing each other out", () => {
+  test("wait half a minute or more at first, and a quarter of an hour from the third time, over all nodes", async () => {
     const device = await nodes[0].device();
     const waits: number[] = [];
     let { socket } = await enter(nodes[0], device);
@@ -51,7 +51,7 @@ describe("two agents that push each other out", () => {
     socket.end();
   });
 
-  test("are told so by the database too, when the eviction is lost", async () => {
+  test("get the long wait also when the eviction is lost", async () => {
     const device = await nodes[0].device();
     const { socket } = await enter(nodes[0], device);
     await nodes[0].db.query("update device_presence set epoch = epoch + 1, supersessions = 3, superseded_at = now() where device_id = $1", [device.deviceId]);
@@ -61,7 +61,7 @@ describe("two agents that push each other out", () => {
     expect(await waitOf(socket)).toBeGreaterThanOrEqual(900);
   });
 
-  test("begin anew after a pause longer than the wait", async () => {
+  test("start from the short wait again after a pause longer than the wait", async () => {
     const device = await nodes[0].device();
     const { socket } = await enter(nodes[0], device);
     await nodes[0].db.query("update device_presence set supersessions = 9, superseded_at = now() - interval '21 minutes' where device_id = $1", [
@@ -73,7 +73,7 @@ describe("two agents that push each other out", () => {
   });
 });
 
-test("sessions that end well or are handed over are no such row, however many there are", async () => {
+test("sessions that say goodbye or hand over never count, however many there are", async () => {
   const device = await nodes[0].device();
   let { socket, sessionId } = await enter(nodes[0], device);
   for (let turn = 0; turn < 3; turn += 1) {

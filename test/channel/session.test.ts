@@ -1,4 +1,4 @@
-// What a session keeps of its agent, and for how long.
+// What a session keeps of its agent's credentials, and for how long.
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
 import { type AgentId, CLOSE, type DeploymentId, type DeviceId, Hello, sign, type TenantId } from "../../protocol/index.ts";
@@ -42,7 +42,7 @@ test("a session keeps no secret of its agent", () => {
   expect(JSON.stringify(open())).not.toContain(agent.secrets[0]);
 });
 
-test("a challenge is good for one hello, even when that was proven", async () => {
+test("a challenge is good for one hello, even if that succeeded", async () => {
   const session = open();
   const hello = helloOf(session);
   expect(await judge(session, hello)).toMatchObject({ begun: { epoch: 1 } });

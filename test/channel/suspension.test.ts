@@ -1,8 +1,8 @@
-// A suspended tenant loses its sockets, whoever else is connected keeps theirs.
+// Suspending a tenant closes its sockets and no others.
 import { expect, test } from "vitest";
 import { attempt, online, type Refusal, startNode } from "./harness.ts";
 
-test("live sockets close with 4503 at the next look, new ones are refused, others stay", async () => {
+test("open sockets close with 4503 at the next check, new ones are refused, and other tenants keep theirs", async () => {
   const node = await startNode();
   const [theirs, other] = [await node.device(), await node.device()];
   const sockets = [await online(node, theirs), await online(node, other)];
@@ -15,7 +15,7 @@ test("live sockets close with 4503 at the next look, new ones are refused, other
   node.channel.tick();
   expect(await sockets[0]?.closed()).toEqual({ code: 4503, reason: expect.stringMatching(/^tenant_suspended;ra=\d+$/) });
   expect(sockets[1]?.isOpen()).toBe(true);
-  const refused = (await attempt(node, theirs)) as Refusal; // as: a suspended tenant's agent is not taken in
+  const refused = (await attempt(node, theirs)) as Refusal; // as: a suspended tenant's agent is refused
   expect(refused.status).toBe(403);
   expect(Number(refused.headers["retry-after"])).toBeGreaterThanOrEqual(3_600);
   sockets[1]?.end();

@@ -1,4 +1,4 @@
-// Words that got lost inside a connection: they are counted by the numbers of the frames, and asked for by the answer to a heartbeat.
+// Frames that get lost inside a connection: frame numbers count them, and the answer to a heartbeat asks for missing acks.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { eventually } from "../kit/eventually.ts";
 import { type AgentSocket, online, startNode, type TestNode } from "./harness.ts";
@@ -21,8 +21,8 @@ const pushed = async (input: { readonly requiresAck?: boolean } = {}) => {
   return { device, socket, commandId };
 };
 
-describe("what a heartbeat does not list", () => {
-  test("is asked for once it was sent long ago, and no more after its end", async () => {
+describe("a command that a heartbeat does not list", () => {
+  test("is asked for once it was sent long ago, and no longer after its final ack", async () => {
     const { socket, commandId } = await pushed();
     expect(await beat(socket, [])).toBeUndefined();
     node.clock.advance(20_000);
@@ -38,7 +38,7 @@ describe("what a heartbeat does not list", () => {
     socket.end();
   });
 
-  test("is asked for three times, not for ever", async () => {
+  test("is asked for three times, not forever", async () => {
     const { socket, commandId } = await pushed();
     node.clock.advance(20_000);
     const asked = [await beat(socket, []), await beat(socket, []), await beat(socket, []), await beat(socket, [])];
@@ -46,14 +46,14 @@ describe("what a heartbeat does not list", () => {
     socket.end();
   });
 
-  test("is not asked for when nobody waits for a word", async () => {
+  test("is not asked for if it needs no ack", async () => {
     const { socket } = await pushed({ requiresAck: false });
     node.clock.advance(20_000);
     expect(await beat(socket, [])).toBeUndefined();
     socket.end();
   });
 
-  test("counts as held by the next session when its hello named it", async () => {
+  test("stays unacknowledged in the next session if its hello named it", async () => {
     const { device, socket, commandId } = await pushed();
     socket.end();
     const next = await online(node, device, { inFlight: [{ commandId, status: "running" }] });
@@ -63,10 +63,10 @@ describe("what a heartbeat does not list", () => {
   });
 });
 
-describe("numbers of frames", () => {
+describe("frame numbers", () => {
   const heartbeat = (id: string) => JSON.stringify({ op: "heartbeat", id, data: { status: "online" } });
 
-  test("gaps and repeats are counted, and a repeated heartbeat is ignored", async () => {
+  test("count gaps and repeats, and a repeated heartbeat is ignored", async () => {
     const socket = await online(node, await node.device());
     const { frameGaps, frameRepeats, heartbeats } = node.channel.stats;
     for (const id of ["1", "2", "5", "5", "6"]) socket.raw(heartbeat(id));
@@ -81,7 +81,7 @@ describe("numbers of frames", () => {
     socket.end();
   });
 
-  test("a repeated ack is answered again", async () => {
+  test("do not keep a repeated ack from being answered again", async () => {
     const { socket, commandId } = await pushed();
     const ack = JSON.stringify({ op: "ack", id: "7", data: { commandId, status: "succeeded" } });
     socket.raw(ack);

@@ -1,4 +1,4 @@
-// Who may open a socket, and what is said to who may not.
+// Admission of upgrades: which agents may open a socket, and the answer to those that may not.
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -41,7 +41,7 @@ describe("a good signature", () => {
     socket.end();
   });
 
-  test("is taken at exactly five minutes to either side and not a millisecond beyond", async () => {
+  test("is accepted up to exactly five minutes ahead or behind, and not a millisecond beyond", async () => {
     const own = await startNode();
     const device = await own.device();
     const now = own.clock.freeze().getTime();
@@ -59,7 +59,7 @@ describe("a good signature", () => {
     await own.close();
   });
 
-  test("is good once: a captured upgrade is refused", async () => {
+  test("works once: a replayed upgrade is refused", async () => {
     const device = await node.device();
     const signed = signedHeaders(device.identity, "", freshTime(node));
     const socket = await connect(node, device, { signed });
@@ -76,7 +76,7 @@ describe("a refusal names its reason", () => {
     expect([status, body.code, body.details.reason]).toEqual([401, "UNAUTHORIZED", "missing_header"]);
   });
 
-  test("a wrong signature, one in upper case, one of another length", async () => {
+  test("a wrong signature, one in upper case and one of another length", async () => {
     const device = await node.device();
     const signed = signedHeaders(device.identity, "", freshTime(node));
     const good = signed[HEADERS.signature] ?? "";
@@ -86,7 +86,7 @@ describe("a refusal names its reason", () => {
     }
   });
 
-  test("a timestamp that is not of the strict form, even well signed", async () => {
+  test("a timestamp that is not in the strict form, even if signed correctly", async () => {
     const device = await node.device();
     for (const timestamp of ["2026-01-02", String(Date.now()), "+002026-01-02T03:04:05Z", "2026-13-02T03:04:05Z"]) {
       const { body } = await refused(device, {
@@ -100,7 +100,7 @@ describe("a refusal names its reason", () => {
     }
   });
 
-  test("an unknown agent and an agent of another tenant, told alike", async () => {
+  test("an unknown agent and an agent of another tenant, with the same answer", async () => {
     const device = await node.device();
     const other = await node.tenant();
     const unknown = await refused({ identity: { ...device.identity, agentId: "agt_01J9ZQ3E8W6Y2V7K4M5N6P7Q8R" } });
@@ -144,8 +144,8 @@ describe("a refusal names its reason", () => {
   });
 });
 
-describe("crowds", () => {
-  test("failures from one address end in 429, and a good credential from there still enters", async () => {
+describe("limits", () => {
+  test("repeated failures from one address get 429, while a good credential from there still connects", async () => {
     const own = await startNode({ settings: { failuresPerMinute: 60, failureBurst: 3 } });
     const device = await own.device();
     const wrong = { identity: { ...device.identity, secret: "wrong" } };
@@ -157,7 +157,7 @@ describe("crowds", () => {
     await own.close();
   });
 
-  test("one agent that connects too often is slowed, its neighbour is not", async () => {
+  test("the connect rate limit slows one agent and not its neighbour", async () => {
     const own = await startNode({ settings: { connectsPerMinute: 10, connectBurst: 2 } });
     const tenantId = await own.tenant();
     const [device, neighbour] = [await own.device(tenantId), await own.device(tenantId)];
@@ -167,7 +167,7 @@ describe("crowds", () => {
     await own.close();
   });
 
-  test("a full node sends away with a time to come back, and keeps whom it has", async () => {
+  test("a full node refuses upgrades with a time to come back, and keeps its agents", async () => {
     const own = await startNode({ settings: { maxConnections: 1 } });
     const device = await own.device();
     const socket = await online(own, device);
@@ -178,7 +178,7 @@ describe("crowds", () => {
     await own.close();
   });
 
-  test("a draining node takes nobody and lets everybody go with 1012 and a time", async () => {
+  test("a draining node refuses upgrades and closes its sockets with 1012 and a time to come back", async () => {
     const own = await startNode();
     const socket = await online(own, await own.device());
     own.channel.refuseUpgrades();
@@ -240,7 +240,7 @@ describe("the opening handshake", () => {
     ["of two versions", { "Sec-WebSocket-Version": "13, 8" }, "websocket_version"],
     ["of no version", { "Sec-WebSocket-Version": null }, "websocket_version"],
     ["without a known subprotocol", { "Sec-WebSocket-Protocol": "mqtt, mooring-agent.v2" }, "subprotocol"],
-  ])("%s is answered 426 with what is spoken here", async (_, changes, reason) => {
+  ])("%s is answered 426 with the supported protocol", async (_, changes, reason) => {
     for (const path of CONNECT_PATHS) {
       const { status, top, body } = await answerOf(await shake(changes, path));
       expect([status, body.code, body.details]).toEqual(["426", "PROTOCOL_UNSUPPORTED", { reason, supported: ["mooring-agent.v1"] }]);
@@ -257,7 +257,7 @@ describe("the opening handshake", () => {
     },
   );
 
-  test("with a body is refused, since nobody could tell the body from the frames", async () => {
+  test("with a body is refused, because the body could be read as frames", async () => {
     for (const changes of [{ "Content-Length": "7" }, { "Transfer-Encoding": "chunked" }])
       expect((await answerOf(await shake(changes))).body.details).toEqual({ reason: "upgrade_with_body" });
     const raw = await shake({ "Content-Length": "0" });
@@ -265,20 +265,20 @@ describe("the opening handshake", () => {
     raw.end();
   });
 
-  test("that is refused ends its connection: frames may follow from whoever did not wait", async () => {
+  test("that is refused ends its connection, because the peer may have sent frames already", async () => {
     const raw = await shake({ "x-svc-signature": "0".repeat(64) });
     await raw.closed();
     expect(raw.statuses()).toEqual(["401"]);
   });
 });
 
-test("a socket that is opened while no other is draws no warning from the library, and the process ends with its listener", async () => {
+test("the first socket causes no warning of the library, and the process ends with its listener", async () => {
   const script = fileURLToPath(new URL("lone-sockets.ts", import.meta.url));
   const { stdout, stderr } = await promisify(execFile)(process.execPath, ["--import", "tsx", script], { timeout: 15_000 });
   expect([stdout, stderr]).toEqual(["all were answered", ""]);
 });
 
-test("a removed device is told so", async () => {
+test("a removed device is refused as revoked", async () => {
   const device = await node.device();
   const socket = await connect(node, device);
   await greet(node, socket, device);

@@ -1,4 +1,4 @@
-// What agents are told of their waits before they need them: every figure is the gateway's.
+// Agents learn every wait from the gateway before they need it.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { CAPABILITIES, contract } from "../../protocol/index.ts";
 import { callable, inside, userOf } from "../kit/call.ts";
@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => node.close());
 
-test("welcome tells when to resend, how long to wait for an answer, how often to poll and to beat", async () => {
+test("welcome carries the waits for resends, heartbeats, polls and reconnects", async () => {
   const socket = await connect(node, await node.device());
   expect((await socket.next("welcome")).data).toMatchObject({
     capabilities: [...CAPABILITIES],
@@ -22,7 +22,7 @@ test("welcome tells when to resend, how long to wait for an answer, how often to
   socket.end();
 });
 
-test("a provisioned device is told where its socket is and how to spread its start", async () => {
+test("a provisioned device gets the address of its socket and the spread of its first connect", async () => {
   const { provision } = callable(contract.devices, node.devices.handlers, node.db);
   const { items } = await provision(inside(await node.tenant(), userOf("u")), { count: 2, tags: [] });
   const connect = { url: "wss://api.example/v1/agent/connect", coldStartMs: 30_000 };
