@@ -139,8 +139,8 @@ const openAll = async ({ base, life, certificate, features, transports, jobs, sh
   life.use("outbox", features.outbox);
   await cluster.changes.open();
   life.use("change notifier", cluster.changes);
-  await features.commands.elsewhere.open();
-  life.use("remote waiters", features.commands.elsewhere);
+  await features.commands.remoteWaiters.open();
+  life.use("remote waiters", features.commands.remoteWaiters);
   life.use("agent directory", { close: await features.devices.directory.listen() });
   life.use("jobs", startJobs(jobs, { signal: life.signal, onError: (job, error) => log.error({ job, error }, "job failed") }));
   const onLate = (error: Error): void => log.warn({ error }, "the internal listener still waits for its port");

@@ -1,10 +1,10 @@
 // When the queue counts a tenant's open commands, and that skipping the count never lets a tenant pass its bound.
 import { expect, test } from "vitest";
-import { createHeadroom } from "../../server/features/commands/headroom.ts";
+import { createQueueQuota } from "../../server/features/commands/queue-quota.ts";
 
 /** Creates one command after another, as the store does; returns how often it counted and how many commands there are in the end. */
 const createMany = (max: number, open: number, times: number) => {
-  const quota = createHeadroom(max);
+  const quota = createQueueQuota(max);
   let there = open;
   let counts = 0;
   for (let time = 0; time < times; time += 1) {
@@ -29,7 +29,7 @@ test("a tenant near its bound is counted each time, and one node never passes th
 });
 
 test("a counted batch uses up quota itself, so the next command is counted again", () => {
-  const quota = createHeadroom(32);
+  const quota = createQueueQuota(32);
   const batch = Array.from({ length: 32 }, () => "ten");
   expect(quota.near(batch)).toEqual(["ten"]);
   quota.counted(new Map([["ten", 0]]), batch);
@@ -37,5 +37,5 @@ test("a counted batch uses up quota itself, so the next command is counted again
 });
 
 test("a tenant without a bound is never counted", () => {
-  expect(createHeadroom(null).near(["ten"])).toEqual([]);
+  expect(createQueueQuota(null).near(["ten"])).toEqual([]);
 });

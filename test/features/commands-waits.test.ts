@@ -142,10 +142,28 @@ describe("queueing calls that wait", () => {
     });
   });
 
+  test("a waiting call answers with the row that this node has just written, without reading it again", async () => {
+    const texts: string[] = [];
+    const query: Db["query"] = (text, values) => {
+      texts.push(text);
+      return db.query(text, values);
+    };
+    const feature = createCommandsFeature({ ...db, query });
+    const device = await addDevice(db);
+    const waiting = asOperator(feature, device).queue({ wait: 30 });
+    const [item] = await agent(feature, device).poll({ wait: 30 });
+    texts.length = 0;
+    await agent(feature, device).ack(item?.commandId ?? "", "succeeded");
+    const answer = await waiting;
+    expect(answer).toMatchObject({ status: "succeeded", ack: { status: "succeeded" } });
+    expect(texts.filter((text) => text.includes("from commands") || text.includes("join commands"))).toEqual([]);
+    expect(answer).toEqual(await asOperator(feature, device).get(answer.commandId));
+  });
+
   test("the node that holds the device tells the waiting node, which reads no database for it", async () => {
     const bus = openMemoryBus();
     const [here, there] = [createCommandsFeature(db, { nodeId: "node-h", bus }), createCommandsFeature(db, { nodeId: "node-t", bus })];
-    await Promise.all([here.elsewhere.open(), there.elsewhere.open()]);
+    await Promise.all([here.remoteWaiters.open(), there.remoteWaiters.open()]);
     const device = await addDevice(db);
     await connectDevice(db, device, "node-t");
     const waiting = asOperator(here, device).queue({ wait: 30 });

@@ -7,7 +7,7 @@ import type { Instant } from "./state.ts";
 import type { CommandRow } from "./store/rows.ts";
 
 /** The same key with the same request on the same device makes one command. */
-export interface Idempotency {
+export interface CommandKey {
   /** `<principal>:<key>` */
   readonly key: string;
   readonly requestHash: Buffer;
@@ -32,7 +32,7 @@ export interface NewCommand {
   readonly onlyOnline: boolean;
   /** False: a full queue does not keep it out. */
   readonly bounded: boolean;
-  readonly idempotency: Idempotency | null;
+  readonly idempotency: CommandKey | null;
   readonly createdBy: string;
   readonly traceparent: string | null;
 }

@@ -1,23 +1,27 @@
-// The channel's and the poller's side of the queue: claim, written, refused, acknowledged, and what a new session finds.
+// The agent socket's side of the queue: a hello settles what older sessions left open, then the session claims, reports its writes and acknowledges.
 import { type Ack, type AckResult, toAckStatus } from "../../../protocol/index.ts";
-import type { CommandDelivery, DeviceRef, Want } from "../../core/delivery.ts";
+import type { CommandDelivery, DeviceRef, SessionStart, Settled, Want } from "../../core/delivery.ts";
+import type { SqlTx } from "../../core/events.ts";
 import type { CreateBatch } from "../../platform/batch.ts";
 import type { Db } from "../../platform/db.ts";
+import type { AfterCommit } from "./after-commit.ts";
+import type { CommandTelemetry } from "./command-telemetry.ts";
 import { boundOutput } from "./payload.ts";
+import { reconcile } from "./rules.ts";
 import { ackResult } from "./rules-ack.ts";
 import type { CommandSettings } from "./settings.ts";
-import { createSettle } from "./settle.ts";
 import type { AckEvent, CommandEvent } from "./state.ts";
-import { lockCommands, lockOfDevice } from "./store/change.ts";
+import { lockCommands, lockForSettling, lockOfDevice } from "./store/change.ts";
 import { type Claimed, claimForSessions } from "./store/claim.ts";
+import { countOpenOf, type OpenCount } from "./store/read.ts";
 import { type CommandRow, canSplit, toDelivered } from "./store/rows.ts";
 import type { Transition, Transitions } from "./transitions.ts";
-import type { Witness } from "./witness.ts";
 
 export interface DeliveryDeps {
   readonly db: Db;
   readonly transitions: Transitions;
-  readonly witness: Pick<Witness, "claimed">;
+  readonly afterCommit: Pick<AfterCommit, "changed" | "remind">;
+  readonly telemetry: Pick<CommandTelemetry, "claimed">;
   readonly createBatch: CreateBatch;
   readonly nodeId: string;
   readonly settings: CommandSettings;
@@ -28,7 +32,7 @@ interface AckCall extends DeviceRef {
   readonly event: AckEvent;
 }
 
-export const createDelivery = ({ db, transitions, witness, createBatch, nodeId, settings }: DeliveryDeps): CommandDelivery => {
+export const createDelivery = ({ db, transitions, afterCommit, telemetry, createBatch, nodeId, settings }: DeliveryDeps): CommandDelivery => {
   const bounds = {
     maxSize: settings.batchSize,
     maxConcurrent: settings.batchConcurrency,
@@ -58,16 +62,17 @@ export const createDelivery = ({ db, transitions, witness, createBatch, nodeId, 
         ({ deviceId }) => deviceId,
       ),
     );
-    transitions.tell(applied.transitions);
+    afterCommit.changed(applied.transitions);
     return calls.map((call) => {
       const index = perCommand.get(keyOf(call))?.indexOf(call) ?? -1;
-      const outcome = applied.outcomes.get(call.commandId)?.find(({ before }, at) => at === index && before.deviceId === call.deviceId);
-      if (outcome === undefined) return { commandId: call.commandId, status: null, result: "unknown" };
+      const effect = applied.effects.get(call.commandId)?.[index];
+      // A command id is one device's: another's call about it has found nothing.
+      if (effect === undefined || effect.before.deviceId !== call.deviceId) return { commandId: call.commandId, status: null, result: "unknown" };
       const { refused } = call.event;
       return {
         commandId: call.commandId,
-        status: outcome.after.status,
-        result: ackResult(outcome.before, call.event, outcome.step),
+        status: effect.after.status,
+        result: ackResult(effect.before, call.event, effect.step),
         ...(refused === null ? {} : { code: refused }),
       };
     });
@@ -83,21 +88,21 @@ export const createDelivery = ({ db, transitions, witness, createBatch, nodeId, 
         () => "session",
       ),
     );
-    transitions.tell(made);
+    afterCommit.changed(made);
   };
 
   return {
     claim: async (want) => {
       const { rows, left } = await claim(want);
-      witness.claimed(want.deviceId, rows.length);
-      transitions.tell(rows.map(sentNow));
+      telemetry.claimed(want.deviceId, rows.length);
+      afterCommit.changed(rows.map(sentNow));
       return { commands: rows.map(toDelivered), left };
     },
     delivered: (deviceId, epoch, commandIds) => report(deviceId, commandIds, { kind: "written", epoch }),
     refused: (deviceId, epoch, commandIds) => report(deviceId, commandIds, { kind: "refused", epoch }),
     ack: async (device, given, refused = null) =>
       ack({ tenantId: device.tenantId, deviceId: device.deviceId, commandId: given.commandId, event: toAckEvent(given, refused, settings) }),
-    settle: createSettle(transitions),
+    settle: createSettle({ transitions, afterCommit }),
   };
 };
 
@@ -136,3 +141,63 @@ const toAckEvent = (ack: Ack, refused: string | null, { maxOutputBytes }: Comman
     refused: word === null ? STATUS_UNKNOWN : refused,
   };
 };
+
+type Start = DeviceRef & SessionStart;
+type HeldSettled = Pick<Settled, "reconcile" | "notify">;
+
+const NONE_OPEN: OpenCount = { queued: 0, inFlight: 0 };
+const nothing = (): void => undefined;
+
+/** Most devices of a batch of hellos have nothing open and cost no statement of their own. */
+const createSettle = ({ transitions, afterCommit }: Pick<DeliveryDeps, "transitions" | "afterCommit">): CommandDelivery["settle"] => {
+  /** Rows of all devices in one order, so that acknowledgements that come at the same time wait and do not collide. */
+  const settleHeld = async (tx: SqlTx, starts: readonly Start[]): Promise<ReadonlyMap<string, HeldSettled>> => {
+    const byDevice = new Map(starts.map((start) => [start.deviceId, { ...start, listed: listOf(start), rows: new Map<string, CommandRow>() }]));
+    const locked = await lockForSettling(
+      tx,
+      starts,
+      starts.flatMap(({ tenantId, deviceId, inFlight }) => inFlight.map(({ commandId }) => ({ tenantId, deviceId, commandId }))),
+    );
+    const { transitions: made } = await transitions.apply(
+      tx,
+      locked,
+      ({ deviceId, commandId }) => {
+        const start = byDevice.get(deviceId);
+        if (start === undefined) return [];
+        const { epoch, journal, listsAll, cancels, listed, handoff = false } = start;
+        return [{ kind: "settled", epoch, listedAs: listed.get(commandId) ?? null, journal, listsAll, cancels, handoff }];
+      },
+      () => "session",
+    );
+    // What became of a row comes after what it was.
+    for (const row of [...locked.rows, ...made.map((transition) => transition.row)]) byDevice.get(row.deviceId)?.rows.set(row.commandId, row);
+    const at = transitions.circumstances(locked.now ?? 0);
+    return new Map(
+      [...byDevice.values()].map(({ deviceId, listed, rows }) => [
+        deviceId,
+        {
+          reconcile: [...listed].map(([commandId, word]) => ({ commandId, action: reconcile(rows.get(commandId) ?? null, word, at) })),
+          notify: () => {
+            afterCommit.changed(made.filter((transition: Transition) => transition.row.deviceId === deviceId));
+            // `reconcile` tells it of those that it lists.
+            afterCommit.remind([...rows.values()].filter(({ commandId, status }) => status === "canceling" && !listed.has(commandId)));
+          },
+        },
+      ]),
+    );
+  };
+
+  return async (tx, starts) => {
+    const open = await countOpenOf(tx, starts);
+    const held = starts.filter(({ deviceId, inFlight }) => inFlight.length > 0 || (open.get(deviceId) ?? NONE_OPEN).inFlight > 0);
+    const settled = held.length === 0 ? new Map<string, HeldSettled>() : await settleHeld(tx, held);
+    const left = held.length === 0 ? open : await countOpenOf(tx, held);
+    return starts.map(({ deviceId }) => {
+      const found = settled.get(deviceId);
+      const { queued } = (found === undefined ? open : left).get(deviceId) ?? NONE_OPEN;
+      return { reconcile: [], notify: nothing, ...found, queuedCount: queued };
+    });
+  };
+};
+
+const listOf = ({ inFlight }: Start) => new Map(inFlight.map(({ commandId, status }) => [commandId, toAckStatus(status) ?? "unknown"] as const));

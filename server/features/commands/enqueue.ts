@@ -1,26 +1,21 @@
-// Commands that other rooms order inside their own transactions: the order and its cause are committed together or not at all.
-import { contract } from "../../../protocol/index.ts";
-import type { CommandOrder, DeviceNotifier, Enqueue } from "../../core/delivery.ts";
+// Commands that other features order inside their own transactions: the order and its cause are committed together or not at all.
+import type { CommandOrder, Enqueue } from "../../core/delivery.ts";
 import { AppError } from "../../core/errors.ts";
-import type { Hint } from "../../core/events.ts";
 import { fingerprint } from "../../core/fingerprint.ts";
 import { newId } from "../../core/ids.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import type { Admission, NewCommand } from "./admission.ts";
-import type { Headroom } from "./headroom.ts";
+import type { AfterCommit } from "./after-commit.ts";
+import { type CommandType, commandType, laneOf, systemType } from "./command-types.ts";
 import { isDeeperThan, jsonBytes } from "./payload.ts";
+import type { QueueQuota } from "./queue-quota.ts";
 import type { CommandSettings } from "./settings.ts";
 import { admitCommands, insertCommands } from "./store/create.ts";
-import { commandHappened } from "./transitions.ts";
-import { type CommandType, commandType, laneOf, systemType } from "./types.ts";
-import type { Witness } from "./witness.ts";
 
 export interface EnqueueDeps {
-  readonly hint: Hint;
-  readonly courier: DeviceNotifier;
+  readonly afterCommit: Pick<AfterCommit, "created">;
   readonly nodeId: string;
-  readonly headroom: Headroom;
-  readonly witness: Pick<Witness, "created">;
+  readonly quota: QueueQuota;
   readonly settings: CommandSettings;
 }
 
@@ -32,12 +27,12 @@ const ORDINARY = { priority: 5, maxAttempts: 10, bounded: true } as const;
 const OWN = { priority: 9, maxAttempts: 100, bounded: false } as const;
 
 export const createEnqueue =
-  ({ hint, courier, nodeId, headroom, witness, settings }: EnqueueDeps): Enqueue =>
+  ({ afterCommit, nodeId, quota, settings }: EnqueueDeps): Enqueue =>
   async (tx, scope, orders) => {
     const admissions = await admitCommands(
       tx,
       orders.map((order) => toNewCommand(scope, order, settings)),
-      { limits: settings, headroom },
+      { limits: settings, quota },
     );
     const refused = admissions.find(isRefused);
     // Before anything is written: whoever catches this and commits all the same has ordered nothing.
@@ -46,13 +41,7 @@ export const createEnqueue =
     const made = admissions.flatMap((admission) => (admission.kind === "created" ? [admission.row] : []));
     return {
       commandIds: admissions.flatMap((admission) => (isRefused(admission) ? [] : [admission.row.commandId])),
-      notify: () => {
-        for (const row of made) {
-          witness.created(row);
-          hint(commandHappened(contract.commands.events.queued, row, null));
-        }
-        if (made.length > 0) courier.nudge([...new Set(made.map(({ deviceId }) => deviceId))]);
-      },
+      notify: () => afterCommit.created(made),
     };
   };
 

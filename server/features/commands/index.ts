@@ -1,5 +1,15 @@
-// The command room: a durable queue per device, one state machine for socket and poll, and what people see of it.
-
+// The command feature: a durable queue per device, one state machine for socket and poll, and what people see of it. The way of a command:
+//
+// 1. Enqueue. operations/queue.ts takes a request, enqueue.ts the order of another feature. admission.ts decides under the device's lock,
+//    store/create.ts writes the row, `queued`.
+// 2. Commit, then after-commit.ts: telemetry, live views, polls that wait here, a nudge to the node that holds the device's socket.
+// 3. Claim. The socket (delivery.ts) or a poll (operations/agent.ts) takes what is due through store/claim.ts, `sent`, and sends it.
+// 4. Ack. transitions.ts locks the row, lets rules.ts decide and saves row, history and durable event in one transaction; the ack is answered
+//    after its commit. Cancelling, hellos and deadlines take the same way with other events.
+// 5. End. after-commit.ts again: whoever waits for the command, here (waiters.ts) or on another node (remote-waiters.ts), hears of it, and the
+//    lane and credit that became free are worth another claim.
+//
+// Every step after a commit is a hint. jobs.ts makes up for lost ones: the reaper ends what is past its deadline, the sweep finds what is due.
 import { type CommandId, contract } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { CommandDelivery, DeviceNotifier, DeviceRef, Enqueue } from "../../core/delivery.ts";
@@ -12,27 +22,28 @@ import type { Db } from "../../platform/db.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { Log } from "../../platform/log.ts";
 import type { Feature } from "../kit.ts";
+import { createAfterCommit } from "./after-commit.ts";
+import { type CommandMeters, createCommandTelemetry } from "./command-telemetry.ts";
 import { createDelivery } from "./delivery.ts";
-import { createElsewhere, type ElsewhereDeps } from "./elsewhere.ts";
 import { createEnqueue } from "./enqueue.ts";
-import { createHeadroom } from "./headroom.ts";
 import { reaperJob, retentionJob, sweepJob } from "./jobs.ts";
 import { agentSide } from "./operations/agent.ts";
 import { cancelling } from "./operations/cancel.ts";
 import { queueing } from "./operations/queue.ts";
 import { reading } from "./operations/read.ts";
-import { createRecent } from "./recent.ts";
+import { createQueueQuota } from "./queue-quota.ts";
+import { createRemoteChanges } from "./remote-changes.ts";
+import { createRemoteWaiters, type RemoteWaitersDeps } from "./remote-waiters.ts";
 import { type CommandSettings, defaultSettings } from "./settings.ts";
 import { lockOpen } from "./store/change.ts";
 import { countOpen, findPending } from "./store/read.ts";
 import { createTransitions } from "./transitions.ts";
-import { createWaits } from "./waits.ts";
-import { type CommandMeters, createWitness } from "./witness.ts";
+import { createWaiters } from "./waiters.ts";
 
+export type { CommandMeters } from "./command-telemetry.ts";
 export type { CommandSettings } from "./settings.ts";
-export type { CommandMeters } from "./witness.ts";
 
-/** What this room needs to know of devices. */
+/** What this feature needs to know of devices. */
 export interface DeviceLookup {
   find(scope: SystemScope, deviceId: string): Promise<{ readonly deviceId: string; readonly status: string; readonly lastSeenAt: Date | null } | null>;
 }
@@ -53,7 +64,7 @@ export interface CommandsDeps {
   readonly presence: PollPresence;
   readonly createBatch: CreateBatch;
   readonly nodeId: string;
-  readonly bus: ElsewhereDeps["bus"];
+  readonly bus: RemoteWaitersDeps["bus"];
   /** Where a node hears what is meant for it alone. */
   readonly channelOf: (nodeId: string) => string;
   readonly settings?: Partial<CommandSettings>;
@@ -74,14 +85,14 @@ export interface Commands extends Feature<typeof contract.commands> {
   readonly jobs: readonly Job[];
   /** The channel's side of the queue. */
   readonly delivery: CommandDelivery;
-  /** For rooms whose own changes make commands necessary. */
+  /** For features whose own changes make commands necessary. */
   readonly enqueue: Enqueue;
   /** Finds what is due for the sockets of this node, at once. */
   sweep(): Promise<void>;
   /** Calls that wait are answered with what there is, and none waits any more: the node is leaving. */
   endWaits(): void;
   /** Between the nodes: who waits where for a command's end. */
-  readonly elsewhere: { open(): Promise<void>; close(): Promise<void> };
+  readonly remoteWaiters: { open(): Promise<void>; close(): Promise<void> };
   /** Something happened on another node: calls that wait look whether it is theirs. */
   look(): void;
   /** Something happened with the tenant on another node: its viewers here are shown where its open commands stand. */
@@ -97,50 +108,27 @@ export interface Commands extends Feature<typeof contract.commands> {
 export const createCommands = (deps: CommandsDeps): Commands => {
   const settings = { ...defaultSettings, ...deps.settings };
   const { db, onError = () => undefined, showHere = () => undefined } = deps;
-  const waits = createWaits({ db, settings, onError });
-  const recent = createRecent({ db, showHere, onError });
-  const hint: Hint = (event) => {
-    recent.note(event);
-    deps.hint(event);
-  };
-  // Whoever holds the device's socket is told, and whoever polls for it here.
-  const courier: DeviceNotifier = {
-    cancel: (deviceId, order) => {
-      waits.wake([deviceId]);
-      deps.courier.cancel(deviceId, order);
-    },
-    nudge: (deviceIds, nodeOf) => {
-      waits.wake(deviceIds);
-      deps.courier.nudge(deviceIds, nodeOf);
-    },
-    freed: (deviceIds) => {
-      waits.wake(deviceIds);
-      deps.courier.freed(deviceIds);
-    },
-  };
-  const elsewhere = createElsewhere({ ...deps, ended: waits.wake, onError });
-  const ends = {
-    wake: (commandIds: readonly string[]): void => {
-      waits.wake(commandIds);
-      elsewhere.tell(commandIds);
-    },
-  };
-  const parts = { ...deps, hint, courier, settings, waits, elsewhere, headroom: createHeadroom(settings.maxOpenPerTenant), witness: createWitness(deps) };
-  const transitions = createTransitions({ ...parts, waits: ends, random: deps.random ?? Math.random });
-  const delivery = createDelivery({ ...parts, transitions });
-  const room = { ...parts, transitions, delivery };
-  const sweep = sweepJob(room);
+  const waiters = createWaiters({ db, settings, onError });
+  const remoteChanges = createRemoteChanges({ db, showHere, onError });
+  const remoteWaiters = createRemoteWaiters({ ...deps, onEnded: waiters.wake, onError });
+  const telemetry = createCommandTelemetry(deps);
+  const shared = { ...deps, settings, waiters, remoteWaiters, telemetry, quota: createQueueQuota(settings.maxOpenPerTenant) };
+  const afterCommit = createAfterCommit({ ...shared, remoteChanges, notifier: deps.courier });
+  const transitions = createTransitions({ ...deps, settings, random: deps.random ?? Math.random });
+  const delivery = createDelivery({ ...shared, afterCommit, transitions });
+  const parts = { ...shared, afterCommit, transitions, delivery };
+  const sweep = sweepJob(parts);
 
   return {
-    handlers: implement(contract.commands, { ...queueing(room), ...reading(room), ...agentSide(room), ...cancelling(room) }),
+    handlers: implement(contract.commands, { ...queueing(parts), ...reading(parts), ...agentSide(parts), ...cancelling(parts) }),
     delivery,
-    enqueue: createEnqueue(room),
-    jobs: [reaperJob(room), sweep, waits.job, retentionJob(room)],
+    enqueue: createEnqueue(parts),
+    jobs: [reaperJob(parts), sweep, waiters.job, retentionJob(parts)],
     sweep: sweep.now,
-    endWaits: waits.close,
-    elsewhere,
-    look: waits.look,
-    showRecent: recent.show,
+    endWaits: waiters.close,
+    remoteWaiters,
+    look: waiters.look,
+    showRecent: remoteChanges.show,
     resetDevice: async (tx, device, reason) => {
       const { transitions: made } = await transitions.apply(
         tx,
@@ -148,7 +136,7 @@ export const createCommands = (deps: CommandsDeps): Commands => {
         () => [{ kind: "reset", reason }],
         () => "system",
       );
-      return { canceled: made.length, notify: () => transitions.tell(made) };
+      return { canceled: made.length, notify: () => afterCommit.changed(made) };
     },
     pending: (device) => findPending(deps.db, device),
     commandGauges: () => countOpen(deps.db, settings.reaperEveryMs * 2),

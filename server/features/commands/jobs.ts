@@ -1,22 +1,22 @@
 // The jobs of the queue. Two keep it moving whatever hint was lost: deadlines are enforced, and due commands find their session. One forgets what ended long ago.
 
 import type { Clock } from "../../core/clock.ts";
-import type { DeviceNotifier } from "../../core/delivery.ts";
 import type { Db } from "../../platform/db.ts";
 import type { Job } from "../../platform/jobs.ts";
+import type { AfterCommit } from "./after-commit.ts";
+import type { CommandTelemetry } from "./command-telemetry.ts";
 import type { CommandSettings } from "./settings.ts";
 import { lockOverdue } from "./store/change.ts";
 import { findSweepable } from "./store/read.ts";
 import { deleteEnded } from "./store/retention.ts";
 import type { Transitions } from "./transitions.ts";
-import type { Witness } from "./witness.ts";
 
 export interface CommandJobsDeps {
   readonly db: Db;
   readonly clock: Clock;
-  readonly courier: DeviceNotifier;
+  readonly afterCommit: Pick<AfterCommit, "changed" | "due">;
   readonly transitions: Transitions;
-  readonly witness: Pick<Witness, "swept">;
+  readonly telemetry: Pick<CommandTelemetry, "swept">;
   readonly nodeId: string;
   readonly settings: CommandSettings;
   /** False while hints between nodes get lost. */
@@ -33,7 +33,7 @@ const SWEEP_LIMIT = 5_000;
 const HINT_MS = 2_000;
 
 /** Any number of nodes may run it: each takes the rows that no other holds. */
-export const reaperJob = ({ db, transitions, settings }: CommandJobsDeps): Job => ({
+export const reaperJob = ({ db, transitions, afterCommit, settings }: CommandJobsDeps): Job => ({
   name: "commands.reaper",
   everyMs: settings.reaperEveryMs,
   run: async () => {
@@ -47,7 +47,7 @@ export const reaperJob = ({ db, transitions, settings }: CommandJobsDeps): Job =
       );
       return { count: locked.rows.length, made: applied.transitions };
     });
-    transitions.tell(made);
+    afterCommit.changed(made);
     // A full batch in which nothing could be changed would only come again.
     return count === settings.reaperBatch && made.length > 0;
   },
@@ -59,7 +59,7 @@ export const retentionJob = ({ db, settings: { keepDays, retentionBatch, retenti
   run: async () => (await db.sqlTx((tx) => deleteEnded(tx, { keepDays, limit: retentionBatch }))) === retentionBatch,
 });
 
-export const sweepJob = ({ db, clock, courier, witness, nodeId, settings, hintsArrive = () => true }: CommandJobsDeps): Sweep => {
+export const sweepJob = ({ db, clock, afterCommit, telemetry, nodeId, settings, hintsArrive = () => true }: CommandJobsDeps): Sweep => {
   let after: string | null = null;
   let lastFullMs = -Infinity;
   const run = async (): Promise<void> => {
@@ -69,8 +69,8 @@ export const sweepJob = ({ db, clock, courier, witness, nodeId, settings, hintsA
     if (isFull) lastFullMs = startedMs;
     // Cut off by the limit, the window stays where it is until those found have been served.
     if (found.deviceIds.length < SWEEP_LIMIT) after = found.until;
-    witness.swept(found.deviceIds);
-    if (found.deviceIds.length > 0) courier.nudge(found.deviceIds);
+    telemetry.swept(found.deviceIds);
+    if (found.deviceIds.length > 0) afterCommit.due(found.deviceIds);
   };
   return {
     name: "commands.sweep",

@@ -23,7 +23,7 @@ export interface CommandState {
   readonly ackAt: Instant | null;
   readonly output: unknown;
   readonly outputTruncated: boolean;
-  readonly progress: Progress | null;
+  readonly progress: CommandProgress | null;
   readonly failureCode: string | null;
   readonly cancelRequestedAt: Instant | null;
   readonly cancelReason: string | null;
@@ -45,7 +45,7 @@ export interface CommandFacts extends CommandState {
 
 export type Patch = Partial<CommandState>;
 
-export interface Progress {
+export interface CommandProgress {
   readonly pct: number | null;
   readonly message: string | null;
 }
@@ -58,7 +58,7 @@ export interface AckEvent {
   readonly output: unknown;
   readonly outputTruncated: boolean;
   readonly code: string | null;
-  readonly progress: Progress | null;
+  readonly progress: CommandProgress | null;
   /** Why it was not taken as it came; what could be read of it counts all the same. */
   readonly refused: string | null;
 }

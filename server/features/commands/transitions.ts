@@ -1,14 +1,12 @@
-// Carries out what the rules decide: rows, history and durable events in the caller's transaction; hints, nudges and cancel orders after it.
+// Carries out what the rules decide in the caller's transaction: rows, history and durable events. after-commit.ts does the rest.
 import type { z } from "zod";
 import { type CommandStatus, contract, isOpen } from "../../../protocol/index.ts";
-import type { DeviceNotifier } from "../../core/delivery.ts";
-import { type Emit, type Happened, type Hint, happened, type SqlTx } from "../../core/events.ts";
+import { type Emit, type Happened, happened, type SqlTx } from "../../core/events.ts";
 import { decide } from "./rules.ts";
 import type { CommandSettings } from "./settings.ts";
 import type { Circumstances, CommandEvent, Step } from "./state.ts";
 import { type Locked, saveRows } from "./store/change.ts";
 import { type CommandRow, isoTime } from "./store/rows.ts";
-import type { Witness } from "./witness.ts";
 
 /** One step of one command; `row` is what it became. */
 export interface Transition {
@@ -19,19 +17,14 @@ export interface Transition {
 
 export interface TransitionsDeps {
   readonly emit: Emit;
-  readonly hint: Hint;
-  readonly courier: DeviceNotifier;
-  /** Told which commands have ended. */
-  readonly waits: { wake(commandIds: readonly string[]): void };
-  readonly witness: Pick<Witness, "saw">;
   readonly nodeId: string;
   readonly settings: CommandSettings;
   /** Evenly spread in [0, 1). */
   readonly random: () => number;
 }
 
-/** What one row's event led to; `step` is null when it changed nothing. */
-export interface Outcome {
+/** What one event did to a row; `step` is null when it changed nothing. */
+export interface Effect {
   readonly before: CommandRow;
   readonly after: CommandRow;
   readonly step: Step | null;
@@ -39,7 +32,7 @@ export interface Outcome {
 
 export interface Applied {
   /** In the order of the events, row by row. */
-  readonly outcomes: ReadonlyMap<string, readonly Outcome[]>;
+  readonly effects: ReadonlyMap<string, readonly Effect[]>;
   readonly transitions: readonly Transition[];
 }
 
@@ -47,27 +40,17 @@ export interface Transitions {
   /** Several events of one command are applied one after the other. */
   apply(tx: SqlTx, locked: Locked, eventsOf: (row: CommandRow) => readonly CommandEvent[], actorOf: (row: CommandRow) => string): Promise<Applied>;
   circumstances(now: number): Circumstances;
-  /** After commit. */
-  tell(transitions: readonly Transition[]): void;
-  /** Tells the agents again of cancellations that are under way. */
-  remind(canceling: readonly CommandRow[]): void;
 }
 
-export const createTransitions = ({ emit, hint, courier, waits, witness, nodeId, settings, random }: TransitionsDeps): Transitions => {
-  const order = (row: CommandRow, deadline: number): void => {
-    const reason = row.cancelReason ?? row.failureCode;
-    courier.cancel(row.deviceId, { commandId: row.commandId, deadline: isoTime(deadline), ...(reason === null ? {} : { reason }) });
-  };
+export const createTransitions = ({ emit, nodeId, settings, random }: TransitionsDeps): Transitions => {
   const circumstances = (now: number): Circumstances => ({ now, jitter: random(), timings: settings });
 
   return {
     circumstances,
     apply: async (tx, { rows, now }, eventsOf, actorOf) => {
-      const outcomes = new Map(rows.map((row) => [row.commandId as string, follow(row, eventsOf(row), circumstances(now ?? 0))]));
-      const changed = [...outcomes.values()].flatMap((steps) => (steps.some(({ step }) => step !== null) ? steps.slice(-1) : []));
-      const transitions = [...outcomes.values()]
-        .flat()
-        .flatMap(({ before, after, step }) => (step === null ? [] : [{ row: after, from: before.status, step }]));
+      const effects = new Map(rows.map((row) => [row.commandId as string, follow(row, eventsOf(row), circumstances(now ?? 0))]));
+      const changed = [...effects.values()].flatMap((steps) => (steps.some(({ step }) => step !== null) ? steps.slice(-1) : []));
+      const transitions = [...effects.values()].flat().flatMap(({ before, after, step }) => (step === null ? [] : [{ row: after, from: before.status, step }]));
       const told = transitions.filter(({ row, from, step }) => row.status !== from || step.code !== null);
       const saved = saveRows(
         tx,
@@ -80,34 +63,18 @@ export const createTransitions = ({ emit, hint, courier, waits, witness, nodeId,
       const written = Promise.all([saved, events.length > 0 ? emit(tx, events) : null]);
       if (tx.defer === undefined) await written;
       else tx.defer(written);
-      return { outcomes, transitions };
-    },
-    tell: (transitions) => {
-      for (const transition of transitions) {
-        witness.saw(transition);
-        if (!isEnd(transition)) hint(commandHappened(events.changed, transition.row, transition.from));
-        const deadline = cancelDeadline(transition, settings);
-        if (deadline !== null) order(transition.row, deadline);
-      }
-      waits.wake(transitions.filter(isEnd).map(({ row }) => row.commandId));
-      const due = devicesOf(transitions.filter(isDueAgain));
-      if (due.length > 0) courier.nudge(due);
-      const freed = devicesOf(transitions.filter(freesTheWay));
-      if (freed.length > 0) courier.freed(freed);
-    },
-    remind: (canceling) => {
-      for (const row of canceling) if (row.deadlineAt !== null && row.deadlineAt !== Infinity) order(row, row.deadlineAt);
+      return { effects, transitions };
     },
   };
 };
 
-const follow = (row: CommandRow, events: readonly CommandEvent[], at: Circumstances): readonly Outcome[] => {
+const follow = (row: CommandRow, events: readonly CommandEvent[], at: Circumstances): readonly Effect[] => {
   let before = row;
   return events.map((event) => {
     const step = decide(before, event, at);
-    const outcome = { before, after: step === null ? before : { ...before, ...step.patch }, step };
-    before = outcome.after;
-    return outcome;
+    const effect = { before, after: step === null ? before : { ...before, ...step.patch }, step };
+    before = effect.after;
+    return effect;
   });
 };
 
@@ -118,7 +85,7 @@ const detailOf = (row: CommandRow, { patch }: Step): Readonly<Record<string, unk
 };
 
 /** Durable: the command has ended, or a result came after its end. */
-const isEnd = ({ row, from }: Transition): boolean => !isOpen(row.status) && row.status !== from;
+export const isEnd = ({ row, from }: Transition): boolean => !isOpen(row.status) && row.status !== from;
 
 const events = contract.commands.events;
 const ENDS = {
@@ -143,19 +110,17 @@ export const commandHappened = <E extends (typeof events)[keyof typeof events]>(
 
 const holdsTheWay = (status: CommandStatus | null): boolean => status !== null && status !== "queued" && isOpen(status);
 
-const devicesOf = (transitions: readonly Transition[]): readonly string[] => [...new Set(transitions.map(({ row }) => row.deviceId))];
-
 /** Credit or a lane. */
-const freesTheWay = ({ row, from }: Transition): boolean => from !== null && isOpen(from) && !isOpen(row.status);
+export const freesTheWay = ({ row, from }: Transition): boolean => from !== null && isOpen(from) && !isOpen(row.status);
 
 /**
  * The agent lost what it had. A command that waits for its next attempt is found by the sweep when it is due, and one whose write was refused
  * by the session that refused it.
  */
-const isDueAgain = ({ row, step }: Transition): boolean => row.status === "queued" && step.code !== null;
+export const isDueAgain = ({ row, step }: Transition): boolean => row.status === "queued" && step.code !== null;
 
 /** T15, T17, T21 and T24: the agent may be at work on something that nobody waits for any more. */
-const cancelDeadline = ({ row, from, step }: Transition, { cancelTimeoutMs }: CommandSettings): number | null => {
+export const cancelDeadline = ({ row, from, step }: Transition, { cancelTimeoutMs }: Pick<CommandSettings, "cancelTimeoutMs">): number | null => {
   const asked = row.status === "canceling" && from !== "canceling";
   const givenUp =
     holdsTheWay(from) && from !== "canceling" && (row.status === "timed_out" || (row.status === "canceled" && step.patch.ackStatus === undefined));

@@ -4,6 +4,8 @@ import type { CommandDelivery, DeviceRef } from "../../../core/delivery.ts";
 import { AppError } from "../../../core/errors.ts";
 import type { Handlers } from "../../../core/feature.ts";
 import type { Db } from "../../../platform/db.ts";
+import type { AfterCommit } from "../after-commit.ts";
+import type { CommandTelemetry } from "../command-telemetry.ts";
 import { STATUS_UNKNOWN, sentNow } from "../delivery.ts";
 import type { PollPresence } from "../index.ts";
 import type { CommandSettings } from "../settings.ts";
@@ -12,19 +14,19 @@ import { claimForPoll, type PolledRow } from "../store/claim.ts";
 import { findPending } from "../store/read.ts";
 import { type CommandRow, toDelivered } from "../store/rows.ts";
 import type { Transitions } from "../transitions.ts";
-import type { Waits } from "../waits.ts";
-import type { Witness } from "../witness.ts";
+import type { Waiters } from "../waiters.ts";
 
 /** A poller that has been silent for so many of its intervals gives way to another process. */
 const POLLS_MISSED = 2;
 
-export interface AgentDeps {
+export interface AgentOperationsDeps {
   readonly db: Db;
   readonly presence: PollPresence;
   readonly transitions: Transitions;
   readonly delivery: CommandDelivery;
-  readonly waits: Waits;
-  readonly witness: Pick<Witness, "polledAgain">;
+  readonly afterCommit: Pick<AfterCommit, "changed">;
+  readonly waiters: Waiters;
+  readonly telemetry: Pick<CommandTelemetry, "polledAgain">;
   readonly nodeId: string;
   readonly settings: CommandSettings;
 }
@@ -33,12 +35,13 @@ export const agentSide = ({
   db,
   presence,
   transitions,
+  afterCommit,
   delivery,
-  waits,
-  witness,
+  waiters,
+  telemetry,
   nodeId,
   settings,
-}: AgentDeps): Pick<Handlers<typeof contract.commands>, "poll" | "ack"> => {
+}: AgentOperationsDeps): Pick<Handlers<typeof contract.commands>, "poll" | "ack"> => {
   // T5: nobody will speak of these again, and the answer that carries them is on its way.
   const finishUnacknowledged = async (rows: readonly CommandRow[], deviceId: string): Promise<void> => {
     if (rows.length === 0) return;
@@ -57,7 +60,7 @@ export const agentSide = ({
         )
       ).transitions;
     });
-    transitions.tell(made);
+    afterCommit.changed(made);
   };
 
   const claim = (device: DeviceRef, limit: number): Promise<readonly PolledRow[]> => claimForPoll(db, device, limit, { nodeId, timings: settings });
@@ -89,7 +92,7 @@ export const agentSide = ({
       await presence.polled(device, { instanceId: instanceId ?? null, aliveForMs });
       return look(device, limit);
     };
-    const wait = waits.take(device.deviceId, seconds);
+    const wait = waiters.take(device.deviceId, seconds);
     try {
       let found = await lookAsHolder();
       while (isEmpty(found) && wait !== null && (await wait.next(signal))) found = await lookAsHolder();
@@ -103,8 +106,8 @@ export const agentSide = ({
     poll: async ({ scope, reply, signal }, { deviceId, ...how }) => {
       const device = { tenantId: scope.tenantId, deviceId };
       const { rows, cancel } = await lookOrWait(device, how, signal);
-      transitions.tell(rows.filter(({ again }) => !again).map(sentNow));
-      for (const { again } of rows) if (again) witness.polledAgain();
+      afterCommit.changed(rows.filter(({ again }) => !again).map(sentNow));
+      for (const { again } of rows) if (again) telemetry.polledAgain();
       await finishUnacknowledged(
         rows.filter(({ requiresAck }) => !requiresAck),
         deviceId,

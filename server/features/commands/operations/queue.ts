@@ -1,9 +1,7 @@
 // Queueing a command: check the type and its payload, write the row with all others of this moment, wake the device's session.
 import type { z } from "zod";
-import { type Command, contract, isOpen, permits } from "../../../../protocol/index.ts";
-import type { DeviceNotifier } from "../../../core/delivery.ts";
+import { type Command, type contract, isOpen, permits } from "../../../../protocol/index.ts";
 import { AppError } from "../../../core/errors.ts";
-import type { Hint } from "../../../core/events.ts";
 import type { Call, Handlers } from "../../../core/feature.ts";
 import { fingerprint } from "../../../core/fingerprint.ts";
 import { newId } from "../../../core/ids.ts";
@@ -11,17 +9,16 @@ import { actorOf, type TenantScope } from "../../../core/scope.ts";
 import type { CreateBatch } from "../../../platform/batch.ts";
 import type { Db } from "../../../platform/db.ts";
 import type { NewCommand } from "../admission.ts";
-import type { Elsewhere } from "../elsewhere.ts";
-import type { Headroom } from "../headroom.ts";
+import type { AfterCommit } from "../after-commit.ts";
+import { type CommandType, commandType, laneOf } from "../command-types.ts";
 import { isDeeperThan, jsonBytes } from "../payload.ts";
+import type { QueueQuota } from "../queue-quota.ts";
+import type { RemoteWaiters } from "../remote-waiters.ts";
 import type { CommandSettings } from "../settings.ts";
 import { createCommandRows } from "../store/create.ts";
 import { findCommands } from "../store/read.ts";
 import { type CommandRow, canSplit, toCommand } from "../store/rows.ts";
-import { commandHappened } from "../transitions.ts";
-import { type CommandType, commandType, laneOf } from "../types.ts";
-import type { Waits } from "../waits.ts";
-import type { Witness } from "../witness.ts";
+import type { Waiters } from "../waiters.ts";
 
 type Operation = typeof contract.commands.operations.queue;
 type Input = z.output<Operation["input"]>;
@@ -29,31 +26,27 @@ type Fail = Call<Operation>["fail"];
 
 export interface QueueDeps {
   readonly db: Db;
-  readonly hint: Hint;
-  readonly courier: DeviceNotifier;
+  readonly afterCommit: Pick<AfterCommit, "created">;
   readonly createBatch: CreateBatch;
-  readonly waits: Waits;
-  readonly elsewhere: Pick<Elsewhere, "ask">;
+  readonly waiters: Pick<Waiters, "take">;
+  readonly remoteWaiters: Pick<RemoteWaiters, "ask">;
   readonly nodeId: string;
-  readonly headroom: Headroom;
-  readonly witness: Pick<Witness, "created">;
+  readonly quota: QueueQuota;
   readonly settings: CommandSettings;
 }
 
 export const queueing = ({
   db,
-  hint,
-  courier,
+  afterCommit,
   createBatch,
-  waits,
-  elsewhere,
+  waiters,
+  remoteWaiters,
   nodeId,
-  headroom,
-  witness,
+  quota,
   settings,
 }: QueueDeps): Pick<Handlers<typeof contract.commands>, "queue"> => {
   const bounds = { maxSize: settings.batchSize, maxConcurrent: settings.batchConcurrency, maxWaiting: settings.batchWaiting, splitOn: canSplit };
-  const create = createBatch((items: readonly NewCommand[]) => createCommandRows(db, items, { limits: settings, headroom, nodeId }), {
+  const create = createBatch((items: readonly NewCommand[]) => createCommandRows(db, items, { limits: settings, quota, nodeId }), {
     ...bounds,
     paceMs: settings.batchPaceMs,
   });
@@ -61,13 +54,14 @@ export const queueing = ({
 
   /** The command as it is when it has ended, or when the caller has waited long enough. */
   const ended = async (row: CommandRow, seconds: number, { signal, isNew }: { readonly signal: AbortSignal; readonly isNew: boolean }): Promise<CommandRow> => {
-    const wait = isOpen(row.status) ? waits.take(row.commandId, seconds) : null;
+    const wait = isOpen(row.status) ? waiters.take(row.commandId, seconds) : null;
     if (wait === null) return row;
     try {
       // One that is not of this moment may have ended before there was a place to wait at.
       let now: CommandRow | null = isNew ? row : await look(row);
-      while (now !== null && isOpen(now.status) && (await wait.next(signal))) now = await look(row);
-      return now ?? row;
+      while (now !== null && isOpen(now.status) && (await wait.next(signal))) now = wait.ended() ?? (await look(row));
+      // What ended on this node comes as it was written, without its payload.
+      return now === null ? row : { ...now, payload: row.payload };
     } finally {
       wait.end();
     }
@@ -87,10 +81,9 @@ export const queueing = ({
       const { row } = admission;
       const isNew = admission.kind === "created";
       if (isNew) {
-        witness.created(row);
-        hint(commandHappened(contract.commands.events.queued, row, null));
-        if (input.wait > 0 && admission.heldBy !== null) elsewhere.ask(admission.heldBy, row.commandId);
-        courier.nudge([row.deviceId], () => admission.heldBy);
+        // First, so that the node that holds the device knows who waits before it hears of the command.
+        if (input.wait > 0 && admission.heldBy !== null) remoteWaiters.ask(admission.heldBy, row.commandId);
+        afterCommit.created([row], () => admission.heldBy);
       } else reply.replayed = true;
       return toCommand(await ended(row, input.wait, { signal: call.signal, isNew }));
     },

@@ -1,12 +1,12 @@
 // Reading commands: lists, one, and its timeline with what it waits for.
-import { type contract, toWindow } from "../../../../protocol/index.ts";
+import type { z } from "zod";
+import { type BlockedBy, type contract, isOpen, toWindow } from "../../../../protocol/index.ts";
 import type { Handlers } from "../../../core/feature.ts";
 import type { TenantScope } from "../../../core/scope.ts";
 import type { Db } from "../../../platform/db.ts";
-import { blockedBy } from "../blocked-by.ts";
 import type { DeviceLookup } from "../index.ts";
-import { findCommand, listCommands, readSurroundings, readTimeline } from "../store/read.ts";
-import { toCommand } from "../store/rows.ts";
+import { findCommand, listCommands, readSurroundings, readTimeline, type Surroundings } from "../store/read.ts";
+import { type CommandRow, isoTime, toCommand } from "../store/rows.ts";
 
 export interface ReadDeps {
   readonly db: Db;
@@ -41,3 +41,55 @@ export const reading = ({ db, devices }: ReadDeps): Pick<Handlers<typeof contrac
 
 /** An agent reads its own device's commands only; people read the tenant's. */
 const ownDevice = ({ principal }: TenantScope): string | null => (principal.kind === "agent" ? principal.deviceId : null);
+
+type Blocked = z.infer<typeof BlockedBy>;
+
+/** Says in one line what a command waits for, and since when. */
+const blockedBy = (row: CommandRow, around: Surroundings): Blocked => {
+  if (!isOpen(row.status))
+    return { kind: "none", since: null, explanation: `It has ended as ${row.status}${row.failureCode === null ? "" : ` (${row.failureCode})`}.` };
+  if (row.status !== "queued") return waitsForAgent(row, around);
+  const now = around.now.getTime();
+  if (row.availableAt > now) {
+    const why = row.attempt > 0 ? `Attempt ${row.attempt} was not acknowledged; it is delivered again` : "It is held back";
+    return { kind: "window", since: isoTime(row.issuedAt), explanation: `${why} from ${isoTime(row.availableAt)}.` };
+  }
+  if (around.connectivity === "none") {
+    const since = around.lastSeenAt?.toISOString() ?? null;
+    return {
+      kind: "offline",
+      since: since ?? isoTime(row.issuedAt),
+      explanation: since === null ? "The device has never been connected." : `The device is not connected; it was last seen at ${since}.`,
+    };
+  }
+  if (around.ahead !== null) {
+    const { commandId, status, since } = around.ahead;
+    return {
+      kind: "lane",
+      commandId,
+      since: since.toISOString(),
+      explanation: `Lane ${row.lane} is taken by ${commandId}, ${status} since ${since.toISOString()}.`,
+    };
+  }
+  if (around.connectivity === "realtime" && around.maxInFlight !== null && around.inFlight >= around.maxInFlight)
+    return { kind: "credit", since: isoTime(row.availableAt), explanation: `The agent is at work on ${around.inFlight} commands and takes no more at once.` };
+  if (around.connectivity === "polling")
+    return {
+      kind: "agent",
+      since: isoTime(row.availableAt),
+      explanation: `It is due since ${isoTime(row.availableAt)} and goes out with the agent's next poll.`,
+    };
+  return { kind: "none", since: isoTime(row.availableAt), explanation: "Nothing is in its way; it is about to be sent." };
+};
+
+const waitsForAgent = (row: CommandRow, around: Surroundings): Blocked => {
+  const since = isoTime(row.startedAt ?? row.ackedAt ?? row.sentAt ?? row.issuedAt);
+  const bound = row.deadlineAt === null || row.deadlineAt === Infinity ? "" : `, until ${isoTime(row.deadlineAt)} at the latest`;
+  if (around.connectivity === "none") {
+    const seen = around.lastSeenAt?.toISOString() ?? since;
+    return { kind: "offline", since: seen, explanation: `The agent holds it (${row.status}) and was last seen at ${seen}; its word is waited for${bound}.` };
+  }
+  const what = { sent: "to acknowledge it", acknowledged: "to begin", running: "to finish", canceling: "to confirm the cancellation" };
+  const status = row.status === "sent" || row.status === "acknowledged" || row.status === "running" ? row.status : "canceling";
+  return { kind: "agent", since, explanation: `Waits since ${since} for the agent ${what[status]}${bound}.` };
+};

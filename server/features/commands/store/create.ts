@@ -4,12 +4,12 @@ import type { SqlTx } from "../../../core/events.ts";
 import { notDeleted } from "../../../core/not-deleted.ts";
 import type { Db } from "../../../platform/db.ts";
 import { type Admission, admit, type DeviceFacts, type NewCommand, type QueueLimits } from "../admission.ts";
-import type { Headroom } from "../headroom.ts";
+import type { QueueQuota } from "../queue-quota.ts";
 import { ALL_COLUMNS, type CommandRow, type DbRow, OPEN, sqlTime, toInstant, toRow } from "./rows.ts";
 
 export interface AdmitFacts {
   readonly limits: QueueLimits;
-  readonly headroom: Headroom;
+  readonly quota: QueueQuota;
 }
 
 export interface CreateFacts extends AdmitFacts {
@@ -25,16 +25,16 @@ export const createCommandRows = (db: Db, items: readonly NewCommand[], facts: C
   });
 
 /** Judges new commands under the locks of their devices and writes nothing yet. */
-export const admitCommands = async (tx: SqlTx, items: readonly NewCommand[], { limits, headroom }: AdmitFacts): Promise<readonly Admission[]> => {
+export const admitCommands = async (tx: SqlTx, items: readonly NewCommand[], { limits, quota }: AdmitFacts): Promise<readonly Admission[]> => {
   const tenantIds = items.map(({ scope }) => scope.tenantId);
-  const near = headroom.near(tenantIds);
+  const near = quota.near(tenantIds);
   // Given at once, in this order: each sees what others committed while the first waited for its locks.
   const [{ devices, now }, existing, openOfTenant] = await Promise.all([
     lockDevices(tx, items),
     findByKeys(tx, items),
     countOpenOfTenants(tx, near, limits.maxOpenPerTenant),
   ]);
-  headroom.counted(openOfTenant, tenantIds);
+  quota.counted(openOfTenant, tenantIds);
   return admit(items, { devices, existing, openOfTenant, limits, now });
 };
 

@@ -1,7 +1,7 @@
 // A command between the table and the room: columns, their types, and the mapping both ways.
 import type { Command, CommandId, CommandStatus, DeliveredCommand, DeviceId, TenantId } from "../../../../protocol/index.ts";
 import { isUnavailable } from "../../../platform/db-errors.ts";
-import type { CommandFacts, CommandState, Instant, Progress } from "../state.ts";
+import type { CommandFacts, CommandProgress, CommandState, Instant } from "../state.ts";
 
 /** Everything the room knows about a command. */
 export interface CommandRow extends CommandFacts {
@@ -53,7 +53,7 @@ export interface DbRow {
   readonly ack_at: DbTime | null;
   readonly output: unknown;
   readonly output_truncated: boolean;
-  readonly progress: Progress | null;
+  readonly progress: CommandProgress | null;
   readonly failure_code: string | null;
   readonly cancel_requested_at: DbTime | null;
   readonly cancel_reason: string | null;

@@ -1,25 +1,25 @@
-// Calls that wait on one node for the end of a command whose device another node holds: that node is asked to say so, and says it at once.
-// Either message may be lost; looks into the database make up for it (waits.ts).
+// Calls that wait on one node for the end of a command whose device another node holds: they ask that node, which tells them at once.
+// Either message may be lost; looks into the database make up for it (waiters.ts).
 import { LRUCache } from "lru-cache";
 import { chunk, IDS_PER_MESSAGE } from "../../core/chunk.ts";
 import type { Bus } from "../../platform/bus.ts";
 
-export interface Elsewhere {
+export interface RemoteWaiters {
   /** Asks the node that holds the device to tell of the command's end. */
   ask(nodeId: string, commandId: string): void;
-  /** These have ended here: whoever asked is told. */
-  tell(commandIds: readonly string[]): void;
+  /** Tells the nodes that asked for one of these that it has ended. */
+  tell(ended: readonly { readonly commandId: string }[]): void;
   open(): Promise<void>;
   close(): Promise<void>;
 }
 
-export interface ElsewhereDeps {
+export interface RemoteWaitersDeps {
   readonly bus: Pick<Bus, "publish" | "subscribe">;
   readonly nodeId: string;
   /** Where a node hears what is meant for it alone. */
   readonly channelOf: (nodeId: string) => string;
   /** Commands have ended on another node. */
-  readonly ended: (commandIds: readonly string[]) => void;
+  readonly onEnded: (commandIds: readonly string[]) => void;
   readonly onError: (error: unknown) => void;
 }
 
@@ -31,7 +31,7 @@ const MAX_ASKED = 20_000;
 /** Longer than any call waits. */
 const ASKED_MS = 60_000;
 
-export const createElsewhere = ({ bus, nodeId, channelOf, ended, onError }: ElsewhereDeps): Elsewhere => {
+export const createRemoteWaiters = ({ bus, nodeId, channelOf, onEnded, onError }: RemoteWaitersDeps): RemoteWaiters => {
   /** Who asked, by command. */
   const asked = new LRUCache<string, string>({ max: MAX_ASKED, ttl: ASKED_MS });
   /** Of this turn of the event loop, by node: they go together. */
@@ -60,9 +60,9 @@ export const createElsewhere = ({ bus, nodeId, channelOf, ended, onError }: Else
     ask: (to, commandId) => {
       if (to !== nodeId) send("await", to, commandId);
     },
-    tell: (commandIds) => {
+    tell: (commands) => {
       if (asked.size === 0) return;
-      for (const commandId of commandIds) {
+      for (const { commandId } of commands) {
         const who = asked.get(commandId);
         if (who === undefined) continue;
         asked.delete(commandId);
@@ -74,7 +74,7 @@ export const createElsewhere = ({ bus, nodeId, channelOf, ended, onError }: Else
         if (typeof from !== "string" || typeof commandIds !== "string") return;
         const ids = commandIds.split(" ");
         if (op === "await") for (const id of ids) asked.set(id, from);
-        if (op === "ended") ended(ids);
+        if (op === "ended") onEnded(ids);
       });
     },
     close: async () => {

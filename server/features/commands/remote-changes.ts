@@ -6,14 +6,14 @@ import { type Happened, type Hint, happened } from "../../core/events.ts";
 import type { Db } from "../../platform/db.ts";
 import { findRecent, type RecentCommand } from "./store/read.ts";
 
-export interface Recent {
+export interface RemoteChanges {
   /** What this node has shown itself need not be shown again. */
   note(event: Happened): void;
   /** Looks now, or a moment later when it has just looked. */
   show(tenantId: string): void;
 }
 
-export interface RecentDeps {
+export interface RemoteChangesDeps {
   readonly db: Db;
   /** To the viewers of this node alone. */
   readonly showHere: Hint;
@@ -38,7 +38,7 @@ const PAUSE_MS = 100;
 
 const { queued, changed } = contract.commands.events;
 
-export const createRecent = ({ db, showHere, onError }: RecentDeps): Recent => {
+export const createRemoteChanges = ({ db, showHere, onError }: RemoteChangesDeps): RemoteChanges => {
   const tenants = new LRUCache<string, Watched>({ max: MAX_TENANTS, ttl: FORGET_MS });
 
   const showOne = (state: Watched, { tenantId, commandId, deviceId, type, status }: RecentCommand): void => {

@@ -1,10 +1,10 @@
-// Spares most creations the counting of their tenant's open commands: far below its bound, a tenant may add some for a moment before it is counted again.
+// A tenant's quota of open commands, counted seldom: far below its bound, a tenant may add a share of what was free for a moment before the next count.
 import { LRUCache } from "lru-cache";
 
-export interface Headroom {
-  /** Those of these tenants, one entry for each new command, that have to be counted before more is admitted. The others' room is taken. */
+export interface QueueQuota {
+  /** Takes one place for each new command, and answers the tenants that have to be counted before more is admitted. */
   near(tenantIds: readonly string[]): readonly string[];
-  /** `tenantIds` as they were given to `near`: what was counted, these come on top of. */
+  /** `tenantIds` as `near` got them: these commands come on top of the count. */
   counted(open: ReadonlyMap<string, number>, tenantIds: readonly string[]): void;
 }
 
@@ -14,7 +14,7 @@ const MAX_TENANTS = 10_000;
 const SHARE = 1 / 16;
 
 /** `max` null: there is no bound and nothing to count. */
-export const createHeadroom = (max: number | null): Headroom => {
+export const createQueueQuota = (max: number | null): QueueQuota => {
   const free = new LRUCache<string, { left: number }>({ max: MAX_TENANTS, ttl: FOR_MS });
   return {
     near: (tenantIds) => {

@@ -1,9 +1,9 @@
-// Watches what happens to commands: durations for the metrics page, and a log line per step for those that carry a trace.
+// What operators see of commands: durations for the metrics page and, for a command that carries a trace, a log line and a span per step.
+// A command is created within the call that queued it; delivery, acknowledgement and end stand in traces of their own that link to that call.
 import { isOpen } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
-import { type Tracing, traceIdOf } from "../../core/trace.ts";
+import { isSampled, type PastSpan, type Tracing, traceIdOf } from "../../core/trace.ts";
 import type { Log } from "../../platform/log.ts";
-import { createSpans } from "./spans.ts";
 import type { Instant } from "./state.ts";
 import type { CommandRow } from "./store/rows.ts";
 import type { Transition } from "./transitions.ts";
@@ -21,7 +21,7 @@ export interface CommandMeters {
 /** `polled_again`: the agent came back for what it had been given and not acknowledged. */
 export type RedeliveryCause = "ack_timeout" | "write_refused" | "session_lost" | "agent_lost_state" | "polled_again";
 
-export interface Witness {
+export interface CommandTelemetry {
   /** After commit, as all of these. */
   created(row: CommandRow): void;
   saw(transition: Transition): void;
@@ -32,12 +32,51 @@ export interface Witness {
   claimed(deviceId: string, commands: number): void;
 }
 
-export interface WitnessDeps {
+export interface CommandTelemetryDeps {
   readonly clock: Pick<Clock, "now">;
   readonly tracing?: Tracing | null | undefined;
   readonly meters?: CommandMeters | undefined;
   readonly log?: Pick<Log, "info"> | undefined;
 }
+
+const FAILED: ReadonlySet<string> = new Set(["failed", "rejected", "expired", "timed_out", "undeliverable"]);
+
+type Part = Pick<PastSpan, "name" | "within" | "startMs" | "endMs">;
+
+const partsOf = ({ row, from, step }: Transition, now: Instant): readonly Part[] => {
+  const { status, issuedAt, availableAt, sentAt, ackAt, finishedAt } = row;
+  if (status === from) return [];
+  if (status === "sent" && sentAt !== null) return [{ name: "command deliver", within: false, startMs: Math.max(issuedAt, availableAt), endMs: sentAt }];
+  if (step.patch.ackStatus !== undefined) return [{ name: "command ack", within: false, startMs: sentAt ?? issuedAt, endMs: ackAt ?? now }];
+  return isOpen(status) ? [] : [{ name: "command end", within: false, startMs: sentAt ?? issuedAt, endMs: finishedAt ?? now }];
+};
+
+const createSpans = (tracing: Tracing | null, now: () => Instant) => {
+  const record = (row: CommandRow, parts: readonly Part[]): void => {
+    const { traceparent, commandId, deviceId, tenantId, type, status, channel, attempt, failureCode } = row;
+    if (tracing === null || traceparent === null || !isSampled(traceparent)) return;
+    for (const part of parts)
+      tracing.record({
+        ...part,
+        cause: traceparent,
+        failed: FAILED.has(status),
+        attributes: {
+          "mooring.command_id": commandId,
+          "mooring.command_type": type,
+          "mooring.command_status": status,
+          "mooring.device_id": deviceId,
+          "mooring.tenant_id": tenantId,
+          "mooring.channel": channel,
+          "mooring.attempt": attempt,
+          "error.type": failureCode,
+        },
+      });
+  };
+  return {
+    created: (row: CommandRow): void => record(row, [{ name: "command create", within: true, startMs: row.issuedAt, endMs: now() }]),
+    saw: (transition: Transition): void => record(transition.row, partsOf(transition, now())),
+  };
+};
 
 const ignore = (): void => undefined;
 const noMeters: CommandMeters = { delivered: ignore, acknowledged: ignore, ended: ignore, redelivered: ignore, late: ignore, rescued: ignore };
@@ -50,7 +89,7 @@ const causeOf = ({ row, step }: Transition): RedeliveryCause => {
   return row.sentAt === null ? "write_refused" : "ack_timeout";
 };
 
-export const createWitness = ({ meters = noMeters, log, tracing = null, clock }: WitnessDeps): Witness => {
+export const createCommandTelemetry = ({ meters = noMeters, log, tracing = null, clock }: CommandTelemetryDeps): CommandTelemetry => {
   const spans = createSpans(tracing, () => clock.now().getTime());
   const found = new Set<string>();
 

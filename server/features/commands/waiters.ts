@@ -1,24 +1,29 @@
 // Calls that wait: a poll until something is due for its device, a queueing call until its command has ended.
-// What happens on this node wakes them at once, and the end of a command is told by the node that holds its device (elsewhere.ts).
+// What happens on this node wakes them at once, and the end of a command is told by the node that holds its device (remote-waiters.ts).
 // Everything else that happens on another is found by a look into the database, on a hint or every second.
 import { coalesced } from "../../core/coalesced.ts";
 import type { Db } from "../../platform/db.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { CommandSettings } from "./settings.ts";
 import { findAwaited } from "./store/read.ts";
+import type { CommandRow } from "./store/rows.ts";
 
 /** A place to wait at. Taken before the caller looks, so that nothing slips between its look and its wait. */
 export interface Wait {
   /** Resolves with true when it is worth looking again, with false when the time is over, the caller gone or the node leaving. */
   next(signal: AbortSignal): Promise<boolean>;
+  /** The awaited command, when it ended on this node: nobody need read what this node has just written. Its payload is empty. */
+  ended(): CommandRow | null;
   end(): void;
 }
 
-export interface Waits {
+export interface Waiters {
   /** Null when this node holds as many as it may, or is leaving: the caller answers at once. */
   take(key: string, seconds: number): Wait | null;
   /** Device ids for polls, command ids for queueing calls. */
   wake(keys: Iterable<string>): void;
+  /** These commands have ended on this node. */
+  ended(commands: readonly CommandRow[]): void;
   /** Every wait ends, and none begins any more: the node is leaving. */
   close(): void;
   /** Something happened on another node: looks for it now, once for all who say so within a moment. */
@@ -27,7 +32,7 @@ export interface Waits {
   readonly job: Job;
 }
 
-export interface WaitsDeps {
+export interface WaitersDeps {
   readonly db: Db;
   readonly settings: Pick<CommandSettings, "maxWaits" | "waitLookEveryMs" | "waitLookPauseMs">;
   readonly onError?: ((error: unknown) => void) | undefined;
@@ -35,11 +40,12 @@ export interface WaitsDeps {
 
 interface Waiter {
   woken: boolean;
+  ended: CommandRow | null;
   over: boolean;
   stir: () => void;
 }
 
-export const createWaits = ({ db, settings, onError = () => undefined }: WaitsDeps): Waits => {
+export const createWaiters = ({ db, settings, onError = () => undefined }: WaitersDeps): Waiters => {
   const waiting = new Map<string, Set<Waiter>>();
   let count = 0;
   let closed = false;
@@ -51,6 +57,14 @@ export const createWaits = ({ db, settings, onError = () => undefined }: WaitsDe
   };
   const wake = (keys: Iterable<string>): void => {
     if (count > 0) for (const key of keys) waiting.get(key)?.forEach(stir);
+  };
+  const ended = (commands: readonly CommandRow[]): void => {
+    if (count === 0) return;
+    for (const command of commands)
+      waiting.get(command.commandId)?.forEach((waiter) => {
+        waiter.ended = command;
+        stir(waiter);
+      });
   };
   const lookNow = async (): Promise<void> => {
     if (count > 0 && !closed) wake(await findAwaited(db, [...waiting.keys()]));
@@ -76,11 +90,12 @@ export const createWaits = ({ db, settings, onError = () => undefined }: WaitsDe
 
   return {
     wake,
+    ended,
     look,
     close,
     take: (key, seconds) => {
       if (closed || seconds <= 0 || count >= settings.maxWaits) return null;
-      const waiter: Waiter = { woken: false, over: false, stir: () => undefined };
+      const waiter: Waiter = { woken: false, ended: null, over: false, stir: () => undefined };
       waiting.set(key, (waiting.get(key) ?? new Set()).add(waiter));
       count += 1;
       const timer = setTimeout(() => {
@@ -89,6 +104,7 @@ export const createWaits = ({ db, settings, onError = () => undefined }: WaitsDe
       }, seconds * 1_000);
       return {
         next: (signal) => nextStir(waiter, signal),
+        ended: () => waiter.ended,
         end: () => {
           clearTimeout(timer);
           leave(key, waiter);

@@ -1,0 +1,87 @@
+// What follows the commit of a change, all of it in this process and top to bottom: telemetry, live views, calls that wait, the device's socket.
+// Each is a hint that may get lost; deadlines, the sweep and looks into the database make up for it.
+import { contract } from "../../../protocol/index.ts";
+import type { DeviceNotifier } from "../../core/delivery.ts";
+import type { Happened, Hint, PassingEvent } from "../../core/events.ts";
+import type { CommandTelemetry } from "./command-telemetry.ts";
+import type { RemoteChanges } from "./remote-changes.ts";
+import type { RemoteWaiters } from "./remote-waiters.ts";
+import type { CommandSettings } from "./settings.ts";
+import { type CommandRow, isoTime } from "./store/rows.ts";
+import { cancelDeadline, commandHappened, freesTheWay, isDueAgain, isEnd, type Transition } from "./transitions.ts";
+import type { Waiters } from "./waiters.ts";
+
+export interface AfterCommitDeps {
+  readonly telemetry: Pick<CommandTelemetry, "created" | "saw">;
+  readonly hint: Hint;
+  readonly remoteChanges: Pick<RemoteChanges, "note">;
+  readonly waiters: Pick<Waiters, "wake" | "ended">;
+  readonly remoteWaiters: Pick<RemoteWaiters, "tell">;
+  readonly notifier: DeviceNotifier;
+  readonly settings: Pick<CommandSettings, "cancelTimeoutMs">;
+}
+
+export interface AfterCommit {
+  /** New commands. `nodeOf` names the node that holds a device's socket, as the database knew it. */
+  created(rows: readonly CommandRow[], nodeOf?: (deviceId: string) => string | null): void;
+  changed(transitions: readonly Transition[]): void;
+  /** Something became claimable for these devices: polls that wait here look again, and so does the socket, on whichever node. */
+  due(deviceIds: readonly string[], nodeOf?: (deviceId: string) => string | null): void;
+  /** Tells the agents again of cancellations that are under way. */
+  remind(canceling: readonly CommandRow[]): void;
+}
+
+const NO_DEVICES: readonly string[] = [];
+
+export const createAfterCommit = ({ telemetry, hint, remoteChanges, waiters, remoteWaiters, notifier, settings }: AfterCommitDeps): AfterCommit => {
+  const show = (event: Happened<PassingEvent>): void => {
+    remoteChanges.note(event);
+    hint(event);
+  };
+  const due: AfterCommit["due"] = (deviceIds, nodeOf) => {
+    waiters.wake(deviceIds);
+    notifier.nudge(deviceIds, nodeOf);
+  };
+  const orderCancel = (row: CommandRow, deadline: number): void => {
+    const reason = row.cancelReason ?? row.failureCode;
+    waiters.wake([row.deviceId]);
+    notifier.cancel(row.deviceId, { commandId: row.commandId, deadline: isoTime(deadline), ...(reason === null ? {} : { reason }) });
+  };
+
+  return {
+    due,
+    created: (rows, nodeOf) => {
+      for (const row of rows) {
+        telemetry.created(row);
+        show(commandHappened(contract.commands.events.queued, row, null));
+      }
+      if (rows.length > 0) due(devicesOf(rows), nodeOf);
+    },
+    changed: (transitions) => {
+      for (const transition of transitions) {
+        telemetry.saw(transition);
+        // The outbox shows the ends.
+        if (!isEnd(transition)) show(commandHappened(contract.commands.events.changed, transition.row, transition.from));
+        const deadline = cancelDeadline(transition, settings);
+        if (deadline !== null) orderCancel(transition.row, deadline);
+      }
+      const ended = rowsOf(transitions, isEnd);
+      waiters.ended(ended);
+      remoteWaiters.tell(ended);
+      const again = devicesOf(rowsOf(transitions, isDueAgain));
+      if (again.length > 0) due(again);
+      const freed = devicesOf(rowsOf(transitions, freesTheWay));
+      if (freed.length === 0) return;
+      waiters.wake(freed);
+      notifier.freed(freed);
+    },
+    remind: (canceling) => {
+      for (const row of canceling) if (row.deadlineAt !== null && row.deadlineAt !== Infinity) orderCancel(row, row.deadlineAt);
+    },
+  };
+};
+
+const rowsOf = (transitions: readonly Transition[], when: (transition: Transition) => boolean): readonly CommandRow[] =>
+  transitions.filter(when).map(({ row }) => row);
+
+const devicesOf = (rows: readonly CommandRow[]): readonly string[] => (rows.length === 0 ? NO_DEVICES : [...new Set(rows.map(({ deviceId }) => deviceId))]);
