@@ -1,6 +1,6 @@
 // Structured log lines on standard output: fields, not sentences; never bodies, secrets or signatures.
 import { pino } from "pino";
-import { type GatheredLines, gatherLines } from "./gathered-lines.ts";
+import { createLogBuffer, type LogBuffer } from "./log-buffering.ts";
 
 export interface Log {
   debug(fields: object, message: string): void;
@@ -38,15 +38,15 @@ const toLogged = (error: unknown, depth = 0): LoggedError => {
   };
 };
 
-let standardOutput: GatheredLines | null = null;
+let standardOutput: LogBuffer | null = null;
 
-/** One for all logs of a process, since they share its output; however it ends, short of being killed, nothing is left behind. */
-const toStandardOutput = (): GatheredLines => {
+/** All logs of a process share its output and so one buffer. Unless somebody kills the process, no line stays behind when it ends. */
+const toStandardOutput = (): LogBuffer => {
   if (standardOutput !== null) return standardOutput;
-  const lines = gatherLines(pino.destination({ dest: 1, sync: true }));
-  process.on("exit", () => lines.flush());
-  standardOutput = lines;
-  return lines;
+  const buffer = createLogBuffer(pino.destination({ dest: 1, sync: true }));
+  process.on("exit", () => buffer.flush());
+  standardOutput = buffer;
+  return buffer;
 };
 
 export const createLog = (level: string, facts: Readonly<Record<string, string>>): ProcessLog =>

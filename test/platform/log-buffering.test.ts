@@ -2,7 +2,7 @@
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { gatherLines } from "../../server/platform/gathered-lines.ts";
+import { createLogBuffer } from "../../server/platform/log-buffering.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -10,18 +10,18 @@ afterEach(() => void vi.useRealTimers());
 const INFO = 30;
 const ERROR = 50;
 
-const gathered = () => {
+const buffered = () => {
   const written: string[] = [];
-  const lines = gatherLines({ write: (text) => written.push(text) });
+  const buffer = createLogBuffer({ write: (text) => written.push(text) });
   const line = (text: string, level = INFO): void => {
-    Object.assign(lines, { lastLevel: level });
-    lines.write(`${text}\n`);
+    Object.assign(buffer, { lastLevel: level });
+    buffer.write(`${text}\n`);
   };
-  return { written, line, flush: () => lines.flush() };
+  return { written, line, flush: () => buffer.flush() };
 };
 
 test("a lone line is written at once, the lines after it together", () => {
-  const { written, line } = gathered();
+  const { written, line } = buffered();
   for (const text of ["a", "b", "c"]) line(text);
   expect(written).toEqual(["a\n"]);
   vi.advanceTimersByTime(20);
@@ -35,7 +35,7 @@ test("a lone line is written at once, the lines after it together", () => {
 });
 
 test("an error is written at once, after the lines before it", () => {
-  const { written, line } = gathered();
+  const { written, line } = buffered();
   line("a");
   line("b");
   line("c", ERROR);
@@ -43,7 +43,7 @@ test("an error is written at once, after the lines before it", () => {
 });
 
 test("no write is longer than a pipe accepts at once, unless a single line is", () => {
-  const { written, line } = gathered();
+  const { written, line } = buffered();
   const texts = Array.from({ length: 500 }, (_, index) => `${index} ${"x".repeat(index % 97)}`);
   for (const text of texts) line(text);
   line("y".repeat(10_000));

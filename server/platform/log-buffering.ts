@@ -1,25 +1,25 @@
-// Writes the lines of a log several at a time: under load each write costs as much as all else of a line.
-// A lone line goes at once, and those that follow it within a moment go together.
-
+// Writes several log lines with one system call: under load a call costs as much as all else of a line. A lone line goes at once, the lines that
+// follow within a moment go together. pino's own buffering (minLength, maxWrite, periodicFlush) knows no levels, so an error would wait with the
+// others; it also measures its whole buffer for every line, 1.7 µs of 6.5, and wakes an idle process for empty writes.
 import { symbols } from "pino";
 
 export interface Output {
   write(text: string): unknown;
 }
 
-export interface GatheredLines extends Output {
+export interface LogBuffer extends Output {
   /** Writes what waits. */
   flush(): void;
 }
 
-/** A killed process loses what came so late, but no warning and no error. */
-const GATHER_MS = 20;
-/** A pipe takes so much as one piece, so that the lines of several workers do not mix. */
+/** SIGKILL loses the info lines of this last moment, but no warning and no error. */
+const FLUSH_MS = 20;
+/** A pipe takes this much as one piece, so the lines of several workers do not mix. */
 const MAX_PIECE = 4_096;
 const WARN = 40;
 
-/** For pino, which sets `lastLevel` before it hands over a line of that level. */
-class Gathering implements GatheredLines {
+/** pino sets `lastLevel` before it writes a line of that level. */
+class LeveledBuffer implements LogBuffer {
   readonly [symbols.needsMetadataGsym] = true;
   lastLevel = 0;
   readonly #output: Output;
@@ -35,7 +35,7 @@ class Gathering implements GatheredLines {
     this.#waiting += line;
     if (this.#timer === null) {
       this.flush();
-      this.#timer = setTimeout(() => this.#look(), GATHER_MS);
+      this.#timer = setTimeout(() => this.#tick(), FLUSH_MS);
       this.#timer.unref();
     } else if (this.lastLevel >= WARN) this.flush();
   }
@@ -47,7 +47,7 @@ class Gathering implements GatheredLines {
     this.#output.write(text);
   }
 
-  #look(): void {
+  #tick(): void {
     const isQuiet = this.#waiting === "";
     this.flush();
     if (isQuiet) this.#timer = null;
@@ -56,4 +56,4 @@ class Gathering implements GatheredLines {
 }
 
 /** `output` writes before it returns. */
-export const gatherLines = (output: Output): GatheredLines => new Gathering(output);
+export const createLogBuffer = (output: Output): LogBuffer => new LeveledBuffer(output);
