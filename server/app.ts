@@ -95,7 +95,7 @@ const openBase = async (deps: BaseDeps): Promise<Base> => {
   const tracing = await openTraces({ endpoint: config.OTEL_EXPORTER_OTLP_ENDPOINT, service: { version, nodeId }, life, log });
   const metrics = createMetrics();
   const cluster = openCluster({ ...deps, nodeId, clock: systemClock, onNudge: metrics.channelMeters.nudged, settings: settings.cluster });
-  const limits = createLimits({ limiter: cluster.limiter, house: configuredLimits(config) });
+  const limits = createLimits({ limiter: cluster.limiter, configured: configuredLimits(config) });
   const internalToken = config.INTERNAL_TOKEN ?? (await keep(config.DATA_DIR, "internal.token", newSecret));
   const publicUrl = (): string => publicUrlOf(config, state.port);
   return { ...deps, ...installation, nodeId, state, publicUrl, tracing, metrics, cluster, limits, internalToken };

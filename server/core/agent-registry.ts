@@ -1,4 +1,4 @@
-// How the doors know an agent: the directory of agents, used by the signed REST calls and by the socket alike.
+// How the transports know an agent: signed REST calls and the agent socket look it up here.
 import type { AgentId, DeploymentId, DeviceId, TenantId } from "../../protocol/index.ts";
 
 export interface AgentRecord {
@@ -8,21 +8,21 @@ export interface AgentRecord {
   readonly deploymentId: DeploymentId;
   /** The current secret, then a pending one while a rotation waits for its first use. Empty when revoked. */
   readonly secrets: readonly string[];
-  /** 2: this agent has shown that it signs by the second form, and the first alone is not taken from it any more. */
+  /** 2: this agent has shown that it signs with v2, and the gateway no longer accepts v1 alone from it. */
   readonly minSignatureVersion: 1 | 2;
   /** The device was removed; its secrets are gone. */
   readonly revoked: boolean;
   readonly tenantStatus: string;
 }
 
-/** Answers may be some seconds old on a node that missed the message of a change; a removal or rotation announces itself. */
+/** Answers may be some seconds old on a node that missed the message about a change, such as a removal or a rotation. */
 export interface AgentRegistry {
-  /** Null: no such agent. A removed one is found, and says so. */
+  /** Null: no such agent. A removed one is found and marked `revoked`. */
   find(agentId: string): Promise<AgentRecord | null>;
-  /** The same, for whoever asks last: what was remembered is let go, since an agent whose socket is open seldom calls. */
+  /** Finds and forgets the record: an agent whose socket is open seldom calls. */
   take(agentId: string): Promise<AgentRecord | null>;
-  /** To be called when a signature was good under `secrets[1]`: that secret becomes the current one. Repeating it changes nothing. */
+  /** Call it when a signature was good under `secrets[1]`: that secret becomes the current one. Repeating it changes nothing. */
   promote(agentId: string, usedSecret: string): Promise<void>;
-  /** Drops what is remembered here; other nodes hear of it over the bus. */
+  /** Drops the cached records; other nodes hear of it over the bus. */
   forget(agentIds: readonly string[]): void;
 }

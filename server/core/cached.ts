@@ -1,4 +1,4 @@
-// A short memory in front of a lookup that every call needs. What it answers may be as old as its lifetime, never older.
+// A short-lived cache in front of a look-up that every call needs. An answer is never older than its time to live.
 import { LRUCache } from "lru-cache";
 import type { Clock } from "./clock.ts";
 
@@ -11,7 +11,7 @@ export interface CachedOptions<V> {
 }
 
 export interface Cached<V> {
-  /** Those who ask at the same time share one load. Failure and absence are never remembered: what has just been made is found at once. */
+  /** Concurrent callers share one load. It never caches failure or absence, so a new record is found at once. */
   get(key: string): Promise<V | null>;
   forget(keys: readonly string[]): void;
   forgetAll(): void;
@@ -19,7 +19,7 @@ export interface Cached<V> {
 
 export const createCached = <V extends object>({ load, clock, ttlMs, maxEntries = 20_000 }: CachedOptions<V>): Cached<V> => {
   const entries = new LRUCache<string, V>({ max: maxEntries, ttl: ttlMs, ttlResolution: 0, perf: { now: clock.elapsed } });
-  // A load leaves when it ends or when its key changes: what began before a change is neither remembered nor shared after it.
+  // A load leaves this map when it ends or its key changes: a load that began before a change is neither cached nor shared after it.
   const loading = new Map<string, Promise<V | null>>();
 
   const loadOnce = async (key: string): Promise<V | null> => {

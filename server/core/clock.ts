@@ -9,17 +9,17 @@ export const systemClock: Clock = { now: () => new Date(), elapsed: () => perfor
 
 let latest = { ms: Number.NaN, text: "" };
 
-/** As ISO 8601 text. Under load many answers fall into one millisecond, and writing it out is dear beside the rest of a small one. */
+/** ISO 8601 text. Under load many answers fall into one millisecond, and formatting is expensive beside the rest of a small one. */
 export const isoText = (at: Date): string => {
   const ms = at.getTime();
   if (ms !== latest.ms) latest = { ms, text: at.toISOString() };
   return latest.text;
 };
 
-/** For whoever keeps many times: a whole number costs no object of its own in the field that keeps it. */
+/** For code that keeps many times: V8 stores a whole number in the field itself. */
 export const inWholeMs = ({ now, elapsed }: Clock): Clock => ({ now, elapsed: () => Math.floor(elapsed()) });
 
-/** A clock in the hand of a test. */
+/** A clock that a test moves. */
 export const createTestClock = (start = new Date("2026-01-01T00:00:00.000Z")): Clock & { advance(ms: number): void } => {
   let at = start.getTime();
   const advance = (ms: number): void => {

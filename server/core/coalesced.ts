@@ -1,4 +1,4 @@
-// A look that many ask for: at once, then not again for a moment, and once more after it for all who asked meanwhile.
+// Coalesces requests to run something: it runs at once, pauses, and runs once more for all requests that came meanwhile.
 export interface CoalescedOptions {
   readonly pauseMs: number;
   readonly onError: (error: unknown) => void;

@@ -9,7 +9,7 @@ export interface AppErrorOptions {
   readonly cause?: unknown;
 }
 
-/** Whoever is asked to come back later is told when, if only roughly. */
+/** Every 429 and 503 says when to come back, if only roughly. */
 const COME_BACK_SECONDS = 1;
 
 export class AppError extends Error {

@@ -1,4 +1,4 @@
-// Work on many items at once, of which a bad one must not fail its neighbours.
+// Runs a batch in which one bad item must not fail its neighbours.
 
 /** Results stand in the order of the items. The flush must be all or nothing, since its items may run again in smaller batches. */
 export type Flush<I, O> = (items: readonly I[]) => Promise<readonly O[]>;

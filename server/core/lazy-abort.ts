@@ -1,9 +1,9 @@
-// An AbortController that is only made when somebody asks for its signal: few calls ever look at theirs, and a signal costs as much as a small answer.
+// An AbortController that is created on first use of its signal: few calls use theirs, and creating one costs as much as a small answer.
 export interface LazyAbort {
   readonly aborted: boolean;
-  /** For whoever waits; the same at each time of asking. */
+  /** Created on first use; always the same. */
   readonly signal: AbortSignal;
-  /** Runs `react` when it fires, at once if it has. The result takes that back. */
+  /** Runs `react` on abort, at once if that has happened. The result unregisters it. */
   onAbort(react: () => void): () => void;
 }
 
@@ -43,7 +43,7 @@ class Lazy implements LazyAbortController {
 
 export const createLazyAbort = (): LazyAbortController => new Lazy();
 
-/** For a signal that is there already. */
+/** Wraps a signal that exists already. */
 export const lazyAbortOf = (signal: AbortSignal): LazyAbort => ({
   get aborted() {
     return signal.aborted;
@@ -59,7 +59,7 @@ export const lazyAbortOf = (signal: AbortSignal): LazyAbort => ({
   },
 });
 
-/** Fires with either. The runtime keeps what AbortSignal.any makes, and all that its listeners hold, until it fires: a leak where that is never. */
+/** Aborts with either. AbortSignal.any would leak: Node keeps its result, and all that its listeners hold, until it aborts. */
 export const eitherOf = (one: AbortSignal, other: AbortSignal): AbortSignal => {
   const both = createLazyAbort();
   for (const signal of [one, other]) lazyAbortOf(signal).onAbort(() => both.abort());

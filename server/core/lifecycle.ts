@@ -13,7 +13,7 @@ export interface Lifecycle {
 }
 
 export interface LifecycleDeps {
-  /** A part that does not close in this time is left behind, and said so. */
+  /** A part that does not close in this time is left behind and reported. */
   readonly partTimeoutMs: number;
   readonly onStep?: (name: string, outcome: "closed" | "failed" | "timed out", error?: unknown) => void;
 }

@@ -1,10 +1,10 @@
-// What the doors ask of the rooms to know a caller: tenants, memberships, API keys, stream tickets. Answers may be up to five seconds old.
+// What the gateway asks of features to know a caller: tenants, memberships, API keys, stream tickets. Answers may be up to five seconds old.
 import type { KeyId, Role, TenantId } from "../../protocol/index.ts";
 import type { TenantFacts } from "./scope.ts";
 
 export interface TenantLookup {
   find(tenantId: string): Promise<TenantFacts | null>;
-  /** Those of the tenants that are suspended, as of now and not from memory. */
+  /** Reads which of the tenants are suspended, bypassing the cache. */
   suspended(tenantIds: readonly string[]): Promise<ReadonlySet<string>>;
 }
 
@@ -27,7 +27,7 @@ export interface ApiKeyRecord {
   readonly role: Role;
   /** `revoked` also when the creator is no longer a member. */
   readonly status: "active" | "expired" | "revoked";
-  /** CIDR blocks; empty: any address. The door compares. */
+  /** CIDR blocks; empty: any address. The gateway compares. */
   readonly ipAllowlist: readonly string[];
 }
 

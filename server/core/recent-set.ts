@@ -1,9 +1,9 @@
-// What came up lately, in two generations: the older one goes as a whole, so an entry costs its place in a table, and no timer and no search forgets it.
+// Recent keys with a value, in two generations: the older one is dropped as a whole, so forgetting needs no timer and no search.
 
 export interface RecentSet<V> {
   get(key: string): V | undefined;
   set(key: string, value: V): void;
-  /** Everything that was set in the last so many milliseconds is known. */
+  /** It knows everything that was set in the last so many milliseconds. */
   coversMs(): number;
 }
 

@@ -56,7 +56,7 @@ export interface OpenScope extends CallFacts {
   readonly principal: Principal | null;
 }
 
-/** What background work reads and writes as: one tenant's rows, no caller. */
+/** The scope of background work: one tenant's rows, no caller. */
 export type SystemScope = Pick<TenantScope, "tenantId"> & Partial<CallFacts>;
 
 /** The name under which a caller is written into rows and logs. */

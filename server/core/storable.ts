@@ -1,4 +1,4 @@
-// What PostgreSQL cannot keep: NUL, broken UTF-16 and bottomless nesting. Checked once at every door, so that no row refuses it later with a 500.
+// Rejects what PostgreSQL cannot store: NUL, broken UTF-16 and bottomless nesting. Every transport checks it once, so no insert fails later with a 500.
 const MAX_DEPTH = 32;
 const MAX_KEYS = 10_000;
 

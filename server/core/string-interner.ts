@@ -1,7 +1,7 @@
-// One copy of texts that many objects keep, such as the id of a tenant: equal texts from the database are each their own otherwise.
+// Keeps one copy of strings that many objects hold, such as the id of a tenant: the driver makes a new string for each row.
 import { LRUCache } from "lru-cache";
 
-/** For texts that come up often; `max` of them are remembered. */
+/** For strings that come up often; remembers `max` of them. */
 export const createStringInterner = (max: number): (<T extends string>(text: T) => T) => {
   const known = new LRUCache<string, string>({ max });
   return <T extends string>(text: T): T => {

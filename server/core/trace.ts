@@ -1,25 +1,25 @@
 // W3C Trace Context: what a caller says its call belongs to. It travels with a command to the agent and into every line of the log on its way.
 
-// What a later version adds behind these fields is not for us.
+// Ignores what a later version adds behind these fields.
 const TRACEPARENT = /^(?:00(?=.{53}$)|(?!00|ff)[0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(?:$|-)/;
 
-/** In the form of version 00; null for what is none, which is ignored as the standard asks. */
+/** The traceparent in the form of version 00; null for an invalid one, which the standard says to ignore. */
 export const readTraceparent = (given: string | undefined): string | null => {
   if (given === undefined) return null;
   const [, traceId, parentId, flags] = TRACEPARENT.exec(given.trim()) ?? [];
   return traceId === undefined ? null : `00-${traceId}-${parentId}-${flags}`;
 };
 
-/** What one searches for in every log that a trace passes. */
+/** The id to search for in every log that a trace passes. */
 export const traceIdOf = (traceparent: string): string | undefined => traceparent.split("-")[1];
 
-/** A trace that nobody records need not be continued. */
+/** Nobody need continue a trace that is not recorded. */
 export const isSampled = (traceparent: string): boolean => (Number.parseInt(traceparent.slice(-2), 16) & 1) === 1;
 
 export type SpanAttributes = Readonly<Record<string, string | number | readonly string[] | null>>;
 
 export interface OpenSpan {
-  /** By which others continue it. */
+  /** Others continue the span by this. */
   readonly traceparent: string;
   end(facts: { readonly name: string; readonly failed: boolean; readonly attributes: SpanAttributes }): void;
 }
@@ -39,7 +39,7 @@ export interface PastSpan {
 
 /** Spans for a collector; null where none is configured. */
 export interface Tracing {
-  /** Answers a request that came with, or without, a trace of its caller's. */
+  /** Begins the span of a request, with the trace of its caller if there is one. */
   begin(parent: string | null): OpenSpan;
   record(span: PastSpan): void;
 }

@@ -16,14 +16,14 @@ export interface CallRecord {
   readonly requestId: string;
   readonly tenantId: string | null;
   readonly actor: string;
-  /** Of a defect, or of what was away. */
+  /** The cause of a defect or an outage. */
   readonly cause?: unknown;
 }
 
 /** What the log tells of a request beside its answer. Transports and pipeline fill it in. */
 export interface Notes {
   readonly calls: CallRecord[];
-  /** Why it was refused before it was a call. */
+  /** The refusal of a request that never became a call. */
   refusal: AppError | null;
 }
 
@@ -46,7 +46,7 @@ const fieldsOf = ({ method, headers }: HttpRequest, { calls, refusal }: Notes, {
     requestId,
     method,
     status,
-    // Nobody was told of one when the peer was gone: leaving is no failure.
+    // A peer that left heard no code: leaving is no failure.
     code: status === null ? null : (refusal?.code ?? calls.find(({ code }) => code !== null)?.code ?? null),
     operations: calls.map(({ operation }) => operation),
     transport: first?.transport ?? null,
@@ -59,7 +59,7 @@ const fieldsOf = ({ method, headers }: HttpRequest, { calls, refusal }: Notes, {
   return fields;
 };
 
-/** Whoever leaves in the middle makes work fail that nobody waits for: that is no failure of ours. */
+/** When the peer leaves in the middle, its work fails, but nobody waits for it: that is no failure of ours. */
 const causeOf = ({ calls, refusal }: Notes, { status }: Ending): unknown => {
   if (status === null) return undefined;
   const called = calls.find(({ cause }) => cause !== undefined)?.cause;

@@ -1,4 +1,4 @@
-// One run of a handler: what it is given, how long it may take, and whether its result fits the contract.
+// Runs a handler: hands it its call, bounds its time, and checks its result against the contract.
 import type { Operation } from "../../protocol/index.ts";
 import type { Tx } from "../core/database.ts";
 import { AppError, isAppError } from "../core/errors.ts";
@@ -43,7 +43,7 @@ export interface RunDeps {
   readonly callTimeoutMs: number;
 }
 
-/** How often it is looked for calls whose time is over: so much longer than allowed one may last. */
+/** Interval of the deadline check; a call may overrun by this much. */
 const LOOK_MS = 250;
 
 const fail: Call["fail"] = (code, details, options) => new AppError(code, { details, ...options });
@@ -56,8 +56,8 @@ interface Shared {
   readonly check: (entry: Entry, result: unknown) => void;
 }
 
-// A class, because its signal is made when somebody asks for it. An object literal with a getter has a hidden class of its own for
-// every call, which lies in the old generation and keeps all that the getter sees until the next full collection.
+// A class, because it makes its signal on first use. V8 gives an object literal with a getter a hidden class per call, which lives in the old
+// generation and keeps everything that the getter closes over until the next full collection.
 class OneCall implements KeyedCall {
   readonly scope: OpenScope;
   readonly fail = fail;
@@ -68,7 +68,7 @@ class OneCall implements KeyedCall {
   readonly #keeper: Keeper | undefined;
   readonly #shared: Shared;
   readonly #over = createLazyAbort();
-  /** Takes back what waits for the caller to leave; null until somebody asks for the signal. */
+  /** Stops following the caller's departure; null until a handler asks for the signal. */
   #unfollow: (() => void) | null = null;
   #isLate = false;
   #committed = false;
@@ -93,7 +93,7 @@ class OneCall implements KeyedCall {
 
   async #commit(effect: Parameters<Commit<unknown>>[0]): Promise<Committed<unknown>> {
     const { transact, check } = this.#shared;
-    // A second transaction would have its effect without the key.
+    // A second transaction would write its effect without the key.
     if (this.#committed) throw new Error(`${this.#entry.id} commits twice`);
     this.#committed = true;
     let hints: (() => void)[] = [];
@@ -105,7 +105,7 @@ class OneCall implements KeyedCall {
         await this.#keeper?.claim(tx);
         const answer = await effect(tx, (hint) => void hints.push(hint));
         if (!isAppError(answer)) check(this.#entry, answer);
-        // The caller has been told that it took too long.
+        // The caller already has its timeout.
         if (this.#isLate) throw outOfTime();
         await this.#keeper?.keep(tx, { status: this.reply.status ?? this.#entry.op.status, result: answer });
         handedOver = true;
@@ -124,7 +124,7 @@ class OneCall implements KeyedCall {
     this.#over.abort();
   }
 
-  /** It has its answer: what it waited for does not keep it any longer. */
+  /** Lets go of the caller once the call has its answer. */
   release(): void {
     this.#unfollow?.();
   }
@@ -137,11 +137,11 @@ interface Waiting {
   readonly giveUp: () => void;
 }
 
-/** Ends what takes too long. One timer for all calls, because a timer of its own costs as much as the rest of a small one. */
+/** Ends calls that take too long. They share one timer: a timer per call costs as much as the rest of a small call. */
 const createDeadlines = (lookMs: number) => {
   const waiting: Waiting[] = [];
   let timer: NodeJS.Timeout | undefined;
-  // The last takes the place of whoever leaves: nothing is moved up and nothing is allocated.
+  // The last entry takes the free place, so nothing shifts and nothing is allocated.
   const remove = (each: Waiting): void => {
     const last = waiting.pop();
     if (last === undefined || last === each) return;
@@ -169,7 +169,7 @@ const createDeadlines = (lookMs: number) => {
         reject(outOfTime());
         onLate();
       };
-      // The first look may come at once.
+      // The first tick may come at once.
       const each: Waiting = { at: waiting.length, looksLeft: Math.ceil(withinMs / lookMs) + 1, giveUp };
       waiting.push(each);
       timer ??= setInterval(look, lookMs);
@@ -186,7 +186,7 @@ const createDeadlines = (lookMs: number) => {
     });
 };
 
-/** A long poll asks for its time. */
+/** A long poll names its own waiting time. */
 const waitMs = ({ maxWaitSeconds = 0 }: Operation, input: unknown): number => {
   const wait = maxWaitSeconds === 0 ? 0 : (input as { readonly wait?: unknown } | null)?.wait;
   return typeof wait === "number" ? Math.min(wait, maxWaitSeconds) * 1_000 : 0;
@@ -207,7 +207,7 @@ export const createRun = ({ transact, strictOutput, callTimeoutMs }: RunDeps) =>
     if (entry.op.kind === "subscription") return { result: work, reply: call.reply };
     try {
       const result = await within(Promise.resolve(work), callTimeoutMs + waitMs(entry.op, prepared.input), () => call.end());
-      // Keyed operations were checked before they committed.
+      // The commit has checked a keyed operation.
       if (entry.op.idempotency === "key") return { result: (result as Committed<unknown>).result, reply: call.reply };
       shared.check(entry, result);
       return { result, reply: call.reply };

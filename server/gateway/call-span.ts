@@ -1,9 +1,9 @@
-// One span per request, for a collector: it continues the caller's trace, and what the request sets in motion continues it.
+// One span per request for a collector: it continues the caller's trace, and everything that the request starts continues the span.
 import { type OpenSpan, readTraceparent, type Tracing } from "../core/trace.ts";
 import type { Notes } from "./call-log.ts";
 import type { HttpRequest } from "./request-context.ts";
 
-/** Asked for every few seconds by whoever balances; nobody traces them. */
+/** Load balancers ask for these every few seconds; nobody traces them. */
 const PROBES = /\/(?:livez|readyz|health(?:\/[a-z]+)?)$/;
 
 /** Begin it before anything else reads the request's traceparent. */

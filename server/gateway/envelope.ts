@@ -5,7 +5,7 @@ import type { RequestInfo } from "./request-info.ts";
 
 type Json = Record<string, unknown>;
 
-/** Facts of one failure that both shapes and tRPC share. */
+/** The fields of a failure that both shapes and tRPC share. */
 export const errorFields = (error: AppError, requestId: string, timestamp: string): Json => ({
   code: error.code,
   retryable: isRetryable(error.code),
@@ -44,7 +44,7 @@ const hoisted = (op: Operation, result: Json): Json => {
 const page = (op: Operation, input: PageQuery, { items, total }: { items: readonly unknown[]; total: number }): Json =>
   op.list === "plain" ? {} : { pagination: toPagination(toWindow(input), total, items.length) };
 
-/** A creation repeats beside `data` what one looks for first. */
+/** A creation repeats id, status and url beside `data`. */
 const creation = (op: Operation, record: Json, meta: Json): Json => {
   const extra = hoisted(op, record);
   return { ...(op.flat ? record : {}), success: true, data: { ...record, ...("id" in extra ? { id: extra["id"] } : {}) }, meta, ...extra };
@@ -64,7 +64,7 @@ export const successText = (
     return JSON.stringify({ success: true, data: items, ...beside, meta: { ...meta, ...page(op, input as PageQuery, { items, total }) } });
   }
   if (op.status === 201) return JSON.stringify(creation(op, result as Json, meta));
-  // Put together as text, so that a flat record, which stands in its answer twice, is neither copied nor written twice. Ids and times need no escape.
+  // Concatenated as text: a flat record stands in its answer twice, and this serializes it once. Ids and times need no escape.
   const data = JSON.stringify(result);
   const envelope = `"success":true,"data":${data},"meta":{"timestamp":"${timestamp}","requestId":"${requestId}"}}`;
   return op.flat && data !== "{}" ? `${data.slice(0, -1)},${envelope}` : `{${envelope}`;

@@ -1,4 +1,4 @@
-// The opening handshake of WebSocket, RFC 6455 section 4.2.1: what a request must say before anybody asks who sent it.
+// Checks the opening handshake of WebSocket (RFC 6455 section 4.2.1) before anything asks who sent it.
 import { SUBPROTOCOL } from "../../protocol/index.ts";
 import { AppError } from "../core/errors.ts";
 import type { HttpRequest } from "./request-context.ts";
@@ -28,11 +28,11 @@ export const handshakeFault = ({ method, headers }: Pick<HttpRequest, "method" |
   if (offered !== undefined && !words(offered).includes(SUBPROTOCOL)) return upgradeRequired("subprotocol");
   if (!KEY.test(headers["sec-websocket-key"] ?? ""))
     return new AppError("VALIDATION_FAILED", { details: { reason: "websocket_key", header: "sec-websocket-key" } });
-  // What a body would hold and what the first frames hold could not be told apart.
+  // Nobody could tell a body from the first frames.
   if (Number(headers["content-length"] ?? 0) > 0 || headers["transfer-encoding"] !== undefined)
     return new AppError("VALIDATION_FAILED", { details: { reason: "upgrade_with_body" } });
   return null;
 };
 
-/** The subprotocol for the 101: a client fails the connection when it is told one that it did not offer. */
+/** The subprotocol for the 101: a client fails the connection over one that it did not offer. */
 export const subprotocolOf = ({ headers }: Pick<HttpRequest, "headers">): string => (headers["sec-websocket-protocol"] === undefined ? "" : SUBPROTOCOL);

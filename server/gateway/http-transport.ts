@@ -64,7 +64,7 @@ export const createHttpTransport = (deps: HttpTransportDeps): HttpTransport => {
     },
   });
 
-  /** Documents beside the operations: they are not JSON envelopes. */
+  /** Documents beside the operations, without an envelope. */
   const documentAt = async ({ method, path }: HttpRequest): Promise<HttpResponse | null> => {
     if (method !== "GET" && method !== "HEAD") return null;
     if (deps.jwks !== null && path === deps.jwks.path) return document(deps.jwks.body);

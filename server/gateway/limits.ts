@@ -29,8 +29,8 @@ const overridden = (name: string, limit: number, overrides: Overrides): number |
 };
 
 /** The server's own figures first (RATE_LIMIT_*), then the tenant's overrides. Null lifts a bucket. */
-const figure = ({ name, limit }: Bucket, house: Overrides, tenant: Overrides): number | null => {
-  const base = overridden(name, limit, house);
+const figure = ({ name, limit }: Bucket, configured: Overrides, tenant: Overrides): number | null => {
+  const base = overridden(name, limit, configured);
   return base === null ? null : overridden(name, base, tenant);
 };
 
@@ -38,7 +38,7 @@ const isInputBucket = ({ per }: Bucket): boolean => per.startsWith("input:");
 const CLASSES: ReadonlyMap<LimitClass, readonly Bucket[]> = new Map(Object.entries(LIMITS) as [LimitClass, readonly Bucket[]][]);
 const sorted = (when: (bucket: Bucket) => boolean): ReadonlyMap<LimitClass, readonly Bucket[]> =>
   new Map([...CLASSES].map(([name, buckets]) => [name, buckets.filter(when)]));
-/** What is counted before the input is read, and what by a field of it. */
+/** Counted before the input is read; BY_INPUT counts by a field of it. */
 const BY_CALLER = sorted((bucket) => !isInputBucket(bucket));
 const BY_INPUT = sorted(isInputBucket);
 
@@ -47,23 +47,23 @@ const NO_OVERRIDES: Overrides = {};
 
 export interface LimitDeps {
   readonly limiter: RateLimiter;
-  readonly house: Overrides;
+  readonly configured: Overrides;
 }
 
-export const createLimits = ({ limiter, house }: LimitDeps) => {
+export const createLimits = ({ limiter, configured }: LimitDeps) => {
   const counted = (buckets: readonly Bucket[] = [], scope: OpenScope, input: unknown): readonly RateBucket[] => {
     if (buckets.length === 0) return NO_BUCKETS;
     const counting: RateBucket[] = [];
     for (const bucket of buckets) {
       const key = keyOf(bucket, scope, input);
-      const limit = figure(bucket, house, scope.tenant?.rateLimitOverrides ?? NO_OVERRIDES);
+      const limit = figure(bucket, configured, scope.tenant?.rateLimitOverrides ?? NO_OVERRIDES);
       if (key !== null && limit !== null) counting.push({ name: bucket.name, key, limit, windowSeconds: bucket.windowSeconds });
     }
     return counting;
   };
   const byCaller = (limitClass: LimitClass, scope: OpenScope): readonly RateBucket[] => counted(BY_CALLER.get(limitClass), scope, undefined);
   const byInput = (limitClass: LimitClass, scope: OpenScope, input: unknown): readonly RateBucket[] => counted(BY_INPUT.get(limitClass), scope, input);
-  /** Takes one unit of each bucket; throws RATE_LIMIT_EXCEEDED, with the verdict's info as details. */
+  /** Takes one unit of each bucket; throws RATE_LIMIT_EXCEEDED, with the verdict as details. */
   const take = async (buckets: readonly RateBucket[]): Promise<RateLimitVerdict | null> => {
     if (buckets.length === 0) return null;
     const verdict = await limiter.take(buckets);
@@ -108,7 +108,7 @@ export const tighter = (a: RateLimitVerdict | null, b: RateLimitVerdict | null):
 
 /**
  * Counts failed credentials per address; beyond the limit a failure is answered 429 instead of 401.
- * A good credential is never refused for a neighbour's bad ones, so a whole site behind one address stays served.
+ * A good credential never fails for a neighbour's bad ones, so a whole site behind one address stays served.
  */
 export const guardFailures =
   <A extends readonly unknown[], T>(
@@ -116,7 +116,7 @@ export const guardFailures =
     prove: (...args: A) => Promise<T>,
   ) =>
   async (...args: A): Promise<T> => {
-    // Asked for now: whoever leaves while the proof is looked up counts too.
+    // Read the address now: a caller that leaves during the proof counts too.
     const ip = ipOf(...args);
     try {
       return await prove(...args);

@@ -1,5 +1,5 @@
-// Calls under an Idempotency-Key: each happens once, and every repeat gets its answer. The key is judged and its answer kept inside the
-// transaction of the effect; a call that ends with an error whose outcome nobody knows leaves nothing behind that a repeat could misread.
+// Calls under an Idempotency-Key happen once, and every repeat gets the first answer. The transaction that writes the effect also claims the key
+// and keeps the answer, so a call whose COMMIT went unanswered leaves nothing behind that a repeat could misread.
 import { createHash } from "node:crypto";
 import { AppError } from "../core/errors.ts";
 import type { SqlTx } from "../core/events.ts";
@@ -33,7 +33,7 @@ export const readKey = (given: string | undefined): string | null => {
   return key;
 };
 
-/** A refusal that comes out of the log of answers, so the reply has to say that it is a replay. */
+/** A kept refusal: the reply says that it is a replay. */
 export class ReplayedRefusal extends Error {
   readonly refusal: AppError;
   constructor(refusal: AppError) {
@@ -50,7 +50,7 @@ class AlreadyKnown extends Error {
   }
 }
 
-/** Business refusals are answers too; what may differ a moment later is not kept. */
+/** Keeps business refusals, which are answers too, but no answer that may differ a moment later. */
 const isKept = (status: number): boolean => ![400, 401, 403, 429].includes(status) && status < 500;
 
 const storable = ({ status, result }: Answered) =>
@@ -80,7 +80,7 @@ export const createOnce = ({ idempotency, transact, toAppError }: OnceDeps) => {
 
   return async (request: KeyedRequest): Promise<Outcome> => {
     const call = callOf(request);
-    // Before the handler, whose first look at things would find them changed by the call that is being repeated.
+    // Look before the handler runs: it would read what the first call has changed already.
     const known = await idempotency.find(call);
     if (known !== null) return answerOf(known);
     let kept: unknown = null;
@@ -97,7 +97,7 @@ export const createOnce = ({ idempotency, transact, toAppError }: OnceDeps) => {
       if (error instanceof AlreadyKnown) return answerOf(error.known);
       const refusal = toAppError(error);
       if (error === kept || !isKept(refusal.status)) throw error;
-      // The effect is undone. Whether the refusal counts is decided by the key: the call that it repeats may have committed meanwhile.
+      // The effect is rolled back. The key decides whether the refusal counts: the call that it repeats may have committed meanwhile.
       try {
         await transact(async (tx) => {
           await claim(tx, call);

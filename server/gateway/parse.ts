@@ -1,4 +1,4 @@
-// Reads an operation's input by its schema and turns what does not fit into VALIDATION_FAILED, with the place of each issue.
+// Parses an operation's input by its schema; VALIDATION_FAILED names the place of each issue.
 import type { z } from "zod";
 import type { Operation } from "../../protocol/index.ts";
 import { AppError } from "../core/errors.ts";
@@ -22,7 +22,7 @@ const reasonOf = (issues: readonly z.core.$ZodIssue[]): Record<string, unknown> 
 export const invalid = (path: string, message: string, reason?: string): AppError =>
   new AppError("VALIDATION_FAILED", { details: { ...(reason === undefined ? {} : { reason }), issues: [{ path, code: "custom", message }] } });
 
-/** Throws for what the database could not be asked with. */
+/** Throws for a value that PostgreSQL does not accept. */
 export const checkStorable = (raw: unknown): void => {
   const problem = unstorable(raw);
   if (problem !== null) throw invalid("", problem, "unstorable");

@@ -1,4 +1,4 @@
-// The one ordered list of steps that every call takes, whatever door it came through:
+// The one ordered list of steps that every call takes, over REST and tRPC alike:
 // limit by caller → check credential, tenant, role → parse → limit by input → own device → replay → idempotency → run → check output → record.
 import type { Clock } from "../core/clock.ts";
 import { AppError, isAppError } from "../core/errors.ts";
@@ -21,11 +21,11 @@ export interface PipelineDeps extends RunDeps {
   readonly limits: Limits;
   readonly scopeOf: (request: ScopeRequest) => Promise<OpenScope>;
   readonly idempotency: IdempotencyStore;
-  /** Refuses a signature that was used where it may not be used again. */
+  /** Rejects a signature that was used before in a way that forbids this use. */
   readonly useSignature: (use: SignatureUse) => Promise<void>;
-  /** How the database's own trouble is answered; null for a defect. */
+  /** The answer to a failure of the database; null for a defect. */
   readonly databaseError: (error: unknown) => AppError | null;
-  /** For the metrics; the log has it from the notes. */
+  /** Counts the call for the metrics; the log reads the notes. */
   readonly record: (call: CallRecord) => void;
 }
 
@@ -36,13 +36,13 @@ export interface CallRequest {
   readonly info: RequestInfo;
   readonly transport: "rest" | "trpc";
   readonly tenantHeader: string | undefined;
-  /** Gathers the input; throws what the door finds wrong with its form. */
+  /** Gathers the input; throws when its form is wrong. */
   readonly readInput: () => unknown;
   /** As sent; unchecked. */
   readonly idempotencyKey: string | undefined;
   /** What an agent signed: "METHOD path" and the signature. */
   readonly signed: Omit<SignatureUse, "agentId" | "replay"> | null;
-  /** The caller has left. */
+  /** Fires when the caller leaves. */
   readonly gone: LazyAbort;
   readonly notes: Pick<Notes, "calls">;
 }
@@ -61,7 +61,7 @@ export interface Failure {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** What is known of a call by the time it ends, however it ends. */
+/** What the pipeline has learned about a call when it ends, in success or failure. */
 interface Seen {
   verdict: RateLimitVerdict | null;
   scope: OpenScope | null;
@@ -100,7 +100,7 @@ export const createPipeline = (deps: PipelineDeps) => {
     const { entry, info, tenantHeader } = request;
     const { op } = entry;
     const identity = await request.identify();
-    // Who is not allowed to call hears that, not what is wrong with the body; and whoever sends rubbish is counted for it.
+    // Authorization fails before validation does, and a malformed request counts against its caller's limit.
     const gathered = attempt(request.readInput);
     const rawInput = gathered.ok ? gathered.value : {};
     const scope = await deps.scopeOf({ entry, identity, info, tenantHeader, rawInput });
@@ -123,7 +123,7 @@ export const createPipeline = (deps: PipelineDeps) => {
     return { status: reply.status ?? op.status, input, result, headers, verdict: seen.verdict };
   };
 
-  /** Never rejects: a call ends as an answer or as a failure, and is recorded once. */
+  /** Never rejects: every call ends as an answer or a failure and is recorded once. */
   const call = async (request: CallRequest): Promise<{ ok: true; answer: Answer } | { ok: false; failure: Failure }> => {
     const startedAt = clock.elapsed();
     const seen: Seen = { verdict: null, scope: null };
@@ -154,7 +154,7 @@ export const createPipeline = (deps: PipelineDeps) => {
     }
   };
 
-  /** Whether the caller may still do what it was let in for. Rejects as `call` would have failed. */
+  /** Authorizes the caller of a running stream again. Rejects as `call` would have failed. */
   const judge = async ({ entry, info, tenantHeader, identify, readInput }: CallRequest): Promise<void> =>
     void (await deps.scopeOf({ entry, identity: await identify(), info, tenantHeader, rawInput: readInput() }));
 

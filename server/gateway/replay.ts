@@ -18,14 +18,14 @@ export interface SignatureUse {
   readonly timestamp: string;
   /** With v2 only. */
   readonly v2?: {
-    /** Names the one request that the nonce is good in, by no word of the caller's. */
+    /** A name of our own for the one request in which the nonce is good. */
     readonly onlyIn: string;
     /** The v1 signature that travels beside it. */
     readonly spent: string;
   };
 }
 
-/** No request has this place: what is bound to it cannot be used again. */
+/** No request has this place, so a signature that is bound to it cannot be used again. */
 export const NOWHERE = "";
 
 export interface ReplayDeps {
@@ -35,7 +35,7 @@ export interface ReplayDeps {
   readonly insertUsed: (use: SignatureUse) => Promise<boolean>;
 }
 
-/** What of a signed request may be used only once: its nonce, or the signature itself. */
+/** The part of a signed request that is good only once: its nonce, or the v1 signature itself. */
 export const signedBy = ({ headers, method, path }: Pick<HttpRequest, "headers" | "method" | "path">): Omit<SignatureUse, "agentId" | "replay"> | null => {
   const { [HEADERS.signature]: signature, [HEADERS.timestamp]: timestamp, [HEADERS_V2.nonce]: nonce } = headers;
   if (signature === undefined || timestamp === undefined) return null;
@@ -48,13 +48,13 @@ const refused = (reason: string): AppError => new AppError("INVALID_SIGNATURE", 
 
 export const createReplayGuard = ({ memory, clock, insertUsed }: ReplayDeps) => {
   const checkNonce = async ({ agentId, signature }: SignatureUse, { onlyIn, spent }: NonNullable<SignatureUse["v2"]>): Promise<void> => {
-    // Whoever strips the v2 headers would have a fresh v1 signature.
+    // Binds the v1 signature too: an attacker who strips the v2 headers would hold a fresh one.
     const [first] = await Promise.all([memory.bind(`${agentId}:${signature}`, onlyIn, NOWHERE), memory.bind(`${agentId}:${spent}`, NOWHERE)]);
     if (first !== onlyIn) throw refused("replayed");
   };
   const checkPlace = async ({ agentId, signature, place, replay, timestamp }: SignatureUse): Promise<void> => {
     const signedAtMs = Date.parse(timestamp);
-    // Signed before this node began to remember: it may have been used for a read. The agent signs anew with the time that it is told.
+    // Signed before this node began to remember, so a read may have used it. The agent signs again with the time that we answer.
     if (replay === "once" && clock.now().getTime() - signedAtMs > memory.coversMs) throw skewed(signedAtMs, clock.now());
     if ((await memory.bind(`${agentId}:${signature}`, place)) !== place) throw refused("signature_reused_elsewhere");
   };

@@ -1,4 +1,4 @@
-// What is wrong with a request's head before anybody asks what it wants: headers that two readers may read differently.
+// Rejects a request head that two readers may read differently, before anything else looks at the request.
 import { AppError } from "../core/errors.ts";
 import type { HttpRequest } from "./request-context.ts";
 
@@ -11,7 +11,7 @@ const SINGLE: ReadonlySet<string> = new Set([
 ]);
 const OWN_PREFIX = "x-svc-";
 
-/** Asked only about a name that has come before. */
+/** Called only for a name that came before. */
 export const isSingle = (name: string): boolean => SINGLE.has(name) || name.startsWith(OWN_PREFIX);
 
 const DIGITS = /^\d+$/;
@@ -21,8 +21,7 @@ const HOST = /^(?:[\w.~!$&'()*+,;=%-]+|\[[\da-f:.]+\])(?::\d{0,5})?$/i;
 const refused = (reason: string, header: string): AppError => new AppError("VALIDATION_FAILED", { details: { reason, header } });
 
 /**
- * Null for a good one. Where a refused request ends is a matter of opinion, and a proxy may have another:
- * its answer must be the last of its connection.
+ * Null for a good one. A proxy may see the end of a refused request elsewhere than we do, so the refusal is the last answer of its connection.
  */
 export const headFault = ({ headers, repeated }: Pick<HttpRequest, "headers" | "repeated">): AppError | null => {
   if (repeated.size > 0) return refused("repeated_header", [...repeated].join(", "));
@@ -34,7 +33,7 @@ export const headFault = ({ headers, repeated }: Pick<HttpRequest, "headers" | "
 };
 
 /**
- * Its body came in chunks. The library takes odd and empty chunk sizes for the end, and a proxy may see the end elsewhere:
- * the answer to such a request is the last of its connection.
+ * Its body came in chunks. The library takes odd and empty chunk sizes for the end and a proxy may see the end elsewhere, so the answer to
+ * such a request is the last of its connection.
  */
 export const isChunked = ({ headers }: Pick<HttpRequest, "headers">): boolean => headers["transfer-encoding"] !== undefined;

@@ -1,4 +1,4 @@
-// The info of one HTTP request that every door needs: its id, its prefix, where it comes from.
+// What every transport needs to know about an HTTP request: its id, its prefix, its caller's address.
 import ipaddr from "ipaddr.js";
 import { newId } from "../core/ids.ts";
 import { readTraceparent } from "../core/trace.ts";
@@ -13,7 +13,7 @@ export interface RequestInfo {
   readonly shape: ErrorShape;
   /** The caller asked for a shape: say so in the answer. */
   readonly shapeChosen: boolean;
-  /** To be asked for early, see `HttpRequest.peer`. */
+  /** Read it before the first await, see `HttpRequest.peer`. */
   readonly ip: string;
   readonly traceparent: string | null;
 }
@@ -32,7 +32,7 @@ export const isWithin = (address: string, networks: readonly Network[]): boolean
 /** Some proxies append the caller's port. */
 const HOP = /^(?:\[([\da-fA-F:.]+)\](?::\d{1,5})?|(\d+\.\d+\.\d+\.\d+):\d{1,5})$/;
 
-/** In one form however it was written; null for what is no address. */
+/** The address in canonical form, or null when the text is none. */
 const hopAddress = (hop: string): string | null => {
   const [, bracketed, withPort] = HOP.exec(hop) ?? [];
   const text = bracketed ?? withPort ?? hop;
@@ -41,7 +41,7 @@ const hopAddress = (hop: string): string | null => {
 
 /**
  * The right-most address that is not a trusted proxy; the peer itself when it is none.
- * Each proxy vouches for the hop that it appended. The walk ends at one that is no address: whatever stands to its left nobody vouches for.
+ * Each proxy vouches for the hop that it appended. The walk ends at text that is no address: nobody vouches for what stands left of it.
  */
 export const callerAddress = ({ peer, headers }: Pick<HttpRequest, "peer" | "headers">, proxies: readonly Network[]): string => {
   if (proxies.length === 0 || !isWithin(peer, proxies)) return peer;
@@ -62,7 +62,7 @@ export const limitAddress = (ip: string): string => {
     .join(":");
 };
 
-// A class, because the address is only found out when somebody asks for it; see call-scope.ts for why it is no literal with a getter.
+// A class, because it looks for the address on first use; call-scope.ts says why it is no literal with a getter.
 class Facts implements RequestInfo {
   readonly requestId: string;
   readonly prefix: Prefix;

@@ -5,7 +5,7 @@ import { AppError } from "../core/errors.ts";
 import { invalid } from "./parse.ts";
 
 type Json = Record<string, unknown>;
-/** Of a part that a request does not have. Read only, as all that is read here. */
+/** Stands for a part that the request does not have. */
 export const NOTHING: Json = Object.freeze({});
 interface JsonSchema {
   readonly type?: string | readonly string[];
@@ -86,7 +86,7 @@ export const readQuery = (query: string, types: FieldTypes): Json => {
   return input;
 };
 
-/** Fields that travel in headers; sent in the address they are refused. */
+/** Reads fields that travel in headers; refuses them in the address. */
 export const readHeaders = ({ headers: fields }: Operation, headers: Readonly<Record<string, string>>, query: Json): Json => {
   const found: Json = {};
   for (const [field, header] of Object.entries(fields)) {
@@ -131,7 +131,7 @@ export const mergeInput = (path: Json, query: Json, body: Json): Json => {
 const HAS_BODY: ReadonlySet<string> = new Set(["POST", "PUT", "PATCH"]);
 export const takesBody = (method: string): boolean => HAS_BODY.has(method);
 
-/** Query fields of an operation with a body must be named by it: what belongs into the body is refused in the address. */
+/** An operation with a body names its query fields; every other field belongs into the body and is refused in the address. */
 export const checkQueryNames = (op: Operation, method: string, query: Json): void => {
   const stray = takesBody(method) ? Object.keys(query).find((name) => !op.query.includes(name)) : undefined;
   if (stray !== undefined) throw invalid(`query.${stray}`, "unknown query parameter");

@@ -37,7 +37,7 @@ export interface RestDeps {
   readonly authenticate: (credential: Credential, info: RequestInfo, body: Uint8Array) => Promise<Identity>;
 }
 
-/** Who asks, and how the answer is to look. */
+/** The request, and how its answer is to look. */
 interface Asked {
   readonly request: HttpRequest;
   readonly info: RequestInfo;
@@ -56,7 +56,7 @@ const PREFIXES: readonly { readonly prefix: Prefix; readonly below: string }[] =
 /** Where orchestrators look by custom; the same operations as under a prefix. */
 const PROBES: ReadonlySet<string> = new Set(["/livez", "/readyz"]);
 
-/** Both prefixes mean the same tree. Null for paths outside of them. */
+/** Both prefixes lead to the same tree. Null for paths outside of them. */
 export const splitPrefix = (path: string): { prefix: Prefix; rest: string } | null => {
   if (PROBES.has(path)) return { prefix: "/v1", rest: path };
   for (const { prefix, below } of PREFIXES) if (path === prefix || path.startsWith(below)) return { prefix, rest: path.slice(prefix.length) || "/" };
@@ -109,7 +109,7 @@ export const createRest = ({ entries, pipeline, clock, infoOf, authenticate }: R
     close: error.status === 413,
   });
 
-  /** RFC 8288: where the list goes on, and what is to be known of an operation that ends. */
+  /** RFC 8288: the pages of a list, and the successor of a deprecated operation. */
   const linksOf = ({ op }: Entry, { input, result }: Answer, { path, query }: HttpRequest): readonly string[] => {
     const pages =
       op.list === undefined || op.list === "plain"

@@ -1,4 +1,4 @@
-// Finds what a method and a path mean. A tree of path segments; fields match any one segment.
+// Finds the operation of a method and a path in a tree of path segments; a field matches any one segment.
 import type { Auth, Method, Rest } from "../../protocol/index.ts";
 import type { Entry } from "./catalogue.ts";
 
@@ -21,7 +21,7 @@ export type Match =
 const newNode = (): Node => ({ children: new Map(), field: null, methods: new Map() });
 const split = (path: string): readonly string[] => path.split("/").slice(1);
 
-/** Tells where it was put, and whether that place has a name of its own: no fields on the way. */
+/** Answers the node of the route, and whether its path has no fields. */
 const insert = (root: Node, entry: Entry, rest: Rest): { readonly node: Node; readonly named: boolean } => {
   const [method = "", template = ""] = rest.split(" ") as [Method, string];
   const fields: string[] = [];
@@ -53,7 +53,7 @@ const MAX_SEGMENTS = 12;
 
 export const createRouter = (entries: readonly Entry[]) => {
   const root = newNode();
-  // What has no fields is found by its name; the walk prefers it too.
+  // A path without fields is found by its name; the walk prefers it too.
   const byName = new Map<string, { readonly node: Node; readonly values: readonly string[] }>();
   for (const entry of entries)
     for (const rest of entry.op.rest) {
@@ -76,7 +76,7 @@ export const createRouter = (entries: readonly Entry[]) => {
   };
 };
 
-/** The operation of a place that takes this credential; failing that the first, which will refuse it. */
+/** The operation at this place that takes the credential, else the first one, which will refuse it. */
 export const pick = (route: Route, kind: Auth | "none"): Route["entries"][number] => {
   const fit = route.entries.find(({ entry }) => entry.op.auth.includes("public") || (kind !== "none" && entry.op.auth.includes(kind)));
   const chosen = fit ?? route.entries[0];

@@ -1,4 +1,4 @@
-// One tRPC request's way into the pipeline: what its calls share, and what its answer's headers have to say of them.
+// The calls of one tRPC request on their way into the pipeline: what they share, and what the headers of the common answer tell of them.
 import type { Clock } from "../core/clock.ts";
 import type { AppError } from "../core/errors.ts";
 import { type LazyAbort, lazyAbortOf } from "../core/lazy-abort.ts";
@@ -26,7 +26,7 @@ export interface Caller {
   readonly notes: Notes;
   readonly gone: LazyAbort;
   readonly identify: (entry: Entry) => Promise<Identity>;
-  /** The same again while a stream runs. */
+  /** Proves the caller again while a stream runs. */
   readonly reidentify: (entry: Entry) => Promise<Identity>;
 }
 

@@ -15,7 +15,7 @@ export interface Unary {
   readonly inputs: (index: number) => unknown;
 }
 
-/** How a client asks for events; other calls are answered whole, whatever they accept. */
+/** A client asks for events this way; every other call gets one whole answer, whatever it accepts. */
 export const wantsEvents = ({ headers, query }: HttpRequest): boolean =>
   headers["accept"]?.includes("text/event-stream") === true || /(?:^|&)connectionParams=/.test(query);
 
@@ -31,7 +31,7 @@ export const checkMethod = ({ method }: HttpRequest): void => {
   if (method !== "GET" && method !== "POST") throw new AppError("METHOD_NOT_ALLOWED", { details: { allow: ["GET", "POST"] } });
 };
 
-/** Of the two that a unary call has; as all that is in an address it may be percent-encoded. */
+/** One of the two parameters of a unary call, percent-decoded. */
 const parameter = (query: string, name: "batch" | "input"): string | null => {
   const start = `${name}=`;
   for (let from = 0; from < query.length; ) {

@@ -43,7 +43,7 @@ const headersOf = (request: HttpRequest, info: RequestInfo, calls: TrpcCalls | n
   return headers;
 };
 
-/** The credential is read and proven once for all calls of a batch; public operations do not ask for it. */
+/** Proves the credential once for all calls of a batch; public operations need none. */
 const createIdentifier =
   ({ authenticate }: Pick<TrpcDeps, "authenticate">) =>
   (request: HttpRequest, info: RequestInfo, body: Uint8Array) => {
@@ -68,7 +68,7 @@ export const createTrpc = (deps: TrpcDeps): HttpTransport => {
     json: { error: getTRPCErrorShape({ config, error, type: "unknown", path, input: undefined, ctx: context }) },
   });
 
-  /** What there is not, the library refuses in its own words. */
+  /** Unknown procedures go to the library, which refuses them in its own words. */
   const refuseUnknown = ({ paths, type, inputs }: Unary, index: number, { context }: TrpcCalls): Promise<unknown> =>
     callTRPCProcedure({
       router,
@@ -92,12 +92,12 @@ export const createTrpc = (deps: TrpcDeps): HttpTransport => {
         calls.failure = new AppError("METHOD_NOT_ALLOWED", { details: { allow: [known === "mutation" ? "POST" : "GET"] } });
         throw toTrpcError(calls.failure);
       }
-      // Straight to what the procedure would do: the library's way there costs more than all of ours.
+      // Skips the procedure, which would do the same: the library's way there costs more than all of ours.
       const data = await (entry === undefined ? refuseUnknown(unary, index, calls) : calls.context.call(entry, unary.inputs(index) ?? {}, undefined));
       return { status: 200, json: { result: { data } } };
     } catch (cause) {
       const error = isAppError(cause) ? toTrpcError(cause) : getTRPCErrorFromUnknown(cause);
-      // The others are calls that the pipeline has noted.
+      // The pipeline has noted all others as calls.
       if (known !== type) calls.notes.refusal = toAppError(error);
       return shapeOf(error, path, calls.context);
     }
@@ -121,7 +121,7 @@ export const createTrpc = (deps: TrpcDeps): HttpTransport => {
   const stream = async (context: RequestContext, info: RequestInfo, body: Uint8Array): Promise<void> => {
     const { request, ending, notes } = context;
     checkMethod(request);
-    // The answer to chunks ends its connection, and the end of a stream does not.
+    // The answer to a chunked request closes its connection; the end of a stream cannot.
     if (isChunked(request)) throw new AppError("VALIDATION_FAILED", { details: { reason: "bad_framing", header: "transfer-encoding" } });
     const fromHeaders = identifier(request, info, body);
     const headers = toStreamHeaders(request);
@@ -143,7 +143,7 @@ export const createTrpc = (deps: TrpcDeps): HttpTransport => {
           redeemed ??= deps.redeem(ticket);
           return redeemed;
         };
-        // A ticket is good once: what it proved stays, and its user is judged anew. A credential in the headers is proven anew.
+        // A ticket is good once, so its proof stays and only its user is authorized again. A credential in the headers is proven again.
         const reidentify = (entry: Entry): Promise<Identity> => (typeof ticket === "string" ? identify(entry) : identifier(request, info, body)(entry));
         return openCalls(request, info, { gone: ending, notes, identify, reidentify }).context;
       },

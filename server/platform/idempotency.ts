@@ -1,5 +1,5 @@
-// Answers kept under idempotency keys, sealed, for a day. An answer is written in the transaction of its effect, so PostgreSQL alone says whether
-// a request has happened: both are there or neither is. Nothing is claimed ahead of the effect, hence nothing has to be given back or taken over.
+// Keeps answers under idempotency keys, sealed, for a day. The transaction of the effect writes the answer, so both exist or neither does.
+// Nothing is claimed ahead of the effect, so nothing has to be given back or taken over.
 import type { SqlTx } from "../core/events.ts";
 import type { IdempotencyStore, IdempotentCall, KnownCall } from "../core/idempotency.ts";
 import type { Job } from "./jobs.ts";
@@ -17,7 +17,7 @@ export interface Idempotency extends IdempotencyStore {
 const LIFE_HOURS = 24;
 const SWEEP_ROWS = 1_000;
 
-// The lock is tried, never waited for: repeats of a slow call must not hold connections.
+// Try the lock, never wait for it: repeats of a slow call must not hold connections.
 const LOCK = "select pg_try_advisory_xact_lock(hashtextextended('idempotency key ' || $1 || '|' || $2, 0)) as mine";
 const FIND =
   "select fingerprint = $3 as same, status, answer, created_at, expires_at <= now() as expired from idempotency_keys where tenant_id = $1 and scope = $2";
@@ -47,7 +47,7 @@ export const createIdempotency = ({ db, secretBox }: IdempotencyDeps): Idempoten
     },
     claim: async (tx, call) => {
       const key = keyOf(call);
-      // Two statements, since the second has to see what the last holder of the lock committed.
+      // Two statements: the second must see what the last holder of the lock committed.
       const [[lock], [row]] = await Promise.all([tx.query<{ mine: boolean }>(LOCK, key), tx.query<KeyRow>(FIND, [...key, call.fingerprint])]);
       if (row !== undefined && !row.expired) return known(call, row);
       if (lock?.mine !== true) return { kind: "in_progress" };
@@ -57,7 +57,7 @@ export const createIdempotency = ({ db, secretBox }: IdempotencyDeps): Idempoten
     keep: async (tx, call, { status, body }) => {
       const answer = secretBox.seal(JSON.stringify({ body }), sealContext(call));
       const written = tx.query(KEEP, [...keyOf(call), call.fingerprint, status, answer]);
-      // It decides nothing more, so COMMIT need not wait for its answer.
+      // Nothing depends on its result, so COMMIT need not wait for it.
       if (tx.defer === undefined) await written;
       else tx.defer(written);
     },

@@ -1,5 +1,5 @@
 // Rate limits over all nodes: one script per call, on Redis's own clock, so that node clocks do not matter.
-// While Redis is away each node counts for itself against its share of every limit; no limit, pairing's included, ever opens for want of Redis.
+// While Redis is away each node counts for itself against its share of every limit; a missing Redis lifts no limit, not even that of pairing.
 import type { Clock } from "../core/clock.ts";
 import type { BucketState, RateBucket, RateLimiter } from "../core/rate-limiter.ts";
 import { createMemoryRateLimiter, judge } from "./rate-limit.ts";
@@ -16,7 +16,7 @@ export interface RedisRateLimiterDeps {
 }
 
 export interface RedisRateLimiter extends RateLimiter {
-  /** Calls that were judged by this node alone. */
+  /** Calls that this node judged alone. */
   readonly degraded: number;
 }
 
@@ -89,7 +89,7 @@ export const createRedisRateLimiter = ({ redis, clock, liveNodes, nowMs }: Redis
       const answer = await ask(buckets, cost).catch(() => null);
       if (answer === null) return alone(await local.take(share(buckets), cost));
       const verdict = judge(answer.states, cost, answer.now);
-      // Counted here too, so that nobody finds a fresh limit when Redis goes.
+      // Counts here too, so that an outage of Redis gives nobody a fresh limit.
       if (verdict.allowed) await local.take(share(buckets), cost);
       return verdict;
     },

@@ -33,7 +33,7 @@ export interface MemoryRateLimiterOptions {
   readonly maxCounters?: number;
 }
 
-// Two looked at for one added: the sweep is always ahead of growth, and no call pays for all.
+// Checks two counters per new one: the sweep stays ahead of growth, and no call pays for all of it.
 const SWEPT_PER_NEW_COUNTER = 2;
 
 /** For one node. `size` is for tests and metrics. */

@@ -1,4 +1,4 @@
-// Signatures that were used: recent ones in memory and, with several nodes, in Redis; those of changes also in the database, where they survive a restart.
+// Used signatures: recent ones in memory and, with several nodes, in Redis; those of changes also in the database, where they survive a restart.
 import { createHash } from "node:crypto";
 import type { SqlTx } from "../core/events.ts";
 import { createRecentSet } from "../core/recent-set.ts";

@@ -125,7 +125,7 @@ export const startNode = async (options: NodeOptions = {}) => {
     bus,
     owners,
     notifier,
-    limits: createLimits({ limiter: createMemoryRateLimiter({ clock }), house: {} }),
+    limits: createLimits({ limiter: createMemoryRateLimiter({ clock }), configured: {} }),
     facts: createRequestInfo([]),
     databaseError,
     clock,

@@ -107,7 +107,7 @@ const serve = async (operations: Group["operations"], path: string): Promise<Htt
   );
   const pipeline = createPipeline({
     clock,
-    limits: createLimits({ limiter: createMemoryRateLimiter({ clock }), house: {} }),
+    limits: createLimits({ limiter: createMemoryRateLimiter({ clock }), configured: {} }),
     scopeOf: async ({ info }) => ({ ...info, tenantId: null, tenant: null, principal: null }),
     idempotency: { find: unasked, claim: unasked, keep: unasked },
     transact: unasked,

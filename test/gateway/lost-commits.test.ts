@@ -156,7 +156,7 @@ describe("timeouts", () => {
     if (entry === undefined) throw new Error("the catalogue has one operation");
     const pipeline = createPipeline({
       clock: systemClock,
-      limits: createLimits({ limiter: createMemoryRateLimiter({ clock: systemClock }), house: {} }),
+      limits: createLimits({ limiter: createMemoryRateLimiter({ clock: systemClock }), configured: {} }),
       scopeOf: async ({ info }) => ({ ...info, tenantId: null, tenant: null, principal: { kind: "user", userId: "u", email: null, role: null } }),
       idempotency: createIdempotency({ db, secretBox: createSecretBox(randomBytes(32)) }),
       transact: db.tx,

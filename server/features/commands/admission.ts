@@ -1,4 +1,4 @@
-// Which new commands enter the queue: pure, over the facts that the store gathered under the device's lock.
+// Decides which new commands enter the queue: pure, over facts that the store read under the device's lock.
 import type { CommandId, DeviceId, ErrorCode } from "../../../protocol/index.ts";
 import type { AppErrorOptions } from "../../core/errors.ts";
 import type { SystemScope } from "../../core/scope.ts";
@@ -6,7 +6,7 @@ import { created } from "./rules.ts";
 import type { Instant } from "./state.ts";
 import type { CommandRow } from "./store/rows.ts";
 
-/** The same key with the same request on the same device makes one command. */
+/** One command per device and key; a repeat must carry the same request. */
 export interface CommandKey {
   /** `<principal>:<key>` */
   readonly key: string;
@@ -30,7 +30,7 @@ export interface NewCommand {
   readonly maxAttempts: number;
   readonly redeliverSafe: boolean;
   readonly onlyOnline: boolean;
-  /** False: a full queue does not keep it out. */
+  /** False: it enters even a full queue. */
   readonly bounded: boolean;
   readonly idempotency: CommandKey | null;
   readonly createdBy: string;
@@ -76,7 +76,7 @@ export const admit = (items: readonly NewCommand[], facts: AdmissionFacts): read
     const { idempotency } = item;
     const key = idempotency === null ? null : `${item.deviceId} ${idempotency.key}`;
     const earlier = key === null ? undefined : known.get(key);
-    // Before every other check: a repeated request gets its answer even when the queue is full or the device gone offline by now.
+    // Before every other check: a repeat gets its answer even if the queue has filled up or the device has gone offline since.
     if (earlier !== undefined && idempotency !== null)
       return earlier.requestHash.equals(idempotency.requestHash) ? { kind: "replayed", row: asCreated(earlier.row, item) } : refused("IDEMPOTENCY_KEY_REUSED");
 
@@ -102,7 +102,7 @@ interface TimeWindow {
   readonly expiresAt: Instant | null;
 }
 
-// The default life starts when delivery may start; a command for tomorrow does not die tonight.
+// The default time to live starts when delivery may start, so a command for tomorrow does not expire tonight.
 const windowOf = (item: NewCommand, { now }: Pick<AdmissionFacts, "now">): TimeWindow => {
   const availableAt = Math.max(now, item.notBefore ?? now);
   return { availableAt, expiresAt: item.expiresAt === undefined ? availableAt + item.ttlSeconds * 1_000 : item.expiresAt };
@@ -130,7 +130,7 @@ const invalid = (path: string, message: string): Admission => refused("VALIDATIO
 const full = ({ deviceId }: NewCommand, scope: "device" | "tenant", limit: number): Admission =>
   refused("COMMAND_QUEUE_FULL", { retryAfter: 30, details: { deviceId, scope, limit } });
 
-/** What never changes of a command. */
+/** The fields of a command that never change. */
 type Made = Pick<
   CommandRow,
   | "commandId"
@@ -148,7 +148,7 @@ type Made = Pick<
 >;
 type Placed = TimeWindow & Pick<CommandRow, "tenantId" | "seq" | "issuedAt">;
 
-// One literal in the order of `toRow`: rows of one shape, and none that grows field by field.
+// One literal in the order of `toRow` gives all rows one hidden class.
 const newRow = (made: Made, { tenantId, seq, issuedAt, availableAt, expiresAt }: Placed): CommandRow => {
   const { status, deadlineAt, attempt } = created(availableAt, expiresAt);
   return {
@@ -195,6 +195,6 @@ const newRow = (made: Made, { tenantId, seq, issuedAt, availableAt, expiresAt }:
   };
 };
 
-/** The first answer again, whatever has become of the command. */
+/** Repeats the first answer, whatever has become of the command. */
 const asCreated = (row: CommandRow, { notBefore }: NewCommand): CommandRow =>
   newRow(row, { ...row, availableAt: Math.max(row.issuedAt, notBefore ?? row.issuedAt) });

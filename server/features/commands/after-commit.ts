@@ -8,7 +8,7 @@ import type { RemoteChanges } from "./remote-changes.ts";
 import type { RemoteWaiters } from "./remote-waiters.ts";
 import type { CommandSettings } from "./settings.ts";
 import { type CommandRow, isoTime } from "./store/rows.ts";
-import { cancelDeadline, commandHappened, freesTheWay, isDueAgain, isEnd, type Transition } from "./transitions.ts";
+import { cancelDeadline, commandHappened, freesCapacity, isDueAgain, isEnd, type Transition } from "./transitions.ts";
 import type { Waiters } from "./waiters.ts";
 
 export interface AfterCommitDeps {
@@ -70,7 +70,7 @@ export const createAfterCommit = ({ telemetry, hint, remoteChanges, waiters, rem
       remoteWaiters.tell(ended);
       const again = devicesOf(rowsOf(transitions, isDueAgain));
       if (again.length > 0) due(again);
-      const freed = devicesOf(rowsOf(transitions, freesTheWay));
+      const freed = devicesOf(rowsOf(transitions, freesCapacity));
       if (freed.length === 0) return;
       waiters.wake(freed);
       notifier.freed(freed);

@@ -22,11 +22,11 @@ export interface CommandMeters {
 export type RedeliveryCause = "ack_timeout" | "write_refused" | "session_lost" | "agent_lost_state" | "polled_again";
 
 export interface CommandTelemetry {
-  /** After commit, as all of these. */
+  /** Call every method after commit. */
   created(row: CommandRow): void;
   saw(transition: Transition): void;
   polledAgain(): void;
-  /** The sweep found something for these devices; each stands until its next claim or the next sweep. */
+  /** The sweep found something for these devices; their next claim, until the next sweep, counts as rescued. */
   swept(deviceIds: readonly string[]): void;
   /** So many commands were claimed for a device. */
   claimed(deviceId: string, commands: number): void;
@@ -130,5 +130,5 @@ export const createCommandTelemetry = ({ meters = noMeters, log, tracing = null,
   };
 };
 
-/** A command that was held back is not late for it; a redelivered one counts from its beginning. */
+/** A held-back command is due when its time comes, a redelivered one since it was issued. */
 const dueAt = ({ attempt, availableAt, issuedAt }: CommandRow): Instant => (attempt <= 1 ? Math.max(issuedAt, availableAt) : issuedAt);

@@ -1,4 +1,4 @@
-// The command types that we know: their payloads, how long they may wait and run, and what they must not run beside.
+// The command types that we know: payload, time to live, execution time, and the lane that keeps two of them apart.
 // A type that is not listed is a custom one: it gets the generic figures, and the agent rejects what it does not support.
 import { z } from "zod";
 import type { Permission } from "../../../protocol/index.ts";
@@ -53,7 +53,7 @@ const TYPES: Readonly<Record<string, CommandType>> = {
   shell: type({ ttlSeconds: HOUR, redeliverSafe: false, permission: "device:shell", payload: anything.extend({ command: z.string().min(1).max(32_768) }) }),
 };
 
-/** Types that the gateway itself sends. They carry no secret: what they are about is fetched by a signed call. */
+/** Types that the gateway itself sends. They carry no secret: the agent fetches it by a signed call. */
 const SYSTEM_TYPES: Readonly<Record<string, CommandType>> = {
   "svc.rotate-secret": type({ ttlSeconds: 30 * DAY, executionTimeoutSeconds: 15 * MINUTE }),
 };

@@ -44,7 +44,7 @@ export const createDelivery = ({ db, transitions, afterCommit, telemetry, create
   const ack = createBatch((calls: readonly AckCall[]) => ackAll(calls), { ...bounds, paceMs: settings.ackPaceMs });
 
   const claimAll = async (wants: readonly Want[]): Promise<readonly Claimed[]> => {
-    // Two sessions of a device in one batch: the older has nothing to ask for any more. The same one twice: the first of the two gets all.
+    // Of two sessions of one device in a batch only the newer claims; of two claims of one session the first gets everything.
     const newest = new Map<string, Want>();
     for (const want of wants) if (want.epoch > (newest.get(want.deviceId)?.epoch ?? -1)) newest.set(want.deviceId, want);
     const claims = await claimForSessions(db, [...newest.values()], { nodeId, timings: settings });
@@ -106,7 +106,7 @@ export const createDelivery = ({ db, transitions, afterCommit, telemetry, create
   };
 };
 
-/** The code of an ack whose word is none of those that are known. */
+/** The code of an ack with an unknown status word. */
 export const STATUS_UNKNOWN = "ACK_STATUS_UNKNOWN";
 const NOTHING: Claimed = { rows: [], left: false };
 
@@ -122,10 +122,10 @@ const grouped = <T>(items: readonly T[], keyOfItem: (item: T) => string): Readon
 
 const keyOf = ({ tenantId, deviceId, commandId }: AckCall | CommandRow): string => `${tenantId} ${deviceId} ${commandId}`;
 
-/** The claim itself is SQL; this tells live views of it. */
+/** The claim itself is one SQL statement; this is the transition it made. */
 export const sentNow = (row: CommandRow): Transition => ({ row, from: "queued", step: { patch: { status: "sent" }, code: null } });
 
-/** An unknown word may be progress or an end: it shows that the agent has the command, and leaves the rest to what it says later or to the deadline. */
+/** An unknown word may mean progress or an end. It proves that the agent has the command; a later word or the deadline decides the rest. */
 const toAckEvent = (ack: Ack, refused: string | null, { maxOutputBytes }: CommandSettings): AckEvent => {
   const word = toAckStatus(ack.status);
   const { output, truncated } = boundOutput(ack.output, maxOutputBytes);
@@ -150,7 +150,7 @@ const nothing = (): void => undefined;
 
 /** Most devices of a batch of hellos have nothing open and cost no statement of their own. */
 const createSettle = ({ transitions, afterCommit }: Pick<DeliveryDeps, "transitions" | "afterCommit">): CommandDelivery["settle"] => {
-  /** Rows of all devices in one order, so that acknowledgements that come at the same time wait and do not collide. */
+  /** Locks the rows of all devices in one order, so that a concurrent ack waits instead of deadlocking. */
   const settleHeld = async (tx: SqlTx, starts: readonly Start[]): Promise<ReadonlyMap<string, HeldSettled>> => {
     const byDevice = new Map(starts.map((start) => [start.deviceId, { ...start, listed: listOf(start), rows: new Map<string, CommandRow>() }]));
     const locked = await lockForSettling(
@@ -169,7 +169,7 @@ const createSettle = ({ transitions, afterCommit }: Pick<DeliveryDeps, "transiti
       },
       () => "session",
     );
-    // What became of a row comes after what it was.
+    // The changed rows come last and so replace what was read.
     for (const row of [...locked.rows, ...made.map((transition) => transition.row)]) byDevice.get(row.deviceId)?.rows.set(row.commandId, row);
     const at = transitions.circumstances(locked.now ?? 0);
     return new Map(

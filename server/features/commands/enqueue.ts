@@ -1,4 +1,4 @@
-// Commands that other features order inside their own transactions: the order and its cause are committed together or not at all.
+// Queues commands that other features order inside their own transactions: the command exists if and only if its cause does.
 import type { CommandOrder, Enqueue } from "../../core/delivery.ts";
 import { AppError } from "../../core/errors.ts";
 import { fingerprint } from "../../core/fingerprint.ts";
@@ -23,7 +23,7 @@ type Refused = Extract<Admission, { kind: "refused" }>;
 const isRefused = (admission: Admission): admission is Refused => admission.kind === "refused";
 
 const ORDINARY = { priority: 5, maxAttempts: 10, bounded: true } as const;
-// A full queue must not keep a rotation from its device, and nothing of the gateway's own is given up early.
+// A full queue must not keep a secret rotation from its device, and the gateway does not give up its own commands early.
 const OWN = { priority: 9, maxAttempts: 100, bounded: false } as const;
 
 export const createEnqueue =
@@ -35,7 +35,7 @@ export const createEnqueue =
       { limits: settings, quota },
     );
     const refused = admissions.find(isRefused);
-    // Before anything is written: whoever catches this and commits all the same has ordered nothing.
+    // Thrown before anything is written: a caller that catches this and commits all the same has ordered nothing.
     if (refused !== undefined) throw new AppError(refused.code, refused.options);
     await insertCommands(tx, admissions, nodeId);
     const made = admissions.flatMap((admission) => (admission.kind === "created" ? [admission.row] : []));
@@ -73,7 +73,7 @@ const toNewCommand = (scope: SystemScope, order: CommandOrder, settings: Command
     execTimeoutSeconds: known.executionTimeoutSeconds,
     redeliverSafe: known.redeliverSafe,
     onlyOnline: false,
-    // No caller's key begins so: those name their principal.
+    // No caller's key begins like this: those name their principal.
     idempotency: { key: `system:${key}`, requestHash: fingerprint({ type, payload }) },
     createdBy: orderedBy,
     traceparent: scope.traceparent ?? null,

@@ -48,7 +48,7 @@ export interface DeviceLookup {
   find(scope: SystemScope, deviceId: string): Promise<{ readonly deviceId: string; readonly status: string; readonly lastSeenAt: Date | null } | null>;
 }
 
-/** A poll counts as life of the device. */
+/** A poll is a sign of life of the device. */
 export interface PollPresence {
   /** Throws DUPLICATE_IDENTITY when another process of this identity lives. */
   polled(device: DeviceRef, poll: { readonly instanceId: string | null; readonly aliveForMs: number }): Promise<void>;
@@ -65,14 +65,14 @@ export interface CommandsDeps {
   readonly createBatch: CreateBatch;
   readonly nodeId: string;
   readonly bus: RemoteWaitersDeps["bus"];
-  /** Where a node hears what is meant for it alone. */
+  /** The bus channel of one node. */
   readonly channelOf: (nodeId: string) => string;
   readonly settings?: Partial<CommandSettings>;
   readonly meters?: CommandMeters;
   readonly tracing?: Tracing | null;
-  /** Told of each step of a command that carries a trace. */
+  /** Gets a line per step of a command that carries a trace. */
   readonly log?: Pick<Log, "info">;
-  /** False while hints between nodes get lost: the sweep looks more often then. */
+  /** False while hints between nodes get lost: the sweep then runs more often. */
   readonly hintsArrive?: () => boolean;
   /** As `hint`, but to the viewers of this node alone. */
   readonly showHere?: Hint;
@@ -89,19 +89,19 @@ export interface Commands extends Feature<typeof contract.commands> {
   readonly enqueue: Enqueue;
   /** Finds what is due for the sockets of this node, at once. */
   sweep(): Promise<void>;
-  /** Calls that wait are answered with what there is, and none waits any more: the node is leaving. */
+  /** Answers every waiting call with what there is, and lets none wait any more: the node shuts down. */
   endWaits(): void;
-  /** Between the nodes: who waits where for a command's end. */
+  /** Listens to other nodes about calls that wait for the end of a command. */
   readonly remoteWaiters: { open(): Promise<void>; close(): Promise<void> };
-  /** Something happened on another node: calls that wait look whether it is theirs. */
+  /** Something happened on another node: checks whether a waiting call is concerned. */
   look(): void;
-  /** Something happened with the tenant on another node: its viewers here are shown where its open commands stand. */
+  /** Another node changed something of the tenant: shows its viewers here where the open commands stand. */
   showRecent(tenantId: string): void;
   /** In the transaction that pairs a device anew, revokes, deletes or resets it (T24). Call `notify` after commit. */
   resetDevice(tx: SqlTx, device: DeviceRef, reason: string): Promise<{ readonly canceled: number; readonly notify: () => void }>;
   /** Commands that wait for the device, and those that it is to stop. */
   pending(device: DeviceRef): Promise<{ readonly queued: number; readonly cancel: readonly CommandId[] }>;
-  /** Open commands by status, and those that no reaper has touched in time: the second is to be 0. */
+  /** Open commands by status, and those that the reaper missed: the second number must be 0. */
   commandGauges(): Promise<{ readonly open: Readonly<Record<string, number>>; readonly pastDeadline: number }>;
 }
 

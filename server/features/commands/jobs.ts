@@ -1,4 +1,4 @@
-// The jobs of the queue. Two keep it moving whatever hint was lost: deadlines are enforced, and due commands find their session. One forgets what ended long ago.
+// The jobs of the queue. The reaper enforces deadlines, the sweep finds due commands whose hint got lost, retention deletes what ended long ago.
 
 import type { Clock } from "../../core/clock.ts";
 import type { Db } from "../../platform/db.ts";
@@ -24,12 +24,12 @@ export interface CommandJobsDeps {
 }
 
 export interface Sweep extends Job {
-  /** Looks at once and at everything: hints may have been lost. */
+  /** Sweeps everything at once, because hints may have been lost. */
   now(): Promise<void>;
 }
 
 const SWEEP_LIMIT = 5_000;
-/** A hint that takes longer is taken for lost. */
+/** A hint that takes longer counts as lost. */
 const HINT_MS = 2_000;
 
 /** Any number of nodes may run it: each takes the rows that no other holds. */
@@ -48,7 +48,7 @@ export const reaperJob = ({ db, transitions, afterCommit, settings }: CommandJob
       return { count: locked.rows.length, made: applied.transitions };
     });
     afterCommit.changed(made);
-    // A full batch in which nothing could be changed would only come again.
+    // A full batch in which nothing changed would only come again.
     return count === settings.reaperBatch && made.length > 0;
   },
 });
@@ -67,7 +67,7 @@ export const sweepJob = ({ db, clock, afterCommit, telemetry, nodeId, settings, 
     const isFull = startedMs - lastFullMs >= settings.fullSweepEveryMs;
     const found = await findSweepable(db, nodeId, { after: isFull ? null : after, graceMs: hintsArrive() ? HINT_MS : 0, limit: SWEEP_LIMIT });
     if (isFull) lastFullMs = startedMs;
-    // Cut off by the limit, the window stays where it is until those found have been served.
+    // At the limit the window stays where it is until the found devices have been served.
     if (found.deviceIds.length < SWEEP_LIMIT) after = found.until;
     telemetry.swept(found.deviceIds);
     if (found.deviceIds.length > 0) afterCommit.due(found.deviceIds);

@@ -1,4 +1,4 @@
-// Bounds of what is kept with a command: payloads are refused beyond them, outputs are cut.
+// Bounds a command's payload, which is refused beyond them, and its output, which is cut.
 
 /** Bytes of the value as JSON in UTF-8. */
 export const jsonBytes = (value: unknown): number => Buffer.byteLength(JSON.stringify(value) ?? "");
@@ -9,10 +9,10 @@ export const isDeeperThan = (value: unknown, max: number): boolean => {
   return max === 0 || Object.values(value).some((inner) => isDeeperThan(inner, max - 1));
 };
 
-// Deeper than people write, shallower than what overflows a stack here or in the database.
+// Deeper than people write, and not deep enough to overflow a stack here or in the database.
 const MAX_OUTPUT_DEPTH = 64;
 
-/** The output as it is kept. What is too long becomes the beginning of its text. */
+/** The output as we keep it: of one that is too long, the beginning of its text. */
 export const boundOutput = (output: unknown, maxBytes: number): { readonly output: unknown; readonly truncated: boolean } => {
   if (isDeeperThan(output, MAX_OUTPUT_DEPTH)) return { output: null, truncated: true };
   if (output === undefined || jsonBytes(output) <= maxBytes) return { output, truncated: false };
@@ -20,7 +20,7 @@ export const boundOutput = (output: unknown, maxBytes: number): { readonly outpu
   return { output: beginning(text, maxBytes), truncated: true };
 };
 
-// Quotes and escapes make the JSON longer than the text, so the cut is made on the JSON's length.
+// Quotes and escapes make the JSON longer than the text, so the JSON's length decides where to cut.
 const beginning = (text: string, maxBytes: number): string => {
   let [low, high] = [0, Math.min(text.length, maxBytes)];
   while (low < high) {

@@ -1,4 +1,4 @@
-// A tenant's quota of open commands, counted seldom: far below its bound, a tenant may add a share of what was free for a moment before the next count.
+// A tenant's quota of open commands without a count per creation: far below the bound, a tenant may use a share of the free places for a moment.
 import { LRUCache } from "lru-cache";
 
 export interface QueueQuota {
@@ -10,7 +10,7 @@ export interface QueueQuota {
 
 const FOR_MS = 1_000;
 const MAX_TENANTS = 10_000;
-/** Of what was free at the last count. Nodes do not know of each other's: so many nodes at least may take theirs without passing the bound. */
+/** The share of the free places that one node may use up before the next count: at least 16 nodes do so without passing the bound. */
 const SHARE = 1 / 16;
 
 /** `max` null: there is no bound and nothing to count. */

@@ -1,4 +1,4 @@
-// Shows the viewers of this node what other nodes did with a tenant's open commands: as they stand now, since a hint from there names the tenant alone.
+// Shows the viewers of this node what other nodes did with a tenant's open commands. A hint from another node names only the tenant, so we read them.
 import { LRUCache } from "lru-cache";
 import { type CommandStatus, contract } from "../../../protocol/index.ts";
 import { coalesced } from "../../core/coalesced.ts";
@@ -7,7 +7,7 @@ import type { Db } from "../../platform/db.ts";
 import { findRecent, type RecentCommand } from "./store/read.ts";
 
 export interface RemoteChanges {
-  /** What this node has shown itself need not be shown again. */
+  /** Remembers what this node has shown itself. */
   note(event: Happened): void;
   /** Looks now, or a moment later when it has just looked. */
   show(tenantId: string): void;
@@ -30,10 +30,10 @@ interface Watched {
 
 const MAX_TENANTS = 1_000;
 const MAX_SHOWN = 2_000;
-/** Nobody hinted for so long: begin anew rather than read up on it. */
+/** After so long without a hint begin anew rather than catch up. */
 const FORGET_MS = 60_000;
 const LIMIT = 200;
-/** Between two looks at one tenant. */
+/** Between two reads of one tenant. */
 const PAUSE_MS = 100;
 
 const { queued, changed } = contract.commands.events;
@@ -57,7 +57,7 @@ export const createRemoteChanges = ({ db, showHere, onError }: RemoteChangesDeps
 
   const watched = (tenantId: string): Watched => {
     const known = tenants.get(tenantId) ?? begin(tenantId);
-    // Set anew each time: it is kept while it is asked for.
+    // Set again each time, which renews its time to live.
     tenants.set(tenantId, known);
     return known;
   };

@@ -16,7 +16,7 @@ export interface RemoteWaiters {
 export interface RemoteWaitersDeps {
   readonly bus: Pick<Bus, "publish" | "subscribe">;
   readonly nodeId: string;
-  /** Where a node hears what is meant for it alone. */
+  /** The bus channel of one node. */
   readonly channelOf: (nodeId: string) => string;
   /** Commands have ended on another node. */
   readonly onEnded: (commandIds: readonly string[]) => void;
@@ -26,7 +26,7 @@ export interface RemoteWaitersDeps {
 const OPS = ["await", "ended"] as const;
 type Op = (typeof OPS)[number];
 
-/** Of other nodes' calls; those beyond hear a little later. */
+/** Awaited commands that we remember for other nodes; calls beyond hear a little later. */
 const MAX_ASKED = 20_000;
 /** Longer than any call waits. */
 const ASKED_MS = 60_000;
@@ -34,7 +34,7 @@ const ASKED_MS = 60_000;
 export const createRemoteWaiters = ({ bus, nodeId, channelOf, onEnded, onError }: RemoteWaitersDeps): RemoteWaiters => {
   /** Who asked, by command. */
   const asked = new LRUCache<string, string>({ max: MAX_ASKED, ttl: ASKED_MS });
-  /** Of this turn of the event loop, by node: they go together. */
+  /** Collects the messages of one turn of the event loop by node and sends them together. */
   const waiting: Record<Op, Map<string, string[]>> = { await: new Map(), ended: new Map() };
   let scheduled = false;
   let stop: (() => Promise<void>) | null = null;

@@ -12,7 +12,7 @@ const isUnasked = ({ requiresAck, status }: CommandFacts): boolean => !requiresA
 /** Given up by us, not ended by the agent: a late result may still replace it. */
 export const isSoftTerminal = (status: CommandStatus): boolean => status === "expired" || status === "timed_out" || status === "undeliverable";
 
-/** What was refused shows in the timeline, whatever else the ack did. */
+/** The timeline shows the refusal of an ack, whatever else the ack did. */
 export const acknowledge = (row: CommandFacts, ack: AckEvent, at: Circumstances): Step | null => {
   const step = heard(row, ack, at);
   return step === null || ack.refused === null ? step : { ...step, code: ack.refused };
@@ -20,7 +20,7 @@ export const acknowledge = (row: CommandFacts, ack: AckEvent, at: Circumstances)
 
 const heard = (row: CommandFacts, ack: AckEvent, at: Circumstances): Step | null => {
   if (!isOpen(row.status)) return afterTheEnd(row, ack, at);
-  // Nobody asked for it, but it proves the delivery, and that is all there is to know.
+  // An unasked ack proves the delivery, and nothing more is expected.
   if (isUnasked(row)) return { patch: { status: "delivered", deadlineAt: null, finishedAt: at.now, failureCode: null }, code: null };
   switch (ack.word) {
     case "received":
@@ -40,7 +40,7 @@ const heard = (row: CommandFacts, ack: AckEvent, at: Circumstances): Step | null
   }
 };
 
-/** What the agent is told about its ack, given the row before it and what came of it. */
+/** The agent's answer, from the row before the ack and the step that it made. */
 export const ackResult = (row: CommandFacts, ack: AckEvent, step: Step | null): AckResult["result"] => {
   if (ack.refused !== null) return "refused";
   if (row.status === "delivered" || isUnasked(row)) return "duplicate";
@@ -85,7 +85,7 @@ const afterTheEnd = (row: CommandFacts, ack: AckEvent, at: Circumstances): Step 
   if (isSoftTerminal(row.status) && withinWindow && (ack.word === "succeeded" || ack.word === "failed"))
     // T22
     return { patch: { ...finished(ack, at), status: ack.word, failureCode: failureCode(row, ack), late: true }, code: "LATE_RESULT" };
-  // T23: the answer stays what it was, but what really happened is kept beside it, once.
+  // T23: the status stays, and what really happened is kept beside it, once.
   if ((row.status !== "canceled" && !isSoftTerminal(row.status)) || row.lateOutcome !== null) return null;
   const lateOutcome = { status: ack.raw, output: ack.output ?? null, outputTruncated: ack.outputTruncated, code: ack.code, at: new Date(at.now).toISOString() };
   return { patch: { lateOutcome }, code: "LATE_OUTCOME" };

@@ -1,4 +1,4 @@
-// The life of a command: one pure function from a row and an event to what changes, or null when nothing does.
+// The state machine of a command: one pure function from a row and an event to the change, or null when nothing changes.
 // T-numbers are rows of the state table in docs/commands.md. Every open state leaves here with a deadline; the database checks it too.
 import { type AckStatus, type CommandStatus, isOpen } from "../../../protocol/index.ts";
 import { unreachable } from "../../core/errors.ts";
@@ -41,7 +41,7 @@ export const created = (availableAt: Instant, expiresAt: Instant | null): Pick<C
   attempt: 0,
 });
 
-// T2, T3. Claims are made by SQL over many devices (store/claim.ts); a test holds both to the same outcome.
+// T2, T3. In production SQL claims over many devices at once (store/claim.ts); a test checks that both agree.
 const claimed = (row: CommandFacts, { channel, epoch, nodeId }: Extract<CommandEvent, { kind: "claimed" }>, { now, timings }: Circumstances): Step | null => {
   if (row.status !== "queued" || row.availableAt > now || isExpired(row, now)) return null;
   const waitMs = channel === "ws" ? timings.ackTimeoutMs : timings.pollLeaseMs;
@@ -79,7 +79,7 @@ const pastDeadline = (row: CommandFacts, at: Circumstances): Step | null => {
 
 const unacknowledged = (row: CommandFacts, at: Circumstances): Step | null => {
   if (isExpired(row, at.now)) return ended("expired", "EXPIRED_UNACKED", at); // T14
-  // Without an ack there is at most one delivery; whether it happened was never heard.
+  // Without acks a command is delivered at most once, and nobody knows whether it was.
   if (!row.requiresAck) return ended("undeliverable", "DELIVERY_UNKNOWN", at);
   // The session that carried it is gone, and running twice would harm: only the next hello can tell whether the agent has it (T11, T13).
   const carrierGone = row.channel === "ws" && row.liveEpoch !== row.sessionEpoch;
@@ -88,7 +88,7 @@ const unacknowledged = (row: CommandFacts, at: Circumstances): Step | null => {
   return redelivered(row, at, row.channel === "poll" ? 0 : backoffMs(row.attempt, at), null); // T10, T12
 };
 
-// The session that has it goes on with it, for all we know: until its next attempt the command keeps its place among those that the agent takes at once.
+// The session may still work on it, so until the next attempt the command keeps its place among those that are in flight.
 const redelivered = (row: CommandFacts, at: Circumstances, delayMs: number, code: string | null): Step =>
   row.attempt >= row.maxAttempts
     ? ended("undeliverable", "DELIVERY_ATTEMPTS_EXCEEDED", at) // T12
@@ -100,7 +100,7 @@ const backoffMs = (attempt: number, { jitter, timings }: Circumstances): number 
   return Math.round(base * (0.8 + jitter * 0.4));
 };
 
-/** A new session has begun: what the agent lists it has, what an agent that lists everything does not list it has lost. */
+/** A new session has begun: the agent has what it lists. An agent that lists everything has lost the rest. */
 const settled = (row: CommandFacts, event: SettledEvent, at: Circumstances): Step | null => {
   if (row.status === "canceling") return event.cancels || event.listedAs !== null ? pressedCancel(row, at) : unstoppable(row, at);
   if (row.status !== "queued" && row.status !== "sent" && row.status !== "acknowledged" && row.status !== "running") return null;
@@ -133,11 +133,11 @@ const forgotten = (row: CommandFacts, at: Circumstances): Step =>
     ? step({ ...waiting(row), availableAt: at.now }, "AGENT_LOST_STATE")
     : ended("failed", "AGENT_LOST_STATE", at);
 
-// T19, T21: the agent cannot stop anything. What it may not have yet is not delivered again; what it is at work on goes on.
+// T19, T21: the agent cannot stop anything. A command that it may not have is not delivered again; one that it works on goes on.
 const unstoppable = (row: CommandFacts, at: Circumstances): Step | null =>
   row.cancelPrevStatus === "sent" ? ended("canceled", "CANCEL_UNCONFIRMED", at) : acknowledge(row, bareAck("cancel_rejected", CANCEL_UNSUPPORTED), at);
 
-// The agent is told again at hello; from then on it has the usual time to answer.
+// The hello repeats the order to cancel; from then on the agent has the usual time to answer.
 const pressedCancel = (row: CommandFacts, { now, timings }: Circumstances): Step | null =>
   (row.deadlineAt ?? Infinity) > now + timings.cancelTimeoutMs ? step({ deadlineAt: now + timings.cancelTimeoutMs }) : null;
 

@@ -1,4 +1,4 @@
-// Every figure of the queue with its reason; agent-channel.md 4.5 is their source. Tests and operators hand in others.
+// Every figure of the queue with its reason. Tests and operators replace them.
 import type { Timings } from "./state.ts";
 
 export interface CommandSettings extends Timings {
@@ -16,19 +16,19 @@ export interface CommandSettings extends Timings {
   readonly sweepEveryMs: number;
   /** While hints get lost, the sweep alone delivers. */
   readonly sweepWithoutHintsMs: number;
-  /** Between two sweeps without a lower bound: they find lanes and credit that were freed while nobody was told. */
+  /** Between two sweeps without a lower bound, which find lanes and credit whose release reached nobody. */
   readonly fullSweepEveryMs: number;
-  /** Long polls and waiting calls that a node holds at once; those beyond are answered without waiting. */
+  /** Long polls and waiting calls that a node holds at once; further ones are answered without waiting. */
   readonly maxWaits: number;
   /** How late a waiting call may hear of what happened on another node. */
   readonly waitLookEveryMs: number;
-  /** Between two looks that hints of other nodes ask for. */
+  /** Between two reads of the database that hints of other nodes ask for. */
   readonly waitLookPauseMs: number;
   readonly batchSize: number;
   readonly batchConcurrency: number;
   /** Between the beginnings of two batches of creations or claims: what comes meanwhile shares one. */
   readonly batchPaceMs: number;
-  /** The same for acknowledgements, of which there are the most and for which nobody waits. */
+  /** The same for acknowledgements, which are the most frequent and which nobody waits for. */
   readonly ackPaceMs: number;
   /** Calls that may wait for a batch before the queue says it is full. */
   readonly batchWaiting: number;

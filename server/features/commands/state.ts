@@ -1,4 +1,4 @@
-// What the rules speak of: a command's changeable state, what can happen to it, and what they know of the world.
+// The types of the rules: a command's changeable state, the events that can happen to it, and the circumstances.
 import type { AckStatus, CommandStatus } from "../../../protocol/index.ts";
 
 /** Milliseconds since 1970; Infinity is never (SQL: 'infinity'). */
@@ -59,11 +59,11 @@ export interface AckEvent {
   readonly outputTruncated: boolean;
   readonly code: string | null;
   readonly progress: CommandProgress | null;
-  /** Why it was not taken as it came; what could be read of it counts all the same. */
+  /** Why the ack was not accepted as it came; the readable part of it still counts. */
   readonly refused: string | null;
 }
 
-/** A new session has begun. The agent's capabilities say what it means that a command is not listed. */
+/** A new session has begun. The agent's capabilities decide what an unlisted command means. */
 export interface SettledEvent {
   readonly kind: "settled";
   readonly epoch: number;
@@ -86,7 +86,7 @@ export type CommandEvent =
   | { readonly kind: "cancel"; readonly reason: string | null; readonly force: boolean }
   | { readonly kind: "reset"; readonly reason: string | null };
 
-/** What the rules may know of the world. `now` is the database's. */
+/** Everything else that the rules depend on. `now` is the database's. */
 export interface Circumstances {
   readonly now: Instant;
   /** Evenly spread in [0, 1): spreads redeliveries. */
@@ -94,7 +94,7 @@ export interface Circumstances {
   readonly timings: Timings;
 }
 
-/** Every figure of a deadline; agent-channel.md 4.5 gives the defaults (settings.ts). */
+/** Every figure of a deadline; settings.ts has the defaults. */
 export interface Timings {
   readonly ackTimeoutMs: number;
   readonly pollLeaseMs: number;

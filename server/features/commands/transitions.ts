@@ -59,7 +59,7 @@ export const createTransitions = ({ emit, nodeId, settings, random }: Transition
         nodeId,
       );
       const events = transitions.filter(isEnd).map(endOf);
-      // Given at once, they share one way to the database and back, with the commit where that can be.
+      // Sent together, they share one round trip, where possible with the COMMIT.
       const written = Promise.all([saved, events.length > 0 ? emit(tx, events) : null]);
       if (tx.defer === undefined) await written;
       else tx.defer(written);
@@ -108,22 +108,22 @@ export const commandHappened = <E extends (typeof events)[keyof typeof events]>(
   return happened<E>({ tenantId, traceparent }, event, commandId, data as z.input<E["schema"]>);
 };
 
-const holdsTheWay = (status: CommandStatus | null): boolean => status !== null && status !== "queued" && isOpen(status);
+const holdsCapacity = (status: CommandStatus | null): boolean => status !== null && status !== "queued" && isOpen(status);
 
-/** Credit or a lane. */
-export const freesTheWay = ({ row, from }: Transition): boolean => from !== null && isOpen(from) && !isOpen(row.status);
+/** The end of a command frees its lane and its place among those in flight. */
+export const freesCapacity = ({ row, from }: Transition): boolean => from !== null && isOpen(from) && !isOpen(row.status);
 
 /**
- * The agent lost what it had. A command that waits for its next attempt is found by the sweep when it is due, and one whose write was refused
- * by the session that refused it.
+ * The agent lost the command. Others that go back to the queue need no nudge: the sweep finds one that waits for its next attempt, and the session
+ * that refused a write claims it again.
  */
 export const isDueAgain = ({ row, step }: Transition): boolean => row.status === "queued" && step.code !== null;
 
-/** T15, T17, T21 and T24: the agent may be at work on something that nobody waits for any more. */
+/** T15, T17, T21 and T24: the agent may still work on a command that nobody waits for. Until when it may answer the order to stop, or null. */
 export const cancelDeadline = ({ row, from, step }: Transition, { cancelTimeoutMs }: Pick<CommandSettings, "cancelTimeoutMs">): number | null => {
   const asked = row.status === "canceling" && from !== "canceling";
   const givenUp =
-    holdsTheWay(from) && from !== "canceling" && (row.status === "timed_out" || (row.status === "canceled" && step.patch.ackStatus === undefined));
+    holdsCapacity(from) && from !== "canceling" && (row.status === "timed_out" || (row.status === "canceled" && step.patch.ackStatus === undefined));
   if (!asked && !givenUp) return null;
   return asked && row.deadlineAt !== null && row.deadlineAt !== Infinity
     ? row.deadlineAt

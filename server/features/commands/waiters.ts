@@ -1,6 +1,6 @@
 // Calls that wait: a poll until something is due for its device, a queueing call until its command has ended.
-// What happens on this node wakes them at once, and the end of a command is told by the node that holds its device (remote-waiters.ts).
-// Everything else that happens on another is found by a look into the database, on a hint or every second.
+// A change on this node wakes them at once; the node that holds a device tells them of a command's end (remote-waiters.ts).
+// Every other change on another node is found by reading the database, on a hint or every second.
 import { coalesced } from "../../core/coalesced.ts";
 import type { Db } from "../../platform/db.ts";
 import type { Job } from "../../platform/jobs.ts";
@@ -8,7 +8,7 @@ import type { CommandSettings } from "./settings.ts";
 import { findAwaited } from "./store/read.ts";
 import type { CommandRow } from "./store/rows.ts";
 
-/** A place to wait at. Taken before the caller looks, so that nothing slips between its look and its wait. */
+/** A registered wait. Take it before you read, so that no change slips between the read and the wait. */
 export interface Wait {
   /** Resolves with true when it is worth looking again, with false when the time is over, the caller gone or the node leaving. */
   next(signal: AbortSignal): Promise<boolean>;
@@ -24,11 +24,11 @@ export interface Waiters {
   wake(keys: Iterable<string>): void;
   /** These commands have ended on this node. */
   ended(commands: readonly CommandRow[]): void;
-  /** Every wait ends, and none begins any more: the node is leaving. */
+  /** Ends every wait and begins none any more: the node shuts down. */
   close(): void;
-  /** Something happened on another node: looks for it now, once for all who say so within a moment. */
+  /** Something happened on another node: reads the database now, once for all hints of a moment. */
   look(): void;
-  /** Looks for what other nodes did; when jobs are told to stop, every wait ends and none begins any more. */
+  /** Reads what other nodes did; when jobs stop, every wait ends and none begins any more. */
   readonly job: Job;
 }
 

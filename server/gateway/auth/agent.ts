@@ -15,10 +15,10 @@ export type AgentCredential = Extract<Credential, { kind: "agent" }>;
 
 const invalid = (reason: string, details: Record<string, unknown> = {}): AppError => new AppError("INVALID_SIGNATURE", { details: { reason, ...details } });
 
-// Compared against when there is nothing to compare against, so that an unknown agent takes as long as a known one.
+// A stand-in to compare with, so that an unknown agent takes as long as a known one.
 const NOBODY = "no agent has this secret";
 
-/** The secret that made the signature, or null. Always two computations, whatever there is. */
+/** The secret that made the signature, or null. Always computes two signatures. */
 export const matchSecret = (record: AgentRecord | null, signed: { body: string | Uint8Array; timestamp: string; signature: string }): string | null =>
   matchBy(record, (secret) => verify(secret, signed.body, signed.timestamp, signed.signature));
 
@@ -31,7 +31,7 @@ const matchBy = (record: AgentRecord | null, isGood: (secret: string) => boolean
   return secret === NOBODY ? null : secret;
 };
 
-/** By the second form whenever any of it is there: that the first would be good as well must not help, or whoever strips a header could choose. */
+/** Verifies v2 whenever any part of it is there, even if v1 is good too: an attacker who strips one header must not choose the version. */
 export const matchCredential = (record: AgentRecord | null, credential: AgentCredential, body: string | Uint8Array): string | null => {
   const { v2, tenantId, agentId, timestamp } = credential;
   if (v2 === null) return matchSecret(record, { body, timestamp, signature: credential.signature });
@@ -40,7 +40,7 @@ export const matchCredential = (record: AgentRecord | null, credential: AgentCre
   );
 };
 
-/** Throws for an agent that is locked to the second form and sends the first alone. Call it for a good signature: only its maker is told. */
+/** Throws for an agent that is locked to v2 and sends v1 alone. Call it after the signature proved good, so that only its maker learns this. */
 export const checkVersion = ({ minSignatureVersion }: AgentRecord, version: 1 | 2): void => {
   if (version < minSignatureVersion) throw invalid("signature_version", { accepted: [minSignatureVersion] });
 };
@@ -49,7 +49,7 @@ export const versionOf = ({ v2 }: AgentCredential): 1 | 2 => (v2 === null ? 1 : 
 
 export const aheadMs = ({ v2 }: AgentCredential): number => (v2 === null ? SKEW_TOLERANCE_MS : SKEW_AHEAD_V2_MS);
 
-/** Tells the server's time: only for a caller that has proven the secret. */
+/** Tells the server's time, so use it only for a caller that has proven the secret. */
 export const skewed = (timestampMs: number, now: Date): AppError =>
   invalid("timestamp_skew", { serverTime: now.toISOString(), skewMs: timestampMs - now.getTime() });
 
@@ -62,14 +62,14 @@ export const checkSkew = (timestampMs: number, now: Date, aheadMs = SKEW_TOLERAN
 export const createAgentAuth =
   ({ agents, clock }: AgentAuthDeps) =>
   async (credential: AgentCredential, body: Uint8Array): Promise<AgentRecord> => {
-    // A signature over a text of somebody else's choice, such as the nonce of a hello, must not pass for a signed request.
+    // A signature over text that somebody else chose, such as the nonce of a hello, must not pass for a signed request.
     if (body.byteLength > 0 && !takesBody(credential.request.method)) throw new AppError("VALIDATION_FAILED", { details: { reason: "body_not_allowed" } });
     const timestampMs = parseTimestamp(credential.timestamp);
     if (timestampMs === null) throw invalid("bad_timestamp");
     const found = await agents.find(credential.agentId);
     const record = found?.tenantId === credential.tenantId ? found : null;
     const secret = matchCredential(record, credential, body);
-    // Its secrets are gone with it, so it can prove nothing any more; without this word it would come back for ever.
+    // A removed agent has no secrets and can prove nothing; without this answer it would come back for ever.
     if (record?.revoked === true) throw new AppError("FORBIDDEN", { details: { reason: "device_revoked" } });
     if (record === null || secret === null) throw invalid("bad_signature");
     checkVersion(record, versionOf(credential));

@@ -19,11 +19,11 @@ export type Credential =
       readonly timestamp: string;
       readonly signature: string;
       readonly v2: SecondForm | null;
-      /** The second form covers it beside the body. */
+      /** A v2 signature covers these beside the body. */
       readonly request: Pick<HttpRequest, "method" | "path" | "query">;
     };
 
-/** Parts of a credential: what can be no id must not reach a look-up. */
+/** Parts of a credential that reach a look-up, so they must look like ids. */
 const ID_HEADERS = ["x-api-key", HEADERS.agentId, HEADERS.tenantId];
 const ID = /^[\x20-\x7e]{0,255}$/;
 type SignedPart = Pick<HttpRequest, "headers" | "method" | "path" | "query">;

@@ -1,4 +1,4 @@
-// Turns a credential into who is calling, and who is calling into the scope of one operation.
+// Turns a credential into an identity, and an identity into the scope of one operation.
 import { permits, type Role, type TenantId } from "../../../protocol/index.ts";
 import type { AgentRecord } from "../../core/agent-registry.ts";
 import { AppError } from "../../core/errors.ts";
@@ -64,7 +64,7 @@ export const createAuthenticate =
     }
   };
 
-/** A browser's stream cannot set headers; it brings a ticket that its user was given a moment ago. */
+/** A browser's stream cannot set headers; it brings a ticket that its user got a moment ago. */
 export const createRedeem =
   ({ tickets }: Pick<IdentityDeps, "tickets">) =>
   async (ticket: string): Promise<Identity> => {
@@ -73,7 +73,7 @@ export const createRedeem =
     return { kind: "user", userId: owner.userId, email: null, claimedTenantId: owner.tenantId };
   };
 
-/** Where a user may name the tenant: the token, then the header, then the request itself. All that are given must agree. */
+/** A user names the tenant in the token, the header or the request, in this order; token and header must agree. */
 const tenantOf = (claimed: string | null, header: string | undefined, input: unknown): string | null => {
   if (claimed !== null && header !== undefined && claimed !== header) throw forbidden({ reason: "tenant_mismatch" });
   if (claimed !== null || header !== undefined) return claimed ?? header ?? null;
@@ -91,7 +91,7 @@ const checkRole = ({ op }: Entry, role: Role): void => {
 
 const checkTenant = (entry: Entry, tenant: TenantFacts | null, kind: Principal["kind"]): TenantFacts => {
   if (tenant === null) throw forbidden({ reason: "not_a_member" });
-  // Agents stay heard, so that the data comes back intact when the tenant does.
+  // Agents may still report, so the data is intact when the tenant comes back.
   if (tenant.status === "suspended" && entry.op.kind === "mutation" && kind !== "agent") throw new AppError("TENANT_SUSPENDED");
   return tenant;
 };
@@ -101,7 +101,7 @@ export interface ScopeRequest {
   readonly identity: Identity;
   readonly info: RequestInfo;
   readonly tenantHeader: string | undefined;
-  /** As received: only looked at for a tenant's name. */
+  /** As received; read only for a tenant's name. */
   readonly rawInput: unknown;
 }
 
@@ -156,7 +156,7 @@ export const createScope =
   (deps: Pick<IdentityDeps, "tenants" | "memberships" | "admins">) =>
   async ({ entry, identity, info, tenantHeader, rawInput }: ScopeRequest): Promise<OpenScope> => {
     const { op } = entry;
-    // Whoever only reads without a credential is hardly ever asked where it comes from, and where its limit asks, that is before the first wait.
+    // A public query rarely needs its caller's address, and a limit that counts by address reads it before the first await.
     if (op.auth.includes("public") && op.kind === "query") return new OpenQuery(info);
     const { requestId, ip, traceparent } = info;
     if (op.auth.includes("public")) return { requestId, ip, traceparent, tenantId: null, tenant: null, principal: null };

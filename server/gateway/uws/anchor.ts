@@ -1,4 +1,4 @@
-// Another connection to cork with while an upgrade is written: see socket.ts. It is ours, over loopback, and never answered.
+// Lends an upgrade the cork of another connection (socket.ts says why): our own over loopback, which nobody answers.
 import type { TemplatedApp } from "uWebSockets.js";
 import { connect } from "node:net";
 import { newSecret } from "../../core/ids.ts";
@@ -13,18 +13,18 @@ const writeAll = (): void => {
   for (const write of now) write();
 };
 
-/** What our own connection asks for; nobody else who finds the port is taken for it. */
+/** The path of our own connection, a secret: no stranger who finds the port passes for it. */
 let path = "";
 // One for all: the library never frees an app.
 let shared: TemplatedApp | null = null;
 const openApp = (): TemplatedApp =>
   uws.App().any("/*", (res, req) => {
-    // Within its handler a connection is corked.
+    // The library corks a connection while its handler runs.
     if (req.getUrl() === path) writeAll();
     res.close();
   });
 
-/** Soon runs `write` while a connection of our own is corked; where there is no loopback it runs all the same. */
+/** Runs `write` soon, while a connection of our own is corked; without loopback it runs uncorked. */
 export const corkedElsewhere = (write: () => void): void => {
   if (writes.push(write) > 1) return;
   shared ??= openApp();
@@ -39,7 +39,7 @@ export const corkedElsewhere = (write: () => void): void => {
       .on("error", () => undefined)
       .on("close", () => {
         uws.us_listen_socket_close(listening);
-        // Nothing is left unless the connection failed.
+        // Writes are left only if the connection failed.
         writeAll();
       });
   });

@@ -1,4 +1,4 @@
-// Takes in a body, counting while it streams. Listening must begin before the first await, or bytes are lost.
+// Reads a body and counts its bytes as they come. Call it before the first await, or bytes get lost.
 import type { HttpResponse as UwsResponse } from "uWebSockets.js";
 import type { LazyAbort } from "../../core/lazy-abort.ts";
 import type { HttpRequest } from "../request-context.ts";
@@ -28,7 +28,7 @@ export const readBody = (
         resolve(null);
         return;
       }
-      // The chunk's memory is taken back after this callback: copy it.
+      // The library frees the chunk after this callback: copy it.
       parts.push(Buffer.from(new Uint8Array(chunk)));
       if (isLast) resolve(parts.length === 1 && parts[0] !== undefined ? parts[0] : Buffer.concat(parts, size));
     });

@@ -12,7 +12,7 @@ export interface ListenDeps {
   readonly host: string;
   readonly port: number;
   readonly transport: HttpTransport;
-  /** Registers WebSocket paths; they must stand before the catch-all. `upgraded` is to be called for each connection that leaves HTTP. */
+  /** Registers WebSocket paths; they must stand before the catch-all. Call `upgraded` for each connection that leaves HTTP. */
   readonly sockets?: (app: TemplatedApp, upgraded: () => void) => void;
   /** Several processes may share the port. */
   readonly sharedPort?: boolean;
@@ -21,17 +21,17 @@ export interface ListenDeps {
 }
 
 export interface TlsFiles {
-  /** The certificate, followed by those between it and the authority. */
+  /** The certificate, followed by the intermediate certificates. */
   readonly certFile: string;
   readonly keyFile: string;
 }
 
 export interface Listener {
   readonly port: number;
-  /** From now on each answer ends its connection, so that callers come back elsewhere. Whoever comes is served all the same,
-   * and `close` gives open connections so long from now to be used; default: until the library has ended those that nobody uses. */
+  /** From now on each answer ends its connection, so that callers come back to another node. New requests are still served,
+   * and `close` leaves open connections this long from now; default: until the library has ended the idle ones. */
   leave(lingerMs?: number): void;
-  /** Takes no new connections; those that are open are served. */
+  /** Takes no new connections; open ones stay served. */
   stopAccepting(): void;
   /** New connections get the certificate that these files hold now; open ones stay. Throws, and changes nothing, when the files cannot be used. */
   renew?(tls: TlsFiles): Promise<void>;
@@ -39,7 +39,7 @@ export interface Listener {
   close(): Promise<void>;
 }
 
-/** The library ends a connection after ten seconds without a request, and looks every four. */
+/** The library ends a connection after ten idle seconds, and checks every four. */
 const IDLE_MS = 14_000;
 
 // The options of the C library; its type declarations know them only without a host.
@@ -50,8 +50,8 @@ const listenOn = (app: TemplatedApp, at: { host: string; port: number; options: 
   (app.listen.bind(app) as unknown as ListenOn)(at.host, at.port, at.options, done);
 
 /**
- * Begins work once everything that has arrived is read. A second request right behind one that is unanswered makes the library end the
- * connection: by then neither has had an effect that nobody would be told of.
+ * Begins work after the library has read everything that has arrived. It ends a connection whose second request comes before the first
+ * answer; at that time neither request has had an effect that its caller would not hear of.
  */
 const createTurns = () => {
   let waiting: (() => void)[] = [];
@@ -70,7 +70,7 @@ const openApp = ({ transport, sockets, tls = null }: ListenDeps, traffic: Traffi
   const app = tls === null ? uws.App() : uws.SSLApp({ cert_file_name: tls.certFile, key_file_name: tls.keyFile, ssl_prefer_low_memory_usage: true });
   const begin = createTurns();
   app.filter((_res, change) => traffic.connected(change));
-  // The filter hears nothing more of a connection that has become a socket.
+  // The filter does not report the end of a connection that became a socket.
   sockets?.(app, () => traffic.connected(-1));
   app.any("/*", (res, req) => {
     const request = new LiveRequest(req, res);
@@ -91,7 +91,7 @@ const hold = (app: TemplatedApp, { host, port, options }: { host: string; port: 
 export const listen = async (deps: ListenDeps): Promise<Listener> => {
   const { host, sharedPort = false, tls = null } = deps;
   const traffic = createTraffic();
-  // The next certificate shares the port with this one for a moment, and the library shares no port that it has chosen itself.
+  // The next certificate's app shares the port with this one for a moment, and the library cannot share a port that it has chosen itself.
   const port = tls === null || sharedPort ? deps.port : await checkFree({ host, port: deps.port, prefix: "" });
   const options = tls !== null || sharedPort ? SHARED_PORT : EXCLUSIVE_PORT;
   const app = openApp(deps, traffic);

@@ -1,5 +1,5 @@
 // Loads uWebSockets.js, whose binaries fit certain Node versions only, and says so when they do not.
-// It reads its header limit from the environment when it is loaded, hence the assignment before the import.
+// It reads its header limit from the environment while it loads, hence the assignment before the import.
 process.env["UWS_HTTP_MAX_HEADERS_SIZE"] ??= "16384";
 
 const load = async () => {

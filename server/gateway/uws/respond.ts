@@ -11,11 +11,11 @@ const NO_BODY: ReadonlySet<number> = new Set([204, 304]);
 
 // `Date` is the library's own; a second one would make both unreadable.
 const writeHead = (res: UwsResponse, { status, headers }: Pick<HttpResponse, "status" | "headers">): void => {
-  // The library's own unless it is told another.
+  // The library writes 200 unless told otherwise.
   if (status !== 200) res.writeStatus(statusLine(status));
   const [first, ...others] = Object.keys(headers);
   if (first === undefined) return;
-  // It puts name, colon and value behind one another and looks at none of them, so all headers go over in one call: each call costs as much as it carries.
+  // The library concatenates name, colon and value unchecked, so all headers fit into one call; a call costs as much as the header it carries.
   let text = headers[first] ?? "";
   for (const name of others) text += `\r\n${name}: ${headers[name] ?? ""}`;
   res.writeHeader(first, text);
@@ -70,8 +70,7 @@ export const writeStream = async (
   } finally {
     ending.removeEventListener("abort", stop);
     if (ending.aborted) stop();
-    // A stream that is ended from here ends its connection too: the listener is closing.
-    // Not with the word that closes the connection: the library would write that header among the chunks.
+    // No `close` here, although the connection ends with the stream: the library would write that header among the chunks.
     if (!gone.aborted) res.cork(() => void res.end());
   }
 };

@@ -30,8 +30,8 @@ const readable = (text: string): string => {
         .join(".");
 };
 
-// The library makes a new text of each name, which an object takes as a key only after a search through all texts of the engine;
-// that costs twice as much as the rest of a header. So the few names that there are stay the same texts.
+// The library makes a new string of each header name, and V8 interns it before it can be a key, at twice the cost of the rest of a header.
+// Interning the few names here avoids that.
 const MAX_NAMES = 500;
 const names = new Map<string, string>();
 const nameOf = (given: string): string => {
@@ -42,7 +42,7 @@ const nameOf = (given: string): string => {
   return given;
 };
 
-/** What was sent, and who sent it as long as the library's object may be asked: most answers do not depend on that, and the question is dear. */
+/** A copy of the request that reads the peer's address on demand, as long as the library's object lives: few answers need it, and it is expensive. */
 export class LiveRequest implements HttpRequest {
   readonly method: string;
   readonly path: string;
@@ -74,11 +74,11 @@ export class LiveRequest implements HttpRequest {
     return this.#peer;
   }
 
-  /** The library's object may not be touched any more: it was aborted, or is about to be answered. */
+  /** Forgets the library's object, which was aborted or is about to be answered. */
   release(): void {
     if (typeof this.#peer !== "string") this.#peer = "";
   }
 }
 
-/** For whoever needs the address after it could be asked for. */
+/** With the address read at once, for use after the library's object is gone. */
 export const snapshot = (res: UwsResponse, req: UwsRequest): HttpRequest => new LiveRequest(req, peerOf(res));

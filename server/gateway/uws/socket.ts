@@ -1,5 +1,5 @@
-// The agent socket on the library: upgrade, open, message, drain, close, each handed to the door as plain calls.
-// A socket must not be touched after its close, nor an upgrade after its abort; both are kept here.
+// The agent socket on the library: passes upgrade, open, message, drain and close on to a handler as plain calls.
+// Nobody may touch a socket after its close, nor an upgrade after its abort; this file sees to both.
 
 import type { TemplatedApp, HttpRequest as UwsRequest, HttpResponse as UwsResponse, us_socket_context_t, WebSocket } from "uWebSockets.js";
 import { STATUS_CODES } from "node:http";
@@ -16,13 +16,13 @@ export interface SocketLink {
   readonly closed: boolean;
   /** A string as text, bytes as they are. */
   send(data: string | Uint8Array): SendResult;
-  /** Text that is there as bytes already. They are copied: the caller may use them again. */
+  /** Text in the form of bytes. The library copies them: the caller may reuse the buffer. */
   sendText(bytes: Uint8Array): SendResult;
   /** Writes within leave together. Nothing runs when the socket is closed. */
   cork(write: () => void): void;
   ping(): void;
   bufferedBytes(): number;
-  /** Sends a close frame; the door's `closed` is called before this returns. */
+  /** Sends a close frame; the handler's `closed` runs before this returns. */
   end(code: number, reason: string): void;
 }
 
@@ -46,7 +46,7 @@ export interface SocketHandler<S> {
 }
 
 export interface SocketLimits {
-  /** The library cuts the connection above this without a word, so it lies above what the door refuses by name. */
+  /** Above this the library cuts the connection without a close frame, so it lies above the limit that the handler refuses by name. */
   readonly maxPayloadBytes: number;
   readonly idleTimeoutSeconds: number;
   readonly maxBufferedBytes: number;
@@ -67,7 +67,7 @@ const SEND_RESULTS: readonly SendResult[] = ["buffered", "sent", "dropped"];
 /** A class, because there is one per socket: seven closures each would be a good part of what an idle agent costs. */
 class Link<S> implements SocketLink {
   closed = false;
-  /** Something was written since nothing was left: only then is there anything to ask the library for, and most sockets rest at most looks of the clock. */
+  /** Something was written since the buffer was last empty. Most sockets are idle at most ticks, and then nobody need ask the library. */
   #mayHold = false;
   readonly #ws: WebSocket<Held<S>>;
   constructor(ws: WebSocket<Held<S>>) {
@@ -105,9 +105,9 @@ const internalError: HttpResponse = {
 };
 
 const createUpgrade =
-  <S>(door: SocketHandler<S>, neighbour: Neighbour) =>
+  <S>(handler: SocketHandler<S>, neighbour: Neighbour) =>
   (res: UwsResponse, req: UwsRequest, context: us_socket_context_t): void => {
-    // Everything is read now: after the first await the request is gone.
+    // Read everything now: after the first await the request is gone.
     const request = snapshot(res, req);
     let gone = false;
     res.onAborted(() => {
@@ -116,19 +116,19 @@ const createUpgrade =
     const { "sec-websocket-key": key = "", "sec-websocket-extensions": extensions = "" } = request.headers;
     const accept = (session: S, subprotocol: string): void => {
       if (gone) {
-        door.abandoned(session);
+        handler.abandoned(session);
         return;
       }
-      // Inside another connection's cork this one corks nothing, and has no end to go wrong; it only keeps the library from warning.
+      // Inside another connection's cork this one does nothing, and so its end does no harm; it only silences the library's warning.
       res.cork(() => res.upgrade({ session, link: null } satisfies Held<S>, key, subprotocol, extensions, context));
     };
     const finish = (verdict: UpgradeVerdict<S>): void => {
       if (gone) {
-        if ("accept" in verdict) door.abandoned(verdict.accept);
+        if ("accept" in verdict) handler.abandoned(verdict.accept);
         return;
       }
       if ("refuse" in verdict) {
-        // What follows on this connection may be the frames of whoever did not wait for the answer.
+        // The next bytes of this connection may be frames of a client that did not wait for the answer.
         writeResponse(res, { ...verdict.refuse, close: true }, false);
         return;
       }
@@ -138,13 +138,13 @@ const createUpgrade =
       if (neighbour.link === null) corkedElsewhere(upgrade);
       else neighbour.link.cork(upgrade);
     };
-    door.upgrade(request).then(finish, () => finish({ refuse: internalError }));
+    handler.upgrade(request).then(finish, () => finish({ refuse: internalError }));
   };
 
 const COMPRESSION_OFF = 0;
 
-/** Must stand before the catch-all of the same app. `upgraded` is called for each connection that is no longer HTTP. */
-export const registerAgentSocket = <S>(app: TemplatedApp, door: SocketHandler<S>, limits: SocketLimits, upgraded: () => void = () => undefined): void => {
+/** Register it before the catch-all of the same app. It calls `upgraded` for each connection that is no longer HTTP. */
+export const registerAgentSocket = <S>(app: TemplatedApp, handler: SocketHandler<S>, limits: SocketLimits, upgraded: () => void = () => undefined): void => {
   const live = (ws: WebSocket<Held<S>>, run: (session: S) => void): void => {
     const { session, link } = ws.getUserData();
     if (link !== null && !link.closed) run(session);
@@ -159,27 +159,27 @@ export const registerAgentSocket = <S>(app: TemplatedApp, door: SocketHandler<S>
       maxBackpressure: limits.maxBufferedBytes,
       closeOnBackpressureLimit: false,
       maxLifetime: 0,
-      upgrade: createUpgrade(door, neighbour),
+      upgrade: createUpgrade(handler, neighbour),
       open: (ws) => {
         upgraded();
         const held = ws.getUserData();
         held.link = new Link(ws);
         neighbour.link ??= held.link;
-        door.opened(held.session, held.link);
+        handler.opened(held.session, held.link);
       },
       message: (ws, message, isBinary) => {
         const { session, link } = ws.getUserData();
-        if (link !== null && !link.closed) door.received(session, new Uint8Array(message), isBinary);
+        if (link !== null && !link.closed) handler.received(session, new Uint8Array(message), isBinary);
       },
-      drain: (ws) => live(ws, (session) => door.drained(session)),
-      dropped: (ws) => live(ws, (session) => door.dropped?.(session)),
-      ping: (ws) => live(ws, (session) => door.pinged?.(session)),
-      pong: (ws) => live(ws, (session) => door.ponged(session)),
+      drain: (ws) => live(ws, (session) => handler.drained(session)),
+      dropped: (ws) => live(ws, (session) => handler.dropped?.(session)),
+      ping: (ws) => live(ws, (session) => handler.pinged?.(session)),
+      pong: (ws) => live(ws, (session) => handler.ponged(session)),
       close: (ws, code) => {
         const { session, link } = ws.getUserData();
         if (link !== null) link.closed = true;
         if (neighbour.link === link) neighbour.link = null;
-        door.closed(session, code);
+        handler.closed(session, code);
       },
     });
 };

@@ -1,10 +1,10 @@
-// What passes through a listener: open connections, requests without an answer, streams. Knows when it may be closed without cutting anybody off.
+// Counts a listener's open connections, unanswered requests and streams, and so knows when it can close without cutting anybody off.
 import type { LazyAbortController } from "../../core/lazy-abort.ts";
 
 export interface Traffic {
-  /** The streams that are open, each with the switch that ends it. */
+  /** What ends each open stream. */
   readonly streams: Set<LazyAbortController>;
-  /** By so many more or fewer connections, sockets aside. */
+  /** Changes the count of connections, sockets aside. */
   connected(change: number): void;
   began(): void;
   ended(): void;
@@ -23,7 +23,7 @@ export const createTraffic = (): Traffic => {
   let connections = 0;
   let untilMs: number | null = null;
 
-  // A request may be on its way over a connection that looks idle: its answer ends it, its caller does, or having been idle; not we.
+  // A request may be on its way over a connection that looks idle, so we never end one: its next answer, its caller or the idle timeout does.
   const isBusy = (sinceMs: number): boolean => {
     const now = performance.now();
     return (underWay > 0 && now - sinceMs < ANSWERED_WITHIN_MS) || (connections > 0 && now < (untilMs ?? 0));

@@ -16,7 +16,7 @@ import { type CommandRow, toDelivered } from "../store/rows.ts";
 import type { Transitions } from "../transitions.ts";
 import type { Waiters } from "../waiters.ts";
 
-/** A poller that has been silent for so many of its intervals gives way to another process. */
+/** After so many missed intervals another process may take over the poller's identity. */
 const POLLS_MISSED = 2;
 
 export interface AgentOperationsDeps {
@@ -42,7 +42,7 @@ export const agentSide = ({
   nodeId,
   settings,
 }: AgentOperationsDeps): Pick<Handlers<typeof contract.commands>, "poll" | "ack"> => {
-  // T5: nobody will speak of these again, and the answer that carries them is on its way.
+  // T5: no ack will come for these, and the answer that carries them is on its way.
   const finishUnacknowledged = async (rows: readonly CommandRow[], deviceId: string): Promise<void> => {
     if (rows.length === 0) return;
     const made = await db.sqlTx(async (tx) => {
@@ -83,8 +83,8 @@ export const agentSide = ({
   }
 
   /**
-   * What is there for the agent, or what comes while it waits. An agent that has gone gets nothing claimed for it, nor does one whose identity
-   * another process has taken up meanwhile.
+   * Claims what is due, or what becomes due while the agent waits. It claims nothing for an agent that has left, nor for one whose identity
+   * another process has taken over.
    */
   const lookOrWait = async (device: DeviceRef, { limit, wait: seconds, instanceId }: PollCall, signal: AbortSignal): Promise<Found> => {
     const aliveForMs = (POLLS_MISSED * settings.pollIntervalSeconds + seconds) * 1_000;

@@ -1,4 +1,4 @@
-// Cancelling: at once what the agent never had, by request what it has, and everything that still waits in a queue.
+// Cancels one command, at once if the agent never had it and by request if it does, or everything that waits in a queue.
 import type { contract } from "../../../../protocol/index.ts";
 import { isOpen } from "../../../../protocol/index.ts";
 import type { SqlTx } from "../../../core/events.ts";
@@ -35,7 +35,7 @@ export const cancelling = ({ devices, transitions, afterCommit }: CancelDeps): P
         const { effects, transitions: made } = await change(tx, locked, { reason: reason ?? null, force, actor: actorOf(scope.principal) });
         const effect = effects.get(commandId)?.[0];
         if (effect === undefined) throw fail("COMMAND_NOT_FOUND", { commandId });
-        // Asking twice is no mistake: what is being cancelled or was cancelled answers as it is.
+        // Cancelling twice is no mistake: the second call answers the command as it is.
         if (!isOpen(effect.before.status) && effect.before.status !== "canceled")
           throw fail("COMMAND_ALREADY_FINAL", { commandId, status: effect.before.status });
         afterwards(() => afterCommit.changed(made));

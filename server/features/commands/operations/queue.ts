@@ -1,4 +1,4 @@
-// Queueing a command: check the type and its payload, write the row with all others of this moment, wake the device's session.
+// Queues a command: checks type and payload, writes the row in a batch with others of this moment, and may wait for the command's end.
 import type { z } from "zod";
 import { type Command, type contract, isOpen, permits } from "../../../../protocol/index.ts";
 import { AppError } from "../../../core/errors.ts";
@@ -52,15 +52,15 @@ export const queueing = ({
   });
   const look = createBatch((rows: readonly CommandRow[]) => findCommands(db, rows), bounds);
 
-  /** The command as it is when it has ended, or when the caller has waited long enough. */
+  /** The command at its end, or as it is when the caller has waited long enough. */
   const ended = async (row: CommandRow, seconds: number, { signal, isNew }: { readonly signal: AbortSignal; readonly isNew: boolean }): Promise<CommandRow> => {
     const wait = isOpen(row.status) ? waiters.take(row.commandId, seconds) : null;
     if (wait === null) return row;
     try {
-      // One that is not of this moment may have ended before there was a place to wait at.
+      // An older one may have ended before this wait began.
       let now: CommandRow | null = isNew ? row : await look(row);
       while (now !== null && isOpen(now.status) && (await wait.next(signal))) now = wait.ended() ?? (await look(row));
-      // What ended on this node comes as it was written, without its payload.
+      // The row that this node has written comes without its payload.
       return now === null ? row : { ...now, payload: row.payload };
     } finally {
       wait.end();
@@ -113,7 +113,7 @@ const checkTimes = ({ ttlSeconds, expiresAt }: Input): void => {
   });
 };
 
-// The header is checked by the door; a key in the body comes here unseen.
+// The pipeline has checked the header, but not a key in the body.
 const checkKey = (key: string | null): string | null => {
   if (key !== null && !/^[\x20-\x7e]{1,255}$/.test(key)) throw new AppError("IDEMPOTENCY_KEY_INVALID");
   return key;
