@@ -15,9 +15,9 @@ export interface Entry {
   readonly handler: AnyHandler;
 }
 
-export type Contract = Readonly<Record<string, Group>>;
+type AnyContract = Readonly<Record<string, Group>>;
 /** The features by the names of their groups. */
-export type Implementations<C extends Contract> = { readonly [G in keyof C]: { readonly handlers: { readonly [N in keyof C[G]["operations"]]: unknown } } };
+export type Implementations<C extends AnyContract> = { readonly [G in keyof C]: { readonly handlers: { readonly [N in keyof C[G]["operations"]]: unknown } } };
 
 const MONTHS_OF_NOTICE = 6;
 
@@ -71,7 +71,7 @@ const clashesOf = (entries: readonly Omit<Entry, "handler">[]): readonly string[
 };
 
 /** Throws with every problem listed at once. */
-export const createCatalogue = <C extends Contract>(contract: C, features: Implementations<C>): readonly Entry[] => {
+export const createCatalogue = <C extends AnyContract>(contract: C, features: Implementations<C>): readonly Entry[] => {
   const entries = Object.entries(contract).flatMap(([group, { tag, operations }]) =>
     Object.entries(operations).map(([name, op]) => ({
       id: `${group}.${name}`,

@@ -37,8 +37,8 @@ export interface RestDeps {
   readonly authenticate: (credential: Credential, info: RequestInfo, body: Uint8Array) => Promise<Identity>;
 }
 
-/** The request, and how its answer is to look. */
-interface Asked {
+/** Who gets the answer, and in which shape. */
+interface Addressee {
   readonly request: HttpRequest;
   readonly info: RequestInfo;
 }
@@ -95,7 +95,7 @@ export const createRest = ({ entries, pipeline, clock, infoOf, authenticate }: R
     return headers;
   };
 
-  const renderError = (error: AppError, { request, info }: Asked, { verdict, headers }: Pick<Failure, "verdict" | "headers"> = NO_MORE): HttpResponse => ({
+  const renderError = (error: AppError, { request, info }: Addressee, { verdict, headers }: Pick<Failure, "verdict" | "headers"> = NO_MORE): HttpResponse => ({
     status: error.status,
     headers: {
       ...headersOf(request, info, error instanceof RateLimited ? error.verdict : verdict),
@@ -118,7 +118,7 @@ export const createRest = ({ entries, pipeline, clock, infoOf, authenticate }: R
     return [...(pages === null ? [] : [pages]), ...(op.deprecated === undefined ? [] : deprecationLinks(op.deprecated))];
   };
 
-  const renderAnswer = (entry: Entry, answer: Answer, { request, info }: Asked): HttpResponse => {
+  const renderAnswer = (entry: Entry, answer: Answer, { request, info }: Addressee): HttpResponse => {
     const { op } = entry;
     const headers = headersOf(request, info, answer.verdict);
     const location = locationOf(op, answer.result);

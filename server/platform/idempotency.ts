@@ -10,7 +10,7 @@ export interface IdempotencyDeps {
   readonly secretBox: SecretBox;
 }
 
-export interface Idempotency extends IdempotencyStore {
+export interface PostgresIdempotencyStore extends IdempotencyStore {
   readonly jobs: readonly Job[];
 }
 
@@ -36,7 +36,7 @@ interface KeyRow {
   readonly expired: boolean;
 }
 
-export const createIdempotency = ({ db, secretBox }: IdempotencyDeps): Idempotency => {
+export const createIdempotency = ({ db, secretBox }: IdempotencyDeps): PostgresIdempotencyStore => {
   const known = (call: IdempotentCall, { same, status, answer, created_at }: KeyRow): KnownCall =>
     same ? { kind: "replay", status, body: bodyOf(secretBox.open(answer, sealContext(call))) } : { kind: "reused", firstSeenAt: created_at };
 

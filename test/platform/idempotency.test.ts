@@ -3,14 +3,14 @@ import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { IdempotentCall, KnownCall, StoredAnswer } from "../../server/core/idempotency.ts";
 import { type Db, openDb } from "../../server/platform/db.ts";
-import { createIdempotency, type Idempotency } from "../../server/platform/idempotency.ts";
+import { createIdempotency, type PostgresIdempotencyStore } from "../../server/platform/idempotency.ts";
 import { silentLog } from "../../server/platform/log.ts";
 import { createSecretBox } from "../../server/platform/secrets.ts";
 import { createTestDatabase, withClient } from "../kit/database.ts";
 
 let db: Db;
 let url = "";
-let idempotency: Idempotency;
+let idempotency: PostgresIdempotencyStore;
 beforeAll(async () => {
   url = await createTestDatabase();
   db = await openDb({ url, poolSize: 5, log: silentLog });
