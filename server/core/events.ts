@@ -2,10 +2,11 @@
 import type { z } from "zod";
 import type { Contract } from "../../protocol/index.ts";
 import type { SystemScope } from "./scope.ts";
+import type { Statement } from "./statements.ts";
 
 /** The part of a transaction that an event needs. */
 export interface SqlTx {
-  query<Row>(text: string, values?: readonly unknown[]): Promise<Row[]>;
+  query<Row>(text: Statement<Row> | string, values?: readonly unknown[]): Promise<Row[]>;
   /** Where there is such a thing: what was given last need not be waited for before the commit is. */
   defer?(work: Promise<unknown>): void;
 }

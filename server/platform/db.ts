@@ -1,12 +1,12 @@
 // The way to PostgreSQL: Prisma for what people read and write, raw SQL for what is hot, one pool of connections under both.
 import type pg from "pg";
 import type { Clients, Tx } from "../core/database.ts";
+import { nameOfStatement, type Statement } from "../core/statements.ts";
 import { isConflict } from "./db-errors.ts";
 import type { Log } from "./log.ts";
 import type { PoolFigures } from "./metrics-base.ts";
 import { BEGIN, commit, openPool } from "./pool.ts";
 import { openPrisma, type PrismaOnConnections } from "./prisma-clients.ts";
-import { createStatementNames } from "./statements.ts";
 import { createClients } from "./tenant-client.ts";
 import { within } from "./time-bound.ts";
 import { arrayText, RAW_TYPES } from "./wire.ts";
@@ -21,9 +21,9 @@ const ATTEMPTS = 3;
  * The row type is the caller's promise about its own statement.
  */
 export interface Sql {
-  query<Row>(text: string, values?: readonly unknown[]): Promise<Row[]>;
+  query<Row>(text: Statement<Row> | string, values?: readonly unknown[]): Promise<Row[]>;
   /** For statements without RETURNING: how many rows they changed. */
-  execute(text: string, values?: readonly unknown[]): Promise<number>;
+  execute(text: Statement<never> | string, values?: readonly unknown[]): Promise<number>;
 }
 
 /** One transaction of raw SQL. Statements run one after another, in the order in which they were given. Dead once the transaction has ended. */
@@ -66,9 +66,8 @@ export interface DbOptions {
 
 export const openDb = async ({ url, poolSize, log, applicationName = "mooring", namedStatements = true }: DbOptions): Promise<Db> => {
   const pool = openPool({ url, size: poolSize, applicationName, log });
-  const nameOf: NameOf = namedStatements ? createStatementNames() : () => undefined;
-  const prisma = openPrisma(pool, nameOf);
-  const statements = createStatements(nameOf);
+  const prisma = openPrisma(pool);
+  const statements = createStatements(namedStatements ? nameOfStatement : () => undefined);
   const tx: Db["tx"] = (run) => repeatingConflicts(() => transaction({ pool, statements, prisma }, run));
   const db: Db = {
     poolFigures: () => ({ total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),

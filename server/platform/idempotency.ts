@@ -2,6 +2,7 @@
 // Nothing is claimed ahead of the effect, so nothing has to be given back or taken over.
 import type { SqlTx } from "../core/events.ts";
 import type { IdempotencyStore, IdempotentCall, KnownCall } from "../core/idempotency.ts";
+import { statement } from "../core/statements.ts";
 import type { Job } from "./jobs.ts";
 import type { SecretBox } from "./secrets.ts";
 
@@ -18,15 +19,10 @@ const LIFE_HOURS = 24;
 const SWEEP_ROWS = 1_000;
 
 // Try the lock, never wait for it: repeats of a slow call must not hold connections.
-const LOCK = "select pg_try_advisory_xact_lock(hashtextextended('idempotency key ' || $1 || '|' || $2, 0)) as mine";
-const FIND =
-  "select fingerprint = $3 as same, status, answer, created_at, expires_at <= now() as expired from idempotency_keys where tenant_id = $1 and scope = $2";
-const DELETE = "delete from idempotency_keys where tenant_id = $1 and scope = $2";
-// Should the row exist in spite of the lock, this error undoes the effect.
-const KEEP = `insert into idempotency_keys (tenant_id, scope, fingerprint, status, answer, expires_at)
-  values ($1, $2, $3, $4, $5, now() + make_interval(hours => ${LIFE_HOURS}))`;
-const DELETE_EXPIRED = `delete from idempotency_keys
-  where (tenant_id, scope) in (select tenant_id, scope from idempotency_keys where expires_at <= now() limit ${SWEEP_ROWS}) returning scope`;
+const LOCK = statement<{ readonly mine: boolean }>(
+  "idempotency.lock",
+  "select pg_try_advisory_xact_lock(hashtextextended('idempotency key ' || $1 || '|' || $2, 0)) as mine",
+);
 
 interface KeyRow {
   readonly same: boolean;
@@ -36,19 +32,37 @@ interface KeyRow {
   readonly expired: boolean;
 }
 
+const FIND = statement<KeyRow>(
+  "idempotency.find",
+  "select fingerprint = $3 as same, status, answer, created_at, expires_at <= now() as expired from idempotency_keys where tenant_id = $1 and scope = $2",
+);
+const DELETE = statement("idempotency.delete", "delete from idempotency_keys where tenant_id = $1 and scope = $2");
+
+// Should the row exist in spite of the lock, this error undoes the effect.
+const KEEP = statement(
+  "idempotency.keep",
+  `insert into idempotency_keys (tenant_id, scope, fingerprint, status, answer, expires_at)
+   values ($1, $2, $3, $4, $5, now() + make_interval(hours => ${LIFE_HOURS}))`,
+);
+const DELETE_EXPIRED = statement<{ readonly one: number }>(
+  "idempotency.deleteExpired",
+  `delete from idempotency_keys
+    where (tenant_id, scope) in (select tenant_id, scope from idempotency_keys where expires_at <= now() limit ${SWEEP_ROWS}) returning 1 as one`,
+);
+
 export const createIdempotency = ({ db, secretBox }: IdempotencyDeps): PostgresIdempotencyStore => {
   const known = (call: IdempotentCall, { same, status, answer, created_at }: KeyRow): KnownCall =>
     same ? { kind: "replay", status, body: bodyOf(secretBox.open(answer, sealContext(call))) } : { kind: "reused", firstSeenAt: created_at };
 
   return {
     find: async (call) => {
-      const [row] = await db.query<KeyRow>(FIND, [...keyOf(call), call.fingerprint]);
+      const [row] = await db.query(FIND, [...keyOf(call), call.fingerprint]);
       return row === undefined || row.expired ? null : known(call, row);
     },
     claim: async (tx, call) => {
       const key = keyOf(call);
       // Two statements: the second must see what the last holder of the lock committed.
-      const [[lock], [row]] = await Promise.all([tx.query<{ mine: boolean }>(LOCK, key), tx.query<KeyRow>(FIND, [...key, call.fingerprint])]);
+      const [[lock], [row]] = await Promise.all([tx.query(LOCK, key), tx.query(FIND, [...key, call.fingerprint])]);
       if (row !== undefined && !row.expired) return known(call, row);
       if (lock?.mine !== true) return { kind: "in_progress" };
       if (row !== undefined) await tx.query(DELETE, key);

@@ -2,44 +2,51 @@
 import { EVENT_COLUMNS, type EventRow, toEvent } from "../core/event-rows.ts";
 import type { DispatchedEvent, Emit, SqlTx } from "../core/events.ts";
 import { newId } from "../core/ids.ts";
+import { statement, TRY_LOCK } from "../core/statements.ts";
 import type { Db } from "./db.ts";
+
+const INSERT = statement(
+  "outbox.insert",
+  `insert into outbox_events (event_id, tenant_id, type, subject_id, data, request_id, traceparent)
+   select e.* from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::jsonb[], $6::text[], $7::text[]) as e`,
+);
 
 export const insertEvents = async (tx: SqlTx, events: Parameters<Emit>[1]): Promise<void> => {
   if (events.length === 0) return;
   for (const { event } of events) if (!event.durable) throw new Error(`${event.type} is a hint and has no place in the outbox`);
-  await tx.query(
-    `insert into outbox_events (event_id, tenant_id, type, subject_id, data, request_id, traceparent)
-     select e.* from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::jsonb[], $6::text[], $7::text[]) as e`,
-    [
-      events.map(() => newId("evt")),
-      events.map(({ scope }) => scope.tenantId),
-      events.map(({ event }) => event.type),
-      events.map(({ subjectId }) => subjectId),
-      events.map(({ event, data }) => JSON.stringify(event.schema.parse(data))),
-      events.map(({ scope }) => scope.requestId ?? null),
-      events.map(({ scope }) => scope.traceparent ?? null),
-    ],
-  );
+  await tx.query(INSERT, [
+    events.map(() => newId("evt")),
+    events.map(({ scope }) => scope.tenantId),
+    events.map(({ event }) => event.type),
+    events.map(({ subjectId }) => subjectId),
+    events.map(({ event, data }) => JSON.stringify(event.schema.parse(data))),
+    events.map(({ scope }) => scope.requestId ?? null),
+    events.map(({ scope }) => scope.traceparent ?? null),
+  ]);
 };
 
 // Any number that nothing else locks: one relay at a time over all nodes, given back with the transaction.
 const RELAY_LOCK = 7_266_530_021;
 
 export const becomeRelay = async (tx: SqlTx): Promise<boolean> => {
-  const [row] = await tx.query<{ mine: boolean }>(`select pg_try_advisory_xact_lock($1::bigint) as mine`, [RELAY_LOCK]);
+  const [row] = await tx.query(TRY_LOCK, [RELAY_LOCK]);
   return row?.mine ?? false;
 };
 
+const NEXT = statement<EventRow>(
+  "outbox.next",
+  `select ${EVENT_COLUMNS} from outbox_events where dispatched_at is null and tenant_id <> all($2::text[]) order by position limit $1`,
+);
+
+const LAST_SEQUENCES = statement<{ readonly tenant_id: string; readonly sequence: number | null }>(
+  "outbox.lastSequences",
+  `select t.tenant_id, (select max(e.sequence) from outbox_events e where e.tenant_id = t.tenant_id) as sequence from unnest($1::text[]) as t(tenant_id)`,
+);
+
 /** Undispatched events in order of position, already numbered within their tenant. */
 export const nextEvents = async (tx: SqlTx, limit: number, heldTenants: readonly string[]): Promise<readonly DispatchedEvent[]> => {
-  const rows = await tx.query<EventRow>(
-    `select ${EVENT_COLUMNS} from outbox_events where dispatched_at is null and tenant_id <> all($2::text[]) order by position limit $1`,
-    [limit, heldTenants],
-  );
-  const last = await tx.query<{ tenant_id: string; sequence: number | null }>(
-    `select t.tenant_id, (select max(e.sequence) from outbox_events e where e.tenant_id = t.tenant_id) as sequence from unnest($1::text[]) as t(tenant_id)`,
-    [[...new Set(rows.map(({ tenant_id }) => tenant_id))]],
-  );
+  const rows = await tx.query(NEXT, [limit, heldTenants]);
+  const last = await tx.query(LAST_SEQUENCES, [[...new Set(rows.map(({ tenant_id }) => tenant_id))]]);
   const counters = new Map(last.map(({ tenant_id, sequence }) => [tenant_id, sequence ?? 0]));
   return rows.map((row) => {
     const sequence = (counters.get(row.tenant_id) ?? 0) + 1;
@@ -48,12 +55,14 @@ export const nextEvents = async (tx: SqlTx, limit: number, heldTenants: readonly
   });
 };
 
+const MARK_DISPATCHED = statement(
+  "outbox.markDispatched",
+  `update outbox_events e set sequence = v.sequence, dispatched_at = now()
+     from unnest($1::text[], $2::bigint[]) as v(event_id, sequence) where e.event_id = v.event_id`,
+);
+
 export const markDispatched = (tx: SqlTx, events: readonly DispatchedEvent[]): Promise<unknown> =>
-  tx.query(
-    `update outbox_events e set sequence = v.sequence, dispatched_at = now()
-       from unnest($1::text[], $2::bigint[]) as v(event_id, sequence) where e.event_id = v.event_id`,
-    [events.map(({ eventId }) => eventId), events.map(({ sequence }) => sequence)],
-  );
+  tx.query(MARK_DISPATCHED, [events.map(({ eventId }) => eventId), events.map(({ sequence }) => sequence)]);
 
 export interface OutboxFigures {
   readonly undispatched: number;
@@ -64,22 +73,26 @@ export interface OutboxFigures {
 /** A scrape must stay cheap however long the outbox has become. */
 const COUNTED_UP_TO = 10_000;
 
+const COUNT_UNDISPATCHED = statement<{ readonly undispatched: number; readonly oldest: number }>(
+  "outbox.countUndispatched",
+  `select count(*)::int as undispatched, coalesce(extract(epoch from clock_timestamp() - min(created_at)), 0)::float8 as oldest
+     from (select created_at from outbox_events where dispatched_at is null order by position limit $1) as waiting`,
+);
+
 export const countUndispatched = async (db: Pick<Db, "query">): Promise<OutboxFigures> => {
-  const [row] = await db.query<{ undispatched: number; oldest: number }>(
-    `select count(*)::int as undispatched, coalesce(extract(epoch from clock_timestamp() - min(created_at)), 0)::float8 as oldest
-       from (select created_at from outbox_events where dispatched_at is null order by position limit $1) as waiting`,
-    [COUNTED_UP_TO],
-  );
+  const [row] = await db.query(COUNT_UNDISPATCHED, [COUNTED_UP_TO]);
   return { undispatched: row?.undispatched ?? 0, oldestSeconds: Math.max(0, row?.oldest ?? 0) };
 };
 
 // The newest event of each tenant stays: it holds the count, and without it the numbers would begin again.
+const DELETE_OLD = statement(
+  "outbox.deleteOldEvents",
+  `delete from outbox_events where event_id in (
+     select o.event_id from outbox_events o
+      where o.dispatched_at is not null and o.created_at < now() - $1 * interval '1 day'
+        and exists (select 1 from outbox_events n where n.tenant_id = o.tenant_id and n.sequence > o.sequence)
+      order by o.created_at limit $2)`,
+);
+
 export const deleteOldEvents = (db: Db, { keepDays, limit }: { readonly keepDays: number; readonly limit: number }): Promise<number> =>
-  db.execute(
-    `delete from outbox_events where event_id in (
-       select o.event_id from outbox_events o
-        where o.dispatched_at is not null and o.created_at < now() - $1 * interval '1 day'
-          and exists (select 1 from outbox_events n where n.tenant_id = o.tenant_id and n.sequence > o.sequence)
-        order by o.created_at limit $2)`,
-    [keepDays, limit],
-  );
+  db.execute(DELETE_OLD, [keepDays, limit]);

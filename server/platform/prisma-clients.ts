@@ -14,11 +14,10 @@ export interface PrismaOnConnections {
   close(): Promise<void>;
 }
 
-/** `nameOf` gives the statements that come often a name, for PostgreSQL to prepare them. */
-export const openPrisma = (pool: pg.Pool, nameOf: (text: string) => string | undefined): PrismaOnConnections => {
+export const openPrisma = (pool: pg.Pool): PrismaOnConnections => {
   const clientOn = (ours: pg.Pool): PrismaClient =>
     new PrismaClient({
-      adapter: new PrismaPg(ours, { statementNameGenerator: ({ sql }) => nameOf(sql) as string }), // as: the driver takes undefined, Prisma's types do not
+      adapter: new PrismaPg(ours),
       transactionOptions: { maxWait: CONNECT_TIMEOUT_MS, timeout: IDLE_IN_TRANSACTION_MS },
     });
   const single = clientOn(poolOf(pool.query, async () => Promise.reject(new Error("this operation takes several statements: run it in a transaction"))));

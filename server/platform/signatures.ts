@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import type { SqlTx } from "../core/events.ts";
 import { createRecentSet } from "../core/recent-set.ts";
 import type { SignatureMemory } from "../core/signature-memory.ts";
+import { statement } from "../core/statements.ts";
 import type { Job } from "./jobs.ts";
 import type { Redis } from "./redis.ts";
 import { signatureKey } from "./redis-keys.ts";
@@ -59,25 +60,27 @@ export const createSignatureMemory = (redis: Redis | null = null): CountedSignat
   };
 };
 
+const INSERT_USED = statement<{ readonly one: number }>(
+  "signatures.insertUsed",
+  `insert into used_signatures (agent_id, signature, route, expires_at) values ($1, decode($2, 'hex'), $3, now() + make_interval(secs => $4))
+   on conflict do nothing returning 1 as one`,
+);
+const DELETE_EXPIRED = statement<{ readonly one: number }>(
+  "signatures.deleteExpired",
+  "delete from used_signatures where ctid in (select ctid from used_signatures where expires_at < now() limit $1) returning 1 as one",
+);
+
 export const createSignatures = (db: Pick<SqlTx, "query">, memory: SignatureMemory) => ({
   memory,
   insertUsed: async ({ agentId, signature, place }: { readonly agentId: string; readonly signature: string; readonly place: string }): Promise<boolean> => {
-    const inserted = await db.query(
-      "insert into used_signatures (agent_id, signature, route, expires_at) values ($1, decode($2, 'hex'), $3, now() + make_interval(secs => $4)) on conflict do nothing returning 1 as one",
-      [agentId, signature, place, REMEMBERED_SECONDS],
-    );
+    const inserted = await db.query(INSERT_USED, [agentId, signature, place, REMEMBERED_SECONDS]);
     return inserted.length === 1;
   },
   jobs: [
     {
       name: "signatures.forget",
       everyMs: 60_000,
-      run: async () =>
-        (
-          await db.query("delete from used_signatures where ctid in (select ctid from used_signatures where expires_at < now() limit $1) returning 1 as one", [
-            SWEEP_ROWS,
-          ])
-        ).length === SWEEP_ROWS,
+      run: async () => (await db.query(DELETE_EXPIRED, [SWEEP_ROWS])).length === SWEEP_ROWS,
     },
   ] satisfies readonly Job[],
 });

@@ -15,6 +15,7 @@ import { type Contact, type Contacted, contactPresence, type Poll, refusePoll } 
 import { findHolders, findNotDeleted, openPresence, welcomeDevices } from "./store/hello.ts";
 import {
   closePresence,
+  commitToDisk,
   findSuperseded,
   flushBeats,
   leavePresence,
@@ -128,8 +129,8 @@ export const createPresence = (deps: PresenceDeps): Presence => {
     db.sqlTx(async (tx) => {
       const current = await flushBeats(tx, updates);
       const revived = current.flatMap((row) => (row.revived ? [row.device_id] : []));
-      // Updates alone need not reach the disk; an event must.
-      if (revived.length > 0) await Promise.all([tx.query("set local synchronous_commit = on"), setOnlineAndTell(tx, revived)]);
+      // Beats do not wait for the disk; what is told of does.
+      if (revived.length > 0) await Promise.all([commitToDisk(tx), setOnlineAndTell(tx, revived)]);
       const ids = new Set(current.map((row) => row.device_id));
       return updates.map(({ deviceId }) => (ids.has(deviceId) ? deviceId : null));
     });

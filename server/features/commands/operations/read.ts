@@ -5,8 +5,9 @@ import type { Handlers } from "../../../core/feature.ts";
 import type { TenantScope } from "../../../core/scope.ts";
 import type { Db } from "../../../platform/db.ts";
 import type { DeviceLookup } from "../index.ts";
-import { findCommand, listCommands, readSurroundings, readTimeline, type Surroundings } from "../store/read.ts";
+import { findCommand, listCommands, readSurroundings, type Surroundings } from "../store/read.ts";
 import { type CommandRow, isoTime, toCommand } from "../store/rows.ts";
+import { readTimeline } from "../store/timeline.ts";
 
 export interface ReadDeps {
   readonly db: Db;

@@ -1,5 +1,6 @@
 // Claims: queued rows become sent, for many sessions in one statement (T2) or for one poller (T3). Committed when they return.
 import type { DeviceRef, Want } from "../../../core/delivery.ts";
+import { statement } from "../../../core/statements.ts";
 import type { Db } from "../../../platform/db.ts";
 import type { Timings } from "../state.ts";
 import { ALL_COLUMNS, type CommandRow, type DbRow, IN_FLIGHT, OPEN, toRow } from "./rows.ts";
@@ -15,13 +16,22 @@ const HISTORY = (from: string) =>
   `insert into command_events (tenant_id, command_id, from_status, to_status, actor, node_id, epoch, attempt)
    select tenant_id, command_id, ${from}, 'sent', actor, $1, session_epoch, attempt from claimed`;
 
+type ClaimedRow = (DbRow | { readonly command_id: null }) & {
+  readonly wanted_by: string;
+  readonly actor: string;
+  readonly known: boolean;
+  readonly left_waiting: boolean;
+};
+
 // The presence row is locked, so that a claim and a hello of the same device happen one after the other: a session that was
 // superseded finds its epoch gone and claims nothing, not even in the instant of the change.
 // The update names rows by id alone: they are locked by then, and a status beside it would lead the planner to the index of open commands.
 // Within a lane the earliest open command goes first and alone; across lanes order is only by priority and age. A command that this very session was given and
 // has not spoken of keeps its place while it waits for its next attempt, and goes first then: the agent may be at work on it in silence.
 // `left` is as the snapshot saw it: what is queued and not taken here, for whatever reason.
-const CLAIM = `
+const CLAIM = statement<ClaimedRow>(
+  "commands.claim",
+  `
   with live as materialized (
     select w.device_id, w.epoch, w.max_in_flight from unnest($2::text[], $3::bigint[], $4::int[]) as w(device_id, epoch, max_in_flight)
       join device_presence p on p.device_id = w.device_id and p.epoch = w.epoch
@@ -45,7 +55,8 @@ const CLAIM = `
   select l.device_id as wanted_by, c.*, exists (
            select 1 from commands q where q.device_id = l.device_id and q.status = 'queued' and q.status in ${OPEN}
               and q.command_id not in (select command_id from head)) as left_waiting
-    from live l left join claimed c on c.device_id = l.device_id order by l.device_id, c.known desc, c.priority desc, c.seq`;
+    from live l left join claimed c on c.device_id = l.device_id order by l.device_id, c.known desc, c.priority desc, c.seq`,
+);
 
 export interface Claimed {
   readonly rows: readonly CommandRow[];
@@ -56,7 +67,7 @@ export interface Claimed {
 /** By device; one whose session was superseded has no entry. */
 export const claimForSessions = async (db: Db, wants: readonly Want[], { nodeId, timings }: Claimer): Promise<ReadonlyMap<string, Claimed>> => {
   const sorted = [...wants].sort((a, b) => (a.deviceId < b.deviceId ? -1 : 1));
-  const found = await db.query<(DbRow | { readonly command_id: null }) & { readonly wanted_by: string; readonly left_waiting: boolean }>(CLAIM, [
+  const found = await db.query(CLAIM, [
     nodeId,
     sorted.map(({ deviceId }) => deviceId),
     sorted.map(({ epoch }) => epoch),
@@ -72,12 +83,19 @@ export const claimForSessions = async (db: Db, wants: readonly Want[], { nodeId,
   return claims;
 };
 
+interface PollRow extends DbRow {
+  readonly rank: number;
+  readonly was: string;
+}
+
 // A poller runs a lane one after the other by itself, so it gets whole lanes. A command waits only for an earlier one of its lane that the
 // agent does not hold and does not get now: one that is not due yet, or one that travels over a socket. The running minimum of the
 // priority keeps a lane in order under the limit. The state is asked again under the lock, as a CASE for the planner's sake, see above.
 // What was polled and not acknowledged comes again; a run-out lease begins anew. Whoever comes first gets a command: a row that another
 // claim holds is passed over, and its lane with it; a row that another claim took meanwhile is answered as the lock found it.
-const POLL = `
+const POLL = statement<PollRow>(
+  "commands.poll",
+  `
   with candidates as materialized (
     select c.command_id, c.lane, c.seq, min(c.priority) over (partition by c.lane order by c.seq) as rank
       from commands c
@@ -104,7 +122,8 @@ const POLL = `
   select ${ALL_COLUMNS}, c.rank, c.was from claimed c
   union all
   select ${ALL_COLUMNS}, c.rank, c.was from free c where not c.anew
-  order by rank desc, seq`;
+  order by rank desc, seq`,
+);
 
 export interface PolledRow extends CommandRow {
   /** The agent was given it before and has not said a word about it. */
@@ -112,6 +131,6 @@ export interface PolledRow extends CommandRow {
 }
 
 export const claimForPoll = async (db: Db, { tenantId, deviceId }: DeviceRef, limit: number, { nodeId, timings }: Claimer): Promise<readonly PolledRow[]> => {
-  const rows = await db.query<DbRow & { was: string }>(POLL, [nodeId, tenantId, deviceId, limit, timings.pollLeaseMs]);
+  const rows = await db.query(POLL, [nodeId, tenantId, deviceId, limit, timings.pollLeaseMs]);
   return rows.map((row) => ({ ...toRow(row), again: row.was === "sent" }));
 };

@@ -2,6 +2,7 @@
 // its idempotency keys are settled by whoever comes first, and equal requests at the same moment make one row.
 import type { SqlTx } from "../../../core/events.ts";
 import { notDeleted } from "../../../core/not-deleted.ts";
+import { statement } from "../../../core/statements.ts";
 import type { Db } from "../../../platform/db.ts";
 import { type Admission, admit, type DeviceFacts, type NewCommand, type QueueLimits } from "../admission.ts";
 import type { QueueQuota } from "../queue-quota.ts";
@@ -38,19 +39,30 @@ export const admitCommands = async (tx: SqlTx, items: readonly NewCommand[], { l
   return admit(items, { devices, existing, openOfTenant, limits, now });
 };
 
+const LOCK_DEVICES = statement<{ readonly device_id: string; readonly tenant_id: string; readonly status: string; readonly next_command_seq: number }>(
+  "commands.lockDevices",
+  `select d.device_id, d.tenant_id, d.status, d.next_command_seq
+     from devices d where d.device_id = any($1::text[]) and ${notDeleted("d")} order by d.device_id for no key update`,
+);
+
+interface DeviceCount {
+  readonly now: Date;
+  readonly device_id: string | null;
+  readonly node_id: string | null;
+  readonly open: number;
+}
+
+const COUNT_OPEN_OF_DEVICES = statement<DeviceCount>(
+  "commands.countOpenOfDevices",
+  `select now(), d.device_id, p.node_id, (select count(*) from commands c where c.device_id = d.device_id and c.status in ${OPEN}) as open
+     from (select now()) n left join unnest($1::text[]) as d(device_id) on true left join device_presence p on p.device_id = d.device_id`,
+);
+
 const lockDevices = async (tx: SqlTx, items: readonly NewCommand[]) => {
   const ids = [...new Set(items.map(({ deviceId }) => deviceId))];
-  const locked = tx.query<{ device_id: string; tenant_id: string; status: string; next_command_seq: number }>(
-    `select d.device_id, d.tenant_id, d.status, d.next_command_seq
-       from devices d where d.device_id = any($1::text[]) and ${notDeleted("d")} order by d.device_id for no key update`,
-    [ids],
-  );
+  const locked = tx.query(LOCK_DEVICES, [ids]);
   // Counted in a second statement: it sees what others committed while the first one waited for the lock.
-  const counting = tx.query<{ now: Date; device_id: string | null; node_id: string | null; open: number }>(
-    `select now(), d.device_id, p.node_id, (select count(*) from commands c where c.device_id = d.device_id and c.status in ${OPEN}) as open
-       from (select now()) n left join unnest($1::text[]) as d(device_id) on true left join device_presence p on p.device_id = d.device_id`,
-    [ids],
-  );
+  const counting = tx.query(COUNT_OPEN_OF_DEVICES, [ids]);
   const [rows, counted] = await Promise.all([locked, counting]);
   const facts = new Map(counted.map((row) => [row.device_id, row]));
   const devices = new Map<string, DeviceFacts>(
@@ -68,77 +80,92 @@ const lockDevices = async (tx: SqlTx, items: readonly NewCommand[]) => {
   return { devices, now: counted[0] === undefined ? 0 : toInstant(counted[0].now) };
 };
 
+interface KeyedRow extends DbRow {
+  readonly idempotency_key: string;
+  readonly request_hash: Buffer;
+}
+
+const FIND_BY_KEYS = statement<KeyedRow>(
+  "commands.findByKeys",
+  `select ${ALL_COLUMNS}, c.idempotency_key, c.request_hash
+     from (select distinct * from unnest($1::text[], $2::text[], $3::text[])) as w(tenant_id, device_id, idempotency_key)
+     join command_keys k using (tenant_id, device_id, idempotency_key) join commands c on c.command_id = k.command_id and c.tenant_id = w.tenant_id`,
+);
+
 const findByKeys = async (
   tx: SqlTx,
   items: readonly NewCommand[],
 ): Promise<ReadonlyMap<string, { readonly row: CommandRow; readonly requestHash: Buffer }>> => {
   const keyed = items.filter(({ idempotency }) => idempotency !== null);
   if (keyed.length === 0) return new Map();
-  const rows = await tx.query<DbRow & { idempotency_key: string; request_hash: Buffer }>(
-    `select ${ALL_COLUMNS}, c.idempotency_key, c.request_hash
-       from (select distinct * from unnest($1::text[], $2::text[], $3::text[])) as w(tenant_id, device_id, idempotency_key)
-       join command_keys k using (tenant_id, device_id, idempotency_key) join commands c on c.command_id = k.command_id and c.tenant_id = w.tenant_id`,
-    [keyed.map(({ scope }) => scope.tenantId), keyed.map(({ deviceId }) => deviceId), keyed.map(({ idempotency }) => idempotency?.key)],
-  );
+  const rows = await tx.query(FIND_BY_KEYS, [
+    keyed.map(({ scope }) => scope.tenantId),
+    keyed.map(({ deviceId }) => deviceId),
+    keyed.map(({ idempotency }) => idempotency?.key),
+  ]);
   return new Map(rows.map((row) => [`${row.device_id} ${row.idempotency_key}`, { row: toRow(row), requestHash: row.request_hash }]));
 };
 
 // Counting stops at the bound: a tenant far above it costs no more than one at it.
+const COUNT_OPEN_OF_TENANTS = statement<{ readonly tenant_id: string; readonly open: number }>(
+  "commands.countOpenOfTenants",
+  `select t.tenant_id, (select count(*) from (select from commands c where c.tenant_id = t.tenant_id and c.deadline_at is not null limit $2) o) as open
+     from unnest($1::text[]) as t(tenant_id)`,
+);
+
 const countOpenOfTenants = async (tx: SqlTx, tenantIds: readonly string[], max: number | null): Promise<ReadonlyMap<string, number>> => {
   if (tenantIds.length === 0) return new Map();
-  const rows = await tx.query<{ tenant_id: string; open: number }>(
-    `select t.tenant_id, (select count(*) from (select from commands c where c.tenant_id = t.tenant_id and c.deadline_at is not null limit $2) o) as open
-       from unnest($1::text[]) as t(tenant_id)`,
-    [tenantIds, max],
-  );
+  const rows = await tx.query(COUNT_OPEN_OF_TENANTS, [tenantIds, max]);
   return new Map(rows.map(({ tenant_id, open }) => [tenant_id, open]));
 };
+
+const INSERT_COMMANDS = statement(
+  "commands.insert",
+  `with fresh as (
+     insert into commands (command_id, tenant_id, device_id, seq, lane, priority, type, payload, requires_ack, available_at, expires_at,
+                           deadline_at, max_attempts,
+                           redeliver_safe, exec_timeout_s, idempotency_key, request_hash, traceparent, created_by, issued_at, status)
+     select n.*, 'queued' from unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::int[], $7::text[],
+            $8::jsonb[], $9::boolean[], $10::timestamptz[],
+            $11::timestamptz[], $12::timestamptz[], $13::int[], $14::boolean[], $15::int[],
+            $16::text[], $17::bytea[], $18::text[], $19::text[], $20::timestamptz[]) as n
+     returning command_id, tenant_id, device_id, seq, created_by, idempotency_key),
+   keys as (
+     insert into command_keys (tenant_id, device_id, idempotency_key, command_id)
+     select tenant_id, device_id, idempotency_key, command_id from fresh where idempotency_key is not null),
+   history as (
+     insert into command_events (tenant_id, command_id, to_status, actor, node_id)
+     select tenant_id, command_id, 'queued', created_by, $21 from fresh order by seq)
+   update devices d set next_command_seq = f.next
+     from (select device_id, max(seq) + 1 as next from fresh group by device_id) f where d.device_id = f.device_id`,
+);
 
 /** Writes those that were admitted, in the transaction that judged them. */
 export const insertCommands = async (tx: SqlTx, admissions: readonly Admission[], nodeId: string): Promise<void> => {
   const created = admissions.flatMap((admission) => (admission.kind === "created" ? [admission] : []));
   if (created.length === 0) return;
   const rows = created.map(({ row }) => row);
-  await tx.query(
-    `with fresh as (
-       insert into commands (command_id, tenant_id, device_id, seq, lane, priority, type, payload, requires_ack, available_at, expires_at,
-                             deadline_at, max_attempts,
-                             redeliver_safe, exec_timeout_s, idempotency_key, request_hash, traceparent, created_by, issued_at, status)
-       select n.*, 'queued' from unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::int[], $7::text[],
-              $8::jsonb[], $9::boolean[], $10::timestamptz[],
-              $11::timestamptz[], $12::timestamptz[], $13::int[], $14::boolean[], $15::int[],
-              $16::text[], $17::bytea[], $18::text[], $19::text[], $20::timestamptz[]) as n
-       returning command_id, tenant_id, device_id, seq, created_by, idempotency_key),
-     keys as (
-       insert into command_keys (tenant_id, device_id, idempotency_key, command_id)
-       select tenant_id, device_id, idempotency_key, command_id from fresh where idempotency_key is not null),
-     history as (
-       insert into command_events (tenant_id, command_id, to_status, actor, node_id)
-       select tenant_id, command_id, 'queued', created_by, $21 from fresh order by seq)
-     update devices d set next_command_seq = f.next
-       from (select device_id, max(seq) + 1 as next from fresh group by device_id) f where d.device_id = f.device_id`,
-    [
-      rows.map((row) => row.commandId),
-      rows.map((row) => row.tenantId),
-      rows.map((row) => row.deviceId),
-      rows.map((row) => row.seq),
-      rows.map((row) => row.lane),
-      rows.map((row) => row.priority),
-      rows.map((row) => row.type),
-      rows.map((row) => JSON.stringify(row.payload)),
-      rows.map((row) => row.requiresAck),
-      rows.map((row) => sqlTime(row.availableAt)),
-      rows.map((row) => sqlTime(row.expiresAt)),
-      rows.map((row) => sqlTime(row.deadlineAt)),
-      rows.map((row) => row.maxAttempts),
-      rows.map((row) => row.redeliverSafe),
-      rows.map((row) => row.execTimeoutSeconds),
-      created.map(({ item }) => item.idempotency?.key ?? null),
-      created.map(({ item }) => item.idempotency?.requestHash ?? null),
-      rows.map((row) => row.traceparent),
-      rows.map((row) => row.createdBy),
-      rows.map((row) => sqlTime(row.issuedAt)),
-      nodeId,
-    ],
-  );
+  await tx.query(INSERT_COMMANDS, [
+    rows.map((row) => row.commandId),
+    rows.map((row) => row.tenantId),
+    rows.map((row) => row.deviceId),
+    rows.map((row) => row.seq),
+    rows.map((row) => row.lane),
+    rows.map((row) => row.priority),
+    rows.map((row) => row.type),
+    rows.map((row) => JSON.stringify(row.payload)),
+    rows.map((row) => row.requiresAck),
+    rows.map((row) => sqlTime(row.availableAt)),
+    rows.map((row) => sqlTime(row.expiresAt)),
+    rows.map((row) => sqlTime(row.deadlineAt)),
+    rows.map((row) => row.maxAttempts),
+    rows.map((row) => row.redeliverSafe),
+    rows.map((row) => row.execTimeoutSeconds),
+    created.map(({ item }) => item.idempotency?.key ?? null),
+    created.map(({ item }) => item.idempotency?.requestHash ?? null),
+    rows.map((row) => row.traceparent),
+    rows.map((row) => row.createdBy),
+    rows.map((row) => sqlTime(row.issuedAt)),
+    nodeId,
+  ]);
 };

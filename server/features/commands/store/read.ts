@@ -1,10 +1,9 @@
-// What is read of commands: lists, one, its history, what it waits for, and the numbers of the whole queue.
-
-import type { z } from "zod";
-import type { CommandId, CommandStatus, DeviceId, TenantId, TimelineEntry } from "../../../../protocol/index.ts";
+// Reads of commands: lists, one, what it waits for, and the numbers of the whole queue.
+import type { CommandId, CommandStatus, DeviceId, TenantId } from "../../../../protocol/index.ts";
 import type { DeviceRef } from "../../../core/delivery.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import type { SystemScope } from "../../../core/scope.ts";
+import { statement } from "../../../core/statements.ts";
 import type { Db } from "../../../platform/db.ts";
 import { ALL_COLUMNS, type CommandRow, type DbRow, IN_FLIGHT, OPEN, toRow } from "./rows.ts";
 
@@ -14,69 +13,40 @@ export interface CommandFilter {
   readonly type: string | null;
 }
 
+const MATCHING = "c.tenant_id = $1 and c.device_id = $2 and ($3::text is null or c.status = $3) and ($4::text is null or c.type = $4)";
+const LIST = statement<DbRow>("commands.list", `select ${ALL_COLUMNS} from commands c where ${MATCHING} order by c.seq desc limit $5 offset $6`);
+const COUNT = statement<{ readonly total: number }>("commands.count", `select count(*) as total from commands c where ${MATCHING}`);
+
 export const listCommands = async (db: Db, { tenantId }: SystemScope, filter: CommandFilter, window: { readonly limit: number; readonly offset: number }) => {
-  const where = `c.tenant_id = $1 and c.device_id = $2 and ($3::text is null or c.status = $3) and ($4::text is null or c.type = $4)`;
   const values = [tenantId, filter.deviceId, filter.status, filter.type];
-  const [rows, counted] = await Promise.all([
-    db.query<DbRow>(`select ${ALL_COLUMNS} from commands c where ${where} order by c.seq desc limit $5 offset $6`, [...values, window.limit, window.offset]),
-    db.query<{ total: number }>(`select count(*) as total from commands c where ${where}`, values),
-  ]);
+  const [rows, counted] = await Promise.all([db.query(LIST, [...values, window.limit, window.offset]), db.query(COUNT, values)]);
   return { rows: rows.map(toRow), total: counted[0]?.total ?? 0 };
 };
+
+const FIND_MANY = statement<DbRow>(
+  "commands.findMany",
+  `select ${ALL_COLUMNS} from unnest($1::text[], $2::text[]) as v(command_id, tenant_id) join commands c on c.command_id = v.command_id and c.tenant_id = v.tenant_id`,
+);
 
 /** In the order of the refs; null for those that the tenant does not have. */
 export const findCommands = async (
   db: Db,
   refs: readonly { readonly tenantId: string; readonly commandId: string }[],
 ): Promise<readonly (CommandRow | null)[]> => {
-  const rows = await db.query<DbRow>(
-    `select ${ALL_COLUMNS} from unnest($1::text[], $2::text[]) as v(command_id, tenant_id) join commands c on c.command_id = v.command_id and c.tenant_id = v.tenant_id`,
-    [refs.map(({ commandId }) => commandId), refs.map(({ tenantId }) => tenantId)],
-  );
+  const rows = await db.query(FIND_MANY, [refs.map(({ commandId }) => commandId), refs.map(({ tenantId }) => tenantId)]);
   const found = new Map(rows.map((row) => [`${row.tenant_id} ${row.command_id}`, toRow(row)]));
   return refs.map(({ tenantId, commandId }) => found.get(`${tenantId} ${commandId}`) ?? null);
 };
 
+const FIND = statement<DbRow>(
+  "commands.find",
+  `select ${ALL_COLUMNS} from commands c where c.command_id = $1 and c.tenant_id = $2 and ($3::text is null or c.device_id = $3)`,
+);
+
 /** With a device id, only as a command of that device. */
 export const findCommand = async (db: SqlTx, { tenantId }: SystemScope, commandId: string, deviceId: string | null = null): Promise<CommandRow | null> => {
-  const rows = await db.query<DbRow>(
-    `select ${ALL_COLUMNS} from commands c where c.command_id = $1 and c.tenant_id = $2 and ($3::text is null or c.device_id = $3)`,
-    [commandId, tenantId, deviceId],
-  );
-  return rows[0] === undefined ? null : toRow(rows[0]);
-};
-
-type Entry = z.infer<typeof TimelineEntry>;
-// A command has few transitions; the bound holds even for one that is redelivered all its life.
-const TIMELINE_LIMIT = 1_000;
-
-export const readTimeline = async (db: Db, { tenantId }: SystemScope, commandId: string): Promise<readonly Entry[]> => {
-  const rows = await db.query<{
-    at: Date;
-    from_status: CommandStatus | null;
-    to_status: CommandStatus;
-    actor: string;
-    attempt: number;
-    node_id: string | null;
-    epoch: number | null;
-    code: string | null;
-    detail: Record<string, unknown> | null;
-  }>(
-    `select at, from_status, to_status, actor, attempt, node_id, epoch, code, detail
-       from command_events where command_id = $1 and tenant_id = $2 order by id limit ${TIMELINE_LIMIT}`,
-    [commandId, tenantId],
-  );
-  return rows.map((row) => ({
-    at: row.at.toISOString(),
-    from: row.from_status,
-    to: row.to_status,
-    actor: row.actor,
-    attempt: row.attempt,
-    nodeId: row.node_id,
-    epoch: row.epoch,
-    code: row.code,
-    detail: row.detail,
-  }));
+  const [row] = await db.query(FIND, [commandId, tenantId, deviceId]);
+  return row === undefined ? null : toRow(row);
 };
 
 export interface Surroundings {
@@ -90,26 +60,30 @@ export interface Surroundings {
   readonly ahead: { readonly commandId: string; readonly status: string; readonly since: Date } | null;
 }
 
+interface SurroundingsRow {
+  readonly now: Date;
+  readonly connectivity: string | null;
+  readonly last_seen_at: Date | null;
+  readonly in_flight: number;
+  readonly max_in_flight: number | null;
+  readonly ahead_id: string | null;
+  readonly ahead_status: string | null;
+  readonly ahead_since: Date | null;
+}
+
+const READ_SURROUNDINGS = statement<SurroundingsRow>(
+  "commands.readSurroundings",
+  `select now(), p.connectivity, p.last_seen_at, p.max_in_flight, b.command_id as ahead_id, b.status as ahead_status,
+          coalesce(b.started_at, b.sent_at, b.issued_at) as ahead_since,
+          (select count(*) from commands o where o.device_id = $2 and o.status in ${IN_FLIGHT} and o.status in ${OPEN}) as in_flight
+     from (select) one
+     left join device_presence p on p.device_id = $2 and p.tenant_id = $1
+     left join lateral (
+       select * from commands c where c.device_id = $2 and c.lane = $3 and c.seq < $4 and c.status in ${OPEN} order by c.seq limit 1) b on true`,
+);
+
 export const readSurroundings = async (db: Db, row: CommandRow): Promise<Surroundings> => {
-  const [found] = await db.query<{
-    now: Date;
-    connectivity: string | null;
-    last_seen_at: Date | null;
-    in_flight: number;
-    max_in_flight: number | null;
-    ahead_id: string | null;
-    ahead_status: string | null;
-    ahead_since: Date | null;
-  }>(
-    `select now(), p.connectivity, p.last_seen_at, p.max_in_flight, b.command_id as ahead_id, b.status as ahead_status,
-            coalesce(b.started_at, b.sent_at, b.issued_at) as ahead_since,
-            (select count(*) from commands o where o.device_id = $2 and o.status in ${IN_FLIGHT} and o.status in ${OPEN}) as in_flight
-       from (select) one
-       left join device_presence p on p.device_id = $2 and p.tenant_id = $1
-       left join lateral (
-         select * from commands c where c.device_id = $2 and c.lane = $3 and c.seq < $4 and c.status in ${OPEN} order by c.seq limit 1) b on true`,
-    [row.tenantId, row.deviceId, row.lane, row.seq],
-  );
+  const [found] = await db.query(READ_SURROUNDINGS, [row.tenantId, row.deviceId, row.lane, row.seq]);
   if (found === undefined) throw new Error("one row of surroundings was expected");
   return {
     now: found.now,
@@ -124,17 +98,19 @@ export const readSurroundings = async (db: Db, row: CommandRow): Promise<Surroun
   };
 };
 
+const FIND_PENDING = statement<{ readonly queued: number; readonly cancel: readonly CommandId[] | null }>(
+  "commands.findPending",
+  `select count(*) filter (where c.status = 'queued') as queued,
+     array_agg(c.command_id order by c.seq) filter (where c.status = 'canceling' and c.deadline_at > now()) as cancel
+   from commands c where c.device_id = $2 and c.tenant_id = $1 and c.status in ('queued', 'canceling') and c.status in ${OPEN}`,
+);
+
 /** What waits for the device, and what it is to stop: each until it is acknowledged or its deadline has passed. */
 export const findPending = async (
   tx: Pick<Db, "query">,
   { tenantId, deviceId }: DeviceRef,
 ): Promise<{ readonly queued: number; readonly cancel: readonly CommandId[] }> => {
-  const [row] = await tx.query<{ queued: number; cancel: readonly CommandId[] | null }>(
-    `select count(*) filter (where c.status = 'queued') as queued,
-       array_agg(c.command_id order by c.seq) filter (where c.status = 'canceling' and c.deadline_at > now()) as cancel
-     from commands c where c.device_id = $2 and c.tenant_id = $1 and c.status in ('queued', 'canceling') and c.status in ${OPEN}`,
-    [tenantId, deviceId],
-  );
+  const [row] = await tx.query(FIND_PENDING, [tenantId, deviceId]);
   return { queued: row?.queued ?? 0, cancel: row?.cancel ?? [] };
 };
 
@@ -145,15 +121,17 @@ export interface OpenCount {
 }
 
 // As subqueries the lists have one estimated length for every call, so PostgreSQL keeps one plan instead of making one for each list.
+const COUNT_OPEN_OF = statement<OpenCount & { readonly deviceId: string }>(
+  "commands.countOpenOf",
+  `select s.device_id as "deviceId", n.queued, n.in_flight as "inFlight" from unnest((select $1::text[]), (select $2::text[])) as s(tenant_id, device_id) cross join lateral (
+     select count(*) filter (where c.status = 'queued') as queued, count(*) filter (where c.status <> 'queued') as in_flight
+       from commands c where c.device_id = s.device_id and c.tenant_id = s.tenant_id and c.status in ${OPEN}) n
+    where n.queued > 0 or n.in_flight > 0`,
+);
+
 /** By device, those that have any. Each is asked for by itself: joined, the planner may read what is open anywhere. */
 export const countOpenOf = async (tx: Pick<Db, "query">, devices: readonly DeviceRef[]): Promise<ReadonlyMap<string, OpenCount>> => {
-  const rows = await tx.query<OpenCount & { readonly deviceId: string }>(
-    `select s.device_id as "deviceId", n.queued, n.in_flight as "inFlight" from unnest((select $1::text[]), (select $2::text[])) as s(tenant_id, device_id) cross join lateral (
-       select count(*) filter (where c.status = 'queued') as queued, count(*) filter (where c.status <> 'queued') as in_flight
-         from commands c where c.device_id = s.device_id and c.tenant_id = s.tenant_id and c.status in ${OPEN}) n
-      where n.queued > 0 or n.in_flight > 0`,
-    [devices.map(({ tenantId }) => tenantId), devices.map(({ deviceId }) => deviceId)],
-  );
+  const rows = await tx.query(COUNT_OPEN_OF, [devices.map(({ tenantId }) => tenantId), devices.map(({ deviceId }) => deviceId)]);
   return new Map(rows.map(({ deviceId, queued, inFlight }) => [deviceId, { queued, inFlight }]));
 };
 
@@ -165,33 +143,38 @@ export interface SweepWindow {
   readonly limit: number;
 }
 
+const SWEEP_UNTIL = statement<{ readonly until: string }>(
+  "commands.sweepUntil",
+  `select to_char((now() - $1 * interval '1 millisecond') at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as until`,
+);
+const FIND_SWEEPABLE = statement<{ readonly device_id: string }>(
+  "commands.findSweepable",
+  `select distinct c.device_id from device_presence p join commands c on c.device_id = p.device_id
+    where p.node_id = $1 and p.connectivity = 'realtime' and c.status = 'queued' and c.deadline_at is not null
+      and ($2::timestamptz is null or c.available_at > $2::timestamptz - interval '10 s') and c.available_at <= $3::timestamptz limit $4`,
+);
+
 /** Devices of this node with something to claim. The window keeps a backlog for absent devices from being read again and again. */
 export const findSweepable = async (
   db: Db,
   nodeId: string,
   { after, graceMs, limit }: SweepWindow,
 ): Promise<{ readonly deviceIds: readonly string[]; readonly until: string }> => {
-  const [bounds] = await db.query<{ until: string }>(
-    `select to_char((now() - $1 * interval '1 millisecond') at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as until`,
-    [graceMs],
-  );
+  const [bounds] = await db.query(SWEEP_UNTIL, [graceMs]);
   if (bounds === undefined) throw new Error("one time was expected");
-  const rows = await db.query<{ device_id: string }>(
-    `select distinct c.device_id from device_presence p join commands c on c.device_id = p.device_id
-      where p.node_id = $1 and p.connectivity = 'realtime' and c.status = 'queued' and c.deadline_at is not null
-        and ($2::timestamptz is null or c.available_at > $2::timestamptz - interval '10 s') and c.available_at <= $3::timestamptz limit $4`,
-    [nodeId, after, bounds.until, limit],
-  );
+  const rows = await db.query(FIND_SWEEPABLE, [nodeId, after, bounds.until, limit]);
   return { deviceIds: rows.map(({ device_id }) => device_id), until: bounds.until };
 };
 
+const COUNT_OPEN = statement<{ readonly status: string; readonly count: number; readonly past: number }>(
+  "commands.countOpen",
+  `select c.status, count(*), count(*) filter (where c.deadline_at < now() - $1 * interval '1 millisecond') as past
+     from commands c where c.deadline_at is not null group by c.status`,
+);
+
 /** Over all tenants, for metrics. The second number is to be zero, always: a row past its deadline by more than the reaper's grace is a defect. */
 export const countOpen = async (db: Db, graceMs: number): Promise<{ readonly open: Readonly<Record<string, number>>; readonly pastDeadline: number }> => {
-  const rows = await db.query<{ status: string; count: number; past: number }>(
-    `select c.status, count(*), count(*) filter (where c.deadline_at < now() - $1 * interval '1 millisecond') as past
-       from commands c where c.deadline_at is not null group by c.status`,
-    [graceMs],
-  );
+  const rows = await db.query(COUNT_OPEN, [graceMs]);
   return { open: Object.fromEntries(rows.map(({ status, count }) => [status, count])), pastDeadline: rows.reduce((sum, { past }) => sum + past, 0) };
 };
 
@@ -203,6 +186,17 @@ export interface RecentCommand {
   readonly status: CommandStatus;
 }
 
+const FIND_RECENT = statement<{ readonly until: string; readonly commands: readonly RecentCommand[] }>(
+  "commands.findRecent",
+  `with recent as (
+     select c.tenant_id as "tenantId", c.command_id as "commandId", c.device_id as "deviceId", c.type, c.status,
+       greatest(c.issued_at, c.sent_at, c.acked_at, c.started_at, c.cancel_requested_at) as at
+     from commands c where c.tenant_id = $1 and c.deadline_at is not null
+       and greatest(c.issued_at, c.sent_at, c.acked_at, c.started_at, c.cancel_requested_at) > coalesce($2::timestamptz, now()) - interval '2 s'
+     order by at desc limit $3)
+   select now()::text as until, coalesce((select jsonb_agg(to_jsonb(r) order by r.at) from recent r), '[]') as commands`,
+);
+
 // A transaction shows its times only once it has committed, so each look overlaps the one before.
 /** Open commands of a tenant that changed since the last look, or lately; `until` is handed in as `since` the next time. */
 export const findRecent = async (
@@ -210,29 +204,22 @@ export const findRecent = async (
   tenantId: string,
   { since, limit }: { readonly since: string | null; readonly limit: number },
 ): Promise<{ readonly commands: readonly RecentCommand[]; readonly until: string }> => {
-  const [row] = await db.query<{ until: string; commands: readonly RecentCommand[] }>(
-    `with recent as (
-       select c.tenant_id as "tenantId", c.command_id as "commandId", c.device_id as "deviceId", c.type, c.status,
-         greatest(c.issued_at, c.sent_at, c.acked_at, c.started_at, c.cancel_requested_at) as at
-       from commands c where c.tenant_id = $1 and c.deadline_at is not null
-         and greatest(c.issued_at, c.sent_at, c.acked_at, c.started_at, c.cancel_requested_at) > coalesce($2::timestamptz, now()) - interval '2 s'
-       order by at desc limit $3)
-     select now()::text as until, coalesce((select jsonb_agg(to_jsonb(r) order by r.at) from recent r), '[]') as commands`,
-    [tenantId, since, limit],
-  );
+  const [row] = await db.query(FIND_RECENT, [tenantId, since, limit]);
   if (row === undefined) throw new Error("a look answers with its time");
   return row;
 };
 
+const FIND_AWAITED = statement<{ readonly key: string }>(
+  "commands.findAwaited",
+  `select distinct c.device_id as key from commands c
+    where c.device_id = any($1::text[]) and c.status = 'queued' and c.available_at <= now() and (c.expires_at is null or c.expires_at > now())
+   union all select distinct c.device_id from commands c
+    where c.device_id = any($1::text[]) and c.status = 'canceling' and c.status in ${OPEN} and c.deadline_at > now()
+   union all select c.command_id from commands c where c.command_id = any($1::text[]) and c.status not in ${OPEN}`,
+);
+
 /** Which of these waiting calls have something to see: devices with a command that is due or to be stopped, and commands that have ended. */
 export const findAwaited = async (db: Db, keys: readonly string[]): Promise<readonly string[]> => {
-  const rows = await db.query<{ key: string }>(
-    `select distinct c.device_id as key from commands c
-      where c.device_id = any($1::text[]) and c.status = 'queued' and c.available_at <= now() and (c.expires_at is null or c.expires_at > now())
-     union all select distinct c.device_id from commands c
-      where c.device_id = any($1::text[]) and c.status = 'canceling' and c.status in ${OPEN} and c.deadline_at > now()
-     union all select c.command_id from commands c where c.command_id = any($1::text[]) and c.status not in ${OPEN}`,
-    [keys],
-  );
+  const rows = await db.query(FIND_AWAITED, [keys]);
   return rows.map(({ key }) => key);
 };

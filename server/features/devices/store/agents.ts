@@ -3,6 +3,7 @@ import type { AgentId, DeploymentId, DeviceId, TenantId } from "../../../../prot
 import type { DeviceRef } from "../../../core/delivery.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import type { SystemScope } from "../../../core/scope.ts";
+import { statement } from "../../../core/statements.ts";
 
 export interface AgentRow {
   readonly agent_id: AgentId;
@@ -20,12 +21,14 @@ export interface AgentRow {
 const AGENT = `select d.agent_id, d.device_id, d.tenant_id, d.deployment_id, d.secret, d.pending_secret, d.min_sig_version, d.deleted_at is not null as removed, t.status as tenant_status
   from devices d join tenants t on t.tenant_id = d.tenant_id`;
 
-/** Without a scope, because this is what finds out the scope. */
-export const findAgents = (db: SqlTx, agentIds: readonly string[]): Promise<AgentRow[]> =>
-  db.query<AgentRow>(`${AGENT} where d.agent_id = any($1)`, [agentIds]);
+const FIND_AGENTS = statement<AgentRow>("agents.find", `${AGENT} where d.agent_id = any($1)`);
 
-export const lockAgent = async (tx: SqlTx, agentId: string): Promise<AgentRow | undefined> =>
-  (await tx.query<AgentRow>(`${AGENT} where d.agent_id = $1 and d.deleted_at is null for update of d`, [agentId]))[0];
+/** Without a scope, because this is what finds out the scope. */
+export const findAgents = (db: SqlTx, agentIds: readonly string[]): Promise<AgentRow[]> => db.query(FIND_AGENTS, [agentIds]);
+
+const LOCK_AGENT = statement<AgentRow>("agents.lock", `${AGENT} where d.agent_id = $1 and d.deleted_at is null for update of d`);
+
+export const lockAgent = async (tx: SqlTx, agentId: string): Promise<AgentRow | undefined> => (await tx.query(LOCK_AGENT, [agentId]))[0];
 
 /** The pending secret becomes the current one. */
 export const promoteSecret = (tx: SqlTx, agentId: string): Promise<unknown> =>

@@ -2,6 +2,7 @@
 import type { DeviceRef } from "../../../core/delivery.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import { notDeleted } from "../../../core/not-deleted.ts";
+import { statement } from "../../../core/statements.ts";
 import { ms } from "./presence.ts";
 
 export interface Contact {
@@ -29,45 +30,47 @@ export interface Contacted {
   readonly contested: boolean;
 }
 
+const CONTACT = statement<Contacted>(
+  "contact.presence",
+  `with before as materialized (
+     select device_id, poll_instance_id = $6 and poll_refused_at is not null as contested from device_presence
+     where device_id = $1 and tenant_id = $2 and ($6::text is null or poll_instance_id is null or poll_instance_id = $6 or poll_until <= now()) for update),
+   beat as (
+     update device_presence p set last_seen_at = now(), last_heartbeat_at = case when $3 then now() else p.last_heartbeat_at end, metrics = coalesce($4::jsonb, p.metrics),
+       connectivity = case when ${LIVE_SOCKET} then 'realtime' else 'polling' end,
+       session_id = case when ${LIVE_SOCKET} then p.session_id end, node_id = case when ${LIVE_SOCKET} then p.node_id end,
+       since = case when ${LIVE_SOCKET} or p.connectivity = 'polling' then p.since else now() end,
+       offline_after = case when ${LIVE_SOCKET} then p.offline_after else now() + ${ms("$5")} end,
+       poll_instance_id = coalesce($6, p.poll_instance_id), poll_until = case when $6::text is null then p.poll_until else now() + ${ms("$7")} end,
+       poll_refused_at = case when $6::text is null then p.poll_refused_at end
+     from before where p.device_id = before.device_id returning p.device_id, p.last_seen_at, coalesce(before.contested, false) as contested)
+   select d.status <> 'online' or d.offline_reason is not null as greet, beat.last_seen_at as at, beat.contested from beat join devices d on d.device_id = beat.device_id where ${notDeleted("d")}`,
+);
+
 /** A signed REST call counts as life. Undefined when the device is gone, or when another process polls for it. */
 export const contactPresence = async (
   db: SqlTx,
   { tenantId }: Pick<DeviceRef, "tenantId">,
   { contact, offlineAfterMs }: { contact: Contact; offlineAfterMs: number },
 ): Promise<Contacted | undefined> => {
-  const [row] = await db.query<Contacted>(
-    `with before as materialized (
-       select device_id, poll_instance_id = $6 and poll_refused_at is not null as contested from device_presence
-       where device_id = $1 and tenant_id = $2 and ($6::text is null or poll_instance_id is null or poll_instance_id = $6 or poll_until <= now()) for update),
-     beat as (
-       update device_presence p set last_seen_at = now(), last_heartbeat_at = case when $3 then now() else p.last_heartbeat_at end, metrics = coalesce($4::jsonb, p.metrics),
-         connectivity = case when ${LIVE_SOCKET} then 'realtime' else 'polling' end,
-         session_id = case when ${LIVE_SOCKET} then p.session_id end, node_id = case when ${LIVE_SOCKET} then p.node_id end,
-         since = case when ${LIVE_SOCKET} or p.connectivity = 'polling' then p.since else now() end,
-         offline_after = case when ${LIVE_SOCKET} then p.offline_after else now() + ${ms("$5")} end,
-         poll_instance_id = coalesce($6, p.poll_instance_id), poll_until = case when $6::text is null then p.poll_until else now() + ${ms("$7")} end,
-         poll_refused_at = case when $6::text is null then p.poll_refused_at end
-       from before where p.device_id = before.device_id returning p.device_id, p.last_seen_at, coalesce(before.contested, false) as contested)
-     select d.status <> 'online' or d.offline_reason is not null as greet, beat.last_seen_at as at, beat.contested from beat join devices d on d.device_id = beat.device_id where ${notDeleted("d")}`,
-    [
-      contact.deviceId,
-      tenantId,
-      contact.heartbeat,
-      contact.metrics === null ? null : JSON.stringify(contact.metrics),
-      offlineAfterMs,
-      contact.poll?.instanceId ?? null,
-      contact.poll?.aliveForMs ?? null,
-    ],
-  );
+  const [row] = await db.query(CONTACT, [
+    contact.deviceId,
+    tenantId,
+    contact.heartbeat,
+    contact.metrics === null ? null : JSON.stringify(contact.metrics),
+    offlineAfterMs,
+    contact.poll?.instanceId ?? null,
+    contact.poll?.aliveForMs ?? null,
+  ]);
   return row;
 };
 
+const REFUSE_POLL = statement<{ readonly seconds: number }>(
+  "contact.refusePoll",
+  `update device_presence set poll_refused_at = now() where device_id = $1 and tenant_id = $2 and poll_instance_id <> $3 and poll_until > now()
+     returning ceil(extract(epoch from poll_until - now()))::float8 as seconds`,
+);
+
 /** For how many seconds the other poller still counts as alive; undefined when there is none. */
 export const refusePoll = async (db: SqlTx, { tenantId, deviceId }: DeviceRef, instanceId: string): Promise<number | undefined> =>
-  (
-    await db.query<{ seconds: number }>(
-      `update device_presence set poll_refused_at = now() where device_id = $1 and tenant_id = $2 and poll_instance_id <> $3 and poll_until > now()
-       returning ceil(extract(epoch from poll_until - now()))::float8 as seconds`,
-      [deviceId, tenantId, instanceId],
-    )
-  )[0]?.seconds;
+  (await db.query(REFUSE_POLL, [deviceId, tenantId, instanceId]))[0]?.seconds;

@@ -4,7 +4,8 @@ import type { DeviceRef } from "../../../core/delivery.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import { notDeleted } from "../../../core/not-deleted.ts";
 import type { SystemScope } from "../../../core/scope.ts";
-import type { HeldSession, Machine, PresenceUpdate, SessionRef } from "../../../core/sessions.ts";
+import type { PresenceUpdate, HeldSession, Machine, SessionRef } from "../../../core/sessions.ts";
+import { statement } from "../../../core/statements.ts";
 
 export const ms = (parameter: string): string => `make_interval(secs => ${parameter}::float8 / 1000)`;
 
@@ -17,19 +18,28 @@ export interface StatusChange {
   readonly last_seen_at: Date | null;
 }
 
+const MARK_DUPLICATE_TOLD = statement<{ readonly tenantId: TenantId; readonly deviceId: DeviceId }>(
+  "presence.markDuplicateTold",
+  `update device_presence set duplicate_told_at = now() where device_id = $1 and tenant_id = $2
+       and (duplicate_told_at is null or duplicate_told_at < now() - ${ms("$3")}) returning tenant_id as "tenantId", device_id as "deviceId"`,
+);
+
 /** For the one who may tell of it now; undefined for everybody else within the pause, on whichever node. */
 export const markDuplicateTold = async (
   tx: SqlTx,
   { tenantId, deviceId }: DeviceRef,
   pauseMs: number,
-): Promise<{ readonly tenantId: TenantId; readonly deviceId: DeviceId } | undefined> =>
-  (
-    await tx.query<{ tenantId: TenantId; deviceId: DeviceId }>(
-      `update device_presence set duplicate_told_at = now() where device_id = $1 and tenant_id = $2
-         and (duplicate_told_at is null or duplicate_told_at < now() - ${ms("$3")}) returning tenant_id as "tenantId", device_id as "deviceId"`,
-      [deviceId, tenantId, pauseMs],
-    )
-  )[0];
+): Promise<{ readonly tenantId: TenantId; readonly deviceId: DeviceId } | undefined> => (await tx.query(MARK_DUPLICATE_TOLD, [deviceId, tenantId, pauseMs]))[0];
+
+const DESCRIBE_DEVICE = statement<{ readonly updated_at: Date }>(
+  "presence.describeDevice",
+  `update devices d set hostname = n.hostname, platform = n.platform, arch = n.arch, os_version = n.os_version, agent_version = n.agent_version, inventory = coalesce($8::jsonb, d.inventory),
+     updated_at = case when (d.hostname, d.platform, d.arch, d.os_version, d.agent_version) is distinct from (n.hostname, n.platform, n.arch, n.os_version, n.agent_version)
+       or $8::jsonb is not null then now() else d.updated_at end
+   from (select device_id, coalesce($3, hostname) hostname, coalesce($4, platform) platform, coalesce($5, arch) arch, coalesce($6, os_version) os_version,
+     coalesce($7, agent_version) agent_version from devices where device_id = $1 and tenant_id = $2 and deleted_at is null for update) n
+   where d.device_id = n.device_id returning d.updated_at`,
+);
 
 /** What the machine says of itself; absent parts stay. Undefined when the device is gone. */
 export const describeDevice = async (
@@ -37,35 +47,29 @@ export const describeDevice = async (
   { tenantId }: Pick<DeviceRef, "tenantId">,
   { deviceId, machine, inventory }: { deviceId: string; machine: Machine; inventory?: object },
 ): Promise<Date | undefined> => {
-  const [row] = await tx.query<{ updated_at: Date }>(
-    `update devices d set hostname = n.hostname, platform = n.platform, arch = n.arch, os_version = n.os_version, agent_version = n.agent_version, inventory = coalesce($8::jsonb, d.inventory),
-       updated_at = case when (d.hostname, d.platform, d.arch, d.os_version, d.agent_version) is distinct from (n.hostname, n.platform, n.arch, n.os_version, n.agent_version)
-         or $8::jsonb is not null then now() else d.updated_at end
-     from (select device_id, coalesce($3, hostname) hostname, coalesce($4, platform) platform, coalesce($5, arch) arch, coalesce($6, os_version) os_version,
-       coalesce($7, agent_version) agent_version from devices where device_id = $1 and tenant_id = $2 and deleted_at is null for update) n
-     where d.device_id = n.device_id returning d.updated_at`,
-    [
-      deviceId,
-      tenantId,
-      machine.hostname ?? null,
-      machine.platform ?? null,
-      machine.arch ?? null,
-      machine.osVersion ?? null,
-      machine.agentVersion ?? null,
-      inventory === undefined ? null : JSON.stringify(inventory),
-    ],
-  );
+  const [row] = await tx.query(DESCRIBE_DEVICE, [
+    deviceId,
+    tenantId,
+    machine.hostname ?? null,
+    machine.platform ?? null,
+    machine.arch ?? null,
+    machine.osVersion ?? null,
+    machine.agentVersion ?? null,
+    inventory === undefined ? null : JSON.stringify(inventory),
+  ]);
   return row?.updated_at;
 };
 
+const SET_ONLINE = statement<StatusChange>(
+  "presence.setOnline",
+  `with old as (select device_id, status from devices o where device_id = any($1) and ${notDeleted("o")} and (status <> 'online' or offline_reason is not null) order by device_id for update)
+   update devices d set status = 'online', offline_reason = null, updated_at = now() from old where d.device_id = old.device_id
+   returning d.device_id, d.tenant_id, d.hostname, old.status as previous, null as reason, null::timestamptz as last_seen_at`,
+);
+
 /** Those of the devices that were not online become so and are returned. The reason that a goodbye left behind goes in any case. */
 export const setOnline = async (tx: SqlTx, deviceIds: readonly string[]): Promise<StatusChange[]> => {
-  const rows = await tx.query<StatusChange>(
-    `with old as (select device_id, status from devices o where device_id = any($1) and ${notDeleted("o")} and (status <> 'online' or offline_reason is not null) order by device_id for update)
-     update devices d set status = 'online', offline_reason = null, updated_at = now() from old where d.device_id = old.device_id
-     returning d.device_id, d.tenant_id, d.hostname, old.status as previous, null as reason, null::timestamptz as last_seen_at`,
-    [deviceIds],
-  );
+  const rows = await tx.query(SET_ONLINE, [deviceIds]);
   return rows.filter(({ previous }) => previous !== "online");
 };
 
@@ -78,32 +82,39 @@ export interface FlushedBeat {
   readonly revived: boolean;
 }
 
+const SYNCHRONOUS_COMMIT = statement<{ readonly set_config: string }>("presence.synchronousCommit", "select set_config('synchronous_commit', $1, true)");
+
+/** Undoes what a flush says of its transaction. */
+export const commitToDisk = (tx: SqlTx): Promise<unknown> => tx.query(SYNCHRONOUS_COMMIT, ["on"]);
+
 // Neither indexed column changes here, so the update stays on its page (HOT). A session that said goodbye has no session_id any more;
 // asked with coalesce, because the planner's figures of an hour ago, when nobody was connected, make it expect no row and compare each with each.
 // A beat that a crash of the database takes back is followed by the next, so this alone does not wait for the disk.
+const FLUSH_BEATS = statement<FlushedBeat>(
+  "presence.flushBeats",
+  `update device_presence p set
+     last_seen_at = greatest(p.last_seen_at, now() - ${ms("v.seen_ago")}),
+     last_heartbeat_at = greatest(p.last_heartbeat_at, now() - ${ms("v.beat_ago")}),
+     offline_after = greatest(p.offline_after, now() - ${ms("v.seen_ago")} + ${ms("v.patience")}),
+     metrics = coalesce(v.metrics::jsonb, p.metrics),
+     since = case when p.connectivity = 'none' then now() else p.since end,
+     connectivity = 'realtime'
+   from unnest($1::text[], $2::int8[], $3::float8[], $4::float8[], $5::text[], $6::float8[]) as v(id, epoch, seen_ago, beat_ago, metrics, patience)
+   where p.device_id = v.id and p.epoch = v.epoch and coalesce(p.session_id, '') <> ''
+   returning p.device_id, p.since = now()::timestamptz(3) as revived`,
+);
+
 export const flushBeats = async (tx: SqlTx, unsorted: readonly PresenceUpdate[]): Promise<FlushedBeat[]> => {
   const beats = inOrder(unsorted);
-  const set = tx.query("select set_config('synchronous_commit', 'off', true)");
-  const flushed = tx.query<FlushedBeat>(
-    `update device_presence p set
-       last_seen_at = greatest(p.last_seen_at, now() - ${ms("v.seen_ago")}),
-       last_heartbeat_at = greatest(p.last_heartbeat_at, now() - ${ms("v.beat_ago")}),
-       offline_after = greatest(p.offline_after, now() - ${ms("v.seen_ago")} + ${ms("v.patience")}),
-       metrics = coalesce(v.metrics::jsonb, p.metrics),
-       since = case when p.connectivity = 'none' then now() else p.since end,
-       connectivity = 'realtime'
-     from unnest($1::text[], $2::int8[], $3::float8[], $4::float8[], $5::text[], $6::float8[]) as v(id, epoch, seen_ago, beat_ago, metrics, patience)
-     where p.device_id = v.id and p.epoch = v.epoch and coalesce(p.session_id, '') <> ''
-     returning p.device_id, p.since = now()::timestamptz(3) as revived`,
-    [
-      beats.map(({ deviceId }) => deviceId),
-      beats.map(({ epoch }) => epoch),
-      beats.map(({ seenAgoMs }) => seenAgoMs),
-      beats.map(({ heartbeatAgoMs }) => heartbeatAgoMs),
-      beats.map(({ metrics }) => (metrics === null ? null : JSON.stringify(metrics))),
-      beats.map(({ patienceMs }) => patienceMs),
-    ],
-  );
+  const set = tx.query(SYNCHRONOUS_COMMIT, ["off"]);
+  const flushed = tx.query(FLUSH_BEATS, [
+    beats.map(({ deviceId }) => deviceId),
+    beats.map(({ epoch }) => epoch),
+    beats.map(({ seenAgoMs }) => seenAgoMs),
+    beats.map(({ heartbeatAgoMs }) => heartbeatAgoMs),
+    beats.map(({ metrics }) => (metrics === null ? null : JSON.stringify(metrics))),
+    beats.map(({ patienceMs }) => patienceMs),
+  ]);
   return (await Promise.all([flushed, set]))[0];
 };
 
@@ -114,38 +125,51 @@ export interface SupersededRow {
   readonly pushed_out: number;
 }
 
+const FIND_SUPERSEDED = statement<SupersededRow>(
+  "presence.findSuperseded",
+  `select v.id as device_id, d.device_id is null or d.deleted_at is not null as removed, coalesce(p.handed_from = v.session_id, false) as handed_over,
+     coalesce(p.supersessions, 0) as pushed_out
+   from unnest($1::text[], $2::int8[], $3::text[]) as v(id, epoch, session_id)
+     left join device_presence p on p.device_id = v.id left join devices d on d.device_id = p.device_id
+   where p.epoch is distinct from v.epoch or p.session_id is null`,
+);
+
 /** Reads only, so that asking about every quiet session costs next to nothing. */
 export const findSuperseded = (db: SqlTx, sessions: readonly HeldSession[]): Promise<SupersededRow[]> =>
-  db.query(
-    `select v.id as device_id, d.device_id is null or d.deleted_at is not null as removed, coalesce(p.handed_from = v.session_id, false) as handed_over,
-       coalesce(p.supersessions, 0) as pushed_out
-     from unnest($1::text[], $2::int8[], $3::text[]) as v(id, epoch, session_id)
-       left join device_presence p on p.device_id = v.id left join devices d on d.device_id = p.device_id
-     where p.epoch is distinct from v.epoch or p.session_id is null`,
-    [sessions.map(({ deviceId }) => deviceId), sessions.map(({ epoch }) => epoch), sessions.map(({ id }) => id)],
-  );
+  db.query(FIND_SUPERSEDED, [sessions.map(({ deviceId }) => deviceId), sessions.map(({ epoch }) => epoch), sessions.map(({ id }) => id)]);
 
 // An empty name instead of none: the device stays connected for everybody who looks, while its agent is on its way back.
+const RELEASE = statement<{ readonly device_id: string }>(
+  "presence.release",
+  `with held as (
+     select p.device_id from unnest($1::text[], $2::int8[]) as v(id, epoch) join device_presence p on p.device_id = v.id and p.epoch = v.epoch
+      where p.session_id is not null order by p.device_id for update of p)
+   update device_presence p set session_id = '' from held where p.device_id = held.device_id returning p.device_id`,
+);
+
 /** These sessions are about to be closed, so no later hello takes them over. Answers with those that nobody has taken over before. */
 export const releasePresence = (tx: SqlTx, unsorted: readonly SessionRef[]): Promise<{ readonly device_id: string }[]> => {
   const sessions = inOrder(unsorted);
-  return tx.query(
-    `with held as (
-       select p.device_id from unnest($1::text[], $2::int8[]) as v(id, epoch) join device_presence p on p.device_id = v.id and p.epoch = v.epoch
-        where p.session_id is not null order by p.device_id for update of p)
-     update device_presence p set session_id = '' from held where p.device_id = held.device_id returning p.device_id`,
-    [sessions.map(({ deviceId }) => deviceId), sessions.map(({ epoch }) => epoch)],
-  );
+  return tx.query(RELEASE, [sessions.map(({ deviceId }) => deviceId), sessions.map(({ epoch }) => epoch)]);
 };
+
+const CLOSE = statement(
+  "presence.close",
+  `update device_presence p set session_id = null, node_id = null, offline_after = least(p.offline_after, now() + ${ms("$3")})
+   from unnest($1::text[], $2::int8[]) as v(id, epoch) where p.device_id = v.id and p.epoch = v.epoch and p.session_id is not null`,
+);
 
 export const closePresence = (tx: SqlTx, unsorted: readonly SessionRef[], graceMs: number): Promise<unknown> => {
   const sessions = inOrder(unsorted);
-  return tx.query(
-    `update device_presence p set session_id = null, node_id = null, offline_after = least(p.offline_after, now() + ${ms("$3")})
-     from unnest($1::text[], $2::int8[]) as v(id, epoch) where p.device_id = v.id and p.epoch = v.epoch and p.session_id is not null`,
-    [sessions.map(({ deviceId }) => deviceId), sessions.map(({ epoch }) => epoch), graceMs],
-  );
+  return tx.query(CLOSE, [sessions.map(({ deviceId }) => deviceId), sessions.map(({ epoch }) => epoch), graceMs]);
 };
+
+const LEAVE = statement<{ readonly device_id: string }>(
+  "presence.leave",
+  `update device_presence set session_id = null, node_id = null, poll_instance_id = null, offline_after = now() + ${ms("$3")} where device_id = $1 and ($2::int8 is null or epoch = $2) returning device_id`,
+);
+
+const KEEP_REASON = statement("presence.keepReason", "update devices set offline_reason = $2 where device_id = $1 and status = 'online'");
 
 /** True when the session was still the newest. The reason waits in the device's row for the sweep. */
 export const leavePresence = async (
@@ -153,47 +177,49 @@ export const leavePresence = async (
   { deviceId, epoch }: { deviceId: string; epoch: number | null },
   { reason, expectBackMs }: { reason: string; expectBackMs: number },
 ): Promise<void> => {
-  const left = await tx.query(
-    `update device_presence set session_id = null, node_id = null, poll_instance_id = null, offline_after = now() + ${ms("$3")} where device_id = $1 and ($2::int8 is null or epoch = $2) returning device_id`,
-    [deviceId, epoch, expectBackMs],
-  );
-  if (left.length > 0) await tx.query("update devices set offline_reason = $2 where device_id = $1 and status = 'online'", [deviceId, reason]);
+  const left = await tx.query(LEAVE, [deviceId, epoch, expectBackMs]);
+  if (left.length > 0) await tx.query(KEEP_REASON, [deviceId, reason]);
 };
 
 // A row whose socket is silent but whose agent was heard over REST within the window is left for the next contact to take over.
+const SWEEP_OFFLINE = statement<StatusChange>(
+  "presence.sweepOffline",
+  `with due as (
+     select device_id, connectivity, session_id from device_presence where connectivity <> 'none' and offline_after < now()
+       and not (session_id is not null and last_seen_at > now() - ${ms("$1")}) order by device_id limit $2 for update skip locked),
+   gone as (
+     update device_presence p set connectivity = 'none', since = now() from due where p.device_id = due.device_id
+     returning p.device_id, p.last_seen_at, case when due.connectivity = 'polling' then 'poll_missed' when due.session_id is null then 'connection_lost' else 'heartbeat_missed' end as inferred),
+   old as (select device_id, status from devices o where device_id in (select device_id from gone) and ${notDeleted("o")} and status <> 'offline' order by device_id for update)
+   update devices d set status = 'offline', offline_reason = coalesce(d.offline_reason, gone.inferred), updated_at = now()
+   from gone join old on old.device_id = gone.device_id where d.device_id = gone.device_id
+   returning d.device_id, d.tenant_id, d.hostname, old.status as previous, d.offline_reason as reason, gone.last_seen_at`,
+);
+
 /** Calls offline whom nothing was heard of; each real transition is returned once, whichever node sweeps. */
 export const sweepOffline = (tx: SqlTx, { offlineAfterMs, limit }: { offlineAfterMs: number; limit: number }): Promise<StatusChange[]> =>
-  tx.query<StatusChange>(
-    `with due as (
-       select device_id, connectivity, session_id from device_presence where connectivity <> 'none' and offline_after < now()
-         and not (session_id is not null and last_seen_at > now() - ${ms("$1")}) order by device_id limit $2 for update skip locked),
-     gone as (
-       update device_presence p set connectivity = 'none', since = now() from due where p.device_id = due.device_id
-       returning p.device_id, p.last_seen_at, case when due.connectivity = 'polling' then 'poll_missed' when due.session_id is null then 'connection_lost' else 'heartbeat_missed' end as inferred),
-     old as (select device_id, status from devices o where device_id in (select device_id from gone) and ${notDeleted("o")} and status <> 'offline' order by device_id for update)
-     update devices d set status = 'offline', offline_reason = coalesce(d.offline_reason, gone.inferred), updated_at = now()
-     from gone join old on old.device_id = gone.device_id where d.device_id = gone.device_id
-     returning d.device_id, d.tenant_id, d.hostname, old.status as previous, d.offline_reason as reason, gone.last_seen_at`,
-    [offlineAfterMs, limit],
-  );
+  tx.query(SWEEP_OFFLINE, [offlineAfterMs, limit]);
+
+const SWEEP_NEVER_CONNECTED = statement<StatusChange>(
+  "presence.sweepNeverConnected",
+  `with old as (select device_id, status from devices where status = 'provisioning' and deleted_at is null and created_at < now() - ${ms("$1")} order by device_id limit $2 for update skip locked)
+   update devices d set status = 'offline', offline_reason = 'never_connected', updated_at = now() from old where d.device_id = old.device_id
+   returning d.device_id, d.tenant_id, d.hostname, old.status as previous, d.offline_reason as reason, null::timestamptz as last_seen_at`,
+);
 
 export const sweepNeverConnected = (tx: SqlTx, { afterMs, limit }: { afterMs: number; limit: number }): Promise<StatusChange[]> =>
-  tx.query<StatusChange>(
-    `with old as (select device_id, status from devices where status = 'provisioning' and deleted_at is null and created_at < now() - ${ms("$1")} order by device_id limit $2 for update skip locked)
-     update devices d set status = 'offline', offline_reason = 'never_connected', updated_at = now() from old where d.device_id = old.device_id
-     returning d.device_id, d.tenant_id, d.hostname, old.status as previous, d.offline_reason as reason, null::timestamptz as last_seen_at`,
-    [afterMs, limit],
-  );
+  tx.query(SWEEP_NEVER_CONNECTED, [afterMs, limit]);
+
+const FENCE = statement<{ readonly device_id: string; readonly epoch: number }>(
+  "presence.fence",
+  `with old as (select device_id from device_presence where device_id = any($1) and tenant_id = $2 order by device_id for update)
+   update device_presence p set epoch = p.epoch + 1, session_id = null, node_id = null, offline_after = least(p.offline_after, now() + ${ms("$3")})
+   from old where p.device_id = old.device_id returning p.device_id, p.epoch`,
+);
 
 /** No older session of these devices may write or claim any more. Returns the new epochs. */
 export const fencePresence = (
   tx: SqlTx,
   { tenantId }: SystemScope,
   { deviceIds, graceMs }: { deviceIds: readonly string[]; graceMs: number },
-): Promise<{ readonly device_id: string; readonly epoch: number }[]> =>
-  tx.query(
-    `with old as (select device_id from device_presence where device_id = any($1) and tenant_id = $2 order by device_id for update)
-     update device_presence p set epoch = p.epoch + 1, session_id = null, node_id = null, offline_after = least(p.offline_after, now() + ${ms("$3")})
-     from old where p.device_id = old.device_id returning p.device_id, p.epoch`,
-    [deviceIds, tenantId, graceMs],
-  );
+): Promise<{ readonly device_id: string; readonly epoch: number }[]> => tx.query(FENCE, [deviceIds, tenantId, graceMs]);

@@ -1,0 +1,43 @@
+// The history of a command, one entry for each transition.
+import type { z } from "zod";
+import type { CommandStatus, TimelineEntry } from "../../../../protocol/index.ts";
+import type { SystemScope } from "../../../core/scope.ts";
+import { statement } from "../../../core/statements.ts";
+import type { Db } from "../../../platform/db.ts";
+
+type Entry = z.infer<typeof TimelineEntry>;
+// A command has few transitions; the bound holds even for one that is redelivered all its life.
+const TIMELINE_LIMIT = 1_000;
+
+interface TimelineRow {
+  readonly at: Date;
+  readonly from_status: CommandStatus | null;
+  readonly to_status: CommandStatus;
+  readonly actor: string;
+  readonly attempt: number;
+  readonly node_id: string | null;
+  readonly epoch: number | null;
+  readonly code: string | null;
+  readonly detail: Record<string, unknown> | null;
+}
+
+const READ_TIMELINE = statement<TimelineRow>(
+  "commands.readTimeline",
+  `select at, from_status, to_status, actor, attempt, node_id, epoch, code, detail
+     from command_events where command_id = $1 and tenant_id = $2 order by id limit ${TIMELINE_LIMIT}`,
+);
+
+export const readTimeline = async (db: Db, { tenantId }: SystemScope, commandId: string): Promise<readonly Entry[]> => {
+  const rows = await db.query(READ_TIMELINE, [commandId, tenantId]);
+  return rows.map((row) => ({
+    at: row.at.toISOString(),
+    from: row.from_status,
+    to: row.to_status,
+    actor: row.actor,
+    attempt: row.attempt,
+    nodeId: row.node_id,
+    epoch: row.epoch,
+    code: row.code,
+    detail: row.detail,
+  }));
+};

@@ -1,0 +1,97 @@
+// Reads raw SQL out of the server's sources with the compiler: which statements are declared with which row, and which files pass plain text to the database.
+import { join, relative } from "node:path";
+import ts from "typescript";
+
+export type Kind = "string" | "number" | "boolean" | "Date" | "bytes" | "array" | "object" | "unknown";
+export interface Field {
+  readonly isOptional: boolean;
+  readonly kinds: ReadonlySet<Kind>;
+}
+export interface DeclaredStatement {
+  readonly name: string;
+  readonly file: string;
+  readonly row: ReadonlyMap<string, Field>;
+}
+export interface Sources {
+  readonly statements: readonly DeclaredStatement[];
+  /** Files that hand text to the database which no test knows. */
+  readonly plain: ReadonlySet<string>;
+}
+
+const ROOT = join(import.meta.dirname, "../..");
+/** Where a session passes on what it is given. */
+const PLUMBING = "server/platform/db.ts";
+
+const openProgram = (): ts.Program => {
+  const config = ts.readConfigFile(join(ROOT, "tsconfig.json"), ts.sys.readFile);
+  const { options } = ts.parseJsonConfigFileContent({ ...config.config, include: ["server/**/*.ts"] }, ts.sys, ROOT);
+  return ts.createProgram({ rootNames: ts.sys.readDirectory(join(ROOT, "server"), [".ts"]), options: { ...options, noEmit: true } });
+};
+
+const partsOf = (type: ts.Type): readonly ts.Type[] => (type.isUnion() ? type.types : [type]);
+
+const kindsOf = (checker: ts.TypeChecker, type: ts.Type): ReadonlySet<Kind> => {
+  const kindOf = (part: ts.Type): Kind | null => {
+    if (part.flags & (ts.TypeFlags.Null | ts.TypeFlags.Undefined)) return null;
+    if (part.flags & (ts.TypeFlags.Unknown | ts.TypeFlags.Any)) return "unknown";
+    if (part.flags & ts.TypeFlags.StringLike) return "string";
+    if (part.flags & ts.TypeFlags.NumberLike) return "number";
+    if (part.flags & ts.TypeFlags.BooleanLike) return "boolean";
+    // A branded id is text and its brand.
+    if (part.isIntersection() && part.types.some((each) => each.flags & ts.TypeFlags.StringLike)) return "string";
+    if (checker.isArrayLikeType(part)) return "array";
+    const name = part.getSymbol()?.name;
+    return name === "Date" ? "Date" : name === "Buffer" || name === "Uint8Array" ? "bytes" : "object";
+  };
+  return new Set(partsOf(type).flatMap((part) => kindOf(part) ?? []));
+};
+
+/** The fields of a row; of several rows, all that any of them has. */
+const fieldsOf = (checker: ts.TypeChecker, row: ts.Type): ReadonlyMap<string, Field> => {
+  const fields = new Map<string, Field>();
+  for (const part of partsOf(row))
+    for (const property of checker.getPropertiesOfType(part)) {
+      const kinds = kindsOf(checker, checker.getTypeOfSymbol(property));
+      const known = fields.get(property.name)?.kinds ?? [];
+      fields.set(property.name, { isOptional: (property.flags & ts.SymbolFlags.Optional) !== 0, kinds: new Set([...known, ...kinds]) });
+    }
+  return fields;
+};
+
+const isDeclaration = (node: ts.CallExpression): boolean => ts.isIdentifier(node.expression) && node.expression.text === "statement";
+
+const declarationOf = (checker: ts.TypeChecker, node: ts.CallExpression, file: string): DeclaredStatement => {
+  const [name] = node.arguments;
+  if (name === undefined || !ts.isStringLiteral(name)) throw new Error(`${file}: a statement's name is written out`);
+  const row = node.typeArguments?.[0];
+  return { name: name.text, file, row: row === undefined ? new Map() : fieldsOf(checker, checker.getTypeFromTypeNode(row)) };
+};
+
+/** `query` and `execute` of our own interfaces, and Prisma's raw doors. */
+const takesPlainText = (checker: ts.TypeChecker, node: ts.Node): boolean => {
+  if (ts.isPropertyAccessExpression(node)) return /^\$(query|execute)Raw(Unsafe)?$/.test(node.name.text);
+  if (!ts.isCallExpression(node) || !ts.isPropertyAccessExpression(node.expression) || !/^(query|execute)$/.test(node.expression.name.text)) return false;
+  const [text] = node.arguments;
+  const declared = checker.getResolvedSignature(node)?.declaration?.parameters[0];
+  if (text === undefined || declared === undefined || !ts.isParameter(declared) || declared.type?.getText().includes("Statement<") !== true) return false;
+  return checker.getTypeAtLocation(text).aliasSymbol?.name !== "Statement";
+};
+
+export const readSources = (): Sources => {
+  const program = openProgram();
+  const checker = program.getTypeChecker();
+  const statements: DeclaredStatement[] = [];
+  const plain = new Set<string>();
+  const visit =
+    (file: string) =>
+    (node: ts.Node): void => {
+      if (ts.isCallExpression(node) && isDeclaration(node)) statements.push(declarationOf(checker, node, file));
+      if (takesPlainText(checker, node) && file !== PLUMBING) plain.add(file);
+      ts.forEachChild(node, visit(file));
+    };
+  for (const source of program.getSourceFiles()) {
+    const file = relative(ROOT, source.fileName);
+    if (file.startsWith("server/")) visit(file)(source);
+  }
+  return { statements, plain };
+};

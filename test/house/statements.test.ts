@@ -1,0 +1,125 @@
+// Raw SQL stays in the hot modules, and each of its statements fits the schema: it can be planned, and its row has the columns that PostgreSQL answers.
+import { join } from "node:path";
+import type pg from "pg";
+import { beforeAll, describe, expect, test } from "vitest";
+import { declaredStatements } from "../../server/core/statements.ts";
+import { createTestDatabase, withClient } from "../kit/database.ts";
+import { describeStatement, planStatement, type ResultColumn } from "../kit/statement-columns.ts";
+import { type DeclaredStatement, type Kind, readSources, type Sources } from "./source-statements.ts";
+
+/** The files that hold raw SQL: every heartbeat, hello, command, signed call or event goes through one of them. */
+const HOT = [
+  "server/core/statements.ts",
+  ...["change", "claim", "create", "read", "retention", "timeline"].map((name) => `server/features/commands/store/${name}.ts`),
+  ...["agents", "contact", "hello", "presence"].map((name) => `server/features/devices/store/${name}.ts`),
+  "server/features/live/store.ts",
+  ...["idempotency", "outbox-rows", "signatures"].map((name) => `server/platform/${name}.ts`),
+];
+
+/** Files that still pass text which is no declared statement. The list only ever gets shorter. */
+const PLAIN = [
+  "server/features/admin/store.ts",
+  "server/features/api-keys/store.ts",
+  ...["agents", "devices", "enrol"].map((name) => `server/features/devices/store/${name}.ts`),
+  "server/features/general/store.ts",
+  ...["enrollments", "pairings", "tokens"].map((name) => `server/features/pairing/store/${name}.ts`),
+  "server/features/tenants/store.ts",
+];
+
+/** By the type's number in PostgreSQL: what the driver makes of a value (server/platform/wire.ts). */
+const KINDS: Readonly<Record<number, readonly Kind[]>> = {
+  16: ["boolean"],
+  17: ["bytes"],
+  20: ["number"],
+  21: ["number"],
+  23: ["number"],
+  25: ["string"],
+  701: ["number"],
+  1009: ["array"],
+  // 'infinity' is a number.
+  1184: ["Date", "number"],
+  3802: ["object", "array", "unknown"],
+};
+
+let sources: Sources;
+let url: string;
+const texts = new Map<string, string>();
+beforeAll(async () => {
+  sources = readSources();
+  for (const file of HOT) await import(join(import.meta.dirname, "../..", file));
+  for (const [text, name] of declaredStatements()) texts.set(name, text);
+  url = await createTestDatabase();
+}, 120_000);
+
+const differences = ({ row }: Pick<DeclaredStatement, "row">, columns: readonly ResultColumn[]): readonly string[] => {
+  const answered = new Set(columns.map(({ name }) => name));
+  const missing = [...row].flatMap(([name, { isOptional }]) => (isOptional || answered.has(name) ? [] : [`${name} is not answered`]));
+  const wrong = columns.flatMap(({ name, oid }) => {
+    const field = row.get(name);
+    if (field === undefined) return [`${name} is answered and nobody knows it`];
+    const possible = KINDS[oid] ?? [];
+    return [...field.kinds].every((kind) => possible.includes(kind)) ? [] : [`${name} is ${[...field.kinds].join(" or ")}, and PostgreSQL answers type ${oid}`];
+  });
+  return [...missing, ...wrong];
+};
+
+/** What is wrong with each statement, by name. */
+const judge = async (client: pg.Client): Promise<Readonly<Record<string, unknown>>> => {
+  const found: Record<string, unknown> = {};
+  for (const statement of sources.statements) {
+    const text = texts.get(statement.name) ?? "";
+    try {
+      const wrong = differences(statement, await describeStatement(client, text));
+      if (wrong.length > 0) found[statement.name] = wrong;
+      await planStatement(client, text);
+    } catch (error) {
+      found[statement.name] = String(error);
+    }
+  }
+  return found;
+};
+
+describe("raw SQL", () => {
+  test("is declared in the hot modules alone", () => {
+    expect([...new Set(sources.statements.map(({ file }) => file))].sort()).toEqual([...HOT].sort());
+  });
+
+  test("comes to the database as declared statements", () => {
+    expect([...sources.plain].sort()).toEqual([...PLAIN].sort());
+  });
+
+  test("has one name for each statement", () => {
+    expect(sources.statements.map(({ name }) => name).sort()).toEqual([...texts.keys()].sort());
+  });
+});
+
+describe("every statement", () => {
+  test("can be planned, and its row has the columns that PostgreSQL answers", () =>
+    withClient(url, async (client) => {
+      expect(sources.statements.length).toBeGreaterThan(40);
+      expect(await judge(client)).toEqual({});
+    }));
+
+  test("turns red when a column has another name in the database", () =>
+    withClient(url, async (client) => {
+      await client.query("alter table command_keys rename column tenant_id to owner_id");
+      try {
+        expect(Object.keys(await judge(client)).sort()).toEqual(["commands.deleteEnded", "commands.findByKeys", "commands.insert"]);
+      } finally {
+        await client.query("alter table command_keys rename column owner_id to tenant_id");
+      }
+    }));
+
+  test("turns red when its row promises what it does not answer", async () => {
+    const row = new Map([
+      ["at", { isOptional: false, kinds: new Set<Kind>(["string"]) }],
+      ["gone", { isOptional: false, kinds: new Set<Kind>(["number"]) }],
+    ]);
+    const columns = await withClient(url, (client) => describeStatement(client, "select now() as at, 1 as extra"));
+    expect(differences({ row }, columns)).toEqual([
+      "gone is not answered",
+      "at is string, and PostgreSQL answers type 1184",
+      "extra is answered and nobody knows it",
+    ]);
+  });
+});
