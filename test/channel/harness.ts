@@ -22,7 +22,7 @@ import { silentLog } from "../../server/platform/log.ts";
 import { createOutbox } from "../../server/platform/outbox.ts";
 import { createMemoryRateLimiter } from "../../server/platform/rate-limit.ts";
 import { createSecretBox } from "../../server/platform/secrets.ts";
-import { createTestDatabase } from "../kit/database.ts";
+import { createTestDatabase, namedStatements } from "../kit/database.ts";
 import { undeclared } from "./declared.ts";
 
 /** Runs with the real clock; `advance` moves it forward and `freeze` stops its time of day. */
@@ -69,7 +69,7 @@ export const startNode = async (options: NodeOptions = {}) => {
   const databaseUrl = options.databaseUrl ?? (await createTestDatabase());
   const clock = createShiftedClock();
   const nodeId = newId("node");
-  const db = await openDb({ url: databaseUrl, poolSize: 4, log: silentLog });
+  const db = await openDb({ url: databaseUrl, poolSize: 4, log: silentLog, namedStatements });
   const bus = options.bus ?? openMemoryBus();
   const owners = options.owners ?? openMemorySessionOwners();
   const tenants = options.tenants ?? new Map<string, TenantFacts>();

@@ -6,7 +6,7 @@ import { openMemoryBus } from "../../server/platform/bus-memory.ts";
 import { type Db, openDb } from "../../server/platform/db.ts";
 import { silentLog } from "../../server/platform/log.ts";
 import { committing } from "../kit/call.ts";
-import { createTestDatabase } from "../kit/database.ts";
+import { createTestDatabase, namedStatements } from "../kit/database.ts";
 import { eventually } from "../kit/eventually.ts";
 import { type Caller, nobody, startWorld, type World } from "../kit/world.ts";
 
@@ -26,7 +26,7 @@ const DEAD_PID = 4_711;
 describe("nodes", () => {
   let db: Db;
   beforeAll(async () => {
-    db = await openDb({ url: await createTestDatabase(), poolSize: 4, log: silentLog });
+    db = await openDb({ url: await createTestDatabase(), poolSize: 4, log: silentLog, namedStatements });
   });
   afterAll(() => db.close());
 

@@ -14,13 +14,13 @@ import { openMemoryBus } from "../../server/platform/bus-memory.ts";
 import { type Db, openDb } from "../../server/platform/db.ts";
 import { createOutbox } from "../../server/platform/outbox.ts";
 import { committing, type Database, resultOf } from "../kit/call.ts";
-import { createTestDatabase } from "../kit/database.ts";
+import { createTestDatabase, namedStatements } from "../kit/database.ts";
 import { insertRow } from "../kit/rows.ts";
 
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 
 export const openTestDb = async (url?: string, poolSize = 8): Promise<Db> =>
-  openDb({ url: url ?? (await createTestDatabase()), poolSize, log: silent as never });
+  openDb({ url: url ?? (await createTestDatabase()), poolSize, log: silent as never, namedStatements });
 
 export interface Recorded {
   readonly hints: Happened[];

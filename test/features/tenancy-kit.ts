@@ -14,12 +14,12 @@ import { silentLog } from "../../server/platform/log.ts";
 import { createMemoryRateLimiter } from "../../server/platform/rate-limit.ts";
 import { createSecretBox } from "../../server/platform/secrets.ts";
 import { callable } from "../kit/call.ts";
-import { createTestDatabase } from "../kit/database.ts";
+import { createTestDatabase, namedStatements } from "../kit/database.ts";
 
 export const PORTAL = "https://portal.example";
 
 export const openTenancy = async ({ planLimits }: { planLimits?: Readonly<Record<string, Overrides>> } = {}) => {
-  const db = await openDb({ url: await createTestDatabase(), poolSize: 8, log: silentLog });
+  const db = await openDb({ url: await createTestDatabase(), poolSize: 8, log: silentLog, namedStatements });
   const emitted: Happened[] = [];
   const emit: Emit = async (_tx, events) => void emitted.push(...events);
   const secretBox = createSecretBox(randomBytes(32));

@@ -20,7 +20,7 @@ import { createMemoryRateLimiter } from "../../server/platform/rate-limit.ts";
 import { createSecretBox } from "../../server/platform/secrets.ts";
 import { losingCommits } from "../chaos/commits.ts";
 import { createProxy, type FaultProxy } from "../chaos/proxy.ts";
-import { createTestDatabase } from "../kit/database.ts";
+import { createTestDatabase, namedStatements } from "../kit/database.ts";
 import { eventually } from "../kit/eventually.ts";
 import { type Answer, asKey, type Caller, startWorld, type TestTenant, type World } from "../kit/world.ts";
 
@@ -134,7 +134,7 @@ describe("timeouts", () => {
   let db: Db;
   let gate = Promise.resolve();
   beforeAll(async () => {
-    db = await openDb({ url: await createTestDatabase(), poolSize: 4, log: silentLog });
+    db = await openDb({ url: await createTestDatabase(), poolSize: 4, log: silentLog, namedStatements });
     await db.execute("create table effects (name text not null)");
     await db.execute(`create function dawdle() returns trigger language plpgsql as $$ begin
       if new.name like 'slow%' then perform pg_sleep(1); end if; return null; end $$`);

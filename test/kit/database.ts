@@ -3,6 +3,9 @@ import { randomBytes } from "node:crypto";
 import pg from "pg";
 import { inject } from "vitest";
 
+/** False where a pooler stands between that knows no prepared statements. */
+export const namedStatements = process.env["TEST_POOLER"] === undefined;
+
 /** The address of a fresh, migrated database. */
 export const createTestDatabase = (): Promise<string> => create(` template ${inject("templateDatabase")}`);
 
