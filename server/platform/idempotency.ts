@@ -38,7 +38,7 @@ const FIND = statement<KeyRow>(
 );
 const DELETE = statement("idempotency.delete", "delete from idempotency_keys where tenant_id = $1 and scope = $2");
 
-// Should the row exist in spite of the lock, this error undoes the effect.
+// If the row exists in spite of the lock, the error undoes the effect.
 const KEEP = statement(
   "idempotency.keep",
   `insert into idempotency_keys (tenant_id, scope, fingerprint, status, answer, expires_at)

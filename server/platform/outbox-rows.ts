@@ -1,4 +1,4 @@
-// The rows of the outbox: how events are written, taken in turn, numbered and, much later, forgotten.
+// The rows of the outbox: inserts events, numbers and marks them for the relay, and deletes old ones.
 import { EVENT_COLUMNS, type EventRow, toEvent } from "../core/event-rows.ts";
 import type { DispatchedEvent, Emit, SqlTx } from "../core/events.ts";
 import { newId } from "../core/ids.ts";
@@ -25,7 +25,7 @@ export const insertEvents = async (tx: SqlTx, events: Parameters<Emit>[1]): Prom
   ]);
 };
 
-// Any number that nothing else locks: one relay at a time over all nodes, given back with the transaction.
+// Any number that nothing else locks. One relay runs at a time over all nodes; its lock ends with the transaction.
 const RELAY_LOCK = 7_266_530_021;
 
 export const becomeRelay = async (tx: SqlTx): Promise<boolean> => {
@@ -84,7 +84,7 @@ export const countUndispatched = async (db: Pick<Db, "query">): Promise<OutboxFi
   return { undispatched: row?.undispatched ?? 0, oldestSeconds: Math.max(0, row?.oldest ?? 0) };
 };
 
-// The newest event of each tenant stays: it holds the count, and without it the numbers would begin again.
+// The newest event of each tenant stays: it holds the last sequence number, and without it numbering would restart.
 const DELETE_OLD = statement(
   "outbox.deleteOldEvents",
   `delete from outbox_events where event_id in (

@@ -20,8 +20,8 @@ export interface CountedSignatureMemory extends SignatureMemory {
 }
 
 /**
- * 128 bits of the use's digest, a byte a letter: a seventh of what id and signature take. That any two of 400,000 share them happens once
- * in 10^27; the second would be refused, and its agent signs anew with the next millisecond.
+ * 128 bits of the use's digest, one byte per character: a seventh of the size of id and signature. Any two of 400,000 collide once in 10^27;
+ * the gateway would refuse the second, and its agent signs again with the next millisecond.
  */
 const shortKey = (digest: Buffer): string => digest.toString("latin1", 0, 16);
 
@@ -46,7 +46,7 @@ export const createSignatureMemory = (redis: Redis | null = null): CountedSignat
       const digest = createHash("sha256").update(use).digest();
       const key = shortKey(digest);
       const known = seen.get(key) ?? (await askAll(digest, place));
-      // Two at once, and Redis silent for one of them: the first to arrive here counts.
+      // Two arrive at once and Redis fails for one of them: the first to arrive here counts.
       const first = seen.get(key) ?? known ?? place;
       seen.set(key, first === place ? kept : first);
       return first;

@@ -1,4 +1,4 @@
-// The one way in which a command's row changes after its claim: lock rows, let the rules decide, write all of them and their history at once.
+// Changes commands after their claim: lock the rows, let the rules decide, write all rows and their history in one statement.
 
 import type { CommandStatus } from "../../../../protocol/index.ts";
 import type { DeviceRef } from "../../../core/delivery.ts";
@@ -36,7 +36,7 @@ const LOCK_COMMANDS = statement<LockedRow>(
   lockText("(c.command_id, c.device_id, c.tenant_id) in (select * from unnest($1::text[], $2::text[], $3::text[]))"),
 );
 
-/** Commands of devices that are who they say they are; others are not found. */
+/** Finds a command only under its own device and tenant. */
 export const lockCommands = (tx: SqlTx, refs: readonly CommandRef[]): Promise<Locked> =>
   lock(tx, LOCK_COMMANDS, [refs.map(({ commandId }) => commandId), refs.map(({ deviceId }) => deviceId), refs.map(({ tenantId }) => tenantId)]);
 
@@ -50,23 +50,23 @@ const WAIT_FOR_COMMAND = statement<{ readonly one: number }>(
 );
 const LOCK_COMMAND = statement<LockedRow>("commands.lockCommand", lockText("c.command_id = $1 and c.tenant_id = $2"));
 
-// The presence comes first, as in a claim and a hello: a cancel that waited for a hello is to see the session that it began, and a row that
-// was waited for would be joined with the presence of before the wait. A first hello has no presence to wait for; then the wait is for the command,
-// and the statement that reads both comes after it.
+// Locks the presence first, as a claim and a hello do: a cancel that waited for a hello must see the session that the hello opened. One statement
+// that waits for the command would join it with the presence of before the wait. A device's first hello has no presence row yet; the second
+// statement then waits for the command, and the third reads both.
 export const lockCommand = async (tx: SqlTx, { tenantId }: { readonly tenantId: string }, commandId: string): Promise<Locked> => {
   const values = [commandId, tenantId];
   const [, , locked] = await Promise.all([tx.query(SHARE_PRESENCE, values), tx.query(WAIT_FOR_COMMAND, values), lock(tx, LOCK_COMMAND, values)]);
   return locked;
 };
 
-// The device stands in a list of its own length: as one value it would lead to an index, and everything that it ever had would be read.
+// Passes the device once per command: with a single value the planner uses an index by device and reads everything the device ever had.
 const LOCK_OF_DEVICE = statement<LockedRow>("commands.lockOfDevice", lockText("(c.command_id, c.device_id) in (select * from unnest($1::text[], $2::text[]))"));
 
-/** Writes of a session about commands of its device. The tenant is the device's own. */
+/** For a session, which is authenticated as this device and thereby its tenant. */
 export const lockOfDevice = (tx: SqlTx, deviceId: string, commandIds: readonly string[]): Promise<Locked> =>
   lock(tx, LOCK_OF_DEVICE, [commandIds, commandIds.map(() => deviceId)]);
 
-// Each device is asked for by itself (the fence keeps the planner from reading what is open anywhere), listed commands by their ids.
+// Reads each device by itself (`offset 0` keeps the planner from reading every open command) and the listed commands by id.
 const LOCK_FOR_SETTLING = statement<LockedRow>(
   "commands.lockForSettling",
   lockText(`c.command_id in (
@@ -76,7 +76,7 @@ const LOCK_FOR_SETTLING = statement<LockedRow>(
          join commands l on l.command_id = v.command_id and l.device_id = v.device_id and l.tenant_id = v.tenant_id)`),
 );
 
-/** What these devices hold, by our books, and what they list, whatever its state. */
+/** Commands that these devices hold according to their rows, and those that they list, in any state. */
 export const lockForSettling = (tx: SqlTx, devices: readonly DeviceRef[], listed: readonly CommandRef[]): Promise<Locked> =>
   lock(tx, LOCK_FOR_SETTLING, [
     devices.map(({ tenantId }) => tenantId),
@@ -102,7 +102,7 @@ const LOCK_OVERDUE = statement<LockedRow>(
   lockText("c.deadline_at <= now()", "order by c.deadline_at limit $1 for update of c skip locked"),
 );
 
-/** For the reaper, of all tenants. Rows that another node holds are its business. */
+/** For the reaper, of all tenants. Skips rows that another node has locked. */
 export const lockOverdue = (tx: SqlTx, limit: number): Promise<Locked> => lock(tx, LOCK_OVERDUE, [limit]);
 
 export interface HistoryEntry {
@@ -118,7 +118,7 @@ const NAMES = CHANGEABLE.map(({ column }) => column);
 const TYPES = CHANGEABLE.map(({ sqlType }) => sqlType);
 const arrays = (types: readonly string[], from: number): string => types.map((type, index) => `$${from + index}::${type}[]`).join(", ");
 
-// One statement, since what a statement costs by itself is more than what a row costs.
+// One statement, because a statement costs more than a row.
 const SAVE = statement(
   "commands.save",
   `
@@ -129,7 +129,7 @@ const SAVE = statement(
   select e.*, $${NAMES.length + 2} from unnest(${arrays(HISTORY_TYPES, NAMES.length + 3)}) as e`,
 );
 
-/** Rows as they are now, and what their history says of it. */
+/** Writes the rows as they are now, and one history entry for each transition. */
 export const saveRows = async (tx: SqlTx, rows: readonly CommandRow[], entries: readonly HistoryEntry[], nodeId: string): Promise<void> => {
   if (rows.length === 0) return;
   await tx.query(SAVE, [

@@ -23,12 +23,12 @@ type ClaimedRow = (DbRow | { readonly command_id: null }) & {
   readonly left_waiting: boolean;
 };
 
-// The presence row is locked, so that a claim and a hello of the same device happen one after the other: a session that was
-// superseded finds its epoch gone and claims nothing, not even in the instant of the change.
-// The update names rows by id alone: they are locked by then, and a status beside it would lead the planner to the index of open commands.
-// Within a lane the earliest open command goes first and alone; across lanes order is only by priority and age. A command that this very session was given and
-// has not spoken of keeps its place while it waits for its next attempt, and goes first then: the agent may be at work on it in silence.
-// `left` is as the snapshot saw it: what is queued and not taken here, for whatever reason.
+// Locks the presence row, so a claim and a hello of the same device run one after the other: a superseded session no longer finds its
+// epoch and claims nothing, not even at the moment of the change.
+// The update finds rows by id alone: they are locked by then, and with a status beside it the planner would use the index of open commands.
+// Within a lane the earliest open command goes first and alone; across lanes priority and age decide. A command that this session received and
+// has not answered keeps its place while it waits for its next attempt, and then goes first: the agent may be working on it silently.
+// `left_waiting` is as of the snapshot: whether anything stays queued, for whatever reason.
 const CLAIM = statement<ClaimedRow>(
   "commands.claim",
   `
@@ -88,11 +88,11 @@ interface PollRow extends DbRow {
   readonly was: string;
 }
 
-// A poller runs a lane one after the other by itself, so it gets whole lanes. A command waits only for an earlier one of its lane that the
+// A poller runs the commands of a lane one after the other by itself, so it gets whole lanes. A command waits only for an earlier one of its lane that the
 // agent does not hold and does not get now: one that is not due yet, or one that travels over a socket. The running minimum of the
-// priority keeps a lane in order under the limit. The state is asked again under the lock, as a CASE for the planner's sake, see above.
-// What was polled and not acknowledged comes again; a run-out lease begins anew. Whoever comes first gets a command: a row that another
-// claim holds is passed over, and its lane with it; a row that another claim took meanwhile is answered as the lock found it.
+// priority keeps a lane in order under the limit. The state is checked again under the lock, as a CASE for the planner (see above).
+// A command that was polled and not acknowledged comes again, and an expired lease starts anew. The first claim gets a command: a row that another
+// claim has locked is skipped together with its lane, and a row that another claim took meanwhile is returned as the lock found it.
 const POLL = statement<PollRow>(
   "commands.poll",
   `
@@ -126,7 +126,7 @@ const POLL = statement<PollRow>(
 );
 
 export interface PolledRow extends CommandRow {
-  /** The agent was given it before and has not said a word about it. */
+  /** The agent has received it before and has not answered. */
   readonly again: boolean;
 }
 

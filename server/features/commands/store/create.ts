@@ -1,5 +1,5 @@
-// New commands, many at once and all or nothing. The device's row is locked first, so that its numbers, its queue's depth and
-// its idempotency keys are settled by whoever comes first, and equal requests at the same moment make one row.
+// Creates many commands at once, all or none. Locks the device's row first, so its sequence numbers, queue depth and idempotency keys are
+// decided by one transaction at a time, and equal requests at the same moment make one row.
 import type { SqlTx } from "../../../core/events.ts";
 import { notDeleted } from "../../../core/not-deleted.ts";
 import { statement } from "../../../core/statements.ts";
@@ -25,11 +25,11 @@ export const createCommandRows = (db: Db, items: readonly NewCommand[], facts: C
     return admissions;
   });
 
-/** Judges new commands under the locks of their devices and writes nothing yet. */
+/** Decides about new commands under the locks of their devices and writes nothing yet. */
 export const admitCommands = async (tx: SqlTx, items: readonly NewCommand[], { limits, quota }: AdmitFacts): Promise<readonly Admission[]> => {
   const tenantIds = items.map(({ scope }) => scope.tenantId);
   const near = quota.near(tenantIds);
-  // Given at once, in this order: each sees what others committed while the first waited for its locks.
+  // Sent together, in this order: each sees what others committed while the first waited for its locks.
   const [{ devices, now }, existing, openOfTenant] = await Promise.all([
     lockDevices(tx, items),
     findByKeys(tx, items),
@@ -61,7 +61,7 @@ const COUNT_OPEN_OF_DEVICES = statement<DeviceCount>(
 const lockDevices = async (tx: SqlTx, items: readonly NewCommand[]) => {
   const ids = [...new Set(items.map(({ deviceId }) => deviceId))];
   const locked = tx.query(LOCK_DEVICES, [ids]);
-  // Counted in a second statement: it sees what others committed while the first one waited for the lock.
+  // A second statement, because it sees what others committed while the first one waited for the lock.
   const counting = tx.query(COUNT_OPEN_OF_DEVICES, [ids]);
   const [rows, counted] = await Promise.all([locked, counting]);
   const facts = new Map(counted.map((row) => [row.device_id, row]));
@@ -106,7 +106,7 @@ const findByKeys = async (
   return new Map(rows.map((row) => [`${row.device_id} ${row.idempotency_key}`, { row: toRow(row), requestHash: row.request_hash }]));
 };
 
-// Counting stops at the bound: a tenant far above it costs no more than one at it.
+// Counting stops at the limit, so a tenant far above it costs no more.
 const COUNT_OPEN_OF_TENANTS = statement<{ readonly tenant_id: string; readonly open: number }>(
   "commands.countOpenOfTenants",
   `select t.tenant_id, (select count(*) from (select from commands c where c.tenant_id = t.tenant_id and c.deadline_at is not null limit $2) o) as open
@@ -140,7 +140,7 @@ const INSERT_COMMANDS = statement(
      from (select device_id, max(seq) + 1 as next from fresh group by device_id) f where d.device_id = f.device_id`,
 );
 
-/** Writes those that were admitted, in the transaction that judged them. */
+/** Writes the admitted commands, in the transaction that admitted them. */
 export const insertCommands = async (tx: SqlTx, admissions: readonly Admission[], nodeId: string): Promise<void> => {
   const created = admissions.flatMap((admission) => (admission.kind === "created" ? [admission] : []));
   if (created.length === 0) return;

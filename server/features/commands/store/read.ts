@@ -28,7 +28,7 @@ const FIND_MANY = statement<DbRow>(
   `select ${ALL_COLUMNS} from unnest($1::text[], $2::text[]) as v(command_id, tenant_id) join commands c on c.command_id = v.command_id and c.tenant_id = v.tenant_id`,
 );
 
-/** In the order of the refs; null for those that the tenant does not have. */
+/** In the order of the refs; null for a command that the tenant does not have. */
 export const findCommands = async (
   db: Db,
   refs: readonly { readonly tenantId: string; readonly commandId: string }[],
@@ -54,7 +54,7 @@ export interface Surroundings {
   readonly connectivity: string;
   readonly lastSeenAt: Date | null;
   readonly inFlight: number;
-  /** As many as the device's newest session takes at once; null before its first. */
+  /** How many the device's newest session takes at once; null before its first session. */
   readonly maxInFlight: number | null;
   /** The open command before it in its lane. */
   readonly ahead: { readonly commandId: string; readonly status: string; readonly since: Date } | null;
@@ -105,7 +105,7 @@ const FIND_PENDING = statement<{ readonly queued: number; readonly cancel: reado
    from commands c where c.device_id = $2 and c.tenant_id = $1 and c.status in ('queued', 'canceling') and c.status in ${OPEN}`,
 );
 
-/** What waits for the device, and what it is to stop: each until it is acknowledged or its deadline has passed. */
+/** How many commands wait for the device, and which ones it must cancel until it acknowledges or the deadline passes. */
 export const findPending = async (
   tx: Pick<Db, "query">,
   { tenantId, deviceId }: DeviceRef,
@@ -120,7 +120,7 @@ export interface OpenCount {
   readonly inFlight: number;
 }
 
-// As subqueries the lists have one estimated length for every call, so PostgreSQL keeps one plan instead of making one for each list.
+// As subqueries the lists have the same estimated length in every call, so PostgreSQL keeps one plan instead of planning for each list.
 const COUNT_OPEN_OF = statement<OpenCount & { readonly deviceId: string }>(
   "commands.countOpenOf",
   `select s.device_id as "deviceId", n.queued, n.in_flight as "inFlight" from unnest((select $1::text[]), (select $2::text[])) as s(tenant_id, device_id) cross join lateral (
@@ -129,16 +129,16 @@ const COUNT_OPEN_OF = statement<OpenCount & { readonly deviceId: string }>(
     where n.queued > 0 or n.in_flight > 0`,
 );
 
-/** By device, those that have any. Each is asked for by itself: joined, the planner may read what is open anywhere. */
+/** By device; only devices that have any. The lateral join reads each device by itself: with a plain join the planner may read all open commands. */
 export const countOpenOf = async (tx: Pick<Db, "query">, devices: readonly DeviceRef[]): Promise<ReadonlyMap<string, OpenCount>> => {
   const rows = await tx.query(COUNT_OPEN_OF, [devices.map(({ tenantId }) => tenantId), devices.map(({ deviceId }) => deviceId)]);
   return new Map(rows.map(({ deviceId, queued, inFlight }) => [deviceId, { queued, inFlight }]));
 };
 
 export interface SweepWindow {
-  /** ISO time of the last sweep's upper bound; null looks at everything. */
+  /** ISO time of the last sweep's upper bound; null sweeps everything. */
   readonly after: string | null;
-  /** What is younger is left to the hints. */
+  /** Younger commands are left to the hints. */
   readonly graceMs: number;
   readonly limit: number;
 }
@@ -172,7 +172,7 @@ const COUNT_OPEN = statement<{ readonly status: string; readonly count: number; 
      from commands c where c.deadline_at is not null group by c.status`,
 );
 
-/** Over all tenants, for metrics. The second number is to be zero, always: a row past its deadline by more than the reaper's grace is a defect. */
+/** Over all tenants, for metrics. `pastDeadline` must be 0: a row past its deadline by more than the reaper's grace is a defect. */
 export const countOpen = async (db: Db, graceMs: number): Promise<{ readonly open: Readonly<Record<string, number>>; readonly pastDeadline: number }> => {
   const rows = await db.query(COUNT_OPEN, [graceMs]);
   return { open: Object.fromEntries(rows.map(({ status, count }) => [status, count])), pastDeadline: rows.reduce((sum, { past }) => sum + past, 0) };
@@ -197,8 +197,8 @@ const FIND_RECENT = statement<{ readonly until: string; readonly commands: reado
    select now()::text as until, coalesce((select jsonb_agg(to_jsonb(r) order by r.at) from recent r), '[]') as commands`,
 );
 
-// A transaction shows its times only once it has committed, so each look overlaps the one before.
-/** Open commands of a tenant that changed since the last look, or lately; `until` is handed in as `since` the next time. */
+// A transaction's rows become visible only when it commits, so each read overlaps the one before.
+/** Open commands of a tenant that changed since the last read, or lately; the caller passes `until` as `since` the next time. */
 export const findRecent = async (
   db: Db,
   tenantId: string,
@@ -218,7 +218,7 @@ const FIND_AWAITED = statement<{ readonly key: string }>(
    union all select c.command_id from commands c where c.command_id = any($1::text[]) and c.status not in ${OPEN}`,
 );
 
-/** Which of these waiting calls have something to see: devices with a command that is due or to be stopped, and commands that have ended. */
+/** Which of these waiting calls can return: devices with a command to run or to cancel, and commands that have ended. */
 export const findAwaited = async (db: Db, keys: readonly string[]): Promise<readonly string[]> => {
   const rows = await db.query(FIND_AWAITED, [keys]);
   return rows.map(({ key }) => key);

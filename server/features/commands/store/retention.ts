@@ -1,11 +1,11 @@
-// Forgetting commands that ended long ago, each with its history, in small bites and by one node at a time.
+// Deletes commands that ended long ago, each with its history, in small batches and on one node at a time.
 import type { SqlTx } from "../../../core/events.ts";
 import { statement, TRY_LOCK } from "../../../core/statements.ts";
 
-// Any number that nothing else locks; given back with the transaction.
+// Any number that nothing else locks; released with the transaction.
 const RETENTION_LOCK = 7_266_530_022;
 
-// An ended command has no deadline; the index of those carries the time of their end. An open one is kept however old it is.
+// An ended command has no deadline, and the index of ended commands is ordered by the time of their end. An open command is kept however old it is.
 const DELETE_ENDED = statement<{ readonly count: number }>(
   "commands.deleteEnded",
   `with gone as (
@@ -19,7 +19,7 @@ const DELETE_ENDED = statement<{ readonly count: number }>(
    select count(*) from gone`,
 );
 
-/** How many were deleted; none while another node is at it. */
+/** How many it deleted; none while another node is deleting. */
 export const deleteEnded = async (tx: SqlTx, { keepDays, limit }: { readonly keepDays: number; readonly limit: number }): Promise<number> => {
   const [turn] = await tx.query(TRY_LOCK, [RETENTION_LOCK]);
   if (turn?.mine !== true) return 0;

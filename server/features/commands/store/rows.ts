@@ -1,9 +1,9 @@
-// A command between the table and the room: columns, their types, and the mapping both ways.
+// The columns of a command, their types, and the mapping between row and feature.
 import type { Command, CommandId, CommandStatus, DeliveredCommand, DeviceId, TenantId } from "../../../../protocol/index.ts";
 import { isUnavailable } from "../../../platform/db-errors.ts";
 import type { CommandFacts, CommandProgress, CommandState, Instant } from "../state.ts";
 
-/** Everything the room knows about a command. */
+/** Everything the feature knows about a command. */
 export interface CommandRow extends CommandFacts {
   readonly commandId: CommandId;
   readonly tenantId: TenantId;
@@ -19,7 +19,7 @@ export interface CommandRow extends CommandFacts {
   readonly payload: Readonly<Record<string, unknown>>;
 }
 
-/** PostgreSQL's 'infinity' arrives as the number. */
+/** PostgreSQL's 'infinity' arrives as a number. */
 type DbTime = Date | number;
 
 export interface DbRow {
@@ -65,8 +65,8 @@ export interface DbRow {
   readonly live_epoch?: number | null;
 }
 
-// As in the partial index over (device, lane, seq), which answers every question about one device. Questions about open commands of many
-// devices say `deadline_at is not null` instead: it means the same and leads to their own indexes (prisma/schema/commands.prisma).
+// The predicate of the partial index over (device, lane, seq), which serves every query about one device. Queries about open commands of many
+// devices say `deadline_at is not null` instead: it means the same and uses their own indexes (prisma/schema/commands.prisma).
 export const OPEN = `('queued', 'sent', 'acknowledged', 'running', 'canceling')`;
 /** Open states in which the agent may hold the command: they use up credit. */
 export const IN_FLIGHT = `('sent', 'acknowledged', 'running', 'canceling')`;
@@ -121,7 +121,7 @@ export const ALL_COLUMNS = `${LEAN}, c.payload`;
 export const toInstant = (time: DbTime): Instant => (typeof time === "number" ? time : time.getTime());
 const maybe = (time: DbTime | null): Instant | null => (time === null ? null : toInstant(time));
 
-// The casts hold because every one of these columns is written by this room alone, from values of these types.
+// as: this feature alone writes these columns, from values of these types.
 export const toRow = (row: DbRow): CommandRow => ({
   commandId: row.command_id as CommandId,
   tenantId: row.tenant_id as TenantId,
@@ -244,5 +244,5 @@ export const toDelivered = (row: CommandRow): DeliveredCommand => ({
   },
 });
 
-/** Whether a failed batch is worth running row by row: not when the database is away, since then each row would only wait in vain again. */
+/** Whether a failed batch is worth running row by row. When the database is away, each row would only fail again. */
 export const canSplit = (error: unknown): boolean => !isUnavailable(error);

@@ -6,7 +6,7 @@ import { statement } from "../../../core/statements.ts";
 import type { Db } from "../../../platform/db.ts";
 
 type Entry = z.infer<typeof TimelineEntry>;
-// A command has few transitions; the bound holds even for one that is redelivered all its life.
+// A command has few transitions; the limit bounds even one that is redelivered all its life.
 const TIMELINE_LIMIT = 1_000;
 
 interface TimelineRow {

@@ -1,4 +1,4 @@
-// What a signed REST call of an agent does to its presence: it lives, and it polls as one process.
+// What a signed REST call of an agent does to its presence: it proves life and claims the place of the one poller.
 import type { DeviceRef } from "../../../core/delivery.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import { notDeleted } from "../../../core/not-deleted.ts";
@@ -13,17 +13,17 @@ export interface Contact {
 }
 
 export interface Poll {
-  /** Of the agent's process; null when it does not say. */
+  /** Names the agent's process; null when the agent does not say. */
   readonly instanceId: string | null;
-  /** So long the process counts as alive without another poll. */
+  /** How long the process counts as alive without another poll. */
   readonly aliveForMs: number;
 }
 
-// A live socket keeps presence to itself: its flushes say how long the device is well. Only when they have ended does REST take over.
+// While a socket is live its flushes decide how long the device is online. REST takes over only after they have stopped.
 const LIVE_SOCKET = "(p.connectivity = 'realtime' and p.session_id is not null and p.offline_after > now())";
 
 export interface Contacted {
-  /** Its row still says something else than online and well. */
+  /** The device's row is not yet online without a reason. */
   readonly greet: boolean;
   readonly at: Date;
   /** Another process polled, and was refused, since the last poll of this one. */
@@ -47,7 +47,7 @@ const CONTACT = statement<Contacted>(
    select d.status <> 'online' or d.offline_reason is not null as greet, beat.last_seen_at as at, beat.contested from beat join devices d on d.device_id = beat.device_id where ${notDeleted("d")}`,
 );
 
-/** A signed REST call counts as life. Undefined when the device is gone, or when another process polls for it. */
+/** Records that the agent lives. Undefined when the device is gone or another process polls for it. */
 export const contactPresence = async (
   db: SqlTx,
   { tenantId }: Pick<DeviceRef, "tenantId">,
@@ -71,6 +71,6 @@ const REFUSE_POLL = statement<{ readonly seconds: number }>(
      returning ceil(extract(epoch from poll_until - now()))::float8 as seconds`,
 );
 
-/** For how many seconds the other poller still counts as alive; undefined when there is none. */
+/** Refuses the poll and returns how many seconds the other poller still counts as alive; undefined when there is none. */
 export const refusePoll = async (db: SqlTx, { tenantId, deviceId }: DeviceRef, instanceId: string): Promise<number | undefined> =>
   (await db.query(REFUSE_POLL, [deviceId, tenantId, instanceId]))[0]?.seconds;

@@ -1,4 +1,4 @@
-// What hellos write and ask, for many devices in one statement each. Rows are locked in the order presence, devices, and within a table by id.
+// The statements of hellos, each for many devices at once. They lock rows in the order presence, devices, and within a table by id.
 import type { AgentId } from "../../../../protocol/index.ts";
 import type { DeviceRef } from "../../../core/delivery.ts";
 import type { SqlTx } from "../../../core/events.ts";
@@ -12,12 +12,12 @@ export interface OpenedPresence {
   readonly epoch: number;
   readonly node_id: string | null;
   readonly session_id: string | null;
-  /** How often sessions have pushed each other out in a row, this one included; 0 when it pushed nobody out. */
+  /** How many times in a row sessions have superseded each other, this one included; 0 when it superseded none. */
   readonly pushed_out: number;
   readonly instance_id: string | null;
 }
 
-/** Sessions that push each other out with no longer pause than this in between count as one row of supersessions. Longer than the pause that it leads to. */
+/** Supersessions with no longer pause in between count as one series. Longer than the pause that the gateway imposes on a series. */
 const PING_PONG_PAUSE = "20 minutes";
 
 const OPEN = statement<OpenedPresence>(
@@ -39,7 +39,7 @@ const OPEN = statement<OpenedPresence>(
    from old where p.device_id = old.device_id returning p.device_id, p.epoch, old.node_id, old.session_id, old.instance_id, old.pushed_out`,
 );
 
-/** Raises the epochs and hands presence to these sessions, each of another device; a device that its tenant does not have is not answered. */
+/** Raises the epochs and hands presence to these sessions, each of another device. Leaves out devices that the tenant does not have. */
 export const openPresence = (tx: SqlTx, hellos: readonly SessionHello[], offlineAfterMs: number): Promise<OpenedPresence[]> =>
   tx.query(OPEN, [
     hellos.map(({ device }) => device.deviceId),
@@ -55,18 +55,18 @@ export const openPresence = (tx: SqlTx, hellos: readonly SessionHello[], offline
 
 export interface Welcomed extends StatusChange {
   readonly agent_id: AgentId;
-  /** From now on the first form of signature is not taken from it. */
+  /** The gateway refuses v1 signatures from this device from now on. */
   readonly locked: boolean;
 }
 
-const FIND_LIVING = statement<{ readonly device_id: string }>(
+const FIND_NOT_DELETED = statement<{ readonly device_id: string }>(
   "hello.findNotDeleted",
   `select device_id from devices d where device_id = any($1) and ${notDeleted("d")}`,
 );
 
-// The rows of presence are locked by then, and so is a removal: whoever is found here stays while the transaction lasts.
+// The caller has locked the presence rows, which a removal locks too: a device found here is not removed before the transaction ends.
 export const findNotDeleted = (tx: SqlTx, hellos: readonly SessionHello[]): Promise<{ readonly device_id: string }[]> =>
-  tx.query(FIND_LIVING, [hellos.map(({ device }) => device.deviceId)]);
+  tx.query(FIND_NOT_DELETED, [hellos.map(({ device }) => device.deviceId)]);
 
 const WELCOME = statement<Welcomed>(
   "hello.welcomeDevices",
@@ -88,7 +88,7 @@ const WELCOME = statement<Welcomed>(
      old.sig_version > old.min_sig_version as locked`,
 );
 
-/** Writes what the hellos change in the devices' own rows, and returns those: most say what the last one said, and are only read. */
+/** Updates and returns the devices whose rows a hello changes. Most hellos change nothing and are only read. */
 export const welcomeDevices = (tx: SqlTx, hellos: readonly SessionHello[]): Promise<Welcomed[]> =>
   tx.query(WELCOME, [
     hellos.map(({ device }) => device.deviceId),
@@ -108,6 +108,6 @@ const FIND_HOLDERS = statement<Holder & { readonly deviceId: string }>(
    where p.session_id is not null and p.node_id is not null`,
 );
 
-/** By device; a device that no socket is known to hold is not answered. */
+/** Leaves out devices that no socket holds. */
 export const findHolders = (db: SqlTx, devices: readonly DeviceRef[]): Promise<(Holder & { readonly deviceId: string })[]> =>
   db.query(FIND_HOLDERS, [devices.map(({ deviceId }) => deviceId), devices.map(({ tenantId }) => tenantId)]);

@@ -24,7 +24,7 @@ const MARK_DUPLICATE_TOLD = statement<{ readonly tenantId: TenantId; readonly de
        and (duplicate_told_at is null or duplicate_told_at < now() - ${ms("$3")}) returning tenant_id as "tenantId", device_id as "deviceId"`,
 );
 
-/** For the one who may tell of it now; undefined for everybody else within the pause, on whichever node. */
+/** Defined for the one caller that may report the duplicate now; undefined for every other within the pause, on any node. */
 export const markDuplicateTold = async (
   tx: SqlTx,
   { tenantId, deviceId }: DeviceRef,
@@ -41,7 +41,7 @@ const DESCRIBE_DEVICE = statement<{ readonly updated_at: Date }>(
    where d.device_id = n.device_id returning d.updated_at`,
 );
 
-/** What the machine says of itself; absent parts stay. Undefined when the device is gone. */
+/** Stores what the machine reports about itself; absent parts stay. Undefined when the device is gone. */
 export const describeDevice = async (
   tx: SqlTx,
   { tenantId }: Pick<DeviceRef, "tenantId">,
@@ -67,29 +67,29 @@ const SET_ONLINE = statement<StatusChange>(
    returning d.device_id, d.tenant_id, d.hostname, old.status as previous, null as reason, null::timestamptz as last_seen_at`,
 );
 
-/** Those of the devices that were not online become so and are returned. The reason that a goodbye left behind goes in any case. */
+/** Sets devices online and returns those that were not. Clears the reason of an announced disconnect in any case. */
 export const setOnline = async (tx: SqlTx, deviceIds: readonly string[]): Promise<StatusChange[]> => {
   const rows = await tx.query(SET_ONLINE, [deviceIds]);
   return rows.filter(({ previous }) => previous !== "online");
 };
 
-/** Rows are locked as they are listed; one order for all, so that nodes between which devices move do not lock each other out. */
+/** Rows are locked in the order of the list. One order for all nodes prevents deadlocks when devices move between them. */
 const inOrder = <T extends { readonly deviceId: string }>(items: readonly T[]): readonly T[] => [...items].sort((a, b) => (a.deviceId < b.deviceId ? -1 : 1));
 
 export interface FlushedBeat {
   readonly device_id: string;
-  /** The device had been called offline meanwhile. */
+  /** The device had been set offline meanwhile. */
   readonly revived: boolean;
 }
 
 const SYNCHRONOUS_COMMIT = statement<{ readonly set_config: string }>("presence.synchronousCommit", "select set_config('synchronous_commit', $1, true)");
 
-/** Undoes what a flush says of its transaction. */
+/** Makes the transaction of a flush wait for the disk after all. */
 export const commitToDisk = (tx: SqlTx): Promise<unknown> => tx.query(SYNCHRONOUS_COMMIT, ["on"]);
 
-// Neither indexed column changes here, so the update stays on its page (HOT). A session that said goodbye has no session_id any more;
-// asked with coalesce, because the planner's figures of an hour ago, when nobody was connected, make it expect no row and compare each with each.
-// A beat that a crash of the database takes back is followed by the next, so this alone does not wait for the disk.
+// Neither indexed column changes here, so the update stays on its page (HOT). A session that has closed has no session_id any more; the coalesce
+// hides this from the planner, whose statistics from before anybody connected would make it expect no row and choose a nested loop.
+// The flush does not wait for the disk: if a database crash loses a beat, the next one follows.
 const FLUSH_BEATS = statement<FlushedBeat>(
   "presence.flushBeats",
   `update device_presence p set
@@ -134,11 +134,11 @@ const FIND_SUPERSEDED = statement<SupersededRow>(
    where p.epoch is distinct from v.epoch or p.session_id is null`,
 );
 
-/** Reads only, so that asking about every quiet session costs next to nothing. */
+/** Only reads, so checking every quiet session costs next to nothing. */
 export const findSuperseded = (db: SqlTx, sessions: readonly HeldSession[]): Promise<SupersededRow[]> =>
   db.query(FIND_SUPERSEDED, [sessions.map(({ deviceId }) => deviceId), sessions.map(({ epoch }) => epoch), sessions.map(({ id }) => id)]);
 
-// An empty name instead of none: the device stays connected for everybody who looks, while its agent is on its way back.
+// Sets an empty name instead of null: the device stays connected for every reader while its agent reconnects.
 const RELEASE = statement<{ readonly device_id: string }>(
   "presence.release",
   `with held as (
@@ -147,7 +147,7 @@ const RELEASE = statement<{ readonly device_id: string }>(
    update device_presence p set session_id = '' from held where p.device_id = held.device_id returning p.device_id`,
 );
 
-/** These sessions are about to be closed, so no later hello takes them over. Answers with those that nobody has taken over before. */
+/** Marks sessions that are about to be closed, so no later hello supersedes them. Returns those that none has superseded before. */
 export const releasePresence = (tx: SqlTx, unsorted: readonly SessionRef[]): Promise<{ readonly device_id: string }[]> => {
   const sessions = inOrder(unsorted);
   return tx.query(RELEASE, [sessions.map(({ deviceId }) => deviceId), sessions.map(({ epoch }) => epoch)]);
@@ -171,7 +171,7 @@ const LEAVE = statement<{ readonly device_id: string }>(
 
 const KEEP_REASON = statement("presence.keepReason", "update devices set offline_reason = $2 where device_id = $1 and status = 'online'");
 
-/** True when the session was still the newest. The reason waits in the device's row for the sweep. */
+/** Ends the presence of a session that announced its disconnect, if it is still the newest. The sweep finds the reason in the device's row. */
 export const leavePresence = async (
   tx: SqlTx,
   { deviceId, epoch }: { deviceId: string; epoch: number | null },
@@ -181,7 +181,7 @@ export const leavePresence = async (
   if (left.length > 0) await tx.query(KEEP_REASON, [deviceId, reason]);
 };
 
-// A row whose socket is silent but whose agent was heard over REST within the window is left for the next contact to take over.
+// Leaves a row whose socket is silent but whose agent called over REST within the window: the next call takes it over.
 const SWEEP_OFFLINE = statement<StatusChange>(
   "presence.sweepOffline",
   `with due as (
@@ -196,7 +196,7 @@ const SWEEP_OFFLINE = statement<StatusChange>(
    returning d.device_id, d.tenant_id, d.hostname, old.status as previous, d.offline_reason as reason, gone.last_seen_at`,
 );
 
-/** Calls offline whom nothing was heard of; each real transition is returned once, whichever node sweeps. */
+/** Sets silent devices offline; returns each real transition once, whichever node sweeps. */
 export const sweepOffline = (tx: SqlTx, { offlineAfterMs, limit }: { offlineAfterMs: number; limit: number }): Promise<StatusChange[]> =>
   tx.query(SWEEP_OFFLINE, [offlineAfterMs, limit]);
 
@@ -217,7 +217,7 @@ const FENCE = statement<{ readonly device_id: string; readonly epoch: number }>(
    from old where p.device_id = old.device_id returning p.device_id, p.epoch`,
 );
 
-/** No older session of these devices may write or claim any more. Returns the new epochs. */
+/** Prevents every older session of these devices from writing or claiming. Returns the new epochs. */
 export const fencePresence = (
   tx: SqlTx,
   { tenantId }: SystemScope,
