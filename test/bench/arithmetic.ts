@@ -1,35 +1,35 @@
-// The sums behind every figure: what a visit cost, whether it counts, and what the rounds say together. Pure.
+// The arithmetic behind every figure: the cost of a visit, whether it counts, and the result of all rounds. Pure.
 
 /** One measured window of one subject. Times in nanoseconds. */
 export interface Visit {
   readonly answers: number;
   readonly windowNs: number;
-  /** Of all threads and children of the subject. */
+  /** CPU time of all threads and children of the subject. */
   readonly serverNs: number;
   readonly loadNs: number;
-  /** Of everything that the bench has started, itself included. */
+  /** CPU time of everything that the bench started, including itself. */
   readonly oursNs: number;
-  /** Of all processors together. */
+  /** Busy time of all processors together. */
   readonly busyNs: number;
 }
 
-/** `client-bound`: the server had time to spare, so its cost a message is not that of a busy one. `foreign`: somebody else used the machine. */
-export type Verdict = "clean" | "client-bound" | "foreign";
+/** `client-bound`: the server was not busy, so its cost per message is not that of a busy one. `foreign`: other processes used the machine. */
+export type WindowQuality = "clean" | "client-bound" | "foreign";
 
 const MAX_FOREIGN = 0.05;
 const MIN_SERVER_USE = 0.95;
 
-/** The share of all processors that went to somebody else. Clock ticks are coarse, so a little less than nothing is nothing. */
+/** The share of all processors that other processes used. Clock ticks are coarse, so a slightly negative value counts as zero. */
 export const foreignShare = ({ busyNs, oursNs, windowNs }: Visit, processors: number): number => Math.max(0, (busyNs - oursNs) / (windowNs * processors));
 
 export const serverUse = ({ serverNs, windowNs }: Visit): number => serverNs / windowNs;
 
-export const judge = (visit: Visit, processors: number): Verdict => {
+export const qualityOf = (visit: Visit, processors: number): WindowQuality => {
   if (foreignShare(visit, processors) > MAX_FOREIGN) return "foreign";
   return serverUse(visit) < MIN_SERVER_USE ? "client-bound" : "clean";
 };
 
-/** Microseconds of server time for one answer. */
+/** Microseconds of server time per answer. */
 export const cost = ({ serverNs, answers }: Visit): number => serverNs / 1_000 / answers;
 
 export const median = (values: readonly number[]): number => {
@@ -42,21 +42,21 @@ export const median = (values: readonly number[]): number => {
 export const quantile = (values: readonly number[], q: number): number =>
   values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(q * values.length))] ?? Number.NaN;
 
-export interface Summary {
+export interface RoundSummary {
   readonly value: number;
   readonly min: number;
   readonly max: number;
   readonly rounds: readonly number[];
 }
 
-export const summarise = (values: readonly number[]): Summary => ({
+export const summarise = (values: readonly number[]): RoundSummary => ({
   value: median(values),
   min: Math.min(...values),
   max: Math.max(...values),
   rounds: values,
 });
 
-/** Two subjects whose cost is compared: how often `by` is cheaper than `of`. */
+/** Two subjects to compare: how many times cheaper `by` is than `of`. */
 export interface Pair {
   readonly of: string;
   readonly by: string;
@@ -64,18 +64,18 @@ export interface Pair {
 
 type Round = ReadonlyMap<string, Visit>;
 
-/** Round by round; only those in which both count. */
+/** The ratio of each round in which both windows count. */
 export const ratios = (rounds: readonly Round[], over: Pair, counts: (visit: Visit) => boolean): readonly number[] =>
   rounds.flatMap((round) => {
     const [above, below] = [round.get(over.of), round.get(over.by)];
     return above !== undefined && below !== undefined && counts(above) && counts(below) ? [cost(above) / cost(below)] : [];
   });
 
-/** Fewer rounds than this in which both halves of a pair are clean make no figure. */
+/** A figure needs this many rounds in which both windows of a pair are clean. */
 export const MIN_CLEAN = 3;
 
-/** Whether another round may help some pair: it lacks clean rounds, and in one that was lost somebody else had used the machine. */
-export const wantsMore = (rounds: readonly Round[], pairs: readonly Pair[], verdict: (visit: Visit) => Verdict): boolean =>
+/** Whether another round may help a pair: it lacks clean rounds, and other processes spoiled one of them. */
+export const wantsMore = (rounds: readonly Round[], pairs: readonly Pair[], verdict: (visit: Visit) => WindowQuality): boolean =>
   pairs.some((pair) => {
     if (ratios(rounds, pair, (visit) => verdict(visit) === "clean").length >= MIN_CLEAN) return false;
     return rounds.some((round) => [pair.of, pair.by].some((name) => [...round].some(([subject, visit]) => subject === name && verdict(visit) === "foreign")));

@@ -1,4 +1,4 @@
-// Negative controls, inside the timed window: what must be refused is refused, what must be taken is taken, while the gateway is under full load.
+// Negative controls inside the timed window: under full load the gateway still refuses what it must refuse and accepts what it must accept.
 import { once } from "node:events";
 import { WebSocket } from "ws";
 import { z } from "zod";
@@ -24,7 +24,7 @@ const open = (url: string, headers: Headers): WebSocket => {
 };
 
 /** The status of a refused upgrade, 101 for an accepted one. */
-const knock = async (url: string, headers: Headers): Promise<number> => {
+const tryUpgrade = async (url: string, headers: Headers): Promise<number> => {
   const socket = open(url, headers);
   try {
     return await Promise.race([
@@ -36,7 +36,7 @@ const knock = async (url: string, headers: Headers): Promise<number> => {
   }
 };
 
-/** An agent past its hello, with every frame it has heard. */
+/** Connects an agent through its hello and records every frame that it receives. */
 const enter = async (url: string, member: PairedDevice) => {
   const socket = open(url, signedHeaders(member, "", new Date()));
   const frames: Frame[] = [];
@@ -54,7 +54,7 @@ const enter = async (url: string, member: PairedDevice) => {
         listeners.delete(look);
         resolve(found);
       };
-      const late = setTimeout(() => reject(new Error(`not heard: ${wanted}`)), WITHIN_MS);
+      const late = setTimeout(() => reject(new Error(`no such frame: ${wanted}`)), WITHIN_MS);
       listeners.add(look);
       look();
     });
@@ -71,11 +71,11 @@ const isAck = (id: string) => (frame: Frame) => frame.op === "heartbeat_ack" && 
 const checkUpgrades = async (url: string, member: PairedDevice): Promise<readonly string[]> => {
   const good = signedHeaders(member, "", new Date());
   const used = signedHeaders(member, "", new Date(Date.now() - 1));
-  const first = await knock(url, used);
+  const first = await tryUpgrade(url, used);
   const statuses = {
-    "bad signature": await knock(url, { ...good, "x-svc-signature": "0".repeat(64) }),
-    "stale timestamp": await knock(url, signedHeaders(member, "", new Date(Date.now() - STALE_MS))),
-    "replayed headers": await knock(url, used),
+    "bad signature": await tryUpgrade(url, { ...good, "x-svc-signature": "0".repeat(64) }),
+    "stale timestamp": await tryUpgrade(url, signedHeaders(member, "", new Date(Date.now() - STALE_MS))),
+    "replayed headers": await tryUpgrade(url, used),
   };
   const accepted = Object.entries(statuses).flatMap(([what, status]) => (status === 401 ? [] : [`${what}: ${status}`]));
   return first === 101 ? accepted : [...accepted, `good headers: ${first}`];
@@ -95,10 +95,13 @@ const checkFrames = async (url: string, member: PairedDevice): Promise<readonly 
   const closed = once(socket, "close") as Promise<[number]>;
   send({ op: "heartbeat", id: "11", data: { ...beat, metrics: { text: "x".repeat(OVERSIZE) } } });
   const [code] = await closed;
-  return [...(repeated === 1 ? [] : ["a repeated heartbeat was answered"]), ...(code === CLOSE.frameTooBig.code ? [] : [`oversize: closed with ${code}`])];
+  return [
+    ...(repeated === 1 ? [] : ["the gateway answered a repeated heartbeat"]),
+    ...(code === CLOSE.frameTooBig.code ? [] : [`oversize: closed with ${code}`]),
+  ];
 };
 
-/** What went wrong, in words; nothing when every control did what it should. */
+/** The problems in words; empty if every control behaved as expected. */
 export const checkRefusals = async (url: string, member: PairedDevice): Promise<readonly string[]> => {
   try {
     return [...(await checkUpgrades(url, member)), ...(await checkFrames(url, member))];

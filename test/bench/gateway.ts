@@ -1,4 +1,4 @@
-// The gateway as it is run in production: the built program, settings from the environment, its log in a file. It does not know that it is measured.
+// The gateway as in production: the built program, settings from the environment, its log in a file. It does not know that the bench measures it.
 import { execFile, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
@@ -10,14 +10,14 @@ import { z } from "zod";
 import { createHttp, type PairedDevice, systemTime as time } from "../../agent-sim/agent/index.ts";
 import { createPortal } from "../../agent-sim/fleet/portal.ts";
 import { plainEnv } from "../kit/children.ts";
+import { endWithParent } from "./child-processes.ts";
 import { pin, SERVER_CPU } from "./machine.ts";
-import { bringUp } from "./offspring.ts";
-import type { Stage } from "./stage.ts";
+import type { BenchStage } from "./stage.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const READY_MS = 60_000;
 const CHUNK = 1_000;
-/** Far above what is reached, so that limits are counted as always and refuse nobody. */
+/** Far above any load of the bench, so that limits are counted as usual and refuse nobody. */
 const NEVER_REACHED = "10000000";
 
 const LIMITS = ["STANDARD", "TENANT", "AGENT", "HEARTBEAT", "ANONYMOUS", "PAIRING", "FAILED_AUTH", "CONNECT"].map((name) => [
@@ -25,7 +25,7 @@ const LIMITS = ["STANDARD", "TENANT", "AGENT", "HEARTBEAT", "ANONYMOUS", "PAIRIN
   NEVER_REACHED,
 ]);
 
-/** Told in the results, so that a reader knows what was measured. The log is as quiet as the references', which write none. */
+/** The results list these settings. The log is as quiet as that of the references, which write none. */
 export const SETTINGS: Readonly<Record<string, string>> = {
   ...Object.fromEntries(LIMITS),
   NODE_ENV: "production",
@@ -37,23 +37,23 @@ export const SETTINGS: Readonly<Record<string, string>> = {
   COMMAND_QUEUE_PER_TENANT: NEVER_REACHED,
 };
 
-export interface Gateway {
+export interface BenchGateway {
   readonly pid: number;
   readonly port: number;
   readonly url: string;
-  /** What it has written so far. */
+  /** Its output so far. */
   said(): string;
   stop(): Promise<void>;
 }
 
 export interface GatewayOptions {
   readonly redis?: boolean;
-  /** Null: it runs on any processor. */
+  /** The processor to pin it to; null for any. */
   readonly cpu?: number | null;
   readonly env?: Readonly<Record<string, string>>;
 }
 
-const settingsOf = (stage: Stage, { redis = true, env = {} }: GatewayOptions): NodeJS.ProcessEnv => ({
+const settingsOf = (stage: BenchStage, { redis = true, env = {} }: GatewayOptions): NodeJS.ProcessEnv => ({
   ...plainEnv(),
   ...SETTINGS,
   DATA_DIR: join(stage.folder, "data"),
@@ -65,15 +65,15 @@ const settingsOf = (stage: Stage, { redis = true, env = {} }: GatewayOptions): N
   ...env,
 });
 
-/** As in `npm start`. */
+/** The heap flag of `npm start`. */
 const HEAP = "--initial-old-space-size=256";
 
-/** Ended with the stage at the latest. */
-export const startGateway = async (stage: Stage, options: GatewayOptions = {}): Promise<Gateway> => {
+/** Starts a gateway that ends with the stage at the latest. */
+export const startBenchGateway = async (stage: BenchStage, options: GatewayOptions = {}): Promise<BenchGateway> => {
   const file = join(stage.folder, `gateway-${randomUUID().slice(0, 8)}.log`);
   const log = openSync(file, "a");
   const flags = stage.profile === null ? [] : ["--cpu-prof", `--cpu-prof-dir=${stage.profile}`];
-  const child = bringUp(
+  const child = endWithParent(
     spawn(process.execPath, [HEAP, ...flags, join(ROOT, "dist/server/main.js")], { env: settingsOf(stage, options), stdio: ["ignore", log, log] }),
   );
   const pid = child.pid ?? -1;
@@ -87,13 +87,13 @@ export const startGateway = async (stage: Stage, options: GatewayOptions = {}): 
   };
   stage.add(stop);
   const said = (): string => readFileSync(file, "utf8");
-  const url = await until(() => /ready at (\S+)/.exec(said())?.[1], { withinMs: READY_MS, gone: () => child.exitCode !== null, said });
+  const url = await waitUntil(() => /ready at (\S+)/.exec(said())?.[1], { withinMs: READY_MS, gone: () => child.exitCode !== null, said });
   if (options.cpu !== null) pin(pid, options.cpu ?? SERVER_CPU);
   return { pid, port: Number(new URL(url).port), url, said, stop };
 };
 
-/** Asks again and again until there is an answer. */
-export const until = async <T>(
+/** Polls until `look` returns a value. */
+export const waitUntil = async <T>(
   look: () => T | undefined | Promise<T | undefined>,
   { withinMs, gone = () => false, said = () => "" }: { readonly withinMs: number; readonly gone?: () => boolean; readonly said?: () => string },
 ): Promise<T> => {
@@ -101,24 +101,24 @@ export const until = async <T>(
   for (;;) {
     const found = await look();
     if (found !== undefined) return found;
-    if (gone() || performance.now() > end) throw new Error(`waited in vain: ${said().slice(-1_000)}`);
+    if (gone() || performance.now() > end) throw new Error(`timed out or the process ended: ${said().slice(-1_000)}`);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 };
 
 const Bootstrapped = z.object({ tenantId: z.string(), apiKey: z.string(), token: z.string() });
-export type Tenant = z.output<typeof Bootstrapped>;
+export type BenchTenant = z.output<typeof Bootstrapped>;
 
-/** A tenant of its own, by the command line that everybody uses. Its rate limits stay in place. */
-export const createTenant = async (stage: Stage): Promise<Tenant> => {
+/** Creates a tenant by the usual command line. Its rate limits stay in place. */
+export const createTenant = async (stage: BenchStage): Promise<BenchTenant> => {
   const slug = `fleet-${randomUUID().slice(0, 8)}`;
   const words = [join(ROOT, "dist/server/cli.js"), "bootstrap", "--json", "--tenant", "Fleet", "--slug", slug];
   const { stdout } = await promisify(execFile)(process.execPath, words, { env: settingsOf(stage, {}) });
   return Bootstrapped.parse(JSON.parse(stdout));
 };
 
-/** Devices paired through the API, a thousand a call. */
-export const provision = async ({ url }: Pick<Gateway, "url">, tenant: Tenant, count: number): Promise<readonly PairedDevice[]> => {
+/** Provisions devices through the API, a thousand per call. */
+export const provision = async ({ url }: Pick<BenchGateway, "url">, tenant: BenchTenant, count: number): Promise<readonly PairedDevice[]> => {
   const http = createHttp(url);
   const portal = createPortal(http, tenant);
   const members: PairedDevice[] = [];
@@ -133,7 +133,7 @@ export const provision = async ({ url }: Pick<Gateway, "url">, tenant: Tenant, c
   }
 };
 
-export const writeIdentities = (stage: Stage, members: readonly PairedDevice[]): string => {
+export const writeIdentities = (stage: BenchStage, members: readonly PairedDevice[]): string => {
   const file = join(stage.folder, `identities-${randomUUID().slice(0, 8)}`);
   writeFileSync(file, members.map(({ agentId, tenantId, secret }) => `${agentId} ${tenantId} ${secret}\n`).join(""), { mode: 0o600 });
   return file;

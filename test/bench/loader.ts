@@ -1,22 +1,22 @@
-// The load generator, as the harness sees it: compiled once, started per subject, ordered by lines, answering in JSON.
+// The load generator as the harness uses it: compiled once, started per subject, controlled by lines of text, answering in JSON.
 import { type ChildProcessWithoutNullStreams, spawn, spawnSync } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { z } from "zod";
 import type { Visit } from "./arithmetic.ts";
+import { endWithParent } from "./child-processes.ts";
 import { LOAD_CPU, pin } from "./machine.ts";
-import { bringUp } from "./offspring.ts";
-import type { Stage } from "./stage.ts";
+import type { BenchStage } from "./stage.ts";
 
 const count = z.number();
-const Reply = z.object({
+const LoaderReply = z.object({
   event: z.string(),
-  /** Sockets that are usable now. */
+  /** Usable sockets now. */
   ready: count,
-  /** Sockets that came as far as a churn wanted them. */
+  /** Sockets that reached the stage of a churn. */
   arrived: count,
-  /** Since the loader was started. */
+  /** Counted since the loader started. */
   answers: count,
   wrong: count,
   refused: count,
@@ -29,38 +29,38 @@ const Reply = z.object({
   cpuNs: z.record(z.string(), count),
   windowNs: count.default(0),
   windowAnswers: count.default(0),
-  /** Requests that were never answered. */
+  /** Requests without an answer. */
   missing: count.default(0),
   active: count.default(0),
   p50Ms: count.default(0),
   p99Ms: count.default(0),
 });
-export type Reply = z.output<typeof Reply>;
+export type LoaderReply = z.output<typeof LoaderReply>;
 
 export type Protocol = "ws" | "agent" | "socketio" | "mqtt" | "http";
 
 export interface Order {
   readonly warmMs: number;
   readonly windowMs: number;
-  /** How many of the connections take part. */
+  /** How many connections take part. */
   readonly connections: number;
-  /** Requests a second; 0: each connection asks again as soon as it is answered. */
+  /** Requests per second; 0: each connection sends its next request as soon as it has an answer. */
   readonly rate?: number;
   readonly mixedPercent?: number;
 }
 
 export interface Loader {
-  connect(connections: number, width: number): Promise<Reply>;
-  /** Connects so many one after another, `width` at a time, and ends each as soon as it is there. */
-  churn(connections: number, width: number, stage: "open" | "ready"): Promise<Reply>;
-  run(order: Order): Promise<Reply>;
-  requests(file: string): Promise<Reply>;
-  cut(): Promise<Reply>;
-  tally(): Promise<Reply>;
-  report(file: string): Promise<Reply>;
+  connect(connections: number, width: number): Promise<LoaderReply>;
+  /** Connects that many sockets, `width` at a time, and closes each once it reaches the stage. */
+  churn(connections: number, width: number, stage: "open" | "ready"): Promise<LoaderReply>;
+  run(order: Order): Promise<LoaderReply>;
+  requests(file: string): Promise<LoaderReply>;
+  cut(): Promise<LoaderReply>;
+  tally(): Promise<LoaderReply>;
+  report(file: string): Promise<LoaderReply>;
 }
 
-/** Says why there is none. */
+/** Compiles the load generator, or returns why it cannot. */
 export const compileLoader = (folder: string): { readonly program: string } | { readonly missing: string } => {
   const source = join(import.meta.dirname, "load");
   const program = join(folder, "load");
@@ -74,35 +74,35 @@ export interface LoaderOptions {
   readonly protocol: Protocol;
   readonly port: number;
   readonly connections: number;
-  /** A file with `agent tenant secret` a line. */
+  /** A file with one line `agent tenant secret` per agent. */
   readonly identities?: string;
-  /** The process whose cost is measured, with all its threads and children. */
+  /** The processes to measure, with all their threads and children. */
   readonly serverPids: readonly number[];
 }
 
 const open = (program: string, { protocol, port, connections, identities }: LoaderOptions): ChildProcessWithoutNullStreams => {
   const words = [protocol, `127.0.0.1:${port}`, String(connections), ...(identities === undefined ? [] : [identities])];
-  const child = bringUp(spawn(program, words, { stdio: ["pipe", "pipe", "pipe"] }));
+  const child = endWithParent(spawn(program, words, { stdio: ["pipe", "pipe", "pipe"] }));
   child.stderr.setEncoding("utf8").on("data", (text: string) => process.stderr.write(`  ${protocol}: ${text.slice(0, 400)}\n`));
   return child;
 };
 
-/** Ended with the stage. */
-export const startLoader = async (stage: Pick<Stage, "program" | "add">, options: LoaderOptions): Promise<Loader> => {
+/** Starts a load generator that ends with the stage. */
+export const startLoader = async (stage: Pick<BenchStage, "program" | "add">, options: LoaderOptions): Promise<Loader> => {
   const child = open(stage.program, options);
   stage.add(() => child.kill("SIGKILL"));
   if (child.pid !== undefined) pin(child.pid, LOAD_CPU);
-  const waiting: { readonly resolve: (reply: Reply) => void; readonly reject: (error: Error) => void }[] = [];
+  const waiting: { readonly resolve: (reply: LoaderReply) => void; readonly reject: (error: Error) => void }[] = [];
   createInterface({ input: child.stdout }).on("line", (line) => {
     const { resolve, reject } = waiting.shift() ?? {};
-    const parsed = Reply.safeParse(JSON.parse(line));
+    const parsed = LoaderReply.safeParse(JSON.parse(line));
     if (parsed.success) resolve?.(parsed.data);
-    else reject?.(new Error(`the load generator said ${line}`));
+    else reject?.(new Error(`the load generator answered ${line}`));
   });
   child.once("exit", (code) => {
     for (const { reject } of waiting.splice(0)) reject(new Error(`the load generator ended with ${code}`));
   });
-  const order = (line: string): Promise<Reply> =>
+  const order = (line: string): Promise<LoaderReply> =>
     new Promise((resolve, reject) => {
       if (child.exitCode !== null) return reject(new Error(`the load generator has ended with ${child.exitCode}`));
       waiting.push({ resolve, reject });
@@ -121,9 +121,9 @@ export const startLoader = async (stage: Pick<Stage, "program" | "add">, options
   };
 };
 
-export const serverNs = ({ cpuNs }: Reply): number => Object.entries(cpuNs).reduce((sum, [name, ns]) => (name.startsWith("server") ? sum + ns : sum), 0);
+export const serverNs = ({ cpuNs }: LoaderReply): number => Object.entries(cpuNs).reduce((sum, [name, ns]) => (name.startsWith("server") ? sum + ns : sum), 0);
 
-export const toVisit = (reply: Reply, answers = reply.windowAnswers): Visit => ({
+export const toVisit = (reply: LoaderReply, answers = reply.windowAnswers): Visit => ({
   answers,
   windowNs: reply.windowNs,
   serverNs: serverNs(reply),

@@ -1,27 +1,27 @@
-// npm run bench: reads what is wanted, runs it on one stage, prints the table and writes the results.
+// `npm run bench`: runs the chosen benchmarks on one stage, prints the table and writes the results.
 
 import { ackedCommands, nodes, roundTrip } from "./benches/commands.ts";
-import { doors } from "./benches/doors.ts";
 import { fleet, fleetSize } from "./benches/fleet.ts";
 import { handshake } from "./benches/handshake.ts";
 import { heartbeats } from "./benches/heartbeats.ts";
 import { ingest } from "./benches/ingest.ts";
 import { memory } from "./benches/memory.ts";
+import { transports } from "./benches/transports.ts";
 import { compileLoader } from "./loader.ts";
 import type { MetricId } from "./metrics.ts";
-import { HELP, isWanted, type Options, readOptions, UsageError } from "./options.ts";
+import { BENCH_HELP, type BenchOptions, isWanted, readOptions, UsageError } from "./options.ts";
 import { COMMANDS, FULL, QUICK } from "./plan.ts";
 import { document, type Finding, save, table, toResult } from "./report.ts";
-import { Untrue } from "./rounds.ts";
-import { createFolder, openStage, type Stage } from "./stage.ts";
+import { InvalidRun } from "./rounds.ts";
+import { type BenchStage, createFolder, openStage } from "./stage.ts";
 
 interface Bench {
   readonly ids: readonly MetricId[];
   readonly quick: boolean;
-  run(stage: Stage, options: Options): Promise<readonly Finding[]>;
+  run(stage: BenchStage, options: BenchOptions): Promise<readonly Finding[]>;
 }
 
-const wantsTenThousand = (options: Options): boolean => !options.quick && isWanted(options, "ingest-10k");
+const wantsTenThousand = (options: BenchOptions): boolean => !options.quick && isWanted(options, "ingest-10k");
 
 const BENCHES: readonly Bench[] = [
   {
@@ -31,7 +31,7 @@ const BENCHES: readonly Bench[] = [
   },
   { ids: ["memory-per-agent"], quick: true, run: (stage) => memory(stage, 10_000) },
   { ids: ["handshake", "handshake-vs-socketio"], quick: false, run: (stage) => handshake(stage, FULL) },
-  { ids: ["trpc", "trpc-vs-stock", "trpc-input", "trpc-input-vs-stock", "rest", "rest-vs-fastify"], quick: false, run: (stage) => doors(stage, FULL) },
+  { ids: ["trpc", "trpc-vs-stock", "trpc-input", "trpc-input-vs-stock", "rest", "rest-vs-fastify"], quick: false, run: (stage) => transports(stage, FULL) },
   { ids: ["acked-commands"], quick: false, run: (stage) => ackedCommands(stage, { ...COMMANDS, agents: 10_000 }) },
   {
     ids: ["command-roundtrip", "command-roundtrip-p50", "command-roundtrip-p99"],
@@ -53,16 +53,16 @@ const BENCHES: readonly Bench[] = [
 
 const say = (text: string): void => void process.stderr.write(`${text}\n`);
 
-/** A benchmark that was not true scores 0 in everything that it would have told; one that broke is told as such. */
-const attempt = async ({ ids, run }: Bench, stage: Stage, options: Options): Promise<readonly Finding[]> => {
+/** A benchmark with an invalid run scores 0 in all its metrics; one that fails is reported without a value. */
+const attempt = async ({ ids, run }: Bench, stage: BenchStage, options: BenchOptions): Promise<readonly Finding[]> => {
   say(`\n${ids.join(", ")}`);
   const startedAt = performance.now();
   try {
     return await run(stage, options);
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error);
-    say(error instanceof Untrue ? `  ${text}` : `  ${error instanceof Error ? error.stack : text}`);
-    return ids.map((id) => ({ id, value: error instanceof Untrue ? 0 : null, unsound: true, note: text.split("\n")[0] ?? "" }));
+    say(error instanceof InvalidRun ? `  ${text}` : `  ${error instanceof Error ? error.stack : text}`);
+    return ids.map((id) => ({ id, value: error instanceof InvalidRun ? 0 : null, unsound: true, note: text.split("\n")[0] ?? "" }));
   } finally {
     say(`  took ${Math.round((performance.now() - startedAt) / 1_000)} s`);
   }
@@ -70,11 +70,11 @@ const attempt = async ({ ids, run }: Bench, stage: Stage, options: Options): Pro
 
 const main = async (): Promise<void> => {
   const options = readOptions(process.argv.slice(2));
-  if (options === null) return void process.stdout.write(`${HELP}\n`);
+  if (options === null) return void process.stdout.write(`${BENCH_HELP}\n`);
   const started = new Date();
   const folder = createFolder();
   const loader = compileLoader(folder);
-  if ("missing" in loader) throw new UsageError(`nothing is measured: ${loader.missing}`);
+  if ("missing" in loader) throw new UsageError(`cannot measure: ${loader.missing}`);
   const stage = await openStage(folder, loader.program, options.profile);
   const findings: Finding[] = [];
   try {
@@ -92,7 +92,7 @@ const main = async (): Promise<void> => {
   process.exitCode = results.metrics.every(({ ok }) => ok !== false) ? 0 : 1;
 };
 
-// Leaving by the door lets the last words of each part be said.
+// Exit through process.exit, so that every exit handler runs.
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130));
 
 main().catch((error: unknown) => {

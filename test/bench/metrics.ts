@@ -1,10 +1,10 @@
-// Every figure of the bench: its id, what it is measured against, and what it should reach.
+// Every metric of the bench: its id, its reference and its target.
 
 export interface Metric {
   readonly id: string;
   readonly name: string;
   readonly unit: string;
-  /** What it is measured against in the same run. */
+  /** The reference that the same run measures. */
   readonly reference: string;
   readonly better: "more" | "less";
   readonly target: number | null;
@@ -38,53 +38,58 @@ const ECHO = "bare uWebSockets.js echo";
 const BARE_HTTP = "bare uWebSockets.js HTTP";
 
 export const METRICS = [
-  ratio("ingest-1k", "heartbeats of 1,000 agents: echo's CPU a message over ours", ECHO, [0.82, 0.88]),
-  ratio("ingest-10k", "heartbeats of 10,000 agents: echo's CPU a message over ours", ECHO, [0.86, 0.92]),
-  ratio("ingest-mixed", "the same at 1,000, a fifth of the frames in another shape", ECHO, [0.65, 0.75]),
-  ratio("vs-socketio", "heartbeats a CPU second, ours over theirs", "socket.io", [4.5, 5]),
-  ratio("vs-ws", "heartbeats a CPU second, ours over theirs", "plain ws echo", [1.9, 2.1]),
-  ratio("vs-mosquitto", "heartbeats a CPU second, ours over theirs", "Mosquitto QoS 1", [1.1, 1.2]),
+  ratio("ingest-1k", "heartbeats of 1,000 agents: CPU per message, echo over ours", ECHO, [0.82, 0.88]),
+  ratio("ingest-10k", "heartbeats of 10,000 agents: CPU per message, echo over ours", ECHO, [0.86, 0.92]),
+  ratio("ingest-mixed", "heartbeats of 1,000 agents, a fifth of the frames in another shape: CPU per message, echo over ours", ECHO, [0.65, 0.75]),
+  ratio("vs-socketio", "heartbeats per CPU second, ours over socket.io", "socket.io", [4.5, 5]),
+  ratio("vs-ws", "heartbeats per CPU second, ours over ws", "plain ws echo", [1.9, 2.1]),
+  ratio("vs-mosquitto", "heartbeats per CPU second, ours over Mosquitto", "Mosquitto QoS 1", [1.1, 1.2]),
   figure("memory-per-agent", "resident memory of an idle authenticated agent", "bytes", { better: "less", reference: ECHO, target: 1_600, stretch: 1_200 }),
-  figure("handshake", "CPU of an authenticated connect to ready, over a bare upgrade", "x", { better: "less", reference: ECHO }),
-  ratio("handshake-vs-socketio", "CPU to the end of the upgrade, theirs over ours", "socket.io", [7, null]),
-  ratio("trpc", "tRPC query without input: bare CPU a request over ours", BARE_HTTP, [0.37, 0.42]),
-  ratio("trpc-vs-stock", "the same, requests a CPU second over stock tRPC", "stock tRPC standalone", [16, null]),
-  ratio("trpc-input", "tRPC query with zod input: bare CPU a request over ours", BARE_HTTP, [0.26, 0.3]),
-  ratio("trpc-input-vs-stock", "the same, requests a CPU second over stock tRPC", "stock tRPC standalone", [12, null]),
-  ratio("rest", "REST query: bare CPU a request over ours", BARE_HTTP, [0.3, 0.35]),
-  ratio("rest-vs-fastify", "the same, requests a CPU second over fastify", "fastify", [null, null]),
-  figure("acked-commands", "commands created, pushed, acked and committed, 2 nodes", "1/s", {
+  figure("handshake", "CPU of an authenticated connect up to ready, over a bare upgrade", "x", { better: "less", reference: ECHO }),
+  ratio("handshake-vs-socketio", "CPU up to the end of the upgrade, socket.io over ours", "socket.io", [7, null]),
+  ratio("trpc", "tRPC query without input: CPU per request, bare over ours", BARE_HTTP, [0.37, 0.42]),
+  ratio("trpc-vs-stock", "tRPC query without input: requests per CPU second, ours over stock tRPC", "stock tRPC standalone", [16, null]),
+  ratio("trpc-input", "tRPC query with zod input: CPU per request, bare over ours", BARE_HTTP, [0.26, 0.3]),
+  ratio("trpc-input-vs-stock", "tRPC query with zod input: requests per CPU second, ours over stock tRPC", "stock tRPC standalone", [12, null]),
+  ratio("rest", "REST query: CPU per request, bare over ours", BARE_HTTP, [0.3, 0.35]),
+  ratio("rest-vs-fastify", "REST query: requests per CPU second, ours over fastify", "fastify", [null, null]),
+  figure("acked-commands", "commands created, pushed, acked and committed on two nodes", "1/s", {
     better: "more",
     reference: "none",
     target: 20_000,
     stretch: 40_000,
   }),
-  figure("command-roundtrip", "create to ack at the caller, no wait for the disk: p50 over a Redis round trip", "x", {
+  figure("command-roundtrip", "create to ack at the caller without waiting for the disk: p50 over a Redis round trip", "x", {
     better: "less",
     reference: "Redis PING",
     target: 4.5,
     stretch: 3.5,
   }),
-  figure("command-roundtrip-p50", "create to ack at the caller with the durable commit, p50", "ms", {
+  figure("command-roundtrip-p50", "create to ack at the caller with a durable commit, p50", "ms", {
     better: "less",
     reference: "none",
     target: 3,
     stretch: 2,
   }),
-  figure("command-roundtrip-p99", "create to ack at the caller with the durable commit, p99", "ms", {
+  figure("command-roundtrip-p99", "create to ack at the caller with a durable commit, p99", "ms", {
     better: "less",
     reference: "none",
     target: 12,
     stretch: 8,
   }),
-  figure("persisted-heartbeats", "rows kept current in PostgreSQL", "1/s", { better: "more", reference: "none", target: 80_000, stretch: 120_000 }),
-  ratio("persisted-heartbeats-vs-prisma", "the same over one prisma.update a heartbeat", "prisma.update", [20, 35]),
-  figure("persisted-heartbeats-lag", "how far the row is behind the socket, p99", "s", { better: "less", reference: "none", target: 2 }),
-  figure("storm", "19,000 agents cut at once, all ready again with their queued commands", "s", { better: "less", reference: "none", target: 3, stretch: 1.5 }),
-  figure("storm-lost", "commands that the storm lost", "commands", { better: "less", reference: "none", target: 0 }),
-  figure("storm-duplicated", "commands whose effect the storm repeated", "commands", { better: "less", reference: "none", target: 0 }),
+  figure("persisted-heartbeats", "presence rows written to PostgreSQL", "1/s", { better: "more", reference: "none", target: 80_000, stretch: 120_000 }),
+  ratio("persisted-heartbeats-vs-prisma", "presence rows written, over one prisma.update per heartbeat", "prisma.update", [20, 35]),
+  figure("persisted-heartbeats-lag", "lag of the presence row behind the socket, p99", "s", { better: "less", reference: "none", target: 2 }),
+  figure("storm", "time until 19,000 agents that were cut at once are ready again and have acked their queued commands", "s", {
+    better: "less",
+    reference: "none",
+    target: 3,
+    stretch: 1.5,
+  }),
+  figure("storm-lost", "commands lost in the storm", "commands", { better: "less", reference: "none", target: 0 }),
+  figure("storm-duplicated", "commands acked twice in the storm", "commands", { better: "less", reference: "none", target: 0 }),
   figure("idle-fleet", "share of one core for 19,000 agents at a 30 s heartbeat", "%", { better: "less", reference: "none", target: 2.5, stretch: 1.7 }),
-  figure("nodes", "cost of a command on 1, 2, 3 nodes and from 1,000 to 19,000 agents, dearest over cheapest", "x", {
+  figure("nodes", "cost of a command on 1, 2 and 3 nodes and with 1,000 to 19,000 agents, highest over lowest", "x", {
     better: "less",
     reference: "itself",
     target: 1.2,

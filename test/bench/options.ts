@@ -1,11 +1,11 @@
-// What the command line asks for.
+// The options of the bench's command line.
 import { parseArgs } from "node:util";
 import { METRICS } from "./metrics.ts";
 
-export interface Options {
+export interface BenchOptions {
   readonly quick: boolean;
   readonly json: boolean;
-  /** Ids of metrics; empty: all of them. */
+  /** Ids of metrics; empty for all. */
   readonly only: readonly string[];
   /** Folder for a CPU profile of each gateway. */
   readonly profile: string | null;
@@ -15,21 +15,21 @@ export class UsageError extends Error {
   override readonly name = "UsageError";
 }
 
-export const HELP = `npm run bench -- [--quick] [--only ID,...] [--json] [--profile FOLDER]
+export const BENCH_HELP = `npm run bench -- [--quick] [--only ID,...] [--json] [--profile FOLDER]
 
-Measures a production build of the gateway beside its references and prints a table; writes test/bench/results/latest.json.
-It starts its own PostgreSQL, Redis, gateways and load generators, and ends them. Needs redis-server and a C compiler.
+Measures a production build of the gateway beside its references, prints a table and writes test/bench/results/latest.json.
+It starts and ends its own PostgreSQL, Redis, gateways and load generators. Needs redis-server and a C compiler.
 
-  --quick            ingest, peers and memory, within a minute
-  --only ID,...      these metrics alone; an id stands for all that begin with it, e.g. vs
-  --json             the results on standard output instead of the table
-  --profile FOLDER   a CPU profile of each gateway, for reading; figures of such a run are void
+  --quick            measures ingest, peers and memory within a minute
+  --only ID,...      measures only these metrics; an id stands for all that begin with it, e.g. vs
+  --json             prints the results as JSON instead of the table
+  --profile FOLDER   writes a CPU profile of each gateway; the figures of such a run do not count
 
 Metrics:
 ${METRICS.map(({ id, name, target, unit }) => `  ${id.padEnd(32)}${name}${target === null ? "" : ` (${target} ${unit})`}`).join("\n")}`;
 
-/** Throws UsageError; null when help was asked for. */
-export const readOptions = (args: readonly string[]): Options | null => {
+/** Returns null for --help. Throws UsageError. */
+export const readOptions = (args: readonly string[]): BenchOptions | null => {
   try {
     const { values } = parseArgs({
       args: [...args],
@@ -52,5 +52,5 @@ export const readOptions = (args: readonly string[]): Options | null => {
   }
 };
 
-export const isWanted = ({ only }: Pick<Options, "only">, id: string): boolean =>
+export const isWanted = ({ only }: Pick<BenchOptions, "only">, id: string): boolean =>
   only.length === 0 || only.some((word) => id === word || id.startsWith(`${word}-`));

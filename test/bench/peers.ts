@@ -1,4 +1,4 @@
-// The references: frozen programs of a dozen lines each, and Mosquitto where it is installed.
+// The references: frozen programs of a dozen lines each, and Mosquitto if it is installed.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
@@ -7,7 +7,7 @@ import { z } from "zod";
 import { plainEnv, startChild } from "../kit/children.ts";
 import { freePort } from "../kit/free-port.ts";
 import { pin, SERVER_CPU } from "./machine.ts";
-import type { Stage } from "./stage.ts";
+import type { BenchStage } from "./stage.ts";
 
 const FOLDER = join(import.meta.dirname, "reference");
 const READY_MS = 20_000;
@@ -20,16 +20,16 @@ export interface Peer {
   readonly port: number;
 }
 
-/** What is measured against must not drift, or the ratios mean nothing. */
+/** A reference must not drift, or the ratios mean nothing. */
 const check = (file: string): string => {
   const text = readFileSync(join(FOLDER, file));
   const frozen = Frozen.parse(JSON.parse(readFileSync(join(FOLDER, "frozen.json"), "utf8")));
   const found = createHash("sha256").update(text).digest("hex");
-  if (frozen[file] !== found) throw new Error(`test/bench/reference/${file} is not the frozen one: ${found}`);
+  if (frozen[file] !== found) throw new Error(`test/bench/reference/${file} has changed; its hash is ${found}`);
   return join(FOLDER, file);
 };
 
-export const startReference = async (stage: Stage, name: Reference): Promise<Peer> => {
+export const startReference = async (stage: BenchStage, name: Reference): Promise<Peer> => {
   const child = startChild({ command: process.execPath, words: [check(`${name}.mjs`)], env: { ...plainEnv(), NODE_ENV: "production" } });
   stage.add(() => child.stop());
   const said = await child.waitFor("ready at ", READY_MS);
@@ -39,8 +39,8 @@ export const startReference = async (stage: Stage, name: Reference): Promise<Pee
 
 const BINARIES = ["mosquitto", "/usr/sbin/mosquitto", "/usr/local/sbin/mosquitto"];
 
-/** Null where it is not installed. */
-export const startMosquitto = async (stage: Stage): Promise<Peer | null> => {
+/** Starts Mosquitto, or returns null if it is not installed. */
+export const startMosquitto = async (stage: BenchStage): Promise<Peer | null> => {
   const binary = BINARIES.find((name) => (name.startsWith("/") ? existsSync(name) : spawnSync(name, ["-h"]).error === undefined));
   if (binary === undefined) return null;
   const port = await freePort();

@@ -1,14 +1,14 @@
-// How long and how often: the whole measure, and the quick one.
+// The rounds and durations of the full and the quick bench.
 
-export interface Plan {
+export interface BenchPlan {
   readonly rounds: number;
-  /** At most so many besides, in the place of those that others spoilt. */
+  /** At most this many more rounds, to replace those that other processes spoiled. */
   readonly moreRounds: number;
   readonly warmMs: number;
   readonly windowMs: number;
 }
 
-export const FULL: Plan = { rounds: 5, moreRounds: 3, warmMs: 400, windowMs: 1_500 };
-export const QUICK: Plan = { rounds: 3, moreRounds: 2, warmMs: 150, windowMs: 500 };
+export const FULL: BenchPlan = { rounds: 5, moreRounds: 3, warmMs: 400, windowMs: 1_500 };
+export const QUICK: BenchPlan = { rounds: 3, moreRounds: 2, warmMs: 150, windowMs: 500 };
 
 export const COMMANDS = { rounds: 5, windowMs: 2_000 } as const;

@@ -1,11 +1,11 @@
-// Reads PostgreSQL after a run: what was acknowledged must stand there, once, and within the lag that is promised.
+// Reads PostgreSQL after a run: everything acknowledged must be there, once, and within the promised lag.
 import { readFileSync } from "node:fs";
 import type { PairedDevice } from "../../agent-sim/agent/index.ts";
-import { until } from "./gateway.ts";
-import { Untrue } from "./rounds.ts";
-import type { Stage } from "./stage.ts";
+import { waitUntil } from "./gateway.ts";
+import { InvalidRun } from "./rounds.ts";
+import type { BenchStage } from "./stage.ts";
 
-/** Presence is written behind by a second; some more for a busy machine. */
+/** Presence is written up to a second later; a busy machine gets more time. */
 const LAG_MS = 10_000;
 
 interface Beat {
@@ -14,7 +14,7 @@ interface Beat {
   readonly memory: number;
 }
 
-/** The loader's own record: connection, answered beats, the random figure of the last one. */
+/** Reads the loader's record: connection, answered heartbeats, the random value of the last one. */
 const lastBeats = (members: readonly PairedDevice[], file: string): readonly Beat[] =>
   readFileSync(file, "utf8")
     .split("\n")
@@ -27,8 +27,8 @@ const lastBeats = (members: readonly PairedDevice[], file: string): readonly Bea
         : [{ deviceId: member.deviceId, cpu: (value % 1_000) / 10, memory: (Math.floor(value / 1_000) % 1_000) / 10 }];
     });
 
-/** Each device's row shows its last acknowledged heartbeat. Throws Untrue. */
-export const checkRows = async (stage: Stage, members: readonly PairedDevice[], file: string): Promise<void> => {
+/** Checks that each device's row shows its last acknowledged heartbeat. Throws InvalidRun. */
+export const checkRows = async (stage: BenchStage, members: readonly PairedDevice[], file: string): Promise<void> => {
   const beats = lastBeats(members, file);
   const behind = async (): Promise<number> => {
     const [row] = await stage.query<{ behind: string }>(
@@ -39,21 +39,21 @@ export const checkRows = async (stage: Stage, members: readonly PairedDevice[], 
     return Number(row?.behind ?? -1);
   };
   let left = beats.length;
-  await until(
+  await waitUntil(
     async () => {
       left = await behind();
       return left === 0 ? true : undefined;
     },
     { withinMs: LAG_MS },
   ).catch(() => {
-    throw new Untrue(`PostgreSQL does not show the last acknowledged heartbeat of ${left} of ${beats.length} agents`);
+    throw new InvalidRun(`PostgreSQL does not show the last acknowledged heartbeat of ${left} of ${beats.length} agents`);
   });
 };
 
-/** Every command of the run ended well, and no other is there. Throws Untrue. */
-export const checkCommands = async (stage: Stage, tenantId: string, expected: number): Promise<void> => {
+/** Checks that every command of the run succeeded and no other exists. Throws InvalidRun. */
+export const checkCommands = async (stage: BenchStage, tenantId: string, expected: number): Promise<void> => {
   const rows = await stage.query<{ status: string; count: string }>("select status, count(*) from commands where tenant_id = $1 group by status", [tenantId]);
   const found = new Map(rows.map(({ status, count }) => [status, Number(count)]));
   if (found.size > 1 || (found.get("succeeded") ?? 0) !== expected)
-    throw new Untrue(`of ${expected} commands PostgreSQL shows ${JSON.stringify(Object.fromEntries(found))}`);
+    throw new InvalidRun(`of ${expected} commands PostgreSQL shows ${JSON.stringify(Object.fromEntries(found))}`);
 };

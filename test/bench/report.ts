@@ -1,4 +1,4 @@
-// What the bench says in the end: a table for people, and one file for programs.
+// The output of the bench: a table for people and a file for programs.
 import { execFileSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -7,19 +7,19 @@ import { SETTINGS } from "./gateway.ts";
 import { describeMachine } from "./machine.ts";
 import { type MetricId, metricOf } from "./metrics.ts";
 
-/** What a benchmark found; `value` null: it was not measured, and `note` says why. */
+/** The result of a benchmark; if `value` is null it was not measured, and `note` says why. */
 export interface Finding {
   readonly id: MetricId;
   readonly value: number | null;
   readonly rounds?: readonly unknown[];
-  /** Of the rounds, for the table. */
+  /** The span of the rounds, for the table. */
   readonly span?: readonly [number, number];
   readonly note?: string;
-  /** Something stood in the way of an honest figure, so it meets nothing. */
+  /** The figure is not reliable, so it meets no target. */
   readonly unsound?: boolean;
 }
 
-export type Result = ReturnType<typeof toResult>;
+export type MetricResult = ReturnType<typeof toResult>;
 
 export const toResult = ({ id, value, rounds = [], span, note, unsound = false }: Finding) => {
   const { name, unit, reference, target, stretch, better } = metricOf(id);
@@ -41,13 +41,13 @@ export const toResult = ({ id, value, rounds = [], span, note, unsound = false }
 
 const cell = (value: number | null): string =>
   value === null ? "-" : value >= 1_000 ? Math.round(value).toLocaleString("en") : String(Number(value.toPrecision(3)));
-const verdictOf = ({ ok, target }: Result): string => {
+const verdictOf = ({ ok, target }: MetricResult): string => {
   if (ok === null) return "not measured";
   if (target === null) return ok ? "reported" : "MISSED";
   return ok ? "ok" : "MISSED";
 };
 
-export const table = (results: readonly Result[]): string => {
+export const table = (results: readonly MetricResult[]): string => {
   const rows = results.map((result) => {
     const span = result.span === undefined ? "" : `[${cell(result.span[0] ?? null)}..${cell(result.span[1] ?? null)}]`;
     return [result.id, cell(result.value), result.unit, span, cell(result.target), cell(result.stretch), verdictOf(result), result.note ?? ""];
@@ -74,7 +74,7 @@ const commit = (): string => {
   }
 };
 
-export const document = (results: readonly Result[], started: Date) => ({
+export const document = (results: readonly MetricResult[], started: Date) => ({
   commit: commit(),
   date: started.toISOString(),
   machine: describeMachine(),

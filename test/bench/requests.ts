@@ -1,19 +1,19 @@
-// Prepared HTTP requests for the load generator, each with the words that its answer must contain.
+// Prepared HTTP requests for the load generator, each with the text that its answer must contain.
 import { randomUUID } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Stage } from "./stage.ts";
+import type { BenchStage } from "./stage.ts";
 
-export interface Prepared {
+export interface PreparedRequest {
   readonly method: "GET" | "POST";
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: unknown;
-  /** On one line. */
+  /** A text on one line. */
   readonly expected: string;
 }
 
-const toText = ({ method, path, headers = {}, body }: Prepared): string => {
+const toText = ({ method, path, headers = {}, body }: PreparedRequest): string => {
   const text = body === undefined ? "" : JSON.stringify(body);
   const all = {
     Host: "127.0.0.1",
@@ -25,7 +25,7 @@ const toText = ({ method, path, headers = {}, body }: Prepared): string => {
     .join("")}\r\n${text}`;
 };
 
-export const writeRequests = (stage: Pick<Stage, "folder">, requests: readonly Prepared[]): string => {
+export const writeRequests = (stage: Pick<BenchStage, "folder">, requests: readonly PreparedRequest[]): string => {
   const file = join(stage.folder, `requests-${randomUUID().slice(0, 8)}`);
   writeFileSync(file, requests.map((request) => `${Buffer.byteLength(toText(request))} ${request.expected}\n${toText(request)}`).join(""), { mode: 0o600 });
   return file;

@@ -1,20 +1,20 @@
-// Rounds of visits: every subject is up, each is visited in turn, there and back; the first round warms up and is dropped.
-// Where others use the machine rounds are lost; some more are made for them.
-import { judge, MIN_CLEAN, orderOf, type Pair, ratios, summarise, type Verdict, type Visit, wantsMore } from "./arithmetic.ts";
-import { type Reply, toVisit } from "./loader.ts";
+// Rounds of visits: all subjects run, and each round visits them in turn, every second one in reverse. The first round warms up and is dropped.
+// If other processes spoil rounds, some more follow.
+import { MIN_CLEAN, orderOf, type Pair, qualityOf, ratios, summarise, type Visit, type WindowQuality, wantsMore } from "./arithmetic.ts";
+import { type LoaderReply, toVisit } from "./loader.ts";
 import { PROCESSORS } from "./machine.ts";
 import type { MetricId } from "./metrics.ts";
-import type { Plan } from "./plan.ts";
+import type { BenchPlan } from "./plan.ts";
 import type { Finding } from "./report.ts";
 
 export interface Subject {
   readonly name: string;
-  visit(): Promise<Reply>;
+  visit(): Promise<LoaderReply>;
 }
 
-/** Something was lost, wrong or accepted that should not have been: the figures are worth nothing. */
-export class Untrue extends Error {
-  override readonly name = "Untrue";
+/** An answer was lost, wrong or accepted when it should not have been, so the figures mean nothing. */
+export class InvalidRun extends Error {
+  override readonly name = "InvalidRun";
 }
 
 export interface Comparison extends Pair {
@@ -24,7 +24,7 @@ export interface Comparison extends Pair {
 export interface RoundLine {
   readonly round: number;
   readonly subject: string;
-  readonly verdict: Verdict;
+  readonly verdict: WindowQuality;
   readonly microsecondsEach: number;
   readonly answersPerSecond: number;
   readonly serverUse: number;
@@ -34,16 +34,16 @@ export interface RoundLine {
 
 const digits = (value: number): number => Math.round(value * 1_000) / 1_000;
 
-/** Throws Untrue. */
-export const checkReply = (name: string, { wrong, missing, lost, errors, refused, answers }: Reply): void => {
+/** Checks that no answer was lost or wrong. Throws InvalidRun. */
+export const checkReply = (name: string, { wrong, missing, lost, errors, refused, answers }: LoaderReply): void => {
   if (wrong + missing + lost + errors + refused > 0 || answers === 0)
-    throw new Untrue(`${name}: ${answers} answers, ${wrong} wrong, ${missing} missing, ${lost} connections lost, ${errors} errors, ${refused} refused`);
+    throw new InvalidRun(`${name}: ${answers} answers, ${wrong} wrong, ${missing} missing, ${lost} connections lost, ${errors} errors, ${refused} refused`);
 };
 
 const toLine = (round: number, subject: string, visit: Visit): RoundLine => ({
   round,
   subject,
-  verdict: judge(visit, PROCESSORS),
+  verdict: qualityOf(visit, PROCESSORS),
   microsecondsEach: digits(visit.serverNs / 1_000 / visit.answers),
   answersPerSecond: Math.round((visit.answers * 1e9) / visit.windowNs),
   serverUse: digits(visit.serverNs / visit.windowNs),
@@ -61,9 +61,9 @@ interface Rounds {
   readonly lines: readonly RoundLine[];
 }
 
-const verdictOf = (visit: Visit): Verdict => judge(visit, PROCESSORS);
+const verdictOf = (visit: Visit): WindowQuality => qualityOf(visit, PROCESSORS);
 
-const runRounds = async (subjects: readonly Subject[], pairs: readonly Pair[], { rounds, moreRounds }: Plan): Promise<Rounds> => {
+const runRounds = async (subjects: readonly Subject[], pairs: readonly Pair[], { rounds, moreRounds }: BenchPlan): Promise<Rounds> => {
   const visits: Map<string, Visit>[] = [];
   const lines: RoundLine[] = [];
   for (let round = 0; round <= rounds || (round <= rounds + moreRounds && wantsMore(visits, pairs, verdictOf)); round += 1) {
@@ -82,7 +82,7 @@ const runRounds = async (subjects: readonly Subject[], pairs: readonly Pair[], {
   return { visits, lines };
 };
 
-/** With too few clean rounds all are used, and the figure cannot meet its target. */
+/** With too few clean rounds it uses all rounds, and the figure cannot meet its target. */
 const toFinding = ({ visits, lines }: Rounds, { id, of, by }: Comparison): Finding => {
   const clean = ratios(visits, { of, by }, (visit) => verdictOf(visit) === "clean");
   const noisy = clean.length < MIN_CLEAN;
@@ -92,8 +92,8 @@ const toFinding = ({ visits, lines }: Rounds, { id, of, by }: Comparison): Findi
   return { id, value, span: [min, max], rounds, unsound: noisy, ...(noisy ? { note: `noisy: ${clean.length} clean rounds of ${visits.length}` } : {}) };
 };
 
-/** Visits the subjects in rounds and says of each pair how often the one is cheaper than the other. Throws Untrue. */
-export const compare = async (subjects: readonly Subject[], pairs: readonly Comparison[], plan: Plan): Promise<readonly Finding[]> => {
+/** Visits the subjects in rounds and computes for each pair how many times cheaper one is than the other. Throws InvalidRun. */
+export const compareSubjects = async (subjects: readonly Subject[], pairs: readonly Comparison[], plan: BenchPlan): Promise<readonly Finding[]> => {
   const rounds = await runRounds(subjects, pairs, plan);
   return pairs.map((pair) => toFinding(rounds, pair));
 };

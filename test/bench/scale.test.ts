@@ -1,14 +1,14 @@
-// docs/scale.md says what its costs say: the tables are computed anew and compared, and a run of the bench changes what it measures and nothing else.
+// The tables of docs/scale.md follow from the costs, and a run of the bench changes only the costs that it measured.
 import { readFile } from "node:fs/promises";
 import { expect, test } from "vitest";
-import { BETWEEN, loadInputs, PAGE, scaleTables, takeOver } from "./scale.ts";
+import { loadInputs, SCALE_MARKS, SCALE_PAGE, scaleTables, takeOver } from "./scale.ts";
 
-test("the tables on the page are those of the costs beside the script", async () => {
-  const written = BETWEEN.exec(await readFile(PAGE, "utf8"))?.[0];
+test("the tables of docs/scale.md equal those computed from scale-inputs.json", async () => {
+  const written = SCALE_MARKS.exec(await readFile(SCALE_PAGE, "utf8"))?.[0];
   expect(written, "npm run docs:scale").toBe(`\n${scaleTables(await loadInputs())}\n\n`);
 });
 
-test("a dearer heartbeat shows in the processors, and nowhere else", async () => {
+test("a more expensive heartbeat changes the processors and nothing else", async () => {
   const inputs = await loadInputs();
   const dearer = scaleTables({ ...inputs, heartbeat: { ...inputs.heartbeat, value: inputs.heartbeat.value * 10 } });
   const changed = scaleTables(inputs)
@@ -18,7 +18,7 @@ test("a dearer heartbeat shows in the processors, and nowhere else", async () =>
   expect(changed[0]).toContain("processors busy with heartbeats");
 });
 
-test("a run of the bench brings its figures, and what it did not measure stays", async () => {
+test("a run of the bench replaces the costs that it measured and keeps the others", async () => {
   const inputs = await loadInputs();
   const metric = (id: string, value: number | null, rounds: readonly unknown[] = []) => ({ id, value, rounds });
   const taken = takeOver(inputs, {

@@ -1,12 +1,12 @@
-// `npm run docs:scale`: what a million and ten million agents need, computed from measured costs, written into docs/scale.md between its two marks.
-// `-- --from test/bench/results/latest.json` takes the figures of a run of the bench over into scale-inputs.json first.
+// `npm run docs:scale`: computes from measured costs what a million and ten million agents need, and writes it into docs/scale.md between two marks.
+// `-- --from test/bench/results/latest.json` first copies the figures of a bench run into scale-inputs.json.
 import { readFile, writeFile } from "node:fs/promises";
 import { z } from "zod";
 import { plannedSeconds } from "../../server/gateway/channel/heartbeat-pacing.ts";
 import { channelSettings } from "../../server/gateway/channel/settings.ts";
 
-export const PAGE = new URL("../../docs/scale.md", import.meta.url);
-export const BETWEEN = /(?<=<!-- scale -->\n).*?(?=<!-- \/scale -->)/su;
+export const SCALE_PAGE = new URL("../../docs/scale.md", import.meta.url);
+export const SCALE_MARKS = /(?<=<!-- scale -->\n).*?(?=<!-- \/scale -->)/su;
 const INPUTS = new URL("scale-inputs.json", import.meta.url);
 
 const Input = z.object({ value: z.number().positive(), unit: z.string(), source: z.string() });
@@ -28,21 +28,21 @@ const Inputs = z.strictObject({
 });
 export type Inputs = z.output<typeof Inputs>;
 
-/** What is chosen and not measured. */
+/** Chosen values, not measured ones. */
 const CHOSEN = {
   heartbeatSeconds: 30,
-  /** A node takes in no more (MAX_CONNECTIONS), so that the loss of one stays small. */
+  /** The limit of a node (MAX_CONNECTIONS), so that losing a node costs little. */
   agentsPerNode: 20_000,
-  /** Of the nodes, for those that are being replaced or are lost. */
+  /** Extra nodes for those that are being replaced or are lost. */
   spare: 0.1,
   commandsPerAgentAndHour: 1,
-  /** Single commands to Redis for one of ours: owner, nudge, limits. */
+  /** Redis commands per command of ours: owner, nudge, limits. */
   redisCallsPerCommand: 4,
-  /** No processor is planned to be busier than this. */
+  /** The highest planned use of a processor. */
   busy: 0.5,
-  /** The longest window that agents are told to come back in. */
+  /** The longest reconnect window that agents get. */
   windowSeconds: 120,
-  /** What one primary writes to its log without its standbys falling behind. */
+  /** The WAL rate of one primary that its standbys can follow. */
   walMegabytes: 50,
 } as const;
 
@@ -54,11 +54,11 @@ const FLEETS = [100_000, 1_000_000, 10_000_000] as const;
 
 export const loadInputs = async (): Promise<Inputs> => Inputs.parse(JSON.parse(await readFile(INPUTS, "utf8")));
 
-/** Every figure of one fleet. Rates a second, sizes in bytes, processors as a number of them. */
+/** The figures of one fleet: rates per second, sizes in bytes, processors as a number. */
 const needsOf = (agents: number, inputs: Inputs) => {
   const { agentsPerNode, spare, commandsPerAgentAndHour, redisCallsPerCommand, busy } = CHOSEN;
   const holding = Math.ceil(agents / agentsPerNode);
-  // The gateway's own rule, for the nodes that hold them.
+  // The gateway's own rule for the interval, for the nodes that hold the agents.
   const heartbeatSeconds = plannedSeconds(CHOSEN.heartbeatSeconds, { connections: agents, liveNodes: holding, overloaded: false }, PACE);
   const beats = agents / heartbeatSeconds;
   const commands = (agents * commandsPerAgentAndHour) / HOUR;
@@ -85,26 +85,26 @@ const needsOf = (agents: number, inputs: Inputs) => {
 };
 type Needs = ReturnType<typeof needsOf>;
 
-/** Up to how many agents each part carries, the weakest first. */
+/** The number of agents that each part can carry, the weakest first. */
 const limitsOf = (inputs: Inputs): readonly { readonly what: string; readonly agents: number }[] => {
   const { heartbeatSeconds, agentsPerNode, commandsPerAgentAndHour, busy, windowSeconds, walMegabytes } = CHOSEN;
   return [
-    { what: "one node: as many sockets as it takes in", agents: agentsPerNode },
+    { what: "one node: its connection limit", agents: agentsPerNode },
     {
-      what: `heartbeats: as many agents on one node as beat every ${heartbeatSeconds} s within its ${PACE.perSecond.toLocaleString("en")} a second`,
+      what: `heartbeats: one node at ${PACE.perSecond.toLocaleString("en")} per second, one every ${heartbeatSeconds} s per agent`,
       agents: PACE.perSecond * heartbeatSeconds,
     },
     {
-      what: "commands: one an hour for each agent, at the pace of this machine's two processors",
+      what: "commands: one per hour and agent, at the rate of this machine's two processors",
       agents: (inputs.commands.value * HOUR) / commandsPerAgentAndHour,
     },
-    { what: `everybody back within the ${windowSeconds} s that agents are told: hellos of one primary`, agents: inputs.hellos.value * windowSeconds },
-    { what: "presence: rows of one connection", agents: inputs.presenceRows.value * heartbeatSeconds },
+    { what: `reconnect of all agents within ${windowSeconds} s: hellos of one primary`, agents: inputs.hellos.value * windowSeconds },
+    { what: "presence: rows written over one connection", agents: inputs.presenceRows.value * heartbeatSeconds },
     {
-      what: "directory: one Redis, half of its processor",
+      what: "directory: half a processor of one Redis",
       agents: busy / ((inputs.redisClaim.value * MICRO) / heartbeatSeconds),
     },
-    { what: `presence: ${walMegabytes} MB/s of log`, agents: (walMegabytes * 1e6 * heartbeatSeconds) / inputs.presenceWal.value },
+    { what: `presence: ${walMegabytes} MB/s of WAL`, agents: (walMegabytes * 1e6 * heartbeatSeconds) / inputs.presenceWal.value },
   ].toSorted((one, other) => one.agents - other.agents);
 };
 
@@ -113,30 +113,30 @@ const bytes = (value: number): string => (value >= 1e9 ? `${two(value / 1e9)} GB
 const round = (agents: number): string => Number(agents.toPrecision(2)).toLocaleString("en");
 
 const ROWS: readonly (readonly [what: string, cell: (needs: Needs) => string])[] = [
-  ["seconds between the heartbeats of an agent", ({ heartbeatSeconds }) => String(heartbeatSeconds)],
-  ["heartbeats a second", ({ beats }) => two(beats)],
-  ["heartbeats a second of each node that holds agents", ({ beatsPerNode }) => two(beatsPerNode)],
-  ["commands a second", ({ commands }) => two(commands)],
-  ["nodes, the spare ones among them", ({ nodes }) => two(nodes)],
+  ["seconds between heartbeats of an agent", ({ heartbeatSeconds }) => String(heartbeatSeconds)],
+  ["heartbeats per second", ({ beats }) => two(beats)],
+  ["heartbeats per second and node", ({ beatsPerNode }) => two(beatsPerNode)],
+  ["commands per second", ({ commands }) => two(commands)],
+  ["nodes, including spares", ({ nodes }) => two(nodes)],
   ["processors busy with heartbeats, all nodes", ({ gatewayProcessors }) => two(gatewayProcessors)],
   ["memory for sockets and sessions, all nodes", ({ memory }) => bytes(memory)],
-  ["PostgreSQL: rows of presence a second", ({ beats }) => two(beats)],
-  ["PostgreSQL: processors for them", ({ presenceProcessors }) => two(presenceProcessors)],
-  ["PostgreSQL: log for them, a second", ({ presenceWal }) => bytes(presenceWal)],
-  ["PostgreSQL: rows for commands a second", ({ commandRows }) => two(commandRows)],
+  ["PostgreSQL: presence rows per second", ({ beats }) => two(beats)],
+  ["PostgreSQL: processors for presence", ({ presenceProcessors }) => two(presenceProcessors)],
+  ["PostgreSQL: WAL for presence, per second", ({ presenceWal }) => bytes(presenceWal)],
+  ["PostgreSQL: command rows per second", ({ commandRows }) => two(commandRows)],
   ["Redis: share of a processor", ({ redis }) => `${two(redis * 100)} %`],
   ["Redis: shards", ({ redisShards }) => String(redisShards)],
   ["Redis: memory of the directory", ({ directory }) => bytes(directory)],
-  ["everybody back: processor time of each node", ({ connectSecondsPerNode }) => `${two(connectSecondsPerNode)} s`],
-  ["everybody back: time of one PostgreSQL", ({ helloSeconds }) => `${two(helloSeconds)} s`],
-  ["everybody back: log", ({ helloLog }) => bytes(helloLog)],
-  ["one command to everybody, at this machine's pace", ({ broadcastSeconds }) => `${two(broadcastSeconds / 60)} min`],
+  ["reconnect of all agents: processor time per node", ({ connectSecondsPerNode }) => `${two(connectSecondsPerNode)} s`],
+  ["reconnect of all agents: time of one PostgreSQL", ({ helloSeconds }) => `${two(helloSeconds)} s`],
+  ["reconnect of all agents: WAL", ({ helloLog }) => bytes(helloLog)],
+  ["one command to every agent, at this machine's rate", ({ broadcastSeconds }) => `${two(broadcastSeconds / 60)} min`],
 ];
 
 const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
   [head, head.map((_, column) => (column === 0 ? "---" : "---:")), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
 
-/** The part of the page between its marks. */
+/** The part of the page between the marks. */
 export const scaleTables = (inputs: Inputs): string => {
   const needs = FLEETS.map((agents) => needsOf(agents, inputs));
   return [
@@ -144,12 +144,12 @@ export const scaleTables = (inputs: Inputs): string => {
       ["", ...FLEETS.map((agents) => agents.toLocaleString("en"))],
       ROWS.map(([what, cell]) => [what, ...needs.map(cell)]),
     ),
-    "Where it ends, one of each, the weakest first:",
+    "The limits with one of each part, the weakest first:",
     table(
       ["what", "agents"],
       limitsOf(inputs).map(({ what, agents }) => [what, round(agents)]),
     ),
-    "The costs behind it:",
+    "The costs behind the tables:",
     table(
       ["cost", "from"],
       Object.values(inputs).map(({ value, unit, source }) => [`${value.toLocaleString("en")} ${unit}`, source]),
@@ -160,7 +160,7 @@ export const scaleTables = (inputs: Inputs): string => {
 const Results = z.object({ metrics: z.array(z.object({ id: z.string(), value: z.number().nullable(), rounds: z.array(z.unknown()) })) });
 const WANTED = 19_000;
 
-/** What a run of the bench says of the costs; those that it did not measure stay as they are. */
+/** The inputs with the costs that a bench run measured; the others stay. */
 export const takeOver = (inputs: Inputs, results: unknown): Inputs => {
   const metrics = new Map(Results.parse(results).metrics.map((metric) => [metric.id, metric]));
   const found = (id: string): number | undefined => metrics.get(id)?.value || undefined;
@@ -191,9 +191,9 @@ if (process.argv[1] === import.meta.filename) {
   const known = await loadInputs();
   const inputs = flag === "--from" && file !== undefined ? takeOver(known, JSON.parse(await readFile(file, "utf8"))) : known;
   await writeFile(INPUTS, `${JSON.stringify(inputs, null, 2)}\n`);
-  const text = await readFile(PAGE, "utf8");
+  const text = await readFile(SCALE_PAGE, "utf8");
   await writeFile(
-    PAGE,
-    text.replace(BETWEEN, () => `\n${scaleTables(inputs)}\n\n`),
+    SCALE_PAGE,
+    text.replace(SCALE_MARKS, () => `\n${scaleTables(inputs)}\n\n`),
   );
 }

@@ -1,4 +1,4 @@
-// What every benchmark stands on: a folder, PostgreSQL and Redis of its own on the load's processor, and whatever it starts. All gone when it closes.
+// The stage of all benchmarks: a folder, PostgreSQL and Redis on the load's processor, and everything that a benchmark starts. Closing it ends them all.
 import { randomBytes } from "node:crypto";
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -12,7 +12,7 @@ import { LOAD_CPU, pin } from "./machine.ts";
 
 const READY_MS = 15_000;
 
-export interface Stage {
+export interface BenchStage {
   readonly folder: string;
   readonly program: string;
   readonly databaseUrl: string;
@@ -20,10 +20,10 @@ export interface Stage {
   readonly masterKey: string;
   readonly profile: string | null;
   query<Row extends pg.QueryResultRow>(text: string, values?: readonly unknown[]): Promise<readonly Row[]>;
-  /** Ends it with the stage; the newest first. */
+  /** Adds a step that runs when the stage closes, the newest first. */
   add(undo: () => unknown): void;
-  /** A stage on the same servers, for one benchmark: closing it ends only what it was given. */
-  scope<T>(use: (stage: Stage) => Promise<T>): Promise<T>;
+  /** Runs one benchmark on a stage with the same servers; closing that one ends only its own parts. */
+  scope<T>(use: (stage: BenchStage) => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
 
@@ -41,12 +41,12 @@ const createUndo = () => {
     add: (step: () => unknown): void => void steps.push(step),
     run: async (): Promise<void> => {
       for (let step = steps.pop(); step !== undefined; step = steps.pop())
-        await Promise.resolve(step()).catch((error: unknown) => process.stderr.write(`  could not be ended: ${String(error)}\n`));
+        await Promise.resolve(step()).catch((error: unknown) => process.stderr.write(`  could not be stopped: ${String(error)}\n`));
     },
   };
 };
 
-const scoped = (stage: Omit<Stage, "add" | "scope" | "close">): Stage => {
+const scoped = (stage: Omit<BenchStage, "add" | "scope" | "close">): BenchStage => {
   const undo = createUndo();
   return {
     ...stage,
@@ -63,8 +63,8 @@ const scoped = (stage: Omit<Stage, "add" | "scope" | "close">): Stage => {
   };
 };
 
-/** The folder is the stage's from now on: it removes it. */
-export const openStage = async (folder: string, program: string, profile: string | null): Promise<Stage> => {
+/** Opens a stage that owns the folder and removes it. */
+export const openStage = async (folder: string, program: string, profile: string | null): Promise<BenchStage> => {
   const postgres = await openEmbeddedPostgres({
     dataDir: join(folder, "postgres"),
     log: silentLog,
@@ -72,7 +72,7 @@ export const openStage = async (folder: string, program: string, profile: string
   });
   const pool = new pg.Pool({ connectionString: postgres.url, max: 2 });
   const parts: { redis?: Child } = {};
-  // However this ends, nothing stays behind. PostgreSQL stands in a process group of its own, so it is named here.
+  // Leave nothing behind, however this ends. PostgreSQL has its own process group, so end it explicitly.
   const last = (): void => {
     process.kill(postgres.pid(), "SIGQUIT");
     rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });
@@ -110,7 +110,7 @@ export const openStage = async (folder: string, program: string, profile: string
 
 export const createFolder = (): string => {
   const folder = mkdtempSync(join(tmpdir(), "mooring-bench-"));
-  // PostgreSQL runs as a user of its own and has to pass.
+  // PostgreSQL runs as another user and must be able to enter the folder.
   chmodSync(folder, 0o755);
   return folder;
 };

@@ -1,34 +1,35 @@
-// One node with as many agents as its file descriptors allow: what it costs when nothing happens, and how fast they are back when all are cut.
-import { type Crowd, gatherCrowd } from "../crowd.ts";
-import { until } from "../gateway.ts";
+// One node with as many agents as its file descriptors allow: the cost of an idle fleet, and how soon all agents are back after a cut.
+
+import { waitUntil } from "../gateway.ts";
+import { type GatewayWithAgents, startGatewayWithAgents } from "../gateway-with-agents.ts";
 import { serverNs, startLoader } from "../loader.ts";
 import { socketLimit } from "../machine.ts";
 import { checkCommands } from "../read-back.ts";
 import type { Finding } from "../report.ts";
 import { writeRequests } from "../requests.ts";
-import { checkReply, Untrue } from "../rounds.ts";
-import type { Stage } from "../stage.ts";
+import { checkReply, InvalidRun } from "../rounds.ts";
+import type { BenchStage } from "../stage.ts";
 
 const WANTED = 19_000;
 const WIDTH = 512;
-/** As many on their way at once as the listener's queue holds: of more, the kernel would let the rest wait for their second SYN, seconds later, whatever the gateway does. */
+/** As many connects at once as the listener's queue holds. The kernel would drop the SYN of any more, and they would wait seconds for a retry. */
 const STORM_WIDTH = 500;
 const HEARTBEAT_SECONDS = 30;
 const CALLERS = 32;
 const WAITING_COMMANDS = 2_000;
 
-interface Fleet extends Crowd {
+interface Fleet extends GatewayWithAgents {
   readonly agents: number;
 }
 
-/** As many as wanted, or as the limit of open files allows; the results say which. */
+/** The wanted size, or fewer if the limit of open files is lower; the results say which. */
 export const fleetSize = (): number => Math.min(WANTED, Math.floor(socketLimit()));
 
-const gather = async (stage: Stage, agents: number): Promise<Fleet> => {
-  const crowd = await gatherCrowd(stage, agents);
-  const { ready, refused } = await crowd.loader.connect(agents, WIDTH);
-  if (ready !== agents) throw new Untrue(`${ready} of ${agents} agents are ready, ${refused} were refused`);
-  return { ...crowd, agents };
+const startFleet = async (stage: BenchStage, agents: number): Promise<Fleet> => {
+  const running = await startGatewayWithAgents(stage, agents);
+  const { ready, refused } = await running.loader.connect(agents, WIDTH);
+  if (ready !== agents) throw new InvalidRun(`${ready} of ${agents} agents are ready, ${refused} were refused`);
+  return { ...running, agents };
 };
 
 const idle = async ({ loader, agents }: Fleet): Promise<Finding> => {
@@ -44,8 +45,8 @@ const idle = async ({ loader, agents }: Fleet): Promise<Finding> => {
   };
 };
 
-/** Commands that are created while nobody is there wait for their agents. */
-const queueCommands = async (stage: Stage, { gateway, tenant, members }: Fleet): Promise<number> => {
+/** Queues commands while no agent is connected. */
+const queueCommands = async (stage: BenchStage, { gateway, tenant, members }: Fleet): Promise<number> => {
   const caller = await startLoader(stage, { protocol: "http", port: gateway.port, connections: CALLERS, serverPids: [gateway.pid] });
   const headers = { "x-api-key": tenant.apiKey, "x-svc-tenant-id": tenant.tenantId };
   const requests = members.map(({ deviceId }) => ({
@@ -62,15 +63,15 @@ const queueCommands = async (stage: Stage, { gateway, tenant, members }: Fleet):
   return reply.answers;
 };
 
-const storm = async (stage: Stage, fleet: Fleet): Promise<readonly Finding[]> => {
+const storm = async (stage: BenchStage, fleet: Fleet): Promise<readonly Finding[]> => {
   const { loader, agents, tenant } = fleet;
   await loader.cut();
   const queued = await queueCommands(stage, fleet);
   const startMs = performance.now();
   const { ready, windowNs } = await loader.connect(agents, STORM_WIDTH);
-  if (ready !== agents) throw new Untrue(`${ready} of ${agents} agents came back`);
+  if (ready !== agents) throw new InvalidRun(`${ready} of ${agents} agents came back`);
   const last = { applied: 0, duplicates: 0 };
-  await until(
+  await waitUntil(
     async () => {
       Object.assign(last, await loader.tally());
       return last.applied >= queued ? true : undefined;
@@ -93,8 +94,8 @@ const storm = async (stage: Stage, fleet: Fleet): Promise<readonly Finding[]> =>
   ];
 };
 
-export const fleet = (stage: Stage, wants: { readonly idle: boolean; readonly storm: boolean }, agents = fleetSize()): Promise<readonly Finding[]> =>
+export const fleet = (stage: BenchStage, wants: { readonly idle: boolean; readonly storm: boolean }, agents = fleetSize()): Promise<readonly Finding[]> =>
   stage.scope(async (scope) => {
-    const gathered = await gather(scope, agents);
-    return [...(wants.idle ? [await idle(gathered)] : []), ...(wants.storm ? await storm(scope, gathered) : [])];
+    const started = await startFleet(scope, agents);
+    return [...(wants.idle ? [await idle(started)] : []), ...(wants.storm ? await storm(scope, started) : [])];
   });

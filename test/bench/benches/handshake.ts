@@ -1,15 +1,15 @@
-// What it costs to let somebody in: bare upgrades, socket.io's and ours, and ours to the end of the hello with its rows written.
-import { type Summary, summarise } from "../arithmetic.ts";
-import { createTenant, provision, startGateway, writeIdentities } from "../gateway.ts";
+// The cost of a connect: bare upgrades, socket.io's and ours, and ours up to the end of the hello with its rows written.
+import { type RoundSummary, summarise } from "../arithmetic.ts";
+import { createTenant, provision, startBenchGateway, writeIdentities } from "../gateway.ts";
 import { type Loader, type Protocol, serverNs, startLoader } from "../loader.ts";
 import { startReference } from "../peers.ts";
-import type { Plan } from "../plan.ts";
+import type { BenchPlan } from "../plan.ts";
 import type { Finding } from "../report.ts";
-import { Untrue } from "../rounds.ts";
-import type { Stage } from "../stage.ts";
+import { InvalidRun } from "../rounds.ts";
+import type { BenchStage } from "../stage.ts";
 
 const SOCKETS = 1_000;
-/** A hello is written to PostgreSQL, so fewer of them make a round. */
+/** A hello writes to PostgreSQL, so a round has fewer of them. */
 const HELLOS = 250;
 const WIDTH = 64;
 
@@ -19,17 +19,17 @@ interface Entry {
   readonly stage: "open" | "ready";
 }
 
-/** Microseconds of server time for one. */
+/** Microseconds of server time per socket. */
 const visit = async ({ name, loader, stage }: Entry): Promise<number> => {
   const sockets = stage === "open" ? SOCKETS : HELLOS;
   const reply = await loader.churn(sockets, WIDTH, stage);
-  if (reply.arrived !== sockets) throw new Untrue(`${name}: ${reply.arrived} of ${sockets} came through`);
+  if (reply.arrived !== sockets) throw new InvalidRun(`${name}: ${reply.arrived} of ${sockets} sockets arrived`);
   return serverNs(reply) / 1_000 / sockets;
 };
 
-export const handshake = (stage: Stage, plan: Plan): Promise<readonly Finding[]> =>
+export const handshake = (stage: BenchStage, plan: BenchPlan): Promise<readonly Finding[]> =>
   stage.scope(async (scope) => {
-    const [echo, socketio, gateway] = [await startReference(scope, "echo"), await startReference(scope, "socketio"), await startGateway(scope)];
+    const [echo, socketio, gateway] = [await startReference(scope, "echo"), await startReference(scope, "socketio"), await startBenchGateway(scope)];
     const members = await provision(gateway, await createTenant(scope), SOCKETS);
     const identities = writeIdentities(scope, members);
     const start = (protocol: Protocol, { pid, port }: { readonly pid: number; readonly port: number }): Promise<Loader> =>
@@ -48,7 +48,7 @@ export const handshake = (stage: Stage, plan: Plan): Promise<readonly Finding[]>
         process.stderr.write(`  ${String(round).padStart(2)}  ${entry.name.padEnd(16)}${microseconds.toFixed(1).padStart(9)} us\n`);
         if (round > 0) costs.get(entry.name)?.push(microseconds);
       }
-    const over = (above: string, below: string): Summary =>
+    const over = (above: string, below: string): RoundSummary =>
       summarise((costs.get(above) ?? []).map((value, at) => value / (costs.get(below)?.[at] ?? Number.NaN)));
     const rounds = [Object.fromEntries(costs)];
     const [first, second] = [over("ready", "bare"), over("socketio", "ours")];
@@ -59,7 +59,7 @@ export const handshake = (stage: Stage, plan: Plan): Promise<readonly Finding[]>
         value: second.value,
         span: [second.min, second.max],
         rounds,
-        note: `${summarise(costs.get("ours") ?? []).value.toFixed(0)} us to the end of the upgrade`,
+        note: `${summarise(costs.get("ours") ?? []).value.toFixed(0)} us up to the end of the upgrade`,
       },
     ];
   });

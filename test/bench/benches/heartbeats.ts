@@ -1,4 +1,4 @@
-// Presence in PostgreSQL: rows a second through the product's own flush, beside one prisma.update each, and how far a row lags behind the socket.
+// Presence in PostgreSQL: rows per second through the product's flush, beside one prisma.update each, and the lag of a row behind its socket.
 import { randomUUID } from "node:crypto";
 import { createPresence } from "../../../server/features/devices/presence.ts";
 import { deviceSettings } from "../../../server/features/devices/settings.ts";
@@ -6,21 +6,21 @@ import { createBatch } from "../../../server/platform/batch.ts";
 import { openDb } from "../../../server/platform/db.ts";
 import { silentLog } from "../../../server/platform/log.ts";
 import { quantile, summarise } from "../arithmetic.ts";
-import { gatherCrowd } from "../crowd.ts";
-import type { Plan } from "../plan.ts";
+import { startGatewayWithAgents } from "../gateway-with-agents.ts";
+import type { BenchPlan } from "../plan.ts";
 import type { Finding } from "../report.ts";
-import { checkReply, Untrue } from "../rounds.ts";
-import type { Stage } from "../stage.ts";
+import { checkReply, InvalidRun } from "../rounds.ts";
+import type { BenchStage } from "../stage.ts";
 
 const CHUNK = 1_000;
-/** What the gateway promises at a 30 s heartbeat. */
+/** The gateway's promise at a heartbeat of 30 s. */
 const OFFLINE_AFTER_MS = 100_000;
-/** As many single updates as a gateway has connections. */
+/** As many single updates at once as a gateway has connections. */
 const AT_ONCE = 20;
 const LAG_LOOKS = 20;
 const LAG_EVERY_MS = 400;
 
-/** Calls for so long and answers how many rows a second were written. */
+/** Calls `write` for that long and returns the rows written per second. */
 const pace = async (forMs: number, write: (round: number) => Promise<number>): Promise<number> => {
   const startMs = performance.now();
   let rows = 0;
@@ -34,12 +34,12 @@ const figures = (): Readonly<Record<string, number>> => ({
   uptimeSeconds: 123_456,
 });
 
-export const heartbeats = (stage: Stage, plan: Plan, agents: number): Promise<readonly Finding[]> =>
+export const heartbeats = (stage: BenchStage, plan: BenchPlan, agents: number): Promise<readonly Finding[]> =>
   stage.scope(async (scope) => {
-    const { gateway, tenant, loader } = await gatherCrowd(scope, agents);
+    const { gateway, tenant, loader } = await startGatewayWithAgents(scope, agents);
     await loader.connect(agents, 64);
 
-    // Everybody beats once a second: a row may be that much older than its socket without lagging.
+    // Every agent sends one heartbeat per second, so a row may be a second old without lagging.
     const running = loader.run({ warmMs: 7_000, windowMs: LAG_LOOKS * LAG_EVERY_MS, connections: agents, rate: agents });
     await new Promise((resolve) => setTimeout(resolve, 7_000));
     const lags: number[] = [];
@@ -83,7 +83,7 @@ export const heartbeats = (stage: Stage, plan: Plan, agents: number): Promise<re
           metrics: figures(),
         })),
       );
-      if (current.size !== chunk.length) throw new Untrue(`${current.size} of ${chunk.length} rows were written`);
+      if (current.size !== chunk.length) throw new InvalidRun(`${current.size} of ${chunk.length} rows were written`);
       return current.size;
     };
     const update = async (row: number): Promise<void> => {
@@ -110,6 +110,6 @@ export const heartbeats = (stage: Stage, plan: Plan, agents: number): Promise<re
     return [
       { id: "persisted-heartbeats", value: all.value, span: [all.min, all.max], rounds: joined },
       { id: "persisted-heartbeats-vs-prisma", value: ratio.value, span: [ratio.min, ratio.max], rounds: ratio.rounds },
-      { id: "persisted-heartbeats-lag", value: Math.max(0, quantile(lags, 0.99) - 1), note: "beyond the second between two beats" },
+      { id: "persisted-heartbeats-lag", value: Math.max(0, quantile(lags, 0.99) - 1), note: "beyond the second between two heartbeats" },
     ];
   });

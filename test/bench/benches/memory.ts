@@ -1,20 +1,20 @@
-// Resident memory of an idle agent: a fresh gateway, warmed up, before and after ten thousand of them, garbage collected both times.
+// Resident memory of an idle agent: a fresh, warm gateway before and after ten thousand agents, with garbage collected both times.
 import { WebSocket } from "ws";
-import { gatherCrowd } from "../crowd.ts";
-import { until } from "../gateway.ts";
+import { waitUntil } from "../gateway.ts";
+import { startGatewayWithAgents } from "../gateway-with-agents.ts";
 import { residentBytes } from "../machine.ts";
 import type { Finding } from "../report.ts";
-import { Untrue } from "../rounds.ts";
-import type { Stage } from "../stage.ts";
+import { InvalidRun } from "../rounds.ts";
+import type { BenchStage } from "../stage.ts";
 
 const WARM_UP = 200;
 const WIDTH = 256;
 
-/** Asks a running process for its inspector, as an operator would, and collects garbage twice. The process needs no flag for it. */
+/** Opens the inspector of a running process, as an operator would, and collects garbage twice. The process needs no flag for it. */
 const collectGarbage = async ({ pid, said }: { readonly pid: number; said(): string }): Promise<void> => {
   const address = (): string | undefined => /listening on (ws:\S+)/.exec(said())?.[1];
   if (address() === undefined) process.kill(pid, "SIGUSR1");
-  const socket = new WebSocket(await until(address, { withinMs: 10_000, said }));
+  const socket = new WebSocket(await waitUntil(address, { withinMs: 10_000, said }));
   await new Promise((resolve, reject) => void socket.once("open", resolve).once("error", reject));
   for (const id of [1, 2]) {
     const done = new Promise((resolve) => void socket.once("message", resolve));
@@ -24,7 +24,7 @@ const collectGarbage = async ({ pid, said }: { readonly pid: number; said(): str
   socket.terminate();
 };
 
-/** After the heap has given back what it can. The least of several looks, since presence is written meanwhile. */
+/** The resident memory after garbage collection: the least of several readings, because presence is written meanwhile. */
 const settledBytes = async (gateway: { readonly pid: number; said(): string }): Promise<number> => {
   const looks: number[] = [];
   for (let look = 0; look < 4; look += 1) {
@@ -35,18 +35,18 @@ const settledBytes = async (gateway: { readonly pid: number; said(): string }): 
   return Math.min(...looks);
 };
 
-export const memory = (stage: Stage, agents: number): Promise<readonly Finding[]> =>
+export const memory = (stage: BenchStage, agents: number): Promise<readonly Finding[]> =>
   stage.scope(async (scope) => {
-    // The inspector opens on a free port; nothing else differs from production.
-    const { gateway, loader } = await gatherCrowd(scope, agents, { env: { NODE_OPTIONS: "--inspect-port=0" } });
+    // The inspector opens on a free port; everything else is as in production.
+    const { gateway, loader } = await startGatewayWithAgents(scope, agents, { env: { NODE_OPTIONS: "--inspect-port=0" } });
     await loader.connect(WARM_UP, WIDTH);
     await loader.cut();
     const before = await settledBytes(gateway);
     const { ready } = await loader.connect(agents, WIDTH);
-    if (ready !== agents) throw new Untrue(`${ready} of ${agents} agents are ready`);
+    if (ready !== agents) throw new InvalidRun(`${ready} of ${agents} agents are ready`);
     const after = await settledBytes(gateway);
     const { ready: still } = await loader.tally();
-    if (still !== agents) throw new Untrue(`${still} of ${agents} agents stayed`);
+    if (still !== agents) throw new InvalidRun(`${still} of ${agents} agents stayed`);
     const value = (after - before) / agents;
     return [{ id: "memory-per-agent", value, rounds: [{ agents, before, after }], note: `${agents} agents, ${Math.round(before / 2 ** 20)} MiB without them` }];
   });

@@ -1,4 +1,4 @@
-// An agent of the gateway: signed upgrade, hello with proof, heartbeats, and an ack for every command that comes.
+// An agent of the gateway: signed upgrade, hello with proof, heartbeats, and an ack for every command.
 #include "load.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static void open_agent(struct conn *c) {
   send_upgrade(c, PATH, headers);
 }
 
-/** Copies the string that follows the key; 0 when it is not there. */
+/** Copies the string after the key; returns 0 if there is none. */
 static int text_after(const struct frame *f, const char *key, char *text, int room) {
   const uint8_t *at = memmem(f->bytes, f->length, key, strlen(key)), *end;
   if (!at) return 0;
@@ -51,7 +51,7 @@ static void obey(struct conn *c, const struct frame *f) {
     count.wrong++;
     return;
   }
-  // Acks and heartbeats share the numbers of the connection; only one of the two kinds flows in any one benchmark.
+  // Acks and heartbeats share the connection's numbers; each benchmark sends only one of the two.
   c->answered = ++c->asked;
   int length = snprintf(text, sizeof text, "{\"op\":\"ack\",\"id\":\"%llu\",\"ts\":\"%s\",\"data\":{\"commandId\":\"%s\",\"status\":\"succeeded\"}}",
                         (unsigned long long)c->asked, timestamp(), command);
@@ -74,7 +74,7 @@ static void hear(struct conn *c, const struct frame *f) {
   else if (IS(welcome)) hello(c, f);
   else if (!memmem(f->bytes, length, "\"op\":\"config\"", 13)) {
     count.errors++;
-    if (count.errors < 4) fprintf(stderr, "the gateway said: %.*s\n", f->length, f->bytes);
+    if (count.errors < 4) fprintf(stderr, "the gateway sent an error: %.*s\n", f->length, f->bytes);
   }
 #undef IS
 }

@@ -1,4 +1,4 @@
-// HTTP/1.1 over kept connections: prepared requests in turn, each with the words that its answer must contain.
+// HTTP/1.1 over kept-alive connections: prepared requests in turn, each with the text that its answer must contain.
 #include "load.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@ static struct request { char *expected, *text; int length; } *requests;
 static int request_count;
 static uint64_t next_request;
 
-/** The file: for each request a line `<bytes> <expected words>` and then so many bytes. */
+/** The file has for each request a line `<bytes> <expected text>` and then that many bytes. */
 int load_requests(const char *path) {
   FILE *file = fopen(path, "r");
   char line[256];
@@ -45,7 +45,7 @@ static const char *header(const char *head, const char *end, const char *name) {
   return NULL;
 }
 
-/** Bytes of the body, 0 while it is not all there, -1 when nobody can tell. */
+/** The length of the body; 0 while it is incomplete, -1 if it is unknown. */
 static int body_length(const char *head, const char *body, int length) {
   const char *size = header(head, body - 4, "content-length:"), *last;
   if (size) return atoi(size) <= length ? atoi(size) : 0;

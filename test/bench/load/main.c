@@ -1,4 +1,4 @@
-// The load generator: as many connections of one kind as are wanted, driven from standard input. Usage: load PROTOCOL HOST:PORT CONNECTIONS [IDENTITIES]
+// The load generator: connections of one protocol, controlled over standard input. Usage: load PROTOCOL HOST:PORT CONNECTIONS [IDENTITIES]
 #include "load.h"
 #include <stdio.h>
 #include <stdlib.h>

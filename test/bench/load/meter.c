@@ -1,4 +1,4 @@
-// Who used the processors: nanoseconds of whole process trees, from the scheduler's own books, sampled beside the counters of a window.
+// CPU time of whole process trees in nanoseconds, from the scheduler's statistics, sampled with the counters of a window.
 #include "load.h"
 #include <dirent.h>
 #include <fcntl.h>
@@ -28,7 +28,7 @@ static int slurp(const char *path, char *text, int room) {
   return length;
 }
 
-/** Every thread of the process and of all that descend from it. */
+/** Adds up every thread of the process and its descendants. */
 static uint64_t used_by(int pid) {
   char path[96], text[4096];
   uint64_t total = 0;
@@ -47,7 +47,7 @@ static uint64_t used_by(int pid) {
   return total;
 }
 
-/** All processors together; what the hypervisor took counts as used by somebody else. */
+/** Busy time of all processors; time that the hypervisor took counts as foreign use. */
 static uint64_t busy(void) {
   char text[256];
   unsigned long long user = 0, nice = 0, system = 0, idle = 0, wait = 0, hard = 0, soft = 0, stolen = 0;

@@ -1,4 +1,4 @@
-// MQTT 3.1.1 with QoS 1: the heartbeat is published, and counts when the broker has acknowledged its packet.
+// MQTT 3.1.1 with QoS 1: it publishes the heartbeat, which counts once the broker acknowledges its packet.
 #include "load.h"
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// What the harness orders, a line each, and answers with a line of JSON: connect, churn, run, cut, tally, report.
+// The orders of the harness, one line each, answered with a line of JSON: connect, churn, run, cut, tally, report.
 #include "load.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,15 +12,15 @@
 struct counters count;
 int mixed_percent, may_rest;
 
-static int ready, opened, pending, arrived; // sockets: usable, past the upgrade, on their way, as far as a churn wants them
-static int ending;                          // it is ended from this side
+static int ready, opened, pending, arrived; // sockets: usable, past the upgrade, connecting, at the stage of a churn
+static int ending;                          // this side closes the socket
 static enum { CLOSED_LOOP, OPEN_LOOP, RESTING } mode = RESTING;
-static enum stage churn_stage;              // where churned sockets are ended, IDLE when they stay
+static enum stage churn_stage;              // the stage at which churned sockets are closed, IDLE if they stay
 static int in_window, active;               // counting now; connections that take part
 static uint64_t outstanding, window_answers;
 static uint32_t *samples;
 static int sample_count, free_count;
-static struct conn **free_conns;            // open loop: who has no request under way
+static struct conn **free_conns;            // open loop: connections without a request in progress
 
 static void end(struct conn *c) {
   ending = 1;
@@ -55,7 +55,7 @@ void dropped(struct conn *c, enum stage stage) {
 void answered(struct conn *c, uint64_t number) {
   if (number == 0 || number != c->answered + 1 || number > c->asked) {
     count.wrong++;
-    if (count.wrong < 4) fprintf(stderr, "answer %llu where %llu was due\n", (unsigned long long)number, (unsigned long long)c->answered + 1);
+    if (count.wrong < 4) fprintf(stderr, "answer %llu instead of %llu\n", (unsigned long long)number, (unsigned long long)c->answered + 1);
   }
   c->answered = c->asked;
   outstanding--;
@@ -84,7 +84,7 @@ static void say(const char *event, const char *more) {
   fflush(stdout);
 }
 
-/** Dials until so many were begun, never more than `width` at a time, and waits for the last. */
+/** Dials that many sockets, at most `width` at a time, and waits for the last. */
 static void raise_sockets(int from, int to, int width) {
   uint64_t end = nanoseconds() + CONNECT_NS;
   for (int next = from; (next < to || pending > 0) && nanoseconds() < end;) {
@@ -121,7 +121,7 @@ static void churn(int number, int width, enum stage stage) {
   churn_stage = IDLE;
 }
 
-/** Sends what is due by now; answers how long until the next. */
+/** Sends the requests that are due; returns the time until the next. */
 static int64_t keep_pace(uint64_t start, uint64_t *sent, double rate) {
   uint64_t now = nanoseconds();
   while (free_count > 0 && start + (uint64_t)(*sent * 1e9 / rate) <= now) {
@@ -170,7 +170,7 @@ static void run(int warm_ms, int window_ms, int connections, double rate) {
   say("ran", more);
 }
 
-/** For each connection that takes part: its number, the number of its last answer, the random figure that went with it. */
+/** Writes for each active connection its number, the number of its last answer and the random value of that. */
 static void report(const char *path) {
   FILE *file = fopen(path, "w");
   for (int i = 0; file && i < room; i++)

@@ -1,4 +1,4 @@
-// socket.io over its WebSocket transport: the event carries the heartbeat and asks for the acknowledgement that the library offers.
+// socket.io over its WebSocket transport: the event carries the heartbeat and asks for the library's acknowledgement.
 #include "load.h"
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// Sockets and the clock: one epoll loop over every connection, writes that may have to wait, reads that may end inside a frame.
+// Sockets and the clock: one epoll loop over all connections; writes may have to wait, reads may end inside a frame.
 #include "load.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -57,7 +57,7 @@ static void interest(struct conn *c, int operation) {
   epoll_ctl(poller, operation, c->fd, &event);
 }
 
-/** The kernel gives a connection half of its ports quickly and searches the rest one by one, milliseconds each; so the sockets come from several addresses. */
+/** The kernel finds half of the local ports quickly and searches the rest for milliseconds each, so use several source addresses. */
 static void spread(struct conn *c) {
   int on = 1;
   struct sockaddr_in from = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK + (uint32_t)c->number % ADDRESSES)};
@@ -85,7 +85,7 @@ int dial(struct conn *c) {
   return 0;
 }
 
-/** With a reset, so that no port is kept waiting. */
+/** Closes with a reset, so that no port stays in TIME_WAIT. */
 void drop(struct conn *c) {
   if (c->fd < 0) return;
   struct linger now = {1, 0};

@@ -1,4 +1,4 @@
-// WebSocket as a client speaks it: the upgrade, masked frames out, frames in, and the plain echo protocol.
+// A WebSocket client: the upgrade, masked frames out, frames in, and the plain echo protocol.
 #include "load.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,7 +64,7 @@ uint64_t number_after(const uint8_t *bytes, int length, const char *key) {
   return number;
 }
 
-/** The heartbeat of the reference agent; of a share of them the members stand in another order, with the figures in the other form. */
+/** The reference agent's heartbeat; a share of them has its members in another order and its metrics in the other form. */
 int heartbeat(struct conn *c, char *text) {
   const char *now = timestamp();
   unsigned cpu = c->value % 1000, memory = c->value / 1000 % 1000, disk = c->value / 1000000 % 1000;

@@ -1,4 +1,4 @@
-// Processes that must not outlive the bench: whatever ends it takes them along.
+// Child processes that must not outlive the bench, whatever ends it.
 import type { ChildProcess } from "node:child_process";
 
 const living = new Set<ChildProcess>();
@@ -6,7 +6,7 @@ process.once("exit", () => {
   for (const child of living) child.kill("SIGKILL");
 });
 
-export const bringUp = <C extends ChildProcess>(child: C): C => {
+export const endWithParent = <C extends ChildProcess>(child: C): C => {
   living.add(child);
   child.once("exit", () => living.delete(child));
   return child;

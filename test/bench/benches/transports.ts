@@ -1,19 +1,19 @@
-// The HTTP doors: REST and tRPC queries that need no database, beside bare HTTP in the same runtime, fastify and stock tRPC.
+// REST and tRPC queries that need no database, beside bare HTTP in the same runtime, fastify and stock tRPC.
 import { ERROR_CODES } from "../../../protocol/index.ts";
-import { startGateway } from "../gateway.ts";
-import { type Reply, startLoader } from "../loader.ts";
+import { startBenchGateway } from "../gateway.ts";
+import { type LoaderReply, startLoader } from "../loader.ts";
 import { startReference } from "../peers.ts";
-import type { Plan } from "../plan.ts";
+import type { BenchPlan } from "../plan.ts";
 import type { Finding } from "../report.ts";
-import { type Prepared, writeRequests } from "../requests.ts";
-import { type Comparison, compare, type Subject } from "../rounds.ts";
-import type { Stage } from "../stage.ts";
+import { type PreparedRequest, writeRequests } from "../requests.ts";
+import { type Comparison, compareSubjects, type Subject } from "../rounds.ts";
+import type { BenchStage } from "../stage.ts";
 
 const CALLERS = 64;
 
-const get = (path: string, expected: string): Prepared => ({ method: "GET", path, expected });
-/** Many inputs, and each answer has to fit its own. */
-const byCode = (path: (input: string) => string): readonly Prepared[] =>
+const get = (path: string, expected: string): PreparedRequest => ({ method: "GET", path, expected });
+/** Many inputs, each with its own expected answer. */
+const byCode = (path: (input: string) => string): readonly PreparedRequest[] =>
   ERROR_CODES.map((code) => get(path(encodeURIComponent(JSON.stringify({ code }))), `"code":"${code}"`));
 
 const PAIRS: readonly Comparison[] = [
@@ -25,20 +25,24 @@ const PAIRS: readonly Comparison[] = [
   { id: "trpc-input-vs-stock", of: "stock trpc input", by: "trpc input" },
 ];
 
-/** One node without Redis, so that the doors are measured and not the way to Redis. */
-export const doors = (stage: Stage, plan: Plan): Promise<readonly Finding[]> =>
+/** Measures one node without Redis, so that Redis does not affect the figures. */
+export const transports = (stage: BenchStage, plan: BenchPlan): Promise<readonly Finding[]> =>
   stage.scope(async (scope) => {
-    const gateway = await startGateway(scope, { redis: false });
+    const gateway = await startBenchGateway(scope, { redis: false });
     const [bare, fastify, stock] = [
       await startReference(scope, "http-uws"),
       await startReference(scope, "http-fastify"),
       await startReference(scope, "http-trpc"),
     ];
-    const subject = async (name: string, { pid, port }: { readonly pid: number; readonly port: number }, requests: readonly Prepared[]): Promise<Subject> => {
+    const subject = async (
+      name: string,
+      { pid, port }: { readonly pid: number; readonly port: number },
+      requests: readonly PreparedRequest[],
+    ): Promise<Subject> => {
       const loader = await startLoader(scope, { protocol: "http", port, connections: CALLERS, serverPids: [pid] });
       await loader.requests(writeRequests(scope, requests));
-      const visit = async (): Promise<Reply> => {
-        // Servers close what rests for some seconds, and a subject rests while the others are visited.
+      const visit = async (): Promise<LoaderReply> => {
+        // Servers close connections that idle for seconds, and a subject idles while others are visited.
         await loader.connect(CALLERS, CALLERS);
         return loader.run({ warmMs: plan.warmMs, windowMs: plan.windowMs, connections: CALLERS });
       };
@@ -62,5 +66,5 @@ export const doors = (stage: Stage, plan: Plan): Promise<readonly Finding[]> =>
         byCode((input) => `/error?input=${input}`),
       ),
     ];
-    return compare(subjects, PAIRS, plan);
+    return compareSubjects(subjects, PAIRS, plan);
   });
