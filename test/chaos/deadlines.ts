@@ -1,4 +1,4 @@
-// Commands that nobody acknowledges: after their deadline or last attempt they are delivered no more and show that state.
+// Unacknowledged commands: after their deadline or last attempt the gateway never delivers them again and reports that state.
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import { callWithRetry, createRandom, NoAnswer, type PairedDevice, pause, systemTime as time, until } from "../../agent-sim/agent/index.ts";
@@ -145,7 +145,7 @@ export const deadlineScenarios: readonly Scenario[] = [
   {
     name: "deadlines",
     promise: "R13",
-    claim: "a command past its deadline or last attempt is never delivered again, whoever reconnects, and shows as expired or undeliverable",
+    claim: "a command past its deadline or last attempt is never delivered again, even after a reconnect, and shows as expired or undeliverable",
     control: { how: "a database trigger postpones each deadline by an hour and raises the limit to 100 attempts", red: "delivered-late" },
     run: runDeadlines,
   },

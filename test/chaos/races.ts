@@ -68,7 +68,7 @@ const judgeRace = ({ said }: Race, ended: CommandStatus | undefined): readonly s
   ...(said.some(({ result }) => result === null || result === "unknown") ? ["unanswered"] : []),
   ...(said.some((each) => wins(each) && each.word !== ended) ? ["ack-lost"] : []),
   ...(said.some(({ word, result }) => result === "conflict" && word === ended) ? ["wrong-conflict"] : []),
-  ...(said.every(({ result }) => result === "conflict") ? ["nobody-won"] : []),
+  ...(said.every(({ result }) => result === "conflict") ? ["no-winner"] : []),
 ];
 
 const killNowAndThen = async (rig: Rig, { random, over }: { random: Random; over: () => boolean }): Promise<number> => {
@@ -114,7 +114,7 @@ const run = async ({ seed, scale, control }: Context): Promise<ScenarioOutcome> 
       { ...patience(), untilMs: time.elapsedMs() + 5_000 },
     );
     const ends = new Map(truth.map(({ commandId, status }) => [commandId, status]));
-    const violations: Record<string, number> = { unanswered: 0, "ack-lost": 0, "wrong-conflict": 0, "nobody-won": 0 };
+    const violations: Record<string, number> = { unanswered: 0, "ack-lost": 0, "wrong-conflict": 0, "no-winner": 0 };
     for (const each of races) for (const wrong of judgeRace(each, ends.get(each.commandId))) violations[wrong] = (violations[wrong] ?? 0) + 1;
     const twice = await ask(
       rig.postgres,

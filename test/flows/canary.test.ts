@@ -108,16 +108,18 @@ const setUp = async (): Promise<{ readonly monitor: net.Socket }> => {
 
 /** Makes every call that succeeds and collects the secrets that it returns. */
 const succeed = async () => {
-  const house = await bootstrapTenant(sandbox);
-  credentials.set("JWT", house.token).set("API key", house.apiKey).set("enrollment token", house.enrollmentToken);
-  const user = { authorization: `Bearer ${house.token}` };
-  const key = { "x-api-key": house.apiKey, "x-svc-tenant-id": house.tenantId };
+  const bootstrapped = await bootstrapTenant(sandbox);
+  credentials.set("JWT", bootstrapped.token).set("API key", bootstrapped.apiKey).set("enrollment token", bootstrapped.enrollmentToken);
+  const user = { authorization: `Bearer ${bootstrapped.token}` };
+  const key = { "x-api-key": bootstrapped.apiKey, "x-svc-tenant-id": bootstrapped.tenantId };
   const initiate = async () =>
     must(await call("POST", "/v1/pairing/initiate", {}, { device_fingerprint: newId("fp"), device_name: "c", platform: "linux" })).pairing_code as string;
   const code = await initiate();
-  const { activation_token: activation } = must(await call("POST", "/v1/pairing/prepare-activation", user, { pairing_code: code, tenant_id: house.tenantId }));
+  const { activation_token: activation } = must(
+    await call("POST", "/v1/pairing/prepare-activation", user, { pairing_code: code, tenant_id: bootstrapped.tenantId }),
+  );
   const paired = must(await call("POST", "/v1/pairing/activate", {}, { pairing_code: code, activation_token: activation, user_email: "a@example.com" }));
-  const another = must(await call("POST", "/v1/pairing/auto-activate", {}, { enrollment_token: house.enrollmentToken, pairing_code: await initiate() }));
+  const another = must(await call("POST", "/v1/pairing/auto-activate", {}, { enrollment_token: bootstrapped.enrollmentToken, pairing_code: await initiate() }));
   credentials.set("secret of another device", another.shared_secret);
   const { ticket } = must(await call("POST", "/v1/auth/stream-ticket", user, {}));
   credentials.set("pairing code", code).set("activation token", activation).set("device secret", paired.shared_secret).set("stream ticket", ticket);
@@ -134,11 +136,14 @@ const succeed = async () => {
   await socket.next("ack_ok");
   const polled = signedHeaders(identity, "", new Date(Date.now() + 5));
   must(await call("GET", `/v1/devices/${device.deviceId}/commands`, polled));
-  return { house, user, key, device, at, socket, ticket, activation, code };
+  return { bootstrapped, user, key, device, at, socket, ticket, activation, code };
 };
 
 /** Gets refused in every way, each time with a secret where it does not belong. */
-const fail = async ({ house, user, key, device, at, socket, ticket, activation }: Awaited<ReturnType<typeof succeed>>, sql: pg.Client): Promise<void> => {
+const fail = async (
+  { bootstrapped, user, key, device, at, socket, ticket, activation }: Awaited<ReturnType<typeof succeed>>,
+  sql: pg.Client,
+): Promise<void> => {
   const secret = device.identity.secret;
   const all = [...credentials.values()];
   for (const each of all) {
@@ -182,7 +187,7 @@ const fail = async ({ house, user, key, device, at, socket, ticket, activation }
   });
   expect(broken.status).toBe(500);
   await sql.query("alter table stream_tickets rename to stream_tickets_away");
-  expect((await call("POST", "/v1/auth/stream-ticket", { authorization: `Bearer ${house.token}` }, {})).status).toBe(500);
+  expect((await call("POST", "/v1/auth/stream-ticket", { authorization: `Bearer ${bootstrapped.token}` }, {})).status).toBe(500);
   await sql.query("alter table stream_tickets_away rename to stream_tickets");
 };
 

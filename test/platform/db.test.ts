@@ -95,8 +95,8 @@ describe("transactions", () => {
     expect(await db.query("select 1 from devices where device_id = 'dev_both'")).toEqual([]);
   });
 
-  test.each(["tx", "sqlTx"] as const)("a %s transaction whose failed statement was ignored is an error and writes nothing", async (door) => {
-    const work = db[door](async (tx: Sql) => {
+  test.each(["tx", "sqlTx"] as const)("a %s transaction whose failed statement was ignored is an error and writes nothing", async (opener) => {
+    const work = db[opener](async (tx: Sql) => {
       await tx.execute("insert into counters values (3, 0)");
       await failure(tx.execute("insert into counters values (3, 0)"));
     });
@@ -105,9 +105,9 @@ describe("transactions", () => {
     await db.sqlTx((tx) => increment(tx, 1));
   });
 
-  test.each(["tx", "sqlTx"] as const)("a %s transaction refuses statements once it has ended", async (door) => {
+  test.each(["tx", "sqlTx"] as const)("a %s transaction refuses statements once it has ended", async (opener) => {
     let kept: Sql | undefined;
-    await db[door](async (tx: Sql) => {
+    await db[opener](async (tx: Sql) => {
       kept = tx;
     });
     await expect(kept?.query("select 1")).rejects.toThrow("this transaction has ended");
@@ -145,13 +145,13 @@ describe("transactions", () => {
     expect(await db.tx((tx) => tx.system.device.upsert(upsert))).toMatchObject({ deviceId: "dev_up" });
   });
 
-  test.each(["tx", "sqlTx"] as const)("a %s transaction is retried after a deadlock until both sides commit", async (door) => {
+  test.each(["tx", "sqlTx"] as const)("a %s transaction is retried after a deadlock until both sides commit", async (opener) => {
     const before = await db.query<{ value: number }>("select value from counters order by id limit 2");
     let arrived = 0;
     let open = (): void => undefined;
     const both = new Promise<void>((resolve) => (open = resolve));
     const crossing = (first: number, second: number): Promise<void> =>
-      db[door](async (tx: Sql) => {
+      db[opener](async (tx: Sql) => {
         await increment(tx, first);
         arrived += 1;
         if (arrived === 2) open();
@@ -205,9 +205,9 @@ describe("transactions", () => {
     expect(arrived).toBeGreaterThan(2);
   });
 
-  test.each(["tx", "sqlTx"] as const)("a %s transaction that loses its connection before the COMMIT is an error", async (door) => {
+  test.each(["tx", "sqlTx"] as const)("a %s transaction that loses its connection before the COMMIT is an error", async (opener) => {
     const error = await failure(
-      db[door](async (tx: Sql) => {
+      db[opener](async (tx: Sql) => {
         await increment(tx, 1);
         const [mine] = await tx.query<{ pid: number }>("select pg_backend_pid() as pid");
         await withClient(url, (client) => client.query("select pg_terminate_backend($1, 2000)", [mine?.pid]));

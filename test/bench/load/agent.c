@@ -18,12 +18,12 @@ static void open_agent(struct conn *c) {
 }
 
 /** Copies the string after the key; returns 0 if there is none. */
-static int text_after(const struct frame *f, const char *key, char *text, int room) {
+static int text_after(const struct frame *f, const char *key, char *text, int capacity) {
   const uint8_t *at = memmem(f->bytes, f->length, key, strlen(key)), *end;
   if (!at) return 0;
   at += strlen(key);
   end = memchr(at, '"', f->bytes + f->length - at);
-  if (!end || end - at >= room) return 0;
+  if (!end || end - at >= capacity) return 0;
   memcpy(text, at, end - at);
   text[end - at] = 0;
   return 1;

@@ -48,7 +48,7 @@ extern int may_rest;
 extern struct identity *identities;
 extern const char *host_name;
 extern struct conn *conns;
-extern int room;
+extern int capacity;
 
 // sockets.c
 int dial(struct conn *);
@@ -90,5 +90,5 @@ int load_requests(const char *path);
 int watch(const char *name, int pid);
 void sample_meters(void);
 /** Writes the CPU time of each watched tree since the previous sample, as members of a JSON object. */
-int print_meters(char *text, int room);
+int print_meters(char *text, int capacity);
 #endif

@@ -9,15 +9,15 @@
 struct identity *identities;
 struct conn *conns;
 const char *host_name;
-int room;
+int capacity;
 
 static const struct protocol *const PROTOCOLS[] = {&ws_protocol, &agent_protocol, &socketio_protocol, &mqtt_protocol, &http_protocol};
 
 static int read_identities(const char *path) {
   FILE *file = fopen(path, "r");
   int found = 0;
-  identities = calloc(room, sizeof *identities);
-  while (file && found < room && fscanf(file, "%63s %63s %127s", identities[found].agent, identities[found].tenant, identities[found].secret) == 3) found++;
+  identities = calloc(capacity, sizeof *identities);
+  while (file && found < capacity && fscanf(file, "%63s %63s %127s", identities[found].agent, identities[found].tenant, identities[found].secret) == 3) found++;
   if (file) fclose(file);
   return found;
 }
@@ -36,13 +36,13 @@ int main(int words, char **word) {
   getrlimit(RLIMIT_NOFILE, &files);
   files.rlim_cur = files.rlim_max;
   setrlimit(RLIMIT_NOFILE, &files);
-  room = atoi(word[3]);
-  if (words > 4 && read_identities(word[4]) < room) {
-    fprintf(stderr, "%s names fewer than %d agents\n", word[4], room);
+  capacity = atoi(word[3]);
+  if (words > 4 && read_identities(word[4]) < capacity) {
+    fprintf(stderr, "%s names fewer than %d agents\n", word[4], capacity);
     return 2;
   }
-  conns = calloc(room, sizeof *conns);
-  for (int i = 0; i < room; i++) conns[i] = (struct conn){.fd = -1, .number = i};
+  conns = calloc(capacity, sizeof *conns);
+  for (int i = 0; i < capacity; i++) conns[i] = (struct conn){.fd = -1, .number = i};
   may_rest = protocol == &http_protocol;
   watch("load", getpid());
   for (;;) {

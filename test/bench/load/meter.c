@@ -19,10 +19,10 @@ int watch(const char *name, int pid) {
   return 0;
 }
 
-static int slurp(const char *path, char *text, int room) {
+static int slurp(const char *path, char *text, int capacity) {
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return 0;
-  int length = (int)read(fd, text, room - 1);
+  int length = (int)read(fd, text, capacity - 1);
   close(fd);
   text[length > 0 ? length : 0] = 0;
   return length;
@@ -65,10 +65,10 @@ void sample_meters(void) {
   }
 }
 
-int print_meters(char *text, int room) {
-  int length = snprintf(text, room, "\"busyNs\":%llu,\"cpuNs\":{", (unsigned long long)(busy_now - busy_before));
+int print_meters(char *text, int capacity) {
+  int length = snprintf(text, capacity, "\"busyNs\":%llu,\"cpuNs\":{", (unsigned long long)(busy_now - busy_before));
   for (int i = 0; i < meter_count; i++)
-    length += snprintf(text + length, room - length, "%s\"%s\":%llu", i ? "," : "", meters[i].name,
+    length += snprintf(text + length, capacity - length, "%s\"%s\":%llu", i ? "," : "", meters[i].name,
                        (unsigned long long)(meters[i].now > meters[i].before ? meters[i].now - meters[i].before : 0));
-  return length + snprintf(text + length, room - length, "}");
+  return length + snprintf(text + length, capacity - length, "}");
 }

@@ -102,7 +102,7 @@ static void connect_all(int to, int width) {
   char more[64];
   uint64_t start = nanoseconds();
   sample_meters();
-  raise_sockets(0, to < room ? to : room, width);
+  raise_sockets(0, to < capacity ? to : capacity, width);
   sample_meters();
   snprintf(more, sizeof more, "\"windowNs\":%llu,", (unsigned long long)(nanoseconds() - start));
   say("connected", more);
@@ -114,7 +114,7 @@ static void churn(int number, int width, enum stage stage) {
   arrived = 0;
   churn_stage = stage;
   sample_meters();
-  raise_sockets(0, number < room ? number : room, width);
+  raise_sockets(0, number < capacity ? number : capacity, width);
   sample_meters();
   snprintf(more, sizeof more, "\"windowNs\":%llu,", (unsigned long long)(nanoseconds() - start));
   say("churned", more);
@@ -144,7 +144,7 @@ static void run(int warm_ms, int window_ms, int connections, double rate) {
   active = 0;
   window_answers = sample_count = free_count = 0;
   mode = rate > 0 ? OPEN_LOOP : CLOSED_LOOP;
-  for (int i = 0; i < room && active < connections; i++) {
+  for (int i = 0; i < capacity && active < connections; i++) {
     if (conns[i].stage != READY) continue;
     active++;
     if (mode == OPEN_LOOP) free_conns[free_count++] = &conns[i];
@@ -173,7 +173,7 @@ static void run(int warm_ms, int window_ms, int connections, double rate) {
 /** Writes for each active connection its number, the number of its last answer and the random value of that. */
 static void report(const char *path) {
   FILE *file = fopen(path, "w");
-  for (int i = 0; file && i < room; i++)
+  for (int i = 0; file && i < capacity; i++)
     if (conns[i].stage == READY) fprintf(file, "%d %llu %u\n", i, (unsigned long long)(conns[i].answered - conns[i].first), conns[i].value);
   if (file) fclose(file);
   say("reported", "");
@@ -183,7 +183,7 @@ void command(char *line) {
   char word[16] = "", text[512] = "";
   int a = 0, b = 0, c = 0;
   double rate = 0;
-  if (!samples) samples = malloc(MAX_SAMPLES * sizeof *samples), free_conns = malloc(room * sizeof *free_conns);
+  if (!samples) samples = malloc(MAX_SAMPLES * sizeof *samples), free_conns = malloc(capacity * sizeof *free_conns);
   sscanf(line, "%15s", word);
   if (!strcmp(word, "watch") && sscanf(line, "%*s %500s %d", text, &a) == 2) {
     watch(text, a);
@@ -195,7 +195,7 @@ void command(char *line) {
   else if (!strcmp(word, "churn") && sscanf(line, "%*s %d %d %500s", &a, &b, text) == 3) churn(a, b, strcmp(text, "open") ? READY : OPENING);
   else if (!strcmp(word, "run") && sscanf(line, "%*s %d %d %d %lf %d", &a, &b, &c, &rate, &mixed_percent) == 5) run(a, b, c, rate);
   else if (!strcmp(word, "cut")) {
-    for (int i = 0; i < room; i++) end(&conns[i]);
+    for (int i = 0; i < capacity; i++) end(&conns[i]);
     say("cut", "");
   } else if (!strcmp(word, "report") && sscanf(line, "%*s %500s", text) == 1) report(text);
   else say(strcmp(word, "tally") ? "unknown" : "tally", "");
