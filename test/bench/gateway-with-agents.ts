@@ -1,5 +1,5 @@
 // A gateway with a tenant's provisioned agents and a load generator that can connect them.
-import type { Member } from "../../agent-sim/agent/index.ts";
+import type { PairedDevice } from "../../agent-sim/agent/index.ts";
 import { type BenchGateway, type BenchTenant, createTenant, type GatewayOptions, provision, startBenchGateway, writeIdentities } from "./gateway.ts";
 import { type Loader, startLoader } from "./loader.ts";
 import type { BenchStage } from "./stage.ts";
