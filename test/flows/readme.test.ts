@@ -43,13 +43,13 @@ test("the first five minutes of README work as written, twice", { timeout: 90_00
   const left = (await readdir(sandbox.dir)).filter((name) => !LINKED.includes(name) && name !== "data");
   expect(left).toEqual([]);
   const again = await runToEnd(["bash", "-c", script], { env: sandbox.env, cwd: sandbox.dir });
-  expect(again.stdout).toMatch(/executes ping[\s\S]*"status":"succeeded"/);
+  expect(again.stdout).toMatch(/runs ping[\s\S]*"status":"succeeded"/);
 
   const [, paired = "", queued = "", answered = "", fleet = ""] = stdout.split(MARK);
   expect(JSON.parse(paired)).toMatchObject({ success: true, data: { device_id: expect.stringMatching(/^dev_/) } });
   expect(queued).toMatch(/"blockedBy"|offline/);
   expect(queued).not.toContain('"succeeded"');
-  expect(answered).toMatch(/executes ping[\s\S]*"status":"succeeded"/);
+  expect(answered).toMatch(/runs ping[\s\S]*"status":"succeeded"/);
   const summary = JSON.parse(fleet.slice(fleet.indexOf("{"))) as { ok: boolean; agents: number; commands: { accepted: number; terminal: number } };
   expect(summary).toMatchObject({ ok: true, agents: 20 });
   expect(summary.commands.terminal).toBe(summary.commands.accepted);
