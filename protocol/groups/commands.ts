@@ -225,7 +225,7 @@ export const commands = group({
     poll: query({
       summary: "Poll for due commands",
       description:
-        "For agents without a socket. Repeating a poll is safe: it returns each command again until you acknowledge it. `cancel` lists the commands to stop, until you acknowledge them or their deadline passes. Send the id of the agent's process in `x-svc-instance-id`: while another process with the same identity holds a socket or polls, the response is 409 `DUPLICATE_IDENTITY` with `Retry-After`. Acknowledgements are accepted all the same.",
+        "For agents without a socket. Repeating a poll is safe: it returns each command again until you acknowledge it. `cancel` lists the commands to stop, until you acknowledge them or their deadline passes. Send the id of the agent's process in `x-svc-instance-id`: while another process with the same identity holds a socket or polls, the response is 409 `DUPLICATE_IDENTITY` with `Retry-After`. The gateway still accepts acknowledgements.",
       rest: ["GET /devices/{deviceId}/commands", "GET /hosts/{deviceId}/commands"],
       auth: ["agent"],
       permission: "self",
@@ -244,7 +244,7 @@ export const commands = group({
       errors: ["DUPLICATE_IDENTITY"],
     }),
     get: query({
-      summary: "Get one command",
+      summary: "Get a command",
       rest: ["GET /commands/{commandId}"],
       auth: ["user", "apiKey", "agent"],
       permission: "command:read",
@@ -253,7 +253,7 @@ export const commands = group({
       errors: ["COMMAND_NOT_FOUND"],
     }),
     getOnDevice: query({
-      summary: "Get one command of a device",
+      summary: "Get a command of a device",
       rest: ["GET /devices/{deviceId}/commands/{commandId}"],
       auth: ["user", "apiKey", "agent"],
       permission: "command:read",

@@ -97,7 +97,7 @@ export const devices = group({
       input: listQuery(filters),
     }),
     get: query({
-      summary: "Get one device",
+      summary: "Get a device",
       rest: ["GET /devices/{deviceId}", "GET /hosts/{deviceId}"],
       auth: ["user", "apiKey"],
       permission: "device:read",
