@@ -1,4 +1,4 @@
-// The OpenAPI 3.1 document of one prefix, read off the contract: the same table that REST and tRPC serve.
+// Builds the OpenAPI 3.1 document of one prefix from the contract, the same table that REST and tRPC serve.
 import { TAGS } from "../../../protocol/guide/index.ts";
 import type { Entry } from "../catalogue.ts";
 import type { Prefix } from "../request-info.ts";
@@ -9,21 +9,21 @@ import { createResponses } from "./responses.ts";
 import { createSchemas, type Json } from "./schemas.ts";
 import { SECURITY_SCHEMES } from "./security.ts";
 
-const DESCRIPTION = `Mooring is a multi-tenant control plane for self-hosted software: tenants, their devices, the pairing of devices, and commands for them.
+const DESCRIPTION = `Mooring is a multi-tenant control plane for self-hosted software: tenants, their devices, pairing, and commands to devices.
 
-**Credentials.** Exactly one per request: \`Authorization: Bearer\` for people, \`X-API-Key\` with \`x-svc-tenant-id\` for scripts, four signature headers for agents. Every operation says which it takes.
+**Credentials.** Exactly one per request: \`Authorization: Bearer\` for people, \`X-API-Key\` with \`x-svc-tenant-id\` for scripts, four signature headers for agents. Every operation names the credentials that it accepts.
 
-**Answers.** \`{success, data, meta}\`, and \`meta.pagination\` with lists that have pages. Answers may gain fields, and enumerations values, within a version. Another tenant's id answers exactly like an unknown one.
+**Answers.** \`{success, data, meta}\`, plus \`meta.pagination\` for lists with pages. Answers may gain fields, and enumerations may gain values, within a version. Another tenant's id gets exactly the answer of an unknown id.
 
-**Errors.** One shape for all, with a \`code\` that never changes its meaning; \`retryable\` says whether trying again may succeed, \`Retry-After\` when. \`GET /errors\` lists every code.
+**Errors.** All have one shape, with a \`code\` whose meaning never changes. \`retryable\` says whether the same call may succeed later, \`Retry-After\` says when. \`GET /errors\` lists every code.
 
-**Repeating a change.** Send an \`Idempotency-Key\`. A repeat with the same body gets the first answer, marked \`Idempotent-Replayed\`.
+**Safe retries.** Send an \`Idempotency-Key\` with a change. A retry with the same key and body gets the first answer again, marked \`Idempotent-Replayed\`.
 
 **Lists** take \`page\` and \`pageSize\`, or \`limit\` and \`offset\`, not both.
 
-**Limits** are counted per credential and per tenant, and shown in the \`X-RateLimit-*\` headers.`;
+**Rate limits** apply per credential and per tenant; the \`X-RateLimit-*\` headers show them.`;
 
-/** Of the parts that could be referred to, those that are. */
+/** Keeps only the components that the document refers to. */
 const used = (parts: Json, kind: "headers" | "examples", by: string): Json =>
   Object.fromEntries(Object.entries(parts).filter(([name]) => by.includes(`"#/components/${kind}/${name}"`)));
 
@@ -38,7 +38,7 @@ export const createOpenApi = (entries: readonly Entry[], prefix: Prefix, { versi
   const responses = createResponses(schemas);
   const paths = pathsOf({ schemas, responses }, served);
   schemas.add("Error", errorSchema(prefix));
-  const referring = JSON.stringify([paths, responses.components()]);
+  const document = JSON.stringify([paths, responses.components()]);
   return {
     openapi: "3.1.0",
     info: {
@@ -54,8 +54,8 @@ export const createOpenApi = (entries: readonly Entry[], prefix: Prefix, { versi
     components: {
       schemas: schemas.components(),
       responses: responses.components(),
-      headers: used(HEADER_COMPONENTS, "headers", referring),
-      examples: used(errorExamples(prefix), "examples", referring),
+      headers: used(HEADER_COMPONENTS, "headers", document),
+      examples: used(errorExamples(prefix), "examples", document),
       securitySchemes: SECURITY_SCHEMES,
     },
   };

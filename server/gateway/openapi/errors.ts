@@ -1,4 +1,4 @@
-// Which errors an operation may answer with, and what each of them looks like.
+// Lists the errors that an operation may return, with their schema and examples.
 import { AT, IDS } from "../../../protocol/guide/index.ts";
 import { ERROR_CODES, ERRORS, type ErrorCode, LIMITS, messageOf, type Operation } from "../../../protocol/index.ts";
 import { AppError } from "../../core/errors.ts";
@@ -10,7 +10,7 @@ import type { Json } from "./schemas.ts";
 
 const openTo = (op: Operation): readonly ErrorCode[] => (op.auth.includes("public") ? [] : ["UNAUTHORIZED", "FORBIDDEN", "RATE_LIMIT_EXCEEDED"]);
 
-/** The codes any call of this operation may end with, by HTTP status. */
+/** The error codes that a call of this operation may return, by HTTP status. */
 export const codesOf = (op: Operation): ReadonlyMap<number, readonly ErrorCode[]> => {
   const open = op.auth.includes("public");
   const withBody = op.rest.some((rest) => takesBody(rest.split(" ")[0] ?? ""));
@@ -24,7 +24,7 @@ export const codesOf = (op: Operation): ReadonlyMap<number, readonly ErrorCode[]
     "DATABASE_UNAVAILABLE",
     ...op.errors,
     ...openTo(op),
-    // A credential is proven before it is asked whether its kind will do.
+    // The gateway verifies a credential before it checks whether the operation accepts its kind.
     ...when(!open, "INVALID_SIGNATURE", "IDENTITY_PROVIDER_UNAVAILABLE", "API_KEY_IP_DENIED"),
     ...when(op.permission === "platform", "ADMIN_REQUIRED"),
     ...when(LIMITS[op.limit].length > 0, "RATE_LIMIT_EXCEEDED"),
@@ -41,17 +41,17 @@ const timestamp = { type: "string", format: "date-time" };
 
 export const errorSchema = (prefix: Prefix): Json => ({
   type: "object",
-  description: "How every operation tells of a failure.",
+  description: "The error body of every operation.",
   required: ["success", "error", "code", "message", "retryable", "timestamp", "requestId", "meta"],
   properties: {
     success: { type: "boolean", const: false },
-    code: { type: "string", enum: ERROR_CODES, description: "What went wrong. Codes stay; `GET /errors` explains each." },
-    message: { type: "string", description: "The same for people." },
-    retryable: { type: "boolean", description: "Whether trying again may succeed: true for 429 and 5xx." },
+    code: { type: "string", enum: ERROR_CODES, description: "What went wrong. The meaning of a code never changes; `GET /errors` explains each." },
+    message: { type: "string", description: "The same in a sentence for people." },
+    retryable: { type: "boolean", description: "Whether the same call may succeed later: true for 429 and 5xx." },
     timestamp,
-    requestId: { type: "string", description: "Names this request in the gateway's log." },
-    retryAfter: { type: "number", description: "Seconds to wait before trying again." },
-    details: { type: "object", additionalProperties: true, description: "Facts about this failure, such as the fields that do not fit." },
+    requestId: { type: "string", description: "Identifies this request in the gateway's log." },
+    retryAfter: { type: "number", description: "Seconds to wait before the next attempt." },
+    details: { type: "object", additionalProperties: true, description: "Facts about this error, such as the invalid fields." },
     meta: { $ref: "#/components/schemas/Meta" },
     error:
       prefix === "/v1"
@@ -64,8 +64,8 @@ export const errorSchema = (prefix: Prefix): Json => ({
   },
 });
 
-/** One of each that a message names, so that examples read as answers do. */
-const NAMED: ReadonlyMap<string, unknown> = new Map<string, unknown>(
+/** A value for each placeholder in a message, so that examples read like real answers. */
+const PLACEHOLDERS: ReadonlyMap<string, unknown> = new Map<string, unknown>(
   Object.entries({
     ...IDS,
     code: "NO_SUCH_CODE",
@@ -83,7 +83,7 @@ const detailsOf = (code: ErrorCode): Json | undefined => {
   if (code === "DATABASE_BUSY") return { reason: "lock_timeout" };
   if (code === "VALIDATION_FAILED")
     return { issues: [{ path: "name", code: "invalid_type", message: "Invalid input: expected string, received undefined", expected: "string" }] };
-  const named = [...ERRORS[code].message.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => [name, NAMED.get(name)]);
+  const named = [...ERRORS[code].message.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => [name, PLACEHOLDERS.get(name)]);
   return named.length === 0 ? undefined : Object.fromEntries(named);
 };
 

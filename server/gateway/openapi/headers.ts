@@ -1,4 +1,4 @@
-// The response headers, described once, and which answer carries which.
+// The response headers, each described once, and the answers that carry them.
 import { LIMITS, type Operation, SIGNATURE_VERSIONS_HEADER } from "../../../protocol/index.ts";
 import type { Json } from "./schemas.ts";
 
@@ -8,22 +8,25 @@ const whole = (description: string, example: number): Json => ({ description, sc
 export const HEADER_COMPONENTS = {
   "x-request-id": {
     ...text(
-      "Id of this request, also in the body and in the gateway's log. Your own, when you send one of 8 to 64 letters, digits, - and _.",
+      "Id of this request, also in the body and in the gateway's log. It is your own if you send one of 8 to 64 letters, digits, - and _.",
       "req_01J9ZQ3E8W6Y2V7K4M5N6P7Q8R",
     ),
     required: true,
   },
-  "x-svc-error-shape": { description: "The error shape in use, when the request asked for one.", schema: { type: "string", enum: ["a", "b"] } },
-  "X-RateLimit-Limit": whole("Calls that the tightest bucket allows in its window.", 100),
-  "X-RateLimit-Remaining": whole("Calls left in it.", 97),
-  "X-RateLimit-Reset": whole("When it is full again, in Unix seconds.", 1_797_033_600),
-  RateLimit: text("The same bucket in the IETF's form: calls left, seconds until it is full again.", '"standard";r=97;t=42'),
-  "RateLimit-Policy": text("The bucket's limit and window in seconds.", '"standard";q=100;w=60'),
-  "Retry-After": whole("Seconds to wait before trying again.", 1),
-  "WWW-Authenticate": text("Which credential is asked for.", "Bearer"),
-  "Idempotent-Replayed": { description: "This is the first answer to this Idempotency-Key, repeated.", schema: { type: "string", const: "true" } },
-  Location: text("Path of what was created.", "/v1/commands/cmd_01J9ZQ3E8W6Y2V7K4M5N6P7Q8R"),
-  Link: text("RFC 8288: first, prev, next and last page of a list; what replaces a deprecated operation.", '</v1/devices?page=2&pageSize=20>; rel="next"'),
+  "x-svc-error-shape": { description: "The error shape of this answer, if the request asked for one.", schema: { type: "string", enum: ["a", "b"] } },
+  "X-RateLimit-Limit": whole("Calls per window that the tightest rate limit allows.", 100),
+  "X-RateLimit-Remaining": whole("Calls left in the current window.", 97),
+  "X-RateLimit-Reset": whole("When the limit is full again, in Unix seconds.", 1_797_033_600),
+  RateLimit: text("The same limit in the IETF's form: calls left, seconds until it is full again.", '"standard";r=97;t=42'),
+  "RateLimit-Policy": text("Calls per window, and the window in seconds.", '"standard";q=100;w=60'),
+  "Retry-After": whole("Seconds to wait before the next attempt.", 1),
+  "WWW-Authenticate": text("The credential that the operation needs.", "Bearer"),
+  "Idempotent-Replayed": { description: "The gateway repeats the first answer to this Idempotency-Key.", schema: { type: "string", const: "true" } },
+  Location: text("Path of the created record.", "/v1/commands/cmd_01J9ZQ3E8W6Y2V7K4M5N6P7Q8R"),
+  Link: text(
+    "RFC 8288: first, prev, next and last page of a list, or the successor of a deprecated operation.",
+    '</v1/devices?page=2&pageSize=20>; rel="next"',
+  ),
   Deprecation: text("RFC 9745: since when the operation is deprecated, as @ and Unix seconds.", "@1797033600"),
   Sunset: text("RFC 8594: when the operation will be removed.", "Sat, 12 Jun 2027 00:00:00 GMT"),
   [SIGNATURE_VERSIONS_HEADER]: text("To agents: the versions of request signatures that this gateway accepts.", "1,2"),
@@ -43,7 +46,7 @@ const common = (op: Operation): readonly HeaderName[] => [
   ...(isKeyed(op) ? (["Idempotent-Replayed"] as const) : []),
 ];
 
-/** Whether an Idempotency-Key means something to it. */
+/** Whether the operation honours an Idempotency-Key. */
 export const isKeyed = ({ idempotency, auth }: Operation): boolean => idempotency !== "none" && !auth.includes("public");
 
 export const successHeaders = (op: Operation): Json => ({
@@ -56,7 +59,7 @@ export const successHeaders = (op: Operation): Json => ({
   ...Object.fromEntries(Object.entries(op.responseHeaders ?? {}).map(([name, description]) => [name, { description, schema: { type: "string" } }])),
 });
 
-/** Of an error of that status, whichever operation it comes from. */
+/** The headers of an error with this status, from any operation. */
 export const errorHeaders = (status: number): Json =>
   refs([
     "x-request-id",

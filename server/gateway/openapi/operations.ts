@@ -1,4 +1,4 @@
-// The operations at each path. Aliases get ids of their own; two operations that share a place and differ in the credential become one.
+// The operations at each path. Aliases get ids of their own; two operations with one method and path but different credentials become one.
 import { guideOf } from "../../../protocol/guide/index.ts";
 import type { Rest } from "../../../protocol/index.ts";
 import type { Entry } from "../catalogue.ts";
@@ -21,7 +21,7 @@ const pascal = (path: string): string =>
     .map(capital)
     .join("");
 
-/** Generators make a method of every id, so each place has its own: `devices.get`, and `devices.getViaHosts` for its alias. */
+/** Client generators turn every id into a method, so aliases need their own: `devices.get`, and `devices.getViaHosts` for its alias. */
 const operationId = ({ id, op }: Entry, { method, path }: Place): string => {
   const first = placeOf(op.rest[0] ?? "GET /");
   if (method === first.method && path === first.path) return id;
@@ -34,7 +34,7 @@ const descriptionOf = ({ id, op }: Entry, { method, path }: Place): string => {
   return first === `${method} ${path}` ? text : `${text}\n\nThe same as \`${first}\`.`;
 };
 
-/** An agent polls where a portal lists: the reader is told which of the two is whose. */
+/** An agent polls at the path where a portal lists, so the description says which text is for whom. */
 const descriptionOfAll = (entries: readonly Entry[], place: Place): string =>
   entries
     .map(
@@ -42,7 +42,7 @@ const descriptionOfAll = (entries: readonly Entry[], place: Place): string =>
     )
     .join("\n\n");
 
-/** A parameter that both have may be bounded by each in its own way. */
+/** Two operations may limit a common parameter differently. */
 const joinParameters = (first: readonly Parameter[], second: readonly Parameter[]): readonly Parameter[] => [
   ...first.map((each) => {
     const other = second.find(({ name, in: at }) => name === each.name && at === each.in);

@@ -1,11 +1,11 @@
-// Where each field of an operation's input travels: path, query, header or body; and how it is described there.
+// Places each field of an operation's input in path, query, header or body, and describes it there.
 import type { OperationGuide } from "../../../protocol/guide/index.ts";
 import type { Operation } from "../../../protocol/index.ts";
 import { takesBody } from "../rest-input.ts";
 import { isKeyed } from "./headers.ts";
 import type { Json, Schemas } from "./schemas.ts";
 
-/** `POST /devices/{deviceId}/commands`, taken apart. */
+/** Method and path of a route such as `POST /devices/{deviceId}/commands`. */
 export interface Place {
   readonly method: string;
   readonly path: string;
@@ -23,7 +23,7 @@ export interface Parameter extends Json {
   readonly schema: Json;
 }
 
-/** Swagger UI shows the parameter's own description, not its schema's; and offers its example for a first try. */
+/** Swagger UI shows the description and the example of the parameter, not those of its schema. */
 const parameter = (name: string, at: Parameter["in"], given: { readonly schema: Json; readonly required: boolean; readonly example: unknown }): Parameter => {
   const { description, ...schema } = given.schema;
   return {
@@ -41,14 +41,18 @@ const header = (name: string, description: string, schema: Json): Parameter => (
 const headersOf = (op: Operation, fields: readonly string[]): readonly Parameter[] => [
   ...(isKeyed(op)
     ? [
-        header("Idempotency-Key", "Names this request. A repeat with the same key and body gets the first answer; the same key with another body is 422.", {
-          type: "string",
-          minLength: 1,
-          maxLength: 255,
-        }),
+        header(
+          "Idempotency-Key",
+          "Identifies this request. A retry with the same key and body gets the first answer again; the same key with another body gets 422.",
+          {
+            type: "string",
+            minLength: 1,
+            maxLength: 255,
+          },
+        ),
       ]
     : []),
-  ...(fields.includes("version") ? [header("If-Match", "The version that was read, in quotes; the same as `version`.", { type: "string" })] : []),
+  ...(fields.includes("version") ? [header("If-Match", "The version that you read, in quotes; an alternative to `version`.", { type: "string" })] : []),
 ];
 
 export interface Asked {

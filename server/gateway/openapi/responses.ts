@@ -1,4 +1,4 @@
-// What an operation answers: its record in the envelope, and every error that it may end with.
+// The responses of an operation: its record in the envelope, and every error that it may return.
 import { AT, guideOf, IDS } from "../../../protocol/guide/index.ts";
 import { type ErrorCode, type Operation, Pagination } from "../../../protocol/index.ts";
 import type { Entry } from "../catalogue.ts";
@@ -35,7 +35,7 @@ const envelope = (data: Json, about: Json, beside: { readonly properties?: Json;
   properties: { ...beside.properties, success: { type: "boolean", const: true }, data, meta: about },
 });
 
-/** What envelope.ts puts beside `data` of a creation, because quick-starts read it from there. */
+/** Fields of a created record that envelope.ts repeats beside `data`, where quick-starts read them. */
 const HOISTED = ["status", "url"];
 
 const successSchema = (schemas: Schemas, op: Operation): Json => {
@@ -48,7 +48,7 @@ const successSchema = (schemas: Schemas, op: Operation): Json => {
   if (op.flat) return envelope(output, meta(schemas), record);
   if (op.status !== 201) return envelope(output, meta(schemas));
   const hoisted = Object.entries(record.properties ?? {}).filter(([name]) => HOISTED.includes(name));
-  const id = op.location === undefined ? {} : { id: { type: "string", description: "The id of what was created, under a name that all creations share." } };
+  const id = op.location === undefined ? {} : { id: { type: "string", description: "The id of the created record; every creation has this field." } };
   const data = op.location === undefined ? output : { allOf: [output, { type: "object", required: ["id"], properties: id }] };
   return envelope(data, meta(schemas), { properties: { ...Object.fromEntries(hoisted), ...id }, required: Object.keys(id) });
 };
@@ -56,7 +56,7 @@ const successSchema = (schemas: Schemas, op: Operation): Json => {
 const success = (schemas: Schemas, id: string, op: Operation): Json => {
   const { input, output } = guideOf(id);
   const headers = successHeaders(op);
-  if (op.status === 204) return { description: "Done; there is nothing to say.", headers };
+  if (op.status === 204) return { description: "Done. The answer has no body.", headers };
   const parsed = op.input.safeParse(input ?? {});
   const text = output === undefined ? null : successText(op, parsed.data, output, { requestId: IDS.requestId, timestamp: AT });
   const examples = text === null ? {} : { examples: { [id]: { value: JSON.parse(text) as unknown } } };
@@ -75,17 +75,17 @@ const failure = (status: number, codes: readonly string[]): Json => ({
   },
 });
 
-/** The record of something that is not well, or an error. */
+/** A failed health check answers with its record, or with an error. */
 const unwell = (answer: Json, error: Json): Json => {
   const [record, refusal] = [answer, error].map((each) => (each["content"] as Content)["application/json"]);
   return {
     ...error,
-    description: `The record of what is not well; or ${String(error["description"])}`,
+    description: `The record of the failed check; or ${String(error["description"])}`,
     content: { "application/json": { schema: { anyOf: [record?.schema, refusal?.schema] }, examples: refusal?.examples } },
   };
 };
 
-/** Two operations that share a place answer in two ways. */
+/** Merges the answers of two operations with the same method and path. */
 const joined = (first: Json, second: Json): Json => {
   const [a, b] = [first, second].map((each) => (each["content"] as Content)["application/json"]);
   return {
@@ -96,9 +96,9 @@ const joined = (first: Json, second: Json): Json => {
 };
 
 export interface Responses {
-  /** Of the operations that share a place. */
+  /** The responses of the operations with one method and path. */
   of(entries: readonly Pick<Entry, "id" | "op">[]): Json;
-  /** Errors, which several operations share, under the names of their codes. */
+  /** Error responses, shared between operations and named after their codes. */
   components(): Json;
 }
 

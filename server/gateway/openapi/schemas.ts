@@ -1,24 +1,24 @@
-// JSON Schema of the contract's types. Named records become components, referred to by name; the rest is written out where it is used.
+// JSON Schemas of the contract's types. Named records become components with references; all other schemas are inline.
 import { z } from "zod";
 import { metadata } from "../../../protocol/schemas.ts";
 
 export type Json = Record<string, unknown>;
 export type Io = "input" | "output";
 
-/** Formats that say what their pattern says, in fewer words. */
-const SELF_EXPLAINING: ReadonlySet<unknown> = new Set(["date-time", "email", "uri"]);
+/** For these formats the pattern adds nothing. */
+const WITHOUT_PATTERN: ReadonlySet<unknown> = new Set(["date-time", "email", "uri"]);
 
-/** zod's own, which no other tool knows; their pattern says it all. */
-const HOME_MADE: ReadonlySet<unknown> = new Set(["cidrv4", "cidrv6"]);
+/** Formats that only zod knows; their pattern is enough. */
+const ZOD_ONLY: ReadonlySet<unknown> = new Set(["cidrv4", "cidrv6"]);
 
 const tidy = (schema: Json, io: Io): void => {
-  if (SELF_EXPLAINING.has(schema["format"])) delete schema["pattern"];
-  if (HOME_MADE.has(schema["format"])) delete schema["format"];
-  // zod's bounds of an integer are those of the language.
+  if (WITHOUT_PATTERN.has(schema["format"])) delete schema["pattern"];
+  if (ZOD_ONLY.has(schema["format"])) delete schema["format"];
+  // zod writes the limits of JavaScript's integers.
   if (schema["maximum"] === Number.MAX_SAFE_INTEGER) delete schema["maximum"];
   if (schema["minimum"] === Number.MIN_SAFE_INTEGER) delete schema["minimum"];
   if (JSON.stringify(schema["propertyNames"]) === '{"type":"string"}') delete schema["propertyNames"];
-  // Answers may gain fields; a client that refuses unknown ones breaks with the next release.
+  // Answers may gain fields: a client that refuses unknown ones would break with the next release.
   if (io === "output" && schema["additionalProperties"] === false) delete schema["additionalProperties"];
 };
 
@@ -27,11 +27,11 @@ const inComponents = (schema: unknown): Json =>
   JSON.parse(JSON.stringify(schema, (key, value: unknown) => (key === "$ref" && typeof value === "string" ? ref(value.replace("#/$defs/", "")) : value)));
 
 export interface Schemas {
-  /** A type of the contract; every named record in it is collected. */
+  /** The schema of a contract type; collects every named record in it. */
   of(schema: z.ZodType, io: Io): Json;
-  /** A schema that is not of the contract, under a name of its own. */
+  /** Adds a named schema that the contract does not declare. */
   add(name: string, schema: Json): Json;
-  /** What a reference of `of` or `add` leads to; anything else is given back. */
+  /** Follows a reference that `of` or `add` returned; returns any other schema as it is. */
   resolve(schema: Json): Json;
   components(): Json;
 }
@@ -39,7 +39,7 @@ export interface Schemas {
 export const createSchemas = (): Schemas => {
   const collected = new Map<string, Json>();
   // Operations share schemas, and aliases share operations.
-  const made: Readonly<Record<Io, Map<z.ZodType, Json>>> = { input: new Map(), output: new Map() };
+  const cache: Readonly<Record<Io, Map<z.ZodType, Json>>> = { input: new Map(), output: new Map() };
 
   const add = (name: string, schema: Json): Json => {
     const known = collected.get(name);
@@ -62,8 +62,8 @@ export const createSchemas = (): Schemas => {
   return {
     add,
     of: (schema, io) => {
-      const done = made[io].get(schema) ?? make(schema, io);
-      made[io].set(schema, done);
+      const done = cache[io].get(schema) ?? make(schema, io);
+      cache[io].set(schema, done);
       return done;
     },
     resolve: (schema) => {

@@ -1,4 +1,4 @@
-// The three credentials, as the interface describes them.
+// The three kinds of credentials as OpenAPI security schemes.
 import { HEADERS, type Operation } from "../../../protocol/index.ts";
 import type { Json } from "./schemas.ts";
 
@@ -12,8 +12,8 @@ export const SECURITY_SCHEMES = {
     description: "For people: an access token of the identity provider that `GET /auth/config` names.",
   },
   apiKey: header("X-API-Key", "For scripts: an API key, together with x-svc-tenant-id."),
-  tenantId: header(HEADERS.tenantId, "The tenant's id, beside an API key or an agent's signature."),
-  agentId: header(HEADERS.agentId, "The agent's id, beside its signature."),
+  tenantId: header(HEADERS.tenantId, "The tenant's id, sent with an API key or an agent's signature."),
+  agentId: header(HEADERS.agentId, "The agent's id, sent with its signature."),
   agentTimestamp: header(HEADERS.timestamp, "When the agent signed: ISO 8601, at most 5 minutes from the gateway's clock."),
   agentHmac: header(HEADERS.signature, "For agents: lowercase hex of HMAC-SHA256 over body and timestamp, keyed with the device's shared secret."),
 } satisfies Readonly<Record<string, Json>>;
