@@ -1,4 +1,4 @@
-// Tells the Prisma command line where the schema lives. A default export, because that is what Prisma reads; no address, because the gateway gives it.
+// Tells the Prisma CLI where the schema is. It reads a default export. There is no database URL: the gateway passes it.
 import { defineConfig } from "prisma/config";
 
 export default defineConfig({

@@ -1,4 +1,4 @@
-// The developer's two chores around migrations, on a throw-away database so that no real one is asked or touched:
+// Two developer commands for migrations, both on a throw-away database:
 // `new NAME` writes the next migration from the schema, `check` fails when schema and migrations disagree.
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -38,14 +38,14 @@ const check = async (): Promise<number> => {
 const writeNext = async (name: string): Promise<number> => {
   const folder = migrationsFolder();
   await mkdir(folder, { recursive: true });
-  // Prisma's own note of the dialect; it refuses a folder without one.
+  // Prisma refuses a folder without this file, which names the dialect.
   await writeFile(join(folder, "migration_lock.toml"), 'provider = "postgresql"\n');
-  const sql = (await missingSql()) ?? "-- The schema asks for nothing new; write the SQL by hand.\n";
+  const sql = (await missingSql()) ?? "-- The schema has not changed; write the SQL by hand.\n";
   const stamp = new Date().toISOString().replaceAll(/[-:T]/g, "").slice(0, 14);
   const file = join(folder, `${stamp}_${name.toLowerCase().replaceAll(/[^a-z0-9]+/g, "_")}`, "migration.sql");
   await mkdir(join(file, ".."));
   await writeFile(file, sql);
-  process.stdout.write(`${file}\nRead it before you commit it: a rename looks like a drop and an add, and CHECK constraints are yours to add.\n`);
+  process.stdout.write(`${file}\nRead it before you commit it: a rename shows as a drop and an add, and you have to write CHECK constraints by hand.\n`);
   return 0;
 };
 

@@ -1,5 +1,5 @@
-// Builds dist/ when a source is newer than the last build; everything that runs compiled code comes through here.
-// Plain JavaScript, because it runs before there is anything compiled. Speaks on standard error only: standard output belongs to the command.
+// Builds dist/ when a source is newer than the last build; every command that runs compiled code starts here.
+// Plain JavaScript, because it runs before anything is compiled. Writes to standard error only: standard output belongs to the command.
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -23,11 +23,11 @@ const sources = ["package.json", "tsconfig.json", "prisma", "server", "protocol"
 const built = existsSync(stamp);
 const upToDate = built && statSync(stamp).mtimeMs >= Math.max(...sources.map(newest));
 
-// A production install has no compiler: it runs what was built before it was pruned.
+// A production install has no compiler: it runs the build from before it was pruned.
 const canBuild = existsSync(join(root, "node_modules", "prisma"));
 if (!canBuild && !built) {
   process.stderr.write(
-    "there is no build here and nothing to build with; build first (npm ci && npm run build), then drop what building needs (npm prune --omit=dev --omit=optional)\n",
+    "there is no build, and the build tools are not installed; run npm ci && npm run build first, then remove the tools (npm prune --omit=dev --omit=optional)\n",
   );
   process.exit(1);
 }
@@ -36,7 +36,7 @@ if (canBuild && (!upToDate || process.argv.includes("--force"))) {
   process.stderr.write("building…\n");
   rmSync(stamp, { force: true });
   const env = { ...process.env, PRISMA_SCHEMA_ENGINE_BINARY: join(root, "package.json") };
-  // By path: two versions of TypeScript are installed, and npm links the `tsc` of either.
+  // By path: two versions of TypeScript are installed, and npm links the `tsc` of only one.
   const run = (tool, args) => {
     const { status, stdout, stderr } = spawnSync(process.execPath, [join(root, "node_modules", tool), ...args], { cwd: root, env, encoding: "utf8" });
     if (status !== 0) {
@@ -45,7 +45,7 @@ if (canBuild && (!upToDate || process.argv.includes("--force"))) {
     }
   };
   run("prisma/build/index.js", ["generate", "--config", "prisma/config.ts", "--no-hints"]);
-  // Types are the business of `npm run check`; who only wants to run it should not wait for them.
+  // `npm run check` checks the types; a build should not wait for that.
   run("typescript-7/bin/tsc", ["-p", "server/tsconfig.build.json", "--noCheck"]);
   writeFileSync(stamp, "");
 }

@@ -1,4 +1,4 @@
-// The certificate of the public listener: judged before anything listens, looked at again every few seconds, replaced without a restart.
+// The certificate of the public listener: checked before the gateway listens, then every few seconds, and replaced without a restart.
 import { createHash, X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { createSecureContext } from "node:tls";
@@ -11,9 +11,9 @@ import type { Log } from "./platform/log.ts";
 export interface Certificate {
   /** Null: plain HTTP. */
   readonly files: TlsFiles | null;
-  /** Who takes on what changes from now on. */
+  /** Sets the function that takes a changed certificate into use. */
   renewing(renew: ((files: TlsFiles) => Promise<void>) | undefined): void;
-  /** Looks at the files now; never rejects. */
+  /** Checks the files now; never rejects. */
   look(): Promise<void>;
   close(): void;
 }
@@ -25,10 +25,10 @@ export interface CertificateOptions {
 
 const LOOK_MS = 10_000;
 
-/** What the files hold: equal as long as nobody changes them. */
+/** The content of the two files. */
 interface Pair {
   readonly digest: string;
-  /** Null when it can be used. */
+  /** Null when the certificate is usable. */
   readonly problem: string | null;
   readonly validTo: string;
 }
@@ -64,7 +64,7 @@ const readPair = async ({ certFile, keyFile }: TlsFiles): Promise<Pair> => {
 const filesOf = ({ TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile }: Config): TlsFiles | null =>
   certFile === undefined || keyFile === undefined ? null : { certFile, keyFile };
 
-/** Throws `ConfigError` when the files cannot be used; null without TLS. */
+/** Throws `ConfigError` when the files are unusable; null without TLS. */
 export const checkCertificate = async (config: Config): Promise<Pair | null> => {
   const files = filesOf(config);
   if (files === null) return null;
@@ -81,7 +81,7 @@ export const openCertificate = async (config: Config, { log, everyMs = LOOK_MS }
   if (Date.parse(current.validTo) < systemClock.now().getTime()) log.warn({ validTo: current.validTo }, "the certificate has expired");
 
   let renew: ((files: TlsFiles) => Promise<void>) | undefined;
-  /** Seen broken once: whoever replaces two files does it one after the other. */
+  /** The digest of a pair that was unusable at one check: operators replace the two files one after the other. */
   let suspected = "";
   let reported = "";
   const report = (digest: string, problem: unknown, insist: boolean): void => {
@@ -105,7 +105,7 @@ export const openCertificate = async (config: Config, { log, everyMs = LOOK_MS }
   };
   let looking = Promise.resolve();
   const look = (insist: boolean): Promise<void> => {
-    looking = looking.then(() => lookOnce(insist)).catch((error: unknown) => log.error({ error }, "could not look at the certificate"));
+    looking = looking.then(() => lookOnce(insist)).catch((error: unknown) => log.error({ error }, "the check of the certificate failed"));
     return looking;
   };
   const timer = setInterval(() => void look(false), everyMs);

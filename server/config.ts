@@ -135,7 +135,7 @@ export const Settings = z.object({
   ),
   SHUTDOWN_SECONDS: integer(25, 1, 300).describe("maximum time for each remaining step of a shutdown, after the agents have moved"),
 });
-type Settings = z.output<typeof Settings>;
+export type Config = z.output<typeof Settings>;
 
 const SECRETS: ReadonlySet<string> = new Set(["INTERNAL_TOKEN", "MASTER_KEY", "DATABASE_URL", "REDIS_URL"]);
 
@@ -166,17 +166,15 @@ const unsafeDefaults = (given: Env): readonly string[] => {
 };
 
 /** Throws a ConfigError that names every wrong variable. */
-export const readConfig = (env: Env): Settings => {
+export const readConfig = (env: Env): Config => {
   const given = Object.fromEntries(Object.keys(Settings.shape).map((name) => [name, env[name] === "" ? undefined : env[name]]));
   const parsed = Settings.safeParse(given);
-  const misshapen = parsed.success ? [] : parsed.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`);
-  const problems = [...misshapen, ...relations(given)];
+  const invalid = parsed.success ? [] : parsed.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`);
+  const problems = [...invalid, ...relations(given)];
   if (!parsed.success || problems.length > 0)
     throw new ConfigError(`the configuration has ${problems.length} problem(s):\n${problems.map((line) => `  ${line}`).join("\n")}`);
   return Object.freeze(parsed.data);
 };
-
-export type Config = Settings;
 
 /** The gateway's public URL. With PORT 0 the port is known once the listener is open. */
 export const publicUrlOf = ({ PUBLIC_URL, TLS_CERT_FILE, HOST, PORT }: Config, port = PORT): string =>

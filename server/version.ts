@@ -1,13 +1,13 @@
-// Which release this is: read off the package once, at start.
+// The release that runs here, read once at start from package.json and the checkout.
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-// The sources lie one folder below the package, the build two.
+// package.json lies one folder above the sources and two above the build.
 const here = dirname(fileURLToPath(import.meta.url));
 const root = [join(here, ".."), join(here, "..", "..")].find((folder) => existsSync(join(folder, "package.json"))) ?? here;
 
-/** How the service names itself to others. */
+/** The name of the service in health answers and logs. */
 export const SERVICE = "mooring";
 
 export const packageFile = (name: string): string => join(root, name);

@@ -1,9 +1,9 @@
-// Whether a port is free: for listeners that share theirs with others of this service, so that nobody else slips in beside them.
+// Checks that a port is free. Listeners of several workers share one port (SO_REUSEPORT), and would share it with another program too.
 import { once } from "node:events";
 import { createServer } from "node:net";
 import { type ListenAt, ListenError } from "./listen-error.ts";
 
-/** Answers the port, a free one for 0; throws a `ListenError`. */
+/** Returns the port, or a free one for 0; throws a `ListenError`. */
 export const checkFree = async (at: ListenAt): Promise<number> => {
   const probe = createServer();
   probe.listen({ host: at.host, port: at.port, exclusive: true });

@@ -1,5 +1,5 @@
 // The internal listener: health for load balancers, metrics for Prometheus, node status and drain for the operator.
-// Plain node:http, because balancers and scrapers speak HTTP/1.0 and odd framing that uWebSockets.js refuses; speed does not matter here.
+// Plain node:http, because balancers and scrapers use HTTP/1.0 and odd framing that uWebSockets.js refuses; speed does not matter here.
 import { createHash, timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
@@ -13,7 +13,7 @@ export interface InternalRoutes {
   readonly metrics: { text(): Promise<string>; readonly contentType: string };
   readonly node: () => object;
   readonly drain: () => void;
-  /** Answers the health routes, as on the public listener. */
+  /** Answers the health routes like the public listener. */
   readonly front: HttpTransport;
 }
 
@@ -21,7 +21,7 @@ export interface InternalListenDeps {
   readonly host: string;
   readonly port: number;
   readonly routes: InternalRoutes;
-  /** Another process holds the port and is about to free it: start without it and take it as soon as possible. */
+  /** The predecessor still holds the port: start without it and take it as soon as it is free. */
   readonly inherits?: boolean;
   readonly onLate?: (error: Error) => void;
 }
@@ -29,17 +29,17 @@ export interface InternalListenDeps {
 const MAX_BODY_BYTES = 1_024;
 const MAX_HEADER_BYTES = 16_384;
 const MAX_CONNECTIONS = 200;
-/** For the head of a request, and for all of it. */
+/** Time limit of a request's head, and of the whole request. */
 const REQUEST_MS = 10_000;
 const TIMEOUTS_CHECKED_MS = 2_000;
-/** Answers under way get this long when the listener closes. */
+/** How long close() waits for answers under way. */
 const CLOSE_MS = 1_000;
 const RETRY_MS = 50;
 const LATE_MS = 30_000;
 
 const HEALTH = /^\/(?:v1\/)?(?:livez|readyz|health(?:\/[a-z]+)?)$/;
 
-/** The public path of a health route; HAProxy's `option httpchk` without arguments asks `OPTIONS /`. */
+/** The public path of a health route; HAProxy's `option httpchk` without arguments sends `OPTIONS /`. */
 const healthPath = (method: string, path: string): string | null => {
   if (method === "OPTIONS") return path === "/" || path === "*" ? "/v1/readyz" : null;
   if ((method !== "GET" && method !== "HEAD") || !HEALTH.test(path)) return null;
@@ -54,7 +54,7 @@ const json = (status: number, body: object): HttpResponse => ({
 });
 const refused = (status: number, code: string, error: string): HttpResponse => json(status, { success: false, error, code });
 
-/** Nothing that a caller says changes the answer, so nothing of it is passed on; the plainest checks say nothing at all, not even Host. */
+/** The answer depends on nothing in the request, so none of its headers go on; the simplest checks send none, not even Host. */
 const toHttpRequest = (request: IncomingMessage, path: string): HttpRequest => ({
   method: request.method === "HEAD" ? "HEAD" : "GET",
   path,
@@ -125,7 +125,7 @@ const write = (response: ServerResponse, { status, headers, body }: HttpResponse
   response.end(body ?? undefined);
 };
 
-/** No route reads a body; what a caller sends all the same is counted and thrown away. */
+/** No route reads a body; the listener discards one and cuts the connection when it is too long. */
 const discardBody = (request: IncomingMessage): void => {
   let bytes = 0;
   request.on("data", (chunk: Buffer) => {
@@ -148,7 +148,7 @@ const createInternalServer = (routes: InternalRoutes, isLeaving: () => boolean):
       return write(response, refused(413, "PAYLOAD_TOO_LARGE", `A body may have ${MAX_BODY_BYTES} bytes.`), true);
     discardBody(request);
     void answer(request)
-      .catch(() => refused(503, "SERVICE_UNAVAILABLE", "The answer cannot be had right now."))
+      .catch(() => refused(503, "SERVICE_UNAVAILABLE", "The answer is not available right now."))
       .then((found) => write(response, found, isLeaving()));
   });
   server.maxConnections = MAX_CONNECTIONS;
@@ -163,14 +163,14 @@ const bind = async (server: Server, host: string, port: number): Promise<void> =
 
 const codeOf = (error: unknown): string => (error instanceof Error && "code" in error ? String(error.code) : String(error));
 
-/** Resolves once the port is held, or at once for an heir; rejects with a `ListenError`. */
+/** Resolves once it listens, or at once with `inherits`; rejects with a `ListenError`. */
 export const listenInternal = async ({ host, port, routes, inherits = false, onLate }: InternalListenDeps): Promise<Listener> => {
   let leaving = false;
   let closed = false;
   const server = createInternalServer(routes, () => leaving);
   const at = { host, port, prefix: "INTERNAL_" } as const;
 
-  /** Until the predecessor lets go, or this listener closes. */
+  /** Tries until the predecessor frees the port or this listener closes. */
   const takeOver = async (): Promise<void> => {
     const startedAt = performance.now();
     let told = false;

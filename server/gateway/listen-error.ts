@@ -1,4 +1,4 @@
-// Why a listener could not be opened, in one sentence for whoever started the process.
+// Says in one sentence why a listener could not open, for the operator who started the process.
 const REASONS: ReadonlyMap<string, string> = new Map(
   Object.entries({
     EADDRINUSE: "the port is taken.",
@@ -7,13 +7,13 @@ const REASONS: ReadonlyMap<string, string> = new Map(
     ENOTFOUND: "that host name has no address.",
   }),
 );
-/** uWebSockets.js does not say why. */
+/** uWebSockets.js gives no reason. */
 const UNKNOWN = "is the port taken, or the address another machine's?";
 
 export interface ListenAt {
   readonly host: string;
   readonly port: number;
-  /** Of the settings that name the two. */
+  /** Prefix of the settings HOST and PORT. */
   readonly prefix: "" | "INTERNAL_";
 }
 

@@ -1,19 +1,19 @@
-// Joins calls into batches: those of one turn of the event loop, and those that come while a batch is under way.
+// Joins calls into batches: the calls of one turn of the event loop, and those that arrive while a batch runs.
 import { AppError } from "../core/errors.ts";
 import { type Flush, settleInHalves } from "../core/halves.ts";
 
 export interface BatchOptions {
   readonly maxSize: number;
-  /** Batches that may run at once. */
+  /** How many batches may run at once. */
   readonly maxConcurrent: number;
-  /** Calls that may wait; one more is refused with SERVICE_UNAVAILABLE. */
+  /** How many calls may wait; the next one gets SERVICE_UNAVAILABLE. */
   readonly maxWaiting: number;
   /**
-   * From the beginning of one batch to that of the next, unless a whole one waits: busy times make few large batches. After a batch of one there
-   * is no pause: calls that come one after the other do not wait for each other.
+   * The shortest time between the starts of two batches, so that busy times make few large ones. A full batch starts at once, and so does
+   * the batch after a single call: calls that come one after the other do not wait for each other.
    */
   readonly paceMs?: number;
-  /** Whether a failed batch is worth running again in halves, so that one bad item does not fail its neighbours. Not when the database is away. */
+  /** Whether to run a failed batch again in halves, so that one bad item does not fail its neighbours. Return false when the database is away. */
   readonly splitOn?: (error: unknown) => boolean;
 }
 

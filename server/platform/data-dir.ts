@@ -1,8 +1,8 @@
-// What an installation keeps for itself beside the embedded database: made once, readable by its owner only.
+// Files that an installation generates once into DATA_DIR, such as keys; only their owner can read them.
 import { link, mkdir, open, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 
-/** The file's text; the first caller makes it, others (also other processes at the same moment) read what was made. */
+/** Returns the file's text. The first caller creates it; all others read it, processes that start at the same moment included. */
 export const keep = async (dataDir: string, name: string, make: () => Promise<string> | string): Promise<string> => {
   const path = join(dataDir, name);
   const existing = await readFile(path, "utf8").catch(absent);
@@ -16,7 +16,7 @@ export const keep = async (dataDir: string, name: string, make: () => Promise<st
   } finally {
     await file.close();
   }
-  // A link fails when somebody was quicker: theirs counts then.
+  // The link fails when another process was quicker; its file counts then.
   await link(draft, path).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== "EEXIST") return rename(draft, path);
   });

@@ -1,22 +1,22 @@
-// What a database error means to the caller, whichever of the two doors (pg or Prisma) it came through.
+// Translates database errors, from pg and from Prisma, into what they mean for the caller.
 import { AppError } from "../core/errors.ts";
 
-/** Why the database did not serve a request that nothing is wrong with. */
+/** Why the database failed a request that is itself in order. */
 export type DatabaseTrouble =
-  /** Both sides collided and PostgreSQL undid one of them. */
+  /** Two transactions collided and PostgreSQL rolled one of them back. */
   | "conflict"
   | "lock_timeout"
   | "statement_timeout"
-  /** Our side ended a transaction that took too long. */
+  /** We ended a transaction that took too long. */
   | "transaction_timeout"
-  /** Nothing came back in time: the statement may still run, or the network swallowed its answer. */
+  /** No answer came in time: the statement may still run, or the network lost the answer. */
   | "no_answer"
-  /** All sessions are in use: ours, or those that PostgreSQL grants. */
+  /** Our pool or PostgreSQL has no connection left. */
   | "no_session"
-  /** It cannot be reached or lets nobody in. */
+  /** PostgreSQL cannot be reached or accepts no logins. */
   | "away";
 
-/** Null for an error that is not the database's: a defect, or a violated constraint. */
+/** Null for a defect of ours and for a violated constraint. */
 export const troubleOf = (error: unknown): DatabaseTrouble | null => {
   const found = layers(error);
   return SIGNS.find(({ codes, text: words }) => found.some(({ code = "", message }) => codes.test(code) || words?.test(message) === true))?.trouble ?? null;
@@ -24,7 +24,7 @@ export const troubleOf = (error: unknown): DatabaseTrouble | null => {
 
 const RETRY_AFTER_SECONDS = 2;
 
-/** The answer to a caller whose request met this error; null when the error is a defect. */
+/** The error that the caller gets; null when it is a defect of ours. */
 export const databaseError = (error: unknown, retryAfter = RETRY_AFTER_SECONDS): AppError | null => {
   const trouble = troubleOf(error);
   if (trouble === null) return null;
@@ -32,33 +32,33 @@ export const databaseError = (error: unknown, retryAfter = RETRY_AFTER_SECONDS):
   return trouble === "away" ? new AppError("DATABASE_UNAVAILABLE", options) : new AppError("DATABASE_BUSY", { ...options, details: { reason: trouble } });
 };
 
-/** The database is away, full or silent: whatever is tried next would wait in vain, too. The outcome of a lost COMMIT is unknown. */
+/** The database is away, full or silent, so the next attempt would fail too. The outcome of a lost COMMIT is unknown. */
 export const isUnavailable = (error: unknown): boolean => isTemporary(error) && !isUndone(error);
 
-/** A row with these values exists. `constraint` is the name of the unique index, as the migrations write it. */
+/** A row with these values exists. `constraint` is the name of the unique index in the migrations. */
 export const isUniqueViolation = (error: unknown, constraint?: string): boolean =>
   layers(error).some((layer) => UNIQUE.has(layer.code ?? "") && (constraint === undefined || layers(error).some((other) => other.constraint === constraint)));
 
-/** The database itself undid the work: deadlock, lost race, or a wait that was too long. The same call may succeed when it is made again. */
-export const isUndone = (error: unknown): boolean => UNDONE.has(troubleOf(error));
+/** PostgreSQL rolled the work back: a deadlock, a lost race or a wait that took too long. The same call may succeed the next time. */
+export const isUndone = (error: unknown): boolean => ROLLED_BACK.has(troubleOf(error));
 
-/** Nothing is wrong with the request: the database is away, or undid the work on its own account. */
+/** The request is in order: the database is away or rolled the work back. */
 export const isTemporary = (error: unknown): boolean => troubleOf(error) !== null;
 
-/** The part of the retryable that a transaction repeats by itself: both sides collided, nothing was waited for in vain. */
+/** Of the rollbacks, those that a transaction repeats by itself: two collided and neither waited in vain. */
 export const isConflict = (error: unknown): boolean => troubleOf(error) === "conflict";
 
-const UNDONE: ReadonlySet<DatabaseTrouble | null> = new Set(["conflict", "lock_timeout", "statement_timeout"] as const);
+const ROLLED_BACK: ReadonlySet<DatabaseTrouble | null> = new Set(["conflict", "lock_timeout", "statement_timeout"] as const);
 const UNIQUE = new Set(["23505", "P2002", "UniqueConstraintViolation"]);
 
 interface Sign {
   readonly trouble: DatabaseTrouble;
   readonly codes: RegExp;
-  /** pg and Prisma have no code for these. */
+  /** For errors without a code. */
   readonly text?: RegExp;
 }
 
-// PostgreSQL's codes, the socket's, Prisma's (P....) and the names that Prisma's adapter gives. The first that fits counts.
+// Codes of PostgreSQL, of sockets and of Prisma (P....), and the error names of Prisma's adapter. The first match counts.
 const SIGNS: readonly Sign[] = [
   { trouble: "conflict", codes: /^(40001|40P01|P2034|TransactionWriteConflict)$/ },
   { trouble: "lock_timeout", codes: /^55P03$/ },
@@ -72,7 +72,7 @@ const SIGNS: readonly Sign[] = [
   },
   {
     trouble: "away",
-    // 57P..: shutting down, crashed, starting up, dropped. 28... and 3D000: password changed under us, database renamed or dropped.
+    // 57P..: shutting down, crashed, starting up, dropped. 28... and 3D000: somebody changed our password, or renamed or dropped the database.
     codes:
       /^(08...|57P0[1-4]|28P01|28000|3D000|ECONNREFUSED|ECONNRESET|ECONNABORTED|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|P1001|P1017|DatabaseNotReachable|ConnectionClosed)$/,
     text: /^(Connection terminated|Connection ended|Client was closed|Client has encountered a connection error|timeout expired|Cannot use a pool after calling end|Server has closed the connection)|is not currently accepting connections$/,
@@ -87,7 +87,7 @@ interface Layer {
 
 const MAX_LAYERS = 12;
 
-// Prisma wraps the driver's error in its own, some under `cause`, some under `meta.driverAdapterError`; Node gathers refused addresses under `errors`.
+// Prisma wraps the driver's error, sometimes as `cause`, sometimes as `meta.driverAdapterError`; Node lists refused addresses under `errors`.
 const layers = (error: unknown): readonly Layer[] => {
   const found: Layer[] = [];
   const queue: unknown[] = [error];

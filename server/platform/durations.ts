@@ -1,12 +1,12 @@
-// A histogram for what is observed with each call: the library's own puts all labels into one text to find a series by, and each bound into another.
-// Here a series is found once and held; what it counted is told to the library in the library's form, at each scrape.
+// A histogram for values observed on every call. prom-client's own builds a string from all labels on each observation to find the series; here the
+// caller holds the series, and prom-client reads its counts at each scrape.
 import { Histogram, type HistogramConfiguration } from "prom-client";
 
 type Labels = Readonly<Record<string, string>>;
 
 export class Series {
   readonly labels: Labels;
-  /** By bound, and behind them what is above all bounds. Not yet summed up. */
+  /** Observations per bucket, not cumulative; the last bucket is +Inf. */
   readonly counts: number[];
   sum = 0;
   readonly #bounds: readonly number[];
@@ -45,14 +45,14 @@ export class Durations extends Histogram {
     this.#bounds = config.buckets;
   }
 
-  /** Call once for each set of labels, and keep it. */
+  /** Call this once per set of labels and keep the result. */
   series(labels: Labels): Series {
     const series = new Series(labels, this.#bounds);
     this.#series.push(series);
     return series;
   }
 
-  /** The library reads a metric by this method of its own. */
+  /** prom-client calls this at each scrape. */
   async getForPromString() {
     return { name: this.#name, help: this.#help, type: "histogram", aggregator: "sum", values: this.#series.flatMap((series) => this.#valuesOf(series)) };
   }

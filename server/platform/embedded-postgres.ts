@@ -1,7 +1,7 @@
-// The database nobody has to install: a real PostgreSQL started beside the gateway when no DATABASE_URL is given.
-// The server belongs to its data folder, not to the process that started it. Whoever opens the folder uses the living server or starts one,
-// and the last to leave stops it. Who is there is asked of PostgreSQL itself: every user keeps one session open, which ends with its process
-// however that dies, so there is no list to go stale. A gateway killed hard leaves the server running, and the next one finds it warm.
+// The embedded database: a real PostgreSQL that the gateway starts when DATABASE_URL is unset.
+// The server belongs to its data folder, not to the process that started it. A process that opens the folder uses the running server or starts one,
+// and the last to leave stops it. Each process keeps one session open and counts the sessions of the others: a session ends with its process, however
+// that dies, so no list goes stale. After a SIGKILL of the gateway the server keeps running and the next gateway adopts it.
 import { createHmac, randomBytes } from "node:crypto";
 import { mkdir, readFile, realpath, rename, writeFile } from "node:fs/promises";
 import { join as path } from "node:path";
@@ -15,13 +15,13 @@ import { findLaunch } from "./postgres-user.ts";
 import { isPostmasterOf } from "./process-identity.ts";
 
 const NAME = "mooring";
-const ATTENDANCE = "mooring embedded user";
-// Another process may just be making the cluster or replaying a crash.
+const APPLICATION_NAME = "mooring embedded user";
+// Another process may be creating the cluster or recovering from a crash.
 const LOCK_WAIT_MS = 90_000;
 const CONNECT_WAIT_MS = 5_000;
 const RESTART_ATTEMPTS = 6;
 const RESTART_BACKOFF_MS = 100;
-// A server that lived this long counts as well again, and its next death starts a new row of attempts.
+// A server that ran this long counts as recovered; its next death starts the attempts from zero.
 const STABLE_AFTER_MS = 60_000;
 
 export interface EmbeddedPostgresOptions {
@@ -33,10 +33,10 @@ export interface EmbeddedPostgresOptions {
 }
 
 export interface EmbeddedPostgres {
-  /** The application's database and its ordinary, unprivileged role. Stays the same over restarts of the server. */
+  /** Address of the application's database, with its unprivileged role. It survives restarts of the server. */
   readonly url: string;
   readonly pid: () => number;
-  /** Leaves; the last one to leave stops the server. Safe to call twice. */
+  /** Leaves; the last process to leave stops the server. Safe to call twice. */
   readonly close: () => Promise<void>;
 }
 
@@ -46,12 +46,12 @@ export const openEmbeddedPostgres = async ({ dataDir, log, settings = {} }: Embe
   let recovering: Promise<void> = Promise.resolve();
   let attempts = 0;
   let joinedAt = 0;
-  let seat = await join({ port: 0, required: false });
-  const { port } = seat.server;
+  let attendance = await join({ port: 0, required: false });
+  const { port } = attendance.server;
 
-  // Alone with the folder: finds or starts the server and sits down, so that nobody who leaves meanwhile takes it for empty.
-  async function join(wish: { readonly port: number; readonly required: boolean }): Promise<Seat> {
-    const taken = await withFileLock(place.lockFile, LOCK_WAIT_MS, () => sitDown(place, wish));
+  // Under the lock, so that a process that leaves at the same moment sees our session and does not stop the server.
+  async function join(wish: { readonly port: number; readonly required: boolean }): Promise<Attendance> {
+    const taken = await withFileLock(place.lockFile, LOCK_WAIT_MS, () => attend(place, wish));
     joinedAt = performance.now();
     taken.session.once("end", () => {
       if (closing === undefined) recovering = recover();
@@ -60,23 +60,24 @@ export const openEmbeddedPostgres = async ({ dataDir, log, settings = {} }: Embe
     return taken;
   }
 
-  // Our session ended: either somebody ended it, and the server lives, or the server died and is started again on the port our clients know.
+  // Our session ended. Either somebody terminated it and the server lives, or the server died and must start again on the port that our clients know.
   async function recover(): Promise<void> {
     if (performance.now() - joinedAt > STABLE_AFTER_MS) attempts = 0;
-    if (await isPostmasterOf(seat.server.pid, place.cluster.dir)) log.warn({ pid: seat.server.pid }, "embedded PostgreSQL ended our session; joining again");
-    else log.error({ pid: seat.server.pid, logFile: place.cluster.logFile }, "embedded PostgreSQL died; starting it again");
+    if (await isPostmasterOf(attendance.server.pid, place.cluster.dir))
+      log.warn({ pid: attendance.server.pid }, "embedded PostgreSQL ended our session; connecting again");
+    else log.error({ pid: attendance.server.pid, logFile: place.cluster.logFile }, "embedded PostgreSQL died; starting it again");
     while (closing === undefined) {
       if (attempts >= RESTART_ATTEMPTS) {
-        log.error({ attempts, logFile: place.cluster.logFile }, "embedded PostgreSQL does not stay up; giving up");
+        log.error({ attempts, logFile: place.cluster.logFile }, "embedded PostgreSQL keeps dying; giving up");
         return;
       }
-      // A lost session is no fault of the server's; only deaths count.
-      if (!(await isPostmasterOf(seat.server.pid, place.cluster.dir))) attempts += 1;
+      // Only deaths of the server count as attempts, not lost sessions.
+      if (!(await isPostmasterOf(attendance.server.pid, place.cluster.dir))) attempts += 1;
       try {
-        seat = await join({ port, required: true });
+        attendance = await join({ port, required: true });
         return;
       } catch (error) {
-        log.error({ attempts, error }, "embedded PostgreSQL could not be started again");
+        log.error({ attempts, error }, "embedded PostgreSQL did not start again");
         await delay(RESTART_BACKOFF_MS * 2 ** attempts);
       }
     }
@@ -84,17 +85,17 @@ export const openEmbeddedPostgres = async ({ dataDir, log, settings = {} }: Embe
 
   const leave = async (): Promise<void> => {
     await recovering;
-    await withFileLock(place.lockFile, LOCK_WAIT_MS, () => standUp(place, seat));
-    log.info({ pid: seat.server.pid }, "embedded PostgreSQL left");
+    await withFileLock(place.lockFile, LOCK_WAIT_MS, () => leaveServer(place, attendance));
+    log.info({ pid: attendance.server.pid }, "this process has left the embedded PostgreSQL");
   };
   return {
     url: `postgresql://${NAME}:${place.rolePassword}@127.0.0.1:${port}/${NAME}`,
-    pid: () => seat.server.pid,
+    pid: () => attendance.server.pid,
     close: () => (closing ??= leave()),
   };
 };
 
-/** The address of a server that runs on this folder now, for a process that only wants to look and not to keep it alive. */
+/** The address of the server that runs on this folder now, for a process that must not keep it alive. */
 export const runningEmbeddedUrl = async (dataDir: string): Promise<string | undefined> => {
   const root = await realpath(dataDir).catch(() => undefined);
   if (root === undefined) return undefined;
@@ -110,8 +111,8 @@ interface Place {
   readonly rolePassword: string;
 }
 
-/** A place at the server: the session that says we are here. */
-interface Seat {
+/** Our session, which tells other processes that this one uses the server. */
+interface Attendance {
   readonly server: Server;
   readonly session: pg.Client;
   readonly adopted: boolean;
@@ -128,7 +129,7 @@ const openPlace = async (dataDir: string, settings: Readonly<Record<string, stri
     const password = await ownPassword(path(root, "password"));
     const cluster = { dir, logFile: path(root, "postgres.log"), launch, ...binaries, settings };
     await initialise(cluster, password);
-    // Derived, so that one secret is kept, and one-way, so that the role's address does not give the superuser away.
+    // Derived, so that we store one secret; one-way, so that the role's address does not reveal the superuser's password.
     const rolePassword = createHmac("sha256", password).update(`role ${NAME}`).digest("base64url");
     return { root, cluster, lockFile, password, rolePassword };
   });
@@ -143,7 +144,7 @@ const ownPassword = async (file: string): Promise<string> => {
   return password;
 };
 
-const sitDown = async (place: Place, wish: { readonly port: number; readonly required: boolean }): Promise<Seat> => {
+const attend = async (place: Place, wish: { readonly port: number; readonly required: boolean }): Promise<Attendance> => {
   const found = await findServer(place.cluster);
   const last = wish.required ? wish.port : ((await readNote(place.root)).port ?? 0);
   const server = found ?? (await startServer(place.cluster, { port: last, required: wish.required }));
@@ -154,21 +155,21 @@ const sitDown = async (place: Place, wish: { readonly port: number; readonly req
   return { server, session, adopted: found !== undefined };
 };
 
-const standUp = async (place: Place, seat: Seat): Promise<void> => {
+const leaveServer = async (place: Place, attendance: Attendance): Promise<void> => {
   const server = await findServer(place.cluster);
   if (server === undefined) return;
-  const others = await othersSeated(seat.session).catch(async () => {
+  const others = await countOthers(attendance.session).catch(async () => {
     const session = await connect(place, server);
-    return othersSeated(session).finally(() => session.end());
+    return countOthers(session).finally(() => session.end());
   });
-  await seat.session.end().catch(() => undefined);
+  await attendance.session.end().catch(() => undefined);
   if (others > 0) return;
   await stopServer(place.cluster, server);
 };
 
-const othersSeated = async (session: pg.Client): Promise<number> => {
+const countOthers = async (session: pg.Client): Promise<number> => {
   const text = "select count(*)::int as others from pg_stat_activity where application_name = $1 and pid <> pg_backend_pid()";
-  const { rows } = await session.query<{ others: number }>(text, [ATTENDANCE]);
+  const { rows } = await session.query<{ others: number }>(text, [APPLICATION_NAME]);
   return rows[0]?.others ?? 0;
 };
 
@@ -179,18 +180,18 @@ const connect = async (place: Place, { port }: Server): Promise<pg.Client> => {
     user: SUPERUSER,
     password: place.password,
     database: "postgres",
-    application_name: ATTENDANCE,
+    application_name: APPLICATION_NAME,
     connectionTimeoutMillis: CONNECT_WAIT_MS,
     query_timeout: CONNECT_WAIT_MS,
     keepAlive: true,
   });
-  // Without a listener a cut session would end the process; what follows a cut is decided on "end".
+  // Without a listener a lost connection would end the process; the listener of "end" handles it.
   session.on("error", () => undefined);
   await session.connect();
   return session;
 };
 
-// The gateway works as an ordinary role that owns its database: what it cannot do, an injected statement cannot either.
+// The gateway uses an ordinary role that owns its database, so an injected statement has no more rights than that.
 const ensureRoleAndDatabase = async (session: pg.Client, rolePassword: string): Promise<void> => {
   const { rows } = await session.query("select 1 from pg_roles where rolname = $1", [NAME]);
   if (rows.length === 0) await session.query(`create role ${NAME} login createdb password ${pg.escapeLiteral(rolePassword)}`);
@@ -204,7 +205,7 @@ interface Note {
   readonly url?: string;
 }
 
-// A note for other processes, and it outlives the server so that the next one takes the same port, never the truth about what lives; half a note is no note.
+// A hint for other processes, never proof that the server lives. It outlives the server so that the next one takes the same port. An unreadable file counts as empty.
 const readNote = async (root: string): Promise<Note> => {
   try {
     const note: unknown = JSON.parse(await readFile(path(root, "server.json"), "utf8"));

@@ -1,5 +1,4 @@
-// A lock between processes of one machine, held for moments: who starts, adopts or stops the embedded database.
-
+// A lock between processes of one machine, held for moments while one of them starts, adopts or stops the embedded database.
 import { randomUUID } from "node:crypto";
 import { link, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
@@ -8,8 +7,8 @@ import { processIdentity } from "./process-identity.ts";
 const POLL_MS = 25;
 
 /**
- * Runs alone among all processes that name the same file. A holder that died is recognised and replaced;
- * one that lives is waited for, up to `waitMs`.
+ * Runs the function while no other process holds the lock of the same file. It waits up to `waitMs` for a living holder,
+ * and takes the lock from a dead one.
  */
 export const withFileLock = async <T>(file: string, waitMs: number, run: () => Promise<T>): Promise<T> => {
   const me = await processIdentity(process.pid);
@@ -17,10 +16,10 @@ export const withFileLock = async <T>(file: string, waitMs: number, run: () => P
   await writeFile(mine, `${me}\n${randomUUID()}\n`);
   try {
     const deadline = performance.now() + waitMs;
-    // link() is the one call of the file system that creates a name with its content at once and refuses when it exists.
+    // Only link() creates a name together with its content and fails when the name exists.
     while (!(await linked(mine, file))) {
       await removeIfDead(file);
-      if (performance.now() > deadline) throw new Error(`${file} is held by a living process (${await holder(file)}) for more than ${waitMs} ms`);
+      if (performance.now() > deadline) throw new Error(`a living process (${await holder(file)}) has held ${file} for more than ${waitMs} ms`);
       await delay(POLL_MS);
     }
     try {
@@ -46,7 +45,7 @@ const linked = async (from: string, to: string): Promise<boolean> => {
 const content = (file: string): Promise<string | undefined> => readFile(file, "utf8").catch(() => undefined);
 const holder = async (file: string): Promise<string> => (await content(file))?.split("\n")[0] ?? "unknown";
 
-// Moved aside before it is removed: if another process replaced the dead lock in between, what was moved is not what was read, and goes back.
+// Moves the file aside before it removes it: if another process has replaced the dead lock meanwhile, the content differs and the file goes back.
 const removeIfDead = async (file: string): Promise<void> => {
   const seen = await content(file);
   if (seen === undefined) return;

@@ -1,12 +1,12 @@
-// Timers of the rooms: each job runs by itself, never twice at once, and stops with the signal.
+// Background jobs of the features: each runs on its own timer, never twice at once, and stops with the signal.
 import { setMaxListeners } from "node:events";
 
 export interface Job {
   readonly name: string;
-  /** A function is asked before each pause. */
+  /** A function is called before each pause. */
   readonly everyMs: number | (() => number);
-  /** Returns true when there is more to do at once. */
-  // biome-ignore lint/suspicious/noConfusingVoidType: most jobs have nothing to say
+  /** Returns true to run again at once. */
+  // biome-ignore lint/suspicious/noConfusingVoidType: most jobs return nothing
   run(signal: AbortSignal): Promise<boolean | void>;
 }
 
@@ -15,7 +15,7 @@ export interface JobsDeps {
   readonly onError: (name: string, error: unknown) => void;
 }
 
-/** Starts all; close() waits for those that are running. Periods vary by ±20 % so that nodes do not march in step. */
+/** Starts all jobs; close() waits for those that run. Periods vary by ±20 % so that nodes do not run in step. */
 export const startJobs = (jobs: readonly Job[], { signal, onError }: JobsDeps) => {
   const stop = new AbortController();
   const both = AbortSignal.any([signal, stop.signal]);

@@ -1,4 +1,4 @@
-// Bearer tokens: verified against an identity provider or against the local issuer, whose key lives in the data directory.
+// Verifies bearer tokens of an identity provider, or of the local issuer, whose key lives in DATA_DIR.
 import { type CryptoKey, createLocalJWKSet, errors, exportJWK, generateKeyPair, importJWK, type JWK, type JWTVerifyGetKey, jwtVerify, SignJWT } from "jose";
 import { type Clock, systemClock } from "../core/clock.ts";
 import { AppError } from "../core/errors.ts";
@@ -8,14 +8,14 @@ import { createKeySet } from "./key-set.ts";
 const ALGORITHMS = ["EdDSA", "ES256", "PS256", "RS256"] as const;
 
 export interface Tokens {
-  /** Throws UNAUTHORIZED for a bad token, IDENTITY_PROVIDER_UNAVAILABLE when its keys cannot be had. */
+  /** Throws UNAUTHORIZED for a bad token, IDENTITY_PROVIDER_UNAVAILABLE when the provider's keys cannot be fetched. */
   verify(token: string): Promise<Claims>;
   readonly issuer: string;
   readonly audience: string;
-  /** Path or address of the key set. */
+  /** Path or URL of the key set. */
   readonly jwksUri: string;
   readonly algorithms: readonly string[];
-  /** Present with the local issuer only. */
+  /** Set for the local issuer only. */
   readonly local?: LocalIssuer;
 }
 
@@ -30,7 +30,7 @@ export interface TokenSettings {
 }
 
 interface VerifySettings {
-  /** From now; a token that is good for longer is refused. */
+  /** Counted from now; a token that is valid for longer is refused. */
   readonly maxLifeSeconds: number;
   readonly clock: Pick<Clock, "now">;
 }
@@ -43,9 +43,9 @@ const reasonOf = (error: unknown): string => {
 };
 
 const DAY_SECONDS = 86_400;
-/** The longest that providers let an access token live is 30 days. */
+/** Providers let an access token live 30 days at most. */
 const OIDC_MAX_LIFE = 31 * DAY_SECONDS;
-/** As long as `cli token` mints. */
+/** The longest life that `cli token` mints. */
 const LOCAL_MAX_LIFE = 366 * DAY_SECONDS;
 
 const createVerify = (key: JWTVerifyGetKey, issuer: string, { audience, tenantClaim, maxLifeSeconds, clock }: TokenSettings & VerifySettings) => {
@@ -68,31 +68,31 @@ const createVerify = (key: JWTVerifyGetKey, issuer: string, { audience, tenantCl
   return (token: string): Promise<Claims> =>
     check(token).catch((error: unknown) => {
       if (error instanceof AppError) throw error;
-      // An unreachable provider must not log people out: 503 says "later", a 401 would say "never". Nor may a key that cannot be used.
+      // An unreachable provider or an unusable key must not log people out: 503 says "later", 401 would say "never".
       if (!(error instanceof errors.JOSEError) || error instanceof errors.JWKSInvalid)
         throw new AppError("IDENTITY_PROVIDER_UNAVAILABLE", { retryAfter: 5, cause: error });
       throw refused(reasonOf(error));
     });
 };
 
-/** A real identity provider. */
+/** Tokens of an OpenID Connect identity provider. */
 export const createOidcTokens = (issuer: string, jwksUri: string | undefined, settings: TokenSettings, clock: Clock = systemClock): Tokens => {
   const uri = jwksUri ?? `${issuer.replace(/\/$/, "")}/.well-known/jwks.json`;
   const verify = createVerify(createKeySet(uri, clock), issuer, { ...settings, maxLifeSeconds: OIDC_MAX_LIFE, clock });
   return { verify, issuer, audience: settings.audience, jwksUri: uri, algorithms: ALGORITHMS };
 };
 
-/** Makes a fresh signing key for the local issuer, to be kept by the caller. */
+/** Generates a signing key for the local issuer; the caller stores it. */
 export const generateSigningKey = async (): Promise<JWK> => {
   const { privateKey } = await generateKeyPair("EdDSA", { extractable: true });
   return { ...(await exportJWK(privateKey)), alg: "EdDSA", use: "sig", kid: crypto.randomUUID() };
 };
 
-/** Independent of host and port, so that a token outlives a move. */
+/** Independent of host and port, so that tokens survive a move. */
 const LOCAL_ISSUER = "urn:mooring:local";
 export const LOCAL_JWKS_PATH = "/.well-known/jwks.json";
 
-/** The issuer for those who have no identity provider: same tokens, same checks, its keys served by every node. */
+/** The issuer of installations without an identity provider: same tokens, same checks; every node serves its keys. */
 export const createLocalTokens = async (privateJwk: JWK, settings: TokenSettings): Promise<Tokens> => {
   const issuer = LOCAL_ISSUER;
   const { d: _secret, ...publicJwk } = privateJwk;

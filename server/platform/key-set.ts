@@ -1,18 +1,18 @@
-// The published keys of an identity provider: fetched when they are needed, at most once in 30 seconds, within bounds of size and time.
+// The published keys (JWKS) of an identity provider, fetched on demand, at most once in 30 seconds, within limits of size and time.
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from "jose";
 import { type Clock, systemClock } from "../core/clock.ts";
 
-/** The provider's keys cannot be had. Whether the token is good remains unknown. */
+/** The provider's keys cannot be fetched, so nobody knows whether the token is good. */
 export class KeysUnavailable extends Error {
   override readonly name = "KeysUnavailable";
 }
 
-// A key that the provider withdraws is refused here after this long.
+// We refuse a key this long after the provider has withdrawn it.
 const KEPT_MS = 600_000;
-// Whatever the last answer was: unknown keys in tokens must not become load for the provider.
+// Applies after every answer: tokens with unknown keys must not become load on the provider.
 const PAUSE_MS = 30_000;
 const TIMEOUT_MS = 5_000;
-// Providers publish some ten kilobytes.
+// Providers publish about ten kilobytes.
 const MAX_BYTES = 262_144;
 
 const readBounded = async (response: Response): Promise<string> => {
@@ -26,7 +26,7 @@ const readBounded = async (response: Response): Promise<string> => {
   return Buffer.concat(chunks).toString("utf8");
 };
 
-/** A redirect is refused: where the keys lie is the operator's word, OIDC_JWKS_URI. */
+/** Follows no redirect: the operator names the address, OIDC_JWKS_URI. */
 const fetchKeys = async (uri: string): Promise<JWTVerifyGetKey> => {
   try {
     const response = await fetch(uri, { redirect: "manual", signal: AbortSignal.timeout(TIMEOUT_MS), headers: { accept: "application/json" } });
@@ -34,13 +34,13 @@ const fetchKeys = async (uri: string): Promise<JWTVerifyGetKey> => {
       await response.body?.cancel();
       throw new KeysUnavailable(`the key set answers ${response.status} instead of 200`);
     }
-    return createLocalJWKSet(JSON.parse(await readBounded(response)) as JSONWebKeySet); // as: it is checked there
+    return createLocalJWKSet(JSON.parse(await readBounded(response)) as JSONWebKeySet); // as: createLocalJWKSet checks it
   } catch (error) {
     throw error instanceof KeysUnavailable ? error : new KeysUnavailable("the key set cannot be fetched", { cause: error });
   }
 };
 
-/** Rejects with KeysUnavailable when the key may exist and the provider cannot say so; with JOSE's own error when there is no such key. */
+/** Rejects with KeysUnavailable while the provider cannot be asked for the key, and with JOSE's own error when it has no such key. */
 export const createKeySet = (uri: string, clock: Pick<Clock, "elapsed"> = systemClock): JWTVerifyGetKey => {
   let keys: JWTVerifyGetKey | null = null;
   let fetchedAt = Number.NEGATIVE_INFINITY;
@@ -55,7 +55,7 @@ export const createKeySet = (uri: string, clock: Pick<Clock, "elapsed"> = system
       fetchedAt = clock.elapsed();
       trouble = null;
     } catch (error) {
-      // The keys that it gave last stay good.
+      // The last known keys stay valid.
       trouble = error;
     } finally {
       pending = null;

@@ -1,4 +1,4 @@
-// What a node is built from and stands on: its release, its connections to PostgreSQL, and the events that wait in the outbox.
+// Metrics of a node's foundation: its release, its connections to PostgreSQL and the events that wait in the outbox.
 import type { Makers } from "./metrics-makers.ts";
 import type { OutboxFigures } from "./outbox-rows.ts";
 
@@ -10,7 +10,7 @@ export interface BuildFacts {
 export interface PoolFigures {
   readonly total: number;
   readonly idle: number;
-  /** Who waits for a connection. */
+  /** Calls that wait for a connection. */
   readonly waiting: number;
 }
 
@@ -26,7 +26,7 @@ export const watchBuild = ({ gauge }: Makers, { version, commit }: BuildFacts): 
 
 const UNKNOWN: OutboxFigures = { undispatched: Number.NaN, oldestSeconds: Number.NaN };
 
-/** Call what it returns before each scrape, whose own statements wait for a connection too. */
+/** Call the returned function before each scrape: the scrape's own statements use connections too. */
 export const watchDatabase = ({ gauge }: Makers, { pool, outbox }: DatabaseFigures): (() => void) => {
   let seen = pool();
   gauge({ name: "db_pool_connections", help: "Connections of this node to PostgreSQL: all, and those that are idle", labels: ["state"] }, () => [
@@ -34,7 +34,7 @@ export const watchDatabase = ({ gauge }: Makers, { pool, outbox }: DatabaseFigur
     [{ state: "idle" }, seen.idle],
   ]);
   gauge({ name: "db_pool_waiting", help: "Calls of this node that wait for a connection to PostgreSQL" }, () => seen.waiting);
-  // One statement for both gauges of a scrape; while the database is away they say that they do not know.
+  // One statement serves both gauges of a scrape; both read NaN while the database is away.
   let asked: Promise<OutboxFigures> | null = null;
   const once = (): Promise<OutboxFigures> => {
     asked ??= outbox()

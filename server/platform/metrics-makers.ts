@@ -1,4 +1,4 @@
-// Makers of metrics. A figure that somebody counts anyway is read when it is asked for; only durations are observed as they happen.
+// Factories for metrics. Counters and gauges read values that the code counts anyway, at each scrape; only durations and tallies are recorded as they happen.
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import { Durations } from "./durations.ts";
 
@@ -8,9 +8,9 @@ const PREFIX = "mooring_";
 export interface Description {
   /** Without the prefix. */
   readonly name: string;
-  /** Says the unit. */
+  /** Names the unit. */
   readonly help: string;
-  /** Words of a small fixed set: never a tenant, a device or an address. */
+  /** Values come from a small fixed set: never a tenant, a device or an address. */
   readonly labels?: readonly string[];
 }
 
@@ -19,7 +19,7 @@ export type Reading = number | Iterable<readonly [Readonly<Record<string, string
 
 /** From a millisecond to ten seconds: calls and frames. */
 export const SHORT_SECONDS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
-/** From ten milliseconds to a day: what waits for agents and people. */
+/** From ten milliseconds to a day: waits for agents and people. */
 export const LONG_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600, 21_600, 86_400];
 
 export const createMakers = (registry: Registry) => {
@@ -47,7 +47,7 @@ export const createMakers = (registry: Registry) => {
       });
     },
     histogram: (description: Description, buckets: readonly number[]) => new Histogram({ ...base(description), buckets: [...buckets] }),
-    /** For durations that are observed very often. */
+    /** For durations observed on every call. */
     durations: (description: Description, buckets: readonly number[]) => new Durations({ ...base(description), buckets: [...buckets] }),
     tally: (description: Description) => new Counter(base(description)),
   };

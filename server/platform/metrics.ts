@@ -1,4 +1,4 @@
-// Prometheus metrics with bounded labels: operations, statuses and words, never ids of tenants or devices. The page begins with the figure that must be 0.
+// Prometheus metrics with bounded labels: operations, statuses and words, never ids of tenants or devices. The page starts with the metric that must be 0.
 import { collectDefaultMetrics, Registry } from "prom-client";
 import type { ChannelStats } from "../core/channel-stats.ts";
 import type { Bus } from "./bus.ts";
@@ -30,12 +30,15 @@ interface ClusterFigures {
 }
 
 const watchCluster = ({ counter, gauge }: Makers, { bus, limitsAlone, signaturesAlone }: ClusterFigures): void => {
-  gauge({ name: "bus_healthy", help: "1 while hints between nodes arrive" }, () => (bus.healthy() ? 1 : 0));
-  counter({ name: "bus_hints_lost_total", help: "Hints that could not be handed over" }, () => bus.stats.lost);
-  counter({ name: "pubsub_probe_misses_total", help: "Probes of the own subscription that did not come back in time" }, () => bus.stats.probeMisses);
-  counter({ name: "pubsub_renewals_total", help: "Subscriptions made anew because they were deaf" }, () => bus.stats.renewals);
-  counter({ name: "ratelimit_degraded_total", help: "Calls judged against this node's share of a limit, because Redis was away" }, limitsAlone);
-  counter({ name: "replay_degraded_total", help: "Signatures remembered by this node alone, because Redis was away" }, signaturesAlone);
+  gauge({ name: "bus_healthy", help: "1 while pub/sub hints between nodes arrive" }, () => (bus.healthy() ? 1 : 0));
+  counter({ name: "bus_hints_lost_total", help: "Pub/sub hints that could not be sent" }, () => bus.stats.lost);
+  counter(
+    { name: "pubsub_probe_misses_total", help: "Probes of this node's pub/sub subscription that did not come back in time" },
+    () => bus.stats.probeMisses,
+  );
+  counter({ name: "pubsub_renewals_total", help: "Pub/sub subscriptions replaced because they had gone deaf" }, () => bus.stats.renewals);
+  counter({ name: "ratelimit_degraded_total", help: "Calls counted against this node's share of a limit because Redis was away" }, limitsAlone);
+  counter({ name: "replay_degraded_total", help: "Signatures that only this node remembers because Redis was away" }, signaturesAlone);
 };
 
 interface CallFigures {
@@ -56,8 +59,8 @@ export const createMetrics = () => {
     { name: "call_duration_seconds", help: "Seconds that calls took, by operation, transport and status", labels: ["operation", "transport", "status"] },
     SHORT_SECONDS,
   );
-  const errors = makers.tally({ name: "call_errors_total", help: "Calls that ended with an error, by its code", labels: ["code"] });
-  // An operation ends in few ways.
+  const errors = makers.tally({ name: "call_errors_total", help: "Calls that ended with an error, by error code", labels: ["code"] });
+  // A linear search is enough: an operation has few outcomes.
   const byOperation = new Map<string, { readonly transport: string; readonly status: number; readonly series: Series }[]>();
   const seriesOf = ({ operation, transport, status }: CallFigures): Series => {
     const known = byOperation.get(operation);
@@ -82,7 +85,7 @@ export const createMetrics = () => {
       look = watchDatabase(makers, database);
       watchBuild(makers, build);
       for (const { read, ...description } of features) makers.gauge(description, read);
-      // By default it would wake the process a hundred times a second.
+      // The default of 10 ms would wake an idle process a hundred times a second.
       collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 100 });
     },
     text: () => {

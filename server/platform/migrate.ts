@@ -1,30 +1,30 @@
-// Brings a database up to the newest migration, safely when several nodes start at once.
+// Migrates a database to the newest version, safely when several nodes start at once.
 import type { MigrationList, SchemaEngine } from "@prisma/schema-engine-wasm";
 import pg from "pg";
 import { EVERYTHING, migrationsFolder, readMigrations, readSchema, schemaFolder, scriptFingerprint, withSchemaEngine } from "./schema-engine.ts";
 
-// One number for "somebody is migrating this Mooring database". Prisma's own lock has another number, so `prisma migrate deploy` beside us stays possible.
+// Advisory lock of a running migration. Prisma's own lock has another number, so `prisma migrate deploy` still works.
 const MIGRATION_LOCK = 7_177_001;
-// Long enough for another node to finish a heavy migration, short enough that a stuck one is seen as a failed start.
+// Long enough for another node's heavy migration; a stuck one fails our start.
 const LOCK_WAIT_MS = 120_000;
 
 export interface MigrateOptions {
   readonly url: string;
-  /** The folder of migrations; the package's own unless a test says otherwise. */
+  /** The folder of migrations; tests set another than the package's own. */
   readonly folder?: string;
 }
 
 /**
- * Applies what is missing and returns the names of the migrations this call applied, oldest first.
- * The lock lives on a connection of its own: it ends with this process, however that dies, and the next node goes on.
+ * Applies the missing migrations and returns the names of those that this call applied, oldest first.
+ * A connection of its own holds the lock: it ends with this process, however that dies, and the next node continues.
  */
 export const migrate = async ({ url, folder = migrationsFolder() }: MigrateOptions): Promise<readonly string[]> => {
   const guard = new pg.Client({ connectionString: url, application_name: "mooring migrate", connectionTimeoutMillis: 10_000 });
-  // Losing the guard while migrating must not end the process; the engine's own statements tell the failure.
+  // Without a listener a lost guard would end the process; the engine's own statements report the failure.
   guard.on("error", () => undefined);
   await guard.connect();
   try {
-    // Held by an open transaction: a pooler may give each transaction another session, and a lock of a session would stay behind in one.
+    // A transaction holds the lock: a pooler may give each transaction another session, and a session lock would stay behind.
     await guard.query(`begin;set local lock_timeout=${LOCK_WAIT_MS};set local idle_in_transaction_session_timeout=0`);
     await guard.query("select pg_advisory_xact_lock($1)", [MIGRATION_LOCK]);
     const migrationsList = await readMigrations(folder);
@@ -56,8 +56,8 @@ const settleUnfinished = async (engine: SchemaEngine, guard: pg.Client, migratio
 
 /**
  * The SQL that would bring a migrated database to the schema; undefined when they agree.
- * It is read from the database, so what was written by hand counts: an index, a default or a predicate that differs is seen.
- * CHECK constraints and storage settings have no word in a Prisma schema and are left in peace.
+ * It reads the database, so an index, a default or a predicate that somebody changed by hand shows too.
+ * A Prisma schema cannot express CHECK constraints and storage settings, so those do not show.
  */
 export const difference = async ({ url, schema = schemaFolder() }: { readonly url: string; readonly schema?: string }): Promise<string | undefined> => {
   const { files } = await readSchema(schema);

@@ -1,13 +1,13 @@
-// Durable events: written with their cause, handed on once it is committed, in order, at least once.
-// Rows are found by being undispatched, never by a mark that has moved past them, so a transaction that commits late skips nothing.
+// Transactional outbox: an event is written in the transaction of its cause and dispatched after the commit, in order, at least once.
+// The relay looks for undispatched rows and keeps no cursor, so it never skips a transaction that commits late.
 import type { DispatchedEvent, Emit, SqlTx } from "../core/events.ts";
 import type { Db } from "./db.ts";
 import type { Job } from "./jobs.ts";
 import { becomeRelay, countUndispatched, deleteOldEvents, insertEvents, markDispatched, nextEvents, type OutboxFigures } from "./outbox-rows.ts";
 
-/** Works inside the relay's transaction: what it writes and the event's dispatch happen together or not at all. May see an event again after a failure. */
+/** Runs in the relay's transaction: its writes and the dispatch of the events are atomic. After a failure it may see an event again. */
 export type Consumer = (tx: SqlTx, events: readonly DispatchedEvent[]) => Promise<void>;
-/** A live view of this node, told after the fact. What other nodes dispatched it reads by itself, when tidings come or now and then. */
+/** A live view on this node, called after the commit. It reads events of other nodes' relays by itself, on a hint or now and then. */
 export type EventSubscriber = (events: readonly DispatchedEvent[]) => void;
 
 export interface OutboxDeps {
@@ -19,7 +19,7 @@ export interface OutboxDeps {
 export interface OutboxSettings {
   readonly relayEveryMs: number;
   readonly relayBatch: number;
-  /** From writing an event to looking for it: its transaction needs a moment to commit, and those of a busy moment go together. */
+  /** Delay from emitting an event to the relay: its transaction needs a moment to commit, and one run takes the events of a busy moment together. */
   readonly wakeAfterMs: number;
   readonly keepDays: number;
   readonly retentionEveryMs: number;
@@ -28,12 +28,12 @@ export interface OutboxSettings {
 
 export interface Outbox {
   readonly emit: Emit;
-  /** The relay and the retention. */
+  /** Relay and retention. */
   readonly jobs: readonly Job[];
-  /** Before the relay starts, and under a name for the log. */
+  /** Call this before the relay starts; the log shows the name. */
   consume(name: string, consumer: Consumer): void;
   subscribe(subscriber: EventSubscriber): () => void;
-  /** Says that something was committed; the relay runs soon. */
+  /** Call this after a commit; the relay runs soon. */
   wake(): void;
   /** For the metrics page. */
   figures(): Promise<OutboxFigures>;
@@ -74,7 +74,7 @@ export const createOutbox = ({ db, onError, settings: given }: OutboxDeps): Outb
     tell(events);
     return true;
   };
-  /** One at a time in this process, so that subscribers see one order. */
+  /** One run at a time in this process, so that subscribers see one order. */
   const run = (): Promise<boolean> =>
     (running ??= relayOnce().finally(() => {
       running = null;
@@ -129,7 +129,7 @@ interface RelayDeps {
   readonly batch: number;
 }
 
-/** Dispatches the next events and returns them. A consumer's failure holds up the tenant of the event it failed on, and nobody else. */
+/** Dispatches the next events and returns them. When a consumer fails, only the tenant of that event waits. */
 const createRelay = ({ db, consumers, onError, batch }: RelayDeps) => {
   const dispatch = (limit: number, held: readonly string[]): Promise<readonly DispatchedEvent[]> =>
     db.sqlTx(async (tx) => {
@@ -147,7 +147,7 @@ const createRelay = ({ db, consumers, onError, batch }: RelayDeps) => {
       return events;
     });
 
-  // One event per transaction finds the one that fails. It stays, with all later ones of its tenant, until the next round.
+  // One event per transaction finds the one that fails. It waits, with all later events of its tenant, until the next round.
   const oneByOne = async (): Promise<readonly DispatchedEvent[]> => {
     const done: DispatchedEvent[] = [];
     const held = new Set<string>();

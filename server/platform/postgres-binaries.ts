@@ -1,4 +1,4 @@
-// Where the PostgreSQL programs of this platform lie. They come from npm as an optional package per platform.
+// Finds the PostgreSQL programs of this platform; npm installs them as one optional package per platform.
 import { ConfigError } from "../core/errors.ts";
 
 const PLATFORMS = ["linux-x64", "linux-arm64", "linux-arm", "darwin-x64", "darwin-arm64"];

@@ -1,49 +1,49 @@
-// One PostgreSQL server process on one cluster folder: make the cluster, start, find again, stop. Who may do so, and when, is decided in embedded-postgres.ts.
+// One PostgreSQL server process on one cluster folder: create the cluster, start, find and stop the server. embedded-postgres.ts decides when.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { chown, mkdir, open, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import type { Launch } from "./postgres-user.ts";
+import type { PostgresLaunch } from "./postgres-user.ts";
 import { isPostmasterOf } from "./process-identity.ts";
 
 export const SUPERUSER = "postgres";
 
 const POLL_MS = 20;
-// Replaying the log after a crash takes as long as it takes; a minute covers max_wal_size on a slow disk.
+// Crash recovery takes as long as it takes; a minute covers max_wal_size on a slow disk.
 const READY_WAIT_MS = 60_000;
-// Children of a killed server see its death within moments; until then the new one is refused.
+// Children of a killed server notice its death within moments; PostgreSQL refuses a new server until then.
 const OLD_CHILDREN_WAIT_MS = 15_000;
 const FAST_STOP_WAIT_MS = 10_000;
 const LOG_KEEP_BYTES = 10_000_000;
 
-// Nothing that the gateway was told, such as its master key, is handed to the database.
+// The database inherits none of the gateway's environment, such as its master key.
 const ENVIRONMENT = { PATH: "/usr/bin:/bin", LC_ALL: "C", TZ: "UTC" };
 
 const SETTINGS: Readonly<Record<string, string>> = {
   listen_addresses: "127.0.0.1",
-  // TCP only: every process of the machine can reach it by one address, and no path is too long for a socket.
+  // TCP only: one address works for every process of the machine, and no path is too long for a Unix socket.
   unix_socket_directories: "",
   max_connections: "200",
   shared_buffers: "128MB",
   fsync: "on",
   synchronous_commit: "on",
-  // A young cluster makes a new file of its log every few seconds under load; filling it with zeros first holds up every commit for 60 ms.
+  // Under load a young cluster creates a WAL file every few seconds; filling it with zeros first delays every commit by 60 ms.
   wal_init_zero: "off",
-  // Rows of the queue change several times within seconds; what is left of them would be read again and again.
+  // Queue rows change several times within seconds; without frequent vacuums every scan would read their dead versions.
   autovacuum_naptime: "10s",
-  // Our statements are short: compiling them or spreading them over workers costs more than it gives.
+  // Our statements are short: compiling them or running them in parallel costs more than it gains.
   jit: "off",
   max_parallel_workers_per_gather: "0",
   log_timezone: "UTC",
 };
 
 export interface Cluster {
-  /** The cluster itself, owned by the database user. */
+  /** The cluster's folder, owned by the database user. */
   readonly dir: string;
   readonly logFile: string;
-  readonly launch: Launch;
+  readonly launch: PostgresLaunch;
   readonly initdb: string;
   readonly postgres: string;
   /** On top of ours, for tests. */
@@ -55,7 +55,7 @@ export interface Server {
   readonly port: number;
 }
 
-/** Makes the cluster when there is none. It appears under its name only when whole, so a start that was killed half-way is simply repeated. */
+/** Creates the cluster if there is none. A rename puts it in place when it is complete, so the next start repeats one that was killed half-way. */
 export const initialise = async (cluster: Cluster, password: string): Promise<void> => {
   const exists = await stat(join(cluster.dir, "PG_VERSION")).then(
     () => true,
@@ -77,7 +77,7 @@ export const initialise = async (cluster: Cluster, password: string): Promise<vo
       SUPERUSER,
       `--pwfile=${passwordFile}`,
       "--auth=scram-sha-256",
-      // Built into PostgreSQL, so the order of strings does not depend on the machine.
+      // PostgreSQL's built-in locale: the order of strings does not depend on the machine.
       "--encoding=UTF8",
       "--locale-provider=builtin",
       "--builtin-locale=C.UTF-8",
@@ -89,21 +89,21 @@ export const initialise = async (cluster: Cluster, password: string): Promise<vo
   }
 };
 
-/** The living server of this cluster, whoever started it, once it takes connections. */
+/** The running server of this cluster, whichever process started it, once it accepts connections. */
 export const findServer = async (cluster: Cluster): Promise<Server | undefined> => {
   const deadline = performance.now() + READY_WAIT_MS;
   for (;;) {
     const found = await readPidFile(cluster);
     if (found === undefined || !(await isPostmasterOf(found.pid, cluster.dir))) return undefined;
     if (found.status === "ready") return { pid: found.pid, port: found.port };
-    if (performance.now() > deadline) throw new Error(`PostgreSQL ${found.pid} on ${cluster.dir} is "${found.status}" for more than ${READY_WAIT_MS} ms`);
+    if (performance.now() > deadline) throw new Error(`PostgreSQL ${found.pid} on ${cluster.dir} has been "${found.status}" for more than ${READY_WAIT_MS} ms`);
     await delay(POLL_MS);
   }
 };
 
-/** Starts a server where none lives. Takes `port` if it is free, else any; a port that clients already know is `required`. */
+/** Starts a server where none runs, on `port` if it is free, else on any; `required` for a port that clients already know. */
 export const startServer = async (cluster: Cluster, wish: { readonly port: number; readonly required: boolean }): Promise<Server> => {
-  // A file left by a killed server; its number may by now belong to a stranger, which PostgreSQL itself would take for a living server.
+  // A killed server leaves this file. Another process may have its pid by now, and PostgreSQL would take that process for a running server.
   await rm(join(cluster.dir, "postmaster.pid"), { force: true });
   const deadline = performance.now() + OLD_CHILDREN_WAIT_MS;
   let port = wish.port === 0 ? await freePort() : wish.port;
@@ -117,7 +117,7 @@ export const startServer = async (cluster: Cluster, wish: { readonly port: numbe
   }
 };
 
-/** Fast shutdown: sessions are ended, everything is on disk. One that does not obey in time is killed; its log brings everything back. */
+/** Fast shutdown: ends the sessions and writes everything to disk. Kills a server that does not obey in time; its WAL restores everything. */
 export const stopServer = async (cluster: Cluster, { pid }: Server): Promise<void> => {
   for (const [signal, waitMs] of [
     ["SIGINT", FAST_STOP_WAIT_MS],
@@ -151,7 +151,7 @@ const startOnce = async (cluster: Cluster, port: number): Promise<Server | { rea
   const settings = Object.entries({ ...SETTINGS, ...cluster.settings, port: String(port) }).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
   const { command, words, user } = asDatabaseUser(cluster.launch, [cluster.postgres, "-D", cluster.dir, ...settings]);
   try {
-    // In a session of its own, so that Ctrl-C reaches the gateway only and the database outlives the drain. It writes to a file: a pipe would break when the gateway dies first.
+    // A process group of its own keeps Ctrl-C from the database, which outlives the drain. It logs to a file: a pipe would break when the gateway dies first.
     const child = spawn(command, words, { ...user, env: ENVIRONMENT, cwd: "/", detached: true, stdio: ["ignore", log.fd, log.fd] });
     child.unref();
     const failed = new Promise<string>((resolve) => child.once("error", (error) => resolve(String(error))));
@@ -181,7 +181,7 @@ const runToEnd = async (cluster: Cluster, program: string, options: readonly str
   if (code !== 0) throw new Error(`${program} failed: ${output.trim().slice(-2_000)}`);
 };
 
-const asDatabaseUser = ({ owner, prefix }: Launch, program: readonly string[]) => {
+const asDatabaseUser = ({ owner, prefix }: PostgresLaunch, program: readonly string[]) => {
   const [command = "", ...words] = [...prefix, ...program];
   return { command, words, user: prefix.length > 0 ? {} : { ...owner } };
 };
@@ -192,6 +192,6 @@ const freePort = async (): Promise<number> => {
   const address = probe.address();
   probe.close();
   await once(probe, "close");
-  if (address === null || typeof address === "string") throw new Error("a TCP listener has a port");
+  if (address === null || typeof address === "string") throw new Error("the TCP listener has no port");
   return address.port;
 };

@@ -1,4 +1,4 @@
-// Which operating-system user runs the embedded PostgreSQL. It refuses root, and root is who many people are in a container.
+// Chooses the operating-system user that runs the embedded PostgreSQL, which refuses root, the usual user in a container.
 import { execFile } from "node:child_process";
 import { stat } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -12,16 +12,16 @@ export interface Owner {
   readonly gid: number;
 }
 
-/** How to start a program as that user. */
-export interface Launch {
-  /** Who owns the files; undefined: whoever runs the gateway. */
+/** How to start a program as the database user. */
+export interface PostgresLaunch {
+  /** Owner of the files; undefined: the user that runs the gateway. */
   readonly owner: Owner | undefined;
-  /** Words before the program that change the user; empty when spawn is to change it. */
+  /** A command before the program that changes the user; empty when spawn changes it. */
   readonly prefix: readonly string[];
 }
 
-/** Everyone but root starts the server as themselves. Root uses the cluster's owner, or the system user `postgres`, made when missing. */
-export const findLaunch = async ({ clusterDir, program }: { readonly clusterDir: string; readonly program: string }): Promise<Launch> => {
+/** Any user but root runs the server itself. Root takes the cluster's owner, or else the system user `postgres`, which it creates if necessary. */
+export const findLaunch = async ({ clusterDir, program }: { readonly clusterDir: string; readonly program: string }): Promise<PostgresLaunch> => {
   if (process.getuid?.() !== 0) return { prefix: [], owner: undefined };
   const user = (await ownerOf(clusterDir)) ?? (await lookUp()) ?? (await create());
   const barrier = (await closedFolder(dirname(clusterDir), user)) ?? (await closedFolder(program, user));
@@ -30,15 +30,15 @@ export const findLaunch = async ({ clusterDir, program }: { readonly clusterDir:
   const [command = "", ...words] = [...prefix, program, "--version"];
   await run(command, words).catch((cause: unknown) => {
     throw new Error(
-      `The embedded PostgreSQL cannot run as root, and the user "${NAME}" cannot pass the folder ${barrier}. ` +
-        `Open it (chmod o+x ${barrier}), or set DATA_DIR and the checkout to a folder others may enter, or run as an ordinary user, or set DATABASE_URL.`,
+      `The embedded PostgreSQL cannot run as root, and the user "${NAME}" may not enter the folder ${barrier}. ` +
+        `Open it (chmod o+x ${barrier}), or move DATA_DIR and the checkout to a folder that other users may enter, or run as an ordinary user, or set DATABASE_URL.`,
       { cause },
     );
   });
   return { prefix, owner: user };
 };
 
-// A closed parent such as /root or a fresh mktemp folder: the server gets the one capability to look through folders, and nothing else of root.
+// For a closed parent such as /root or a fresh mktemp folder: the server gets the one capability to pass folders, and nothing else of root's.
 const readingThroughFolders = ({ uid, gid }: Owner): string[] => [
   "setpriv",
   `--reuid=${uid}`,
@@ -67,7 +67,7 @@ const create = async (): Promise<Owner> => {
   const made = await run("useradd", words).then(lookUp, () => undefined);
   if (made !== undefined) return made;
   throw new Error(
-    `The embedded PostgreSQL cannot run as root and no user "${NAME}" could be made. Make one (useradd --system ${NAME}), run as an ordinary user, or set DATABASE_URL.`,
+    `The embedded PostgreSQL cannot run as root and no user "${NAME}" could be created. Create one (useradd --system ${NAME}), run as an ordinary user, or set DATABASE_URL.`,
   );
 };
 

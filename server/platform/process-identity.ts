@@ -1,13 +1,13 @@
-// Tells one process from a later one that was given the same number, which a pid alone cannot.
+// Tells a process from a later one with the same pid.
 import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { promisify } from "node:util";
 
-/** "pid@start" of a living process; undefined when it is gone or only waits to be reaped. */
+/** "pid@start" of a running process; undefined when it has ended or is a zombie. */
 export const processIdentity = async (pid: number): Promise<string | undefined> => {
   if (process.platform === "linux") {
     const stat = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => undefined);
-    // The name in the second field may hold spaces and brackets, so fields are counted from its end: state first, start time twentieth.
+    // The name in the second field may contain spaces and brackets, so count fields from its end: state first, start time twentieth.
     const fields = stat?.slice(stat.lastIndexOf(")") + 2).split(" ");
     const state = fields?.[0];
     return fields === undefined || state === "Z" || state === "X" ? undefined : `${pid}@${fields[19]}`;
@@ -16,10 +16,10 @@ export const processIdentity = async (pid: number): Promise<string | undefined> 
   return started === undefined ? undefined : `${pid}@${started}`;
 };
 
-/** Whether the living process `pid` is the PostgreSQL server of this cluster, and not a stranger with a reused number. */
+/** Whether process `pid` runs and is the PostgreSQL server of this cluster, not another process with a reused pid. */
 export const isPostmasterOf = async (pid: number, clusterDir: string): Promise<boolean> => {
   if ((await processIdentity(pid)) === undefined) return false;
-  // The server keeps the command line it was started with; its children rename themselves.
+  // The server keeps its original command line; its children rename themselves.
   if (process.platform !== "linux") return (await ps(pid, "command="))?.includes(`-D ${clusterDir} `) ?? false;
   const words = (await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "")).split("\0");
   return words[words.indexOf("-D") + 1] === clusterDir;

@@ -1,5 +1,5 @@
-// The one file that knows the Redis client: connections that end when they go silent, come back by themselves, and never let anybody wait without end.
-// The client's own reconnection is switched off: it queues without a bound, and it waits for ever for a server that accepts but does not answer.
+// Redis connections, and the only file that imports the client: each closes when Redis goes silent, reconnects by itself and bounds every wait.
+// We turn off the client's own reconnection: its queue has no bound, and it waits for ever for a server that accepts but does not answer.
 import { createHash } from "node:crypto";
 import { createClient } from "redis";
 
@@ -8,7 +8,7 @@ export interface RedisSettings {
   readonly commandTimeoutMs: number;
   readonly retryBaseMs: number;
   readonly retryCapMs: number;
-  /** Commands that may wait for an answer; more are refused at once. */
+  /** How many commands may wait for an answer; the next one fails at once. */
   readonly maxWaiting: number;
 }
 
@@ -19,11 +19,11 @@ export interface RedisDeps {
   /** Shown in CLIENT LIST. */
   readonly name: string;
   readonly settings?: Partial<RedisSettings> | undefined;
-  /** A connection was lost or could not be made. Told once per row of attempts. */
+  /** A connection was lost or failed. Called once until the next success. */
   readonly onError: (error: unknown) => void;
 }
 
-/** Atomic on the server; sent by its digest, and whole when the server does not know it yet. */
+/** A Lua script. We send its digest, and its source when Redis does not know it yet. */
 export interface Script {
   readonly source: string;
   readonly digest: string;
@@ -32,22 +32,22 @@ export const script = (source: string): Script => ({ source, digest: createHash(
 
 export interface Redis {
   readonly connected: boolean;
-  /** Rejects at once while there is no connection. Without an answer in time the connection counts as lost. Commands of one turn of the event loop travel together. */
+  /** Rejects at once without a connection. A late answer counts as a lost connection. The commands of one turn of the event loop share a packet. */
   command(...words: readonly string[]): Promise<unknown>;
   run(script: Script, keys: readonly string[], values: readonly (string | number)[]): Promise<unknown>;
-  /** Hears of every connection from now on, the first included. */
+  /** Calls the hook after every connect, the first one too. */
   onConnected(hook: () => void): void;
   close(): Promise<void>;
 }
 
-export interface Subscriber {
+export interface RedisSubscriber {
   readonly connected: boolean;
-  /** Resolves when it holds, or at once while there is no connection: it is made good with the next one. */
+  /** Resolves when the subscription is active, or at once without a connection: the next one subscribes again. */
   subscribe(channel: string): Promise<void>;
   unsubscribe(channel: string): Promise<void>;
-  /** Gives the connection up for a new one. */
+  /** Drops the connection for a new one. */
   renew(cause: Error): void;
-  /** All subscriptions hold again. */
+  /** Calls the hook when all subscriptions are active again. */
   onConnected(hook: () => void): void;
   close(): Promise<void>;
 }
@@ -60,7 +60,7 @@ interface Link {
   close(): void;
 }
 
-/** Keeps one connection: `prepare` belongs to connecting and is bounded with it, `ready` says that it lives. */
+/** Keeps one connection open. `prepare` is part of connecting and shares its time limit; `ready` runs once the connection works. */
 const openLink = (
   { url, name, onError, settings }: RedisDeps & { readonly settings: RedisSettings },
   { prepare, ready }: { prepare: (client: Client) => Promise<void>; ready: () => void },
@@ -82,7 +82,7 @@ const openLink = (
     if (state.failures === 0) onError(cause);
     const pauseMs = Math.min(retryCapMs, retryBaseMs * 2 ** state.failures);
     state.failures = Math.min(state.failures + 1, 10);
-    // Half fixed, half random, so that nodes do not come back in step.
+    // Half fixed, half random, so that nodes do not reconnect in step.
     state.timer = setTimeout(connect, pauseMs * (0.5 + Math.random() * 0.5));
   };
 
@@ -93,7 +93,7 @@ const openLink = (
       disableOfflineQueue: true,
       commandsQueueMaxLength: maxWaiting,
       maintNotifications: "disabled",
-      // Our own timer bounds each command; the client's would cost an AbortSignal for each.
+      // Our own timer bounds each command; the client's would allocate an AbortSignal for each.
       commandOptions: { timeout: 0 },
       socket: { connectTimeout: connectTimeoutMs, reconnectStrategy: false },
     });
@@ -177,29 +177,29 @@ export const openRedis = (deps: RedisDeps): Redis => {
   };
 };
 
-/** A connection of its own: one that listens can do nothing else. */
-export const openSubscriber = (deps: RedisDeps & { readonly onMessage: (channel: string, text: string) => void }): Subscriber => {
+/** Opens a connection of its own: one with subscriptions accepts no other commands. */
+export const openSubscriber = (deps: RedisDeps & { readonly onMessage: (channel: string, text: string) => void }): RedisSubscriber => {
   const channels = new Set<string>();
   const hooks: (() => void)[] = [];
-  const hear = (text: string, channel: string): void => deps.onMessage(channel, text);
+  const receive = (text: string, channel: string): void => deps.onMessage(channel, text);
   const link = openLink(
     { ...deps, settings: { ...REDIS_SETTINGS, ...deps.settings } },
     {
       prepare: async (client) => {
-        if (channels.size > 0) await client.subscribe([...channels], hear);
+        if (channels.size > 0) await client.subscribe([...channels], receive);
       },
       ready: () => {
-        // Those that were asked for while the connection was being made.
+        // Channels that were requested while the connection was opening.
         for (const channel of channels) void add(channel);
         for (const hook of hooks) hook();
       },
     },
   );
-  // The client knows what it has subscribed to; asking twice adds nothing.
+  // The client ignores a second subscription to the same channel.
   const add = async (channel: string): Promise<void> => {
     const client = link.live;
     if (client === null) return;
-    await client.subscribe(channel, hear).catch((error: unknown) => link.lose(client, error));
+    await client.subscribe(channel, receive).catch((error: unknown) => link.lose(client, error));
   };
   return {
     get connected() {

@@ -1,5 +1,5 @@
-// Prisma's own schema engine inside Node: it reads prisma/schema and prisma/migrations, applies, and compares.
-// The engine comes as WebAssembly on a driver adapter, so no native engine has to be downloaded and the same driver speaks to PostgreSQL everywhere.
+// Runs Prisma's schema engine inside Node: it reads prisma/schema and prisma/migrations, applies migrations and compares schemas.
+// The engine is WebAssembly on a driver adapter, so nobody downloads a native engine and one driver talks to PostgreSQL everywhere.
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
@@ -17,11 +17,11 @@ import type { MigrationList, SchemaEngine, SchemasContainer } from "@prisma/sche
 import * as bindings from "@prisma/schema-engine-wasm/schema_engine_bg";
 import pg from "pg";
 
-/** Prisma's view of the whole database; nothing of ours is managed elsewhere. */
+/** Prisma manages every table of the database. */
 export const EVERYTHING = { externalTables: [], externalEnums: [] };
 
-/** The folder that holds package.json and prisma/, found upwards so that it is the same from the sources and from dist/. */
-export const packageRoot = (): string => {
+/** The folder of package.json and prisma/. The search goes upwards, so it works from the sources and from dist/. */
+const packageRoot = (): string => {
   let folder = dirname(fileURLToPath(import.meta.url));
   while (!existsSync(join(folder, "package.json"))) {
     const parent = dirname(folder);
@@ -39,7 +39,7 @@ export const readSchema = async (folder: string): Promise<SchemasContainer> => {
   return { files: await Promise.all(names.map(async (name) => ({ path: join(folder, name), content: await readFile(join(folder, name), "utf8") }))) };
 };
 
-/** All migrations in the order of their names. A folder without a readable migration.sql is the engine's to refuse. */
+/** All migrations in the order of their names. The engine refuses a folder without a readable migration.sql. */
 export const readMigrations = async (folder: string): Promise<MigrationList> => {
   const entries = (await readdir(folder, { withFileTypes: true })).filter((entry) => entry.isDirectory());
   const names = entries.map((entry) => entry.name).sort();
@@ -59,7 +59,7 @@ export const readMigrations = async (folder: string): Promise<MigrationList> => 
   return { baseDir: folder, lockfile, shadowDbInitScript: "", migrationDirectories };
 };
 
-/** Opens the engine on one database, runs, and leaves nothing open. */
+/** Opens the engine on one database, calls `run` and closes everything. */
 export const withSchemaEngine = async <T>(url: string, run: (engine: SchemaEngine) => Promise<T>): Promise<T> => {
   await loadEngine();
   const pool = new pg.Pool({ connectionString: url, max: 1 });
@@ -78,10 +78,10 @@ export const withSchemaEngine = async <T>(url: string, run: (engine: SchemaEngin
   }
 };
 
-// Two shortcomings of the stock adapter that only the schema engine meets.
-// It cuts a script at every semicolon, even inside a string or a function body, and runs the pieces one by one. PostgreSQL can read
-// a whole script itself and runs it as one transaction, so a migration that fails leaves nothing behind.
-// And it does not know the one-letter type "char" of the system catalogue, without which the engine cannot read a database back.
+// Repairs two shortcomings of the stock adapter that only the schema engine meets.
+// It splits a script at every semicolon, even inside a string or a function body, and runs the pieces one by one. PostgreSQL itself
+// runs a whole script as one transaction, so a failed migration leaves nothing behind.
+// It also lacks the type "char" of the system catalogue, without which the engine cannot introspect a database.
 const forSchemaEngine = (pool: pg.Pool): SqlMigrationAwareDriverAdapterFactory => {
   const letters = renameLetterColumns(pool);
   const factory = new PrismaPg(pool);
@@ -106,11 +106,11 @@ const forSchemaEngine = (pool: pg.Pool): SqlMigrationAwareDriverAdapterFactory =
   };
 };
 
-/** What the database remembers of the last script that was committed, written in the script's own transaction: migrate.ts asks after a kill. */
+/** Each script stores this in its own transaction, so that migrate.ts can tell after a kill whether the script was committed. */
 export const scriptFingerprint = (script: string): string => createHash("sha256").update(script).digest("hex");
 const noteOf = (script: string): string => `comment on table _prisma_migrations is '${scriptFingerprint(script)}'`;
 
-// In the words the engine knows, so that its report names the statement's fault.
+// Translates the error so that the engine reports what is wrong with the statement.
 const tellEngine = (error: unknown): never => {
   if (!(error instanceof pg.DatabaseError)) throw error;
   const { code = "", message, severity = "ERROR", detail, column, hint } = error;
@@ -120,7 +120,7 @@ const tellEngine = (error: unknown): never => {
 const LETTER_OID = 18;
 const TEXT_OID = 25;
 
-// Passes "char" columns off as text, and remembers which columns of the last answer they were. The engine asks one question at a time.
+// Declares "char" columns as text and remembers their indexes in the last answer. The engine runs one query at a time.
 const renameLetterColumns = (pool: pg.Pool): Set<number> => {
   const letters = new Set<number>();
   const query: (...words: unknown[]) => unknown = pool.query.bind(pool);
@@ -140,7 +140,7 @@ const renameLetterColumns = (pool: pg.Pool): Set<number> => {
   return letters;
 };
 
-// Node 20 cannot import .wasm, so the bytes are compiled by hand and handed to the bindings, once per process: the bindings keep them in a module variable.
+// Node 20 cannot import .wasm, so we compile the bytes and give them to the bindings, once per process: the bindings keep them in a module variable.
 let loading: Promise<void> | undefined;
 
 const loadEngine = (): Promise<void> => {
@@ -148,21 +148,21 @@ const loadEngine = (): Promise<void> => {
   return loading;
 };
 
-// The engine bounds its wait for a lock by a timer of ten seconds and never takes it back, so a short program would stay for that long.
+// The engine limits its wait for a lock by a ten-second timer that it never clears, which would keep a short program alive.
 const patientTimer = (): Record<string, unknown> => {
   const name = Object.keys(bindings).find((key) => key.startsWith("__wbg_setTimeout_"));
   if (name === undefined) return {};
   return { [name]: (callback: () => void, waitMs: number) => setTimeout(callback, waitMs >>> 0).unref() };
 };
 
-// The part of the WebAssembly global used here; its types come with the browser library only, which a server should not see.
+// The part of the WebAssembly global that we use; TypeScript declares it only in the browser library, which a server should not include.
 declare const WebAssembly: {
   Module: new (bytes: Uint8Array) => object;
   Instance: new (module: object, imports: Record<string, object>) => { readonly exports: Record<string, unknown> };
 };
 
 const instantiate = async (): Promise<void> => {
-  // Where the engine writes why it gave up; without it a failure inside would be a riddle and end the process.
+  // The engine writes its panic message here; without it a panic would end the process without a reason.
   let reason = "";
   Object.assign(globalThis, { PRISMA_WASM_PANIC_REGISTRY: { set_message: (message: string) => (reason = message), get: () => reason } });
   const file = join(dirname(createRequire(import.meta.url).resolve("@prisma/schema-engine-wasm")), "schema_engine_bg.wasm");

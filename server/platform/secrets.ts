@@ -1,12 +1,12 @@
-// Secrets at rest: sealed with a key made from the master key, and bound to the row that they belong to.
+// Encryption of secrets at rest: AES-256-GCM with a key derived from the master key, bound to the row of the secret.
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from "node:crypto";
 
 export interface SecretBox {
-  /** `context` names the row and the purpose, e.g. `device-secret|ten_1|dev_1`; the same is needed to open. */
+  /** `context` names the purpose and the row, e.g. `device-secret|ten_1|dev_1`; `open` needs the same one. */
   seal(plain: string, context: string): Uint8Array;
-  /** Throws SecretBoxError for another key, another context or a changed byte. */
+  /** Throws SecretBoxError for another master key, another context or a changed byte. */
   open(sealed: Uint8Array, context: string): string;
-  /** 32 bytes that only this master key and this context give: for secrets that must come out the same each time. */
+  /** 32 bytes that depend on master key and context alone, for secrets that must be the same each time. */
   derive(context: string): Uint8Array;
 }
 

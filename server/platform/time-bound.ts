@@ -1,6 +1,6 @@
-// Every wait has a bound: this gives one to a promise that has none of its own.
+// Puts a time limit on a promise that has none of its own.
 
-/** Rejects with `what` when the promise takes longer. The work behind it goes on and its late outcome is nobody's any more. */
+/** Rejects with `what` when the promise takes longer. The work itself continues; its late result or error is ignored. */
 export const within = async <T>(work: Promise<T>, waitMs: number, what: string): Promise<T> => {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_resolve, reject) => {

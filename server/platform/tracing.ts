@@ -1,4 +1,4 @@
-// Spans for an OpenTelemetry collector, by the official SDK. It is loaded when an endpoint is configured and costs nothing otherwise.
+// Sends spans to an OpenTelemetry collector through the official SDK, which loads only when an endpoint is configured.
 // The SDK reads its own standard variables: OTEL_EXPORTER_OTLP_HEADERS, OTEL_TRACES_SAMPLER, OTEL_RESOURCE_ATTRIBUTES, OTEL_BSP_*.
 import type { Attributes, Context, Span } from "@opentelemetry/api";
 import type { SpanExporter } from "@opentelemetry/sdk-trace-base";
@@ -6,25 +6,25 @@ import { isSampled, type SpanAttributes, type Tracing } from "../core/trace.ts";
 import type { Log } from "./log.ts";
 
 export interface TracingDeps {
-  /** Of the collector, without a path for the signal. */
+  /** URL of the collector, without the path of a signal. */
   readonly endpoint: string;
   readonly service: { readonly version: string; readonly nodeId: string };
   readonly log: Pick<Log, "info" | "warn">;
 }
 
-/** What is still in the queue when the process stops gets this long. */
+/** How long a stop waits for the spans in the queue. */
 const FLUSH_MS = 3_000;
 const SUCCESS = 0;
 
-/** Tells once that the collector is away and once that it is back; the SDK would tell of each batch. */
+/** Logs once that the collector is away and once that it is back; the SDK would log every batch. */
 const reporting = (exporter: SpanExporter, log: TracingDeps["log"]): SpanExporter => {
   let isAway = false;
   return {
     export: (spans, done) =>
       exporter.export(spans, (result) => {
         const failed = result.code !== SUCCESS;
-        if (failed && !isAway) log.warn({ error: result.error }, "the trace collector does not take spans; they are dropped until it does");
-        if (!failed && isAway) log.info({}, "the trace collector takes spans again");
+        if (failed && !isAway) log.warn({ error: result.error }, "the trace collector does not accept spans; the gateway drops them until it does");
+        if (!failed && isAway) log.info({}, "the trace collector accepts spans again");
         isAway = failed;
         done(result);
       }),
@@ -54,7 +54,7 @@ export const openTracing = async ({ endpoint, service, log }: TracingDeps): Prom
   const processor = new sdk.BatchSpanProcessor(reporting(exporter, log));
   const provider = { resource, spanProcessors: [processor] };
   const requests = new sdk.BasicTracerProvider(provider).getTracer("mooring", service.version);
-  // What follows from a trace that is recorded is recorded: a sampler that draws anew for each linked trace would tear the story apart.
+  // Record everything that follows from a recorded trace: a sampler that decides again for each linked trace would break the chain.
   const consequences = new sdk.BasicTracerProvider({ ...provider, sampler: new sdk.AlwaysOnSampler() }).getTracer("mooring", service.version);
 
   const spanContextOf = (traceparent: string) => {

@@ -1,7 +1,7 @@
-// How values travel to and from PostgreSQL as text. The driver can do it too, piece by piece; statements over many rows come too often for that.
+// Encodes and decodes PostgreSQL's text format. The driver can do this too, but too slowly for statements over many rows.
 import pg from "pg";
 
-/** Without quotes in an array: no separator, brace, quote, backslash or blank in it, and not the word NULL. */
+/** An array element that needs no quotes: no separator, brace, quote, backslash or space. Four letters may be the word NULL. */
 const PLAIN = /^[\w.:+-]+$/;
 
 const quoted = (text: string): string => {
@@ -16,7 +16,7 @@ const element = (item: unknown): string => {
   if (item instanceof Date) return quoted(item.toISOString());
   if (Array.isArray(item)) return arrayText(item);
   if (typeof item === "number" || typeof item === "boolean" || typeof item === "bigint") return String(item);
-  throw new TypeError(`a ${typeof item} has no place in an array of PostgreSQL; JSON goes as text`);
+  throw new TypeError(`a PostgreSQL array cannot hold a ${typeof item}; pass JSON as text`);
 };
 
 /** A PostgreSQL array of strings, numbers, booleans, buffers, dates, nulls or arrays of them. */
@@ -24,10 +24,10 @@ export const arrayText = (items: readonly unknown[]): string => `{${items.map(el
 
 const digit = (text: string, at: number): number => text.charCodeAt(at) - 48;
 const pair = (text: string, at: number): number => digit(text, at) * 10 + digit(text, at + 1);
-/** As PostgreSQL writes a timestamptz(3) to a session in UTC: the fraction without the zeros at its end. */
+/** How PostgreSQL writes a timestamptz(3) in a UTC session: it drops trailing zeros of the fraction. */
 const UTC_TIMESTAMP = /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,3})?\+00$/;
 
-/** Milliseconds since 1970 of such a text; null for any other. */
+/** Milliseconds since 1970; null for any other text. */
 export const readTimestamp = (text: string): number | null => {
   if (!UTC_TIMESTAMP.test(text)) return null;
   let ms = 0;
@@ -39,14 +39,14 @@ const INT8 = 20;
 const INT8_ARRAY = 1016;
 const TIMESTAMPTZ = 1184;
 
-// Sequence numbers, epochs and positions count events of one installation; 2^53 of them is out of reach, and numbers are what JSON can say.
+// Sequence numbers, epochs and positions count events of one installation and never reach 2^53; JSON has no larger integers.
 const toNumber = (text: string): number => {
   const number = Number(text);
   if (!Number.isSafeInteger(number)) throw new RangeError(`int8 ${text} does not fit a number`);
   return number;
 };
 
-// Given with each statement and not set for the process, because Prisma's adapter stands on pg's own parsers.
+// Passed with each statement and not set globally, because Prisma's adapter relies on pg's own parsers.
 export const RAW_TYPES: pg.CustomTypesConfig = {
   getTypeParser: (oid: number, format?: "text" | "binary") => {
     if (oid === INT8) return toNumber;
