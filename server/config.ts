@@ -126,7 +126,9 @@ export const Settings = z.object({
   EVENT_RETENTION_DAYS: integer(30, 1, 365).describe("days to keep dispatched events"),
   WEBHOOK_ALLOW_CIDRS: cidrs.describe("private networks that webhooks may reach (for a later release)"),
   WEBHOOK_ALLOW_HTTP: flag(false).describe("allow http URLs for webhooks (for a later release)"),
-  LEAVE_NOTICE_SECONDS: integer(5, 0, 60).describe("after SIGTERM a node still accepts connections this long, so that load balancers notice that it is not ready"),
+  LEAVE_NOTICE_SECONDS: integer(5, 0, 60).describe(
+    "after SIGTERM a node still accepts connections this long, so that load balancers notice that it is not ready",
+  ),
   DRAIN_WINDOW_SECONDS: integer(10, 0, 120).describe(
     "minimum time over which a node that shuts down moves its agents to other nodes; up to 120 s with many agents",
   ),

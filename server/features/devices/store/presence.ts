@@ -4,7 +4,7 @@ import type { DeviceRef } from "../../../core/delivery.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import { notDeleted } from "../../../core/not-deleted.ts";
 import type { SystemScope } from "../../../core/scope.ts";
-import type { PresenceUpdate, HeldSession, Machine, SessionRef } from "../../../core/sessions.ts";
+import type { HeldSession, Machine, PresenceUpdate, SessionRef } from "../../../core/sessions.ts";
 import { statement } from "../../../core/statements.ts";
 
 export const ms = (parameter: string): string => `make_interval(secs => ${parameter}::float8 / 1000)`;
