@@ -34,13 +34,13 @@ test.each([
   ["duplicate identity", "server/gateway/channel/duplicate-probe.ts"],
   ["presence flush", "server/gateway/channel/presence-flush.ts"],
   ["idempotency", "server/platform/idempotency.ts"],
+  ["graceful shutdown", "server/core/shutdown.ts"],
 ])('a search for "%s" finds %s', (term, file) => {
   const found = search(term);
   expect(found).toContain(file);
   expect(found.length).toBeLessThanOrEqual(MOST_RESULTS);
 });
 
-test.todo('a search for "graceful shutdown" finds server/core/shutdown.ts');
 test.todo('a search for "cluster membership" finds server/features/admin/index.ts');
 test.todo('a search for "stream re-authentication" finds server/gateway/stream-reauthorizer.ts');
 test.todo('a search for "redelivery backoff" finds server/features/commands/rules.ts');

@@ -1,7 +1,6 @@
-// The agent channel of a node. This file wires its parts together in the order of a session's life and runs them once a second:
-// admission → session → frames → hello → heartbeat → push → acks → notifier → drain.
-
-import type { Close } from "../../../protocol/index.ts";
+// The agent channel of a node: wires its parts together, starts and stops them. The life of a socket leads through admission, socket-transport, session,
+// hello with duplicate-probe and session-registry, then frame-dispatcher, frame-handlers, heartbeat, command-push and acks, and ends in session-closer,
+// socket-drain or tick.
 import type { AgentRegistry } from "../../core/agent-registry.ts";
 import type { ChannelStats } from "../../core/channel-stats.ts";
 import { type Clock, inWholeMs } from "../../core/clock.ts";
@@ -17,7 +16,7 @@ import type { RequestInfo } from "../request-info.ts";
 import type { SocketHandler } from "../uws/socket.ts";
 import { createAcks } from "./acks.ts";
 import { createAdmission, type NodeCondition } from "./admission.ts";
-import { createCommandPush, type PushCommands } from "./command-push.ts";
+import { createCommandPush, createResume } from "./command-push.ts";
 import { ALL_NODES, type ClusterNotifier, nodeChannel } from "./device-notifier.ts";
 import { createDuplicateProbes } from "./duplicate-probe.ts";
 import { createFrameDispatcher } from "./frame-dispatcher.ts";
@@ -25,15 +24,16 @@ import { createFrameHandlers } from "./frame-handlers.ts";
 import { createHeartbeat } from "./heartbeat.ts";
 import { createHeartbeatPacing } from "./heartbeat-pacing.ts";
 import { type ClusterLoad, createHelloJudge, createWelcome } from "./hello.ts";
-import { judgeOverload, type LoopMeter, NOT_OVERLOADED, startLoopMeter } from "./overload.ts";
+import { type LoopMeter, startLoopMeter } from "./overload.ts";
 import { createPresenceFlush } from "./presence-flush.ts";
-import { type AgentSession, canPush, dueClose, endSession, holdsPresence } from "./session.ts";
+import type { AgentSession } from "./session.ts";
 import { createSessionCloser } from "./session-closer.ts";
 import { createSessionRegistry } from "./session-registry.ts";
 import type { ChannelSettings } from "./settings.ts";
 import { createSocketDrain } from "./socket-drain.ts";
 import { createSocketTransport } from "./socket-transport.ts";
 import { type ChannelMeters, newStats, noMeters } from "./stats.ts";
+import { createTick } from "./tick.ts";
 
 export interface AgentChannelDeps {
   readonly nodeId: string;
@@ -111,38 +111,8 @@ export const createAgentChannel = (given: AgentChannelDeps): AgentChannel => {
   const sendAgentsAway = createSocketDrain({ registry, retire: closer.retire, settings, clock, others });
 
   const running: { timer?: NodeJS.Timeout; meter?: LoopMeter; stops: readonly (() => Promise<void>)[] } = { stops: [] };
-  let flushedAt = clock.elapsed();
-  let tenantsReadAt = flushedAt;
-  let overload = NOT_OVERLOADED;
-  const updateLoad = (nowMs: number, claimWaitMs: number): void => {
-    overload = judgeOverload(overload, { loopDelayMs: running.meter?.delayMs() ?? 0, claimWaitMs }, nowMs, settings.overload);
-    const { overloaded } = overload;
-    if (overloaded !== condition.overloaded)
-      log.warn({ overloaded, claimWaitMs }, overloaded ? "node is overloaded and refuses new agents" : "node has recovered and accepts agents again");
-    condition.overloaded = overloaded;
-    pacing.update({ ...(cluster?.() ?? { connections: stats.connections, liveNodes: 1 }), overloaded });
-    Object.assign(stats, { overloaded, heartbeatSeconds: pacing.seconds });
-  };
-  const tick = (): void => {
-    const nowMs = clock.elapsed();
-    let bufferedBytes = 0;
-    let claimWaitMs = 0;
-    const due = new Map<Close, AgentSession[]>();
-    for (const session of registry.open) {
-      bufferedBytes += watch(session, { nowMs, settings, push, due });
-      claimWaitMs = Math.max(claimWaitMs, nowMs - (session.claimingSince ?? nowMs));
-    }
-    for (const [close, sessions] of due) void closer.retire(sessions, close);
-    stats.bufferedBytes = bufferedBytes;
-    updateLoad(nowMs, claimWaitMs);
-    if (nowMs - tenantsReadAt >= settings.tenantsEveryMs) {
-      tenantsReadAt = nowMs;
-      void closer.closeSuspended(registry.open);
-    }
-    if (nowMs - flushedAt < settings.flushEveryMs) return;
-    flushedAt = nowMs;
-    void flush();
-  };
+  const loopDelayMs = (): number => running.meter?.delayMs() ?? 0;
+  const tick = createTick({ ...deps, registry, closer, push, pacing, flush, loopDelayMs });
 
   let draining: Promise<void> | null = null;
   const refuseUpgrades = (): void => {
@@ -184,31 +154,3 @@ export const createAgentChannel = (given: AgentChannelDeps): AgentChannel => {
     },
   };
 };
-
-interface WatchOptions {
-  readonly nowMs: number;
-  readonly settings: ChannelSettings;
-  readonly push: PushCommands;
-  /** Collects sessions that a newer one may have replaced, by the close that is due if none has. */
-  readonly due: Map<Close, AgentSession[]>;
-}
-
-/** What a tick does for one session; returns its buffered bytes. */
-const watch = (session: AgentSession, { nowMs, settings, push, due }: WatchOptions): number => {
-  const buffered = session.link?.bufferedBytes() ?? 0;
-  session.slowSince = buffered > settings.slowBytes ? (session.slowSince ?? nowMs) : null;
-  const close = dueClose(session, settings, nowMs);
-  if (close !== null && holdsPresence(session)) due.set(close, [...(due.get(close) ?? []), session]);
-  else if (close !== null) endSession(session, close);
-  // Retries a claim that failed.
-  else if (session.wanted && !session.pushing && canPush(session)) void push(session);
-  return buffered;
-};
-
-const createResume =
-  (push: PushCommands, settings: ChannelSettings) =>
-  (session: AgentSession): void => {
-    if (!session.paused || session.link === null || session.link.bufferedBytes() >= settings.resumeBytes) return;
-    session.paused = false;
-    void push(session);
-  };

@@ -5,6 +5,7 @@ import type { Clock } from "../../core/clock.ts";
 import type { Claim, CommandDelivery } from "../../core/delivery.ts";
 import { expectAck } from "./acks.ts";
 import { type AgentSession, canPush, send } from "./session.ts";
+import type { ChannelSettings } from "./settings.ts";
 
 export interface CommandPushDeps {
   readonly delivery: Pick<CommandDelivery, "claim" | "delivered" | "refused">;
@@ -72,3 +73,12 @@ export const createCommandPush = ({ delivery, clock, stats, onError }: CommandPu
   };
 };
 export type PushCommands = ReturnType<typeof createCommandPush>;
+
+/** Continues pushing once enough of the socket's buffer has drained. */
+export const createResume =
+  (push: PushCommands, settings: ChannelSettings) =>
+  (session: AgentSession): void => {
+    if (!session.paused || session.link === null || session.link.bufferedBytes() >= settings.resumeBytes) return;
+    session.paused = false;
+    void push(session);
+  };
