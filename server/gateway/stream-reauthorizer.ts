@@ -1,5 +1,5 @@
-// Re-authenticates streams: a stream outlives the check that opened it, so its caller is checked again every few seconds and the stream ends
-// once the caller may not open it any more.
+// Stream re-authentication: a stream outlives the check that opened it, so its caller is checked again every few seconds, and the stream ends
+// once the caller may no longer open it.
 import { type AppError, isAppError } from "../core/errors.ts";
 import { eitherOf } from "../core/lazy-abort.ts";
 

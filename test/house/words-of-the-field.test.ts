@@ -35,15 +35,14 @@ test.each([
   ["presence flush", "server/gateway/channel/presence-flush.ts"],
   ["idempotency", "server/platform/idempotency.ts"],
   ["graceful shutdown", "server/core/shutdown.ts"],
+  ["cluster membership", "server/features/admin/index.ts"],
+  ["stream re-authentication", "server/gateway/stream-reauthorizer.ts"],
+  ["redelivery backoff", "server/features/commands/rules.ts"],
 ])('a search for "%s" finds %s', (term, file) => {
   const found = search(term);
   expect(found).toContain(file);
   expect(found.length).toBeLessThanOrEqual(MOST_RESULTS);
 });
-
-test.todo('a search for "cluster membership" finds server/features/admin/index.ts');
-test.todo('a search for "stream re-authentication" finds server/gateway/stream-reauthorizer.ts');
-test.todo('a search for "redelivery backoff" finds server/features/commands/rules.ts');
 
 test("the search finds nothing for a term that no file explains", () => {
   expect(search("quantum entanglement")).toEqual([]);

@@ -1,4 +1,4 @@
-// For those who run the installation: the gateway nodes, each of which reports every few seconds that it lives.
+// Operators of the installation. Cluster membership: every node writes its own row every few seconds, and a row that is not renewed is a dead node.
 
 import { contract } from "../../../protocol/index.ts";
 import type { SqlTx } from "../../core/events.ts";

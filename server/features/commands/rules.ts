@@ -1,4 +1,4 @@
-// The state machine of a command: one pure function from a row and an event to the change, or null when nothing changes.
+// The state machine of a command, redelivery backoff included: one pure function from a row and an event to the change, or null for no change.
 // T-numbers are rows of the state table in docs/commands.md. Every open state leaves here with a deadline; the database checks it too.
 import { type AckStatus, type CommandStatus, isOpen } from "../../../protocol/index.ts";
 import { unreachable } from "../../core/errors.ts";
