@@ -1,5 +1,6 @@
 // The language of the contract. Each operation is declared once; REST, tRPC, OpenAPI and the client's types are derived from it.
 import type { z } from "zod";
+import type { CommandType } from "./command-type.ts";
 import type { ErrorCode } from "./errors.ts";
 import type { EventType } from "./event.ts";
 import type { LimitClass } from "./limits.ts";
@@ -123,13 +124,17 @@ export interface Group {
   readonly tag: string;
   readonly operations: Readonly<Record<string, Operation>>;
   readonly events: Readonly<Record<string, EventType>>;
+  /** Commands that the group's feature orders for devices. */
+  readonly commands: Readonly<Record<string, CommandType>>;
 }
 
 export const group = <
   const O extends Readonly<Record<string, Operation>>,
   const V extends Readonly<Record<string, EventType>> = Record<never, EventType>,
+  const C extends Readonly<Record<string, CommandType>> = Record<never, CommandType>,
 >(spec: {
   readonly tag: string;
   readonly operations: O;
   readonly events?: V;
-}) => Object.freeze({ events: {} as V, ...spec });
+  readonly commands?: C;
+}) => Object.freeze({ events: {} as V, commands: {} as C, ...spec });

@@ -1,7 +1,8 @@
 // The features, and which capabilities of another each one gets. Features do not import each other's code; they meet here.
-import { CONNECT_PATHS, type Contract, LIMITS } from "../../protocol/index.ts";
+import { CONNECT_PATHS, type CommandType, type Contract, contract, LIMITS } from "../../protocol/index.ts";
 import type { Config } from "../config.ts";
 import type { Clock } from "../core/clock.ts";
+import type { OutcomeHandler, RegisteredOutcome } from "../core/command-outcomes.ts";
 import type { DeviceNotifier } from "../core/delivery.ts";
 import type { Hint } from "../core/events.ts";
 import type { RateLimiter } from "../core/rate-limiter.ts";
@@ -23,7 +24,7 @@ import { type CommandSettings, createCommands } from "./commands/index.ts";
 import { createAgentSessions, createDevices, deviceSettings } from "./devices/index.ts";
 import { createGeneral, type GeneralDeps, statedLimits } from "./general/index.ts";
 import { createHealth, databaseCheck, loadCheck, redisCheck } from "./health/index.ts";
-import type { Feature, FeatureKit, FeaturesOf } from "./kit.ts";
+import type { FeatureKit, FeatureParts, FeaturesOf } from "./kit.ts";
 import { createLive } from "./live/index.ts";
 import { createGuessBuckets, createPairing, createWrongTokens } from "./pairing/index.ts";
 import { type Counters, createPlan, createTenants } from "./tenants/index.ts";
@@ -60,7 +61,7 @@ export interface FeaturesDeps extends Installation {
 const SERVICE_FEATURES = ["agent-socket", "poll", "live-feed", "idempotency"];
 
 export const createFeatures = (deps: FeaturesDeps) => {
-  const { config, db, secretBox, tokens, clock, log, metrics, cluster, nodeId, publicUrl, node } = deps;
+  const { config, db, secretBox, clock, log, metrics, cluster, nodeId, publicUrl, node } = deps;
   const { bus, limiter, changes, notifier, channelOf } = cluster;
   const onError = (what: string, error: unknown): void => log.error({ what, error }, "background work failed");
   const socketUrl = (): string => `${publicUrl().replace(/^http/, "ws")}${CONNECT_PATHS[0]}`;
@@ -78,8 +79,9 @@ export const createFeatures = (deps: FeaturesDeps) => {
     live.hint(event);
     changes.changed(event.scope.tenantId);
   };
-  // Filled below, from the features.
+  // Both are filled below, from the features.
   const counters: Counters = {};
+  const outcomes = new Map<string, RegisteredOutcome>();
   const plan = createPlan({ replaced: config.PLAN_LIMITS_JSON, counters });
   const kit: FeatureKit = { db, clock, emit, hint, enqueue: (tx, scope, orders) => commands.enqueue(tx, scope, orders), plan, secretBox };
 
@@ -104,6 +106,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
     showHere: live.hint,
     onError: (error) => onError("commands", error),
     courier: notifier,
+    outcomes,
     createBatch,
     nodeId,
     bus,
@@ -147,25 +150,10 @@ export const createFeatures = (deps: FeaturesDeps) => {
     changelog: deps.changelog,
     rateLimits: deps.rateLimits,
     memberships: tenants.memberships,
-    service: {
-      name: SERVICE,
-      version,
-      environment: config.NODE_ENV,
-      commit,
-      features: SERVICE_FEATURES,
-      limits: statedLimits(),
-      docsUrl: () => `${publicUrl()}/v1/docs`,
-    },
-    auth: {
-      issuer: tokens.issuer,
-      audience: tokens.audience,
-      algorithms: tokens.algorithms,
-      local: tokens.local !== undefined,
-      jwksUri: () => new URL(tokens.jwksUri, publicUrl()).href,
-    },
+    ...serviceFacts(deps),
   });
 
-  /** One line registers a feature: its operations, jobs, event consumer, plan counters and gauges. */
+  /** One line registers a feature: its operations, jobs, event consumer, command outcomes, plan counters and gauges. */
   const features = {
     health: createHealth({
       clock,
@@ -185,8 +173,10 @@ export const createFeatures = (deps: FeaturesDeps) => {
     admin,
   } satisfies FeaturesOf<Contract>;
 
-  const parts: readonly (readonly [string, Omit<Feature, "handlers"> & { readonly handlers: unknown }])[] = Object.entries(features);
-  for (const [name, { consumer, counters: own }] of parts) {
+  const parts = Object.entries<FeatureParts & { readonly handlers: unknown; readonly outcomes?: Readonly<Record<string, OutcomeHandler>> }>(features);
+  for (const [name, { consumer, counters: own, outcomes: handlers = {} }] of parts) {
+    const commandTypes: Readonly<Record<string, CommandType>> = contract[name as keyof Contract].commands;
+    for (const [key, command] of Object.entries(commandTypes)) outcomes.set(command.type, { command, handle: handlers[key] as OutcomeHandler });
     if (consumer !== undefined) outbox.consume(name, consumer);
     Object.assign(counters, own);
   }
@@ -217,4 +207,23 @@ const agentSettings = (config: Config) => ({
   maxOutputBytes: 65_536,
   requestsPerMinute: config.RATE_LIMIT_AGENT ?? LIMITS.agent[0].limit,
   heartbeatsPerMinute: config.RATE_LIMIT_HEARTBEAT ?? LIMITS.heartbeat[0].limit,
+});
+
+const serviceFacts = ({ config, tokens, publicUrl }: FeaturesDeps): Pick<GeneralDeps, "service" | "auth"> => ({
+  service: {
+    name: SERVICE,
+    version,
+    environment: config.NODE_ENV,
+    commit,
+    features: SERVICE_FEATURES,
+    limits: statedLimits(),
+    docsUrl: () => `${publicUrl()}/v1/docs`,
+  },
+  auth: {
+    issuer: tokens.issuer,
+    audience: tokens.audience,
+    algorithms: tokens.algorithms,
+    local: tokens.local !== undefined,
+    jwksUri: () => new URL(tokens.jwksUri, publicUrl()).href,
+  },
 });

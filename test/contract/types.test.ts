@@ -1,8 +1,9 @@
 // The compiler guards what a feature may do wrong: each `@ts-expect-error` fails the type check as soon as its mistake compiles.
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { type Contract, contract, type DeviceId } from "../../protocol/index.ts";
+import { type Contract, command, contract, type DeviceId, group } from "../../protocol/index.ts";
 import { event } from "../../protocol/kit/event.ts";
+import { orderOf } from "../../server/core/command-outcomes.ts";
 import { type Emit, type Hint, happened, type SqlTx } from "../../server/core/events.ts";
 import { type Handlers, implement } from "../../server/core/feature.ts";
 import type { Feature, FeaturesOf } from "../../server/features/kit.ts";
@@ -10,6 +11,13 @@ import type { Feature, FeaturesOf } from "../../server/features/kit.ts";
 const never = (): never => {
   throw new Error("only the compiler looks here");
 };
+/** A group that orders one command. */
+const backups = group({
+  tag: "Backups",
+  operations: {},
+  commands: { run: command("backup.run", { summary: "Back up", payload: z.object({ path: z.string() }), output: z.object({ bytes: z.int() }) }) },
+});
+const order = { deviceId, key: "k", orderedBy: "system" } as const;
 const tx: SqlTx = { query: never };
 const scope = { tenantId: "ten_x" } as const;
 const deviceId: DeviceId = "dev_x";
@@ -41,8 +49,20 @@ const mistakes: readonly ((emit: Emit, hint: Hint, good: { readonly [G in keyof 
   (_emit, hint) => hint(happened(scope, contract.devices.events.secretsRotated, deviceId, { deviceId })),
   // @ts-expect-error an event that did not pass through `happened`
   (emit) => emit(tx, [{ scope, event: contract.devices.events.secretsRotated, subjectId: deviceId, data: {} }]),
+  // @ts-expect-error a group orders commands, and its feature does not learn of their end
+  (): Feature<typeof backups> => ({ handlers: {} }),
+  // @ts-expect-error an outcome handler reads what the output does not have
+  (): Feature<typeof backups> => ({ handlers: {}, outcomes: { run: async (_tx, ended) => void (ended.kind === "succeeded" && ended.output.files) } }),
+  // @ts-expect-error an outcome handler reads the output of a command that has not succeeded
+  (): Feature<typeof backups> => ({ handlers: {}, outcomes: { run: async (_tx, ended) => void ended.output.bytes } }),
+  // @ts-expect-error an order with the wrong payload
+  () => orderOf(backups.commands.run, { ...order, payload: { path: 7 } }),
 ];
 
+/** And this is how it is done right. */
+const right: Feature<typeof backups> = { handlers: {}, outcomes: { run: async (_tx, ended) => void (ended.kind === "succeeded" && ended.output.bytes) } };
+
 test("the mistakes are compiled with the tests", () => {
-  expect(mistakes.length).toBeGreaterThan(10);
+  expect(mistakes.length).toBeGreaterThan(15);
+  expect(Object.keys(right.outcomes)).toEqual(Object.keys(backups.commands));
 });

@@ -1,6 +1,7 @@
 // The commands feature on a real database, a fresh device per test, and a record of everything that the feature tells others.
 import { contract, type DeviceId, type Role, type TenantId } from "../../protocol/index.ts";
 import { systemClock } from "../../server/core/clock.ts";
+import type { RegisteredOutcome } from "../../server/core/command-outcomes.ts";
 import type { CancelNotice } from "../../server/core/delivery.ts";
 import { AppError } from "../../server/core/errors.ts";
 import type { Happened } from "../../server/core/events.ts";
@@ -38,7 +39,17 @@ export const createCommandsFeature = (
     random = Math.random,
     bus = openMemoryBus(),
     hintsArrive = true,
-  }: { nodeId?: string; settings?: Partial<CommandSettings>; random?: () => number; bus?: Bus; hintsArrive?: boolean } = {},
+    outcomes = new Map(),
+    onError = () => undefined,
+  }: {
+    nodeId?: string;
+    settings?: Partial<CommandSettings>;
+    random?: () => number;
+    bus?: Bus;
+    hintsArrive?: boolean;
+    outcomes?: ReadonlyMap<string, RegisteredOutcome>;
+    onError?: (error: unknown) => void;
+  } = {},
 ) => {
   const recorded: Recorded = { hints: [], nudges: [], freed: [], cancels: [], polls: [] };
   const outbox = createOutbox({
@@ -58,6 +69,8 @@ export const createCommandsFeature = (
     hintsArrive: () => hintsArrive,
     settings,
     random,
+    outcomes,
+    onError,
     emit: outbox.emit,
     hint: (event) => void recorded.hints.push(event),
     courier: {

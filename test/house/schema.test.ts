@@ -11,6 +11,7 @@ const UNCHECKED: Readonly<Record<string, string>> = {
   "commands.*": "its insert would take 29 % longer (759 against 982 ms for 20,000); the same transaction has locked the device's row",
   "command_keys.*": "inserted and deleted with its command in one statement; 6 % of every insert",
   "command_events.*": "inserted and deleted with its command in one statement; 10 % of every insert",
+  "untold_outcomes.*": "inserted while the command is locked; a job deletes it when retention has deleted the command",
   "outbox_events.tenant_id": "each event would lock the one row of its tenant, which all nodes share",
   "idempotency_keys.tenant_id": "each keyed call would lock the one row of its tenant, and calls outside of tenants have none",
   "used_signatures.agent_id": "each signed change would read the device again, which the signature's check has just found",

@@ -2,7 +2,7 @@
 // What an agent sends is described as the gateway takes it. What the gateway sends is described as an agent should read it: words are open, ids are
 // opaque, seconds may be fractions, and only what an agent cannot do without is required. A client generated from it survives the gateways of tomorrow.
 import { z } from "zod";
-import { AgentFrame, contract, type Operation, ServerFrame } from "../../protocol/index.ts";
+import { AgentFrame, contract, type Group, type Operation, ServerFrame } from "../../protocol/index.ts";
 
 type Json = Record<string, unknown>;
 const isObject = (value: unknown): value is Json => typeof value === "object" && value !== null && !Array.isArray(value);
@@ -107,6 +107,15 @@ const calls = (): [string, Json][] =>
       .map(([name, operation]): [string, Json] => [`rest/${group}.${name}.json`, callOf(`${group}.${name}`, operation)]),
   );
 
+/** Command types that groups declare: what the agent receives as payload, and what it answers as output. */
+const commandTypes = (): [string, Json][] =>
+  Object.values<Group>(contract)
+    .flatMap(({ commands }) => Object.values(commands))
+    .map(({ type, summary, payload, output }) => [
+      `commands/${type}.json`,
+      { $schema: DIALECT, title: type, description: summary, $defs: { payload: tolerant(toJson(payload)), output: toJson(output) } },
+    ]);
+
 /** Every file by its name below protocol/schemas. */
 export const schemaFiles = (): ReadonlyMap<string, string> =>
   new Map(
@@ -114,5 +123,6 @@ export const schemaFiles = (): ReadonlyMap<string, string> =>
       ...frameFiles("from-gateway", ServerFrame.options, (schema) => tolerant(schema)),
       ...frameFiles("from-agent", AgentFrame.options, (schema) => schema),
       ...calls(),
+      ...commandTypes(),
     ].map(([name, schema]) => [name, `${JSON.stringify(schema, null, 2)}\n`]),
   );

@@ -1,7 +1,7 @@
 // The command types that we know: payload, time to live, execution time, and the lane that keeps two of them apart.
 // A type that is not listed is a custom one: it gets the generic figures, and the agent rejects what it does not support.
 import { z } from "zod";
-import type { Permission } from "../../../protocol/index.ts";
+import { contract, type CommandType as DeclaredType, type Group, type Permission } from "../../../protocol/index.ts";
 
 export interface CommandType {
   readonly payload: z.ZodType;
@@ -63,9 +63,20 @@ const RESERVED = /^svc\./i;
 /** Null for a type that is not the gateway's own. */
 export const systemType = (name: string): CommandType | null => (Object.hasOwn(SYSTEM_TYPES, name) ? (SYSTEM_TYPES[name] ?? null) : null);
 
+/** Types that groups of the contract declare. Only their features order them. */
+const DECLARED: ReadonlyMap<string, DeclaredType> = new Map(
+  Object.values<Group>(contract).flatMap(({ commands }) => Object.values(commands).map((declared) => [declared.type, declared] as const)),
+);
+
+/** Null for a type that no group declares. */
+export const declaredType = (name: string): CommandType | null => {
+  const declared = DECLARED.get(name);
+  return declared === undefined ? null : { ...declared, permission: null };
+};
+
 /** Null for a name that no caller may use. */
 export const commandType = (name: string): CommandType | null => {
-  if (RESERVED.test(name)) return null;
+  if (RESERVED.test(name) || DECLARED.has(name)) return null;
   return Object.hasOwn(TYPES, name) ? (TYPES[name] ?? generic) : generic;
 };
 

@@ -6,7 +6,7 @@ import { newId } from "../../core/ids.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import type { Admission, NewCommand } from "./admission.ts";
 import type { AfterCommit } from "./after-commit.ts";
-import { type CommandType, commandType, laneOf, systemType } from "./command-types.ts";
+import { type CommandType, commandType, declaredType, laneOf, systemType } from "./command-types.ts";
 import { isDeeperThan, jsonBytes } from "./payload.ts";
 import type { QueueQuota } from "./queue-quota.ts";
 import type { CommandSettings } from "./settings.ts";
@@ -54,7 +54,7 @@ const checked = ({ type, payload = {} }: CommandOrder, known: CommandType, { max
 const toNewCommand = (scope: SystemScope, order: CommandOrder, settings: CommandSettings): NewCommand => {
   const { deviceId, type, key, orderedBy } = order;
   const own = systemType(type);
-  const known = own ?? commandType(type);
+  const known = own ?? declaredType(type) ?? commandType(type);
   if (known === null) throw new AppError("COMMAND_TYPE_UNKNOWN", { details: { type } });
   const payload = checked(order, known, settings);
   const commandId = newId("cmd");

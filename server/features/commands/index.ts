@@ -31,6 +31,7 @@ import { agentSide } from "./operations/agent.ts";
 import { cancelling } from "./operations/cancel.ts";
 import { queueing } from "./operations/queue.ts";
 import { reading } from "./operations/read.ts";
+import { createOutcomes, type OutcomeRegistry } from "./outcomes.ts";
 import { createQueueQuota } from "./queue-quota.ts";
 import { createRemoteChanges } from "./remote-changes.ts";
 import { createRemoteWaiters, type RemoteWaitersDeps } from "./remote-waiters.ts";
@@ -63,6 +64,8 @@ export interface CommandsDeps {
   readonly devices: DeviceLookup;
   readonly presence: PollPresence;
   readonly createBatch: CreateBatch;
+  /** How features learn of the end of the commands that they order. */
+  readonly outcomes?: OutcomeRegistry;
   readonly nodeId: string;
   readonly bus: RemoteWaitersDeps["bus"];
   /** The bus channel of one node. */
@@ -114,7 +117,8 @@ export const createCommands = (deps: CommandsDeps): Commands => {
   const telemetry = createCommandTelemetry(deps);
   const shared = { ...deps, settings, waiters, remoteWaiters, telemetry, quota: createQueueQuota(settings.maxOpenPerTenant) };
   const afterCommit = createAfterCommit({ ...shared, remoteChanges, notifier: deps.courier });
-  const transitions = createTransitions({ ...deps, settings, random: deps.random ?? Math.random });
+  const outcomes = createOutcomes({ db, registry: deps.outcomes ?? new Map(), onError });
+  const transitions = createTransitions({ ...deps, outcomes, settings, random: deps.random ?? Math.random });
   const delivery = createDelivery({ ...shared, afterCommit, transitions });
   const parts = { ...shared, afterCommit, transitions, delivery };
   const sweep = sweepJob(parts);
@@ -123,7 +127,7 @@ export const createCommands = (deps: CommandsDeps): Commands => {
     handlers: implement(contract.commands, { ...queueing(parts), ...reading(parts), ...agentSide(parts), ...cancelling(parts) }),
     delivery,
     enqueue: createEnqueue(parts),
-    jobs: [reaperJob(parts), sweep, waiters.job, retentionJob(parts)],
+    jobs: [reaperJob(parts), sweep, waiters.job, retentionJob(parts), outcomes.job],
     sweep: sweep.now,
     endWaits: waiters.close,
     remoteWaiters,

@@ -2,6 +2,7 @@
 import type { z } from "zod";
 import { type CommandStatus, contract, isOpen } from "../../../protocol/index.ts";
 import { type Emit, type Happened, happened, type SqlTx } from "../../core/events.ts";
+import type { Outcomes } from "./outcomes.ts";
 import { decide } from "./rules.ts";
 import type { CommandSettings } from "./settings.ts";
 import type { Circumstances, CommandEvent, Step } from "./state.ts";
@@ -17,6 +18,7 @@ export interface Transition {
 
 export interface TransitionsDeps {
   readonly emit: Emit;
+  readonly outcomes: Pick<Outcomes, "has" | "tell">;
   readonly nodeId: string;
   readonly settings: CommandSettings;
   /** Evenly spread in [0, 1). */
@@ -42,7 +44,7 @@ export interface Transitions {
   circumstances(now: number): Circumstances;
 }
 
-export const createTransitions = ({ emit, nodeId, settings, random }: TransitionsDeps): Transitions => {
+export const createTransitions = ({ emit, outcomes: featureOutcomes, nodeId, settings, random }: TransitionsDeps): Transitions => {
   const circumstances = (now: number): Circumstances => ({ now, jitter: random(), timings: settings });
 
   return {
@@ -58,10 +60,15 @@ export const createTransitions = ({ emit, nodeId, settings, random }: Transition
         told.map(({ row, from, step }) => ({ row, from, code: step.code, detail: detailOf(row, step), actor: actorOf(row) })),
         nodeId,
       );
-      const events = transitions.filter(isEnd).map(endOf);
+      const ends = transitions.filter(isEnd);
+      const events = ends.map(endOf);
       // Sent together, they share one round trip, where possible with the COMMIT.
       const written = Promise.all([saved, events.length > 0 ? emit(tx, events) : null]);
-      if (tx.defer === undefined) await written;
+      const owned = ends.flatMap(({ row }) => (featureOutcomes.has(row.type) ? [row] : []));
+      if (owned.length > 0) {
+        await written;
+        await featureOutcomes.tell(tx, owned);
+      } else if (tx.defer === undefined) await written;
       else tx.defer(written);
       return { effects, transitions };
     },

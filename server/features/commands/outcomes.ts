@@ -1,0 +1,93 @@
+// Tells features how their commands ended, in the transaction that ends them. A handler that throws undoes only what it wrote itself: the command
+// ends, the acks of other commands go on, and a job calls the handler again.
+import type { z } from "zod";
+import { type CommandType, isOpen } from "../../../protocol/index.ts";
+import type { Outcome, RegisteredOutcome, UnsuccessfulStatus } from "../../core/command-outcomes.ts";
+import type { Tx } from "../../core/database.ts";
+import type { SqlTx } from "../../core/events.ts";
+import type { Db } from "../../platform/db.ts";
+import { isConflict, isUnavailable } from "../../platform/db-errors.ts";
+import type { Job } from "../../platform/jobs.ts";
+import { addUntold, removeUntold, retryLater, takeUntold } from "./store/outcomes.ts";
+import { findCommand } from "./store/read.ts";
+import type { CommandRow } from "./store/rows.ts";
+
+/** By command type. Filled by the time the first command ends. */
+export type OutcomeRegistry = ReadonlyMap<string, RegisteredOutcome>;
+
+export interface OutcomesDeps {
+  readonly db: Db;
+  readonly registry: OutcomeRegistry;
+  readonly onError: (error: unknown) => void;
+}
+
+export interface Outcomes {
+  has(type: string): boolean;
+  /** After the rows were saved, in the same transaction. */
+  tell(tx: SqlTx, ended: readonly CommandRow[]): Promise<void>;
+  /** Calls again the handlers that have thrown. */
+  readonly job: Job;
+}
+
+const RETRY_LOOK_MS = 5_000;
+
+export const createOutcomes = ({ db, registry, onError }: OutcomesDeps): Outcomes => {
+  /** False if the handler threw; then nothing of what it wrote is left. */
+  const call = async (tx: Tx, { command, handle }: RegisteredOutcome, row: CommandRow): Promise<boolean> => {
+    await tx.query("savepoint outcome");
+    try {
+      await handle(tx, outcomeOf(command, row));
+      await tx.query("release savepoint outcome");
+      return true;
+    } catch (error) {
+      // The whole transaction fails and is repeated, by `db.tx` or by the agent's next ack.
+      if (isConflict(error) || isUnavailable(error)) throw error;
+      onError(new Error(`the outcome of ${row.commandId} (${row.type}) could not be handled; it is tried again`, { cause: error }));
+      await tx.query("rollback to savepoint outcome");
+      return false;
+    }
+  };
+
+  return {
+    has: (type) => registry.has(type),
+    tell: async (sqlTx, ended) => {
+      // Every transaction of the database carries Prisma; those of the queue merely do not say so.
+      const tx = sqlTx as Tx;
+      for (const row of ended) {
+        const registered = registry.get(row.type);
+        if (registered === undefined) continue;
+        const told = await call(tx, registered, row);
+        if (!told) await addUntold(tx, row);
+        // What could not be told of the earlier end has been replaced.
+        else if (row.late) await removeUntold(tx, row.commandId);
+      }
+    },
+    job: {
+      name: "commands.outcomes",
+      everyMs: RETRY_LOOK_MS,
+      run: () =>
+        db.tx(async (tx) => {
+          const untold = await takeUntold(tx);
+          if (untold === null) return false;
+          const row = await findCommand(tx, untold, untold.commandId, null);
+          const registered = row === null ? undefined : registry.get(row.type);
+          // Without a handler in this release nobody is left to tell.
+          if (row === null || registered === undefined || isOpen(row.status) || (await call(tx, registered, row))) await removeUntold(tx, untold.commandId);
+          else await retryLater(tx, untold.commandId);
+          return true;
+        }),
+    },
+  };
+};
+
+const outcomeOf = ({ output: schema }: CommandType, row: CommandRow): Outcome => {
+  const { tenantId, traceparent, commandId, deviceId, late, status, output } = row;
+  const common = { scope: { tenantId, traceparent }, commandId, deviceId, late };
+  if (status !== "succeeded") return { ...common, kind: "unsuccessful", status: status as UnsuccessfulStatus, code: row.failureCode, output };
+  const parsed = schema.safeParse(output);
+  return parsed.success
+    ? { ...common, kind: "succeeded", output: parsed.data }
+    : { ...common, kind: "invalid_output", output, issues: parsed.error.issues.map(toIssue) };
+};
+
+const toIssue = ({ path, message }: z.core.$ZodIssue): string => `${path.join(".") || "output"}: ${message}`;

@@ -1,0 +1,36 @@
+// Ends of commands that their feature has not been told of, because its handler threw. Whoever changes a row here holds the lock of its command.
+import type { CommandId, TenantId } from "../../../../protocol/index.ts";
+import type { SqlTx } from "../../../core/events.ts";
+
+interface Untold {
+  readonly tenantId: TenantId;
+  readonly commandId: CommandId;
+}
+
+export const addUntold = (tx: SqlTx, { tenantId, commandId }: Untold): Promise<unknown> =>
+  tx.query(
+    `insert into untold_outcomes (command_id, tenant_id, retry_at) values ($1, $2, now() + interval '5 seconds')
+     on conflict (command_id) do update set attempts = 0, retry_at = excluded.retry_at`,
+    [commandId, tenantId],
+  );
+
+export const removeUntold = (tx: SqlTx, commandId: string): Promise<unknown> => tx.query("delete from untold_outcomes where command_id = $1", [commandId]);
+
+/** The one that is due longest, with its command locked. Null if none is due. */
+export const takeUntold = async (tx: SqlTx): Promise<Untold | null> => {
+  const [row] = await tx.query<Untold>(
+    `select u.command_id as "commandId", u.tenant_id as "tenantId" from untold_outcomes u join commands c on c.command_id = u.command_id
+      where u.retry_at <= now() order by u.retry_at limit 1 for update of c skip locked`,
+  );
+  if (row !== undefined) return row;
+  // Retention has deleted the command.
+  await tx.query("delete from untold_outcomes u where retry_at <= now() and not exists (select 1 from commands c where c.command_id = u.command_id)");
+  return null;
+};
+
+/** After 10 s, 20 s, ... at most 10 min. */
+export const retryLater = (tx: SqlTx, commandId: string): Promise<unknown> =>
+  tx.query(
+    `update untold_outcomes set attempts = attempts + 1, retry_at = now() + least(600, 10 * 2 ^ least(attempts, 10)) * interval '1 second' where command_id = $1`,
+    [commandId],
+  );
