@@ -12,6 +12,8 @@ export type Outcome<C extends CommandType = CommandType> = {
   readonly scope: SystemScope;
   readonly commandId: CommandId;
   readonly deviceId: DeviceId;
+  /** As it was ordered. */
+  readonly payload: z.input<C["payload"]>;
   /** A result that came after the gateway had given the command up: it replaces the outcome of before. */
   readonly late: boolean;
 } & (

@@ -11,6 +11,7 @@ import type { Feature, FeaturesOf } from "../../server/features/kit.ts";
 const never = (): never => {
   throw new Error("only the compiler looks here");
 };
+const deviceId: DeviceId = "dev_x";
 /** A group that orders one command. */
 const backups = group({
   tag: "Backups",
@@ -20,7 +21,6 @@ const backups = group({
 const order = { deviceId, key: "k", orderedBy: "system" } as const;
 const tx: SqlTx = { query: never };
 const scope = { tenantId: "ten_x" } as const;
-const deviceId: DeviceId = "dev_x";
 /** Compiled, never run. */
 const mistakes: readonly ((emit: Emit, hint: Hint, good: { readonly [G in keyof Contract]: Feature<Contract[G]> }) => unknown)[] = [
   // @ts-expect-error a handler is missing

@@ -52,14 +52,22 @@ const setUp = async (handle?: OutcomeHandler<typeof backup>) => {
 };
 
 describe("a handler is told of", () => {
-  test("a success, with the output as its schema reads it", async () => {
+  test("a success, with the payload and the output as its schema reads it", async () => {
     const { sent, ack, told, device } = await setUp();
     const [commandId = ""] = await sent("a");
     await ack(commandId, "running");
     expect(told).toEqual([]);
     expect(await ack(commandId, "succeeded", { bytes: 7, more: true })).toMatchObject({ result: "applied", status: "succeeded" });
     expect(told).toEqual([
-      { kind: "succeeded", commandId, deviceId: device.deviceId, late: false, output: { bytes: 7 }, scope: { tenantId: device.tenantId, traceparent: null } },
+      {
+        kind: "succeeded",
+        commandId,
+        deviceId: device.deviceId,
+        late: false,
+        payload: { appId: "a" },
+        output: { bytes: 7 },
+        scope: { tenantId: device.tenantId, traceparent: null },
+      },
     ]);
     await ack(commandId, "succeeded", { bytes: 7 });
     expect(told).toHaveLength(1);

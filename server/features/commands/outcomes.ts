@@ -8,7 +8,7 @@ import type { SqlTx } from "../../core/events.ts";
 import type { Db } from "../../platform/db.ts";
 import { isConflict, isUnavailable } from "../../platform/db-errors.ts";
 import type { Job } from "../../platform/jobs.ts";
-import { addUntold, removeUntold, retryLater, takeUntold } from "./store/outcomes.ts";
+import { addUntold, payloadsOf, removeUntold, retryLater, takeUntold } from "./store/outcomes.ts";
 import { findCommand } from "./store/read.ts";
 import type { CommandRow } from "./store/rows.ts";
 
@@ -53,7 +53,9 @@ export const createOutcomes = ({ db, registry, onError }: OutcomesDeps): Outcome
     tell: async (sqlTx, ended) => {
       // Every transaction of the database carries Prisma; those of the queue merely do not say so.
       const tx = sqlTx as Tx;
-      for (const row of ended) {
+      const payloads = await payloadsOf(tx, ended);
+      for (const lean of ended) {
+        const row = { ...lean, payload: payloads.get(lean.commandId) ?? {} };
         const registered = registry.get(row.type);
         if (registered === undefined) continue;
         const told = await call(tx, registered, row);
@@ -81,8 +83,8 @@ export const createOutcomes = ({ db, registry, onError }: OutcomesDeps): Outcome
 };
 
 const outcomeOf = ({ output: schema }: CommandType, row: CommandRow): Outcome => {
-  const { tenantId, traceparent, commandId, deviceId, late, status, output } = row;
-  const common = { scope: { tenantId, traceparent }, commandId, deviceId, late };
+  const { tenantId, traceparent, commandId, deviceId, payload, late, status, output } = row;
+  const common = { scope: { tenantId, traceparent }, commandId, deviceId, payload, late };
   if (status !== "succeeded") return { ...common, kind: "unsuccessful", status: status as UnsuccessfulStatus, code: row.failureCode, output };
   const parsed = schema.safeParse(output);
   return parsed.success

@@ -1,11 +1,21 @@
 // Ends of commands that their feature has not been told of, because its handler threw. Whoever changes a row here holds the lock of its command.
 import type { CommandId, TenantId } from "../../../../protocol/index.ts";
 import type { SqlTx } from "../../../core/events.ts";
+import type { CommandRow } from "./rows.ts";
 
 interface Untold {
   readonly tenantId: TenantId;
   readonly commandId: CommandId;
 }
+
+/** The rows that a change locks leave the payload behind, since it may be large. */
+export const payloadsOf = async (tx: SqlTx, commands: readonly Untold[]): Promise<ReadonlyMap<string, CommandRow["payload"]>> => {
+  const rows = await tx.query<{ command_id: string; payload: CommandRow["payload"] }>(
+    "select command_id, payload from commands where command_id = any($1::text[])",
+    [commands.map(({ commandId }) => commandId)],
+  );
+  return new Map(rows.map(({ command_id, payload }) => [command_id, payload]));
+};
 
 export const addUntold = (tx: SqlTx, { tenantId, commandId }: Untold): Promise<unknown> =>
   tx.query(
