@@ -8,7 +8,7 @@ import { DeepHealthResponse, Dependency, FullHealthResponse, HealthCheckResult, 
 import { LiveEvent, StreamGap } from "./groups/live.ts";
 import { EnrollmentToken, PairingActivateResponse } from "./groups/pairing.ts";
 import { Plan, Tenant } from "./groups/tenants.ts";
-import { contract } from "./index.ts";
+import { contract, type Group } from "./index.ts";
 import { Pagination } from "./kit/page.ts";
 import { EnrollmentProgress, EnrollmentStep, StepStatus } from "./records/enrollment.ts";
 
@@ -71,6 +71,7 @@ export const SCHEMAS: Readonly<Record<string, z.ZodType>> = {
   StreamTicket: general.operations.streamTicket.output,
   Tenant,
   TimelineEntry,
+  ...Object.assign({}, ...Object.values<Group>(contract).map(({ records }) => records)),
 };
 
 const NAMES: ReadonlyMap<unknown, string> = new Map(Object.entries(SCHEMAS).map(([name, schema]) => [schema, name]));

@@ -124,6 +124,8 @@ export interface Group {
   readonly tag: string;
   readonly operations: Readonly<Record<string, Operation>>;
   readonly events: Readonly<Record<string, EventType>>;
+  /** Records by the names that OpenAPI and clients call them. */
+  readonly records?: Readonly<Record<string, z.ZodType>>;
   /** Commands that the group's feature orders for devices. */
   readonly commands: Readonly<Record<string, CommandType>>;
 }
@@ -137,4 +139,5 @@ export const group = <
   readonly operations: O;
   readonly events?: V;
   readonly commands?: C;
+  readonly records?: Readonly<Record<string, z.ZodType>>;
 }) => Object.freeze({ events: {} as V, commands: {} as C, ...spec });

@@ -61,7 +61,6 @@ const created = async ({ world, owner }: Stock, path: string, body: object): Pro
   data(await world.call(owner, "POST", path, { body }));
 const command = async (stock: Stock): Promise<string> =>
   (await created(stock, `/v1/devices/${stock.device.deviceId}/commands`, { type: "ping" }))["commandId"] ?? "";
-const key = async (stock: Stock): Promise<string> => (await created(stock, "/v1/api-keys", { name: "sample" }))["keyId"] ?? "";
 const enrollmentToken = (stock: Stock) => created(stock, "/v1/pairing/enrollment-tokens", { name: "sample" });
 const spare = async (stock: Stock): Promise<string> => (await stock.tenant.device()).deviceId;
 /** A node that lives and is not the one that serves the test. */
@@ -70,6 +69,10 @@ const otherNode = async ({ world }: Stock): Promise<string> => {
   await world.sql.query("insert into gateway_nodes (node_id, address, host, pid, version) values ($1, 'http://elsewhere', 'elsewhere', 1, '0')", [nodeId]);
   return nodeId;
 };
+/** The id of a new one, made by POST. */
+const ofNew =
+  (path: string, field: string, body: object = { name: "sample" }) =>
+  async (stock: Stock) => ({ [field]: (await created(stock, path, body))[field] });
 const onDevice = async ({ device }: Stock) => ({ deviceId: device.deviceId });
 const nothing = async () => ({});
 
@@ -127,11 +130,11 @@ export const SAMPLES: { readonly [Id in OperationId]: (stock: Stock) => Promise<
   "tenants.get": async ({ tenant }) => ({ tenantId: tenant.tenantId }),
   "tenants.update": async ({ tenant }) => ({ tenantId: tenant.tenantId, name: "Renamed" }),
   "apiKeys.list": nothing,
-  "apiKeys.get": async (stock) => ({ keyId: await key(stock) }),
+  "apiKeys.get": ofNew("/v1/api-keys", "keyId"),
   "apiKeys.create": async () => ({ name: "script" }),
-  "apiKeys.update": async (stock) => ({ keyId: await key(stock), name: "renamed" }),
-  "apiKeys.rotate": async (stock) => ({ keyId: await key(stock) }),
-  "apiKeys.revoke": async (stock) => ({ keyId: await key(stock) }),
+  "apiKeys.update": async (stock) => ({ ...(await ofNew("/v1/api-keys", "keyId")(stock)), name: "renamed" }),
+  "apiKeys.rotate": ofNew("/v1/api-keys", "keyId"),
+  "apiKeys.revoke": ofNew("/v1/api-keys", "keyId"),
   "general.info": nothing,
   "general.changelog": nothing,
   "general.deprecations": nothing,

@@ -1,0 +1,89 @@
+// `npm run new` writes a feature that compiles, in a copy of the sources, and refuses names that would not, before it writes anything.
+import { execFileSync } from "node:child_process";
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { namesOf, type Taken } from "../scaffold/names.ts";
+import { writeFeature } from "../scaffold/write.ts";
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+const COPIED = ["protocol", "prisma", "server", "test/kit", "test/contract", "package.json", "tsconfig.json", "CHANGELOG.md"];
+/** What the skeleton and the files that it changes lead to. */
+const CHECKED = [
+  "server/main.ts",
+  "protocol/schemas.ts",
+  "protocol/guide/index.ts",
+  "test/contract/samples.ts",
+  "test/kit/global-setup.ts",
+  "test/features/backup-policies.test.ts",
+];
+
+describe("a new feature", () => {
+  let root = "";
+  beforeAll(() => {
+    root = mkdtempSync(join(tmpdir(), "mooring-scaffold-"));
+    for (const path of COPIED) cpSync(join(ROOT, path), join(root, path), { recursive: true });
+    symlinkSync(join(ROOT, "node_modules"), join(root, "node_modules"));
+  });
+  afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+  test("compiles without a touch, with its test and samples", { timeout: 400_000 }, () => {
+    const { made } = writeFeature(root, { feature: "backup-policies" }, new Date());
+    expect(made.filter((path) => readFileSync(join(root, path), "utf8").includes("{{"))).toEqual([]);
+    writeFileSync(join(root, "tsconfig.new.json"), JSON.stringify({ extends: "./tsconfig.json", files: CHECKED, include: [] }));
+    const env = { ...process.env, PRISMA_SCHEMA_ENGINE_BINARY: "package.json" };
+    execFileSync("npx", ["--no-install", "prisma", "generate", "--config", "prisma/config.ts", "--no-hints"], { cwd: root, env, stdio: "ignore" });
+    const compile = (): string => {
+      try {
+        return execFileSync("npx", ["--no-install", "tsc", "-p", "tsconfig.new.json", "--noEmit"], {
+          cwd: root,
+          encoding: "utf8",
+          stdio: ["ignore", "pipe", "ignore"],
+        });
+      } catch (error) {
+        return String((error as { readonly stdout?: unknown }).stdout);
+      }
+    };
+    expect(compile()).toBe("");
+  });
+
+  test("is refused under a name that exists by then, and nothing changes", () => {
+    const before = readdirSync(root, { recursive: true }).length;
+    expect(() => writeFeature(root, { feature: "devices" }, new Date())).toThrow("there is a feature devices already");
+    expect(() => writeFeature(root, { feature: "plans", prefix: "dev" }, new Date())).toThrow(
+      "ids with the prefix dev exist already; choose another with --prefix",
+    );
+    expect(readdirSync(root, { recursive: true }).length).toBe(before);
+  });
+});
+
+describe("names", () => {
+  const taken: Taken = { features: ["devices"], prefixes: ["dev"], models: ["Device"] };
+
+  test.each([
+    ["Backups", '"Backups" is no name for a feature'],
+    ["backup policies", "is no name for a feature"],
+    ["../evil", "is no name for a feature"],
+    ["backup", '"backup" looks like a singular'],
+    ["types", "is a word of the language"],
+    ["devices", "there is a feature devices already"],
+  ])("%s is refused with a sentence", (feature, sentence) => {
+    expect(() => namesOf({ feature }, taken)).toThrow(sentence);
+  });
+
+  test.each([
+    ["backup-policies", "BackupPolicy", "BACKUP_POLICY", "bac"],
+    ["widgets", "Widget", "WIDGET", "wid"],
+    ["mesh-routes", "MeshRoute", "MESH_ROUTE", "mes"],
+    ["apps", "App", "APP", "app"],
+    ["addresses", "Address", "ADDRESS", "add"],
+  ])("%s: one is %s, its code begins with %s, its ids with %s", (feature, Record, CODE, prefix) => {
+    expect(namesOf({ feature }, taken)).toMatchObject({ Record, CODE, prefix });
+  });
+
+  test("of an irregular plural are given by hand", () => {
+    expect(namesOf({ feature: "staff", one: "staff-member", prefix: "stm" }, taken)).toMatchObject({ Record: "StaffMember", group: "staff", prefix: "stm" });
+  });
+});

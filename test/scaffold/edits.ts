@@ -1,0 +1,62 @@
+// The lines that a new feature adds to files that exist. Each edit names the place that it stands at, and fails loudly if that place is gone.
+
+export interface Edit {
+  readonly file: string;
+  /** Must occur exactly once. */
+  readonly at: string;
+  readonly side: "before" | "after";
+  readonly text: string;
+}
+
+const before = (file: string, at: string, text: string): Edit => ({ file, at, side: "before", text });
+const after = (file: string, at: string, text: string): Edit => ({ file, at, side: "after", text });
+
+export const EDITS: readonly Edit[] = [
+  before("protocol/index.ts", 'import type { ErrorCode } from "./kit/errors.ts";', 'import { {{group}} } from "./groups/{{feature}}.ts";\n'),
+  before("protocol/index.ts", " } as const satisfies Record<string, Group>;", ", {{group}}"),
+  before("protocol/index.ts", 'export * from "./kit/command-type.ts";', 'export * from "./groups/{{feature}}.ts";\n'),
+  after("protocol/kit/ids.ts", "export const ID_NAMES: ReadonlyMap<string, string> = new Map([\n", '  ["{{prefix}}", "{{word}}"],\n'),
+  before("protocol/kit/errors.ts", "  NODE_NOT_FOUND:", '  {{CODE}}_NOT_FOUND: row(404, "{{A}} {{word}} {{{record}}Id} was not found."),\n'),
+  after("protocol/kit/permissions.ts", "  viewer: [", '"{{permission}}:read", '),
+  after("protocol/kit/permissions.ts", "  operator: [", '"{{permission}}:write", '),
+  before("protocol/guide/index.ts", "\nexport type { OperationGuide }", 'import { {{group}} } from "./{{feature}}.ts";\n'),
+  after("protocol/guide/index.ts", "const GUIDES: { readonly [G in keyof Contract]?: Readonly<Record<string, OperationGuide>> } = {\n", "  {{group}},\n"),
+  after("protocol/guide/index.ts", "export const TAGS: Readonly<Record<string, string>> = {\n", '  "{{Words}}": "{{Words}} of a tenant.",\n'),
+  before("prisma/schema/tenants.prisma", '\n  @@map("tenants")', "  {{group}} {{Record}}[]\n"),
+  before("server/features/index.ts", "\nexport interface FeaturesDeps", 'import { create{{Records}} } from "./{{feature}}/index.ts";\n'),
+  before("server/features/index.ts", "  } satisfies FeaturesOf<Contract>;", "    {{group}}: create{{Records}}(kit),\n"),
+  before(
+    "test/contract/samples.ts",
+    "};\n\n/** A value as text",
+    `  "{{group}}.list": nothing,
+  "{{group}}.get": ofNew("/v1/{{feature}}", "{{record}}Id"),
+  "{{group}}.create": async () => ({ name: "sample" }),
+  "{{group}}.update": async (stock) => ({ ...(await ofNew("/v1/{{feature}}", "{{record}}Id")(stock)), name: "renamed" }),
+  "{{group}}.remove": ofNew("/v1/{{feature}}", "{{record}}Id"),
+`,
+  ),
+  before(
+    "test/contract/errors.test.ts",
+    "  NODE_NOT_FOUND:",
+    '  {{CODE}}_NOT_FOUND: (at, probe) => probe(own(at, "GET", "/{{feature}}/{{prefix}}_unknown")),\n',
+  ),
+];
+
+/** New files: where the template goes. */
+export const FILES: Readonly<Record<string, string>> = {
+  group: "protocol/groups/{{feature}}.ts",
+  guide: "protocol/guide/{{feature}}.ts",
+  schema: "prisma/schema/{{feature}}.prisma",
+  migration: "prisma/migrations/{{stamp}}_{{table}}/migration.sql",
+  feature: "server/features/{{feature}}/index.ts",
+  store: "server/features/{{feature}}/store.ts",
+  test: "test/features/{{feature}}.test.ts",
+};
+
+export const applied = (text: string, { file, at, side }: Edit, addition: string): string => {
+  const place = text.indexOf(at);
+  if (place === -1 || text.indexOf(at, place + 1) !== -1)
+    throw new Error(`${file} has no single place that reads ${JSON.stringify(at)}; test/scaffold/edits.ts must follow it`);
+  const cut = side === "before" ? place : place + at.length;
+  return text.slice(0, cut) + addition + text.slice(cut);
+};

@@ -1,0 +1,43 @@
+// `npm run new -- <feature>`: writes the skeleton of a feature that compiles and passes, and says what is left to do.
+import { execFileSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { NameError } from "./names.ts";
+import { writeFeature } from "./write.ts";
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+const HELP = `npm run new -- FEATURE [--one SINGULAR] [--prefix LETTERS]
+
+  Writes a feature with one resource (list, get, create, update, delete, two events) that compiles and passes its tests.
+
+  FEATURE   plural, lower case with hyphens: backup-policies. It is the folder, the table and the REST path.
+  --one     what one of them is called, if it is not FEATURE without its ending: backup-policy
+  --prefix  two to four letters that its ids begin with; by default the first three of the singular
+`;
+
+const run = (command: string, ...args: readonly string[]): void =>
+  void execFileSync("npx", ["--no-install", command, ...args], { cwd: ROOT, stdio: ["ignore", "ignore", "inherit"] });
+
+const main = (): void => {
+  const { positionals, values } = parseArgs({
+    allowPositionals: true,
+    options: { one: { type: "string" }, prefix: { type: "string" }, help: { type: "boolean", default: false } },
+  });
+  const [feature, ...others] = positionals;
+  if (values.help) return void process.stdout.write(HELP);
+  if (feature === undefined || others.length > 0) throw new NameError("name one feature; see npm run new -- --help");
+  const { made, changed } = writeFeature(ROOT, { feature, one: values.one, prefix: values.prefix }, new Date());
+  run("biome", "check", "--write", ...[...made, ...changed].filter((path) => path.endsWith(".ts")));
+  execFileSync("npm", ["run", "--silent", "generate"], { cwd: ROOT, stdio: ["ignore", "ignore", "inherit"] });
+  process.stdout.write(
+    `Made:\n${made.map((path) => `  ${path}`).join("\n")}\nChanged:\n${changed.map((path) => `  ${path}`).join("\n")}\n\nRun it: npx vitest run --config test/vitest.config.ts test/features/${feature}.test.ts\nThen make it yours: README, "Add a resource".\n`,
+  );
+};
+
+try {
+  main();
+} catch (error) {
+  const isExpected = error instanceof NameError || (error instanceof Error && "code" in error && String(error.code).startsWith("ERR_PARSE_ARGS"));
+  process.stderr.write(`${isExpected ? (error as Error).message : error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+  process.exitCode = isExpected ? 2 : 1;
+}

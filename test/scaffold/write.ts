@@ -1,0 +1,54 @@
+// Writes the skeleton of a feature below a root: its new files, and its lines in files that exist. All of it or nothing.
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { applied, EDITS, FILES } from "./edits.ts";
+import { fill, type GivenNames, namesOf, type Taken } from "./names.ts";
+
+const TEMPLATES = new URL("templates/", import.meta.url);
+
+const takenIn = (root: string): Taken => {
+  const read = (file: string): string => readFileSync(join(root, file), "utf8");
+  const matches = (text: string, pattern: RegExp): readonly string[] => [...text.matchAll(pattern)].map(([, name = ""]) => name);
+  const [, names = ""] = /ID_NAMES[^[]*\[([\s\S]*?)\]\);/.exec(read("protocol/kit/ids.ts")) ?? [];
+  return {
+    features: readdirSync(join(root, "server/features")),
+    prefixes: matches(names, /\["(\w+)",/g),
+    models: readdirSync(join(root, "prisma/schema")).flatMap((file) => matches(read(`prisma/schema/${file}`), /^model (\w+)/gm)),
+  };
+};
+
+/** Later than every migration that is there. */
+const stampAfter = (root: string, now: Date): string => {
+  const stamp = now.toISOString().replaceAll(/[-:T]/g, "").slice(0, 14);
+  const last = readdirSync(join(root, "prisma/migrations"))
+    .filter((name) => /^\d{14}_/.test(name))
+    .sort()
+    .at(-1)
+    ?.slice(0, 14);
+  return last !== undefined && last >= stamp ? String(BigInt(last) + 1n) : stamp;
+};
+
+export interface Written {
+  readonly made: readonly string[];
+  readonly changed: readonly string[];
+}
+
+/** Throws NameError before it writes anything. */
+export const writeFeature = (root: string, given: GivenNames, now: Date): Written => {
+  const names = namesOf(given, takenIn(root));
+  const stamp = stampAfter(root, now);
+  const made = Object.entries(FILES).map(([template, path]): [string, string] => [
+    fill(path, names).replace("{{stamp}}", stamp),
+    fill(readFileSync(new URL(`${template}.txt`, TEMPLATES), "utf8"), names),
+  ]);
+  const changed = new Map<string, string>();
+  for (const edit of EDITS) {
+    const text = changed.get(edit.file) ?? readFileSync(join(root, edit.file), "utf8");
+    changed.set(edit.file, applied(text, edit, fill(edit.text, names)));
+  }
+  for (const [path, text] of [...made, ...changed]) {
+    mkdirSync(dirname(join(root, path)), { recursive: true });
+    writeFileSync(join(root, path), text);
+  }
+  return { made: made.map(([path]) => path), changed: [...changed.keys()] };
+};
