@@ -60,8 +60,9 @@ const INNOCENT: Readonly<Record<string, string>> = {
   "server/core/o.ts": 'import { n } from "./n.ts"; export const o = () => n;',
   "server/core/p.ts": 'import type { Q } from "./q.ts"; export interface P { readonly q: Q }',
   "server/core/q.ts": 'import type { P } from "./p.ts"; export interface Q { readonly p: P }',
+  "server/core/database.ts": 'import type { Client } from "../../prisma/generated/client.ts"; export type Clients = Client;',
   "server/platform/db.ts":
-    'import type { Client } from "../../prisma/generated/client.ts"; import { clock } from "../core/clock.ts"; export const db = clock; export type Db = Client;',
+    'import type { Clients } from "../core/database.ts"; import { clock } from "../core/clock.ts"; export const db = clock; export type Db = Clients;',
   "server/platform/db-errors.ts": "export const isUniqueViolation = () => true;",
   "server/platform/tracing.ts": "export const openTracing = () => null; export type Tracing = null;",
   "server/traces.ts":

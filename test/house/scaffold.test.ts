@@ -9,7 +9,7 @@ import { namesOf, type Taken } from "../scaffold/names.ts";
 import { writeFeature } from "../scaffold/write.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
-const COPIED = ["protocol", "prisma", "server", "test/kit", "test/contract", "package.json", "tsconfig.json", "CHANGELOG.md"];
+const COPIED = ["protocol", "prisma", "server", "test", "package.json", "tsconfig.json", "CHANGELOG.md"];
 /** What the skeleton and the files that it changes lead to. */
 const CHECKED = [
   "server/main.ts",
