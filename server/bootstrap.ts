@@ -1,4 +1,4 @@
-// Credentials from the installation's own hand: a tenant of the house, its owner's token, a key and an enrollment token.
+// Bootstrap: the operator's own tenant with its owner's token, an API key and an enrollment token.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Role, TenantId } from "../protocol/index.ts";

@@ -1,4 +1,4 @@
-// The devices room: what is paired, whether it lives, and its secret. Other rooms pair through `enrol` and look through `find`.
+// Devices: what is paired, whether it lives, and its secret. Other features pair through `enrol` and read through `find`.
 
 import type { z } from "zod";
 import { CLOSE, type CommandId, connectTo, contract, type Device, toWindow } from "../../../protocol/index.ts";

@@ -18,7 +18,7 @@ export interface LiveSettings extends StreamBounds {
   readonly bufferedEvents: number;
   /** How late a viewer may see an event that another node dispatched and whose hint was lost. */
   readonly lookEveryMs: number;
-  /** Between two looks that tidings of other nodes ask for. */
+  /** Pause between two reads that hints of other nodes ask for. */
   readonly lookPauseMs: number;
   /** The most that is replayed; who missed more reads the lists again. */
   readonly replayedEvents: number;
