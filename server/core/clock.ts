@@ -1,4 +1,4 @@
-// The only place that asks what time it is. Deadlines in rows use the database's clock, never this one.
+// The only place that asks what time it is. Deadlines of sessions, commands and nodes use the database's clock, never this one: seconds count there.
 export interface Clock {
   now(): Date;
   /** Monotonic milliseconds, for measuring. */
@@ -6,6 +6,9 @@ export interface Clock {
 }
 
 export const systemClock: Clock = { now: () => new Date(), elapsed: () => performance.now() };
+
+/** For the deadlines of keys, codes and tokens, which last for minutes and more. A negative number has passed. */
+export const secondsFromNow = (seconds: number, now = systemClock.now()): Date => new Date(now.getTime() + seconds * 1_000);
 
 let latest = { ms: Number.NaN, text: "" };
 

@@ -1,4 +1,4 @@
-// Between a database row and a record of the contract: what a store says about a column beyond its name.
+// Between rows and records: what the contract shows of a row, and what a row takes of the values that a caller gave.
 import type { z } from "zod";
 
 /** What a column may hold for a field: an id of any spelling and a time as a Date. */
@@ -15,8 +15,23 @@ export const recordOf = <S extends z.ZodObject>(schema: S, row: Row<S>): z.input
   return record as z.input<S>;
 };
 
-type Given<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
+type TimeAsText<T> = T extends Date ? string : T;
+type Shown<Row> = { [K in keyof Row]: TimeAsText<Row[K]> };
 
-/** What a PATCH names: its fields without those that are undefined. */
-export const given = <T extends object>(fields: T): Given<T> =>
-  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Given<T>;
+/** The row with its times as text. */
+export const toRecord = <Row extends object>(row: Row): Shown<Row> =>
+  Object.fromEntries(Object.entries(row).map(([name, value]) => [name, value instanceof Date ? value.toISOString() : value])) as Shown<Row>; // as: entries lose their keys
+
+type Given<T> = { [K in keyof T as undefined extends T[K] ? never : K]: T[K] } & {
+  [K in keyof T as undefined extends T[K] ? K : never]?: Exclude<T[K], undefined>;
+};
+
+/** Without what was not given: Prisma leaves alone what a change does not name. */
+export const given = <T extends object>(values: T): Given<T> =>
+  Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Given<T>; // as: entries lose their keys
+
+type Present<T> = { [K in keyof T as null extends T[K] ? never : K]: T[K] } & { [K in keyof T as null extends T[K] ? K : never]?: Exclude<T[K], null> };
+
+/** Without what is null: the contract leaves out what nobody has said. */
+export const withoutNulls = <T extends object>(values: T): Present<T> =>
+  Object.fromEntries(Object.entries(values).filter(([, value]) => value !== null)) as Present<T>; // as: entries lose their keys

@@ -21,6 +21,7 @@ import { type AdminSettings, createAdmin, type ThisNode } from "./admin/index.ts
 import { createAgent } from "./agent/index.ts";
 import { createApiKeys } from "./api-keys/index.ts";
 import { type CommandSettings, createCommands } from "./commands/index.ts";
+import { deployments } from "./deployments/index.ts";
 import { createAgentSessions, createDevices, deviceSettings } from "./devices/index.ts";
 import { createGeneral, type GeneralDeps, statedLimits } from "./general/index.ts";
 import { createHealth, databaseCheck, loadCheck, redisCheck } from "./health/index.ts";
@@ -85,11 +86,12 @@ export const createFeatures = (deps: FeaturesDeps) => {
   const plan = createPlan({ replaced: config.PLAN_LIMITS_JSON, counters });
   const kit: FeatureKit = { db, clock, emit, hint, enqueue: (tx, scope, orders) => commands.enqueue(tx, scope, orders), plan, secretBox };
 
-  const tenants = createTenants({ ...kit, counters, ownedTenantsPerUser: config.TENANTS_PER_USER });
+  const tenants = createTenants({ ...kit, deployments, counters, ownedTenantsPerUser: config.TENANTS_PER_USER });
   const apiKeys = createApiKeys({ ...kit, memberships: tenants.memberships });
   const devices = createDevices({
     ...kit,
     bus,
+    deployments,
     secrets: secretBox,
     evictor: notifier,
     settings: deviceSettings(config.HEARTBEAT_SECONDS, { closeGraceMs: config.CLOSE_GRACE_SECONDS * 1_000 }),
@@ -134,7 +136,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
     tenants: tenants.directory,
     memberships: tenants.memberships,
     enrol: devices.enrol,
-    deployments: tenants.deployments,
+    deployments,
     devices: {
       exists: async (scope, deviceId) => (await devices.find(scope, deviceId)) !== undefined,
       withFingerprint: devices.withFingerprint,

@@ -39,6 +39,13 @@ export const isUnavailable = (error: unknown): boolean => isTemporary(error) && 
 export const isUniqueViolation = (error: unknown, constraint?: string): boolean =>
   layers(error).some((layer) => UNIQUE.has(layer.code ?? "") && (constraint === undefined || layers(error).some((other) => other.constraint === constraint)));
 
+/** Null where Prisma found no row to change or delete. */
+export const orNull = <T>(work: Promise<T>): Promise<T | null> =>
+  work.catch((error: unknown) => {
+    if (field(error, "code") === "P2025") return null;
+    throw error;
+  });
+
 /** PostgreSQL rolled the work back: a deadlock, a lost race or a wait that took too long. The same call may succeed the next time. */
 export const isUndone = (error: unknown): boolean => ROLLED_BACK.has(troubleOf(error));
 

@@ -3,7 +3,7 @@ import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } f
 
 export interface SecretBox {
   /** `context` names the purpose and the row, e.g. `device-secret|ten_1|dev_1`; `open` needs the same one. */
-  seal(plain: string, context: string): Uint8Array;
+  seal(plain: string, context: string): Uint8Array<ArrayBuffer>;
   /** Throws SecretBoxError for another master key, another context or a changed byte. */
   open(sealed: Uint8Array, context: string): string;
   /** 32 bytes that depend on master key and context alone, for secrets that must be the same each time. */

@@ -6,6 +6,7 @@ import { newId } from "../../server/core/ids.ts";
 import type { TenantFacts } from "../../server/core/scope.ts";
 import type { SignatureMemory } from "../../server/core/signature-memory.ts";
 import { createCommands } from "../../server/features/commands/index.ts";
+import { deployments } from "../../server/features/deployments/index.ts";
 import { createAgentSessions, createDevices, deviceSettings } from "../../server/features/devices/index.ts";
 import { type AgentChannelDeps, createAgentChannel } from "../../server/gateway/channel/agent-channel.ts";
 import { createDeviceNotifier, nodeChannel } from "../../server/gateway/channel/device-notifier.ts";
@@ -85,6 +86,7 @@ export const startNode = async (options: NodeOptions = {}) => {
     emit: outbox.emit,
     secrets: box,
     plan: { require: async () => undefined },
+    deployments,
     evictor: notifier,
     resetCommands: (tx, device, reason) => commands.resetDevice(tx, device, reason),
     pendingCommands: (device) => commands.pending(device),
@@ -159,7 +161,7 @@ export const startNode = async (options: NodeOptions = {}) => {
   };
   const device = async (tenantId?: TenantId): Promise<TestDevice> => {
     const scope = { tenantId: tenantId ?? (await tenant()) };
-    const [made] = await db.sqlTx((tx) => devices.enrol(tx, scope, [{ fingerprint: newId("fp") }]));
+    const [made] = await db.tx((tx) => devices.enrol(tx, scope, [{ fingerprint: newId("fp") }]));
     if (made === undefined) throw new Error("nothing was paired");
     return {
       deviceId: made.device_id,

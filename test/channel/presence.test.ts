@@ -45,7 +45,7 @@ describe("heartbeats on the socket", () => {
 
   test("of a thousand sessions take one statement, which names only the stale sessions", async () => {
     const { tenantId } = await node.device();
-    const made = await node.db.sqlTx((tx) =>
+    const made = await node.db.tx((tx) =>
       node.devices.enrol(
         tx,
         { tenantId },

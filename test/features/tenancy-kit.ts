@@ -6,6 +6,7 @@ import type { Emit, Happened } from "../../server/core/events.ts";
 import { newId, newSecret } from "../../server/core/ids.ts";
 import type { Overrides } from "../../server/core/scope.ts";
 import { createApiKeys } from "../../server/features/api-keys/index.ts";
+import { deployments } from "../../server/features/deployments/index.ts";
 import type { Enrol } from "../../server/features/devices/index.ts";
 import { createPairing } from "../../server/features/pairing/index.ts";
 import { type Counters, createPlan, createTenants } from "../../server/features/tenants/index.ts";
@@ -30,7 +31,7 @@ export const openTenancy = async ({ planLimits }: { planLimits?: Readonly<Record
   };
   const plan = createPlan({ replaced: planLimits, counters });
   const enrol = enrolInto(plan);
-  const tenants = createTenants({ db, clock: systemClock, emit, counters, ownedTenantsPerUser: 3 });
+  const tenants = createTenants({ db, clock: systemClock, emit, deployments, counters, ownedTenantsPerUser: 3 });
   const apiKeys = createApiKeys({ db, clock: systemClock, emit, memberships: tenants.memberships, plan, secretBox });
   const pairing = createPairing({
     db,
@@ -40,7 +41,7 @@ export const openTenancy = async ({ planLimits }: { planLimits?: Readonly<Record
     secretBox,
     tenants: tenants.directory,
     memberships: tenants.memberships,
-    deployments: tenants.deployments,
+    deployments,
     devices: {
       exists: async ({ tenantId }, deviceId) =>
         (await db.query("select 1 from devices where tenant_id = $1 and device_id = $2", [tenantId, deviceId])).length > 0,

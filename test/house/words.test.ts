@@ -38,7 +38,8 @@ describe("features", () => {
   });
 
   test("every group has its feature, and no feature is without a group", () => {
-    expect(foldersIn("server/features")).toEqual(groups);
+    // Deployments serve other features until they have operations of their own.
+    expect(foldersIn("server/features").filter((folder) => folder !== "deployments")).toEqual(groups);
     expect(groups.filter((feature) => !SOURCES.includes(`server/features/${feature}/index.ts`))).toEqual([]);
   });
 

@@ -1,7 +1,7 @@
 // Operators of the installation. Cluster membership: every node writes its own row every few seconds, and a row that is not renewed is a dead node.
 
 import { contract } from "../../../protocol/index.ts";
-import type { SqlTx } from "../../core/events.ts";
+import type { Tx } from "../../core/database.ts";
 import { implement } from "../../core/feature.ts";
 import type { Bus } from "../../platform/bus.ts";
 import type { Job } from "../../platform/jobs.ts";
@@ -21,7 +21,7 @@ export interface ThisNode {
 }
 
 export interface AdminDeps {
-  readonly db: SqlTx;
+  readonly db: Tx;
   readonly bus: Pick<Bus, "publish" | "subscribe">;
   readonly node: ThisNode;
   /** Where a node hears what is meant for it alone. */

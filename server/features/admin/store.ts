@@ -1,4 +1,6 @@
-// Rows of gateway nodes. They belong to the installation, not to a tenant. Every time is the database's.
+// Rows of gateway nodes. They belong to the installation, not to a tenant. Raw where seconds decide who lives: PostgreSQL's clock is the one that all nodes share.
+import { secondsFromNow } from "../../core/clock.ts";
+import type { Clients } from "../../core/database.ts";
 import type { SqlTx } from "../../core/events.ts";
 
 export interface NodeReport {
@@ -65,14 +67,14 @@ export const askToDrain = async (sql: SqlTx, nodeId: string, expireSeconds: numb
 };
 
 /** A node that leaves takes its row along, unless its name is another process's by now. */
-export const leave = async (sql: SqlTx, { nodeId, host, pid }: Pick<NodeReport, "nodeId" | "host" | "pid">): Promise<void> => {
-  await sql.query("delete from gateway_nodes where node_id = $1 and host = $2 and pid = $3", [nodeId, host, pid]);
+export const leave = async (db: Clients, { nodeId, host, pid }: Pick<NodeReport, "nodeId" | "host" | "pid">): Promise<void> => {
+  await db.system.gatewayNode.deleteMany({ where: { nodeId, host, pid } });
 };
 
-export const forgetNodes = async (sql: SqlTx, nodeIds: readonly string[]): Promise<void> => {
-  await sql.query("delete from gateway_nodes where node_id = any($1::text[])", [nodeIds]);
+export const forgetNodes = async (db: Clients, nodeIds: readonly string[]): Promise<void> => {
+  await db.system.gatewayNode.deleteMany({ where: { nodeId: { in: [...nodeIds] } } });
 };
 
-export const forgetDead = async (sql: SqlTx): Promise<void> => {
-  await sql.query("delete from gateway_nodes where seen_at < now() - make_interval(secs => $1)", [FORGOTTEN_AFTER_SECONDS]);
+export const forgetDead = async (db: Clients): Promise<void> => {
+  await db.system.gatewayNode.deleteMany({ where: { seenAt: { lt: secondsFromNow(-FORGOTTEN_AFTER_SECONDS) } } });
 };

@@ -3,7 +3,7 @@ import type { ApiKey, Role } from "../../../protocol/index.ts";
 import { ROLES } from "../../../protocol/index.ts";
 import { createCached } from "../../core/cached.ts";
 import type { Clock } from "../../core/clock.ts";
-import type { SqlTx } from "../../core/events.ts";
+import type { Tx } from "../../core/database.ts";
 import type { ApiKeyLookup, ApiKeyRecord, Memberships } from "../../core/lookups.ts";
 import type { Job } from "../../platform/jobs.ts";
 import { hashOf, isWellFormed } from "./keys.ts";
@@ -15,7 +15,7 @@ const WRITE_USES_MS = 60_000;
 const USER = "user:";
 
 interface ApiKeyLookupDeps {
-  readonly db: SqlTx;
+  readonly db: Tx;
   readonly clock: Clock;
   readonly memberships: Memberships;
 }

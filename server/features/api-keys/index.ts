@@ -2,7 +2,8 @@
 
 import { contract, permissionsOf, permits, type Role, type TenantId, toWindow } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
-import { type Emit, happened, type SqlTx } from "../../core/events.ts";
+import type { Tx } from "../../core/database.ts";
+import { type Emit, happened } from "../../core/events.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import { newId } from "../../core/ids.ts";
 import type { ApiKeyLookup, Memberships } from "../../core/lookups.ts";
@@ -20,7 +21,7 @@ export interface ApiKeysDeps {
   readonly clock: Clock;
   readonly emit: Emit;
   readonly memberships: Memberships;
-  readonly plan: { require(tx: SqlTx, scope: SystemScope, resource: "apiKeys", adding: number): Promise<void> };
+  readonly plan: { require(tx: Tx, scope: SystemScope, resource: "apiKeys", adding: number): Promise<void> };
   readonly secretBox: Pick<SecretBox, "derive">;
 }
 
@@ -85,13 +86,13 @@ const createHandlers = ({ db, emit, plan }: ApiKeysDeps, forgetAll: () => void):
       // Who rotates learns the key; so rotating must not lend more than creating would.
       const permissions = missingIn(roleOf(scope), before.role);
       if (permissions.length > 0) throw fail("PRIVILEGE_ESCALATION", { permissions });
-      const made = makeKey(keyId);
+      const { apiKey, ...made } = makeKey(keyId);
       return commit(async (tx, afterwards) => {
         const replaced = await replaceKey(tx, scope, { keyId, made, graceSeconds });
         if (replaced === null) throw fail("API_KEY_NOT_FOUND", { keyId, status: before.status });
         await emit(tx, [happened(scope, rotated, keyId, { keyId: replaced.keyId, name: replaced.name })]);
         afterwards(forgetAll);
-        return { ...replaced, apiKey: made.apiKey };
+        return { ...replaced, apiKey };
       });
     },
 
@@ -119,14 +120,14 @@ const createEnsureKey =
     const scope = { tenantId };
     const createdBy = `user:${userId}`;
     const derived = (keyId: string) => makeKey(keyId, secretBox.derive(`api-key|${tenantId}|${keyId}`));
-    const apiKey = await db.sqlTx(async (tx) => {
+    const apiKey = await db.tx(async (tx) => {
       await lockBootstrap(tx, scope);
       const known = await findUsableNamed(tx, scope, { name: BOOTSTRAP, createdBy });
       const keyId = known?.keyId ?? newId("key");
-      const made = derived(keyId);
+      const { apiKey: derivedKey, ...made } = derived(keyId);
       if (known === null) await insertKey(tx, scope, { ...made, keyId, name: BOOTSTRAP, role, ipAllowlist: [], createdBy, expiresInDays: null });
-      else if (!known.hash.equals(made.hash)) await replaceKey(tx, scope, { keyId, made, graceSeconds: REPAIR_GRACE_SECONDS });
-      return made.apiKey;
+      else if (!made.hash.equals(known.hash)) await replaceKey(tx, scope, { keyId, made, graceSeconds: REPAIR_GRACE_SECONDS });
+      return derivedKey;
     });
     forgetAll();
     return apiKey;

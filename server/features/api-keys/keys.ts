@@ -27,10 +27,10 @@ export interface MadeKey {
   readonly apiKey: string;
   readonly prefix: string;
   readonly last4: string;
-  readonly hash: Buffer;
+  readonly hash: Buffer<ArrayBuffer>;
 }
 
-export const hashOf = (apiKey: string): Buffer => hash("sha256", apiKey, "buffer");
+export const hashOf = (apiKey: string): Buffer<ArrayBuffer> => hash("sha256", apiKey, "buffer");
 
 /** `secret` is 32 bytes; random unless the same key must come out again. */
 export const makeKey = (keyId: string, secret: Uint8Array = randomBytes(32)): MadeKey => {

@@ -1,12 +1,14 @@
 // Pairs devices in the caller's transaction: new machines become devices, known ones of the same tenant get a new secret.
 import { type AgentId, CLOSE, contract, type DeviceId, type TenantId } from "../../../protocol/index.ts";
+import type { Tx } from "../../core/database.ts";
 import type { DeviceRef } from "../../core/delivery.ts";
 import { AppError } from "../../core/errors.ts";
-import { type Emit, happened, type SqlTx } from "../../core/events.ts";
+import { type Emit, happened } from "../../core/events.ts";
 import { newId, newSecret } from "../../core/ids.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import type { Evictor } from "../../core/sessions.ts";
 import type { SecretBox } from "../../platform/secrets.ts";
+import type { Deployments } from "../deployments/index.ts";
 import type { Agents } from "./agent-registry.ts";
 import { secretContext } from "./rules.ts";
 import type { DeviceSettings } from "./settings.ts";
@@ -32,16 +34,17 @@ export interface Enrolled {
 
 /** Throws PLAN_LIMIT_EXCEEDED when `adding` more do not fit. */
 export interface PlanGuard {
-  require(tx: SqlTx, scope: SystemScope, resource: "hosts", adding: number): Promise<void>;
+  require(tx: Tx, scope: SystemScope, resource: "hosts", adding: number): Promise<void>;
 }
 
 /** Cancels what is open for the device, in the given transaction (T24). `notify`, after commit, tells live views. */
-export type ResetCommands = (tx: SqlTx, device: DeviceRef, reason: string) => Promise<{ readonly notify: () => void }>;
+export type ResetCommands = (tx: Tx, device: DeviceRef, reason: string) => Promise<{ readonly notify: () => void }>;
 
 export interface EnrolDeps {
   readonly emit: Emit;
   readonly box: Pick<SecretBox, "seal">;
   readonly plan: PlanGuard;
+  readonly deployments: Pick<Deployments, "findForDevices">;
   readonly agents: Pick<Agents, "announce">;
   readonly evictor: Evictor;
   readonly resetCommands: ResetCommands;
@@ -61,7 +64,7 @@ export interface Replacement {
  * Up to 1,000 at a time, in the order given, a fingerprint once. Throws DEVICE_ALREADY_PAIRED when one belongs to a living device that may not be
  * replaced. Hints about replaced secrets leave before the commit: a roll-back costs a reconnect, nothing more.
  */
-export type Enrol = (tx: SqlTx, scope: SystemScope, devices: readonly Enrolment[], replacement?: Replacement) => Promise<readonly Enrolled[]>;
+export type Enrol = (tx: Tx, scope: SystemScope, devices: readonly Enrolment[], replacement?: Replacement) => Promise<readonly Enrolled[]>;
 
 const NOBODY: Replacement = { means: "provisioning", actor: "system", allowed: null };
 
@@ -69,11 +72,13 @@ const NOBODY: Replacement = { means: "provisioning", actor: "system", allowed: n
 const ATTEMPTS = 3;
 
 export const createEnrol = (deps: EnrolDeps): Enrol => {
-  const { emit, box, plan, agents, evictor, settings } = deps;
+  const { emit, box, plan, deployments, agents, evictor, settings } = deps;
   const { created, pairedAgain, secretsRotated } = contract.devices.events;
 
-  const add = async (tx: SqlTx, scope: SystemScope, wanted: readonly Enrolment[]): Promise<readonly Enrolled[]> => {
+  const add = async (tx: Tx, scope: SystemScope, wanted: readonly Enrolment[]): Promise<readonly Enrolled[]> => {
     if (wanted.length === 0) return [];
+    // A deployment that is not the tenant's gives way to the default one.
+    const { standard, own } = await deployments.findForDevices(tx, scope, [...new Set(wanted.flatMap(({ deploymentId }) => deploymentId ?? []))]);
     const made = wanted.map((device) => ({ device, secret: newSecret(), deviceId: newId("dev"), agentId: newId("agt") }));
     const rows: readonly NewDevice[] = made.map(({ device, secret, deviceId, agentId }) => ({
       deviceId,
@@ -82,7 +87,7 @@ export const createEnrol = (deps: EnrolDeps): Enrol => {
       name: device.name ?? null,
       platform: device.platform ?? null,
       tags: device.tags ?? [],
-      deploymentId: device.deploymentId ?? null,
+      deploymentId: device.deploymentId !== undefined && own.has(device.deploymentId) ? device.deploymentId : standard,
       sealed: box.seal(secret, secretContext(scope.tenantId, deviceId)),
     }));
     const added = await insertDevices(tx, scope, rows);
@@ -102,7 +107,7 @@ export const createEnrol = (deps: EnrolDeps): Enrol => {
   };
 
   const renew = async (
-    tx: SqlTx,
+    tx: Tx,
     scope: SystemScope,
     pairs: readonly { readonly living: LivingDevice; readonly device: Enrolment }[],
     { means, actor, allowed }: Replacement,
@@ -156,7 +161,7 @@ export const createEnrol = (deps: EnrolDeps): Enrol => {
     }));
   };
 
-  const round = async (tx: SqlTx, scope: SystemScope, wanted: readonly Enrolment[], replacement: Replacement): Promise<readonly Enrolled[]> => {
+  const round = async (tx: Tx, scope: SystemScope, wanted: readonly Enrolment[], replacement: Replacement): Promise<readonly Enrolled[]> => {
     const living = new Map(
       (
         await findByFingerprints(
@@ -196,7 +201,7 @@ const alreadyPaired = ({ device_id: deviceId, fingerprint, last_seen_at }: Livin
   new AppError("DEVICE_ALREADY_PAIRED", { details: { deviceId, fingerprint, lastSeen: last_seen_at?.toISOString() ?? null } });
 
 /** The same identity once more, as long as nobody has used it: for a caller who may not have heard the first answer. Null once the device was heard of. */
-export type Reissue = (tx: SqlTx, scope: SystemScope, deviceId: DeviceId) => Promise<Enrolled | null>;
+export type Reissue = (tx: Tx, scope: SystemScope, deviceId: DeviceId) => Promise<Enrolled | null>;
 
 export const createReissue =
   (box: Pick<SecretBox, "open">): Reissue =>

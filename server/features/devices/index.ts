@@ -1,8 +1,8 @@
 // Devices: what is paired, whether it lives, and its secret. Other features pair through `enrol` and read through `find`.
 
-import type { z } from "zod";
 import { CLOSE, type CommandId, connectTo, contract, type Device, toWindow } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
+import type { Clients } from "../../core/database.ts";
 import type { DeviceRef, Enqueue } from "../../core/delivery.ts";
 import { type Emit, happened } from "../../core/events.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
@@ -14,27 +14,17 @@ import type { Bus } from "../../platform/bus.ts";
 import type { Db } from "../../platform/db.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { SecretBox } from "../../platform/secrets.ts";
+import type { Deployments } from "../deployments/index.ts";
 import type { Feature } from "../kit.ts";
 import { type Agents, createAgentRegistry } from "./agent-registry.ts";
 import { createEnrol, createReissue, type Enrol, type PlanGuard, type Reissue, type ResetCommands } from "./enrol.ts";
 import { createPresence, type Presence } from "./presence.ts";
 import { createRepairHandlers } from "./repair.ts";
-import { likePrefix, toMetrics } from "./rules.ts";
+import { likeLiteral, toMetrics } from "./rules.ts";
 import { createSecretHandlers } from "./secrets.ts";
 import { type DeviceSettings, deviceSettings } from "./settings.ts";
 import { createSignatureLock } from "./signature-lock.ts";
-import {
-  countDevices,
-  type DeviceChange,
-  type DeviceFilter,
-  type DeviceGlance,
-  findDevice,
-  glanceAt,
-  hasDeployment,
-  listDevices,
-  removeDevice,
-  updateDevice,
-} from "./store/devices.ts";
+import { countDevices, type DeviceFilter, type DeviceGlance, findDevice, glanceAt, listDevices, removeDevice, updateDevice } from "./store/devices.ts";
 import { findByFingerprint, type KnownMachine } from "./store/enrol.ts";
 import { describeDevice, fencePresence } from "./store/presence.ts";
 
@@ -53,6 +43,7 @@ export interface DevicesDeps {
   readonly emit: Emit;
   readonly secrets: Pick<SecretBox, "seal" | "open">;
   readonly plan: PlanGuard;
+  readonly deployments: Pick<Deployments, "has" | "findForDevices">;
   readonly evictor: Evictor;
   readonly resetCommands: ResetCommands;
   /** Commands that wait for the device, and those that it is to stop. */
@@ -84,12 +75,12 @@ export interface Devices extends Feature<typeof contract.devices> {
 }
 
 export const createDevices = (deps: DevicesDeps): Devices => {
-  const { db, emit, secrets, plan, evictor, resetCommands } = deps;
+  const { db, emit, secrets, plan, deployments, evictor, resetCommands } = deps;
   const settings = deps.settings ?? deviceSettings();
   const directory = createAgentRegistry({ db, bus: deps.bus, emit, box: secrets, settings, onError: deps.onError });
   const signatureLock = createSignatureLock({ emit, agents: directory });
   const presence = createPresence({ ...deps, signatureLock, settings });
-  const enrol = createEnrol({ emit, box: secrets, plan, agents: directory, evictor, resetCommands, settings });
+  const enrol = createEnrol({ emit, box: secrets, plan, deployments, agents: directory, evictor, resetCommands, settings });
   return {
     handlers: implement(contract.devices, {
       ...createReadHandlers(deps),
@@ -146,7 +137,7 @@ interface Parts {
 }
 
 const createChangeHandlers = (
-  { emit, evictor, resetCommands, socketUrl }: DevicesDeps,
+  { emit, deployments, evictor, resetCommands, socketUrl }: DevicesDeps,
   { directory, enrol, settings }: Parts,
 ): Pick<Handlers<typeof contract.devices>, "update" | "remove" | "provision"> => ({
   update: ({ scope, fail, commit }, { deviceId, ...change }) =>
@@ -154,8 +145,8 @@ const createChangeHandlers = (
       const { deploymentId } = change;
       const known = await findDevice(tx, scope, deviceId);
       if (known === undefined) throw fail("DEVICE_NOT_FOUND", { deviceId });
-      if (deploymentId !== undefined && !(await hasDeployment(tx, scope, deploymentId))) throw fail("DEPLOYMENT_NOT_FOUND", { deploymentId });
-      const changed = await updateDevice(tx, scope, toChange(deviceId, change));
+      if (deploymentId !== undefined && !(await deployments.has(tx, scope, deploymentId))) throw fail("DEPLOYMENT_NOT_FOUND", { deploymentId });
+      const changed = await updateDevice(tx, scope, deviceId, change);
       const device = await findDevice(tx, scope, deviceId);
       if (device === undefined) throw fail("DEVICE_NOT_FOUND", { deviceId });
       if (!changed) throw fail("VERSION_CONFLICT", { currentVersion: device.version });
@@ -166,13 +157,13 @@ const createChangeHandlers = (
     commit(async (tx, afterwards) => {
       await fencePresence(tx, scope, { deviceIds: [deviceId], graceMs: settings.closeGraceMs });
       const removed = await removeDevice(tx, scope, deviceId);
-      if (removed === undefined) throw fail("DEVICE_NOT_FOUND", { deviceId });
+      if (removed === null) throw fail("DEVICE_NOT_FOUND", { deviceId });
       const { notify } = await resetCommands(tx, { tenantId: scope.tenantId, deviceId }, "device_removed");
-      const { hostname, status, agent_id } = removed;
+      const { hostname, status, agentId } = removed;
       const data = { deviceId, status: "offline", previous: status, reason: "removed", ...(hostname === null ? {} : { hostname }) } as const;
       await emit(tx, [happened(scope, contract.devices.events.deleted, deviceId, data)]);
       afterwards(() => {
-        directory.announce([agent_id]);
+        directory.announce([agentId]);
         evictor.evict(deviceId, { close: CLOSE.deviceRevoked });
         notify();
       });
@@ -187,17 +178,6 @@ const createChangeHandlers = (
   },
 });
 
-type Change = Omit<z.output<typeof contract.devices.operations.update.input>, "deviceId">;
-const toChange = (deviceId: string, { name, tags, deploymentId, maintenance, version }: Change): DeviceChange => ({
-  deviceId,
-  name: name ?? null,
-  tags: tags ?? null,
-  deploymentId: deploymentId ?? null,
-  maintenance: maintenance ?? null,
-  removed: [...(name === null ? (["name"] as const) : []), ...(maintenance === null ? (["maintenance"] as const) : [])],
-  version: version ?? null,
-});
-
 const newFingerprint = (): string => newId("fp");
 
 type Filters = Parameters<typeof toWindow>[0] & {
@@ -206,10 +186,10 @@ type Filters = Parameters<typeof toWindow>[0] & {
   readonly deploymentId?: string | undefined;
   readonly q?: string | undefined;
 };
-const toFilter = (query: Filters): DeviceFilter => ({
-  ...toWindow(query),
-  status: query.status ?? null,
-  tag: query.tag ?? null,
-  deploymentId: query.deploymentId ?? null,
-  namePattern: query.q === undefined ? null : likePrefix(query.q),
+const toFilter = ({ status, tag, deploymentId, q, ...window }: Filters): DeviceFilter => ({
+  ...toWindow(window),
+  status,
+  tag,
+  deploymentId,
+  named: q === undefined ? undefined : likeLiteral(q),
 });

@@ -1,7 +1,8 @@
 // Repair: a person allows one machine that lost its secret to take over its device by enrollment token, for a day.
 import { contract, type DeviceId } from "../../../protocol/index.ts";
+import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
-import { happened, type SqlTx } from "../../core/events.ts";
+import { happened } from "../../core/events.ts";
 import type { Handlers } from "../../core/feature.ts";
 import { actorOf, type TenantScope } from "../../core/scope.ts";
 import type { DevicesDeps } from "./index.ts";
@@ -13,10 +14,10 @@ const REPAIR_HOURS = 24;
 type RepairHandlers = Pick<Handlers<typeof contract.devices>, "openRepair" | "closeRepair">;
 
 export const createRepairHandlers = ({ emit }: Pick<DevicesDeps, "emit">): RepairHandlers => {
-  const change = async (tx: SqlTx, scope: TenantScope, { deviceId, hours }: { deviceId: DeviceId; hours: number | null }): Promise<string | null> => {
+  const change = async (tx: Tx, scope: TenantScope, { deviceId, hours }: { deviceId: DeviceId; hours: number | null }): Promise<string | null> => {
     const changed = await setRepair(tx, scope, { deviceId, hours });
-    if (changed === undefined) throw new AppError("DEVICE_NOT_FOUND", { details: { deviceId } });
-    const repairUntil = changed.until?.toISOString() ?? null;
+    if (changed === null) throw new AppError("DEVICE_NOT_FOUND", { details: { deviceId } });
+    const repairUntil = changed.repairUntil?.toISOString() ?? null;
     const data = { deviceId, repairUntil, actor: actorOf(scope.principal) };
     await emit(tx, [happened(scope, contract.devices.events.repairChanged, deviceId, data)]);
     return repairUntil;

@@ -10,5 +10,5 @@ export const toMetrics = ({ metrics, cpu, memory, disk }: Pick<Heartbeat, "metri
   return metrics === undefined && named.length === 0 ? null : { ...metrics, ...Object.fromEntries(named) };
 };
 
-/** The start of a LIKE pattern that takes what was typed literally. */
-export const likePrefix = (text: string): string => `${text.replace(/[\\%_]/g, (sign) => `\\${sign}`)}%`;
+/** For a LIKE pattern that takes what was typed literally: Prisma escapes nothing. */
+export const likeLiteral = (text: string): string => text.replace(/[\\%_]/g, (sign) => `\\${sign}`);

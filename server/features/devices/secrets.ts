@@ -1,9 +1,10 @@
 // The secret a device signs with, and its rotation: the old one stays good until the new one is used for the first time, unless it is revoked.
 import { createHash } from "node:crypto";
 import { CLOSE, contract, type DeviceId } from "../../../protocol/index.ts";
+import type { Clients } from "../../core/database.ts";
 import type { CommandOrder } from "../../core/delivery.ts";
 import { AppError } from "../../core/errors.ts";
-import { happened, type SqlTx } from "../../core/events.ts";
+import { happened } from "../../core/events.ts";
 import type { Handlers, KeyedCall } from "../../core/feature.ts";
 import { newSecret } from "../../core/ids.ts";
 import { actorOf, type Principal, type TenantScope } from "../../core/scope.ts";
@@ -39,9 +40,9 @@ interface SecretParts {
 
 export const createSecretHandlers = (deps: SecretDeps, { agents, signatureLock }: SecretParts): SecretHandlers => {
   const { db, secrets: box } = deps;
-  const find = async (scope: TenantScope, deviceId: string, sql: SqlTx = db): Promise<SecretRow> => {
-    const row = await findSecrets(sql, scope, deviceId);
-    if (row === undefined) throw unknown(deviceId);
+  const find = async (scope: TenantScope, deviceId: string, clients: Clients = db): Promise<SecretRow> => {
+    const row = await findSecrets(clients, scope, deviceId);
+    if (row === null) throw unknown(deviceId);
     return row;
   };
   const open = (scope: TenantScope, deviceId: string, sealed: Uint8Array): string => box.open(sealed, secretContext(scope.tenantId, deviceId));
@@ -56,7 +57,7 @@ export const createSecretHandlers = (deps: SecretDeps, { agents, signatureLock }
   const revoke = ({ scope, commit }: Rotation, deviceId: DeviceId) =>
     commit(async (tx, afterwards) => {
       const fresh = newSecret();
-      const { agent_id } = await find(scope, deviceId, tx);
+      const { agentId } = await find(scope, deviceId, tx);
       // The eviction below is a hint: without it the socket that the old secret opened ends at its node's next flush.
       await fencePresence(tx, scope, { deviceIds: [deviceId], graceMs: deps.graceMs });
       if (!(await replaceSecret(tx, scope, { deviceId, sealed: box.seal(fresh, secretContext(scope.tenantId, deviceId)) }))) throw unknown(deviceId);
@@ -64,7 +65,7 @@ export const createSecretHandlers = (deps: SecretDeps, { agents, signatureLock }
       if (!isAgent(scope.principal)) await signatureLock.lift(tx, { tenantId: scope.tenantId, deviceId }, actorOf(scope.principal));
       await deps.emit(tx, [happened(scope, contract.devices.events.secretsRotated, deviceId, { deviceId })]);
       afterwards(() => {
-        agents.announce([agent_id]);
+        agents.announce([agentId]);
         deps.evictor.evict(deviceId, { close: CLOSE.secretRotated });
       });
       return answerTo(scope, () => fresh, "The old secret is dead; the device needs the new one.");
@@ -75,17 +76,16 @@ export const createSecretHandlers = (deps: SecretDeps, { agents, signatureLock }
       const began = await beginRotation(tx, scope, { deviceId, sealed: box.seal(newSecret(), secretContext(scope.tenantId, deviceId)) });
       const row = await find(scope, deviceId, tx);
       // The agent that rotates by itself needs not be told. A rotation under way is told of again: it may be one of those.
-      const told =
-        isAgent(scope.principal) || row.pending_secret === null ? null : await deps.enqueue(tx, scope, [rotationOrder(deviceId, row.pending_secret)]);
+      const told = isAgent(scope.principal) || row.pendingSecret === null ? null : await deps.enqueue(tx, scope, [rotationOrder(deviceId, row.pendingSecret)]);
       afterwards(() => {
         told?.notify();
-        agents.announce([row.agent_id]);
+        agents.announce([row.agentId]);
       });
       // The agent may ask again: its answer may have been lost on the way.
       if (isAgent(scope.principal))
         return answerTo(
           scope,
-          () => open(scope, deviceId, row.pending_secret ?? row.secret),
+          () => open(scope, deviceId, row.pendingSecret ?? row.secret),
           "Sign with the new secret; the first good signature ends the old one.",
         );
       // Returned, not thrown: the order above stands.
@@ -102,11 +102,11 @@ export const createSecretHandlers = (deps: SecretDeps, { agents, signatureLock }
         await db.sqlTx((tx) => deps.emit(tx, [happened(scope, contract.devices.events.secretsRead, deviceId, data)]));
       }
       // An agent that reads its secrets learns of a rotation that somebody else began, and takes it over by signing with it.
-      const sealed = isAgent(scope.principal) ? (row.pending_secret ?? row.secret) : row.secret;
+      const sealed = isAgent(scope.principal) ? (row.pendingSecret ?? row.secret) : row.secret;
       return {
         deviceId,
-        timestamp: row.secret_rotated_at.toISOString(),
-        secrets: { TENANT_ID: scope.tenantId, DEVICE_ID: deviceId, AGENT_ID: row.agent_id, DEVICE_TOKEN: open(scope, deviceId, sealed) },
+        timestamp: row.secretRotatedAt.toISOString(),
+        secrets: { TENANT_ID: scope.tenantId, DEVICE_ID: deviceId, AGENT_ID: row.agentId, DEVICE_TOKEN: open(scope, deviceId, sealed) },
       };
     },
     liftSignatureLock: ({ scope, commit }, { deviceId }) =>

@@ -2,8 +2,8 @@
 
 import { createHash } from "node:crypto";
 import { contract, permissionsOf } from "../../../protocol/index.ts";
+import type { Clients } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
-import type { SqlTx } from "../../core/events.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import { newSecret } from "../../core/ids.ts";
 import type { Memberships, StreamTickets } from "../../core/lookups.ts";
@@ -44,7 +44,7 @@ export interface BucketView {
 }
 
 export interface GeneralDeps {
-  readonly db: SqlTx;
+  readonly db: Clients;
   readonly memberships: Memberships;
   readonly service: ServiceFacts;
   readonly auth: AuthFacts;
@@ -60,7 +60,7 @@ export interface GeneralFeature extends Feature<typeof contract.general> {
 
 // Long enough to open a connection with it, too short to be found in a log in time.
 const TICKET_SECONDS = 60;
-const hashOf = (ticket: string): Buffer => createHash("sha256").update(ticket).digest();
+const hashOf = (ticket: string) => createHash("sha256").update(ticket).digest();
 
 export const createGeneral = (deps: GeneralDeps): GeneralFeature => ({
   handlers: implement(contract.general, { ...createPublicHandlers(deps), ...createCallerHandlers(deps) }),

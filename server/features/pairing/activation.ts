@@ -1,7 +1,8 @@
 // A code becomes a device: with the token that a user prepared, or with an enrollment token. Everything happens in one transaction or not at all.
 import { connectTo, contract, type EnrollmentToken, type PairingActivateResponse, permits, type TenantId } from "../../../protocol/index.ts";
+import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
-import { happened, type SqlTx } from "../../core/events.ts";
+import { happened } from "../../core/events.ts";
 import type { Handlers } from "../../core/feature.ts";
 import type { OpenScope, TenantFacts } from "../../core/scope.ts";
 import type { Enrolled, Replacement } from "../devices/index.ts";
@@ -51,7 +52,7 @@ export const createActivation = (deps: PairingDeps, codes: Codes): Activation =>
       if (user === null) throw fail("ACTIVATION_TOKEN_INVALID", { reason: "user_may_not_pair" });
       if (!mayActivateAs(user, user_email)) throw fail("FORBIDDEN", { reason: "user_email_mismatch" });
       const tenant = await activeTenant(user.tenantId);
-      return db.sqlTx(async (tx) => {
+      return db.tx(async (tx) => {
         const pairing = await activateByToken(tx, codeHash, tokenHash);
         if (pairing === null) throw fail(whyNot(await findByCode(tx, codeHash), null));
         const replacement = { means: "code", actor: `user:${pairing.preparedBy}`, allowed: pairing.replacesDeviceId } as const;
@@ -74,7 +75,7 @@ export const createActivation = (deps: PairingDeps, codes: Codes): Activation =>
       if (found === null) throw fail("PAIRING_CODE_NOT_FOUND");
       const claim = { codeHash: found.codeHash, preparedBy: token.tokenId };
       const tenant = await activeTenant(token.tenantId);
-      return db.sqlTx(async (tx) => {
+      return db.tx(async (tx) => {
         const pairing = await activateForTenant(tx, token, claim);
         if (pairing === null) {
           const deviceId = await findPairedBy(tx, token, claim);
@@ -104,7 +105,7 @@ interface Claimed {
 /** Runs inside the transaction and on its connection alone: a hundred racers hold every connection of the pool. */
 const createCompletion =
   ({ emit, enrol, settings }: PairingDeps) =>
-  async (tx: SqlTx, call: OpenScope, { pairing, tenant, token, replacement, userEmail }: Claimed): Promise<PairingActivateResponse> => {
+  async (tx: Tx, call: OpenScope, { pairing, tenant, token, replacement, userEmail }: Claimed): Promise<PairingActivateResponse> => {
     const { tenantId } = tenant;
     const scope = { tenantId, requestId: call.requestId, ip: call.ip, traceparent: call.traceparent };
     const { fingerprint } = pairing;

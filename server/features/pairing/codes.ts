@@ -17,4 +17,4 @@ export const readCode = (typed: string): string | null => {
 };
 
 /** Codes and tokens are kept as this only. */
-export const secretHash = (secret: string): Buffer => createHash("sha256").update(secret).digest();
+export const secretHash = (secret: string): Buffer<ArrayBuffer> => createHash("sha256").update(secret).digest();

@@ -14,7 +14,7 @@ export interface GuessDeps {
 }
 
 export interface FoundCode {
-  readonly codeHash: Buffer;
+  readonly codeHash: Uint8Array<ArrayBuffer>;
   readonly pairing: Pairing;
 }
 

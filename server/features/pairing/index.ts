@@ -1,6 +1,7 @@
 // Pairing: a device shows a code, a person claims it for a tenant, and the two together become an identity with a secret.
 
 import { contract } from "../../../protocol/index.ts";
+import { secondsFromNow } from "../../core/clock.ts";
 import { AppError } from "../../core/errors.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import { newId, newSecret } from "../../core/ids.ts";
@@ -61,7 +62,7 @@ const createCodeHandlers = (
 ): Pick<Handlers<typeof contract.pairing>, "initiate" | "prepareActivation" | "status"> => ({
   initiate: async ({ scope }, { device_fingerprint: fingerprint, device_name, platform }) => {
     const about = { fingerprint, deviceName: device_name ?? null, platform: platform ?? null, initiatorIp: scope.ip, lifeSeconds: CODE_SECONDS };
-    const made = await db.sqlTx(async (tx) => {
+    const made = await db.tx(async (tx) => {
       await lockFingerprint(tx, fingerprint);
       await expireOthers(tx, fingerprint);
       for (let draw = 0; draw < DRAWS; draw += 1) {
@@ -91,22 +92,24 @@ const createCodeHandlers = (
     const existing = await devices.withFingerprint(scope, found.pairing.fingerprint);
     if (existing !== null && !replaceExisting) throw fail("DEVICE_ALREADY_PAIRED", { ...existing, confirmWith: "replaceExisting" });
     const token = newSecret();
+    const tokenEnd = secondsFromNow(TOKEN_SECONDS);
+    const activationTokenExpiresAt = tokenEnd < found.pairing.expiresAt ? tokenEnd : found.pairing.expiresAt;
     const known = email ?? (await memberships.find(scope.tenantId, userId))?.email ?? null;
     return commit(async (tx) => {
       const pairing = await prepare(tx, scope, {
         codeHash,
-        userId,
-        email: known,
-        role: role ?? "viewer",
-        tokenHash: secretHash(token),
-        tokenLifeSeconds: TOKEN_SECONDS,
+        preparedBy: userId,
+        preparedEmail: known,
+        preparedRole: role ?? "viewer",
+        activationTokenHash: secretHash(token),
+        activationTokenExpiresAt,
         replacesDeviceId: existing?.deviceId ?? null,
       });
       if (pairing === null) throw await refuse(await findByCode(tx, codeHash));
       const { fingerprint, deviceName, platform, initiatorIp, createdAt } = pairing;
       return {
         activation_token: token,
-        expires_at: (pairing.tokenExpiresAt ?? pairing.expiresAt).toISOString(),
+        expires_at: activationTokenExpiresAt.toISOString(),
         device: {
           fingerprint,
           ...(deviceName === null ? {} : { name: deviceName }),

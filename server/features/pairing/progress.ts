@@ -1,7 +1,8 @@
 // How an installation is followed: reported by the installer under its code, by the paired agent under its device, read by people.
 import { contract, type EnrollmentProgress } from "../../../protocol/index.ts";
+import type { Tx } from "../../core/database.ts";
 import type { AppError } from "../../core/errors.ts";
-import { happened, type SqlTx } from "../../core/events.ts";
+import { happened } from "../../core/events.ts";
 import type { Handlers } from "../../core/feature.ts";
 import type { OpenScope } from "../../core/scope.ts";
 import type { Codes } from "./guesses.ts";
@@ -13,7 +14,7 @@ type ProgressHandlers = Pick<Handlers<typeof contract.pairing>, "updateProgress"
 
 export const createProgressHandlers = ({ db, emit, devices }: PairingDeps, codes: Codes): ProgressHandlers => {
   const report = (pairingId: string, given: Report, call: ReportCall): Promise<EnrollmentProgress> =>
-    db.sqlTx(async (tx) => {
+    db.tx(async (tx) => {
       const enrollment = await lockByPairing(tx, pairingId);
       if (enrollment === null) throw call.missing();
       const verdict = advance(enrollment.progress, given);
@@ -25,7 +26,7 @@ export const createProgressHandlers = ({ db, emit, devices }: PairingDeps, codes
     });
 
   // Before the activation there is no tenant that could listen.
-  const tell = async (tx: SqlTx, call: OpenScope, { tenantId, deviceId, shown }: Enrollment): Promise<void> => {
+  const tell = async (tx: Tx, call: OpenScope, { tenantId, deviceId, shown }: Enrollment): Promise<void> => {
     if (tenantId === null || deviceId === null) return;
     const scope = { tenantId, requestId: call.requestId, ip: call.ip, traceparent: call.traceparent };
     const data = { deviceId, currentStep: shown.currentStep, ...(shown.error === undefined ? {} : { error: shown.error }) };

@@ -17,8 +17,7 @@ export const createTokenHandlers = ({ db, deployments, plan, settings }: Pairing
   createToken: ({ scope, fail, commit }, { name, expiresInSeconds, maxUses, tags, deploymentId, allowRepair }) => {
     const token = `${PREFIX}${newSecret()}`;
     return commit(async (tx) => {
-      const deployment = deploymentId === undefined ? null : await deployments.find(tx, scope, deploymentId);
-      if (deploymentId !== undefined && deployment === null) throw fail("DEPLOYMENT_NOT_FOUND", { deploymentId });
+      if (deploymentId !== undefined && !(await deployments.has(tx, scope, deploymentId))) throw fail("DEPLOYMENT_NOT_FOUND", { deploymentId });
       await plan.require(tx, scope, "enrollmentTokens", 1);
       const stored = await insertToken(tx, scope, {
         tokenId: newId("ent"),
@@ -26,7 +25,7 @@ export const createTokenHandlers = ({ db, deployments, plan, settings }: Pairing
         name,
         maxUses,
         tags,
-        deploymentId: deployment,
+        deploymentId: deploymentId ?? null,
         allowRepair,
         createdBy: actorOf(scope.principal),
         lifeSeconds: expiresInSeconds,

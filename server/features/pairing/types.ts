@@ -1,10 +1,11 @@
 // What the pairing room needs from outside, named once for its files.
-import type { DeploymentId } from "../../../protocol/index.ts";
-import type { Emit, SqlTx } from "../../core/events.ts";
+import type { Tx } from "../../core/database.ts";
+import type { Emit } from "../../core/events.ts";
 import type { Memberships, TenantLookup } from "../../core/lookups.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import type { Db } from "../../platform/db.ts";
 import type { SecretBox } from "../../platform/secrets.ts";
+import type { Deployments } from "../deployments/index.ts";
 import type { Enrol, KnownMachine, Reissue } from "../devices/index.ts";
 import type { GuessDeps } from "./guesses.ts";
 
@@ -34,8 +35,8 @@ export interface PairingDeps extends Omit<GuessDeps, "db"> {
     withFingerprint(scope: SystemScope, fingerprint: string): Promise<KnownMachine | null>;
     readonly reissue: Reissue;
   };
-  readonly deployments: { find(tx: SqlTx, scope: SystemScope, deploymentId: string): Promise<DeploymentId | null> };
-  readonly plan: { require(tx: SqlTx, scope: SystemScope, resource: "enrollmentTokens", adding: number): Promise<void> };
+  readonly deployments: Pick<Deployments, "has">;
+  readonly plan: { require(tx: Tx, scope: SystemScope, resource: "enrollmentTokens", adding: number): Promise<void> };
   /** Enrollment tokens that were wrong: 3 a minute per address. */
   readonly failures: Failures;
   readonly secretBox: Pick<SecretBox, "derive">;

@@ -2,8 +2,9 @@
 import type { TenantId } from "../../../protocol/index.ts";
 import { newId } from "../../core/ids.ts";
 import type { Db } from "../../platform/db.ts";
+import type { Deployments } from "../deployments/index.ts";
 import { DEFAULT_PLAN } from "./plans.ts";
-import { findIdBySlug, insertDefaultDeployment, insertTenant, liftLimits, upsertMember } from "./store.ts";
+import { findIdBySlug, insertTenant, liftLimits, upsertMember } from "./store.ts";
 
 export interface EnsureTenant {
   readonly name: string;
@@ -22,20 +23,21 @@ export interface EnsuredTenant {
 
 interface Deps {
   readonly db: Db;
+  readonly deployments: Pick<Deployments, "ensureDefault">;
   readonly forgetTenant: (tenantId: string) => void;
   readonly forgetMember: (tenantId: string, userId: string) => void;
 }
 
 export const createEnsureTenant =
-  ({ db, forgetTenant, forgetMember }: Deps) =>
+  ({ db, deployments, forgetTenant, forgetMember }: Deps) =>
   async ({ name, slug, userId, email, unlimited }: EnsureTenant): Promise<EnsuredTenant> => {
-    const tenantId = await db.sqlTx(async (tx) => {
+    const tenantId = await db.tx(async (tx) => {
       const fresh = newId("ten");
       const created = await insertTenant(tx, { tenantId: fresh, name, slug, plan: DEFAULT_PLAN, ownerUserId: userId, durableObjectId: newId("dob") });
       const id = created ? fresh : await findIdBySlug(tx, slug);
       if (id === null) throw new Error(`tenant ${slug} vanished while it was looked for`);
       await upsertMember(tx, { tenantId: id }, { memberId: newId("mem"), userId, email: email ?? null, role: "owner" });
-      await insertDefaultDeployment(tx, { tenantId: id }, newId("dep"));
+      await deployments.ensureDefault(tx, { tenantId: id });
       await liftLimits(tx, { tenantId: id }, { rates: unlimited });
       return id;
     });

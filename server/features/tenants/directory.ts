@@ -2,7 +2,7 @@
 
 import { createCached } from "../../core/cached.ts";
 import type { Clock } from "../../core/clock.ts";
-import type { SqlTx } from "../../core/events.ts";
+import type { Clients } from "../../core/database.ts";
 import type { Membership, Memberships, TenantLookup } from "../../core/lookups.ts";
 import type { TenantFacts } from "../../core/scope.ts";
 import { findFacts, findMembership, findSuspended, listMemberships } from "./store.ts";
@@ -12,7 +12,7 @@ const REMEMBERED_MS = 5_000;
 // Cannot occur in a tenant id, so that two pairs never share a key.
 const SEPARATOR = "\u0000";
 
-export const createDirectories = (db: SqlTx, clock: Clock) => {
+export const createDirectories = (db: Clients, clock: Clock) => {
   const facts = createCached<TenantFacts>({ load: (tenantId) => findFacts(db, tenantId), clock, ttlMs: REMEMBERED_MS });
   const members = createCached<Membership>({
     load: (key) => {

@@ -1,30 +1,20 @@
 // Tenants: made by a user who becomes the owner, read and renamed by its members.
 import { contract, type Role, toWindow } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
+import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
-import { type Emit, happened, type SqlTx } from "../../core/events.ts";
+import { type Emit, happened } from "../../core/events.ts";
 import { implement } from "../../core/feature.ts";
 import { newId } from "../../core/ids.ts";
 import type { OpenScope, UserPrincipal } from "../../core/scope.ts";
 import type { Db } from "../../platform/db.ts";
+import type { Deployments } from "../deployments/index.ts";
 import { createEnsureTenant } from "./bootstrap.ts";
 import { createDirectories } from "./directory.ts";
 import type { Counters } from "./plan.ts";
 import { DEFAULT_PLAN } from "./plans.ts";
 import { isReservedSlug } from "./slugs.ts";
-import {
-  countOwned,
-  findDeployment,
-  findTenant,
-  insertDefaultDeployment,
-  insertTenant,
-  isSlugTaken,
-  lockUser,
-  pageOfTenants,
-  type StoredTenant,
-  updateTenant,
-  upsertMember,
-} from "./store.ts";
+import { countOwned, findTenant, insertTenant, isSlugTaken, lockUser, pageOfTenants, type StoredTenant, updateTenant, upsertMember } from "./store.ts";
 
 export type { EnsuredTenant, EnsureTenant } from "./bootstrap.ts";
 export { type Counters, type CountUsed, createPlan, type Plan, type PlanDeps } from "./plan.ts";
@@ -34,6 +24,7 @@ export interface TenantsDeps {
   readonly db: Db;
   readonly clock: Clock;
   readonly emit: Emit;
+  readonly deployments: Deployments;
   /** Counts apps and tunnels for the Tenant record; the same functions that the plan asks. */
   readonly counters: Counters;
   readonly ownedTenantsPerUser: number;
@@ -46,8 +37,7 @@ export const createTenants = (deps: TenantsDeps) => {
     handlers: createHandlers({ ...deps, forgetTenant, forgetMember }),
     directory,
     memberships,
-    deployments: { find: findDeployment },
-    ensureTenant: createEnsureTenant({ db, forgetTenant, forgetMember }),
+    ensureTenant: createEnsureTenant({ db, deployments: deps.deployments, forgetTenant, forgetMember }),
     /** The operator's own way to a member. */
     ensureMember: async ({ tenantId, userId, role }: { readonly tenantId: string; readonly userId: string; readonly role: Role }): Promise<void> => {
       const tenant = await directory.find(tenantId);
@@ -64,12 +54,26 @@ interface HandlersDeps extends TenantsDeps {
   readonly forgetMember: (tenantId: string, userId: string) => void;
 }
 
-const createHandlers = ({ db, emit, counters, ownedTenantsPerUser, forgetTenant, forgetMember }: HandlersDeps) => {
-  const counted = async (tenant: StoredTenant, sql: SqlTx = db) => ({
-    ...tenant,
-    appCount: (await counters.apps?.(sql, tenant)) ?? 0,
-    tunnelCount: (await counters.tunnels?.(sql, tenant)) ?? 0,
-  });
+const createHandlers = ({ db, emit, deployments, counters, ownedTenantsPerUser, forgetTenant, forgetMember }: HandlersDeps) => {
+  const countedAll = async (tenants: readonly StoredTenant[], clients: Tx = db) => {
+    const deploymentsOf = await deployments.countByTenant(
+      clients,
+      tenants.map(({ tenantId }) => tenantId),
+    );
+    return Promise.all(
+      tenants.map(async (tenant) => ({
+        ...tenant,
+        deploymentCount: deploymentsOf.get(tenant.tenantId) ?? 0,
+        appCount: (await counters.apps?.(clients, tenant)) ?? 0,
+        tunnelCount: (await counters.tunnels?.(clients, tenant)) ?? 0,
+      })),
+    );
+  };
+  const counted = async (tenant: StoredTenant, clients: Tx = db) => {
+    const [shown] = await countedAll([tenant], clients);
+    if (shown === undefined) throw new Error("one tenant gives one record");
+    return shown;
+  };
   return implement(contract.tenants, {
     create: async ({ scope, fail, commit }, { name, slug, userId }) => {
       const owner = userOf(scope);
@@ -83,7 +87,7 @@ const createHandlers = ({ db, emit, counters, ownedTenantsPerUser, forgetTenant,
         const created = await insertTenant(tx, { tenantId, name, slug, plan: DEFAULT_PLAN, ownerUserId: userId, durableObjectId });
         if (!created) throw fail("TENANT_SLUG_TAKEN", { slug });
         await upsertMember(tx, { tenantId }, { memberId: newId("mem"), userId, email: owner.email, role: "owner" });
-        await insertDefaultDeployment(tx, { tenantId }, newId("dep"));
+        await deployments.ensureDefault(tx, { tenantId });
         await emit(tx, [happened({ ...scope, tenantId }, contract.tenants.events.created, tenantId, { tenantId, slug })]);
         afterwards(() => forgetMember(tenantId, userId));
         return { tenantId, durableObjectId, name, slug, owner: userId };
@@ -92,7 +96,7 @@ const createHandlers = ({ db, emit, counters, ownedTenantsPerUser, forgetTenant,
 
     list: async ({ scope }, query) => {
       const { items, total } = await pageOfTenants(db, userOf(scope).userId, toWindow(query));
-      return { items: await Promise.all(items.map((tenant) => counted(tenant))), total };
+      return { items: await countedAll(items), total };
     },
 
     get: async ({ scope, fail }, { tenantId }) => {

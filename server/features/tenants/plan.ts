@@ -1,12 +1,12 @@
 // The plan's word on one more of something, spoken inside the transaction that adds it.
+import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
-import type { SqlTx } from "../../core/events.ts";
 import type { Overrides, SystemScope } from "../../core/scope.ts";
 import { limitOf, type PlanResource, planFor, planTable } from "./plans.ts";
 import { findFacts, lockPlan } from "./store.ts";
 
 /** How many of a resource a tenant has; each room counts its own. */
-export type CountUsed = (tx: SqlTx, scope: SystemScope) => Promise<number>;
+export type CountUsed = (db: Tx, scope: SystemScope) => Promise<number>;
 export type Counters = Readonly<Partial<Record<PlanResource, CountUsed>>>;
 
 export interface Plan {
@@ -14,7 +14,7 @@ export interface Plan {
    * Throws PLAN_LIMIT_EXCEEDED when `adding` more would be too many. Call it before the insert, in its transaction:
    * until that ends no other addition of this tenant is judged, so two cannot both take the last place.
    */
-  require(tx: SqlTx, scope: SystemScope, resource: PlanResource, adding: number): Promise<void>;
+  require(tx: Tx, scope: SystemScope, resource: PlanResource, adding: number): Promise<void>;
 }
 
 export interface PlanDeps {

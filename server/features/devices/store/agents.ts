@@ -1,5 +1,8 @@
 // What proves an agent: its sealed secrets, and their rotation.
+import type { Prisma } from "../../../../prisma/generated/client.ts";
 import type { AgentId, DeploymentId, DeviceId, TenantId } from "../../../../protocol/index.ts";
+import { systemClock } from "../../../core/clock.ts";
+import type { Clients } from "../../../core/database.ts";
 import type { DeviceRef } from "../../../core/delivery.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import type { SystemScope } from "../../../core/scope.ts";
@@ -36,38 +39,26 @@ export const promoteSecret = (tx: SqlTx, agentId: string): Promise<unknown> =>
     agentId,
   ]);
 
-export interface SecretRow {
-  readonly agent_id: AgentId;
-  readonly secret: Uint8Array;
-  readonly pending_secret: Uint8Array | null;
-  readonly secret_rotated_at: Date;
+const select = { agentId: true, secret: true, pendingSecret: true, secretRotatedAt: true } as const;
+export type SecretRow = Prisma.Result<Prisma.DeviceDelegate, { select: typeof select }, "findFirstOrThrow">;
+
+export const findSecrets = (db: Clients, scope: SystemScope, deviceId: string): Promise<SecretRow | null> =>
+  db.for(scope).device.findFirst({ where: { deviceId, deletedAt: null }, select });
+
+interface NewSecret {
+  readonly deviceId: string;
+  readonly sealed: Uint8Array<ArrayBuffer>;
 }
 
-export const findSecrets = async (db: SqlTx, { tenantId }: SystemScope, deviceId: string): Promise<SecretRow | undefined> =>
-  (
-    await db.query<SecretRow>(
-      "select agent_id, secret, pending_secret, secret_rotated_at from devices where device_id = $1 and tenant_id = $2 and deleted_at is null",
-      [deviceId, tenantId],
-    )
-  )[0];
-
 /** Begins a rotation unless one is under way; true when this call began it. */
-export const beginRotation = async (db: SqlTx, { tenantId }: SystemScope, { deviceId, sealed }: { deviceId: string; sealed: Uint8Array }): Promise<boolean> =>
-  (
-    await db.query(
-      "update devices set pending_secret = $3 where device_id = $1 and tenant_id = $2 and deleted_at is null and pending_secret is null returning device_id",
-      [deviceId, tenantId, sealed],
-    )
-  ).length > 0;
+export const beginRotation = async (db: Clients, scope: SystemScope, { deviceId, sealed }: NewSecret): Promise<boolean> =>
+  (await db.for(scope).device.updateMany({ where: { deviceId, deletedAt: null, pendingSecret: null }, data: { pendingSecret: sealed } })).count === 1;
 
 /** The new secret is the only one from now on. False: no such device. */
-export const replaceSecret = async (tx: SqlTx, { tenantId }: SystemScope, { deviceId, sealed }: { deviceId: string; sealed: Uint8Array }): Promise<boolean> =>
-  (
-    await tx.query(
-      "update devices set secret = $3, pending_secret = null, secret_rotated_at = now() where device_id = $1 and tenant_id = $2 and deleted_at is null returning device_id",
-      [deviceId, tenantId, sealed],
-    )
-  ).length > 0;
+export const replaceSecret = async (db: Clients, scope: SystemScope, { deviceId, sealed }: NewSecret): Promise<boolean> => {
+  const data = { secret: sealed, pendingSecret: null, secretRotatedAt: systemClock.now() };
+  return (await db.for(scope).device.updateMany({ where: { deviceId, deletedAt: null }, data })).count === 1;
+};
 
 /** Undefined: no such device. */
 export const setSignatureVersion = async (

@@ -1,5 +1,6 @@
 // Pairing in sets: a thousand devices take as many statements as one.
 import type { AgentId, Device, DeviceId } from "../../../../protocol/index.ts";
+import type { Clients } from "../../../core/database.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import { notDeleted } from "../../../core/not-deleted.ts";
 import type { SystemScope } from "../../../core/scope.ts";
@@ -27,14 +28,17 @@ export interface KnownMachine {
   readonly lastSeen: string | null;
 }
 
-export const findByFingerprint = async (db: SqlTx, { tenantId }: SystemScope, fingerprint: string): Promise<KnownMachine | null> => {
-  const [row] = await db.query<LivingDevice & { readonly status: Device["status"] }>(
-    `select d.device_id, d.fingerprint, d.status, p.last_seen_at from devices d left join device_presence p on p.device_id = d.device_id
-     where d.tenant_id = $1 and d.fingerprint = $2 and d.deleted_at is null`,
-    [tenantId, fingerprint],
-  );
-  if (row === undefined) return null;
-  return { deviceId: row.device_id, fingerprint: row.fingerprint, status: row.status, lastSeen: row.last_seen_at?.toISOString() ?? null };
+export const findByFingerprint = async (db: Clients, scope: SystemScope, fingerprint: string): Promise<KnownMachine | null> => {
+  const { device, devicePresence } = db.for(scope);
+  const row = await device.findFirst({ where: { fingerprint, deletedAt: null }, select: { deviceId: true, fingerprint: true, status: true } });
+  if (row === null) return null;
+  const presence = await devicePresence.findFirst({ where: { deviceId: row.deviceId }, select: { lastSeenAt: true } });
+  return {
+    ...row,
+    deviceId: row.deviceId as DeviceId,
+    status: row.status as Device["status"],
+    lastSeen: presence?.lastSeenAt?.toISOString() ?? null,
+  };
 };
 
 /** Of a device whose secret nobody has used since it was handed out. */
@@ -59,19 +63,17 @@ export interface NewDevice {
   readonly name: string | null;
   readonly platform: string | null;
   readonly tags: readonly string[];
-  readonly deploymentId: string | null;
+  readonly deploymentId: string;
   readonly sealed: Uint8Array;
 }
 
-/** Adds those whose fingerprint is free and returns which. A deployment that is not the tenant's gives way to the default one. */
+/** Adds those whose fingerprint is free and returns which. */
 export const insertDevices = async (tx: SqlTx, { tenantId }: SystemScope, devices: readonly NewDevice[]): Promise<ReadonlySet<string>> => {
   const rows = await tx.query<{ device_id: string }>(
     `with added as (
        insert into devices (device_id, tenant_id, deployment_id, agent_id, fingerprint, name, platform, tags, secret)
-       select v.device_id, $1, coalesce(given.deployment_id, standard.deployment_id), v.agent_id, v.fingerprint, v.name, v.platform, array(select jsonb_array_elements_text(v.tags::jsonb)), v.secret
+       select v.device_id, $1, v.deployment_id, v.agent_id, v.fingerprint, v.name, v.platform, array(select jsonb_array_elements_text(v.tags::jsonb)), v.secret
        from unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bytea[]) as v(device_id, agent_id, fingerprint, name, platform, tags, deployment_id, secret)
-       join deployments standard on standard.tenant_id = $1 and standard.is_default
-       left join deployments given on given.tenant_id = $1 and given.deployment_id = v.deployment_id
        on conflict (tenant_id, fingerprint) where deleted_at is null do nothing returning device_id),
      present as (insert into device_presence (device_id, tenant_id) select device_id, $1 from added)
      select device_id from added`,

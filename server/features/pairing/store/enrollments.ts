@@ -1,19 +1,13 @@
 // How far installations have come: found by pairing while there is no device yet, by device afterwards.
+import type { Prisma } from "../../../../prisma/generated/client.ts";
 import type { DeviceId, EnrollmentProgress, EnrollmentStep, StepStatus, TenantId } from "../../../../protocol/index.ts";
+import { systemClock } from "../../../core/clock.ts";
+import type { Clients } from "../../../core/database.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import type { Progress } from "../rules.ts";
 
-interface EnrollmentRow {
-  readonly pairing_id: string;
-  readonly tenant_id: TenantId | null;
-  readonly device_id: DeviceId | null;
-  readonly current_step: EnrollmentStep;
-  readonly steps: Readonly<Record<string, StepStatus>>;
-  readonly error: string | null;
-  readonly completed_at: Date | null;
-  readonly failed_at: Date | null;
-}
+type EnrollmentRow = Prisma.Result<Prisma.EnrollmentDelegate, object, "findFirstOrThrow">;
 
 export interface Enrollment {
   readonly pairingId: string;
@@ -23,45 +17,46 @@ export interface Enrollment {
   readonly shown: EnrollmentProgress;
 }
 
-const toEnrollment = ({ pairing_id, tenant_id, device_id, current_step, steps, error, completed_at, failed_at }: EnrollmentRow): Enrollment => ({
-  pairingId: pairing_id,
-  tenantId: tenant_id,
-  deviceId: device_id,
-  progress: { currentStep: current_step, steps, error },
-  shown: {
-    currentStep: current_step,
-    steps: { ...steps },
-    ...(error === null ? {} : { error }),
-    ...(completed_at === null ? {} : { completedAt: completed_at.toISOString() }),
-    ...(failed_at === null ? {} : { failedAt: failed_at.toISOString() }),
-  },
-});
+const toEnrollment = ({ pairingId, tenantId, deviceId, currentStep: step, steps: stored, error, completedAt, failedAt }: EnrollmentRow): Enrollment => {
+  const currentStep = step as EnrollmentStep;
+  const steps = stored as Record<string, StepStatus>; // as: only `saveProgress` writes it
+  return {
+    pairingId,
+    tenantId: tenantId as TenantId | null,
+    deviceId: deviceId as DeviceId | null,
+    progress: { currentStep, steps, error },
+    shown: {
+      currentStep,
+      steps,
+      ...(error === null ? {} : { error }),
+      ...(completedAt === null ? {} : { completedAt: completedAt.toISOString() }),
+      ...(failedAt === null ? {} : { failedAt: failedAt.toISOString() }),
+    },
+  };
+};
 
-const COLUMNS = "pairing_id, tenant_id, device_id, current_step, steps, error, completed_at, failed_at";
-
-export const findByPairing = async (sql: SqlTx, pairingId: string): Promise<Enrollment | null> => {
-  const [row] = await sql.query<EnrollmentRow>(`select ${COLUMNS} from enrollments where pairing_id = $1`, [pairingId]);
-  return row === undefined ? null : toEnrollment(row);
+export const findByPairing = async (db: Clients, pairingId: string): Promise<Enrollment | null> => {
+  const row = await db.system.enrollment.findFirst({ where: { pairingId } });
+  return row === null ? null : toEnrollment(row);
 };
 
 /** Locked until the transaction ends: two reports of one installation are judged one after the other. */
-export const lockByPairing = async (tx: SqlTx, pairingId: string): Promise<Enrollment | null> => {
-  const [row] = await tx.query<EnrollmentRow>(`select ${COLUMNS} from enrollments where pairing_id = $1 for update`, [pairingId]);
-  return row === undefined ? null : toEnrollment(row);
+export const lockByPairing = async (tx: SqlTx & Clients, pairingId: string): Promise<Enrollment | null> => {
+  await tx.query("select 1 from enrollments where pairing_id = $1 for update", [pairingId]);
+  return findByPairing(tx, pairingId);
 };
 
-export const findByDevice = async (sql: SqlTx, { tenantId }: SystemScope, deviceId: string): Promise<Enrollment | null> => {
-  const [row] = await sql.query<EnrollmentRow>(`select ${COLUMNS} from enrollments where tenant_id = $1 and device_id = $2`, [tenantId, deviceId]);
-  return row === undefined ? null : toEnrollment(row);
+export const findByDevice = async (db: Clients, scope: SystemScope, deviceId: string): Promise<Enrollment | null> => {
+  const row = await db.for(scope).enrollment.findFirst({ where: { deviceId } });
+  return row === null ? null : toEnrollment(row);
 };
 
-export const saveProgress = async (tx: SqlTx, pairingId: string, { currentStep, steps, error }: Progress): Promise<Enrollment> => {
-  const [row] = await tx.query<EnrollmentRow>(
-    `update enrollments set current_step = $2, steps = $3::jsonb, error = $4, updated_at = now(),
-       completed_at = case when $2 = 'completed' then now() end, failed_at = case when $2 = 'failed' then now() end
-     where pairing_id = $1 returning ${COLUMNS}`,
-    [pairingId, currentStep, JSON.stringify(steps), error],
+export const saveProgress = async (db: Clients, pairingId: string, { currentStep, steps, error }: Progress): Promise<Enrollment> => {
+  const now = systemClock.now();
+  return toEnrollment(
+    await db.system.enrollment.update({
+      where: { pairingId },
+      data: { currentStep, steps, error, completedAt: currentStep === "completed" ? now : null, failedAt: currentStep === "failed" ? now : null },
+    }),
   );
-  if (row === undefined) throw new Error("an enrollment vanished while it was locked");
-  return toEnrollment(row);
 };

@@ -1,0 +1,14 @@
+// Deployments, as far as other features need them: where devices live, and the one that every tenant has from the start.
+
+import type { Clients } from "../../core/database.ts";
+import { newId } from "../../core/ids.ts";
+import type { SystemScope } from "../../core/scope.ts";
+import { countByTenant, findForDevices, hasDeployment, insertDefault } from "./store.ts";
+
+export const deployments = {
+  has: hasDeployment,
+  findForDevices,
+  countByTenant,
+  ensureDefault: (db: Clients, scope: SystemScope): Promise<void> => insertDefault(db, scope, newId("dep")),
+} as const;
+export type Deployments = typeof deployments;

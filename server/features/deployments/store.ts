@@ -1,0 +1,32 @@
+// Rows of deployments. Each tenant has one marked as its default, into which every fresh device falls.
+import type { DeploymentId } from "../../../protocol/index.ts";
+import type { Clients } from "../../core/database.ts";
+import type { SystemScope } from "../../core/scope.ts";
+
+/** Changes nothing when the tenant has it already. */
+export const insertDefault = async (db: Clients, scope: SystemScope, deploymentId: DeploymentId): Promise<void> => {
+  await db.for(scope).deployment.createMany({ data: [{ deploymentId, name: "default", status: "active", isDefault: true }], skipDuplicates: true });
+};
+
+export const hasDeployment = async (db: Clients, scope: SystemScope, deploymentId: string): Promise<boolean> =>
+  (await db.for(scope).deployment.count({ where: { deploymentId } })) > 0;
+
+/** Those of the given ids that are the tenant's, and the id of its default. */
+export const findForDevices = async (
+  db: Clients,
+  scope: SystemScope,
+  deploymentIds: readonly string[],
+): Promise<{ readonly standard: string; readonly own: ReadonlySet<string> }> => {
+  const rows = await db.for(scope).deployment.findMany({
+    where: { OR: [{ isDefault: true }, { deploymentId: { in: [...deploymentIds] } }] },
+    select: { deploymentId: true, isDefault: true },
+  });
+  const standard = rows.find(({ isDefault }) => isDefault);
+  if (standard === undefined) throw new Error(`tenant ${scope.tenantId} has no default deployment`);
+  return { standard: standard.deploymentId, own: new Set(rows.map(({ deploymentId }) => deploymentId)) };
+};
+
+export const countByTenant = async (db: Clients, tenantIds: readonly string[]): Promise<ReadonlyMap<string, number>> => {
+  const counts = await db.system.deployment.groupBy({ by: ["tenantId"], where: { tenantId: { in: [...tenantIds] } }, _count: true });
+  return new Map(counts.map(({ tenantId, _count }) => [tenantId, _count]));
+};
