@@ -10,11 +10,12 @@ type Scalars<M extends ModelName> = Prisma.TypeMap["model"][M]["payload"]["scala
 export type TenantModelName = { [M in ModelName]: "tenantId" extends keyof Scalars<M> ? M : never }[ModelName];
 
 type OptionalArgs = "findFirst" | "findFirstOrThrow" | "findMany" | "count" | "deleteMany";
-/** All of Prisma's, in the names of Prisma. */
+/**
+ * Prisma's, without findUnique: Prisma joins those that are called in one moment, by whomever, into a batch that may need a transaction.
+ * findFirst with the same key is the same statement.
+ */
 export type OperationName =
   | OptionalArgs
-  | "findUnique"
-  | "findUniqueOrThrow"
   | "aggregate"
   | "groupBy"
   | "create"

@@ -86,7 +86,7 @@ export const openDb = async ({ url, poolSize, log, applicationName = "mooring", 
       ),
   };
   try {
-    await pool.query("select 1");
+    await Promise.all([pool.query("select 1"), prisma.warm()]);
   } catch (error) {
     await db.close();
     throw error;

@@ -17,8 +17,6 @@ interface Model {
 }
 
 const OPERATIONS: Record<OperationName, true> = {
-  findUnique: true,
-  findUniqueOrThrow: true,
   findFirst: true,
   findFirstOrThrow: true,
   findMany: true,

@@ -87,7 +87,7 @@ describe("transactions", () => {
         await tx.system.device.create({ data: device("dev_both") });
         expect(await tx.query("select device_id from devices where device_id = 'dev_both'")).toHaveLength(1);
         await tx.execute("update devices set name = 'raw' where device_id = 'dev_both'");
-        expect((await tx.system.device.findUnique({ where: { deviceId: "dev_both" } }))?.name).toBe("raw");
+        expect((await tx.system.device.findFirst({ where: { deviceId: "dev_both" } }))?.name).toBe("raw");
         throw new Error("changed my mind");
       }),
     );

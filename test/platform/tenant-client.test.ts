@@ -114,8 +114,6 @@ beforeEach(async () => {
 
 /** What each operation is given to reach for a row. */
 const CALLS: Record<OperationName, ((model: string, row: Row) => Row) | null> = {
-  findUnique: (model, row) => ({ where: whereOf(model, row) }),
-  findUniqueOrThrow: (model, row) => ({ where: whereOf(model, row) }),
   findFirst: (model, row) => ({ where: plainWhere(model, row) }),
   findFirstOrThrow: (model, row) => ({ where: plainWhere(model, row) }),
   findMany: (model, row) => ({ where: { OR: [plainWhere(model, row)] } }),
@@ -132,7 +130,7 @@ const CALLS: Record<OperationName, ((model: string, row: Row) => Row) | null> = 
   createManyAndReturn: null,
   upsert: null,
 };
-const READS = new Set<OperationName>(["findUnique", "findUniqueOrThrow", "findFirst", "findFirstOrThrow", "findMany", "count", "aggregate", "groupBy"]);
+const READS = new Set<OperationName>(["findFirst", "findFirstOrThrow", "findMany", "count", "aggregate", "groupBy"]);
 
 const outcomeOf = (work: Promise<unknown>): Promise<unknown> => work.catch((error: { code?: string }) => ({ code: error.code ?? error }));
 /** Nothing found, nothing counted, nothing changed. */
