@@ -1,0 +1,93 @@
+// A table belongs to one feature, and nobody else reads or writes it: others call what the feature exports. The schema's files say whose it is.
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+
+const SCHEMA = "prisma/schema";
+/** Files of the schema that are not named after a feature. */
+const OWNERS: Readonly<Record<string, string>> = { nodes: "admin", gateway: "platform", outbox: "platform" };
+/** Models that lie in the file of another owner. */
+const MODEL_OWNERS: Readonly<Record<string, string>> = { StreamTicket: "general" };
+
+/** Statements that reach into another feature's table, because they run for every command or connection and a second statement would double their cost. */
+const EXCEPTIONS: Readonly<Record<string, { readonly tables: readonly string[]; readonly reason: string }>> = {
+  "server/features/commands/store/create.ts": {
+    tables: ["device_presence", "devices"],
+    reason: "a post numbers its commands in the device's row and sees by the same statement whether the device may take them",
+  },
+  "server/features/commands/store/claim.ts": { tables: ["device_presence"], reason: "a claim is fenced by the epoch of the session that makes it" },
+  "server/features/commands/store/change.ts": { tables: ["device_presence"], reason: "an ack is fenced by the epoch of the session that sends it" },
+  "server/features/commands/store/read.ts": { tables: ["device_presence"], reason: "the sweep finds devices that are connected and have commands waiting" },
+  "server/features/devices/store/agents.ts": { tables: ["tenants"], reason: "every connection proves itself, and a suspended tenant's must fail at once" },
+  "server/features/live/store.ts": { tables: ["outbox_events"], reason: "a resumed stream reads the events that it has missed where the outbox keeps them" },
+};
+
+interface Table {
+  readonly model: string;
+  readonly table: string;
+  readonly owner: string;
+}
+
+const tables: readonly Table[] = readdirSync(SCHEMA).flatMap((file) => {
+  const text = readFileSync(join(SCHEMA, file), "utf8");
+  const name = file.replace(".prisma", "");
+  return [...text.matchAll(/^model (\w+) \{[\s\S]*?@@map\("(\w+)"\)/gm)].map(([, model = "", table = ""]) => ({
+    model: model.charAt(0).toLowerCase() + model.slice(1),
+    table,
+    owner: MODEL_OWNERS[model] ?? OWNERS[name] ?? name,
+  }));
+});
+
+const withoutComments = (source: string): string => source.replace(/\/\*[\s\S]*?\*\//g, "").replace(/(^|\s)\/\/.*$/gm, "");
+const SQL = new RegExp(`\\b(?:from|join|update|into|lock|using)\\s+(?:only\\s+)?(${tables.map(({ table }) => table).join("|")})\\b`, "gi");
+const CLIENT = /\.(?:for\([^()]*\)|system\b)/g;
+const CALL = /\.(?:for\([^()]*\)|system)\s*\.(\w+)/g;
+const TAKEN = /\{([^{}]*)\} = \w+\.(?:for\([^()]*\)|system\b)/g;
+
+/** The tables that a file names in SQL or in calls of Prisma. */
+const tablesIn = (source: string): ReadonlySet<string> => {
+  const code = withoutComments(source);
+  const models = [...[...code.matchAll(CALL)].map(([, model = ""]) => model), ...[...code.matchAll(TAKEN)].flatMap(([, taken = ""]) => taken.split(","))];
+  const ofModels = models.map((model) => tables.find((each) => each.model === model.trim())?.table ?? `unknown model ${model.trim()}`);
+  return new Set([...[...code.matchAll(SQL)].map(([, table = ""]) => table), ...ofModels]);
+};
+
+/** Uses of a client that name no model where this test could read it. */
+const hiddenIn = (source: string): number => {
+  const code = withoutComments(source);
+  const count = (pattern: RegExp): number => [...code.matchAll(pattern)].length;
+  return count(CLIENT) - count(CALL) - count(TAKEN);
+};
+
+const ownerOf = (file: string): string => /^server\/features\/([^/]+)\//.exec(file)?.[1] ?? /^server\/([^/]+)\//.exec(file)?.[1] ?? "server";
+const foreignIn = (file: string, source: string): readonly string[] =>
+  [...tablesIn(source)].filter((name) => tables.find(({ table }) => table === name)?.owner !== ownerOf(file)).sort();
+
+const files = (readdirSync("server", { recursive: true }) as string[]).filter((file) => file.endsWith(".ts")).map((file) => join("server", file));
+const foreign = new Map(files.map((file) => [file, foreignIn(file, readFileSync(file, "utf8"))] as const).filter(([, names]) => names.length > 0));
+
+test("each table has an owner that exists", () => {
+  const owners = new Set(readdirSync("server/features"));
+  expect(tables.length).toBeGreaterThan(15);
+  expect(tables.filter(({ owner }) => owner !== "platform" && !owners.has(owner))).toEqual([]);
+});
+
+test("a feature names its own tables and models alone, but for the exceptions, and each of these is needed", () => {
+  expect(Object.fromEntries(foreign)).toEqual(Object.fromEntries(Object.entries(EXCEPTIONS).map(([file, each]) => [file, [...each.tables].sort()])));
+});
+
+test("each use of a Prisma client names its model in the same breath", () => {
+  // The clients themselves are made and described here.
+  const makers = new Set(["server/platform/tenant-client.ts", "server/core/database.ts"]);
+  expect(files.filter((file) => !makers.has(file) && hiddenIn(readFileSync(file, "utf8")) !== 0)).toEqual([]);
+});
+
+test("foreign tables are found in SQL, in calls and in what is taken from a client, and not in comments", () => {
+  const found = (source: string): readonly string[] => foreignIn("server/features/pairing/store.ts", source);
+  expect(found('sql.query("select 1 from devices d join tenants t on true")')).toEqual(["devices", "tenants"]);
+  expect(found("db.for(scope).apiKey.count()")).toEqual(["api_keys"]);
+  expect(found("db.system\n  .gatewayNode.findMany()")).toEqual(["gateway_nodes"]);
+  expect(found("const { device, pairing } = tx.for(scope);")).toEqual(["devices"]);
+  expect(found("// taken from devices\n/* update tenants */ db.for(scope).pairing.count()")).toEqual([]);
+  expect(hiddenIn("const all = db.system; all.device.count()")).toBe(1);
+});
