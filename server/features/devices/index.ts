@@ -2,7 +2,6 @@
 
 import { CLOSE, type CommandId, connectTo, contract, type Device, toWindow } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
-import type { Clients } from "../../core/database.ts";
 import type { DeviceRef, Enqueue } from "../../core/delivery.ts";
 import { type Emit, happened } from "../../core/events.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
