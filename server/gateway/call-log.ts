@@ -1,46 +1,17 @@
 // One log line per request, whatever becomes of it: written with its answer (request-context.ts).
 // It names operations, codes and ids. Headers, bodies, paths and queries stay out of it: any of them may carry a secret.
 import type { Clock } from "../core/clock.ts";
-import type { AppError } from "../core/errors.ts";
 import { type OpenSpan, readTraceparent, traceIdOf } from "../core/trace.ts";
+import type { Notes } from "./call-record.ts";
 import { endSpan } from "./call-span.ts";
-import type { HttpRequest } from "./request-context.ts";
-
-/** One operation that was called; a batch has several in one request. */
-export interface CallRecord {
-  readonly operation: string;
-  readonly transport: string;
-  readonly status: number;
-  readonly code: string | null;
-  readonly durationMs: number;
-  readonly requestId: string;
-  readonly tenantId: string | null;
-  readonly actor: string;
-  /** The cause of a defect or an outage. */
-  readonly cause?: unknown;
-}
-
-/** What the log tells of a request beside its answer. Transports and pipeline fill it in. */
-export interface Notes {
-  readonly calls: CallRecord[];
-  /** The refusal of a request that never became a call. */
-  refusal: AppError | null;
-}
-
-export const newNotes = (): Notes => ({ calls: [], refusal: null });
+import type { HttpRequest, RequestEnd } from "./request-context.ts";
 
 export interface CallLogDeps {
   readonly clock: Clock;
   readonly log: Record<"debug" | "info" | "error", (fields: object, message: string) => void>;
 }
 
-interface Ending {
-  /** Null when the peer was gone before there was an answer. */
-  readonly status: number | null;
-  readonly requestId: string | null;
-}
-
-const fieldsOf = ({ method, headers }: HttpRequest, { calls, refusal }: Notes, { status, requestId }: Ending): Record<string, unknown> => {
+const fieldsOf = ({ method, headers }: HttpRequest, { calls, refusal }: Notes, { status, requestId }: RequestEnd): Record<string, unknown> => {
   const [first] = calls;
   const fields: Record<string, unknown> = {
     requestId,
@@ -60,7 +31,7 @@ const fieldsOf = ({ method, headers }: HttpRequest, { calls, refusal }: Notes, {
 };
 
 /** When the peer leaves in the middle, its work fails, but nobody waits for it: that is no failure of ours. */
-const causeOf = ({ calls, refusal }: Notes, { status }: Ending): unknown => {
+const causeOf = ({ calls, refusal }: Notes, { status }: RequestEnd): unknown => {
   if (status === null) return undefined;
   const called = calls.find(({ cause }) => cause !== undefined)?.cause;
   return called ?? (refusal !== null && refusal.status >= 500 ? (refusal.cause ?? refusal) : undefined);
@@ -84,7 +55,7 @@ export class CallLogEntry {
   }
 
   /** Writes the line at the first call; later ones change nothing. */
-  write(ending: Ending): void {
+  write(ending: RequestEnd): void {
     if (this.#written) return;
     this.#written = true;
     if (this.#span !== null) endSpan(this.#span, { method: this.#request.method, notes: this.#notes, ...ending });

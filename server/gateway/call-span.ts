@@ -1,6 +1,6 @@
 // One span per request for a collector: it continues the caller's trace, and everything that the request starts continues the span.
 import { type OpenSpan, readTraceparent, type Tracing } from "../core/trace.ts";
-import type { Notes } from "./call-log.ts";
+import type { Notes } from "./call-record.ts";
 import type { HttpRequest } from "./request-context.ts";
 
 /** Load balancers ask for these every few seconds; nobody traces them. */

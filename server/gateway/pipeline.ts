@@ -7,7 +7,7 @@ import type { LazyAbort } from "../core/lazy-abort.ts";
 import type { RateLimitVerdict } from "../core/rate-limiter.ts";
 import { actorOf, type OpenScope } from "../core/scope.ts";
 import type { Identity, ScopeRequest } from "./auth/identity.ts";
-import type { CallRecord, Notes } from "./call-log.ts";
+import type { CallRecord, Notes } from "./call-record.ts";
 import { createRun, type RunDeps } from "./call-scope.ts";
 import type { Entry } from "./catalogue.ts";
 import { type Limits, tighter } from "./limits.ts";

@@ -1,7 +1,7 @@
 // One HTTP request and its answer, free of the library underneath. Whoever answers calls `respond` or `stream` once; every answer leaves through
 // here, so the log line and the headers that all answers share are added in one place.
 import type { LazyAbort } from "../core/lazy-abort.ts";
-import { type CallLogEntry, newNotes } from "./call-log.ts";
+import { newNotes } from "./call-record.ts";
 
 export interface HttpRequest {
   /** Upper case. */
@@ -41,6 +41,12 @@ const merged = (common: Headers, own: Headers): Headers => {
   return { ...common, ...own, ...(vary.length === 0 ? {} : { Vary: vary.join(", ") }) };
 };
 
+export interface RequestEnd {
+  /** Null when the peer was gone before there was an answer. */
+  readonly status: number | null;
+  readonly requestId: string | null;
+}
+
 export abstract class RequestContext {
   abstract readonly request: HttpRequest;
   /** Fires when the peer is gone; nothing is written after that. */
@@ -53,7 +59,7 @@ export abstract class RequestContext {
   /** Headers of every answer to this request. */
   commonHeaders: Headers | null = null;
   /** The line that the answer completes. */
-  logEntry: CallLogEntry | null = null;
+  logEntry: { write(ending: RequestEnd): void } | null = null;
   #answered = false;
 
   respond(response: HttpResponse): void {

@@ -15,7 +15,8 @@ import type { AgentSessions, SessionOwners, SocketPresence } from "../core/sessi
 import type { Tracing } from "../core/trace.ts";
 import { createAgentAuth } from "./auth/agent.ts";
 import { createAuthenticate, createRedeem, createScope, type IdentityDeps } from "./auth/identity.ts";
-import type { CallLogDeps, CallRecord } from "./call-log.ts";
+import type { CallLogDeps } from "./call-log.ts";
+import type { CallRecord } from "./call-record.ts";
 import type { Transact } from "./call-scope.ts";
 import type { Entry } from "./catalogue.ts";
 import { type AgentChannel, type AgentChannelDeps, createAgentChannel } from "./channel/agent-channel.ts";

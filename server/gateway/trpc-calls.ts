@@ -4,7 +4,7 @@ import type { AppError } from "../core/errors.ts";
 import { type LazyAbort, lazyAbortOf } from "../core/lazy-abort.ts";
 import type { RateLimitVerdict } from "../core/rate-limiter.ts";
 import type { Identity } from "./auth/identity.ts";
-import type { Notes } from "./call-log.ts";
+import type { Notes } from "./call-record.ts";
 import type { Entry } from "./catalogue.ts";
 import { RateLimited, tighter } from "./limits.ts";
 import type { CallRequest, Pipeline } from "./pipeline.ts";

@@ -4,7 +4,6 @@ import type { Clients, Tx } from "../core/database.ts";
 import { nameOfStatement, type Statement } from "../core/statements.ts";
 import { isConflict } from "./db-errors.ts";
 import type { Log } from "./log.ts";
-import type { PoolFigures } from "./metrics-base.ts";
 import { BEGIN, commit, openPool } from "./pool.ts";
 import { openPrisma, type PrismaOnConnections } from "./prisma-clients.ts";
 import { createClients } from "./tenant-client.ts";
@@ -40,6 +39,13 @@ export interface Transaction extends SqlTransaction, Tx {
   execute: Sql["execute"];
   query: Sql["query"];
   defer: SqlTransaction["defer"];
+}
+
+export interface PoolFigures {
+  readonly total: number;
+  readonly idle: number;
+  /** Calls that wait for a connection. */
+  readonly waiting: number;
 }
 
 export interface Db extends Sql, Clients {

@@ -1,17 +1,11 @@
 // Metrics of a node's foundation: its release, its connections to PostgreSQL and the events that wait in the outbox.
+import type { PoolFigures } from "./db.ts";
 import type { Makers } from "./metrics-makers.ts";
 import type { OutboxFigures } from "./outbox-rows.ts";
 
 export interface BuildFacts {
   readonly version: string;
   readonly commit: string;
-}
-
-export interface PoolFigures {
-  readonly total: number;
-  readonly idle: number;
-  /** Calls that wait for a connection. */
-  readonly waiting: number;
 }
 
 export interface DatabaseFigures {
