@@ -41,7 +41,7 @@ test("npm start serves from a built and pruned install, and without a build says
   const unbuilt = await runToEnd(["npm", "--silent", "start"], { env: sandbox.env, cwd: sandbox.dir });
   expect({ code: unbuilt.code, stderr: unbuilt.stderr }).toEqual({
     code: 1,
-    stderr: expect.stringMatching(/nothing to build with; build first \(npm ci && npm run build\)/),
+    stderr: expect.stringMatching(/the build tools are not installed; run npm ci && npm run build first/),
   });
 
   await copy("dist");

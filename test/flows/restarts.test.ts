@@ -163,7 +163,7 @@ describe("checker", { timeout: 60_000 }, () => {
       }),
     );
     expect({ lost: removed.commands.lost, ok: removed.ok, unknown: removed.commands.byStatus["unknown"] }).toEqual({ lost: 3, ok: false, unknown: 3 });
-    expect(notices.join()).toMatch(/lost, for example/);
+    expect(notices.join()).toMatch(/lost commands, for example/);
     await gateway.end("SIGTERM");
   });
 });

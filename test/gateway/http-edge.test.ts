@@ -143,5 +143,5 @@ test("a client that sends Expect: 100-continue gets 100 Continue", async () => {
 
 test("docs/http-edge.md mentions each of these", () => {
   const page = readFileSync(new URL("../../docs/http-edge.md", import.meta.url), "utf8");
-  for (const word of ["HTTP/1.0", "505", "431", "OPTIONS *", "Expect", "pipelin", "chunk", "cut", "mask"]) expect(page).toContain(word);
+  for (const word of ["HTTP/1.0", "505", "431", "OPTIONS *", "Expect", "Pipelining", "chunk", "cut", "mask"]) expect(page).toContain(word);
 });
