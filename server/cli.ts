@@ -117,6 +117,9 @@ const main = async ([command, ...args]: readonly string[]): Promise<void> => {
   throw new UsageError(`there is no command ${command}; see --help`);
 };
 
+// The reader may go away in the middle; what is open must still be closed.
+for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
+
 try {
   await main(process.argv.slice(2));
 } catch (error) {

@@ -1,14 +1,17 @@
 // The command line of an installation, called by a person or a script, with and without a running gateway.
 import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
   type BootstrapCredentials,
   bootstrapTenant,
+  built,
   createSandbox,
   type GatewayProcess,
   node,
   processesOf,
+  runToEnd,
   type Sandbox,
   startGatewayProcess,
 } from "./processes.ts";
@@ -53,6 +56,17 @@ describe("bootstrap", () => {
       const { data: pairing } = await post("/v1/pairing/initiate", { device_fingerprint: `cli-${randomUUID()}`, device_name: "nuc", platform: "linux" });
       const activated = await post("/v1/pairing/auto-activate", { enrollment_token: enrollmentToken, pairing_code: pairing["pairing_code"] });
       expect(activated).toMatchObject({ status: 201, data: { tenant_id: tenantId } });
+    }
+  });
+
+  test("bootstrap stops the database that it started, even when nobody reads its output", { timeout: 60_000 }, async () => {
+    const own = await createSandbox();
+    try {
+      await runToEnd(["bash", "-c", '"$@" 2>&1 | true', "cli", process.execPath, built("server/cli.js"), "bootstrap", "--json"], { env: own.env });
+      expect(existsSync(join(own.dir, "data/postgres/cluster"))).toBe(true);
+      expect(await processesOf(own.dir)).toEqual([]);
+    } finally {
+      await own.remove();
     }
   });
 
