@@ -3,8 +3,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { schemaFiles } from "../house/schemas.ts";
-import { SCHEMAS } from "../house/write-schemas.ts";
+import { schemaFiles } from "../conventions/schemas.ts";
+import { SCHEMAS } from "../conventions/write-schemas.ts";
 import { examples } from "./examples.ts";
 
 type JsonSchema = Parameters<typeof z.fromJSONSchema>[0];

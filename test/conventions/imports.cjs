@@ -1,4 +1,4 @@
-// The direction of imports, as rules that a machine checks. test/house/imports.test.ts sees each of them red once.
+// The direction of imports, as rules that a machine checks. test/conventions/imports.test.ts sees each of them red once.
 const PARTS = "^(server|protocol|agent-sim|test|prisma)/";
 const SETTINGS = "^server/config\\.ts$";
 const only = (name, from, allowed) => ({ name, severity: "error", from: { path: from }, to: { path: PARTS, pathNot: [from, ...allowed] } });

@@ -10,7 +10,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
-const RULES = join(ROOT, "test/house/imports.cjs");
+const RULES = join(ROOT, "test/conventions/imports.cjs");
 const FOLDERS = ["server", "protocol", "agent-sim", "prisma", "test"];
 
 const Rules = z.object({ forbidden: z.array(z.object({ name: z.string() })) });
