@@ -2,7 +2,6 @@
 import { z } from "zod";
 import { GatewayNode } from "./groups/admin.ts";
 import { ApiKey } from "./groups/api-keys.ts";
-import { AckResult, BlockedBy, Command, CommandStatus, DeliveredCommand, PolledCommand, TimelineEntry } from "./groups/commands.ts";
 import { Connectivity, Device, DeviceSecrets, DeviceStatus } from "./groups/devices.ts";
 import { DeepHealthResponse, Dependency, FullHealthResponse, HealthCheckResult, HealthResponse, LivenessResponse, ReadinessResponse } from "./groups/health.ts";
 import { LiveEvent, StreamGap } from "./groups/live.ts";
@@ -10,6 +9,8 @@ import { EnrollmentToken, PairingActivateResponse } from "./groups/pairing.ts";
 import { Plan, Tenant } from "./groups/tenants.ts";
 import { contract, type Group } from "./index.ts";
 import { Pagination } from "./kit/page.ts";
+import { BlockedBy, Command, CommandStatus, DeliveredCommand, PolledCommand, TimelineEntry } from "./records/command.ts";
+import { AckResult } from "./records/command-ack.ts";
 import { EnrollmentProgress, EnrollmentStep, StepStatus } from "./records/enrollment.ts";
 
 const { agent, apiKeys, commands, devices, general, health, pairing, tenants } = contract;

@@ -1,9 +1,10 @@
 // The frames of the agent socket: JSON text, {op, id, ts?, ref?, data}. Both sides ignore unknown fields.
 // protocol/README.md explains them to people who write an agent in another language.
 import { z } from "zod";
-import { Ack, AckResult, DeliveredCommand } from "../groups/commands.ts";
 import { Heartbeat } from "../groups/devices.ts";
 import { ClockOffsetMs } from "../kit/bounds.ts";
+import { DeliveredCommand } from "../records/command.ts";
+import { Ack, AckResult } from "../records/command-ack.ts";
 
 export const SUBPROTOCOL = "mooring-agent.v1";
 export const CONNECT_PATHS = ["/v1/agent/connect", "/api/v1/agent/connect"] as const;

@@ -2,156 +2,11 @@
 import { z } from "zod";
 import { Moment } from "../kit/bounds.ts";
 import { event, hint } from "../kit/event.ts";
-import { CommandId, DeviceId, ref, TenantId } from "../kit/ids.ts";
+import { CommandId, DeviceId, ref } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
 import { listQuery, paged } from "../kit/page.ts";
-
-export const CommandStatus = z.enum([
-  "queued",
-  "sent",
-  "acknowledged",
-  "running",
-  "canceling",
-  "delivered",
-  "succeeded",
-  "failed",
-  "rejected",
-  "canceled",
-  "expired",
-  "timed_out",
-  "undeliverable",
-]);
-export type CommandStatus = z.infer<typeof CommandStatus>;
-/** Every command in one of these states has a deadline. All other states are final. */
-export const OPEN_STATUSES = ["queued", "sent", "acknowledged", "running", "canceling"] as const satisfies readonly CommandStatus[];
-export const isOpen = (status: CommandStatus): boolean => (OPEN_STATUSES as readonly string[]).includes(status);
-
-const Timestamp = z.iso.datetime();
-const Payload = z.record(z.string(), z.unknown());
-
-export const Command = z.object({
-  commandId: CommandId,
-  tenantId: TenantId,
-  deviceId: DeviceId,
-  type: z.string(),
-  payload: Payload,
-  requiresAck: z.boolean(),
-  issuedAt: Timestamp,
-  status: CommandStatus,
-  lane: z.string(),
-  priority: z.int(),
-  attempts: z.int(),
-  maxAttempts: z.int(),
-  notBefore: Timestamp,
-  expiresAt: Timestamp.nullable(),
-  deadlineAt: Timestamp.nullable(),
-  executionTimeoutSeconds: z.int(),
-  sentAt: Timestamp.nullable(),
-  acknowledgedAt: Timestamp.nullable(),
-  startedAt: Timestamp.nullable(),
-  finishedAt: Timestamp.nullable(),
-  ack: z
-    .object({ status: z.string(), output: z.unknown(), at: Timestamp })
-    .nullable()
-    .describe("The agent's last acknowledgement, its status spelled as the agent sent it."),
-  outputTruncated: z.boolean(),
-  progress: z.object({ pct: z.number().nullable(), message: z.string().nullable() }).nullable(),
-  failureCode: z.string().nullable(),
-  cancelRequestedAt: Timestamp.nullable(),
-  late: z.boolean(),
-  createdBy: z.string(),
-  traceparent: z.string().nullable(),
-});
-export type Command = z.infer<typeof Command>;
-
-/** What an agent receives, as the `data` of a socket frame or by poll: the command, and the facts of this delivery beside it. */
-export const DeliveredCommand = z.object({
-  command: z.object({ commandId: CommandId, type: z.string(), issuedAt: Timestamp, payload: Payload, requiresAck: z.boolean() }),
-  delivery: z.object({
-    attempt: z.int(),
-    redelivered: z.boolean(),
-    seq: z.int(),
-    lane: z.string(),
-    ackBy: Timestamp,
-    expiresAt: Timestamp.nullable(),
-    executionTimeoutSec: z.int(),
-    traceparent: z.string().optional(),
-  }),
-});
-export type DeliveredCommand = z.infer<typeof DeliveredCommand>;
-// The interface shows a Command flat, so a polled item is flat too, with `delivery` beside its fields.
-export const PolledCommand = DeliveredCommand.shape.command.extend({ delivery: DeliveredCommand.shape.delivery });
-
-/** `status` takes the words below and their usual synonyms, in upper or lower case. Any other word gets the result `refused`. */
-export const Ack = z.object({
-  status: z.string().min(1).max(32),
-  output: z.unknown().optional(),
-  code: z.string().max(64).optional(),
-  progress: z.object({ pct: z.number().min(0).max(100).optional(), message: z.string().max(500).optional() }).optional(),
-  startedAt: z.string().max(40).optional(),
-  finishedAt: z.string().max(40).optional(),
-  outputTruncated: z.boolean().optional(),
-});
-export type Ack = z.infer<typeof Ack>;
-
-/** Every result means: stop resending. `refused`: part of the ack was unusable, `code` says why; a known status still counts. */
-export const AckResult = z.object({
-  commandId: z.string(),
-  status: CommandStatus.nullable(),
-  result: z.enum(["applied", "duplicate", "conflict", "unknown", "refused"]),
-  code: z.string().optional().describe("Why the ack was refused."),
-});
-export type AckResult = z.infer<typeof AckResult>;
-
-export const ACK_STATUSES = ["received", "running", "succeeded", "failed", "rejected", "canceled", "cancel_rejected"] as const;
-export type AckStatus = (typeof ACK_STATUSES)[number];
-const SYNONYMS: ReadonlyMap<string, AckStatus> = new Map(
-  Object.entries({
-    acknowledged: "received",
-    accepted: "received",
-    delivered: "received",
-    ack: "received",
-    in_progress: "running",
-    started: "running",
-    processing: "running",
-    success: "succeeded",
-    completed: "succeeded",
-    complete: "succeeded",
-    ok: "succeeded",
-    done: "succeeded",
-    finished: "succeeded",
-    error: "failed",
-    failure: "failed",
-    timeout: "failed",
-    timed_out: "failed",
-    unsupported: "rejected",
-    invalid: "rejected",
-    cancelled: "canceled",
-  } as const),
-);
-/** The canonical status for the word that an agent sent, or null. */
-export const toAckStatus = (raw: string): AckStatus | null => {
-  const word = raw.toLowerCase();
-  return ACK_STATUSES.find((status) => status === word) ?? SYNONYMS.get(word) ?? null;
-};
-
-export const TimelineEntry = z.object({
-  at: Timestamp,
-  from: CommandStatus.nullable(),
-  to: CommandStatus,
-  actor: z.string(),
-  attempt: z.int(),
-  nodeId: z.string().nullable(),
-  epoch: z.int().nullable(),
-  code: z.string().nullable(),
-  detail: z.record(z.string(), z.unknown()).nullable(),
-});
-export const BlockedBy = z.object({
-  kind: z.enum(["none", "offline", "lane", "credit", "window", "agent"]),
-  since: Timestamp.nullable(),
-  commandId: z.string().optional(),
-  explanation: z.string(),
-});
+import { BlockedBy, Command, CommandPayload, CommandStatus, PolledCommand, TimelineEntry } from "../records/command.ts";
+import { Ack, AckResult } from "../records/command-ack.ts";
 
 const CommandChanged = z.object({
   commandId: CommandId,
@@ -183,7 +38,7 @@ export const commands = group({
       input: z.strictObject({
         ...onDevice,
         type: z.string().regex(/^[A-Za-z][A-Za-z0-9._-]{0,63}$/),
-        payload: Payload.default({}),
+        payload: CommandPayload.default({}),
         requiresAck: z.boolean().default(true),
         lane: z
           .string()
