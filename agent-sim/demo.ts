@@ -8,7 +8,7 @@ import { createHttp, type PairedDevice, packageRoot, pairDevice, refusal } from 
 import { type Bootstrapped, bootstrap } from "./bootstrap.ts";
 import { createScreen, summaryText } from "./display.ts";
 import { runFleet } from "./fleet/fleet.ts";
-import type { Credentials } from "./fleet/portal.ts";
+import type { PortalCredentials } from "./fleet/portal.ts";
 
 const HELP = `Starts a gateway and a small fleet, and shows what they do.
 
@@ -70,7 +70,7 @@ const TOKEN_SECONDS = 3_600;
 const Created = z.object({ data: z.object({ token: z.string() }) });
 
 /** A token that may pair machines again: an earlier run may have used the same fingerprints. */
-const createRepairToken = async (url: string, { apiKey, tenantId }: Credentials): Promise<string> => {
+const createRepairToken = async (url: string, { apiKey, tenantId }: PortalCredentials): Promise<string> => {
   const http = createHttp(url, 1);
   try {
     const answer = await http.call({

@@ -7,7 +7,7 @@ import {
   createApps,
   createHandlers,
   createHttp,
-  Identity,
+  IssuedIdentity,
   LONGEST_WAIT_MS,
   lockState,
   openFileJournal,
@@ -31,7 +31,7 @@ The journal beside the identity (FILE.journal) keeps a command from running twic
 `;
 
 const POLL_SOCKETS = 2;
-const Answer = z.union([z.object({ data: Identity }).transform(({ data }) => data), Identity]);
+const Answer = z.union([z.object({ data: IssuedIdentity }).transform(({ data }) => data), IssuedIdentity]);
 
 const say = (text: string): void => void process.stdout.write(`${new Date(time.wallMs()).toISOString()} ${text}\n`);
 
@@ -67,7 +67,7 @@ export const runDevice = async (args: readonly string[]): Promise<number> => {
 };
 
 interface Start {
-  readonly identity: z.infer<typeof Identity>;
+  readonly identity: z.infer<typeof IssuedIdentity>;
   /** Path of the identity. Journal and keys are stored beside it. */
   readonly path: string;
   readonly url: string | undefined;

@@ -1,5 +1,5 @@
 // The terminal output: one progress line a second, and a summary at the end.
-import type { Progress, Summary } from "./fleet/fleet.ts";
+import type { FleetProgress, Summary } from "./fleet/fleet.ts";
 
 const ms = (value: number | null): string => (value === null ? "-" : `${value < 10 ? value.toFixed(2) : Math.round(value)} ms`);
 
@@ -15,7 +15,7 @@ const partsOf = ({
   accepted,
   open,
   recent,
-}: Progress): readonly [rank: number, text: string][] => [
+}: FleetProgress): readonly [rank: number, text: string][] => [
   [0, `${String(elapsedSeconds).padStart(4)}s ${phase}`],
   [1, `connected ${connected}/${agents}`],
   [4, `heartbeats ${heartbeatsPerSecond}/s`],
@@ -24,7 +24,7 @@ const partsOf = ({
 ];
 
 /** A command that needs no ack has ended once it is delivered. */
-export const progressLine = (progress: Progress, columns: number): string => {
+export const progressLine = (progress: FleetProgress, columns: number): string => {
   const parts = [...partsOf(progress)];
   const line = (): string => parts.map(([, text]) => text).join("  ");
   while (parts.length > 1 && line().length > columns) parts.splice(parts.indexOf(parts.reduce((last, part) => (part[0] > last[0] ? part : last))), 1);
@@ -49,7 +49,7 @@ export const summaryText = ({ agents, durationSeconds, seed, connected, heartbea
 };
 
 export interface Screen {
-  progress(progress: Progress): void;
+  progress(progress: FleetProgress): void;
   notice(text: string): void;
   /** Ends the progress line. */
   end(): void;

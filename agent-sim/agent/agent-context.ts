@@ -1,13 +1,13 @@
 // An agent's options, events and state across all sessions, and the functions that several files share.
 import type { AgentIdentity } from "../../protocol/index.ts";
-import type { Acks } from "./acks.ts";
+import type { AckSender } from "./ack-sender.ts";
 import type { Executor } from "./executor.ts";
 import type { AckAnswer, Delivered } from "./frames.ts";
-import type { Handlers } from "./handlers.ts";
+import type { CommandHandlers } from "./handlers.ts";
 import type { Http } from "./http.ts";
 import type { Journal } from "./journal.ts";
 import type { Keys } from "./keys.ts";
-import type { Plan } from "./plan.ts";
+import type { AgentPlan } from "./plan.ts";
 import type { Polling } from "./polling.ts";
 import type { Random } from "./random.ts";
 import type { SessionEnd } from "./reconnect.ts";
@@ -48,7 +48,7 @@ export interface AgentOptions {
   /** Identifies this process to the gateway; default: random. */
   readonly instanceId?: string;
   readonly journal: Journal;
-  readonly handlers: Handlers;
+  readonly handlers: CommandHandlers;
   readonly http: Http;
   readonly time: Time;
   readonly random: Random;
@@ -79,7 +79,7 @@ export interface AgentState {
   corrected: boolean;
   attempt: number;
   drainWaitMs: number | null;
-  plan: Plan;
+  plan: AgentPlan;
   cancelReconnect: () => void;
   cancelHandoff: () => void;
   cancelStable: () => void;
@@ -91,7 +91,7 @@ export interface AgentState {
 export interface AgentContext {
   readonly options: AgentOptions;
   readonly state: AgentState;
-  readonly acks: Acks;
+  readonly acks: AckSender;
   readonly executor: Executor;
   readonly polling: Polling;
   readonly instanceId: string;

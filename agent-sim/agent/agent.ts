@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import type { z } from "zod";
 import { type AgentIdentity, CLOSE, type Goodbye } from "../../protocol/index.ts";
-import { createAcks } from "./acks.ts";
+import { createAckSender } from "./ack-sender.ts";
 import {
   type AgentContext,
   type AgentOptions,
@@ -18,7 +18,7 @@ import { reached, scheduleReconnect } from "./connection.ts";
 import { createExecutor } from "./executor.ts";
 import type { AckAnswer } from "./frames.ts";
 import { createMemoryKeys, type Keys } from "./keys.ts";
-import { DEFAULT_PLAN } from "./plan.ts";
+import { DEFAULT_AGENT_PLAN } from "./plan.ts";
 import { createPolling } from "./polling.ts";
 import { createRotation } from "./rotation.ts";
 import { signer } from "./signing.ts";
@@ -95,7 +95,7 @@ export const createAgent = (given: AgentOptions): Agent => {
     corrected: false,
     attempt: 0,
     drainWaitMs: null,
-    plan: DEFAULT_PLAN,
+    plan: DEFAULT_AGENT_PLAN,
     cancelReconnect: noop,
     cancelHandoff: noop,
     cancelStable: noop,
@@ -108,7 +108,7 @@ export const createAgent = (given: AgentOptions): Agent => {
     executor.settle(answer.commandId);
     on?.settled?.(answer);
   };
-  const acks = createAcks({ time, onSettled: settled, resend: () => state.plan.ack });
+  const acks = createAckSender({ time, onSettled: settled, resend: () => state.plan.ack });
   const rotation = createRotation({ keys, http, deviceId, identity, sign, time, random, stampMs: () => stampMs(options, state) });
   const executor = createExecutor({
     journal,

@@ -1,16 +1,16 @@
 // Runs each command once, whether it came over the socket or by poll, journals it, and queues its acks.
 import type { Ack } from "../../protocol/index.ts";
-import type { Acks, AgentAck } from "./acks.ts";
+import type { AckSender, AgentAck } from "./ack-sender.ts";
 import type { Delivered } from "./frames.ts";
-import { type Handler, type HandlerContext, type Handlers, InvalidPayload } from "./handlers.ts";
+import { type CommandHandler, type CommandHandlers, type HandlerContext, InvalidPayload } from "./handlers.ts";
 import { CannotWrite, type Journal, type JournalEntry } from "./journal.ts";
 import { createLanes } from "./lanes.ts";
 import { noop, type Time, until } from "./time.ts";
 
 export interface ExecutorDeps {
   readonly journal: Journal;
-  readonly handlers: Handlers;
-  readonly acks: Acks;
+  readonly handlers: CommandHandlers;
+  readonly acks: AckSender;
   readonly time: Time;
   /** This machine's estimate of the gateway's clock. */
   readonly serverNowMs: () => number;
@@ -35,7 +35,7 @@ export interface Executor {
 
 interface Running {
   readonly abort: AbortController;
-  readonly handler: Handler | undefined;
+  readonly handler: CommandHandler | undefined;
   started: boolean;
 }
 

@@ -13,13 +13,13 @@ export interface HandlerContext {
   progress(pct: number, message: string): void;
 }
 
-export interface Handler {
+export interface CommandHandler {
   /** The executor reports `running` before it starts. */
   readonly long: boolean;
   readonly cancelable: boolean;
   run(payload: unknown, context: HandlerContext): Promise<unknown>;
 }
-export type Handlers = Readonly<Record<string, Handler>>;
+export type CommandHandlers = Readonly<Record<string, CommandHandler>>;
 
 /** The payload does not match the type; the handler did nothing. */
 export class InvalidPayload extends Error {
@@ -29,8 +29,8 @@ export class InvalidPayload extends Error {
 const handler = <S extends z.ZodType>(
   schema: S,
   run: (payload: z.output<S>, context: HandlerContext) => Promise<unknown>,
-  traits: Partial<Omit<Handler, "run">> = {},
-): Handler => ({
+  traits: Partial<Omit<CommandHandler, "run">> = {},
+): CommandHandler => ({
   long: false,
   cancelable: false,
   ...traits,
@@ -98,7 +98,7 @@ const waitFor =
     return { waitedSeconds: Math.round(lasted() * 1_000) / 1_000 };
   };
 
-export const createHandlers = ({ apps, time }: { readonly apps: Apps; readonly time: Time }): Handlers => ({
+export const createHandlers = ({ apps, time }: { readonly apps: Apps; readonly time: Time }): CommandHandlers => ({
   ping: handler(Nothing, async () => ({ pong: true, uptimeSeconds: Math.floor(uptime()) })),
   echo: handler(Anything, async (payload) => payload),
   diagnostics: handler(Nothing, () => machine(time.elapsedMs())),

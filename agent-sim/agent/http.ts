@@ -9,7 +9,7 @@ import { pause, type Time } from "./time.ts";
 const TIMEOUT_MS = 20_000;
 const MAX_ANSWER_BYTES = 16_777_216;
 
-export interface HttpRequest {
+export interface HttpCall {
   readonly method: "GET" | "POST" | "DELETE";
   /** Path below the base URL, with a leading slash. */
   readonly path: string;
@@ -26,7 +26,7 @@ export interface HttpAnswer {
 
 export interface Http {
   /** Rejects with NoAnswer if the network or the peer fails. */
-  call(request: HttpRequest): Promise<HttpAnswer>;
+  call(request: HttpCall): Promise<HttpAnswer>;
   close(): void;
 }
 
@@ -92,12 +92,12 @@ export const errorOf = ({ body }: HttpAnswer): { readonly code: string; readonly
 };
 
 /** The gateway refused the request; a retry would not help. */
-export class Refused extends Error {
-  override readonly name = "Refused";
+export class CallRefused extends Error {
+  override readonly name = "CallRefused";
 }
 
-export const refusal = (what: string, answer: HttpAnswer): Refused =>
-  new Refused(`${what}: ${answer.status} ${errorOf(answer).code} ${JSON.stringify(errorOf(answer).details)}`);
+export const refusal = (what: string, answer: HttpAnswer): CallRefused =>
+  new CallRefused(`${what}: ${answer.status} ${errorOf(answer).code} ${JSON.stringify(errorOf(answer).details)}`);
 
 /** Retry-After in milliseconds, at most an hour; null without the header. */
 export const retryAfterMs = ({ headers }: HttpAnswer): number | null => {

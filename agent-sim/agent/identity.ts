@@ -11,7 +11,7 @@ export interface PairedDevice {
 }
 
 /** The response to pairing, parsed tolerantly: ids are opaque, and only fields that the agent needs are required. */
-export const Identity = z.object({
+export const IssuedIdentity = z.object({
   device_id: z.string().min(1),
   agent_id: z.string().min(1),
   tenant_id: z.string().min(1),
@@ -24,9 +24,9 @@ export const Identity = z.object({
     .partial()
     .catch({}),
 });
-type Identity = z.infer<typeof Identity>;
+type IssuedIdentity = z.infer<typeof IssuedIdentity>;
 
-export const toPairedDevice = (given: Identity): PairedDevice => ({
+export const toPairedDevice = (given: IssuedIdentity): PairedDevice => ({
   deviceId: given.device_id,
   agentId: given.agent_id,
   tenantId: given.tenant_id,

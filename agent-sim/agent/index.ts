@@ -13,13 +13,13 @@ export {
   errorOf,
   type Http,
   type HttpAnswer,
-  type HttpRequest,
+  type HttpCall,
   NoAnswer,
   type RetryOptions,
   refusal,
   retryAfterMs,
 } from "./http.ts";
-export { Identity, type PairedDevice, toPairedDevice } from "./identity.ts";
+export { IssuedIdentity, type PairedDevice, toPairedDevice } from "./identity.ts";
 export { createJournal, createMemoryJournal, type Journal } from "./journal.ts";
 export { createMemoryKeys, type Keys, openFileKeys } from "./keys.ts";
 export { packageRoot } from "./package-root.ts";

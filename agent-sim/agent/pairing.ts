@@ -1,7 +1,7 @@
 // Pairs one device like an install script: requests a code and activates it with an enrollment token.
 import { z } from "zod";
 import { callWithRetry, createHttp, errorOf, type HttpAnswer, type RetryOptions, refusal } from "./http.ts";
-import { Identity, type PairedDevice, toPairedDevice } from "./identity.ts";
+import { IssuedIdentity, type PairedDevice, toPairedDevice } from "./identity.ts";
 import { createRandom } from "./random.ts";
 import { systemTime } from "./time.ts";
 
@@ -24,7 +24,7 @@ const ROUNDS = 3;
 const STALE_CODES: readonly string[] = ["PAIRING_ALREADY_ACTIVATED", "PAIRING_CODE_EXPIRED", "PAIRING_CODE_NOT_FOUND"];
 
 const Initiated = z.object({ data: z.object({ pairing_code: z.string() }) });
-const Activated = z.object({ data: Identity });
+const Activated = z.object({ data: IssuedIdentity });
 
 export const pairDevice = async ({
   url,

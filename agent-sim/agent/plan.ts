@@ -4,14 +4,14 @@ import { z } from "zod";
 /** The longest wait that a gateway can impose. */
 export const LONGEST_WAIT_MS = 3_600_000;
 
-export const DEFAULT_PLAN = {
+export const DEFAULT_AGENT_PLAN = {
   heartbeat: { intervalSec: 30, jitterPct: 10, graceMs: 10_000 },
   limits: { maxOutputBytes: 65_536, inboundPerSec: 20 },
   reconnect: { firstWindowMs: 30_000, baseMs: 1_000, capMs: 300_000, stableAfterSec: 60 },
   poll: { intervalSec: 30, safetySec: 900 },
   ack: { resendMs: 15_000, capMs: 300_000 },
 };
-export type Plan = typeof DEFAULT_PLAN;
+export type AgentPlan = typeof DEFAULT_AGENT_PLAN;
 
 const Figures = z.record(z.string(), z.unknown()).catch({});
 /** A plan as `welcome` and `config` send it: any group and any value may be missing, and unknown ones may be there. */
@@ -33,7 +33,7 @@ const adjusted = <G extends Record<string, number>>(before: G, given: Readonly<R
 };
 
 /** Missing and nonsensical values leave the previous ones unchanged. */
-export const adjustPlan = (before: Plan, given: GivenPlan): Plan => ({
+export const adjustPlan = (before: AgentPlan, given: GivenPlan): AgentPlan => ({
   heartbeat: adjusted(before.heartbeat, given.heartbeat),
   limits: adjusted(before.limits, given.limits),
   reconnect: adjusted(before.reconnect, given.reconnect),

@@ -1,7 +1,7 @@
 // Fetches due commands and sends acks by signed REST calls, at the interval that the gateway sets. For agents without a socket.
 import { z } from "zod";
 import type { AgentIdentity } from "../../protocol/index.ts";
-import type { AgentAck } from "./acks.ts";
+import type { AgentAck } from "./ack-sender.ts";
 import { AckAnswer, type Delivered, Polled } from "./frames.ts";
 import { hostMetrics } from "./handlers.ts";
 import { errorOf, type Http, type HttpAnswer, NoAnswer, retryAfterMs } from "./http.ts";

@@ -1,9 +1,9 @@
 // Decides when an agent reconnects after its socket ended or was refused, by the three rules of protocol/README.md. No IO.
 import { CLOSE, isTerminalClose } from "../../protocol/index.ts";
-import { LONGEST_WAIT_MS, type Plan } from "./plan.ts";
+import { type AgentPlan, LONGEST_WAIT_MS } from "./plan.ts";
 import { between, type Random } from "./random.ts";
 
-export type ReconnectTimes = Plan["reconnect"];
+export type ReconnectTimes = AgentPlan["reconnect"];
 
 const SECOND = 1_000;
 /** How often an agent that must stop asks REST whether it still must. */

@@ -2,7 +2,7 @@
 // A crash at any point leaves both sides with a common secret: the old one is valid until the new one is first used, and the agent has both.
 import { z } from "zod";
 import type { AgentIdentity } from "../../protocol/index.ts";
-import type { Handler } from "./handlers.ts";
+import type { CommandHandler } from "./handlers.ts";
 import { callWithRetry, errorOf, type Http, type HttpAnswer, NoAnswer, type RetryOptions } from "./http.ts";
 import type { Keys } from "./keys.ts";
 import type { Random } from "./random.ts";
@@ -25,7 +25,7 @@ export interface RotationDeps {
 }
 
 export interface Rotation {
-  readonly handler: Handler;
+  readonly handler: CommandHandler;
   /** Continues a rotation that an earlier run left unfinished. Returns a function that stops it. */
   resume(): () => void;
 }

@@ -2,10 +2,10 @@
 
 import type { z } from "zod";
 import { type AgentIdentity, CLOSE, type Goodbye, type Hello, sign } from "../../protocol/index.ts";
-import type { AgentAck } from "./acks.ts";
+import type { AgentAck } from "./ack-sender.ts";
 import type { AckAnswer, DataOf, Delivered, Frame } from "./frames.ts";
 import { hostMetrics } from "./handlers.ts";
-import type { Plan } from "./plan.ts";
+import type { AgentPlan } from "./plan.ts";
 import { between, jittered, type Random } from "./random.ts";
 import type { SessionEnd } from "./reconnect.ts";
 import type { Sign } from "./signing.ts";
@@ -37,7 +37,7 @@ export interface SessionDeps {
   /** Overrides the gateway's interval. */
   readonly heartbeatSec: number | null;
   /** The current plan. The session reads it after it has passed on `welcome` or `config`. */
-  readonly plan: () => Plan;
+  readonly plan: () => AgentPlan;
   readonly on: SessionEvents;
 }
 

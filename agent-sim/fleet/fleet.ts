@@ -5,10 +5,10 @@ import { type AgentGroup, createAgentGroup } from "./agent-group.ts";
 import { type CommandTracker, createCommandTracker } from "./command-tracker.ts";
 import type { Percentiles } from "./latency.ts";
 import { type Load, startLoad } from "./load.ts";
-import { type Credentials, createPortal, type Portal } from "./portal.ts";
+import { createPortal, type Portal, type PortalCredentials } from "./portal.ts";
 import { type Findings, verifyAll } from "./verify.ts";
 
-export interface FleetOptions extends Credentials {
+export interface FleetOptions extends PortalCredentials {
   readonly url: string;
   /** Number of devices to provision. Ignored if `members` are given. */
   readonly agents: number;
@@ -29,9 +29,9 @@ export interface FleetOptions extends Credentials {
   readonly signal?: AbortSignal;
 }
 
-export type Phase = "provisioning" | "connecting" | "running" | "draining" | "verifying" | "stopping";
-export interface Progress {
-  readonly phase: Phase;
+export type FleetPhase = "provisioning" | "connecting" | "running" | "draining" | "verifying" | "stopping";
+export interface FleetProgress {
+  readonly phase: FleetPhase;
   readonly elapsedSeconds: number;
   readonly agents: number;
   readonly connected: number;
@@ -45,7 +45,7 @@ export interface Progress {
 }
 export interface FleetHooks {
   /** Called once a second. */
-  onProgress?(progress: Progress): void;
+  onProgress?(progress: FleetProgress): void;
   /** Called with messages for the user. */
   onNotice?(text: string): void;
 }
@@ -89,7 +89,7 @@ const provision = async (portal: Portal, count: number, retry: RetryOptions): Pr
 };
 
 interface Stage {
-  phase: Phase;
+  phase: FleetPhase;
   group: AgentGroup | null;
 }
 const report = (stage: Stage, tracker: CommandTracker, { onProgress }: FleetHooks): (() => void) => {

@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { between, NoAnswer, type PairedDevice, pause, type Random, type Time } from "../agent/index.ts";
 import type { CommandTracker } from "./command-tracker.ts";
-import type { NewCommand, Portal } from "./portal.ts";
+import type { Portal, PortalCommand } from "./portal.ts";
 
 const TICK_MS = 10;
 /** Limit of outstanding requests, in seconds of load: enough to survive an outage with bounded memory. */
@@ -37,7 +37,7 @@ export interface Load {
 }
 
 /** Mostly quick commands, some in a lane, a few without ack. Slow commands are rare enough not to move the percentiles. */
-export const chooseCommand = (random: Random): Omit<NewCommand, "deviceId"> => {
+export const chooseCommand = (random: Random): Omit<PortalCommand, "deviceId"> => {
   const dice = random();
   if (dice < 0.05) return { type: "ping", payload: {}, requiresAck: false };
   if (dice < 0.45) return { type: "ping", payload: {}, requiresAck: true };
@@ -54,7 +54,7 @@ export const startLoad = ({ portal, tracker, members, perSecond, durationMs, war
   const maxOutstanding = Math.max(MIN_OUTSTANDING, perSecond * OUTSTANDING_SECONDS);
   const state = { outstanding: 0, refused: 0, unresolved: 0, firstProblem: null as string | null };
 
-  const queueOne = async (command: NewCommand): Promise<void> => {
+  const queueOne = async (command: PortalCommand): Promise<void> => {
     const attempts: number[] = [];
     const { commandId, replayed } = await portal.queue(command, randomUUID(), {
       time,

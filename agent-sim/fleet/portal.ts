@@ -5,20 +5,20 @@ import {
   callWithRetry,
   type Http,
   type HttpAnswer,
-  type HttpRequest,
-  Identity,
+  type HttpCall,
+  IssuedIdentity,
   type PairedDevice,
   type RetryOptions,
   refusal,
   toPairedDevice,
 } from "../agent/index.ts";
 
-export interface Credentials {
+export interface PortalCredentials {
   readonly apiKey: string;
   readonly tenantId: string;
 }
 
-export interface NewCommand {
+export interface PortalCommand {
   readonly deviceId: string;
   readonly type: string;
   readonly payload: Readonly<Record<string, unknown>>;
@@ -33,7 +33,7 @@ export interface Queued {
 export interface Portal {
   provision(fingerprints: readonly string[], key: string, retry: RetryOptions): Promise<readonly PairedDevice[]>;
   /** Calls `onAttempt` before each attempt. */
-  queue(command: NewCommand, key: string, retry: RetryOptions & { readonly onAttempt: () => void }): Promise<Queued>;
+  queue(command: PortalCommand, key: string, retry: RetryOptions & { readonly onAttempt: () => void }): Promise<Queued>;
   /** One page of a device's commands, newest first. */
   list(
     deviceId: string,
@@ -42,15 +42,15 @@ export interface Portal {
   ): Promise<{ readonly items: readonly Pick<Command, "commandId" | "status">[]; readonly hasMore: boolean }>;
 }
 
-const Provisioned = z.object({ data: z.array(Identity) });
+const Provisioned = z.object({ data: z.array(IssuedIdentity) });
 const Created = z.object({ data: Command.pick({ commandId: true }) });
 const Listed = z.object({ data: z.array(Command.pick({ commandId: true, status: true })), pagination: Pagination.pick({ hasMore: true }).optional() });
 const PAGE = 100;
 
-export const createPortal = (http: Http, { apiKey, tenantId }: Credentials): Portal => {
+export const createPortal = (http: Http, { apiKey, tenantId }: PortalCredentials): Portal => {
   const auth = { "x-api-key": apiKey, "x-svc-tenant-id": tenantId };
-  const call = (request: HttpRequest): Promise<HttpAnswer> => http.call({ ...request, headers: { ...auth, ...request.headers } });
-  const post = (path: string, key: string, body: unknown): HttpRequest => ({
+  const call = (request: HttpCall): Promise<HttpAnswer> => http.call({ ...request, headers: { ...auth, ...request.headers } });
+  const post = (path: string, key: string, body: unknown): HttpCall => ({
     method: "POST",
     path,
     headers: { "idempotency-key": key },

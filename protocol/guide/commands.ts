@@ -1,6 +1,6 @@
 // Guide to commands.
 import type { Guide } from "./guide.ts";
-import { AT, command, IDS, LATER, succeeded, TOMORROW } from "./records.ts";
+import { AT, IDS, LATER, queuedCommand, succeeded, TOMORROW } from "./records.ts";
 
 const { commandId, deviceId, nodeId, userId } = IDS;
 
@@ -8,8 +8,8 @@ export const commands: Guide<"commands"> = {
   queue: {
     description:
       "Once this call returns, the command is stored. The gateway pushes it at once if the device has a socket; otherwise the device gets it when it connects or polls. Send an `Idempotency-Key`, so that repeating the request never queues the command twice. With `wait`, the response is held until the command has ended, up to 30 seconds.",
-    input: { deviceId, type: "restart-app", payload: command.payload },
-    output: command,
+    input: { deviceId, type: "restart-app", payload: queuedCommand.payload },
+    output: queuedCommand,
   },
   list: {
     description: "Lists the device's commands, newest first: open ones, and ended ones until they are deleted after the retention period.",
@@ -22,15 +22,15 @@ export const commands: Guide<"commands"> = {
       items: [
         {
           commandId,
-          type: command.type,
+          type: queuedCommand.type,
           issuedAt: AT,
-          payload: command.payload,
+          payload: queuedCommand.payload,
           requiresAck: true,
           delivery: {
             attempt: 1,
             redelivered: false,
             seq: 1,
-            lane: command.lane,
+            lane: queuedCommand.lane,
             ackBy: LATER,
             expiresAt: TOMORROW,
             executionTimeoutSec: 300,
@@ -54,7 +54,7 @@ export const commands: Guide<"commands"> = {
   },
   cancel: {
     input: { deviceId, commandId, reason: "no longer needed" },
-    output: { ...command, status: "canceled", deadlineAt: null, finishedAt: LATER, cancelRequestedAt: LATER },
+    output: { ...queuedCommand, status: "canceled", deadlineAt: null, finishedAt: LATER, cancelRequestedAt: LATER },
   },
   purge: {
     description: "Commands that were already sent to the device are left alone; cancel those one by one.",

@@ -45,7 +45,7 @@ export const device = {
   connection: { connectivity: "realtime", nodeId, since: AT, epoch: 7 },
 };
 
-export const command = {
+export const queuedCommand = {
   commandId,
   tenantId,
   deviceId,
@@ -76,7 +76,7 @@ export const command = {
   traceparent: null,
 };
 export const succeeded = {
-  ...command,
+  ...queuedCommand,
   status: "succeeded",
   attempts: 1,
   deadlineAt: null,

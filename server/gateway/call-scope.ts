@@ -15,7 +15,7 @@ export interface Prepared {
   readonly keeper?: Keeper;
 }
 
-export interface Outcome {
+export interface CallOutcome {
   readonly result: unknown;
   readonly reply: Reply;
 }
@@ -200,7 +200,7 @@ const checkOutput: Shared["check"] = ({ id, op }, result) => {
 export const createRun = ({ transact, strictOutput, callTimeoutMs }: RunDeps) => {
   const within = createDeadlines(Math.min(LOOK_MS, callTimeoutMs));
   const shared: Shared = { transact, check: strictOutput ? checkOutput : () => undefined };
-  return async (entry: Entry, prepared: Prepared, gone: LazyAbort): Promise<Outcome> => {
+  return async (entry: Entry, prepared: Prepared, gone: LazyAbort): Promise<CallOutcome> => {
     const call = new OneCall(entry, prepared, gone, shared);
     const work = entry.handler(call, prepared.input);
     // A subscription gives its events at once, without a promise around them.

@@ -6,7 +6,7 @@ import type { SqlTx } from "../core/events.ts";
 import { fingerprint } from "../core/fingerprint.ts";
 import type { IdempotencyStore, IdempotentCall, KnownCall } from "../core/idempotency.ts";
 import { actorOf, type OpenScope } from "../core/scope.ts";
-import type { Answered, Keeper, Outcome, Transact } from "./call-scope.ts";
+import type { Answered, CallOutcome, Keeper, Transact } from "./call-scope.ts";
 
 export interface OnceDeps {
   readonly idempotency: IdempotencyStore;
@@ -20,7 +20,7 @@ export interface KeyedRequest {
   readonly input: unknown;
   readonly key: string;
   /** Runs the handler, whose `commit` goes through the keeper. */
-  readonly run: (keeper: Keeper) => Promise<Outcome>;
+  readonly run: (keeper: Keeper) => Promise<CallOutcome>;
 }
 
 const KEY = /^[\x20-\x7e]{1,255}$/;
@@ -56,7 +56,7 @@ const isKept = (status: number): boolean => ![400, 401, 403, 429].includes(statu
 const storable = ({ status, result }: Answered) =>
   result instanceof AppError ? { status: result.status, body: { code: result.code, details: result.details ?? null } } : { status, body: { result } };
 
-const answerOf = (known: KnownCall): Outcome => {
+const answerOf = (known: KnownCall): CallOutcome => {
   if (known.kind === "in_progress") throw new AppError("IDEMPOTENCY_IN_PROGRESS", { details: { retryHint: "after_state_change" }, retryAfter: 1 });
   if (known.kind === "reused") throw new AppError("IDEMPOTENCY_KEY_REUSED", { details: { firstSeenAt: known.firstSeenAt.toISOString() } });
   const kept = known.body as { result?: unknown; code?: AppError["code"]; details?: AppError["details"] | null };
@@ -78,7 +78,7 @@ export const createOnce = ({ idempotency, transact, toAppError }: OnceDeps) => {
     if (known !== null) throw new AlreadyKnown(known);
   };
 
-  return async (request: KeyedRequest): Promise<Outcome> => {
+  return async (request: KeyedRequest): Promise<CallOutcome> => {
     const call = callOf(request);
     // Look before the handler runs: it would read what the first call has changed already.
     const known = await idempotency.find(call);

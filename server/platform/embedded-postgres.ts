@@ -10,7 +10,7 @@ import pg from "pg";
 import { withFileLock } from "./file-lock.ts";
 import type { Log } from "./log.ts";
 import { postgresBinaries } from "./postgres-binaries.ts";
-import { type Cluster, findServer, initialise, type Server, SUPERUSER, startServer, stopServer } from "./postgres-process.ts";
+import { findServer, initialise, type PostgresCluster, type Server, SUPERUSER, startServer, stopServer } from "./postgres-process.ts";
 import { findLaunch } from "./postgres-user.ts";
 import { isPostmasterOf } from "./process-identity.ts";
 
@@ -105,7 +105,7 @@ export const runningEmbeddedUrl = async (dataDir: string): Promise<string | unde
 
 interface Place {
   readonly root: string;
-  readonly cluster: Cluster;
+  readonly cluster: PostgresCluster;
   readonly lockFile: string;
   readonly password: string;
   readonly rolePassword: string;

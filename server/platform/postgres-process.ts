@@ -39,7 +39,7 @@ const SETTINGS: Readonly<Record<string, string>> = {
   log_timezone: "UTC",
 };
 
-export interface Cluster {
+export interface PostgresCluster {
   /** The cluster's folder, owned by the database user. */
   readonly dir: string;
   readonly logFile: string;
@@ -56,7 +56,7 @@ export interface Server {
 }
 
 /** Creates the cluster if there is none. A rename puts it in place when it is complete, so the next start repeats one that was killed half-way. */
-export const initialise = async (cluster: Cluster, password: string): Promise<void> => {
+export const initialise = async (cluster: PostgresCluster, password: string): Promise<void> => {
   const exists = await stat(join(cluster.dir, "PG_VERSION")).then(
     () => true,
     () => false,
@@ -90,7 +90,7 @@ export const initialise = async (cluster: Cluster, password: string): Promise<vo
 };
 
 /** The running server of this cluster, whichever process started it, once it accepts connections. */
-export const findServer = async (cluster: Cluster): Promise<Server | undefined> => {
+export const findServer = async (cluster: PostgresCluster): Promise<Server | undefined> => {
   const deadline = performance.now() + READY_WAIT_MS;
   for (;;) {
     const found = await readPidFile(cluster);
@@ -102,7 +102,7 @@ export const findServer = async (cluster: Cluster): Promise<Server | undefined> 
 };
 
 /** Starts a server where none runs, on `port` if it is free, else on any; `required` for a port that clients already know. */
-export const startServer = async (cluster: Cluster, wish: { readonly port: number; readonly required: boolean }): Promise<Server> => {
+export const startServer = async (cluster: PostgresCluster, wish: { readonly port: number; readonly required: boolean }): Promise<Server> => {
   // A killed server leaves this file. Another process may have its pid by now, and PostgreSQL would take that process for a running server.
   await rm(join(cluster.dir, "postmaster.pid"), { force: true });
   const deadline = performance.now() + OLD_CHILDREN_WAIT_MS;
@@ -118,7 +118,7 @@ export const startServer = async (cluster: Cluster, wish: { readonly port: numbe
 };
 
 /** Fast shutdown: ends the sessions and writes everything to disk. Kills a server that does not obey in time; its WAL restores everything. */
-export const stopServer = async (cluster: Cluster, { pid }: Server): Promise<void> => {
+export const stopServer = async (cluster: PostgresCluster, { pid }: Server): Promise<void> => {
   for (const [signal, waitMs] of [
     ["SIGINT", FAST_STOP_WAIT_MS],
     ["SIGKILL", FAST_STOP_WAIT_MS],
@@ -134,13 +134,13 @@ export const stopServer = async (cluster: Cluster, { pid }: Server): Promise<voi
   throw new Error(`PostgreSQL ${pid} on ${cluster.dir} could not be stopped`);
 };
 
-const readPidFile = async (cluster: Cluster): Promise<(Server & { readonly status: string }) | undefined> => {
+const readPidFile = async (cluster: PostgresCluster): Promise<(Server & { readonly status: string }) | undefined> => {
   const lines = (await readFile(join(cluster.dir, "postmaster.pid"), "utf8").catch(() => "")).split("\n").map((line) => line.trim());
   const pid = Number.parseInt(lines[0] ?? "", 10);
   return Number.isInteger(pid) && pid > 1 ? { pid, port: Number.parseInt(lines[3] ?? "", 10), status: lines[7] || "starting" } : undefined;
 };
 
-const startOnce = async (cluster: Cluster, port: number): Promise<Server | { readonly complaint: string }> => {
+const startOnce = async (cluster: PostgresCluster, port: number): Promise<Server | { readonly complaint: string }> => {
   const size = await stat(cluster.logFile).then(
     (found) => found.size,
     () => 0,
@@ -172,7 +172,7 @@ const startOnce = async (cluster: Cluster, port: number): Promise<Server | { rea
   }
 };
 
-const runToEnd = async (cluster: Cluster, program: string, options: readonly string[]): Promise<void> => {
+const runToEnd = async (cluster: PostgresCluster, program: string, options: readonly string[]): Promise<void> => {
   const { command, words, user } = asDatabaseUser(cluster.launch, [program, ...options]);
   const child = spawn(command, words, { ...user, env: ENVIRONMENT, cwd: "/", stdio: ["ignore", "pipe", "pipe"] });
   let output = "";

@@ -1,9 +1,9 @@
 // The progress line of the fleet.
 import { expect, test } from "vitest";
 import { progressLine } from "../../agent-sim/display.ts";
-import type { Progress } from "../../agent-sim/fleet/fleet.ts";
+import type { FleetProgress } from "../../agent-sim/fleet/fleet.ts";
 
-const progress: Progress = {
+const progress: FleetProgress = {
   phase: "running",
   elapsedSeconds: 12,
   agents: 10_000,

@@ -1,9 +1,9 @@
 // A command inside the agent: it runs once, its acks repeat until they are answered, and it stops if it can.
 import { beforeEach, describe, expect, test } from "vitest";
-import { type Acks, type AgentAck, createAcks } from "../../agent-sim/agent/acks.ts";
+import { type AckSender, type AgentAck, createAckSender } from "../../agent-sim/agent/ack-sender.ts";
 import { createExecutor, type Executor } from "../../agent-sim/agent/executor.ts";
 import type { AckAnswer } from "../../agent-sim/agent/frames.ts";
-import type { Handler } from "../../agent-sim/agent/handlers.ts";
+import type { CommandHandler } from "../../agent-sim/agent/handlers.ts";
 import { createMemoryJournal, type Journal } from "../../agent-sim/agent/index.ts";
 import type { AckResult, CommandStatus, DeliveredCommand } from "../../protocol/index.ts";
 import { eventually } from "../kit/eventually.ts";
@@ -24,16 +24,16 @@ const command = ({ commandId = ID, type = "job", requiresAck = true, lane = "l",
 
 let time: HandTime;
 let journal: Journal;
-let acks: Acks;
+let acks: AckSender;
 let executor: Executor;
 let sent: { readonly id: string; readonly commandId: string; readonly word: AgentAck }[];
 let executed: string[];
 let finish: (output: unknown) => void;
 let settled: AckAnswer[];
 
-const job: Handler = { long: false, cancelable: false, run: () => new Promise((resolve) => (finish = resolve)) };
+const job: CommandHandler = { long: false, cancelable: false, run: () => new Promise((resolve) => (finish = resolve)) };
 const start = (): void => {
-  acks = createAcks({
+  acks = createAckSender({
     time,
     resend: () => ({ resendMs: 15_000, capMs: 300_000 }),
     onSettled: (result) => {

@@ -3,10 +3,10 @@ import { mkdtempSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { type Acks, createAcks } from "../../agent-sim/agent/acks.ts";
+import { type AckSender, createAckSender } from "../../agent-sim/agent/ack-sender.ts";
 import { createExecutor, type Executor } from "../../agent-sim/agent/executor.ts";
 import { DISK, openFileJournal } from "../../agent-sim/agent/file-journal.ts";
-import type { Handler } from "../../agent-sim/agent/handlers.ts";
+import type { CommandHandler } from "../../agent-sim/agent/handlers.ts";
 import { CannotWrite, type Journal } from "../../agent-sim/agent/journal.ts";
 import { eventually } from "../kit/eventually.ts";
 import { createHandTime, type HandTime } from "./clocks.ts";
@@ -15,7 +15,7 @@ let folder: string;
 let full: boolean;
 let journal: Journal;
 let time: HandTime;
-let acks: Acks;
+let acks: AckSender;
 let executor: Executor;
 let executed: string[];
 let told: string[];
@@ -35,13 +35,13 @@ const disk: typeof DISK = {
 };
 const path = (): string => join(folder, "journal");
 const open = (with_ = disk): Journal => openFileJournal(path(), () => 1_000_000, { disk: with_, warn: (text) => alarms.push(text) });
-const job: Handler = { long: false, cancelable: false, run: () => new Promise<void>((resolve) => (finish = resolve)) };
+const job: CommandHandler = { long: false, cancelable: false, run: () => new Promise<void>((resolve) => (finish = resolve)) };
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "full-disk-"));
   [full, executed, told, alarms, time] = [false, [], [], [], createHandTime()];
   journal = open();
-  acks = createAcks({ time, onSettled: ({ commandId }) => executor.settle(commandId), resend: () => ({ resendMs: 15_000, capMs: 300_000 }) });
+  acks = createAckSender({ time, onSettled: ({ commandId }) => executor.settle(commandId), resend: () => ({ resendMs: 15_000, capMs: 300_000 }) });
   executor = createExecutor({
     journal,
     acks,

@@ -1,7 +1,7 @@
 // An older agent with a newer gateway: unknown values, new forms of ids, settings that are missing or fractional. None of it stops the work.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { type Agent, type AgentOptions, Identity, type Journal, toPairedDevice } from "../../agent-sim/agent/index.ts";
-import { adjustPlan, DEFAULT_PLAN, GivenPlan } from "../../agent-sim/agent/plan.ts";
+import { type Agent, type AgentOptions, IssuedIdentity, type Journal, toPairedDevice } from "../../agent-sim/agent/index.ts";
+import { adjustPlan, DEFAULT_AGENT_PLAN, GivenPlan } from "../../agent-sim/agent/plan.ts";
 import { eventually } from "../kit/eventually.ts";
 import { createHandTime } from "./clocks.ts";
 import type { FakeGateway, FakeSession } from "./fake-gateway.ts";
@@ -136,9 +136,9 @@ describe("welcome", () => {
 
 test("missing, non-numeric or negative settings keep their defaults, and no interval exceeds an hour", () => {
   const given = { heartbeat: { intervalSec: 1e9, jitterPct: -1, graceMs: "10" }, limits: null, poll: { intervalSec: 0.5, safetySec: 7_200 }, more: 1 };
-  expect(adjustPlan(DEFAULT_PLAN, GivenPlan.parse(given))).toEqual({
-    ...DEFAULT_PLAN,
-    heartbeat: { ...DEFAULT_PLAN.heartbeat, intervalSec: 3_600 },
+  expect(adjustPlan(DEFAULT_AGENT_PLAN, GivenPlan.parse(given))).toEqual({
+    ...DEFAULT_AGENT_PLAN,
+    heartbeat: { ...DEFAULT_AGENT_PLAN.heartbeat, intervalSec: 3_600 },
     poll: { intervalSec: 0.5, safetySec: 3_600 },
   });
 });
@@ -163,8 +163,8 @@ test("the agent connects to the socket address from its pairing", async () => {
 
 test("an identity may have ids of any form and lack its optional fields", () => {
   const given = { device_id: "d", agent_id: "a", tenant_id: "t", shared_secret: "s" };
-  expect(toPairedDevice(Identity.parse(given))).toEqual({ deviceId: "d", agentId: "a", tenantId: "t", secret: "s", fingerprint: "" });
-  expect(Identity.parse({ ...given, connect: { url: "wss://e", coldStartMs: 2.5 }, infrastructure_secrets: 7 }).connect).toEqual({
+  expect(toPairedDevice(IssuedIdentity.parse(given))).toEqual({ deviceId: "d", agentId: "a", tenantId: "t", secret: "s", fingerprint: "" });
+  expect(IssuedIdentity.parse({ ...given, connect: { url: "wss://e", coldStartMs: 2.5 }, infrastructure_secrets: 7 }).connect).toEqual({
     url: "wss://e",
     coldStartMs: 2.5,
   });

@@ -2,7 +2,7 @@
 
 import { systemTime, type Time } from "../../agent-sim/agent/index.ts";
 import type { Percentiles } from "../../agent-sim/fleet/latency.ts";
-import type { NewCommand, Portal } from "../../agent-sim/fleet/portal.ts";
+import type { Portal, PortalCommand } from "../../agent-sim/fleet/portal.ts";
 
 export interface Scale {
   readonly agents: number;
@@ -53,7 +53,7 @@ export interface Scenario {
 export const hurried = (haste: number): Time => ({ ...systemTime, after: (delayMs, run) => systemTime.after(delayMs / haste, run) });
 
 /** The same portal with changed commands. It restores the payload's `request` and `target` after `change`. */
-export const asking = (portal: Portal, change: (command: NewCommand) => NewCommand): Portal => ({
+export const asking = (portal: Portal, change: (command: PortalCommand) => PortalCommand): Portal => ({
   ...portal,
   queue: (command, key, patience) => {
     const changed = change(command);

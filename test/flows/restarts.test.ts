@@ -1,6 +1,6 @@
 // Gateways that die or stop under load: every accepted command ends, none is lost, none runs twice.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type FleetOptions, type Progress, runFleet } from "../../agent-sim/fleet/fleet.ts";
+import { type FleetOptions, type FleetProgress, runFleet } from "../../agent-sim/fleet/fleet.ts";
 import { withClient } from "../kit/database.ts";
 import { eventually } from "../kit/eventually.ts";
 import {
@@ -49,7 +49,7 @@ const disturbed = async (disturb: () => Promise<void>): Promise<void> => {
   const enough = new AbortController();
   let work: Promise<void> | undefined;
   let atLeast = COMMANDS_BETWEEN;
-  const onProgress = ({ phase, accepted }: Progress): void => {
+  const onProgress = ({ phase, accepted }: FleetProgress): void => {
     if (phase !== "running" || accepted < atLeast) return;
     if (work !== undefined) enough.abort();
     work ??= disturb().finally(() => {
@@ -151,7 +151,7 @@ describe("checker", { timeout: 60_000 }, () => {
           client.query(
             "delete from commands where command_id in (select command_id from commands where status = 'succeeded' order by command_id desc limit 3)",
           );
-        const onProgress = ({ phase, accepted, open }: Progress): void => {
+        const onProgress = ({ phase, accepted, open }: FleetProgress): void => {
           if (phase === "running" && accepted - open > 5) work ??= thin();
         };
         const summary = await runFleet(load({ agents: 3, durationMs: 4_000, commandsPerSecond: 10, drainMs: 3_000 }), {

@@ -34,7 +34,7 @@ export interface Admitted {
   readonly signatureVersion: 1 | 2;
 }
 
-export interface Admission {
+export interface SocketAdmission {
   /** Throws AppError. */
   admit(request: HttpRequest, at: { readonly ip: string; readonly sessionId: string; readonly node: NodeOccupancy }): Promise<Admitted>;
 }
@@ -68,7 +68,7 @@ const checkRequest = (request: HttpRequest): void => {
   if (request.headers["origin"] !== undefined) throw forbidden("origin_not_allowed");
 };
 
-export const createAdmission = ({ agents, tenants, signatures, clock, settings }: AdmissionDeps): Admission => {
+export const createAdmission = ({ agents, tenants, signatures, clock, settings }: AdmissionDeps): SocketAdmission => {
   const startedAt = clock.elapsed();
   const warm = { perSecond: settings.acceptPerSecond, burst: settings.acceptBurst };
   const cold = { perSecond: settings.acceptPerSecond / 4, burst: settings.acceptBurst / 4 };

@@ -13,7 +13,7 @@ import type { Limits } from "../limits.ts";
 import type { HttpRequest, HttpResponse } from "../request-context.ts";
 import type { RequestInfo } from "../request-info.ts";
 import type { SocketHandler } from "../uws/socket.ts";
-import type { Admission, Admitted, NodeCondition } from "./admission.ts";
+import type { Admitted, NodeCondition, SocketAdmission } from "./admission.ts";
 import { newBucket, takeToken } from "./rate-limits.ts";
 import { type AgentSession, newSession } from "./session.ts";
 import type { SessionRegistry } from "./session-registry.ts";
@@ -21,7 +21,7 @@ import type { ChannelSettings } from "./settings.ts";
 import { countUp } from "./stats.ts";
 
 export interface SocketTransportDeps {
-  readonly admission: Admission;
+  readonly admission: SocketAdmission;
   readonly registry: Pick<SessionRegistry, "open" | "remove">;
   readonly welcome: (session: AgentSession) => void;
   readonly received: SocketHandler<AgentSession>["received"];

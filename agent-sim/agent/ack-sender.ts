@@ -1,7 +1,7 @@
 // Sends acks to the gateway: one at a time per command, and final ones again until the gateway confirms them.
 import { type Ack, type AckStatus, OPEN_STATUSES } from "../../protocol/index.ts";
 import type { AckAnswer } from "./frames.ts";
-import type { Plan } from "./plan.ts";
+import type { AgentPlan } from "./plan.ts";
 import { noop, type Time } from "./time.ts";
 
 export type AgentAck = Ack & { readonly status: AckStatus };
@@ -12,7 +12,7 @@ export const isFinalAck = ({ status }: AgentAck): boolean => !OPEN_ACKS.includes
 /** Sends an ack and returns the id that the answer will refer to; null if it cannot send now. */
 export type Channel = (commandId: string, ack: AgentAck) => string | null;
 
-export interface Acks {
+export interface AckSender {
   /** Queues the newest ack of a command in place of an older one that still waits. Nothing follows a final ack. */
   report(commandId: string, ack: AgentAck): void;
   /** Takes the gateway's answer; `ref` is the id that the channel returned, if the answer names one. */
@@ -32,15 +32,15 @@ interface Pending {
   cancel: () => void;
 }
 
-export interface AcksDeps {
+export interface AckSenderDeps {
   readonly time: Time;
   /** The gateway has stored the final ack, or does not want it. */
   readonly onSettled: (answer: AckAnswer) => void;
   /** Time to wait for an answer: at first, and at most after doubling. */
-  readonly resend: () => Plan["ack"];
+  readonly resend: () => AgentPlan["ack"];
 }
 
-export const createAcks = ({ time, onSettled, resend }: AcksDeps): Acks => {
+export const createAckSender = ({ time, onSettled, resend }: AckSenderDeps): AckSender => {
   const pending = new Map<string, Pending>();
   let channel: Channel | null = null;
 
