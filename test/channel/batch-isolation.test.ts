@@ -55,9 +55,9 @@ describe("a poisoned item fails alone", () => {
   test("among queued commands and among their acks", async () => {
     const [first, , third] = await threeDevices();
     const seen = counted();
-    const room = createCommandsFeature(seen.db, { nodeId: node.nodeId });
+    const commands = createCommandsFeature(seen.db, { nodeId: node.nodeId });
     const queue = ({ tenantId, deviceId }: TestDevice, payload: object = {}) =>
-      asOperator(room, { tenantId, deviceId: deviceId as DeviceId }).queue({ type: "ping", payload: { ...payload } });
+      asOperator(commands, { tenantId, deviceId: deviceId as DeviceId }).queue({ type: "ping", payload: { ...payload } });
     const queued = await Promise.allSettled([queue(first), queue(first, { text: POISON }), queue(first)]);
     expect([outcomes(queued), seen.transactions]).toEqual([MIDDLE_FAILS, 5]);
 
@@ -65,7 +65,7 @@ describe("a poisoned item fails alone", () => {
     seen.transactions = 0;
     const acked = await Promise.allSettled(
       [first, third, third].map((device, at) =>
-        room.delivery.ack(device, { commandId: commandIds[at] ?? "", status: "succeeded", output: at === 1 ? { text: POISON } : {} }),
+        commands.delivery.ack(device, { commandId: commandIds[at] ?? "", status: "succeeded", output: at === 1 ? { text: POISON } : {} }),
       ),
     );
     expect([outcomes(acked), seen.transactions]).toEqual([MIDDLE_FAILS, 5]);

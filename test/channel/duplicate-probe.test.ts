@@ -224,7 +224,7 @@ test("concurrent probes of one holder share one ping", async () => {
     pings += 1;
   };
   holder.link = { ping: countPing } as never;
-  const rivals = createDuplicateProbes({
+  const probes = createDuplicateProbes({
     nodeId: "n",
     bus: openMemoryBus(),
     sessions: { holder: async () => null },
@@ -233,7 +233,7 @@ test("concurrent probes of one holder share one ping", async () => {
     settings: channelSettings(),
     onError: () => undefined,
   });
-  const asking = Array.from({ length: 5 }, (_, n) => rivals.isDuplicate(sessionOf(), { instanceId: `clone-${n}` } as never));
+  const asking = Array.from({ length: 5 }, (_, n) => probes.isDuplicate(sessionOf(), { instanceId: `clone-${n}` } as never));
   expect(pings).toBe(1);
   holder.probe?.settle(true);
   expect(await Promise.all(asking)).toEqual(Array(5).fill(true));

@@ -1,4 +1,4 @@
-// The agent socket's own layer with a door that says back what it hears.
+// The agent socket's own layer with a handler that echoes every message.
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { CONNECT_PATHS } from "../../../protocol/index.ts";
 import { SOCKET_LIMITS } from "../../../server/gateway/channel/settings.ts";
@@ -9,7 +9,7 @@ interface Session {
   link: SocketLink | null;
 }
 
-const door: SocketHandler<Session> = {
+const echo: SocketHandler<Session> = {
   // Like the real one, not within the turn that brought the request.
   upgrade: async () => {
     await nextTurn();
@@ -30,7 +30,7 @@ export const startEcho = async () => {
     host: "127.0.0.1",
     port: 0,
     transport: { receive: () => ({ maxBodyBytes: 0, handle: async (context) => context.respond({ status: 404, headers: {}, body: "" }) }) },
-    sockets: (app) => registerAgentSocket(app, door, SOCKET_LIMITS),
+    sockets: (app) => registerAgentSocket(app, echo, SOCKET_LIMITS),
   });
   return { at: { port: listener.port, path: CONNECT_PATHS[0] }, close: () => listener.close() };
 };

@@ -50,7 +50,7 @@ export const page = (cases: readonly Judged[]): string => `# WebSocket conforman
 
 A port of the cases of the Autobahn|Testsuite, groups 1 to 7 and 10, written anew from the published list of cases: their number, order and
 expectations are the suite's, the words in the payloads are ours. They run in \`npm test\`
-against the agent socket's own layer and frame options (\`server/gateway/uws/socket.ts\`, \`SOCKET_LIMITS\`), with a door that echoes.
+against the agent socket's own layer and frame options (\`server/gateway/uws/socket.ts\`, \`SOCKET_LIMITS\`), with a handler that echoes.
 \`WRITE_CONFORMANCE=1 npx vitest run --config test/vitest.config.ts test/channel/autobahn.test.ts\` writes this page; without it, the run fails
 when the page does not say what was seen.
 

@@ -1,0 +1,99 @@
+// Words that the code once had for itself do not come back as identifiers or file names. Prose and string values may use them.
+import { readdirSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import ts from "typescript";
+import { expect, test } from "vitest";
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+
+/** Each with the field's word. */
+const RETIRED: ReadonlyMap<string, string> = new Map([
+  ["ailment", "degradation"],
+  ["allowance", "connect limiter, token bucket"],
+  ["census", "cluster snapshot"],
+  ["courier", "device notifier"],
+  ["departure", "shutdown, socket drain"],
+  ["door", "transport, listener"],
+  ["doors", "transports, listeners"],
+  ["farewell", "shutdown, socket drain"],
+  ["furnish", "create"],
+  ["headroom", "queue quota"],
+  ["house", "conventions"],
+  ["mesh", "cluster"],
+  ["off-switch", "lazy abort"],
+  ["rhythm", "heartbeat pacing"],
+  ["rivals", "duplicate probe"],
+  ["room", "feature"],
+  ["rooms", "features"],
+  ["roster", "session registry"],
+  ["same-text", "string interner"],
+  ["tidings", "change notifier"],
+  ["vigil", "stream reauthorizer"],
+  ["witness", "command telemetry"],
+]);
+const WORDS = new RegExp(`(?:^|-)(${[...RETIRED.keys()].join("|")})(?=-|$)`, "g");
+
+/** Identifiers that may keep such a word, each for a reason. */
+const EXCEPTIONS: ReadonlyMap<string, string> = new Map([
+  ["meshRoutes", "a resource that plans limit, under its public name"],
+  ["courier", "not renamed yet"],
+  ["Census", "not renamed yet"],
+  ["room", "not renamed yet"],
+]);
+
+const kebab = (identifier: string): string =>
+  identifier
+    .replaceAll(/([a-z\d])([A-Z])/g, "$1-$2")
+    .replaceAll(/([A-Z])([A-Z][a-z])/g, "$1-$2")
+    .replaceAll("_", "-")
+    .toLowerCase();
+const retiredIn = (name: string): readonly string[] => [...kebab(name).matchAll(WORDS)].map(([, word = ""]) => word);
+
+const identifiersOf = (file: string, text: string): ReadonlySet<string> => {
+  const names = new Set<string>();
+  const visit = (node: ts.Node): void => {
+    if (ts.isIdentifier(node) || ts.isPrivateIdentifier(node)) names.add(node.text);
+    ts.forEachChild(node, visit);
+  };
+  visit(ts.createSourceFile(file, text, ts.ScriptTarget.Latest));
+  return names;
+};
+
+/** Identifiers with a retired word in a source, and the parts of its path with one. */
+const relapsesIn = (file: string, text: string): readonly string[] => {
+  const parts = file.split("/").map((part) => part.replace(/\..*$/, ""));
+  return [...parts, ...identifiersOf(file, text)].filter((name) => retiredIn(name).length > 0);
+};
+
+const FILES = ["server", "protocol", "agent-sim", "test"].flatMap((folder) =>
+  readdirSync(`${ROOT}${folder}`, { recursive: true, encoding: "utf8" })
+    .filter((name) => /\.(ts|mjs|cjs)$/.test(name))
+    .map((name) => `${folder}/${name}`),
+);
+const relapses = FILES.flatMap((file) => relapsesIn(file, readFileSync(`${ROOT}${file}`, "utf8")).map((name) => ({ file, name })));
+
+test("no identifier and no file has a retired word", () => {
+  const wrong = relapses.filter(({ name }) => !EXCEPTIONS.has(name));
+  expect(wrong.map(({ file, name }) => `${file}: ${name}, better: ${retiredIn(name).map((word) => RETIRED.get(word))}`)).toEqual([]);
+});
+
+test("every exception is still needed", () => {
+  expect([...EXCEPTIONS.keys()].filter((exception) => !relapses.some(({ name }) => name === exception))).toEqual([]);
+});
+
+test("a retired word is found in each part of a name, and not in longer words, comments and texts", () => {
+  const text = `// a door
+    export const HTTP_DOORS = openDoor(offSwitch, "door", mushroom, indoor);
+    interface TenantRoom { readonly sameText: string }
+    const outdoors = \`door \${rosterOf}\`;`;
+  expect(relapsesIn("server/house/farewell.test.ts", text)).toEqual([
+    "house",
+    "farewell",
+    "HTTP_DOORS",
+    "openDoor",
+    "offSwitch",
+    "TenantRoom",
+    "sameText",
+    "rosterOf",
+  ]);
+});
