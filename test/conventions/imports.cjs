@@ -1,18 +1,24 @@
-// The direction of imports, as rules that a machine checks. test/conventions/imports.test.ts sees each of them red once.
+// Rules for the direction of imports. test/conventions/imports.test.ts proves that each of them can fail.
 const PARTS = "^(server|protocol|agent-sim|test|prisma)/";
 const SETTINGS = "^server/config\\.ts$";
 const only = (name, from, allowed) => ({ name, severity: "error", from: { path: from }, to: { path: PARTS, pathNot: [from, ...allowed] } });
 
 module.exports = {
   forbidden: [
-    only("protocol-is-the-floor", "^protocol/", []),
-    // The types of Prisma's models, which a handler sees in its transaction.
-    only("core-speaks-protocol", "^server/core/", ["^protocol/", "^prisma/generated/"]),
-    only("platform-knows-no-domain", "^server/platform/", ["^server/core/", "^protocol/(index|kit)", "^prisma/generated/", SETTINGS]),
-    only("gateway-knows-no-feature", "^server/gateway/", ["^server/core/", "^protocol/", SETTINGS]),
-    only("features-stand-on-core", "^server/features/[^/]+/", ["^server/features/", "^server/core/", "^server/platform/", "^protocol/", "^prisma/generated/"]),
-    // features/index.ts puts the features together.
-    only("features-know-no-gateway", "^server/features/[^/]+\\.ts$", [
+    only("protocol-imports-nothing-of-ours", "^protocol/", []),
+    // A handler's transaction has the types of Prisma's models.
+    only("core-imports-only-protocol", "^server/core/", ["^protocol/", "^prisma/generated/"]),
+    only("platform-imports-no-feature", "^server/platform/", ["^server/core/", "^protocol/(index|kit)", "^prisma/generated/", SETTINGS]),
+    only("gateway-imports-only-core-and-protocol", "^server/gateway/", ["^server/core/", "^protocol/", SETTINGS]),
+    only("features-import-no-gateway", "^server/features/[^/]+/", [
+      "^server/features/",
+      "^server/core/",
+      "^server/platform/",
+      "^protocol/",
+      "^prisma/generated/",
+    ]),
+    // features/index.ts connects the features.
+    only("feature-wiring-imports-no-gateway", "^server/features/[^/]+\\.ts$", [
       "^server/features/",
       "^server/core/",
       "^server/platform/",
@@ -21,49 +27,49 @@ module.exports = {
       "^server/version\\.ts$",
     ]),
     {
-      // A layer's factory reads the settings; everything else gets values.
-      name: "settings-come-by-hand",
+      // Only a layer's factory reads the settings and passes on values.
+      name: "settings-are-injected",
       severity: "error",
       from: { path: "^server/(core|platform|gateway|features)/", pathNot: "^server/(features/index|gateway/transports|platform/installation)\\.ts$" },
       to: { path: SETTINGS },
     },
-    only("agent-sim-sees-only-protocol", "^agent-sim/", ["^protocol/"]),
-    only("agent-knows-no-fleet", "^agent-sim/agent/", ["^protocol/"]),
-    only("fleet-knows-no-command-line", "^agent-sim/fleet/", ["^agent-sim/agent/", "^protocol/"]),
+    only("agent-sim-imports-only-protocol", "^agent-sim/", ["^protocol/"]),
+    only("agent-imports-no-fleet", "^agent-sim/agent/", ["^protocol/"]),
+    only("fleet-imports-no-command-line", "^agent-sim/fleet/", ["^agent-sim/agent/", "^protocol/"]),
     {
-      // Its own tests look inside; everyone else uses it as a library.
-      name: "agent-comes-by-its-index",
+      // Only its own tests see its files; everyone else uses it as a library.
+      name: "agent-is-imported-through-its-index",
       severity: "error",
       from: { pathNot: "^(agent-sim/agent|test/agent-sim)/" },
       to: { path: "^agent-sim/agent/", pathNot: "^agent-sim/agent/index\\.ts$" },
     },
     {
-      name: "agent-sim-depends-on-ws-and-zod",
+      name: "agent-sim-needs-only-ws-and-zod",
       severity: "error",
       from: { path: "^agent-sim/" },
       to: { dependencyTypes: ["npm", "npm-dev"], pathNot: "node_modules/(@types/)?(ws|zod)/", dependencyTypesNot: ["type-only"] },
     },
     {
-      name: "features-are-private",
+      name: "features-import-only-each-others-index",
       severity: "error",
       from: { path: "^server/features/([^/]+)/" },
       to: { path: "^server/features/", pathNot: ["^server/features/$1/", "^server/features/[^/]+/index\\.ts$", "^server/features/kit\\.ts$"] },
     },
     {
-      name: "features-name-each-other-as-types",
+      name: "features-import-each-other-as-types",
       severity: "error",
       from: { path: "^server/features/([^/]+)/" },
       to: { path: "^server/features/[^/]+/index\\.ts$", pathNot: "^server/features/$1/", dependencyTypesNot: ["type-only"] },
     },
     {
-      // A store may use the pure words of the database door (which error is a unique violation); everything that acts comes by hand.
-      name: "platform-comes-by-hand",
+      // A store may import the pure functions that classify database errors. A feature gets everything with an effect as a parameter.
+      name: "platform-is-injected",
       severity: "error",
       from: { path: "^server/features/", pathNot: "^server/features/index\\.ts$" },
       to: { path: "^server/platform/", pathNot: "^server/platform/db-errors\\.ts$", dependencyTypesNot: ["type-only"] },
     },
     {
-      name: "one-door-to-postgres",
+      name: "only-stores-touch-prisma",
       severity: "error",
       from: {
         path: "^(server|agent-sim)/",
@@ -71,30 +77,35 @@ module.exports = {
       },
       to: { path: "^prisma/generated/" },
     },
-    // What the bench measures against speaks to the library itself.
-    { name: "one-door-to-uws", severity: "error", from: { pathNot: "^(server/gateway/uws|test/bench/reference)/" }, to: { path: "uWebSockets\\.js|uws-pack" } },
+    // The benchmarks compare the gateway with the bare library.
     {
-      name: "protocol-depends-on-zod",
+      name: "only-gateway-uws-touches-uws",
+      severity: "error",
+      from: { pathNot: "^(server/gateway/uws|test/bench/reference)/" },
+      to: { path: "uWebSockets\\.js|uws-pack" },
+    },
+    {
+      name: "protocol-needs-only-zod",
       severity: "error",
       from: { path: "^protocol/", pathNot: "^protocol/client/(index|build)\\.ts$" },
       to: { dependencyTypes: ["npm", "npm-dev"], pathNot: "node_modules/zod/", dependencyTypesNot: ["type-only"] },
     },
     {
-      // The package for portals consists of these files alone: the contract is there as types only, so no portal loads zod or the schemas.
-      name: "client-carries-no-contract",
+      // The client package holds only these files. They import the contract as types, so no portal loads zod or the schemas.
+      name: "client-bundles-no-contract",
       severity: "error",
       from: { path: "^protocol/client/(index|contract|router)\\.ts$" },
       to: { pathNot: "node_modules/@trpc/client/", dependencyTypesNot: ["type-only"] },
     },
     {
-      // The SDK takes a fifth of a second and 15 MB: only who wants traces pays for it.
-      name: "traces-load-when-wanted",
+      // The SDK costs 0.2 s and 15 MB; an installation without traces does not pay for it.
+      name: "tracing-loads-on-demand",
       severity: "error",
       from: { path: "^(server|agent-sim)/" },
       to: { path: "^server/platform/tracing\\.ts$|@opentelemetry/", dynamic: false, dependencyTypesNot: ["type-only"] },
     },
     { name: "nothing-imports-tests", severity: "error", from: { pathNot: "^test/" }, to: { path: "^test/" } },
-    // prisma/config.ts imports the package of that name, which the resolver takes for the file itself.
+    // prisma/config.ts imports `prisma/config`, which the resolver takes for the file itself.
     { name: "no-cycles", severity: "error", from: { pathNot: "^prisma/config" }, to: { circular: true, viaOnly: { dependencyTypesNot: ["type-only"] } } },
   ],
   options: {
