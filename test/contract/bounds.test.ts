@@ -1,4 +1,4 @@
-// What the contract allows can be kept: every field of every operation and of every agent's frame at its edges, against a real database.
+// The database can store whatever the contract allows: every field of every operation and every agent frame at its edges.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { AgentFrame, Goodbye, Hello, SocketAck, SocketHeartbeat, sign } from "../../protocol/index.ts";
 import { type AgentSocket, connect, online } from "../channel/harness.ts";
@@ -22,35 +22,35 @@ afterAll(() => world.close());
 const nameOf = ({ field, value }: Edge): string => `${field} = ${(JSON.stringify(value) ?? "undefined").slice(0, 80)}`;
 const isTime = (value: unknown): value is string => typeof value === "string" && /^\d{4}-\d\d-\d\dT/.test(value);
 
-/** Whether what is shown says all that was sent. Times are kept to the millisecond, JSON without the sign of zero. */
-const says = (shown: unknown, sent: unknown): boolean => {
+/** Whether the answer contains everything that was sent. Times are stored in milliseconds, and -0 as 0. */
+const contains = (shown: unknown, sent: unknown): boolean => {
   if (isTime(sent) && isTime(shown)) return Math.abs(Date.parse(sent) - Date.parse(shown)) <= 1;
   if (typeof sent !== "object" || sent === null) return shown === sent || (sent === 0 && shown === 0);
   if (typeof shown !== "object" || shown === null) return false;
-  return Object.entries(sent).every(([name, value]) => says((shown as Record<string, unknown>)[name], value));
+  return Object.entries(sent).every(([name, value]) => contains((shown as Record<string, unknown>)[name], value));
 };
 
-/** Fields that an answer of the same name does not repeat, each for a reason. */
+/** Fields with another value in the answer, each for a reason. */
 const NOT_REPEATED: Readonly<Record<string, string>> = {
-  version: "it has counted up",
-  notBefore: "a beginning in the past is now",
+  version: "each change increments it",
+  notBefore: "a time in the past becomes now",
 };
 
-/** Of the fields that the answer repeats, those that came back as something else. */
+/** The sent fields that the answer shows with another value. */
 const changedIn = (sent: Readonly<Record<string, unknown>>, { body }: Answer): readonly string[] => {
   const shown = body?.data;
   if (typeof shown !== "object" || shown === null) return [];
-  return Object.keys(sent).filter((name) => name in shown && !(name in NOT_REPEATED) && !says(shown[name], sent[name]));
+  return Object.keys(sent).filter((name) => name in shown && !(name in NOT_REPEATED) && !contains(shown[name], sent[name]));
 };
 
 describe("operations", () => {
   test.each(REST_CASES.map((each) => [each.id, each] as const))(
-    "%s takes every field at its edges, and shows again what it has kept",
+    "%s accepts every field at its edges and returns the same values",
     { timeout: 60_000 },
     async (_, each) => {
       const wrong: unknown[] = [];
       for (const edge of edges(each.op.input)) {
-        // Held calls are judged elsewhere; here each would take its time.
+        // Long polls have tests of their own and would only slow this one down.
         if (edge.field === "wait") continue;
         const input = { ...(await sample(each, stock)), [edge.field]: edge.value };
         const answer = await send(stock, callerFor(each, stock), "/v1", toRequest(each.op, input));
@@ -64,7 +64,7 @@ describe("operations", () => {
 
 describe("frames", () => {
   const reachable = () => ({ url: world.url.replace(/^http/, "ws"), clock: { now: () => new Date() } });
-  /** The first of these frames, or the end of the socket. */
+  /** The first of these frames, or undefined once the socket is closed. */
   const answerOf = (socket: AgentSocket, ...ops: readonly string[]) =>
     eventually(() => {
       const at = socket.frames.findIndex(({ op }) => ops.includes(op));
@@ -72,10 +72,10 @@ describe("frames", () => {
       return socket.frames.splice(at, 1)[0];
     });
 
-  /** Out of range the gateway takes the nearest. */
-  const nearestInFlight = (asked: number): number => Math.min(32, Math.max(1, Math.floor(asked)));
+  /** The gateway clamps a value out of range. */
+  const clampedInFlight = (asked: number): number => Math.min(32, Math.max(1, Math.floor(asked)));
 
-  test("a hello with any field at its edge begins a session, and what it said is kept", { timeout: 60_000 }, async () => {
+  test("a hello with any field at its edge opens a session, and its values are stored", { timeout: 60_000 }, async () => {
     const wrong: unknown[] = [];
     for (const edge of edges(Hello).filter(({ field }) => field !== "proof")) {
       const device = await stock.tenant.device();
@@ -90,14 +90,14 @@ describe("frames", () => {
          from device_presence p join devices d using (device_id) where device_id = $1`,
         [device.deviceId],
       );
-      const kept = edge.field === "maxInFlight" ? nearestInFlight(Number(edge.value)) : edge.value;
-      const isKept = !(edge.field in rows[0]) || rows[0][edge.field] === kept;
-      if (answer?.op !== "ready" || !isKept) wrong.push([nameOf(edge), answer, rows[0]]);
+      const stored = edge.field === "maxInFlight" ? clampedInFlight(Number(edge.value)) : edge.value;
+      const isStored = !(edge.field in rows[0]) || rows[0][edge.field] === stored;
+      if (answer?.op !== "ready" || !isStored) wrong.push([nameOf(edge), answer, rows[0]]);
     }
     expect(wrong).toEqual([]);
   });
 
-  test("a heartbeat with any field at its edge is answered, and its figures are kept", { timeout: 60_000 }, async () => {
+  test("a heartbeat with any field at its edge is answered, and its metrics are stored", { timeout: 60_000 }, async () => {
     const device = await stock.tenant.device();
     const owner = await stock.tenant.user();
     const socket = await online(reachable(), device);
@@ -107,14 +107,14 @@ describe("frames", () => {
       const answer = await answerOf(socket, "heartbeat_ack", "error");
       await world.app.hub.flush();
       const { metrics } = (await world.call(owner, "GET", `/v1/devices/${device.deviceId}`)).body.data;
-      const isKept = edge.field === "metrics" ? says(metrics, edge.value) : !(edge.field in metrics) || metrics[edge.field] === edge.value;
-      if (answer?.op !== "heartbeat_ack" || !isKept) wrong.push([nameOf(edge), answer, metrics]);
+      const isStored = edge.field === "metrics" ? contains(metrics, edge.value) : !(edge.field in metrics) || metrics[edge.field] === edge.value;
+      if (answer?.op !== "heartbeat_ack" || !isStored) wrong.push([nameOf(edge), answer, metrics]);
     }
     expect(wrong).toEqual([]);
     socket.end();
   });
 
-  test("an acknowledgement with any field at its edge is answered, and its output is kept", { timeout: 60_000 }, async () => {
+  test("an ack with any field at its edge is answered, and its output is stored", { timeout: 60_000 }, async () => {
     const device: Device = await stock.tenant.device();
     const owner = await stock.tenant.user();
     const socket = await online(reachable(), device, { maxInFlight: 32 });
@@ -125,13 +125,13 @@ describe("frames", () => {
       const answer = await answerOf(socket, "ack_ok", "error");
       const isAnswered = answer?.op === "ack_ok" || (edge.field === "status" && answer?.op === "error" && answer.data.code === "VALIDATION_FAILED");
       const { ack } = (await world.call(owner, "GET", `/v1/commands/${commandId}`)).body.data;
-      if (!isAnswered || (edge.field === "output" && !says(ack.output, edge.value))) wrong.push([nameOf(edge), answer, ack]);
+      if (!isAnswered || (edge.field === "output" && !contains(ack.output, edge.value))) wrong.push([nameOf(edge), answer, ack]);
     }
     expect(wrong).toEqual([]);
     socket.end();
   });
 
-  test("a goodbye with any field at its edge ends the session in peace", { timeout: 60_000 }, async () => {
+  test("a goodbye with any field at its edge ends the session without an error", { timeout: 60_000 }, async () => {
     for (const edge of edges(Goodbye)) {
       const device = await stock.tenant.device();
       const socket = await online(reachable(), device);
@@ -158,26 +158,26 @@ describe("columns", () => {
   const NAMED: Readonly<Record<string, string>> = { executionTimeoutSeconds: "exec_timeout_s" };
   const columnOf = (name: string): string => NAMED[name] ?? name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
-  test("every number that the contract takes fits the column of its name", async () => {
+  test("every number that the contract accepts fits the column of its name", async () => {
     const { rows } = await world.sql.query(
       "select table_name, column_name, data_type from information_schema.columns where table_schema = 'public' and data_type = any($1)",
       [Object.keys(RANGES)],
     );
     const fields = [...CASES.map(({ op }) => op.input), AgentFrame].flatMap(boundedNumbers);
-    const judged = rows.flatMap(({ table_name, column_name, data_type }) => {
+    const checked = rows.flatMap(({ table_name, column_name, data_type }) => {
       const [low = 0, high = 0] = RANGES[data_type] ?? [];
       return fields
         .filter(({ name }) => columnOf(name) === column_name)
         .map(({ name, values }) => ({ field: name, column: `${table_name}.${column_name}`, fits: values.every((value) => value >= low && value <= high) }));
     });
-    expect(new Set(judged.map(({ field }) => field))).toEqual(
+    expect(new Set(checked.map(({ field }) => field))).toEqual(
       new Set(["version", "priority", "maxAttempts", "maxUses", "maxInFlight", "clockOffsetMs", "executionTimeoutSeconds"]),
     );
-    // Whatever an agent asks for, the gateway stores the nearest of 1 to 32.
-    expect(judged.filter(({ field, fits }) => !fits && field !== "maxInFlight")).toEqual([]);
+    // The gateway clamps maxInFlight to 1..32 before it stores it.
+    expect(checked.filter(({ field, fits }) => !fits && field !== "maxInFlight")).toEqual([]);
   });
 
-  test("no column cuts a text short: all of them keep as much as the contract allows", async () => {
+  test("no column limits the length of a text or the digits of a number", async () => {
     const { rows } = await world.sql.query(
       "select table_name, column_name from information_schema.columns where table_schema = 'public' and (character_maximum_length is not null or data_type = 'numeric') and table_name <> '_prisma_migrations'",
     );

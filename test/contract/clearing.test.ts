@@ -1,4 +1,4 @@
-// What PATCH owes by the declaration alone: a field that a record may lack can be taken back by null, and the others stay.
+// PATCH clears an optional field with null and leaves all others unchanged.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { startWorld, type World } from "../kit/world.ts";
@@ -35,18 +35,18 @@ const clearable = ({ op }: (typeof PATCHES)[number]): readonly string[] => {
   });
 };
 
-/** Something to take back. */
+/** Values to clear. */
 const VALUES: Readonly<Record<string, unknown>> = {
   name: "attic",
   maintenance: { enabled: true, until: "2030-01-01T00:00:00.000Z" },
   error: "no space left on the disk",
 };
 
-/** A record as it is shown, without what every change moves. */
+/** The record without the fields that every change moves. */
 const settled = ({ version: _version, updatedAt: _updatedAt, ...record }: Record<string, unknown>): Record<string, unknown> => record;
 
 describe("PATCH", () => {
-  test("has fields that null takes back: found by the records, not listed by hand", () => {
+  test("has fields that null clears; the declarations tell which", () => {
     const found = PATCHES.flatMap((each) => clearable(each).map((name) => `${each.id}.${name}`));
     expect(found).toEqual(
       expect.arrayContaining(["devices.update.name", "devices.update.maintenance", "pairing.updateProgress.error", "pairing.updateDeviceProgress.error"]),
@@ -54,7 +54,7 @@ describe("PATCH", () => {
   });
 
   test.each(PATCHES.flatMap((each) => clearable(each).map((name) => [each.id, name, each] as const)))(
-    "%s takes %s back by null and leaves every other field",
+    "%s clears %s with null and leaves every other field unchanged",
     async (_, name, each) => {
       const input = await sample(each, stock);
       const patch = async (fields: Record<string, unknown>) =>

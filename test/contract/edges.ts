@@ -1,4 +1,4 @@
-// The edges of what a schema allows: for each of its fields the smallest and the largest values, one change at a time.
+// The edges of a schema: the smallest and the largest values of each field, one field at a time.
 import type { z } from "zod";
 import { jsonSchemaOf } from "../../server/gateway/rest-input.ts";
 
@@ -29,12 +29,12 @@ export interface Edge {
   readonly value: unknown;
 }
 
-/** Longer than any index of PostgreSQL takes, for texts without a bound. */
+/** For texts without a bound: longer than any index entry of PostgreSQL. */
 const UNBOUNDED = 12_000;
-/** Beyond it PostgreSQL and JavaScript disagree about what a time is. */
+/** Beyond these years PostgreSQL and JavaScript disagree about times. */
 const TIMES = ["0000-01-01T00:00:00Z", "0001-01-01T00:00:00Z", "1969-12-31T23:59:59.999Z", "9999-12-31T23:59:59.999Z"];
 const OFFSET_TIMES = ["0000-01-01T00:00:00+23:59", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59.999-23:59", "2026-01-01T00:00:00.123456789+05:30"];
-/** What JSON can say and a column might not keep. */
+/** JSON values that a column might not store. */
 const ANYTHING: readonly unknown[] = [null, -0, 5e-324, Number.MAX_VALUE, -Number.MAX_VALUE, 2 ** 63, "", "😀'\"\\u0000\n", [], { "": { "😀": [] } }];
 
 const matches = (pattern: string | undefined): ((text: string) => boolean) => {
@@ -68,7 +68,7 @@ const mapsOf = ({ propertyNames = {}, additionalProperties }: Schema): readonly 
   return [{}, ...textsOf(propertyNames).map((key) => ({ [key]: 1 })), Object.fromEntries(values.map((value, n) => [`k${n}`, value]))];
 };
 
-/** The least that the schema allows, and that with each of its fields at each edge. */
+/** The smallest valid record, and that record with each field at each edge. */
 const recordsOf = ({ properties = {}, required = [] }: Schema): readonly unknown[] => {
   const least = Object.fromEntries(required.map((name) => [name, valuesOf(properties[name] ?? {})[0]]));
   return [least, ...Object.entries(properties).flatMap(([name, property]) => valuesOf(property).map((value) => ({ ...least, [name]: value })))];
@@ -76,7 +76,7 @@ const recordsOf = ({ properties = {}, required = [] }: Schema): readonly unknown
 
 const listsOf = ({ items = {}, minItems = 0, maxItems = 200 }: Schema): readonly unknown[] => {
   const values = valuesOf(items);
-  // Different ones, where there may be no two alike.
+  // All different, because the schema may require unique items.
   const full = Array.from({ length: Math.min(maxItems, 1_000) }, (_, n) => (typeof values[0] === "string" ? `item-number-${n}` : values[0]));
   return [...(minItems === 0 ? [[]] : []), ...values.map((value) => [value]), full];
 };
@@ -114,7 +114,7 @@ export const edges = (schema: z.ZodType): readonly Edge[] => {
   return walk(jsonSchemaOf(schema, "input") as Schema);
 };
 
-/** Numbers of a schema by the name of their field, with the bounds that it states. */
+/** The numbers of a schema by field name, with their bounds. */
 export const boundedNumbers = (schema: z.ZodType): readonly { readonly name: string; readonly values: readonly number[] }[] => {
   const walk = (part: Schema, name: string): { name: string; values: readonly number[] }[] => [
     ...(part.type === "integer" || part.type === "number" ? [{ name, values: numbersOf(part) }] : []),

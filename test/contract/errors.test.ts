@@ -1,4 +1,4 @@
-// Every code of the catalogue, seen once through a real door: status, retryable, both shapes of its body, its headers.
+// Provokes every error code over HTTP and checks status, retryable, both shapes of the body, and headers.
 import { get as httpGet } from "node:http";
 import { createServer } from "node:net";
 import pg from "pg";
@@ -18,7 +18,7 @@ const FREE = {
   TRUSTED_PROXIES: "127.0.0.0/8",
 };
 
-/** Whose identity provider is away, whose node takes no sockets, where strangers may ask three times a minute. */
+/** Its identity provider is down, and it accepts one socket a second and three anonymous calls a minute. */
 const openOddWorld = async () => {
   const dead = createServer();
   const port = await new Promise<number>((resolve) => dead.listen(0, "127.0.0.1", () => resolve((dead.address() as { port: number }).port)));
@@ -32,7 +32,7 @@ interface Stage {
   readonly stock: Stock;
 }
 
-/** Makes the call that fails, once for each shape that its body may take. */
+/** Makes the failing call, once for each shape of the body. */
 type Send = (prefix: "/v1" | "/api/v1", headers: Readonly<Record<string, string>>) => Promise<Answer>;
 type Probe = (send: Send) => Promise<void>;
 type Scenario = (stage: Stage, probe: Probe) => Promise<void>;
@@ -52,10 +52,10 @@ const call =
   (world: World, method: string, path: string, { as = nobody, ...options }: Given = {}): Send =>
   (prefix, headers) =>
     world.call(as, method, `${prefix}${path}`, { ...options, headers: { ...options.headers, ...headers } });
-/** By the owner of the stock. */
+/** Calls as the owner of the stock. */
 const own = ({ world, stock }: Stage, method: string, path: string, options: CallOptions = {}): Send =>
   call(world, method, path, { as: stock.owner, ...options });
-/** Preparation that must work. */
+/** A preparatory call, which must succeed. */
 const done = async (world: World, as: Caller, route: string, options: CallOptions = {}): Promise<Answer["body"]> => {
   const [method = "", path = ""] = route.split(" ");
   const answer = await world.call(as, method, `/v1${path}`, options);
@@ -107,7 +107,7 @@ const upgrade =
     });
 const somebody = { agentId: "agt_nobody", tenantId: "ten_nobody", secret: "none" };
 
-/** Nobody gets into the database while this runs. */
+/** Refuses every connection to the database while `run` runs. */
 const withoutDatabase = async ({ world }: Stage, run: () => Promise<void>): Promise<void> => {
   const {
     rows: [{ name }],
@@ -129,7 +129,7 @@ const withoutDatabase = async ({ world }: Stage, run: () => Promise<void>): Prom
   }
 };
 
-/** Told within an event stream, which REST does not have; test/gateway/trpc.test.ts sees it. */
+/** Sent within an event stream, which REST lacks; test/gateway/trpc.test.ts covers it. */
 type Streamed = "STREAM_LIMIT_REACHED";
 
 const SCENARIOS: Readonly<Record<Exclude<ErrorCode, Streamed>, Scenario>> = {
@@ -161,7 +161,7 @@ const SCENARIOS: Readonly<Record<Exclude<ErrorCode, Streamed>, Scenario>> = {
   TENANT_LIMIT_REACHED: ({ world, stock }, probe) =>
     probe(call(world, "POST", "/tenants", { as: stock.owner, body: { name: "Second", slug: "second-of-one", userId: stock.tenant.ownerId } })),
   PLAN_LIMIT_EXCEEDED: async ({ world }, probe) => {
-    // A tenant made through the API has its plan's limits, one that bootstrap made has none.
+    // The API creates tenants with the limits of their plan, bootstrap without limits.
     const userId = newId("usr");
     const as = asBearer((await world.app.mint({ userId, ttlSeconds: 600 })).token);
     const { tenantId } = await done(world, as, "POST /tenants", { body: { name: "Limited", slug: "limited", userId } });
@@ -188,7 +188,7 @@ const SCENARIOS: Readonly<Record<Exclude<ErrorCode, Streamed>, Scenario>> = {
   INVALID_STATE_TRANSITION: async ({ world, stock }, probe) =>
     probe(call(world, "PATCH", `/pairing/${(await initiate(stock)).code}/progress`, { body: { currentStep: "completed" } })),
   IDEMPOTENCY_IN_PROGRESS: async ({ world, stock }, probe) => {
-    // The first call has claimed its key and waits for a row that somebody else holds; meanwhile the second asks.
+    // The first call has claimed its key and waits for a locked row when the second arrives.
     const holder = await world.sql.connect();
     const request = { body: { name: "held" }, headers: { "idempotency-key": newId("k") } };
     const path = `/devices/${stock.device.deviceId}`;
@@ -284,7 +284,7 @@ const SCENARIOS: Readonly<Record<Exclude<ErrorCode, Streamed>, Scenario>> = {
   },
   SERVICE_UNAVAILABLE: ({ odd }, probe) =>
     probe(async (prefix, headers) => {
-      // However slow the machine is: others take what the node admits in this second.
+      // On a machine of any speed, other upgrades use up what the node admits in this second.
       const knock = upgrade(odd, signedHeaders(somebody, "", new Date()));
       await Promise.all(Array.from({ length: 4 }, () => knock(prefix, {})));
       return knock(prefix, headers);
@@ -312,7 +312,7 @@ const SCENARIOS: Readonly<Record<Exclude<ErrorCode, Streamed>, Scenario>> = {
 const OPTIONAL = new Set(["details", "retryAfter"]);
 const FLAT = ["code", "error", "message", "meta", "requestId", "retryable", "success", "timestamp"];
 
-/** Everything that a body owes whatever its shape. */
+/** Checks what both shapes have in common. */
 const checkBody = (code: ErrorCode, { status, headers, body }: Answer): void => {
   expect([status, body.success, body.code, body.retryable]).toEqual([ERRORS[code].status, false, code, isRetryable(code)]);
   expect(
@@ -358,7 +358,7 @@ const probeFor =
   };
 
 describe("error codes", () => {
-  test.each(Object.keys(SCENARIOS).map((code) => [code as keyof typeof SCENARIOS] as const))("%s", async (code) => {
+  test.each(Object.keys(SCENARIOS).map((code) => [code as keyof typeof SCENARIOS] as const))("%s has its status, body and headers", async (code) => {
     let probed = 0;
     await SCENARIOS[code](stage, async (send) => {
       probed += 1;
@@ -367,7 +367,7 @@ describe("error codes", () => {
     expect(probed).toBeGreaterThan(0);
   });
 
-  test("the catalogue that the service shows is this table", async () => {
+  test("GET /errors lists exactly the codes of the contract", async () => {
     const { body } = await stage.world.call(nobody, "GET", "/v1/errors");
     expect(body.data.map((each: { code: string }) => each.code)).toEqual(ERROR_CODES);
   });

@@ -1,4 +1,4 @@
-// What every operation that takes an Idempotency-Key owes by its declaration alone: one effect, which commits with the key or not at all.
+// Every operation that takes an Idempotency-Key has one effect, which commits with the key or not at all.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { newId } from "../../server/core/ids.ts";
 import { startWorld, type World } from "../kit/world.ts";
@@ -15,14 +15,14 @@ afterAll(() => world.close());
 const KEYED = CASES.filter(({ op }) => op.idempotency !== "none").map((each) => [each.id, each] as const);
 const KEPT_IN = { key: "idempotency_keys", own: "command_keys", none: "" } as const;
 
-/** What background work writes at any time, without what it writes. */
+/** The columns to compare in tables that background jobs update at any time. */
 const STABLE: Readonly<Record<string, string>> = {
   outbox_events: "event_id",
   gateway_nodes: "(node_id, drain_asked_at)",
 };
 
-/** Every row of every table, as one digest for each table. */
-const everything = async (): Promise<Readonly<Record<string, string>>> => {
+/** A digest of all rows of each table. */
+const digestTables = async (): Promise<Readonly<Record<string, string>>> => {
   const { rows } = await world.sql.query<{ name: string }>(
     "select table_name as name from information_schema.tables where table_schema = 'public' and table_type = 'BASE TABLE'",
   );
@@ -43,30 +43,30 @@ const caller = async (each: Case) => {
   return (key: string) => world.call(as, method, `/v1${path}`, { ...(body === undefined ? {} : { body: input }), headers: { "idempotency-key": key } });
 };
 
-describe("under an Idempotency-Key", () => {
-  test.each(KEYED)("%s happens once: the repeat gets the first answer and changes nothing", async (_, each) => {
+describe("operations with an Idempotency-Key", () => {
+  test.each(KEYED)("%s has one effect: a repeat gets the first answer and changes nothing", async (_, each) => {
     const call = await caller(each);
     const key = newId("k");
     const first = await call(key);
     expect([first.status, first.headers.get("idempotent-replayed")]).toEqual([each.op.status, null]);
-    const before = await everything();
+    const before = await digestTables();
     const again = await call(key);
     expect([again.status, again.headers.get("idempotent-replayed")]).toEqual([first.status, "true"]);
     expect(again.body?.data).toEqual(first.body?.data);
-    expect(await everything()).toEqual(before);
+    expect(await digestTables()).toEqual(before);
   });
 
-  test.each(KEYED)("%s changes nothing when its key cannot be kept", async (_, each) => {
+  test.each(KEYED)("%s changes nothing if its key cannot be stored", async (_, each) => {
     const call = await caller(each);
     const table = KEPT_IN[each.op.idempotency];
-    // Also one that is written ahead of the effect, as soon as the answer comes to it.
+    // If the key is inserted before the effect, the trigger refuses the update that adds the answer.
     await world.sql.query(`create or replace function refuse_keys() returns trigger language plpgsql as $$ begin
         if to_jsonb(new) -> 'answer' is distinct from 'null'::jsonb then raise exception 'keys are refused'; end if; return new; end $$;
       create trigger refuse_keys before insert or update on ${table} for each row execute function refuse_keys()`);
     try {
-      const before = await everything();
+      const before = await digestTables();
       expect((await call(newId("k"))).status).toBe(500);
-      expect(await everything()).toEqual(before);
+      expect(await digestTables()).toEqual(before);
     } finally {
       await world.sql.query(`drop trigger refuse_keys on ${table}`);
     }
@@ -74,8 +74,8 @@ describe("under an Idempotency-Key", () => {
   });
 });
 
-test("the operations that take a key are the ones that change something for a caller who is known", () => {
+test("every mutation by an authenticated caller takes a key, unless repeating it does no harm", () => {
   const without = CASES.filter(({ op }) => op.kind === "mutation" && op.idempotency === "none" && !op.auth.includes("public")).map(({ id }) => id);
-  // Reports of an agent, which are told again anyway, and a ticket, of which one more does no harm.
+  // Agents repeat their reports anyway, and an extra ticket does no harm.
   expect(without.sort()).toEqual(["agent.reportInventory", "commands.ack", "devices.heartbeat", "general.streamTicket", "pairing.updateDeviceProgress"]);
 });

@@ -1,4 +1,4 @@
-// Every operation keeps its limit: so many calls pass, the next is refused with everything a client needs to wait.
+// Every operation enforces its rate limit: the first call beyond it is refused and says how long to wait.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { LIMITS } from "../../protocol/index.ts";
 import { asBearer, type Caller, startWorld, type TestTenant, type World } from "../kit/world.ts";
@@ -8,22 +8,22 @@ const LIMIT = 2;
 const TIGHT = Object.fromEntries(["STANDARD", "AGENT", "HEARTBEAT", "ANONYMOUS", "PAIRING"].map((name) => [`RATE_LIMIT_${name}`, String(LIMIT)]));
 
 let world: World;
-/** Unlimited: makes the inputs. */
+/** Unlimited: prepares the inputs. */
 let stock: Stock;
-/** Limited: makes the calls. Whether they find what they name does not matter here, each is counted. */
+/** Limited: makes the calls. Each one counts, even if it answers 404. */
 let limited: TestTenant;
 
 beforeAll(async () => {
-  world = await startWorld({ ...TIGHT, TRUSTED_PROXIES: "127.0.0.0/8", ADMIN_USERS: EVERYBODY }, { spread: true });
+  world = await startWorld({ ...TIGHT, TRUSTED_PROXIES: "127.0.0.0/8", ADMIN_USERS: ADMINISTRATORS }, { spread: true });
   stock = await openStock(world);
   limited = await world.tenant({ unlimited: false });
 });
 afterAll(() => world.close());
 
-/** Any of the callers may be needed where only those who run the installation get in. */
-const EVERYBODY = Array.from({ length: 500 }, (_, index) => `caller-${index}`).join(",");
+/** Administrators of the installation, because some operations admit only them. */
+const ADMINISTRATORS = Array.from({ length: 500 }, (_, index) => `caller-${index}`).join(",");
 let callers = 0;
-/** Nobody has called as this one before. */
+/** A caller that has made no calls. */
 const freshCaller = async ({ op }: Case): Promise<Caller & { readonly deviceId?: string }> => {
   callers += 1;
   if (op.auth.includes("public")) return { kind: "none", headers: () => ({}) };
@@ -58,7 +58,7 @@ describe("limits", () => {
     expect(refused.headers.get("ratelimit")).toMatch(/^"[\w.]+";r=0;t=\d+$/);
   });
 
-  test("a tRPC batch of n calls costs n", async () => {
+  test("a tRPC batch of n calls counts as n", async () => {
     const caller = await freshCaller({ id: "devices.list", op: REST_CASES.find(({ id }) => id === "devices.list")?.op as Case["op"] });
     const batch = await world.call(
       caller,

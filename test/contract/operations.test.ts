@@ -1,4 +1,4 @@
-// What every operation owes by its declaration alone: credentials, roles, tenant wall, validation, both prefixes, both doors, its schema.
+// Every operation keeps what its declaration promises: credentials, roles, tenant isolation, validation and schema, under both prefixes, over REST and tRPC.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { type Operation, permits, ROLES } from "../../protocol/index.ts";
@@ -29,17 +29,17 @@ afterAll(() => world.close());
 const needsCredential = REST_CASES.filter(({ op }) => !op.auth.includes("public"));
 const named = (cases: readonly Case[]) => cases.map((each) => [each.id, each] as const);
 
-/** The answer without what differs from call to call. */
+/** The answer without the fields that differ between calls. */
 const timeless = (body: unknown): unknown =>
   JSON.parse(JSON.stringify(body, (name, value) => (["timestamp", "requestId", "meta"].includes(name) ? undefined : value)));
 
 describe("credentials", () => {
-  test.each(named(needsCredential))("%s refuses a call without credential", async (_, { op }) => {
+  test.each(named(needsCredential))("%s refuses a call without a credential", async (_, { op }) => {
     const answer = await send(ours, nobody, "/v1", toRequest(op, await sample({ id: "health.check", op }, ours)));
     expect([answer.status, answer.body.code]).toEqual([401, "UNAUTHORIZED"]);
   });
 
-  test.each(named(needsCredential))("%s refuses the credential kinds it does not name", async (_, each) => {
+  test.each(named(needsCredential))("%s refuses kinds of credentials that it does not declare", async (_, each) => {
     const callers: Record<string, Caller> = { user: ours.owner, apiKey: ours.tenant.apiKey, agent: ours.device.as };
     const shared = REST_CASES.filter(({ op }) => op.rest[0] === each.op.rest[0]).flatMap(({ op }) => op.auth);
     const others = Object.keys(callers).filter((kind) => !shared.includes(kind as "user"));
@@ -65,18 +65,18 @@ describe("signatures", () => {
   const secretsOf = ({ op }: Case): readonly string[] => namesOf(z.toJSONSchema(op.output, { unrepresentable: "any" })).filter((name) => SECRET.test(name));
   const forAgents = CASES.filter(({ op }) => op.auth.includes("agent"));
 
-  test.each(named(forAgents.filter((each) => secretsOf(each).length > 0)))("%s hands out a secret, so it takes no signature twice", (_, { op }) => {
+  test.each(named(forAgents.filter((each) => secretsOf(each).length > 0)))("%s returns a secret, so it accepts no signature twice", (_, { op }) => {
     expect(op.replay).toBe("once");
   });
 
-  test("the operations that do are found by their answers", () => {
+  test("their output schemas tell which operations return a secret", () => {
     expect(forAgents.filter((each) => secretsOf(each).length > 0).map(({ id }) => id)).toEqual(["devices.secrets", "devices.rotateSecret"]);
   });
 });
 
 describe("roles", () => {
   const byUser = needsCredential.filter(({ op }) => op.auth.includes("user") && op.permission !== "platform");
-  test.each(named(byUser))("%s is open to exactly the roles that hold its permission", async (_, each) => {
+  test.each(named(byUser))("%s admits exactly the roles that have its permission", async (_, each) => {
     for (const role of ROLES) {
       const { permission } = each.op;
       const allowed = permission === "self" || permission === "public" || permission === "platform" || permits(role, permission);
@@ -89,9 +89,9 @@ describe("roles", () => {
   });
 });
 
-describe("the installation", () => {
+describe("administration", () => {
   const platform = needsCredential.filter(({ op }) => op.permission === "platform");
-  test.each(named(platform))("%s is closed to every role of a tenant", async (_, each) => {
+  test.each(named(platform))("%s refuses every role of a tenant", async (_, each) => {
     for (const role of ROLES) {
       const answer = await send(ours, await ours.tenant.user(role), "/v1", toRequest(each.op, await sample(each, ours)));
       expect([role, answer.status, answer.body.code]).toEqual([role, 403, "ADMIN_REQUIRED"]);
@@ -99,15 +99,15 @@ describe("the installation", () => {
   });
 });
 
-describe("tenant wall", () => {
+describe("tenant isolation", () => {
   const IDS = ["deviceId", "commandId", "tenantId", "tenant_id", "keyId", "tokenId", "pairingCode", "deploymentId"];
   const idsIn = (op: Operation) =>
     Object.keys((z.toJSONSchema(op.input, { io: "input", unrepresentable: "any" }) as { properties?: object }).properties ?? {}).filter((name) =>
       IDS.includes(name),
     );
-  const walled = needsCredential.filter(({ op }) => idsIn(op).length > 0 && op.tenancy === "tenant");
+  const isolated = needsCredential.filter(({ op }) => idsIn(op).length > 0 && op.tenancy === "tenant");
 
-  test.each(named(walled))("%s answers another tenant's id exactly as an unknown one", async (_, each) => {
+  test.each(named(isolated))("%s answers another tenant's id exactly like an unknown id", async (_, each) => {
     const foreign = await sample(each, theirs);
     const caller = callerFor(each, ours);
     for (const field of idsIn(each.op).filter((name) => name in foreign)) {
@@ -128,12 +128,12 @@ describe("validation", () => {
   const propertiesOf = (op: Operation) =>
     z.toJSONSchema(op.input, { io: "input", unrepresentable: "any" }) as { properties?: Record<string, object>; additionalProperties?: boolean };
 
-  test.each(named(REST_CASES))("%s refuses what its schema does not allow, at both prefixes alike", async (_, each) => {
+  test.each(named(REST_CASES))("%s refuses invalid input in the same way under both prefixes", async (_, each) => {
     const good = await sample(each, ours);
     const { properties = {}, additionalProperties } = propertiesOf(each.op);
     const field = Object.keys(properties).find((name) => !each.op.rest[0]?.includes(`{${name}}`));
-    // A strict input refuses a key nobody knows; an open one (agents) refuses a value of the wrong form.
-    const bad = additionalProperties === false ? { ...good, nobodyKnowsThis: 1 } : field === undefined ? null : { ...good, [field]: { wrong: [] } };
+    // A strict input refuses an unknown key; an open one (for agents) refuses a value of the wrong type.
+    const bad = additionalProperties === false ? { ...good, unknownKey: 1 } : field === undefined ? null : { ...good, [field]: { wrong: [] } };
     if (bad === null) return expect(Object.keys(properties)).toEqual([]);
     const answers = [];
     for (const prefix of ["/v1", "/api/v1"] as const) answers.push(await send(ours, callerFor(each, ours), prefix, toRequest(each.op, bad)));
@@ -145,7 +145,7 @@ describe("validation", () => {
 });
 
 describe("answers", () => {
-  test.each(named(REST_CASES))("%s answers by its own schema, the same at both prefixes", async (_, each) => {
+  test.each(named(REST_CASES))("%s returns what its schema declares, the same under both prefixes", async (_, each) => {
     const shapes = [];
     for (const prefix of ["/v1", "/api/v1"] as const) {
       const answer = await send(ours, callerFor(each, ours), prefix, toRequest(each.op, await sample(each, ours)));
@@ -182,13 +182,13 @@ describe("answers", () => {
       ? world.call(as, "GET", `/trpc/${each.id}?input=${encodeURIComponent(JSON.stringify(input))}`)
       : world.call(as, "POST", `/trpc/${each.id}`, { body: input });
 
-  test.each(named(unary))("%s says the same over tRPC as over REST", async (_, each) => {
+  test.each(named(unary))("%s returns the same over tRPC as over REST", async (_, each) => {
     const caller = callerFor(each, ours);
     const over = await trpc(each, caller, await sample(each, ours));
     expect([over.status, over.body.error ?? null]).toEqual([200, null]);
     expect(each.op.output.safeParse(over.body.result.data).error?.issues ?? []).toEqual([]);
     if (each.op.kind !== "query" || each.op.status === 204) return;
-    // Two reads of one thing, one by each door: equal but for the clock.
+    // Reads the same record over each transport. Only times and counters may differ.
     const input = await sample(each, ours);
     const rest = await send(ours, caller, "/v1", toRequest(each.op, input));
     const again = await trpc(each, caller, input);

@@ -1,4 +1,4 @@
-// One good input for every operation, and the things it speaks of. A missing sample is a compile error.
+// A valid input for every operation, and the records that it refers to. Without a sample for an operation the tests do not compile.
 import { type Contract, contract, type Operation, type Rest } from "../../protocol/index.ts";
 import { newId } from "../../server/core/ids.ts";
 import { type Answer, asAgent, type Caller, type Device, nobody, type TestTenant, type World } from "../kit/world.ts";
@@ -26,7 +26,7 @@ export interface Stock {
 }
 
 const data = ({ status, body }: Answer) => {
-  if (status >= 300) throw new Error(`setting up failed with ${status}: ${JSON.stringify(body)}`);
+  if (status >= 300) throw new Error(`setup failed with ${status}: ${JSON.stringify(body)}`);
   return body.data;
 };
 
@@ -63,13 +63,13 @@ const command = async (stock: Stock): Promise<string> =>
   (await created(stock, `/v1/devices/${stock.device.deviceId}/commands`, { type: "ping" }))["commandId"] ?? "";
 const enrollmentToken = (stock: Stock) => created(stock, "/v1/pairing/enrollment-tokens", { name: "sample" });
 const spare = async (stock: Stock): Promise<string> => (await stock.tenant.device()).deviceId;
-/** A node that lives and is not the one that serves the test. */
+/** A live node other than the one that serves the test. */
 const otherNode = async ({ world }: Stock): Promise<string> => {
   const nodeId = newId("node");
   await world.sql.query("insert into gateway_nodes (node_id, address, host, pid, version) values ($1, 'http://elsewhere', 'elsewhere', 1, '0')", [nodeId]);
   return nodeId;
 };
-/** The id of a new one, made by POST. */
+/** The id of a new record, created by POST. */
 const ofNew =
   (path: string, field: string, body: object = { name: "sample" }) =>
   async (stock: Stock) => ({ [field]: (await created(stock, path, body))[field] });
@@ -149,7 +149,7 @@ export const SAMPLES: { readonly [Id in OperationId]: (stock: Stock) => Promise<
   "admin.drainNode": async (stock) => ({ nodeId: await otherNode(stock) }),
 };
 
-/** A value as text for a path or query; a fuzzed object may have no text of its own (`{ toString: false }`). */
+/** A value as text for a path or query. String() throws for a fuzzed object such as `{ toString: false }`. */
 const asText = (value: unknown): string => (typeof value === "object" && value !== null ? JSON.stringify(value) : String(value));
 
 /** An input as a REST request: fields in the path, the rest in query or body. */
@@ -166,7 +166,7 @@ export const toRequest = (
     delete left[field];
   }
   const path = template.replace(/\{(\w+)\}/g, (_, name: string) => {
-    // An address cannot carry half a surrogate.
+    // A URL cannot contain a lone surrogate.
     const value = asText(left[name]).toWellFormed();
     delete left[name];
     return encodeURIComponent(value);
@@ -182,7 +182,7 @@ export const send = ({ world }: Pick<Stock, "world">, as: Caller, prefix: "/v1" 
     ...(request.body === undefined ? {} : { body: request.body }),
   });
 
-/** Somebody whom the operation accepts. */
+/** A caller that the operation accepts. */
 export const callerFor = ({ op }: Case, { owner, operator, tenant, device }: Stock): Caller => {
   const [first] = op.auth;
   if (first === "public") return nobody;
@@ -191,7 +191,7 @@ export const callerFor = ({ op }: Case, { owner, operator, tenant, device }: Sto
   return first === "apiKey" ? tenant.apiKey : owner;
 };
 
-/** The same for tenants.create, whose owner must be the caller. */
+/** An operation's sample input. In tenants.create the owner must be the caller. */
 export const sample = async ({ id }: Case, stock: Stock, userId = stock.tenant.ownerId): Promise<Input> => {
   const input = await SAMPLES[id](stock);
   return id === "tenants.create" ? { ...input, userId } : input;

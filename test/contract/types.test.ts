@@ -1,4 +1,4 @@
-// The compiler guards what a feature may do wrong: each `@ts-expect-error` fails the type check as soon as its mistake compiles.
+// The compiler rejects the mistakes that a feature can make. An `@ts-expect-error` fails the type check once its mistake compiles.
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { type Contract, command, contract, type DeviceId, group } from "../../protocol/index.ts";
@@ -9,7 +9,7 @@ import { type Handlers, implement } from "../../server/core/feature.ts";
 import type { Feature, FeaturesOf } from "../../server/features/kit.ts";
 
 const never = (): never => {
-  throw new Error("only the compiler looks here");
+  throw new Error("compiled, but never called");
 };
 const deviceId: DeviceId = "dev_x";
 /** A group that orders one command. */
@@ -31,13 +31,13 @@ const mistakes: readonly ((emit: Emit, hint: Hint, good: { readonly [G in keyof 
   (): Handlers<typeof contract.admin> => implement(contract.admin, { listNodes: never, drainNode: async () => ({}) }),
   // @ts-expect-error a group has no feature
   (_emit, _hint, { live: _missing, ...rest }): FeaturesOf<Contract> => rest,
-  // @ts-expect-error a feature stands under another group's name
+  // @ts-expect-error a feature is registered under another group's name
   (_emit, _hint, good): FeaturesOf<Contract> => ({ ...good, live: good.admin }),
   // @ts-expect-error the payload lacks a field
   () => happened(scope, contract.devices.events.repairChanged, deviceId, { deviceId, repairUntil: null }),
   // @ts-expect-error the payload has a field of the wrong type
   () => happened(scope, contract.devices.events.secretsRead, deviceId, { deviceId, actor: 7 }),
-  // @ts-expect-error the payload has a field too many
+  // @ts-expect-error the payload has an unknown field
   () => happened(scope, contract.devices.events.secretsRotated, deviceId, { deviceId, secret: "s" }),
   // @ts-expect-error the payload of a hint has the wrong shape
   (_emit, hint) => hint(happened(scope, contract.commands.events.changed, "cmd_x", { commandId: "cmd_x" })),
@@ -47,11 +47,11 @@ const mistakes: readonly ((emit: Emit, hint: Hint, good: { readonly [G in keyof 
   (emit) => emit(tx, [happened(scope, contract.live.events.position, "x", {})]),
   // @ts-expect-error a durable event that is only hinted would be lost
   (_emit, hint) => hint(happened(scope, contract.devices.events.secretsRotated, deviceId, { deviceId })),
-  // @ts-expect-error an event that did not pass through `happened`
+  // @ts-expect-error an event that `happened` did not create
   (emit) => emit(tx, [{ scope, event: contract.devices.events.secretsRotated, subjectId: deviceId, data: {} }]),
-  // @ts-expect-error a group orders commands, and its feature does not learn of their end
+  // @ts-expect-error a group declares command types, but its feature handles no outcomes
   (): Feature<typeof backups> => ({ handlers: {} }),
-  // @ts-expect-error an outcome handler reads what the output does not have
+  // @ts-expect-error an outcome handler reads a field that the output lacks
   (): Feature<typeof backups> => ({ handlers: {}, outcomes: { run: async (_tx, ended) => void (ended.kind === "succeeded" && ended.output.files) } }),
   // @ts-expect-error an outcome handler reads the output of a command that has not succeeded
   (): Feature<typeof backups> => ({ handlers: {}, outcomes: { run: async (_tx, ended) => void ended.output.bytes } }),
@@ -59,10 +59,10 @@ const mistakes: readonly ((emit: Emit, hint: Hint, good: { readonly [G in keyof 
   () => orderOf(backups.commands.run, { ...order, payload: { path: 7 } }),
 ];
 
-/** And this is how it is done right. */
+/** The correct form. */
 const right: Feature<typeof backups> = { handlers: {}, outcomes: { run: async (_tx, ended) => void (ended.kind === "succeeded" && ended.output.bytes) } };
 
-test("the mistakes are compiled with the tests", () => {
+test("the type check covers every mistake", () => {
   expect(mistakes.length).toBeGreaterThan(15);
   expect(Object.keys(right.outcomes)).toEqual(Object.keys(backups.commands));
 });

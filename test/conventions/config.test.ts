@@ -1,4 +1,4 @@
-// The settings: what is wrong is told all at once, what is secret stays masked, and README's table is the schema's.
+// Settings: one error lists all problems, the displayed configuration masks secrets, and README's table equals the schema's.
 import { readFile } from "node:fs/promises";
 import { describe, expect, test } from "vitest";
 import { describeConfig, readConfig, Settings, settingsTable } from "../../server/config.ts";
@@ -27,8 +27,8 @@ const problemsOf = (env: Readonly<Record<string, string>>): readonly string[] =>
   }
 };
 
-describe("reading the environment", () => {
-  test("nothing set is a working configuration: loopback, embedded database, local issuer", () => {
+describe("the configuration", () => {
+  test("an empty environment is a working configuration: loopback, embedded database, local issuer", () => {
     const config = readConfig({});
     expect(config).toMatchObject({ PORT: 8080, HOST: "127.0.0.1", INTERNAL_PORT: 8081, DATA_DIR: ".data", NODE_ENV: "development", OIDC_AUDIENCE: "mooring" });
     expect([config.DATABASE_URL, config.REDIS_URL, config.OIDC_ISSUER, config.MASTER_KEY]).toEqual([undefined, undefined, undefined, undefined]);
@@ -38,7 +38,7 @@ describe("reading the environment", () => {
     expect(readConfig({ PORT: "", DATABASE_URL: "" })).toEqual(readConfig({}));
   });
 
-  test("every problem is told at once, each with its variable's name: shapes and relations alike", () => {
+  test("one error names the variable of every problem, in single values and in combinations", () => {
     const wrong = {
       PORT: "99999",
       HEARTBEAT_SECONDS: "soon",
@@ -59,21 +59,21 @@ describe("reading the environment", () => {
   });
 
   test.each([
-    ["an outside database without a master key", { DATABASE_URL: "postgres://localhost/x" }, "MASTER_KEY"],
-    ["keys of an identity provider that is not named", { OIDC_JWKS_URI: "https://id.example.com/keys" }, "OIDC_JWKS_URI"],
-    ["an insecure identity provider in production", { ...PRODUCTION, OIDC_ISSUER: "http://id.example.com" }, "OIDC_ISSUER"],
-    ["an internal listener beyond loopback whose token nobody chose", { INTERNAL_HOST: "0.0.0.0" }, "INTERNAL_TOKEN"],
-    ["an internal listener on a name that may mean any address", { INTERNAL_HOST: "localhost.example.com" }, "INTERNAL_TOKEN"],
-    ["an exception for production that does not exist", { ALLOW_IN_PRODUCTION: "everything" }, "ALLOW_IN_PRODUCTION.0"],
-  ])("%s is refused", (_what, env, name) => {
+    ["an external database without a master key", { DATABASE_URL: "postgres://localhost/x" }, "MASTER_KEY"],
+    ["a key set without an identity provider", { OIDC_JWKS_URI: "https://id.example.com/keys" }, "OIDC_JWKS_URI"],
+    ["an identity provider without TLS in production", { ...PRODUCTION, OIDC_ISSUER: "http://id.example.com" }, "OIDC_ISSUER"],
+    ["an internal listener beyond loopback without a chosen token", { INTERNAL_HOST: "0.0.0.0" }, "INTERNAL_TOKEN"],
+    ["an internal listener on a name that may resolve to any address", { INTERNAL_HOST: "localhost.example.com" }, "INTERNAL_TOKEN"],
+    ["an unknown exception for production", { ALLOW_IN_PRODUCTION: "everything" }, "ALLOW_IN_PRODUCTION.0"],
+  ])("%s is refused", (_case, env, name) => {
     expect(problemsOf(env)).toEqual([expect.stringMatching(new RegExp(`^${name}: `))]);
   });
 
-  test.each(["127.0.0.1", "127.1.2.3", "::1", "localhost"])("an internal listener on %s needs no token of its own", (INTERNAL_HOST) => {
+  test.each(["127.0.0.1", "127.1.2.3", "::1", "localhost"])("an internal listener on %s needs no chosen token", (INTERNAL_HOST) => {
     expect(problemsOf({ INTERNAL_HOST })).toEqual([]);
   });
 
-  test("production is accepted once everything that others rely on is named", () => {
+  test("production starts once issuer, database, master key and origins are set", () => {
     expect(problemsOf(PRODUCTION)).toEqual([]);
     expect(problemsOf({ ...PRODUCTION, CORS_ORIGINS: "off" })).toEqual([]);
   });
@@ -82,7 +82,7 @@ describe("reading the environment", () => {
     ["the local issuer", "OIDC_ISSUER", "local-issuer"],
     ["the embedded database", "DATABASE_URL", "embedded-database"],
     ["any origin", "CORS_ORIGINS", "any-origin"],
-  ])("production refuses %s unless it is named as wanted, and says how to", (_what, setting, name) => {
+  ])("production refuses %s until ALLOW_IN_PRODUCTION names it, and the error says so", (_case, setting, name) => {
     for (const without of [{}, { [setting]: "" }, { ALLOW_IN_PRODUCTION: "" }]) {
       const { [setting]: _dropped, ...rest } = PRODUCTION as Record<string, string>;
       expect(problemsOf({ ...rest, ...without })).toEqual([
@@ -92,15 +92,15 @@ describe("reading the environment", () => {
     }
   });
 
-  test("a list of no origins is not an origin", () => {
+  test("a list without an origin is refused", () => {
     expect(problemsOf({ ...PRODUCTION, CORS_ORIGINS: " , " })).toEqual([expect.stringMatching(/^CORS_ORIGINS: /)]);
   });
 
-  test("a problem never repeats a secret's value", () => {
+  test("an error never contains a secret's value", () => {
     expect(problemsOf({ MASTER_KEY: "hunter2hunter2", INTERNAL_TOKEN: "swordfish" }).join()).not.toMatch(/hunter2|swordfish/);
   });
 
-  test("rate limits are a figure or off, lists are split, JSON is read", () => {
+  test("rate limits are a number or off, lists are split, and JSON is parsed", () => {
     const env = {
       RATE_LIMIT_PAIRING: "off",
       RATE_LIMIT_STANDARD: "7",
@@ -115,13 +115,13 @@ describe("reading the environment", () => {
     });
   });
 
-  test("the result cannot be changed", () => {
+  test("the result is frozen", () => {
     expect(Object.isFrozen(readConfig({}))).toBe(true);
   });
 });
 
-describe("showing it", () => {
-  test("names every setting with its meaning, and masks what is secret", () => {
+describe("the displayed configuration", () => {
+  test("names every setting with its meaning, and masks secrets", () => {
     const secret = { MASTER_KEY: KEY, INTERNAL_TOKEN: "internal-token-of-this-node", DATABASE_URL: "postgres://user:pa55word@db.example/x" };
     const rows = describeConfig(readConfig(secret));
     expect(rows.map(({ name }) => name)).toEqual(Object.keys(Settings.shape));
@@ -137,7 +137,7 @@ describe("showing it", () => {
     expect(row("HOST")).toMatchObject({ value: "127.0.0.1", fallback: "127.0.0.1" });
   });
 
-  test("README's table is the schema's (npm run docs:settings writes it)", async () => {
+  test("README's table equals the schema's (npm run docs:settings writes it)", async () => {
     const [table = "the marks are missing"] = BETWEEN.exec(await readFile(README, "utf8")) ?? [];
     expect(table.trim()).toBe(settingsTable());
   });

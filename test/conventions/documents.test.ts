@@ -1,4 +1,4 @@
-// The documents stay true: their words occur in the code, their links and paths lead somewhere, and the commands they name exist.
+// The documents match the code: every term of the glossary occurs in it, and every link, path and npm script exists.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -25,7 +25,7 @@ describe("the glossary", () => {
     expect(read("docs/glossary.md").match(/^- /gm)).toHaveLength(terms.length);
   });
 
-  test("holds no term that the code does not use", () => {
+  test("has only terms that the code uses", () => {
     const code = ["server", "protocol", "agent-sim"].flatMap((folder) => filesIn(folder, ".ts").map(read)).join("\n");
     expect(terms.filter((term) => !new RegExp(`\\b${term.replaceAll(" ", "[ _-]?")}`, "i").test(code))).toEqual([]);
   });

@@ -1,4 +1,4 @@
-// The order in which a node opens and closes, and what becomes of parts that fail or hang.
+// A node opens and closes its parts in a fixed order, even if one of them fails or hangs.
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -12,7 +12,7 @@ import { createTestDatabase } from "../kit/database.ts";
 
 const PARTS = ["db", "bus", "outbox", "change notifier", "remote waiters", "agent directory", "jobs", "internal listener", "listener", "node", "agent sockets"];
 
-/** Remembers what the app said of each part that it closed. */
+/** Records the log line for each part that the app closes. */
 const closings = (): { readonly log: Log; readonly closed: string[] } => {
   const closed: string[] = [];
   const note = (fields: object, message: string): void => {
@@ -32,7 +32,7 @@ describe("a node", () => {
   });
   afterAll(() => rm(dataDir, { recursive: true, force: true }));
 
-  test("opens its parts in the stated order, listeners last, and closes them in reverse, once", async () => {
+  test("opens its parts in this order, listeners last, and closes each once, in reverse order", async () => {
     const { log, closed } = closings();
     const app = await createApp(settings(), { log });
     await app.listen();
@@ -44,7 +44,7 @@ describe("a node", () => {
     await expect(fetch(`${app.publicUrl()}/v1/health/live`)).rejects.toThrow();
   });
 
-  test("closes what it had opened when a later part does not open", async () => {
+  test("closes the opened parts if a later part fails to open", async () => {
     const blocker = createServer().listen(0, "127.0.0.1");
     await new Promise((resolve) => blocker.once("listening", resolve));
     const taken = blocker.address();
@@ -58,9 +58,9 @@ describe("a node", () => {
     await new Promise((resolve) => blocker.close(resolve));
   });
 
-  test("closes what it had opened when it cannot even be built", async () => {
+  test("closes the opened parts if its construction fails", async () => {
     const { log, closed } = closings();
-    // A folder where the token should be cannot be read as one.
+    // A folder in place of the token file cannot be read.
     const config = settings({ DATA_DIR: join(dataDir, "nested") });
     await createApp(config, { log }).then((app) => app.close());
     closed.length = 0;
@@ -77,7 +77,7 @@ describe("a lifecycle", () => {
     return { steps, life: createLifecycle({ partTimeoutMs, onStep: (name, outcome) => steps.push(`${name} ${outcome}`) }) };
   };
 
-  test("leaves a part that hangs after its bound, and goes on", async () => {
+  test("gives up on a part that hangs beyond the time limit, and closes the others", async () => {
     const { steps, life } = recorded(30);
     life.use("first", { close: () => undefined });
     life.use("stuck", { close: () => new Promise<void>(() => undefined) });
@@ -86,7 +86,7 @@ describe("a lifecycle", () => {
     expect(steps).toEqual(["last closed", "stuck timed out", "first closed"]);
   });
 
-  test("goes on when a part fails to close, whether it throws or rejects", async () => {
+  test("closes the other parts if one throws or rejects", async () => {
     const { steps, life } = recorded(1_000);
     life.use("first", { close: () => undefined });
     life.use("rejects", { close: () => Promise.reject(new Error("no")) });
@@ -99,7 +99,7 @@ describe("a lifecycle", () => {
     expect(steps).toEqual(["throws failed", "rejects failed", "first closed"]);
   });
 
-  test("closes once, however often and from wherever it is told to; its signal fires before the first part closes", async () => {
+  test("closes once, however often it is told to, and aborts its signal before the first part closes", async () => {
     const { steps, life } = recorded(1_000);
     let abortedBefore = false;
     life.use("only", {

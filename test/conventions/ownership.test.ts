@@ -1,25 +1,25 @@
-// A table belongs to one feature, and nobody else reads or writes it: others call what the feature exports. The schema's files say whose it is.
+// A table belongs to the feature that its schema file names. Other features call the owner's exports and leave the table alone.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 
 const SCHEMA = "prisma/schema";
-/** Files of the schema that are not named after a feature. */
+/** Owners of the schema files that are not named after one. */
 const OWNERS: Readonly<Record<string, string>> = { nodes: "admin", gateway: "platform", outbox: "platform" };
-/** Models that lie in the file of another owner. */
+/** Owners of models in another owner's file. */
 const MODEL_OWNERS: Readonly<Record<string, string>> = { StreamTicket: "general" };
 
-/** Statements that reach into another feature's table, because they run for every command or connection and a second statement would double their cost. */
+/** Statements that use another feature's table: they run for every command or connection, and a second statement would double their cost. */
 const EXCEPTIONS: Readonly<Record<string, { readonly tables: readonly string[]; readonly reason: string }>> = {
   "server/features/commands/store/create.ts": {
     tables: ["device_presence", "devices"],
-    reason: "a post numbers its commands in the device's row and sees by the same statement whether the device may take them",
+    reason: "one statement numbers the new commands in the device's row and checks that the device accepts them",
   },
-  "server/features/commands/store/claim.ts": { tables: ["device_presence"], reason: "a claim is fenced by the epoch of the session that makes it" },
-  "server/features/commands/store/change.ts": { tables: ["device_presence"], reason: "an ack is fenced by the epoch of the session that sends it" },
-  "server/features/commands/store/read.ts": { tables: ["device_presence"], reason: "the sweep finds devices that are connected and have commands waiting" },
-  "server/features/devices/store/agents.ts": { tables: ["tenants"], reason: "every connection proves itself, and a suspended tenant's must fail at once" },
-  "server/features/live/store.ts": { tables: ["outbox_events"], reason: "a resumed stream reads the events that it has missed where the outbox keeps them" },
+  "server/features/commands/store/claim.ts": { tables: ["device_presence"], reason: "the epoch of the claiming session fences the claim" },
+  "server/features/commands/store/change.ts": { tables: ["device_presence"], reason: "the epoch of the sending session fences the ack" },
+  "server/features/commands/store/read.ts": { tables: ["device_presence"], reason: "the sweep finds connected devices with waiting commands" },
+  "server/features/devices/store/agents.ts": { tables: ["tenants"], reason: "authentication must refuse a suspended tenant at once" },
+  "server/features/live/store.ts": { tables: ["outbox_events"], reason: "a resumed stream reads the events that it missed from the outbox" },
 };
 
 interface Table {
@@ -44,7 +44,7 @@ const CLIENT = /\.(?:for\([^()]*\)|system\b)/g;
 const CALL = /\.(?:for\([^()]*\)|system)\s*\.(\w+)/g;
 const TAKEN = /\{([^{}]*)\} = \w+\.(?:for\([^()]*\)|system\b)/g;
 
-/** The tables that a file names in SQL or in calls of Prisma. */
+/** The tables that a file names in SQL or in Prisma calls. */
 const tablesIn = (source: string): ReadonlySet<string> => {
   const code = withoutComments(source);
   const models = [...[...code.matchAll(CALL)].map(([, model = ""]) => model), ...[...code.matchAll(TAKEN)].flatMap(([, taken = ""]) => taken.split(","))];
@@ -52,7 +52,7 @@ const tablesIn = (source: string): ReadonlySet<string> => {
   return new Set([...[...code.matchAll(SQL)].map(([, table = ""]) => table), ...ofModels]);
 };
 
-/** Uses of a client that name no model where this test could read it. */
+/** How many uses of a client hide their model from this test. */
 const hiddenIn = (source: string): number => {
   const code = withoutComments(source);
   const count = (pattern: RegExp): number => [...code.matchAll(pattern)].length;
@@ -72,17 +72,17 @@ test("each table has an owner that exists", () => {
   expect(tables.filter(({ owner }) => owner !== "platform" && !owners.has(owner))).toEqual([]);
 });
 
-test("a feature names its own tables and models alone, but for the exceptions, and each of these is needed", () => {
+test("a feature uses only its own tables, apart from the exceptions, and every exception is needed", () => {
   expect(Object.fromEntries(foreign)).toEqual(Object.fromEntries(Object.entries(EXCEPTIONS).map(([file, each]) => [file, [...each.tables].sort()])));
 });
 
-test("each use of a Prisma client names its model in the same breath", () => {
-  // The clients themselves are made and described here.
+test("each use of a Prisma client names its model in the same expression", () => {
+  // They create and declare the clients.
   const makers = new Set(["server/platform/tenant-client.ts", "server/core/database.ts"]);
   expect(files.filter((file) => !makers.has(file) && hiddenIn(readFileSync(file, "utf8")) !== 0)).toEqual([]);
 });
 
-test("foreign tables are found in SQL, in calls and in what is taken from a client, and not in comments", () => {
+test("foreign tables are found in SQL, in calls and in destructured clients, but not in comments", () => {
   const found = (source: string): readonly string[] => foreignIn("server/features/pairing/store.ts", source);
   expect(found('sql.query("select 1 from devices d join tenants t on true")')).toEqual(["devices", "tenants"]);
   expect(found("db.for(scope).apiKey.count()")).toEqual(["api_keys"]);

@@ -1,4 +1,4 @@
-// `npm run new` writes a feature that compiles, in a copy of the sources, and refuses names that would not, before it writes anything.
+// `npm run new` writes a feature that compiles. It refuses an impossible name before it writes anything.
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,7 +10,7 @@ import { writeFeature } from "../scaffold/write.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const COPIED = ["protocol", "prisma", "server", "test", "package.json", "tsconfig.json", "CHANGELOG.md"];
-/** What the skeleton and the files that it changes lead to. */
+/** Entry points that import all new and changed files. */
 const CHECKED = [
   "server/main.ts",
   "protocol/schemas.ts",
@@ -29,9 +29,9 @@ describe("a new feature", () => {
   });
   afterAll(() => rmSync(root, { recursive: true, force: true }));
 
-  test("compiles without a touch, with its test and samples", { timeout: 400_000 }, () => {
-    const { made } = writeFeature(root, { feature: "backup-policies" }, new Date());
-    expect(made.filter((path) => readFileSync(join(root, path), "utf8").includes("{{"))).toEqual([]);
+  test("compiles unchanged, with its test and samples", { timeout: 400_000 }, () => {
+    const { created } = writeFeature(root, { feature: "backup-policies" }, new Date());
+    expect(created.filter((path) => readFileSync(join(root, path), "utf8").includes("{{"))).toEqual([]);
     writeFileSync(join(root, "tsconfig.new.json"), JSON.stringify({ extends: "./tsconfig.json", files: CHECKED, include: [] }));
     const env = { ...process.env, PRISMA_SCHEMA_ENGINE_BINARY: "package.json" };
     execFileSync("npx", ["--no-install", "prisma", "generate", "--config", "prisma/config.ts", "--no-hints"], { cwd: root, env, stdio: "ignore" });
@@ -49,12 +49,10 @@ describe("a new feature", () => {
     expect(compile()).toBe("");
   });
 
-  test("is refused under a name that exists by then, and nothing changes", () => {
+  test("is refused under a name that is taken, and no file changes", () => {
     const before = readdirSync(root, { recursive: true }).length;
-    expect(() => writeFeature(root, { feature: "devices" }, new Date())).toThrow("there is a feature devices already");
-    expect(() => writeFeature(root, { feature: "plans", prefix: "dev" }, new Date())).toThrow(
-      "ids with the prefix dev exist already; choose another with --prefix",
-    );
+    expect(() => writeFeature(root, { feature: "devices" }, new Date())).toThrow("feature devices already exists");
+    expect(() => writeFeature(root, { feature: "plans", prefix: "dev" }, new Date())).toThrow("id prefix dev is taken; choose another with --prefix");
     expect(readdirSync(root, { recursive: true }).length).toBe(before);
   });
 });
@@ -63,14 +61,14 @@ describe("names", () => {
   const taken: Taken = { features: ["devices"], prefixes: ["dev"], models: ["Device"] };
 
   test.each([
-    ["Backups", '"Backups" is no name for a feature'],
-    ["backup policies", "is no name for a feature"],
-    ["../evil", "is no name for a feature"],
+    ["Backups", '"Backups" is not a feature name'],
+    ["backup policies", "is not a feature name"],
+    ["../evil", "is not a feature name"],
     ["backup", '"backup" looks like a singular'],
-    ["types", "is a word of the language"],
-    ["devices", "there is a feature devices already"],
-  ])("%s is refused with a sentence", (feature, sentence) => {
-    expect(() => namesOf({ feature }, taken)).toThrow(sentence);
+    ["types", "is a reserved word"],
+    ["devices", "feature devices already exists"],
+  ])("%s is refused with a reason", (feature, reason) => {
+    expect(() => namesOf({ feature }, taken)).toThrow(reason);
   });
 
   test.each([
@@ -79,11 +77,11 @@ describe("names", () => {
     ["mesh-routes", "MeshRoute", "MESH_ROUTE", "mes"],
     ["apps", "App", "APP", "app"],
     ["addresses", "Address", "ADDRESS", "add"],
-  ])("%s: one is %s, its code begins with %s, its ids with %s", (feature, Record, CODE, prefix) => {
+  ])("%s: the record is %s, its error codes begin with %s, its ids with %s", (feature, Record, CODE, prefix) => {
     expect(namesOf({ feature }, taken)).toMatchObject({ Record, CODE, prefix });
   });
 
-  test("of an irregular plural are given by hand", () => {
+  test("the singular of an irregular plural comes from --one", () => {
     expect(namesOf({ feature: "staff", one: "staff-member", prefix: "stm" }, taken)).toMatchObject({ Record: "StaffMember", group: "staff", prefix: "stm" });
   });
 });

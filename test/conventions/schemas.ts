@@ -1,13 +1,13 @@
-// JSON Schemas of everything an agent sends and receives, read off the contract: `npm run docs:schemas` writes them to protocol/schemas.
-// What an agent sends is described as the gateway takes it. What the gateway sends is described as an agent should read it: words are open, ids are
-// opaque, seconds may be fractions, and only what an agent cannot do without is required. A client generated from it survives the gateways of tomorrow.
+// JSON Schemas of everything an agent sends and receives, derived from the contract: `npm run docs:schemas` writes them to protocol/schemas.
+// The schemas of an agent's messages are the gateway's own. Those of the gateway's messages are tolerant: enumerations are open, ids are opaque,
+// seconds may be fractions, and only the fields that an agent cannot do without are required. A client generated from them works with later gateways.
 import { z } from "zod";
 import { AgentFrame, contract, type Group, type Operation, ServerFrame } from "../../protocol/index.ts";
 
 type Json = Record<string, unknown>;
 const isObject = (value: unknown): value is Json => typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** Of what the gateway sends: without these an agent cannot go on. */
+/** Fields of the gateway's messages that an agent cannot do without. */
 const NEEDED: ReadonlySet<string> = new Set(
   "op id data success nonce commandId type action command device_id agent_id tenant_id shared_secret pairing_code secrets DEVICE_TOKEN".split(" "),
 );
@@ -24,7 +24,7 @@ const unbounded = ({ minimum, maximum, ...schema }: Json, isTime: boolean): Json
   return isTime ? { ...schema, type: "number" } : schema;
 };
 
-/** The same schema for a reader who expects more to come. */
+/** Loosens a schema so that it also accepts the messages of later gateways. */
 const tolerant = (schema: unknown, name = ""): unknown => {
   if (Array.isArray(schema)) return schema.map((each) => tolerant(each, name));
   if (!isObject(schema)) return schema;
@@ -47,7 +47,7 @@ const toJson = (schema: z.ZodType): Json => {
 };
 const DIALECT = "https://json-schema.org/draft/2020-12/schema";
 
-/** One call: what stands in the path, the query and the body, and what comes back. */
+/** One call: its path, headers, query and body, and its answer. */
 const callOf = (title: string, operation: Operation): Json => {
   const { rest, summary, input, output, list, query } = operation;
   const headers: Readonly<Record<string, string>> = ("headers" in operation && (operation.headers as Record<string, string>)) || {};
@@ -98,7 +98,7 @@ const frameFiles = (folder: string, options: typeof ServerFrame.options | typeof
     return [`${folder}/${op}.json`, { $schema: DIALECT, title: `${op} (${folder.replace("-", " the ")})`, ...(read(toJson(option)) as Json) }];
   });
 
-/** Pairing needs no signature; everything else that an agent may call says so itself. */
+/** Agents make these calls without a signature. All their other operations accept the credential `agent`. */
 const PAIRING = ["initiate", "activate", "autoActivate", "status", "updateProgress"];
 const calls = (): [string, Json][] =>
   Object.entries(contract).flatMap(([group, { operations }]) =>
@@ -107,7 +107,7 @@ const calls = (): [string, Json][] =>
       .map(([name, operation]): [string, Json] => [`rest/${group}.${name}.json`, callOf(`${group}.${name}`, operation)]),
   );
 
-/** Command types that groups declare: what the agent receives as payload, and what it answers as output. */
+/** The declared command types: the payload that the agent receives and the output that it returns. */
 const commandTypes = (): [string, Json][] =>
   Object.values<Group>(contract)
     .flatMap(({ commands }) => Object.values(commands))
@@ -116,7 +116,7 @@ const commandTypes = (): [string, Json][] =>
       { $schema: DIALECT, title: type, description: summary, $defs: { payload: tolerant(toJson(payload)), output: toJson(output) } },
     ]);
 
-/** Every file by its name below protocol/schemas. */
+/** The text of each file, by its path in protocol/schemas. */
 export const schemaFiles = (): ReadonlyMap<string, string> =>
   new Map(
     [

@@ -1,4 +1,4 @@
-// Reads raw SQL out of the server's sources with the compiler: which statements are declared with which row, and which files pass plain text to the database.
+// Finds the raw SQL of the server with the compiler: the declared statements with their rows, and the files that pass undeclared text to the database.
 import { join, relative } from "node:path";
 import ts from "typescript";
 
@@ -14,12 +14,12 @@ export interface DeclaredStatement {
 }
 export interface Sources {
   readonly statements: readonly DeclaredStatement[];
-  /** Files that hand text to the database which no test knows. */
+  /** Files that pass undeclared text to the database. */
   readonly plain: ReadonlySet<string>;
 }
 
 const ROOT = join(import.meta.dirname, "../..");
-/** Where a session passes on what it is given. */
+/** It forwards the statements of its callers. */
 const PLUMBING = "server/platform/db.ts";
 
 const openProgram = (): ts.Program => {
@@ -37,7 +37,7 @@ const kindsOf = (checker: ts.TypeChecker, type: ts.Type): ReadonlySet<Kind> => {
     if (part.flags & ts.TypeFlags.StringLike) return "string";
     if (part.flags & ts.TypeFlags.NumberLike) return "number";
     if (part.flags & ts.TypeFlags.BooleanLike) return "boolean";
-    // A branded id is text and its brand.
+    // A branded id is an intersection of a string and its brand.
     if (part.isIntersection() && part.types.some((each) => each.flags & ts.TypeFlags.StringLike)) return "string";
     if (checker.isArrayLikeType(part)) return "array";
     const name = part.getSymbol()?.name;
@@ -46,7 +46,7 @@ const kindsOf = (checker: ts.TypeChecker, type: ts.Type): ReadonlySet<Kind> => {
   return new Set(partsOf(type).flatMap((part) => kindOf(part) ?? []));
 };
 
-/** The fields of a row; of several rows, all that any of them has. */
+/** The fields of a row type; of a union, the fields of all members. */
 const fieldsOf = (checker: ts.TypeChecker, row: ts.Type): ReadonlyMap<string, Field> => {
   const fields = new Map<string, Field>();
   for (const part of partsOf(row))
@@ -62,12 +62,12 @@ const isDeclaration = (node: ts.CallExpression): boolean => ts.isIdentifier(node
 
 const declarationOf = (checker: ts.TypeChecker, node: ts.CallExpression, file: string): DeclaredStatement => {
   const [name] = node.arguments;
-  if (name === undefined || !ts.isStringLiteral(name)) throw new Error(`${file}: a statement's name is written out`);
+  if (name === undefined || !ts.isStringLiteral(name)) throw new Error(`${file}: a statement's name must be a string literal`);
   const row = node.typeArguments?.[0];
   return { name: name.text, file, row: row === undefined ? new Map() : fieldsOf(checker, checker.getTypeFromTypeNode(row)) };
 };
 
-/** `query` and `execute` of our own interfaces, and Prisma's raw doors. */
+/** `query` and `execute` of our own interfaces, and Prisma's raw queries. */
 const takesPlainText = (checker: ts.TypeChecker, node: ts.Node): boolean => {
   if (ts.isPropertyAccessExpression(node)) return /^\$(query|execute)Raw(Unsafe)?$/.test(node.name.text);
   if (!ts.isCallExpression(node) || !ts.isPropertyAccessExpression(node.expression) || !/^(query|execute)$/.test(node.expression.name.text)) return false;

@@ -1,4 +1,4 @@
-// Raw SQL stays in the hot modules, and each of its statements fits the schema: it can be planned, and its row has the columns that PostgreSQL answers.
+// Raw SQL stays in the hot modules, and each statement fits the schema: PostgreSQL can plan it and returns the columns of its row type.
 import { join } from "node:path";
 import type pg from "pg";
 import { beforeAll, describe, expect, test } from "vitest";
@@ -7,7 +7,7 @@ import { createTestDatabase, withClient } from "../kit/database.ts";
 import { describeStatement, planStatement, type ResultColumn } from "../kit/statement-columns.ts";
 import { type DeclaredStatement, type Kind, readSources, type Sources } from "./source-statements.ts";
 
-/** The files that hold raw SQL: every heartbeat, hello, command, signed call or event goes through one of them. */
+/** The files with raw SQL. Every heartbeat, hello, command, signed call or event uses one of them. */
 const HOT = [
   "server/core/statements.ts",
   ...["change", "claim", "create", "read", "retention", "timeline"].map((name) => `server/features/commands/store/${name}.ts`),
@@ -16,7 +16,7 @@ const HOT = [
   ...["idempotency", "outbox-rows", "signatures"].map((name) => `server/platform/${name}.ts`),
 ];
 
-/** Files that still pass text which is no declared statement. The list only ever gets shorter. */
+/** Files that still pass undeclared text to the database. The list may only become shorter. */
 const PLAIN = [
   "server/features/admin/store.ts",
   "server/features/api-keys/store.ts",
@@ -26,7 +26,7 @@ const PLAIN = [
   "server/features/tenants/store.ts",
 ];
 
-/** By the type's number in PostgreSQL: what the driver makes of a value (server/platform/wire.ts). */
+/** JavaScript types by PostgreSQL's type number, as server/platform/wire.ts decodes them. */
 const KINDS: Readonly<Record<number, readonly Kind[]>> = {
   16: ["boolean"],
   17: ["bytes"],
@@ -53,18 +53,18 @@ beforeAll(async () => {
 
 const differences = ({ row }: Pick<DeclaredStatement, "row">, columns: readonly ResultColumn[]): readonly string[] => {
   const answered = new Set(columns.map(({ name }) => name));
-  const missing = [...row].flatMap(([name, { isOptional }]) => (isOptional || answered.has(name) ? [] : [`${name} is not answered`]));
+  const missing = [...row].flatMap(([name, { isOptional }]) => (isOptional || answered.has(name) ? [] : [`${name} is not returned`]));
   const wrong = columns.flatMap(({ name, oid }) => {
     const field = row.get(name);
-    if (field === undefined) return [`${name} is answered and nobody knows it`];
+    if (field === undefined) return [`${name} is returned, but not declared`];
     const possible = KINDS[oid] ?? [];
-    return [...field.kinds].every((kind) => possible.includes(kind)) ? [] : [`${name} is ${[...field.kinds].join(" or ")}, and PostgreSQL answers type ${oid}`];
+    return [...field.kinds].every((kind) => possible.includes(kind)) ? [] : [`${name} is ${[...field.kinds].join(" or ")} but PostgreSQL returns type ${oid}`];
   });
   return [...missing, ...wrong];
 };
 
-/** What is wrong with each statement, by name. */
-const judge = async (client: pg.Client): Promise<Readonly<Record<string, unknown>>> => {
+/** The defects of each faulty statement, by name. */
+const findDefects = async (client: pg.Client): Promise<Readonly<Record<string, unknown>>> => {
   const found: Record<string, unknown> = {};
   for (const statement of sources.statements) {
     const text = texts.get(statement.name) ?? "";
@@ -80,46 +80,46 @@ const judge = async (client: pg.Client): Promise<Readonly<Record<string, unknown
 };
 
 describe("raw SQL", () => {
-  test("is declared in the hot modules alone", () => {
+  test("is declared only in the hot modules", () => {
     expect([...new Set(sources.statements.map(({ file }) => file))].sort()).toEqual([...HOT].sort());
   });
 
-  test("comes to the database as declared statements", () => {
+  test("reaches the database as declared statements, apart from the files that are left", () => {
     expect([...sources.plain].sort()).toEqual([...PLAIN].sort());
   });
 
-  test("has one name for each statement", () => {
+  test("has a unique name for each statement", () => {
     expect(sources.statements.map(({ name }) => name).sort()).toEqual([...texts.keys()].sort());
   });
 });
 
 describe("every statement", () => {
-  test("can be planned, and its row has the columns that PostgreSQL answers", () =>
+  test("can be planned and returns the columns of its row type", () =>
     withClient(url, async (client) => {
       expect(sources.statements.length).toBeGreaterThan(40);
-      expect(await judge(client)).toEqual({});
+      expect(await findDefects(client)).toEqual({});
     }));
 
-  test("turns red when a column has another name in the database", () =>
+  test("fails the check if its column has another name in the database", () =>
     withClient(url, async (client) => {
       await client.query("alter table command_keys rename column tenant_id to owner_id");
       try {
-        expect(Object.keys(await judge(client)).sort()).toEqual(["commands.deleteEnded", "commands.findByKeys", "commands.insert"]);
+        expect(Object.keys(await findDefects(client)).sort()).toEqual(["commands.deleteEnded", "commands.findByKeys", "commands.insert"]);
       } finally {
         await client.query("alter table command_keys rename column owner_id to tenant_id");
       }
     }));
 
-  test("turns red when its row promises what it does not answer", async () => {
+  test("fails the check if its row type differs from the returned columns", async () => {
     const row = new Map([
       ["at", { isOptional: false, kinds: new Set<Kind>(["string"]) }],
       ["gone", { isOptional: false, kinds: new Set<Kind>(["number"]) }],
     ]);
     const columns = await withClient(url, (client) => describeStatement(client, "select now() as at, 1 as extra"));
     expect(differences({ row }, columns)).toEqual([
-      "gone is not answered",
-      "at is string, and PostgreSQL answers type 1184",
-      "extra is answered and nobody knows it",
+      "gone is not returned",
+      "at is string but PostgreSQL returns type 1184",
+      "extra is returned, but not declared",
     ]);
   });
 });

@@ -1,4 +1,4 @@
-// `npm run docs:schemas`: writes the JSON Schemas of the agent protocol to protocol/schemas, and removes what is no longer there.
+// `npm run docs:schemas`: writes the JSON Schemas of the agent protocol to protocol/schemas, and removes obsolete files.
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";

@@ -1,4 +1,4 @@
-// The lines that a new feature adds to files that exist. Each edit names the place that it stands at, and fails loudly if that place is gone.
+// The lines that a new feature adds to existing files. An edit whose place is missing or ambiguous throws.
 
 export interface Edit {
   readonly file: string;
@@ -16,7 +16,7 @@ export const EDITS: readonly Edit[] = [
   before("protocol/index.ts", " } as const satisfies Record<string, Group>;", ", {{group}}"),
   before("protocol/index.ts", 'export * from "./kit/command-type.ts";', 'export * from "./groups/{{feature}}.ts";\n'),
   after("protocol/kit/ids.ts", "export const ID_NAMES: ReadonlyMap<string, string> = new Map([\n", '  ["{{prefix}}", "{{word}}"],\n'),
-  before("protocol/kit/errors.ts", "  NODE_NOT_FOUND:", '  {{CODE}}_NOT_FOUND: row(404, "{{A}} {{word}} {{{record}}Id} was not found."),\n'),
+  before("protocol/kit/errors.ts", "  NODE_NOT_FOUND:", '  {{CODE}}_NOT_FOUND: row(404, "{{Word}} {{{record}}Id} was not found."),\n'),
   after("protocol/kit/permissions.ts", "  viewer: [", '"{{permission}}:read", '),
   after("protocol/kit/permissions.ts", "  operator: [", '"{{permission}}:write", '),
   before("protocol/guide/index.ts", "\nexport type { OperationGuide }", 'import { {{group}} } from "./{{feature}}.ts";\n'),
@@ -42,7 +42,7 @@ export const EDITS: readonly Edit[] = [
   ),
 ];
 
-/** New files: where the template goes. */
+/** The path of each template's file. */
 export const FILES: Readonly<Record<string, string>> = {
   group: "protocol/groups/{{feature}}.ts",
   guide: "protocol/guide/{{feature}}.ts",
@@ -56,7 +56,7 @@ export const FILES: Readonly<Record<string, string>> = {
 export const applied = (text: string, { file, at, side }: Edit, addition: string): string => {
   const place = text.indexOf(at);
   if (place === -1 || text.indexOf(at, place + 1) !== -1)
-    throw new Error(`${file} has no single place that reads ${JSON.stringify(at)}; test/scaffold/edits.ts must follow it`);
+    throw new Error(`${file} must contain ${JSON.stringify(at)} exactly once; update test/scaffold/edits.ts`);
   const cut = side === "before" ? place : place + at.length;
   return text.slice(0, cut) + addition + text.slice(cut);
 };

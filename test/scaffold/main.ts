@@ -1,4 +1,4 @@
-// `npm run new -- <feature>`: writes the skeleton of a feature that compiles and passes, and says what is left to do.
+// `npm run new -- <feature>`: writes a feature that compiles and passes its tests, and says what to do next.
 import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
@@ -8,11 +8,11 @@ import { writeFeature } from "./write.ts";
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const HELP = `npm run new -- FEATURE [--one SINGULAR] [--prefix LETTERS]
 
-  Writes a feature with one resource (list, get, create, update, delete, two events) that compiles and passes its tests.
+  Writes a feature with one record type (list, get, create, update, delete, two events). It compiles and passes its tests.
 
-  FEATURE   plural, lower case with hyphens: backup-policies. It is the folder, the table and the REST path.
-  --one     what one of them is called, if it is not FEATURE without its ending: backup-policy
-  --prefix  two to four letters that its ids begin with; by default the first three of the singular
+  FEATURE   plural in lower case with hyphens, such as backup-policies: names the folder, the table and the REST path
+  --one     the singular of an irregular plural: staff-member for staff
+  --prefix  two to four letters at the start of its ids; by default the first three of the singular
 `;
 
 const run = (command: string, ...args: readonly string[]): void =>
@@ -25,12 +25,12 @@ const main = (): void => {
   });
   const [feature, ...others] = positionals;
   if (values.help) return void process.stdout.write(HELP);
-  if (feature === undefined || others.length > 0) throw new NameError("name one feature; see npm run new -- --help");
-  const { made, changed } = writeFeature(ROOT, { feature, one: values.one, prefix: values.prefix }, new Date());
-  run("biome", "check", "--write", ...[...made, ...changed].filter((path) => path.endsWith(".ts")));
+  if (feature === undefined || others.length > 0) throw new NameError("give the name of one feature; see npm run new -- --help");
+  const { created, changed } = writeFeature(ROOT, { feature, one: values.one, prefix: values.prefix }, new Date());
+  run("biome", "check", "--write", ...[...created, ...changed].filter((path) => path.endsWith(".ts")));
   execFileSync("npm", ["run", "--silent", "generate"], { cwd: ROOT, stdio: ["ignore", "ignore", "inherit"] });
   process.stdout.write(
-    `Made:\n${made.map((path) => `  ${path}`).join("\n")}\nChanged:\n${changed.map((path) => `  ${path}`).join("\n")}\n\nRun it: npx vitest run --config test/vitest.config.ts test/features/${feature}.test.ts\nThen make it yours: README, "Add a resource".\n`,
+    `Created:\n${created.map((path) => `  ${path}`).join("\n")}\nChanged:\n${changed.map((path) => `  ${path}`).join("\n")}\n\nTest it: npx vitest run --config test/vitest.config.ts test/features/${feature}.test.ts\nNext: adapt it, see README, "Add a resource".\n`,
   );
 };
 

@@ -1,13 +1,13 @@
-// The names of a new feature in every spelling that the code needs, or a sentence that says why there cannot be one of that name.
+// Derives all spellings of a new feature's name, or throws an error that says why the name is impossible.
 
 export interface GivenNames {
-  /** Plural, kebab-case: the path of its REST operations. */
+  /** Plural, kebab-case: the folder and the REST path. */
   readonly feature: string;
   readonly one?: string | undefined;
   readonly prefix?: string | undefined;
 }
 
-/** What is there already. */
+/** The names in use. */
 export interface Taken {
   readonly features: readonly string[];
   readonly prefixes: readonly string[];
@@ -17,7 +17,7 @@ export interface Taken {
 export class NameError extends Error {}
 
 const FORM = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
-/** Names of handlers that every group has; a record of that name would collide with JavaScript. */
+/** Reserved words of JavaScript, and the names of files in server/features. */
 const RESERVED: ReadonlySet<string> = new Set([
   "class",
   "default",
@@ -46,15 +46,14 @@ const camel = (kebab: string): string => kebab.replaceAll(/-(\w)/g, (_match, let
 const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
 export const namesOf = ({ feature, one = singularOf(feature), prefix = one.replaceAll("-", "").slice(0, 3) }: GivenNames, taken: Taken) => {
-  if (!FORM.test(feature)) throw new NameError(`"${feature}" is no name for a feature: use lower case and hyphens, in the plural, such as backup-policies`);
-  if (!FORM.test(one)) throw new NameError(`"${one}" is no name for one of them: use lower case and hyphens, such as backup-policy`);
-  if (one === feature) throw new NameError(`"${feature}" looks like a singular: name the feature in the plural, or say with --one what one of them is called`);
-  if (RESERVED.has(feature) || RESERVED.has(one))
-    throw new NameError(`"${RESERVED.has(feature) ? feature : one}" is a word of the language or of the layout; choose another`);
-  if (taken.features.includes(feature)) throw new NameError(`there is a feature ${feature} already`);
-  if (taken.models.includes(pascal(one))) throw new NameError(`there is a model ${pascal(one)} already; choose another singular with --one`);
-  if (!/^[a-z]{2,4}$/.test(prefix)) throw new NameError(`"${prefix}" is no prefix for ids: use two to four letters, with --prefix`);
-  if (taken.prefixes.includes(prefix)) throw new NameError(`ids with the prefix ${prefix} exist already; choose another with --prefix`);
+  if (!FORM.test(feature)) throw new NameError(`"${feature}" is not a feature name: use a plural in lower case with hyphens, such as backup-policies`);
+  if (!FORM.test(one)) throw new NameError(`"${one}" is not a singular: use lower case with hyphens, such as backup-policy`);
+  if (one === feature) throw new NameError(`"${feature}" looks like a singular: use the plural, or give the singular with --one`);
+  if (RESERVED.has(feature) || RESERVED.has(one)) throw new NameError(`"${RESERVED.has(feature) ? feature : one}" is a reserved word; choose another`);
+  if (taken.features.includes(feature)) throw new NameError(`feature ${feature} already exists`);
+  if (taken.models.includes(pascal(one))) throw new NameError(`model ${pascal(one)} already exists; choose another singular with --one`);
+  if (!/^[a-z]{2,4}$/.test(prefix)) throw new NameError(`"${prefix}" is not an id prefix: use two to four letters with --prefix`);
+  if (taken.prefixes.includes(prefix)) throw new NameError(`id prefix ${prefix} is taken; choose another with --prefix`);
   const word = one.replaceAll("-", " ");
   const article = /^[aeiou]/.test(word) ? "an" : "a";
   return {
@@ -69,6 +68,7 @@ export const namesOf = ({ feature, one = singularOf(feature), prefix = one.repla
     permission: one.replaceAll("-", "_"),
     CODE: one.replaceAll("-", "_").toUpperCase(),
     words: feature.replaceAll("-", " "),
+    Word: capital(word),
     Words: capital(feature.replaceAll("-", " ")),
     a: article,
     A: capital(article),

@@ -1,4 +1,4 @@
-// Writes the skeleton of a feature below a root: its new files, and its lines in files that exist. All of it or nothing.
+// Writes a feature below a root: its new files, and its lines in existing files. It throws before the first write if a name or a place does not fit.
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { applied, EDITS, FILES } from "./edits.ts";
@@ -17,7 +17,7 @@ const takenIn = (root: string): Taken => {
   };
 };
 
-/** Later than every migration that is there. */
+/** The timestamp of a migration, later than that of every existing one. */
 const stampAfter = (root: string, now: Date): string => {
   const stamp = now.toISOString().replaceAll(/[-:T]/g, "").slice(0, 14);
   const last = readdirSync(join(root, "prisma/migrations"))
@@ -29,7 +29,7 @@ const stampAfter = (root: string, now: Date): string => {
 };
 
 export interface Written {
-  readonly made: readonly string[];
+  readonly created: readonly string[];
   readonly changed: readonly string[];
 }
 
@@ -37,7 +37,7 @@ export interface Written {
 export const writeFeature = (root: string, given: GivenNames, now: Date): Written => {
   const names = namesOf(given, takenIn(root));
   const stamp = stampAfter(root, now);
-  const made = Object.entries(FILES).map(([template, path]): [string, string] => [
+  const created = Object.entries(FILES).map(([template, path]): [string, string] => [
     fill(path, names).replace("{{stamp}}", stamp),
     fill(readFileSync(new URL(`${template}.txt`, TEMPLATES), "utf8"), names),
   ]);
@@ -46,9 +46,9 @@ export const writeFeature = (root: string, given: GivenNames, now: Date): Writte
     const text = changed.get(edit.file) ?? readFileSync(join(root, edit.file), "utf8");
     changed.set(edit.file, applied(text, edit, fill(edit.text, names)));
   }
-  for (const [path, text] of [...made, ...changed]) {
+  for (const [path, text] of [...created, ...changed]) {
     mkdirSync(dirname(join(root, path)), { recursive: true });
     writeFileSync(join(root, path), text);
   }
-  return { made: made.map(([path]) => path), changed: [...changed.keys()] };
+  return { created: created.map(([path]) => path), changed: [...changed.keys()] };
 };

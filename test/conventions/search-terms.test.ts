@@ -1,4 +1,4 @@
-// A stranger who searches for the field's term finds the file of the concept: by its name, or else by its opening comment.
+// A newcomer who searches for the field's term finds the file of the concept, by its name or by its opening comment.
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";

@@ -1,4 +1,4 @@
-// Conventions that a text search can check: features and their names, sizes, the one clock, error codes.
+// Conventions that a text search can check: features, file names and sizes, the system clock, error codes, look-up tables.
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
@@ -24,12 +24,12 @@ const TESTS = filesIn("test");
 const groups = Object.keys(contract).map(kebab).sort();
 
 describe("features", () => {
-  /** Features whose guarantees another file proves. */
-  const PROVEN_ELSEWHERE: Readonly<Record<string, string>> = {
-    // A device is seen through its socket, so both are tested with one open.
+  /** Features whose tests have another name. */
+  const TESTED_IN: Readonly<Record<string, string>> = {
+    // Their tests need an open socket.
     devices: "test/channel/devices.test.ts",
     agent: "test/channel/devices.test.ts",
-    // Few facts without state, tested beside the other facts about the service.
+    // Stateless, tested with the other facts about the service.
     health: "test/features/general.test.ts",
   };
 
@@ -44,13 +44,13 @@ describe("features", () => {
   });
 
   test.each(groups)("%s has a test of its own guarantees", (feature) => {
-    const file = PROVEN_ELSEWHERE[feature] ?? `test/features/${feature}.test.ts`;
+    const file = TESTED_IN[feature] ?? `test/features/${feature}.test.ts`;
     expect(TESTS).toContain(file);
-    if (feature in PROVEN_ELSEWHERE) expect(read(file)).toMatch(new RegExp(`contract\\.${feature}\\b|features/${feature}/`));
+    if (feature in TESTED_IN) expect(read(file)).toMatch(new RegExp(`contract\\.${feature}\\b|features/${feature}/`));
   });
 
-  test("no exception outlives its reason", () => {
-    expect(Object.keys(PROVEN_ELSEWHERE).filter((feature) => TESTS.includes(`test/features/${feature}.test.ts`))).toEqual([]);
+  test("every exception is still needed", () => {
+    expect(Object.keys(TESTED_IN).filter((feature) => TESTS.includes(`test/features/${feature}.test.ts`))).toEqual([]);
   });
 });
 
@@ -63,34 +63,34 @@ describe("files", () => {
     expect([...longerThan(SOURCES, SOURCE_LINES), ...longerThan(TESTS, TEST_LINES)]).toEqual([]);
   });
 
-  test("each opens with a sentence that says what it is for", () => {
+  test("each begins with a sentence that states its purpose", () => {
     const silent = [...SOURCES, ...TESTS].filter((file) => !/^(#!.*\n)?(\/\/ |\/\*\*? ?)\S+ .+/.test(read(file)));
     expect(silent).toEqual([]);
   });
 
-  test("names say what is inside: kebab-case nouns, none of the words that say nothing", () => {
+  test("names are in kebab case and avoid words without meaning, such as utils", () => {
     const parts = [...SOURCES, ...TESTS].flatMap((file) => file.split("/").map((part) => ({ file, name: part.replace(/(\.test|\.config)?\.[a-z]+$/, "") })));
     expect(parts.filter(({ name }) => !/^[a-z0-9]+(-[a-z0-9]+)*$/.test(name)).map(({ file }) => file)).toEqual([]);
     const empty = /^(base|data|info|process|do|handler)$|(^|-)(utils?|helpers?|managers?|common|misc)$|-service$/;
     expect(parts.filter(({ name }) => empty.test(name)).map(({ file }) => file)).toEqual([]);
   });
 
-  test("nothing is left to do in a comment", () => {
-    expect([...SOURCES, ...TESTS].filter((file) => /\b(TODO|FIXME|XXX|HACK)\b/.test(read(file)) && !file.endsWith("conventions/words.test.ts"))).toEqual([]);
+  test("no comment is a TODO", () => {
+    expect([...SOURCES, ...TESTS].filter((file) => /\b(TODO|FIXME|XXX|HACK)\b/.test(read(file)) && !file.endsWith("conventions/sources.test.ts"))).toEqual([]);
   });
 });
 
-describe("time", () => {
-  /** Who may ask the machine what time it is. Everyone else is handed a clock. */
+describe("the system clock", () => {
+  /** The only files that read the system clock. All others get a clock as a parameter. */
   const CLOCKS = [
     "server/core/clock.ts",
-    // The simulator knows only the protocol, so it has a door of its own.
+    // The simulator imports only the protocol.
     "agent-sim/agent/time.ts",
-    // A person's command: stamps the name of a new migration.
+    // A developer's command: puts the time into the name of a migration.
     "prisma/migrate.ts",
   ];
 
-  test("has one door on each side", () => {
+  test("has one reader in the server and one in the simulator", () => {
     const asking = SOURCES.filter((file) => /\bDate\.now\(|\bnew Date\(\)/.test(read(file)));
     expect(asking.toSorted()).toEqual(CLOCKS.toSorted());
   });
@@ -103,22 +103,22 @@ describe("error codes", () => {
   const declared = new Set(Object.values(contract).flatMap(({ operations }) => Object.values(operations).flatMap(({ errors }): readonly string[] => errors)));
   const isNamed = (code: string): boolean => new RegExp(`["'\`]${code}["'\`]`).test(server);
 
-  test("each of the table is thrown somewhere", () => {
+  test("each occurs in the server", () => {
     expect(ERROR_CODES.filter((code) => !isNamed(code))).toEqual([]);
   });
 
-  test("each is seen by some test", () => {
+  test("each occurs in a test", () => {
     const tests = TESTS.filter((file) => !/^test\/(conventions|chaos)\//.test(file))
       .map(read)
       .join("\n");
     expect(ERROR_CODES.filter((code) => !new RegExp(`\\b${code}\\b`).test(tests))).toEqual([]);
   });
 
-  test("a feature throws only what the table knows and its operations declare, or what belongs to every call", () => {
+  test("a feature throws only codes that its operations declare or that all calls have in common", () => {
     const COMMON: ReadonlySet<ErrorCode> = new Set([
       ...(["VALIDATION_FAILED", "MALFORMED_JSON", "UNAUTHORIZED", "INVALID_SIGNATURE", "FORBIDDEN", "RATE_LIMIT_EXCEEDED"] as const),
       ...(["TENANT_SUSPENDED", "TENANT_NOT_FOUND", "PLAN_LIMIT_EXCEEDED", "SERVICE_UNAVAILABLE", "INTERNAL_ERROR", "API_KEY_IP_DENIED"] as const),
-      // Of every change that honours an Idempotency-Key; a feature that keeps the key with its row throws them itself.
+      // Any change with an Idempotency-Key; a feature that stores the key in its own row throws them itself.
       ...(["IDEMPOTENCY_KEY_REUSED", "IDEMPOTENCY_KEY_INVALID"] as const),
     ]);
     const thrown = SOURCES.filter((file) => file.startsWith("server/features/")).flatMap((file) =>
@@ -132,10 +132,10 @@ describe("error codes", () => {
 });
 
 describe("look-up tables", () => {
-  /** Tables by text, as object literals: `constructor` is a key of each of them. */
+  /** Object literals with string keys. `constructor` is a key of each of them. */
   const TABLE = /^(?:export )?const ([A-Z][A-Z_]*): (?:Readonly<)?(?:Partial<)?Record<string,/gm;
 
-  test("that are read by a text are Maps, or ask whether the key is their own", () => {
+  test("with string keys are Maps, or a check of Object.hasOwn guards each read", () => {
     const found = SOURCES.flatMap((file) => {
       const text = read(file);
       return [...text.matchAll(TABLE)].flatMap(([, name = ""]) =>
