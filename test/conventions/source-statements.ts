@@ -72,6 +72,8 @@ const takesPlainText = (checker: ts.TypeChecker, node: ts.Node): boolean => {
   if (ts.isPropertyAccessExpression(node)) return /^\$(query|execute)Raw(Unsafe)?$/.test(node.name.text);
   if (!ts.isCallExpression(node) || !ts.isPropertyAccessExpression(node.expression) || !/^(query|execute)$/.test(node.expression.name.text)) return false;
   const [text] = node.arguments;
+  // Control of the transaction reads no table.
+  if (text !== undefined && ts.isStringLiteral(text) && /^(savepoint|release savepoint|rollback to savepoint) \w+$/.test(text.text)) return false;
   const declared = checker.getResolvedSignature(node)?.declaration?.parameters[0];
   if (text === undefined || declared === undefined || !ts.isParameter(declared) || declared.type?.getText().includes("Statement<") !== true) return false;
   return checker.getTypeAtLocation(text).aliasSymbol?.name !== "Statement";

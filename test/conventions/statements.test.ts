@@ -10,7 +10,7 @@ import { type DeclaredStatement, type Kind, readSources, type Sources } from "./
 /** The files with raw SQL. Every heartbeat, hello, command, signed call or event uses one of them. */
 const HOT = [
   "server/core/statements.ts",
-  ...["change", "claim", "create", "read", "retention", "timeline"].map((name) => `server/features/commands/store/${name}.ts`),
+  ...["change", "claim", "create", "outcomes", "read", "retention", "timeline"].map((name) => `server/features/commands/store/${name}.ts`),
   ...["agents", "contact", "hello", "presence"].map((name) => `server/features/devices/store/${name}.ts`),
   "server/features/live/store.ts",
   ...["idempotency", "outbox-rows", "signatures"].map((name) => `server/platform/${name}.ts`),
@@ -21,7 +21,6 @@ const PLAIN = [
   "server/features/admin/store.ts",
   "server/features/api-keys/store.ts",
   ...["agents", "devices", "enrol"].map((name) => `server/features/devices/store/${name}.ts`),
-  "server/features/general/store.ts",
   ...["enrollments", "pairings", "tokens"].map((name) => `server/features/pairing/store/${name}.ts`),
   "server/features/tenants/store.ts",
 ];

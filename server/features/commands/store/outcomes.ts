@@ -1,6 +1,7 @@
 // Ends of commands that their feature has not been told of, because its handler threw. Whoever changes a row here holds the lock of its command.
 import type { CommandId, TenantId } from "../../../../protocol/index.ts";
 import type { SqlTx } from "../../../core/events.ts";
+import { statement } from "../../../core/statements.ts";
 import type { CommandRow } from "./rows.ts";
 
 interface Untold {
@@ -8,39 +9,48 @@ interface Untold {
   readonly commandId: CommandId;
 }
 
+const READ_PAYLOADS = statement<{ readonly command_id: string; readonly payload: CommandRow["payload"] }>(
+  "commands.readPayloads",
+  "select command_id, payload from commands where command_id = any($1::text[])",
+);
+const ADD_UNTOLD = statement(
+  "commands.addUntold",
+  `insert into untold_outcomes (command_id, tenant_id, retry_at) values ($1, $2, now() + interval '5 seconds')
+   on conflict (command_id) do update set attempts = 0, retry_at = excluded.retry_at`,
+);
+const REMOVE_UNTOLD = statement("commands.removeUntold", "delete from untold_outcomes where command_id = $1");
+const TAKE_UNTOLD = statement<Untold>(
+  "commands.takeUntold",
+  `select u.command_id as "commandId", u.tenant_id as "tenantId" from untold_outcomes u join commands c on c.command_id = u.command_id
+    where u.retry_at <= now() order by u.retry_at limit 1 for update of c skip locked`,
+);
+const REMOVE_ORPHANS = statement(
+  "commands.removeOrphanedUntold",
+  "delete from untold_outcomes u where retry_at <= now() and not exists (select 1 from commands c where c.command_id = u.command_id)",
+);
+const RETRY_LATER = statement(
+  "commands.retryUntoldLater",
+  `update untold_outcomes set attempts = attempts + 1, retry_at = now() + least(600, 10 * 2 ^ least(attempts, 10)) * interval '1 second' where command_id = $1`,
+);
+
 /** The rows that a change locks leave the payload behind, since it may be large. */
 export const payloadsOf = async (tx: SqlTx, commands: readonly Untold[]): Promise<ReadonlyMap<string, CommandRow["payload"]>> => {
-  const rows = await tx.query<{ command_id: string; payload: CommandRow["payload"] }>(
-    "select command_id, payload from commands where command_id = any($1::text[])",
-    [commands.map(({ commandId }) => commandId)],
-  );
+  const rows = await tx.query(READ_PAYLOADS, [commands.map(({ commandId }) => commandId)]);
   return new Map(rows.map(({ command_id, payload }) => [command_id, payload]));
 };
 
-export const addUntold = (tx: SqlTx, { tenantId, commandId }: Untold): Promise<unknown> =>
-  tx.query(
-    `insert into untold_outcomes (command_id, tenant_id, retry_at) values ($1, $2, now() + interval '5 seconds')
-     on conflict (command_id) do update set attempts = 0, retry_at = excluded.retry_at`,
-    [commandId, tenantId],
-  );
+export const addUntold = (tx: SqlTx, { tenantId, commandId }: Untold): Promise<unknown> => tx.query(ADD_UNTOLD, [commandId, tenantId]);
 
-export const removeUntold = (tx: SqlTx, commandId: string): Promise<unknown> => tx.query("delete from untold_outcomes where command_id = $1", [commandId]);
+export const removeUntold = (tx: SqlTx, commandId: string): Promise<unknown> => tx.query(REMOVE_UNTOLD, [commandId]);
 
 /** The one that is due longest, with its command locked. Null if none is due. */
 export const takeUntold = async (tx: SqlTx): Promise<Untold | null> => {
-  const [row] = await tx.query<Untold>(
-    `select u.command_id as "commandId", u.tenant_id as "tenantId" from untold_outcomes u join commands c on c.command_id = u.command_id
-      where u.retry_at <= now() order by u.retry_at limit 1 for update of c skip locked`,
-  );
+  const [row] = await tx.query(TAKE_UNTOLD, []);
   if (row !== undefined) return row;
   // Retention has deleted the command.
-  await tx.query("delete from untold_outcomes u where retry_at <= now() and not exists (select 1 from commands c where c.command_id = u.command_id)");
+  await tx.query(REMOVE_ORPHANS, []);
   return null;
 };
 
 /** After 10 s, 20 s, ... at most 10 min. */
-export const retryLater = (tx: SqlTx, commandId: string): Promise<unknown> =>
-  tx.query(
-    `update untold_outcomes set attempts = attempts + 1, retry_at = now() + least(600, 10 * 2 ^ least(attempts, 10)) * interval '1 second' where command_id = $1`,
-    [commandId],
-  );
+export const retryLater = (tx: SqlTx, commandId: string): Promise<unknown> => tx.query(RETRY_LATER, [commandId]);
