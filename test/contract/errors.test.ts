@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { CONNECT_PATHS, ERROR_CODES, ERRORS, type ErrorCode, isRetryable, signedHeaders } from "../../protocol/index.ts";
 import { newId } from "../../server/core/ids.ts";
 import { eventually } from "../kit/eventually.ts";
-import { type Answer, asBearer, asKey, type Caller, type CallOptions, nobody, startWorld, type World } from "../kit/world.ts";
+import { type Answer, anonymous, asBearer, asKey, type Caller, type CallOptions, startWorld, type World } from "../kit/world.ts";
 import { initiate, openStock, pair, prepare, type Stock } from "./samples.ts";
 
 const FREE = {
@@ -49,7 +49,7 @@ afterAll(async () => {
 
 type Given = CallOptions & { readonly as?: Caller };
 const call =
-  (world: World, method: string, path: string, { as = nobody, ...options }: Given = {}): Send =>
+  (world: World, method: string, path: string, { as = anonymous, ...options }: Given = {}): Send =>
   (prefix, headers) =>
     world.call(as, method, `${prefix}${path}`, { ...options, headers: { ...options.headers, ...headers } });
 /** Calls as the owner of the stock. */
@@ -124,7 +124,7 @@ const withoutDatabase = async ({ world }: Stage, run: () => Promise<void>): Prom
   } finally {
     await admin.query(`alter database ${name} allow_connections true`);
     await admin.end();
-    await eventually(async () => expect((await world.call(nobody, "GET", "/v1/health")).status).toBe(200));
+    await eventually(async () => expect((await world.call(anonymous, "GET", "/v1/health")).status).toBe(200));
     await eventually(() => world.sql.query("select 1"));
   }
 };
@@ -218,7 +218,7 @@ const SCENARIOS: Readonly<Record<Exclude<ErrorCode, Streamed>, Scenario>> = {
     probe(own(at, "POST", "/pairing/prepare-activation", { body: { pairing_code: (await pair(at.stock)).code, tenant_id: at.stock.tenant.tenantId } })),
   ENROLLMENT_TOKEN_EXHAUSTED: async ({ world, stock }, probe) => {
     const { token } = await done(world, stock.owner, "POST /pairing/enrollment-tokens", { body: { name: "once" } });
-    await done(world, nobody, "POST /pairing/auto-activate", { body: { enrollment_token: token, pairing_code: (await initiate(stock)).code } });
+    await done(world, anonymous, "POST /pairing/auto-activate", { body: { enrollment_token: token, pairing_code: (await initiate(stock)).code } });
     await probe(call(world, "POST", "/pairing/auto-activate", { body: { enrollment_token: token, pairing_code: (await initiate(stock)).code } }));
   },
   DEVICE_ALREADY_PAIRED: (at, probe) => probe(own(at, "POST", "/devices/provision", { body: { fingerprints: [at.stock.device.fingerprint] } })),
@@ -269,7 +269,7 @@ const SCENARIOS: Readonly<Record<Exclude<ErrorCode, Streamed>, Scenario>> = {
     await probe(call(world, "GET", "/agent/connect"));
   },
   RATE_LIMIT_EXCEEDED: async ({ odd }, probe) => {
-    for (let count = 0; count < 3; count += 1) await done(odd, nobody, "GET /info");
+    for (let count = 0; count < 3; count += 1) await done(odd, anonymous, "GET /info");
     await probe(call(odd, "GET", "/info"));
   },
   COMMAND_QUEUE_FULL: async (at, probe) => {
@@ -368,7 +368,7 @@ describe("error codes", () => {
   });
 
   test("GET /errors lists exactly the codes of the contract", async () => {
-    const { body } = await stage.world.call(nobody, "GET", "/v1/errors");
+    const { body } = await stage.world.call(anonymous, "GET", "/v1/errors");
     expect(body.data.map((each: { code: string }) => each.code)).toEqual(ERROR_CODES);
   });
 });

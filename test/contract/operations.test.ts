@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { type Operation, permits, ROLES } from "../../protocol/index.ts";
 import { newId } from "../../server/core/ids.ts";
-import { type Caller, nobody, startWorld, type World } from "../kit/world.ts";
+import { anonymous, type Caller, startWorld, type World } from "../kit/world.ts";
 import { CASES, type Case, callerFor, openStock, REST_CASES, type Stock, sample, send, toRequest } from "./samples.ts";
 
 const FREE = {
@@ -35,7 +35,7 @@ const timeless = (body: unknown): unknown =>
 
 describe("credentials", () => {
   test.each(named(needsCredential))("%s refuses a call without a credential", async (_, { op }) => {
-    const answer = await send(ours, nobody, "/v1", toRequest(op, await sample({ id: "health.check", op }, ours)));
+    const answer = await send(ours, anonymous, "/v1", toRequest(op, await sample({ id: "health.check", op }, ours)));
     expect([answer.status, answer.body.code]).toEqual([401, "UNAUTHORIZED"]);
   });
 
@@ -46,7 +46,7 @@ describe("credentials", () => {
     for (const kind of others) {
       const answer = await send(
         ours,
-        callers[kind] ?? nobody,
+        callers[kind] ?? anonymous,
         "/v1",
         toRequest(each.op, { ...(await sample(each, ours)), ...("deviceId" in (await sample(each, ours)) ? { deviceId: ours.device.deviceId } : {}) }),
       );
@@ -203,7 +203,7 @@ describe("answers", () => {
   });
 
   test.each(named(unary.filter(({ op }) => !op.auth.includes("public"))))("%s refuses over tRPC with the same code as over REST", async (_, each) => {
-    const over = await trpc(each, nobody, await sample(each, ours));
+    const over = await trpc(each, anonymous, await sample(each, ours));
     expect([over.status, over.body.error.data.app.code, over.body.error.data.httpStatus]).toEqual([401, "UNAUTHORIZED", 401]);
   });
 });

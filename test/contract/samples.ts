@@ -1,7 +1,7 @@
 // A valid input for every operation, and the records that it refers to. Without a sample for an operation the tests do not compile.
 import { type Contract, contract, type Operation, type Rest } from "../../protocol/index.ts";
 import { newId } from "../../server/core/ids.ts";
-import { type Answer, asAgent, type Caller, type Device, nobody, type TestTenant, type World } from "../kit/world.ts";
+import { type Answer, anonymous, asAgent, type Caller, type Device, type TestTenant, type World } from "../kit/world.ts";
 
 export type OperationId = { [G in keyof Contract]: `${G}.${Extract<keyof Contract[G]["operations"], string>}` }[keyof Contract];
 
@@ -32,7 +32,7 @@ const data = ({ status, body }: Answer) => {
 
 export const initiate = async ({ world }: Pick<Stock, "world">, fingerprint = newId("fp")) => ({
   fingerprint,
-  code: data(await world.call(nobody, "POST", "/v1/pairing/initiate", { body: { device_fingerprint: fingerprint } })).pairing_code as string,
+  code: data(await world.call(anonymous, "POST", "/v1/pairing/initiate", { body: { device_fingerprint: fingerprint } })).pairing_code as string,
 });
 
 export const prepare = async ({ world, tenant, owner }: Pick<Stock, "world" | "tenant" | "owner">) => {
@@ -44,7 +44,9 @@ export const prepare = async ({ world, tenant, owner }: Pick<Stock, "world" | "t
 export const pair = async (stock: Pick<Stock, "world" | "tenant" | "owner">): Promise<{ device: Device; code: string }> => {
   const { code, token, fingerprint } = await prepare(stock);
   const made = data(
-    await stock.world.call(nobody, "POST", "/v1/pairing/activate", { body: { pairing_code: code, activation_token: token, user_email: "owner@example.com" } }),
+    await stock.world.call(anonymous, "POST", "/v1/pairing/activate", {
+      body: { pairing_code: code, activation_token: token, user_email: "owner@example.com" },
+    }),
   );
   const identity = { agentId: made.agent_id, tenantId: made.tenant_id, secret: made.shared_secret };
   return { code, device: { deviceId: made.device_id, fingerprint, identity, as: asAgent(identity) } };
@@ -185,7 +187,7 @@ export const send = ({ world }: Pick<Stock, "world">, as: Caller, prefix: "/v1" 
 /** A caller that the operation accepts. */
 export const callerFor = ({ op }: Case, { owner, operator, tenant, device }: Stock): Caller => {
   const [first] = op.auth;
-  if (first === "public") return nobody;
+  if (first === "public") return anonymous;
   if (op.permission === "platform") return operator;
   if (first === "agent") return device.as;
   return first === "apiKey" ? tenant.apiKey : owner;

@@ -8,7 +8,7 @@ import { silentLog } from "../../server/platform/log.ts";
 import { committing } from "../kit/call.ts";
 import { createTestDatabase, namedStatements } from "../kit/database.ts";
 import { eventually } from "../kit/eventually.ts";
-import { type Caller, nobody, startWorld, type World } from "../kit/world.ts";
+import { anonymous, type Caller, startWorld, type World } from "../kit/world.ts";
 
 const NEVER = new AbortController().signal;
 const call = {
@@ -144,6 +144,6 @@ describe("over HTTP", () => {
 
   test("a drained node reports that it is not ready", async () => {
     expect((await world.call(operator, "POST", `/v1/admin/nodes/${world.app.nodeId}/drain`)).status).toBe(200);
-    await eventually(async () => expect((await world.call(nobody, "GET", "/v1/health/ready")).status).toBe(503));
+    await eventually(async () => expect((await world.call(anonymous, "GET", "/v1/health/ready")).status).toBe(503));
   });
 });

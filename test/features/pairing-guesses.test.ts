@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { LIMITS } from "../../protocol/index.ts";
 import { newCode } from "../../server/features/pairing/codes.ts";
-import { type Answer, nobody, startWorld, type World } from "../kit/world.ts";
+import { type Answer, anonymous, startWorld, type World } from "../kit/world.ts";
 
 const PER_ADDRESS = LIMITS["pairing.guess"][0].limit;
 const TOGETHER = LIMITS["pairing.guess"][1].limit;
@@ -17,9 +17,9 @@ afterAll(() => world.close());
 const from = (address: string) => ({ "x-forwarded-for": address });
 /** Guesses by the one operation that anybody may call with nothing but a code. */
 const report = (code: string, address: string, at: World = world): Promise<Answer> =>
-  at.call(nobody, "PATCH", `/v1/pairing/${code}/progress`, { headers: from(address), body: { currentStep: "preflight_check" } });
+  at.call(anonymous, "PATCH", `/v1/pairing/${code}/progress`, { headers: from(address), body: { currentStep: "preflight_check" } });
 const initiate = async (address: string, at: World = world): Promise<string> =>
-  (await at.call(nobody, "POST", "/v1/pairing/initiate", { headers: from(address), body: { device_fingerprint: randomUUID() } })).body.data.pairing_code;
+  (await at.call(anonymous, "POST", "/v1/pairing/initiate", { headers: from(address), body: { device_fingerprint: randomUUID() } })).body.data.pairing_code;
 const outcome = ({ status, body }: Answer) => [status, body.details?.bucket ?? body.code ?? "done"];
 
 test("after ten wrong guesses in a minute an address is refused even with a right code, and other addresses are not", async () => {
@@ -39,12 +39,12 @@ test("wrong guesses from one IPv6 network count together", async () => {
 test("wrong guesses count through every operation that takes a code", async () => {
   const tenant = await world.tenant();
   const headers = from("192.0.2.3");
-  const post = async (path: string, body: object) => world.call(nobody, "POST", `/v1/pairing/${path}`, { headers, body });
+  const post = async (path: string, body: object) => world.call(anonymous, "POST", `/v1/pairing/${path}`, { headers, body });
   const user = await tenant.user();
   const guesses = [
     () => world.call(user, "POST", "/v1/pairing/prepare-activation", { headers, body: { pairing_code: newCode(), tenant_id: tenant.tenantId } }),
     () => world.call(user, "GET", `/v1/pairing/${newCode()}/progress`, { headers }),
-    () => world.call(nobody, "GET", `/v1/pairing/status?device_fingerprint=known-one&pairing_code=${newCode()}`, { headers }),
+    () => world.call(anonymous, "GET", `/v1/pairing/status?device_fingerprint=known-one&pairing_code=${newCode()}`, { headers }),
     () => post("activate", { pairing_code: newCode(), activation_token: "guess", user_email: "a@example.com" }),
     () => report(newCode(), "192.0.2.3"),
   ];

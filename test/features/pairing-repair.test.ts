@@ -1,7 +1,7 @@
 // Who may take over the identity of a living device: only someone whom its tenant allows to, and never in silence.
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Answer, asAgent, type Caller, nobody, startWorld, type TestTenant, type World } from "../kit/world.ts";
+import { type Answer, anonymous, asAgent, type Caller, startWorld, type TestTenant, type World } from "../kit/world.ts";
 
 let world: World;
 beforeAll(async () => {
@@ -11,7 +11,7 @@ afterAll(() => world.close());
 
 const post = (as: Caller, path: string, body: object = {}): Promise<Answer> => world.call(as, "POST", `/v1${path}`, { body });
 const initiate = async (fingerprint: string): Promise<string> => {
-  const { body } = await post(nobody, "/pairing/initiate", { device_fingerprint: fingerprint });
+  const { body } = await post(anonymous, "/pairing/initiate", { device_fingerprint: fingerprint });
   return body.data.pairing_code;
 };
 const tokenOf = async (tenant: TestTenant, more: object = {}): Promise<string> => {
@@ -19,11 +19,11 @@ const tokenOf = async (tenant: TestTenant, more: object = {}): Promise<string> =
   return body.data.token;
 };
 const enroll = async (enrollment_token: string, fingerprint: string): Promise<Answer> =>
-  post(nobody, "/pairing/auto-activate", { enrollment_token, pairing_code: await initiate(fingerprint) });
+  post(anonymous, "/pairing/auto-activate", { enrollment_token, pairing_code: await initiate(fingerprint) });
 const prepare = async (tenant: TestTenant, pairing_code: string, more: object = {}): Promise<Answer> =>
   post(await tenant.user(), "/pairing/prepare-activation", { pairing_code, tenant_id: tenant.tenantId, ...more });
 const activate = (pairing_code: string, activation_token: string): Promise<Answer> =>
-  post(nobody, "/pairing/activate", { pairing_code, activation_token, user_email: "owner@example.com" });
+  post(anonymous, "/pairing/activate", { pairing_code, activation_token, user_email: "owner@example.com" });
 
 interface Paired {
   readonly deviceId: string;
@@ -110,14 +110,14 @@ describe("repair by token", () => {
     const tenant = await world.tenant();
     const token = await tokenOf(tenant, { maxUses: 1 });
     const request = { enrollment_token: token, pairing_code: await initiate(randomUUID()) };
-    const answers = await Promise.all(Array.from({ length: 4 }, () => post(nobody, "/pairing/auto-activate", request)));
+    const answers = await Promise.all(Array.from({ length: 4 }, () => post(anonymous, "/pairing/auto-activate", request)));
     const [first, ...others] = answers.map(({ body }) => body.data);
     expect([first.shared_secret, others]).toEqual([expect.any(String), [first, first, first]]);
     const device = pairedBy(answers[0] as Answer);
     expect(await signsIn(device)).toBe(200);
-    expect(codeOf(await post(nobody, "/pairing/auto-activate", request))).toEqual([409, "PAIRING_ALREADY_ACTIVATED"]);
+    expect(codeOf(await post(anonymous, "/pairing/auto-activate", request))).toEqual([409, "PAIRING_ALREADY_ACTIVATED"]);
     const stranger = { ...request, enrollment_token: await tokenOf(tenant) };
-    expect(codeOf(await post(nobody, "/pairing/auto-activate", stranger))).toEqual([409, "PAIRING_ALREADY_ACTIVATED"]);
+    expect(codeOf(await post(anonymous, "/pairing/auto-activate", stranger))).toEqual([409, "PAIRING_ALREADY_ACTIVATED"]);
   });
 
   test("a device is never handed to two installers, however many come at once", async () => {
@@ -128,7 +128,7 @@ describe("repair by token", () => {
     const codes: string[] = [];
     for (let n = 0; n < 4; n += 1) codes.push(await initiate(fingerprint));
     await world.sql.query("update pairings set status = 'pending' where fingerprint = $1", [fingerprint]);
-    const answers = await Promise.all(codes.map((pairing_code) => post(nobody, "/pairing/auto-activate", { enrollment_token: token, pairing_code })));
+    const answers = await Promise.all(codes.map((pairing_code) => post(anonymous, "/pairing/auto-activate", { enrollment_token: token, pairing_code })));
     expect(answers.map(codeOf).toSorted()).toEqual([[201, "done"], ...Array.from({ length: 3 }, () => [409, "DEVICE_ALREADY_PAIRED"])]);
   });
 });
@@ -177,7 +177,7 @@ describe("repair by code", () => {
     const same = ({ status, body: { requestId, timestamp, meta, ...body } }: Answer) => ({ status, body });
     expect(same(await prepare(second, code))).toEqual(same(unknown));
     expect(same(await prepare(second, code, { replaceExisting: true }))).toEqual(same(unknown));
-    const stolen = await post(nobody, "/pairing/auto-activate", { enrollment_token: await tokenOf(second), pairing_code: code });
+    const stolen = await post(anonymous, "/pairing/auto-activate", { enrollment_token: await tokenOf(second), pairing_code: code });
     expect(same(stolen)).toEqual(same(unknown));
     pairedBy(await activate(code, claimed.body.data.activation_token));
     expect(same(await prepare(second, code))).toEqual(same(unknown));

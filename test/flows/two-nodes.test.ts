@@ -4,7 +4,7 @@ import { signedHeaders } from "../../protocol/index.ts";
 import { type AgentSocket, attempt, connect, greet, online } from "../channel/harness.ts";
 import { eventually } from "../kit/eventually.ts";
 import { startDeafProxy, startRedis, type TestRedis } from "../kit/redis.ts";
-import { asKey, type Caller, type Device, nobody, startWorld, type TestTenant, type World, type WorldOptions } from "../kit/world.ts";
+import { anonymous, asKey, type Caller, type Device, startWorld, type TestTenant, type World, type WorldOptions } from "../kit/world.ts";
 
 const ENV = { ACCEPT_PER_SECOND: "1000", RATE_LIMIT_CONNECT: "off", RATE_LIMIT_FAILED_AUTH: "off" };
 /** As in production, except for the periods of a node's self-checks; the sweep keeps its own. */
@@ -69,7 +69,7 @@ const delivered = async (world: World, device: Device, socket: AgentSocket, with
   return tookMs;
 };
 const redisCheck = async (world: World): Promise<[boolean, string | undefined]> => {
-  const { body } = await world.call(nobody, "GET", "/v1/health/ready");
+  const { body } = await world.call(anonymous, "GET", "/v1/health/ready");
   return [body.data.ready, body.data.checks.find(({ name }: { name: string }) => name === "redis")?.status];
 };
 /** Waits until both nodes are healthy again. */
@@ -153,7 +153,7 @@ describe("both nodes", () => {
       ["node-a", "node-b", "node-c"],
     ]);
     expect((await a.call(operator, "POST", "/v1/admin/nodes/node-c/drain")).status).toBe(200);
-    await eventually(async () => expect((await third.call(nobody, "GET", "/v1/health/ready")).status).toBe(503));
+    await eventually(async () => expect((await third.call(anonymous, "GET", "/v1/health/ready")).status).toBe(503));
     await third.close();
     expect(await listed(b)).toEqual(["node-a", "node-b"]);
   });

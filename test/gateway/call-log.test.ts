@@ -6,7 +6,7 @@ import { HEADERS } from "../../protocol/index.ts";
 import type { Log } from "../../server/platform/log.ts";
 import { type AgentSocket, attempt, connect, greet } from "../channel/harness.ts";
 import { eventually } from "../kit/eventually.ts";
-import { asBearer, type Device, nobody, startWorld, type TestTenant, type World } from "../kit/world.ts";
+import { anonymous, asBearer, type Device, startWorld, type TestTenant, type World } from "../kit/world.ts";
 
 interface Line {
   readonly message: string;
@@ -68,7 +68,10 @@ describe("log lines", () => {
       fc.asyncProperty(fc.constantFrom(...refusals), fc.option(fc.stringMatching(/^[A-Za-z0-9_-]{8,64}$/), { nil: undefined }), async (refusal, given) => {
         const [, method, path, { headers = {}, ...rest }, status, code] = refusal;
         lines.length = 0;
-        const answer = await world.call(nobody, method, path, { headers: { ...headers, ...(given === undefined ? {} : { "x-request-id": given }) }, ...rest });
+        const answer = await world.call(anonymous, method, path, {
+          headers: { ...headers, ...(given === undefined ? {} : { "x-request-id": given }) },
+          ...rest,
+        });
         expect(answer.status).toBe(status);
         const requestId = idOf(answer.body, answer.headers);
         expect(requestId).toEqual(given ?? expect.stringMatching(/^req_/));

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { newId } from "../../server/core/ids.ts";
 import { eventually } from "../kit/eventually.ts";
-import { asBearer, asKey, type Caller, nobody, startWorld, type TestTenant, type World } from "../kit/world.ts";
+import { anonymous, asBearer, asKey, type Caller, startWorld, type TestTenant, type World } from "../kit/world.ts";
 
 let world: World;
 let tenant: TestTenant;
@@ -134,16 +134,16 @@ describe("limits", () => {
 
   test("addresses of one IPv6 network count as one", async () => {
     const statuses = [];
-    for (let host = 1; host <= 5; host += 1) statuses.push((await asks(nobody, from(`2001:db8:1:2::${host}`), "/v1/info")).status);
+    for (let host = 1; host <= 5; host += 1) statuses.push((await asks(anonymous, from(`2001:db8:1:2::${host}`), "/v1/info")).status);
     expect(statuses).toEqual([200, 200, 200, 200, 429]);
-    expect((await asks(nobody, from("2001:db8:1:3::1"), "/v1/info")).status).toBe(200);
+    expect((await asks(anonymous, from("2001:db8:1:3::1"), "/v1/info")).status).toBe(200);
   });
 
   test("the rate limit headers count down and agree on the reset time", async () => {
     const address = from("192.0.2.60");
     const at = Date.now() / 1_000;
     for (let left = 3; left >= 0; left -= 1) {
-      const { headers } = await asks(nobody, address, "/v1/info");
+      const { headers } = await asks(anonymous, address, "/v1/info");
       expect([headers.get("x-ratelimit-limit"), headers.get("x-ratelimit-remaining"), headers.get("ratelimit-policy")]).toEqual([
         "4",
         String(left),
@@ -151,7 +151,7 @@ describe("limits", () => {
       ]);
       expect(Number(headers.get("x-ratelimit-reset"))).toBeLessThan(at + 63);
     }
-    const refused = await asks(nobody, address, "/v1/info");
+    const refused = await asks(anonymous, address, "/v1/info");
     const wait = Number(refused.headers.get("retry-after"));
     expect(refused.headers.get("ratelimit")).toBe(`"anonymous";r=0;t=${wait}`);
     expect([refused.body.retryAfter, refused.body.details.bucket, refused.body.details.limit, refused.body.details.windowSeconds]).toEqual([
@@ -165,14 +165,14 @@ describe("limits", () => {
 
   test("an invalid request counts against the limit like any other", async () => {
     const address = from("192.0.2.61");
-    const rubbish = () => world.call(nobody, "GET", "/v1/info?nonsense=%ZZ", { headers: address });
+    const rubbish = () => world.call(anonymous, "GET", "/v1/info?nonsense=%ZZ", { headers: address });
     const statuses = [];
     for (let times = 0; times < 5; times += 1) statuses.push((await rubbish()).status);
     expect(statuses).toEqual([400, 400, 400, 400, 429]);
   });
 
   test("an unlimited or unknown route shows no limit headers", async () => {
-    expect((await asks(nobody, {}, "/v1/health/live")).headers.get("x-ratelimit-limit")).toBeNull();
-    expect((await asks(nobody, {}, "/v1/nowhere")).headers.get("x-ratelimit-limit")).toBeNull();
+    expect((await asks(anonymous, {}, "/v1/health/live")).headers.get("x-ratelimit-limit")).toBeNull();
+    expect((await asks(anonymous, {}, "/v1/nowhere")).headers.get("x-ratelimit-limit")).toBeNull();
   });
 });

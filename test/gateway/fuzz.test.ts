@@ -5,7 +5,7 @@ import WebSocket from "ws";
 import { CLOSE, SUBPROTOCOL, signedHeaders } from "../../protocol/index.ts";
 import { CASES, type Case, openStock, REST_CASES, type Stock, sample, toRequest } from "../contract/samples.ts";
 import { EFFORT, SEED } from "../kit/seed.ts";
-import { type Caller, nobody, startWorld, type World } from "../kit/world.ts";
+import { anonymous, type Caller, startWorld, type World } from "../kit/world.ts";
 import { head, rawCall } from "./raw.ts";
 
 const OFF = Object.fromEntries(
@@ -100,7 +100,7 @@ const header = fc
   )
   .map(([name, value]): [string, string] => [name ?? "", (value ?? "").trim()]);
 const who = fc.constantFrom("owner", "agent", "key", "nobody");
-const as = (name: string): Caller => ({ owner: stock.owner, agent: stock.device.as, key: stock.tenant.apiKey })[name] ?? nobody;
+const as = (name: string): Caller => ({ owner: stock.owner, agent: stock.device.as, key: stock.tenant.apiKey })[name] ?? anonymous;
 const at = fc.nat().map((n) => n % REST_CASES.length);
 // Leave out operations that remove the stock: every later call would fail.
 const DEADLY = new Set(["devices.remove"]);

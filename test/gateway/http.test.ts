@@ -1,6 +1,6 @@
 // How the public listener treats HTTP itself: routes, methods, sizes, encodings, browsers' preflights. It always answers, and in JSON.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Caller, nobody, startWorld, type TestTenant, type World } from "../kit/world.ts";
+import { anonymous, type Caller, startWorld, type TestTenant, type World } from "../kit/world.ts";
 import { head, openRaw, rawCall } from "./raw.ts";
 
 let world: World;
@@ -98,7 +98,7 @@ describe("routes", () => {
       ["GET", "/v1/agent/connect"],
     ] as const)
       expect(
-        [...(await world.call(nobody, method, path)).headers].filter(([name, value]) => /uwebsockets|^server$|^x-powered-by$/i.test(`${name} ${value}`)),
+        [...(await world.call(anonymous, method, path)).headers].filter(([name, value]) => /uwebsockets|^server$|^x-powered-by$/i.test(`${name} ${value}`)),
       ).toEqual([]);
   });
 
@@ -134,7 +134,7 @@ describe("agent socket address", () => {
 
 describe("browsers", () => {
   test("a preflight needs no credential", async () => {
-    const answer = await world.call(nobody, "OPTIONS", "/v1/devices", {
+    const answer = await world.call(anonymous, "OPTIONS", "/v1/devices", {
       headers: { origin: "https://portal.example", "access-control-request-method": "GET", "access-control-request-headers": "authorization,idempotency-key" },
     });
     expect([answer.status, answer.body]).toEqual([204, null]);
@@ -393,7 +393,7 @@ describe("credentials", () => {
   });
 
   test("a caller without a credential gets 401 before the body is parsed", async () => {
-    const answer = await world.call(nobody, "POST", "/v1/api-keys", { rawBody: "{" });
+    const answer = await world.call(anonymous, "POST", "/v1/api-keys", { rawBody: "{" });
     expect([answer.status, answer.body.code]).toEqual([401, "UNAUTHORIZED"]);
   });
 });

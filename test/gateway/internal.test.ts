@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { listenInternal } from "../../server/gateway/internal.ts";
 import { ListenError } from "../../server/gateway/listen-error.ts";
 import { eventually } from "../kit/eventually.ts";
-import { nobody, startWorld, type World } from "../kit/world.ts";
+import { anonymous, startWorld, type World } from "../kit/world.ts";
 
 let world: World;
 beforeAll(async () => {
@@ -59,9 +59,9 @@ describe("health checks", () => {
   });
 
   test.each(["/livez", "/readyz"])("%s is served at the root of the public listener too", async (path) => {
-    const [root, prefixed] = [await world.call(nobody, "GET", path), await world.call(nobody, "GET", `/v1${path}`)];
+    const [root, prefixed] = [await world.call(anonymous, "GET", path), await world.call(anonymous, "GET", `/v1${path}`)];
     expect([root.status, Object.keys(root.body)]).toEqual([200, Object.keys(prefixed.body)]);
-    expect((await world.call(nobody, "POST", path)).status).toBe(405);
+    expect((await world.call(anonymous, "POST", path)).status).toBe(405);
   });
 });
 

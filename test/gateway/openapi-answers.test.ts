@@ -1,7 +1,7 @@
 // The check that every answer of the suite passes: it accepts what the OpenAPI document describes, and nothing else.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type CheckedAnswer, checkOpenApiAnswer } from "../kit/openapi-answers.ts";
-import { nobody, startWorld, type World } from "../kit/world.ts";
+import { anonymous, startWorld, type World } from "../kit/world.ts";
 
 let world: World;
 let real: CheckedAnswer;
@@ -47,7 +47,7 @@ test.each<readonly [string, () => Partial<CheckedAnswer>, RegExp]>([
 });
 
 test("an error code that the operation does not declare fails although its status is declared", async () => {
-  const refused = await world.call(nobody, "POST", "/v1/api-keys", { body: {} });
+  const refused = await world.call(anonymous, "POST", "/v1/api-keys", { body: {} });
   const answer = { method: "POST", path: "/v1/api-keys", ...refused };
   await check(answer);
   await expect(check({ ...answer, body: { ...refused.body, code: "ENROLLMENT_TOKEN_INVALID" } })).rejects.toThrow(

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { guideOf, TAGS } from "../../protocol/guide/index.ts";
 import { ERROR_CODES } from "../../protocol/index.ts";
 import { callerFor, openStock, REST_CASES, type Stock, toRequest } from "../contract/samples.ts";
-import { nobody, startWorld, type World } from "../kit/world.ts";
+import { anonymous, startWorld, type World } from "../kit/world.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: a document is read as it comes
 type Json = any;
@@ -17,7 +17,7 @@ let documents: Readonly<Record<"/v1" | "/api/v1", Json>>;
 beforeAll(async () => {
   world = await startWorld({ RATE_LIMIT_ANONYMOUS: "off", RATE_LIMIT_PAIRING: "off", RATE_LIMIT_AGENT: "off", TENANTS_PER_USER: "100" });
   stock = await openStock(world);
-  const read = async (prefix: string) => (await world.call(nobody, "GET", `${prefix}/openapi.json`)).body;
+  const read = async (prefix: string) => (await world.call(anonymous, "GET", `${prefix}/openapi.json`)).body;
   documents = { "/v1": await read("/v1"), "/api/v1": await read("/api/v1") };
 });
 afterAll(() => world.close());
@@ -183,7 +183,7 @@ describe("try it out", () => {
 });
 
 describe("docs page", () => {
-  const read = (path: string) => world.call(nobody, "GET", path);
+  const read = (path: string) => world.call(anonymous, "GET", path);
 
   test.each(["/v1", "/api/v1"])("%s/docs loads everything from this gateway", async (prefix) => {
     const page = await read(`${prefix}/docs`);

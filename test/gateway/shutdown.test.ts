@@ -3,7 +3,7 @@ import { Agent, request as httpRequest, type IncomingMessage } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { withClient } from "../kit/database.ts";
 import { eventually } from "../kit/eventually.ts";
-import { nobody, startWorld, type TestTenant, type World } from "../kit/world.ts";
+import { anonymous, startWorld, type TestTenant, type World } from "../kit/world.ts";
 import { openRaw } from "./raw.ts";
 
 const NOTICE = { LEAVE_NOTICE_SECONDS: "2" };
@@ -17,7 +17,7 @@ afterAll(() => stays.close());
 
 /** A node beside the one that stays. It knows the other from its first beat on. */
 const startLeavingNode = (env: Readonly<Record<string, string>> = NOTICE): Promise<World> => startWorld({ NODE_ID: "leaves", ...env }, { beside: stays });
-const isReady = async ({ call }: World): Promise<boolean> => (await call(nobody, "GET", "/v1/health/ready")).status === 200;
+const isReady = async ({ call }: World): Promise<boolean> => (await call(anonymous, "GET", "/v1/health/ready")).status === 200;
 
 const ask = (url: string, agent: Agent): Promise<IncomingMessage> =>
   new Promise((resolve, reject) => {

@@ -4,7 +4,7 @@ import type { Log } from "../../server/platform/log.ts";
 import { connect, greet } from "../channel/harness.ts";
 import { type CollectedSpan, startCollector } from "../kit/collector.ts";
 import { eventually } from "../kit/eventually.ts";
-import { nobody, startWorld, type World } from "../kit/world.ts";
+import { anonymous, startWorld, type World } from "../kit/world.ts";
 
 const closing: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -87,7 +87,7 @@ describe("collector", () => {
     const world = await start(collector.url);
     const { delivered } = await runCommand(world, { traceparent: `00-${TRACE}-00f067aa0ba902b7-00` });
     expect(delivered.traceparent).toMatch(new RegExp(`^00-${TRACE}-[0-9a-f]{16}-00$`));
-    await world.call(nobody, "GET", "/v1/info");
+    await world.call(anonymous, "GET", "/v1/info");
     await eventually(() => named(collector.spans, "general.info"));
     expect(collector.spans.filter(({ name, traceId }) => traceId === TRACE || name.startsWith("command "))).toEqual([]);
   });
@@ -95,9 +95,9 @@ describe("collector", () => {
   test("refusals have spans, health checks have none, and no span holds a secret", async () => {
     const collector = opened(await startCollector());
     const world = await start(collector.url);
-    await world.call(nobody, "GET", "/readyz");
-    await world.call(nobody, "GET", "/v1/devices?token=hunter2", { headers: { authorization: "Bearer hunter2" } });
-    await world.call(nobody, "GET", "/nowhere/hunter2");
+    await world.call(anonymous, "GET", "/readyz");
+    await world.call(anonymous, "GET", "/v1/devices?token=hunter2", { headers: { authorization: "Bearer hunter2" } });
+    await world.call(anonymous, "GET", "/nowhere/hunter2");
     const refused = await eventually(() => named(collector.spans, "devices.list"));
     expect(refused).toMatchObject({ failed: false, attributes: { "http.response.status_code": "401", "error.type": "UNAUTHORIZED" } });
     await eventually(() => named(collector.spans, "HTTP GET"));
@@ -109,7 +109,7 @@ describe("collector", () => {
     const collector = opened(await startCollector());
     vi.stubEnv("OTEL_BSP_SCHEDULE_DELAY", "3600000");
     const world = await startWorld({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url });
-    await world.call(nobody, "GET", "/v1/info");
+    await world.call(anonymous, "GET", "/v1/info");
     expect(collector.spans).toEqual([]);
     await world.close();
     named(collector.spans, "general.info");
@@ -131,12 +131,12 @@ describe("unavailable collector", () => {
     const { lines, log } = recorded();
     const world = await start(first.url, log);
     for (let count = 0; count < 5; count += 1) {
-      expect((await world.call(nobody, "GET", "/v1/info")).status).toBe(200);
+      expect((await world.call(anonymous, "GET", "/v1/info")).status).toBe(200);
       await eventually(() => expect(lines).toHaveLength(1));
     }
     const back = opened(await startCollector({ port: first.port }));
     await eventually(async () => {
-      await world.call(nobody, "GET", "/v1/info");
+      await world.call(anonymous, "GET", "/v1/info");
       expect(back.spans.length).toBeGreaterThan(0);
     });
     await eventually(() => expect(lines).toHaveLength(2));
@@ -147,7 +147,7 @@ describe("unavailable collector", () => {
     const silent = opened(await startCollector({ silent: true }));
     vi.stubEnv("OTEL_BSP_SCHEDULE_DELAY", "20");
     const world = await startWorld({ OTEL_EXPORTER_OTLP_ENDPOINT: silent.url });
-    for (let count = 0; count < 20; count += 1) expect((await world.call(nobody, "GET", "/v1/info")).status).toBe(200);
+    for (let count = 0; count < 20; count += 1) expect((await world.call(anonymous, "GET", "/v1/info")).status).toBe(200);
     const startedAt = performance.now();
     await world.close();
     expect(performance.now() - startedAt).toBeLessThan(8_000);

@@ -55,7 +55,7 @@ export interface TestTenant {
 /** The user who runs the installation. */
 const OPERATOR = "operator-of-the-installation";
 
-export const nobody: Caller = { kind: "none", headers: () => ({}) };
+export const anonymous: Caller = { kind: "none", headers: () => ({}) };
 export const asBearer = (token: string): Caller => ({ kind: "user", headers: () => ({ authorization: `Bearer ${token}` }) });
 export const asKey = (apiKey: string, tenantId: string): Caller => ({ kind: "apiKey", headers: () => ({ "x-api-key": apiKey, "x-svc-tenant-id": tenantId }) });
 export const asAgent = (identity: AgentIdentity, now: () => Date = () => new Date()): Caller => {
