@@ -2,7 +2,7 @@
 import { AppError } from "../core/errors.ts";
 
 /** Why the database failed a request that is itself in order. */
-export type DatabaseTrouble =
+export type DatabaseFailure =
   /** Two transactions collided and PostgreSQL rolled one of them back. */
   | "conflict"
   | "lock_timeout"
@@ -17,19 +17,19 @@ export type DatabaseTrouble =
   | "away";
 
 /** Null for a defect of ours and for a violated constraint. */
-export const troubleOf = (error: unknown): DatabaseTrouble | null => {
+export const failureOf = (error: unknown): DatabaseFailure | null => {
   const found = layers(error);
-  return SIGNS.find(({ codes, text: words }) => found.some(({ code = "", message }) => codes.test(code) || words?.test(message) === true))?.trouble ?? null;
+  return SIGNS.find(({ codes, text: words }) => found.some(({ code = "", message }) => codes.test(code) || words?.test(message) === true))?.failure ?? null;
 };
 
 const RETRY_AFTER_SECONDS = 2;
 
 /** The error that the caller gets; null when it is a defect of ours. */
 export const databaseError = (error: unknown, retryAfter = RETRY_AFTER_SECONDS): AppError | null => {
-  const trouble = troubleOf(error);
-  if (trouble === null) return null;
+  const failure = failureOf(error);
+  if (failure === null) return null;
   const options = { retryAfter, cause: error };
-  return trouble === "away" ? new AppError("DATABASE_UNAVAILABLE", options) : new AppError("DATABASE_BUSY", { ...options, details: { reason: trouble } });
+  return failure === "away" ? new AppError("DATABASE_UNAVAILABLE", options) : new AppError("DATABASE_BUSY", { ...options, details: { reason: failure } });
 };
 
 /** The database is away, full or silent, so the next attempt would fail too. The outcome of a lost COMMIT is unknown. */
@@ -47,19 +47,19 @@ export const orNull = <T>(work: Promise<T>): Promise<T | null> =>
   });
 
 /** PostgreSQL rolled the work back: a deadlock, a lost race or a wait that took too long. The same call may succeed the next time. */
-export const isUndone = (error: unknown): boolean => ROLLED_BACK.has(troubleOf(error));
+export const isUndone = (error: unknown): boolean => ROLLED_BACK.has(failureOf(error));
 
 /** The request is in order: the database is away or rolled the work back. */
-export const isTemporary = (error: unknown): boolean => troubleOf(error) !== null;
+export const isTemporary = (error: unknown): boolean => failureOf(error) !== null;
 
 /** Of the rollbacks, those that a transaction repeats by itself: two collided and neither waited in vain. */
-export const isConflict = (error: unknown): boolean => troubleOf(error) === "conflict";
+export const isConflict = (error: unknown): boolean => failureOf(error) === "conflict";
 
-const ROLLED_BACK: ReadonlySet<DatabaseTrouble | null> = new Set(["conflict", "lock_timeout", "statement_timeout"] as const);
+const ROLLED_BACK: ReadonlySet<DatabaseFailure | null> = new Set(["conflict", "lock_timeout", "statement_timeout"] as const);
 const UNIQUE = new Set(["23505", "P2002", "UniqueConstraintViolation"]);
 
 interface Sign {
-  readonly trouble: DatabaseTrouble;
+  readonly failure: DatabaseFailure;
   readonly codes: RegExp;
   /** For errors without a code. */
   readonly text?: RegExp;
@@ -67,18 +67,18 @@ interface Sign {
 
 // Codes of PostgreSQL, of sockets and of Prisma (P....), and the error names of Prisma's adapter. The first match counts.
 const SIGNS: readonly Sign[] = [
-  { trouble: "conflict", codes: /^(40001|40P01|P2034|TransactionWriteConflict)$/ },
-  { trouble: "lock_timeout", codes: /^55P03$/ },
-  { trouble: "statement_timeout", codes: /^57014$/ },
-  { trouble: "transaction_timeout", codes: /^25P03$/, text: /on an expired transaction/ },
-  { trouble: "no_answer", codes: /^(P1002|P1008|SocketTimeout)$/, text: /^Query read timeout/ },
+  { failure: "conflict", codes: /^(40001|40P01|P2034|TransactionWriteConflict)$/ },
+  { failure: "lock_timeout", codes: /^55P03$/ },
+  { failure: "statement_timeout", codes: /^57014$/ },
+  { failure: "transaction_timeout", codes: /^25P03$/, text: /on an expired transaction/ },
+  { failure: "no_answer", codes: /^(P1002|P1008|SocketTimeout)$/, text: /^Query read timeout/ },
   {
-    trouble: "no_session",
+    failure: "no_session",
     codes: /^(53300|P2024|P2037|TooManyConnections)$/,
     text: /^timeout exceeded when trying to connect|Unable to start a transaction in the given time/,
   },
   {
-    trouble: "away",
+    failure: "away",
     // 57P..: shutting down, crashed, starting up, dropped. 28... and 3D000: somebody changed our password, or renamed or dropped the database.
     codes:
       /^(08...|57P0[1-4]|28P01|28000|3D000|ECONNREFUSED|ECONNRESET|ECONNABORTED|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|P1001|P1017|DatabaseNotReachable|ConnectionClosed)$/,

@@ -4,7 +4,7 @@ import type { Clients, Tx } from "../core/database.ts";
 import { nameOfStatement, type Statement } from "../core/statements.ts";
 import { isConflict } from "./db-errors.ts";
 import type { Log } from "./log.ts";
-import { BEGIN, commit, openPool } from "./pool.ts";
+import { BEGIN, commitTransaction, openPool } from "./pool.ts";
 import { openPrisma, type PrismaOnConnections } from "./prisma-clients.ts";
 import { createClients } from "./tenant-client.ts";
 import { within } from "./time-bound.ts";
@@ -133,7 +133,7 @@ const transaction = async <T>({ pool, statements, prisma }: TransactionDeps, run
     begun.catch(() => undefined);
     const result = await run({ ...statements.inside(seat), ...createClients(inside.run), defer });
     await begun;
-    const committed = commit(client);
+    const committed = commitTransaction(client);
     seat.client = undefined;
     // What failed says why; that nothing was committed only follows from it.
     await Promise.all([...deferred, committed]);

@@ -15,8 +15,8 @@ export const CONNECT_TIMEOUT_MS = 5_000;
 const CANCEL_TIMEOUT_MS = 2_000;
 
 /** Bounds the statements of a transaction. Sent in one message with its BEGIN, so it costs no round trip. */
-const LIMITS = `SET LOCAL statement_timeout=${STATEMENT_TIMEOUT_MS};SET LOCAL lock_timeout=${LOCK_TIMEOUT_MS};SET LOCAL idle_in_transaction_session_timeout=${IDLE_IN_TRANSACTION_MS}`;
-export const BEGIN = `BEGIN;${LIMITS}`;
+const TIME_LIMITS = `SET LOCAL statement_timeout=${STATEMENT_TIMEOUT_MS};SET LOCAL lock_timeout=${LOCK_TIMEOUT_MS};SET LOCAL idle_in_transaction_session_timeout=${IDLE_IN_TRANSACTION_MS}`;
+export const BEGIN = `BEGIN;${TIME_LIMITS}`;
 
 /** Prisma writes times without a zone and trusts the session to be in UTC. The driver has no setting for it; test/platform/db.test.ts notices when this stops working. */
 class Session extends pg.Client {
@@ -76,7 +76,7 @@ const runAlone = async (pool: pg.Pool, config: pg.QueryConfig | string, values: 
 const runLimited = async (client: pg.PoolClient, config: pg.QueryConfig | string, values: unknown[] | undefined): Promise<pg.QueryResult> => {
   const begun = client.query(BEGIN);
   const answered = client.query(config, values);
-  const committed = commit(client);
+  const committed = commitTransaction(client);
   // What failed first says why; the others only follow from it.
   const outcomes = await Promise.allSettled([begun, answered, committed]);
   for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
@@ -84,7 +84,7 @@ const runLimited = async (client: pg.PoolClient, config: pg.QueryConfig | string
 };
 
 // PostgreSQL answers the COMMIT of a failed transaction with a quiet ROLLBACK. Somebody swallowed the error of a statement; success would be a lie.
-export const commit = async (client: pg.PoolClient): Promise<void> => {
+export const commitTransaction = async (client: pg.PoolClient): Promise<void> => {
   const { command } = await client.query("COMMIT");
   if (command !== "COMMIT") throw new Error("a statement of this transaction failed and its error was ignored; nothing was written");
 };
