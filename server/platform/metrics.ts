@@ -30,8 +30,8 @@ interface ClusterFigures {
 }
 
 const watchCluster = ({ counter, gauge }: Makers, { bus, limitsAlone, signaturesAlone }: ClusterFigures): void => {
-  gauge({ name: "bus_healthy", help: "1 while pub/sub hints between nodes arrive" }, () => (bus.healthy() ? 1 : 0));
-  counter({ name: "bus_hints_lost_total", help: "Pub/sub hints that could not be sent" }, () => bus.stats.lost);
+  gauge({ name: "pubsub_healthy", help: "1 while pub/sub hints between nodes arrive" }, () => (bus.healthy() ? 1 : 0));
+  counter({ name: "pubsub_hints_lost_total", help: "Pub/sub hints that could not be sent" }, () => bus.stats.lost);
   counter(
     { name: "pubsub_probe_misses_total", help: "Probes of this node's pub/sub subscription that did not come back in time" },
     () => bus.stats.probeMisses,
