@@ -1,37 +1,27 @@
-// Between rows and records: what the contract shows of a row, and what a row takes of the values that a caller gave.
-import type { z } from "zod";
+// Between rows and records: turns a row into the record that the contract declares, and a caller's change into the columns to write.
+import { z } from "zod";
 
-/** What a column may hold for a field: an id of any spelling and a time as a Date. */
-type Column<V> = V extends string ? string | Date : V extends number | boolean | null | undefined ? V : unknown;
-type Row<S extends z.ZodObject> = { readonly [K in keyof z.input<S>]: Column<z.input<S>[K]> };
+/** What a column may hold for a field: any text or a Date for a text (ids and enums are plain text in a row), null for an optional field. */
+type Column<V> = undefined extends V ? Stored<Exclude<V, undefined>> | null | undefined : Stored<V>;
+type Stored<V> = V extends string ? string | Date : V extends number | boolean | null ? V : unknown;
+/** A row that has a column for every field of the record. It may have more. */
+export type RowOf<S extends z.ZodObject> = { readonly [K in keyof z.input<S>]: Column<z.input<S>[K]> };
 
-/** The record's own fields of a row, times as ISO texts. Columns that the record does not declare stay behind. */
-export const recordOf = <S extends z.ZodObject>(schema: S, row: Row<S>): z.input<S> => {
+/** Copies the fields that the schema declares and no others. Writes times as ISO text and leaves out an optional field that is null. */
+export const recordOf = <S extends z.ZodObject>(schema: S, row: RowOf<S>): z.output<S> => {
   const record: Record<string, unknown> = {};
-  for (const name of Object.keys(schema.shape)) {
+  for (const [name, field] of Object.entries(schema.shape)) {
     const value = (row as Readonly<Record<string, unknown>>)[name];
+    if (value === undefined || (value === null && field instanceof z.ZodOptional)) continue;
     record[name] = value instanceof Date ? value.toISOString() : value;
   }
-  return record as z.input<S>;
+  return record as z.output<S>; // as: `RowOf` has every field
 };
-
-type TimeAsText<T> = T extends Date ? string : T;
-type Shown<Row> = { [K in keyof Row]: TimeAsText<Row[K]> };
-
-/** The row with its times as text. */
-export const toRecord = <Row extends object>(row: Row): Shown<Row> =>
-  Object.fromEntries(Object.entries(row).map(([name, value]) => [name, value instanceof Date ? value.toISOString() : value])) as Shown<Row>; // as: entries lose their keys
 
 type Given<T> = { [K in keyof T as undefined extends T[K] ? never : K]: T[K] } & {
   [K in keyof T as undefined extends T[K] ? K : never]?: Exclude<T[K], undefined>;
 };
 
-/** Without what was not given: Prisma leaves alone what a change does not name. */
+/** Drops the fields that are undefined. Prisma leaves a column alone when the change does not name it. */
 export const given = <T extends object>(values: T): Given<T> =>
   Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Given<T>; // as: entries lose their keys
-
-type Present<T> = { [K in keyof T as null extends T[K] ? never : K]: T[K] } & { [K in keyof T as null extends T[K] ? K : never]?: Exclude<T[K], null> };
-
-/** Without what is null: the contract leaves out what nobody has said. */
-export const withoutNulls = <T extends object>(values: T): Present<T> =>
-  Object.fromEntries(Object.entries(values).filter(([, value]) => value !== null)) as Present<T>; // as: entries lose their keys

@@ -1,27 +1,20 @@
 // Rows of API keys. The key itself is never here, only its hash.
 
 import type { Prisma } from "../../../prisma/generated/client.ts";
-import { type ApiKey, isRole, type KeyId, type Role, type TenantId, type Window } from "../../../protocol/index.ts";
+import { ApiKey, isRole, type Role, type Window } from "../../../protocol/index.ts";
 import { secondsFromNow, systemClock } from "../../core/clock.ts";
 import type { Clients } from "../../core/database.ts";
 import type { SqlTx } from "../../core/events.ts";
-import { given, toRecord } from "../../core/records.ts";
+import { given, type RowOf, recordOf } from "../../core/records.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import { orNull } from "../../platform/db-errors.ts";
 import type { MadeKey } from "./keys.ts";
 
-/** Of no use to a reader. */
-const omit = { hash: true, previousHash: true, previousValidUntil: true } as const;
-type KeyRow = Prisma.Result<Prisma.ApiKeyDelegate, { omit: typeof omit }, "findFirstOrThrow">;
+type KeyRow = Omit<RowOf<typeof ApiKey>, "status"> & { readonly role: string; readonly expiresAt: Date | null; readonly revokedAt: Date | null };
 
-const toKey = ({ revokedAt, ...row }: KeyRow, status = statusOf(row.expiresAt, revokedAt)): ApiKey => ({
-  ...toRecord(row),
-  keyId: row.keyId as KeyId,
-  tenantId: row.tenantId as TenantId,
+const toKey = (row: KeyRow, status = statusOf(row.expiresAt, row.revokedAt)): ApiKey =>
   // A role that this release does not know grants the least.
-  role: isRole(row.role) ? row.role : "viewer",
-  status,
-});
+  recordOf(ApiKey, { ...row, role: isRole(row.role) ? row.role : "viewer", status });
 
 const statusOf = (expiresAt: Date | null, revokedAt: Date | null): ApiKey["status"] => {
   if (revokedAt !== null) return "revoked";
@@ -48,18 +41,18 @@ const DAY_SECONDS = 86_400;
 export const insertKey = async (db: Clients, scope: SystemScope, { expiresInDays, ...key }: NewKey): Promise<ApiKey> => {
   const createdAt = systemClock.now();
   const expiresAt = expiresInDays === null ? null : secondsFromNow(expiresInDays * DAY_SECONDS, createdAt);
-  return toKey(await db.for(scope).apiKey.create({ data: { ...key, createdAt, expiresAt }, omit }));
+  return toKey(await db.for(scope).apiKey.create({ data: { ...key, createdAt, expiresAt } }));
 };
 
 export const findKey = async (db: Clients, scope: SystemScope, keyId: string): Promise<ApiKey | null> => {
-  const row = await db.for(scope).apiKey.findFirst({ where: { keyId }, omit });
+  const row = await db.for(scope).apiKey.findFirst({ where: { keyId } });
   return row === null ? null : toKey(row);
 };
 
 export const pageOfKeys = async (db: Clients, scope: SystemScope, { limit, offset }: Window): Promise<{ items: ApiKey[]; total: number }> => {
   const { apiKey } = db.for(scope);
   const [rows, total] = await Promise.all([
-    apiKey.findMany({ orderBy: [{ createdAt: "desc" }, { keyId: "desc" }], take: limit, skip: offset, omit }),
+    apiKey.findMany({ orderBy: [{ createdAt: "desc" }, { keyId: "desc" }], take: limit, skip: offset }),
     apiKey.count(),
   ]);
   return { items: rows.map((row) => toKey(row)), total };
@@ -78,7 +71,7 @@ const change = async (
   where: Prisma.ApiKeyWhereUniqueInput,
   data: Prisma.ApiKeyUncheckedUpdateInput,
 ): Promise<ApiKey | null> => {
-  const row = await orNull(db.for(scope).apiKey.update({ where, data: { ...data, version: { increment: 1 } }, omit }));
+  const row = await orNull(db.for(scope).apiKey.update({ where, data: { ...data, version: { increment: 1 } } }));
   return row === null ? null : toKey(row);
 };
 
@@ -104,9 +97,9 @@ export const revokeKey = (db: Clients, scope: SystemScope, keyId: string): Promi
 export const findByHash = async (db: Clients, hash: Buffer<ArrayBuffer>): Promise<ApiKey | null> => {
   const row = await db.system.apiKey.findFirst({ where: { OR: [{ hash }, { previousHash: hash }] } });
   if (row === null) return null;
-  const { hash: current, previousHash: _, previousValidUntil, ...key } = row;
-  const isOver = !hash.equals(current) && (previousValidUntil === null || previousValidUntil <= systemClock.now());
-  return isOver ? toKey(key, "revoked") : toKey(key);
+  const { previousValidUntil } = row;
+  const isOver = !hash.equals(row.hash) && (previousValidUntil === null || previousValidUntil <= systemClock.now());
+  return isOver ? toKey(row, "revoked") : toKey(row);
 };
 
 /** One bootstrap at a time in this tenant, until the transaction ends. */

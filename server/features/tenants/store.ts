@@ -1,21 +1,18 @@
 // Rows of tenants and their members.
-import type { Prisma } from "../../../prisma/generated/client.ts";
-import { isRole, type Plan, type Role, type Tenant, type TenantId, type Window } from "../../../protocol/index.ts";
+import type { z } from "zod";
+import { isRole, type Plan, type Role, Tenant, type TenantId, type Window } from "../../../protocol/index.ts";
 import type { Clients } from "../../core/database.ts";
 import type { SqlTx } from "../../core/events.ts";
 import type { Membership } from "../../core/lookups.ts";
-import { given, toRecord } from "../../core/records.ts";
+import { given, type RowOf, recordOf } from "../../core/records.ts";
 import type { Overrides, SystemScope, TenantFacts } from "../../core/scope.ts";
 import { isUniqueViolation, orNull } from "../../platform/db-errors.ts";
 
-/** The operator's figures and the owner are nobody's to read. */
-const omit = { ownerUserId: true, limitOverrides: true, rateLimitOverrides: true } as const;
-type TenantRow = Prisma.Result<Prisma.TenantDelegate, { omit: typeof omit }, "findFirstOrThrow">;
+/** The features of deployments, apps and tunnels count their own rows. */
+const StoredTenant = Tenant.omit({ deploymentCount: true, appCount: true, tunnelCount: true });
+export type StoredTenant = z.infer<typeof StoredTenant>;
 
-/** What the tenants table knows; deployments, apps and tunnels are counted by their own features. */
-export type StoredTenant = Omit<Tenant, "deploymentCount" | "appCount" | "tunnelCount">;
-
-const toTenant = (row: TenantRow): StoredTenant => ({ ...toRecord(row), tenantId: row.tenantId as TenantId, plan: row.plan as Plan });
+const toTenant = (row: RowOf<typeof StoredTenant>): StoredTenant => recordOf(StoredTenant, row);
 
 /** One at a time through here until the transaction ends: whoever counts before adding must not be two. */
 export const lockUser = async (tx: SqlTx, userId: string): Promise<void> => {
@@ -53,7 +50,7 @@ export const upsertMember = async (db: Clients, scope: SystemScope, member: NewM
 };
 
 export const findTenant = async (db: Clients, scope: SystemScope): Promise<StoredTenant | null> => {
-  const row = await db.for(scope).tenant.findFirst({ omit });
+  const row = await db.for(scope).tenant.findFirst();
   return row === null ? null : toTenant(row);
 };
 
@@ -64,7 +61,7 @@ export const pageOfTenants = async (
 ): Promise<{ readonly items: readonly StoredTenant[]; readonly total: number }> => {
   const where = { memberships: { some: { userId } } };
   const [rows, total] = await Promise.all([
-    db.system.tenant.findMany({ where, orderBy: [{ createdAt: "desc" }, { tenantId: "desc" }], take: limit, skip: offset, omit }),
+    db.system.tenant.findMany({ where, orderBy: [{ createdAt: "desc" }, { tenantId: "desc" }], take: limit, skip: offset }),
     db.system.membership.count({ where: { userId } }),
   ]);
   return { items: rows.map(toTenant), total };
@@ -81,7 +78,7 @@ export const isSlugTaken = (error: unknown): boolean => isUniqueViolation(error,
 
 /** Null when the version has moved on; fails as isSlugTaken when another tenant has the slug. */
 export const updateTenant = async (db: Clients, scope: SystemScope, { version, ...change }: TenantChange): Promise<StoredTenant | null> => {
-  const row = await orNull(db.for(scope).tenant.update({ where: given({ version }), data: { ...given(change), version: { increment: 1 } }, omit }));
+  const row = await orNull(db.for(scope).tenant.update({ where: given({ version }), data: { ...given(change), version: { increment: 1 } } }));
   return row === null ? null : toTenant(row);
 };
 

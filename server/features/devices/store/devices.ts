@@ -1,10 +1,10 @@
 // Rows of devices with their presence, as the contract shows them.
 import { Prisma } from "../../../../prisma/generated/client.ts";
-import type { AgentId, DeploymentId, Device, DeviceId, TenantId } from "../../../../protocol/index.ts";
+import { Device, type DeviceId } from "../../../../protocol/index.ts";
 import { secondsFromNow, systemClock } from "../../../core/clock.ts";
 import type { Clients } from "../../../core/database.ts";
 import type { SqlTx } from "../../../core/events.ts";
-import { given, toRecord, withoutNulls } from "../../../core/records.ts";
+import { given, recordOf } from "../../../core/records.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import { orNull } from "../../../platform/db-errors.ts";
 
@@ -23,39 +23,34 @@ const select = {
 type DeviceRow = Prisma.Result<Prisma.DeviceDelegate, { omit: typeof omit }, "findFirstOrThrow">;
 type PresenceRow = Prisma.Result<Prisma.DevicePresenceDelegate, { select: typeof select }, "findFirstOrThrow">;
 
-const connectionOf = ({ connectivity, sessionId, nodeId, epoch, since }: PresenceRow): Device["connection"] => ({
-  // A socket that broke keeps `realtime` until its grace is over, so that the sweep finds it; nobody else is to be told so.
-  connectivity: (connectivity === "realtime" && sessionId === null ? "none" : connectivity) as Device["connection"]["connectivity"],
-  epoch: Number(epoch),
-  ...withoutNulls(toRecord({ nodeId: connectivity === "realtime" ? nodeId : null, since })),
-});
+const connectionOf = ({ connectivity, sessionId, nodeId, epoch, since }: PresenceRow): Device["connection"] =>
+  recordOf(Device.shape.connection, {
+    // A socket that broke keeps `realtime` until its grace is over, so that the sweep finds it. The contract does not show that.
+    connectivity: connectivity === "realtime" && sessionId === null ? "none" : connectivity,
+    epoch: Number(epoch),
+    nodeId: connectivity === "realtime" ? nodeId : null,
+    since,
+  });
 
-const toDevice = ({ offlineReason, repairUntil, maintenance, ...device }: DeviceRow, presence: PresenceRow): Device => ({
-  ...withoutNulls(
-    toRecord({
-      ...device,
-      offlineReason: device.status === "offline" ? offlineReason : null,
-      repairUntil: repairUntil !== null && repairUntil > systemClock.now() ? repairUntil : null,
-      lastSeen: presence.lastSeenAt,
-      lastHeartbeatAt: presence.lastHeartbeatAt,
-    }),
-  ),
-  deviceId: device.deviceId as DeviceId,
-  tenantId: device.tenantId as TenantId,
-  deploymentId: device.deploymentId as DeploymentId,
-  agentId: device.agentId as AgentId,
-  status: device.status as Device["status"],
-  ...withoutNulls({ maintenance: maintenance as Device["maintenance"] | null, metrics: presence.metrics as Device["metrics"] | null }),
-  connection: connectionOf(presence),
-});
+const toDevice = (device: DeviceRow, presence: PresenceRow): Device => {
+  const { status, offlineReason, repairUntil } = device;
+  return recordOf(Device, {
+    ...device,
+    offlineReason: status === "offline" ? offlineReason : null,
+    repairUntil: repairUntil !== null && repairUntil > systemClock.now() ? repairUntil : null,
+    lastSeen: presence.lastSeenAt,
+    lastHeartbeatAt: presence.lastHeartbeatAt,
+    metrics: presence.metrics,
+    connection: connectionOf(presence),
+  });
+};
 
-/** A device that has not been removed. */
-const living = { deletedAt: null } as const;
+const notDeleted = { deletedAt: null } as const;
 
 export const findDevice = async (db: Clients, scope: SystemScope, deviceId: string): Promise<Device | undefined> => {
   const { device, devicePresence } = db.for(scope);
   const [row, presence] = await Promise.all([
-    device.findFirst({ where: { deviceId, ...living }, omit }),
+    device.findFirst({ where: { deviceId, ...notDeleted }, omit }),
     devicePresence.findFirst({ where: { deviceId }, select }),
   ]);
   return row === null || presence === null ? undefined : toDevice(row, presence);
@@ -77,7 +72,7 @@ export const glanceAt = async (sql: SqlTx, { tenantId }: SystemScope, deviceId: 
   return row ?? null;
 };
 
-export const countDevices = (db: Clients, scope: SystemScope): Promise<number> => db.for(scope).device.count({ where: living });
+export const countDevices = (db: Clients, scope: SystemScope): Promise<number> => db.for(scope).device.count({ where: notDeleted });
 
 export interface DeviceFilter {
   readonly status?: string | undefined;
@@ -98,7 +93,7 @@ export const listDevices = async (
   const { device, devicePresence } = db.for(scope);
   const begins = { startsWith: named ?? "", mode: "insensitive" } as const;
   const where = {
-    ...living,
+    ...notDeleted,
     ...given(same),
     ...(tag === undefined ? {} : { tags: { has: tag } }),
     ...(named === undefined ? {} : { OR: [{ name: begins }, { hostname: begins }] }),
@@ -133,7 +128,7 @@ const storedMaintenance = (maintenance: NonNullable<Maintenance> | null) =>
 /** False when the version has moved on or the device is gone. */
 export const updateDevice = async (db: Clients, scope: SystemScope, deviceId: string, { version, maintenance, ...change }: DeviceChange): Promise<boolean> => {
   const { count } = await db.for(scope).device.updateMany({
-    where: { deviceId, ...living, ...given({ version }) },
+    where: { deviceId, ...notDeleted, ...given({ version }) },
     data: { ...given(change), ...(maintenance === undefined ? {} : { maintenance: storedMaintenance(maintenance) }), version: { increment: 1 } },
   });
   return count === 1;
@@ -149,7 +144,7 @@ export interface RemovedDevice {
 export const removeDevice = async (db: Clients, scope: SystemScope, deviceId: string): Promise<RemovedDevice | null> => {
   const removed = await orNull(
     db.for(scope).device.update({
-      where: { deviceId, ...living },
+      where: { deviceId, ...notDeleted },
       data: { deletedAt: systemClock.now(), secret: new Uint8Array(), pendingSecret: null, version: { increment: 1 } },
       select: { agentId: true, hostname: true, status: true },
     }),
@@ -167,7 +162,7 @@ export const setRepair = (
 ): Promise<{ readonly repairUntil: Date | null } | null> =>
   orNull(
     db.for(scope).device.update({
-      where: { deviceId, ...living },
+      where: { deviceId, ...notDeleted },
       data: { repairUntil: hours === null ? null : secondsFromNow(hours * HOUR_SECONDS) },
       select: { repairUntil: true },
     }),

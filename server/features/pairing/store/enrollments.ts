@@ -1,9 +1,10 @@
 // How far installations have come: found by pairing while there is no device yet, by device afterwards.
 import type { Prisma } from "../../../../prisma/generated/client.ts";
-import type { DeviceId, EnrollmentProgress, EnrollmentStep, StepStatus, TenantId } from "../../../../protocol/index.ts";
+import { type DeviceId, EnrollmentProgress, type EnrollmentStep, type StepStatus, type TenantId } from "../../../../protocol/index.ts";
 import { systemClock } from "../../../core/clock.ts";
 import type { Clients } from "../../../core/database.ts";
 import type { SqlTx } from "../../../core/events.ts";
+import { recordOf } from "../../../core/records.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import type { Progress } from "../rules.ts";
 
@@ -17,23 +18,14 @@ export interface Enrollment {
   readonly shown: EnrollmentProgress;
 }
 
-const toEnrollment = ({ pairingId, tenantId, deviceId, currentStep: step, steps: stored, error, completedAt, failedAt }: EnrollmentRow): Enrollment => {
-  const currentStep = step as EnrollmentStep;
-  const steps = stored as Record<string, StepStatus>; // as: only `saveProgress` writes it
-  return {
-    pairingId,
-    tenantId: tenantId as TenantId | null,
-    deviceId: deviceId as DeviceId | null,
-    progress: { currentStep, steps, error },
-    shown: {
-      currentStep,
-      steps,
-      ...(error === null ? {} : { error }),
-      ...(completedAt === null ? {} : { completedAt: completedAt.toISOString() }),
-      ...(failedAt === null ? {} : { failedAt: failedAt.toISOString() }),
-    },
-  };
-};
+const toEnrollment = (row: EnrollmentRow): Enrollment => ({
+  pairingId: row.pairingId,
+  tenantId: row.tenantId as TenantId | null,
+  deviceId: row.deviceId as DeviceId | null,
+  // as: only `saveProgress` writes these columns
+  progress: { currentStep: row.currentStep as EnrollmentStep, steps: row.steps as Record<string, StepStatus>, error: row.error },
+  shown: recordOf(EnrollmentProgress, row),
+});
 
 export const findByPairing = async (db: Clients, pairingId: string): Promise<Enrollment | null> => {
   const row = await db.system.enrollment.findFirst({ where: { pairingId } });

@@ -1,23 +1,12 @@
 // Rows of enrollment tokens: a secret of the install scripts, kept as a hash, counted down in the database.
-import type { Prisma } from "../../../../prisma/generated/client.ts";
-import type { EnrollmentToken, Id, TenantId, Window } from "../../../../protocol/index.ts";
+import { EnrollmentToken, type Window } from "../../../../protocol/index.ts";
 import { secondsFromNow, systemClock } from "../../../core/clock.ts";
 import type { Clients } from "../../../core/database.ts";
 import type { SqlTx } from "../../../core/events.ts";
-import { toRecord } from "../../../core/records.ts";
+import { type RowOf, recordOf } from "../../../core/records.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 
-type TokenId = Id<"ent">;
-
-const omit = { hash: true, revokedAt: true } as const;
-type TokenRow = Prisma.Result<Prisma.EnrollmentTokenDelegate, { omit: typeof omit }, "findFirstOrThrow">;
-
-const toToken = (row: TokenRow): EnrollmentToken => ({
-  ...toRecord(row),
-  tokenId: row.tokenId as TokenId,
-  tenantId: row.tenantId as TenantId,
-  deploymentId: row.deploymentId as EnrollmentToken["deploymentId"],
-});
+const toToken = (row: RowOf<typeof EnrollmentToken>): EnrollmentToken => recordOf(EnrollmentToken, row);
 
 const good = () => ({ revokedAt: null, expiresAt: { gt: systemClock.now() } });
 
@@ -43,13 +32,13 @@ export interface NewToken {
 }
 
 export const insertToken = async (db: Clients, scope: SystemScope, { lifeSeconds, ...token }: NewToken): Promise<EnrollmentToken> =>
-  toToken(await db.for(scope).enrollmentToken.create({ data: { ...token, expiresAt: secondsFromNow(lifeSeconds) }, omit }));
+  toToken(await db.for(scope).enrollmentToken.create({ data: { ...token, expiresAt: secondsFromNow(lifeSeconds) } }));
 
 export const pageOfTokens = async (db: Clients, scope: SystemScope, { limit, offset }: Window): Promise<{ items: EnrollmentToken[]; total: number }> => {
   const { enrollmentToken } = db.for(scope);
   const where = { revokedAt: null };
   const [rows, total] = await Promise.all([
-    enrollmentToken.findMany({ where, orderBy: [{ createdAt: "desc" }, { tokenId: "desc" }], take: limit, skip: offset, omit }),
+    enrollmentToken.findMany({ where, orderBy: [{ createdAt: "desc" }, { tokenId: "desc" }], take: limit, skip: offset }),
     enrollmentToken.count({ where }),
   ]);
   return { items: rows.map(toToken), total };
@@ -61,7 +50,7 @@ export const revokeToken = async (db: Clients, scope: SystemScope, tokenId: stri
 
 /** Before any tenant is known: the hash is the credential. */
 export const findGood = async (db: Clients, hash: Uint8Array<ArrayBuffer>): Promise<EnrollmentToken | null> => {
-  const row = await db.system.enrollmentToken.findFirst({ where: { hash, ...good() }, omit });
+  const row = await db.system.enrollmentToken.findFirst({ where: { hash, ...good() } });
   return row === null ? null : toToken(row);
 };
 
