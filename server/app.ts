@@ -111,10 +111,10 @@ const transportsOf = (base: Base, features: Features, entries: readonly Entry[],
     clock: systemClock,
     build: { version, commit },
     cluster: { ...cluster, size: () => ({ connections: admin.connections(), liveNodes: admin.liveNodes() }) },
-    directories: {
-      agents: devices.directory,
-      apiKeys: features.apiKeys.directory,
-      tenants: tenants.directory,
+    lookups: {
+      agents: devices.registry,
+      apiKeys: features.apiKeys.lookup,
+      tenants: tenants.lookup,
       memberships: tenants.memberships,
       tickets: features.general.streamTickets,
     },
@@ -141,21 +141,21 @@ const openAll = async ({ base, life, certificate, features, transports, jobs, sh
   life.use("change notifier", cluster.changes);
   await features.commands.remoteWaiters.open();
   life.use("remote waiters", features.commands.remoteWaiters);
-  life.use("agent directory", { close: await features.devices.directory.listen() });
+  life.use("agent registry", { close: await features.devices.registry.listen() });
   life.use("jobs", startJobs(jobs, { signal: life.signal, onError: (job, error) => log.error({ job, error }, "job failed") }));
   const onLate = (error: Error): void => log.warn({ error }, "the internal listener still waits for its port");
   const internalAt = { host: config.INTERNAL_HOST, port: config.INTERNAL_PORT, inherits, onLate };
   const internal = life.use("internal listener", await listenInternal({ ...internalAt, routes: transports.internal }));
-  const sockets: Parameters<typeof listen>[0]["sockets"] = (uws, upgraded) => registerAgentSocket(uws, transports.hub.transport, SOCKET_LIMITS, upgraded);
+  const sockets: Parameters<typeof listen>[0]["sockets"] = (uws, upgraded) => registerAgentSocket(uws, transports.channel.transport, SOCKET_LIMITS, upgraded);
   const publicAt = { host: config.HOST, port: config.PORT, sharedPort, tls: certificate.files };
   const front = life.use("listener", await listen({ ...publicAt, transport: transports.http, sockets }));
   certificate.renewing(front.renew);
   Object.assign(state, { listeners: [front, internal], port: front.port, internalPort: internal.port } satisfies Partial<NodeState>);
-  await transports.hub.start();
+  await transports.channel.start();
   await features.admin.open();
   life.use("node", features.admin);
   // Opened last, so closed first: the listener still carries the frames that send the agents elsewhere.
-  life.use("agent sockets", transports.hub);
+  life.use("agent sockets", transports.channel);
 };
 
 const openNode = async (config: Config, life: Lifecycle, { log, settings = {}, sharedPort = false, inherits = false }: AppDeps) => {
@@ -165,7 +165,7 @@ const openNode = async (config: Config, life: Lifecycle, { log, settings = {}, s
   const { nodeId, state, publicUrl, cluster } = base;
   const node: ThisNode = {
     report: () => {
-      const { connections, ready, overloaded } = hub.stats;
+      const { connections, ready, overloaded } = channel.stats;
       return { nodeId, address: publicUrl(), host: hostname(), pid: process.pid, version, draining: state.draining, overloaded, connections, ready };
     },
     drain: () => void shutdown(),
@@ -174,33 +174,34 @@ const openNode = async (config: Config, life: Lifecycle, { log, settings = {}, s
     ...base,
     clock: systemClock,
     node,
-    probe: (device, instanceId) => hub.probe(device, instanceId),
+    probe: (device, instanceId) => channel.probe(device, instanceId),
     addressKey: limitAddress,
     rateLimits: base.limits,
     changelog: await readFile(packageFile("CHANGELOG.md"), "utf8"),
   });
   const entries = createCatalogue(contract, features.all);
   const { transports, jobs } = transportsOf(base, features, entries, () => void shutdown());
-  const { hub } = transports;
+  const { channel } = transports;
   base.metrics.watch({
     node: nodeId,
-    channel: hub.stats,
+    channel: channel.stats,
     commands: features.commands.commandGauges,
     cluster: { bus: cluster.bus, ...cluster.stats },
     build: { version, commit },
     database: { pool: base.db.poolFigures, outbox: features.outbox.figures },
     features: features.gauges,
   });
-  // After lost hints: find what is due, and tell the directory again which sockets are here.
+  // After lost hints: find what is due, and write again which sockets are here.
   cluster.bus.onResync(() => {
-    for (const made of [features.commands.sweep(), hub.resync()]) void made.catch((error: unknown) => log.error({ error }, "could not make up for lost hints"));
+    for (const made of [features.commands.sweep(), channel.resync()])
+      void made.catch((error: unknown) => log.error({ error }, "could not make up for lost hints"));
   });
   const shutdown = createShutdown({
     drain: () => {
       state.draining = true;
-      hub.refuseUpgrades();
+      channel.refuseUpgrades();
     },
-    drainSockets: hub.drainSockets,
+    drainSockets: channel.drainSockets,
     endWaits: features.commands.endWaits,
     cluster: features.admin,
     listeners: () => state.listeners,
@@ -220,7 +221,7 @@ const openNode = async (config: Config, life: Lifecycle, { log, settings = {}, s
     internalPort: () => state.internalPort,
     /** Reads the files of the certificate now. */
     renewCertificate: certificate.look,
-    hub,
+    channel,
     entries,
     ...createBootstrap({ baseUrl: publicUrl, tokens: base.tokens, ...features }),
   };

@@ -107,7 +107,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
     ...kit,
     showHere: live.hint,
     onError: (error) => onError("commands", error),
-    courier: notifier,
+    notifier,
     outcomes,
     createBatch,
     nodeId,
@@ -133,7 +133,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
   const pairingLimits = { limit: config.RATE_LIMIT_PAIRING, limiter, addressKey: deps.addressKey };
   const pairing = createPairing({
     ...kit,
-    tenants: tenants.directory,
+    tenants: tenants.lookup,
     memberships: tenants.memberships,
     enrol: devices.enrol,
     deployments,

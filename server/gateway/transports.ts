@@ -1,4 +1,4 @@
-// The transports of a node: REST, tRPC and documents over HTTP, the agent socket, and the operator's routes. Builds them over the features' directories
+// The transports of a node: REST, tRPC and documents over HTTP, the agent socket, and the operator's routes. Builds them over the features' lookups
 // and opens nothing.
 import { LIMITS } from "../../protocol/index.ts";
 import type { Config } from "../config.ts";
@@ -56,7 +56,7 @@ export interface TransportsDeps {
     size(): { readonly connections: number; readonly liveNodes: number };
   };
   /** Who may call, and what the agent socket asks of the features. */
-  readonly directories: {
+  readonly lookups: {
     readonly agents: AgentRegistry & AgentChannelDeps["agents"];
     readonly apiKeys: ApiKeyLookup;
     readonly tenants: TenantLookup;
@@ -84,7 +84,7 @@ export interface TransportsDeps {
 export interface Transports {
   readonly http: HttpTransport;
   readonly internal: InternalRoutes;
-  readonly hub: AgentChannel;
+  readonly channel: AgentChannel;
 }
 
 /** RATE_LIMIT_* by the names of the buckets that they replace. */
@@ -103,10 +103,10 @@ export const configuredLimits = (config: Config): Overrides => {
 
 type InfoOf = ReturnType<typeof createRequestInfo>;
 
-const createIdentity = ({ config, clock, verifyToken, directories }: TransportsDeps): IdentityDeps => ({
-  ...directories,
+const createIdentity = ({ config, clock, verifyToken, lookups }: TransportsDeps): IdentityDeps => ({
+  ...lookups,
   verifyToken,
-  proveAgent: createAgentAuth({ agents: directories.agents, clock }),
+  proveAgent: createAgentAuth({ agents: lookups.agents, clock }),
   admins: new Set(config.ADMIN_USERS),
 });
 
@@ -155,12 +155,12 @@ const httpOf = (deps: TransportsDeps, infoOf: InfoOf): HttpTransport => {
   });
 };
 
-const hubOf = (deps: TransportsDeps, facts: InfoOf): AgentChannel => {
-  const { config, cluster, directories, channel } = deps;
+const agentChannelOf = (deps: TransportsDeps, facts: InfoOf): AgentChannel => {
+  const { config, cluster, lookups, channel } = deps;
   return createAgentChannel({
     nodeId: deps.nodeId,
-    agents: directories.agents,
-    tenants: directories.tenants,
+    agents: lookups.agents,
+    tenants: lookups.tenants,
     signatures: deps.signatures.memory,
     sessions: deps.sessions,
     presence: deps.presence,
@@ -196,10 +196,10 @@ export const createTransports = (deps: TransportsDeps): Transports => {
   const { build, nodeId, state, metrics, internalToken, shutdown } = deps;
   const infoOf = createRequestInfo(parseNetworks(deps.config.TRUSTED_PROXIES));
   const http = httpOf(deps, infoOf);
-  const hub = hubOf(deps, infoOf);
+  const channel = agentChannelOf(deps, infoOf);
   const node = (): object => {
-    const { connections, ready, overloaded } = hub.stats;
+    const { connections, ready, overloaded } = channel.stats;
     return { nodeId, ...build, draining: state.draining, overloaded, connections, ready, uptimeSeconds: Math.round(process.uptime()) };
   };
-  return { http, hub, internal: { token: internalToken, metrics, drain: shutdown, node, front: http } };
+  return { http, channel, internal: { token: internalToken, metrics, drain: shutdown, node, front: http } };
 };

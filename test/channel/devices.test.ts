@@ -62,7 +62,7 @@ describe("pairing in sets", () => {
     expect(new Set(items.map(({ shared_secret: secret }: { shared_secret: string }) => secret)).size).toBe(1_000);
     const { total, items: page } = await run("list", tenantId, { tag: "sim", status: "provisioning" });
     expect([total, page.length]).toEqual([1_000, 20]);
-    expect(await node.devices.directory.find(items[999].agent_id)).toMatchObject({
+    expect(await node.devices.registry.find(items[999].agent_id)).toMatchObject({
       deviceId: items[999].device_id,
       secrets: [items[999].shared_secret],
       revoked: false,
@@ -216,7 +216,7 @@ describe("secrets", () => {
     (await online(node, renewed)).end();
     expect(((await attempt(node, device)) as Refusal).body.details.reason).toBe("bad_signature");
     (await online(node, renewed)).end();
-    await Promise.all([1, 2, 3].map(() => node.devices.directory.promote(identity.agentId, fresh)));
+    await Promise.all([1, 2, 3].map(() => node.devices.registry.promote(identity.agentId, fresh)));
     expect(await node.db.query("select 1 from outbox_events where subject_id = $1 and type = 'device.secrets_rotated'", [deviceId])).toHaveLength(1);
   });
 
@@ -228,16 +228,16 @@ describe("secrets", () => {
     const timestamp = node.clock.now().toISOString();
     socket.say("hello", { proof: { timestamp, signature: sign(sharedSecret, data.nonce, timestamp) } });
     await socket.next("ready");
-    await eventually(async () => expect((await node.devices.directory.find(device.identity.agentId))?.secrets).toEqual([sharedSecret]));
+    await eventually(async () => expect((await node.devices.registry.find(device.identity.agentId))?.secrets).toEqual([sharedSecret]));
     socket.end();
   });
 
   test("a sealed secret that is copied to another device does not decrypt", async () => {
     const [one, two] = [await node.device(), await node.device()];
     await node.db.query("update devices set secret = (select secret from devices where device_id = $2) where device_id = $1", [one.deviceId, two.deviceId]);
-    node.devices.directory.announce([one.identity.agentId]);
-    await expect(node.devices.directory.find(one.identity.agentId)).rejects.toThrow("does not open");
-    expect((await node.devices.directory.find(two.identity.agentId))?.secrets).toEqual([two.identity.secret]);
+    node.devices.registry.announce([one.identity.agentId]);
+    await expect(node.devices.registry.find(one.identity.agentId)).rejects.toThrow("does not open");
+    expect((await node.devices.registry.find(two.identity.agentId))?.secrets).toEqual([two.identity.secret]);
   });
 });
 

@@ -102,7 +102,7 @@ export const startNode = async (options: NodeOptions = {}) => {
     clock,
     emit: outbox.emit,
     hint: () => undefined,
-    courier: notifier,
+    notifier,
     createBatch,
     nodeId,
     bus,
@@ -115,7 +115,7 @@ export const startNode = async (options: NodeOptions = {}) => {
   const overload = { ...settings.overload, claimWaitMs: Number.MAX_SAFE_INTEGER };
   const channel = createAgentChannel({
     nodeId,
-    agents: devices.directory,
+    agents: devices.registry,
     tenants: {
       find: async (tenantId) => tenants.get(tenantId) ?? null,
       suspended: async (tenantIds) => new Set(tenantIds.filter((tenantId) => tenants.get(tenantId)?.status === "suspended")),
@@ -136,7 +136,7 @@ export const startNode = async (options: NodeOptions = {}) => {
     ...(options.cluster === undefined ? {} : { cluster: options.cluster }),
     startMeter: options.startMeter ?? (() => ({ delayMs: () => 0, stop: () => undefined })),
   });
-  await devices.directory.listen();
+  await devices.registry.listen();
   await channel.start();
   const listener = await listen({
     host: "127.0.0.1",

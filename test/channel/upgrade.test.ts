@@ -284,7 +284,7 @@ test("a removed device is refused as revoked", async () => {
   await greet(node, socket, device);
   const scope = { tenantId: device.tenantId };
   await node.db.sqlTx((tx) => tx.query("update devices set deleted_at = now(), secret = '', pending_secret = null where device_id = $1", [device.deviceId]));
-  node.devices.directory.announce([device.identity.agentId]);
+  node.devices.registry.announce([device.identity.agentId]);
   expect(await node.devices.find(scope, device.deviceId)).toBeUndefined();
   expect(await refused(device)).toMatchObject({ status: 403, body: { code: "FORBIDDEN", details: { reason: "device_revoked" } } });
   socket.end();

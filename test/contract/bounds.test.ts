@@ -105,7 +105,7 @@ describe("frames", () => {
     for (const edge of edges(SocketHeartbeat)) {
       socket.say("heartbeat", { cpu: 1, [edge.field]: edge.value });
       const answer = await answerOf(socket, "heartbeat_ack", "error");
-      await world.app.hub.flush();
+      await world.app.channel.flush();
       const { metrics } = (await world.call(owner, "GET", `/v1/devices/${device.deviceId}`)).body.data;
       const isStored = edge.field === "metrics" ? contains(metrics, edge.value) : !(edge.field in metrics) || metrics[edge.field] === edge.value;
       if (answer?.op !== "heartbeat_ack" || !isStored) wrong.push([nameOf(edge), answer, metrics]);

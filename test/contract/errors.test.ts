@@ -304,7 +304,7 @@ const SCENARIOS: Readonly<Record<Exclude<ErrorCode, Streamed>, Scenario>> = {
   ADMIN_REQUIRED: (at, probe) => probe(own(at, "GET", "/admin/nodes")),
   NODE_NOT_FOUND: ({ world, stock }, probe) => probe(call(world, "POST", "/admin/nodes/node_unknown/drain", { as: stock.operator })),
   NODE_DRAINING: async ({ odd }, probe) => {
-    odd.app.hub.refuseUpgrades();
+    odd.app.channel.refuseUpgrades();
     await probe(upgrade(odd, signedHeaders(somebody, "", new Date())));
   },
 };

@@ -10,7 +10,7 @@ import { createLifecycle } from "../../server/core/lifecycle.ts";
 import type { Log } from "../../server/platform/log.ts";
 import { createTestDatabase } from "../kit/database.ts";
 
-const PARTS = ["db", "bus", "outbox", "change notifier", "remote waiters", "agent directory", "jobs", "internal listener", "listener", "node", "agent sockets"];
+const PARTS = ["db", "bus", "outbox", "change notifier", "remote waiters", "agent registry", "jobs", "internal listener", "listener", "node", "agent sockets"];
 
 /** Records the log line for each part that the app closes. */
 const closings = (): { readonly log: Log; readonly closed: string[] } => {
@@ -53,7 +53,7 @@ describe("a node", () => {
     const app = await createApp(settings({ PORT: String(taken.port) }), { log });
     await expect(app.listen()).rejects.toThrow(String(taken.port));
     expect(closed).toEqual(
-      ["internal listener", "jobs", "agent directory", "remote waiters", "change notifier", "outbox", "bus", "db"].map((part) => `${part} closed`),
+      ["internal listener", "jobs", "agent registry", "remote waiters", "change notifier", "outbox", "bus", "db"].map((part) => `${part} closed`),
     );
     await new Promise((resolve) => blocker.close(resolve));
   });

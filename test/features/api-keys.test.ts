@@ -17,7 +17,7 @@ const newOwner = async (role: Role = "owner") => {
   const { tenantId, userId } = await world.newTenant();
   return { tenantId, userId, scope: inside(tenantId, userOf(userId, null, role)) };
 };
-const find = (apiKey: string) => world.apiKeys.directory.find(apiKey);
+const find = (apiKey: string) => world.apiKeys.lookup.find(apiKey);
 
 describe("key format", () => {
   test("a key is well formed as made, and malformed with any one character changed", () => {
@@ -50,7 +50,7 @@ describe("key format", () => {
 });
 
 describe("keys", () => {
-  test("a key is shown once, found by the directory, and stored only as a hash", async () => {
+  test("a key is shown once, found by the lookup, and stored only as a hash", async () => {
     const { scope, tenantId, userId } = await newOwner();
     const { apiKey, ...shown } = await world.call.apiKeys.create(scope, { name: "ci", role: "operator", ipAllowlist: ["10.0.0.0/8"] });
     expect(shown).toMatchObject({ role: "operator", status: "active", createdBy: `user:${userId}`, last4: apiKey.slice(-4) });

@@ -73,7 +73,7 @@ export const createCommandsFeature = (
     onError,
     emit: outbox.emit,
     hint: (event) => void recorded.hints.push(event),
-    courier: {
+    notifier: {
       nudge: (ids) => void recorded.nudges.push(...ids),
       freed: (ids) => void recorded.freed.push(...ids),
       cancel: (deviceId, order) => void recorded.cancels.push({ deviceId, ...order }),

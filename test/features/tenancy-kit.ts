@@ -39,7 +39,7 @@ export const openTenancy = async ({ planLimits }: { planLimits?: Readonly<Record
     enrol,
     plan,
     secretBox,
-    tenants: tenants.directory,
+    tenants: tenants.lookup,
     memberships: tenants.memberships,
     deployments,
     devices: {

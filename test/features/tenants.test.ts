@@ -102,12 +102,12 @@ describe("updates", () => {
     expect(await world.call.tenants.update(scope, { tenantId: one.tenantId, plan: "starter" })).toMatchObject({ plan: "starter" });
   });
 
-  test("the directory sees an update at once", async () => {
+  test("the lookup sees an update at once", async () => {
     const { tenantId, userId } = await world.newTenant();
-    await world.tenants.directory.find(tenantId);
+    await world.tenants.lookup.find(tenantId);
     const renamed = slug();
     await world.call.tenants.update(inside(tenantId, userOf(userId, null, "owner")), { tenantId, slug: renamed });
-    expect(await world.tenants.directory.find(tenantId)).toMatchObject({ slug: renamed });
+    expect(await world.tenants.lookup.find(tenantId)).toMatchObject({ slug: renamed });
   });
 });
 
@@ -117,9 +117,9 @@ describe("bootstrap", () => {
     const ids = await Promise.all(Array.from({ length: 4 }, async () => (await world.tenants.ensureTenant(request)).tenantId));
     expect(new Set(ids).size).toBe(1);
     const [tenantId = ""] = ids;
-    expect(await world.tenants.directory.find(tenantId)).toMatchObject({ limitOverrides: { "*": null }, rateLimitOverrides: {} });
+    expect(await world.tenants.lookup.find(tenantId)).toMatchObject({ limitOverrides: { "*": null }, rateLimitOverrides: {} });
     await world.tenants.ensureTenant({ ...request, unlimited: true });
-    expect(await world.tenants.directory.find(tenantId)).toMatchObject({ rateLimitOverrides: { "*": null } });
+    expect(await world.tenants.lookup.find(tenantId)).toMatchObject({ rateLimitOverrides: { "*": null } });
     expect(await world.db.query("select 1 from deployments where tenant_id = $1 and is_default", [tenantId])).toHaveLength(1);
   });
 });

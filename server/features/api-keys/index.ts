@@ -12,7 +12,7 @@ import type { Db } from "../../platform/db.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { SecretBox } from "../../platform/secrets.ts";
 import type { Feature } from "../kit.ts";
-import { createApiKeyLookup } from "./directory.ts";
+import { createApiKeyLookup } from "./api-key-lookup.ts";
 import { makeKey } from "./keys.ts";
 import { countKeys, findKey, findUsableNamed, insertKey, lockBootstrap, pageOfKeys, replaceKey, revokeKey, updateKey } from "./store.ts";
 
@@ -33,14 +33,14 @@ export interface EnsureKey {
 
 export interface ApiKeysFeature extends Feature<typeof contract.apiKeys> {
   readonly jobs: readonly Job[];
-  readonly directory: ApiKeyLookup;
+  readonly lookup: ApiKeyLookup;
   /** The user's bootstrap key in this tenant: the same each time, unless it was revoked. */
   ensureKey(wanted: EnsureKey): Promise<string>;
 }
 
 export const createApiKeys = (deps: ApiKeysDeps): ApiKeysFeature => {
-  const { directory, jobs, forgetAll } = createApiKeyLookup(deps);
-  return { handlers: createHandlers(deps, forgetAll), directory, jobs, counters: { apiKeys: countKeys }, ensureKey: createEnsureKey(deps, forgetAll) };
+  const { lookup, jobs, forgetAll } = createApiKeyLookup(deps);
+  return { handlers: createHandlers(deps, forgetAll), lookup, jobs, counters: { apiKeys: countKeys }, ensureKey: createEnsureKey(deps, forgetAll) };
 };
 
 const missingIn = (caller: Role, wanted: Role) => permissionsOf(wanted).filter((permission) => !permits(caller, permission));

@@ -60,7 +60,7 @@ export interface CommandsDeps {
   readonly clock: Clock;
   readonly emit: Emit;
   readonly hint: Hint;
-  readonly courier: DeviceNotifier;
+  readonly notifier: DeviceNotifier;
   readonly devices: DeviceLookup;
   readonly presence: PollPresence;
   readonly createBatch: CreateBatch;
@@ -116,7 +116,7 @@ export const createCommands = (deps: CommandsDeps): Commands => {
   const remoteWaiters = createRemoteWaiters({ ...deps, onEnded: waiters.wake, onError });
   const telemetry = createCommandTelemetry(deps);
   const shared = { ...deps, settings, waiters, remoteWaiters, telemetry, quota: createQueueQuota(settings.maxOpenPerTenant) };
-  const afterCommit = createAfterCommit({ ...shared, remoteChanges, notifier: deps.courier });
+  const afterCommit = createAfterCommit({ ...shared, remoteChanges });
   const outcomes = createOutcomes({ db, registry: deps.outcomes ?? new Map(), onError });
   const transitions = createTransitions({ ...deps, outcomes, settings, random: deps.random ?? Math.random });
   const delivery = createDelivery({ ...shared, afterCommit, transitions });

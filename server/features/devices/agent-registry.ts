@@ -1,4 +1,4 @@
-// The agent directory: caches the credentials of agents for seconds, reads them in one statement per turn of the event loop, and drops an agent that changes
+// The agent registry: caches the credentials of agents for seconds, reads them in one statement per turn of the event loop, and drops an agent that changes
 // from the caches of all nodes.
 import { LRUCache } from "lru-cache";
 import { type AgentId, contract } from "../../../protocol/index.ts";
@@ -20,7 +20,7 @@ interface AgentRegistryDeps {
   readonly emit: Emit;
   readonly box: Pick<SecretBox, "open">;
   readonly settings: DeviceSettings;
-  /** Called when a message could not be sent; other nodes drop their entries within `directoryMs` anyway. */
+  /** Called when a message could not be sent; other nodes drop their entries within `registryMs` anyway. */
   readonly onError?: ((error: unknown) => void) | undefined;
 }
 
@@ -45,8 +45,8 @@ interface Asking {
 }
 
 export const createAgentRegistry = ({ db, bus, emit, box, settings, onError = () => undefined }: AgentRegistryDeps): Agents => {
-  const known = new LRUCache<string, { readonly record: AgentRecord | null }>({ max: settings.directorySize, ttl: settings.directoryMs });
-  const unsettled = new LRUCache<string, true>({ max: settings.directorySize, ttl: UNSETTLED_MS });
+  const known = new LRUCache<string, { readonly record: AgentRecord | null }>({ max: settings.registrySize, ttl: settings.registryMs });
+  const unsettled = new LRUCache<string, true>({ max: settings.registrySize, ttl: UNSETTLED_MS });
   const same = createStringInterner(OWNERS);
   const pending = new Map<string, Promise<AgentRecord | null>>();
   let asking = new Map<string, Asking>();
@@ -101,7 +101,7 @@ export const createAgentRegistry = ({ db, bus, emit, box, settings, onError = ()
     const asked = ask(agentId)
       .then((record) => {
         if (!unsettled.has(agentId) && pending.get(agentId) === asked)
-          known.set(agentId, { record }, { ttl: record === null ? settings.directoryMissMs : settings.directoryMs });
+          known.set(agentId, { record }, { ttl: record === null ? settings.registryMissMs : settings.registryMs });
         return record;
       })
       .finally(() => {
@@ -158,7 +158,7 @@ export const createAgentRegistry = ({ db, bus, emit, box, settings, onError = ()
       {
         // Otherwise expired entries, with their secrets, would stay in memory until new ones replace them.
         name: "agents.purge",
-        everyMs: 2 * settings.directoryMs,
+        everyMs: 2 * settings.registryMs,
         run: async () => {
           known.purgeStale();
           unsettled.purgeStale();

@@ -61,7 +61,7 @@ export interface DevicesDeps {
 export interface Devices extends Feature<typeof contract.devices> {
   readonly jobs: readonly Job[];
   readonly presence: Presence;
-  readonly directory: Agents;
+  readonly registry: Agents;
   readonly enrol: Enrol;
   readonly reissue: Reissue;
   /** The device that lives with this fingerprint. */
@@ -76,16 +76,16 @@ export interface Devices extends Feature<typeof contract.devices> {
 export const createDevices = (deps: DevicesDeps): Devices => {
   const { db, emit, secrets, plan, deployments, evictor, resetCommands } = deps;
   const settings = deps.settings ?? deviceSettings();
-  const directory = createAgentRegistry({ db, bus: deps.bus, emit, box: secrets, settings, onError: deps.onError });
-  const signatureLock = createSignatureLock({ emit, agents: directory });
+  const registry = createAgentRegistry({ db, bus: deps.bus, emit, box: secrets, settings, onError: deps.onError });
+  const signatureLock = createSignatureLock({ emit, agents: registry });
   const presence = createPresence({ ...deps, signatureLock, settings });
-  const enrol = createEnrol({ emit, box: secrets, plan, deployments, agents: directory, evictor, resetCommands, settings });
+  const enrol = createEnrol({ emit, box: secrets, plan, deployments, agents: registry, evictor, resetCommands, settings });
   return {
     handlers: implement(contract.devices, {
       ...createReadHandlers(deps),
-      ...createChangeHandlers(deps, { directory, enrol, settings }),
+      ...createChangeHandlers(deps, { registry, enrol, settings }),
       ...createRepairHandlers(deps),
-      ...createSecretHandlers({ ...deps, graceMs: settings.closeGraceMs }, { agents: directory, signatureLock }),
+      ...createSecretHandlers({ ...deps, graceMs: settings.closeGraceMs }, { agents: registry, signatureLock }),
       heartbeat: async ({ scope }, { deviceId, ...beat }) => {
         const at = await presence.contact(scope, { deviceId, heartbeat: true, metrics: toMetrics(beat) });
         if (beat.status === "offline") await presence.reportedOffline(deviceId);
@@ -95,11 +95,11 @@ export const createDevices = (deps: DevicesDeps): Devices => {
       },
     }),
     presence,
-    directory,
+    registry,
     enrol,
     reissue: createReissue(secrets),
     withFingerprint: (scope, fingerprint) => findByFingerprint(db, scope, fingerprint),
-    jobs: [...presence.jobs, ...directory.jobs],
+    jobs: [...presence.jobs, ...registry.jobs],
     find: (scope, deviceId) => findDevice(db, scope, deviceId),
     look: (scope, deviceId) => glanceAt(db, scope, deviceId),
     counters: { hosts: countDevices },
@@ -130,14 +130,14 @@ const createReadHandlers = ({ db, evictor }: DevicesDeps): Pick<Handlers<typeof 
 };
 
 interface Parts {
-  readonly directory: Agents;
+  readonly registry: Agents;
   readonly enrol: Enrol;
   readonly settings: DeviceSettings;
 }
 
 const createChangeHandlers = (
   { emit, deployments, evictor, resetCommands, socketUrl }: DevicesDeps,
-  { directory, enrol, settings }: Parts,
+  { registry, enrol, settings }: Parts,
 ): Pick<Handlers<typeof contract.devices>, "update" | "remove" | "provision"> => ({
   update: ({ scope, fail, commit }, { deviceId, ...change }) =>
     commit(async (tx, afterwards) => {
@@ -149,7 +149,7 @@ const createChangeHandlers = (
       const device = await findDevice(tx, scope, deviceId);
       if (device === undefined) throw fail("DEVICE_NOT_FOUND", { deviceId });
       if (!changed) throw fail("VERSION_CONFLICT", { currentVersion: device.version });
-      if (deploymentId !== undefined) afterwards(() => directory.announce([device.agentId]));
+      if (deploymentId !== undefined) afterwards(() => registry.announce([device.agentId]));
       return device;
     }),
   remove: ({ scope, fail, commit }, { deviceId }) =>
@@ -162,7 +162,7 @@ const createChangeHandlers = (
       const data = { deviceId, status: "offline", previous: status, reason: "removed", ...(hostname === null ? {} : { hostname }) } as const;
       await emit(tx, [happened(scope, contract.devices.events.deleted, deviceId, data)]);
       afterwards(() => {
-        directory.announce([agentId]);
+        registry.announce([agentId]);
         evictor.evict(deviceId, { close: CLOSE.deviceRevoked });
         notify();
       });

@@ -1,4 +1,4 @@
-// The figures of presence and the agent directory, each with its reason; agent-channel.md 4.5 is their source.
+// The figures of presence and the agent registry, each with its reason; agent-channel.md 4.5 is their source.
 import type { BatchOptions } from "../../platform/batch.ts";
 import { isUnavailable } from "../../platform/db-errors.ts";
 
@@ -18,11 +18,11 @@ export interface DeviceSettings {
   readonly sweepEveryMs: number;
   readonly neverConnectedEveryMs: number;
   readonly sweepBatch: number;
-  readonly directorySize: number;
+  readonly registrySize: number;
   /** The longest that a removed agent or a revoked secret may pass on a node that no hint of it has reached. */
-  readonly directoryMs: number;
+  readonly registryMs: number;
   /** An unknown id is asked for again soon: it may have been paired on another node a moment ago. */
-  readonly directoryMissMs: number;
+  readonly registryMissMs: number;
   /** How hellos share transactions: everybody of a full node may come back at once. */
   readonly hellos: BatchOptions;
 }
@@ -39,9 +39,9 @@ export const deviceSettings = (heartbeatSeconds = 30, overrides: Partial<DeviceS
   sweepEveryMs: 2 * SECOND,
   neverConnectedEveryMs: 600 * SECOND,
   sweepBatch: 500,
-  directorySize: 50_000,
-  directoryMs: 5 * SECOND,
-  directoryMissMs: 2 * SECOND,
+  registrySize: 50_000,
+  registryMs: 5 * SECOND,
+  registryMissMs: 2 * SECOND,
   hellos: { maxSize: 250, maxConcurrent: 2, maxWaiting: 20_000, splitOn: (error) => !isUnavailable(error) },
   ...overrides,
 });

@@ -10,11 +10,11 @@ import type { OpenScope, UserPrincipal } from "../../core/scope.ts";
 import type { Db } from "../../platform/db.ts";
 import type { Deployments } from "../deployments/index.ts";
 import { createEnsureTenant } from "./bootstrap.ts";
-import { createDirectories } from "./directory.ts";
 import type { Counters } from "./plan.ts";
 import { DEFAULT_PLAN } from "./plans.ts";
 import { isReservedSlug } from "./slugs.ts";
 import { countOwned, findTenant, insertTenant, isSlugTaken, lockUser, pageOfTenants, type StoredTenant, updateTenant, upsertMember } from "./store.ts";
+import { createTenantLookup } from "./tenant-lookup.ts";
 
 export type { EnsuredTenant, EnsureTenant } from "./bootstrap.ts";
 export { type Counters, type CountUsed, createPlan, type Plan, type PlanDeps } from "./plan.ts";
@@ -32,15 +32,15 @@ export interface TenantsDeps {
 
 export const createTenants = (deps: TenantsDeps) => {
   const { db, clock } = deps;
-  const { directory, memberships, forgetTenant, forgetMember } = createDirectories(db, clock);
+  const { lookup, memberships, forgetTenant, forgetMember } = createTenantLookup(db, clock);
   return {
     handlers: createHandlers({ ...deps, forgetTenant, forgetMember }),
-    directory,
+    lookup,
     memberships,
     ensureTenant: createEnsureTenant({ db, deployments: deps.deployments, forgetTenant, forgetMember }),
     /** The operator's own way to a member. */
     ensureMember: async ({ tenantId, userId, role }: { readonly tenantId: string; readonly userId: string; readonly role: Role }): Promise<void> => {
-      const tenant = await directory.find(tenantId);
+      const tenant = await lookup.find(tenantId);
       if (tenant === null) throw new AppError("TENANT_NOT_FOUND", { details: { tenantId } });
       await upsertMember(db, tenant, { memberId: newId("mem"), userId, email: null, role });
       forgetMember(tenantId, userId);

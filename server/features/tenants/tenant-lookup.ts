@@ -12,7 +12,7 @@ const REMEMBERED_MS = 5_000;
 // Cannot occur in a tenant id, so that two pairs never share a key.
 const SEPARATOR = "\u0000";
 
-export const createDirectories = (db: Clients, clock: Clock) => {
+export const createTenantLookup = (db: Clients, clock: Clock) => {
   const facts = createCached<TenantFacts>({ load: (tenantId) => findFacts(db, tenantId), clock, ttlMs: REMEMBERED_MS });
   const members = createCached<Membership>({
     load: (key) => {
@@ -22,13 +22,13 @@ export const createDirectories = (db: Clients, clock: Clock) => {
     clock,
     ttlMs: REMEMBERED_MS,
   });
-  const directory: TenantLookup = { find: facts.get, suspended: (tenantIds) => findSuspended(db, tenantIds) };
+  const lookup: TenantLookup = { find: facts.get, suspended: (tenantIds) => findSuspended(db, tenantIds) };
   const memberships: Memberships = {
     find: (tenantId, userId) => members.get(`${tenantId}${SEPARATOR}${userId}`),
     list: (userId) => listMemberships(db, userId),
   };
   return {
-    directory,
+    lookup,
     memberships,
     forgetTenant: (tenantId: string) => facts.forget([tenantId]),
     forgetMember: (tenantId: string, userId: string) => members.forget([`${tenantId}${SEPARATOR}${userId}`]),

@@ -27,7 +27,7 @@ export const createApiKeyLookup = ({ db, clock, memberships }: ApiKeyLookupDeps)
   const keys = createCached<ApiKey>({ load: (hash) => findByHash(db, Buffer.from(hash, "hex")), clock, ttlMs: REMEMBERED_MS });
   let uses = new Map<string, Date>();
 
-  const directory: ApiKeyLookup = {
+  const lookup: ApiKeyLookup = {
     find: async (apiKey) => {
       if (!isWellFormed(apiKey)) return null;
       const key = await keys.get(hashOf(apiKey).toString("hex"));
@@ -48,7 +48,7 @@ export const createApiKeyLookup = ({ db, clock, memberships }: ApiKeyLookupDeps)
   };
   const jobs: readonly Job[] = [{ name: "api-keys.write-uses", everyMs: WRITE_USES_MS, run: write }];
   // Rare, and a change touches up to three hashes: forgetting all of them is the simplest that is right.
-  return { directory, jobs, forgetAll: keys.forgetAll };
+  return { lookup, jobs, forgetAll: keys.forgetAll };
 };
 
 /** A remembered key may have passed its end meanwhile. */
