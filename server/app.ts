@@ -220,7 +220,7 @@ const openNode = async (config: Config, life: Lifecycle, { log, settings = {}, s
     internalToken: base.internalToken,
     internalPort: () => state.internalPort,
     /** Reads the files of the certificate now. */
-    renewCertificate: certificate.look,
+    renewCertificate: certificate.check,
     channel,
     entries,
     ...createBootstrap({ baseUrl: publicUrl, tokens: base.tokens, ...features }),

@@ -14,7 +14,7 @@ export interface Certificate {
   /** Sets the function that takes a changed certificate into use. */
   renewing(renew: ((files: TlsFiles) => Promise<void>) | undefined): void;
   /** Checks the files now; never rejects. */
-  look(): Promise<void>;
+  check(): Promise<void>;
   close(): void;
 }
 
@@ -23,7 +23,7 @@ export interface CertificateOptions {
   readonly everyMs?: number | undefined;
 }
 
-const LOOK_MS = 10_000;
+const CHECK_MS = 10_000;
 
 /** The content of the two files. */
 interface Pair {
@@ -73,11 +73,11 @@ export const checkCertificate = async (config: Config): Promise<Pair | null> => 
   return pair;
 };
 
-export const openCertificate = async (config: Config, { log, everyMs = LOOK_MS }: CertificateOptions): Promise<Certificate> => {
+export const openCertificate = async (config: Config, { log, everyMs = CHECK_MS }: CertificateOptions): Promise<Certificate> => {
   const files = filesOf(config);
   let current = await checkCertificate(config);
   const none = (): void => undefined;
-  if (files === null || current === null) return { files: null, renewing: none, look: async () => none(), close: none };
+  if (files === null || current === null) return { files: null, renewing: none, check: async () => none(), close: none };
   if (Date.parse(current.validTo) < systemClock.now().getTime()) log.warn({ validTo: current.validTo }, "the certificate has expired");
 
   let renew: ((files: TlsFiles) => Promise<void>) | undefined;
@@ -91,7 +91,7 @@ export const openCertificate = async (config: Config, { log, everyMs = LOOK_MS }
     }
     suspected = digest;
   };
-  const lookOnce = async (insist: boolean): Promise<void> => {
+  const checkOnce = async (insist: boolean): Promise<void> => {
     const pair = await readPair(files);
     if (pair.digest === current?.digest) return;
     if (pair.problem !== null) return report(pair.digest, pair.problem, insist);
@@ -103,19 +103,19 @@ export const openCertificate = async (config: Config, { log, everyMs = LOOK_MS }
     current = pair;
     log.info({ validTo: pair.validTo }, "new connections get the new certificate");
   };
-  let looking = Promise.resolve();
-  const look = (insist: boolean): Promise<void> => {
-    looking = looking.then(() => lookOnce(insist)).catch((error: unknown) => log.error({ error }, "the check of the certificate failed"));
-    return looking;
+  let checking = Promise.resolve();
+  const check = (insist: boolean): Promise<void> => {
+    checking = checking.then(() => checkOnce(insist)).catch((error: unknown) => log.error({ error }, "the check of the certificate failed"));
+    return checking;
   };
-  const timer = setInterval(() => void look(false), everyMs);
+  const timer = setInterval(() => void check(false), everyMs);
   timer.unref();
   return {
     files,
     renewing: (given) => {
       renew = given;
     },
-    look: () => look(true),
+    check: () => check(true),
     close: () => clearInterval(timer),
   };
 };

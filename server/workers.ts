@@ -59,7 +59,7 @@ const begin = (script: string, index: number, generation: number): WorkerProcess
 };
 
 export const startWorkers = ({ count, script, log, backoff = BACKOFF }: WorkersDeps): Workers => {
-  const living = new Set<WorkerProcess>();
+  const running = new Set<WorkerProcess>();
   const current = new Map<number, WorkerProcess>();
   /** The successor of a worker that is about to be replaced. */
   const successors = new Map<number, WorkerProcess>();
@@ -70,8 +70,8 @@ export const startWorkers = ({ count, script, log, backoff = BACKOFF }: WorkersD
 
   const start = (index: number, generation: number): WorkerProcess => {
     const worker = begin(script, index, generation);
-    living.add(worker);
-    void worker.ended.then(() => living.delete(worker));
+    running.add(worker);
+    void worker.ended.then(() => running.delete(worker));
     return worker;
   };
 
@@ -104,7 +104,7 @@ export const startWorkers = ({ count, script, log, backoff = BACKOFF }: WorkersD
       if (successors.get(index) === successor) successors.delete(index);
       throw error;
     }
-    if (old === undefined || !living.has(old)) return;
+    if (old === undefined || !running.has(old)) return;
     old.child.send(REPLACED);
     await old.ended;
   };
@@ -126,10 +126,10 @@ export const startWorkers = ({ count, script, log, backoff = BACKOFF }: WorkersD
     stop: async () => {
       stopping.abort();
       stops += 1;
-      for (const { child } of living) child.kill(stops > 1 ? "SIGKILL" : "SIGTERM");
-      const codes = await Promise.all([...kept, ...[...living].map(({ ended }) => ended)]);
+      for (const { child } of running) child.kill(stops > 1 ? "SIGKILL" : "SIGTERM");
+      const codes = await Promise.all([...kept, ...[...running].map(({ ended }) => ended)]);
       return Math.max(...codes);
     },
-    pids: () => [...living].flatMap(({ child: { pid } }) => (pid === undefined ? [] : [pid])),
+    pids: () => [...running].flatMap(({ child: { pid } }) => (pid === undefined ? [] : [pid])),
   };
 };

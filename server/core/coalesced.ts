@@ -5,20 +5,20 @@ export interface CoalescedOptions {
 }
 
 export const coalesced = (run: () => Promise<void>, { pauseMs, onError }: CoalescedOptions): (() => void) => {
-  let looking = false;
+  let running = false;
   let again = false;
   const rest = (): void => {
-    looking = false;
+    running = false;
     if (!again) return;
     again = false;
     ask();
   };
   const ask = (): void => {
-    if (looking) {
+    if (running) {
       again = true;
       return;
     }
-    looking = true;
+    running = true;
     void run()
       .catch(onError)
       .finally(() => setTimeout(rest, pauseMs).unref());

@@ -11,7 +11,7 @@ export interface ShutdownDeps {
   readonly cluster: {
     liveNodes(): number;
     /** Tells the other nodes that this one drains. */
-    tell(): Promise<void>;
+    announce(): Promise<void>;
   };
   /** The public one first; none before they are open. */
   readonly listeners: () => readonly DrainableListener[];
@@ -55,9 +55,9 @@ export const createShutdown = ({
     if (front === undefined) return;
     front.leave(isAlone() && !replaced ? 0 : lingerMs);
     if (replaced) for (const listener of listeners()) listener.stopAccepting();
-    const told = cluster.tell().catch((error: unknown) => log.warn({ error }, "could not tell the other nodes that this one leaves"));
+    const announced = cluster.announce().catch((error: unknown) => log.warn({ error }, "could not tell the other nodes that this one leaves"));
     if (!replaced) await pause(isAlone() ? ALONE_NOTICE_MS : noticeMs);
-    await Promise.race([told, pause(ALONE_NOTICE_MS)]);
+    await Promise.race([announced, pause(ALONE_NOTICE_MS)]);
     // Callers that wait come back at once: release them only when other nodes are there to take them.
     endWaits();
     await drainSockets();

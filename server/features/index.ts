@@ -114,7 +114,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
     bus,
     channelOf,
     presence: devices.presence,
-    devices: { find: devices.look },
+    devices: { find: devices.findSummary },
     settings: {
       maxOpenPerDevice: config.COMMAND_QUEUE_PER_DEVICE,
       maxOpenPerTenant: config.COMMAND_QUEUE_PER_TENANT,
@@ -183,13 +183,13 @@ export const createFeatures = (deps: FeaturesDeps) => {
     Object.assign(counters, own);
   }
   outbox.subscribe(live.dispatched);
-  outbox.subscribe(commands.look);
+  outbox.subscribe(commands.recheck);
   outbox.subscribe((events) => {
     for (const { tenantId } of events) changes.changed(tenantId);
   });
   changes.listen((tenantIds) => {
-    commands.look();
-    for (const tenantId of tenantIds) if (live.look(tenantId)) commands.showRecent(tenantId);
+    commands.recheck();
+    for (const tenantId of tenantIds) if (live.recheck(tenantId)) commands.showRecent(tenantId);
   });
 
   return {

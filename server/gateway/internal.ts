@@ -173,12 +173,12 @@ export const listenInternal = async ({ host, port, routes, inherits = false, onL
   /** Tries until the predecessor frees the port or this listener closes. */
   const takeOver = async (): Promise<void> => {
     const startedAt = performance.now();
-    let told = false;
+    let reported = false;
     while (!closed) {
       const code = await bind(server, host, port).then(() => null, codeOf);
       if (code === null) return closed ? void server.close() : undefined;
-      if (!told && performance.now() - startedAt > LATE_MS) {
-        told = true;
+      if (!reported && performance.now() - startedAt > LATE_MS) {
+        reported = true;
         onLate?.(new ListenError(at, code));
       }
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS).unref());

@@ -85,15 +85,15 @@ test("a viewer sees the events and hints of its own tenant and of no other", asy
 test("a change notice brings another node's events to the viewers, whole and in order, and reads nothing for a tenant without viewers", async () => {
   const [here, elsewhere] = [setUp(), setUp()];
   const tenantId = newId("ten");
-  expect(here.live.look(tenantId)).toBe(false);
+  expect(here.live.recheck(tenantId)).toBe(false);
   const { next, stop } = await here.watch(tenantId);
   await here.happen(tenantId, "a1");
   expect(await next()).toMatchObject({ subjectId: "a1" });
   await elsewhere.happen(tenantId, "b1", "b2");
-  for (let n = 0; n < 10; n += 1) expect(here.live.look(tenantId)).toBe(true);
+  for (let n = 0; n < 10; n += 1) expect(here.live.recheck(tenantId)).toBe(true);
   expect(await here.take(next, 2)).toEqual(["b1", "b2"]);
   await elsewhere.happen(tenantId, "b3");
-  here.live.look(tenantId);
+  here.live.recheck(tenantId);
   expect(await here.take(next, 1)).toEqual(["b3"]);
   stop.abort();
 });

@@ -14,7 +14,7 @@ const SETTINGS: NonNullable<WorldOptions["settings"]> = {
   // Two gateways, their agents and a Redis share this process: what its event loop is late by says nothing here.
   channel: { flushEveryMs: 500, overload: { loopDelayMs: 60_000, lateForMs: 60_000, claimWaitMs: 60_000, calmForMs: 60_000 } },
   // Long enough that whatever wakes a waiting call sooner was a hint.
-  commands: { waitLookEveryMs: 30_000 },
+  commands: { waitRecheckEveryMs: 30_000 },
 };
 /** A lost hint costs at most the sweep's period plus the two seconds that the sweep leaves to hints. */
 const SWEEP_BOUND_MS = 9_000;

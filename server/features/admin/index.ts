@@ -6,7 +6,7 @@ import { implement } from "../../core/feature.ts";
 import type { Bus } from "../../platform/bus.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { Feature } from "../kit.ts";
-import { askToDrain, beat, type Census, forgetDead, forgetNodes, leave, liveNodes, type NodeReport, type NodeRow } from "./store.ts";
+import { askToDrain, beat, type ClusterSnapshot, deleteDeadNodes, deleteNode, deleteNodes, liveNodes, type NodeReport, type NodeRow } from "./store.ts";
 
 export interface AdminSettings {
   readonly beatEveryMs: number;
@@ -40,7 +40,7 @@ export interface AdminFeature extends Feature<typeof contract.admin> {
   /** Public addresses of the nodes that serve this database now, each once. */
   addresses(): Promise<readonly string[]>;
   /** Says at once how this node is, such as that it drains; and learns of the others. */
-  tell(): Promise<void>;
+  announce(): Promise<void>;
   /** Says for the first time that this node lives, and listens for the order to drain. */
   open(): Promise<void>;
   close(): Promise<void>;
@@ -53,10 +53,10 @@ const shown = ({ startedAt, seenAt, ...row }: NodeRow) => ({ ...row, startedAt: 
 
 export const createAdmin = ({ db, bus, node, channelOf, lives, settings: given }: AdminDeps): AdminFeature => {
   const settings = { ...DEFAULTS, ...given };
-  let cluster: Census = { drainAsked: false, liveNodes: 1, connections: 0 };
+  let cluster: ClusterSnapshot = { drainAsked: false, liveNodes: 1, connections: 0 };
   let stopListening: (() => Promise<void>) | null = null;
 
-  const tell = async (): Promise<void> => {
+  const announce = async (): Promise<void> => {
     cluster = await beat(db, node.report(), settings.expireSeconds);
     // The hint may have been lost; the row was not.
     if (cluster.drainAsked && !node.report().draining) node.drain();
@@ -66,10 +66,10 @@ export const createAdmin = ({ db, bus, node, channelOf, lives, settings: given }
   const removeDeadLocalNodes = async (): Promise<void> => {
     const mine = node.report();
     const neighbours = (await liveNodes(db, settings.expireSeconds)).filter(({ host, nodeId }) => host === mine.host && nodeId !== mine.nodeId);
-    const living = await Promise.all(neighbours.map(({ pid }) => lives(pid)));
-    await forgetNodes(
+    const alive = await Promise.all(neighbours.map(({ pid }) => lives(pid)));
+    await deleteNodes(
       db,
-      neighbours.flatMap(({ nodeId }, index) => (living[index] === false ? [nodeId] : [])),
+      neighbours.flatMap(({ nodeId }, index) => (alive[index] === false ? [nodeId] : [])),
     );
   };
 
@@ -86,23 +86,23 @@ export const createAdmin = ({ db, bus, node, channelOf, lives, settings: given }
         }),
     }),
     jobs: [
-      { name: "nodes.beat", everyMs: settings.beatEveryMs, run: tell },
-      { name: "nodes.forget", everyMs: 60_000, run: () => forgetDead(db) },
+      { name: "nodes.beat", everyMs: settings.beatEveryMs, run: announce },
+      { name: "nodes.forget", everyMs: 60_000, run: () => deleteDeadNodes(db) },
     ],
     liveNodes: () => cluster.liveNodes,
     connections: () => cluster.connections,
     addresses: async () => [...new Set((await liveNodes(db, settings.expireSeconds)).filter(({ draining }) => !draining).map(({ address }) => address))],
-    tell,
+    announce,
     open: async () => {
       stopListening = await bus.subscribe(channelOf(node.report().nodeId), ({ op }) => {
         if (op === DRAIN) node.drain();
       });
       await removeDeadLocalNodes();
-      await tell();
+      await announce();
     },
     close: async () => {
       await stopListening?.();
-      await leave(db, node.report());
+      await deleteNode(db, node.report());
     },
   };
 };

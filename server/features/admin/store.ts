@@ -21,7 +21,7 @@ export interface NodeRow extends NodeReport {
 }
 
 /** What a node learns with its own beat. */
-export interface Census {
+export interface ClusterSnapshot {
   readonly drainAsked: boolean;
   readonly liveNodes: number;
   readonly connections: number;
@@ -32,8 +32,8 @@ const MAX_LISTED = 1_000;
 const FORGOTTEN_AFTER_SECONDS = 3_600;
 
 /** Says that the node lives. A name that was used by a process before begins anew with it. */
-export const beat = async (sql: SqlTx, node: NodeReport, expireSeconds: number): Promise<Census> => {
-  const [row] = await sql.query<Census>(
+export const beat = async (sql: SqlTx, node: NodeReport, expireSeconds: number): Promise<ClusterSnapshot> => {
+  const [row] = await sql.query<ClusterSnapshot>(
     `with mine as (
        insert into gateway_nodes (node_id, address, host, pid, version, draining, connections, ready, overloaded) values ($1, $2, $3, $4, $5, $6, $7, $8, $10)
        on conflict (node_id) do update set address = $2, draining = $6, overloaded = $10, connections = $7, ready = $8, version = $5, host = $3, pid = $4, seen_at = now(),
@@ -67,14 +67,14 @@ export const askToDrain = async (sql: SqlTx, nodeId: string, expireSeconds: numb
 };
 
 /** A node that leaves takes its row along, unless its name is another process's by now. */
-export const leave = async (db: Clients, { nodeId, host, pid }: Pick<NodeReport, "nodeId" | "host" | "pid">): Promise<void> => {
+export const deleteNode = async (db: Clients, { nodeId, host, pid }: Pick<NodeReport, "nodeId" | "host" | "pid">): Promise<void> => {
   await db.system.gatewayNode.deleteMany({ where: { nodeId, host, pid } });
 };
 
-export const forgetNodes = async (db: Clients, nodeIds: readonly string[]): Promise<void> => {
+export const deleteNodes = async (db: Clients, nodeIds: readonly string[]): Promise<void> => {
   await db.system.gatewayNode.deleteMany({ where: { nodeId: { in: [...nodeIds] } } });
 };
 
-export const forgetDead = async (db: Clients): Promise<void> => {
+export const deleteDeadNodes = async (db: Clients): Promise<void> => {
   await db.system.gatewayNode.deleteMany({ where: { seenAt: { lt: secondsFromNow(-FORGOTTEN_AFTER_SECONDS) } } });
 };

@@ -16,7 +16,7 @@ export interface AfterCommitDeps {
   readonly hint: Hint;
   readonly remoteChanges: Pick<RemoteChanges, "note">;
   readonly waiters: Pick<Waiters, "wake" | "ended">;
-  readonly remoteWaiters: Pick<RemoteWaiters, "tell">;
+  readonly remoteWaiters: Pick<RemoteWaiters, "notify">;
   readonly notifier: DeviceNotifier;
   readonly settings: Pick<CommandSettings, "cancelTimeoutMs">;
 }
@@ -67,7 +67,7 @@ export const createAfterCommit = ({ telemetry, hint, remoteChanges, waiters, rem
       }
       const ended = rowsOf(transitions, isEnd);
       waiters.ended(ended);
-      remoteWaiters.tell(ended);
+      remoteWaiters.notify(ended);
       const again = devicesOf(rowsOf(transitions, isDueAgain));
       if (again.length > 0) due(again);
       const freed = devicesOf(rowsOf(transitions, freesCapacity));

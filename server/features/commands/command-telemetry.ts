@@ -106,7 +106,7 @@ export const createCommandTelemetry = ({ meters = noMeters, log, tracing = null,
     if (!isOpen(row.status) && step.patch.ackStatus !== undefined && finishedAt !== null) meters.ended(secondsBetween(dueAt(row), finishedAt));
   };
 
-  const tell = ({ row, from, step }: Transition): void => {
+  const logAndTrace = ({ row, from, step }: Transition): void => {
     const { traceparent, commandId, deviceId, tenantId, status, attempt, channel } = row;
     if (traceparent === null || (status === from && step.code === null)) return;
     log?.info({ traceId: traceIdOf(traceparent), traceparent, commandId, deviceId, tenantId, from, to: status, attempt, channel, code: step.code }, "command");
@@ -117,7 +117,7 @@ export const createCommandTelemetry = ({ meters = noMeters, log, tracing = null,
     saw: (transition) => {
       spans.saw(transition);
       measure(transition);
-      tell(transition);
+      logAndTrace(transition);
     },
     polledAgain: () => meters.redelivered("polled_again"),
     swept: (deviceIds) => {

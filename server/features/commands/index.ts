@@ -97,7 +97,7 @@ export interface Commands extends Feature<typeof contract.commands> {
   /** Listens to other nodes about calls that wait for the end of a command. */
   readonly remoteWaiters: { open(): Promise<void>; close(): Promise<void> };
   /** Something happened on another node: checks whether a waiting call is concerned. */
-  look(): void;
+  recheck(): void;
   /** Another node changed something of the tenant: shows its viewers here where the open commands stand. */
   showRecent(tenantId: string): void;
   /** In the transaction that pairs a device anew, revokes, deletes or resets it (T24). Call `notify` after commit. */
@@ -131,7 +131,7 @@ export const createCommands = (deps: CommandsDeps): Commands => {
     sweep: sweep.now,
     endWaits: waiters.close,
     remoteWaiters,
-    look: waiters.look,
+    recheck: waiters.recheck,
     showRecent: remoteChanges.show,
     resetDevice: async (tx, device, reason) => {
       const { transitions: made } = await transitions.apply(

@@ -24,12 +24,12 @@ export interface OutcomesDeps {
 export interface Outcomes {
   has(type: string): boolean;
   /** After the rows were saved, in the same transaction. */
-  tell(tx: SqlTx, ended: readonly CommandRow[]): Promise<void>;
+  handle(tx: SqlTx, ended: readonly CommandRow[]): Promise<void>;
   /** Calls again the handlers that have thrown. */
   readonly job: Job;
 }
 
-const RETRY_LOOK_MS = 5_000;
+const RETRY_EVERY_MS = 5_000;
 
 export const createOutcomes = ({ db, registry, onError }: OutcomesDeps): Outcomes => {
   /** False if the handler threw; then nothing of what it wrote is left. */
@@ -50,7 +50,7 @@ export const createOutcomes = ({ db, registry, onError }: OutcomesDeps): Outcome
 
   return {
     has: (type) => registry.has(type),
-    tell: async (sqlTx, ended) => {
+    handle: async (sqlTx, ended) => {
       // Every transaction of the database carries Prisma; those of the queue merely do not say so.
       const tx = sqlTx as Tx;
       const payloads = await payloadsOf(tx, ended);
@@ -58,15 +58,15 @@ export const createOutcomes = ({ db, registry, onError }: OutcomesDeps): Outcome
         const row = { ...lean, payload: payloads.get(lean.commandId) ?? {} };
         const registered = registry.get(row.type);
         if (registered === undefined) continue;
-        const told = await call(tx, registered, row);
-        if (!told) await addUntold(tx, row);
+        const handled = await call(tx, registered, row);
+        if (!handled) await addUntold(tx, row);
         // What could not be told of the earlier end has been replaced.
         else if (row.late) await removeUntold(tx, row.commandId);
       }
     },
     job: {
       name: "commands.outcomes",
-      everyMs: RETRY_LOOK_MS,
+      everyMs: RETRY_EVERY_MS,
       run: () =>
         db.tx(async (tx) => {
           const untold = await takeUntold(tx);

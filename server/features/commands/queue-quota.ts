@@ -21,9 +21,9 @@ export const createQueueQuota = (max: number | null): QueueQuota => {
       if (max === null) return [];
       const near = new Set<string>();
       for (const tenantId of tenantIds) {
-        const room = free.get(tenantId);
-        if (room === undefined || room.left < 1) near.add(tenantId);
-        else room.left -= 1;
+        const share = free.get(tenantId);
+        if (share === undefined || share.left < 1) near.add(tenantId);
+        else share.left -= 1;
       }
       return [...near];
     },

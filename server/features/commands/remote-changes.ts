@@ -24,7 +24,7 @@ interface Watched {
   /** The database's time of the last look. */
   until: string | null;
   /** Now, or a moment later when it has just looked. */
-  readonly look: () => void;
+  readonly read: () => void;
   readonly shown: LRUCache<string, CommandStatus>;
 }
 
@@ -49,7 +49,7 @@ export const createRemoteChanges = ({ db, showHere, onError }: RemoteChangesDeps
     showHere(happened({ tenantId }, event, commandId, { commandId, deviceId, type, status, previous, failureCode: null }));
   };
 
-  const look = async (tenantId: string, state: Watched): Promise<void> => {
+  const read = async (tenantId: string, state: Watched): Promise<void> => {
     const { commands, until } = await findRecent(db, tenantId, { since: state.until, limit: LIMIT });
     state.until = until;
     for (const command of commands) showOne(state, command);
@@ -65,12 +65,12 @@ export const createRemoteChanges = ({ db, showHere, onError }: RemoteChangesDeps
     const state: Watched = {
       until: null,
       shown: new LRUCache<string, CommandStatus>({ max: MAX_SHOWN }),
-      look: coalesced(() => look(tenantId, state), { pauseMs: PAUSE_MS, onError }),
+      read: coalesced(() => read(tenantId, state), { pauseMs: PAUSE_MS, onError }),
     };
     return state;
   };
 
-  const show = (tenantId: string): void => watched(tenantId).look();
+  const show = (tenantId: string): void => watched(tenantId).read();
 
   return {
     show,

@@ -8,7 +8,7 @@ export interface RemoteWaiters {
   /** Asks the node that holds the device to tell of the command's end. */
   ask(nodeId: string, commandId: string): void;
   /** Tells the nodes that asked for one of these that it has ended. */
-  tell(ended: readonly { readonly commandId: string }[]): void;
+  notify(ended: readonly { readonly commandId: string }[]): void;
   open(): Promise<void>;
   close(): Promise<void>;
 }
@@ -60,7 +60,7 @@ export const createRemoteWaiters = ({ bus, nodeId, channelOf, onEnded, onError }
     ask: (to, commandId) => {
       if (to !== nodeId) send("await", to, commandId);
     },
-    tell: (commands) => {
+    notify: (commands) => {
       if (asked.size === 0) return;
       for (const { commandId } of commands) {
         const who = asked.get(commandId);

@@ -21,9 +21,9 @@ export interface CommandSettings extends Timings {
   /** Long polls and waiting calls that a node holds at once; further ones are answered without waiting. */
   readonly maxWaits: number;
   /** How late a waiting call may hear of what happened on another node. */
-  readonly waitLookEveryMs: number;
+  readonly waitRecheckEveryMs: number;
   /** Between two reads of the database that hints of other nodes ask for. */
-  readonly waitLookPauseMs: number;
+  readonly waitRecheckPauseMs: number;
   readonly batchSize: number;
   readonly batchConcurrency: number;
   /** Between the beginnings of two batches of creations or claims: what comes meanwhile shares one. */
@@ -62,8 +62,8 @@ export const defaultSettings: CommandSettings = {
   sweepWithoutHintsMs: 2 * SECOND,
   fullSweepEveryMs: 60 * SECOND,
   maxWaits: 10_000,
-  waitLookEveryMs: SECOND,
-  waitLookPauseMs: 100,
+  waitRecheckEveryMs: SECOND,
+  waitRecheckPauseMs: 100,
   batchSize: 500,
   batchConcurrency: 1,
   batchPaceMs: 5,

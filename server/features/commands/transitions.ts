@@ -18,7 +18,7 @@ export interface Transition {
 
 export interface TransitionsDeps {
   readonly emit: Emit;
-  readonly outcomes: Pick<Outcomes, "has" | "tell">;
+  readonly outcomes: Pick<Outcomes, "has" | "handle">;
   readonly nodeId: string;
   readonly settings: CommandSettings;
   /** Evenly spread in [0, 1). */
@@ -53,11 +53,11 @@ export const createTransitions = ({ emit, outcomes: featureOutcomes, nodeId, set
       const effects = new Map(rows.map((row) => [row.commandId as string, follow(row, eventsOf(row), circumstances(now ?? 0))]));
       const changed = [...effects.values()].flatMap((steps) => (steps.some(({ step }) => step !== null) ? steps.slice(-1) : []));
       const transitions = [...effects.values()].flat().flatMap(({ before, after, step }) => (step === null ? [] : [{ row: after, from: before.status, step }]));
-      const told = transitions.filter(({ row, from, step }) => row.status !== from || step.code !== null);
+      const visible = transitions.filter(({ row, from, step }) => row.status !== from || step.code !== null);
       const saved = saveRows(
         tx,
         changed.map(({ after }) => after),
-        told.map(({ row, from, step }) => ({ row, from, code: step.code, detail: detailOf(row, step), actor: actorOf(row) })),
+        visible.map(({ row, from, step }) => ({ row, from, code: step.code, detail: detailOf(row, step), actor: actorOf(row) })),
         nodeId,
       );
       const ends = transitions.filter(isEnd);
@@ -67,7 +67,7 @@ export const createTransitions = ({ emit, outcomes: featureOutcomes, nodeId, set
       const owned = ends.flatMap(({ row }) => (featureOutcomes.has(row.type) ? [row] : []));
       if (owned.length > 0) {
         await written;
-        await featureOutcomes.tell(tx, owned);
+        await featureOutcomes.handle(tx, owned);
       } else if (tx.defer === undefined) await written;
       else tx.defer(written);
       return { effects, transitions };

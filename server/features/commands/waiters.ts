@@ -10,7 +10,7 @@ import type { CommandRow } from "./store/rows.ts";
 
 /** A registered wait. Take it before you read, so that no change slips between the read and the wait. */
 export interface Wait {
-  /** Resolves with true when it is worth looking again, with false when the time is over, the caller gone or the node leaving. */
+  /** Resolves with true when it is worth reading again, with false when the time is over, the caller gone or the node leaving. */
   next(signal: AbortSignal): Promise<boolean>;
   /** The awaited command, when it ended on this node: nobody need read what this node has just written. Its payload is empty. */
   ended(): CommandRow | null;
@@ -27,14 +27,14 @@ export interface Waiters {
   /** Ends every wait and begins none any more: the node shuts down. */
   close(): void;
   /** Something happened on another node: reads the database now, once for all hints of a moment. */
-  look(): void;
+  recheck(): void;
   /** Reads what other nodes did; when jobs stop, every wait ends and none begins any more. */
   readonly job: Job;
 }
 
 export interface WaitersDeps {
   readonly db: Db;
-  readonly settings: Pick<CommandSettings, "maxWaits" | "waitLookEveryMs" | "waitLookPauseMs">;
+  readonly settings: Pick<CommandSettings, "maxWaits" | "waitRecheckEveryMs" | "waitRecheckPauseMs">;
   readonly onError?: ((error: unknown) => void) | undefined;
 }
 
@@ -66,12 +66,12 @@ export const createWaiters = ({ db, settings, onError = () => undefined }: Waite
         stir(waiter);
       });
   };
-  const lookNow = async (): Promise<void> => {
+  const recheckNow = async (): Promise<void> => {
     if (count > 0 && !closed) wake(await findAwaited(db, [...waiting.keys()]));
   };
-  const lookSoon = coalesced(lookNow, { pauseMs: settings.waitLookPauseMs, onError });
-  const look = (): void => {
-    if (count > 0 && !closed) lookSoon();
+  const recheckSoon = coalesced(recheckNow, { pauseMs: settings.waitRecheckPauseMs, onError });
+  const recheck = (): void => {
+    if (count > 0 && !closed) recheckSoon();
   };
   const leave = (key: string, waiter: Waiter): void => {
     const set = waiting.get(key);
@@ -91,7 +91,7 @@ export const createWaiters = ({ db, settings, onError = () => undefined }: Waite
   return {
     wake,
     ended,
-    look,
+    recheck,
     close,
     take: (key, seconds) => {
       if (closed || seconds <= 0 || count >= settings.maxWaits) return null;
@@ -113,11 +113,11 @@ export const createWaiters = ({ db, settings, onError = () => undefined }: Waite
     },
     job: {
       name: "commands.waits",
-      everyMs: settings.waitLookEveryMs,
+      everyMs: settings.waitRecheckEveryMs,
       run: async (signal) => {
         if (leaving !== signal) signal.addEventListener("abort", close, { once: true });
         leaving = signal;
-        await lookNow();
+        await recheckNow();
       },
     },
   };

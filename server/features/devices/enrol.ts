@@ -13,7 +13,7 @@ import type { Agents } from "./agent-registry.ts";
 import { secretContext } from "./rules.ts";
 import type { DeviceSettings } from "./settings.ts";
 import { signatureVersionChanged } from "./signature-lock.ts";
-import { findByFingerprints, findUnused, insertDevices, type LivingDevice, type NewDevice, replaceSecrets } from "./store/enrol.ts";
+import { type ExistingDevice, findByFingerprints, findUnused, insertDevices, type NewDevice, replaceSecrets } from "./store/enrol.ts";
 import { fencePresence } from "./store/presence.ts";
 
 export interface Enrolment {
@@ -109,60 +109,60 @@ export const createEnrol = (deps: EnrolDeps): Enrol => {
   const renew = async (
     tx: Tx,
     scope: SystemScope,
-    pairs: readonly { readonly living: LivingDevice; readonly device: Enrolment }[],
+    pairs: readonly { readonly known: ExistingDevice; readonly device: Enrolment }[],
     { means, actor, allowed }: Replacement,
   ): Promise<readonly Enrolled[]> => {
     const [first] = pairs;
     if (first === undefined) return [];
-    if (allowed === null) throw alreadyPaired(first.living);
+    if (allowed === null) throw alreadyPaired(first.known);
     // The older sessions are fenced first: presence is locked before devices everywhere.
-    const fenced = await fencePresence(tx, scope, { deviceIds: pairs.map(({ living }) => living.device_id), graceMs: settings.closeGraceMs });
-    const made = pairs.map(({ living, device }) => ({ living, device, secret: newSecret() }));
+    const fenced = await fencePresence(tx, scope, { deviceIds: pairs.map(({ known }) => known.device_id), graceMs: settings.closeGraceMs });
+    const made = pairs.map(({ known, device }) => ({ known, device, secret: newSecret() }));
     const replaced = await replaceSecrets(tx, scope, {
       allowed,
-      devices: made.map(({ living, device, secret }) => ({
-        deviceId: living.device_id,
-        sealed: box.seal(secret, secretContext(scope.tenantId, living.device_id)),
+      devices: made.map(({ known, device, secret }) => ({
+        deviceId: known.device_id,
+        sealed: box.seal(secret, secretContext(scope.tenantId, known.device_id)),
         name: device.name ?? null,
         platform: device.platform ?? null,
       })),
     });
-    const renewed = made.filter(({ living }) => replaced.has(living.device_id));
+    const renewed = made.filter(({ known }) => replaced.has(known.device_id));
     // A device that was removed in between is a new one in the next round; any other that was not replaced lives and is not ours to give.
     const refused = await findByFingerprints(
       tx,
       scope,
-      made.filter(({ living }) => !replaced.has(living.device_id)).map(({ living }) => living.fingerprint),
+      made.filter(({ known }) => !replaced.has(known.device_id)).map(({ known }) => known.fingerprint),
     );
     if (refused[0] !== undefined) throw alreadyPaired(refused[0]);
     // The commit is the caller's, so live views hear of this by the events alone.
-    for (const { living } of renewed) await deps.resetCommands(tx, { tenantId: scope.tenantId, deviceId: living.device_id }, "paired_again");
+    for (const { known } of renewed) await deps.resetCommands(tx, { tenantId: scope.tenantId, deviceId: known.device_id }, "paired_again");
     await emit(
       tx,
-      renewed.flatMap(({ living: { device_id: deviceId, fingerprint, last_seen_at: lastSeen } }) => [
+      renewed.flatMap(({ known: { device_id: deviceId, fingerprint, last_seen_at: lastSeen } }) => [
         happened(scope, pairedAgain, deviceId, { deviceId, fingerprint, means, actor, ip: scope.ip, lastSeen: lastSeen?.toISOString() }),
         happened(scope, secretsRotated, deviceId, { deviceId }),
       ]),
     );
-    const unlocked = renewed.filter(({ living }) => replaced.get(living.device_id)?.unlocked === true);
+    const unlocked = renewed.filter(({ known }) => replaced.get(known.device_id)?.unlocked === true);
     if (unlocked.length > 0)
       await emit(
         tx,
-        unlocked.map(({ living }) => signatureVersionChanged({ tenant_id: scope.tenantId, device_id: living.device_id, version: 1, actor: "pairing" })),
+        unlocked.map(({ known }) => signatureVersionChanged({ tenant_id: scope.tenantId, device_id: known.device_id, version: 1, actor: "pairing" })),
       );
-    agents.announce(renewed.map(({ living }) => living.agent_id));
+    agents.announce(renewed.map(({ known }) => known.agent_id));
     for (const { device_id, epoch } of fenced) if (replaced.has(device_id)) evictor.evict(device_id, { close: CLOSE.secretRotated, epochBelow: epoch });
-    return renewed.map(({ living, secret }) => ({
-      device_id: living.device_id,
-      agent_id: living.agent_id,
+    return renewed.map(({ known, secret }) => ({
+      device_id: known.device_id,
+      agent_id: known.agent_id,
       tenant_id: scope.tenantId,
       shared_secret: secret,
-      fingerprint: living.fingerprint,
+      fingerprint: known.fingerprint,
     }));
   };
 
   const round = async (tx: Tx, scope: SystemScope, wanted: readonly Enrolment[], replacement: Replacement): Promise<readonly Enrolled[]> => {
-    const living = new Map(
+    const existing = new Map(
       (
         await findByFingerprints(
           tx,
@@ -171,13 +171,13 @@ export const createEnrol = (deps: EnrolDeps): Enrol => {
         )
       ).map((row) => [row.fingerprint, row]),
     );
-    const fresh = wanted.filter(({ fingerprint }) => !living.has(fingerprint));
+    const fresh = wanted.filter(({ fingerprint }) => !existing.has(fingerprint));
     if (fresh.length > 0) await plan.require(tx, scope, "hosts", fresh.length);
-    const known = wanted.flatMap((device) => {
-      const row = living.get(device.fingerprint);
-      return row === undefined ? [] : [{ living: row, device }];
+    const pairs = wanted.flatMap((device) => {
+      const row = existing.get(device.fingerprint);
+      return row === undefined ? [] : [{ known: row, device }];
     });
-    return [...(await renew(tx, scope, known, replacement)), ...(await add(tx, scope, fresh))];
+    return [...(await renew(tx, scope, pairs, replacement)), ...(await add(tx, scope, fresh))];
   };
 
   return async (tx, scope, devices, replacement = NOBODY) => {
@@ -197,7 +197,7 @@ export const createEnrol = (deps: EnrolDeps): Enrol => {
   };
 };
 
-const alreadyPaired = ({ device_id: deviceId, fingerprint, last_seen_at }: LivingDevice): AppError =>
+const alreadyPaired = ({ device_id: deviceId, fingerprint, last_seen_at }: ExistingDevice): AppError =>
   new AppError("DEVICE_ALREADY_PAIRED", { details: { deviceId, fingerprint, lastSeen: last_seen_at?.toISOString() ?? null } });
 
 /** The same identity once more, as long as nobody has used it: for a caller who may not have heard the first answer. Null once the device was heard of. */

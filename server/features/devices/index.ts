@@ -23,13 +23,22 @@ import { likeLiteral, toMetrics } from "./rules.ts";
 import { createSecretHandlers } from "./secrets.ts";
 import { type DeviceSettings, deviceSettings } from "./settings.ts";
 import { createSignatureLock } from "./signature-lock.ts";
-import { countDevices, type DeviceFilter, type DeviceGlance, findDevice, glanceAt, listDevices, removeDevice, updateDevice } from "./store/devices.ts";
+import {
+  countDevices,
+  type DeviceFilter,
+  type DeviceSummary,
+  findDevice,
+  findDeviceSummary,
+  listDevices,
+  removeDevice,
+  updateDevice,
+} from "./store/devices.ts";
 import { findByFingerprint, type KnownMachine } from "./store/enrol.ts";
 import { describeDevice, fencePresence } from "./store/presence.ts";
 
 export { createAgentSessions } from "./agent-sessions.ts";
 export type { Enrolled, Enrolment, Reissue, Replacement, ResetCommands } from "./enrol.ts";
-export type { DeviceGlance } from "./store/devices.ts";
+export type { DeviceSummary } from "./store/devices.ts";
 /** For the plan. */
 export type { KnownMachine } from "./store/enrol.ts";
 export type { Agents, DeviceSettings, Enrol, PlanGuard, Presence };
@@ -68,7 +77,7 @@ export interface Devices extends Feature<typeof contract.devices> {
   withFingerprint(scope: SystemScope, fingerprint: string): Promise<KnownMachine | null>;
   find(scope: SystemScope, deviceId: string): Promise<Device | undefined>;
   /** The least that others need to know of a device; null when the tenant has none such. */
-  look(scope: SystemScope, deviceId: string): Promise<DeviceGlance | null>;
+  findSummary(scope: SystemScope, deviceId: string): Promise<DeviceSummary | null>;
   /** What the machine says of itself; undefined when the device is gone. */
   describe(scope: SystemScope, report: { readonly deviceId: string; readonly machine: Machine; readonly inventory: object }): Promise<Date | undefined>;
 }
@@ -101,7 +110,7 @@ export const createDevices = (deps: DevicesDeps): Devices => {
     withFingerprint: (scope, fingerprint) => findByFingerprint(db, scope, fingerprint),
     jobs: [...presence.jobs, ...registry.jobs],
     find: (scope, deviceId) => findDevice(db, scope, deviceId),
-    look: (scope, deviceId) => glanceAt(db, scope, deviceId),
+    findSummary: (scope, deviceId) => findDeviceSummary(db, scope, deviceId),
     counters: { hosts: countDevices },
     describe: (scope, report) => describeDevice(db, scope, report),
   };

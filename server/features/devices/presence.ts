@@ -19,7 +19,7 @@ import {
   findSuperseded,
   flushBeats,
   leavePresence,
-  markDuplicateTold,
+  markDuplicateReported,
   releasePresence,
   type StatusChange,
   setOnline,
@@ -77,27 +77,27 @@ const toEvent = (change: StatusChange, status: "online" | "offline") =>
 
 export const createPresence = (deps: PresenceDeps): Presence => {
   const { db, emit, createBatch, signatureLock, probe, nodeId, settings, onError = () => undefined } = deps;
-  const tell = async (tx: SqlTx, changes: readonly StatusChange[], status: "online" | "offline"): Promise<void> => {
+  const emitChanges = async (tx: SqlTx, changes: readonly StatusChange[], status: "online" | "offline"): Promise<void> => {
     if (changes.length > 0)
       await emit(
         tx,
         changes.map((change) => toEvent(change, status)),
       );
   };
-  const setOnlineAndTell = async (tx: SqlTx, deviceIds: readonly string[]): Promise<void> => tell(tx, await setOnline(tx, deviceIds), "online");
+  const setOnlineAndEmit = async (tx: SqlTx, deviceIds: readonly string[]): Promise<void> => emitChanges(tx, await setOnline(tx, deviceIds), "online");
 
   const contact = async (scope: Pick<DeviceRef, "tenantId">, news: Contact): Promise<Contacted | undefined> => {
     const seen = await contactPresence(db, scope, { contact: news, offlineAfterMs: settings.offlineAfterMs });
     // Rare, because most contacts find the device online. If this node crashes before it, the next contact sets the device online.
-    if (seen?.greet === true) await db.sqlTx((tx) => setOnlineAndTell(tx, [news.deviceId]));
+    if (seen?.greet === true) await db.sqlTx((tx) => setOnlineAndEmit(tx, [news.deviceId]));
     return seen;
   };
 
   const reportDuplicate: AgentSessions["reportDuplicate"] = ({ device, nodeId: refusedBy, machine: { hostname, agentVersion } }) =>
     db.sqlTx(async (tx) => {
-      const told = await markDuplicateTold(tx, device, settings.duplicateToldEveryMs);
-      if (told === undefined) return;
-      const { tenantId, deviceId } = told;
+      const reported = await markDuplicateReported(tx, device, settings.duplicateReportEveryMs);
+      if (reported === undefined) return;
+      const { tenantId, deviceId } = reported;
       await emit(tx, [happened({ tenantId }, duplicateIdentity, deviceId, { deviceId, nodeId: refusedBy, hostname, agentVersion })]);
     });
 
@@ -118,7 +118,7 @@ export const createPresence = (deps: PresenceDeps): Presence => {
   const sweep = async (find: (tx: SqlTx) => Promise<StatusChange[]>): Promise<boolean> => {
     const found = await db.sqlTx(async (tx) => {
       const changes = await find(tx);
-      await tell(tx, changes, "offline");
+      await emitChanges(tx, changes, "offline");
       return changes.length;
     });
     return found >= settings.sweepBatch;
@@ -130,7 +130,7 @@ export const createPresence = (deps: PresenceDeps): Presence => {
       const current = await flushBeats(tx, updates);
       const revived = current.flatMap((row) => (row.revived ? [row.device_id] : []));
       // Beats do not wait for the disk; what is told of does.
-      if (revived.length > 0) await Promise.all([commitToDisk(tx), setOnlineAndTell(tx, revived)]);
+      if (revived.length > 0) await Promise.all([commitToDisk(tx), setOnlineAndEmit(tx, revived)]);
       const ids = new Set(current.map((row) => row.device_id));
       return updates.map(({ deviceId }) => (ids.has(deviceId) ? deviceId : null));
     });
@@ -139,9 +139,9 @@ export const createPresence = (deps: PresenceDeps): Presence => {
     open: async (tx, hellos) => {
       const opened = new Map((await openPresence(tx, hellos, settings.offlineAfterMs)).map((row) => [row.device_id, row]));
       // Neither needs the other's answer, so they share one round trip.
-      const [living, changed] = await Promise.all([findNotDeleted(tx, hellos), welcomeDevices(tx, hellos)]);
-      const found = new Set(living.map(({ device_id }) => device_id));
-      await tell(
+      const [remaining, changed] = await Promise.all([findNotDeleted(tx, hellos), welcomeDevices(tx, hellos)]);
+      const found = new Set(remaining.map(({ device_id }) => device_id));
+      await emitChanges(
         tx,
         changed.filter(({ previous }) => previous !== "online"),
         "online",

@@ -76,9 +76,10 @@ export const createSecretHandlers = (deps: SecretDeps, { agents, signatureLock }
       const began = await beginRotation(tx, scope, { deviceId, sealed: box.seal(newSecret(), secretContext(scope.tenantId, deviceId)) });
       const row = await find(scope, deviceId, tx);
       // The agent that rotates by itself needs not be told. A rotation under way is told of again: it may be one of those.
-      const told = isAgent(scope.principal) || row.pendingSecret === null ? null : await deps.enqueue(tx, scope, [rotationOrder(deviceId, row.pendingSecret)]);
+      const ordered =
+        isAgent(scope.principal) || row.pendingSecret === null ? null : await deps.enqueue(tx, scope, [rotationOrder(deviceId, row.pendingSecret)]);
       afterwards(() => {
-        told?.notify();
+        ordered?.notify();
         agents.announce([row.agentId]);
       });
       // The agent may ask again: its answer may have been lost on the way.

@@ -12,7 +12,7 @@ export interface DeviceSettings {
   /** A paired device that never came. */
   readonly neverConnectedMs: number;
   /** Between two events about living duplicates of one identity. */
-  readonly duplicateToldEveryMs: number;
+  readonly duplicateReportEveryMs: number;
   /** How long a poller stays away while another process of its identity holds a socket. */
   readonly duplicatePauseSeconds: number;
   readonly sweepEveryMs: number;
@@ -34,7 +34,7 @@ export const deviceSettings = (heartbeatSeconds = 30, overrides: Partial<DeviceS
   offlineAfterMs: (3 * heartbeatSeconds + 10) * SECOND,
   closeGraceMs: 15 * SECOND,
   neverConnectedMs: 86_400 * SECOND,
-  duplicateToldEveryMs: 3_600 * SECOND,
+  duplicateReportEveryMs: 3_600 * SECOND,
   duplicatePauseSeconds: 900,
   sweepEveryMs: 2 * SECOND,
   neverConnectedEveryMs: 600 * SECOND,

@@ -38,7 +38,7 @@ export interface SignatureLockDeps {
 }
 
 export const createSignatureLock = ({ emit, agents }: SignatureLockDeps): SignatureLock => {
-  const tell = async (tx: SqlTx, devices: readonly LockedDevice[], to: { readonly version: 1 | 2; readonly actor: string | null }): Promise<void> => {
+  const emitChanges = async (tx: SqlTx, devices: readonly LockedDevice[], to: { readonly version: 1 | 2; readonly actor: string | null }): Promise<void> => {
     if (devices.length === 0) return;
     await emit(
       tx,
@@ -47,10 +47,10 @@ export const createSignatureLock = ({ emit, agents }: SignatureLockDeps): Signat
     agents.announce(devices.map(({ agent_id }) => agent_id));
   };
   return {
-    locked: (tx, devices) => tell(tx, devices, { version: 2, actor: null }),
+    locked: (tx, devices) => emitChanges(tx, devices, { version: 2, actor: null }),
     lift: async (tx, device, actor) => {
       const row = await setSignatureVersion(tx, device, 1);
-      if (row?.changed === true) await tell(tx, [row], { version: 1, actor });
+      if (row?.changed === true) await emitChanges(tx, [row], { version: 1, actor });
       return row !== undefined;
     },
   };

@@ -29,17 +29,17 @@ interface Group {
   /** There may be more than the last look saw. */
   isBehind: boolean;
   /** Soon, once for all who ask within a moment. */
-  readonly look: () => void;
+  readonly recheck: () => void;
 }
 
 export interface FeedDeps {
   readonly db: Db;
   readonly onError: (error: unknown) => void;
   /** Between two looks that tidings of other nodes ask for. */
-  readonly lookPauseMs: number;
+  readonly recheckPauseMs: number;
 }
 
-export const createFeed = ({ db, onError, lookPauseMs }: FeedDeps) => {
+export const createFeed = ({ db, onError, recheckPauseMs }: FeedDeps) => {
   const groups = new Map<string, Group>();
 
   const publish = (tenantId: string, published: Published): void => {
@@ -81,8 +81,8 @@ export const createFeed = ({ db, onError, lookPauseMs }: FeedDeps) => {
       group.shown = (await newestPosition(db, tenantId)).sequence;
       if (group.isBehind) void catchUp(tenantId, group).catch(onError);
     };
-    const look = coalesced(() => catchUp(tenantId, group), { pauseMs: lookPauseMs, onError });
-    const group: Group = { viewers: new Set(), ready: Promise.resolve().then(begin), shown: null, reading: false, isBehind: false, look };
+    const recheck = coalesced(() => catchUp(tenantId, group), { pauseMs: recheckPauseMs, onError });
+    const group: Group = { viewers: new Set(), ready: Promise.resolve().then(begin), shown: null, reading: false, isBehind: false, recheck };
     groups.set(tenantId, group);
     return group;
   };
@@ -102,12 +102,12 @@ export const createFeed = ({ db, onError, lookPauseMs }: FeedDeps) => {
     join,
     publish,
     dispatched,
-    look: (tenantId: string): boolean => {
+    recheck: (tenantId: string): boolean => {
       const group = groups.get(tenantId);
-      group?.look();
+      group?.recheck();
       return group !== undefined;
     },
-    lookAtAll: async (): Promise<void> => {
+    recheckAll: async (): Promise<void> => {
       for (const [tenantId, group] of groups) await catchUp(tenantId, group);
     },
     viewers: (): number => [...groups.values()].reduce((sum, { viewers }) => sum + viewers.size, 0),

@@ -17,9 +17,9 @@ export interface LiveSettings extends StreamBounds {
   /** A viewer that falls further behind is cut off and resumes from its last id. */
   readonly bufferedEvents: number;
   /** How late a viewer may see an event that another node dispatched and whose hint was lost. */
-  readonly lookEveryMs: number;
+  readonly recheckEveryMs: number;
   /** Pause between two reads that hints of other nodes ask for. */
-  readonly lookPauseMs: number;
+  readonly recheckPauseMs: number;
   /** The most that is replayed; who missed more reads the lists again. */
   readonly replayedEvents: number;
   /** After so many events that its filter hides, a viewer is told where the stream stands, so that it never has all of them to catch up with. */
@@ -40,14 +40,14 @@ export interface Live extends Feature<typeof contract.live> {
   /** Shows an event to the viewers of this node. */
   readonly hint: (event: Happened) => void;
   /** Something happened with the tenant on another node: reads it for whoever watches here. False when nobody does. */
-  readonly look: (tenantId: string) => boolean;
+  readonly recheck: (tenantId: string) => boolean;
   readonly viewers: () => number;
 }
 
 const DEFAULTS: LiveSettings = {
   bufferedEvents: 1_000,
-  lookEveryMs: 5_000,
-  lookPauseMs: 100,
+  recheckEveryMs: 5_000,
+  recheckPauseMs: 100,
   replayedEvents: 1_000,
   hiddenEvents: 100,
   streamsPerTenant: 200,
@@ -60,7 +60,7 @@ const STREAM_RETRY_SECONDS = 30;
 
 export const createLive = ({ db, clock, settings: given, onError = () => undefined }: LiveDeps): Live => {
   const settings = { ...DEFAULTS, ...given };
-  const feed = createFeed({ db, onError, lookPauseMs: settings.lookPauseMs });
+  const feed = createFeed({ db, onError, recheckPauseMs: settings.recheckPauseMs });
   const takePlace = createStreamCount(settings);
 
   /** About the stream itself. */
@@ -148,8 +148,8 @@ export const createLive = ({ db, clock, settings: given, onError = () => undefin
     },
     hint: ({ scope, event, subjectId, data }) =>
       feed.publish(scope.tenantId, { sequence: null, event: { id: null, type: event.type, subjectId, at: clock.now().toISOString(), data: { ...data } } }),
-    look: feed.look,
-    jobs: [{ name: "live.look", everyMs: settings.lookEveryMs, run: feed.lookAtAll }],
+    recheck: feed.recheck,
+    jobs: [{ name: "live.recheck", everyMs: settings.recheckEveryMs, run: feed.recheckAll }],
     viewers: feed.viewers,
   };
 };

@@ -21,12 +21,12 @@ export const createProgressHandlers = ({ db, emit, devices }: PairingDeps, codes
       if (verdict.kind === "same") return enrollment.shown;
       if (verdict.kind === "refused") throw call.refused({ from: verdict.from, to: verdict.to, allowed: verdict.allowed });
       const saved = await saveProgress(tx, pairingId, verdict.next);
-      await tell(tx, call.scope, saved);
+      await emitProgress(tx, call.scope, saved);
       return saved.shown;
     });
 
   // Before the activation there is no tenant that could listen.
-  const tell = async (tx: Tx, call: OpenScope, { tenantId, deviceId, shown }: Enrollment): Promise<void> => {
+  const emitProgress = async (tx: Tx, call: OpenScope, { tenantId, deviceId, shown }: Enrollment): Promise<void> => {
     if (tenantId === null || deviceId === null) return;
     const scope = { tenantId, requestId: call.requestId, ip: call.ip, traceparent: call.traceparent };
     const data = { deviceId, currentStep: shown.currentStep, ...(shown.error === undefined ? {} : { error: shown.error }) };

@@ -70,7 +70,7 @@ export const agentSide = ({
     /** What the agent is to stop. */
     readonly cancel: readonly CommandId[];
   }
-  const look = async (device: DeviceRef, limit: number): Promise<Found> => {
+  const claimDue = async (device: DeviceRef, limit: number): Promise<Found> => {
     const [rows, { cancel }] = await Promise.all([claim(device, limit), findPending(db, device)]);
     return { rows, cancel };
   };
@@ -86,16 +86,16 @@ export const agentSide = ({
    * Claims what is due, or what becomes due while the agent waits. It claims nothing for an agent that has left, nor for one whose identity
    * another process has taken over.
    */
-  const lookOrWait = async (device: DeviceRef, { limit, wait: seconds, instanceId }: PollCall, signal: AbortSignal): Promise<Found> => {
+  const claimOrWait = async (device: DeviceRef, { limit, wait: seconds, instanceId }: PollCall, signal: AbortSignal): Promise<Found> => {
     const aliveForMs = (POLLS_MISSED * settings.pollIntervalSeconds + seconds) * 1_000;
-    const lookAsHolder = async (): Promise<Found> => {
+    const claimAsHolder = async (): Promise<Found> => {
       await presence.polled(device, { instanceId: instanceId ?? null, aliveForMs });
-      return look(device, limit);
+      return claimDue(device, limit);
     };
     const wait = waiters.take(device.deviceId, seconds);
     try {
-      let found = await lookAsHolder();
-      while (isEmpty(found) && wait !== null && (await wait.next(signal))) found = await lookAsHolder();
+      let found = await claimAsHolder();
+      while (isEmpty(found) && wait !== null && (await wait.next(signal))) found = await claimAsHolder();
       return found;
     } finally {
       wait?.end();
@@ -105,7 +105,7 @@ export const agentSide = ({
   return {
     poll: async ({ scope, reply, signal }, { deviceId, ...how }) => {
       const device = { tenantId: scope.tenantId, deviceId };
-      const { rows, cancel } = await lookOrWait(device, how, signal);
+      const { rows, cancel } = await claimOrWait(device, how, signal);
       afterCommit.changed(rows.filter(({ again }) => !again).map(sentNow));
       for (const { again } of rows) if (again) telemetry.polledAgain();
       await finishUnacknowledged(

@@ -50,7 +50,7 @@ export const queueing = ({
     ...bounds,
     paceMs: settings.batchPaceMs,
   });
-  const look = createBatch((rows: readonly CommandRow[]) => findCommands(db, rows), bounds);
+  const reread = createBatch((rows: readonly CommandRow[]) => findCommands(db, rows), bounds);
 
   /** The command at its end, or as it is when the caller has waited long enough. */
   const ended = async (row: CommandRow, seconds: number, { signal, isNew }: { readonly signal: AbortSignal; readonly isNew: boolean }): Promise<CommandRow> => {
@@ -58,8 +58,8 @@ export const queueing = ({
     if (wait === null) return row;
     try {
       // An older one may have ended before this wait began.
-      let now: CommandRow | null = isNew ? row : await look(row);
-      while (now !== null && isOpen(now.status) && (await wait.next(signal))) now = wait.ended() ?? (await look(row));
+      let now: CommandRow | null = isNew ? row : await reread(row);
+      while (now !== null && isOpen(now.status) && (await wait.next(signal))) now = wait.ended() ?? (await reread(row));
       // The row that this node has written comes without its payload.
       return now === null ? row : { ...now, payload: row.payload };
     } finally {

@@ -56,15 +56,15 @@ export const findDevice = async (db: Clients, scope: SystemScope, deviceId: stri
   return row === null || presence === null ? undefined : toDevice(row, presence);
 };
 
-export interface DeviceGlance {
+export interface DeviceSummary {
   readonly deviceId: DeviceId;
   readonly status: Device["status"];
   readonly lastSeenAt: Date | null;
 }
 
 /** Raw: every command that is posted asks for it. */
-export const glanceAt = async (sql: SqlTx, { tenantId }: SystemScope, deviceId: string): Promise<DeviceGlance | null> => {
-  const [row] = await sql.query<DeviceGlance>(
+export const findDeviceSummary = async (sql: SqlTx, { tenantId }: SystemScope, deviceId: string): Promise<DeviceSummary | null> => {
+  const [row] = await sql.query<DeviceSummary>(
     `select d.device_id as "deviceId", d.status, p.last_seen_at as "lastSeenAt" from devices d join device_presence p on p.device_id = d.device_id
      where d.tenant_id = $1 and d.deleted_at is null and d.device_id = $2`,
     [tenantId, deviceId],

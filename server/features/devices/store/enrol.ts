@@ -5,7 +5,7 @@ import type { SqlTx } from "../../../core/events.ts";
 import { notDeleted } from "../../../core/not-deleted.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 
-export interface LivingDevice {
+export interface ExistingDevice {
   readonly device_id: DeviceId;
   readonly agent_id: AgentId;
   readonly fingerprint: string;
@@ -13,8 +13,8 @@ export interface LivingDevice {
 }
 
 /** Of this tenant: a fingerprint is what a machine says of itself, and whoever copies one must not learn who else has it. */
-export const findByFingerprints = (tx: SqlTx, { tenantId }: SystemScope, fingerprints: readonly string[]): Promise<LivingDevice[]> =>
-  tx.query<LivingDevice>(
+export const findByFingerprints = (tx: SqlTx, { tenantId }: SystemScope, fingerprints: readonly string[]): Promise<ExistingDevice[]> =>
+  tx.query<ExistingDevice>(
     `select d.device_id, d.agent_id, d.fingerprint, p.last_seen_at from devices d left join device_presence p on p.device_id = d.device_id
      where d.tenant_id = $1 and d.fingerprint = any($2) and d.deleted_at is null`,
     [tenantId, fingerprints],

@@ -19,13 +19,13 @@ export interface StatusChange {
 }
 
 const MARK_DUPLICATE_TOLD = statement<{ readonly tenantId: TenantId; readonly deviceId: DeviceId }>(
-  "presence.markDuplicateTold",
+  "presence.markDuplicateReported",
   `update device_presence set duplicate_told_at = now() where device_id = $1 and tenant_id = $2
        and (duplicate_told_at is null or duplicate_told_at < now() - ${ms("$3")}) returning tenant_id as "tenantId", device_id as "deviceId"`,
 );
 
 /** Defined for the one caller that may report the duplicate now; undefined for every other within the pause, on any node. */
-export const markDuplicateTold = async (
+export const markDuplicateReported = async (
   tx: SqlTx,
   { tenantId, deviceId }: DeviceRef,
   pauseMs: number,
