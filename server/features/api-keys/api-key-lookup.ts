@@ -1,4 +1,4 @@
-// What the doors ask about an API key, remembered for at most five seconds. Asking for an active key is using it.
+// Finds API keys for authentication. Caches them for at most five seconds and records when an active key was used.
 import type { ApiKey, Role } from "../../../protocol/index.ts";
 import { ROLES } from "../../../protocol/index.ts";
 import { createCached } from "../../core/cached.ts";
@@ -9,8 +9,8 @@ import type { Job } from "../../platform/jobs.ts";
 import { hashOf, isWellFormed } from "./keys.ts";
 import { findByHash, writeUses } from "./store.ts";
 
-// A key that was revoked through another node ends here after this long.
-const REMEMBERED_MS = 5_000;
+// A key revoked through another node keeps working on this one for up to this long.
+const CACHE_MS = 5_000;
 const WRITE_USES_MS = 60_000;
 const USER = "user:";
 
@@ -23,8 +23,8 @@ interface ApiKeyLookupDeps {
 export const lowerOf = (a: Role, b: Role): Role => (ROLES.indexOf(a) <= ROLES.indexOf(b) ? a : b);
 
 export const createApiKeyLookup = ({ db, clock, memberships }: ApiKeyLookupDeps) => {
-  // By hash, so that the keys themselves are not kept in memory either.
-  const keys = createCached<ApiKey>({ load: (hash) => findByHash(db, Buffer.from(hash, "hex")), clock, ttlMs: REMEMBERED_MS });
+  // Cached by hash, so the process holds no key in memory.
+  const keys = createCached<ApiKey>({ load: (hash) => findByHash(db, Buffer.from(hash, "hex")), clock, ttlMs: CACHE_MS });
   let uses = new Map<string, Date>();
 
   const lookup: ApiKeyLookup = {
@@ -47,10 +47,10 @@ export const createApiKeyLookup = ({ db, clock, memberships }: ApiKeyLookupDeps)
     await writeUses(db, written);
   };
   const jobs: readonly Job[] = [{ name: "api-keys.write-uses", everyMs: WRITE_USES_MS, run: write }];
-  // Rare, and a change touches up to three hashes: forgetting all of them is the simplest that is right.
+  // A change is rare and touches up to three hashes, so it simply empties the cache.
   return { lookup, jobs, forgetAll: keys.forgetAll };
 };
 
-/** A remembered key may have passed its end meanwhile. */
+/** A cached key may have expired since it was read. */
 const statusNow = ({ status, expiresAt }: ApiKey, now: Date): ApiKey["status"] =>
   status === "active" && expiresAt !== null && expiresAt <= now.toISOString() ? "expired" : status;

@@ -1,4 +1,4 @@
-// API keys: for scripts and third parties. Shown once, never stronger than their creator is now.
+// API keys for scripts and third parties. The gateway shows a key once and never grants it more than its creator may do now.
 
 import { contract, permissionsOf, permits, type Role, type TenantId, toWindow } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
@@ -34,7 +34,7 @@ export interface EnsureKey {
 export interface ApiKeysFeature extends Feature<typeof contract.apiKeys> {
   readonly jobs: readonly Job[];
   readonly lookup: ApiKeyLookup;
-  /** The user's bootstrap key in this tenant: the same each time, unless it was revoked. */
+  /** Returns the user's bootstrap key in this tenant: the same key each time, or a new one after it was revoked. */
   ensureKey(wanted: EnsureKey): Promise<string>;
 }
 
@@ -83,7 +83,7 @@ const createHandlers = ({ db, emit, plan }: ApiKeysDeps, forgetAll: () => void):
     rotate: async ({ scope, fail, commit }, { keyId, graceSeconds }) => {
       const before = await findKey(db, scope, keyId);
       if (before === null) throw fail("API_KEY_NOT_FOUND", { keyId });
-      // Who rotates learns the key; so rotating must not lend more than creating would.
+      // The caller receives the new key, so rotating must not grant more than creating would.
       const permissions = missingIn(roleOf(scope), before.role);
       if (permissions.length > 0) throw fail("PRIVILEGE_ESCALATION", { permissions });
       const { apiKey, ...made } = makeKey(keyId);
@@ -110,10 +110,10 @@ const createHandlers = ({ db, emit, plan }: ApiKeysDeps, forgetAll: () => void):
 const roleOf = ({ principal }: TenantScope): Role => (principal.kind === "agent" ? "viewer" : (principal.role ?? "viewer"));
 
 const BOOTSTRAP = "bootstrap";
-// Long enough for a script that still runs with a key that people have rotated.
+// A script may still run with the key that somebody rotated by hand.
 const REPAIR_GRACE_SECONDS = 86_400;
 
-/** The key is derived from the master key and its own id, so that repeating bootstrap breaks nobody who uses it although only its hash is kept. */
+/** Derives the key from the master key and the key's id: bootstrap returns the same key again although the database has only its hash. */
 const createEnsureKey =
   ({ db, secretBox }: ApiKeysDeps, forgetAll: () => void) =>
   async ({ tenantId, userId, role }: EnsureKey): Promise<string> => {

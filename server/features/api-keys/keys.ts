@@ -1,4 +1,4 @@
-// The form of an API key: svk_live_<tail of its id>_<secret>_<checksum>. Scanners find it, typos are refused before any lookup.
+// The format of an API key: svk_live_<tail of its id>_<secret>_<checksum>. Secret scanners recognise it, and the checksum refuses typos before any lookup.
 import { hash, randomBytes } from "node:crypto";
 import { crc32 } from "node:zlib";
 
@@ -16,7 +16,7 @@ const toBase62 = (value: bigint, length: number): string => {
   return text;
 };
 
-// By numbers: it is reckoned for every call that brings a key.
+// Plain numbers instead of bigint, because every call with a key computes it.
 const checksum = (body: string): string => {
   let text = "";
   for (let rest = crc32(body); text.length < CHECKSUM; rest = Math.floor(rest / 62)) text = DIGITS.charAt(rest % 62) + text;
@@ -32,7 +32,7 @@ export interface MadeKey {
 
 export const hashOf = (apiKey: string): Buffer<ArrayBuffer> => hash("sha256", apiKey, "buffer");
 
-/** `secret` is 32 bytes; random unless the same key must come out again. */
+/** `secret` has 32 bytes. Pass it to make the same key again; the default is random. */
 export const makeKey = (keyId: string, secret: Uint8Array = randomBytes(32)): MadeKey => {
   const prefix = `${PREFIX}${keyId.slice(-TAIL)}`;
   const body = `${prefix}_${toBase62(BigInt(`0x${Buffer.from(secret).toString("hex")}`), SECRET)}`;

@@ -1,4 +1,4 @@
-// Rows of API keys. The key itself is never here, only its hash.
+// Rows of API keys. The database has only the hash of a key.
 
 import type { Prisma } from "../../../prisma/generated/client.ts";
 import { ApiKey, isRole, type Role, type Window } from "../../../protocol/index.ts";
@@ -23,7 +23,7 @@ const statusOf = (expiresAt: Date | null, revokedAt: Date | null): ApiKey["statu
 
 const usable = () => ({ revokedAt: null, OR: [{ expiresAt: null }, { expiresAt: { gt: systemClock.now() } }] });
 
-/** For the plan: keys that still open something. */
+/** For the plan: keys that still work. */
 export const countKeys = (db: Clients, scope: SystemScope): Promise<number> => db.for(scope).apiKey.count({ where: usable() });
 
 export interface NewKey extends Omit<MadeKey, "apiKey"> {
@@ -64,7 +64,7 @@ export interface KeyChange {
   readonly version?: number | undefined;
 }
 
-/** Writes a change of the key that stands as `where` says; null when none does. */
+/** Changes the key that `where` finds; null when it finds none. */
 const change = async (
   db: Clients,
   scope: SystemScope,
@@ -79,7 +79,7 @@ const change = async (
 export const updateKey = (db: Clients, scope: SystemScope, keyId: string, { version, ...changed }: KeyChange): Promise<ApiKey | null> =>
   change(db, scope, given({ keyId, version }), given(changed));
 
-/** The old key stays good for the grace; one that was itself in its grace ends now. Null when there is no usable key. */
+/** The old key keeps working for the grace period; the key before it stops now. Null when there is no usable key. */
 export const replaceKey = async (
   tx: SqlTx & Clients,
   scope: SystemScope,
@@ -93,7 +93,7 @@ export const replaceKey = async (
 export const revokeKey = (db: Clients, scope: SystemScope, keyId: string): Promise<ApiKey | null> =>
   change(db, scope, { keyId, revokedAt: null }, { revokedAt: systemClock.now() });
 
-/** Before any tenant is known: the hash is the credential. A key whose grace is over counts as revoked. */
+/** Searches all tenants, because the hash is the credential. A key after its grace period counts as revoked. */
 export const findByHash = async (db: Clients, hash: Buffer<ArrayBuffer>): Promise<ApiKey | null> => {
   const row = await db.system.apiKey.findFirst({ where: { OR: [{ hash }, { previousHash: hash }] } });
   if (row === null) return null;
@@ -102,7 +102,7 @@ export const findByHash = async (db: Clients, hash: Buffer<ArrayBuffer>): Promis
   return isOver ? toKey(row, "revoked") : toKey(row);
 };
 
-/** One bootstrap at a time in this tenant, until the transaction ends. */
+/** Until the transaction ends, every other bootstrap of this tenant waits. */
 export const lockBootstrap = async (tx: SqlTx, { tenantId }: SystemScope): Promise<void> => {
   await tx.query("select pg_advisory_xact_lock(hashtextextended('bootstrap key of ' || $1, 0))", [tenantId]);
 };
@@ -114,7 +114,7 @@ export const findUsableNamed = (
 ): Promise<{ readonly keyId: string; readonly hash: Uint8Array } | null> =>
   db.for(scope).apiKey.findFirst({ where: { ...named, ...usable(), expiresAt: null }, orderBy: { createdAt: "asc" }, select: { keyId: true, hash: true } });
 
-/** Many at once; a use within a minute of the last written one is not worth a write. */
+/** Writes many uses in one statement and skips a use within a minute of the last one written. */
 export const writeUses = async (sql: SqlTx, uses: ReadonlyMap<string, Date>): Promise<void> => {
   await sql.query(
     `update api_keys k set last_used_at = u.at from unnest($1::text[], $2::timestamptz[]) as u(key_id, at)

@@ -37,7 +37,7 @@ export interface PlanGuard {
   require(tx: Tx, scope: SystemScope, resource: "hosts", adding: number): Promise<void>;
 }
 
-/** Cancels what is open for the device, in the given transaction (T24). `notify`, after commit, tells live views. */
+/** Cancels the device's open commands in the given transaction (T24). Call `notify` after the commit: it updates live views. */
 export type ResetCommands = (tx: Tx, device: DeviceRef, reason: string) => Promise<{ readonly notify: () => void }>;
 
 export interface EnrolDeps {
@@ -51,24 +51,24 @@ export interface EnrolDeps {
   readonly settings: DeviceSettings;
 }
 
-/** Which devices that live already may be handed to the machine that shows their fingerprint, and what the record tells of it. */
+/** Which existing devices a machine with their fingerprint may take over, and what the event records of it. */
 export interface Replacement {
   readonly means: "code" | "enrollment_token" | "provisioning";
-  /** Who allowed it. */
+  /** The user, token or system that allowed it. */
   readonly actor: string;
-  /** Null: none. */
+  /** Null allows none. */
   readonly allowed: DeviceId | "any" | "in_repair" | null;
 }
 
 /**
- * Up to 1,000 at a time, in the order given, a fingerprint once. Throws DEVICE_ALREADY_PAIRED when one belongs to a living device that may not be
- * replaced. Hints about replaced secrets leave before the commit: a roll-back costs a reconnect, nothing more.
+ * Pairs up to 1,000 devices and returns one per fingerprint, in order. Throws DEVICE_ALREADY_PAIRED when a fingerprint belongs to a device that must
+ * not be replaced. Sends hints about replaced secrets before the commit: a rollback then costs those agents one reconnect.
  */
 export type Enrol = (tx: Tx, scope: SystemScope, devices: readonly Enrolment[], replacement?: Replacement) => Promise<readonly Enrolled[]>;
 
 const NOBODY: Replacement = { means: "provisioning", actor: "system", allowed: null };
 
-// Somebody may pair or remove the same machine at the same moment; then the picture is taken anew.
+// Another transaction may pair or remove the same machine meanwhile; then we read the devices again.
 const ATTEMPTS = 3;
 
 export const createEnrol = (deps: EnrolDeps): Enrol => {
@@ -77,7 +77,7 @@ export const createEnrol = (deps: EnrolDeps): Enrol => {
 
   const add = async (tx: Tx, scope: SystemScope, wanted: readonly Enrolment[]): Promise<readonly Enrolled[]> => {
     if (wanted.length === 0) return [];
-    // A deployment that is not the tenant's gives way to the default one.
+    // The default deployment replaces one that is not the tenant's.
     const { standard, own } = await deployments.findForDevices(tx, scope, [...new Set(wanted.flatMap(({ deploymentId }) => deploymentId ?? []))]);
     const made = wanted.map((device) => ({ device, secret: newSecret(), deviceId: newId("dev"), agentId: newId("agt") }));
     const rows: readonly NewDevice[] = made.map(({ device, secret, deviceId, agentId }) => ({
@@ -115,7 +115,7 @@ export const createEnrol = (deps: EnrolDeps): Enrol => {
     const [first] = pairs;
     if (first === undefined) return [];
     if (allowed === null) throw alreadyPaired(first.known);
-    // The older sessions are fenced first: presence is locked before devices everywhere.
+    // Fences the older sessions first, because every transaction locks presence before devices.
     const fenced = await fencePresence(tx, scope, { deviceIds: pairs.map(({ known }) => known.device_id), graceMs: settings.closeGraceMs });
     const made = pairs.map(({ known, device }) => ({ known, device, secret: newSecret() }));
     const replaced = await replaceSecrets(tx, scope, {
@@ -128,14 +128,14 @@ export const createEnrol = (deps: EnrolDeps): Enrol => {
       })),
     });
     const renewed = made.filter(({ known }) => replaced.has(known.device_id));
-    // A device that was removed in between is a new one in the next round; any other that was not replaced lives and is not ours to give.
+    // The next round adds a device that was removed meanwhile. Any other device that was not replaced may not be taken over.
     const refused = await findByFingerprints(
       tx,
       scope,
       made.filter(({ known }) => !replaced.has(known.device_id)).map(({ known }) => known.fingerprint),
     );
     if (refused[0] !== undefined) throw alreadyPaired(refused[0]);
-    // The commit is the caller's, so live views hear of this by the events alone.
+    // The caller commits, so live views learn of this from the events only.
     for (const { known } of renewed) await deps.resetCommands(tx, { tenantId: scope.tenantId, deviceId: known.device_id }, "paired_again");
     await emit(
       tx,
@@ -200,7 +200,7 @@ export const createEnrol = (deps: EnrolDeps): Enrol => {
 const alreadyPaired = ({ device_id: deviceId, fingerprint, last_seen_at }: ExistingDevice): AppError =>
   new AppError("DEVICE_ALREADY_PAIRED", { details: { deviceId, fingerprint, lastSeen: last_seen_at?.toISOString() ?? null } });
 
-/** The same identity once more, as long as nobody has used it: for a caller who may not have heard the first answer. Null once the device was heard of. */
+/** Returns the same identity again as long as nobody has used it, because the first answer may have been lost. Null once the device has called. */
 export type Reissue = (tx: Tx, scope: SystemScope, deviceId: DeviceId) => Promise<Enrolled | null>;
 
 export const createReissue =

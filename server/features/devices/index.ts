@@ -1,4 +1,4 @@
-// Devices: what is paired, whether it lives, and its secret. Other features pair through `enrol` and read through `find`.
+// Devices: paired machines, their presence and their secrets. Other features pair through `enrol` and read through `find`.
 
 import { CLOSE, type CommandId, connectTo, contract, type Device, toWindow } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
@@ -54,16 +54,16 @@ export interface DevicesDeps {
   readonly deployments: Pick<Deployments, "has" | "findForDevices">;
   readonly evictor: Evictor;
   readonly resetCommands: ResetCommands;
-  /** Commands that wait for the device, and those that it is to stop. */
+  /** The number of commands that wait for the device, and the commands that it must cancel. */
   readonly pendingCommands: (device: DeviceRef) => Promise<{ readonly queued: number; readonly cancel: readonly CommandId[] }>;
   readonly probe: DuplicateProbe;
   readonly nodeId: string;
   readonly enqueue: Enqueue;
-  /** Known when the listener is open, hence asked at each use. */
+  /** Known when the listener is open, so read at each use. */
   readonly socketUrl: () => string;
   readonly createBatch: CreateBatch;
   readonly settings?: DeviceSettings;
-  /** A hint to other nodes that could not leave, or a beat that the database does not take. */
+  /** Called when a hint to other nodes could not be sent or the database rejects a heartbeat. */
   readonly onError?: (error: unknown) => void;
 }
 
@@ -73,12 +73,12 @@ export interface Devices extends Feature<typeof contract.devices> {
   readonly registry: Agents;
   readonly enrol: Enrol;
   readonly reissue: Reissue;
-  /** The device that lives with this fingerprint. */
+  /** The device with this fingerprint, unless it was removed. */
   withFingerprint(scope: SystemScope, fingerprint: string): Promise<KnownMachine | null>;
   find(scope: SystemScope, deviceId: string): Promise<Device | undefined>;
-  /** The least that others need to know of a device; null when the tenant has none such. */
+  /** Null when the tenant has no such device. */
   findSummary(scope: SystemScope, deviceId: string): Promise<DeviceSummary | null>;
-  /** What the machine says of itself; undefined when the device is gone. */
+  /** Stores what the machine reports about itself and returns the time of the update; undefined when the device is gone. */
   describe(scope: SystemScope, report: { readonly deviceId: string; readonly machine: Machine; readonly inventory: object }): Promise<Date | undefined>;
 }
 

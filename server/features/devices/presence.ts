@@ -129,7 +129,7 @@ export const createPresence = (deps: PresenceDeps): Presence => {
     db.sqlTx(async (tx) => {
       const current = await flushBeats(tx, updates);
       const revived = current.flatMap((row) => (row.revived ? [row.device_id] : []));
-      // Beats do not wait for the disk; what is told of does.
+      // Heartbeats do not wait for the disk; a status change with its event does.
       if (revived.length > 0) await Promise.all([commitToDisk(tx), setOnlineAndEmit(tx, revived)]);
       const ids = new Set(current.map((row) => row.device_id));
       return updates.map(({ deviceId }) => (ids.has(deviceId) ? deviceId : null));

@@ -1,4 +1,4 @@
-// Repair: a person allows one machine that lost its secret to take over its device by enrollment token, for a day.
+// Repair: for a day, a person allows one machine that lost its secret to take over its device by enrollment token.
 import { contract, type DeviceId } from "../../../protocol/index.ts";
 import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
@@ -8,7 +8,7 @@ import { actorOf, type TenantScope } from "../../core/scope.ts";
 import type { DevicesDeps } from "./index.ts";
 import { setRepair } from "./store/devices.ts";
 
-// Long enough for somebody to travel to the machine.
+// Time to travel to the machine.
 const REPAIR_HOURS = 24;
 
 type RepairHandlers = Pick<Handlers<typeof contract.devices>, "openRepair" | "closeRepair">;
@@ -26,7 +26,7 @@ export const createRepairHandlers = ({ emit }: Pick<DevicesDeps, "emit">): Repai
     openRepair: ({ scope, commit }, { deviceId }) =>
       commit(async (tx) => {
         const repairUntil = await change(tx, scope, { deviceId, hours: REPAIR_HOURS });
-        if (repairUntil === null) throw new Error("a repair that was opened has an end");
+        if (repairUntil === null) throw new Error("an open repair has no end");
         return { deviceId, repairUntil };
       }),
     closeRepair: ({ scope, commit }, { deviceId }) =>

@@ -1,4 +1,4 @@
-// The secret a device signs with, and its rotation: the old one stays good until the new one is used for the first time, unless it is revoked.
+// The secret with which a device signs, and its rotation: the old secret stays valid until the first use of the new one, unless somebody revokes it.
 import { createHash } from "node:crypto";
 import { CLOSE, contract, type DeviceId } from "../../../protocol/index.ts";
 import type { Clients } from "../../core/database.ts";
@@ -18,11 +18,11 @@ import { fencePresence } from "./store/presence.ts";
 type SecretHandlers = Pick<Handlers<typeof contract.devices>, "secrets" | "rotateSecret" | "liftSignatureLock">;
 type Rotation = Pick<KeyedCall<typeof contract.devices.operations.rotateSecret>, "scope" | "commit">;
 type SecretDeps = Pick<DevicesDeps, "db" | "emit" | "secrets" | "evictor" | "enqueue"> & {
-  /** From the end of a session to calling its device offline. */
+  /** How long after its session ended a device counts as offline. */
   readonly graceMs: number;
 };
 
-/** Once for each waiting secret. */
+/** The key orders one command per pending secret. */
 const rotationOrder = (deviceId: DeviceId, pendingSecret: Uint8Array): CommandOrder => ({
   deviceId,
   type: "svc.rotate-secret",
@@ -47,7 +47,7 @@ export const createSecretHandlers = (deps: SecretDeps, { agents, signatureLock }
   };
   const open = (scope: TenantScope, deviceId: string, sealed: Uint8Array): string => box.open(sealed, secretContext(scope.tenantId, deviceId));
 
-  /** Only the agent itself is handed the secret. */
+  /** Returns the secret to the agent only. */
   const answerTo = (scope: TenantScope, secret: () => string, message: string) => ({
     success: true as const,
     message,
@@ -58,10 +58,10 @@ export const createSecretHandlers = (deps: SecretDeps, { agents, signatureLock }
     commit(async (tx, afterwards) => {
       const fresh = newSecret();
       const { agentId } = await find(scope, deviceId, tx);
-      // The eviction below is a hint: without it the socket that the old secret opened ends at its node's next flush.
+      // The eviction below is a hint; if it is lost, the node closes the old secret's socket at its next presence flush.
       await fencePresence(tx, scope, { deviceIds: [deviceId], graceMs: deps.graceMs });
       if (!(await replaceSecret(tx, scope, { deviceId, sealed: box.seal(fresh, secretContext(scope.tenantId, deviceId)) }))) throw unknown(deviceId);
-      // Whoever brings the new secret to the device may bring an older agent along; what was signed with the dead one is worth nothing.
+      // The person who installs the new secret may install an older agent too, and signatures of the revoked secret no longer matter.
       if (!isAgent(scope.principal)) await signatureLock.lift(tx, { tenantId: scope.tenantId, deviceId }, actorOf(scope.principal));
       await deps.emit(tx, [happened(scope, contract.devices.events.secretsRotated, deviceId, { deviceId })]);
       afterwards(() => {
@@ -75,21 +75,21 @@ export const createSecretHandlers = (deps: SecretDeps, { agents, signatureLock }
     commit(async (tx, afterwards) => {
       const began = await beginRotation(tx, scope, { deviceId, sealed: box.seal(newSecret(), secretContext(scope.tenantId, deviceId)) });
       const row = await find(scope, deviceId, tx);
-      // The agent that rotates by itself needs not be told. A rotation under way is told of again: it may be one of those.
+      // An agent that rotates by itself needs no command. A repeated call orders it, because the agent may have begun the pending rotation.
       const ordered =
         isAgent(scope.principal) || row.pendingSecret === null ? null : await deps.enqueue(tx, scope, [rotationOrder(deviceId, row.pendingSecret)]);
       afterwards(() => {
         ordered?.notify();
         agents.announce([row.agentId]);
       });
-      // The agent may ask again: its answer may have been lost on the way.
+      // The agent may repeat the call, because the first answer may have been lost.
       if (isAgent(scope.principal))
         return answerTo(
           scope,
           () => open(scope, deviceId, row.pendingSecret ?? row.secret),
           "Sign with the new secret; the first good signature ends the old one.",
         );
-      // Returned, not thrown: the order above stands.
+      // Returns the error instead of throwing it, so the order above commits.
       if (!began) return new AppError("ROTATION_IN_PROGRESS", { details: { deviceId } });
       return answerTo(scope, () => "", "The rotation has begun; the agent is told to take the new secret.");
     });
@@ -97,12 +97,12 @@ export const createSecretHandlers = (deps: SecretDeps, { agents, signatureLock }
   return {
     secrets: async ({ scope }, { deviceId }) => {
       const row = await find(scope, deviceId);
-      // Whoever reads it can act as the device from now on.
+      // A person who reads the secret can act as the device, so an event records it.
       if (!isAgent(scope.principal)) {
         const data = { deviceId, actor: actorOf(scope.principal) };
         await db.sqlTx((tx) => deps.emit(tx, [happened(scope, contract.devices.events.secretsRead, deviceId, data)]));
       }
-      // An agent that reads its secrets learns of a rotation that somebody else began, and takes it over by signing with it.
+      // An agent gets the pending secret of a rotation that somebody else began and completes the rotation by signing with it.
       const sealed = isAgent(scope.principal) ? (row.pendingSecret ?? row.secret) : row.secret;
       return {
         deviceId,

@@ -1,17 +1,17 @@
-// The figures of presence and the agent registry, each with its reason; agent-channel.md 4.5 is their source.
+// Settings of presence and of the agent registry, each with its reason.
 import type { BatchOptions } from "../../platform/batch.ts";
 import { isUnavailable } from "../../platform/db-errors.ts";
 
 export interface DeviceSettings {
-  /** How often agents are asked to beat. */
+  /** Interval of an agent's heartbeats. */
   readonly heartbeatSeconds: number;
-  /** Silence that makes a device offline: three beats and ten seconds. */
+  /** A device is offline after this much silence: three heartbeats and ten seconds. */
   readonly offlineAfterMs: number;
-  /** A socket that broke may come back in this time without the device being called offline. */
+  /** A device whose socket broke stays online if it reconnects within this time. */
   readonly closeGraceMs: number;
-  /** A paired device that never came. */
+  /** A paired device that has not connected within this time is offline. */
   readonly neverConnectedMs: number;
-  /** Between two events about living duplicates of one identity. */
+  /** Minimum interval of events about duplicates of one identity. */
   readonly duplicateReportEveryMs: number;
   /** How long a poller stays away while another process of its identity holds a socket. */
   readonly duplicatePauseSeconds: number;
@@ -19,11 +19,11 @@ export interface DeviceSettings {
   readonly neverConnectedEveryMs: number;
   readonly sweepBatch: number;
   readonly registrySize: number;
-  /** The longest that a removed agent or a revoked secret may pass on a node that no hint of it has reached. */
+  /** A node that misses the hint accepts a removed agent or a revoked secret for up to this long. */
   readonly registryMs: number;
-  /** An unknown id is asked for again soon: it may have been paired on another node a moment ago. */
+  /** Short, because another node may pair an unknown agent at any moment. */
   readonly registryMissMs: number;
-  /** How hellos share transactions: everybody of a full node may come back at once. */
+  /** How hellos share transactions: all agents of a full node may reconnect at once. */
   readonly hellos: BatchOptions;
 }
 

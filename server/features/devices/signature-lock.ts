@@ -1,5 +1,5 @@
-// The lock of a device that has shown that it signs by the second form: from then on the first form alone is not taken from it, or whoever
-// strips a header could choose. It stands in the device's row, so that no restart and no loss of Redis lifts it; a person can.
+// The signature lock: once a device has signed with v2, the gateway refuses v1 signatures from it, so nobody can downgrade it by stripping a header.
+// The device's row stores the lock, so it survives restarts and the loss of Redis. A person can lift it.
 import { type AgentId, contract, type DeviceId, type TenantId } from "../../../protocol/index.ts";
 import type { DeviceRef } from "../../core/delivery.ts";
 import { type Emit, happened, type SqlTx } from "../../core/events.ts";
@@ -13,13 +13,13 @@ export interface LockedDevice {
 }
 
 export interface SignatureLock {
-  /** In the transaction of the hellos that locked them, their upgrades being signed by the second form. */
+  /** Call it in the transaction of the hellos that locked these devices by a v2 signature on their upgrades. */
   locked(tx: SqlTx, devices: readonly LockedDevice[]): Promise<void>;
-  /** Both forms are taken again. False: no such device. Lifting what is not locked changes nothing. */
+  /** Accepts v1 signatures from this device again; does nothing when it is not locked. False: no such device. */
   lift(tx: SqlTx, device: DeviceRef, actor: string): Promise<boolean>;
 }
 
-/** What stands in the record of events about who locked or unlocked. */
+/** The event about a lock or its lifting. */
 export const signatureVersionChanged = (change: {
   readonly tenant_id: TenantId;
   readonly device_id: DeviceId;

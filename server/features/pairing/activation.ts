@@ -1,4 +1,4 @@
-// A code becomes a device: with the token that a user prepared, or with an enrollment token. Everything happens in one transaction or not at all.
+// Activation turns a pairing code into a device, with the token that a user prepared or with an enrollment token, in one transaction.
 import { connectTo, contract, type EnrollmentToken, type PairingActivateResponse, permits, type TenantId } from "../../../protocol/index.ts";
 import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
@@ -13,7 +13,7 @@ import { activateByToken, activateForTenant, countWrongToken, findByCode, findPa
 import { findGood, takeUse } from "./store/tokens.ts";
 import type { PairingDeps, PairingSettings } from "./types.ts";
 
-// A token has 256 bits; five wrong ones are not a slip of the finger.
+// A token has 256 bits and nobody types it, so five wrong ones are no typing mistakes.
 const WRONG_TOKENS_PER_CODE = 5;
 
 type Activation = Pick<Handlers<typeof contract.pairing>, "activate" | "autoActivate">;
@@ -28,7 +28,7 @@ export const createActivation = (deps: PairingDeps, codes: Codes): Activation =>
     return tenant;
   };
 
-  /** The user whom the token stands for. Who has left the tenant, or may no longer pair, no longer vouches for a device. */
+  /** The user who prepared the activation; null once that user has left the tenant or may no longer pair devices. */
   const preparer = async ({ tenantId, preparedBy, preparedEmail }: Pairing) => {
     const member = tenantId === null || preparedBy === null ? null : await memberships.find(tenantId, preparedBy);
     return member === null || !permits(member.role, "device:pair")
@@ -102,7 +102,7 @@ interface Claimed {
   readonly userEmail: (deviceId: string) => string;
 }
 
-/** Runs inside the transaction and on its connection alone: a hundred racers hold every connection of the pool. */
+/** Uses the transaction's connection only: when many callers race, they hold every connection of the pool. */
 const createCompletion =
   ({ emit, enrol, settings }: PairingDeps) =>
   async (tx: Tx, call: OpenScope, { pairing, tenant, token, replacement, userEmail }: Claimed): Promise<PairingActivateResponse> => {
@@ -117,7 +117,7 @@ const createCompletion =
       deploymentId: token?.deploymentId ?? undefined,
     };
     const [device] = await enrol(tx, scope, [machine], replacement);
-    if (device === undefined) throw new Error("enrolling one device answers with one");
+    if (device === undefined) throw new Error("enrolling one device did not return one device");
     const { device_id: deviceId, agent_id: agentId } = device;
     await recordDevice(tx, scope, { pairingId: pairing.pairingId, deviceId, agentId, userEmail: userEmail(deviceId) });
     await emit(tx, [happened(scope, contract.pairing.events.activated, deviceId, { deviceId, fingerprint, status: "activated" })]);

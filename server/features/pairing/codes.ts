@@ -1,4 +1,4 @@
-// Pairing codes: eight letters without vowels, so that none spells a word; read aloud, typed by people, kept as a hash.
+// Pairing codes: eight letters that people read aloud and type, without vowels so none spells a word. The database has only their hash.
 import { createHash, randomInt } from "node:crypto";
 
 const ALPHABET = "BCDFGHJKLMNPQRSTVWXZ";
@@ -7,14 +7,14 @@ const VALID = new RegExp(`^[${ALPHABET}]{${LETTERS}}$`);
 
 export const newCode = (): string => Array.from({ length: LETTERS }, () => ALPHABET.charAt(randomInt(ALPHABET.length))).join("");
 
-/** As people see it: XXXX-XXXX. */
+/** Formats a code for people: XXXX-XXXX. */
 export const showCode = (code: string): string => `${code.slice(0, 4)}-${code.slice(4)}`;
 
-/** Upper case, letters only; null when it cannot be a code, so that nothing is looked up for it. */
+/** Normalises a typed code; null when it cannot be one, which saves the query. */
 export const readCode = (typed: string): string | null => {
   const code = typed.toUpperCase().replace(/[^A-Z]/g, "");
   return VALID.test(code) ? code : null;
 };
 
-/** Codes and tokens are kept as this only. */
+/** The only form in which the database has codes and tokens. */
 export const secretHash = (secret: string): Buffer<ArrayBuffer> => createHash("sha256").update(secret).digest();

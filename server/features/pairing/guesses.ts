@@ -1,4 +1,4 @@
-// Pairing codes are short enough to be guessed, so wrong ones are counted: per address, and over the whole installation.
+// Counts wrong pairing codes per address and over the whole installation, because a code is short enough to guess.
 import { AppError } from "../../core/errors.ts";
 import type { RateBucket, RateLimiter } from "../../core/rate-limiter.ts";
 import type { OpenScope } from "../../core/scope.ts";
@@ -9,7 +9,7 @@ import { findByCode, type Pairing } from "./store/pairings.ts";
 export interface GuessDeps {
   readonly db: Db;
   readonly limiter: Pick<RateLimiter, "take" | "peek">;
-  /** The budgets that a wrong code from this address counts against; none: they are lifted. */
+  /** The buckets that a wrong code from this address counts against; empty when the limits are lifted. */
   readonly guessBuckets: (ip: string) => readonly RateBucket[];
 }
 
@@ -19,14 +19,14 @@ export interface FoundCode {
 }
 
 export interface Codes {
-  /** Null for an unknown code, which counts as a guess. Throws RATE_LIMIT_EXCEEDED, without a look, while a budget is used up. */
+  /** Null for an unknown code, which counts as a guess. Throws RATE_LIMIT_EXCEEDED, without reading the code, while a bucket is exhausted. */
   find(call: Pick<OpenScope, "ip">, typed: string): Promise<FoundCode | null>;
-  /** For a code that exists but is not the caller's to know of. */
+  /** Counts a guess; for a code that exists but belongs to another tenant or machine. */
   count(call: Pick<OpenScope, "ip">): Promise<void>;
 }
 
 export const createCodes = ({ db, limiter, guessBuckets }: GuessDeps): Codes => {
-  // Looked at before and taken afterwards: right codes cost nothing, and guesses that run at the same time exceed the budget by their number at most.
+  // Peeks before the query and takes after a miss, so right codes cost nothing. Concurrent guesses exceed the limit by at most their number.
   const refuseWhenSpent = async (ip: string): Promise<void> => {
     const buckets = guessBuckets(ip);
     if (buckets.length === 0) return;

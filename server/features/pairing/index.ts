@@ -1,4 +1,4 @@
-// Pairing: a device shows a code, a person claims it for a tenant, and the two together become an identity with a secret.
+// Pairing: a machine shows a code, a person claims it for a tenant, and the machine becomes a device with a secret.
 
 import { contract } from "../../../protocol/index.ts";
 import { secondsFromNow } from "../../core/clock.ts";
@@ -24,12 +24,12 @@ export type { Failures, PairingDeps, PairingSettings } from "./types.ts";
 
 // Long enough to walk from the device to the portal.
 const CODE_SECONDS = 900;
-// Long enough to click, short enough that a token in a browser's history is worthless.
+// Long enough to click a link, and expired before anybody finds it in a browser's history.
 const TOKEN_SECONDS = 300;
 const POLL_SECONDS = 6;
-// Two live codes collide once in 25 billion; a collision is answered with another draw.
+// Two live codes collide once in 25 billion; then we draw again.
 const DRAWS = 5;
-// Long enough to answer "what happened to that installation last week".
+// Support still finds the installation of last week.
 const KEPT_DAYS = 7;
 const SWEEP_MS = 60_000;
 

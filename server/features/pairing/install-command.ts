@@ -1,7 +1,7 @@
-// A shell command that pairs the machine it runs on: asks for a code, activates it with the token, keeps the identity in a file.
+// A shell command that pairs the machine on which it runs: requests a code, activates it with the token and writes the identity to a file.
 const quote = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
-// Needs sh, curl and sed only. The variables come from outside the script, so nothing of ours is ever parsed as shell.
+// Needs only sh, curl and sed. It passes our values as variables, so the shell never parses them.
 const SCRIPT = [
   "set -eu; umask 077",
   "id=$(cat /etc/machine-id 2>/dev/null || hostname)",

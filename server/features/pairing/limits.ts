@@ -1,10 +1,10 @@
-// What wrong pairing codes and wrong enrollment tokens count against.
+// The rate limits of wrong pairing codes and wrong enrollment tokens.
 import { LIMITS } from "../../../protocol/index.ts";
 import type { RateBucket, RateLimiter } from "../../core/rate-limiter.ts";
 import type { Failures } from "./types.ts";
 
 export interface PairingLimitDeps {
-  /** RATE_LIMIT_PAIRING: null lifts the limits, undefined leaves the figures of the contract. */
+  /** RATE_LIMIT_PAIRING: null lifts the limits, undefined keeps the contract's. */
   readonly limit: number | null | undefined;
   readonly limiter: RateLimiter;
   /** How rate limits name an address. */
@@ -20,7 +20,7 @@ export const createWrongTokens = ({ limit: given, limiter, addressKey }: Pairing
   return { take: (ip) => limiter.take([{ name: "pairing.autoActivate.ip", key: addressKey(ip), limit, windowSeconds: 60 }]) };
 };
 
-/** Buckets of wrong pairing codes. RATE_LIMIT_PAIRING is meant for one caller, so only its `off` touches the budget that all callers share. */
+/** Buckets of wrong pairing codes. A number in RATE_LIMIT_PAIRING limits one caller; only `off` lifts the bucket that all callers share. */
 export const createGuessBuckets =
   ({ limit: given, addressKey }: PairingLimitDeps) =>
   (ip: string): readonly RateBucket[] =>

@@ -1,4 +1,4 @@
-// How an installation is followed: reported by the installer under its code, by the paired agent under its device, read by people.
+// Progress of an installation: the installer reports it under its pairing code, the paired agent under its device, and people read it.
 import { contract, type EnrollmentProgress } from "../../../protocol/index.ts";
 import type { Tx } from "../../core/database.ts";
 import type { AppError } from "../../core/errors.ts";
@@ -25,7 +25,7 @@ export const createProgressHandlers = ({ db, emit, devices }: PairingDeps, codes
       return saved.shown;
     });
 
-  // Before the activation there is no tenant that could listen.
+  // Before the activation there is no tenant to emit the event for.
   const emitProgress = async (tx: Tx, call: OpenScope, { tenantId, deviceId, shown }: Enrollment): Promise<void> => {
     if (tenantId === null || deviceId === null) return;
     const scope = { tenantId, requestId: call.requestId, ip: call.ip, traceparent: call.traceparent };

@@ -1,9 +1,9 @@
-// The decisions of pairing: how an installation may move on, who may activate, where a browser may be sent.
+// Rules of pairing: the steps of an installation, permission to activate, and the addresses to which a browser may return.
 import { ENROLLMENT_STEPS, type EnrollmentStep, ROLES, type Role, type StepStatus } from "../../../protocol/index.ts";
 
 export interface Progress {
   readonly currentStep: EnrollmentStep;
-  /** Only the steps of work; `pending`, `completed` and `failed` are states of the whole. */
+  /** Only the work steps; `pending`, `completed` and `failed` are states of the whole installation. */
   readonly steps: Readonly<Record<string, StepStatus>>;
   readonly error: string | null;
 }
@@ -16,7 +16,7 @@ export interface Report {
 
 export type Advance =
   | { readonly kind: "moved"; readonly next: Progress }
-  /** The same report again; agents repeat what they are not sure has arrived. */
+  /** A repeated report: an agent that got no answer sends it again. */
   | { readonly kind: "same" }
   | { readonly kind: "refused"; readonly from: string; readonly to: string; readonly allowed: readonly string[] };
 
@@ -33,7 +33,7 @@ const LEADS_TO: Readonly<Record<StepStatus, readonly StepStatus[]>> = {
 const ORDER: readonly EnrollmentStep[] = ENROLLMENT_STEPS.filter((step) => step !== "failed");
 const isWork = (step: EnrollmentStep): boolean => step !== "pending" && step !== "completed" && step !== "failed";
 
-/** The steps that may be reported next. Forward goes one at a time: a step that is not needed is reported as skipped. */
+/** The steps that a report may name next. Progress moves one step at a time; the installer reports an unneeded step as skipped. */
 const allowedAfter = ({ currentStep, steps }: Progress): readonly EnrollmentStep[] => {
   if (currentStep === "completed") return [];
   if (currentStep === "failed") return ["pending"];
@@ -50,7 +50,7 @@ export const advance = (now: Progress, report: Report): Advance => {
   if (!allowed.includes(to)) return { kind: "refused", from, to, allowed };
   if (to === "pending") return { kind: "moved", next: START_OF_PAIRING };
   const error = report.error ?? null;
-  // To move on is to say that the step before is done, unless it was skipped.
+  // Moving to the next step completes the one before, unless it was skipped.
   const left = isWork(from) && to !== from && to !== "failed" && steps[from] !== "skipped" ? { ...steps, [from]: "completed" as const } : steps;
   if (to === "failed") return { kind: "moved", next: { currentStep: to, steps: isWork(from) ? { ...steps, [from]: "failed" } : steps, error } };
   if (!isWork(to)) return { kind: "moved", next: { currentStep: to, steps: left, error: null } };
@@ -66,16 +66,16 @@ const atStep = (now: Progress, { to, status, error }: { readonly to: EnrollmentS
 };
 
 export interface Activator {
-  /** Role of the preparing user now, not when the code was prepared. */
+  /** The preparing user's role now, not at the time of preparing. */
   readonly role: Role;
   readonly email: string | null;
 }
 
-/** An admin may pair in another's name; others only in their own. A user whose token carries no email cannot be compared and is believed. */
+/** An admin may pair in another user's name, others only in their own. Accepts any email from a user whose token carries none. */
 export const mayActivateAs = ({ role, email }: Activator, userEmail: string): boolean =>
   ROLES.indexOf(role) >= ROLES.indexOf("admin") || email === null || email.toLowerCase() === userEmail.toLowerCase();
 
-/** The portal's own origin, or https to a host on the list. Never with credentials in the address. */
+/** Accepts the portal's own origin, or https to a listed host, and no credentials in the URL. */
 export const isReturnAllowed = (returnTo: string, { portalUrl, hosts }: { readonly portalUrl: string; readonly hosts: readonly string[] }): boolean => {
   const url = URL.canParse(returnTo) ? new URL(returnTo) : null;
   if (url === null || url.username !== "" || url.password !== "") return false;
@@ -84,18 +84,18 @@ export const isReturnAllowed = (returnTo: string, { portalUrl, hosts }: { readon
 };
 
 export interface Viewer {
-  /** The caller gave the pairing code of the very row. */
+  /** The caller sent the pairing code of this pairing. */
   readonly hasCode: boolean;
   readonly ip: string;
 }
 
-/** A fingerprint is no secret. Ids are for who holds the code, or for the initiating address shortly after. */
+/** A fingerprint is no secret, so ids go only to a caller with the code, or to the initiating address shortly after activation. */
 export const maySeeIds = ({ hasCode, ip }: Viewer, pairing: { readonly initiatorIp: string; readonly activatedRecently: boolean }): boolean =>
   hasCode || (pairing.activatedRecently && ip === pairing.initiatorIp);
 
 interface CodeFacts {
   readonly status: "pending" | "activated" | "expired";
-  /** Who claimed it; null: nobody yet. */
+  /** The tenant that claimed it; null before. */
   readonly tenantId: string | null;
 }
 
@@ -105,7 +105,7 @@ const isOthers = ({ tenantId }: CodeFacts, asking: { readonly tenantId: string }
 
 export const isOpenTo = (pairing: CodeFacts, asking: { readonly tenantId: string }): boolean => pairing.status === "pending" && !isOthers(pairing, asking);
 
-/** Why a code cannot be used. To a tenant, another tenant's code is as unknown as any; `null` asks for the device, which knows its own code. */
+/** Why a code cannot be used. A tenant gets the same answer for another tenant's code as for an unknown one. Pass null for the device, which knows its own code. */
 export const whyNot = (pairing: CodeFacts | null, asking: { readonly tenantId: string } | null) => {
   if (pairing === null || isOthers(pairing, asking)) return "PAIRING_CODE_NOT_FOUND" as const;
   return pairing.status === "activated" ? ("PAIRING_ALREADY_ACTIVATED" as const) : ("PAIRING_CODE_EXPIRED" as const);

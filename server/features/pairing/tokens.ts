@@ -1,4 +1,4 @@
-// Enrollment tokens: made by people for install scripts, and by bootstrap for a machine's own house.
+// Enrollment tokens: people create them for install scripts, and bootstrap creates one for the operator's own tenant.
 import { type contract, type TenantId, toWindow } from "../../../protocol/index.ts";
 import type { Handlers } from "../../core/feature.ts";
 import { newId, newSecret } from "../../core/ids.ts";
@@ -49,8 +49,8 @@ export interface EnsureToken {
 }
 
 /**
- * The tenant's bootstrap token, good for 30 days from now and any number of uses. It is derived from the master key and its own id,
- * so repeating gives the same token although only its hash is kept. A revoked or expired one is replaced.
+ * Returns the tenant's bootstrap token, valid for 30 days from now and any number of uses. Derives it from the master key and its id, so repeating
+ * returns the same token although the database has only its hash. Replaces one that was revoked or has expired.
  */
 export const createEnsureToken =
   ({ db, secretBox }: PairingDeps) =>

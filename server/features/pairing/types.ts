@@ -1,4 +1,4 @@
-// What the pairing room needs from outside, named once for its files.
+// The dependencies of the pairing feature.
 import type { Tx } from "../../core/database.ts";
 import type { Emit } from "../../core/events.ts";
 import type { Memberships, TenantLookup } from "../../core/lookups.ts";
@@ -10,7 +10,7 @@ import type { Enrol, KnownMachine, Reissue } from "../devices/index.ts";
 import type { GuessDeps } from "./guesses.ts";
 
 export interface PairingSettings {
-  /** Known when the listener is open, hence asked at each use. */
+  /** Known when the listener is open, so read at each use. */
   publicUrl(): string;
   portalUrl(): string;
   socketUrl(): string;
@@ -31,13 +31,13 @@ export interface PairingDeps extends Omit<GuessDeps, "db"> {
   readonly enrol: Enrol;
   readonly devices: {
     exists(scope: SystemScope, deviceId: string): Promise<boolean>;
-    /** The tenant's device that lives with this fingerprint. */
+    /** The tenant's device with this fingerprint, unless it was removed. */
     withFingerprint(scope: SystemScope, fingerprint: string): Promise<KnownMachine | null>;
     readonly reissue: Reissue;
   };
   readonly deployments: Pick<Deployments, "has">;
   readonly plan: { require(tx: Tx, scope: SystemScope, resource: "enrollmentTokens", adding: number): Promise<void> };
-  /** Enrollment tokens that were wrong: 3 a minute per address. */
+  /** Counts wrong enrollment tokens: 3 a minute per address. */
   readonly failures: Failures;
   readonly secretBox: Pick<SecretBox, "derive">;
   readonly settings: PairingSettings;

@@ -1,4 +1,4 @@
-// The operator's own way to a tenant: found by its slug or made, without limits, owned by the named user. Repeating it changes nothing.
+// For the operator's command line: finds the tenant by its slug or creates it, lifts its limits and makes the named user its owner. Repeating it changes nothing.
 import type { TenantId } from "../../../protocol/index.ts";
 import { newId } from "../../core/ids.ts";
 import type { Db } from "../../platform/db.ts";
@@ -11,7 +11,7 @@ export interface EnsureTenant {
   readonly slug: string;
   readonly userId: string;
   readonly email?: string | undefined;
-  /** Lifts the rate limits too; plan limits are always lifted in one's own house. */
+  /** Lifts the rate limits too; the plan limits of an operator's own tenant are always lifted. */
   readonly unlimited: boolean;
 }
 
@@ -35,7 +35,7 @@ export const createEnsureTenant =
       const fresh = newId("ten");
       const created = await insertTenant(tx, { tenantId: fresh, name, slug, plan: DEFAULT_PLAN, ownerUserId: userId, durableObjectId: newId("dob") });
       const id = created ? fresh : await findIdBySlug(tx, slug);
-      if (id === null) throw new Error(`tenant ${slug} vanished while it was looked for`);
+      if (id === null) throw new Error(`tenant ${slug} was deleted during bootstrap`);
       await upsertMember(tx, { tenantId: id }, { memberId: newId("mem"), userId, email: email ?? null, role: "owner" });
       await deployments.ensureDefault(tx, { tenantId: id });
       await liftLimits(tx, { tenantId: id }, { rates: unlimited });

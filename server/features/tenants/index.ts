@@ -1,4 +1,4 @@
-// Tenants: made by a user who becomes the owner, read and renamed by its members.
+// Tenants: a user creates one and becomes its owner; members read and rename it.
 import { contract, type Role, toWindow } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
@@ -25,7 +25,7 @@ export interface TenantsDeps {
   readonly clock: Clock;
   readonly emit: Emit;
   readonly deployments: Deployments;
-  /** Counts apps and tunnels for the Tenant record; the same functions that the plan asks. */
+  /** Counts apps and tunnels for the Tenant record, with the functions that the plan uses. */
   readonly counters: Counters;
   readonly ownedTenantsPerUser: number;
 }
@@ -38,7 +38,7 @@ export const createTenants = (deps: TenantsDeps) => {
     lookup,
     memberships,
     ensureTenant: createEnsureTenant({ db, deployments: deps.deployments, forgetTenant, forgetMember }),
-    /** The operator's own way to a member. */
+    /** For the operator's command line: makes the user a member with this role. */
     ensureMember: async ({ tenantId, userId, role }: { readonly tenantId: string; readonly userId: string; readonly role: Role }): Promise<void> => {
       const tenant = await lookup.find(tenantId);
       if (tenant === null) throw new AppError("TENANT_NOT_FOUND", { details: { tenantId } });
@@ -71,7 +71,7 @@ const createHandlers = ({ db, emit, deployments, counters, ownedTenantsPerUser, 
   };
   const counted = async (tenant: StoredTenant, clients: Tx = db) => {
     const [shown] = await countedAll([tenant], clients);
-    if (shown === undefined) throw new Error("one tenant gives one record");
+    if (shown === undefined) throw new Error("counting one tenant did not return one record");
     return shown;
   };
   return implement(contract.tenants, {
@@ -109,7 +109,7 @@ const createHandlers = ({ db, emit, deployments, counters, ownedTenantsPerUser, 
       const before = tenantId === scope.tenantId ? await findTenant(db, scope) : null;
       if (before === null) throw fail("TENANT_NOT_FOUND", { tenantId });
       if (plan !== undefined && plan !== before.plan) throw fail("PLAN_CHANGE_REQUIRES_BILLING", { plan: before.plan });
-      // A form that sends back what it was shown changes nothing.
+      // A form may send the current slug back, even one that has become reserved.
       if (slug !== undefined && slug !== before.slug) checkSlug(slug);
       return commit(async (tx, afterwards) => {
         const changed = await updateTenant(tx, scope, { name, slug, version }).catch((error: unknown) => {

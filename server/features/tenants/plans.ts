@@ -33,10 +33,10 @@ const ROWS = {
 type Limit = number | null;
 export type PlanResource = keyof typeof ROWS;
 export type PlanTable = Readonly<Record<Plan, Overrides>>;
-/** The trial: the Tenant schema's plans begin with it, `free` comes only after a trial has ended. */
+/** New tenants begin with a trial of this plan; `free` comes only after the trial. */
 export const DEFAULT_PLAN: Plan = "starter";
 
-/** The table with the settings' figures in place of ours. */
+/** Our table, with the figures of PLAN_LIMITS_JSON in place of ours. */
 export const planTable = (replaced: Readonly<Record<string, Overrides>> = {}): PlanTable => {
   const column = (plan: Plan, index: number): Overrides => ({
     ...Object.fromEntries(Object.entries(ROWS).map(([resource, row]) => [resource, row[index] ?? null])),
@@ -55,6 +55,6 @@ export const limitOf = (table: PlanTable, tenant: { readonly plan: string; reado
   return table[isPlan(tenant.plan) ? tenant.plan : DEFAULT_PLAN][resource] ?? null;
 };
 
-/** The cheapest plan with room for so many; null when none has. */
+/** The cheapest plan that allows so many; null when none does. */
 export const planFor = (table: PlanTable, resource: PlanResource, wanted: number): Plan | null =>
   PLANS.find((plan) => wanted <= (table[plan][resource] ?? Number.POSITIVE_INFINITY)) ?? null;

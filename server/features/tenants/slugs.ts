@@ -1,4 +1,4 @@
-// Slugs that would pass for the platform itself, as the first label of a host name or of a path. Only its operator gives them away.
+// Reserved slugs: as the first label of a host name or of a path they would look like the platform itself. Only the operator can assign one.
 
 const RESERVED: ReadonlySet<string> = new Set(
   [

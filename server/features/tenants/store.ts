@@ -14,7 +14,7 @@ export type StoredTenant = z.infer<typeof StoredTenant>;
 
 const toTenant = (row: RowOf<typeof StoredTenant>): StoredTenant => recordOf(StoredTenant, row);
 
-/** One at a time through here until the transaction ends: whoever counts before adding must not be two. */
+/** Until the transaction ends, every other transaction that creates a tenant for this user waits, so the count before the insert stays right. */
 export const lockUser = async (tx: SqlTx, userId: string): Promise<void> => {
   await tx.query("select pg_advisory_xact_lock(hashtextextended('tenants of ' || $1, 0))", [userId]);
 };
@@ -41,7 +41,7 @@ export interface NewMember {
   readonly role: Role;
 }
 
-/** Gives the user this role, whatever the user was before. A known address stays. */
+/** Gives the user this role, whatever role the user had. Keeps a known email address. */
 export const upsertMember = async (db: Clients, scope: SystemScope, member: NewMember): Promise<void> => {
   const { userId, role, email } = member;
   const { membership } = db.for(scope);
@@ -70,13 +70,13 @@ export const pageOfTenants = async (
 export interface TenantChange {
   readonly name?: string | undefined;
   readonly slug?: string | undefined;
-  /** The version that the caller has seen; undefined takes any. */
+  /** Changes nothing unless this is the current version; undefined skips the check. */
   readonly version?: number | undefined;
 }
 
 export const isSlugTaken = (error: unknown): boolean => isUniqueViolation(error, "tenants_slug_key");
 
-/** Null when the version has moved on; fails as isSlugTaken when another tenant has the slug. */
+/** Null when the version is no longer current. Throws an error that `isSlugTaken` recognises when another tenant has the slug. */
 export const updateTenant = async (db: Clients, scope: SystemScope, { version, ...change }: TenantChange): Promise<StoredTenant | null> => {
   const row = await orNull(db.for(scope).tenant.update({ where: given({ version }), data: { ...given(change), version: { increment: 1 } } }));
   return row === null ? null : toTenant(row);
@@ -102,12 +102,12 @@ export const findIdBySlug = async (db: Clients, slug: string): Promise<TenantId 
 
 const NO_LIMIT = { "*": null };
 
-/** The operator's word: no plan limits; with `rates` no rate limits either. Never takes anything back. */
+/** Lifts the tenant's plan limits, and with `rates` its rate limits too. Never sets a limit again. */
 export const liftLimits = async (db: Clients, scope: SystemScope, { rates }: { readonly rates: boolean }): Promise<void> => {
   await db.for(scope).tenant.updateMany({ data: { limitOverrides: NO_LIMIT, ...(rates ? { rateLimitOverrides: NO_LIMIT } : {}) } });
 };
 
-/** Until the end of the transaction, nobody else counts and adds in this tenant. */
+/** Until the transaction ends, every other `require` of this tenant waits. */
 export const lockPlan = async (tx: SqlTx, { tenantId }: SystemScope): Promise<void> => {
   await tx.query("select pg_advisory_xact_lock(hashtextextended('plan of ' || $1, 0))", [tenantId]);
 };

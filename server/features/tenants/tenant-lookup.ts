@@ -1,4 +1,4 @@
-// What the doors and the other rooms ask about tenants and members, remembered for at most five seconds.
+// Finds tenants and members for the transports and the other features. Caches them for at most five seconds.
 
 import { createCached } from "../../core/cached.ts";
 import type { Clock } from "../../core/clock.ts";
@@ -7,20 +7,20 @@ import type { Membership, Memberships, TenantLookup } from "../../core/lookups.t
 import type { TenantFacts } from "../../core/scope.ts";
 import { findFacts, findMembership, findSuspended, listMemberships } from "./store.ts";
 
-// A removed member or a suspended tenant keeps its access on other nodes for this long and no longer.
-const REMEMBERED_MS = 5_000;
-// Cannot occur in a tenant id, so that two pairs never share a key.
+// A removed member or a suspended tenant keeps its access on other nodes for up to this long.
+const CACHE_MS = 5_000;
+// Never occurs in a tenant id, so two pairs never share a cache key.
 const SEPARATOR = "\u0000";
 
 export const createTenantLookup = (db: Clients, clock: Clock) => {
-  const facts = createCached<TenantFacts>({ load: (tenantId) => findFacts(db, tenantId), clock, ttlMs: REMEMBERED_MS });
+  const facts = createCached<TenantFacts>({ load: (tenantId) => findFacts(db, tenantId), clock, ttlMs: CACHE_MS });
   const members = createCached<Membership>({
     load: (key) => {
       const end = key.indexOf(SEPARATOR);
       return findMembership(db, key.slice(0, end), key.slice(end + 1));
     },
     clock,
-    ttlMs: REMEMBERED_MS,
+    ttlMs: CACHE_MS,
   });
   const lookup: TenantLookup = { find: facts.get, suspended: (tenantIds) => findSuspended(db, tenantIds) };
   const memberships: Memberships = {

@@ -1,4 +1,4 @@
-// What proves an agent: its sealed secrets, and their rotation.
+// Credentials of agents: their sealed secrets and the rotation of these.
 import type { Prisma } from "../../../../prisma/generated/client.ts";
 import type { AgentId, DeploymentId, DeviceId, TenantId } from "../../../../protocol/index.ts";
 import { systemClock } from "../../../core/clock.ts";
@@ -15,7 +15,7 @@ export interface AgentRow {
   readonly deployment_id: DeploymentId;
   readonly secret: Uint8Array;
   readonly pending_secret: Uint8Array | null;
-  /** 2: the first form of signature is not taken any more. */
+  /** 2: the gateway refuses v1 signatures. */
   readonly min_sig_version: number;
   readonly removed: boolean;
   readonly tenant_status: string;
@@ -26,7 +26,7 @@ const AGENT = `select d.agent_id, d.device_id, d.tenant_id, d.deployment_id, d.s
 
 const FIND_AGENTS = statement<AgentRow>("agents.find", `${AGENT} where d.agent_id = any($1)`);
 
-/** Without a scope, because this is what finds out the scope. */
+/** Takes no scope, because the agent's row determines it. */
 export const findAgents = (db: SqlTx, agentIds: readonly string[]): Promise<AgentRow[]> => db.query(FIND_AGENTS, [agentIds]);
 
 const LOCK_AGENT = statement<AgentRow>("agents.lock", `${AGENT} where d.agent_id = $1 and d.deleted_at is null for update of d`);
@@ -50,11 +50,11 @@ interface NewSecret {
   readonly sealed: Uint8Array<ArrayBuffer>;
 }
 
-/** Begins a rotation unless one is under way; true when this call began it. */
+/** Begins a rotation unless one is pending; true when this call began it. */
 export const beginRotation = async (db: Clients, scope: SystemScope, { deviceId, sealed }: NewSecret): Promise<boolean> =>
   (await db.for(scope).device.updateMany({ where: { deviceId, deletedAt: null, pendingSecret: null }, data: { pendingSecret: sealed } })).count === 1;
 
-/** The new secret is the only one from now on. False: no such device. */
+/** Makes the new secret the only one. False: no such device. */
 export const replaceSecret = async (db: Clients, scope: SystemScope, { deviceId, sealed }: NewSecret): Promise<boolean> => {
   const data = { secret: sealed, pendingSecret: null, secretRotatedAt: systemClock.now() };
   return (await db.for(scope).device.updateMany({ where: { deviceId, deletedAt: null }, data })).count === 1;

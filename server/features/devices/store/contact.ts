@@ -1,4 +1,4 @@
-// What a signed REST call of an agent does to its presence: it proves life and claims the place of the one poller.
+// Presence from signed REST calls of agents: each call keeps the device online, and a poll makes its process the only poller of the identity.
 import type { DeviceRef } from "../../../core/delivery.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import { notDeleted } from "../../../core/not-deleted.ts";
@@ -13,7 +13,7 @@ export interface Contact {
 }
 
 export interface Poll {
-  /** Names the agent's process; null when the agent does not say. */
+  /** Names the agent's process; null when the agent does not name it. */
   readonly instanceId: string | null;
   /** How long the process counts as alive without another poll. */
   readonly aliveForMs: number;
@@ -23,7 +23,7 @@ export interface Poll {
 const LIVE_SOCKET = "(p.connectivity = 'realtime' and p.session_id is not null and p.offline_after > now())";
 
 export interface Contacted {
-  /** The device's row is not yet online without a reason. */
+  /** The device's row must be set online or loses the reason of an announced disconnect. */
   readonly greet: boolean;
   readonly at: Date;
   /** Another process polled, and was refused, since the last poll of this one. */
@@ -47,7 +47,7 @@ const CONTACT = statement<Contacted>(
    select d.status <> 'online' or d.offline_reason is not null as greet, beat.last_seen_at as at, beat.contested from beat join devices d on d.device_id = beat.device_id where ${notDeleted("d")}`,
 );
 
-/** Records that the agent lives. Undefined when the device is gone or another process polls for it. */
+/** Records the call. Undefined when the device is gone or another process polls for it. */
 export const contactPresence = async (
   db: SqlTx,
   { tenantId }: Pick<DeviceRef, "tenantId">,

@@ -1,4 +1,4 @@
-// Rows of devices with their presence, as the contract shows them.
+// Rows of devices with their presence, as records of the contract.
 import { Prisma } from "../../../../prisma/generated/client.ts";
 import { Device, type DeviceId } from "../../../../protocol/index.ts";
 import { secondsFromNow, systemClock } from "../../../core/clock.ts";
@@ -62,7 +62,7 @@ export interface DeviceSummary {
   readonly lastSeenAt: Date | null;
 }
 
-/** Raw: every command that is posted asks for it. */
+/** Raw SQL, because it runs for every command that is posted. */
 export const findDeviceSummary = async (sql: SqlTx, { tenantId }: SystemScope, deviceId: string): Promise<DeviceSummary | null> => {
   const [row] = await sql.query<DeviceSummary>(
     `select d.device_id as "deviceId", d.status, p.last_seen_at as "lastSeenAt" from devices d join device_presence p on p.device_id = d.device_id
@@ -78,7 +78,7 @@ export interface DeviceFilter {
   readonly status?: string | undefined;
   readonly tag?: string | undefined;
   readonly deploymentId?: string | undefined;
-  /** How name or hostname begins, with the signs of a LIKE pattern escaped. */
+  /** The beginning of name or hostname, escaped for LIKE. */
   readonly named?: string | undefined;
   readonly limit: number;
   readonly offset: number;
@@ -111,13 +111,13 @@ export const listDevices = async (
   return { items, total };
 };
 
-/** What is not given stays; null removes. */
+/** Undefined keeps a field, null clears it. */
 export interface DeviceChange {
   readonly name?: string | null | undefined;
   readonly tags?: string[] | undefined;
   readonly deploymentId?: string | undefined;
   readonly maintenance?: { readonly enabled: boolean; readonly until: string | null } | null | undefined;
-  /** The version that was read; none: whatever stands. */
+  /** Changes nothing unless this is the current version; undefined skips the check. */
   readonly version?: number | undefined;
 }
 
@@ -125,7 +125,7 @@ type Maintenance = DeviceChange["maintenance"];
 const storedMaintenance = (maintenance: NonNullable<Maintenance> | null) =>
   maintenance === null ? Prisma.DbNull : { enabled: maintenance.enabled, until: maintenance.until === null ? null : new Date(maintenance.until).toISOString() };
 
-/** False when the version has moved on or the device is gone. */
+/** False when the version is no longer current or the device is gone. */
 export const updateDevice = async (db: Clients, scope: SystemScope, deviceId: string, { version, maintenance, ...change }: DeviceChange): Promise<boolean> => {
   const { count } = await db.for(scope).device.updateMany({
     where: { deviceId, ...notDeleted, ...given({ version }) },
@@ -140,7 +140,7 @@ export interface RemovedDevice {
   readonly status: Device["status"];
 }
 
-/** The row stays, its secrets do not, and its fingerprint is free again. Null when there was none. */
+/** Keeps the row, deletes its secrets and frees its fingerprint. Null: no such device. */
 export const removeDevice = async (db: Clients, scope: SystemScope, deviceId: string): Promise<RemovedDevice | null> => {
   const removed = await orNull(
     db.for(scope).device.update({
@@ -154,7 +154,7 @@ export const removeDevice = async (db: Clients, scope: SystemScope, deviceId: st
 
 const HOUR_SECONDS = 3_600;
 
-/** Null hours end it. Null: no such device. */
+/** Opens the repair for so many hours; null closes it. Returns null when there is no such device. */
 export const setRepair = (
   db: Clients,
   scope: SystemScope,

@@ -1,4 +1,4 @@
-// Pairing in sets: a thousand devices take as many statements as one.
+// Statements of pairing, each for many devices: a thousand take as many statements as one.
 import type { AgentId, Device, DeviceId } from "../../../../protocol/index.ts";
 import type { Clients } from "../../../core/database.ts";
 import type { SqlTx } from "../../../core/events.ts";
@@ -12,7 +12,7 @@ export interface ExistingDevice {
   readonly last_seen_at: Date | null;
 }
 
-/** Of this tenant: a fingerprint is what a machine says of itself, and whoever copies one must not learn who else has it. */
+/** Searches this tenant only: anybody can copy a fingerprint and must not learn which other tenant has it. */
 export const findByFingerprints = (tx: SqlTx, { tenantId }: SystemScope, fingerprints: readonly string[]): Promise<ExistingDevice[]> =>
   tx.query<ExistingDevice>(
     `select d.device_id, d.agent_id, d.fingerprint, p.last_seen_at from devices d left join device_presence p on p.device_id = d.device_id
@@ -24,7 +24,7 @@ export interface KnownMachine {
   readonly deviceId: DeviceId;
   readonly fingerprint: string;
   readonly status: Device["status"];
-  /** Null: never. */
+  /** Null: it has never connected. */
   readonly lastSeen: string | null;
 }
 
@@ -41,7 +41,7 @@ export const findByFingerprint = async (db: Clients, scope: SystemScope, fingerp
   };
 };
 
-/** Of a device whose secret nobody has used since it was handed out. */
+/** The identity of a device whose current secret nobody has used yet. */
 export const findUnused = async (
   tx: SqlTx,
   { tenantId }: SystemScope,
@@ -67,7 +67,7 @@ export interface NewDevice {
   readonly sealed: Uint8Array;
 }
 
-/** Adds those whose fingerprint is free and returns which. */
+/** Inserts the devices whose fingerprint is free and returns their ids. */
 export const insertDevices = async (tx: SqlTx, { tenantId }: SystemScope, devices: readonly NewDevice[]): Promise<ReadonlySet<string>> => {
   const rows = await tx.query<{ device_id: string }>(
     `with added as (
@@ -100,8 +100,8 @@ export interface ReplacedSecret {
 }
 
 /**
- * A machine that was set up anew: same device, new secret, the old one dies at once, both forms of signature are good again, its repair is done.
- * `allowed` names the device, or is "any", or "in_repair". Returns those that still lived and were allowed.
+ * Pairs machines again that were set up anew: each keeps its device and gets a new secret. Revokes the old secret, accepts v1 signatures again and
+ * closes the repair. `allowed` is a device's id, "any" or "in_repair". Returns the devices that still existed and were allowed.
  */
 export const replaceSecrets = async (
   tx: SqlTx,

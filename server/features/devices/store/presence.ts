@@ -18,18 +18,19 @@ export interface StatusChange {
   readonly last_seen_at: Date | null;
 }
 
-const MARK_DUPLICATE_TOLD = statement<{ readonly tenantId: TenantId; readonly deviceId: DeviceId }>(
+const MARK_DUPLICATE_REPORTED = statement<{ readonly tenantId: TenantId; readonly deviceId: DeviceId }>(
   "presence.markDuplicateReported",
   `update device_presence set duplicate_told_at = now() where device_id = $1 and tenant_id = $2
        and (duplicate_told_at is null or duplicate_told_at < now() - ${ms("$3")}) returning tenant_id as "tenantId", device_id as "deviceId"`,
 );
 
-/** Defined for the one caller that may report the duplicate now; undefined for every other within the pause, on any node. */
+/** Answers one caller on any node, which then reports the duplicate; every other gets undefined until the pause is over. */
 export const markDuplicateReported = async (
   tx: SqlTx,
   { tenantId, deviceId }: DeviceRef,
   pauseMs: number,
-): Promise<{ readonly tenantId: TenantId; readonly deviceId: DeviceId } | undefined> => (await tx.query(MARK_DUPLICATE_TOLD, [deviceId, tenantId, pauseMs]))[0];
+): Promise<{ readonly tenantId: TenantId; readonly deviceId: DeviceId } | undefined> =>
+  (await tx.query(MARK_DUPLICATE_REPORTED, [deviceId, tenantId, pauseMs]))[0];
 
 const DESCRIBE_DEVICE = statement<{ readonly updated_at: Date }>(
   "presence.describeDevice",

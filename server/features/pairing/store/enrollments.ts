@@ -1,4 +1,4 @@
-// How far installations have come: found by pairing while there is no device yet, by device afterwards.
+// Progress of installations, found by pairing until there is a device, and by device afterwards.
 import type { Prisma } from "../../../../prisma/generated/client.ts";
 import { type DeviceId, EnrollmentProgress, type EnrollmentStep, type StepStatus, type TenantId } from "../../../../protocol/index.ts";
 import { systemClock } from "../../../core/clock.ts";
@@ -32,7 +32,7 @@ export const findByPairing = async (db: Clients, pairingId: string): Promise<Enr
   return row === null ? null : toEnrollment(row);
 };
 
-/** Locked until the transaction ends: two reports of one installation are judged one after the other. */
+/** Locks the enrollment until the transaction ends, so two reports of one installation run one after the other. */
 export const lockByPairing = async (tx: SqlTx & Clients, pairingId: string): Promise<Enrollment | null> => {
   await tx.query("select 1 from enrollments where pairing_id = $1 for update", [pairingId]);
   return findByPairing(tx, pairingId);

@@ -1,4 +1,4 @@
-// Rows of pairings: one attempt each, found by the hash of its code.
+// Rows of pairings: one per attempt, found by the hash of its code.
 import type { Prisma } from "../../../../prisma/generated/client.ts";
 import type { AgentId, DeviceId, Role, TenantId } from "../../../../protocol/index.ts";
 import { secondsFromNow, systemClock } from "../../../core/clock.ts";
@@ -20,7 +20,7 @@ const toPairing = ({ activatedAt, ...row }: PairingRow) => ({
   deviceId: row.deviceId as DeviceId | null,
   agentId: row.agentId as AgentId | null,
   replacesDeviceId: row.replacesDeviceId as DeviceId | null,
-  // A code that is past its time is expired, whether or not the job has already written it.
+  // A code past its time is expired even before the job has written so.
   status: row.status === "pending" && row.expiresAt <= systemClock.now() ? "expired" : (row.status as StoredStatus),
   activatedRecently: activatedAt !== null && activatedAt > secondsFromNow(-RECENT_SECONDS),
 });
@@ -30,7 +30,7 @@ const live = () => ({ status: "pending", expiresAt: { gt: systemClock.now() } })
 /** A code belongs to the first tenant that claimed it. */
 const open = ({ tenantId }: SystemScope) => ({ ...live(), OR: [{ tenantId: null }, { tenantId }] });
 
-/** The one statement that decides a race: it changes the pairing that stands as `where` says. Null for everyone who comes later. */
+/** Decides races in one statement: the first caller changes the pairing that `where` finds, every later one gets null. */
 const change = async (db: Clients, where: Prisma.PairingWhereUniqueInput, data: Prisma.PairingUncheckedUpdateInput): Promise<Pairing | null> => {
   const row = await orNull(db.system.pairing.update({ where, data, omit }));
   return row === null ? null : toPairing(row);
@@ -43,7 +43,7 @@ const found = async (row: Promise<PairingRow | null>): Promise<Pairing | null> =
 
 type Hash = Uint8Array<ArrayBuffer>;
 
-/** Until the end of the transaction nobody else begins a pairing for this machine. */
+/** Until the transaction ends, every other pairing of this machine waits to begin. */
 export const lockFingerprint = async (tx: SqlTx, fingerprint: string): Promise<void> => {
   await tx.query("select pg_advisory_xact_lock(hashtextextended('pairing of ' || $1, 0))", [fingerprint]);
 };
@@ -83,15 +83,15 @@ export interface Preparation {
   readonly preparedRole: Role;
   readonly activationTokenHash: Hash;
   readonly activationTokenExpiresAt: Date;
-  /** The living device that the user agreed to replace. */
+  /** The device that the user agreed to replace. */
   readonly replacesDeviceId: DeviceId | null;
 }
 
-/** The last of a tenant to prepare holds the code; an earlier token is worth nothing then. Null when the code is not live, or another tenant's. */
+/** Preparing again replaces the activation token, so the earlier one stops working. Null when the code is not live or belongs to another tenant. */
 export const prepare = (db: Clients, scope: SystemScope, { codeHash, ...preparation }: Preparation): Promise<Pairing | null> =>
   change(db, { codeHash, ...open(scope) }, { ...preparation, tenantId: scope.tenantId });
 
-/** Code, tenant and user are bound to the token: preparing again makes another. */
+/** The token is bound to code, tenant and user, because preparing again makes another. */
 const preparedFor = (codeHash: Hash, activationTokenHash: Hash) => ({
   ...live(),
   codeHash,
@@ -113,17 +113,17 @@ interface Claim {
   readonly preparedBy: string;
 }
 
-/** For an enrollment token, which stands in for the user. */
+/** Activates by enrollment token, without a user. */
 export const activateForTenant = (db: Clients, scope: SystemScope, { codeHash, preparedBy }: Claim): Promise<Pairing | null> =>
   change(db, { codeHash, ...open(scope) }, { ...activated(), preparedBy, tenantId: scope.tenantId });
 
-/** The device that this very token paired with this very code, while the code would still be good: its caller may not have heard the answer. */
+/** The device that this token has already paired with this code, until the code expires: the first answer may have been lost. */
 export const findPairedBy = async (db: Clients, scope: SystemScope, claim: Claim): Promise<DeviceId | null> => {
   const where = { ...live(), ...claim, status: "activated" };
   return (await found(db.for(scope).pairing.findFirst({ where, omit })))?.deviceId ?? null;
 };
 
-/** Attempts left, or null when the code is not live and the attempt therefore none. The last one ends the code. */
+/** Counts a wrong token and returns the attempts left; the last one expires the code. Null, and nothing counted, when the code is not live. */
 export const countWrongToken = async (sql: SqlTx, codeHash: Hash, allowed: number): Promise<number | null> => {
   const [row] = await sql.query<{ attempts: number }>(
     `update pairings set attempts = attempts + 1, status = case when attempts + 1 >= $2 then 'expired' else status end
@@ -140,7 +140,7 @@ export interface Paired {
   readonly userEmail: string;
 }
 
-/** Writes who the device became; its enrollment is followed by device from now on, an older one of the same device no longer. */
+/** Links the pairing and its enrollment to the device, and unlinks an older enrollment of the same device. */
 export const recordDevice = async (db: Clients, scope: SystemScope, { pairingId, deviceId, agentId, userEmail }: Paired): Promise<void> => {
   const { pairing, enrollment } = db.for(scope);
   await pairing.updateMany({ where: { pairingId }, data: { deviceId, agentId, preparedEmail: userEmail } });
@@ -158,7 +158,7 @@ export const expireDue = async (db: Clients): Promise<boolean> => {
   return count === SWEEP_ROWS;
 };
 
-/** Old attempts go; the progress of a device that was paired stays with the device. */
+/** Deletes old attempts and keeps the progress of paired devices. True when there may be more. */
 export const deleteOldPairings = async (db: Clients, keptDays: number): Promise<boolean> => {
   const where = { status: { not: "pending" }, expiresAt: { lt: secondsFromNow(-keptDays * DAY_SECONDS) } };
   const old = (await db.system.pairing.findMany({ where, select: { pairingId: true }, take: SWEEP_ROWS })).map(({ pairingId }) => pairingId);

@@ -1,4 +1,4 @@
-// Rows of enrollment tokens: a secret of the install scripts, kept as a hash, counted down in the database.
+// Rows of enrollment tokens. The database has only their hash and counts their uses.
 import { EnrollmentToken, type Window } from "../../../../protocol/index.ts";
 import { secondsFromNow, systemClock } from "../../../core/clock.ts";
 import type { Clients } from "../../../core/database.ts";
@@ -10,7 +10,7 @@ const toToken = (row: RowOf<typeof EnrollmentToken>): EnrollmentToken => recordO
 
 const good = () => ({ revokedAt: null, expiresAt: { gt: systemClock.now() } });
 
-/** For the plan: tokens that can still be used. Raw, as Prisma's count compares no two columns. */
+/** For the plan: usable tokens. Raw SQL, because Prisma's count cannot compare two columns. */
 export const countTokens = async (db: SqlTx, { tenantId }: SystemScope): Promise<number> => {
   const [row] = await db.query<{ live: number }>(
     "select count(*) as live from enrollment_tokens where tenant_id = $1 and revoked_at is null and expires_at > now() and (max_uses is null or uses < max_uses)",
@@ -44,17 +44,17 @@ export const pageOfTokens = async (db: Clients, scope: SystemScope, { limit, off
   return { items: rows.map(toToken), total };
 };
 
-/** False when there is none that is not yet revoked. */
+/** False when there is no such token or it was revoked before. */
 export const revokeToken = async (db: Clients, scope: SystemScope, tokenId: string): Promise<boolean> =>
   (await db.for(scope).enrollmentToken.updateMany({ where: { tokenId, revokedAt: null }, data: { revokedAt: systemClock.now() } })).count === 1;
 
-/** Before any tenant is known: the hash is the credential. */
+/** Searches all tenants, because the hash is the credential. */
 export const findGood = async (db: Clients, hash: Uint8Array<ArrayBuffer>): Promise<EnrollmentToken | null> => {
   const row = await db.system.enrollmentToken.findFirst({ where: { hash, ...good() } });
   return row === null ? null : toToken(row);
 };
 
-/** Takes one use, or nothing when there is none left. The row stays locked, so the count is never overrun. */
+/** Takes one use; false when none is left. Locks the row until the transaction ends, so uses never exceed the maximum. */
 export const takeUse = async (tx: SqlTx, { tenantId }: SystemScope, tokenId: string): Promise<boolean> =>
   (
     await tx.query(
@@ -69,7 +69,7 @@ export interface OwnToken {
   readonly hash: Uint8Array;
 }
 
-/** The live tokens of a name, with what is needed to recognise them. */
+/** The usable tokens of a name, with their hashes. */
 export const findNamed = (db: Clients, scope: SystemScope, name: string): Promise<readonly OwnToken[]> =>
   db.for(scope).enrollmentToken.findMany({ where: { name, ...good() }, orderBy: { createdAt: "desc" }, take: 20, select: { tokenId: true, hash: true } });
 
