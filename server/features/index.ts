@@ -1,4 +1,4 @@
-// The features, and which capabilities of another each one gets. Features do not import each other's code; they meet here.
+// Creates the features and connects them: a feature never imports another's code, so it gets the capabilities of others here.
 import { CONNECT_PATHS, type CommandType, type Contract, contract, LIMITS } from "../../protocol/index.ts";
 import type { Config } from "../config.ts";
 import type { Clock } from "../core/clock.ts";
@@ -41,19 +41,19 @@ export interface FeaturesDeps extends Installation {
     readonly limiter: RateLimiter;
     readonly changes: ChangeNotifier;
     readonly notifier: DeviceNotifier & Evictor;
-    /** Where a node receives what is meant for it alone. */
+    /** The bus channel of one node. */
     channelOf(nodeId: string): string;
   };
   readonly nodeId: string;
   readonly node: ThisNode;
-  /** Known when the listener is open, so read at each use. */
+  /** Known once the listener is open, so read it at each use. */
   readonly publicUrl: () => string;
-  /** Asks the sockets of all nodes; they open later. */
+  /** Pings the sockets of all nodes, which open later. */
   readonly probe: DuplicateProbe;
-  /** How rate limits name an address. */
+  /** The form of an address that rate limits count. */
   readonly addressKey: (ip: string) => string;
   readonly rateLimits: GeneralDeps["rateLimits"];
-  /** Text of CHANGELOG.md. */
+  /** The text of CHANGELOG.md. */
   readonly changelog: string;
   /** For tests. */
   readonly settings?: { readonly admin?: Partial<AdminSettings>; readonly commands?: Partial<CommandSettings> };
@@ -75,12 +75,12 @@ export const createFeatures = (deps: FeaturesDeps) => {
     onError: (error) => onError("live feed", error),
     settings: { streamsPerTenant: config.LIVE_STREAMS_PER_TENANT, streamsPerCredential: config.LIVE_STREAMS_PER_CREDENTIAL },
   });
-  // This node shows the hint itself to its viewers; other nodes only learn that the tenant has changed.
+  // This node's viewers get the hint itself; other nodes only learn that the tenant has changed.
   const hint: Hint = (event) => {
     live.hint(event);
     changes.changed(event.scope.tenantId);
   };
-  // Both are filled below, from the features.
+  // Filled from the features below.
   const counters: Counters = {};
   const outcomes = new Map<string, RegisteredOutcome>();
   const plan = createPlan({ replaced: config.PLAN_LIMITS_JSON, counters });
@@ -122,7 +122,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
       keepDays: config.COMMAND_RETENTION_DAYS,
       ...deps.settings?.commands,
     },
-    // Without Redis hints stay within the process, which is enough for a node that is alone.
+    // Without Redis hints stay within the process, which suffices for a single node.
     hintsArrive: () => bus.healthy() && (config.REDIS_URL !== undefined || admin.liveNodes() <= 1),
     meters: metrics.commandMeters,
     tracing: deps.tracing,

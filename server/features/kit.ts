@@ -1,4 +1,4 @@
-// What a feature gives to the frame, and the kit that an ordinary feature gets from it.
+// The interface between a feature and the app: the parts that a feature returns, and the kit that it gets.
 import type { Group } from "../../protocol/index.ts";
 import type { Clock } from "../core/clock.ts";
 import type { OutcomeHandlers } from "../core/command-outcomes.ts";
@@ -12,17 +12,17 @@ import type { Consumer } from "../platform/outbox.ts";
 import type { SecretBox } from "../platform/secrets.ts";
 import type { Counters, Plan } from "./tenants/index.ts";
 
-/** One feature implements one group of the contract. The frame reads all of this off the feature. */
+/** A feature implements one group of the contract. features/index.ts registers all of its parts. */
 export type Feature<G extends Group> = FeatureParts & { readonly handlers: Handlers<G> } & FeatureOutcomes<G>;
 
-/** A group with command types needs a handler for the outcome of each. */
+/** A group that declares command types needs an outcome handler for each. */
 type FeatureOutcomes<G extends Group> = keyof G["commands"] extends never ? unknown : { readonly outcomes: OutcomeHandlers<G> };
 
 export interface FeatureParts {
   readonly jobs?: readonly Job[];
   /** Receives every durable event of every tenant, in order and at least once, in the transaction that marks it as dispatched. */
   readonly consumer?: Consumer;
-  /** Counts what the plan limits, by the names of the plan's table. */
+  /** Counters of the resources that the plan limits, by their names in tenants/plans.ts. */
   readonly counters?: Counters;
   readonly gauges?: readonly FeatureGauge[];
 }

@@ -1,4 +1,4 @@
-// Operators of the installation. Cluster membership: every node writes its own row every few seconds, and a row that is not renewed is a dead node.
+// Cluster membership and the operator's view of it. Every node renews its own row every few seconds; a node that stops doing so counts as dead.
 
 import { contract } from "../../../protocol/index.ts";
 import type { Tx } from "../../core/database.ts";
@@ -10,11 +10,11 @@ import { askToDrain, beat, type ClusterSnapshot, deleteDeadNodes, deleteNode, de
 
 export interface AdminSettings {
   readonly beatEveryMs: number;
-  /** A node that was silent for so long counts as gone. */
+  /** A node that has not renewed its row for this long counts as dead. */
   readonly expireSeconds: number;
 }
 
-/** This process, as it is at the moment of asking. */
+/** The present state of this process. */
 export interface ThisNode {
   report(): NodeReport;
   drain(): void;
@@ -24,24 +24,24 @@ export interface AdminDeps {
   readonly db: Tx;
   readonly bus: Pick<Bus, "publish" | "subscribe">;
   readonly node: ThisNode;
-  /** Where a node hears what is meant for it alone. */
+  /** The bus channel of one node. */
   readonly channelOf: (nodeId: string) => string;
-  /** Whether a process of this machine lives. */
+  /** Whether this process of this machine still runs. */
   readonly lives: (pid: number) => Promise<boolean>;
   readonly settings?: Partial<AdminSettings> | undefined;
 }
 
 export interface AdminFeature extends Feature<typeof contract.admin> {
   readonly jobs: readonly Job[];
-  /** As of the last beat. Those that drain do not count. */
+  /** As of the last beat. Draining nodes do not count. */
   liveNodes(): number;
   /** Sockets on all nodes, as of the last beat. */
   connections(): number;
-  /** Public addresses of the nodes that serve this database now, each once. */
+  /** The distinct public addresses of the nodes that serve this database now. */
   addresses(): Promise<readonly string[]>;
-  /** Says at once how this node is, such as that it drains; and learns of the others. */
+  /** Writes the state of this node now, for example that it drains, and reads the state of the cluster. */
   announce(): Promise<void>;
-  /** Says for the first time that this node lives, and listens for the order to drain. */
+  /** Joins the cluster and subscribes to the order to drain. */
   open(): Promise<void>;
   close(): Promise<void>;
 }
@@ -58,11 +58,11 @@ export const createAdmin = ({ db, bus, node, channelOf, lives, settings: given }
 
   const announce = async (): Promise<void> => {
     cluster = await beat(db, node.report(), settings.expireSeconds);
-    // The hint may have been lost; the row was not.
+    // The message to drain may have been lost; the row still says so.
     if (cluster.drainAsked && !node.report().draining) node.drain();
   };
 
-  /** A killed process of this machine could not delete its row; until the row expires, agents would be sent to it. */
+  /** A killed process of this machine could not delete its row, and other nodes would send agents to it until the row expires. */
   const removeDeadLocalNodes = async (): Promise<void> => {
     const mine = node.report();
     const neighbours = (await liveNodes(db, settings.expireSeconds)).filter(({ host, nodeId }) => host === mine.host && nodeId !== mine.nodeId);

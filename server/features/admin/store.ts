@@ -1,4 +1,4 @@
-// Rows of gateway nodes. They belong to the installation, not to a tenant. Raw where seconds decide who lives: PostgreSQL's clock is the one that all nodes share.
+// Rows of gateway nodes, which belong to no tenant. Raw SQL where seconds decide whether a node is alive, because all nodes share PostgreSQL's clock.
 import { secondsFromNow } from "../../core/clock.ts";
 import type { Clients } from "../../core/database.ts";
 import type { SqlTx } from "../../core/events.ts";
@@ -20,7 +20,7 @@ export interface NodeRow extends NodeReport {
   readonly seenAt: Date;
 }
 
-/** What a node learns with its own beat. */
+/** The cluster as of a node's own beat. */
 export interface ClusterSnapshot {
   readonly drainAsked: boolean;
   readonly liveNodes: number;
@@ -29,9 +29,9 @@ export interface ClusterSnapshot {
 
 const COLUMNS = `node_id as "nodeId", address, host, pid::int as pid, version, draining, overloaded, connections::int as connections, ready::int as ready, started_at as "startedAt", seen_at as "seenAt"`;
 const MAX_LISTED = 1_000;
-const FORGOTTEN_AFTER_SECONDS = 3_600;
+const DELETED_AFTER_SECONDS = 3_600;
 
-/** Says that the node lives. A name that was used by a process before begins anew with it. */
+/** Renews the node's row and reads the cluster. A new process under an old node id resets `started_at` and the order to drain. */
 export const beat = async (sql: SqlTx, node: NodeReport, expireSeconds: number): Promise<ClusterSnapshot> => {
   const [row] = await sql.query<ClusterSnapshot>(
     `with mine as (
@@ -47,7 +47,7 @@ export const beat = async (sql: SqlTx, node: NodeReport, expireSeconds: number):
      select mine.drain_asked_at is not null as "drainAsked", others.live + 1 as "liveNodes", others.connections + $7 as connections from mine, others`,
     [node.nodeId, node.address, node.host, node.pid, node.version, node.draining, node.connections, node.ready, expireSeconds, node.overloaded],
   );
-  if (row === undefined) throw new Error("a beat answers with what it found");
+  if (row === undefined) throw new Error("a beat returned no row");
   return row;
 };
 
@@ -57,7 +57,7 @@ export const liveNodes = (sql: SqlTx, expireSeconds: number): Promise<readonly N
     [expireSeconds],
   );
 
-/** The node as it stands, with the wish written down; null when no such node lives. */
+/** Asks the node to drain and returns its row; null when no such node is alive. */
 export const askToDrain = async (sql: SqlTx, nodeId: string, expireSeconds: number): Promise<NodeRow | null> => {
   const [row] = await sql.query<NodeRow>(
     `update gateway_nodes set drain_asked_at = coalesce(drain_asked_at, now()) where node_id = $1 and seen_at > now() - make_interval(secs => $2) returning ${COLUMNS}`,
@@ -66,7 +66,7 @@ export const askToDrain = async (sql: SqlTx, nodeId: string, expireSeconds: numb
   return row ?? null;
 };
 
-/** A node that leaves takes its row along, unless its name is another process's by now. */
+/** Deletes the row of a node that shuts down, unless another process has taken its name. */
 export const deleteNode = async (db: Clients, { nodeId, host, pid }: Pick<NodeReport, "nodeId" | "host" | "pid">): Promise<void> => {
   await db.system.gatewayNode.deleteMany({ where: { nodeId, host, pid } });
 };
@@ -76,5 +76,5 @@ export const deleteNodes = async (db: Clients, nodeIds: readonly string[]): Prom
 };
 
 export const deleteDeadNodes = async (db: Clients): Promise<void> => {
-  await db.system.gatewayNode.deleteMany({ where: { seenAt: { lt: secondsFromNow(-FORGOTTEN_AFTER_SECONDS) } } });
+  await db.system.gatewayNode.deleteMany({ where: { seenAt: { lt: secondsFromNow(-DELETED_AFTER_SECONDS) } } });
 };

@@ -1,4 +1,4 @@
-// What an agent may ask and tell about itself.
+// Operations of an agent about itself: who it is, its configuration and its inventory.
 import { createHash } from "node:crypto";
 import { CAPABILITIES, CONNECT_PATHS, contract, SUBPROTOCOL } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
@@ -14,7 +14,7 @@ export interface AgentSettings {
   readonly requestsPerMinute: number;
   readonly heartbeatsPerMinute: number;
   readonly maxOutputBytes: number;
-  /** How agents reach this service, e.g. https://example.org; known when the listener is open. */
+  /** The address at which agents reach this service, such as https://example.org; known once the listener is open. */
   readonly publicUrl: () => string;
 }
 

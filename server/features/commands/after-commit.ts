@@ -1,5 +1,5 @@
-// What follows the commit of a change, all of it in this process and top to bottom: telemetry, live views, calls that wait, the device's socket.
-// Each is a hint that may get lost; deadlines, the sweep and looks into the database make up for it.
+// Runs after the commit of a change, top to bottom: telemetry, live views, waiting calls, the device's socket.
+// Each is a hint that may get lost; deadlines, the sweep and rereads of the database make up for it.
 import { contract } from "../../../protocol/index.ts";
 import type { DeviceNotifier } from "../../core/delivery.ts";
 import type { Happened, Hint, PassingEvent } from "../../core/events.ts";
@@ -22,12 +22,12 @@ export interface AfterCommitDeps {
 }
 
 export interface AfterCommit {
-  /** New commands. `nodeOf` names the node that holds a device's socket, as the database knew it. */
+  /** New commands. `nodeOf` returns the node that holds a device's socket, according to the database. */
   created(rows: readonly CommandRow[], nodeOf?: (deviceId: string) => string | null): void;
   changed(transitions: readonly Transition[]): void;
-  /** Something became claimable for these devices: polls that wait here look again, and so does the socket, on whichever node. */
+  /** Something became claimable for these devices: wakes the polls that wait here and nudges the socket, on whichever node it is. */
   due(deviceIds: readonly string[], nodeOf?: (deviceId: string) => string | null): void;
-  /** Tells the agents again of cancellations that are under way. */
+  /** Repeats pending cancellations to the agents. */
   remind(canceling: readonly CommandRow[]): void;
 }
 
@@ -60,7 +60,7 @@ export const createAfterCommit = ({ telemetry, hint, remoteChanges, waiters, rem
     changed: (transitions) => {
       for (const transition of transitions) {
         telemetry.saw(transition);
-        // The outbox shows the ends.
+        // The outbox shows the end of a command to live views.
         if (!isEnd(transition)) show(commandHappened(contract.commands.events.changed, transition.row, transition.from));
         const deadline = cancelDeadline(transition, settings);
         if (deadline !== null) orderCancel(transition.row, deadline);

@@ -1,4 +1,4 @@
-// What operators see of commands: durations for the metrics page and, for a command that carries a trace, a log line and a span per step.
+// Commands as operators see them: durations for the metrics page and, for a command that carries a trace, a log line and a span per step.
 // A command is created within the call that queued it; delivery, acknowledgement and end stand in traces of their own that link to that call.
 import { isOpen } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
@@ -18,7 +18,7 @@ export interface CommandMeters {
   rescued(commands: number): void;
 }
 
-/** `polled_again`: the agent came back for what it had been given and not acknowledged. */
+/** `polled_again`: the agent polled again without acknowledging the commands that it had received. */
 export type RedeliveryCause = "ack_timeout" | "write_refused" | "session_lost" | "agent_lost_state" | "polled_again";
 
 export interface CommandTelemetry {
@@ -99,7 +99,7 @@ export const createCommandTelemetry = ({ meters = noMeters, log, tracing = null,
     if (step.code === "LATE_RESULT" || step.code === "LATE_OUTCOME") meters.late();
     if (row.status === from) return;
     if (row.status === "queued") meters.redelivered(causeOf(transition));
-    // Later deliveries say how long an agent was silent, not how fast we are.
+    // A later delivery measures how long the agent was silent, not how fast we are.
     if (row.status === "sent" && row.attempt === 1 && row.channel !== null && sentAt !== null)
       meters.delivered(row.channel, secondsBetween(dueAt(row), sentAt));
     if (from === "sent" && step.patch.ackStatus !== undefined && sentAt !== null && ackAt !== null) meters.acknowledged(secondsBetween(sentAt, ackAt));

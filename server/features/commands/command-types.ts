@@ -1,5 +1,5 @@
-// The command types that we know: payload, time to live, execution time, and the lane that keeps two of them apart.
-// A type that is not listed is a custom one: it gets the generic figures, and the agent rejects what it does not support.
+// The built-in command types: payload, time to live, execution time, and the lane in which commands run one after another.
+// Any other type is a custom one: it gets the generic settings, and an agent rejects it if it does not support it.
 import { z } from "zod";
 import { contract, type CommandType as DeclaredType, type Group, type Permission } from "../../../protocol/index.ts";
 
@@ -31,7 +31,7 @@ const TYPES: Readonly<Record<string, CommandType>> = {
   echo: type({ ttlSeconds: HOUR, executionTimeoutSeconds: MINUTE }),
   diagnostics: type({ executionTimeoutSeconds: 5 * MINUTE }),
   "logs-fetch": type({ payload: anything.extend({ lines: z.int().min(1).max(100_000).optional(), since: z.string().max(40).optional() }), ttlSeconds: HOUR }),
-  // Stale restarts surprise people: after an hour nobody expects one any more.
+  // After an hour nobody expects a restart any more.
   "restart-app": onApp({ ttlSeconds: HOUR }),
   "start-app": onApp({ ttlSeconds: HOUR }),
   "stop-app": onApp({ ttlSeconds: HOUR }),

@@ -6,8 +6,8 @@
 // 3. Claim. The socket (delivery.ts) or a poll (operations/agent.ts) takes what is due through store/claim.ts, `sent`, and sends it.
 // 4. Ack. transitions.ts locks the row, lets rules.ts decide and saves row, history and durable event in one transaction; the ack is answered
 //    after its commit. Cancelling, hellos and deadlines take the same way with other events.
-// 5. End. after-commit.ts again: whoever waits for the command, here (waiters.ts) or on another node (remote-waiters.ts), hears of it, and the
-//    lane and credit that became free are worth another claim.
+// 5. End. after-commit.ts again: it wakes calls that wait for the command, here (waiters.ts) or on another node (remote-waiters.ts), and
+//    the session claims again with the lane and credit that became free.
 //
 // Every step after a commit is a hint. jobs.ts makes up for lost ones: the reaper ends what is past its deadline, the sweep finds what is due.
 import { type CommandId, contract } from "../../../protocol/index.ts";
@@ -44,14 +44,14 @@ import { createWaiters } from "./waiters.ts";
 export type { CommandMeters } from "./command-telemetry.ts";
 export type { CommandSettings } from "./settings.ts";
 
-/** What this feature needs to know of devices. */
+/** The devices feature, as far as this one needs it. */
 export interface DeviceLookup {
   find(scope: SystemScope, deviceId: string): Promise<{ readonly deviceId: string; readonly status: string; readonly lastSeenAt: Date | null } | null>;
 }
 
-/** A poll is a sign of life of the device. */
+/** A poll keeps the device online. */
 export interface PollPresence {
-  /** Throws DUPLICATE_IDENTITY when another process of this identity lives. */
+  /** Throws DUPLICATE_IDENTITY while another process uses this identity. */
   polled(device: DeviceRef, poll: { readonly instanceId: string | null; readonly aliveForMs: number }): Promise<void>;
 }
 
@@ -64,7 +64,7 @@ export interface CommandsDeps {
   readonly devices: DeviceLookup;
   readonly presence: PollPresence;
   readonly createBatch: CreateBatch;
-  /** How features learn of the end of the commands that they order. */
+  /** The outcome handlers of the features that order commands. */
   readonly outcomes?: OutcomeRegistry;
   readonly nodeId: string;
   readonly bus: RemoteWaitersDeps["bus"];
@@ -77,7 +77,7 @@ export interface CommandsDeps {
   readonly log?: Pick<Log, "info">;
   /** False while hints between nodes get lost: the sweep then runs more often. */
   readonly hintsArrive?: () => boolean;
-  /** As `hint`, but to the viewers of this node alone. */
+  /** Like `hint`, but for the viewers of this node only. */
   readonly showHere?: Hint;
   readonly onError?: ((error: unknown) => void) | undefined;
   /** Evenly spread in [0, 1): spreads redeliveries. */
@@ -86,23 +86,23 @@ export interface CommandsDeps {
 
 export interface Commands extends Feature<typeof contract.commands> {
   readonly jobs: readonly Job[];
-  /** The channel's side of the queue. */
+  /** The queue as the agent channel uses it. */
   readonly delivery: CommandDelivery;
-  /** For features whose own changes make commands necessary. */
+  /** Orders commands for other features. */
   readonly enqueue: Enqueue;
-  /** Finds what is due for the sockets of this node, at once. */
+  /** Finds due commands for the sockets of this node now. */
   sweep(): Promise<void>;
-  /** Answers every waiting call with what there is, and lets none wait any more: the node shuts down. */
+  /** Answers every waiting call now and refuses new waits, because the node shuts down. */
   endWaits(): void;
-  /** Listens to other nodes about calls that wait for the end of a command. */
+  /** Subscribes to the messages of other nodes about waiting calls. */
   readonly remoteWaiters: { open(): Promise<void>; close(): Promise<void> };
-  /** Something happened on another node: checks whether a waiting call is concerned. */
+  /** Something changed on another node: wakes the waiting calls that it concerns. */
   recheck(): void;
-  /** Another node changed something of the tenant: shows its viewers here where the open commands stand. */
+  /** Another node changed the tenant: shows the viewers here the state of its open commands. */
   showRecent(tenantId: string): void;
-  /** In the transaction that pairs a device anew, revokes, deletes or resets it (T24). Call `notify` after commit. */
+  /** Cancels the device's open commands, in the transaction that pairs it again, removes or resets it (T24). Call `notify` after commit. */
   resetDevice(tx: SqlTx, device: DeviceRef, reason: string): Promise<{ readonly canceled: number; readonly notify: () => void }>;
-  /** Commands that wait for the device, and those that it is to stop. */
+  /** The number of commands that wait for the device, and the commands that it must cancel. */
   pending(device: DeviceRef): Promise<{ readonly queued: number; readonly cancel: readonly CommandId[] }>;
   /** Open commands by status, and those that the reaper missed: the second number must be 0. */
   commandGauges(): Promise<{ readonly open: Readonly<Record<string, number>>; readonly pastDeadline: number }>;

@@ -23,16 +23,16 @@ export interface OutcomesDeps {
 
 export interface Outcomes {
   has(type: string): boolean;
-  /** After the rows were saved, in the same transaction. */
+  /** Call it after saving the rows, in the same transaction. */
   handle(tx: SqlTx, ended: readonly CommandRow[]): Promise<void>;
-  /** Calls again the handlers that have thrown. */
+  /** Retries handlers that threw. */
   readonly job: Job;
 }
 
 const RETRY_EVERY_MS = 5_000;
 
 export const createOutcomes = ({ db, registry, onError }: OutcomesDeps): Outcomes => {
-  /** False if the handler threw; then nothing of what it wrote is left. */
+  /** Undoes the handler's writes and returns false if it throws. */
   const call = async (tx: Tx, { command, handle }: RegisteredOutcome, row: CommandRow): Promise<boolean> => {
     await tx.query("savepoint outcome");
     try {
@@ -40,9 +40,9 @@ export const createOutcomes = ({ db, registry, onError }: OutcomesDeps): Outcome
       await tx.query("release savepoint outcome");
       return true;
     } catch (error) {
-      // The whole transaction fails and is repeated, by `db.tx` or by the agent's next ack.
+      // Fails the whole transaction; `db.tx` or the agent's next ack repeats it.
       if (isConflict(error) || isUnavailable(error)) throw error;
-      onError(new Error(`the outcome of ${row.commandId} (${row.type}) could not be handled; it is tried again`, { cause: error }));
+      onError(new Error(`the outcome of ${row.commandId} (${row.type}) could not be handled and will be retried`, { cause: error }));
       await tx.query("rollback to savepoint outcome");
       return false;
     }
@@ -51,7 +51,7 @@ export const createOutcomes = ({ db, registry, onError }: OutcomesDeps): Outcome
   return {
     has: (type) => registry.has(type),
     handle: async (sqlTx, ended) => {
-      // Every transaction of the database carries Prisma; those of the queue merely do not say so.
+      // as: every transaction is a Tx; the queue's code only uses its SQL part
       const tx = sqlTx as Tx;
       const payloads = await payloadsOf(tx, ended);
       for (const lean of ended) {
@@ -60,7 +60,7 @@ export const createOutcomes = ({ db, registry, onError }: OutcomesDeps): Outcome
         if (registered === undefined) continue;
         const handled = await call(tx, registered, row);
         if (!handled) await addUntold(tx, row);
-        // What could not be told of the earlier end has been replaced.
+        // The late result replaces an earlier outcome that is still to be retried.
         else if (row.late) await removeUntold(tx, row.commandId);
       }
     },
@@ -73,7 +73,7 @@ export const createOutcomes = ({ db, registry, onError }: OutcomesDeps): Outcome
           if (untold === null) return false;
           const row = await findCommand(tx, untold, untold.commandId, null);
           const registered = row === null ? undefined : registry.get(row.type);
-          // Without a handler in this release nobody is left to tell.
+          // This release may have no handler for the type any more.
           if (row === null || registered === undefined || isOpen(row.status) || (await call(tx, registered, row))) await removeUntold(tx, untold.commandId);
           else await retryLater(tx, untold.commandId);
           return true;

@@ -1,4 +1,4 @@
-// Shows the viewers of this node what other nodes did with a tenant's open commands. A hint from another node names only the tenant, so we read them.
+// Shows the viewers of this node how other nodes changed a tenant's open commands. A hint from another node names only the tenant, so we read the commands.
 import { LRUCache } from "lru-cache";
 import { type CommandStatus, contract } from "../../../protocol/index.ts";
 import { coalesced } from "../../core/coalesced.ts";
@@ -7,33 +7,32 @@ import type { Db } from "../../platform/db.ts";
 import { findRecent, type RecentCommand } from "./store/read.ts";
 
 export interface RemoteChanges {
-  /** Remembers what this node has shown itself. */
+  /** Records a change that this node has already shown. */
   note(event: Happened): void;
-  /** Looks now, or a moment later when it has just looked. */
+  /** Reads and shows the changes now, or after a pause if it has just done so. */
   show(tenantId: string): void;
 }
 
 export interface RemoteChangesDeps {
   readonly db: Db;
-  /** To the viewers of this node alone. */
+  /** Shows an event to the viewers of this node only. */
   readonly showHere: Hint;
   readonly onError: (error: unknown) => void;
 }
 
 interface Watched {
-  /** The database's time of the last look. */
+  /** The database's time of the last read. */
   until: string | null;
-  /** Now, or a moment later when it has just looked. */
   readonly read: () => void;
   readonly shown: LRUCache<string, CommandStatus>;
 }
 
 const MAX_TENANTS = 1_000;
 const MAX_SHOWN = 2_000;
-/** After so long without a hint begin anew rather than catch up. */
+/** After this long without a hint we start afresh instead of catching up. */
 const FORGET_MS = 60_000;
 const LIMIT = 200;
-/** Between two reads of one tenant. */
+/** Pause between two reads of one tenant. */
 const PAUSE_MS = 100;
 
 const { queued, changed } = contract.commands.events;
@@ -57,7 +56,7 @@ export const createRemoteChanges = ({ db, showHere, onError }: RemoteChangesDeps
 
   const watched = (tenantId: string): Watched => {
     const known = tenants.get(tenantId) ?? begin(tenantId);
-    // Set again each time, which renews its time to live.
+    // Setting the entry renews its time to live.
     tenants.set(tenantId, known);
     return known;
   };

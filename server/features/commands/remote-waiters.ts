@@ -1,13 +1,13 @@
-// Calls that wait on one node for the end of a command whose device another node holds: they ask that node, which tells them at once.
-// Either message may be lost; looks into the database make up for it (waiters.ts).
+// For calls that wait on one node for a command whose device another node holds: the waiting node asks that node, which notifies it when the command ends.
+// Either message may be lost; waiters.ts then finds the end in the database.
 import { LRUCache } from "lru-cache";
 import { chunk, IDS_PER_MESSAGE } from "../../core/chunk.ts";
 import type { Bus } from "../../platform/bus.ts";
 
 export interface RemoteWaiters {
-  /** Asks the node that holds the device to tell of the command's end. */
+  /** Asks the node that holds the device for a message when the command ends. */
   ask(nodeId: string, commandId: string): void;
-  /** Tells the nodes that asked for one of these that it has ended. */
+  /** Notifies the nodes that asked for these commands. */
   notify(ended: readonly { readonly commandId: string }[]): void;
   open(): Promise<void>;
   close(): Promise<void>;
@@ -18,7 +18,7 @@ export interface RemoteWaitersDeps {
   readonly nodeId: string;
   /** The bus channel of one node. */
   readonly channelOf: (nodeId: string) => string;
-  /** Commands have ended on another node. */
+  /** Called when commands have ended on another node. */
   readonly onEnded: (commandIds: readonly string[]) => void;
   readonly onError: (error: unknown) => void;
 }
@@ -26,13 +26,13 @@ export interface RemoteWaitersDeps {
 const OPS = ["await", "ended"] as const;
 type Op = (typeof OPS)[number];
 
-/** Awaited commands that we remember for other nodes; calls beyond hear a little later. */
+/** Commands that other nodes asked for; calls beyond this number learn of the end from the database. */
 const MAX_ASKED = 20_000;
 /** Longer than any call waits. */
 const ASKED_MS = 60_000;
 
 export const createRemoteWaiters = ({ bus, nodeId, channelOf, onEnded, onError }: RemoteWaitersDeps): RemoteWaiters => {
-  /** Who asked, by command. */
+  /** The asking node, by command. */
   const asked = new LRUCache<string, string>({ max: MAX_ASKED, ttl: ASKED_MS });
   /** Collects the messages of one turn of the event loop by node and sends them together. */
   const waiting: Record<Op, Map<string, string[]>> = { await: new Map(), ended: new Map() };
@@ -63,10 +63,10 @@ export const createRemoteWaiters = ({ bus, nodeId, channelOf, onEnded, onError }
     notify: (commands) => {
       if (asked.size === 0) return;
       for (const { commandId } of commands) {
-        const who = asked.get(commandId);
-        if (who === undefined) continue;
+        const asker = asked.get(commandId);
+        if (asker === undefined) continue;
         asked.delete(commandId);
-        send("ended", who, commandId);
+        send("ended", asker, commandId);
       }
     },
     open: async () => {

@@ -1,4 +1,4 @@
-// What an agent's word does to a command: T6-T9, T18-T20, T22, T23 and T26 of the state table. The first final word wins.
+// The transitions that an ack causes: T6-T9, T18-T20, T22, T23 and T26 of the state table. The first final ack wins.
 import { type AckResult, type AckStatus, type CommandStatus, isOpen } from "../../../protocol/index.ts";
 import { unreachable } from "../../core/errors.ts";
 import type { AckEvent, Circumstances, CommandFacts, Instant, Patch, Step } from "./state.ts";

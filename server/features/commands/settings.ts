@@ -1,36 +1,36 @@
-// Every figure of the queue with its reason. Tests and operators replace them.
+// The settings of the queue, each with its reason. Tests and operators replace them.
 import type { Timings } from "./state.ts";
 
 export interface CommandSettings extends Timings {
   readonly maxOpenPerDevice: number;
-  /** Null lifts it. */
+  /** Null: no limit. */
   readonly maxOpenPerTenant: number | null;
   readonly maxPayloadBytes: number;
   readonly maxPayloadDepth: number;
   readonly maxOutputBytes: number;
   readonly maxTtlSeconds: number;
-  /** Told to pollers in x-svc-poll-interval. */
+  /** Sent to pollers in x-svc-poll-interval. */
   readonly pollIntervalSeconds: number;
   readonly reaperEveryMs: number;
   readonly reaperBatch: number;
   readonly sweepEveryMs: number;
-  /** While hints get lost, the sweep alone delivers. */
+  /** Interval of the sweep while hints get lost and only the sweep delivers. */
   readonly sweepWithoutHintsMs: number;
-  /** Between two sweeps without a lower bound, which find lanes and credit whose release reached nobody. */
+  /** Interval of sweeps without a lower bound, which find lanes and credit whose release hint was lost. */
   readonly fullSweepEveryMs: number;
-  /** Long polls and waiting calls that a node holds at once; further ones are answered without waiting. */
+  /** Long polls and waiting calls that a node holds at once; it answers further ones without waiting. */
   readonly maxWaits: number;
-  /** How late a waiting call may hear of what happened on another node. */
+  /** A waiting call learns of a change on another node at most this late. */
   readonly waitRecheckEveryMs: number;
-  /** Between two reads of the database that hints of other nodes ask for. */
+  /** Pause between two reads that hints of other nodes cause. */
   readonly waitRecheckPauseMs: number;
   readonly batchSize: number;
   readonly batchConcurrency: number;
-  /** Between the beginnings of two batches of creations or claims: what comes meanwhile shares one. */
+  /** Interval between two batches of creations or claims; calls meanwhile share the next one. */
   readonly batchPaceMs: number;
-  /** The same for acknowledgements, which are the most frequent and which nobody waits for. */
+  /** The same for acknowledgements, which are the most frequent and keep no caller waiting. */
   readonly ackPaceMs: number;
-  /** Calls that may wait for a batch before the queue says it is full. */
+  /** Calls that may wait for a batch; further ones get an error. */
   readonly batchWaiting: number;
   /** How long ended commands are kept, with their history and their idempotency keys. Agents remember what they have run for 7 days. */
   readonly keepDays: number;

@@ -1,6 +1,6 @@
 // Calls that wait: a poll until something is due for its device, a queueing call until its command has ended.
-// A change on this node wakes them at once; the node that holds a device tells them of a command's end (remote-waiters.ts).
-// Every other change on another node is found by reading the database, on a hint or every second.
+// A change on this node wakes them at once; the node that holds a device sends them the end of a command (remote-waiters.ts).
+// We find every other change of another node by reading the database, on a hint or every second.
 import { coalesced } from "../../core/coalesced.ts";
 import type { Db } from "../../platform/db.ts";
 import type { Job } from "../../platform/jobs.ts";
@@ -12,7 +12,7 @@ import type { CommandRow } from "./store/rows.ts";
 export interface Wait {
   /** Resolves with true when it is worth reading again, with false when the time is over, the caller gone or the node leaving. */
   next(signal: AbortSignal): Promise<boolean>;
-  /** The awaited command, when it ended on this node: nobody need read what this node has just written. Its payload is empty. */
+  /** The awaited command, when it ended on this node: saves reading the row that this node has just written. Its payload is empty. */
   ended(): CommandRow | null;
   end(): void;
 }
@@ -24,11 +24,11 @@ export interface Waiters {
   wake(keys: Iterable<string>): void;
   /** These commands have ended on this node. */
   ended(commands: readonly CommandRow[]): void;
-  /** Ends every wait and begins none any more: the node shuts down. */
+  /** Ends every wait and refuses new ones, because the node shuts down. */
   close(): void;
-  /** Something happened on another node: reads the database now, once for all hints of a moment. */
+  /** Something changed on another node: reads the database, once for all hints within a pause. */
   recheck(): void;
-  /** Reads what other nodes did; when jobs stop, every wait ends and none begins any more. */
+  /** Rechecks regularly; when jobs stop, it calls `close`. */
   readonly job: Job;
 }
 

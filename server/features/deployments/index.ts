@@ -1,4 +1,4 @@
-// Deployments, as far as other features need them: where devices live, and the one that every tenant has from the start.
+// Deployments, as far as other features need them: each device belongs to one, and every tenant has a default one from the start.
 
 import type { Clients } from "../../core/database.ts";
 import { newId } from "../../core/ids.ts";

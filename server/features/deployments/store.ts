@@ -1,9 +1,9 @@
-// Rows of deployments. Each tenant has one marked as its default, into which every fresh device falls.
+// Rows of deployments. Each tenant has one default deployment, which new devices join unless they name another.
 import type { DeploymentId } from "../../../protocol/index.ts";
 import type { Clients } from "../../core/database.ts";
 import type { SystemScope } from "../../core/scope.ts";
 
-/** Changes nothing when the tenant has it already. */
+/** Does nothing when the tenant already has a default deployment. */
 export const insertDefault = async (db: Clients, scope: SystemScope, deploymentId: DeploymentId): Promise<void> => {
   await db.for(scope).deployment.createMany({ data: [{ deploymentId, name: "default", status: "active", isDefault: true }], skipDuplicates: true });
 };
@@ -11,7 +11,7 @@ export const insertDefault = async (db: Clients, scope: SystemScope, deploymentI
 export const hasDeployment = async (db: Clients, scope: SystemScope, deploymentId: string): Promise<boolean> =>
   (await db.for(scope).deployment.count({ where: { deploymentId } })) > 0;
 
-/** Those of the given ids that are the tenant's, and the id of its default. */
+/** The tenant's default deployment, and which of the given ids belong to the tenant. */
 export const findForDevices = async (
   db: Clients,
   scope: SystemScope,

@@ -1,4 +1,4 @@
-// What the service says of itself and of its caller.
+// Facts about the service and about its caller, and stream tickets.
 
 import { createHash } from "node:crypto";
 import { contract, permissionsOf } from "../../../protocol/index.ts";
@@ -21,9 +21,9 @@ export interface ServiceFacts {
   readonly environment: string;
   readonly commit: string;
   readonly features: readonly string[];
-  /** As in force here, see statedLimits for the interface's. */
+  /** See `statedLimits`. */
   readonly limits: ReturnType<typeof statedLimits>;
-  /** Known when the listener is open. */
+  /** Known once the listener is open. */
   docsUrl(): string;
 }
 
@@ -32,7 +32,7 @@ export interface AuthFacts {
   readonly audience: string;
   readonly algorithms: readonly string[];
   readonly local: boolean;
-  /** Absolute; known when the listener is open. */
+  /** An absolute URL, known once the listener is open. */
   jwksUri(): string;
 }
 
@@ -58,7 +58,7 @@ export interface GeneralFeature extends Feature<typeof contract.general> {
   readonly streamTickets: StreamTickets;
 }
 
-// Long enough to open a connection with it, too short to be found in a log in time.
+// Long enough to open a connection, and expired before anybody finds the ticket in a log.
 const TICKET_SECONDS = 60;
 const hashOf = (ticket: string) => createHash("sha256").update(ticket).digest();
 

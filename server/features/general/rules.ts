@@ -1,4 +1,4 @@
-// What is read off the contract and the changelog: catalogue of errors, deprecations, releases.
+// Derives the error catalogue, the deprecations and the releases from the contract and the changelog.
 import { type Bucket, contract, ERROR_CODES, ERRORS, type ErrorCode, isRetryable, LIMITS } from "../../../protocol/index.ts";
 
 export interface ErrorEntry {
@@ -19,7 +19,7 @@ const operations = (): readonly (readonly [string, OperationFacts])[] =>
     Object.entries<OperationFacts>(all).map(([name, operation]) => [`${group}.${name}`, operation] as const),
   );
 
-/** Codes without operations may come from any: the doors raise them. */
+/** A code without operations can come from any of them: the transports raise it. */
 export const errorCatalogue = (): readonly ErrorEntry[] =>
   ERROR_CODES.map((code) => ({
     code,
@@ -45,10 +45,10 @@ export interface Release {
 
 const HEADING = /^## +\[?([^\]\s]+)\]?(?: +- +(\d{4}-\d{2}-\d{2}))?/;
 const SECTION = /^### +(.+?) *$/;
-/** Those of Keep a Changelog, and what the reader has to do. */
+/** The sections of Keep a Changelog, and `upgrading`: what the reader must do. */
 const TYPES: ReadonlySet<string> = new Set(["upgrading", "added", "changed", "deprecated", "removed", "fixed", "security"]);
 
-/** Reads the Keep a Changelog form in the file's order, newest first. An entry may run over several indented lines; everything else is prose. */
+/** Reads the Keep a Changelog form in the file's order, newest first. An entry may continue on indented lines; skips everything else. */
 export const parseChangelog = (text: string): readonly Release[] => {
   const entries: { version: string; date: string; type: string; title: string }[] = [];
   let release: { version: string; date: string } | undefined;
@@ -72,7 +72,7 @@ export const parseChangelog = (text: string): readonly Release[] => {
   return entries;
 };
 
-/** Newer than a version of the list, or from an ISO date on. An unknown version has nothing newer that could be named, so all is shown. */
+/** The releases after a version or from an ISO date on; all of them after an unknown version. */
 export const releasesSince = (releases: readonly Release[], since: string | undefined): readonly Release[] => {
   if (since === undefined) return releases;
   if (/^\d{4}-\d{2}-\d{2}/.test(since)) return releases.filter(({ date }) => date === "" || date >= since.slice(0, 10));
@@ -80,7 +80,7 @@ export const releasesSince = (releases: readonly Release[], since: string | unde
   return index < 0 ? releases : releases.slice(0, index);
 };
 
-/** The figures per minute that the service states for one caller, before anyone's overrides. */
+/** The limits per minute of one caller, before overrides. */
 export const statedLimits = () => {
   const pairing = Object.entries(LIMITS)
     .filter(([name]) => name.startsWith("pairing."))

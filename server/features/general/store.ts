@@ -1,4 +1,4 @@
-// Rows of stream tickets: hashes, each good for one use in one minute.
+// Rows of stream tickets: hashes, each valid for one use within a minute.
 import { secondsFromNow, systemClock } from "../../core/clock.ts";
 import type { Clients } from "../../core/database.ts";
 import type { StreamTicketOwner } from "../../core/lookups.ts";
@@ -16,7 +16,7 @@ export const insertTicket = async (db: Clients, scope: SystemScope, { lifeSecond
   return expiresAt;
 };
 
-/** Before any tenant is known: the ticket is the credential. Deleting it decides, so two cannot both redeem it. */
+/** Searches all tenants, because the ticket is the credential. Deletes it, so only one of two callers redeems it. */
 export const takeTicket = async (db: Clients, hash: Uint8Array<ArrayBuffer>): Promise<StreamTicketOwner | null> => {
   const ticket = await orNull(db.system.streamTicket.delete({ where: { hash } }));
   if (ticket === null || ticket.expiresAt <= systemClock.now()) return null;

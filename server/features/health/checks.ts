@@ -1,4 +1,4 @@
-// The checks behind the health page: the database must answer; Redis and the load only degrade a node.
+// The checks behind the health routes: a node needs the database; trouble with Redis or high load only degrades it.
 import type { Bus, BusDegradation } from "../../platform/bus.ts";
 import type { HealthCheck } from "./index.ts";
 
@@ -9,12 +9,12 @@ export const databaseCheck = (ping: () => Promise<void>): HealthCheck => ({
 });
 
 const DEGRADATIONS: Readonly<Record<BusDegradation, string>> = {
-  away: "does not answer; hints between nodes are lost, the sweep delivers",
-  deaf: "answers, but the subscription is deaf; hints between nodes are lost, the sweep delivers",
-  "refuses writes": "answers, but takes no writes; limits and hints are each node's own, the sweep delivers",
+  away: "does not answer: hints between nodes get lost, and the sweep delivers",
+  deaf: "answers, but the subscription receives nothing: hints between nodes get lost, and the sweep delivers",
+  "refuses writes": "answers, but refuses writes: each node limits by itself, hints between nodes get lost, and the sweep delivers",
 };
 
-/** Without Redis nodes receive no hints from each other; each finds by itself what is due, so it may keep its traffic. */
+/** Without Redis nodes receive no hints from each other, but each finds due commands by itself, so it keeps its traffic. */
 export const redisCheck = (bus: Pick<Bus, "degradation">): HealthCheck => ({
   name: "redis",
   required: false,
@@ -24,10 +24,9 @@ export const redisCheck = (bus: Pick<Bus, "degradation">): HealthCheck => ({
   },
 });
 
-/** An overloaded node keeps its agents and refuses new ones; other traffic may go on. */
+/** An overloaded node keeps its agents, refuses new ones and serves other traffic. */
 export const loadCheck = (isOverloaded: () => boolean): HealthCheck => ({
   name: "load",
   required: false,
-  check: async () =>
-    isOverloaded() ? { status: "degraded", message: "has more than it can do; takes no agents in" } : { status: "healthy", message: "keeps up" },
+  check: async () => (isOverloaded() ? { status: "degraded", message: "is overloaded and refuses new agents" } : { status: "healthy", message: "keeps up" }),
 });

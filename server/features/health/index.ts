@@ -1,4 +1,4 @@
-// Health: is the process alive, may it receive traffic, and how are the parts that it stands on.
+// Health: whether the process is alive and ready for traffic, and the state of its dependencies.
 import { contract, type Dependency, type HealthCheckResult } from "../../../protocol/index.ts";
 import { type Clock, isoText } from "../../core/clock.ts";
 import { implement, type Reply } from "../../core/feature.ts";
@@ -9,14 +9,14 @@ export { databaseCheck, loadCheck, redisCheck } from "./checks.ts";
 
 export interface CheckOutcome {
   readonly status: Status;
-  /** Shown to anyone: no addresses, no secrets. */
+  /** Public, so without addresses and secrets. */
   readonly message: string;
   readonly latencyMs?: number;
 }
 
 export interface HealthCheck {
   readonly name: string;
-  /** Without it the service cannot serve. */
+  /** The service cannot work without it. */
   readonly required: boolean;
   /** A rejection counts as unhealthy. */
   check(): Promise<CheckOutcome>;
@@ -25,16 +25,16 @@ export interface HealthCheck {
 export interface HealthDeps {
   readonly clock: Clock;
   readonly version: string;
-  /** One named `database` is expected; `objectStore`, `billingProvider`, `agentBinaries`, `sloTracking` are shown when present. */
+  /** Needs one named `database`; shows `objectStore`, `billingProvider`, `agentBinaries` and `sloTracking` if they are present. */
   readonly checks: readonly HealthCheck[];
-  /** True from the moment on in which this node wants no new work. */
+  /** True once this node drains. */
   readonly isDraining: () => boolean;
   readonly startedAtMs: number;
 }
 
-// A check that hangs is a check that failed; a probe must have its answer before the prober gives up.
+// A check that hangs counts as failed, so a probe gets its answer before the prober gives up.
 const CHECK_TIMEOUT_MS = 3_000;
-// However often probes ask, the parts are asked this often.
+// Probes within this time share one run of the checks.
 const CHECKED_EVERY_MS = 1_000;
 const DEEP_EVERY_MS = 10_000;
 
@@ -68,7 +68,7 @@ export const createHealth = ({ clock, version, checks, isDraining, startedAtMs }
     ready: async ({ reply }) => {
       const results = await recent();
       const accepting: { name: string; status: Status } = { name: "accepting", status: isDraining() ? "unhealthy" : "healthy" };
-      // Without an optional part the node serves, if less well.
+      // A node keeps serving without an optional dependency.
       const word = ({ required, status }: Checked): Status => (required || status === "healthy" ? status : "degraded");
       const shown = [
         ...results.map((each) => ({ name: each.name, status: word(each), ...(each.status === "healthy" ? {} : { message: each.message }) })),
@@ -78,7 +78,7 @@ export const createHealth = ({ clock, version, checks, isDraining, startedAtMs }
       answer(reply, ready);
       return { ready, checks: shown, timestamp: timestamp() };
     },
-    // Asks nobody: a database that is away must not make the orchestrator restart every node.
+    // Runs no check: the orchestrator must not restart every node because the database is away.
     live: async () => ({ alive: true, timestamp: timestamp(), uptime: uptime() }),
     deep: async ({ reply }) => {
       const results = await deepRecent();
@@ -105,14 +105,14 @@ const runCheck = async ({ name, required, check }: HealthCheck, clock: Clock): P
   const late = new Promise<CheckOutcome>((resolve) => {
     timer = setTimeout(() => resolve({ status: "unhealthy", message: "did not answer in time" }), CHECK_TIMEOUT_MS);
   });
-  // What went wrong may name hosts and accounts, and this page is public; the log of the part itself says more.
+  // Hides the error, because this route is public and the error may name hosts and accounts; the log has it.
   const outcome = await Promise.race([check().catch((): CheckOutcome => ({ status: "unhealthy", message: "does not answer" })), late]);
   clearTimeout(timer);
   const durationMs = Math.max(0, Math.round(outcome.latencyMs ?? clock.elapsed() - startedMs));
   return { name, required, status: slowed(outcome.status, durationMs), message: outcome.message, durationMs, timestamp: clock.now().toISOString() };
 };
 
-/** One run for all who ask meanwhile, repeated when it has become old. */
+/** Shares one run among all callers and repeats it once it is too old. */
 const remember = <T>(run: () => Promise<T>, clock: Clock, everyMs: number): (() => Promise<T>) => {
   let latest: { readonly atMs: number; readonly result: Promise<T> } | null = null;
   return () => {

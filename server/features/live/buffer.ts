@@ -1,9 +1,9 @@
-// A bounded queue between those who publish and one reader: it never makes a publisher wait, and cuts off a reader that is too slow.
+// A bounded queue between publishers and one reader: it never blocks a publisher and cuts off a reader that is too slow.
 import { AppError } from "../../core/errors.ts";
 
 export interface Buffer<T> extends AsyncIterable<T> {
   readonly push: (item: T) => void;
-  /** Ends the stream at once; what waits is dropped. */
+  /** Ends the stream at once and drops the items that wait. */
   readonly end: () => void;
 }
 
@@ -36,7 +36,7 @@ export const createBuffer = <T>(max: number): Buffer<T> => {
         items = [];
         for (const item of taken) yield item;
         if (taken.length > 0) continue;
-        // The client resumes after the last id that it saw.
+        // The client resumes after the last id that it received.
         if (current === "overflown") throw new AppError("SERVICE_UNAVAILABLE", { retryAfter: 1, details: { reason: "slow_consumer" } });
         await new Promise<void>((resolve) => {
           wake = resolve;

@@ -1,4 +1,4 @@
-// What happens in the tenants that somebody watches on this node: durable events in their order and without a gap, hints in between.
+// Feeds the viewers of this node, per tenant: durable events in order and without gaps, with hints in between.
 import type { LiveEvent } from "../../../protocol/index.ts";
 import { coalesced } from "../../core/coalesced.ts";
 import type { DispatchedEvent } from "../../core/events.ts";
@@ -18,24 +18,24 @@ export const toPublished = ({ eventId, sequence, type, subjectId, createdAt, dat
 
 type Show = (published: Published) => void;
 
-/** All who watch one tenant. */
+/** The viewers of one tenant. */
 interface Group {
   readonly viewers: Set<Show>;
-  /** Resolves once `shown` is known; rejects when the database cannot tell, and then every viewer leaves. */
+  /** Resolves once `shown` is known; rejects when the database does not answer, and then every viewer leaves. */
   readonly ready: Promise<void>;
-  /** Up to here the tenant's sequence was shown; null until the database has said where it stood when the first viewer came. */
+  /** The sequence number of the last event shown; null until we have read where the sequence stood when the first viewer came. */
   shown: number | null;
   reading: boolean;
-  /** There may be more than the last look saw. */
+  /** There may be events that the last read did not see. */
   isBehind: boolean;
-  /** Soon, once for all who ask within a moment. */
+  /** Catches up, once for all calls within a pause. */
   readonly recheck: () => void;
 }
 
 export interface FeedDeps {
   readonly db: Db;
   readonly onError: (error: unknown) => void;
-  /** Between two looks that tidings of other nodes ask for. */
+  /** Pause between two reads that hints of other nodes cause. */
   readonly recheckPauseMs: number;
 }
 
@@ -52,7 +52,7 @@ export const createFeed = ({ db, onError, recheckPauseMs }: FeedDeps) => {
     publish(event.tenantId, toPublished(event));
   };
 
-  /** Events of one tenant are shown in their order and without a gap, so what is missing before one is read first. */
+  /** Reads and shows the events after the last one shown, so viewers see a tenant's events in order and without gaps. */
   const catchUp = async (tenantId: string, group: Group): Promise<void> => {
     group.isBehind = true;
     if (group.reading || group.shown === null) return;
@@ -87,7 +87,7 @@ export const createFeed = ({ db, onError, recheckPauseMs }: FeedDeps) => {
     return group;
   };
 
-  /** Await `ready` before reading where the tenant stands now: from there on the viewer is shown everything. */
+  /** Await `ready` before reading the tenant's present position: the viewer gets every event from there on. */
   const join = (tenantId: string, show: Show): { readonly ready: Promise<void>; readonly leave: () => void } => {
     const group = groups.get(tenantId) ?? gather(tenantId);
     group.viewers.add(show);

@@ -1,4 +1,4 @@
-// What a viewer asked to see: event types with a wildcard after the dot, and one device.
+// A viewer's filter: event types, with a wildcard after the dot, and one device.
 import type { LiveEvent } from "../../../protocol/index.ts";
 
 export interface Filter {

@@ -1,4 +1,4 @@
-// The live feed of a tenant: durable events from where a viewer left off, then everything as it happens, hints included.
+// The live feed of a tenant: the durable events since a viewer left off, then every event and hint as it happens.
 
 import { contract, type EventType, type LiveEvent } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
@@ -14,15 +14,15 @@ import { findBeginning, readMissed } from "./resume.ts";
 import { createStreamCount, type StreamBounds } from "./streams.ts";
 
 export interface LiveSettings extends StreamBounds {
-  /** A viewer that falls further behind is cut off and resumes from its last id. */
+  /** Cuts off a viewer that falls further behind; it resumes from its last id. */
   readonly bufferedEvents: number;
-  /** How late a viewer may see an event that another node dispatched and whose hint was lost. */
+  /** A viewer sees an event of another node up to this late when the hint is lost. */
   readonly recheckEveryMs: number;
-  /** Pause between two reads that hints of other nodes ask for. */
+  /** Pause between two reads that hints of other nodes cause. */
   readonly recheckPauseMs: number;
-  /** The most that is replayed; who missed more reads the lists again. */
+  /** Replays at most this many; a viewer that missed more gets a gap and reads the lists again. */
   readonly replayedEvents: number;
-  /** After so many events that its filter hides, a viewer is told where the stream stands, so that it never has all of them to catch up with. */
+  /** After this many events that its filter hides, a viewer gets a position event, so it need not replay all of them when it resumes. */
   readonly hiddenEvents: number;
 }
 
@@ -35,11 +35,11 @@ export interface LiveDeps {
 
 export interface Live extends Feature<typeof contract.live> {
   readonly jobs: readonly Job[];
-  /** For the outbox to call with what was dispatched, in order. */
+  /** The outbox calls it with dispatched events, in order. */
   readonly dispatched: (events: readonly DispatchedEvent[]) => void;
   /** Shows an event to the viewers of this node. */
   readonly hint: (event: Happened) => void;
-  /** Something happened with the tenant on another node: reads it for whoever watches here. False when nobody does. */
+  /** Something changed in the tenant on another node: reads the new events for its viewers here. False when there are none. */
   readonly recheck: (tenantId: string) => boolean;
   readonly viewers: () => number;
 }
@@ -55,7 +55,7 @@ const DEFAULTS: LiveSettings = {
 };
 
 const { position, gap } = contract.live.events;
-/** A place becomes free when somebody closes a stream; nobody knows when that will be. */
+/** A guess: a place becomes free when somebody closes a stream. */
 const STREAM_RETRY_SECONDS = 30;
 
 export const createLive = ({ db, clock, settings: given, onError = () => undefined }: LiveDeps): Live => {
@@ -63,7 +63,7 @@ export const createLive = ({ db, clock, settings: given, onError = () => undefin
   const feed = createFeed({ db, onError, recheckPauseMs: settings.recheckPauseMs });
   const takePlace = createStreamCount(settings);
 
-  /** About the stream itself. */
+  /** An event about the stream itself. */
   const streamEvent = ({ type }: EventType, tenantId: string, { id, data = {} }: { id: string | null; data?: LiveEvent["data"] }): LiveEvent => ({
     id,
     type,
@@ -72,7 +72,7 @@ export const createLive = ({ db, clock, settings: given, onError = () => undefin
     data,
   });
 
-  /** Hides what the viewer did not ask for. What is hidden still moves the stream on, so now and then a position stands in its place. */
+  /** Hides events that the filter rejects. Hidden events still advance the stream, so now and then a position event replaces one. */
   const createLens = (tenantId: string, filter: Filter) => {
     let hidden = 0;
     return (published: Published): Published | null => {
@@ -89,7 +89,7 @@ export const createLive = ({ db, clock, settings: given, onError = () => undefin
     };
   };
 
-  /** First where the stream begins, then what the viewer has missed. */
+  /** Yields where the stream begins, then the events that the viewer has missed. */
   async function* beginAfter(tenantId: string, filter: Filter, lastEventId: string | null): AsyncGenerator<Published> {
     const { from, gap: lost } = await findBeginning(db, tenantId, { lastEventId, replayedEvents: settings.replayedEvents });
     const first = lost === null ? streamEvent(position, tenantId, { id: from.eventId }) : streamEvent(gap, tenantId, { id: from.eventId, data: lost });
@@ -97,7 +97,7 @@ export const createLive = ({ db, clock, settings: given, onError = () => undefin
     if (lastEventId === null || lost !== null) return;
     const see = createLens(tenantId, filter);
     for await (const missed of readMissed(db, tenantId, from.sequence)) {
-      // Without an id: whoever is cut off here hears of the gap again.
+      // Without an id, so a viewer that is cut off here gets the gap again when it resumes.
       if (typeof missed === "number") yield { sequence: null, event: streamEvent(gap, tenantId, { id: null, data: { reason: "expired", missed } }) };
       else {
         const seen = see(toPublished(missed));
@@ -115,7 +115,7 @@ export const createLive = ({ db, clock, settings: given, onError = () => undefin
         const filter: Filter = { types: types ?? null, deviceId: deviceId ?? null };
         const buffer = createBuffer<Published>(settings.bufferedEvents);
         const see = createLens(tenantId, filter);
-        // Listening begins before reading: what happens in between is seen twice rather than not at all, and told once.
+        // Joins before reading, so it loses no event in between; the sequence number drops the ones that come twice.
         const { ready, leave } = feed.join(tenantId, (published) => {
           const seen = see(published);
           if (seen !== null) buffer.push(seen);

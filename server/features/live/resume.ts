@@ -1,4 +1,4 @@
-// Where a stream begins: behind the last event that its viewer saw, or at present, saying what the viewer has missed.
+// Where a stream begins: after the last event that its viewer saw, or now, with the gap that the viewer has missed.
 import type { StreamGap } from "../../../protocol/index.ts";
 import type { DispatchedEvent } from "../../core/events.ts";
 import type { Db } from "../../platform/db.ts";
@@ -18,12 +18,12 @@ export const findBeginning = async (
   if (lastEventId === null) return { from: newest, gap: null };
   const asked = await findPosition(db, tenantId, lastEventId);
   if (asked === null) return { from: newest, gap: { reason: "unknown_position", missed: null } };
-  // The sequence counts up by one.
+  // A tenant's sequence numbers have no holes.
   const missed = newest.sequence - asked.sequence;
   return missed > replayedEvents ? { from: newest, gap: { reason: "too_many", missed } } : { from: asked, gap: null };
 };
 
-/** What was missed, in order. A number stands where so many events are kept no longer. */
+/** Yields the missed events in order, and a number where so many have been deleted. */
 export async function* readMissed(db: Db, tenantId: string, from: number): AsyncGenerator<DispatchedEvent | number> {
   for (let after = from; ; ) {
     const events = await readAfter(db, tenantId, after);

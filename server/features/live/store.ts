@@ -1,16 +1,16 @@
-// Dispatched events of one tenant, from a place in its sequence onwards.
+// Reads the dispatched events of one tenant from a position in its sequence on.
 import { EVENT_COLUMNS, type EventRow, toEvent } from "../../core/event-rows.ts";
 import type { DispatchedEvent } from "../../core/events.ts";
 import { statement } from "../../core/statements.ts";
 import type { Db } from "../../platform/db.ts";
 
-/** A place in a tenant's sequence, named by the event that stands there. */
+/** A position in a tenant's sequence, with the id of the event there. */
 export interface Position {
   readonly eventId: string;
   readonly sequence: number;
 }
 
-/** Before the tenant's first event. */
+/** The position before the tenant's first event. */
 export const START: Position = { eventId: "0", sequence: 0 };
 
 interface PositionRow {
@@ -25,7 +25,7 @@ const FIND_POSITION = statement<PositionRow>(
   `select event_id, sequence from outbox_events where tenant_id = $1 and event_id = $2 and sequence is not null`,
 );
 
-/** Null when the tenant has no such event, or has it no longer. */
+/** Null when the tenant has no such event or retention has deleted it. */
 export const findPosition = async (db: Db, tenantId: string, eventId: string): Promise<Position | null> => {
   if (eventId === START.eventId) return START;
   const [row] = await db.query(FIND_POSITION, [tenantId, eventId]);
@@ -37,13 +37,13 @@ const NEWEST_POSITION = statement<PositionRow>(
   `select event_id, sequence from outbox_events where tenant_id = $1 and sequence is not null order by sequence desc limit 1`,
 );
 
-/** Of the tenant's newest dispatched event. */
+/** The position of the tenant's newest dispatched event. */
 export const newestPosition = async (db: Db, tenantId: string): Promise<Position> => {
   const [row] = await db.query(NEWEST_POSITION, [tenantId]);
   return toPosition(row) ?? START;
 };
 
-/** How much is read at once. */
+/** Events per read. */
 export const PAGE = 200;
 
 const READ_AFTER = statement<EventRow>(

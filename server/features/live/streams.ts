@@ -1,4 +1,4 @@
-// How many streams may be open at once, counted per tenant and per user or key. A stream gives its place back when it ends.
+// Bounds the open streams per tenant and per user or key.
 import { actorOf, type TenantScope } from "../../core/scope.ts";
 
 export interface StreamBounds {
@@ -15,7 +15,7 @@ export const createStreamCount = ({ streamsPerTenant, streamsPerCredential }: St
     if (now === 0) open.delete(key);
     else open.set(key, now);
   };
-  /** Takes a place, to be given back by calling the result once; or says which bound is reached. */
+  /** Takes a place and returns the function that gives it back; call that once. Returns the bound instead if it is reached. */
   return ({ tenantId, principal }: Pick<TenantScope, "tenantId" | "principal">): (() => void) | Refused => {
     const keys = { tenant: tenantId, credential: `${tenantId} ${actorOf(principal)}` };
     if ((open.get(keys.credential) ?? 0) >= streamsPerCredential) return { per: "credential", limit: streamsPerCredential };

@@ -67,7 +67,7 @@ export const agentSide = ({
 
   interface Found {
     readonly rows: readonly PolledRow[];
-    /** What the agent is to stop. */
+    /** Commands that the agent must cancel. */
     readonly cancel: readonly CommandId[];
   }
   const claimDue = async (device: DeviceRef, limit: number): Promise<Found> => {

@@ -84,7 +84,7 @@ const READ_SURROUNDINGS = statement<SurroundingsRow>(
 
 export const readSurroundings = async (db: Db, row: CommandRow): Promise<Surroundings> => {
   const [found] = await db.query(READ_SURROUNDINGS, [row.tenantId, row.deviceId, row.lane, row.seq]);
-  if (found === undefined) throw new Error("one row of surroundings was expected");
+  if (found === undefined) throw new Error("the query returned no row");
   return {
     now: found.now,
     connectivity: found.connectivity ?? "none",
@@ -161,7 +161,7 @@ export const findSweepable = async (
   { after, graceMs, limit }: SweepWindow,
 ): Promise<{ readonly deviceIds: readonly string[]; readonly until: string }> => {
   const [bounds] = await db.query(SWEEP_UNTIL, [graceMs]);
-  if (bounds === undefined) throw new Error("one time was expected");
+  if (bounds === undefined) throw new Error("the query returned no time");
   const rows = await db.query(FIND_SWEEPABLE, [nodeId, after, bounds.until, limit]);
   return { deviceIds: rows.map(({ device_id }) => device_id), until: bounds.until };
 };
@@ -205,7 +205,7 @@ export const findRecent = async (
   { since, limit }: { readonly since: string | null; readonly limit: number },
 ): Promise<{ readonly commands: readonly RecentCommand[]; readonly until: string }> => {
   const [row] = await db.query(FIND_RECENT, [tenantId, since, limit]);
-  if (row === undefined) throw new Error("a look answers with its time");
+  if (row === undefined) throw new Error("the query returned no time");
   return row;
 };
 
