@@ -1,4 +1,4 @@
-// The composition root: opens everything in order, hands each part what it needs, closes it in reverse. It knows every name and holds no logic.
+// The composition root: creates the parts of a node, opens them in order and closes them in reverse. It contains no logic.
 import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { hostname } from "node:os";
@@ -61,7 +61,7 @@ interface NodeState {
   internalPort: number;
 }
 
-/** What every part of a node stands on. */
+/** The parts that every other part of a node uses. */
 interface Base extends Installation {
   readonly config: Config;
   readonly log: Log;
@@ -133,7 +133,7 @@ const transportsOf = (base: Base, features: Features, entries: readonly Entry[],
   return { transports, jobs: [...features.jobs, ...idempotency.jobs, ...signatures.jobs] };
 };
 
-/** From the inside out: first what works in the background, then the listeners, then the agents. */
+/** Opens the node from the inside out: background work, then the listeners, then the agent channel. */
 const openAll = async ({ base, life, certificate, features, transports, jobs, sharedPort, inherits }: OpenDeps): Promise<void> => {
   const { config, log, state, cluster } = base;
   life.use("outbox", features.outbox);
@@ -154,7 +154,7 @@ const openAll = async ({ base, life, certificate, features, transports, jobs, sh
   await transports.channel.start();
   await features.admin.open();
   life.use("node", features.admin);
-  // Opened last, so closed first: the listener still carries the frames that send the agents elsewhere.
+  // Opened last, so closed first: the listener still sends the frames that direct agents to other nodes.
   life.use("agent sockets", transports.channel);
 };
 
@@ -191,10 +191,10 @@ const openNode = async (config: Config, life: Lifecycle, { log, settings = {}, s
     database: { pool: base.db.poolFigures, outbox: features.outbox.figures },
     features: features.gauges,
   });
-  // After lost hints: find what is due, and write again which sockets are here.
+  // After lost hints: find due commands, and write again which sockets are here.
   cluster.bus.onResync(() => {
     for (const made of [features.commands.sweep(), channel.resync()])
-      void made.catch((error: unknown) => log.error({ error }, "could not make up for lost hints"));
+      void made.catch((error: unknown) => log.error({ error }, "could not catch up after lost hints"));
   });
   const shutdown = createShutdown({
     drain: () => {
@@ -212,14 +212,14 @@ const openNode = async (config: Config, life: Lifecycle, { log, settings = {}, s
   return {
     open: async (): Promise<void> => {
       await openAll({ base, life, certificate, features, transports, jobs, sharedPort, inherits });
-      log.info({ nodeId, url: publicUrl(), internalPort: state.internalPort, version }, "listening");
+      log.info({ nodeId, url: publicUrl(), internalPort: state.internalPort, version }, "the gateway is listening");
     },
     shutdown,
     publicUrl,
     nodeId,
     internalToken: base.internalToken,
     internalPort: () => state.internalPort,
-    /** Reads the files of the certificate now. */
+    /** Reads the certificate files now. */
     renewCertificate: certificate.check,
     channel,
     entries,
@@ -230,7 +230,8 @@ const openNode = async (config: Config, life: Lifecycle, { log, settings = {}, s
 export const createApp = async (config: Config, { log, ...deps }: AppDeps) => {
   const life = createLifecycle({
     partTimeoutMs: config.SHUTDOWN_SECONDS * 1_000,
-    onStep: (part, outcome, error) => (outcome === "closed" ? log.debug({ part }, "closed") : log.error({ part, outcome, error }, "did not close")),
+    onStep: (part, outcome, error) =>
+      outcome === "closed" ? log.debug({ part }, "a part has closed") : log.error({ part, outcome, error }, "a part did not close"),
   });
   const closeAndThrow = (error: unknown): Promise<never> => life.close().then(() => Promise.reject(error));
   const { open, shutdown, ...node } = await openNode(config, life, { log, ...deps }).catch(closeAndThrow);

@@ -1,4 +1,4 @@
-// Bootstrap: the operator's own tenant with its owner's token, an API key and an enrollment token.
+// Bootstrap: creates the operator's own tenant with a token for its owner, an API key and an enrollment token.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Role, TenantId } from "../protocol/index.ts";
@@ -60,7 +60,7 @@ export const createBootstrap = ({ baseUrl, tokens, tenants, apiKeys, pairing }: 
   const bootstrap = async (request: BootstrapRequest): Promise<Credentials> => {
     const { tenantId, userId } = await tenants.ensureTenant(request);
     const [{ token }, apiKey, enrollmentToken] = await Promise.all([
-      // With a foreign issuer there is no token to give; the key works all the same.
+      // With a foreign issuer we cannot mint a token; the API key works without one.
       tokens.local === undefined ? { token: "" } : mint({ userId, tenantId, ttlSeconds: THIRTY_DAYS_SECONDS }),
       apiKeys.ensureKey({ tenantId: tenantId as TenantId, userId, role: "admin" }),
       pairing.ensureEnrollmentToken({ tenantId: tenantId as TenantId, userId }),
@@ -70,7 +70,7 @@ export const createBootstrap = ({ baseUrl, tokens, tenants, apiKeys, pairing }: 
   return { bootstrap, mint };
 };
 
-/** Whether a Mooring gateway answers there, of whatever installation. */
+/** Whether a Mooring gateway of any installation answers at this URL. */
 const answers = async (url: string): Promise<boolean> => {
   try {
     const response = await fetch(`${url}/v1/info`, { signal: AbortSignal.timeout(ANSWER_WITHIN_MS) });
@@ -106,7 +106,7 @@ export const openBootstrap = async (config: Config, life: Lifecycle, { log, onNo
     node,
     metrics: createMetrics(),
     tracing: null,
-    // A command of a moment: it neither waits for Redis nor serves calls.
+    // The command line serves no calls, so it need not wait for Redis.
     cluster: openCluster({ ...base, config: { ...config, REDIS_URL: undefined }, life, liveNodes: () => 1 }),
     probe: async () => false,
     addressKey: (ip) => ip,

@@ -1,4 +1,4 @@
-// The certificate of the public listener: checked before the gateway listens, then every few seconds, and replaced without a restart.
+// The certificate of the public listener: checks it before the gateway listens and every few seconds, and replaces it without a restart.
 import { createHash, X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { createSecureContext } from "node:tls";
@@ -87,7 +87,7 @@ export const openCertificate = async (config: Config, { log, everyMs = CHECK_MS 
   const report = (digest: string, problem: unknown, insist: boolean): void => {
     if (digest !== reported && (insist || digest === suspected)) {
       reported = digest;
-      log.error({ problem }, "the new certificate cannot be used; the old one stays");
+      log.error({ problem }, "could not use the new certificate; the old one stays");
     }
     suspected = digest;
   };
@@ -101,7 +101,7 @@ export const openCertificate = async (config: Config, { log, everyMs = CHECK_MS 
       return report(pair.digest, messageOf(error), insist);
     }
     current = pair;
-    log.info({ validTo: pair.validTo }, "new connections get the new certificate");
+    log.info({ validTo: pair.validTo }, "loaded the new certificate; new connections use it");
   };
   let checking = Promise.resolve();
   const check = (insist: boolean): Promise<void> => {

@@ -42,11 +42,11 @@ const config = (settings: Config, args: readonly string[]): void => {
   else for (const { name, value, meaning } of describeConfig(settings)) out(`${name.padEnd(26)} ${value.padEnd(24)} ${meaning}`);
 };
 
-/** Opens the installation for one command and leaves it as it was. */
+/** Opens the installation for one command and closes it again. */
 const withInstallation = async <T>(settings: Config, run: (bootstrap: Awaited<ReturnType<typeof openBootstrap>>) => Promise<T>): Promise<T> => {
   const life = createLifecycle({ partTimeoutMs: 10_000 });
   try {
-    // Loaded when it is needed: whoever mistypes or asks for help does not wait for the whole server.
+    // Imported here, so help and a mistyped command need not load the whole server.
     const { openBootstrap: open } = await import("./bootstrap.ts");
     const onNotice = (text: string): void => void process.stderr.write(`${text}\n`);
     return await run(await open(settings, life, { log: createLog("silent", {}), onNotice }));

@@ -1,4 +1,4 @@
-// Joins several nodes into one service: over Redis if REDIS_URL is set, inside the process if not. The rest of the code does not know which.
+// Joins several nodes into one service: over Redis if REDIS_URL is set, inside the process if not. No other code depends on which.
 import type { Config } from "./config.ts";
 import type { Clock } from "./core/clock.ts";
 import type { Lifecycle } from "./core/lifecycle.ts";
@@ -27,11 +27,11 @@ interface Shared {
 export interface Cluster extends Shared {
   readonly notifier: ClusterNotifier;
   readonly changes: ChangeNotifier;
-  /** Where a node receives what is meant for it alone. */
+  /** The bus channel of one node. */
   channelOf(nodeId: string): string;
 }
 
-/** Calls that this node judged alone because Redis was away. */
+/** Calls that this node decided by itself because Redis was away. */
 export interface ClusterStats {
   limitsAlone(): number;
   signaturesAlone(): number;
@@ -48,13 +48,13 @@ export interface ClusterDeps {
   readonly nodeId: string;
   readonly clock: Clock;
   readonly log: Log;
-  /** How many nodes share every limit while they cannot count together. */
+  /** The number of nodes that share every limit while Redis is away. */
   readonly liveNodes: () => number;
   readonly onNudge?: DeviceNotifierDeps["onNudge"];
   readonly settings?: ClusterSettings | undefined;
 }
 
-// Entries are refreshed with presence, hence with heartbeats; a few may be late.
+// Each presence flush after a heartbeat renews an entry, and a few heartbeats may be late.
 const ENTRY_HEARTBEATS = 4;
 const MIN_ENTRY_MS = 120_000;
 
@@ -81,7 +81,7 @@ const openOverRedis = (url: string, { config, life, nodeId, clock, log, liveNode
 export const openCluster = (deps: ClusterDeps): Cluster => {
   const shared = deps.config.REDIS_URL === undefined ? openInProcess(deps) : openOverRedis(deps.config.REDIS_URL, deps);
   const { nodeId, log, onNudge } = deps;
-  const onError = (what: string) => (error: unknown) => log.error({ what, error }, "could not tell the other nodes");
+  const onError = (what: string) => (error: unknown) => log.error({ what, error }, "could not notify the other nodes");
   return {
     ...shared,
     notifier: createDeviceNotifier({ ...shared, onError: onError("device notifier"), ...(onNudge === undefined ? {} : { onNudge }) }),

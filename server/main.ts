@@ -11,19 +11,19 @@ import { createLog, type ProcessLog } from "./platform/log.ts";
 import { READY, REPLACED, startWorkers } from "./workers.ts";
 
 const MAX_WORKERS = 64;
-/** Of the 200 that the embedded database takes, what is left beside its superuser's and the command line's. */
+/** The embedded database accepts 200 connections; its superuser and the command line use the rest. */
 const EMBEDDED_CONNECTIONS = 180;
 /** A worker's seat at the embedded database and its migration guard. */
 const CONNECTIONS_BESIDE_POOL = 2;
 
-/** While workers are replaced, there is one more of them. */
+/** While workers are replaced, one more of them runs. */
 const BEING_REPLACED = 1;
 const MAX_GENERATIONS = 1_000_000;
 const FAILED = 1;
 
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
 
-/** What the operator can mend is said in a sentence; anything else is a defect and shows where it lies. */
+/** Prints an error that the operator can fix as a sentence, and any other with its stack. */
 const describe = (error: unknown): string => {
   if (error instanceof ConfigError || error instanceof ListenError) return error.message;
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
@@ -34,11 +34,11 @@ const fail = (error: unknown): never => {
   process.exit(1);
 };
 
-/** Nobody knows in what state an uncaught error leaves the process: it ends in good order, and at once if another one follows. */
+/** An uncaught error leaves the process in an unknown state, so it shuts down gracefully, or at once after a second error. */
 const endAfterDefect = (log: ProcessLog, stop: (why: string) => void): void => {
   // Unhandled rejections come here, too.
   process.on("uncaughtException", (error, origin) => {
-    log.fatal({ error, origin }, "nobody caught this error; the process ends");
+    log.fatal({ error, origin }, "stopping after an uncaught error");
     if (process.exitCode === FAILED) process.exit();
     process.exitCode = FAILED;
     stop(origin);
@@ -56,7 +56,7 @@ const readNumber = (name: string, text: string | undefined, max: number): number
   return Number(text);
 };
 
-/** Which of the workers this process is, and how often all were replaced before. */
+/** This worker's number, and how often all workers were replaced before. */
 interface Place {
   readonly worker: number;
   readonly generation: number;
@@ -69,7 +69,7 @@ const serve = async (config: Config, log: ProcessLog, place?: Place): Promise<vo
   const stop = (why: string): void => {
     if (stopping) return;
     stopping = true;
-    log.info({ why }, "stopping");
+    log.info({ why }, "the gateway is stopping");
     app.close({ replaced: why === REPLACED }).then(() => process.exit(), fail);
   };
   let signals = 0;
@@ -79,19 +79,19 @@ const serve = async (config: Config, log: ProcessLog, place?: Place): Promise<vo
     stop(signal);
   };
   process.on("SIGTERM", onSignal);
-  // The process that opened this channel (the supervisor of workers, the demo) has ended, in whatever way.
+  // The parent (the supervisor of workers, the demo) has ended.
   process.on("disconnect", () => stop("disconnect"));
-  // The reader of the log may go away; the agents stay.
+  // Keep serving when the reader of the log goes away.
   process.stdout.on("error", () => undefined);
   if (worker === undefined) {
     process.on("SIGINT", onSignal);
-    // A terminal that closes ends the gateway; a service manager's hang-up asks for the new certificate, where there is one.
+    // A closed terminal ends the gateway; a service manager sends SIGHUP to load a new certificate.
     process.on("SIGHUP", () => (config.TLS_CERT_FILE === undefined || process.stdin.isTTY ? stop("SIGHUP") : void app.renewCertificate()));
   } else {
     process.on("message", (word) => {
       if (word === REPLACED) stop(REPLACED);
     });
-    // A terminal signals the whole group; a worker waits for its parent's word.
+    // A terminal signals the whole process group; a worker waits for its parent's message.
     process.on("SIGINT", () => undefined);
     process.on("SIGHUP", () => undefined);
   }
@@ -101,7 +101,7 @@ const serve = async (config: Config, log: ProcessLog, place?: Place): Promise<vo
   else process.send?.(READY);
 };
 
-/** Each on the public port, with an internal port of its own, and a name that its predecessor, who is still leaving, does not have. */
+/** Workers share the public port. Each has its own internal port, and a node id that differs from its draining predecessor's. */
 const workerConfig = (config: Config, { worker, generation }: Place): Config => ({
   ...config,
   INTERNAL_PORT: config.INTERNAL_PORT === 0 ? 0 : config.INTERNAL_PORT + worker,
@@ -114,29 +114,29 @@ const supervise = async (config: Config, log: ProcessLog, count: number): Promis
   if (config.DATABASE_URL === undefined && config.DATABASE_POOL > fitting)
     throw new ConfigError(
       fitting < 2
-        ? `--workers: the embedded database has no room for ${count}`
-        : `DATABASE_POOL: with ${count} workers the embedded database has room for ${fitting} each`,
+        ? `--workers: the embedded database has too few connections for ${count}`
+        : `DATABASE_POOL: with ${count} workers the embedded database allows ${fitting} connections each`,
     );
   if (config.REDIS_URL === undefined)
-    process.stderr.write("Without REDIS_URL workers hear nothing of each other: commands wait for the sweep, and limits count per worker.\n");
+    process.stderr.write("Without REDIS_URL workers cannot notify each other: commands wait for the sweep, and each worker counts limits by itself.\n");
   await checkCertificate(config);
   await checkFree({ host: config.HOST, port: config.PORT, prefix: "" });
   if (config.INTERNAL_PORT !== 0)
     for (let index = 0; index < count; index += 1) await checkFree({ host: config.INTERNAL_HOST, port: config.INTERNAL_PORT + index, prefix: "INTERNAL_" });
   const workers = startWorkers({ count, script: fileURLToPath(import.meta.url), log });
   const stop = (why: string): void => {
-    log.info({ why }, "stopping");
+    log.info({ why }, "the gateway is stopping");
     workers.stop().then((code) => process.exit(process.exitCode ?? code), fail);
   };
   endAfterDefect(log, stop);
   process.on("SIGTERM", stop);
   process.on("SIGINT", stop);
-  // A terminal that closes means what it always means; a service manager's hang-up means: begin anew, without a gap.
+  // A closed terminal ends the gateway; a service manager sends SIGHUP for a rolling restart.
   process.on("SIGHUP", (signal) => {
     if (process.stdin.isTTY) return stop(signal);
     log.info({ signal }, "replacing the workers");
     return void workers.renew().then(
-      () => log.info({ workers: workers.pids() }, "the workers are replaced"),
+      () => log.info({ workers: workers.pids() }, "replaced the workers"),
       (error: unknown) => log.error({ error }, "could not replace all workers; the others stay"),
     );
   });

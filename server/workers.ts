@@ -88,7 +88,7 @@ export const startWorkers = ({ count, script, log, backoff = BACKOFF }: WorkersD
       if (successors.has(index)) continue;
       failures = performance.now() - startedAt >= backoff.stableMs ? 0 : failures + 1;
       const pauseMs = Math.min(backoff.capMs, backoff.baseMs * 2 ** Math.max(0, failures - 1));
-      log.error({ worker: index, code, pauseMs }, "a worker ended; restarting it");
+      log.error({ worker: index, code, pauseMs }, "restarting a worker that ended");
       await delay(pauseMs, undefined, { signal: stopping.signal }).catch(() => undefined);
       if (stopping.signal.aborted) return code;
     }

@@ -1,4 +1,4 @@
-// How the transports know an agent: signed REST calls and the agent socket look it up here.
+// The registry in which signed REST calls and the agent socket find an agent's credentials.
 import type { AgentId, DeploymentId, DeviceId, TenantId } from "../../protocol/index.ts";
 
 export interface AgentRecord {
@@ -17,12 +17,12 @@ export interface AgentRecord {
 
 /** Answers may be some seconds old on a node that missed the message about a change, such as a removal or a rotation. */
 export interface AgentRegistry {
-  /** Null: no such agent. A removed one is found and marked `revoked`. */
+  /** Null: no such agent. Finds a removed one too, marked `revoked`. */
   find(agentId: string): Promise<AgentRecord | null>;
   /** Finds and forgets the record: an agent whose socket is open seldom calls. */
   take(agentId: string): Promise<AgentRecord | null>;
   /** Call it when a signature was good under `secrets[1]`: that secret becomes the current one. Repeating it changes nothing. */
   promote(agentId: string, usedSecret: string): Promise<void>;
-  /** Drops the cached records; other nodes hear of it over the bus. */
+  /** Drops this node's cached records. */
   forget(agentIds: readonly string[]): void;
 }

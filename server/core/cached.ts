@@ -1,11 +1,11 @@
-// A short-lived cache in front of a look-up that every call needs. An answer is never older than its time to live.
+// A short-lived cache in front of a read that every call needs. It never returns a value older than its time to live.
 import { LRUCache } from "lru-cache";
 import type { Clock } from "./clock.ts";
 
 export interface CachedOptions<V> {
   readonly load: (key: string) => Promise<V | null>;
   readonly clock: Clock;
-  /** At most this old; a change on this node forgets at once. */
+  /** Maximum age of a value; a change on this node drops it at once. */
   readonly ttlMs: number;
   readonly maxEntries?: number;
 }

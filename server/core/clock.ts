@@ -1,4 +1,4 @@
-// The only place that asks what time it is. Deadlines of sessions, commands and nodes use the database's clock, never this one: seconds count there.
+// The only place that reads the process's clock. Deadlines of sessions, commands and nodes use the database's clock instead, because there seconds count.
 export interface Clock {
   now(): Date;
   /** Monotonic milliseconds, for measuring. */
@@ -7,12 +7,12 @@ export interface Clock {
 
 export const systemClock: Clock = { now: () => new Date(), elapsed: () => performance.now() };
 
-/** For the deadlines of keys, codes and tokens, which last for minutes and more. A negative number has passed. */
+/** For the deadlines of keys, codes and tokens, which last for minutes and more. A negative number lies in the past. */
 export const secondsFromNow = (seconds: number, now = systemClock.now()): Date => new Date(now.getTime() + seconds * 1_000);
 
 let latest = { ms: Number.NaN, text: "" };
 
-/** ISO 8601 text. Under load many answers fall into one millisecond, and formatting is expensive beside the rest of a small one. */
+/** ISO 8601 text. Caches the last one: under load many answers share a millisecond, and formatting is a large part of a small answer's cost. */
 export const isoText = (at: Date): string => {
   const ms = at.getTime();
   if (ms !== latest.ms) latest = { ms, text: at.toISOString() };

@@ -1,4 +1,4 @@
-// Commands that a feature orders, and how it learns of their end: a typed order, and one handler per command type.
+// Commands that a feature orders: a typed order, and one handler per command type for the outcome.
 import type { z } from "zod";
 import type { CommandId, CommandStatus, CommandType, DeviceId, Group } from "../../protocol/index.ts";
 import type { Tx } from "./database.ts";
@@ -14,7 +14,7 @@ export type Outcome<C extends CommandType = CommandType> = {
   readonly deviceId: DeviceId;
   /** As it was ordered. */
   readonly payload: z.input<C["payload"]>;
-  /** A result that came after the gateway had given the command up: it replaces the outcome of before. */
+  /** The result came after the gateway had given the command up, and replaces the earlier outcome. */
   readonly late: boolean;
 } & (
   | { readonly kind: "succeeded"; readonly output: z.output<C["output"]> }
@@ -24,9 +24,9 @@ export type Outcome<C extends CommandType = CommandType> = {
 );
 
 /**
- * Runs in the transaction that ends the command, whichever way it ends. Once per end; again, with `late`, when a late result replaces it. It may also
- * be given a command that its feature does not know any more. What it writes commits with the end. If it throws, the command ends all the same, what
- * the handler wrote is undone, and it is called again later until it succeeds. It waits for nothing but `tx`.
+ * Runs in the transaction that ends the command, whichever way it ends. Once per end; again, with `late`, when a late result replaces it. The
+ * command may be one that its feature has deleted. The handler's writes commit with the end. If it throws, the command ends all the same, its writes
+ * are undone, and a job calls it again until it succeeds. It must wait for nothing but `tx`.
  */
 export type OutcomeHandler<C extends CommandType = CommandType> = (tx: Tx, outcome: Outcome<C>) => Promise<void>;
 

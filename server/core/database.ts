@@ -1,4 +1,4 @@
-// What a feature sees of the database: Prisma limited to one tenant, Prisma for what has no tenant, and raw SQL inside a transaction.
+// The database as features use it: Prisma limited to one tenant, Prisma without that limit, and raw SQL.
 import type { Prisma, PrismaClient } from "../../prisma/generated/client.ts";
 import type { SqlTx } from "./events.ts";
 import type { SystemScope } from "./scope.ts";
@@ -11,8 +11,8 @@ export type TenantModelName = { [M in ModelName]: "tenantId" extends keyof Scala
 
 type OptionalArgs = "findFirst" | "findFirstOrThrow" | "findMany" | "count" | "deleteMany";
 /**
- * Prisma's, without findUnique: Prisma joins those that are called in one moment, by whomever, into a batch that may need a transaction.
- * findFirst with the same key is the same statement.
+ * Prisma's operations without findUnique: Prisma batches the findUnique calls of all callers within a moment, and the batch may need a transaction.
+ * findFirst with the same key runs the same statement.
  */
 export type OperationName =
   | OptionalArgs
@@ -27,13 +27,13 @@ export type OperationName =
   | "upsert"
   | "delete";
 
-/** Leaves out the tenant, also inside of the unique keys that begin with it. */
+/** Removes the tenant, also from the unique keys that begin with it. */
 type WithoutTenant<W> = W extends readonly (infer Each)[]
   ? WithoutTenant<Each>[]
   : W extends object
     ? { [K in keyof W as K extends "tenantId" ? never : K]: K extends `tenantId_${string}` ? Omit<NonNullable<W[K]>, "tenantId"> : W[K] }
     : W;
-/** Only a key that begins with the tenant tells an upsert whose row it meets. */
+/** An upsert needs a key that begins with the tenant, or it could meet another tenant's row. */
 type UpsertKey<W> = { [K in keyof W as K extends `tenantId_${string}` ? K : never]: Omit<NonNullable<W[K]>, "tenantId"> };
 type Scoped<A, O> = {
   [K in keyof A as K extends "cursor" ? never : K]: K extends "where"
@@ -51,8 +51,8 @@ type Run<D, O extends OperationName, Args> = O extends OptionalArgs
 
 /**
  * Reads and writes the rows of one tenant. Every condition and every new row gets its tenant here, so a store cannot forget it, and the id of
- * another tenant's row finds nothing. Relations may be read along, since they lead to rows of the same tenant. They may not be written along:
- * write each row by itself, through its own model.
+ * another tenant's row finds nothing. You may include relations in a read, since they lead to rows of the same tenant, but not in a write:
+ * write each row through its own model.
  */
 export type TenantClient = {
   readonly [M in TenantModelName as Uncapitalize<M>]: {
@@ -60,16 +60,16 @@ export type TenantClient = {
   };
 };
 
-/** Reads and writes whatever it is told to: for what comes before a tenant is known, for sweeps, and for the operator. */
+/** Not limited to a tenant: for credentials whose tenant is not yet known, for sweeps and for the operator. */
 export type SystemClient = {
   readonly [M in ModelName as Uncapitalize<M>]: { readonly [O in OperationName]: Run<Delegate<M>, O, Prisma.Args<Delegate<M>, O>> };
 };
 
-/** Prisma, outside or inside of a transaction. */
+/** Prisma, outside or inside a transaction. */
 export interface Clients {
   for(scope: SystemScope): TenantClient;
   readonly system: SystemClient;
 }
 
-/** One transaction for both kinds of statement; both see each other's uncommitted rows. */
+/** One transaction for Prisma and raw SQL; both see each other's uncommitted rows. */
 export interface Tx extends SqlTx, Clients {}

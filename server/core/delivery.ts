@@ -95,7 +95,7 @@ export type Enqueue = (tx: SqlTx, scope: SystemScope, orders: readonly CommandOr
 
 /** Notifies the session of a device, on whichever node it is. A message may be lost: the sweep and the next hello make up for it. */
 export interface DeviceNotifier {
-  /** These devices may have commands due. `nodeOf` returns the node that the database named a moment ago; null looks the owner up. */
+  /** These devices may have commands due. `nodeOf` returns the node that the database just named; if it returns null, the notifier finds the owner itself. */
   nudge(deviceIds: readonly string[], nodeOf?: (deviceId: string) => string | null): void;
   /** Credit or a lane became free: sessions whose last claim left commands claim again. */
   freed(deviceIds: readonly string[]): void;

@@ -1,4 +1,4 @@
-// The errors that are thrown on purpose: AppError answers a call, ConfigError ends a start. Anything else is a defect and becomes INTERNAL_ERROR.
+// Errors that we throw on purpose: an AppError becomes the answer to a call, a ConfigError stops the start. Any other error is a defect and becomes INTERNAL_ERROR.
 import { type Details, ERRORS, type ErrorCode, messageOf } from "../../protocol/index.ts";
 
 export interface AppErrorOptions {
@@ -9,8 +9,8 @@ export interface AppErrorOptions {
   readonly cause?: unknown;
 }
 
-/** Every 429 and 503 says when to come back, if only roughly. */
-const COME_BACK_SECONDS = 1;
+/** The default Retry-After of every 429 and 503. */
+const RETRY_AFTER_SECONDS = 1;
 
 export class AppError extends Error {
   readonly code: ErrorCode;
@@ -22,7 +22,7 @@ export class AppError extends Error {
     this.name = "AppError";
     this.code = code;
     this.details = options.details;
-    this.retryAfter = options.retryAfter ?? (this.status === 429 || this.status === 503 ? COME_BACK_SECONDS : undefined);
+    this.retryAfter = options.retryAfter ?? (this.status === 429 || this.status === 503 ? RETRY_AFTER_SECONDS : undefined);
   }
 
   get status(): number {
@@ -32,7 +32,7 @@ export class AppError extends Error {
 
 export const isAppError = (error: unknown): error is AppError => error instanceof AppError;
 
-/** Something that the operator has to set or install; its message says what, so nobody needs its stack. */
+/** The operator must set or install something. The message says what, so we print no stack. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
 }

@@ -1,4 +1,4 @@
-// The row of a durable event as the relay and the live feed read it.
+// The row of a durable event, as the outbox and the live feed read it.
 import type { DispatchedEvent } from "./events.ts";
 
 export interface EventRow {

@@ -1,4 +1,4 @@
-// How features tell what has happened: an outbox row in the transaction of the cause, or a passing hint for live views.
+// Events of features: a durable one is an outbox row in the transaction of its cause, a passing one is a hint for live views.
 import type { z } from "zod";
 import type { Contract } from "../../protocol/index.ts";
 import type { SystemScope } from "./scope.ts";
@@ -7,11 +7,11 @@ import type { Statement } from "./statements.ts";
 /** The part of a transaction that an event needs. */
 export interface SqlTx {
   query<Row>(text: Statement<Row> | string, values?: readonly unknown[]): Promise<Row[]>;
-  /** Where there is such a thing: what was given last need not be waited for before the commit is. */
+  /** Sends the COMMIT with this work instead of after its answer. Only some transactions can. */
   defer?(work: Promise<unknown>): void;
 }
 
-/** A committed event on its way to those who listen. */
+/** A committed event on its way to its subscribers. */
 export interface DispatchedEvent {
   readonly eventId: string;
   readonly position: number;
@@ -26,27 +26,27 @@ export interface DispatchedEvent {
 }
 
 type ValueOf<T> = T[keyof T];
-/** An event that some group of the contract declares. */
+/** An event that a group of the contract declares. */
 export type DeclaredEvent = ValueOf<{ readonly [G in keyof Contract]: ValueOf<Contract[G]["events"]> }>;
 export type DurableEvent = Extract<DeclaredEvent, { readonly durable: true }>;
 export type PassingEvent = Extract<DeclaredEvent, { readonly durable: false }>;
 
 declare const byHappened: unique symbol;
-/** Only `happened` makes one, so its payload fits its event. */
+/** Only `happened` makes one, so its payload always fits its event. */
 export interface Happened<E extends DeclaredEvent = DeclaredEvent> {
   readonly scope: SystemScope;
   readonly event: E;
-  /** Id of the thing that it happened to. */
+  /** The id of the record that the event is about. */
   readonly subjectId: string;
   readonly data: Readonly<Record<string, unknown>>;
   readonly [byHappened]: true;
 }
 
-/** `happened(scope, contract.devices.events.deleted, deviceId, { ... })`; the payload must be the event's own. */
+/** `happened(scope, contract.devices.events.deleted, deviceId, { ... })`. The compiler checks the payload against the event. */
 export const happened = <E extends DeclaredEvent>(scope: SystemScope, event: E, subjectId: string, data: z.input<E["schema"]>): Happened<E> =>
   ({ scope, event, subjectId, data }) as unknown as Happened<E>;
 
-/** Writes durable events with their cause; many in one statement. Delivered at least once, after commit, in order of position. */
+/** Writes durable events in the transaction of their cause. The outbox delivers them at least once, after commit, in order of position. */
 export type Emit = (tx: SqlTx, events: readonly Happened<DurableEvent>[]) => Promise<void>;
 
 /** Shows a passing event to live views. Call it after commit; it may be lost. */

@@ -1,11 +1,11 @@
-// How a feature answers its part of the contract: one handler per operation, typed by it.
+// The handlers of a feature: one per operation of its group, typed by the contract.
 import type { z } from "zod";
 import type { Group, Operation } from "../../protocol/index.ts";
 import type { Tx } from "./database.ts";
 import type { AppError, AppErrorOptions } from "./errors.ts";
 import type { OpenScope, TenantScope } from "./scope.ts";
 
-/** What a handler may say beside its result. */
+/** What a handler may set beside its result. */
 export interface Reply {
   /** Another success status than the contract's, for records that carry their own (health). */
   status?: number;
@@ -18,10 +18,10 @@ export type ScopeOf<Op extends Operation> = Op["tenancy"] extends "tenant" ? Ten
 
 export interface Call<Op extends Operation = Operation> {
   readonly scope: ScopeOf<Op>;
-  /** Throw what it returns; only codes that the operation declares fit. */
+  /** Returns an error to throw. Takes only codes that the operation declares. */
   readonly fail: (code: Op["errors"][number], details?: AppErrorOptions["details"], options?: Omit<AppErrorOptions, "details">) => AppError;
   readonly reply: Reply;
-  /** Fires when the caller is gone or the call's time is over. */
+  /** Fires when the caller is gone or the call times out. */
   readonly signal: AbortSignal;
   /** The Idempotency-Key, for operations that keep it with their row (`idempotency: "own"`). */
   readonly idempotencyKey: string | null;
@@ -35,8 +35,8 @@ export interface Committed<T> {
 }
 
 /**
- * Registers something that may get lost: forget a cache, wake a session, show a live view. It runs once the transaction has committed, and also
- * when the answer to COMMIT is lost and nobody knows. What must not get lost is a row or a durable event.
+ * Registers a hint, which may get lost: drop a cache entry, wake a session, update a live view. It runs after the commit, and also when the answer to
+ * COMMIT is lost. Write a row or a durable event instead of anything that must not get lost.
  */
 export type Afterwards = (hint: () => void) => void;
 
@@ -46,11 +46,11 @@ export type Afterwards = (hint: () => void) => void;
  * - All that the operation changes, it changes through `tx`. An operation that changes no row (a hint to a node) still commits its answer here and
  *   registers the hint with `afterwards`.
  * - The effect may run again after a deadlock, and it holds a connection: it waits for nothing but `tx`.
- * - An error that it throws undoes everything. An AppError that it returns is a refusal that leaves standing what was written.
+ * - An error that it throws undoes everything. Returning an AppError refuses the call and commits what the effect wrote.
  */
 export type Commit<T> = (effect: (tx: Tx, afterwards: Afterwards) => Promise<T | AppError>) => Promise<Committed<T>>;
 
-/** What an operation with `idempotency: "key"` is given. */
+/** The call of an operation with `idempotency: "key"`. */
 export interface KeyedCall<Op extends Operation = Operation> extends Call<Op> {
   readonly commit: Commit<z.input<Op["output"]>>;
 }
@@ -61,5 +61,5 @@ export type Handler<Op extends Operation> = Op["idempotency"] extends "key"
   : (call: Call<Op>, input: z.output<Op["input"]>) => Result<Op>;
 export type Handlers<G extends Group> = { readonly [N in keyof G["operations"]]: Handler<G["operations"][N]> };
 
-/** Names the group for the compiler; the handlers are returned as they are. */
+/** Checks the handlers against their group, in the compiler only. */
 export const implement = <G extends Group>(_group: G, handlers: Handlers<G>): Handlers<G> => handlers;

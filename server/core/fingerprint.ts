@@ -1,7 +1,7 @@
-// One digest for equal requests, however their fields are ordered: what an idempotency key stands for.
+// The digest of a request, independent of the order of its fields. An idempotency key is bound to it.
 import { createHash } from "node:crypto";
 
-/** One spelling for equal values: keys sorted, absent fields left out. */
+/** Canonical JSON: keys sorted, undefined fields left out. */
 const canonical = (value: unknown): string => {
   if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
   if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;

@@ -1,6 +1,6 @@
 // Runs a batch in which one bad item must not fail its neighbours.
 
-/** Results stand in the order of the items. The flush must be all or nothing, since its items may run again in smaller batches. */
+/** Returns results in the order of the items. The flush must be all or nothing, since its items may run again in smaller batches. */
 export type Flush<I, O> = (items: readonly I[]) => Promise<readonly O[]>;
 
 /** Runs all items at once and, if that fails, each half by itself, so that a bad item fails alone. Never rejects. */

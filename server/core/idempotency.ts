@@ -1,4 +1,4 @@
-// What the gateway asks of the store that keeps answers under idempotency keys.
+// The store that keeps answers under idempotency keys, as the gateway uses it.
 import type { SqlTx } from "./events.ts";
 
 export interface IdempotentCall {
@@ -6,7 +6,7 @@ export interface IdempotentCall {
   readonly tenantId: string | null;
   /** Principal, operation and key. */
   readonly scope: string;
-  /** SHA-256 of what the caller asks for. */
+  /** SHA-256 of the request. */
   readonly fingerprint: Uint8Array;
 }
 
@@ -22,11 +22,11 @@ export type KnownCall =
   | { readonly kind: "in_progress" };
 
 export interface IdempotencyStore {
-  /** What the committed past knows of the call. Null settles nothing: only `claim` does. */
+  /** Reads a committed answer. Null decides nothing: only `claim` does. */
   find(call: IdempotentCall): Promise<KnownCall | null>;
   /**
-   * Null when the transaction may go on: until it ends, no other gets a null for this key. A transaction whose COMMIT went unanswered counts as in
-   * progress for as long as PostgreSQL has not ended it.
+   * Null when the transaction may go on; until it ends, no other transaction gets null for this key. A transaction whose COMMIT got no answer counts as
+   * in progress until PostgreSQL has ended it.
    */
   claim(tx: SqlTx, call: IdempotentCall): Promise<KnownCall | null>;
   /** Writes the answer in the transaction that has claimed the key. */

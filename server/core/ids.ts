@@ -1,9 +1,9 @@
-// New identifiers: prefix and a ULID, so that ids sort by creation and indexes stay local.
+// New ids: a prefix and a ULID, so ids sort by creation and index pages stay local.
 import { randomBytes, randomFillSync } from "node:crypto";
 import { monotonicFactory } from "ulid";
 import type { Id } from "../../protocol/index.ts";
 
-// The library would ask the operating system's generator for each of sixteen letters.
+// A pool, because the library would call the operating system's generator for each of sixteen letters.
 const pool = new Uint8Array(4_096);
 let taken = pool.length;
 const randomFraction = (): number => {

@@ -1,4 +1,4 @@
-// Opens in order, closes in reverse, once. What is opened last (the listeners) closes first.
+// Closes the parts of the app in the reverse order of opening, once. The listeners open last and close first.
 export interface Closable {
   close(): Promise<void> | void;
 }
@@ -6,14 +6,14 @@ export interface Closable {
 export interface Lifecycle {
   /** Registers a part to be closed; returns it. */
   use<T extends Closable>(name: string, part: T): T;
-  /** Fires when shutting down begins: loops and waits listen to it. */
+  /** Fires when the app begins to close; loops and waits end on it. */
   readonly signal: AbortSignal;
   readonly names: readonly string[];
   close(): Promise<void>;
 }
 
 export interface LifecycleDeps {
-  /** A part that does not close in this time is left behind and reported. */
+  /** Reports a part that takes longer to close, and goes on without it. */
   readonly partTimeoutMs: number;
   readonly onStep?: (name: string, outcome: "closed" | "failed" | "timed out", error?: unknown) => void;
 }

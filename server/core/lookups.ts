@@ -1,10 +1,10 @@
-// What the gateway asks of features to know a caller: tenants, memberships, API keys, stream tickets. Answers may be up to five seconds old.
+// The reads by which the gateway identifies a caller: tenants, memberships, API keys, stream tickets. Answers may be up to five seconds old.
 import type { KeyId, Role, TenantId } from "../../protocol/index.ts";
 import type { TenantFacts } from "./scope.ts";
 
 export interface TenantLookup {
   find(tenantId: string): Promise<TenantFacts | null>;
-  /** Reads which of the tenants are suspended, bypassing the cache. */
+  /** The suspended ones among these tenants, read without the cache. */
   suspended(tenantIds: readonly string[]): Promise<ReadonlySet<string>>;
 }
 
@@ -27,7 +27,7 @@ export interface ApiKeyRecord {
   readonly role: Role;
   /** `revoked` also when the creator is no longer a member. */
   readonly status: "active" | "expired" | "revoked";
-  /** CIDR blocks; empty: any address. The gateway compares. */
+  /** CIDR blocks, which the gateway compares; empty allows any address. */
   readonly ipAllowlist: readonly string[];
 }
 
@@ -42,6 +42,6 @@ export interface StreamTicketOwner {
 }
 
 export interface StreamTickets {
-  /** Good once; null when unknown, used or expired. */
+  /** A ticket works once. Null when it is unknown, used or expired. */
   redeem(ticket: string): Promise<StreamTicketOwner | null>;
 }

@@ -1,8 +1,8 @@
-// What a rate limiter promises, whether it counts in this process or in Redis: test/conformance/rate-limit.ts runs every promise against both.
+// The rate limiter's interface. One counts in this process, one in Redis; test/conformance/rate-limit.ts tests both.
 
 export interface RateBucket {
   readonly name: string;
-  /** Whom it counts: an address, a credential, a device. */
+  /** The caller whom the bucket counts: an address, a credential or a device. */
   readonly key: string;
   readonly limit: number;
   readonly windowSeconds: number;
@@ -16,16 +16,16 @@ export interface BucketState {
   readonly resetAt: Date;
 }
 
-/** Names the tightest bucket: of the refusing ones that which opens last, else that with the least left. */
+/** Describes the tightest bucket: the refusing one that resets last, or else the one with the least left. */
 export interface RateLimitVerdict extends BucketState {
   readonly allowed: boolean;
   /** Whole seconds until resetAt, at least 1. */
   readonly retryAfterSeconds: number;
 }
 
-/** Judges all buckets of a call together; a refused call consumes nothing. */
+/** Takes from all buckets of a call together; a refused call consumes nothing. */
 export interface RateLimiter {
-  /** Needs at least one bucket: a call that nothing limits has no verdict. */
+  /** Needs at least one bucket. */
   take(buckets: readonly RateBucket[], cost?: number): Promise<RateLimitVerdict>;
   /** One state per bucket, in their order; consumes nothing and starts no window. */
   peek(buckets: readonly RateBucket[]): Promise<readonly BucketState[]>;

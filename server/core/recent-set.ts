@@ -1,14 +1,14 @@
-// Recent keys with a value, in two generations: the older one is dropped as a whole, so forgetting needs no timer and no search.
+// Recent keys with a value, in two generations: it drops the older one as a whole, so it needs no timer and no search to forget.
 
 export interface RecentSet<V> {
   get(key: string): V | undefined;
   set(key: string, value: V): void;
-  /** It knows everything that was set in the last so many milliseconds. */
+  /** It still has everything that was set within this many milliseconds. */
   coversMs(): number;
 }
 
 export interface RecentSetOptions {
-  /** Each entry is kept this long at least; twice as long at most, as long as others come in. */
+  /** Keeps each entry for at least this long, and for at most twice as long while others come in. */
   readonly keepMs: number;
   /** The newest that are kept whatever their age; twice as many at most. */
   readonly keep: number;

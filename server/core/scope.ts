@@ -1,4 +1,4 @@
-// Who is calling and for which tenant. Nothing that belongs to a tenant is read without a scope.
+// The scope of a call: its caller and its tenant. Every read of a tenant's rows needs one.
 import type { AgentId, DeploymentId, DeviceId, KeyId, Role, TenantId } from "../../protocol/index.ts";
 
 export interface UserPrincipal {
@@ -39,7 +39,7 @@ export interface TenantFacts {
 
 interface CallFacts {
   readonly requestId: string;
-  /** Address of the caller, behind trusted proxies the forwarded one. */
+  /** The caller's address; behind trusted proxies the forwarded one. */
   readonly ip: string;
   readonly traceparent: string | null;
 }
@@ -59,7 +59,7 @@ export interface OpenScope extends CallFacts {
 /** The scope of background work: one tenant's rows, no caller. */
 export type SystemScope = Pick<TenantScope, "tenantId"> & Partial<CallFacts>;
 
-/** The name under which a caller is written into rows and logs. */
+/** The caller's name in rows and logs. */
 export const actorOf = (principal: Principal | null): string => {
   if (principal === null) return "system";
   if (principal.kind === "user") return `user:${principal.userId}`;

@@ -47,7 +47,7 @@ export interface AgentSessions {
   begin(hello: SessionHello): Promise<SessionBegun>;
   /** The session that has the device's presence as of its node's last flush; null when none has. */
   holder(device: DeviceRef): Promise<Holder | null>;
-  /** Emits the event that another living agent uses the newcomer's identity, at most once an hour per device over all nodes. */
+  /** Emits the event that another running agent uses the newcomer's identity, at most once an hour per device over all nodes. */
   reportDuplicate(newcomer: Pick<SessionHello, "device" | "nodeId" | "machine">): Promise<void>;
 }
 
@@ -62,7 +62,7 @@ export interface Holder {
   readonly seenAgoMs: number;
 }
 
-/** What one session has heard since the last presence flush. Ages instead of times, because only the database's clock counts. */
+/** The news of one session since the last presence flush. Ages instead of times, because only the database's clock counts. */
 export interface PresenceUpdate {
   readonly deviceId: string;
   readonly epoch: number;
@@ -93,7 +93,7 @@ export interface SocketPresence {
   flush(updates: readonly PresenceUpdate[]): Promise<ReadonlySet<string>>;
   /** By device, the sessions that have lost their presence: to a newer session, to a fence, or because the device was removed. */
   superseded(sessions: readonly HeldSession[]): Promise<ReadonlyMap<string, Superseded>>;
-  /** Call it before closing sessions whose agents shall come back. Returns the devices that no session has taken over; none can be handed over later. */
+  /** Call it before closing sessions whose agents should reconnect. Returns the devices that no session has taken over; none can be handed over later. */
   release(sessions: readonly SessionRef[]): Promise<ReadonlySet<string>>;
   /** The sockets closed without a goodbye: the devices are offline after the grace, unless they have a newer session. */
   closed(sessions: readonly SessionRef[]): Promise<void>;
@@ -108,7 +108,7 @@ export interface SessionOwners {
   claim(deviceId: string, nodeId: string, epoch: number): Promise<void>;
   /** Removes the entry if it still has this epoch. */
   release(deviceId: string, epoch: number): Promise<void>;
-  /** Removes the entry if it still names this node, which no longer listens. */
+  /** Removes the entry if it still names this node, because the node no longer receives messages. */
   disown(deviceId: string, nodeId: string): Promise<void>;
 }
 

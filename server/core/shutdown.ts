@@ -1,5 +1,5 @@
-// Graceful shutdown, the drain: the node says that it leaves, waits until balancers and other nodes believe it, and only then sends its callers and
-// agents elsewhere.
+// Graceful shutdown: the node announces that it drains, waits until load balancers and other nodes have noticed, and only then releases its waiting calls
+// and sends its agents to other nodes.
 
 export interface ShutdownDeps {
   /** Makes the node not ready; from now on it refuses new agents. */
@@ -10,13 +10,13 @@ export interface ShutdownDeps {
   readonly endWaits: () => void;
   readonly cluster: {
     liveNodes(): number;
-    /** Tells the other nodes that this one drains. */
+    /** Announces to the other nodes that this one drains. */
     announce(): Promise<void>;
   };
   /** The public one first; none before they are open. */
   readonly listeners: () => readonly DrainableListener[];
   readonly noticeMs: number;
-  /** How long idle connections may still be used. */
+  /** How long clients may still use idle connections. */
   readonly lingerMs?: number | undefined;
   readonly log: Record<"warn" | "error", (fields: object, message: string) => void>;
 }
@@ -27,16 +27,16 @@ export interface DrainableListener {
 }
 
 export interface ShutdownOptions {
-  /** Another process already accepts new connections on the same ports, so nobody needs notice. */
+  /** Another process already accepts new connections on the same ports, so the drain skips its notice. */
   readonly replaced?: boolean;
 }
 
-/** A browser's preflight and a balancer's probe need a moment even if there is no other node. */
+/** Without other nodes, the time for a browser's preflight and a load balancer's probe. */
 const ALONE_NOTICE_MS = 200;
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Runs once, however often it is called; never rejects. The lifecycle closes what is open, afterwards. */
+/** Repeated calls share one run, which never rejects. Afterwards the lifecycle closes what is open. */
 export const createShutdown = ({
   drain,
   drainSockets,
@@ -55,17 +55,17 @@ export const createShutdown = ({
     if (front === undefined) return;
     front.leave(isAlone() && !replaced ? 0 : lingerMs);
     if (replaced) for (const listener of listeners()) listener.stopAccepting();
-    const announced = cluster.announce().catch((error: unknown) => log.warn({ error }, "could not tell the other nodes that this one leaves"));
+    const announced = cluster.announce().catch((error: unknown) => log.warn({ error }, "could not announce to the other nodes that this one drains"));
     if (!replaced) await pause(isAlone() ? ALONE_NOTICE_MS : noticeMs);
     await Promise.race([announced, pause(ALONE_NOTICE_MS)]);
-    // Callers that wait come back at once: release them only when other nodes are there to take them.
+    // Waiting callers retry at once, so we release them only now that other nodes take them.
     endWaits();
     await drainSockets();
   };
 
   let running: Promise<void> | null = null;
   return (options = {}) => {
-    running ??= run(options).catch((error: unknown) => log.error({ error }, "could not drain in good order"));
+    running ??= run(options).catch((error: unknown) => log.error({ error }, "the drain failed"));
     return running;
   };
 };

@@ -1,10 +1,10 @@
-// What the gateway and the agent socket ask of the memory of used signatures.
+// The memory of used signatures, as the gateway and the agent socket use it.
 export interface SignatureMemory {
   /**
-   * Answers the place of first use, and remembers this one when there is none. Where no second request can be in the same place, later uses get
-   * `kept` instead: the place itself would only take memory.
+   * Returns the place of the first use, and stores this place if it is the first. Pass `kept`, a shorter text to store, where no second request can
+   * have the same place.
    */
   bind(use: string, place: string, kept?: string): Promise<string>;
-  /** This node, or all nodes together, know every use of the last so many milliseconds. */
+  /** The memory has every use of the last so many milliseconds, of this node or of all nodes. */
   readonly coversMs: number;
 }

@@ -1,23 +1,23 @@
-// Raw SQL of the hot paths. Each statement is declared once, with its name and the row that it answers, and a test holds every one to the schema.
+// Raw SQL of the hot paths. Code declares each statement once, with its name and row type, and a test checks every one against the schema.
 
 declare const row: unique symbol;
 
-/** SQL that answers such rows; none that never answers any. */
+/** SQL that returns such rows; `never` for SQL that returns none. */
 export type Statement<Row> = string & { readonly [row]: Row };
 
 const names = new Map<string, string>();
 
-/** PostgreSQL prepares the statement under its name, once per session: parsing and planning it every time was more than half of the queue's work. */
+/** PostgreSQL prepares a named statement once per session; parsing and planning every time took more than half of the queue's work. */
 export const statement = <Row = never>(name: string, text: string): Statement<Row> => {
   names.set(text, name);
   return text as Statement<Row>; // as: the row exists for the compiler alone
 };
 
-/** An advisory lock of the transaction, tried and never waited for. */
+/** Tries to take an advisory lock until the transaction ends; never waits. */
 export const TRY_LOCK = statement<{ readonly mine: boolean }>("tryLock", "select pg_try_advisory_xact_lock($1::bigint) as mine");
 
-/** Undefined for a text that nobody declared. */
+/** Undefined for SQL that no code declared. */
 export const nameOfStatement = (text: string): string | undefined => names.get(text);
 
-/** Texts and names of all statements of the modules that are loaded. */
+/** SQL and name of every statement in the loaded modules. */
 export const declaredStatements = (): ReadonlyMap<string, string> => names;

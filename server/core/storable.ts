@@ -2,7 +2,7 @@
 const MAX_DEPTH = 32;
 const MAX_KEYS = 10_000;
 
-/** Whether a text can be kept as it is. */
+/** Whether PostgreSQL can store the text unchanged. */
 export const isStorableText = (text: string): boolean => badText(text) === null;
 
 const badText = (text: string): string | null =>

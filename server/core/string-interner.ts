@@ -1,7 +1,7 @@
 // Keeps one copy of strings that many objects hold, such as the id of a tenant: the driver makes a new string for each row.
 import { LRUCache } from "lru-cache";
 
-/** For strings that come up often; remembers `max` of them. */
+/** Remembers the `max` strings that came up last. */
 export const createStringInterner = (max: number): (<T extends string>(text: T) => T) => {
   const known = new LRUCache<string, string>({ max });
   return <T extends string>(text: T): T => {

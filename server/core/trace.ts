@@ -1,4 +1,4 @@
-// W3C Trace Context: what a caller says its call belongs to. It travels with a command to the agent and into every line of the log on its way.
+// W3C Trace Context: the trace to which a call belongs. A command carries it to the agent and into every log line on its way.
 
 // Ignores what a later version adds behind these fields.
 const TRACEPARENT = /^(?:00(?=.{53}$)|(?!00|ff)[0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(?:$|-)/;
@@ -10,26 +10,26 @@ export const readTraceparent = (given: string | undefined): string | null => {
   return traceId === undefined ? null : `00-${traceId}-${parentId}-${flags}`;
 };
 
-/** The id to search for in every log that a trace passes. */
+/** The id by which every log names the trace. */
 export const traceIdOf = (traceparent: string): string | undefined => traceparent.split("-")[1];
 
-/** Nobody need continue a trace that is not recorded. */
+/** We do not continue a trace that is not recorded. */
 export const isSampled = (traceparent: string): boolean => (Number.parseInt(traceparent.slice(-2), 16) & 1) === 1;
 
 export type SpanAttributes = Readonly<Record<string, string | number | readonly string[] | null>>;
 
 export interface OpenSpan {
-  /** Others continue the span by this. */
+  /** Other processes continue the span with this. */
   readonly traceparent: string;
   end(facts: { readonly name: string; readonly failed: boolean; readonly attributes: SpanAttributes }): void;
 }
 
-/** Something that is over, in milliseconds of the epoch. */
+/** A span that has ended; times in Unix milliseconds. */
 export interface PastSpan {
   readonly name: string;
-  /** What led to it. */
+  /** The traceparent of its cause. */
   readonly cause: string;
-  /** A part of its cause; otherwise a trace of its own that links to it, since hours may lie between the two. */
+  /** Part of its cause's trace; otherwise a trace of its own with a link, because hours may lie between the two. */
   readonly within: boolean;
   readonly startMs: number;
   readonly endMs: number;

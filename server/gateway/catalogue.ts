@@ -2,7 +2,7 @@
 import { type Auth, type Deprecated, ERRORS, type Group, LIMITS, type LimitClass, type Operation, PERMISSIONS, type Rest } from "../../protocol/index.ts";
 import type { KeyedCall } from "../core/feature.ts";
 
-/** A handler without its types: the kernel has parsed the input by the operation's own schema. */
+/** A handler without its types: the pipeline parses the input by the operation's schema before it calls the handler. */
 export type AnyHandler = (call: KeyedCall, input: unknown) => Promise<unknown> | AsyncIterable<unknown>;
 
 export interface Entry {
@@ -21,19 +21,19 @@ export type Implementations<C extends AnyContract> = { readonly [G in keyof C]: 
 
 const MONTHS_OF_NOTICE = 6;
 
-/** Calendar months, as people count them. False for what is not a date. */
+/** Counts calendar months. False for an invalid date. */
 const givesNotice = ({ since, sunset }: Deprecated): boolean => {
   const earliest = new Date(since);
   earliest.setUTCMonth(earliest.getUTCMonth() + MONTHS_OF_NOTICE);
   return Date.parse(sunset) >= earliest.getTime();
 };
 
-/** The same place whatever its fields are called. */
+/** The path without the names of its fields, because paths that differ only in them match the same requests. */
 const place = (rest: Rest): string => rest.replace(/\{\w+\}/g, "{}");
 
 const fieldsOf = (rest: Rest): readonly string[] => [...rest.matchAll(/\{(\w+)\}/g)].map((match) => match[1] ?? "");
 
-/** What a role does not decide. */
+/** Permissions that do not depend on a role. */
 const OTHER_NEEDS: ReadonlySet<string> = new Set(["self", "public", "platform"]);
 
 const problemsOf = ({ id, op }: Omit<Entry, "handler">): readonly string[] => [
@@ -50,7 +50,7 @@ const problemsOf = ({ id, op }: Omit<Entry, "handler">): readonly string[] => [
 
 const EVERY_AUTH: readonly Auth[] = ["public", "user", "apiKey", "agent"];
 
-/** One place may serve several operations only when their credentials differ (an agent polls where a portal lists). */
+/** One path may serve several operations only if their credentials differ (an agent polls where a portal lists). */
 const clashesOf = (entries: readonly Omit<Entry, "handler">[]): readonly string[] => {
   const taken = new Map<string, string>();
   const problems: string[] = [];
@@ -59,7 +59,7 @@ const clashesOf = (entries: readonly Omit<Entry, "handler">[]): readonly string[
       for (const auth of op.auth) {
         const at = place(rest);
         const key = `${at} as ${auth}`;
-        // Who asks for no credential takes every call of the place, whichever of the two is declared first.
+        // A public operation takes every call of its path, whichever of the two comes first in the contract.
         const holder =
           taken.get(key) ??
           taken.get(`${at} as public`) ??
@@ -87,6 +87,6 @@ export const createCatalogue = <C extends AnyContract>(contract: C, features: Im
     ...entries.flatMap(problemsOf),
     ...clashesOf(entries),
   ];
-  if (problems.length > 0) throw new Error(`the contract does not hold:\n${problems.map((line) => `  ${line}`).join("\n")}`);
+  if (problems.length > 0) throw new Error(`the contract is invalid:\n${problems.map((line) => `  ${line}`).join("\n")}`);
   return entries as readonly Entry[];
 };

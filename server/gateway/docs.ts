@@ -1,4 +1,4 @@
-// Browsable documentation: Swagger UI's own files from its npm package, pointed at our document. Nothing comes from elsewhere.
+// Browsable documentation: Swagger UI's own files from its npm package, with our document. The page loads nothing from other hosts.
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
@@ -16,7 +16,7 @@ const PAGE = `<!doctype html>
 <link rel="icon" href="docs/favicon-32x32.png"><link rel="stylesheet" href="docs/swagger-ui.css"></head>
 <body><div id="docs"></div><script src="docs/swagger-ui-bundle.js"></script><script type="module" src="docs/start.js"></script></body>
 </html>`;
-// Requests go to where the page was opened: the document may name this gateway otherwise, and the policy below allows no other origin.
+// Sends requests to the origin of this page, because the policy below allows no other; the document may name the gateway by another one.
 const START = `const description = await (await fetch("openapi.json")).json();
 SwaggerUIBundle({
   spec: { ...description, servers: [{ url: new URL(".", location.href).pathname.replace(/\\/$/, "") }] },
@@ -36,7 +36,7 @@ const page = (type: string, body: string | Uint8Array): HttpResponse => ({
   headers: { "Content-Type": type, "Content-Security-Policy": CSP, "X-Content-Type-Options": "nosniff", "Cache-Control": "public, max-age=3600" },
 });
 
-/** Answers `docs` and what lies below it; null for names that are not there. */
+/** Serves `docs` and the files below it; null for an unknown name. */
 export const createDocs = () => {
   const folder = dirname(createRequire(import.meta.url).resolve("swagger-ui-dist/package.json"));
   return async (name: string): Promise<HttpResponse | null> => {

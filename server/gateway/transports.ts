@@ -45,7 +45,7 @@ export interface TransportsDeps {
   readonly log: CallLogDeps["log"] & AgentChannelDeps["log"];
   readonly tracing: Tracing | null;
   readonly build: { readonly version: string; readonly commit: string };
-  /** Known when the listener is open, so read at each use. */
+  /** Known once the listener is open, so read it at each use. */
   readonly publicUrl: () => string;
   readonly cluster: {
     readonly bus: PubSub;
@@ -55,7 +55,7 @@ export interface TransportsDeps {
     /** Of the whole installation. */
     size(): { readonly connections: number; readonly liveNodes: number };
   };
-  /** Who may call, and what the agent socket asks of the features. */
+  /** The features' lookups for authentication and for the agent socket. */
   readonly lookups: {
     readonly agents: AgentRegistry & AgentChannelDeps["agents"];
     readonly apiKeys: ApiKeyLookup;
@@ -87,7 +87,7 @@ export interface Transports {
   readonly channel: AgentChannel;
 }
 
-/** RATE_LIMIT_* by the names of the buckets that they replace. */
+/** The settings RATE_LIMIT_*, by the buckets whose limits they replace. */
 export const configuredLimits = (config: Config): Overrides => {
   const given: Record<string, number | null | undefined> = {
     standard: config.RATE_LIMIT_STANDARD,

@@ -113,17 +113,17 @@ describe("certificate", () => {
     expect(socket.readyState).toBe(WebSocket.OPEN);
     (await agentSocket()).close();
     socket.close();
-    expect(told("new connections get the new certificate")).toBe(1);
+    expect(told("loaded the new certificate; new connections use it")).toBe(1);
   });
 
   test("a broken renewal keeps the working certificate and is reported once, and the repaired one takes over", async () => {
-    const before = told("cannot be used; the old one stays");
+    const before = told("could not use the new certificate; the old one stays");
     await writeFile(files.certFile, "-----BEGIN CERTIFICATE-----\nbroken\n-----END CERTIFICATE-----\n");
-    await eventually(() => expect(told("cannot be used; the old one stays")).toBe(before + 1));
+    await eventually(() => expect(told("could not use the new certificate; the old one stays")).toBe(before + 1));
     expect((await greet()).name).toBe("second");
     // An explicit renewal does not report the same problem again.
     await world.app.renewCertificate();
-    expect(told("cannot be used; the old one stays")).toBe(before + 1);
+    expect(told("could not use the new certificate; the old one stays")).toBe(before + 1);
     await authority.replace(files, await authority.issue("third"));
     await world.app.renewCertificate();
     expect((await greet()).name).toBe("third");
