@@ -6,7 +6,7 @@ export interface ChannelStats {
   /** Frame numbers that never came, and numbers that came twice. */
   frameGaps: number;
   frameRepeats: number;
-  /** Commands whose ack the gateway asked for again in answers to heartbeats. */
+  /** Commands whose ack the gateway requested again in an answer to a heartbeat. */
   resendsAsked: number;
   pushed: number;
   refusedWrites: number;
@@ -14,7 +14,7 @@ export interface ChannelStats {
   /** Over all sockets, as of the last tick. */
   bufferedBytes: number;
   droppedFrames: number;
-  /** The heartbeat interval that this node asks for now. */
+  /** The heartbeat interval that this node requests now. */
   heartbeatSeconds: number;
   overloaded: boolean;
   /** Sockets that a newer session had replaced without an eviction reaching this node. */

@@ -1,41 +1,25 @@
 // API keys for scripts and third parties. The gateway shows a key once and never grants it more than its creator may do now.
 
-import { contract, permissionsOf, permits, type Role, type TenantId, toWindow } from "../../../protocol/index.ts";
-import type { Clock } from "../../core/clock.ts";
-import type { Tx } from "../../core/database.ts";
-import { type Emit, happened } from "../../core/events.ts";
+import { contract, permissionsOf, permits, type Role, toWindow } from "../../../protocol/index.ts";
+import { happened } from "../../core/events.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import { newId } from "../../core/ids.ts";
 import type { ApiKeyLookup, Memberships } from "../../core/lookups.ts";
-import { actorOf, type SystemScope, type TenantScope } from "../../core/scope.ts";
-import type { Db } from "../../platform/db.ts";
+import { actorOf, type TenantScope } from "../../core/scope.ts";
 import type { Job } from "../../platform/jobs.ts";
-import type { SecretBox } from "../../platform/secrets.ts";
-import type { Feature } from "../kit.ts";
+import type { Feature, FeatureKit } from "../kit.ts";
 import { createApiKeyLookup } from "./api-key-lookup.ts";
+import { createEnsureKey } from "./bootstrap.ts";
 import { makeKey } from "./keys.ts";
-import { countKeys, findKey, findUsableNamed, insertKey, lockBootstrap, pageOfKeys, replaceKey, revokeKey, updateKey } from "./store.ts";
+import { countKeys, findKey, insertKey, pageOfKeys, replaceKey, revokeKey, updateKey } from "./store.ts";
 
-export interface ApiKeysDeps {
-  readonly db: Db;
-  readonly clock: Clock;
-  readonly emit: Emit;
-  readonly memberships: Memberships;
-  readonly plan: { require(tx: Tx, scope: SystemScope, resource: "apiKeys", adding: number): Promise<void> };
-  readonly secretBox: Pick<SecretBox, "derive">;
-}
-
-export interface EnsureKey {
-  readonly tenantId: TenantId;
-  readonly userId: string;
-  readonly role: Role;
-}
+export type ApiKeysDeps = Pick<FeatureKit, "db" | "clock" | "emit" | "plan" | "secretBox"> & { readonly memberships: Memberships };
 
 export interface ApiKeysFeature extends Feature<typeof contract.apiKeys> {
   readonly jobs: readonly Job[];
   readonly lookup: ApiKeyLookup;
   /** Returns the user's bootstrap key in this tenant: the same key each time, or a new one after it was revoked. */
-  ensureKey(wanted: EnsureKey): Promise<string>;
+  readonly ensureKey: ReturnType<typeof createEnsureKey>;
 }
 
 export const createApiKeys = (deps: ApiKeysDeps): ApiKeysFeature => {
@@ -108,27 +92,3 @@ const createHandlers = ({ db, emit, plan }: ApiKeysDeps, forgetAll: () => void):
 };
 
 const roleOf = ({ principal }: TenantScope): Role => (principal.kind === "agent" ? "viewer" : (principal.role ?? "viewer"));
-
-const BOOTSTRAP = "bootstrap";
-// A script may still run with the key that somebody rotated by hand.
-const REPAIR_GRACE_SECONDS = 86_400;
-
-/** Derives the key from the master key and the key's id: bootstrap returns the same key again although the database has only its hash. */
-const createEnsureKey =
-  ({ db, secretBox }: ApiKeysDeps, forgetAll: () => void) =>
-  async ({ tenantId, userId, role }: EnsureKey): Promise<string> => {
-    const scope = { tenantId };
-    const createdBy = `user:${userId}`;
-    const derived = (keyId: string) => makeKey(keyId, secretBox.derive(`api-key|${tenantId}|${keyId}`));
-    const apiKey = await db.tx(async (tx) => {
-      await lockBootstrap(tx, scope);
-      const known = await findUsableNamed(tx, scope, { name: BOOTSTRAP, createdBy });
-      const keyId = known?.keyId ?? newId("key");
-      const { apiKey: derivedKey, ...made } = derived(keyId);
-      if (known === null) await insertKey(tx, scope, { ...made, keyId, name: BOOTSTRAP, role, ipAllowlist: [], createdBy, expiresInDays: null });
-      else if (!made.hash.equals(known.hash)) await replaceKey(tx, scope, { keyId, made, graceSeconds: REPAIR_GRACE_SECONDS });
-      return derivedKey;
-    });
-    forgetAll();
-    return apiKey;
-  };

@@ -179,7 +179,7 @@ const createSettle = ({ transitions, afterCommit }: Pick<DeliveryDeps, "transiti
           reconcile: [...listed].map(([commandId, word]) => ({ commandId, action: reconcile(rows.get(commandId) ?? null, word, at) })),
           notify: () => {
             afterCommit.changed(made.filter((transition: Transition) => transition.row.deviceId === deviceId));
-            // `reconcile` tells it of those that it lists.
+            // The agent learns from `reconcile` about the commands that it lists.
             afterCommit.remind([...rows.values()].filter(({ commandId, status }) => status === "canceling" && !listed.has(commandId)));
           },
         },

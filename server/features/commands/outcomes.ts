@@ -1,4 +1,4 @@
-// Tells features how their commands ended, in the transaction that ends them. A handler that throws undoes only what it wrote itself: the command
+// Calls the outcome handlers of features, in the transaction that ends their commands. A handler that throws undoes only what it wrote itself: the command
 // ends, the acks of other commands go on, and a job calls the handler again.
 import type { z } from "zod";
 import { type CommandType, isOpen } from "../../../protocol/index.ts";

@@ -5,7 +5,7 @@ import { unreachable } from "../../core/errors.ts";
 import { acknowledge, isSoftTerminal } from "./rules-ack.ts";
 import type { AckEvent, Circumstances, CommandEvent, CommandFacts, CommandState, Instant, Patch, SettledEvent, Step } from "./state.ts";
 
-/** The code of a cancellation that the gateway itself turns down for an agent that has not announced `cancel.v1`. */
+/** The gateway refuses a cancellation with this code for an agent without `cancel.v1`. */
 export const CANCEL_UNSUPPORTED = "CANCEL_UNSUPPORTED";
 
 export const decide = (row: CommandFacts, event: CommandEvent, at: Circumstances): Step | null => {
@@ -79,7 +79,7 @@ const pastDeadline = (row: CommandFacts, at: Circumstances): Step | null => {
 
 const unacknowledged = (row: CommandFacts, at: Circumstances): Step | null => {
   if (isExpired(row, at.now)) return ended("expired", "EXPIRED_UNACKED", at); // T14
-  // Without acks a command is delivered at most once, and nobody knows whether it was.
+  // Without acks a command is sent at most once, and its delivery stays unknown.
   if (!row.requiresAck) return ended("undeliverable", "DELIVERY_UNKNOWN", at);
   // The session that carried it is gone, and running twice would harm: only the next hello can tell whether the agent has it (T11, T13).
   const carrierGone = row.channel === "ws" && row.liveEpoch !== row.sessionEpoch;

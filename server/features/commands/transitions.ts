@@ -9,7 +9,7 @@ import type { Circumstances, CommandEvent, Step } from "./state.ts";
 import { type Locked, saveRows } from "./store/change.ts";
 import { type CommandRow, isoTime } from "./store/rows.ts";
 
-/** One step of one command; `row` is what it became. */
+/** One step of one command; `row` is the command after it. */
 export interface Transition {
   readonly row: CommandRow;
   readonly from: CommandStatus | null;
@@ -126,7 +126,7 @@ export const freesCapacity = ({ row, from }: Transition): boolean => from !== nu
  */
 export const isDueAgain = ({ row, step }: Transition): boolean => row.status === "queued" && step.code !== null;
 
-/** T15, T17, T21 and T24: the agent may still work on a command that nobody waits for. Until when it may answer the order to stop, or null. */
+/** T15, T17, T21 and T24: the agent may still work on a command that nobody waits for. Returns the deadline of its answer to a cancellation; null when none is due. */
 export const cancelDeadline = ({ row, from, step }: Transition, { cancelTimeoutMs }: Pick<CommandSettings, "cancelTimeoutMs">): number | null => {
   const asked = row.status === "canceling" && from !== "canceling";
   const givenUp =

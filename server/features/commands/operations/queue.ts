@@ -52,7 +52,7 @@ export const queueing = ({
   });
   const reread = createBatch((rows: readonly CommandRow[]) => findCommands(db, rows), bounds);
 
-  /** The command at its end, or as it is when the caller has waited long enough. */
+  /** Waits for the end of the command, and returns the command as it is when the wait times out. */
   const ended = async (row: CommandRow, seconds: number, { signal, isNew }: { readonly signal: AbortSignal; readonly isNew: boolean }): Promise<CommandRow> => {
     const wait = isOpen(row.status) ? waiters.take(row.commandId, seconds) : null;
     if (wait === null) return row;
@@ -60,7 +60,7 @@ export const queueing = ({
       // An older one may have ended before this wait began.
       let now: CommandRow | null = isNew ? row : await reread(row);
       while (now !== null && isOpen(now.status) && (await wait.next(signal))) now = wait.ended() ?? (await reread(row));
-      // The row that this node has written comes without its payload.
+      // A row from `wait.ended` has no payload.
       return now === null ? row : { ...now, payload: row.payload };
     } finally {
       wait.end();
@@ -81,7 +81,7 @@ export const queueing = ({
       const { row } = admission;
       const isNew = admission.kind === "created";
       if (isNew) {
-        // First, so that the node that holds the device knows who waits before it hears of the command.
+        // Asks first, so the node that holds the device knows of the wait before it gets the command.
         if (input.wait > 0 && admission.heldBy !== null) remoteWaiters.ask(admission.heldBy, row.commandId);
         afterCommit.created([row], () => admission.heldBy);
       } else reply.replayed = true;

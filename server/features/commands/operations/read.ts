@@ -1,4 +1,4 @@
-// Reads commands: a list, one, and its timeline with what it waits for.
+// Reads commands: a list, one command, and its timeline with the reason why it waits.
 import type { z } from "zod";
 import { type BlockedBy, type contract, isOpen, toWindow } from "../../../../protocol/index.ts";
 import type { Handlers } from "../../../core/feature.ts";

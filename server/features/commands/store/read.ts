@@ -1,4 +1,4 @@
-// Reads of commands: lists, one, what it waits for, and the numbers of the whole queue.
+// Reads of commands: lists, one command, the reason why it waits, and figures of the whole queue.
 import type { CommandId, CommandStatus, DeviceId, TenantId } from "../../../../protocol/index.ts";
 import type { DeviceRef } from "../../../core/delivery.ts";
 import type { SqlTx } from "../../../core/events.ts";
