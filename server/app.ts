@@ -230,8 +230,7 @@ const openNode = async (config: Config, life: Lifecycle, { log, settings = {}, s
 export const createApp = async (config: Config, { log, ...deps }: AppDeps) => {
   const life = createLifecycle({
     partTimeoutMs: config.SHUTDOWN_SECONDS * 1_000,
-    onStep: (part, outcome, error) =>
-      outcome === "closed" ? log.debug({ part }, "closed") : log.error({ part, outcome, error }, "did not close"),
+    onStep: (part, outcome, error) => (outcome === "closed" ? log.debug({ part }, "closed") : log.error({ part, outcome, error }, "did not close")),
   });
   const closeAndThrow = (error: unknown): Promise<never> => life.close().then(() => Promise.reject(error));
   const { open, shutdown, ...node } = await openNode(config, life, { log, ...deps }).catch(closeAndThrow);
