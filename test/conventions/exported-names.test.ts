@@ -11,7 +11,6 @@ const EXCEPTIONS: Readonly<Record<string, string>> = {
   createAgent: "the reference agent, and the feature of the group `agent`: every feature's factory has its group's name",
   CommandType: "what a group declares, and what the queue knows of a type",
   Plan: "what a tenant pays for, and the check of its limits",
-  commit: "the handler's transaction, and the revision of the build",
 };
 
 interface Source {

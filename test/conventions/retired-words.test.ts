@@ -34,12 +34,7 @@ const RETIRED: ReadonlyMap<string, string> = new Map([
 const WORDS = new RegExp(`(?:^|-)(${[...RETIRED.keys()].join("|")})(?=-|$)`, "g");
 
 /** Identifiers that may keep such a word, each for a reason. */
-const EXCEPTIONS: ReadonlyMap<string, string> = new Map([
-  ["meshRoutes", "a resource that plans limit, under its public name"],
-  ["courier", "not renamed yet"],
-  ["Census", "not renamed yet"],
-  ["room", "not renamed yet"],
-]);
+const EXCEPTIONS: ReadonlyMap<string, string> = new Map([["meshRoutes", "a resource that plans limit, under its public name"]]);
 
 const kebab = (identifier: string): string =>
   identifier

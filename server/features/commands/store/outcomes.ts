@@ -1,4 +1,4 @@
-// Ends of commands that their feature has not been told of, because its handler threw. Whoever changes a row here holds the lock of its command.
+// Outcomes to retry, because the feature's handler threw. Every transaction that changes a row here has locked its command.
 import type { CommandId, TenantId } from "../../../../protocol/index.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import { statement } from "../../../core/statements.ts";
@@ -33,7 +33,7 @@ const RETRY_LATER = statement(
   `update untold_outcomes set attempts = attempts + 1, retry_at = now() + least(600, 10 * 2 ^ least(attempts, 10)) * interval '1 second' where command_id = $1`,
 );
 
-/** The rows that a change locks leave the payload behind, since it may be large. */
+/** Reads the payloads, which the rows of a change leave out because they may be large. */
 export const payloadsOf = async (tx: SqlTx, commands: readonly Untold[]): Promise<ReadonlyMap<string, CommandRow["payload"]>> => {
   const rows = await tx.query(READ_PAYLOADS, [commands.map(({ commandId }) => commandId)]);
   return new Map(rows.map(({ command_id, payload }) => [command_id, payload]));
@@ -43,7 +43,7 @@ export const addUntold = (tx: SqlTx, { tenantId, commandId }: Untold): Promise<u
 
 export const removeUntold = (tx: SqlTx, commandId: string): Promise<unknown> => tx.query(REMOVE_UNTOLD, [commandId]);
 
-/** The one that is due longest, with its command locked. Null if none is due. */
+/** Locks the command of the outcome that has been due longest; null when none is due. */
 export const takeUntold = async (tx: SqlTx): Promise<Untold | null> => {
   const [row] = await tx.query(TAKE_UNTOLD, []);
   if (row !== undefined) return row;
