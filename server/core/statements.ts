@@ -13,6 +13,9 @@ export const statement = <Row = never>(name: string, text: string): Statement<Ro
   return text as Statement<Row>; // as: the row exists for the compiler alone
 };
 
+/** Waits for the transaction's advisory lock of this name. */
+export const LOCK = statement<{ readonly locked: number }>("lock", "select 1 as locked from pg_advisory_xact_lock(hashtextextended($1, 0))");
+
 /** Tries to take an advisory lock until the transaction ends; never waits. */
 export const TRY_LOCK = statement<{ readonly mine: boolean }>("tryLock", "select pg_try_advisory_xact_lock($1::bigint) as mine");
 

@@ -2,6 +2,7 @@
 import { secondsFromNow } from "../../core/clock.ts";
 import type { Clients } from "../../core/database.ts";
 import type { SqlTx } from "../../core/events.ts";
+import { statement } from "../../core/statements.ts";
 
 export interface NodeReport {
   readonly nodeId: string;
@@ -31,38 +32,54 @@ const COLUMNS = `node_id as "nodeId", address, host, pid::int as pid, version, d
 const MAX_LISTED = 1_000;
 const DELETED_AFTER_SECONDS = 3_600;
 
+const BEAT = statement<ClusterSnapshot>(
+  "nodes.beat",
+  `with mine as (
+     insert into gateway_nodes (node_id, address, host, pid, version, draining, connections, ready, overloaded) values ($1, $2, $3, $4, $5, $6, $7, $8, $10)
+     on conflict (node_id) do update set address = $2, draining = $6, overloaded = $10, connections = $7, ready = $8, version = $5, host = $3, pid = $4, seen_at = now(),
+       started_at = case when (gateway_nodes.host, gateway_nodes.pid) = ($3, $4) then gateway_nodes.started_at else now() end,
+       drain_asked_at = case when (gateway_nodes.host, gateway_nodes.pid) = ($3, $4) then gateway_nodes.drain_asked_at end
+     returning drain_asked_at
+   ), others as (
+     select count(*)::int as live, coalesce(sum(connections), 0)::int as connections from gateway_nodes
+     where node_id <> $1 and not draining and seen_at > now() - make_interval(secs => $9)
+   )
+   select mine.drain_asked_at is not null as "drainAsked", others.live + 1 as "liveNodes", others.connections + $7 as connections from mine, others`,
+);
+
 /** Renews the node's row and reads the cluster. A new process under an old node id resets `started_at` and the order to drain. */
 export const beat = async (sql: SqlTx, node: NodeReport, expireSeconds: number): Promise<ClusterSnapshot> => {
-  const [row] = await sql.query<ClusterSnapshot>(
-    `with mine as (
-       insert into gateway_nodes (node_id, address, host, pid, version, draining, connections, ready, overloaded) values ($1, $2, $3, $4, $5, $6, $7, $8, $10)
-       on conflict (node_id) do update set address = $2, draining = $6, overloaded = $10, connections = $7, ready = $8, version = $5, host = $3, pid = $4, seen_at = now(),
-         started_at = case when (gateway_nodes.host, gateway_nodes.pid) = ($3, $4) then gateway_nodes.started_at else now() end,
-         drain_asked_at = case when (gateway_nodes.host, gateway_nodes.pid) = ($3, $4) then gateway_nodes.drain_asked_at end
-       returning drain_asked_at
-     ), others as (
-       select count(*)::int as live, coalesce(sum(connections), 0)::int as connections from gateway_nodes
-       where node_id <> $1 and not draining and seen_at > now() - make_interval(secs => $9)
-     )
-     select mine.drain_asked_at is not null as "drainAsked", others.live + 1 as "liveNodes", others.connections + $7 as connections from mine, others`,
-    [node.nodeId, node.address, node.host, node.pid, node.version, node.draining, node.connections, node.ready, expireSeconds, node.overloaded],
-  );
+  const [row] = await sql.query(BEAT, [
+    node.nodeId,
+    node.address,
+    node.host,
+    node.pid,
+    node.version,
+    node.draining,
+    node.connections,
+    node.ready,
+    expireSeconds,
+    node.overloaded,
+  ]);
   if (row === undefined) throw new Error("a beat returned no row");
   return row;
 };
 
-export const liveNodes = (sql: SqlTx, expireSeconds: number): Promise<readonly NodeRow[]> =>
-  sql.query<NodeRow>(
-    `select ${COLUMNS} from gateway_nodes where seen_at > now() - make_interval(secs => $1) order by started_at, node_id limit ${MAX_LISTED}`,
-    [expireSeconds],
-  );
+const LIVE_NODES = statement<NodeRow>(
+  "nodes.live",
+  `select ${COLUMNS} from gateway_nodes where seen_at > now() - make_interval(secs => $1) order by started_at, node_id limit ${MAX_LISTED}`,
+);
+
+export const liveNodes = (sql: SqlTx, expireSeconds: number): Promise<readonly NodeRow[]> => sql.query(LIVE_NODES, [expireSeconds]);
+
+const ASK_TO_DRAIN = statement<NodeRow>(
+  "nodes.askToDrain",
+  `update gateway_nodes set drain_asked_at = coalesce(drain_asked_at, now()) where node_id = $1 and seen_at > now() - make_interval(secs => $2) returning ${COLUMNS}`,
+);
 
 /** Asks the node to drain and returns its row; null when no such node is alive. */
 export const askToDrain = async (sql: SqlTx, nodeId: string, expireSeconds: number): Promise<NodeRow | null> => {
-  const [row] = await sql.query<NodeRow>(
-    `update gateway_nodes set drain_asked_at = coalesce(drain_asked_at, now()) where node_id = $1 and seen_at > now() - make_interval(secs => $2) returning ${COLUMNS}`,
-    [nodeId, expireSeconds],
-  );
+  const [row] = await sql.query(ASK_TO_DRAIN, [nodeId, expireSeconds]);
   return row ?? null;
 };
 

@@ -7,6 +7,7 @@ import type { Clients } from "../../core/database.ts";
 import type { SqlTx } from "../../core/events.ts";
 import { given, type RowOf, recordOf } from "../../core/records.ts";
 import type { SystemScope } from "../../core/scope.ts";
+import { LOCK, statement } from "../../core/statements.ts";
 import { orNull } from "../../platform/db-errors.ts";
 import type { MadeKey } from "./keys.ts";
 
@@ -79,14 +80,19 @@ const change = async (
 export const updateKey = (db: Clients, scope: SystemScope, keyId: string, { version, ...changed }: KeyChange): Promise<ApiKey | null> =>
   change(db, scope, given({ keyId, version }), given(changed));
 
+// Prisma cannot move a value from one column to another.
+const KEEP_PREVIOUS_HASH = statement(
+  "apiKeys.keepPreviousHash",
+  "update api_keys set previous_hash = hash where tenant_id = $1 and key_id = $2 and revoked_at is null",
+);
+
 /** The old key keeps working for the grace period; the key before it stops now. Null when there is no usable key. */
 export const replaceKey = async (
   tx: SqlTx & Clients,
   scope: SystemScope,
   { keyId, made, graceSeconds }: { readonly keyId: string; readonly made: Omit<MadeKey, "apiKey">; readonly graceSeconds: number },
 ): Promise<ApiKey | null> => {
-  // Prisma cannot move a value from one column to another.
-  await tx.query("update api_keys set previous_hash = hash where tenant_id = $1 and key_id = $2 and revoked_at is null", [scope.tenantId, keyId]);
+  await tx.query(KEEP_PREVIOUS_HASH, [scope.tenantId, keyId]);
   return change(tx, scope, { keyId, ...usable() }, { ...made, previousValidUntil: secondsFromNow(graceSeconds) });
 };
 
@@ -104,7 +110,7 @@ export const findByHash = async (db: Clients, hash: Buffer<ArrayBuffer>): Promis
 
 /** Until the transaction ends, every other bootstrap of this tenant waits. */
 export const lockBootstrap = async (tx: SqlTx, { tenantId }: SystemScope): Promise<void> => {
-  await tx.query("select pg_advisory_xact_lock(hashtextextended('bootstrap key of ' || $1, 0))", [tenantId]);
+  await tx.query(LOCK, [`bootstrap key of ${tenantId}`]);
 };
 
 export const findUsableNamed = (
@@ -114,11 +120,13 @@ export const findUsableNamed = (
 ): Promise<{ readonly keyId: string; readonly hash: Uint8Array } | null> =>
   db.for(scope).apiKey.findFirst({ where: { ...named, ...usable(), expiresAt: null }, orderBy: { createdAt: "asc" }, select: { keyId: true, hash: true } });
 
+const WRITE_USES = statement(
+  "apiKeys.writeUses",
+  `update api_keys k set last_used_at = u.at from unnest($1::text[], $2::timestamptz[]) as u(key_id, at)
+   where k.key_id = u.key_id and (k.last_used_at is null or k.last_used_at <= u.at - interval '60 seconds')`,
+);
+
 /** Writes many uses in one statement and skips a use within a minute of the last one written. */
 export const writeUses = async (sql: SqlTx, uses: ReadonlyMap<string, Date>): Promise<void> => {
-  await sql.query(
-    `update api_keys k set last_used_at = u.at from unnest($1::text[], $2::timestamptz[]) as u(key_id, at)
-     where k.key_id = u.key_id and (k.last_used_at is null or k.last_used_at <= u.at - interval '60 seconds')`,
-    [[...uses.keys()], [...uses.values()]],
-  );
+  await sql.query(WRITE_USES, [[...uses.keys()], [...uses.values()]]);
 };

@@ -6,6 +6,7 @@ import type { SqlTx } from "../../core/events.ts";
 import type { Membership } from "../../core/lookups.ts";
 import { given, type RowOf, recordOf } from "../../core/records.ts";
 import type { Overrides, SystemScope, TenantFacts } from "../../core/scope.ts";
+import { LOCK } from "../../core/statements.ts";
 import { isUniqueViolation, orNull } from "../../platform/db-errors.ts";
 
 /** The features of deployments, apps and tunnels count their own rows. */
@@ -16,7 +17,7 @@ const toTenant = (row: RowOf<typeof StoredTenant>): StoredTenant => recordOf(Sto
 
 /** Until the transaction ends, every other transaction that creates a tenant for this user waits, so the count before the insert stays right. */
 export const lockUser = async (tx: SqlTx, userId: string): Promise<void> => {
-  await tx.query("select pg_advisory_xact_lock(hashtextextended('tenants of ' || $1, 0))", [userId]);
+  await tx.query(LOCK, [`tenants of ${userId}`]);
 };
 
 export const countOwned = (db: Clients, userId: string): Promise<number> => db.system.membership.count({ where: { userId, role: "owner" } });
@@ -109,7 +110,7 @@ export const liftLimits = async (db: Clients, scope: SystemScope, { rates }: { r
 
 /** Until the transaction ends, every other `require` of this tenant waits. */
 export const lockPlan = async (tx: SqlTx, { tenantId }: SystemScope): Promise<void> => {
-  await tx.query("select pg_advisory_xact_lock(hashtextextended('plan of ' || $1, 0))", [tenantId]);
+  await tx.query(LOCK, [`plan of ${tenantId}`]);
 };
 
 const select = { tenantId: true, role: true, email: true } as const;

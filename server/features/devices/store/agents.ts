@@ -33,11 +33,13 @@ const LOCK_AGENT = statement<AgentRow>("agents.lock", `${AGENT} where d.agent_id
 
 export const lockAgent = async (tx: SqlTx, agentId: string): Promise<AgentRow | undefined> => (await tx.query(LOCK_AGENT, [agentId]))[0];
 
+const PROMOTE_SECRET = statement(
+  "agents.promoteSecret",
+  "update devices set secret = pending_secret, pending_secret = null, secret_rotated_at = now() where agent_id = $1 and pending_secret is not null",
+);
+
 /** The pending secret becomes the current one. */
-export const promoteSecret = (tx: SqlTx, agentId: string): Promise<unknown> =>
-  tx.query("update devices set secret = pending_secret, pending_secret = null, secret_rotated_at = now() where agent_id = $1 and pending_secret is not null", [
-    agentId,
-  ]);
+export const promoteSecret = (tx: SqlTx, agentId: string): Promise<unknown> => tx.query(PROMOTE_SECRET, [agentId]);
 
 const select = { agentId: true, secret: true, pendingSecret: true, secretRotatedAt: true } as const;
 export type SecretRow = Prisma.Result<Prisma.DeviceDelegate, { select: typeof select }, "findFirstOrThrow">;
@@ -60,17 +62,19 @@ export const replaceSecret = async (db: Clients, scope: SystemScope, { deviceId,
   return (await db.for(scope).device.updateMany({ where: { deviceId, deletedAt: null }, data })).count === 1;
 };
 
+const SET_SIGNATURE_VERSION = statement<{ readonly tenant_id: TenantId; readonly device_id: DeviceId; readonly agent_id: AgentId; readonly changed: boolean }>(
+  "agents.setSignatureVersion",
+  `with old as (select device_id, min_sig_version from devices where device_id = $1 and tenant_id = $2 and deleted_at is null for update)
+   update devices d set min_sig_version = $3 from old where d.device_id = old.device_id
+   returning d.tenant_id, d.device_id, d.agent_id, d.min_sig_version <> old.min_sig_version as changed`,
+);
+
 /** Undefined: no such device. */
 export const setSignatureVersion = async (
   tx: SqlTx,
   { tenantId, deviceId }: DeviceRef,
   version: 1 | 2,
 ): Promise<{ readonly tenant_id: TenantId; readonly device_id: DeviceId; readonly agent_id: AgentId; readonly changed: boolean } | undefined> => {
-  const [row] = await tx.query<{ tenant_id: TenantId; device_id: DeviceId; agent_id: AgentId; changed: boolean }>(
-    `with old as (select device_id, min_sig_version from devices where device_id = $1 and tenant_id = $2 and deleted_at is null for update)
-     update devices d set min_sig_version = $3 from old where d.device_id = old.device_id
-     returning d.tenant_id, d.device_id, d.agent_id, d.min_sig_version <> old.min_sig_version as changed`,
-    [deviceId, tenantId, version],
-  );
+  const [row] = await tx.query(SET_SIGNATURE_VERSION, [deviceId, tenantId, version]);
   return row;
 };

@@ -6,6 +6,7 @@ import type { Clients } from "../../../core/database.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import { given, recordOf } from "../../../core/records.ts";
 import type { SystemScope } from "../../../core/scope.ts";
+import { statement } from "../../../core/statements.ts";
 import { orNull } from "../../../platform/db-errors.ts";
 
 const omit = { secret: true, pendingSecret: true, inventory: true, minSigVersion: true, secretRotatedAt: true, nextCommandSeq: true, deletedAt: true } as const;
@@ -62,13 +63,15 @@ export interface DeviceSummary {
   readonly lastSeenAt: Date | null;
 }
 
+const FIND_SUMMARY = statement<DeviceSummary>(
+  "devices.findSummary",
+  `select d.device_id as "deviceId", d.status, p.last_seen_at as "lastSeenAt" from devices d join device_presence p on p.device_id = d.device_id
+   where d.tenant_id = $1 and d.deleted_at is null and d.device_id = $2`,
+);
+
 /** Raw SQL, because it runs for every command that is posted. */
 export const findDeviceSummary = async (sql: SqlTx, { tenantId }: SystemScope, deviceId: string): Promise<DeviceSummary | null> => {
-  const [row] = await sql.query<DeviceSummary>(
-    `select d.device_id as "deviceId", d.status, p.last_seen_at as "lastSeenAt" from devices d join device_presence p on p.device_id = d.device_id
-     where d.tenant_id = $1 and d.deleted_at is null and d.device_id = $2`,
-    [tenantId, deviceId],
-  );
+  const [row] = await sql.query(FIND_SUMMARY, [tenantId, deviceId]);
   return row ?? null;
 };
 

@@ -6,6 +6,7 @@ import type { Clients } from "../../../core/database.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import { recordOf } from "../../../core/records.ts";
 import type { SystemScope } from "../../../core/scope.ts";
+import { statement } from "../../../core/statements.ts";
 import type { Progress } from "../rules.ts";
 
 type EnrollmentRow = Prisma.Result<Prisma.EnrollmentDelegate, object, "findFirstOrThrow">;
@@ -32,9 +33,11 @@ export const findByPairing = async (db: Clients, pairingId: string): Promise<Enr
   return row === null ? null : toEnrollment(row);
 };
 
+const LOCK_ENROLLMENT = statement<{ readonly pairing_id: string }>("enrollments.lock", "select pairing_id from enrollments where pairing_id = $1 for update");
+
 /** Locks the enrollment until the transaction ends, so two reports of one installation run one after the other. */
 export const lockByPairing = async (tx: SqlTx & Clients, pairingId: string): Promise<Enrollment | null> => {
-  await tx.query("select 1 from enrollments where pairing_id = $1 for update", [pairingId]);
+  await tx.query(LOCK_ENROLLMENT, [pairingId]);
   return findByPairing(tx, pairingId);
 };
 

@@ -5,6 +5,7 @@ import { secondsFromNow, systemClock } from "../../../core/clock.ts";
 import type { Clients } from "../../../core/database.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import type { SystemScope } from "../../../core/scope.ts";
+import { LOCK, statement } from "../../../core/statements.ts";
 import { orNull } from "../../../platform/db-errors.ts";
 
 export type StoredStatus = "pending" | "activated" | "expired";
@@ -45,7 +46,7 @@ type Hash = Uint8Array<ArrayBuffer>;
 
 /** Until the transaction ends, every other pairing of this machine waits to begin. */
 export const lockFingerprint = async (tx: SqlTx, fingerprint: string): Promise<void> => {
-  await tx.query("select pg_advisory_xact_lock(hashtextextended('pairing of ' || $1, 0))", [fingerprint]);
+  await tx.query(LOCK, [`pairing of ${fingerprint}`]);
 };
 
 export const expireOthers = async (db: Clients, fingerprint: string): Promise<void> => {
@@ -123,13 +124,15 @@ export const findPairedBy = async (db: Clients, scope: SystemScope, claim: Claim
   return (await found(db.for(scope).pairing.findFirst({ where, omit })))?.deviceId ?? null;
 };
 
+const COUNT_WRONG_TOKEN = statement<{ readonly attempts: number }>(
+  "pairings.countWrongToken",
+  `update pairings set attempts = attempts + 1, status = case when attempts + 1 >= $2 then 'expired' else status end
+   where code_hash = $1 and status = 'pending' and expires_at > now() returning attempts`,
+);
+
 /** Counts a wrong token and returns the attempts left; the last one expires the code. Null, and nothing counted, when the code is not live. */
 export const countWrongToken = async (sql: SqlTx, codeHash: Hash, allowed: number): Promise<number | null> => {
-  const [row] = await sql.query<{ attempts: number }>(
-    `update pairings set attempts = attempts + 1, status = case when attempts + 1 >= $2 then 'expired' else status end
-     where code_hash = $1 and status = 'pending' and expires_at > now() returning attempts`,
-    [codeHash, allowed],
-  );
+  const [row] = await sql.query(COUNT_WRONG_TOKEN, [codeHash, allowed]);
   return row === undefined ? null : Math.max(0, allowed - row.attempts);
 };
 

@@ -5,17 +5,20 @@ import type { Clients } from "../../../core/database.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import { type RowOf, recordOf } from "../../../core/records.ts";
 import type { SystemScope } from "../../../core/scope.ts";
+import { statement } from "../../../core/statements.ts";
 
 const toToken = (row: RowOf<typeof EnrollmentToken>): EnrollmentToken => recordOf(EnrollmentToken, row);
 
 const good = () => ({ revokedAt: null, expiresAt: { gt: systemClock.now() } });
 
+const COUNT_LIVE = statement<{ readonly live: number }>(
+  "tokens.countLive",
+  "select count(*) as live from enrollment_tokens where tenant_id = $1 and revoked_at is null and expires_at > now() and (max_uses is null or uses < max_uses)",
+);
+
 /** For the plan: usable tokens. Raw SQL, because Prisma's count cannot compare two columns. */
 export const countTokens = async (db: SqlTx, { tenantId }: SystemScope): Promise<number> => {
-  const [row] = await db.query<{ live: number }>(
-    "select count(*) as live from enrollment_tokens where tenant_id = $1 and revoked_at is null and expires_at > now() and (max_uses is null or uses < max_uses)",
-    [tenantId],
-  );
+  const [row] = await db.query(COUNT_LIVE, [tenantId]);
   return row?.live ?? 0;
 };
 
@@ -54,15 +57,15 @@ export const findGood = async (db: Clients, hash: Uint8Array<ArrayBuffer>): Prom
   return row === null ? null : toToken(row);
 };
 
+const TAKE_USE = statement<{ readonly token_id: string }>(
+  "tokens.takeUse",
+  `update enrollment_tokens set uses = uses + 1
+     where tenant_id = $1 and token_id = $2 and revoked_at is null and expires_at > now() and (max_uses is null or uses < max_uses) returning token_id`,
+);
+
 /** Takes one use; false when none is left. Locks the row until the transaction ends, so uses never exceed the maximum. */
 export const takeUse = async (tx: SqlTx, { tenantId }: SystemScope, tokenId: string): Promise<boolean> =>
-  (
-    await tx.query(
-      `update enrollment_tokens set uses = uses + 1
-       where tenant_id = $1 and token_id = $2 and revoked_at is null and expires_at > now() and (max_uses is null or uses < max_uses) returning token_id`,
-      [tenantId, tokenId],
-    )
-  ).length === 1;
+  (await tx.query(TAKE_USE, [tenantId, tokenId])).length === 1;
 
 export interface OwnToken {
   readonly tokenId: string;
