@@ -81,8 +81,6 @@ const serve = async (config: Config, log: ProcessLog, place?: Place): Promise<vo
   process.on("SIGTERM", onSignal);
   // The parent (the supervisor of workers, the demo) has ended.
   process.on("disconnect", () => stop("disconnect"));
-  // Keep serving when the reader of the log goes away.
-  process.stdout.on("error", () => undefined);
   if (worker === undefined) {
     process.on("SIGINT", onSignal);
     // A closed terminal ends the gateway; a service manager sends SIGHUP to load a new certificate.
@@ -148,6 +146,8 @@ const supervise = async (config: Config, log: ProcessLog, count: number): Promis
 };
 
 const run = async (): Promise<void> => {
+  // The reader of the output may go away; the agents stay.
+  for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
   const { values } = parseArgs({ options: { workers: { type: "string" }, worker: { type: "string" }, generation: { type: "string" } } });
   const config = readConfig(process.env);
   const log = createLog(config.LOG_LEVEL, { service: "mooring" });

@@ -1,6 +1,6 @@
 // The reads by which the gateway identifies a caller: tenants, memberships, API keys, stream tickets. Answers may be up to five seconds old.
 import type { KeyId, Role, TenantId } from "../../protocol/index.ts";
-import type { TenantFacts } from "./scope.ts";
+import type { SystemScope, TenantFacts } from "./scope.ts";
 
 export interface TenantLookup {
   find(tenantId: string): Promise<TenantFacts | null>;
@@ -44,4 +44,9 @@ export interface StreamTicketOwner {
 export interface StreamTickets {
   /** A ticket works once. Null when it is unknown, used or expired. */
   redeem(ticket: string): Promise<StreamTicketOwner | null>;
+}
+
+/** Devices, as far as the command feature needs them. */
+export interface DeviceLookup {
+  find(scope: SystemScope, deviceId: string): Promise<{ readonly deviceId: string; readonly status: string; readonly lastSeenAt: Date | null } | null>;
 }

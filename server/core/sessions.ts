@@ -117,3 +117,9 @@ export interface Evictor {
   /** `epochBelow` spares a session with this epoch or a newer one. */
   evict(deviceId: string, order: { readonly close: Close; readonly epochBelow?: number }): void;
 }
+
+/** A poll keeps the device online. */
+export interface PollPresence {
+  /** Throws DUPLICATE_IDENTITY while another process uses this identity. */
+  polled(device: DeviceRef, poll: { readonly instanceId: string | null; readonly aliveForMs: number }): Promise<void>;
+}

@@ -15,7 +15,8 @@ import type { Clock } from "../../core/clock.ts";
 import type { CommandDelivery, DeviceNotifier, DeviceRef, Enqueue } from "../../core/delivery.ts";
 import type { Emit, Hint, SqlTx } from "../../core/events.ts";
 import { implement } from "../../core/feature.ts";
-import type { SystemScope } from "../../core/scope.ts";
+import type { DeviceLookup } from "../../core/lookups.ts";
+import type { PollPresence } from "../../core/sessions.ts";
 import type { Tracing } from "../../core/trace.ts";
 import type { CreateBatch } from "../../platform/batch.ts";
 import type { Db } from "../../platform/db.ts";
@@ -43,17 +44,6 @@ import { createWaiters } from "./waiters.ts";
 
 export type { CommandMeters } from "./command-telemetry.ts";
 export type { CommandSettings } from "./settings.ts";
-
-/** The devices feature, as far as this one needs it. */
-export interface DeviceLookup {
-  find(scope: SystemScope, deviceId: string): Promise<{ readonly deviceId: string; readonly status: string; readonly lastSeenAt: Date | null } | null>;
-}
-
-/** A poll keeps the device online. */
-export interface PollPresence {
-  /** Throws DUPLICATE_IDENTITY while another process uses this identity. */
-  polled(device: DeviceRef, poll: { readonly instanceId: string | null; readonly aliveForMs: number }): Promise<void>;
-}
 
 export interface CommandsDeps {
   readonly db: Db;

@@ -2,10 +2,9 @@
 import { contract, type DeviceId } from "../../../protocol/index.ts";
 import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
-import { happened } from "../../core/events.ts";
+import { type Emit, happened } from "../../core/events.ts";
 import type { Handlers } from "../../core/feature.ts";
 import { actorOf, type TenantScope } from "../../core/scope.ts";
-import type { DevicesDeps } from "./index.ts";
 import { setRepair } from "./store/devices.ts";
 
 // Time to travel to the machine.
@@ -13,7 +12,7 @@ const REPAIR_HOURS = 24;
 
 type RepairHandlers = Pick<Handlers<typeof contract.devices>, "openRepair" | "closeRepair">;
 
-export const createRepairHandlers = ({ emit }: Pick<DevicesDeps, "emit">): RepairHandlers => {
+export const createRepairHandlers = ({ emit }: { readonly emit: Emit }): RepairHandlers => {
   const change = async (tx: Tx, scope: TenantScope, { deviceId, hours }: { deviceId: DeviceId; hours: number | null }): Promise<string | null> => {
     const changed = await setRepair(tx, scope, { deviceId, hours });
     if (changed === null) throw new AppError("DEVICE_NOT_FOUND", { details: { deviceId } });

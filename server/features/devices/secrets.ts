@@ -2,14 +2,16 @@
 import { createHash } from "node:crypto";
 import { CLOSE, contract, type DeviceId } from "../../../protocol/index.ts";
 import type { Clients } from "../../core/database.ts";
-import type { CommandOrder } from "../../core/delivery.ts";
+import type { CommandOrder, Enqueue } from "../../core/delivery.ts";
 import { AppError } from "../../core/errors.ts";
-import { happened } from "../../core/events.ts";
+import { type Emit, happened } from "../../core/events.ts";
 import type { Handlers, KeyedCall } from "../../core/feature.ts";
 import { newSecret } from "../../core/ids.ts";
 import { actorOf, type Principal, type TenantScope } from "../../core/scope.ts";
+import type { Evictor } from "../../core/sessions.ts";
+import type { Db } from "../../platform/db.ts";
+import type { SecretBox } from "../../platform/secrets.ts";
 import type { Agents } from "./agent-registry.ts";
-import type { DevicesDeps } from "./index.ts";
 import { secretContext } from "./rules.ts";
 import type { SignatureLock } from "./signature-lock.ts";
 import { beginRotation, findSecrets, replaceSecret, type SecretRow } from "./store/agents.ts";
@@ -17,10 +19,15 @@ import { fencePresence } from "./store/presence.ts";
 
 type SecretHandlers = Pick<Handlers<typeof contract.devices>, "secrets" | "rotateSecret" | "liftSignatureLock">;
 type Rotation = Pick<KeyedCall<typeof contract.devices.operations.rotateSecret>, "scope" | "commit">;
-type SecretDeps = Pick<DevicesDeps, "db" | "emit" | "secrets" | "evictor" | "enqueue"> & {
+interface SecretDeps {
+  readonly db: Db;
+  readonly emit: Emit;
+  readonly secrets: Pick<SecretBox, "seal" | "open">;
+  readonly evictor: Evictor;
+  readonly enqueue: Enqueue;
   /** How long after its session ended a device counts as offline. */
   readonly graceMs: number;
-};
+}
 
 /** The key orders one command per pending secret. */
 const rotationOrder = (deviceId: DeviceId, pendingSecret: Uint8Array): CommandOrder => ({

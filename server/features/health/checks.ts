@@ -1,6 +1,21 @@
 // The checks behind the health routes: a node needs the database; trouble with Redis or high load only degrades it.
 import type { Bus, BusDegradation } from "../../platform/bus.ts";
-import type { HealthCheck } from "./index.ts";
+import type { Status } from "./rules.ts";
+
+export interface CheckOutcome {
+  readonly status: Status;
+  /** Public, so without addresses and secrets. */
+  readonly message: string;
+  readonly latencyMs?: number;
+}
+
+export interface HealthCheck {
+  readonly name: string;
+  /** The service cannot work without it. */
+  readonly required: boolean;
+  /** A rejection counts as unhealthy. */
+  check(): Promise<CheckOutcome>;
+}
 
 export const databaseCheck = (ping: () => Promise<void>): HealthCheck => ({
   name: "database",

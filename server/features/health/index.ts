@@ -3,24 +3,10 @@ import { contract, type Dependency, type HealthCheckResult } from "../../../prot
 import { type Clock, isoText } from "../../core/clock.ts";
 import { implement, type Reply } from "../../core/feature.ts";
 import type { Feature } from "../kit.ts";
+import type { CheckOutcome, HealthCheck } from "./checks.ts";
 import { notConfigured, overall, type Status, slowed } from "./rules.ts";
 
-export { databaseCheck, loadCheck, redisCheck } from "./checks.ts";
-
-export interface CheckOutcome {
-  readonly status: Status;
-  /** Public, so without addresses and secrets. */
-  readonly message: string;
-  readonly latencyMs?: number;
-}
-
-export interface HealthCheck {
-  readonly name: string;
-  /** The service cannot work without it. */
-  readonly required: boolean;
-  /** A rejection counts as unhealthy. */
-  check(): Promise<CheckOutcome>;
-}
+export { type CheckOutcome, databaseCheck, loadCheck, redisCheck } from "./checks.ts";
 
 export interface HealthDeps {
   readonly clock: Clock;

@@ -3,11 +3,11 @@ import { ACK_STATUSES, type CommandId, type contract } from "../../../../protoco
 import type { CommandDelivery, DeviceRef } from "../../../core/delivery.ts";
 import { AppError } from "../../../core/errors.ts";
 import type { Handlers } from "../../../core/feature.ts";
+import type { PollPresence } from "../../../core/sessions.ts";
 import type { Db } from "../../../platform/db.ts";
 import type { AfterCommit } from "../after-commit.ts";
 import type { CommandTelemetry } from "../command-telemetry.ts";
 import { STATUS_UNKNOWN, sentNow } from "../delivery.ts";
-import type { PollPresence } from "../index.ts";
 import type { CommandSettings } from "../settings.ts";
 import { lockOfDevice } from "../store/change.ts";
 import { claimForPoll, type PolledRow } from "../store/claim.ts";

@@ -2,9 +2,9 @@
 import type { z } from "zod";
 import { type BlockedBy, type contract, isOpen, toWindow } from "../../../../protocol/index.ts";
 import type { Handlers } from "../../../core/feature.ts";
+import type { DeviceLookup } from "../../../core/lookups.ts";
 import type { TenantScope } from "../../../core/scope.ts";
 import type { Db } from "../../../platform/db.ts";
-import type { DeviceLookup } from "../index.ts";
 import { findCommand, listCommands, readSurroundings, type Surroundings } from "../store/read.ts";
 import { type CommandRow, isoTime, toCommand } from "../store/rows.ts";
 import { readTimeline } from "../store/timeline.ts";
