@@ -105,7 +105,7 @@ const repeatingConflicts = async <T>(run: () => Promise<T>): Promise<T> => {
     try {
       return await run();
     } catch (error) {
-      // A conflict is PostgreSQL's word that nothing was written. Anything less certain, a lost COMMIT above all, is the caller's to hear.
+      // A conflict proves that PostgreSQL wrote nothing. Less certain errors, above all a lost COMMIT, go to the caller.
       if (attempt >= ATTEMPTS || !isConflict(error)) throw error;
     }
   }
@@ -128,14 +128,14 @@ const transaction = async <T>({ pool, statements, prisma }: TransactionDeps, run
   };
   let broken: Error | undefined;
   try {
-    // The first statement follows on its heels: it need not come back to say that nothing stands against it.
+    // Do not wait for BEGIN: the first statement travels with it.
     const begun = client.query(BEGIN);
     begun.catch(() => undefined);
     const result = await run({ ...statements.inside(seat), ...createClients(inside.run), defer });
     await begun;
     const committed = commitTransaction(client);
     seat.client = undefined;
-    // What failed says why; that nothing was committed only follows from it.
+    // Report a failed statement before the failed COMMIT that follows from it.
     await Promise.all([...deferred, committed]);
     return result;
   } catch (last) {
@@ -150,7 +150,7 @@ const transaction = async <T>({ pool, statements, prisma }: TransactionDeps, run
   }
 };
 
-/** The connection a transaction sits on, until it ends. */
+/** Holds the connection of a transaction until the transaction ends. */
 interface Seat {
   client: pg.PoolClient | undefined;
 }
@@ -160,7 +160,7 @@ const clientOf = ({ client }: Seat): pg.PoolClient => {
   return client;
 };
 
-/** A statement's name; undefined for one that is sent without. */
+/** Returns the name of a statement, or undefined to send it without one. */
 type NameOf = (text: string) => string | undefined;
 
 const createStatements = (nameOf: NameOf) => {

@@ -4,11 +4,11 @@ import { connect } from "node:net";
 import pg from "pg";
 import type { Log } from "./log.ts";
 
-// Our statements take milliseconds. One that takes seconds is stuck behind something, and its caller has given up.
+// Our statements take milliseconds. One that takes seconds is blocked, and its caller has given up.
 const STATEMENT_TIMEOUT_MS = 5_000;
 const LOCK_TIMEOUT_MS = 2_000;
 export const IDLE_IN_TRANSACTION_MS = 10_000;
-// When the network swallows the answer, the server's own limits help nobody; so this side stops waiting a little later.
+// The server's limits do not help when the network loses its answer, so the client stops waiting a little later.
 const ANSWER_TIMEOUT_MS = STATEMENT_TIMEOUT_MS + 3_000;
 // Covers both the wait for a free session and the opening of a new one.
 export const CONNECT_TIMEOUT_MS = 5_000;
@@ -83,7 +83,7 @@ const runLimited = async (client: pg.PoolClient, config: pg.QueryConfig | string
   return answered;
 };
 
-// PostgreSQL answers the COMMIT of a failed transaction with a quiet ROLLBACK. Somebody swallowed the error of a statement; success would be a lie.
+// PostgreSQL answers the COMMIT of a failed transaction with ROLLBACK and no error. A caller ignored the error of a statement: report it.
 export const commitTransaction = async (client: pg.PoolClient): Promise<void> => {
   const { command } = await client.query("COMMIT");
   if (command !== "COMMIT") throw new Error("a statement of this transaction failed and its error was ignored; nothing was written");

@@ -1,5 +1,5 @@
-// Prisma on connections of ours. Prisma can neither be given a connection nor tell which it uses, so that its statements and raw SQL would not
-// share a transaction; here its driver adapter stands on pools that never connect and hand out what they are told to.
+// Prisma on our own connections. Prisma accepts no connection and does not reveal the one it uses, so its statements could not share a transaction
+// with raw SQL. Here its driver adapter gets pools that never connect and hand out the connection of the running transaction.
 import { PrismaPg } from "@prisma/adapter-pg";
 import pg from "pg";
 import { type Prisma, PrismaClient } from "../../prisma/generated/client.ts";
