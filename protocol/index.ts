@@ -5,6 +5,7 @@ import type { ErrorFacts, RouterOf, Stream } from "./client/router.ts";
 import { admin } from "./groups/admin.ts";
 import { agent } from "./groups/agent.ts";
 import { apiKeys } from "./groups/api-keys.ts";
+import { audit } from "./groups/audit.ts";
 import { commands } from "./groups/commands.ts";
 import { devices } from "./groups/devices.ts";
 import { general } from "./groups/general.ts";
@@ -15,7 +16,7 @@ import { tenants } from "./groups/tenants.ts";
 import type { ErrorCode } from "./kit/errors.ts";
 import type { Group, Operation } from "./kit/operation.ts";
 
-export const contract = { health, pairing, devices, commands, agent, tenants, apiKeys, general, live, admin } as const satisfies Record<string, Group>;
+export const contract = { health, pairing, devices, commands, agent, tenants, apiKeys, general, live, admin, audit } as const satisfies Record<string, Group>;
 export type Contract = typeof contract;
 
 type ProcedureOf<Op> =
@@ -36,6 +37,7 @@ export type AppRouter = RouterOf<RecordOf<Contract>, ErrorCode>;
 export * from "./channel/agent.ts";
 export * from "./channel/close.ts";
 export { ApiKey } from "./groups/api-keys.ts";
+export * from "./groups/audit.ts";
 export * from "./groups/devices.ts";
 export * from "./groups/health.ts";
 export * from "./groups/live.ts";

@@ -124,6 +124,7 @@ export const Settings = z.object({
   COMMAND_QUEUE_PER_TENANT: integer(20_000, 1, 10_000_000).describe("open commands per tenant; beyond that 429 COMMAND_QUEUE_FULL"),
   COMMAND_RETENTION_DAYS: integer(30, 8, 3_650).describe("days to keep ended commands with their history and idempotency keys"),
   EVENT_RETENTION_DAYS: integer(30, 1, 365).describe("days to keep dispatched events"),
+  AUDIT_RETENTION_DAYS: integer(365, 1, 3_650).describe("days to keep audit records"),
   WEBHOOK_ALLOW_CIDRS: cidrs.describe("private networks that webhooks may reach (for a later release)"),
   WEBHOOK_ALLOW_HTTP: flag(false).describe("allow http URLs for webhooks (for a later release)"),
   LEAVE_NOTICE_SECONDS: integer(5, 0, 60).describe(

@@ -3,6 +3,7 @@ import type { Contract } from "../index.ts";
 import { admin } from "./admin.ts";
 import { agent } from "./agent.ts";
 import { apiKeys } from "./api-keys.ts";
+import { audit } from "./audit.ts";
 import { commands } from "./commands.ts";
 import { devices } from "./devices.ts";
 import { general } from "./general.ts";
@@ -18,6 +19,7 @@ const GUIDES: { readonly [G in keyof Contract]?: Readonly<Record<string, Operati
   admin,
   agent,
   apiKeys,
+  audit,
   commands,
   devices,
   general,
@@ -36,6 +38,7 @@ export const TAGS: Readonly<Record<string, string>> = {
   Account: "API keys for scripts and third parties. Only signed-in users manage them.",
   Administration: "The installation's gateway nodes. For administrators of the installation.",
   Agent: "An agent's calls about its own device, signed with the device's secret.",
+  Audit: "Who changed what, when and from where. Each record is chained to the one before it by hashes.",
   Commands:
     "Work for devices. People and scripts queue commands, the gateway delivers them until the agent acknowledges them, and each can be followed to its end.",
   Devices: "The machines that run an agent. They are also called hosts.",

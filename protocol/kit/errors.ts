@@ -26,6 +26,7 @@ export const ERRORS = {
   ENROLLMENT_NOT_FOUND: row(404, "This device or pairing code has no enrollment."),
   ENROLLMENT_TOKEN_NOT_FOUND: row(404, "Enrollment token {tokenId} was not found."),
   API_KEY_NOT_FOUND: row(404, "API key {keyId} was not found."),
+  AUDIT_LOG_NOT_FOUND: row(404, "Audit record {auditId} was not found."),
   NODE_NOT_FOUND: row(404, "There is no live node {nodeId}."),
   ERROR_CODE_NOT_FOUND: row(404, "The error code {code} does not exist."),
   METHOD_NOT_ALLOWED: row(405, "This route does not support this method."),

@@ -10,6 +10,7 @@ export const id = <const P extends string>(prefix: P) =>
 /** What each prefix names. */
 export const ID_NAMES: ReadonlyMap<string, string> = new Map([
   ["agt", "agent"],
+  ["aud", "audit record"],
   ["cmd", "command"],
   ["dep", "deployment"],
   ["dev", "device"],

@@ -16,6 +16,7 @@ const GRANTS = {
     "tenant:update",
     "api_key:read",
     "api_key:write",
+    "audit:read",
   ],
   owner: ["tenant:delete"],
 } as const satisfies Record<Role, readonly string[]>;

@@ -42,6 +42,8 @@ interface CallFacts {
   /** The caller's address; behind trusted proxies the forwarded one. */
   readonly ip: string;
   readonly traceparent: string | null;
+  /** As the caller names its program. */
+  readonly userAgent?: string | null;
 }
 
 export interface TenantScope extends CallFacts {

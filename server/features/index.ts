@@ -20,6 +20,7 @@ import { commit, SERVICE, version } from "../version.ts";
 import { type AdminSettings, createAdmin, type ThisNode } from "./admin/index.ts";
 import { createAgent } from "./agent/index.ts";
 import { createApiKeys } from "./api-keys/index.ts";
+import { createAudit } from "./audit/index.ts";
 import { type CommandSettings, createCommands } from "./commands/index.ts";
 import { deployments } from "./deployments/index.ts";
 import { createAgentSessions, createDevices, deviceSettings } from "./devices/index.ts";
@@ -84,7 +85,8 @@ export const createFeatures = (deps: FeaturesDeps) => {
   const counters: Counters = {};
   const outcomes = new Map<string, RegisteredOutcome>();
   const plan = createPlan({ replaced: config.PLAN_LIMITS_JSON, counters });
-  const kit: FeatureKit = { db, clock, emit, hint, enqueue: (tx, scope, orders) => commands.enqueue(tx, scope, orders), plan, secretBox };
+  const audit = createAudit({ db, secretBox, keepDays: config.AUDIT_RETENTION_DAYS });
+  const kit: FeatureKit = { db, clock, emit, hint, audit: audit.trail, enqueue: (tx, scope, orders) => commands.enqueue(tx, scope, orders), plan, secretBox };
 
   const tenants = createTenants({ ...kit, deployments, counters, ownedTenantsPerUser: config.TENANTS_PER_USER });
   const apiKeys = createApiKeys({ ...kit, memberships: tenants.memberships });
@@ -173,6 +175,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
     general,
     live,
     admin,
+    audit,
   } satisfies FeaturesOf<Contract>;
 
   const parts = Object.entries<FeatureParts & { readonly handlers: unknown; readonly outcomes?: Readonly<Record<string, OutcomeHandler>> }>(features);

@@ -1,5 +1,6 @@
 // The interface between a feature and the app: the parts that a feature returns, and the kit that it gets.
 import type { Group } from "../../protocol/index.ts";
+import type { AuditTrail } from "../core/audit.ts";
 import type { Clock } from "../core/clock.ts";
 import type { OutcomeHandlers } from "../core/command-outcomes.ts";
 import type { Enqueue } from "../core/delivery.ts";
@@ -34,6 +35,8 @@ export interface FeatureKit {
   readonly db: Db;
   readonly clock: Clock;
   readonly emit: Emit;
+  /** For what does not run in `commit`, which records by itself. */
+  readonly audit: AuditTrail;
   readonly hint: Hint;
   /** Orders commands for devices in the caller's transaction. */
   readonly enqueue: Enqueue;

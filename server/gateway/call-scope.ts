@@ -1,11 +1,13 @@
 // Runs a handler: hands it its call, bounds its time, and checks its result against the contract.
 import type { Operation } from "../../protocol/index.ts";
+import type { AuditTrail } from "../core/audit.ts";
 import type { Tx } from "../core/database.ts";
 import { AppError, isAppError } from "../core/errors.ts";
 import type { SqlTx } from "../core/events.ts";
 import type { Call, Commit, Committed, KeyedCall, Reply } from "../core/feature.ts";
 import { createLazyAbort, type LazyAbort } from "../core/lazy-abort.ts";
 import type { OpenScope } from "../core/scope.ts";
+import { auditEntryOf } from "./audit-entry.ts";
 import type { Entry } from "./catalogue.ts";
 
 export interface Prepared {
@@ -38,6 +40,7 @@ export interface Keeper {
 
 export interface RunDeps {
   readonly transact: Transact;
+  readonly audit: AuditTrail;
   /** Tests and development: a result that does not fit its schema is an error. Production logs it and serves. */
   readonly strictOutput: boolean;
   readonly callTimeoutMs: number;
@@ -53,6 +56,7 @@ const outOfTime = (): AppError => new AppError("SERVICE_UNAVAILABLE", { retryAft
 /** What the calls of a gateway share. */
 interface Shared {
   readonly transact: Transact;
+  readonly audit: AuditTrail;
   readonly check: (entry: Entry, result: unknown) => void;
 }
 
@@ -64,6 +68,7 @@ class OneCall implements KeyedCall {
   readonly reply: Reply = { headers: {} };
   readonly idempotencyKey: string | null;
   readonly #entry: Entry;
+  readonly #input: unknown;
   readonly #gone: LazyAbort;
   readonly #keeper: Keeper | undefined;
   readonly #shared: Shared;
@@ -73,10 +78,11 @@ class OneCall implements KeyedCall {
   #isLate = false;
   #committed = false;
 
-  constructor(entry: Entry, { scope, key, keeper }: Prepared, gone: LazyAbort, shared: Shared) {
+  constructor(entry: Entry, { scope, input, key, keeper }: Prepared, gone: LazyAbort, shared: Shared) {
     this.scope = scope;
     this.idempotencyKey = key;
     this.#entry = entry;
+    this.#input = input;
     this.#gone = gone;
     this.#keeper = keeper;
     this.#shared = shared;
@@ -92,7 +98,7 @@ class OneCall implements KeyedCall {
   }
 
   async #commit(effect: Parameters<Commit<unknown>>[0]): Promise<Committed<unknown>> {
-    const { transact, check } = this.#shared;
+    const { transact, audit, check } = this.#shared;
     // A second transaction would write its effect without the key.
     if (this.#committed) throw new Error(`${this.#entry.id} commits twice`);
     this.#committed = true;
@@ -102,12 +108,14 @@ class OneCall implements KeyedCall {
       const result = await transact(async (tx) => {
         hints = [];
         handedOver = false;
+        audit.begin(tx);
         await this.#keeper?.claim(tx);
         const answer = await effect(tx, (hint) => void hints.push(hint));
         if (!isAppError(answer)) check(this.#entry, answer);
         // The caller already has its timeout.
         if (this.#isLate) throw outOfTime();
         await this.#keeper?.keep(tx, { status: this.reply.status ?? this.#entry.op.status, result: answer });
+        await audit.append(tx, auditEntryOf(this.#entry, this.scope, { input: this.#input, result: answer }));
         handedOver = true;
         return answer;
       });
@@ -197,9 +205,9 @@ const checkOutput: Shared["check"] = ({ id, op }, result) => {
   if (!checked.success) throw new Error(`${id} returned what its contract does not allow: ${checked.error.message}`);
 };
 
-export const createRun = ({ transact, strictOutput, callTimeoutMs }: RunDeps) => {
+export const createRun = ({ transact, audit, strictOutput, callTimeoutMs }: RunDeps) => {
   const within = createDeadlines(Math.min(LOOK_MS, callTimeoutMs));
-  const shared: Shared = { transact, check: strictOutput ? checkOutput : () => undefined };
+  const shared: Shared = { transact, audit, check: strictOutput ? checkOutput : () => undefined };
   return async (entry: Entry, prepared: Prepared, gone: LazyAbort): Promise<CallOutcome> => {
     const call = new OneCall(entry, prepared, gone, shared);
     const work = entry.handler(call, prepared.input);

@@ -16,6 +16,7 @@ export interface RequestInfo {
   /** Read it before the first await, see `HttpRequest.peer`. */
   readonly ip: string;
   readonly traceparent: string | null;
+  readonly userAgent?: string | null;
 }
 
 const REQUEST_ID = /^[A-Za-z0-9_-]{8,64}$/;
@@ -69,6 +70,7 @@ class Facts implements RequestInfo {
   readonly shape: ErrorShape;
   readonly shapeChosen: boolean;
   readonly traceparent: string | null;
+  readonly userAgent: string | null;
   readonly #request: HttpRequest;
   readonly #proxies: readonly Network[];
   #ip: string | null = null;
@@ -83,6 +85,7 @@ class Facts implements RequestInfo {
     this.shape = chosen ? asked : prefix === "/v1" ? "b" : "a";
     this.shapeChosen = chosen;
     this.traceparent = readTraceparent(headers["traceparent"]);
+    this.userAgent = headers["user-agent"] ?? null;
     this.#request = request;
     this.#proxies = proxies;
   }

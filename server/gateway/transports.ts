@@ -3,6 +3,7 @@
 import { LIMITS } from "../../protocol/index.ts";
 import type { Config } from "../config.ts";
 import type { AgentRegistry } from "../core/agent-registry.ts";
+import type { AuditTrail } from "../core/audit.ts";
 import type { Clock } from "../core/clock.ts";
 import type { CommandDelivery } from "../core/delivery.ts";
 import type { AppError } from "../core/errors.ts";
@@ -69,6 +70,7 @@ export interface TransportsDeps {
   readonly presence: SocketPresence;
   readonly delivery: CommandDelivery;
   readonly transact: Transact;
+  readonly audit: AuditTrail;
   readonly idempotency: IdempotencyStore;
   readonly signatures: Omit<ReplayDeps, "clock"> & { readonly memory: AgentChannelDeps["signatures"] };
   readonly databaseError: (error: unknown) => AppError | null;
@@ -116,6 +118,7 @@ const pipelineOf = (deps: TransportsDeps, identity: IdentityDeps): Pipeline =>
     limits: deps.limits,
     idempotency: deps.idempotency,
     transact: deps.transact,
+    audit: deps.audit,
     record: deps.metrics.call,
     databaseError: deps.databaseError,
     scopeOf: createScope(identity),

@@ -1,6 +1,7 @@
 // Migrates a database to the newest version, safely when several nodes start at once.
 import type { MigrationList, SchemaEngine } from "@prisma/schema-engine-wasm";
 import pg from "pg";
+import { watchTables } from "./audited-tables.ts";
 import { EVERYTHING, migrationsFolder, readMigrations, readSchema, schemaFolder, scriptFingerprint, withSchemaEngine } from "./schema-engine.ts";
 
 // Advisory lock of a running migration. Prisma's own lock has another number, so `prisma migrate deploy` still works.
@@ -28,10 +29,13 @@ export const migrate = async ({ url, folder = migrationsFolder() }: MigrateOptio
     await guard.query(`begin;set local lock_timeout=${LOCK_WAIT_MS};set local idle_in_transaction_session_timeout=0`);
     await guard.query("select pg_advisory_xact_lock($1)", [MIGRATION_LOCK]);
     const migrationsList = await readMigrations(folder);
-    return await withSchemaEngine(url, async (engine) => {
+    const applied = await withSchemaEngine(url, async (engine) => {
       await settleUnfinished(engine, guard, migrationsList);
       return (await engine.applyMigrations({ migrationsList, filters: EVERYTHING })).appliedMigrationNames;
     });
+    await watchTables(guard);
+    await guard.query("commit");
+    return applied;
   } finally {
     await guard.end();
   }

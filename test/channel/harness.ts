@@ -5,6 +5,7 @@ import type { Clock } from "../../server/core/clock.ts";
 import { newId } from "../../server/core/ids.ts";
 import type { TenantFacts } from "../../server/core/scope.ts";
 import type { SignatureMemory } from "../../server/core/signature-memory.ts";
+import { createAuditTrail } from "../../server/features/audit/index.ts";
 import { createCommands } from "../../server/features/commands/index.ts";
 import { deployments } from "../../server/features/deployments/index.ts";
 import { createAgentSessions, createDevices, deviceSettings } from "../../server/features/devices/index.ts";
@@ -84,6 +85,7 @@ export const startNode = async (options: NodeOptions = {}) => {
     clock,
     bus,
     emit: outbox.emit,
+    audit: createAuditTrail({ secretBox: box }),
     secrets: box,
     plan: { require: async () => undefined },
     deployments,

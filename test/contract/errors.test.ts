@@ -302,6 +302,7 @@ const SCENARIOS: Readonly<Record<Exclude<ErrorCode, Streamed>, Scenario>> = {
   DATABASE_UNAVAILABLE: (at, probe) => withoutDatabase(at, () => probe(own(at, "GET", "/devices"))),
   IDENTITY_PROVIDER_UNAVAILABLE: async ({ odd, stock }, probe) => probe(call(odd, "GET", "/devices", { as: asBearer(await stock.tenant.token()) })),
   ADMIN_REQUIRED: (at, probe) => probe(own(at, "GET", "/admin/nodes")),
+  AUDIT_LOG_NOT_FOUND: (at, probe) => probe(own(at, "GET", "/audit-logs/aud_unknown")),
   NODE_NOT_FOUND: ({ world, stock }, probe) => probe(call(world, "POST", "/admin/nodes/node_unknown/drain", { as: stock.operator })),
   NODE_DRAINING: async ({ odd }, probe) => {
     odd.app.channel.refuseUpgrades();

@@ -147,6 +147,10 @@ export const SAMPLES: { readonly [Id in OperationId]: (stock: Stock) => Promise<
   "general.streamTicket": nothing,
   "general.rateLimit": nothing,
   "live.watch": nothing,
+  "audit.list": nothing,
+  "audit.get": async ({ world, owner }) => ({ auditId: (await world.call(owner, "GET", "/v1/audit-logs")).body.data[0].auditId }),
+  "audit.export": nothing,
+  "audit.listInstallation": nothing,
   "admin.listNodes": nothing,
   "admin.drainNode": async (stock) => ({ nodeId: await otherNode(stock) }),
 };

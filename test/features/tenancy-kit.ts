@@ -6,6 +6,7 @@ import type { Emit, Happened } from "../../server/core/events.ts";
 import { newId, newSecret } from "../../server/core/ids.ts";
 import type { Overrides } from "../../server/core/scope.ts";
 import { createApiKeys } from "../../server/features/api-keys/index.ts";
+import { createAuditTrail } from "../../server/features/audit/index.ts";
 import { deployments } from "../../server/features/deployments/index.ts";
 import type { Enrol } from "../../server/features/devices/index.ts";
 import { createPairing } from "../../server/features/pairing/index.ts";
@@ -24,6 +25,7 @@ export const openTenancy = async ({ planLimits }: { planLimits?: Readonly<Record
   const emitted: Happened[] = [];
   const emit: Emit = async (_tx, events) => void emitted.push(...events);
   const secretBox = createSecretBox(randomBytes(32));
+  const audit = createAuditTrail({ secretBox });
   const limiter = createMemoryRateLimiter({ clock: systemClock });
   const counters: Counters = {
     hosts: async (tx: Pick<Db, "query">, { tenantId }: { tenantId: string }) =>
@@ -31,11 +33,12 @@ export const openTenancy = async ({ planLimits }: { planLimits?: Readonly<Record
   };
   const plan = createPlan({ replaced: planLimits, counters });
   const enrol = enrolInto(plan);
-  const tenants = createTenants({ db, clock: systemClock, emit, deployments, counters, ownedTenantsPerUser: 3 });
-  const apiKeys = createApiKeys({ db, clock: systemClock, emit, memberships: tenants.memberships, plan, secretBox });
+  const tenants = createTenants({ db, clock: systemClock, emit, audit, deployments, counters, ownedTenantsPerUser: 3 });
+  const apiKeys = createApiKeys({ db, clock: systemClock, emit, audit, memberships: tenants.memberships, plan, secretBox });
   const pairing = createPairing({
     db,
     emit,
+    audit,
     enrol,
     plan,
     secretBox,

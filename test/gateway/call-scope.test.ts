@@ -5,10 +5,11 @@ import type { Call } from "../../server/core/feature.ts";
 import { createLazyAbort, eitherOf, lazyAbortOf } from "../../server/core/lazy-abort.ts";
 import { createRun } from "../../server/gateway/call-scope.ts";
 import type { Entry } from "../../server/gateway/catalogue.ts";
+import { noAudit } from "../kit/call.ts";
 
 const CALL_TIMEOUT_MS = 40;
 const transact = () => Promise.reject(new Error("not asked for"));
-const run = createRun({ transact, strictOutput: false, callTimeoutMs: CALL_TIMEOUT_MS });
+const run = createRun({ transact, audit: noAudit, strictOutput: false, callTimeoutMs: CALL_TIMEOUT_MS });
 const prepared = {
   scope: { requestId: "req_12345678", ip: "127.0.0.1", traceparent: null, tenantId: null, tenant: null, principal: null },
   input: {},

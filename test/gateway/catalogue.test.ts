@@ -12,6 +12,7 @@ import { type HttpResponse, RequestContext } from "../../server/gateway/request-
 import { createRequestInfo } from "../../server/gateway/request-info.ts";
 import { createRest } from "../../server/gateway/rest.ts";
 import { createMemoryRateLimiter } from "../../server/platform/rate-limit.ts";
+import { noAudit } from "../kit/call.ts";
 
 const open = {
   summary: "x",
@@ -111,6 +112,7 @@ const serve = async (operations: Group["operations"], path: string): Promise<Htt
     scopeOf: async ({ info }) => ({ ...info, tenantId: null, tenant: null, principal: null }),
     idempotency: { find: unasked, claim: unasked, keep: unasked },
     transact: unasked,
+    audit: noAudit,
     useSignature: async () => undefined,
     databaseError: () => null,
     record: () => undefined,

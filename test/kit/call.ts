@@ -1,6 +1,7 @@
 // Calls a feature's handlers as the pipeline does: parses the input and checks the output by the contract, without any transport.
 import type { z } from "zod";
 import type { Group, Operation, Role, TenantId } from "../../protocol/index.ts";
+import type { AuditTrail } from "../../server/core/audit.ts";
 import type { Tx } from "../../server/core/database.ts";
 import { AppError, isAppError } from "../../server/core/errors.ts";
 import type { Commit, Committed, Handlers, KeyedCall, Reply } from "../../server/core/feature.ts";
@@ -9,6 +10,9 @@ import type { OpenScope, Principal, TenantFacts, TenantScope } from "../../serve
 export const anyone = (ip = "192.0.2.1"): OpenScope => ({ tenantId: null, tenant: null, principal: null, requestId: "req_test", ip, traceparent: null });
 
 export const userOf = (userId: string, email: string | null = null, role: Role | null = null): Principal => ({ kind: "user", userId, email, role });
+
+/** For a pipeline whose transactions nobody records. */
+export const noAudit: AuditTrail = { begin: () => undefined, append: async () => undefined };
 
 /** A caller inside a tenant. */
 export const inside = (tenantId: TenantId, principal: Principal): TenantScope => {

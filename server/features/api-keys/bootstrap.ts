@@ -1,5 +1,6 @@
 // The bootstrap key of a user, for the operator's command line.
 import type { Role, TenantId } from "../../../protocol/index.ts";
+import { operatorTx } from "../../core/audit.ts";
 import { newId } from "../../core/ids.ts";
 import type { FeatureKit } from "../kit.ts";
 import { makeKey } from "./keys.ts";
@@ -17,12 +18,12 @@ const REPAIR_GRACE_SECONDS = 86_400;
 
 /** Derives the key from the master key and the key's id: bootstrap returns the same key again although the database has only its hash. */
 export const createEnsureKey =
-  ({ db, secretBox }: Pick<FeatureKit, "db" | "secretBox">, forgetAll: () => void) =>
+  ({ db, audit, secretBox }: Pick<FeatureKit, "db" | "audit" | "secretBox">, forgetAll: () => void) =>
   async ({ tenantId, userId, role }: EnsureKey): Promise<string> => {
     const scope = { tenantId };
     const createdBy = `user:${userId}`;
     const derived = (keyId: string) => makeKey(keyId, secretBox.derive(`api-key|${tenantId}|${keyId}`));
-    const apiKey = await db.tx(async (tx) => {
+    const apiKey = await operatorTx(db, audit)("cli.bootstrap", async (tx) => {
       await lockBootstrap(tx, scope);
       const known = await findUsableNamed(tx, scope, { name: BOOTSTRAP, createdBy });
       const keyId = known?.keyId ?? newId("key");

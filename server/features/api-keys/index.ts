@@ -13,7 +13,7 @@ import { createEnsureKey } from "./bootstrap.ts";
 import { makeKey } from "./keys.ts";
 import { countKeys, findKey, insertKey, pageOfKeys, replaceKey, revokeKey, updateKey } from "./store.ts";
 
-export type ApiKeysDeps = Pick<FeatureKit, "db" | "clock" | "emit" | "plan" | "secretBox"> & { readonly memberships: Memberships };
+export type ApiKeysDeps = Pick<FeatureKit, "db" | "clock" | "emit" | "audit" | "plan" | "secretBox"> & { readonly memberships: Memberships };
 
 export interface ApiKeysFeature extends Feature<typeof contract.apiKeys> {
   readonly jobs: readonly Job[];

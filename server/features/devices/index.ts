@@ -1,6 +1,7 @@
 // Devices: paired machines, their presence and their secrets. Other features pair through `enrol` and read through `find`.
 
 import { CLOSE, type CommandId, connectTo, contract, type Device, toWindow } from "../../../protocol/index.ts";
+import type { AuditTrail } from "../../core/audit.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { DeviceRef, Enqueue } from "../../core/delivery.ts";
 import { type Emit, happened } from "../../core/events.ts";
@@ -49,6 +50,7 @@ export interface DevicesDeps {
   readonly clock: Clock;
   readonly bus: Bus;
   readonly emit: Emit;
+  readonly audit: AuditTrail;
   readonly secrets: Pick<SecretBox, "seal" | "open">;
   readonly plan: PlanGuard;
   readonly deployments: Pick<Deployments, "has" | "findForDevices">;

@@ -1,6 +1,7 @@
 // The secret with which a device signs, and its rotation: the old secret stays valid until the first use of the new one, unless somebody revokes it.
 import { createHash } from "node:crypto";
 import { CLOSE, contract, type DeviceId } from "../../../protocol/index.ts";
+import type { AuditEntry, AuditTrail } from "../../core/audit.ts";
 import type { Clients } from "../../core/database.ts";
 import type { CommandOrder, Enqueue } from "../../core/delivery.ts";
 import { AppError } from "../../core/errors.ts";
@@ -22,6 +23,7 @@ type Rotation = Pick<KeyedCall<typeof contract.devices.operations.rotateSecret>,
 interface SecretDeps {
   readonly db: Db;
   readonly emit: Emit;
+  readonly audit: AuditTrail;
   readonly secrets: Pick<SecretBox, "seal" | "open">;
   readonly evictor: Evictor;
   readonly enqueue: Enqueue;
@@ -39,6 +41,14 @@ const rotationOrder = (deviceId: DeviceId, pendingSecret: Uint8Array): CommandOr
 
 const isAgent = (principal: Principal): boolean => principal.kind === "agent";
 const unknown = (deviceId: string): AppError => new AppError("DEVICE_NOT_FOUND", { details: { deviceId } });
+
+/** A read is no change, but whoever has read a secret can change everything in the device's name. */
+const readOf = (scope: TenantScope, deviceId: string): AuditEntry => {
+  const { tenantId, principal } = scope;
+  const user = principal.kind === "user" ? principal : null;
+  const actor = { type: principal.kind, id: user?.userId ?? actorOf(principal), email: user?.email ?? null };
+  return { tenantId, actor, action: "devices.secrets", resource: { type: "devices", id: deviceId }, code: null, call: scope };
+};
 
 interface SecretParts {
   readonly agents: Pick<Agents, "announce">;
@@ -107,7 +117,10 @@ export const createSecretHandlers = (deps: SecretDeps, { agents, signatureLock }
       // A person who reads the secret can act as the device, so an event records it.
       if (!isAgent(scope.principal)) {
         const data = { deviceId, actor: actorOf(scope.principal) };
-        await db.sqlTx((tx) => deps.emit(tx, [happened(scope, contract.devices.events.secretsRead, deviceId, data)]));
+        await db.sqlTx(async (tx) => {
+          await deps.emit(tx, [happened(scope, contract.devices.events.secretsRead, deviceId, data)]);
+          await deps.audit.append(tx, readOf(scope, deviceId));
+        });
       }
       // An agent gets the pending secret of a rotation that somebody else began and completes the rotation by signing with it.
       const sealed = isAgent(scope.principal) ? (row.pendingSecret ?? row.secret) : row.secret;

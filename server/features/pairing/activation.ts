@@ -19,7 +19,7 @@ const WRONG_TOKENS_PER_CODE = 5;
 type Activation = Pick<Handlers<typeof contract.pairing>, "activate" | "autoActivate">;
 
 export const createActivation = (deps: PairingDeps, codes: Codes): Activation => {
-  const { db, memberships, tenants, devices, failures, settings } = deps;
+  const { db, audit, memberships, tenants, devices, failures, settings } = deps;
   const complete = createCompletion(deps);
 
   const activeTenant = async (tenantId: TenantId): Promise<TenantFacts> => {
@@ -53,6 +53,7 @@ export const createActivation = (deps: PairingDeps, codes: Codes): Activation =>
       if (!mayActivateAs(user, user_email)) throw fail("FORBIDDEN", { reason: "user_email_mismatch" });
       const tenant = await activeTenant(user.tenantId);
       return db.tx(async (tx) => {
+        audit.begin(tx);
         const pairing = await activateByToken(tx, codeHash, tokenHash);
         if (pairing === null) throw fail(whyNot(await findByCode(tx, codeHash), null));
         const replacement = { means: "code", actor: `user:${pairing.preparedBy}`, allowed: pairing.replacesDeviceId } as const;
@@ -76,6 +77,7 @@ export const createActivation = (deps: PairingDeps, codes: Codes): Activation =>
       const claim = { codeHash: found.codeHash, preparedBy: token.tokenId };
       const tenant = await activeTenant(token.tenantId);
       return db.tx(async (tx) => {
+        audit.begin(tx);
         const pairing = await activateForTenant(tx, token, claim);
         if (pairing === null) {
           const deviceId = await findPairedBy(tx, token, claim);
@@ -104,7 +106,7 @@ interface Claimed {
 
 /** Uses the transaction's connection only: when many callers race, they hold every connection of the pool. */
 const createCompletion =
-  ({ emit, enrol, settings }: PairingDeps) =>
+  ({ emit, audit, enrol, settings }: PairingDeps) =>
   async (tx: Tx, call: OpenScope, { pairing, tenant, token, replacement, userEmail }: Claimed): Promise<PairingActivateResponse> => {
     const { tenantId } = tenant;
     const scope = { tenantId, requestId: call.requestId, ip: call.ip, traceparent: call.traceparent };
@@ -121,6 +123,12 @@ const createCompletion =
     const { device_id: deviceId, agent_id: agentId } = device;
     await recordDevice(tx, scope, { pairingId: pairing.pairingId, deviceId, agentId, userEmail: userEmail(deviceId) });
     await emit(tx, [happened(scope, contract.pairing.events.activated, deviceId, { deviceId, fingerprint, status: "activated" })]);
+    const actor =
+      token === undefined
+        ? { type: "user" as const, id: pairing.preparedBy ?? "", email: pairing.preparedEmail }
+        : { type: "enrollmentToken" as const, id: token.tokenId, email: null };
+    const action = token === undefined ? "pairing.activate" : "pairing.autoActivate";
+    await audit.append(tx, { tenantId, actor, action, resource: { type: "devices", id: deviceId }, code: null, call });
     return withAddresses(device, settings);
   };
 

@@ -1,5 +1,6 @@
 // Enrollment tokens: people create them for install scripts, and bootstrap creates one for the operator's own tenant.
 import { type contract, type TenantId, toWindow } from "../../../protocol/index.ts";
+import { operatorTx } from "../../core/audit.ts";
 import type { Handlers } from "../../core/feature.ts";
 import { newId, newSecret } from "../../core/ids.ts";
 import { actorOf } from "../../core/scope.ts";
@@ -53,16 +54,16 @@ export interface EnsureToken {
  * returns the same token although the database has only its hash. Replaces one that was revoked or has expired.
  */
 export const createEnsureToken =
-  ({ db, secretBox }: PairingDeps) =>
+  ({ db, audit, secretBox }: PairingDeps) =>
   async ({ tenantId, userId }: EnsureToken): Promise<string> => {
     const scope = { tenantId };
     const derived = (tokenId: string) => `${PREFIX}${Buffer.from(secretBox.derive(`enrollment-token|${tenantId}|${tokenId}`)).toString("base64url")}`;
     const known = (await findNamed(db, scope, BOOTSTRAP.name)).find(({ tokenId, hash }) => secretHash(derived(tokenId)).equals(hash));
     const tokenId = known?.tokenId ?? newId("ent");
     const token = derived(tokenId);
-    if (known !== undefined) await prolong(db, scope, { tokenId, lifeSeconds: BOOTSTRAP.lifeSeconds });
-    else
-      await insertToken(db, scope, {
+    await operatorTx(db, audit)("cli.bootstrap", async (tx) => {
+      if (known !== undefined) return prolong(tx, scope, { tokenId, lifeSeconds: BOOTSTRAP.lifeSeconds });
+      await insertToken(tx, scope, {
         ...BOOTSTRAP,
         tokenId,
         hash: secretHash(token),
@@ -72,5 +73,6 @@ export const createEnsureToken =
         allowRepair: false,
         createdBy: `user:${userId}`,
       });
+    });
     return token;
   };

@@ -1,4 +1,5 @@
 // The dependencies of the pairing feature.
+import type { AuditTrail } from "../../core/audit.ts";
 import type { Tx } from "../../core/database.ts";
 import type { Emit } from "../../core/events.ts";
 import type { Memberships, TenantLookup } from "../../core/lookups.ts";
@@ -26,6 +27,7 @@ export interface Failures {
 export interface PairingDeps extends Omit<GuessDeps, "db"> {
   readonly db: Db;
   readonly emit: Emit;
+  readonly audit: AuditTrail;
   readonly tenants: TenantLookup;
   readonly memberships: Memberships;
   readonly enrol: Enrol;

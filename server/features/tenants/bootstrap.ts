@@ -1,5 +1,6 @@
 // For the operator's command line: finds the tenant by its slug or creates it, lifts its limits and makes the named user its owner. Repeating it changes nothing.
 import type { TenantId } from "../../../protocol/index.ts";
+import { type AuditTrail, operatorTx } from "../../core/audit.ts";
 import { newId } from "../../core/ids.ts";
 import type { Db } from "../../platform/db.ts";
 import type { Deployments } from "../deployments/index.ts";
@@ -23,15 +24,16 @@ export interface EnsuredTenant {
 
 interface Deps {
   readonly db: Db;
+  readonly audit: AuditTrail;
   readonly deployments: Pick<Deployments, "ensureDefault">;
   readonly forgetTenant: (tenantId: string) => void;
   readonly forgetMember: (tenantId: string, userId: string) => void;
 }
 
 export const createEnsureTenant =
-  ({ db, deployments, forgetTenant, forgetMember }: Deps) =>
+  ({ db, audit, deployments, forgetTenant, forgetMember }: Deps) =>
   async ({ name, slug, userId, email, unlimited }: EnsureTenant): Promise<EnsuredTenant> => {
-    const tenantId = await db.tx(async (tx) => {
+    const tenantId = await operatorTx(db, audit)("cli.bootstrap", async (tx) => {
       const fresh = newId("ten");
       const created = await insertTenant(tx, { tenantId: fresh, name, slug, plan: DEFAULT_PLAN, ownerUserId: userId, durableObjectId: newId("dob") });
       const id = created ? fresh : await findIdBySlug(tx, slug);

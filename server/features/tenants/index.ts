@@ -1,5 +1,6 @@
 // Tenants: a user creates one and becomes its owner; members read and rename it.
 import { contract, type Role, toWindow } from "../../../protocol/index.ts";
+import { type AuditTrail, operatorTx } from "../../core/audit.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
@@ -24,6 +25,7 @@ export interface TenantsDeps {
   readonly db: Db;
   readonly clock: Clock;
   readonly emit: Emit;
+  readonly audit: AuditTrail;
   readonly deployments: Deployments;
   /** Counts apps and tunnels for the Tenant record, with the functions that the plan uses. */
   readonly counters: Counters;
@@ -31,18 +33,18 @@ export interface TenantsDeps {
 }
 
 export const createTenants = (deps: TenantsDeps) => {
-  const { db, clock } = deps;
+  const { db, clock, audit } = deps;
   const { lookup, memberships, forgetTenant, forgetMember } = createTenantLookup(db, clock);
   return {
     handlers: createHandlers({ ...deps, forgetTenant, forgetMember }),
     lookup,
     memberships,
-    ensureTenant: createEnsureTenant({ db, deployments: deps.deployments, forgetTenant, forgetMember }),
+    ensureTenant: createEnsureTenant({ db, audit, deployments: deps.deployments, forgetTenant, forgetMember }),
     /** For the operator's command line: makes the user a member with this role. */
     ensureMember: async ({ tenantId, userId, role }: { readonly tenantId: string; readonly userId: string; readonly role: Role }): Promise<void> => {
       const tenant = await lookup.find(tenantId);
       if (tenant === null) throw new AppError("TENANT_NOT_FOUND", { details: { tenantId } });
-      await upsertMember(db, tenant, { memberId: newId("mem"), userId, email: null, role });
+      await operatorTx(db, audit)("cli.token", (tx) => upsertMember(tx, tenant, { memberId: newId("mem"), userId, email: null, role }));
       forgetMember(tenantId, userId);
     },
   };

@@ -106,7 +106,7 @@ export interface ScopeRequest {
 }
 
 interface Making {
-  readonly base: Pick<OpenScope, "requestId" | "ip" | "traceparent">;
+  readonly base: Pick<OpenScope, "requestId" | "ip" | "traceparent" | "userAgent">;
   readonly within: (tenantId: TenantId, principal: Principal) => Promise<OpenScope>;
 }
 
@@ -158,13 +158,13 @@ export const createScope =
     const { op } = entry;
     // A public query rarely needs its caller's address, and a limit that counts by address reads it before the first await.
     if (op.auth.includes("public") && op.kind === "query") return new OpenQuery(info);
-    const { requestId, ip, traceparent } = info;
-    if (op.auth.includes("public")) return { requestId, ip, traceparent, tenantId: null, tenant: null, principal: null };
+    const { requestId, ip, traceparent, userAgent = null } = info;
+    if (op.auth.includes("public")) return { requestId, ip, traceparent, userAgent, tenantId: null, tenant: null, principal: null };
     if (identity.kind === "none") throw unauthorized("missing");
     if (!op.auth.includes(identity.kind)) throw forbidden({ reason: "credential_kind", accepted: op.auth });
     const within = async (tenantId: TenantId, principal: Principal): Promise<OpenScope> => {
       const tenant = checkTenant(entry, await deps.tenants.find(tenantId), principal.kind);
-      return { requestId, ip, traceparent, tenantId, tenant, principal };
+      return { requestId, ip, traceparent, userAgent, tenantId, tenant, principal };
     };
     switch (identity.kind) {
       case "agent": {
@@ -177,6 +177,6 @@ export const createScope =
         return within(tenantId, { kind: "apiKey", keyId, role });
       }
       case "user":
-        return scopeOfUser(deps, { entry, tenantHeader, rawInput }, identity, { base: { requestId, ip, traceparent }, within });
+        return scopeOfUser(deps, { entry, tenantHeader, rawInput }, identity, { base: { requestId, ip, traceparent, userAgent }, within });
     }
   };

@@ -1,0 +1,81 @@
+// The audit log: one record for each change, written with it, chained by hashes, read by a tenant's administrators and by operators.
+import { type AuditLog, contract, toWindow } from "../../../protocol/index.ts";
+import type { AuditTrail } from "../../core/audit.ts";
+import { implement } from "../../core/feature.ts";
+import type { Db } from "../../platform/db.ts";
+import type { SecretBox } from "../../platform/secrets.ts";
+import type { Feature } from "../kit.ts";
+import { createChainSigner, hex, type SealedRow } from "./chain.ts";
+import { headOf, lineOf } from "./export.ts";
+import { createRetention } from "./retention.ts";
+import { findLog, loggedTenants, logsAfter, pageOfLogs } from "./store.ts";
+import { createAuditTrail, INSTALLATION } from "./trail.ts";
+import { type Verdict, verifyTenant } from "./verify.ts";
+
+export { createAuditTrail } from "./trail.ts";
+export type { Verdict } from "./verify.ts";
+
+export interface AuditDeps {
+  readonly db: Db;
+  readonly secretBox: Pick<SecretBox, "derive">;
+  readonly keepDays: number;
+}
+
+export interface AuditFeature extends Feature<typeof contract.audit> {
+  readonly trail: AuditTrail;
+  /** One tenant's log, or all of them one after another. */
+  verify(tenantId?: string): AsyncIterable<Verdict>;
+}
+
+const toLog = ({ tenantId, at, actorType, actorId, actorEmail, ip, userAgent, resourceType, resourceId, ...row }: SealedRow): AuditLog => ({
+  ...row,
+  auditId: row.auditId as AuditLog["auditId"],
+  tenantId: tenantId === INSTALLATION ? null : tenantId,
+  at: at.toISOString(),
+  actor: { type: actorType as AuditLog["actor"]["type"], id: actorId, email: actorEmail, ip, userAgent },
+  resource: { type: resourceType, id: resourceId },
+  outcome: row.outcome as AuditLog["outcome"],
+  changes: row.changes as AuditLog["changes"],
+  hash: hex(row.hash),
+  previousHash: hex(row.previousHash),
+});
+
+// An answer holds so much text at most, however large the records are.
+const EXPORT_CHARACTERS = 8_000_000;
+
+export const createAudit = ({ db, secretBox, keepDays }: AuditDeps): AuditFeature => {
+  const signer = createChainSigner(secretBox);
+  const page = async (tenantId: string, query: Parameters<typeof toWindow>[0]) => {
+    const { items, total } = await pageOfLogs(db, tenantId, { ...query, ...toWindow(query) });
+    return { items: items.map(toLog), total };
+  };
+  return {
+    handlers: implement(contract.audit, {
+      list: ({ scope }, query) => page(scope.tenantId, query),
+      listInstallation: (_call, { tenant = INSTALLATION, ...query }) => page(tenant, query),
+      get: async ({ scope, fail }, { auditId }) => {
+        const row = await findLog(db, scope.tenantId, auditId);
+        if (row === null) throw fail("AUDIT_LOG_NOT_FOUND", { auditId });
+        return toLog(row);
+      },
+      export: async ({ scope }, { format, after, max, ...filter }) => {
+        const rows = await logsAfter(db, scope.tenantId, { ...filter, after, limit: max });
+        const lines = [headOf(format)];
+        let [count, characters] = [0, 0];
+        for (const row of rows) {
+          const line = lineOf(toLog(row), format);
+          if (count > 0 && characters + line.length > EXPORT_CHARACTERS) break;
+          lines.push(line);
+          [count, characters] = [count + 1, characters + line.length];
+        }
+        const next = count < rows.length || rows.length === max ? (rows[count - 1]?.sequence ?? null) : null;
+        return { format, count, next, content: lines.join("") };
+      },
+    }),
+    jobs: [createRetention({ db, signer, keepDays })],
+    trail: createAuditTrail({ secretBox }),
+    verify: async function* (tenantId) {
+      for (const each of tenantId === undefined ? await loggedTenants(db) : [tenantId]) yield await verifyTenant(db, each, signer);
+    },
+  };
+};

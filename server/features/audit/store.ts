@@ -1,0 +1,168 @@
+// Rows of the audit log and the ends of its chains.
+import type { Prisma } from "../../../prisma/generated/client.ts";
+import type { Window } from "../../../protocol/index.ts";
+import type { Clients } from "../../core/database.ts";
+import type { SqlTx } from "../../core/events.ts";
+import { given } from "../../core/records.ts";
+import { statement } from "../../core/statements.ts";
+import type { SealedRow, SignedChain } from "./chain.ts";
+
+/** Turns the capture on for this transaction. A pooled session may still have the texts of an earlier one. */
+export const CAPTURE = statement("audit.capture", "select set_config('mooring.audit', 'on', true)");
+
+const CAPTURED = statement<{ readonly lines: string; readonly seen: number }>(
+  "audit.captured",
+  `select coalesce(current_setting('mooring.audit_changes', true), '') as lines, coalesce(nullif(current_setting('mooring.audit_seen', true), ''), '0')::int as seen`,
+);
+/** What the transaction has changed so far. */
+export const readCaptured = async (tx: SqlTx): Promise<{ readonly lines: string; readonly seen: number }> => {
+  const [row] = await tx.query(CAPTURED);
+  return row ?? { lines: "", seen: 0 };
+};
+
+export interface LockedChain extends SignedChain {
+  /** When the lock was taken, so that times follow the sequence on all nodes. */
+  readonly at: Date;
+}
+
+interface ChainRow {
+  readonly sequence: number;
+  readonly hash: Uint8Array;
+  readonly anchor_sequence: number;
+  readonly anchor_hash: Uint8Array;
+  readonly signature: Uint8Array;
+  readonly at: Date;
+}
+
+// An update that changes nothing locks the row, and an insert takes the place of one that is not there yet.
+const LOCK_CHAIN = statement<ChainRow>(
+  "audit.lockChain",
+  `insert into audit_chains as c (tenant_id, sequence) values ($1, 0) on conflict (tenant_id) do update set sequence = c.sequence
+   returning sequence, hash, anchor_sequence, anchor_hash, signature, date_trunc('milliseconds', clock_timestamp()) as at`,
+);
+export const lockChain = async (tx: SqlTx, tenantId: string): Promise<LockedChain> => {
+  const [row] = await tx.query(LOCK_CHAIN, [tenantId]);
+  if (row === undefined) throw new Error("an upsert answers with its row");
+  const { anchor_sequence: anchorSequence, anchor_hash: anchorHash, ...same } = row;
+  return { ...same, tenantId, anchorSequence, anchorHash };
+};
+
+const APPEND = statement(
+  "audit.append",
+  `with moved as (update audit_chains set sequence = $3, hash = $18, signature = $20 where tenant_id = $2)
+   insert into audit_logs (audit_id, tenant_id, sequence, at, actor_type, actor_id, actor_email, ip, user_agent, action, resource_type, resource_id,
+     outcome, code, request_id, changes, omitted, hash, previous_hash)
+   values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16::jsonb, $17, $18, $19)`,
+);
+export const appendRow = async (tx: SqlTx, row: SealedRow, signature: Uint8Array): Promise<void> => {
+  await tx.query(APPEND, [
+    row.auditId,
+    row.tenantId,
+    row.sequence,
+    row.at,
+    row.actorType,
+    row.actorId,
+    row.actorEmail,
+    row.ip,
+    row.userAgent,
+    row.action,
+    row.resourceType,
+    row.resourceId,
+    row.outcome,
+    row.code,
+    row.requestId,
+    JSON.stringify(row.changes),
+    row.omitted,
+    row.hash,
+    row.previousHash,
+    signature,
+  ]);
+};
+
+const toRow = ({ sequence, ...row }: Prisma.AuditLogModel): SealedRow => ({ ...row, sequence: Number(sequence) });
+
+export interface AuditFilter {
+  readonly actor?: string | undefined;
+  readonly action?: string | undefined;
+  readonly resource?: string | undefined;
+  readonly from?: string | undefined;
+  readonly to?: string | undefined;
+}
+
+const whereOf = (tenantId: string, { actor, action, resource, from, to }: AuditFilter): Prisma.AuditLogWhereInput => ({
+  tenantId,
+  ...given({ actorId: actor, action }),
+  ...(resource === undefined ? {} : { OR: [{ resourceId: resource }, { resourceType: resource }] }),
+  ...(from === undefined && to === undefined ? {} : { at: given({ gte: dateOf(from), lt: dateOf(to) }) }),
+});
+const dateOf = (text: string | undefined): Date | undefined => (text === undefined ? undefined : new Date(text));
+
+/** Newest first. */
+export const pageOfLogs = async (
+  db: Clients,
+  tenantId: string,
+  { limit, offset, ...filter }: AuditFilter & Window,
+): Promise<{ readonly items: readonly SealedRow[]; readonly total: number }> => {
+  const where = whereOf(tenantId, filter);
+  const [rows, total] = await Promise.all([
+    db.system.auditLog.findMany({ where, orderBy: { sequence: "desc" }, take: limit, skip: offset }),
+    db.system.auditLog.count({ where }),
+  ]);
+  return { items: rows.map(toRow), total };
+};
+
+export const findLog = async (db: Clients, tenantId: string, auditId: string): Promise<SealedRow | null> => {
+  const row = await db.system.auditLog.findFirst({ where: { tenantId, auditId } });
+  return row === null ? null : toRow(row);
+};
+
+/** Oldest first, those after a sequence number. */
+export const logsAfter = async (
+  db: Clients,
+  tenantId: string,
+  { after, limit, ...filter }: AuditFilter & { readonly after: number; readonly limit: number },
+): Promise<readonly SealedRow[]> => {
+  const where = { ...whereOf(tenantId, filter), sequence: { gt: after } };
+  return (await db.system.auditLog.findMany({ where, orderBy: { sequence: "asc" }, take: limit })).map(toRow);
+};
+
+export const findChain = async (db: Clients, tenantId: string): Promise<SignedChain | null> => {
+  const row = await db.system.auditChain.findFirst({ where: { tenantId } });
+  return row === null ? null : { ...row, sequence: Number(row.sequence), anchorSequence: Number(row.anchorSequence) };
+};
+
+/** Those with an end of a chain and those with records, so that a log whose end was removed is found. */
+export const loggedTenants = async (db: SqlTx): Promise<readonly string[]> =>
+  (await db.query<{ id: string }>("select tenant_id as id from audit_chains union select tenant_id from audit_logs order by 1")).map(({ id }) => id);
+
+/** A tenant with records from before that time; null when there is none. */
+export const findTenantWithOld = async (db: Clients, before: Date, except: readonly string[]): Promise<string | null> =>
+  (await db.system.auditLog.findFirst({ where: { at: { lt: before }, tenantId: { notIn: [...except] } }, select: { tenantId: true } }))?.tenantId ?? null;
+
+/** The newest record of the log's beginning that is as old; undefined when the oldest one is younger. */
+export const lastOld = async (
+  db: Clients,
+  tenantId: string,
+  { before, limit }: { readonly before: Date; readonly limit: number },
+): Promise<Pick<SealedRow, "sequence" | "hash"> | undefined> => {
+  const rows = await db.system.auditLog.findMany({
+    where: { tenantId },
+    orderBy: { sequence: "asc" },
+    take: limit,
+    select: { sequence: true, hash: true, at: true },
+  });
+  const young = rows.findIndex(({ at }) => at >= before);
+  const last = rows.at(young === -1 ? -1 : young - 1);
+  return young === 0 || last === undefined ? undefined : { sequence: Number(last.sequence), hash: last.hash };
+};
+
+export const deleteUpTo = async (tx: SqlTx, { tenantId, anchorSequence, anchorHash }: SignedChain, signature: Uint8Array): Promise<void> => {
+  await tx.query("select set_config('mooring.audit_retention', 'on', true)");
+  await tx.query("delete from audit_logs where tenant_id = $1 and sequence <= $2", [tenantId, anchorSequence]);
+  await tx.query("update audit_chains set anchor_sequence = $2, anchor_hash = $3, signature = $4 where tenant_id = $1", [
+    tenantId,
+    anchorSequence,
+    anchorHash,
+    signature,
+  ]);
+};

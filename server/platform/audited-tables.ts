@@ -1,0 +1,24 @@
+// Which tables PostgreSQL watches for the audit log: all but these. A table that a migration adds is watched from the start that applies it.
+import type pg from "pg";
+
+/** Only while a transaction asks for its record does a watched table cost more than one look at a setting. */
+export const NOT_WATCHED: Readonly<Record<string, string>> = {
+  audit_logs: "the log itself",
+  audit_chains: "the ends of the log's chains",
+  _prisma_migrations: "Prisma's own",
+  outbox_events: "an event tells of a change that is recorded already",
+  idempotency_keys: "the answer of the call that is recorded",
+  used_signatures: "proves a call, and changes nothing of the tenant's",
+  stream_tickets: "lives for a minute and opens one stream",
+  device_presence: "written by heartbeats and sessions",
+  commands: "each command has its own history, with the actor of each step",
+  command_events: "the history of commands",
+  command_keys: "the idempotency keys of commands",
+  untold_outcomes: "work that a job still has to do",
+};
+
+/** A database whose migrations do not know the log, as a test's may be, has nothing to attach. */
+export const watchTables = async (client: pg.Client): Promise<void> => {
+  const { rows } = await client.query<{ known: boolean }>("select to_regproc('audit_attach') is not null as known");
+  if (rows[0]?.known === true) await client.query("select audit_attach($1)", [Object.keys(NOT_WATCHED)]);
+};

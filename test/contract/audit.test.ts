@@ -1,0 +1,113 @@
+// Each operation that changes something writes exactly one audit record, which names its caller, itself and its resource, or stands on the list below.
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { NOT_WATCHED } from "../../server/platform/audited-tables.ts";
+import { type Caller, startWorld, type World } from "../kit/world.ts";
+import { CASES, type Case, callerFor, type OperationId, openStock, type Stock, sample } from "./samples.ts";
+
+/** Mutations without a record. */
+const UNRECORDED: Partial<Record<OperationId, string>> = {
+  "pairing.initiate": "an unknown machine asks for a code; nothing is anybody's before a person claims it, which is recorded",
+  "pairing.updateProgress": "an installer reports its steps; events tell of them",
+  "pairing.updateDeviceProgress": "an installer reports its steps; events tell of them",
+  "devices.heartbeat": "telemetry of a device, twice a minute",
+  "agent.reportInventory": "telemetry of a device",
+  "commands.queue": "each command has its own history, which names who queued it",
+  "commands.ack": "each command has its own history, which names who acknowledged it",
+  "general.streamTicket": "opens one stream within a minute and changes nothing",
+};
+/** Queries with a record. */
+const RECORDED_QUERIES: readonly OperationId[] = ["devices.secrets"];
+
+let world: World;
+let stock: Stock;
+beforeAll(async () => {
+  const free = { RATE_LIMIT_ANONYMOUS: "off", RATE_LIMIT_PAIRING: "off", RATE_LIMIT_AGENT: "off", RATE_LIMIT_HEARTBEAT: "off", TENANTS_PER_USER: "100" };
+  world = await startWorld(free);
+  stock = await openStock(world);
+});
+afterAll(() => world.close());
+
+interface Row {
+  readonly action: string;
+  readonly tenant_id: string;
+  readonly actor_type: string;
+  readonly actor_id: string;
+  readonly resource_type: string;
+  readonly resource_id: string | null;
+  readonly request_id: string;
+  readonly changes: readonly { readonly type: string }[];
+}
+const recordsAfter = async (run: () => Promise<void>): Promise<readonly Row[]> => {
+  const { rows: before } = await world.sql.query("select audit_id from audit_logs");
+  await run();
+  return (await world.sql.query("select * from audit_logs where audit_id <> all($1) order by sequence", [before.map(({ audit_id }) => audit_id)])).rows;
+};
+
+/** The answer's request id. */
+const call = async ({ id, op }: Case, as: Caller, input: unknown): Promise<string> => {
+  const answer =
+    op.kind === "query"
+      ? await world.call(as, "GET", `/trpc/${id}?input=${encodeURIComponent(JSON.stringify(input))}`)
+      : await world.call(as, "POST", `/trpc/${id}`, { body: input });
+  expect([id, answer.status, answer.body.error ?? null]).toEqual([id, 200, null]);
+  return answer.headers.get("x-request-id") ?? "";
+};
+
+const ACTOR: Readonly<Record<Caller["kind"], string>> = { user: "user", apiKey: "apiKey", agent: "agent", none: "" };
+const actorTypeOf = ({ id, op }: Case, as: Caller): string => {
+  if (op.permission === "platform") return "operator";
+  if (id === "pairing.activate") return "user";
+  return id === "pairing.autoActivate" ? "enrollmentToken" : ACTOR[as.kind];
+};
+
+const recorded = CASES.filter(({ id, op }) => (op.kind === "mutation" && UNRECORDED[id] === undefined) || RECORDED_QUERIES.includes(id));
+describe("each change", () => {
+  test.each(recorded.map((each) => [each.id, each] as const))("%s writes exactly one record, with its caller and its resource", async (id, each) => {
+    const input = await sample(each, stock);
+    const as = callerFor(each, stock);
+    let requestId = "";
+    const rows = await recordsAfter(async () => {
+      requestId = await call(each, as, input);
+    });
+    expect(rows.map(({ action }) => action)).toEqual([id]);
+    const [row] = rows;
+    expect([row?.actor_type, row?.request_id]).toEqual([actorTypeOf(each, as), requestId]);
+    const own = stock.tenant.tenantId;
+    if (each.op.tenancy === "tenant") expect(row?.tenant_id).toBe(own);
+    const [, field] = [...(each.op.rest[0] ?? "").matchAll(/\{(\w+)\}/g)].at(-1) ?? [];
+    if (field !== undefined) expect(row?.resource_id).toBe(input[field]);
+    if (each.op.location !== undefined) expect(row?.resource_id).toMatch(/^[a-z]{3}_/);
+  });
+});
+
+test("the operations on the list write no record, and there is no other", async () => {
+  const rows = await recordsAfter(async () => {
+    for (const each of CASES.filter(({ id, op }) => UNRECORDED[id] !== undefined || (op.kind === "query" && !RECORDED_QUERIES.includes(id)))) {
+      const input = await sample(each, stock);
+      await call(each, callerFor(each, stock), input);
+    }
+  });
+  // Samples make what they speak of.
+  const makers = ["pairing.createToken", "apiKeys.create", "devices.provision", "pairing.prepareActivation"];
+  expect(rows.filter(({ action }) => !makers.includes(action)).map(({ action }) => action)).toEqual([]);
+});
+
+test("a keyed operation cannot leave its record out", () => {
+  expect(Object.keys(UNRECORDED).filter((id) => CASES.find((each) => each.id === id)?.op.idempotency === "key")).toEqual([]);
+});
+
+test("a new tenant's log begins with its creation", async () => {
+  const rows = await recordsAfter(async () => {
+    await world.call(stock.owner, "POST", "/v1/tenants", { body: { name: "New", slug: "brand-new-one", userId: stock.tenant.ownerId } });
+  });
+  expect(rows.map(({ action, resource_id, tenant_id }) => [action, resource_id === tenant_id])).toEqual([["tenants.create", true]]);
+  expect(rows[0]?.changes.map(({ type }) => type).sort()).toEqual(["deployments", "memberships", "tenants"]);
+});
+
+test("PostgreSQL watches every table but those that say why not", async () => {
+  const { rows } = await world.sql.query(
+    `select relname as name from pg_class c where relkind = 'r' and relnamespace = 'public'::regnamespace
+        and not exists (select from pg_trigger t where t.tgrelid = c.oid and t.tgname = 'audit') order by 1`,
+  );
+  expect(rows.map(({ name }) => name)).toEqual(Object.keys(NOT_WATCHED).sort());
+});
