@@ -120,5 +120,5 @@ export const openBootstrap = async (config: Config, life: Lifecycle, { log, onNo
     if (await answers(configured)) throw otherSettings(configured, config);
     onNotice("no gateway serves this database yet; start one with: npm start");
   } else if (baseUrl !== configured) onNotice(`the gateway of this database is at ${baseUrl}, not at ${configured}`);
-  return createBootstrap({ baseUrl: () => baseUrl, tokens: installation.tokens, ...features });
+  return { ...createBootstrap({ baseUrl: () => baseUrl, tokens: installation.tokens, ...features }), audit: features.audit };
 };

@@ -1,4 +1,6 @@
 // The command line of an installation: credentials and configuration. Works while the gateway runs and while it does not.
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
 import { parseArgs } from "node:util";
 import { isRole, type Role } from "../protocol/index.ts";
 import type { BootstrapRequest, openBootstrap } from "./bootstrap.ts";
@@ -17,6 +19,13 @@ const HELP = `Mooring's command line
 
   cli token --user ID [--tenant ID] [--role viewer|operator|admin|owner] [--ttl SECONDS] [--json]
       Mints a bearer token of the local issuer. With --tenant and --role the user becomes a member with that role.
+
+  cli audit verify [--tenant ID] [--json]
+      Checks the audit log of one tenant or of all. Prints the first record of each log that somebody has changed, removed, added or moved, and
+      then exits with 1. Keep the printed end of a log elsewhere: it shows later whether an older copy was put back. "-" is the installation's log.
+
+  cli audit export --tenant ID [--format ndjson|csv]
+      Writes the whole log to the standard output, oldest record first.
 
   cli config [--markdown]
       Prints the effective configuration, secrets masked; --markdown: the table of all settings.
@@ -108,12 +117,37 @@ const token = async (settings: Config, args: readonly string[]): Promise<void> =
   print(minted, values.json);
 };
 
+const auditVerify = async (settings: Config, { tenant, json }: { readonly tenant: string | undefined; readonly json: boolean }): Promise<void> =>
+  withInstallation(settings, async ({ audit }) => {
+    for await (const verdict of audit.verify(tenant)) {
+      const { tenantId, isIntact, records, end, broken } = verdict;
+      if (!isIntact) process.exitCode = 1;
+      if (json) out(JSON.stringify(verdict));
+      else if (broken === null) out(`${tenantId}  whole: ${records} records, ends with ${end.sequence} ${end.hash}`);
+      else out(`${tenantId}  BROKEN at record ${broken.sequence}${broken.auditId === null ? "" : ` (${broken.auditId})`}: ${broken.reason}`);
+    }
+  });
+
+const audit = async (settings: Config, [task, ...args]: readonly string[]): Promise<void> => {
+  const { values } = parseArgs({
+    args: [...args],
+    options: { tenant: { type: "string" }, format: { type: "string", default: "ndjson" }, json: { type: "boolean", default: false } },
+  });
+  const { tenant, format, json } = values;
+  if (task === "verify") return auditVerify(settings, { tenant, json });
+  if (task !== "export") throw new UsageError("say `audit verify` or `audit export`");
+  if (tenant === undefined) throw new UsageError("--tenant is needed");
+  if (format !== "ndjson" && format !== "csv") throw new UsageError("--format must be ndjson or csv");
+  await withInstallation(settings, (installation) => pipeline(Readable.from(installation.audit.exportAll(tenant, format)), process.stdout, { end: false }));
+};
+
 const main = async ([command, ...args]: readonly string[]): Promise<void> => {
   if (command === undefined || command === "help" || command === "--help" || args.includes("--help")) return out(HELP);
   const settings = readConfig(process.env);
   if (command === "config") return config(settings, args);
   if (command === "bootstrap") return bootstrap(settings, args);
   if (command === "token") return token(settings, args);
+  if (command === "audit") return audit(settings, args);
   throw new UsageError(`there is no command ${command}; see --help`);
 };
 

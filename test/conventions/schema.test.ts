@@ -12,6 +12,8 @@ const UNCHECKED: Readonly<Record<string, string>> = {
   "command_keys.*": "inserted and deleted with its command in one statement; a foreign key takes 6 % of every insert",
   "command_events.*": "inserted and deleted with its command in one statement; a foreign key takes 10 % of every insert",
   "untold_outcomes.*": "inserted while the command is locked; a job deletes it when retention has deleted the command",
+  "audit_logs.tenant_id": "the log outlives the tenant, and the installation has one too",
+  "audit_chains.tenant_id": "the log outlives the tenant, and the installation has one too",
   "outbox_events.tenant_id": "every event of every node would lock its tenant's row",
   "idempotency_keys.tenant_id": "every keyed call would lock its tenant's row, and calls outside of tenants have none",
   "used_signatures.agent_id": "every signed change would read the device again, right after the signature check",

@@ -12,6 +12,7 @@ const RAW = [
   "server/core/statements.ts",
   "server/features/admin/store.ts",
   "server/features/api-keys/store.ts",
+  "server/features/audit/store.ts",
   ...["change", "claim", "create", "outcomes", "read", "retention", "timeline"].map((name) => `server/features/commands/store/${name}.ts`),
   ...["agents", "contact", "devices", "enrol", "hello", "presence"].map((name) => `server/features/devices/store/${name}.ts`),
   "server/features/live/store.ts",

@@ -6,7 +6,7 @@ import type { Db } from "../../platform/db.ts";
 import type { SecretBox } from "../../platform/secrets.ts";
 import type { Feature } from "../kit.ts";
 import { createChainSigner, hex, type SealedRow } from "./chain.ts";
-import { headOf, lineOf } from "./export.ts";
+import { type Format, headOf, lineOf } from "./export.ts";
 import { createRetention } from "./retention.ts";
 import { findLog, loggedTenants, logsAfter, pageOfLogs } from "./store.ts";
 import { createAuditTrail, INSTALLATION } from "./trail.ts";
@@ -25,6 +25,8 @@ export interface AuditFeature extends Feature<typeof contract.audit> {
   readonly trail: AuditTrail;
   /** One tenant's log, or all of them one after another. */
   verify(tenantId?: string): AsyncIterable<Verdict>;
+  /** One tenant's log as lines, oldest first, in pieces. */
+  exportAll(tenantId: string, format: Format): AsyncIterable<string>;
 }
 
 const toLog = ({ tenantId, at, actorType, actorId, actorEmail, ip, userAgent, resourceType, resourceId, ...row }: SealedRow): AuditLog => ({
@@ -42,6 +44,7 @@ const toLog = ({ tenantId, at, actorType, actorId, actorEmail, ip, userAgent, re
 
 // An answer holds so much text at most, however large the records are.
 const EXPORT_CHARACTERS = 8_000_000;
+const EXPORT_BATCH = 500;
 
 export const createAudit = ({ db, secretBox, keepDays }: AuditDeps): AuditFeature => {
   const signer = createChainSigner(secretBox);
@@ -76,6 +79,14 @@ export const createAudit = ({ db, secretBox, keepDays }: AuditDeps): AuditFeatur
     trail: createAuditTrail({ secretBox }),
     verify: async function* (tenantId) {
       for (const each of tenantId === undefined ? await loggedTenants(db) : [tenantId]) yield await verifyTenant(db, each, signer);
+    },
+    exportAll: async function* (tenantId, format) {
+      yield headOf(format);
+      for (let after = 0, rows: readonly SealedRow[] = []; ; after = rows.at(-1)?.sequence ?? after) {
+        rows = await logsAfter(db, tenantId, { after, limit: EXPORT_BATCH });
+        yield rows.map((row) => lineOf(toLog(row), format)).join("");
+        if (rows.length < EXPORT_BATCH) return;
+      }
     },
   };
 };

@@ -7,8 +7,8 @@ import { given } from "../../core/records.ts";
 import { statement } from "../../core/statements.ts";
 import type { SealedRow, SignedChain } from "./chain.ts";
 
-/** Turns the capture on for this transaction. A pooled session may still have the texts of an earlier one. */
-export const CAPTURE = statement("audit.capture", "select set_config('mooring.audit', 'on', true)");
+/** Turns the capture on, until the transaction ends. */
+export const CAPTURE = statement<{ readonly set_config: string }>("audit.capture", "select set_config('mooring.audit', 'on', true)");
 
 const CAPTURED = statement<{ readonly lines: string; readonly seen: number }>(
   "audit.captured",
@@ -131,9 +131,12 @@ export const findChain = async (db: Clients, tenantId: string): Promise<SignedCh
   return row === null ? null : { ...row, sequence: Number(row.sequence), anchorSequence: Number(row.anchorSequence) };
 };
 
+const LOGGED_TENANTS = statement<{ readonly id: string }>(
+  "audit.loggedTenants",
+  "select tenant_id as id from audit_chains union select tenant_id from audit_logs order by 1",
+);
 /** Those with an end of a chain and those with records, so that a log whose end was removed is found. */
-export const loggedTenants = async (db: SqlTx): Promise<readonly string[]> =>
-  (await db.query<{ id: string }>("select tenant_id as id from audit_chains union select tenant_id from audit_logs order by 1")).map(({ id }) => id);
+export const loggedTenants = async (db: SqlTx): Promise<readonly string[]> => (await db.query(LOGGED_TENANTS)).map(({ id }) => id);
 
 /** A tenant with records from before that time; null when there is none. */
 export const findTenantWithOld = async (db: Clients, before: Date, except: readonly string[]): Promise<string | null> =>
@@ -156,13 +159,11 @@ export const lastOld = async (
   return young === 0 || last === undefined ? undefined : { sequence: Number(last.sequence), hash: last.hash };
 };
 
+const ALLOW_DELETE = statement<{ readonly set_config: string }>("audit.allowDelete", "select set_config('mooring.audit_retention', 'on', true)");
+const DELETE_UP_TO = statement("audit.deleteUpTo", "delete from audit_logs where tenant_id = $1 and sequence <= $2");
+const MOVE_ANCHOR = statement("audit.moveAnchor", "update audit_chains set anchor_sequence = $2, anchor_hash = $3, signature = $4 where tenant_id = $1");
 export const deleteUpTo = async (tx: SqlTx, { tenantId, anchorSequence, anchorHash }: SignedChain, signature: Uint8Array): Promise<void> => {
-  await tx.query("select set_config('mooring.audit_retention', 'on', true)");
-  await tx.query("delete from audit_logs where tenant_id = $1 and sequence <= $2", [tenantId, anchorSequence]);
-  await tx.query("update audit_chains set anchor_sequence = $2, anchor_hash = $3, signature = $4 where tenant_id = $1", [
-    tenantId,
-    anchorSequence,
-    anchorHash,
-    signature,
-  ]);
+  await tx.query(ALLOW_DELETE);
+  await tx.query(DELETE_UP_TO, [tenantId, anchorSequence]);
+  await tx.query(MOVE_ANCHOR, [tenantId, anchorSequence, anchorHash, signature]);
 };
