@@ -41,6 +41,15 @@ export const AuditLog = z.object({
 });
 export type AuditLog = z.infer<typeof AuditLog>;
 
+const Format = z.enum(["ndjson", "csv"]);
+export const AuditExport = z.object({
+  format: Format,
+  count: z.int().min(0),
+  next: z.int().nullable().describe("Send it as `after` for the next part; null at the end."),
+  content: z.string().describe("One record per line; CSV begins with a header."),
+});
+export type AuditExport = z.infer<typeof AuditExport>;
+
 const Name = z.string().min(1).max(128);
 const filters = {
   actor: Name.optional().describe("Id of the user, key, agent or token."),
@@ -69,16 +78,11 @@ export const audit = group({
       rest: ["GET /audit-logs/export"],
       input: z.strictObject({
         ...filters,
-        format: z.enum(["ndjson", "csv"]).default("ndjson"),
+        format: Format.default("ndjson").describe("Form of the lines in `content`."),
         after: z.int().min(0).max(Number.MAX_SAFE_INTEGER).default(0).describe("Only records after this sequence number: `next` of the part before."),
         max: z.int().min(1).max(5_000).default(1_000).describe("Maximum number of records in this part."),
       }),
-      output: z.object({
-        format: z.enum(["ndjson", "csv"]),
-        count: z.int().min(0),
-        next: z.int().nullable().describe("Send it as `after` for the next part; null at the end."),
-        content: z.string().describe("One record per line; CSV begins with a header."),
-      }),
+      output: AuditExport,
     }),
     get: query({
       ...common,
@@ -99,5 +103,5 @@ export const audit = group({
       output: paged(AuditLog),
     }),
   },
-  records: { AuditLog },
+  records: { AuditLog, AuditExport },
 });

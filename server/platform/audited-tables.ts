@@ -20,5 +20,7 @@ export const NOT_WATCHED: Readonly<Record<string, string>> = {
 /** A database whose migrations do not know the log, as a test's may be, has nothing to attach. */
 export const watchTables = async (client: pg.Client): Promise<void> => {
   const { rows } = await client.query<{ known: boolean }>("select to_regproc('audit_attach') is not null as known");
-  if (rows[0]?.known === true) await client.query("select audit_attach($1)", [Object.keys(NOT_WATCHED)]);
+  if (rows[0]?.known !== true) return;
+  const attach = () => client.query<{ name: string | null }>("select audit_attach($1) as name", [Object.keys(NOT_WATCHED)]);
+  while ((await attach()).rows[0]?.name !== null);
 };

@@ -33,8 +33,9 @@ export const migrate = async ({ url, folder = migrationsFolder() }: MigrateOptio
       await settleUnfinished(engine, guard, migrationsList);
       return (await engine.applyMigrations({ migrationsList, filters: EVERYTHING })).appliedMigrationNames;
     });
-    await watchTables(guard);
+    // Ends the transaction of the lock, so that each table below gets one of its own.
     await guard.query("commit");
+    await watchTables(guard);
     return applied;
   } finally {
     await guard.end();

@@ -51,27 +51,32 @@ CREATE UNIQUE INDEX "audit_logs_tenant_id_sequence_key" ON "audit_logs"("tenant_
 -- every statement, whoever wrote it, and the row exactly as it was. The first 50 rows are kept, the others counted.
 CREATE FUNCTION audit_capture() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
-  before jsonb := CASE WHEN TG_OP <> 'INSERT' THEN to_jsonb(OLD) END;
-  after jsonb := CASE WHEN TG_OP <> 'DELETE' THEN to_jsonb(NEW) END;
-  whole jsonb := coalesce(after, before);
+  before jsonb;
+  after jsonb;
+  whole jsonb;
   seen integer := coalesce(nullif(current_setting('mooring.audit_seen', true), ''), '0')::integer + 1;
 BEGIN
+  IF seen > 50 THEN
+    PERFORM set_config('mooring.audit_seen', seen::text, true);
+    RETURN NULL;
+  END IF;
+  before := CASE WHEN TG_OP <> 'INSERT' THEN to_jsonb(OLD) END;
+  after := CASE WHEN TG_OP <> 'DELETE' THEN to_jsonb(NEW) END;
+  whole := coalesce(after, before);
   IF TG_OP = 'UPDATE' THEN
     SELECT jsonb_object_agg(o.key, o.value), jsonb_object_agg(o.key, whole -> o.key) INTO before, after
       FROM jsonb_each(before) AS o WHERE o.key <> 'updated_at' AND o.value IS DISTINCT FROM whole -> o.key;
     IF before IS NULL THEN RETURN NULL; END IF;
   END IF;
   PERFORM set_config('mooring.audit_seen', seen::text, true);
-  IF seen <= 50 THEN
-    PERFORM set_config('mooring.audit_changes', coalesce(current_setting('mooring.audit_changes', true), '') || jsonb_build_object(
-      'table', TG_TABLE_NAME, 'id', whole ->> TG_ARGV[0], 'tenantId', whole ->> 'tenant_id', 'before', before, 'after', after)::text || E'\n', true);
-  END IF;
+  PERFORM set_config('mooring.audit_changes', coalesce(current_setting('mooring.audit_changes', true), '') || jsonb_build_object(
+    'table', TG_TABLE_NAME, 'id', whole ->> TG_ARGV[0], 'tenantId', whole ->> 'tenant_id', 'before', before, 'after', after)::text || E'\n', true);
   RETURN NULL;
 END $$;
 
--- Gives each table that is not excluded the trigger above, with the last column of its primary key. Outside of captured transactions the trigger's
--- condition is all that it costs.
-CREATE FUNCTION audit_attach(excluded text[]) RETURNS void LANGUAGE plpgsql AS $$
+-- Gives a table that is not excluded the trigger above, with the last column of its primary key, and answers the table's name; null once all have it.
+-- One table at a time, so that no two locks of it meet those of others. Outside of captured transactions the trigger's condition is all that it costs.
+CREATE FUNCTION audit_attach(excluded text[]) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   each record;
 BEGIN
@@ -84,12 +89,15 @@ BEGIN
      WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relnamespace = current_schema()::regnamespace
   LOOP
     IF each.excluded AND each.attached THEN
-      EXECUTE format('DROP TRIGGER audit ON %s', each.name);
+      EXECUTE format('DROP TRIGGER IF EXISTS audit ON %s', each.name);
+      RETURN each.name;
     ELSIF NOT each.excluded AND NOT each.attached THEN
-      EXECUTE format('CREATE TRIGGER audit AFTER INSERT OR UPDATE OR DELETE ON %s FOR EACH ROW WHEN (current_setting(''mooring.audit'', true) = ''on'')
+      EXECUTE format('CREATE OR REPLACE TRIGGER audit AFTER INSERT OR UPDATE OR DELETE ON %s FOR EACH ROW WHEN (current_setting(''mooring.audit'', true) = ''on'')
         EXECUTE FUNCTION audit_capture(%L)', each.name, each.key);
+      RETURN each.name;
     END IF;
   END LOOP;
+  RETURN NULL;
 END $$;
 
 -- Nobody changes a record, and only retention deletes any.
