@@ -36,6 +36,7 @@ export type AppRouter = RouterOf<RecordOf<Contract>, ErrorCode>;
 
 export * from "./channel/agent.ts";
 export * from "./channel/close.ts";
+export { AdminTenant } from "./groups/admin.ts";
 export { ApiKey } from "./groups/api-keys.ts";
 export * from "./groups/audit.ts";
 export * from "./groups/devices.ts";
@@ -56,4 +57,6 @@ export * from "./kit/signing-v2.ts";
 export * from "./records/command.ts";
 export * from "./records/command-ack.ts";
 export * from "./records/connect-plan.ts";
+export * from "./records/dashboard.ts";
 export * from "./records/enrollment.ts";
+export * from "./records/metrics.ts";

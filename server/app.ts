@@ -220,10 +220,10 @@ const openNode = async (config: Config, life: Lifecycle, { log, settings = {}, s
     nodeId,
     internalToken: base.internalToken,
     internalPort: () => state.internalPort,
-    /** Reads the certificate files now. */
     renewCertificate: certificate.check,
     channel,
     entries,
+    jobs,
     ...createBootstrap({ baseUrl: publicUrl, tokens: base.tokens, ...features }),
   };
 };

@@ -125,6 +125,10 @@ export const Settings = z.object({
   COMMAND_RETENTION_DAYS: integer(30, 8, 3_650).describe("days to keep ended commands with their history and idempotency keys"),
   EVENT_RETENTION_DAYS: integer(30, 1, 365).describe("days to keep dispatched events"),
   AUDIT_RETENTION_DAYS: integer(365, 1, 3_650).describe("days to keep audit records"),
+  TENANT_DELETION_DAYS: integer(30, 0, 365).describe("days in which the owner can restore a deleted tenant"),
+  METRICS_MINUTES_HOURS: integer(60, 1, 2_400).describe("hours to keep metrics of each minute; about 150 bytes a row, one row a minute for each device"),
+  METRICS_HOURS_DAYS: integer(60, 1, 3_650).describe("days to keep metrics of each hour"),
+  METRICS_DAYS_DAYS: integer(400, 1, 36_500).describe("days to keep metrics of each day"),
   WEBHOOK_ALLOW_CIDRS: cidrs.describe("private networks that webhooks may reach (for a later release)"),
   WEBHOOK_ALLOW_HTTP: flag(false).describe("allow http URLs for webhooks (for a later release)"),
   LEAVE_NOTICE_SECONDS: integer(5, 0, 60).describe(

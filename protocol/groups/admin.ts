@@ -1,6 +1,9 @@
-// Operations for the people who run the installation: list the gateway nodes and drain one.
+// Operations for the people who run the installation: its gateway nodes and its tenants.
 import { z } from "zod";
+import { ref } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
+import { listQuery, paged } from "../kit/page.ts";
+import { Plan, Tenant } from "./tenants.ts";
 
 const Timestamp = z.iso.datetime();
 export const GatewayNode = z.object({
@@ -18,6 +21,14 @@ export const GatewayNode = z.object({
 });
 export type GatewayNode = z.infer<typeof GatewayNode>;
 
+export const AdminTenant = Tenant.extend({
+  owner: z.string(),
+  statusSince: Timestamp,
+  statusReason: z.string().optional().describe("Why an administrator suspended the tenant."),
+});
+export type AdminTenant = z.infer<typeof AdminTenant>;
+
+const oneTenant = z.strictObject({ tenantId: ref("ten") });
 const common = { auth: ["user"], permission: "platform", tenancy: "none" } as const;
 
 export const admin = group({
@@ -40,5 +51,42 @@ export const admin = group({
       output: GatewayNode,
       errors: ["NODE_NOT_FOUND"],
     }),
+    listTenants: query({
+      ...common,
+      summary: "List all tenants",
+      rest: ["GET /admin/tenants"],
+      list: "page",
+      input: listQuery({
+        plan: Plan.optional().describe("Only tenants with this plan."),
+        status: z.string().min(1).max(32).optional().describe("Only tenants with this status."),
+        q: z.string().min(1).max(100).optional().describe("Only tenants whose name or slug contains this text."),
+      }),
+      output: paged(AdminTenant),
+    }),
+    getTenant: query({
+      ...common,
+      summary: "Get any tenant",
+      rest: ["GET /admin/tenants/{tenantId}"],
+      input: oneTenant,
+      output: AdminTenant,
+      errors: ["TENANT_NOT_FOUND"],
+    }),
+    suspendTenant: mutation({
+      ...common,
+      summary: "Suspend a tenant",
+      rest: ["POST /admin/tenants/{tenantId}/suspend"],
+      input: oneTenant.extend({ reason: z.string().trim().min(1).max(500).describe("The tenant's members see it with each refused change.") }),
+      output: AdminTenant,
+      errors: ["TENANT_NOT_FOUND", "INVALID_STATE_TRANSITION"],
+    }),
+    reactivateTenant: mutation({
+      ...common,
+      summary: "Reactivate a suspended tenant",
+      rest: ["POST /admin/tenants/{tenantId}/reactivate"],
+      input: oneTenant,
+      output: AdminTenant,
+      errors: ["TENANT_NOT_FOUND", "INVALID_STATE_TRANSITION"],
+    }),
   },
+  records: { AdminTenant },
 });

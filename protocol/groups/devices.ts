@@ -6,8 +6,10 @@ import { group, mutation, query } from "../kit/operation.ts";
 import { listQuery, paged } from "../kit/page.ts";
 import { ConnectPlan } from "../records/connect-plan.ts";
 import { DeviceStatus, deviceEvents } from "../records/device-events.ts";
+import { Heartbeat } from "../records/heartbeat.ts";
+import { DeviceMetrics, MetricRange } from "../records/metrics.ts";
 
-export { DeviceStatus };
+export { DeviceStatus, Heartbeat };
 export const Connectivity = z.enum(["realtime", "polling", "none"]);
 const Timestamp = z.iso.datetime();
 export const Tag = z.string().regex(/^[a-z0-9_.:-]{1,64}$/);
@@ -39,24 +41,6 @@ export const Device = z.object({
   connection: z.object({ connectivity: Connectivity, nodeId: z.string().optional(), since: Timestamp.optional(), epoch: z.int() }),
 });
 export type Device = z.infer<typeof Device>;
-
-const percent = z.number().min(0).max(100);
-/** Takes both forms of the interface, also mixed: {status, metrics} and {cpu, memory, disk, timestamp}. */
-export const Heartbeat = z
-  .object({
-    status: DeviceStatus.optional(),
-    metrics: z.record(z.string().max(64), z.unknown()).optional(),
-    cpu: percent.optional(),
-    memory: percent.optional(),
-    disk: percent.optional(),
-    timestamp: z.iso.datetime({ offset: true }).optional(),
-  })
-  .refine(
-    (beat) => [beat.status, beat.metrics, beat.cpu, beat.memory, beat.disk].some((part) => part !== undefined),
-    "at least one of status, metrics, cpu, memory and disk is required",
-  )
-  .refine((beat) => Object.keys(beat.metrics ?? {}).length <= 64, { path: ["metrics"], message: "at most 64 metrics" });
-export type Heartbeat = z.infer<typeof Heartbeat>;
 
 export const DeviceSecrets = z.object({ deviceId: DeviceId, secrets: z.record(z.string(), z.string()), timestamp: Timestamp });
 
@@ -152,6 +136,15 @@ export const devices = group({
         cancel: z.array(CommandId).describe("Commands to stop."),
       }),
     }),
+    metrics: query({
+      summary: "Get a device's metrics in buckets",
+      rest: ["GET /devices/{deviceId}/metrics", "GET /hosts/{deviceId}/metrics"],
+      auth: ["user", "apiKey"],
+      permission: "device:read",
+      input: z.strictObject({ ...own, range: MetricRange }),
+      output: DeviceMetrics,
+      errors: ["DEVICE_NOT_FOUND"],
+    }),
     secrets: query({
       summary: "Get a device's secrets",
       rest: ["GET /devices/{deviceId}/secrets"],
@@ -245,4 +238,5 @@ export const devices = group({
     }),
   },
   events: deviceEvents,
+  records: { DeviceMetrics },
 });

@@ -70,4 +70,15 @@ export const devices: Guide<"devices"> = {
       ],
     },
   },
+  metrics: {
+    description:
+      "Returns CPU, memory and disk in percent over time, from one sample of its heartbeats a minute. A bucket without samples has `count` 0 and no figures.",
+    input: { deviceId, range: "1h" },
+    output: {
+      deviceId,
+      range: "1h",
+      bucketSeconds: 60,
+      buckets: [{ timestamp: AT, count: 1, cpu: { avg: 12.5, max: 12.5 }, memory: { avg: 40, max: 40 }, disk: { avg: 70, max: 70 } }],
+    },
+  },
 };

@@ -36,7 +36,7 @@ export const guideOf = (id: string): OperationGuide => {
 
 export const TAGS: Readonly<Record<string, string>> = {
   Account: "API keys for scripts and third parties. Only signed-in users manage them.",
-  Administration: "The installation's gateway nodes. For administrators of the installation.",
+  Administration: "The installation's gateway nodes and tenants. For administrators of the installation.",
   Agent: "An agent's calls about its own device, signed with the device's secret.",
   Audit: "Who changed what, when and from where. Each record is chained to the one before it by hashes.",
   Commands:

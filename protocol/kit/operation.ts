@@ -48,6 +48,8 @@ export interface Operation<
   readonly auth: readonly Auth[];
   readonly permission: Need;
   readonly tenancy: T;
+  /** A change that is allowed although the tenant is suspended or about to be deleted. */
+  readonly whileSuspended?: true;
   readonly limit: LimitClass;
   readonly status: 200 | 201 | 204;
   /** Health operations answer with this status, and the same record, when the service is unhealthy. */

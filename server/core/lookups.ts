@@ -4,7 +4,7 @@ import type { SystemScope, TenantFacts } from "./scope.ts";
 
 export interface TenantLookup {
   find(tenantId: string): Promise<TenantFacts | null>;
-  /** The suspended ones among these tenants, read without the cache. */
+  /** Those of these tenants that are not active, read without the cache. */
   suspended(tenantIds: readonly string[]): Promise<ReadonlySet<string>>;
 }
 

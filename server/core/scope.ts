@@ -31,7 +31,13 @@ export interface TenantFacts {
   readonly tenantId: TenantId;
   readonly slug: string;
   readonly plan: string;
+  /** Only `active` allows changes. */
   readonly status: string;
+  readonly statusSince?: Date;
+  /** Why an administrator suspended the tenant. */
+  readonly statusReason?: string | null;
+  /** Hosts that `return_to` may name, by the tenant's own settings. */
+  readonly returnHosts?: readonly string[];
   readonly limitOverrides: Overrides;
   /** Keys are bucket names of protocol/kit/limits.ts; "*" stands for every bucket. */
   readonly rateLimitOverrides: Overrides;

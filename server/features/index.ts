@@ -1,5 +1,5 @@
 // Creates the features and connects them: a feature never imports another's code, so it gets the capabilities of others here.
-import { CONNECT_PATHS, type CommandType, type Contract, contract, LIMITS } from "../../protocol/index.ts";
+import { CONNECT_PATHS, type CommandType, type Contract, contract } from "../../protocol/index.ts";
 import type { Config } from "../config.ts";
 import type { Clock } from "../core/clock.ts";
 import type { OutcomeHandler, RegisteredOutcome } from "../core/command-outcomes.ts";
@@ -16,6 +16,7 @@ import type { Log } from "../platform/log.ts";
 import type { Metrics } from "../platform/metrics.ts";
 import { createOutbox } from "../platform/outbox.ts";
 import { processIdentity } from "../platform/process-identity.ts";
+import { deleteRowsOf } from "../platform/tenant-client.ts";
 import { commit, SERVICE, version } from "../version.ts";
 import { type AdminSettings, createAdmin, type ThisNode } from "./admin/index.ts";
 import { createAgent } from "./agent/index.ts";
@@ -29,6 +30,7 @@ import { createHealth, databaseCheck, loadCheck, redisCheck } from "./health/ind
 import type { FeatureKit, FeatureParts, FeaturesOf } from "./kit.ts";
 import { createLive } from "./live/index.ts";
 import { createGuessBuckets, createPairing, createWrongTokens } from "./pairing/index.ts";
+import { agentSettings, commandSettings, tenantSettings } from "./settings.ts";
 import { type Counters, createPlan, createTenants } from "./tenants/index.ts";
 
 export interface FeaturesDeps extends Installation {
@@ -88,7 +90,15 @@ export const createFeatures = (deps: FeaturesDeps) => {
   const audit = createAudit({ db, secretBox, keepDays: config.AUDIT_RETENTION_DAYS });
   const kit: FeatureKit = { db, clock, emit, hint, audit: audit.trail, enqueue: (tx, scope, orders) => commands.enqueue(tx, scope, orders), plan, secretBox };
 
-  const tenants = createTenants({ ...kit, deployments, counters, ownedTenantsPerUser: config.TENANTS_PER_USER });
+  const tenants = createTenants({
+    ...kit,
+    deployments,
+    counters,
+    ...tenantSettings(config),
+    deleteRows: (scope, limit) => deleteRowsOf(db, scope, limit),
+    deviceStates: (scope) => devices.states(scope),
+    recentEvents: live.recent,
+  });
   const apiKeys = createApiKeys({ ...kit, memberships: tenants.memberships });
   const devices = createDevices({
     ...kit,
@@ -104,6 +114,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
     pendingCommands: (device) => commands.pending(device),
     socketUrl,
     createBatch,
+    history: tenants.deviceMetrics,
   });
   const commands = createCommands({
     ...kit,
@@ -117,13 +128,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
     channelOf,
     presence: devices.presence,
     devices: { find: devices.findSummary },
-    settings: {
-      maxOpenPerDevice: config.COMMAND_QUEUE_PER_DEVICE,
-      maxOpenPerTenant: config.COMMAND_QUEUE_PER_TENANT,
-      pollIntervalSeconds: config.POLL_SECONDS,
-      keepDays: config.COMMAND_RETENTION_DAYS,
-      ...deps.settings?.commands,
-    },
+    settings: { ...commandSettings(config), ...deps.settings?.commands },
     // Without Redis hints stay within the process, which suffices for a single node.
     hintsArrive: () => bus.healthy() && (config.REDIS_URL !== undefined || admin.liveNodes() <= 1),
     meters: metrics.commandMeters,
@@ -131,7 +136,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
     log,
   });
   const lives = async (pid: number): Promise<boolean> => (await processIdentity(pid)) !== undefined;
-  const admin = createAdmin({ db, bus, node, channelOf, lives, settings: deps.settings?.admin });
+  const admin = createAdmin({ db, bus, node, channelOf, lives, anyTenant: tenants.anyTenant, settings: deps.settings?.admin });
   const pairingLimits = { limit: config.RATE_LIMIT_PAIRING, limiter, addressKey: deps.addressKey };
   const pairing = createPairing({
     ...kit,
@@ -205,14 +210,6 @@ export const createFeatures = (deps: FeaturesDeps) => {
   };
 };
 export type Features = ReturnType<typeof createFeatures>;
-
-const agentSettings = (config: Config) => ({
-  heartbeatSeconds: config.HEARTBEAT_SECONDS,
-  pollSeconds: config.POLL_SECONDS,
-  maxOutputBytes: 65_536,
-  requestsPerMinute: config.RATE_LIMIT_AGENT ?? LIMITS.agent[0].limit,
-  heartbeatsPerMinute: config.RATE_LIMIT_HEARTBEAT ?? LIMITS.heartbeat[0].limit,
-});
 
 const serviceFacts = ({ config, tokens, publicUrl }: FeaturesDeps): Pick<GeneralDeps, "service" | "auth"> => ({
   service: {

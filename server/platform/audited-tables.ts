@@ -14,6 +14,9 @@ export const NOT_WATCHED: Readonly<Record<string, string>> = {
   commands: "each command has its own history, with the actor of each step",
   command_events: "the history of commands",
   command_keys: "the idempotency keys of commands",
+  device_metrics: "a history of reports, which a job adds up",
+  tenant_metrics: "a history of reports and events, which a job adds up",
+  metric_progress: "how far that job has come",
   untold_outcomes: "work that a job still has to do",
 };
 

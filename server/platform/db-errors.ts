@@ -46,6 +46,13 @@ export const orNull = <T>(work: Promise<T>): Promise<T | null> =>
     throw error;
   });
 
+/** Null where rows of other tables still point to what should be deleted. */
+export const unlessReferenced = <T>(work: Promise<T>): Promise<T | null> =>
+  work.catch((error: unknown) => {
+    if (layers(error).some(({ code = "" }) => REFERENCED.has(code))) return null;
+    throw error;
+  });
+
 /** PostgreSQL rolled the work back: a deadlock, a lost race or a wait that took too long. The same call may succeed the next time. */
 export const isUndone = (error: unknown): boolean => ROLLED_BACK.has(failureOf(error));
 
@@ -56,6 +63,7 @@ export const isTemporary = (error: unknown): boolean => failureOf(error) !== nul
 export const isConflict = (error: unknown): boolean => failureOf(error) === "conflict";
 
 const ROLLED_BACK: ReadonlySet<DatabaseFailure | null> = new Set(["conflict", "lock_timeout", "statement_timeout"] as const);
+const REFERENCED = new Set(["23001", "23503", "P2003", "ForeignKeyConstraintViolation"]);
 const UNIQUE = new Set(["23505", "P2002", "UniqueConstraintViolation"]);
 
 interface Sign {

@@ -97,6 +97,7 @@ export const startNode = async (options: NodeOptions = {}) => {
     enqueue: (tx, scope, orders) => commands.enqueue(tx, scope, orders),
     socketUrl: () => "wss://api.example/v1/agent/connect",
     createBatch,
+    history: async () => Promise.reject(new Error("no history here")),
     settings: deviceSettings(30),
   });
   const commands = createCommands({

@@ -39,6 +39,7 @@ const clearable = ({ op }: (typeof PATCHES)[number]): readonly string[] => {
 const VALUES: Readonly<Record<string, unknown>> = {
   name: "attic",
   maintenance: { enabled: true, until: "2030-01-01T00:00:00.000Z" },
+  offlineAfterSeconds: 300,
   error: "no space left on the disk",
 };
 

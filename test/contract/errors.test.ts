@@ -154,7 +154,7 @@ const SCENARIOS: Readonly<Record<Exclude<ErrorCode, Streamed>, Scenario>> = {
   FORBIDDEN: async ({ world, stock }, probe) => probe(call(world, "POST", "/api-keys", { as: await stock.tenant.user("viewer"), body: { name: "k" } })),
   TENANT_SUSPENDED: async (at, probe) => {
     const { tenant, owner } = await fresh(at);
-    await at.world.sql.query("update tenants set status = 'suspended' where tenant_id = $1", [tenant.tenantId]);
+    await done(at.world, at.stock.operator, `POST /admin/tenants/${tenant.tenantId}/suspend`, { body: { reason: "unpaid" } });
     await probe(call(at.world, "POST", "/api-keys", { as: owner, body: { name: "k" } }));
     expect((await at.world.call(owner, "GET", "/v1/api-keys")).status).toBe(200);
   },
@@ -207,6 +207,12 @@ const SCENARIOS: Readonly<Record<Exclude<ErrorCode, Streamed>, Scenario>> = {
     const { tenant } = await fresh(at);
     const { slug } = (await at.world.sql.query("select slug from tenants where tenant_id = $1", [tenant.tenantId])).rows[0];
     await probe(own(at, "PATCH", `/tenants/${at.stock.tenant.tenantId}`, { body: { slug } }));
+  },
+  TENANT_NOT_EMPTY: async (at, probe) => {
+    const { tenant, owner } = await fresh(at);
+    await tenant.device();
+    const { slug } = (await at.world.sql.query("select slug from tenants where tenant_id = $1", [tenant.tenantId])).rows[0];
+    await probe(call(at.world, "DELETE", `/tenants/${tenant.tenantId}?confirm=${slug}`, { as: owner }));
   },
   PLAN_CHANGE_REQUIRES_BILLING: (at, probe) => probe(own(at, "PATCH", `/tenants/${at.stock.tenant.tenantId}`, { body: { plan: "business" } })),
   PAIRING_CODE_EXPIRED: async (at, probe) => {

@@ -18,6 +18,9 @@ const KEPT_IN = { key: "idempotency_keys", own: "command_keys", none: "" } as co
 /** The columns to compare in tables that background jobs update at any time. */
 const STABLE: Readonly<Record<string, string>> = {
   outbox_events: "event_id",
+  metric_progress: "null",
+  device_metrics: "null",
+  tenant_metrics: "null",
   gateway_nodes: "(node_id, drain_asked_at)",
 };
 

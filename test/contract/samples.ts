@@ -77,6 +77,14 @@ const ofNew =
   async (stock: Stock) => ({ [field]: (await created(stock, path, body))[field] });
 const onDevice = async ({ device }: Stock) => ({ deviceId: device.deviceId });
 const nothing = async () => ({});
+const ofTenant = async ({ tenant }: Pick<Stock, "tenant">) => ({ tenantId: tenant.tenantId });
+const slugOf = async ({ sql }: World, { tenantId }: TestTenant): Promise<string> =>
+  (await sql.query("select slug from tenants where tenant_id = $1", [tenantId])).rows[0].slug;
+/** An earlier case may have scheduled the stock's own tenant for deletion. */
+const restored = async ({ world, tenant: { tenantId }, owner }: Stock): Promise<void> => {
+  const { rows } = await world.sql.query("select 1 from tenants where tenant_id = $1 and status = 'pending_deletion'", [tenantId]);
+  if (rows.length > 0) data(await world.call(owner, "POST", `/v1/tenants/${tenantId}/restore`));
+};
 
 type Input = Record<string, unknown>;
 
@@ -108,6 +116,7 @@ export const SAMPLES: { readonly [Id in OperationId]: (stock: Stock) => Promise<
   "devices.update": async ({ device }) => ({ deviceId: device.deviceId, name: "attic" }),
   "devices.remove": async (stock) => ({ deviceId: await spare(stock) }),
   "devices.heartbeat": async ({ device }) => ({ deviceId: device.deviceId, cpu: 12.5, memory: 40, disk: 70 }),
+  "devices.metrics": onDevice,
   "devices.secrets": onDevice,
   "devices.rotateSecret": async (stock) => ({ deviceId: await spare(stock) }),
   "devices.liftSignatureLock": onDevice,
@@ -131,6 +140,18 @@ export const SAMPLES: { readonly [Id in OperationId]: (stock: Stock) => Promise<
   "tenants.list": nothing,
   "tenants.get": async ({ tenant }) => ({ tenantId: tenant.tenantId }),
   "tenants.update": async ({ tenant }) => ({ tenantId: tenant.tenantId, name: "Renamed" }),
+  "tenants.remove": async ({ world, tenant }) => ({ tenantId: tenant.tenantId, confirm: await slugOf(world, tenant), force: true }),
+  "tenants.restore": async (stock) => {
+    const { world, tenant, owner } = stock;
+    const confirm = await slugOf(world, tenant);
+    data({ ...(await world.call(owner, "DELETE", `/v1/tenants/${tenant.tenantId}?confirm=${confirm}&force=true`)), body: {} });
+    return ofTenant(stock);
+  },
+  "tenants.settings": ofTenant,
+  "tenants.updateSettings": async (stock) => ({ ...(await ofTenant(stock)), defaultTimezone: "Europe/Lisbon" }),
+  "tenants.dashboard": ofTenant,
+  "tenants.summary": ofTenant,
+  "tenants.metrics": async (stock) => ({ ...(await ofTenant(stock)), metric: "resources", range: "1h" }),
   "apiKeys.list": nothing,
   "apiKeys.get": ofNew("/v1/api-keys", "keyId"),
   "apiKeys.create": async () => ({ name: "script" }),
@@ -152,6 +173,14 @@ export const SAMPLES: { readonly [Id in OperationId]: (stock: Stock) => Promise<
   "audit.export": nothing,
   "audit.listInstallation": nothing,
   "admin.listNodes": nothing,
+  "admin.listTenants": nothing,
+  "admin.getTenant": ofTenant,
+  "admin.suspendTenant": async ({ world }) => ({ tenantId: (await world.tenant()).tenantId, reason: "unpaid" }),
+  "admin.reactivateTenant": async ({ world }) => {
+    const { tenantId } = await world.tenant();
+    await world.sql.query("update tenants set status = 'suspended' where tenant_id = $1", [tenantId]);
+    return { tenantId };
+  },
   "admin.drainNode": async (stock) => ({ nodeId: await otherNode(stock) }),
 };
 
@@ -199,6 +228,7 @@ export const callerFor = ({ op }: Case, { owner, operator, tenant, device }: Sto
 
 /** An operation's sample input. In tenants.create the owner must be the caller. */
 export const sample = async ({ id }: Case, stock: Stock, userId = stock.tenant.ownerId): Promise<Input> => {
+  await restored(stock);
   const input = await SAMPLES[id](stock);
   return id === "tenants.create" ? { ...input, userId } : input;
 };

@@ -27,10 +27,13 @@ module.exports = {
       "^server/version\\.ts$",
     ]),
     {
-      // Only a layer's factory reads the settings and passes on values.
+      // Only a layer's factory and its settings read the configuration and pass on values.
       name: "settings-are-injected",
       severity: "error",
-      from: { path: "^server/(core|platform|gateway|features)/", pathNot: "^server/(features/index|gateway/transports|platform/installation)\\.ts$" },
+      from: {
+        path: "^server/(core|platform|gateway|features)/",
+        pathNot: "^server/(features/index|features/settings|gateway/transports|platform/installation)\\.ts$",
+      },
       to: { path: SETTINGS },
     },
     only("agent-sim-imports-only-protocol", "^agent-sim/", ["^protocol/"]),

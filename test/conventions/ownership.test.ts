@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 
 const SCHEMA = "prisma/schema";
 /** Owners of the schema files that are not named after one. */
-const OWNERS: Readonly<Record<string, string>> = { nodes: "admin", gateway: "platform", outbox: "platform" };
+const OWNERS: Readonly<Record<string, string>> = { nodes: "admin", gateway: "platform", outbox: "platform", metrics: "tenants" };
 /** Owners of models in another owner's file. */
 const MODEL_OWNERS: Readonly<Record<string, string>> = { StreamTicket: "general" };
 
@@ -19,6 +19,11 @@ const EXCEPTIONS: Readonly<Record<string, { readonly tables: readonly string[]; 
   "server/features/commands/store/change.ts": { tables: ["device_presence"], reason: "the epoch of the sending session fences the ack" },
   "server/features/commands/store/read.ts": { tables: ["device_presence"], reason: "the sweep finds connected devices with waiting commands" },
   "server/features/devices/store/agents.ts": { tables: ["tenants"], reason: "authentication must refuse a suspended tenant at once" },
+  "server/features/devices/store/presence.ts": { tables: ["tenant_settings"], reason: "the tenant's settings say how long the sweep leaves a silent device" },
+  "server/features/tenants/store/metrics.ts": {
+    tables: ["device_presence"],
+    reason: "the roll-up reads every device's newest report in the statement that stores it",
+  },
   "server/features/live/store.ts": { tables: ["outbox_events"], reason: "a resumed stream reads the events that it missed from the outbox" },
 };
 

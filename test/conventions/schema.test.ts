@@ -18,12 +18,15 @@ const UNCHECKED: Readonly<Record<string, string>> = {
   "idempotency_keys.tenant_id": "every keyed call would lock its tenant's row, and calls outside of tenants have none",
   "used_signatures.agent_id": "every signed change would read the device again, right after the signature check",
   "enrollments.pairing_id": "progress outlives the pairing",
+  "device_metrics.*": "one row per device and minute",
+  "tenant_metrics.tenant_id": "every round of the relay would lock the row of each tenant",
   "pairings.agent_id": "belongs to the device in the same row",
 };
 
 /** Tables whose rows belong to no tenant, or to none yet. */
 const WITHOUT_TENANT: Readonly<Record<string, string>> = {
   gateway_nodes: "nodes serve the whole installation",
+  metric_progress: "how far the roll-up has come with all tenants",
   used_signatures: "an agent belongs to one tenant, and its id is unique everywhere",
   pairings: "without a tenant until a user claims the code",
   enrollments: "without a tenant until a user claims the code",
@@ -38,6 +41,7 @@ const UNIQUE_EVERYWHERE: Readonly<Record<string, string>> = {
   enrollment_tokens_hash_key: FOUND_BEFORE_TENANT,
   pairings_code_hash_key: FOUND_BEFORE_TENANT,
   stream_tickets_pkey: FOUND_BEFORE_TENANT,
+  slug_reservations_pkey: "unique in the whole installation",
   tenants_slug_key: "unique in the whole installation",
   tenants_durable_object_id_key: "unique in the whole installation",
   command_events_pkey: "history of one command; every command writes this index four times",

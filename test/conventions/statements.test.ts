@@ -17,6 +17,7 @@ const RAW = [
   ...["agents", "contact", "devices", "enrol", "hello", "presence"].map((name) => `server/features/devices/store/${name}.ts`),
   "server/features/live/store.ts",
   ...["enrollments", "pairings", "tokens"].map((name) => `server/features/pairing/store/${name}.ts`),
+  "server/features/tenants/store/metrics.ts",
   ...["idempotency", "outbox-rows", "signatures"].map((name) => `server/platform/${name}.ts`),
 ];
 

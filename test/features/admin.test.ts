@@ -42,7 +42,15 @@ describe("nodes", () => {
         state.draining = true;
       },
     };
-    const feature = createAdmin({ db, bus, node, channelOf: (id) => `node:${id}`, lives: async (pid) => pid !== DEAD_PID, settings: { expireSeconds: 15 } });
+    const feature = createAdmin({
+      db,
+      bus,
+      node,
+      channelOf: (id) => `node:${id}`,
+      lives: async (pid) => pid !== DEAD_PID,
+      anyTenant: {} as never,
+      settings: { expireSeconds: 15 },
+    });
     const beat = async () => void (await feature.jobs.find(({ name }) => name === "nodes.beat")?.run(NEVER));
     const list = async () => (await feature.handlers.listNodes({ ...call, fail } as never, {})).items.map((item) => item.nodeId);
     const drain = async (other: string) => (await feature.handlers.drainNode({ ...call, fail, commit: committing(db) } as never, { nodeId: other })).result;

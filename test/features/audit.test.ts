@@ -1,7 +1,7 @@
 // The audit log: what a record shows and hides, that the chain has no gap under load, and that each kind of tampering is found.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { AuditLog } from "../../protocol/index.ts";
-import { hashOf } from "../../server/features/audit/chain.ts";
+import { hashOfRow } from "../../server/features/audit/chain.ts";
 import { isSecretName, MASK, readChanges } from "../../server/features/audit/changes.ts";
 import { createAudit } from "../../server/features/audit/index.ts";
 import { type Db, openDb } from "../../server/platform/db.ts";
@@ -201,7 +201,7 @@ describe("an export", () => {
         resourceId: resource.id,
         previousHash: Buffer.from(previousHash, "hex"),
       };
-      expect(hashOf(chained).toString("hex")).toBe(hash);
+      expect(hashOfRow(chained).toString("hex")).toBe(hash);
       expect(previousHash).toBe(index === 0 ? "" : logs[index - 1]?.hash);
     }
   });

@@ -33,7 +33,18 @@ export const openTenancy = async ({ planLimits }: { planLimits?: Readonly<Record
   };
   const plan = createPlan({ replaced: planLimits, counters });
   const enrol = enrolInto(plan);
-  const tenants = createTenants({ db, clock: systemClock, emit, audit, deployments, counters, ownedTenantsPerUser: 3 });
+  const tenants = createTenants({
+    db,
+    clock: systemClock,
+    emit,
+    audit,
+    deployments,
+    counters,
+    ownedTenantsPerUser: 3,
+    deleteRows: async () => "done",
+    deviceStates: async (scope) => ({ online: (await counters.hosts?.(db, scope)) ?? 0, offline: 0, provisioning: 0 }),
+    recentEvents: async () => [],
+  });
   const apiKeys = createApiKeys({ db, clock: systemClock, emit, audit, memberships: tenants.memberships, plan, secretBox });
   const pairing = createPairing({
     db,

@@ -1,4 +1,4 @@
-// Cluster membership and the operator's view of it. Every node renews its own row every few seconds; a node that stops doing so counts as dead.
+// Operators of the installation: its nodes and its tenants. Every node renews its own row every few seconds; a node that stops doing so counts as dead.
 
 import { contract } from "../../../protocol/index.ts";
 import type { Tx } from "../../core/database.ts";
@@ -7,6 +7,7 @@ import type { Bus } from "../../platform/bus.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { Feature } from "../kit.ts";
 import { askToDrain, beat, type ClusterSnapshot, deleteDeadNodes, deleteNode, deleteNodes, liveNodes, type NodeReport, type NodeRow } from "./store.ts";
+import { type AnyTenant, createTenantHandlers } from "./tenants.ts";
 
 export interface AdminSettings {
   readonly beatEveryMs: number;
@@ -28,6 +29,7 @@ export interface AdminDeps {
   readonly channelOf: (nodeId: string) => string;
   /** Whether this process of this machine still runs. */
   readonly lives: (pid: number) => Promise<boolean>;
+  readonly anyTenant: AnyTenant;
   readonly settings?: Partial<AdminSettings> | undefined;
 }
 
@@ -51,7 +53,7 @@ const DRAIN = "drain";
 
 const shown = ({ startedAt, seenAt, ...row }: NodeRow) => ({ ...row, startedAt: startedAt.toISOString(), seenAt: seenAt.toISOString() });
 
-export const createAdmin = ({ db, bus, node, channelOf, lives, settings: given }: AdminDeps): AdminFeature => {
+export const createAdmin = ({ db, bus, node, channelOf, lives, anyTenant, settings: given }: AdminDeps): AdminFeature => {
   const settings = { ...DEFAULTS, ...given };
   let cluster: ClusterSnapshot = { drainAsked: false, liveNodes: 1, connections: 0 };
   let stopListening: (() => Promise<void>) | null = null;
@@ -75,6 +77,7 @@ export const createAdmin = ({ db, bus, node, channelOf, lives, settings: given }
 
   return {
     handlers: implement(contract.admin, {
+      ...createTenantHandlers({ db, anyTenant }),
       listNodes: async () => ({ items: (await liveNodes(db, settings.expireSeconds)).map(shown) }),
       drainNode: ({ fail, commit }, { nodeId }) =>
         commit(async (tx, afterwards) => {

@@ -33,7 +33,7 @@ export interface SealedRow extends LoggedRow {
 export const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString("hex");
 
 /** SHA-256 of the columns as JSON without spaces, with sorted names, the time as ISO text and `previousHash` in hexadecimal. */
-export const hashOf = (row: LoggedRow | SealedRow): Buffer => {
+export const hashOfRow = (row: LoggedRow | SealedRow): Buffer => {
   const { hash: _, at, previousHash, ...same } = row as SealedRow; // as: a row that is not sealed yet has no hash to leave out
   return fingerprint({ ...same, at: at.toISOString(), previousHash: hex(previousHash) });
 };

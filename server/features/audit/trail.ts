@@ -3,7 +3,7 @@ import type { AuditEntry, AuditTrail } from "../../core/audit.ts";
 import type { SqlTx } from "../../core/events.ts";
 import { newId } from "../../core/ids.ts";
 import type { SecretBox } from "../../platform/secrets.ts";
-import { type Chain, type ChainSigner, createChainSigner, hashOf, type SealedRow } from "./chain.ts";
+import { type Chain, type ChainSigner, createChainSigner, hashOfRow, type SealedRow } from "./chain.ts";
 import { type Captured, readChanges } from "./changes.ts";
 import { appendRow, CAPTURE, type LockedChain, lockChain, readCaptured } from "./store.ts";
 
@@ -68,7 +68,7 @@ const appendTo = async (tx: SqlTx, tenantId: string, { entry, changes, omitted, 
     omitted,
     previousHash: end.hash,
   };
-  const sealed: SealedRow = { ...row, hash: hashOf(row) };
+  const sealed: SealedRow = { ...row, hash: hashOfRow(row) };
   const written = appendRow(tx, sealed, signatureAfter(end, sealed, signer));
   if (tx.defer === undefined) await written;
   else tx.defer(written);

@@ -1,6 +1,6 @@
 // Finds the first record of a log that is not as the gateway wrote it: changed, removed, added or in another place.
 import type { Clients } from "../../core/database.ts";
-import { type ChainSigner, hashOf, hex, type SealedRow, type SignedChain } from "./chain.ts";
+import { type ChainSigner, hashOfRow, hex, type SealedRow, type SignedChain } from "./chain.ts";
 import { findChain, logsAfter } from "./store.ts";
 
 export interface Verdict {
@@ -27,7 +27,7 @@ const same = (a: Uint8Array, b: Uint8Array): boolean => Buffer.compare(a, b) ===
 const fault = (row: SealedRow, before: { readonly sequence: number; readonly hash: Uint8Array }): Broken | null => {
   const { sequence, auditId } = row;
   if (sequence !== before.sequence + 1) return { sequence: before.sequence + 1, auditId: null, reason: "the record is missing" };
-  if (!same(row.hash, hashOf(row))) return { sequence, auditId, reason: "the record was changed" };
+  if (!same(row.hash, hashOfRow(row))) return { sequence, auditId, reason: "the record was changed" };
   if (!same(row.previousHash, before.hash)) return { sequence, auditId, reason: "the record does not follow the one before it" };
   return null;
 };

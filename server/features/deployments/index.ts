@@ -3,11 +3,12 @@
 import type { Clients } from "../../core/database.ts";
 import { newId } from "../../core/ids.ts";
 import type { SystemScope } from "../../core/scope.ts";
-import { countByTenant, findForDevices, hasDeployment, insertDefault } from "./store.ts";
+import { countByTenant, countDeploymentsByStatus, findForDevices, hasDeployment, insertDefault } from "./store.ts";
 
 export const deployments = {
   has: hasDeployment,
   findForDevices,
+  countByStatus: countDeploymentsByStatus,
   countByTenant,
   ensureDefault: (db: Clients, scope: SystemScope): Promise<void> => insertDefault(db, scope, newId("dep")),
 } as const;

@@ -30,3 +30,8 @@ export const countByTenant = async (db: Clients, tenantIds: readonly string[]): 
   const counts = await db.system.deployment.groupBy({ by: ["tenantId"], where: { tenantId: { in: [...tenantIds] } }, _count: true });
   return new Map(counts.map(({ tenantId, _count }) => [tenantId, _count]));
 };
+
+export const countDeploymentsByStatus = async (db: Clients, scope: SystemScope): Promise<ReadonlyMap<string, number>> => {
+  const counts = await db.for(scope).deployment.groupBy({ by: ["status"], _count: true });
+  return new Map(counts.map(({ status, _count }) => [status, _count]));
+};

@@ -1,6 +1,6 @@
 // Devices: paired machines, their presence and their secrets. Other features pair through `enrol` and read through `find`.
 
-import { CLOSE, type CommandId, connectTo, contract, type Device, toWindow } from "../../../protocol/index.ts";
+import { CLOSE, type CommandId, connectTo, contract, type Device, type DeviceId, type DeviceMetrics, toWindow } from "../../../protocol/index.ts";
 import type { AuditTrail } from "../../core/audit.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { DeviceRef, Enqueue } from "../../core/delivery.ts";
@@ -26,6 +26,7 @@ import { type DeviceSettings, deviceSettings } from "./settings.ts";
 import { createSignatureLock } from "./signature-lock.ts";
 import {
   countDevices,
+  countDevicesByStatus,
   type DeviceFilter,
   type DeviceSummary,
   findDevice,
@@ -64,6 +65,8 @@ export interface DevicesDeps {
   /** Known when the listener is open, so read at each use. */
   readonly socketUrl: () => string;
   readonly createBatch: CreateBatch;
+  /** What the device reported over time. */
+  readonly history: (scope: SystemScope, deviceId: DeviceId, range: string) => Promise<DeviceMetrics>;
   readonly settings?: DeviceSettings;
   /** Called when a hint to other nodes could not be sent or the database rejects a heartbeat. */
   readonly onError?: (error: unknown) => void;
@@ -80,6 +83,8 @@ export interface Devices extends Feature<typeof contract.devices> {
   find(scope: SystemScope, deviceId: string): Promise<Device | undefined>;
   /** Null when the tenant has no such device. */
   findSummary(scope: SystemScope, deviceId: string): Promise<DeviceSummary | null>;
+  /** How many devices have each status. */
+  states(scope: SystemScope): Promise<Record<Device["status"], number>>;
   /** Stores what the machine reports about itself and returns the time of the update; undefined when the device is gone. */
   describe(scope: SystemScope, report: { readonly deviceId: string; readonly machine: Machine; readonly inventory: object }): Promise<Date | undefined>;
 }
@@ -113,13 +118,14 @@ export const createDevices = (deps: DevicesDeps): Devices => {
     jobs: [...presence.jobs, ...registry.jobs],
     find: (scope, deviceId) => findDevice(db, scope, deviceId),
     findSummary: (scope, deviceId) => findDeviceSummary(db, scope, deviceId),
+    states: (scope) => countDevicesByStatus(db, scope),
     counters: { hosts: countDevices },
     describe: (scope, report) => describeDevice(db, scope, report),
   };
 };
 
-type Names = "list" | "listHosts" | "get" | "disconnect";
-const createReadHandlers = ({ db, evictor }: DevicesDeps): Pick<Handlers<typeof contract.devices>, Names> => {
+type Names = "list" | "listHosts" | "get" | "metrics" | "disconnect";
+const createReadHandlers = ({ db, evictor, history }: DevicesDeps): Pick<Handlers<typeof contract.devices>, Names> => {
   const list = (scope: TenantScope, query: Filters) => listDevices(db, scope, toFilter(query));
   return {
     list: ({ scope }, query) => list(scope, query),
@@ -128,6 +134,10 @@ const createReadHandlers = ({ db, evictor }: DevicesDeps): Pick<Handlers<typeof 
       const device = await findDevice(db, scope, deviceId);
       if (device === undefined) throw fail("DEVICE_NOT_FOUND", { deviceId });
       return device;
+    },
+    metrics: async ({ scope, fail }, { deviceId, range }) => {
+      if ((await findDeviceSummary(db, scope, deviceId)) === null) throw fail("DEVICE_NOT_FOUND", { deviceId });
+      return history(scope, deviceId, range);
     },
     disconnect: ({ scope, fail, commit }, { deviceId }) =>
       commit(async (tx, afterwards) => {

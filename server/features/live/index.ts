@@ -4,6 +4,7 @@ import { contract, type EventType, type LiveEvent } from "../../../protocol/inde
 import type { Clock } from "../../core/clock.ts";
 import type { DispatchedEvent, Happened } from "../../core/events.ts";
 import { implement } from "../../core/feature.ts";
+import type { SystemScope } from "../../core/scope.ts";
 import type { Db } from "../../platform/db.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { Feature } from "../kit.ts";
@@ -11,6 +12,7 @@ import { createBuffer } from "./buffer.ts";
 import { createFeed, type Published, toPublished } from "./feed.ts";
 import { accepts, type Filter } from "./filter.ts";
 import { findBeginning, readMissed } from "./resume.ts";
+import { readNewest } from "./store.ts";
 import { createStreamCount, type StreamBounds } from "./streams.ts";
 
 export interface LiveSettings extends StreamBounds {
@@ -42,6 +44,8 @@ export interface Live extends Feature<typeof contract.live> {
   /** Something changed in the tenant on another node: reads the new events for its viewers here. False when there are none. */
   readonly recheck: (tenantId: string) => boolean;
   readonly viewers: () => number;
+  /** The tenant's newest durable events, newest first. */
+  readonly recent: (scope: SystemScope, limit: number) => Promise<readonly DispatchedEvent[]>;
 }
 
 const DEFAULTS: LiveSettings = {
@@ -151,5 +155,6 @@ export const createLive = ({ db, clock, settings: given, onError = () => undefin
     recheck: feed.recheck,
     jobs: [{ name: "live.recheck", everyMs: settings.recheckEveryMs, run: feed.recheckAll }],
     viewers: feed.viewers,
+    recent: ({ tenantId }, limit) => readNewest(db, tenantId, limit),
   };
 };

@@ -55,3 +55,11 @@ export const readAfter = async (db: Db, tenantId: string, sequence: number): Pro
   const rows = await db.query(READ_AFTER, [tenantId, sequence]);
   return rows.map(toEvent);
 };
+
+const READ_NEWEST = statement<EventRow>(
+  "live.readNewest",
+  `select ${EVENT_COLUMNS} from outbox_events where tenant_id = $1 and sequence is not null order by sequence desc limit $2`,
+);
+
+export const readNewest = async (db: Db, tenantId: string, limit: number): Promise<readonly DispatchedEvent[]> =>
+  (await db.query(READ_NEWEST, [tenantId, limit])).map(toEvent);

@@ -38,8 +38,6 @@ export const createActivation = (deps: PairingDeps, codes: Codes): Activation =>
 
   return {
     activate: async ({ scope, fail }, { pairing_code, activation_token, user_email, return_to }) => {
-      if (return_to !== undefined && !isReturnAllowed(return_to, { portalUrl: settings.portalUrl(), hosts: settings.returnHosts }))
-        throw fail("RETURN_URL_NOT_ALLOWED");
       const found = await codes.find(scope, pairing_code);
       if (found === null) throw fail("PAIRING_CODE_NOT_FOUND");
       const [codeHash, tokenHash] = [found.codeHash, secretHash(activation_token)];
@@ -52,6 +50,8 @@ export const createActivation = (deps: PairingDeps, codes: Codes): Activation =>
       if (user === null) throw fail("ACTIVATION_TOKEN_INVALID", { reason: "user_may_not_pair" });
       if (!mayActivateAs(user, user_email)) throw fail("FORBIDDEN", { reason: "user_email_mismatch" });
       const tenant = await activeTenant(user.tenantId);
+      const hosts = [...settings.returnHosts, ...(tenant.returnHosts ?? [])];
+      if (return_to !== undefined && !isReturnAllowed(return_to, { portalUrl: settings.portalUrl(), hosts })) throw fail("RETURN_URL_NOT_ALLOWED");
       return db.tx(async (tx) => {
         audit.begin(tx);
         const pairing = await activateByToken(tx, codeHash, tokenHash);

@@ -5,7 +5,7 @@ import { newId } from "../../core/ids.ts";
 import type { Db } from "../../platform/db.ts";
 import type { Deployments } from "../deployments/index.ts";
 import { DEFAULT_PLAN } from "./plans.ts";
-import { findIdBySlug, insertTenant, liftLimits, upsertMember } from "./store.ts";
+import { findIdBySlug, insertTenant, liftLimits, upsertMember } from "./store/tenants.ts";
 
 export interface EnsureTenant {
   readonly name: string;
@@ -35,8 +35,10 @@ export const createEnsureTenant =
   async ({ name, slug, userId, email, unlimited }: EnsureTenant): Promise<EnsuredTenant> => {
     const tenantId = await operatorTx(db, audit)("cli.bootstrap", async (tx) => {
       const fresh = newId("ten");
-      const created = await insertTenant(tx, { tenantId: fresh, name, slug, plan: DEFAULT_PLAN, ownerUserId: userId, durableObjectId: newId("dob") });
-      const id = created ? fresh : await findIdBySlug(tx, slug);
+      const known = await findIdBySlug(tx, slug);
+      const created =
+        known === null && (await insertTenant(tx, { tenantId: fresh, name, slug, plan: DEFAULT_PLAN, ownerUserId: userId, durableObjectId: newId("dob") }));
+      const id = created ? fresh : (known ?? (await findIdBySlug(tx, slug)));
       if (id === null) throw new Error(`tenant ${slug} was deleted during bootstrap`);
       await upsertMember(tx, { tenantId: id }, { memberId: newId("mem"), userId, email: email ?? null, role: "owner" });
       await deployments.ensureDefault(tx, { tenantId: id });

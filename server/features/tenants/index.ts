@@ -1,44 +1,78 @@
-// Tenants: a user creates one and becomes its owner; members read and rename it.
-import { contract, type Role, toWindow } from "../../../protocol/index.ts";
+// Tenants: a user creates one and becomes its owner; members read and change it; its owner ends it.
+import { contract, type Role, type Tenant, toWindow } from "../../../protocol/index.ts";
 import { type AuditTrail, operatorTx } from "../../core/audit.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import { type Emit, happened } from "../../core/events.ts";
-import { implement } from "../../core/feature.ts";
+import { type Handlers, implement } from "../../core/feature.ts";
 import { newId } from "../../core/ids.ts";
-import type { OpenScope, UserPrincipal } from "../../core/scope.ts";
+import type { OpenScope, SystemScope, UserPrincipal } from "../../core/scope.ts";
 import type { Db } from "../../platform/db.ts";
 import type { Deployments } from "../deployments/index.ts";
 import { createEnsureTenant } from "./bootstrap.ts";
-import type { Counters } from "./plan.ts";
+import { createDashboard, type DashboardDeps } from "./dashboard.ts";
+import { createLife, type LifeDeps } from "./life.ts";
+import { createMetricHistory, type MetricRetention } from "./metrics.ts";
 import { DEFAULT_PLAN } from "./plans.ts";
+import { createSettings } from "./settings.ts";
 import { isReservedSlug } from "./slugs.ts";
-import { countOwned, findTenant, insertTenant, isSlugTaken, lockUser, pageOfTenants, type StoredTenant, updateTenant, upsertMember } from "./store.ts";
+import { findForAdmin, isSlugReserved, pageForAdmin, reserveSlug, type TenantFilter } from "./store/life.ts";
+import { countOwned, findTenant, insertTenant, isSlugTaken, lockUser, pageOfTenants, type StoredTenant, updateTenant, upsertMember } from "./store/tenants.ts";
 import { createTenantLookup } from "./tenant-lookup.ts";
 
 export type { EnsuredTenant, EnsureTenant } from "./bootstrap.ts";
+export type { DeviceStates } from "./dashboard.ts";
 export { type Counters, type CountUsed, createPlan, type Plan, type PlanDeps } from "./plan.ts";
 export type { PlanResource } from "./plans.ts";
 
-export interface TenantsDeps {
+export interface TenantsDeps extends DashboardDeps, Pick<LifeDeps, "deleteRows"> {
   readonly db: Db;
   readonly clock: Clock;
   readonly emit: Emit;
   readonly audit: AuditTrail;
   readonly deployments: Deployments;
-  /** Counts apps and tunnels for the Tenant record, with the functions that the plan uses. */
-  readonly counters: Counters;
   readonly ownedTenantsPerUser: number;
+  /** Between the order to delete a tenant and the deletion. */
+  readonly deletionDays?: number;
+  readonly metricRetention?: MetricRetention;
 }
+
+const DELETION_DAYS = 30;
 
 export const createTenants = (deps: TenantsDeps) => {
   const { db, clock, audit } = deps;
   const { lookup, memberships, forgetTenant, forgetMember } = createTenantLookup(db, clock);
+  const counting = createCounting(deps);
+  const life = createLife({ ...deps, ...counting, forgetTenant, deletionDays: deps.deletionDays ?? DELETION_DAYS });
+  const metrics = createMetricHistory(deps);
   return {
-    handlers: createHandlers({ ...deps, forgetTenant, forgetMember }),
+    handlers: implement(contract.tenants, {
+      ...createHandlers({ ...deps, ...counting, forgetTenant, forgetMember }),
+      ...life.handlers,
+      ...createSettings({ ...deps, forgetTenant }),
+      ...createDashboard(deps),
+      ...metrics.handlers,
+    }),
+    jobs: [...life.jobs, ...metrics.jobs],
+    consumer: metrics.consumer,
     lookup,
     memberships,
+    deviceMetrics: metrics.ofDevice,
+    /** For administrators of the installation: every tenant, whoever its members are. */
+    anyTenant: {
+      find: async (tx: Tx, scope: SystemScope) => {
+        const tenant = await findForAdmin(tx, scope);
+        return tenant === null ? null : { ...tenant, ...(await counting.counted(tenant, tx)) };
+      },
+      page: async (filter: TenantFilter) => {
+        const { items, total } = await pageForAdmin(db, filter);
+        const counted = await counting.countedAll(items);
+        return { items: items.map((item, index) => ({ ...counted[index], ...item }) as Tenant & typeof item), total }; // as: one record for each
+      },
+      suspend: life.suspend,
+      reactivate: life.reactivate,
+    },
     ensureTenant: createEnsureTenant({ db, audit, deployments: deps.deployments, forgetTenant, forgetMember }),
     /** For the operator's command line: makes the user a member with this role. */
     ensureMember: async ({ tenantId, userId, role }: { readonly tenantId: string; readonly userId: string; readonly role: Role }): Promise<void> => {
@@ -51,13 +85,9 @@ export const createTenants = (deps: TenantsDeps) => {
 };
 export type Tenants = ReturnType<typeof createTenants>;
 
-interface HandlersDeps extends TenantsDeps {
-  readonly forgetTenant: (tenantId: string) => void;
-  readonly forgetMember: (tenantId: string, userId: string) => void;
-}
-
-const createHandlers = ({ db, emit, deployments, counters, ownedTenantsPerUser, forgetTenant, forgetMember }: HandlersDeps) => {
-  const countedAll = async (tenants: readonly StoredTenant[], clients: Tx = db) => {
+/** Adds what other features count to what the tenants' table knows. */
+const createCounting = ({ db, deployments, counters }: Pick<TenantsDeps, "db" | "deployments" | "counters">) => {
+  const countedAll = async (tenants: readonly StoredTenant[], clients: Tx = db): Promise<Tenant[]> => {
     const deploymentsOf = await deployments.countByTenant(
       clients,
       tenants.map(({ tenantId }) => tenantId),
@@ -71,12 +101,23 @@ const createHandlers = ({ db, emit, deployments, counters, ownedTenantsPerUser, 
       })),
     );
   };
-  const counted = async (tenant: StoredTenant, clients: Tx = db) => {
+  const counted = async (tenant: StoredTenant, clients: Tx = db): Promise<Tenant> => {
     const [shown] = await countedAll([tenant], clients);
     if (shown === undefined) throw new Error("counting one tenant did not return one record");
     return shown;
   };
-  return implement(contract.tenants, {
+  return { countedAll, counted };
+};
+
+interface HandlersDeps extends TenantsDeps, ReturnType<typeof createCounting> {
+  readonly forgetTenant: (tenantId: string) => void;
+  readonly forgetMember: (tenantId: string, userId: string) => void;
+}
+type Own = "create" | "list" | "get" | "update";
+
+const createHandlers = (deps: HandlersDeps): Pick<Handlers<typeof contract.tenants>, Own> => {
+  const { db, emit, deployments, ownedTenantsPerUser, countedAll, counted, forgetTenant, forgetMember } = deps;
+  return {
     create: async ({ scope, fail, commit }, { name, slug, userId }) => {
       const owner = userOf(scope);
       if (userId !== owner.userId) throw fail("FORBIDDEN", { reason: "user_mismatch" });
@@ -87,7 +128,7 @@ const createHandlers = ({ db, emit, deployments, counters, ownedTenantsPerUser, 
         await lockUser(tx, userId);
         if ((await countOwned(tx, userId)) >= ownedTenantsPerUser) throw fail("TENANT_LIMIT_REACHED", { limit: ownedTenantsPerUser });
         const created = await insertTenant(tx, { tenantId, name, slug, plan: DEFAULT_PLAN, ownerUserId: userId, durableObjectId });
-        if (!created) throw fail("TENANT_SLUG_TAKEN", { slug });
+        if (!created || (await isSlugReserved(tx, slug, { tenantId }))) throw fail("TENANT_SLUG_TAKEN", { slug });
         await upsertMember(tx, { tenantId }, { memberId: newId("mem"), userId, email: owner.email, role: "owner" });
         await deployments.ensureDefault(tx, { tenantId });
         await emit(tx, [happened({ ...scope, tenantId }, contract.tenants.events.created, tenantId, { tenantId, slug })]);
@@ -118,12 +159,16 @@ const createHandlers = ({ db, emit, deployments, counters, ownedTenantsPerUser, 
           throw isSlugTaken(error) ? fail("TENANT_SLUG_TAKEN", { slug }, { cause: error }) : error;
         });
         if (changed === null) throw fail("VERSION_CONFLICT", { currentVersion: (await findTenant(tx, scope))?.version });
+        if (changed.slug !== before.slug) {
+          if (await isSlugReserved(tx, changed.slug, scope)) throw fail("TENANT_SLUG_TAKEN", { slug });
+          await reserveSlug(tx, scope, before.slug);
+        }
         await emit(tx, [happened(scope, contract.tenants.events.updated, changed.tenantId, { tenantId: changed.tenantId, slug: changed.slug })]);
         afterwards(() => forgetTenant(changed.tenantId));
         return counted(changed, tx);
       });
     },
-  });
+  };
 };
 
 const checkSlug = (slug: string): void => {

@@ -3,7 +3,7 @@ import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import type { Overrides, SystemScope } from "../../core/scope.ts";
 import { limitOf, type PlanResource, planFor, planTable } from "./plans.ts";
-import { findFacts, lockPlan } from "./store.ts";
+import { findFacts, lockPlan } from "./store/tenants.ts";
 
 /** Counts how many of a resource a tenant has. Each feature counts its own rows. */
 export type CountUsed = (db: Tx, scope: SystemScope) => Promise<number>;

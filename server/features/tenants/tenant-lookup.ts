@@ -5,7 +5,7 @@ import type { Clock } from "../../core/clock.ts";
 import type { Clients } from "../../core/database.ts";
 import type { Membership, Memberships, TenantLookup } from "../../core/lookups.ts";
 import type { TenantFacts } from "../../core/scope.ts";
-import { findFacts, findMembership, findSuspended, listMemberships } from "./store.ts";
+import { findFacts, findMembership, findSuspended, listMemberships } from "./store/tenants.ts";
 
 // A removed member or a suspended tenant keeps its access on other nodes for up to this long.
 const CACHE_MS = 5_000;

@@ -89,10 +89,14 @@ const checkRole = ({ op }: Entry, role: Role): void => {
   throw forbidden({ requiredPermission: op.permission, role });
 };
 
+const suspended = ({ status, statusSince, statusReason }: TenantFacts): AppError =>
+  new AppError("TENANT_SUSPENDED", { details: { status, since: statusSince?.toISOString(), reason: statusReason ?? undefined } });
+
 const checkTenant = (entry: Entry, tenant: TenantFacts | null, kind: Principal["kind"]): TenantFacts => {
-  if (tenant === null) throw forbidden({ reason: "not_a_member" });
+  if (tenant === null || tenant.status === "deleted") throw forbidden({ reason: "not_a_member" });
+  const { op } = entry;
   // Agents may still report, so the data is intact when the tenant comes back.
-  if (tenant.status === "suspended" && entry.op.kind === "mutation" && kind !== "agent") throw new AppError("TENANT_SUSPENDED");
+  if (tenant.status !== "active" && op.kind === "mutation" && kind !== "agent" && op.whileSuspended !== true) throw suspended(tenant);
   return tenant;
 };
 

@@ -134,7 +134,7 @@ export const createAdmission = ({ agents, tenants, signatures, clock, settings }
       if (first !== place) throw invalid("replayed");
       const tenant = await tenants.find(agent.tenantId);
       if (tenant === null) throw unauthorized("unknown_agent");
-      if (tenant.status === "suspended")
+      if (tenant.status !== "active")
         throw new AppError("TENANT_SUSPENDED", { details: { reason: "tenant_suspended" }, retryAfter: secondsWithin(CLOSE.tenantSuspended.waitSec) });
       if (secret === agent.secrets[1]) await agents.promote(agent.agentId, secret);
       return { agent, tenant, signatureVersion };

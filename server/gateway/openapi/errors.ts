@@ -29,7 +29,7 @@ export const codesOf = (op: Operation): ReadonlyMap<number, readonly ErrorCode[]
     ...when(op.permission === "platform", "ADMIN_REQUIRED"),
     ...when(LIMITS[op.limit].length > 0, "RATE_LIMIT_EXCEEDED"),
     ...when(withBody, "MALFORMED_JSON", "PAYLOAD_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE"),
-    ...when(op.kind === "mutation" && op.tenancy === "tenant" && !open, "TENANT_SUSPENDED"),
+    ...when(op.kind === "mutation" && op.tenancy === "tenant" && !open && op.whileSuspended !== true, "TENANT_SUSPENDED"),
     ...when(isKeyed(op), "IDEMPOTENCY_KEY_INVALID", "IDEMPOTENCY_KEY_REUSED", "IDEMPOTENCY_IN_PROGRESS"),
   ];
   const byStatus = new Map<number, ErrorCode[]>();

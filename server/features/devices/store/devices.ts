@@ -77,6 +77,11 @@ export const findDeviceSummary = async (sql: SqlTx, { tenantId }: SystemScope, d
 
 export const countDevices = (db: Clients, scope: SystemScope): Promise<number> => db.for(scope).device.count({ where: notDeleted });
 
+export const countDevicesByStatus = async (db: Clients, scope: SystemScope): Promise<Record<Device["status"], number>> => {
+  const counts = await db.for(scope).device.groupBy({ by: ["status"], where: notDeleted, _count: true });
+  return { online: 0, offline: 0, provisioning: 0, ...Object.fromEntries(counts.map(({ status, _count }) => [status, _count])) };
+};
+
 export interface DeviceFilter {
   readonly status?: string | undefined;
   readonly tag?: string | undefined;

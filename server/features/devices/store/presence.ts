@@ -182,12 +182,17 @@ export const leavePresence = async (
   if (left.length > 0) await tx.query(KEEP_REASON, [deviceId, reason]);
 };
 
-// Leaves a row whose socket is silent but whose agent called over REST within the window: the next call takes it over.
+// Leaves a row whose socket is silent but whose agent called over REST within the window: the next call takes it over. Leaves a silent device as
+// long as its tenant's settings say, unless the agent announced that it shuts down.
 const SWEEP_OFFLINE = statement<StatusChange>(
   "presence.sweepOffline",
   `with due as (
      select device_id, connectivity, session_id from device_presence where connectivity <> 'none' and offline_after < now()
-       and not (session_id is not null and last_seen_at > now() - ${ms("$1")}) order by device_id limit $2 for update skip locked),
+       and not (session_id is not null and last_seen_at > now() - ${ms("$1")})
+       and not exists (
+         select 1 from tenant_settings s join devices patient on patient.device_id = device_presence.device_id
+          where s.tenant_id = device_presence.tenant_id and device_presence.last_seen_at > now() - make_interval(secs => s.offline_after_seconds) and patient.offline_reason is null)
+       order by device_id limit $2 for update skip locked),
    gone as (
      update device_presence p set connectivity = 'none', since = now() from due where p.device_id = due.device_id
      returning p.device_id, p.last_seen_at, case when due.connectivity = 'polling' then 'poll_missed' when due.session_id is null then 'connection_lost' else 'heartbeat_missed' end as inferred),

@@ -1,26 +1,30 @@
 // Rows of tenants and their members.
 import type { z } from "zod";
-import { isRole, type Plan, type Role, Tenant, type TenantId, type Window } from "../../../protocol/index.ts";
-import type { Clients } from "../../core/database.ts";
-import type { SqlTx } from "../../core/events.ts";
-import type { Membership } from "../../core/lookups.ts";
-import { given, type RowOf, recordOf } from "../../core/records.ts";
-import type { Overrides, SystemScope, TenantFacts } from "../../core/scope.ts";
-import { LOCK } from "../../core/statements.ts";
-import { isUniqueViolation, orNull } from "../../platform/db-errors.ts";
+import { isRole, type Plan, type Role, Tenant, type TenantId, type Window } from "../../../../protocol/index.ts";
+import { systemClock } from "../../../core/clock.ts";
+import type { Clients } from "../../../core/database.ts";
+import type { SqlTx } from "../../../core/events.ts";
+import type { Membership } from "../../../core/lookups.ts";
+import { given, type RowOf, recordOf } from "../../../core/records.ts";
+import type { Overrides, SystemScope, TenantFacts } from "../../../core/scope.ts";
+import { LOCK } from "../../../core/statements.ts";
+import { isUniqueViolation, orNull } from "../../../platform/db-errors.ts";
 
 /** The features of deployments, apps and tunnels count their own rows. */
 const StoredTenant = Tenant.omit({ deploymentCount: true, appCount: true, tunnelCount: true });
 export type StoredTenant = z.infer<typeof StoredTenant>;
 
-const toTenant = (row: RowOf<typeof StoredTenant>): StoredTenant => recordOf(StoredTenant, row);
+/** The purge may still need a while for the rows of a deleted one. */
+const existing = { status: { not: "deleted" } } as const;
+
+export const toTenant = (row: RowOf<typeof StoredTenant>): StoredTenant => recordOf(StoredTenant, row);
 
 /** Until the transaction ends, every other transaction that creates a tenant for this user waits, so the count before the insert stays right. */
 export const lockUser = async (tx: SqlTx, userId: string): Promise<void> => {
   await tx.query(LOCK, [`tenants of ${userId}`]);
 };
 
-export const countOwned = (db: Clients, userId: string): Promise<number> => db.system.membership.count({ where: { userId, role: "owner" } });
+export const countOwned = (db: Clients, userId: string): Promise<number> => db.system.membership.count({ where: { userId, role: "owner", tenant: existing } });
 
 export interface NewTenant {
   readonly tenantId: TenantId;
@@ -60,10 +64,10 @@ export const pageOfTenants = async (
   userId: string,
   { limit, offset }: Window,
 ): Promise<{ readonly items: readonly StoredTenant[]; readonly total: number }> => {
-  const where = { memberships: { some: { userId } } };
+  const where = { ...existing, memberships: { some: { userId } } };
   const [rows, total] = await Promise.all([
     db.system.tenant.findMany({ where, orderBy: [{ createdAt: "desc" }, { tenantId: "desc" }], take: limit, skip: offset }),
-    db.system.membership.count({ where: { userId } }),
+    db.system.membership.count({ where: { userId, tenant: existing } }),
   ]);
   return { items: rows.map(toTenant), total };
 };
@@ -84,20 +88,31 @@ export const updateTenant = async (db: Clients, scope: SystemScope, { version, .
 };
 
 export const findFacts = async (db: Clients, tenantId: string): Promise<TenantFacts | null> => {
-  const facts = await db.system.tenant.findFirst({
+  const row = await db.system.tenant.findFirst({
     where: { tenantId },
-    select: { tenantId: true, slug: true, plan: true, status: true, limitOverrides: true, rateLimitOverrides: true },
+    select: {
+      ...{ tenantId: true, slug: true, plan: true, status: true, statusSince: true, statusReason: true, limitOverrides: true, rateLimitOverrides: true },
+      settings: { select: { allowedReturnHosts: true } },
+    },
   });
-  return facts as (typeof facts & { limitOverrides: Overrides; rateLimitOverrides: Overrides; tenantId: TenantId }) | null; // as: the operator's command line writes nothing else
+  if (row === null) return null;
+  const { settings, ...facts } = row;
+  const returnHosts = settings?.allowedReturnHosts ?? [];
+  return { ...(facts as typeof facts & { limitOverrides: Overrides; rateLimitOverrides: Overrides; tenantId: TenantId }), returnHosts }; // as: the operator's command line writes nothing else
 };
 
+/** Those of the tenants that are not active. */
 export const findSuspended = async (db: Clients, tenantIds: readonly string[]): Promise<ReadonlySet<string>> => {
-  const rows = await db.system.tenant.findMany({ where: { tenantId: { in: [...tenantIds] }, status: "suspended" }, select: { tenantId: true } });
+  const rows = await db.system.tenant.findMany({ where: { tenantId: { in: [...tenantIds] }, status: { not: "active" } }, select: { tenantId: true } });
   return new Set(rows.map(({ tenantId }) => tenantId));
 };
 
+/** By its slug, or by one that it gave up a short time ago. */
 export const findIdBySlug = async (db: Clients, slug: string): Promise<TenantId | null> => {
-  const row = await db.system.tenant.findFirst({ where: { slug }, select: { tenantId: true } });
+  const row = await db.system.tenant.findFirst({
+    where: { OR: [{ slug }, { reservedSlugs: { some: { slug, expiresAt: { gt: systemClock.now() } } } }], ...existing },
+    select: { tenantId: true },
+  });
   return (row?.tenantId ?? null) as TenantId | null;
 };
 

@@ -1,0 +1,29 @@
+// What the configuration means for each feature.
+import { LIMITS } from "../../protocol/index.ts";
+import type { Config } from "../config.ts";
+import type { CommandSettings } from "./commands/index.ts";
+
+export const agentSettings = (config: Config) => ({
+  heartbeatSeconds: config.HEARTBEAT_SECONDS,
+  pollSeconds: config.POLL_SECONDS,
+  maxOutputBytes: 65_536,
+  requestsPerMinute: config.RATE_LIMIT_AGENT ?? LIMITS.agent[0].limit,
+  heartbeatsPerMinute: config.RATE_LIMIT_HEARTBEAT ?? LIMITS.heartbeat[0].limit,
+});
+
+export const commandSettings = (config: Config): Partial<CommandSettings> => ({
+  maxOpenPerDevice: config.COMMAND_QUEUE_PER_DEVICE,
+  maxOpenPerTenant: config.COMMAND_QUEUE_PER_TENANT,
+  pollIntervalSeconds: config.POLL_SECONDS,
+  keepDays: config.COMMAND_RETENTION_DAYS,
+});
+
+export const tenantSettings = (config: Config) => ({
+  ownedTenantsPerUser: config.TENANTS_PER_USER,
+  deletionDays: config.TENANT_DELETION_DAYS,
+  metricRetention: {
+    60: config.METRICS_MINUTES_HOURS * 3_600,
+    3600: config.METRICS_HOURS_DAYS * 86_400,
+    86400: config.METRICS_DAYS_DAYS * 86_400,
+  },
+});

@@ -1,0 +1,52 @@
+// A tenant's start page: counts of its resources as they are now, and its newest events.
+import type { contract, Dashboard, ResourceCounts } from "../../../protocol/index.ts";
+import type { DispatchedEvent } from "../../core/events.ts";
+import type { Handlers } from "../../core/feature.ts";
+import type { SystemScope } from "../../core/scope.ts";
+import type { Db } from "../../platform/db.ts";
+import type { Deployments } from "../deployments/index.ts";
+import type { Counters } from "./plan.ts";
+
+/** Numbers of devices by their status. */
+export type DeviceStates = Omit<Dashboard["devices"], "total">;
+
+export interface DashboardDeps {
+  readonly db: Db;
+  readonly deployments: Pick<Deployments, "countByStatus">;
+  /** Counts apps for the records; the same functions that the plan asks. */
+  readonly counters: Counters;
+  readonly deviceStates: (scope: SystemScope) => Promise<DeviceStates>;
+  /** Newest first. */
+  readonly recentEvents: (scope: SystemScope, limit: number) => Promise<readonly DispatchedEvent[]>;
+}
+
+const SHOWN_EVENTS = 20;
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, each) => total + each, 0);
+
+export const createDashboard = ({
+  db,
+  deployments,
+  counters,
+  deviceStates,
+  recentEvents,
+}: DashboardDeps): Pick<Handlers<typeof contract.tenants>, "dashboard" | "summary"> => {
+  const countAll = async (scope: SystemScope) => {
+    const [states, byStatus, apps] = await Promise.all([deviceStates(scope), deployments.countByStatus(db, scope), counters.apps?.(db, scope) ?? 0]);
+    const total = sum([...byStatus.values()]);
+    // No feature keeps backups yet.
+    const counts: ResourceCounts = { devices: sum(Object.values(states)), apps, deployments: total, backups: 0 };
+    return { counts, states, deployments: { total, active: byStatus.get("active") ?? 0, failed: byStatus.get("failed") ?? 0 } };
+  };
+  return {
+    dashboard: async ({ scope, fail }, { tenantId }) => {
+      if (tenantId !== scope.tenantId) throw fail("TENANT_NOT_FOUND", { tenantId });
+      const [{ counts, states, ...rest }, events] = await Promise.all([countAll(scope), recentEvents(scope, SHOWN_EVENTS)]);
+      const recentActivity = events.map(({ eventId, type, subjectId, createdAt, data }) => ({ eventId, type, subjectId, at: createdAt.toISOString(), data }));
+      return { ...rest, apps: { total: counts.apps, running: 0, stopped: 0 }, devices: { total: counts.devices, ...states }, recentActivity, counts };
+    },
+    summary: async ({ scope, fail }, { tenantId }) => {
+      if (tenantId !== scope.tenantId) throw fail("TENANT_NOT_FOUND", { tenantId });
+      return (await countAll(scope)).counts;
+    },
+  };
+};

@@ -1,0 +1,48 @@
+// A tenant's settings. A tenant that never changed any has no row, and its version is 1.
+import { contract, TenantSettings } from "../../../protocol/index.ts";
+import { systemClock } from "../../core/clock.ts";
+import type { Clients } from "../../core/database.ts";
+import { type Emit, happened } from "../../core/events.ts";
+import type { Handlers } from "../../core/feature.ts";
+import { given, recordOf } from "../../core/records.ts";
+import type { SystemScope } from "../../core/scope.ts";
+import type { Db } from "../../platform/db.ts";
+import { orNull } from "../../platform/db-errors.ts";
+
+export interface SettingsDeps {
+  readonly db: Db;
+  readonly emit: Emit;
+  readonly forgetTenant: (tenantId: string) => void;
+}
+
+const { updated } = contract.tenants.events;
+
+const find = async (db: Clients, scope: SystemScope) => recordOf(TenantSettings, (await db.for(scope).tenantSettings.findFirst()) ?? defaults(scope));
+
+const defaults = ({ tenantId }: SystemScope) => ({
+  tenantId,
+  offlineAfterSeconds: null,
+  defaultTimezone: "UTC",
+  allowedReturnHosts: [],
+  version: 1,
+  updatedAt: systemClock.now(),
+});
+
+export const createSettings = ({ db, emit, forgetTenant }: SettingsDeps): Pick<Handlers<typeof contract.tenants>, "settings" | "updateSettings"> => ({
+  settings: async ({ scope, fail }, { tenantId }) => {
+    if (tenantId !== scope.tenantId) throw fail("TENANT_NOT_FOUND", { tenantId });
+    return find(db, scope);
+  },
+
+  updateSettings: ({ scope, fail, commit }, { tenantId, version, ...change }) =>
+    commit(async (tx, afterwards) => {
+      if (tenantId !== scope.tenantId) throw fail("TENANT_NOT_FOUND", { tenantId });
+      const { tenantSettings } = tx.for(scope);
+      await tenantSettings.createMany({ data: [{}], skipDuplicates: true });
+      const row = await orNull(tenantSettings.update({ where: given({ version }), data: { ...given(change), version: { increment: 1 } } }));
+      if (row === null) throw fail("VERSION_CONFLICT", { currentVersion: (await find(tx, scope)).version });
+      await emit(tx, [happened(scope, updated, tenantId, { tenantId, slug: scope.tenant.slug })]);
+      afterwards(() => forgetTenant(tenantId));
+      return recordOf(TenantSettings, row);
+    }),
+});

@@ -1,0 +1,92 @@
+// Rows of a tenant's life: its status, the slugs that it gave up, and its end.
+import type { z } from "zod";
+import { AdminTenant, type Tenant, type TenantId, type Window } from "../../../../protocol/index.ts";
+import { secondsFromNow, systemClock } from "../../../core/clock.ts";
+import type { Clients } from "../../../core/database.ts";
+import { given, type RowOf, recordOf } from "../../../core/records.ts";
+import type { SystemScope } from "../../../core/scope.ts";
+import { orNull } from "../../../platform/db-errors.ts";
+import { type StoredTenant, toTenant } from "./tenants.ts";
+
+const DAY_SECONDS = 86_400;
+const RESERVED_DAYS = 30;
+
+export type TenantStatus = "active" | "suspended" | "pending_deletion" | "deleted";
+export interface TenantStatusChange {
+  readonly from: TenantStatus;
+  readonly to: TenantStatus;
+  readonly reason?: string;
+  readonly deleteAfter?: Date;
+}
+
+/** Null when the tenant is not in the status that the change begins with. */
+export const changeStatus = async (db: Clients, scope: SystemScope, { from, to, reason, deleteAfter }: TenantStatusChange): Promise<StoredTenant | null> => {
+  const data = { status: to, statusSince: systemClock.now(), statusReason: reason ?? null, deleteAfter: deleteAfter ?? null, version: { increment: 1 } };
+  const row = await orNull(db.for(scope).tenant.update({ where: { status: from }, data }));
+  return row === null ? null : toTenant(row);
+};
+
+export const inDays = (days: number): Date => secondsFromNow(days * DAY_SECONDS);
+
+/** Keeps a slug for the tenant that gives it up. */
+export const reserveSlug = async (db: Clients, { tenantId }: SystemScope, slug: string): Promise<void> => {
+  const expiresAt = inDays(RESERVED_DAYS);
+  await db.system.slugReservation.upsert({ where: { slug }, create: { slug, tenantId, expiresAt }, update: { tenantId, expiresAt } });
+};
+
+/** Ask after the slug has been written: PostgreSQL has then waited for the tenant that was giving it up. */
+export const isSlugReserved = async (db: Clients, slug: string, { tenantId }: SystemScope): Promise<boolean> =>
+  (await db.system.slugReservation.count({ where: { slug, tenantId: { not: tenantId }, expiresAt: { gt: systemClock.now() } } })) > 0;
+
+export const forgetReservations = async (db: Clients): Promise<void> => {
+  await db.system.slugReservation.deleteMany({ where: { expiresAt: { lte: systemClock.now() } }, limit: 1_000 });
+};
+
+/** Tenants whose days are over, whatever is left of them. */
+export const findDue = async (
+  db: Clients,
+  limit: number,
+): Promise<readonly { readonly tenantId: TenantId; readonly status: string; readonly slug: string }[]> => {
+  const where = { deleteAfter: { lte: systemClock.now() }, status: { in: ["pending_deletion", "deleted"] } };
+  const rows = await db.system.tenant.findMany({ where, orderBy: { deleteAfter: "asc" }, take: limit, select: { tenantId: true, status: true, slug: true } });
+  return rows.map((row) => ({ ...row, tenantId: row.tenantId as TenantId }));
+};
+
+/** From now on nobody restores the tenant. False when somebody has, or another node was first. */
+export const markDeleted = async (db: Clients, scope: SystemScope): Promise<boolean> => {
+  const where = { status: "pending_deletion", deleteAfter: { lte: systemClock.now() } };
+  return (await db.for(scope).tenant.updateMany({ where, data: { status: "deleted", statusSince: systemClock.now() } })).count === 1;
+};
+
+export const deleteTenantRow = async (db: Clients, scope: SystemScope): Promise<void> => {
+  await db.for(scope).tenant.deleteMany({ where: { status: "deleted" } });
+};
+
+const StoredAdminTenant = AdminTenant.omit({ deploymentCount: true, appCount: true, tunnelCount: true });
+export type StoredAdminTenant = z.infer<typeof StoredAdminTenant>;
+
+const toAdminTenant = (row: Omit<RowOf<typeof StoredAdminTenant>, "owner"> & { readonly ownerUserId: string }): StoredAdminTenant =>
+  recordOf(StoredAdminTenant, { ...row, owner: row.ownerUserId });
+
+export const findForAdmin = async (db: Clients, scope: SystemScope): Promise<StoredAdminTenant | null> => {
+  const row = await db.for(scope).tenant.findFirst();
+  return row === null ? null : toAdminTenant(row);
+};
+
+export interface TenantFilter extends Window {
+  readonly plan?: Tenant["plan"] | undefined;
+  readonly status?: string | undefined;
+  /** A part of name or slug, with the signs of a LIKE pattern escaped. */
+  readonly named?: string | undefined;
+}
+
+export const pageForAdmin = async (db: Clients, { limit, offset, named, ...same }: TenantFilter): Promise<{ items: StoredAdminTenant[]; total: number }> => {
+  const part = { contains: named ?? "", mode: "insensitive" } as const;
+  const where = { ...given(same), ...(named === undefined ? {} : { OR: [{ name: part }, { slug: part }] }) };
+  const { tenant } = db.system;
+  const [rows, total] = await Promise.all([
+    tenant.findMany({ where, orderBy: [{ createdAt: "desc" }, { tenantId: "desc" }], take: limit, skip: offset }),
+    tenant.count({ where }),
+  ]);
+  return { items: rows.map(toAdminTenant), total };
+};
