@@ -6,6 +6,7 @@ import { admin } from "./groups/admin.ts";
 import { agent } from "./groups/agent.ts";
 import { apiKeys } from "./groups/api-keys.ts";
 import { audit } from "./groups/audit.ts";
+import { billing } from "./groups/billing.ts";
 import { commands } from "./groups/commands.ts";
 import { devices } from "./groups/devices.ts";
 import { general } from "./groups/general.ts";
@@ -16,7 +17,20 @@ import { tenants } from "./groups/tenants.ts";
 import type { ErrorCode } from "./kit/errors.ts";
 import type { Group, Operation } from "./kit/operation.ts";
 
-export const contract = { health, pairing, devices, commands, agent, tenants, apiKeys, general, live, admin, audit } as const satisfies Record<string, Group>;
+export const contract = {
+  health,
+  pairing,
+  devices,
+  commands,
+  agent,
+  tenants,
+  apiKeys,
+  billing,
+  general,
+  live,
+  admin,
+  audit,
+} as const satisfies Record<string, Group>;
 export type Contract = typeof contract;
 
 type ProcedureOf<Op> =
@@ -39,6 +53,7 @@ export * from "./channel/close.ts";
 export { AdminTenant } from "./groups/admin.ts";
 export { ApiKey } from "./groups/api-keys.ts";
 export * from "./groups/audit.ts";
+export * from "./groups/billing.ts";
 export * from "./groups/devices.ts";
 export * from "./groups/health.ts";
 export * from "./groups/live.ts";

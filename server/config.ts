@@ -28,6 +28,10 @@ const json = z.string().transform((text, context) => {
   }
 });
 const PlanLimits = json.pipe(z.record(z.string(), z.record(z.string(), z.number().nullable())));
+/** Ids of Stripe's prices by plan and interval. */
+const StripePrices = json.pipe(
+  z.partialRecord(z.enum(["starter", "pro", "team", "business"]), z.partialRecord(z.enum(["monthly", "annual"]), z.string().min(1))),
+);
 const cidrs = list.pipe(z.array(z.union([z.cidrv4(), z.cidrv6()])));
 
 /** Defaults that suit a newcomer and that an operator rarely means: in production each needs its name in ALLOW_IN_PRODUCTION. */
@@ -110,6 +114,18 @@ export const Settings = z.object({
   MAX_CONNECTIONS: integer(20_000, 1, 1_000_000).describe("maximum number of sockets on this node"),
   TENANTS_PER_USER: integer(3, 1, 1_000_000).describe("maximum number of tenants that one user may own"),
   PLAN_LIMITS_JSON: PlanLimits.optional().describe("replaces the table of plan limits: {plan: {resource: number or null}}"),
+  STRIPE_SECRET_KEY: z.string().min(8).optional().describe("secret key of Stripe; if unset, a checkout changes the plan at once and nobody pays"),
+  STRIPE_WEBHOOK_SECRET: z
+    .string()
+    .min(8)
+    .optional()
+    .describe("signing secret of the Stripe webhook that sends to /v1/billing/provider-events; required with STRIPE_SECRET_KEY"),
+  STRIPE_PRICES: StripePrices.default({}).describe('prices in Stripe: {"pro": {"monthly": "price_1", "annual": "price_2"}}; only plans named here are sold'),
+  STRIPE_API_URL: z
+    .url({ protocol: /^https?$/ })
+    .optional()
+    .describe("origin of Stripe's API, for a proxy; default https://api.stripe.com"),
+  BILLING_GRACE_DAYS: integer(14, 0, 365).describe("days after a failed payment until the tenant is suspended"),
   HEARTBEAT_SECONDS: integer(30, 1, 300).describe("interval of agents' heartbeats; a device is offline after three intervals and 10 s"),
   HEARTBEATS_PER_SECOND: integer(5_000, 1, 1_000_000).describe(
     "heartbeats a second that one node accepts; with too many agents for it, the gateway lengthens their interval, to 300 s at most",
@@ -144,7 +160,7 @@ export const Settings = z.object({
 });
 export type Config = z.output<typeof Settings>;
 
-const SECRETS: ReadonlySet<string> = new Set(["INTERNAL_TOKEN", "MASTER_KEY", "DATABASE_URL", "REDIS_URL"]);
+const SECRETS: ReadonlySet<string> = new Set(["INTERNAL_TOKEN", "MASTER_KEY", "DATABASE_URL", "REDIS_URL", "STRIPE_SECRET_KEY", "STRIPE_WEBHOOK_SECRET"]);
 
 /** Any host name other than localhost may resolve to a public address. */
 const isLoopback = (host: string): boolean => host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);
@@ -157,6 +173,9 @@ const relations = (given: Env): readonly string[] => [
   ...(given["TLS_CERT_FILE"] !== undefined && given["TLS_KEY_FILE"] === undefined ? ["TLS_KEY_FILE: is required with TLS_CERT_FILE"] : []),
   ...(given["TLS_KEY_FILE"] !== undefined && given["TLS_CERT_FILE"] === undefined ? ["TLS_CERT_FILE: is required with TLS_KEY_FILE"] : []),
   ...(given["OIDC_JWKS_URI"] !== undefined && given["OIDC_ISSUER"] === undefined ? ["OIDC_JWKS_URI: needs OIDC_ISSUER"] : []),
+  ...(given["STRIPE_SECRET_KEY"] !== undefined && given["STRIPE_WEBHOOK_SECRET"] === undefined
+    ? ["STRIPE_WEBHOOK_SECRET: is required with STRIPE_SECRET_KEY; without it no payment would ever change a plan"]
+    : []),
   ...(given["NODE_ENV"] === "production" && given["OIDC_ISSUER"]?.startsWith("http:") ? ["OIDC_ISSUER: must be https in production"] : []),
   // A scraper on another machine could not read a generated token from DATA_DIR.
   ...(given["INTERNAL_HOST"] !== undefined && !isLoopback(given["INTERNAL_HOST"]) && given["INTERNAL_TOKEN"] === undefined

@@ -4,6 +4,7 @@ import { admin } from "./admin.ts";
 import { agent } from "./agent.ts";
 import { apiKeys } from "./api-keys.ts";
 import { audit } from "./audit.ts";
+import { billing } from "./billing.ts";
 import { commands } from "./commands.ts";
 import { devices } from "./devices.ts";
 import { general } from "./general.ts";
@@ -20,6 +21,7 @@ const GUIDES: { readonly [G in keyof Contract]?: Readonly<Record<string, Operati
   agent,
   apiKeys,
   audit,
+  billing,
   commands,
   devices,
   general,
@@ -39,6 +41,7 @@ export const TAGS: Readonly<Record<string, string>> = {
   Administration: "The installation's gateway nodes and tenants. For administrators of the installation.",
   Agent: "An agent's calls about its own device, signed with the device's secret.",
   Audit: "Who changed what, when and from where. Each record is chained to the one before it by hashes.",
+  Billing: "Plans, subscriptions, usage and invoices.",
   Commands:
     "Work for devices. People and scripts queue commands, the gateway delivers them until the agent acknowledges them, and each can be followed to its end.",
   Devices: "The machines that run an agent. They are also called hosts.",

@@ -48,7 +48,7 @@ export interface Operation<
   readonly auth: readonly Auth[];
   readonly permission: Need;
   readonly tenancy: T;
-  /** A change that is allowed although the tenant is suspended or about to be deleted. */
+  /** A change that is allowed although the tenant is suspended or about to be deleted, so that it can become active again. */
   readonly whileSuspended?: true;
   readonly limit: LimitClass;
   readonly status: 200 | 201 | 204;
@@ -64,6 +64,8 @@ export interface Operation<
   readonly query: readonly string[];
   /** Input fields that REST takes from headers, with the headers' names. */
   readonly headers: Readonly<Record<string, string>>;
+  /** Input field that REST fills with the unparsed body, for bodies that are signed. */
+  readonly rawBody?: string;
   /** Lists: the default style of paging; `plain` is a bounded list without pages. */
   readonly list?: "page" | "offset" | "plain";
   /** Creations: the path of the new resource below /v1. The response repeats the path's last field as `id`. */

@@ -17,8 +17,9 @@ const GRANTS = {
     "api_key:read",
     "api_key:write",
     "audit:read",
+    "billing:read",
   ],
-  owner: ["tenant:delete"],
+  owner: ["tenant:delete", "billing:write"],
 } as const satisfies Record<Role, readonly string[]>;
 
 export type Permission = (typeof GRANTS)[Role][number];

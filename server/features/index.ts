@@ -22,6 +22,7 @@ import { type AdminSettings, createAdmin, type ThisNode } from "./admin/index.ts
 import { createAgent } from "./agent/index.ts";
 import { createApiKeys } from "./api-keys/index.ts";
 import { createAudit } from "./audit/index.ts";
+import { createBeginTrial, createBilling, createTellCrossing } from "./billing/index.ts";
 import { type CommandSettings, createCommands } from "./commands/index.ts";
 import { deployments } from "./deployments/index.ts";
 import { createAgentSessions, createDevices, deviceSettings } from "./devices/index.ts";
@@ -30,7 +31,7 @@ import { createHealth, databaseCheck, loadCheck, redisCheck } from "./health/ind
 import type { FeatureKit, FeatureParts, FeaturesOf } from "./kit.ts";
 import { createLive } from "./live/index.ts";
 import { createGuessBuckets, createPairing, createWrongTokens } from "./pairing/index.ts";
-import { agentSettings, commandSettings, tenantSettings } from "./settings.ts";
+import { agentSettings, billingSettings, commandSettings, tenantSettings } from "./settings.ts";
 import { type Counters, createPlan, createTenants } from "./tenants/index.ts";
 
 export interface FeaturesDeps extends Installation {
@@ -84,9 +85,9 @@ export const createFeatures = (deps: FeaturesDeps) => {
     changes.changed(event.scope.tenantId);
   };
   // Filled from the features below.
-  const counters: Counters = {};
+  const counters: Counters = { ...deployments.counters };
   const outcomes = new Map<string, RegisteredOutcome>();
-  const plan = createPlan({ replaced: config.PLAN_LIMITS_JSON, counters });
+  const plan = createPlan({ replaced: config.PLAN_LIMITS_JSON, counters, crossed: createTellCrossing(emit) });
   const audit = createAudit({ db, secretBox, keepDays: config.AUDIT_RETENTION_DAYS });
   const kit: FeatureKit = { db, clock, emit, hint, audit: audit.trail, enqueue: (tx, scope, orders) => commands.enqueue(tx, scope, orders), plan, secretBox };
 
@@ -95,6 +96,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
     deployments,
     counters,
     ...tenantSettings(config),
+    beginTrial: createBeginTrial(clock),
     deleteRows: (scope, limit) => deleteRowsOf(db, scope, limit),
     deviceStates: (scope) => devices.states(scope),
     recentEvents: live.recent,
@@ -154,6 +156,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
     guessBuckets: createGuessBuckets(pairingLimits),
     settings: { publicUrl, portalUrl: () => config.PORTAL_URL ?? publicUrl(), returnHosts: config.RETURN_HOSTS, socketUrl },
   });
+  const billing = createBilling({ ...kit, counters, tenants: tenants.standing, settings: billingSettings(config, publicUrl) });
   const general = createGeneral({
     db,
     changelog: deps.changelog,
@@ -177,6 +180,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
     agent: createAgent({ clock, devices, settings: { publicUrl, ...agentSettings(config) } }),
     tenants,
     apiKeys,
+    billing,
     general,
     live,
     admin,

@@ -1,7 +1,9 @@
 // What the configuration means for each feature.
 import { LIMITS } from "../../protocol/index.ts";
 import type { Config } from "../config.ts";
+import type { BillingSettings } from "./billing/index.ts";
 import type { CommandSettings } from "./commands/index.ts";
+import { isReturnAllowed } from "./pairing/index.ts";
 
 export const agentSettings = (config: Config) => ({
   heartbeatSeconds: config.HEARTBEAT_SECONDS,
@@ -10,6 +12,17 @@ export const agentSettings = (config: Config) => ({
   requestsPerMinute: config.RATE_LIMIT_AGENT ?? LIMITS.agent[0].limit,
   heartbeatsPerMinute: config.RATE_LIMIT_HEARTBEAT ?? LIMITS.heartbeat[0].limit,
 });
+
+export const billingSettings = (config: Config, publicUrl: () => string): BillingSettings => {
+  const portalUrl = (): string => config.PORTAL_URL ?? publicUrl();
+  const { STRIPE_SECRET_KEY: secretKey, STRIPE_WEBHOOK_SECRET: webhookSecret, STRIPE_PRICES: prices, STRIPE_API_URL: apiUrl } = config;
+  return {
+    graceDays: config.BILLING_GRACE_DAYS,
+    stripe: { secretKey, webhookSecret, prices, apiUrl },
+    portalUrl,
+    isReturnAllowed: (url) => isReturnAllowed(url, { portalUrl: portalUrl(), hosts: config.RETURN_HOSTS }),
+  };
+};
 
 export const commandSettings = (config: Config): Partial<CommandSettings> => ({
   maxOpenPerDevice: config.COMMAND_QUEUE_PER_DEVICE,

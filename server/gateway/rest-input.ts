@@ -99,6 +99,18 @@ export const readHeaders = ({ headers: fields }: Operation, headers: Readonly<Re
 
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
+const text = (body: Uint8Array): string => {
+  try {
+    return utf8.decode(body);
+  } catch {
+    throw invalid("body", "is not valid UTF-8");
+  }
+};
+
+/** The body's fields, or the one field that takes the body as it came. */
+export const readBodyInput = ({ rawBody }: Operation, body: Uint8Array, contentType: string | undefined): Json =>
+  rawBody === undefined ? readBodyObject(body, contentType) : { [rawBody]: text(body) };
+
 /** An object from JSON text; no body is an empty object. */
 export const readBodyObject = (body: Uint8Array, contentType: string | undefined): Json => {
   if (body.byteLength === 0) return NOTHING;

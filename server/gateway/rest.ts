@@ -20,7 +20,7 @@ import {
   ifMatch,
   mergeInput,
   NOTHING,
-  readBodyObject,
+  readBodyInput,
   readHeaders,
   readPath,
   readQuery,
@@ -141,7 +141,7 @@ export const createRest = ({ entries, pipeline, clock, infoOf, authenticate }: R
     const fields = types.get(at.entry) ?? NO_FIELDS;
     const query = readQuery(request.query, fields);
     checkQueryNames(at.entry.op, request.method, query);
-    const content = takesBody(request.method) ? readBodyObject(body, request.headers["content-type"]) : NOTHING;
+    const content = takesBody(request.method) ? readBodyInput(at.entry.op, body, request.headers["content-type"]) : NOTHING;
     const input = { ...mergeInput(readPath(at.fields, at.values), query, content), ...readHeaders(at.entry.op, request.headers, query) };
     const version = ifMatch(request.headers["if-match"], fields);
     return version === NOTHING ? input : { ...version, ...input };

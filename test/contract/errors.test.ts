@@ -257,6 +257,28 @@ const SCENARIOS: Readonly<Record<Exclude<ErrorCode, Streamed>, Scenario>> = {
     await done(at.world, at.stock.owner, "POST /api-keys", { body: { name: "first" }, headers });
     await probe(own(at, "POST", "/api-keys", { body: { name: "second" }, headers }));
   },
+  PLAN_UNCHANGED: async (at, probe) => {
+    const { owner } = await fresh(at);
+    await done(at.world, owner, "POST /billing/checkout", { body: { plan: "pro" } });
+    await probe(call(at.world, "POST", "/billing/checkout", { as: owner, body: { plan: "pro" } }));
+  },
+  PLAN_DOWNGRADE_BLOCKED: async (at, probe) => {
+    const { tenant, owner } = await fresh(at);
+    for (let count = 0; count < 6; count += 1) await tenant.device();
+    await at.world.sql.query("update tenants set limit_overrides = '{}' where tenant_id = $1", [tenant.tenantId]);
+    await done(at.world, owner, "POST /billing/checkout", { body: { plan: "pro" } });
+    await probe(call(at.world, "POST", "/billing/checkout", { as: owner, body: { plan: "starter" } }));
+  },
+  NO_ACTIVE_SUBSCRIPTION: async (at, probe) => probe(call(at.world, "POST", "/billing/cancel", { as: (await fresh(at)).owner, body: {} })),
+  BILLING_NOT_CONFIGURED: async (_at, probe) => {
+    const selling = await startWorld({ STRIPE_SECRET_KEY: "sk_test_nothing_is_sold" });
+    try {
+      const owner = await (await selling.tenant()).user("owner");
+      await probe(call(selling, "POST", "/billing/checkout", { as: owner, body: { plan: "pro" } }));
+    } finally {
+      await selling.close();
+    }
+  },
   RETURN_URL_NOT_ALLOWED: async ({ world, stock }, probe) => {
     const { code, token } = await prepare(stock);
     await probe(

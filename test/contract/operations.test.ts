@@ -196,7 +196,9 @@ describe("answers", () => {
     const still = (value: unknown) =>
       JSON.parse(
         JSON.stringify(value, (name, part) =>
-          /timestamp|uptime|serverTime|durationMs|latencyMs|resetAt|seenAt|remaining|lastUsedAt|lastSeen|attempts|delivery|recentActivity/i.test(name)
+          /timestamp|uptime|serverTime|durationMs|latencyMs|resetAt|seenAt|remaining|lastUsedAt|lastUpdated|lastSeen|attempts|delivery|recentActivity/i.test(
+            name,
+          )
             ? undefined
             : part,
         ),

@@ -1,6 +1,7 @@
 // A valid input for every operation, and the records that it refers to. Without a sample for an operation the tests do not compile.
 import { type Contract, contract, type Operation, type Rest } from "../../protocol/index.ts";
 import { newId } from "../../server/core/ids.ts";
+import { signedEvent } from "../kit/stripe.ts";
 import { type Answer, anonymous, asAgent, type Caller, type Device, type TestTenant, type World } from "../kit/world.ts";
 
 export type OperationId = { [G in keyof Contract]: `${G}.${Extract<keyof Contract[G]["operations"], string>}` }[keyof Contract];
@@ -86,6 +87,18 @@ const restored = async ({ world, tenant: { tenantId }, owner }: Stock): Promise<
   if (rows.length > 0) data(await world.call(owner, "POST", `/v1/tenants/${tenantId}/restore`));
 };
 
+/** One that the tenant does not have. */
+const otherPlan = async ({ world, owner }: Stock): Promise<Input> => {
+  const { billing } = data(await world.call(owner, "GET", "/v1/billing"));
+  return { plan: billing.plan === "pro" ? "team" : "pro" };
+};
+const subscribed = async (stock: Stock, input: Input): Promise<Input> => {
+  const { billing } = data(await stock.world.call(stock.owner, "GET", "/v1/billing"));
+  // Another sample may order at the same moment; either order will do.
+  if (billing.status !== "active") await stock.world.call(stock.owner, "POST", "/v1/billing/checkout", { body: await otherPlan(stock) });
+  return input;
+};
+
 type Input = Record<string, unknown>;
 
 export const SAMPLES: { readonly [Id in OperationId]: (stock: Stock) => Promise<Input> } = {
@@ -158,6 +171,16 @@ export const SAMPLES: { readonly [Id in OperationId]: (stock: Stock) => Promise<
   "apiKeys.update": async (stock) => ({ ...(await ofNew("/v1/api-keys", "keyId")(stock)), name: "renamed" }),
   "apiKeys.rotate": ofNew("/v1/api-keys", "keyId"),
   "apiKeys.revoke": ofNew("/v1/api-keys", "keyId"),
+  "billing.plans": nothing,
+  "billing.get": nothing,
+  "billing.usage": nothing,
+  "billing.checkout": otherPlan,
+  "billing.portal": nothing,
+  "billing.cancel": async (stock) => subscribed(stock, {}),
+  "billing.resume": async (stock) => subscribed(stock, {}),
+  "billing.preview": async () => ({ plan: "team", interval: "annual" }),
+  "billing.invoices": nothing,
+  "billing.providerEvents": async () => signedEvent({ id: newId("evt"), type: "customer.created", created: 1_795_339_770, data: { object: {} } }),
   "general.info": nothing,
   "general.changelog": nothing,
   "general.deprecations": nothing,
@@ -192,12 +215,12 @@ export const toRequest = (
   op: Operation,
   input: Input,
   rest: Rest = op.rest[0] ?? "GET /",
-): { method: string; path: string; body?: Input; headers?: Record<string, string> } => {
+): { method: string; path: string; body?: Input; rawBody?: string; headers?: Record<string, string> } => {
   const [method = "", template = ""] = rest.split(" ");
   const left = { ...input };
   const headers: Record<string, string> = {};
   for (const [field, name] of Object.entries(op.headers)) {
-    if (field in left) headers[name] = encodeURIComponent(asText(left[field]).toWellFormed());
+    if (field in left) headers[name] = encodeURI(asText(left[field]).toWellFormed());
     delete left[field];
   }
   const path = template.replace(/\{(\w+)\}/g, (_, name: string) => {
@@ -206,15 +229,18 @@ export const toRequest = (
     delete left[name];
     return encodeURIComponent(value);
   });
-  if (["POST", "PUT", "PATCH"].includes(method)) return { method, path, body: left, headers };
+  if (["POST", "PUT", "PATCH"].includes(method) && op.rawBody === undefined) return { method, path, body: left, headers };
+  const rawBody = op.rawBody === undefined ? {} : { rawBody: asText(left[op.rawBody]) };
+  delete left[op.rawBody ?? ""];
   const query = new URLSearchParams(Object.entries(left).map(([name, value]): [string, string] => [name, asText(value)]));
-  return { method, path: query.size === 0 ? path : `${path}?${query}`, headers };
+  return { method, path: query.size === 0 ? path : `${path}?${query}`, headers, ...rawBody };
 };
 
 export const send = ({ world }: Pick<Stock, "world">, as: Caller, prefix: "/v1" | "/api/v1", request: ReturnType<typeof toRequest>): Promise<Answer> =>
   world.call(as, request.method, `${prefix}${request.path === "/" ? "" : request.path}`, {
     ...(request.headers === undefined ? {} : { headers: request.headers }),
     ...(request.body === undefined ? {} : { body: request.body }),
+    ...(request.rawBody === undefined ? {} : { rawBody: request.rawBody }),
   });
 
 /** A caller that the operation accepts. */

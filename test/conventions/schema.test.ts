@@ -27,6 +27,7 @@ const UNCHECKED: Readonly<Record<string, string>> = {
 const WITHOUT_TENANT: Readonly<Record<string, string>> = {
   gateway_nodes: "nodes serve the whole installation",
   metric_progress: "how far the roll-up has come with all tenants",
+  provider_events: "a payment provider's event counts once for the whole installation",
   used_signatures: "an agent belongs to one tenant, and its id is unique everywhere",
   pairings: "without a tenant until a user claims the code",
   enrollments: "without a tenant until a user claims the code",

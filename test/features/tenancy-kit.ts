@@ -41,6 +41,7 @@ export const openTenancy = async ({ planLimits }: { planLimits?: Readonly<Record
     deployments,
     counters,
     ownedTenantsPerUser: 3,
+    beginTrial: async () => undefined,
     deleteRows: async () => "done",
     deviceStates: async (scope) => ({ online: (await counters.hosts?.(db, scope)) ?? 0, offline: 0, provisioning: 0 }),
     recentEvents: async () => [],

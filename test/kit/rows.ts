@@ -72,6 +72,7 @@ const SAMPLES: Readonly<Record<string, (column: string) => unknown>> = {
   int2: () => 1,
   int4: () => 1,
   int8: () => 1,
+  float8: () => 1,
 };
 
 const sampleOf = ({ name, type }: Column): unknown => {

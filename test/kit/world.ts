@@ -13,6 +13,7 @@ import { createOpenApi } from "../../server/gateway/openapi/document.ts";
 import { type Log, silentLog } from "../../server/platform/log.ts";
 import { createTestDatabase } from "./database.ts";
 import { checkOpenApiAnswer, type GetDocument, readDocument } from "./openapi-answers.ts";
+import { WEBHOOK_SECRET } from "./stripe.ts";
 
 export interface Answer {
   readonly status: number;
@@ -104,6 +105,7 @@ export const startWorld = async (env: Readonly<Record<string, string>> = {}, { s
     LEAVE_NOTICE_SECONDS: "0",
     DRAIN_WINDOW_SECONDS: "0",
     ADMIN_USERS: OPERATOR,
+    STRIPE_WEBHOOK_SECRET: WEBHOOK_SECRET,
     ...env,
   });
   const app: App = await createApp(config, { log, settings: { lingerMs: 0, ...settings } });

@@ -10,6 +10,7 @@ export const deployments = {
   findForDevices,
   countByStatus: countDeploymentsByStatus,
   countByTenant,
+  counters: { deployments: async (db: Clients, { tenantId }: SystemScope): Promise<number> => (await countByTenant(db, [tenantId])).get(tenantId) ?? 0 },
   ensureDefault: (db: Clients, scope: SystemScope): Promise<void> => insertDefault(db, scope, newId("dep")),
 } as const;
 export type Deployments = typeof deployments;

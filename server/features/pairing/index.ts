@@ -19,6 +19,7 @@ import { createEnsureToken, createTokenHandlers } from "./tokens.ts";
 import type { PairingDeps } from "./types.ts";
 
 export { createGuessBuckets, createWrongTokens } from "./limits.ts";
+export { isReturnAllowed } from "./rules.ts";
 export type { EnsureToken } from "./tokens.ts";
 export type { Failures, PairingDeps, PairingSettings } from "./types.ts";
 

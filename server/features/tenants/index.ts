@@ -17,14 +17,27 @@ import { createMetricHistory, type MetricRetention } from "./metrics.ts";
 import { DEFAULT_PLAN } from "./plans.ts";
 import { createSettings } from "./settings.ts";
 import { isReservedSlug } from "./slugs.ts";
+import { createStanding } from "./standing.ts";
 import { findForAdmin, isSlugReserved, pageForAdmin, reserveSlug, type TenantFilter } from "./store/life.ts";
-import { countOwned, findTenant, insertTenant, isSlugTaken, lockUser, pageOfTenants, type StoredTenant, updateTenant, upsertMember } from "./store/tenants.ts";
+import {
+  countMembers,
+  countOwned,
+  findTenant,
+  insertTenant,
+  isSlugTaken,
+  lockUser,
+  pageOfTenants,
+  type StoredTenant,
+  updateTenant,
+  upsertMember,
+} from "./store/tenants.ts";
 import { createTenantLookup } from "./tenant-lookup.ts";
 
 export type { EnsuredTenant, EnsureTenant } from "./bootstrap.ts";
 export type { DeviceStates } from "./dashboard.ts";
-export { type Counters, type CountUsed, createPlan, type Plan, type PlanDeps } from "./plan.ts";
+export { type Counters, type CountUsed, createPlan, type LimitCrossing, type Plan, type PlanDeps } from "./plan.ts";
 export type { PlanResource } from "./plans.ts";
+export type { TenantStanding } from "./standing.ts";
 
 export interface TenantsDeps extends DashboardDeps, Pick<LifeDeps, "deleteRows"> {
   readonly db: Db;
@@ -33,6 +46,8 @@ export interface TenantsDeps extends DashboardDeps, Pick<LifeDeps, "deleteRows">
   readonly audit: AuditTrail;
   readonly deployments: Deployments;
   readonly ownedTenantsPerUser: number;
+  /** Begins the trial of a tenant in the transaction that creates it. */
+  readonly beginTrial: (tx: Tx, scope: SystemScope) => Promise<void>;
   /** Between the order to delete a tenant and the deletion. */
   readonly deletionDays?: number;
   readonly metricRetention?: MetricRetention;
@@ -59,6 +74,8 @@ export const createTenants = (deps: TenantsDeps) => {
     lookup,
     memberships,
     deviceMetrics: metrics.ofDevice,
+    counters: { members: countMembers },
+    standing: createStanding(life, forgetTenant),
     /** For administrators of the installation: every tenant, whoever its members are. */
     anyTenant: {
       find: async (tx: Tx, scope: SystemScope) => {
@@ -116,7 +133,7 @@ interface HandlersDeps extends TenantsDeps, ReturnType<typeof createCounting> {
 type Own = "create" | "list" | "get" | "update";
 
 const createHandlers = (deps: HandlersDeps): Pick<Handlers<typeof contract.tenants>, Own> => {
-  const { db, emit, deployments, ownedTenantsPerUser, countedAll, counted, forgetTenant, forgetMember } = deps;
+  const { db, emit, deployments, ownedTenantsPerUser, beginTrial, countedAll, counted, forgetTenant, forgetMember } = deps;
   return {
     create: async ({ scope, fail, commit }, { name, slug, userId }) => {
       const owner = userOf(scope);
@@ -131,6 +148,7 @@ const createHandlers = (deps: HandlersDeps): Pick<Handlers<typeof contract.tenan
         if (!created || (await isSlugReserved(tx, slug, { tenantId }))) throw fail("TENANT_SLUG_TAKEN", { slug });
         await upsertMember(tx, { tenantId }, { memberId: newId("mem"), userId, email: owner.email, role: "owner" });
         await deployments.ensureDefault(tx, { tenantId });
+        await beginTrial(tx, { tenantId });
         await emit(tx, [happened({ ...scope, tenantId }, contract.tenants.events.created, tenantId, { tenantId, slug })]);
         afterwards(() => forgetMember(tenantId, userId));
         return { tenantId, durableObjectId, name, slug, owner: userId };

@@ -8,7 +8,16 @@ import type { SystemScope } from "../../core/scope.ts";
 import type { Db } from "../../platform/db.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { Counters } from "./plan.ts";
-import { changeStatus, deleteTenantRow, findDue, forgetReservations, inDays, markDeleted, type TenantStatus, type TenantStatusChange } from "./store/life.ts";
+import {
+  changeStatus,
+  deleteTenantRow,
+  findDueTenants,
+  forgetReservations,
+  inDays,
+  markDeleted,
+  type TenantStatus,
+  type TenantStatusChange,
+} from "./store/life.ts";
 import { findTenant, type StoredTenant } from "./store/tenants.ts";
 
 export interface LifeDeps {
@@ -33,17 +42,35 @@ const PURGE_TENANTS = 10;
 const { suspended, reactivated, deletionScheduled, restored, deleted } = contract.tenants.events;
 
 export const createLife = ({ db, emit, counters, deleteRows, deletionDays, forgetTenant, counted }: LifeDeps) => {
-  /** Inside the transaction of the change. Throws TENANT_NOT_FOUND, or INVALID_STATE_TRANSITION when the tenant stands elsewhere. */
-  const change = async (tx: Tx, afterwards: Afterwards, scope: SystemScope, wanted: TenantStatusChange): Promise<StoredTenant> => {
+  /** TENANT_NOT_FOUND, or INVALID_STATE_TRANSITION when the tenant has a status that does not lead to `to`. */
+  const refusal = async (tx: Tx, scope: SystemScope, to: TenantStatus): Promise<AppError> => {
     const { tenantId } = scope;
+    const from = (await findTenant(tx, scope))?.status;
+    if (from === undefined) return new AppError("TENANT_NOT_FOUND", { details: { tenantId } });
+    return new AppError("INVALID_STATE_TRANSITION", { details: { from, to, allowed: NEXT[from as TenantStatus] ?? [] } });
+  };
+
+  const change = async (tx: Tx, afterwards: Afterwards, scope: SystemScope, wanted: TenantStatusChange): Promise<StoredTenant> => {
     const changed = await changeStatus(tx, scope, wanted);
-    if (changed === null) {
-      const from = (await findTenant(tx, scope))?.status;
-      if (from === undefined) throw new AppError("TENANT_NOT_FOUND", { details: { tenantId } });
-      throw new AppError("INVALID_STATE_TRANSITION", { details: { from, to: wanted.to, allowed: NEXT[from as TenantStatus] ?? [] } });
-    }
-    afterwards(() => forgetTenant(tenantId));
+    if (changed === null) throw await refusal(tx, scope, wanted.to);
+    afterwards(() => forgetTenant(scope.tenantId));
     return changed;
+  };
+
+  const trySuspend = async (tx: Tx, scope: SystemScope, reason: string): Promise<boolean> => {
+    const changed = await changeStatus(tx, scope, { from: "active", to: "suspended", reason });
+    if (changed === null) return false;
+    const { tenantId, slug } = changed;
+    await emit(tx, [happened(scope, suspended, tenantId, { tenantId, slug, reason })]);
+    return true;
+  };
+
+  const tryReactivate = async (tx: Tx, scope: SystemScope, suspendedFor?: string): Promise<boolean> => {
+    const changed = await changeStatus(tx, scope, { from: "suspended", to: "active", suspendedFor });
+    if (changed === null) return false;
+    const { tenantId, slug } = changed;
+    await emit(tx, [happened(scope, reactivated, tenantId, { tenantId, slug })]);
+    return true;
   };
 
   const checkEmpty = async (tx: Tx, scope: SystemScope): Promise<void> => {
@@ -95,7 +122,7 @@ export const createLife = ({ db, emit, counters, deleteRows, deletionDays, forge
       everyMs: 60_000,
       run: async () => {
         let more = false;
-        for (const due of await findDue(db, PURGE_TENANTS)) more = (await purge(due)) || more;
+        for (const due of await findDueTenants(db, PURGE_TENANTS)) more = (await purge(due)) || more;
         return more;
       },
     },
@@ -105,13 +132,17 @@ export const createLife = ({ db, emit, counters, deleteRows, deletionDays, forge
   return {
     handlers,
     jobs,
+    /** False when the tenant is not active. */
+    trySuspend,
+    /** False when the tenant is not suspended, or for another reason. */
+    tryReactivate,
     suspend: async (tx: Tx, afterwards: Afterwards, tenantId: TenantId, reason: string): Promise<void> => {
-      const { slug } = await change(tx, afterwards, { tenantId }, { from: "active", to: "suspended", reason });
-      await emit(tx, [happened({ tenantId }, suspended, tenantId, { tenantId, slug, reason })]);
+      if (!(await trySuspend(tx, { tenantId }, reason))) throw await refusal(tx, { tenantId }, "suspended");
+      afterwards(() => forgetTenant(tenantId));
     },
     reactivate: async (tx: Tx, afterwards: Afterwards, tenantId: TenantId): Promise<void> => {
-      const { slug } = await change(tx, afterwards, { tenantId }, { from: "suspended", to: "active" });
-      await emit(tx, [happened({ tenantId }, reactivated, tenantId, { tenantId, slug })]);
+      if (!(await tryReactivate(tx, { tenantId }))) throw await refusal(tx, { tenantId }, "active");
+      afterwards(() => forgetTenant(tenantId));
     },
   };
 };

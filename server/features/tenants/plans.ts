@@ -48,12 +48,28 @@ export const planTable = (replaced: Readonly<Record<string, Overrides>> = {}): P
 
 const isPlan = (plan: string): plan is Plan => (PLANS as readonly string[]).includes(plan);
 
-/** The tenant's own override, else its override for everything, else its plan's figure. */
-export const limitOf = (table: PlanTable, tenant: { readonly plan: string; readonly limitOverrides: Overrides }, resource: PlanResource): Limit => {
-  const own = tenant.limitOverrides[resource] ?? (resource in tenant.limitOverrides ? null : tenant.limitOverrides["*"]);
-  if (own !== undefined) return own;
-  return table[isPlan(tenant.plan) ? tenant.plan : DEFAULT_PLAN][resource] ?? null;
+/** A plan that this release does not know counts as the default. */
+export const tierOf = ({ plan }: Pick<PlanHolder, "plan">): Plan => (isPlan(plan) ? plan : DEFAULT_PLAN);
+
+export interface PlanHolder {
+  readonly plan: string;
+  readonly limitOverrides: Overrides;
+}
+
+/** The tenant's own override, else its override for everything; undefined when its plan decides. */
+const overrideOf = ({ limitOverrides }: PlanHolder, resource: PlanResource): Limit | undefined =>
+  limitOverrides[resource] ?? (resource in limitOverrides ? null : limitOverrides["*"]);
+
+export const isLifted = (tenant: PlanHolder, resource: PlanResource): boolean => overrideOf(tenant, resource) === null;
+
+export const limitOf = (table: PlanTable, tenant: PlanHolder, resource: PlanResource): Limit => {
+  const own = overrideOf(tenant, resource);
+  return own === undefined ? (table[tierOf(tenant)][resource] ?? null) : own;
 };
+
+/** Every limit of the tenant by its resource. */
+export const limitsOf = (table: PlanTable, tenant: PlanHolder): Overrides =>
+  Object.fromEntries((Object.keys(ROWS) as PlanResource[]).map((resource) => [resource, limitOf(table, tenant, resource)]));
 
 /** The cheapest plan that allows so many; null when none does. */
 export const planFor = (table: PlanTable, resource: PlanResource, wanted: number): Plan | null =>

@@ -60,6 +60,13 @@ export interface Asked {
   readonly requestBody: Json | null;
 }
 
+/** The gateway reads the text itself, because its signature covers every byte. */
+const rawRequestBody = (field: Json = {}, example: unknown = "{}"): Json => ({
+  required: true,
+  ...(field["description"] === undefined ? {} : { description: field["description"] }),
+  content: { "application/json": { schema: { type: "object", additionalProperties: true }, examples: { request: { value: JSON.parse(String(example)) } } } },
+});
+
 export const askedOf = (schemas: Schemas, op: Operation, { method, path }: Place, { input: example = {} }: OperationGuide): Asked => {
   const input = schemas.of(op.input, "input") as ObjectSchema;
   const { properties = {} } = input;
@@ -79,6 +86,7 @@ export const askedOf = (schemas: Schemas, op: Operation, { method, path }: Place
     ...headersOf(op, names),
   ];
   if (!withBody || inBody.length === 0) return { parameters, requestBody: null };
+  if (op.rawBody !== undefined) return { parameters, requestBody: rawRequestBody(properties[op.rawBody], example[op.rawBody]) };
   const needed = inBody.filter((name) => required.has(name));
   const schema = {
     type: "object",

@@ -14,15 +14,21 @@ const RESERVED_DAYS = 30;
 export type TenantStatus = "active" | "suspended" | "pending_deletion" | "deleted";
 export interface TenantStatusChange {
   readonly from: TenantStatus;
+  /** Changes nothing unless the tenant is suspended for this reason; undefined skips the check. */
+  readonly suspendedFor?: string | undefined;
   readonly to: TenantStatus;
   readonly reason?: string;
   readonly deleteAfter?: Date;
 }
 
 /** Null when the tenant is not in the status that the change begins with. */
-export const changeStatus = async (db: Clients, scope: SystemScope, { from, to, reason, deleteAfter }: TenantStatusChange): Promise<StoredTenant | null> => {
+export const changeStatus = async (
+  db: Clients,
+  scope: SystemScope,
+  { from, suspendedFor, to, reason, deleteAfter }: TenantStatusChange,
+): Promise<StoredTenant | null> => {
   const data = { status: to, statusSince: systemClock.now(), statusReason: reason ?? null, deleteAfter: deleteAfter ?? null, version: { increment: 1 } };
-  const row = await orNull(db.for(scope).tenant.update({ where: { status: from }, data }));
+  const row = await orNull(db.for(scope).tenant.update({ where: { status: from, ...given({ statusReason: suspendedFor }) }, data }));
   return row === null ? null : toTenant(row);
 };
 
@@ -43,7 +49,7 @@ export const forgetReservations = async (db: Clients): Promise<void> => {
 };
 
 /** Tenants whose days are over, whatever is left of them. */
-export const findDue = async (
+export const findDueTenants = async (
   db: Clients,
   limit: number,
 ): Promise<readonly { readonly tenantId: TenantId; readonly status: string; readonly slug: string }[]> => {

@@ -107,6 +107,13 @@ export const findSuspended = async (db: Clients, tenantIds: readonly string[]): 
   return new Set(rows.map(({ tenantId }) => tenantId));
 };
 
+/** For the plan. */
+export const countMembers = (db: Clients, scope: SystemScope): Promise<number> => db.for(scope).membership.count();
+
+export const writePlan = async (db: Clients, scope: SystemScope, plan: Plan): Promise<void> => {
+  await db.for(scope).tenant.updateMany({ data: { plan, version: { increment: 1 } } });
+};
+
 /** By its slug, or by one that it gave up a short time ago. */
 export const findIdBySlug = async (db: Clients, slug: string): Promise<TenantId | null> => {
   const row = await db.system.tenant.findFirst({

@@ -1,0 +1,39 @@
+// What the plans cost, and how they are shown. Source: control-plane.md 5.3; amounts in cents, the annual price per month.
+import { type BillingInterval, type BillingPlan, PLANS, type Plan } from "../../../protocol/index.ts";
+import type { Overrides } from "../../core/scope.ts";
+
+interface Price {
+  readonly name: string;
+  readonly monthlyPrice: number;
+  readonly annualPrice: number;
+}
+
+const PRICES: Record<Plan, Price> = {
+  free: { name: "Free", monthlyPrice: 0, annualPrice: 0 },
+  starter: { name: "Starter", monthlyPrice: 900, annualPrice: 750 },
+  pro: { name: "Pro", monthlyPrice: 2_900, annualPrice: 2_400 },
+  team: { name: "Team", monthlyPrice: 7_900, annualPrice: 6_600 },
+  business: { name: "Business", monthlyPrice: 24_900, annualPrice: 20_800 },
+};
+
+export const CURRENCY = "usd";
+export const TRIAL_DAYS = 14;
+
+/** Cents for one period. */
+export const priceOf = (plan: Plan, interval: BillingInterval): number => (interval === "annual" ? PRICES[plan].annualPrice * 12 : PRICES[plan].monthlyPrice);
+
+const FEATURES: Readonly<Record<string, string>> = {
+  hosts: "hosts",
+  deployments: "deployments",
+  apps: "apps",
+  storageGB: "GB of storage",
+  members: "members",
+  backupRetentionDays: "days of backups",
+  eventRetentionDays: "days of events",
+};
+
+const featuresOf = (limits: Overrides): string[] => Object.entries(FEATURES).map(([resource, words]) => `${limits[resource] ?? "Unlimited"} ${words}`);
+
+export const planDetails = (tier: Plan, limits: Overrides): BillingPlan => ({ tier, ...PRICES[tier], limits, features: featuresOf(limits) });
+
+export const allPlans = (table: Readonly<Record<Plan, Overrides>>): BillingPlan[] => PLANS.map((tier) => planDetails(tier, table[tier]));
