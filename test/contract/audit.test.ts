@@ -102,7 +102,7 @@ test("a new tenant's log begins with its creation", async () => {
     await world.call(stock.owner, "POST", "/v1/tenants", { body: { name: "New", slug: "brand-new-one", userId: stock.tenant.ownerId } });
   });
   expect(rows.map(({ action, resource_id, tenant_id }) => [action, resource_id === tenant_id])).toEqual([["tenants.create", true]]);
-  expect(rows[0]?.changes.map(({ type }) => type).sort()).toEqual(["deployments", "memberships", "tenants"]);
+  expect(rows[0]?.changes.map(({ type }) => type).sort()).toEqual(["deployments", "memberships", "subscriptions", "tenants"]);
 });
 
 test("PostgreSQL watches every table but those that say why not", async () => {

@@ -84,6 +84,9 @@ const ENDED: ReadonlyMap<string, object> = new Map<string, object>([
   ["commands", { status: "succeeded", finished_at: new Date() }],
 ]);
 
+/** The log outlives its tenant; only its own retention deletes from it. */
+const AUDIT = ["audit_logs", "audit_chains"];
+
 describe("deletion", () => {
   test("the owner confirms with the slug and may restore; until then nothing changes", async () => {
     const { tenantId, slug, get, remove, restore, rename } = await opened();
@@ -110,12 +113,13 @@ describe("deletion", () => {
     expect((await remove(`confirm=${slug}&force=true`)).status).toBe(204);
   });
 
-  test("after its days a tenant is gone from every table, another tenant keeps its rows, and nobody gets in", async () => {
+  test("after its days a tenant is gone from every table but its audit log, another tenant keeps its rows, and nobody gets in", async () => {
     const [mine, other] = [await opened(), await opened()];
     const machine = await mine.device();
     const tables = (
       await world.sql.query<{ name: string }>(
-        "select table_name as name from information_schema.columns where table_schema = 'public' and column_name = 'tenant_id' and table_name <> 'tenants' order by 1",
+        "select table_name as name from information_schema.columns where table_schema = 'public' and column_name = 'tenant_id' and table_name <> all($1) order by 1",
+        [["tenants", ...AUDIT]],
       )
     ).rows.map(({ name }) => name);
     expect((await readForeignKeys(world.sql)).length).toBeGreaterThan(10);
@@ -139,6 +143,7 @@ describe("deletion", () => {
       expect(await count(mine.tenantId)).toEqual(Object.fromEntries(tables.map((table) => [table, 0])));
       expect((await world.sql.query("select 1 from tenants where tenant_id = $1", [mine.tenantId])).rows).toEqual([]);
     });
+    for (const table of AUDIT) expect((await world.sql.query(`select 1 from ${table} where tenant_id = $1`, [mine.tenantId])).rowCount).toBeGreaterThan(0);
     expect(Object.entries(await count(other.tenantId)).filter(([, rows]) => rows === 0)).toEqual([]);
     expect((await world.call(machine.as, "GET", "/v1/agent/me")).status).toBe(401);
     expect((await mine.restore()).status).toBe(403);

@@ -13,7 +13,7 @@ const after = (file: string, at: string, text: string): Edit => ({ file, at, sid
 
 export const EDITS: readonly Edit[] = [
   before("protocol/index.ts", 'import type { ErrorCode } from "./kit/errors.ts";', 'import { {{group}} } from "./groups/{{feature}}.ts";\n'),
-  before("protocol/index.ts", " } as const satisfies Record<string, Group>;", ", {{group}}"),
+  before("protocol/index.ts", "} as const satisfies Record<string, Group>;", "  {{group}},\n"),
   before("protocol/index.ts", 'export * from "./kit/command-type.ts";', 'export * from "./groups/{{feature}}.ts";\n'),
   after("protocol/kit/ids.ts", "export const ID_NAMES: ReadonlyMap<string, string> = new Map([\n", '  ["{{prefix}}", "{{word}}"],\n'),
   before("protocol/kit/errors.ts", "  NODE_NOT_FOUND:", '  {{CODE}}_NOT_FOUND: row(404, "{{Word}} {{{record}}Id} was not found."),\n'),

@@ -1,4 +1,4 @@
-// Operators of the installation: its nodes and its tenants. Every node renews its own row every few seconds; a node that stops doing so counts as dead.
+// Cluster membership and the operators' view of the installation: its nodes and its tenants. Every node renews its own row every few seconds; a node that stops doing so counts as dead.
 
 import { contract } from "../../../protocol/index.ts";
 import type { Tx } from "../../core/database.ts";
