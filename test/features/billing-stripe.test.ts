@@ -188,6 +188,20 @@ describe("late payments", () => {
     expect(await stateOf(tenantId, scope)).toMatchObject({ status: "unpaid" });
     await world.receive(subscriptionEvent({ tenantId, at: at(2), status: "active" }));
     expect(await stateOf(tenantId, scope)).toMatchObject({ plan: "pro", status: "active", tenant: { status: "active" } });
+    const told = world.emitted.filter(({ subjectId, event }) => subjectId === tenantId && /^tenant\.(suspended|reactivated)$/.test(event.type));
+    expect(told.map(({ event, data }) => [event.type, data["reason"]])).toEqual([
+      ["tenant.suspended", "the subscription is not paid"],
+      ["tenant.reactivated", undefined],
+    ]);
+  });
+
+  test("a payment does not lift a suspension that an operator ordered while billing's was lifted", async () => {
+    const { tenantId, scope } = await world.newTenant();
+    await world.receive(subscriptionEvent({ tenantId, at: at(0), status: "unpaid" }));
+    expect(await world.rowOf(tenantId)).toMatchObject({ status: "suspended" });
+    await world.db.query("update tenants set status_reason = 'abuse' where tenant_id = $1", [tenantId]);
+    await world.receive(subscriptionEvent({ tenantId, at: at(10), status: "active" }));
+    expect(await stateOf(tenantId, scope)).toMatchObject({ plan: "pro", status: "active", tenant: { status: "suspended" } });
   });
 
   test("a payment does not lift the suspension that an operator ordered", async () => {
