@@ -15,7 +15,9 @@ beforeAll(async () => {
   await withClient(url, (client) =>
     client.query(`do $$ declare c record; begin
       for c in select conrelid::regclass as t, conname from pg_constraint where contype in ('f', 'c') and connamespace = 'public'::regnamespace
-      loop execute format('alter table %s drop constraint %I', c.t, c.conname); end loop; end $$`),
+      loop execute format('alter table %s drop constraint %I', c.t, c.conname); end loop;
+      for c in select tgrelid::regclass as t, tgname from pg_trigger where not tgisinternal
+      loop execute format('drop trigger %I on %s', c.tgname, c.t); end loop; end $$`),
   );
 });
 afterAll(() => db.close());
