@@ -92,9 +92,11 @@ describe("service", () => {
   test("the service shows its changelog, whole or since a version or a date", async () => {
     const { items } = await call.changelog(anyone(), {});
     expect(items).toContainEqual(expect.objectContaining({ version: "0.1.0", date: "2026-11-21", type: "added" }));
-    expect(items[0]).toMatchObject({ version, date: expect.stringMatching(/^\d{4}-\d{2}-\d{2}$/), type: "upgrading" });
+    // The repository's own file may list changes that no release has yet.
+    const [newest] = items.filter((entry) => entry.version !== "Unreleased");
+    expect(newest).toMatchObject({ version, date: expect.stringMatching(/^\d{4}-\d{2}-\d{2}$/), type: "upgrading" });
     const since = await call.changelog(anyone(), { since: "0.1.0" });
-    expect([...new Set(since.items.map((entry) => entry.version))]).toEqual(["0.2.0"]);
+    expect([...new Set(since.items.map((entry) => entry.version))].filter((each) => each !== "Unreleased")).toEqual(["0.2.0"]);
 
     const releases = parseChangelog(SAMPLE);
     expect(releases).toEqual([
