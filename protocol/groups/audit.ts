@@ -79,7 +79,7 @@ export const audit = group({
       input: z.strictObject({
         ...filters,
         format: Format.default("ndjson").describe("Form of the lines in `content`."),
-        after: z.int().min(0).max(Number.MAX_SAFE_INTEGER).default(0).describe("Only records after this sequence number: `next` of the part before."),
+        after: z.int().min(0).max(2_147_483_647).default(0).describe("Only records after this sequence number: `next` of the part before."),
         max: z.int().min(1).max(5_000).default(1_000).describe("Maximum number of records in this part."),
       }),
       output: AuditExport,
