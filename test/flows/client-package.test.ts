@@ -131,8 +131,8 @@ import type { inferRouterError, inferRouterInputs, inferRouterOutputs } from "@t
 import type { AppRouter as Packed, ErrorCode } from "@mooring/client";
 import type { AppRouter as Contract, ErrorCode as ContractCode } from "${ROOT}protocol/index.ts";
 
-type Prefix = "agt" | "cmd" | "dep" | "dev" | "ent" | "evt" | "key" | "ten";
-type Texts<T> = T extends \`\${Prefix}_\${string}\` ? string : T extends AsyncIterable<infer I, infer R> ? AsyncIterable<Texts<I>, R> : T extends object ? { [K in keyof T]: Texts<T[K]> } : T;
+type Text<T, R> = string extends R ? string : T;
+type Texts<T> = T extends \`\${string}_\${infer R}\` ? Text<T, R> : T extends AsyncIterable<infer I, infer R> ? AsyncIterable<Texts<I>, R> : T extends object ? { [K in keyof T]: Texts<T[K]> } : T;
 type Same<A, B> = [A] extends [B] ? ([B] extends [A] ? true : "the contract has more") : "the package has more";
 type Operations<A, B> = { [G in keyof A & keyof B]: { [N in keyof A[G] & keyof B[G]]: Same<A[G][N], Texts<B[G][N]>> } };
 type Wrong<T> = { [G in keyof T]: { [N in keyof T[G]]: T[G][N] extends true ? never : [G, N, T[G][N]] }[keyof T[G]] }[keyof T];
