@@ -10,7 +10,8 @@ export default defineConfig({
     globalSetup: ["test/kit/global-setup.ts"],
     maxWorkers: 2,
     reporters: ["default", "./test/kit/totals-reporter.ts"],
-    testTimeout: 20_000,
+    // Each wait within a test has a shorter bound of its own, which names what did not happen.
+    testTimeout: 60_000,
     hookTimeout: 30_000,
   },
 });
