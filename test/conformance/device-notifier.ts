@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
 import type { BusMessage } from "../../server/core/pub-sub.ts";
 import type { SessionOwners } from "../../server/core/sessions.ts";
-import { createDeviceNotifier, nodeChannel } from "../../server/gateway/channel/device-notifier.ts";
+import { ALL_NODES, createDeviceNotifier, nodeChannel } from "../../server/gateway/channel/device-notifier.ts";
 import type { Bus } from "../../server/platform/bus.ts";
 import { eventually } from "../kit/eventually.ts";
 
@@ -35,6 +35,17 @@ export const deviceNotifierSuite = (open: () => { readonly bus: Bus; readonly ow
     await owners.claim(deviceId, name("node"), 1);
     notifier.cancel(deviceId, { commandId: "cmd_1", deadline: new Date(0).toISOString() });
     await eventually(async () => expect(await owners.owner(deviceId)).toBeNull());
+  });
+
+  test("a cancellation for a device without a known owner goes to every node", async () => {
+    const { bus, notifier, errors } = prepare();
+    const device = name("dev");
+    const heard: BusMessage[] = [];
+    const stop = await bus.subscribe(ALL_NODES, (message) => heard.push(message));
+    notifier.cancel(device, { commandId: "cmd_1", deadline: new Date(0).toISOString() });
+    await eventually(() => expect(heard.filter(({ deviceId }) => deviceId === device)).toMatchObject([{ op: "cancel", commandId: "cmd_1" }]));
+    expect(errors).toEqual([]);
+    await stop();
   });
 
   test("a nudge goes to the node that the database named, not to an outdated owner", async () => {

@@ -29,6 +29,21 @@ test("the sweep finds a command whose nudge was lost, for this node's devices on
   expect(feature.recorded.nudges).toEqual([own.deviceId]);
 });
 
+test("the sweep repeats a cancel whose message was lost, for this node's devices only", async () => {
+  const { feature, own, foreign } = await prepare("node-cancel", true);
+  for (const device of [own, foreign]) {
+    const user = asOperator(feature, device);
+    const [command] = await user.poll();
+    await user.cancel(command?.commandId ?? "", { reason: "no longer wanted" });
+  }
+  feature.recorded.cancels.length = 0;
+  await runJob(feature, "commands.sweep");
+  expect(feature.recorded.cancels, "the sweep leaves young cancels to the hints").toEqual([]);
+  await db.query(`update commands set cancel_requested_at = now() - interval '5 s' where device_id = any($1)`, [[own.deviceId, foreign.deviceId]]);
+  await runJob(feature, "commands.sweep");
+  expect(feature.recorded.cancels).toMatchObject([{ deviceId: own.deviceId, reason: "no longer wanted" }]);
+});
+
 test("while hints do not arrive, the sweep takes young commands too and runs more often", async () => {
   const { feature, own } = await prepare("node-deaf", false);
   await runJob(feature, "commands.sweep");

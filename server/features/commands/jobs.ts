@@ -1,4 +1,4 @@
-// The jobs of the queue. The reaper enforces deadlines, the sweep finds due commands whose hint got lost, retention deletes what ended long ago.
+// The jobs of the queue. The reaper enforces deadlines, the sweep finds due and canceled commands whose hint got lost, retention deletes what ended long ago.
 
 import type { Clock } from "../../core/clock.ts";
 import type { Db } from "../../platform/db.ts";
@@ -14,7 +14,7 @@ import type { Transitions } from "./transitions.ts";
 export interface CommandJobsDeps {
   readonly db: Db;
   readonly clock: Clock;
-  readonly afterCommit: Pick<AfterCommit, "changed" | "due">;
+  readonly afterCommit: Pick<AfterCommit, "changed" | "due" | "remind">;
   readonly transitions: Transitions;
   readonly telemetry: Pick<CommandTelemetry, "swept">;
   readonly nodeId: string;
@@ -68,9 +68,10 @@ export const sweepJob = ({ db, clock, afterCommit, telemetry, nodeId, settings, 
     const found = await findSweepable(db, nodeId, { after: isFull ? null : after, graceMs: hintsArrive() ? HINT_MS : 0, limit: SWEEP_LIMIT });
     if (isFull) lastFullMs = startedMs;
     // At the limit the window stays where it is until the found devices have been served.
-    if (found.deviceIds.length < SWEEP_LIMIT) after = found.until;
+    if (Math.max(found.deviceIds.length, found.canceling.length) < SWEEP_LIMIT) after = found.until;
     telemetry.swept(found.deviceIds);
     if (found.deviceIds.length > 0) afterCommit.due(found.deviceIds);
+    afterCommit.remind(found.canceling);
   };
   return {
     name: "commands.sweep",

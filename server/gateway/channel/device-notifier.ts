@@ -127,8 +127,10 @@ export const createDeviceNotifier = ({ bus, owners, onError, onNudge = () => und
   };
 
   const cancelElsewhere = async (deviceId: string, { commandId, deadline, reason }: CancelNotice): Promise<void> => {
+    const message: BusMessage = { op: "cancel", deviceId, commandId, deadline, reason: reason ?? null };
     const nodeId = await owners.owner(deviceId);
-    if (nodeId !== null) await post(nodeId, [deviceId], { op: "cancel", deviceId, commandId, deadline, reason: reason ?? null });
+    if (nodeId === null) await bus.publish(ALL_NODES, message);
+    else await post(nodeId, [deviceId], message);
   };
 
   return {
@@ -149,7 +151,7 @@ export const createDeviceNotifier = ({ bus, owners, onError, onNudge = () => und
       const notice = order.reason === undefined ? order : { ...order, reason: order.reason.slice(0, MAX_REASON) };
       if (!local.cancel(deviceId, notice)) void cancelElsewhere(deviceId, notice).catch(onError);
     },
-    // The owner's entry may lag behind a socket that has just opened; an eviction is rare enough to go to every node.
+    // The owner's entry may lag behind a socket that has just opened; an eviction, like a cancel without an owner, is rare enough to go to every node.
     evict: (deviceId, order) => {
       local.evict(deviceId, order);
       void bus.publish(ALL_NODES, evictionMessage(deviceId, order)).catch(onError);

@@ -5,7 +5,7 @@ import type { SqlTx } from "../../../core/events.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import { statement } from "../../../core/statements.ts";
 import type { Db } from "../../../platform/db.ts";
-import { ALL_COLUMNS, type CommandRow, type DbRow, IN_FLIGHT, OPEN, toRow } from "./rows.ts";
+import { ALL_COLUMNS, type CommandRow, type DbRow, IN_FLIGHT, LEAN_COLUMNS, OPEN, toRow } from "./rows.ts";
 
 export interface CommandFilter {
   readonly deviceId: string;
@@ -154,16 +154,24 @@ const FIND_SWEEPABLE = statement<{ readonly device_id: string }>(
       and ($2::timestamptz is null or c.available_at > $2::timestamptz - interval '10 s') and c.available_at <= $3::timestamptz limit $4`,
 );
 
-/** Devices of this node with something to claim. The window keeps a backlog for absent devices from being read again and again. */
+const FIND_CANCELING = statement<DbRow>(
+  "commands.findCanceling",
+  `select ${LEAN_COLUMNS} from commands c join device_presence p on p.device_id = c.device_id
+    where p.node_id = $1 and p.connectivity = 'realtime' and c.status = 'canceling' and c.deadline_at is not null
+      and ($2::timestamptz is null or c.cancel_requested_at > $2::timestamptz - interval '10 s') and c.cancel_requested_at <= $3::timestamptz limit $4`,
+);
+
+/** Devices of this node with something to claim, and the commands that they are to stop. The window keeps a backlog for absent devices from being read again and again. */
 export const findSweepable = async (
   db: Db,
   nodeId: string,
   { after, graceMs, limit }: SweepWindow,
-): Promise<{ readonly deviceIds: readonly string[]; readonly until: string }> => {
+): Promise<{ readonly deviceIds: readonly string[]; readonly canceling: readonly CommandRow[]; readonly until: string }> => {
   const [bounds] = await db.query(SWEEP_UNTIL, [graceMs]);
   if (bounds === undefined) throw new Error("the query returned no time");
-  const rows = await db.query(FIND_SWEEPABLE, [nodeId, after, bounds.until, limit]);
-  return { deviceIds: rows.map(({ device_id }) => device_id), until: bounds.until };
+  const values = [nodeId, after, bounds.until, limit];
+  const [due, canceling] = await Promise.all([db.query(FIND_SWEEPABLE, values), db.query(FIND_CANCELING, values)]);
+  return { deviceIds: due.map(({ device_id }) => device_id), canceling: canceling.map(toRow), until: bounds.until };
 };
 
 const COUNT_OPEN = statement<{ readonly status: string; readonly count: number; readonly past: number }>(
