@@ -82,7 +82,7 @@ const ofTenant = async ({ tenant }: Pick<Stock, "tenant">) => ({ tenantId: tenan
 const slugOf = async ({ sql }: World, { tenantId }: TestTenant): Promise<string> =>
   (await sql.query("select slug from tenants where tenant_id = $1", [tenantId])).rows[0].slug;
 /** An earlier case may have scheduled the stock's own tenant for deletion. */
-const restored = async ({ world, tenant: { tenantId }, owner }: Stock): Promise<void> => {
+export const restored = async ({ world, tenant: { tenantId }, owner }: Stock): Promise<void> => {
   const { rows } = await world.sql.query("select 1 from tenants where tenant_id = $1 and status = 'pending_deletion'", [tenantId]);
   if (rows.length > 0) data(await world.call(owner, "POST", `/v1/tenants/${tenantId}/restore`));
 };

@@ -1,0 +1,141 @@
+// The access matrix, derived from the contract: every operation × caller × whose id, with the answer that the declaration promises.
+import { z } from "zod";
+import { type Operation, permits, ROLES, type Role } from "../../protocol/index.ts";
+import { newId } from "../../server/core/ids.ts";
+import { anonymous, asKey, type Caller } from "../kit/world.ts";
+import { type Case, type Stock, sample } from "./samples.ts";
+
+export interface Standing {
+  readonly name: string;
+  readonly as: Caller;
+  /** In the tenant of the stock; null for callers who have none there. */
+  readonly role: Role | null;
+  readonly runsInstallation: boolean;
+}
+
+const WHOSE = ["own", "foreign", "unknown"] as const;
+type Whose = (typeof WHOSE)[number];
+
+/** "allowed", or the codes of the refusals that the declaration permits. */
+type Promised = "allowed" | readonly string[];
+
+export interface Cell {
+  readonly each: Case;
+  readonly caller: Standing;
+  readonly whose: Whose;
+  readonly field: string | null;
+  readonly promised: Promised;
+}
+
+const keyOf = async ({ world, owner, tenant }: Stock, role: Role): Promise<Standing> => {
+  const { body } = await world.call(owner, "POST", "/v1/api-keys", { body: { name: role, role } });
+  return { name: `apiKey ${role}`, as: asKey(body.data.apiKey, tenant.tenantId), role, runsInstallation: false };
+};
+
+/** Everybody who may call: without a credential, each role as a person and as a key, the device's agent, a stranger and the administrator. */
+export const openCallers = async (ours: Stock, theirs: Stock): Promise<readonly Standing[]> => {
+  const stranger = await theirs.tenant.token("owner");
+  const headers = () => ({ authorization: `Bearer ${stranger}`, "x-svc-tenant-id": ours.tenant.tenantId });
+  const people = ROLES.map(async (role) => ({ name: `user ${role}`, as: await ours.tenant.user(role), role, runsInstallation: false }));
+  return [
+    { name: "nobody", as: anonymous, role: null, runsInstallation: false },
+    ...(await Promise.all(people)),
+    ...(await Promise.all(ROLES.map((role) => keyOf(ours, role)))),
+    { name: "agent", as: ours.device.as, role: null, runsInstallation: false },
+    { name: "stranger", as: { kind: "user", headers }, role: null, runsInstallation: false },
+    { name: "administrator", as: ours.operator, role: null, runsInstallation: true },
+  ];
+};
+
+const IDS = /^(?:deviceId|commandId|tenantId|tenant_id|keyId|tokenId|auditId|pairingCode|deploymentId|roleId|memberId|inviteId|sessionId)$/;
+const idFields = ({ input }: Operation): readonly string[] =>
+  Object.keys((z.toJSONSchema(input, { io: "input", unrepresentable: "any" }) as { properties?: object }).properties ?? {}).filter((name) => IDS.test(name));
+
+const byRole = ({ permission }: Operation, role: Role): Promised =>
+  permission === "self" || permission === "public" || permission === "platform" || permits(role, permission) ? "allowed" : ["FORBIDDEN"];
+
+const forOwn = (op: Operation, { as, role, runsInstallation }: Standing): Promised => {
+  if (op.auth.includes("public")) return "allowed";
+  if (as.kind === "none") return ["UNAUTHORIZED"];
+  if (!op.auth.includes(as.kind)) return ["FORBIDDEN"];
+  if (op.permission === "platform") return runsInstallation ? "allowed" : ["ADMIN_REQUIRED"];
+  if (as.kind === "agent") return "allowed";
+  if (role !== null) return byRole(op, role);
+  return op.tenancy === "none" ? "allowed" : ["FORBIDDEN", "UNAUTHORIZED"];
+};
+
+const promise = (op: Operation, caller: Standing, whose: Whose): Promised => {
+  const own = forOwn(op, caller);
+  if (own !== "allowed" || whose === "own") return own;
+  // An agent's own device is in its credential; a person or key learns nothing about others' ids.
+  return caller.as.kind === "agent" ? ["FORBIDDEN", "NOT_FOUND"] : ["NOT_FOUND"];
+};
+
+const fieldsOf = async (each: Case, stock: Stock): Promise<readonly (string | null)[]> => {
+  if (each.op.auth.includes("public") || each.op.tenancy !== "tenant") return [null];
+  const given = await sample(each, stock);
+  return [null, ...idFields(each.op).filter((name) => name in given)];
+};
+
+export const cellsOf = async (each: Case, callers: readonly Standing[], theirs: Stock): Promise<readonly Cell[]> =>
+  (await fieldsOf(each, theirs)).flatMap((field) =>
+    callers.flatMap((caller) =>
+      (field === null ? (["own"] as const) : (["foreign", "unknown"] as const)).map((whose) => ({
+        each,
+        caller,
+        whose,
+        field,
+        promised: promise(each.op, caller, whose),
+      })),
+    ),
+  );
+
+const unknownLike = (field: string, value: unknown): string => (field === "pairingCode" ? "BBBB-BBBB" : `${String(value).slice(0, 4)}${newId("x").slice(2)}`);
+
+/** Each allowed call of a change needs a fresh input; a refused one leaves its input as it was. */
+const inputOf = async ({ each, caller, whose, field, promised }: Cell, ours: Stock, theirs: Stock, shared: Map<string, object>): Promise<object> => {
+  const { id, op } = each;
+  if (promised === "allowed" && op.kind === "mutation") {
+    const userId = op.tenancy === "none" && caller.as.kind === "user" ? await subjectOf(ours, caller.as) : ours.tenant.ownerId;
+    const input = await sample(each, ours, userId);
+    // An agent may name its own device only, also where the sample takes a spare one.
+    return caller.as.kind === "agent" && "deviceId" in input ? { ...input, deviceId: ours.device.deviceId } : input;
+  }
+  const name = `${id} ${field === null ? "own" : "foreign"}`;
+  const input = shared.get(name) ?? (await sample(each, field === null ? ours : theirs));
+  shared.set(name, input);
+  return field === null || whose === "foreign" ? input : { ...input, [field]: unknownLike(field, (input as Record<string, unknown>)[field]) };
+};
+
+const subjectOf = async ({ world }: Stock, as: Caller): Promise<string> => (await world.call(as, "GET", "/v1/auth/me")).body.data.subject;
+
+/** The code of the refusal; null for success. Over tRPC, where each operation has a path of its own. */
+const answerTo = async ({ world }: Stock, { id, op }: Case, as: Caller, input: object): Promise<string | null> => {
+  const query = `/trpc/${id}?input=${encodeURIComponent(JSON.stringify(input))}`;
+  if (op.kind === "subscription") {
+    const stop = new AbortController();
+    const { body } = await fetch(`${world.url}${query}`, { headers: { ...as.headers(""), accept: "text/event-stream" }, signal: stop.signal });
+    const reader = body?.pipeThrough(new TextDecoderStream()).getReader();
+    let first = "";
+    while (!/stream\.position|serialized-error/.test(first)) first += (await reader?.read())?.value ?? "";
+    stop.abort();
+    return /"app":{"code":"([A-Z_]+)"/.exec(first)?.[1] ?? null;
+  }
+  const { body } = op.kind === "query" ? await world.call(as, "GET", query) : await world.call(as, "POST", `/trpc/${id}`, { body: input });
+  return body.error === undefined ? null : body.error.data.app.code;
+};
+
+const keeps = (promised: Promised, code: string | null): boolean =>
+  promised === "allowed" ? code === null : promised.some((each) => code === each || (each === "NOT_FOUND" && code?.endsWith("_NOT_FOUND") === true));
+
+/** What the cells answer against their promise, a line each. */
+export const violations = async (cells: readonly Cell[], ours: Stock, theirs: Stock): Promise<readonly string[]> => {
+  const shared = new Map<string, object>();
+  const found: string[] = [];
+  for (const cell of cells) {
+    const { each, caller, whose, field, promised } = cell;
+    const code = await answerTo(ours, each, caller.as, await inputOf(cell, ours, theirs, shared));
+    if (!keeps(promised, code)) found.push(`${each.id} by ${caller.name} with ${whose} ${field ?? "ids"}: ${code ?? "success"} instead of ${String(promised)}`);
+  }
+  return found;
+};
