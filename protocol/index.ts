@@ -60,6 +60,7 @@ export * from "./groups/live.ts";
 export * from "./groups/pairing.ts";
 export * from "./groups/tenants.ts";
 export * from "./kit/command-type.ts";
+export * from "./kit/device-selector.ts";
 export * from "./kit/errors.ts";
 export * from "./kit/event.ts";
 export * from "./kit/ids.ts";

@@ -1,6 +1,7 @@
 // API keys for scripts and third parties. The gateway shows a key once, stores its hash, and never lets it exceed its creator's current role.
 import { z } from "zod";
 import { Version } from "../kit/bounds.ts";
+import { DeviceSelector } from "../kit/device-selector.ts";
 import { event } from "../kit/event.ts";
 import { KeyId, ref, TenantId } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
@@ -13,6 +14,8 @@ export const ApiKey = z.object({
   tenantId: TenantId,
   name: z.string(),
   role: z.enum(ROLES),
+  scopes: z.array(z.string()).describe("The only permissions of its role that the key has. Empty: all of them."),
+  selector: DeviceSelector.nullable().describe("The only devices that the key sees. `null`: all that its creator sees."),
   prefix: z.string(),
   last4: z.string(),
   status: z.enum(["active", "expired", "revoked"]),

@@ -1,6 +1,7 @@
 // Devices, also addressed as hosts: list, read, change and remove them, their heartbeats and their secrets.
 import { z } from "zod";
 import { Moment, Version } from "../kit/bounds.ts";
+import { Tag } from "../kit/device-selector.ts";
 import { AgentId, CommandId, DeploymentId, DeviceId, ref, TenantId } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
 import { listQuery, paged } from "../kit/page.ts";
@@ -12,7 +13,6 @@ import { DeviceMetrics, MetricRange } from "../records/metrics.ts";
 export { DeviceStatus, Heartbeat };
 export const Connectivity = z.enum(["realtime", "polling", "none"]);
 const Timestamp = z.iso.datetime();
-export const Tag = z.string().regex(/^[a-z0-9_.:-]{1,64}$/);
 const Maintenance = z.object({ enabled: z.boolean(), until: Timestamp.nullable() });
 
 export const Device = z.object({

@@ -1,9 +1,9 @@
 // Facts about the service and the caller: version, limits, changelog, error catalog, sign-in, identity.
 import { z } from "zod";
+import { DeviceSelector } from "../kit/device-selector.ts";
 import { ERROR_CODES } from "../kit/errors.ts";
 import { ref } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
-import { ROLES } from "../kit/permissions.ts";
 
 const Timestamp = z.iso.datetime();
 const open = { auth: ["public"], permission: "public", tenancy: "none", limit: "anonymous" } as const;
@@ -78,9 +78,12 @@ export const general = group({
         credential: z.enum(["user", "apiKey", "agent"]),
         subject: z.string(),
         tenantId: z.string().nullable(),
-        role: z.enum(ROLES).nullable(),
-        permissions: z.array(z.string()),
-        memberships: z.array(z.object({ tenantId: ref("ten"), role: z.enum(ROLES) })),
+        role: z.string().nullable().describe("Key of the role: `viewer`, `operator`, `admin`, `owner` or one of the tenant's own."),
+        permissions: z.array(z.string()).describe("What the caller may do here: for a key never more than its creator."),
+        selector: DeviceSelector.nullable().describe(
+          "The only devices that the caller sees. `null`: all. A key also sees no device that its creator does not see.",
+        ),
+        memberships: z.array(z.object({ tenantId: ref("ten"), role: z.string() })),
       }),
     }),
     streamTicket: mutation({

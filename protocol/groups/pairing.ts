@@ -1,12 +1,12 @@
 // Pairing gives a device its identity and secret; enrollment reports how its installation proceeds. The interface wants snake_case here.
 import { z } from "zod";
+import { Tag } from "../kit/device-selector.ts";
 import { event } from "../kit/event.ts";
 import { AgentId, DeploymentId, DeviceId, EnrollmentTokenId, ref, TenantId } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
 import { listQuery, paged } from "../kit/page.ts";
 import { ConnectPlan } from "../records/connect-plan.ts";
 import { EnrollmentProgress, EnrollmentStep, progressUpdate } from "../records/enrollment.ts";
-import { Tag } from "./devices.ts";
 
 const Timestamp = z.iso.datetime();
 const Fingerprint = z.string().min(8).max(256);

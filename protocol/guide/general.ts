@@ -54,6 +54,7 @@ export const general: Guide<"general"> = {
       tenantId,
       role: "owner",
       permissions: ["tenant:read", "device:read", "device:command"],
+      selector: null,
       memberships: [{ tenantId, role: "owner" }],
     },
   },

@@ -110,6 +110,8 @@ export const apiKey = {
   prefix: "svk_",
   last4: "x7Qd",
   status: "active",
+  scopes: [],
+  selector: null,
   ipAllowlist: ["203.0.113.0/24"],
   createdBy: userId,
   createdAt: AT,

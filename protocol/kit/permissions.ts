@@ -27,8 +27,56 @@ export type Permission = (typeof GRANTS)[Role][number];
 /** All permissions of a role. */
 export const permissionsOf = (role: Role): readonly Permission[] => ROLES.slice(0, ROLES.indexOf(role) + 1).flatMap((each) => GRANTS[each]);
 
-const held = (role: Role): ReadonlySet<string> => new Set(permissionsOf(role));
-const HELD: Record<Role, ReadonlySet<string>> = { viewer: held("viewer"), operator: held("operator"), admin: held("admin"), owner: held("owner") };
+const held = (role: Role): ReadonlySet<Permission> => new Set(permissionsOf(role));
+/** The permissions of the built-in roles. */
+export const HELD: Readonly<Record<Role, ReadonlySet<Permission>>> = {
+  viewer: held("viewer"),
+  operator: held("operator"),
+  admin: held("admin"),
+  owner: held("owner"),
+};
 export const permits = (role: Role, permission: Permission): boolean => HELD[role].has(permission);
 export const PERMISSIONS: readonly Permission[] = permissionsOf("owner");
+export const isPermission = (value: string): value is Permission => (HELD.owner as ReadonlySet<string>).has(value);
 export const isRole = (value: string): value is Role => (ROLES as readonly string[]).includes(value);
+
+/** The damage that a wrong hand can do with it. */
+export type Risk = "low" | "medium" | "high";
+
+interface Described {
+  readonly description: string;
+  readonly risk: Risk;
+  /**
+   * `device`: an operation that needs it shows and changes single devices, so a caller who is limited to some devices may call it and meets only
+   * those. `tenant`: it concerns the tenant as a whole, and a limited caller never has it.
+   */
+  readonly reach: "device" | "tenant";
+}
+const row = (reach: Described["reach"], risk: Risk, description: string): Described => ({ reach, risk, description });
+
+/** Every permission with its meaning. A permission without a line here does not compile. */
+export const DESCRIBED: Readonly<Record<Permission, Described>> = {
+  "tenant:read": row("device", "low", "See the tenant, its dashboard and its metrics"),
+  "device:read": row("device", "low", "See devices, their state and their metrics"),
+  "command:read": row("device", "low", "See commands and their results"),
+  "event:read": row("device", "low", "Watch events as they happen"),
+  "member:read": row("tenant", "low", "See the members and their roles"),
+  "device:pair": row("tenant", "medium", "Pair a device with the tenant"),
+  "device:update": row("device", "low", "Change a device's name, tags, deployment and maintenance"),
+  "device:command": row("device", "medium", "Send commands to devices and cancel them"),
+  "device:delete": row("device", "high", "Remove devices"),
+  "device:provision": row("tenant", "high", "Create many devices at once, with their secrets"),
+  "device:disconnect": row("device", "low", "Close a device's connection"),
+  "device:secrets:read": row("device", "high", "Read a device's secrets"),
+  "device:secrets:rotate": row("device", "medium", "Rotate a device's secret and allow its repair"),
+  "device:shell": row("device", "high", "Run shell commands on devices"),
+  "enrollment:write": row("tenant", "high", "Create and revoke enrollment tokens"),
+  "tenant:update": row("tenant", "medium", "Change the tenant's name and settings"),
+  "api_key:read": row("tenant", "low", "See API keys, without the keys themselves"),
+  "api_key:write": row("tenant", "high", "Create, change, rotate and revoke API keys"),
+  "audit:read": row("tenant", "medium", "Read and export the audit log"),
+  "billing:read": row("tenant", "low", "See invoices and usage"),
+  "tenant:delete": row("tenant", "high", "Delete the tenant, and restore it"),
+  "billing:write": row("tenant", "high", "Buy, change and cancel the plan"),
+};
+export const isOfTenant = (permission: Permission): boolean => DESCRIBED[permission].reach === "tenant";

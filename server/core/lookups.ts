@@ -1,5 +1,6 @@
 // The reads by which the gateway identifies a caller: tenants, memberships, API keys, stream tickets. Answers may be up to five seconds old.
-import type { KeyId, Role, TenantId } from "../../protocol/index.ts";
+import type { KeyId, TenantId } from "../../protocol/index.ts";
+import type { Access } from "./access.ts";
 import type { SystemScope, TenantFacts } from "./scope.ts";
 
 export interface TenantLookup {
@@ -8,9 +9,8 @@ export interface TenantLookup {
   suspended(tenantIds: readonly string[]): Promise<ReadonlySet<string>>;
 }
 
-export interface Membership {
+export interface Membership extends Access {
   readonly tenantId: TenantId;
-  readonly role: Role;
   readonly email: string | null;
 }
 
@@ -20,11 +20,10 @@ export interface Memberships {
   list(userId: string): Promise<readonly Membership[]>;
 }
 
-export interface ApiKeyRecord {
+/** Its access is what both the key and its creator have now. */
+export interface ApiKeyRecord extends Access {
   readonly keyId: KeyId;
   readonly tenantId: TenantId;
-  /** The lower of the key's own role and its creator's role now. */
-  readonly role: Role;
   /** `revoked` also when the creator is no longer a member. */
   readonly status: "active" | "expired" | "revoked";
   /** CIDR blocks, which the gateway compares; empty allows any address. */

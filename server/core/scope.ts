@@ -1,18 +1,18 @@
 // The scope of a call: its caller and its tenant. Every read of a tenant's rows needs one.
-import type { AgentId, DeploymentId, DeviceId, KeyId, Role, TenantId } from "../../protocol/index.ts";
+import type { AgentId, DeploymentId, DeviceId, KeyId, TenantId } from "../../protocol/index.ts";
+import type { Access } from "./access.ts";
 
-export interface UserPrincipal {
+export interface UserPrincipal extends Omit<Access, "role"> {
   readonly kind: "user";
   readonly userId: string;
   readonly email: string | null;
   /** From the membership row; null outside of a tenant. */
-  readonly role: Role | null;
+  readonly role: string | null;
 }
 
-export interface ApiKeyPrincipal {
+export interface ApiKeyPrincipal extends Access {
   readonly kind: "apiKey";
   readonly keyId: KeyId;
-  readonly role: Role;
 }
 
 export interface AgentPrincipal {
@@ -64,8 +64,8 @@ export interface OpenScope extends CallFacts {
   readonly principal: Principal | null;
 }
 
-/** The scope of background work: one tenant's rows, no caller. */
-export type SystemScope = Pick<TenantScope, "tenantId"> & Partial<CallFacts>;
+/** One tenant's rows. Background work has no caller; a caller may be limited to some devices, so hand a call's scope on as it is. */
+export type SystemScope = Pick<TenantScope, "tenantId"> & Partial<CallFacts> & { readonly principal?: Principal | null };
 
 /** The caller's name in rows and logs. */
 export const actorOf = (principal: Principal | null): string => {

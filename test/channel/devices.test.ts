@@ -5,7 +5,7 @@ import { AppError } from "../../server/core/errors.ts";
 import type { KeyedCall } from "../../server/core/feature.ts";
 import type { Principal, TenantScope } from "../../server/core/scope.ts";
 import { createAgent } from "../../server/features/agent/index.ts";
-import { committing, resultOf } from "../kit/call.ts";
+import { committing, resultOf, userOf } from "../kit/call.ts";
 import { eventually } from "../kit/eventually.ts";
 import { attempt, connect, online, type Refusal, startNode, type TestDevice, type TestNode } from "./harness.ts";
 
@@ -16,7 +16,7 @@ beforeAll(async () => {
 afterAll(() => node.close());
 
 type DeviceOps = typeof contract.devices.operations;
-const USER: Principal = { kind: "user", userId: "u", email: null, role: "owner" };
+const USER = userOf("u", null, "owner");
 
 /** Parses the input and checks the output as the pipeline does. */
 const run = async <N extends keyof DeviceOps>(name: N, tenantId: TestDevice["tenantId"], input: object, principal: Principal = USER) => {

@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Role } from "../../protocol/index.ts";
+import { accessOf } from "../../server/core/access.ts";
 import { isWellFormed, makeKey } from "../../server/features/api-keys/keys.ts";
 import { failureOf, inside, userOf } from "../kit/call.ts";
 import { openTenancy, type Tenancy } from "./tenancy-kit.ts";
@@ -55,7 +56,7 @@ describe("keys", () => {
     const { apiKey, ...shown } = await world.call.apiKeys.create(scope, { name: "ci", role: "operator", ipAllowlist: ["10.0.0.0/8"] });
     expect(shown).toMatchObject({ role: "operator", status: "active", createdBy: `user:${userId}`, last4: apiKey.slice(-4) });
     expect(Date.parse(shown.expiresAt ?? "") - Date.parse(shown.createdAt)).toBe(90 * 86_400_000);
-    expect(await find(apiKey)).toEqual({ keyId: shown.keyId, tenantId, role: "operator", status: "active", ipAllowlist: ["10.0.0.0/8"] });
+    expect(await find(apiKey)).toEqual({ keyId: shown.keyId, tenantId, status: "active", ipAllowlist: ["10.0.0.0/8"], ...accessOf("operator") });
     expect(await world.call.apiKeys.get(scope, { keyId: shown.keyId })).toEqual(shown);
     const secret = apiKey.split("_")[3] ?? "";
     expect(JSON.stringify([await world.db.query("select * from api_keys"), await world.call.apiKeys.list(scope, {}), world.emitted])).not.toContain(secret);

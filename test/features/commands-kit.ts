@@ -14,7 +14,7 @@ import type { Bus } from "../../server/platform/bus.ts";
 import { openMemoryBus } from "../../server/platform/bus-memory.ts";
 import { type Db, openDb } from "../../server/platform/db.ts";
 import { createOutbox } from "../../server/platform/outbox.ts";
-import { committing, type Database, resultOf } from "../kit/call.ts";
+import { committing, type Database, resultOf, userOf } from "../kit/call.ts";
 import { createTestDatabase, namedStatements } from "../kit/database.ts";
 import { insertRow } from "../kit/rows.ts";
 
@@ -131,14 +131,14 @@ export type QueueInput = Omit<Parameters<Commands["handlers"]["queue"]>[1], "dev
 
 export const scopeOf = (tenantId: TenantId, principal?: Principal): TenantScope => ({
   tenantId,
-  principal: principal ?? { kind: "user", userId: "usr_1", email: null, role: "operator" },
+  principal: principal ?? userOf("usr_1", null, "operator"),
   requestId: "req_1",
   ip: "127.0.0.1",
   traceparent: null,
   tenant: { tenantId, slug: "t", plan: "free", status: "active", limitOverrides: {}, rateLimitOverrides: {} },
 });
 
-export const as = (role: Role): Principal => ({ kind: "user", userId: `usr_${role}`, email: null, role });
+export const as = (role: Role): Principal => userOf(`usr_${role}`, null, role);
 
 export const callAs = (scope: TenantScope, idempotencyKey: string | null = null, signal = new AbortController().signal) => {
   const reply: { replayed?: boolean; headers: Record<string, string> } = { headers: {} };

@@ -142,6 +142,7 @@ describe("caller", () => {
       tenantId: null,
       role: null,
       permissions: [],
+      selector: null,
       memberships: [],
     });
     const agent = { kind: "agent", agentId: "agt_1", deviceId: "dev_1", deploymentId: "dep_1" } as const;

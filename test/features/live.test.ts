@@ -7,6 +7,7 @@ import { newId } from "../../server/core/ids.ts";
 import { createLive } from "../../server/features/live/index.ts";
 import type { Db } from "../../server/platform/db.ts";
 import { createOutbox } from "../../server/platform/outbox.ts";
+import { userOf } from "../kit/call.ts";
 import { callAs, openTestDb, scopeOf } from "./commands-kit.ts";
 
 let db: Db;
@@ -242,7 +243,7 @@ test("the first stream of a tenant misses no event after its beginning", async (
 test("streams are limited per credential and per tenant, and a stream that ends frees its place", async () => {
   const { watch } = setUp({ streamsPerTenant: 3, streamsPerCredential: 2 });
   const tenantId = newId("ten");
-  const as = (userId: string, within = tenantId) => ({ ...scopeOf(within), principal: { kind: "user", userId, email: null, role: "owner" } as const });
+  const as = (userId: string, within = tenantId) => ({ ...scopeOf(within), principal: userOf(userId, null, "owner") });
   const refusal = (per: string, limit: number) => ({ code: "STREAM_LIMIT_REACHED", retryAfter: 30, details: { per, limit } });
   const [first, second] = [await watch(tenantId, {}, as("anna")), await watch(tenantId, {}, as("anna"))];
   await expect(watch(tenantId, {}, as("anna"))).rejects.toMatchObject(refusal("credential", 2));

@@ -22,7 +22,12 @@ describe("creation", () => {
     const userId = randomUUID();
     const made = await create(userId);
     expect(made).toMatchObject({ name: "Acme", owner: userId, tenantId: expect.stringMatching(/^ten_/), durableObjectId: expect.any(String) });
-    expect(await world.tenants.memberships.find(made.tenantId, userId)).toEqual({ tenantId: made.tenantId, role: "owner", email: `${userId}@users.example` });
+    expect(await world.tenants.memberships.find(made.tenantId, userId)).toMatchObject({
+      tenantId: made.tenantId,
+      role: "owner",
+      limits: [],
+      email: `${userId}@users.example`,
+    });
     expect(await world.call.tenants.get(inside(made.tenantId, userOf(userId)), { tenantId: made.tenantId })).toMatchObject({
       ...{ slug: made.slug, plan: "starter", status: "active", version: 1 },
       deploymentCount: 1,

@@ -20,7 +20,7 @@ import { createMemoryRateLimiter } from "../../server/platform/rate-limit.ts";
 import { createSecretBox } from "../../server/platform/secrets.ts";
 import { losingCommits } from "../chaos/commits.ts";
 import { createProxy, type FaultProxy } from "../chaos/proxy.ts";
-import { noAudit } from "../kit/call.ts";
+import { noAudit, userOf } from "../kit/call.ts";
 import { createTestDatabase, namedStatements } from "../kit/database.ts";
 import { eventually } from "../kit/eventually.ts";
 import { type Answer, asKey, type Caller, startWorld, type TestTenant, type World } from "../kit/world.ts";
@@ -158,7 +158,7 @@ describe("timeouts", () => {
     const pipeline = createPipeline({
       clock: systemClock,
       limits: createLimits({ limiter: createMemoryRateLimiter({ clock: systemClock }), configured: {} }),
-      scopeOf: async ({ info }) => ({ ...info, tenantId: null, tenant: null, principal: { kind: "user", userId: "u", email: null, role: null } }),
+      scopeOf: async ({ info }) => ({ ...info, tenantId: null, tenant: null, principal: userOf("u") }),
       idempotency: createIdempotency({ db, secretBox: createSecretBox(randomBytes(32)) }),
       transact: db.tx,
       audit: noAudit,

@@ -1,6 +1,7 @@
 // Calls a feature's handlers as the pipeline does: parses the input and checks the output by the contract, without any transport.
 import type { z } from "zod";
 import type { Group, Operation, Role, TenantId } from "../../protocol/index.ts";
+import { accessOf, NO_ACCESS } from "../../server/core/access.ts";
 import type { AuditTrail } from "../../server/core/audit.ts";
 import type { Tx } from "../../server/core/database.ts";
 import { AppError, isAppError } from "../../server/core/errors.ts";
@@ -9,7 +10,12 @@ import type { OpenScope, Principal, TenantFacts, TenantScope } from "../../serve
 
 export const anyone = (ip = "192.0.2.1"): OpenScope => ({ tenantId: null, tenant: null, principal: null, requestId: "req_test", ip, traceparent: null });
 
-export const userOf = (userId: string, email: string | null = null, role: Role | null = null): Principal => ({ kind: "user", userId, email, role });
+export const userOf = (userId: string, email: string | null = null, role: Role | null = null): Principal => ({
+  kind: "user",
+  userId,
+  email,
+  ...(role === null ? NO_ACCESS : accessOf(role)),
+});
 
 /** For a pipeline whose transactions nobody records. */
 export const noAudit: AuditTrail = { begin: () => undefined, append: async () => undefined };

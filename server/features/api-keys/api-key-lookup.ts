@@ -1,6 +1,6 @@
 // Finds API keys for authentication. Caches them for at most five seconds and records when an active key was used.
-import type { ApiKey, Role } from "../../../protocol/index.ts";
-import { ROLES } from "../../../protocol/index.ts";
+import { type ApiKey, HELD } from "../../../protocol/index.ts";
+import { type Access, createAccess } from "../../core/access.ts";
 import { createCached } from "../../core/cached.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
@@ -13,6 +13,7 @@ import { findByHash, writeUses } from "./store.ts";
 const CACHE_MS = 5_000;
 const WRITE_USES_MS = 60_000;
 const USER = "user:";
+const NOTHING = createAccess("viewer", []);
 
 interface ApiKeyLookupDeps {
   readonly db: Tx;
@@ -20,12 +21,27 @@ interface ApiKeyLookupDeps {
   readonly memberships: Memberships;
 }
 
-export const lowerOf = (a: Role, b: Role): Role => (ROLES.indexOf(a) <= ROLES.indexOf(b) ? a : b);
+/** What both the key and its creator have. The role shown is the creator's if the key's own has more. */
+export const keyAccess = ({ role, scopes, selector }: Pick<ApiKey, "role" | "scopes" | "selector">, creator: Access): Access => {
+  const own = [...HELD[role]];
+  const granted = own.filter((permission) => creator.permissions.has(permission));
+  const scoped = scopes.length === 0 ? granted : granted.filter((permission) => scopes.includes(permission));
+  return createAccess(granted.length === own.length ? role : creator.role, scoped, selector === null ? creator.limits : [selector, ...creator.limits]);
+};
 
 export const createApiKeyLookup = ({ db, clock, memberships }: ApiKeyLookupDeps) => {
   // Cached by hash, so the process holds no key in memory.
   const keys = createCached<ApiKey>({ load: (hash) => findByHash(db, Buffer.from(hash, "hex")), clock, ttlMs: CACHE_MS });
   let uses = new Map<string, Date>();
+  // Worked out once for each pair of cached records.
+  const known = new WeakMap<ApiKey, { readonly creator: Access; readonly access: Access }>();
+  const accessOfKey = (key: ApiKey, creator: Access): Access => {
+    const last = known.get(key);
+    if (last?.creator === creator) return last.access;
+    const access = keyAccess(key, creator);
+    known.set(key, { creator, access });
+    return access;
+  };
 
   const lookup: ApiKeyLookup = {
     find: async (apiKey) => {
@@ -36,7 +52,8 @@ export const createApiKeyLookup = ({ db, clock, memberships }: ApiKeyLookupDeps)
       const creator = createdBy.startsWith(USER) ? await memberships.find(tenantId, createdBy.slice(USER.length)) : null;
       const status: ApiKeyRecord["status"] = creator === null ? "revoked" : statusNow(key, clock.now());
       if (status === "active") uses.set(keyId, clock.now());
-      return { keyId, tenantId, ipAllowlist, status, role: creator === null ? "viewer" : lowerOf(key.role, creator.role) };
+      const { role, permissions, limits } = creator === null ? NOTHING : accessOfKey(key, creator);
+      return { keyId, tenantId, ipAllowlist, status, role, permissions, limits };
     },
   };
 

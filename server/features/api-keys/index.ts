@@ -1,6 +1,7 @@
 // API keys for scripts and third parties. The gateway shows a key once and never grants it more than its creator may do now.
 
-import { contract, permissionsOf, permits, type Role, toWindow } from "../../../protocol/index.ts";
+import { type ApiKey, contract, HELD, toWindow } from "../../../protocol/index.ts";
+import { permissionsIn } from "../../core/access.ts";
 import { happened } from "../../core/events.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import { newId } from "../../core/ids.ts";
@@ -27,7 +28,11 @@ export const createApiKeys = (deps: ApiKeysDeps): ApiKeysFeature => {
   return { handlers: createHandlers(deps, forgetAll), lookup, jobs, counters: { apiKeys: countKeys }, ensureKey: createEnsureKey(deps, forgetAll) };
 };
 
-const missingIn = (caller: Role, wanted: Role) => permissionsOf(wanted).filter((permission) => !permits(caller, permission));
+/** What the key would have and the caller has not. */
+const missingFor = (scope: TenantScope, { role, scopes }: Pick<ApiKey, "role" | "scopes">): readonly string[] => {
+  const held = permissionsIn(scope);
+  return [...HELD[role]].filter((permission) => !held.has(permission) && (scopes.length === 0 || scopes.includes(permission)));
+};
 
 const createHandlers = ({ db, emit, plan }: ApiKeysDeps, forgetAll: () => void): Handlers<typeof contract.apiKeys> => {
   const { created, rotated, revoked } = contract.apiKeys.events;
@@ -41,7 +46,7 @@ const createHandlers = ({ db, emit, plan }: ApiKeysDeps, forgetAll: () => void):
     },
 
     create: async ({ scope, fail, commit }, { name, role, expiresInDays, ipAllowlist }) => {
-      const permissions = missingIn(roleOf(scope), role);
+      const permissions = missingFor(scope, { role, scopes: [] });
       if (permissions.length > 0) throw fail("PRIVILEGE_ESCALATION", { permissions });
       const keyId = newId("key");
       const { apiKey, ...made } = makeKey(keyId);
@@ -68,7 +73,7 @@ const createHandlers = ({ db, emit, plan }: ApiKeysDeps, forgetAll: () => void):
       const before = await findKey(db, scope, keyId);
       if (before === null) throw fail("API_KEY_NOT_FOUND", { keyId });
       // The caller receives the new key, so rotating must not grant more than creating would.
-      const permissions = missingIn(roleOf(scope), before.role);
+      const permissions = missingFor(scope, before);
       if (permissions.length > 0) throw fail("PRIVILEGE_ESCALATION", { permissions });
       const { apiKey, ...made } = makeKey(keyId);
       return commit(async (tx, afterwards) => {
@@ -90,5 +95,3 @@ const createHandlers = ({ db, emit, plan }: ApiKeysDeps, forgetAll: () => void):
       }),
   });
 };
-
-const roleOf = ({ principal }: TenantScope): Role => (principal.kind === "agent" ? "viewer" : (principal.role ?? "viewer"));

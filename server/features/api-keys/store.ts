@@ -1,7 +1,7 @@
 // Rows of API keys. The database has only the hash of a key.
 
 import type { Prisma } from "../../../prisma/generated/client.ts";
-import { ApiKey, isRole, type Role, type Window } from "../../../protocol/index.ts";
+import { ApiKey, type DeviceSelector, isRole, type Role, type Window } from "../../../protocol/index.ts";
 import { secondsFromNow, systemClock } from "../../core/clock.ts";
 import type { Clients } from "../../core/database.ts";
 import type { SqlTx } from "../../core/events.ts";
@@ -31,6 +31,8 @@ export interface NewKey extends Omit<MadeKey, "apiKey"> {
   readonly keyId: string;
   readonly name: string;
   readonly role: Role;
+  readonly scopes?: string[];
+  readonly selector?: DeviceSelector;
   readonly ipAllowlist: string[];
   readonly createdBy: string;
   /** Null: does not expire. */

@@ -1,7 +1,8 @@
 // Facts about the service and about its caller, and stream tickets.
 
 import { createHash } from "node:crypto";
-import { contract, permissionsOf } from "../../../protocol/index.ts";
+import { contract } from "../../../protocol/index.ts";
+import { limitsOf, permissionsIn } from "../../core/access.ts";
 import type { Clients } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
@@ -99,7 +100,8 @@ const createCallerHandlers = ({ db, memberships, rateLimits }: GeneralDeps): Pic
       subject: subjectOf(principal),
       tenantId,
       role,
-      permissions: role === null ? [] : [...permissionsOf(role)],
+      permissions: [...permissionsIn({ principal })],
+      selector: limitsOf({ principal })[0] ?? null,
       memberships: principal.kind === "user" ? (await memberships.list(principal.userId)).map((each) => ({ tenantId: each.tenantId, role: each.role })) : [],
     };
   },

@@ -1,5 +1,5 @@
 // Activation turns a pairing code into a device, with the token that a user prepared or with an enrollment token, in one transaction.
-import { connectTo, contract, type EnrollmentToken, type PairingActivateResponse, permits, type TenantId } from "../../../protocol/index.ts";
+import { connectTo, contract, type EnrollmentToken, type PairingActivateResponse, type TenantId } from "../../../protocol/index.ts";
 import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import { happened } from "../../core/events.ts";
@@ -31,9 +31,9 @@ export const createActivation = (deps: PairingDeps, codes: Codes): Activation =>
   /** The user who prepared the activation; null once that user has left the tenant or may no longer pair devices. */
   const preparer = async ({ tenantId, preparedBy, preparedEmail }: Pairing) => {
     const member = tenantId === null || preparedBy === null ? null : await memberships.find(tenantId, preparedBy);
-    return member === null || !permits(member.role, "device:pair")
+    return member === null || !member.permissions.has("device:pair")
       ? null
-      : { role: member.role, email: preparedEmail ?? member.email, tenantId: member.tenantId };
+      : { permissions: member.permissions, email: preparedEmail ?? member.email, tenantId: member.tenantId };
   };
 
   return {

@@ -1,5 +1,5 @@
 // Rules of pairing: the steps of an installation, permission to activate, and the addresses to which a browser may return.
-import { ENROLLMENT_STEPS, type EnrollmentStep, ROLES, type Role, type StepStatus } from "../../../protocol/index.ts";
+import { ENROLLMENT_STEPS, type EnrollmentStep, type Permission, type StepStatus } from "../../../protocol/index.ts";
 
 export interface Progress {
   readonly currentStep: EnrollmentStep;
@@ -66,14 +66,14 @@ const atStep = (now: Progress, { to, status, error }: { readonly to: EnrollmentS
 };
 
 export interface Activator {
-  /** The preparing user's role now, not at the time of preparing. */
-  readonly role: Role;
+  /** What the preparing user may do now, not at the time of preparing. */
+  readonly permissions: ReadonlySet<Permission>;
   readonly email: string | null;
 }
 
-/** An admin may pair in another user's name, others only in their own. Accepts any email from a user whose token carries none. */
-export const mayActivateAs = ({ role, email }: Activator, userEmail: string): boolean =>
-  ROLES.indexOf(role) >= ROLES.indexOf("admin") || email === null || email.toLowerCase() === userEmail.toLowerCase();
+/** Who may provision devices may pair in another user's name, others only in their own. Accepts any email from a user whose token carries none. */
+export const mayActivateAs = ({ permissions, email }: Activator, userEmail: string): boolean =>
+  permissions.has("device:provision") || email === null || email.toLowerCase() === userEmail.toLowerCase();
 
 /** Accepts the portal's own origin, or https to a listed host, and no credentials in the URL. */
 export const isReturnAllowed = (returnTo: string, { portalUrl, hosts }: { readonly portalUrl: string; readonly hosts: readonly string[] }): boolean => {

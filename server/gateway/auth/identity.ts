@@ -1,5 +1,6 @@
 // Turns a credential into an identity, and an identity into the scope of one operation.
-import { permits, type Role, type TenantId } from "../../../protocol/index.ts";
+import { isOfTenant, type TenantId } from "../../../protocol/index.ts";
+import { type Access, NO_ACCESS } from "../../core/access.ts";
 import type { AgentRecord } from "../../core/agent-registry.ts";
 import { AppError } from "../../core/errors.ts";
 import type { ApiKeyLookup, ApiKeyRecord, Memberships, StreamTickets, TenantLookup } from "../../core/lookups.ts";
@@ -84,9 +85,11 @@ const tenantOf = (claimed: string | null, header: string | undefined, input: unk
   return tenantId;
 };
 
-const checkRole = ({ op }: Entry, role: Role): void => {
-  if (op.permission === "self" || op.permission === "public" || op.permission === "platform" || permits(role, op.permission)) return;
-  throw forbidden({ requiredPermission: op.permission, role });
+const checkPermission = ({ op }: Entry, { role, permissions, limits }: Access): void => {
+  const { permission } = op;
+  if (permission === "self" || permission === "public" || permission === "platform" || permissions.has(permission)) return;
+  const details = { requiredPermission: permission, role };
+  throw forbidden(limits.length > 0 && isOfTenant(permission) ? { ...details, reason: "limited_access" } : details);
 };
 
 const suspended = ({ status, statusSince, statusReason }: TenantFacts): AppError =>
@@ -122,7 +125,7 @@ const scopeOfUser = async (
   { base, within }: Making,
 ): Promise<OpenScope> => {
   const { op } = entry;
-  const outside: OpenScope = { ...base, tenantId: null, tenant: null, principal: { kind: "user", userId, email, role: null } };
+  const outside: OpenScope = { ...base, tenantId: null, tenant: null, principal: { kind: "user", userId, email, ...NO_ACCESS } };
   if (op.permission === "platform") {
     if (deps.admins?.has(userId) !== true) throw new AppError("ADMIN_REQUIRED");
     return outside;
@@ -132,8 +135,9 @@ const scopeOfUser = async (
   if (op.tenancy === "none" && member === null) return outside;
   if (tenantId === null) throw unauthorized("missing_tenant");
   if (member === null) throw forbidden({ reason: "not_a_member" });
-  checkRole(entry, member.role);
-  return within(member.tenantId, { kind: "user", userId, email: email ?? member.email, role: member.role });
+  checkPermission(entry, member);
+  const { role, permissions, limits } = member;
+  return within(member.tenantId, { kind: "user", userId, email: email ?? member.email, role, permissions, limits });
 };
 
 class OpenQuery implements OpenScope {
@@ -155,7 +159,7 @@ class OpenQuery implements OpenScope {
   }
 }
 
-/** Checks credential kind, tenant and role. Throws UNAUTHORIZED without a credential, FORBIDDEN with the wrong one. */
+/** Checks credential kind, tenant and permission. Throws UNAUTHORIZED without a credential, FORBIDDEN with the wrong one. */
 export const createScope =
   (deps: Pick<IdentityDeps, "tenants" | "memberships" | "admins">) =>
   async ({ entry, identity, info, tenantHeader, rawInput }: ScopeRequest): Promise<OpenScope> => {
@@ -176,9 +180,9 @@ export const createScope =
         return within(tenantId, { kind: "agent", agentId, deviceId, deploymentId });
       }
       case "apiKey": {
-        const { keyId, role, tenantId } = identity.record;
-        checkRole(entry, role);
-        return within(tenantId, { kind: "apiKey", keyId, role });
+        const { keyId, role, permissions, limits, tenantId } = identity.record;
+        checkPermission(entry, identity.record);
+        return within(tenantId, { kind: "apiKey", keyId, role, permissions, limits });
       }
       case "user":
         return scopeOfUser(deps, { entry, tenantHeader, rawInput }, identity, { base: { requestId, ip, traceparent, userAgent }, within });

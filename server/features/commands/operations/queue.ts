@@ -1,6 +1,7 @@
 // Queues a command: checks type and payload, writes the row in a batch with others of this moment, and may wait for the command's end.
 import type { z } from "zod";
-import { type Command, type contract, isOpen, permits } from "../../../../protocol/index.ts";
+import { type Command, type contract, isOpen } from "../../../../protocol/index.ts";
+import { permissionsIn } from "../../../core/access.ts";
 import { AppError } from "../../../core/errors.ts";
 import type { Call, Handlers } from "../../../core/feature.ts";
 import { fingerprint } from "../../../core/fingerprint.ts";
@@ -90,10 +91,9 @@ export const queueing = ({
   };
 };
 
-const checkPermission = ({ principal }: TenantScope, { permission }: CommandType): void => {
+const checkPermission = (scope: TenantScope, { permission }: CommandType): void => {
   if (permission === null) return;
-  const role = principal.kind === "agent" ? null : principal.role;
-  if (role === null || !permits(role, permission)) throw new AppError("FORBIDDEN", { details: { requiredPermission: permission } });
+  if (!permissionsIn(scope).has(permission)) throw new AppError("FORBIDDEN", { details: { requiredPermission: permission } });
 };
 
 const checkPayload = ({ type, payload }: Input, known: CommandType, { maxPayloadBytes, maxPayloadDepth }: CommandSettings, fail: Fail): void => {

@@ -1,6 +1,6 @@
 // Rows of pairings: one per attempt, found by the hash of its code.
 import type { Prisma } from "../../../../prisma/generated/client.ts";
-import type { AgentId, DeviceId, Role, TenantId } from "../../../../protocol/index.ts";
+import type { AgentId, DeviceId, TenantId } from "../../../../protocol/index.ts";
 import { secondsFromNow, systemClock } from "../../../core/clock.ts";
 import type { Clients } from "../../../core/database.ts";
 import type { SqlTx } from "../../../core/events.ts";
@@ -81,7 +81,7 @@ export interface Preparation {
   readonly codeHash: Hash;
   readonly preparedBy: string;
   readonly preparedEmail: string | null;
-  readonly preparedRole: Role;
+  readonly preparedRole: string;
   readonly activationTokenHash: Hash;
   readonly activationTokenExpiresAt: Date;
   /** The device that the user agreed to replace. */

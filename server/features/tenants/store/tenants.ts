@@ -1,6 +1,8 @@
 // Rows of tenants and their members.
 import type { z } from "zod";
-import { isRole, type Plan, type Role, Tenant, type TenantId, type Window } from "../../../../protocol/index.ts";
+import { Prisma } from "../../../../prisma/generated/client.ts";
+import { DeviceSelector, HELD, isPermission, isRole, type Plan, type Role, Tenant, type TenantId, type Window } from "../../../../protocol/index.ts";
+import { type Access, accessOf, createAccess } from "../../../core/access.ts";
 import { systemClock } from "../../../core/clock.ts";
 import type { Clients } from "../../../core/database.ts";
 import type { SqlTx } from "../../../core/events.ts";
@@ -46,11 +48,15 @@ export interface NewMember {
   readonly role: Role;
 }
 
-/** Gives the user this role, whatever role the user had. Keeps a known email address. */
+/** Gives the user this role without limits, whatever the user had. Keeps a known email address. */
 export const upsertMember = async (db: Clients, scope: SystemScope, member: NewMember): Promise<void> => {
   const { userId, role, email } = member;
   const { membership } = db.for(scope);
-  const now = await membership.upsert({ where: { tenantId_userId: { userId } }, create: member, update: { role } });
+  const now = await membership.upsert({
+    where: { tenantId_userId: { userId } },
+    create: member,
+    update: { role, roleId: null, selector: Prisma.DbNull, version: { increment: 1 } },
+  });
   if (now.email === null && email !== null) await membership.updateMany({ where: { userId, email: null }, data: { email } });
 };
 
@@ -135,14 +141,23 @@ export const lockPlan = async (tx: SqlTx, { tenantId }: SystemScope): Promise<vo
   await tx.query(LOCK, [`plan of ${tenantId}`]);
 };
 
-const select = { tenantId: true, role: true, email: true } as const;
+const select = { tenantId: true, role: true, email: true, selector: true, customRole: { select: { permissions: true } } } as const;
+type MemberRow = Prisma.Result<Prisma.MembershipDelegate, { select: typeof select }, "findFirstOrThrow">;
 
-// A role that this release does not know grants the least.
-const toMembership = (row: { readonly tenantId: string; readonly role: string; readonly email: string | null }): Membership => ({
-  ...row,
-  tenantId: row.tenantId as TenantId,
-  role: isRole(row.role) ? row.role : "viewer",
+const toMembership = ({ tenantId, email, role, selector, customRole }: MemberRow): Membership => ({
+  tenantId: tenantId as TenantId, // as: the column holds nothing else
+  email,
+  ...storedAccess(role, customRole?.permissions ?? null, selector),
 });
+
+/** `permissions` are those of a role of the tenant's own, null for a built-in one. */
+export const storedAccess = (role: string, permissions: readonly string[] | null, selector: unknown): Access => {
+  const limits = selector === null ? [] : [DeviceSelector.parse(selector)];
+  if (permissions !== null) return createAccess(role, permissions.filter(isPermission), limits);
+  // A role that this release does not know grants the least.
+  const known = isRole(role) ? role : "viewer";
+  return limits.length === 0 ? accessOf(known) : createAccess(known, HELD[known], limits);
+};
 
 export const findMembership = async (db: Clients, tenantId: string, userId: string): Promise<Membership | null> => {
   const row = await db.system.membership.findFirst({ where: { tenantId, userId }, select });
