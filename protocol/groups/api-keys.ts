@@ -18,7 +18,8 @@ export const ApiKey = z.object({
   selector: DeviceSelector.nullable().describe("The only devices that the key sees. `null`: all that its creator sees."),
   prefix: z.string(),
   last4: z.string(),
-  status: z.enum(["active", "expired", "revoked"]),
+  /** `expiring`: it still works, for at most seven days more. */
+  status: z.enum(["active", "expiring", "expired", "revoked"]),
   ipAllowlist: z.array(z.string()),
   createdBy: z.string(),
   createdAt: Timestamp,
@@ -26,6 +27,7 @@ export const ApiKey = z.object({
   version: z.int(),
   expiresAt: Timestamp.nullable(),
   lastUsedAt: Timestamp.nullable(),
+  lastUsedIp: z.string().nullable(),
 });
 export type ApiKey = z.infer<typeof ApiKey>;
 const WithSecret = ApiKey.extend({ apiKey: z.string().describe("The key itself. It is shown only in this response.") });
@@ -106,5 +108,6 @@ export const apiKeys = group({
     created: event("api_key.created", KeyEvent, "An API key was created"),
     rotated: event("api_key.rotated", KeyEvent, "An API key was rotated"),
     revoked: event("api_key.revoked", KeyEvent, "An API key was revoked"),
+    expiring: event("api_key.expiring", KeyEvent.extend({ expiresAt: Timestamp }), "An API key expires within seven days, and again within one day"),
   },
 });

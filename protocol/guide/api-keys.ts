@@ -11,10 +11,15 @@ export const apiKeys: Guide<"apiKeys"> = {
     input: { page: 1, pageSize: 20 },
     output: { items: [apiKey], total: 1 },
   },
-  get: { description: "Returns the key's role, the addresses it may be used from, and when it was last used.", input: { keyId }, output: apiKey },
+  get: {
+    description:
+      "Returns the key's role, the addresses it may be used from, and when and from where it was last used, to the minute. Its status is `expiring` for the last seven days.",
+    input: { keyId },
+    output: apiKey,
+  },
   create: {
     description:
-      "The response is the only one that contains `apiKey`. Send it as `x-api-key` together with `x-svc-tenant-id`. A key can never do more than its creator currently can.",
+      "The response is the only one that contains `apiKey`. Send it as `x-api-key` together with `x-svc-tenant-id`, or alone as `Authorization: Bearer` or as the user of `curl -u`. A key can never do more than its creator currently can.",
     input: { name: "backup script", role: "operator", expiresInDays: 90, ipAllowlist: ["203.0.113.0/24"] },
     output: { ...apiKey, apiKey: secret },
   },
@@ -24,7 +29,8 @@ export const apiKeys: Guide<"apiKeys"> = {
     output: apiKey,
   },
   rotate: {
-    description: "Issues a new key under the same id. The old one stays valid for `graceSeconds`, so you can change your scripts one after another.",
+    description:
+      "Issues a new key under the same id. The old one stays valid for `graceSeconds`, but not beyond the key's expiry, so you can change your scripts one after another.",
     input: { keyId, graceSeconds: 3_600 },
     output: { ...apiKey, apiKey: secret },
   },

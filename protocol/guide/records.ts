@@ -119,6 +119,7 @@ export const apiKey = {
   version: 1,
   expiresAt: "2027-02-19T09:30:00.000Z",
   lastUsedAt: null,
+  lastUsedIp: null,
 };
 
 export const enrollmentToken = {

@@ -31,8 +31,10 @@ export interface ApiKeyRecord extends Access {
 }
 
 export interface ApiKeyLookup {
-  /** Null: no such key. Finding an active key counts as using it. */
+  /** Null: no such key. Rejects a key with a wrong checksum as `api_key_malformed` without any read. */
   find(apiKey: string): Promise<ApiKeyRecord | null>;
+  /** Notes when and from where the key was last used; a job writes it down. */
+  used(keyId: KeyId, ip: string): void;
 }
 
 export interface StreamTicketOwner {

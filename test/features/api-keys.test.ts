@@ -4,6 +4,8 @@ import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Role } from "../../protocol/index.ts";
 import { accessOf } from "../../server/core/access.ts";
+import { systemClock } from "../../server/core/clock.ts";
+import { createApiKeyLookup } from "../../server/features/api-keys/api-key-lookup.ts";
 import { isWellFormed, makeKey } from "../../server/features/api-keys/keys.ts";
 import { failureOf, inside, userOf } from "../kit/call.ts";
 import { openTenancy, type Tenancy } from "./tenancy-kit.ts";
@@ -19,6 +21,9 @@ const newOwner = async (role: Role = "owner") => {
   return { tenantId, userId, scope: inside(tenantId, userOf(userId, null, role)) };
 };
 const find = (apiKey: string) => world.apiKeys.lookup.find(apiKey);
+const runJobs = async () => {
+  for (const job of world.apiKeys.jobs) await job.run(new AbortController().signal);
+};
 
 describe("key format", () => {
   test("a key is well formed as made, and malformed with any one character changed", () => {
@@ -81,22 +86,76 @@ describe("keys", () => {
 
   test("a key that was never made is unknown", async () => {
     expect(await find(makeKey("key_01J9ZQ3E8W6Y2V7K4M5N6P7Q8R").apiKey)).toBeNull();
-    expect(await find("svk_live_x")).toBeNull();
   });
 
-  test("a key's last use is written by a job, at most once a minute", async () => {
+  test("a key with a typo is refused as malformed without a read, any other key is read", async () => {
+    let reads = 0;
+    const counting = new Proxy(world.db, {
+      get: (db, name) => {
+        reads += 1;
+        return Reflect.get(db, name) as unknown;
+      },
+    });
+    const { lookup } = createApiKeyLookup({ db: counting, clock: systemClock, memberships: world.tenants.memberships });
+    const { apiKey } = makeKey("key_01J9ZQ3E8W6Y2V7K4M5N6P7Q8R");
+    for (const bad of [`${apiKey.slice(0, -1)}${apiKey.endsWith("0") ? "1" : "0"}`, apiKey.slice(1), "svk_live_x", "svk_", "\0", "__proto__", ""])
+      expect(await failureOf(lookup.find(bad))).toEqual({ code: "UNAUTHORIZED", status: 401, details: { reason: "api_key_malformed" } });
+    expect(reads).toBe(0);
+    expect(await lookup.find(apiKey)).toBeNull();
+    expect(reads).toBe(1);
+  });
+
+  test("a key's last use and its address are written by a job, at most once a minute", async () => {
     const { scope } = await newOwner();
-    const { apiKey, keyId } = await world.call.apiKeys.create(scope, { name: "k" });
+    const { keyId } = await world.call.apiKeys.create(scope, { name: "k" });
     const flush = async () => {
-      await find(apiKey);
-      for (const job of world.apiKeys.jobs) await job.run(new AbortController().signal);
-      return (await world.call.apiKeys.get(scope, { keyId })).lastUsedAt;
+      world.apiKeys.lookup.used(keyId, "192.0.2.1");
+      world.apiKeys.lookup.used(keyId, "2001:db8::1");
+      expect((await world.call.apiKeys.get(scope, { keyId })).lastUsedIp).toBe(seen);
+      await runJobs();
+      const { lastUsedAt, lastUsedIp } = await world.call.apiKeys.get(scope, { keyId });
+      seen = lastUsedIp;
+      return lastUsedAt;
     };
+    let seen: string | null = null;
     const first = await flush();
     expect(first).toEqual(expect.any(String));
     expect(await flush()).toBe(first);
     await world.db.query("update api_keys set last_used_at = last_used_at - interval '61 seconds' where key_id = $1", [keyId]);
     expect(Date.parse((await flush()) ?? "")).toBeGreaterThanOrEqual(Date.parse(first ?? ""));
+    expect(seen).toBe("2001:db8::1");
+  });
+
+  test("a key is expiring for its last seven days and works until the end", async () => {
+    const { scope } = await newOwner();
+    const { apiKey, keyId } = await world.call.apiKeys.create(scope, { name: "k" });
+    const inHours = async (hours: number) => {
+      await world.db.query("update api_keys set expires_at = now() + make_interval(hours => $2) where key_id = $1", [keyId, hours]);
+      return (await world.call.apiKeys.get(scope, { keyId })).status;
+    };
+    expect([await inHours(7 * 24 + 1), await inHours(7 * 24 - 1)]).toEqual(["active", "expiring"]);
+    expect(await find(apiKey)).toMatchObject({ status: "active" });
+    expect(await inHours(-1)).toBe("expired");
+  });
+
+  test("an expiring key is told of seven days and one day before, once each, by however many nodes", async () => {
+    const { scope } = await newOwner();
+    const { keyId } = await world.call.apiKeys.create(scope, { name: "k" });
+    const told = () => world.emitted.filter(({ subjectId, event }) => subjectId === keyId && event.type === "api_key.expiring").length;
+    const inHours = async (hours: number) => {
+      await world.db.query("update api_keys set expires_at = now() + make_interval(hours => $2) where key_id = $1", [keyId, hours]);
+      await Promise.all([runJobs(), runJobs(), runJobs()]);
+      await runJobs();
+      return told();
+    };
+    expect([await inHours(169), await inHours(167), await inHours(25), await inHours(23), await inHours(1)]).toEqual([0, 1, 1, 2, 2]);
+    const young = await world.call.apiKeys.create(scope, { name: "k", expiresInDays: 1 });
+    await runJobs();
+    expect(world.emitted.filter(({ subjectId, event }) => subjectId === young.keyId && event.type === "api_key.expiring")).toHaveLength(1);
+    const gone = await world.call.apiKeys.create(scope, { name: "k", expiresInDays: 1 });
+    await world.call.apiKeys.revoke(scope, { keyId: gone.keyId });
+    await runJobs();
+    expect(world.emitted.filter(({ subjectId, event }) => subjectId === gone.keyId && event.type === "api_key.expiring")).toHaveLength(0);
   });
 });
 
@@ -108,6 +167,24 @@ describe("rotation", () => {
     expect(after.apiKey).not.toBe(before.apiKey);
     expect(await find(before.apiKey)).toMatchObject({ status: "revoked" });
     expect(await find(after.apiKey)).toMatchObject({ status: "active", keyId: before.keyId });
+  });
+
+  test("a previous key ends with its grace, and both end with the key's expiry, however long the grace", async () => {
+    const { scope } = await newOwner();
+    const first = await world.call.apiKeys.create(scope, { name: "k", expiresInDays: 1 });
+    const second = await world.call.apiKeys.rotate(scope, { keyId: first.keyId, graceSeconds: 604_800 });
+    expect(second.expiresAt).toBe(first.expiresAt);
+    const states = async () => {
+      // Nothing may come from the cache of the reads before.
+      const { lookup } = createApiKeyLookup({ db: world.db, clock: systemClock, memberships: world.tenants.memberships });
+      return [(await lookup.find(first.apiKey))?.status, (await lookup.find(second.apiKey))?.status];
+    };
+    const set = (change: string) => world.db.query(`update api_keys set ${change} where key_id = $1`, [first.keyId]);
+    expect(await states()).toEqual(["active", "active"]);
+    await set("previous_valid_until = now() - interval '1 second'");
+    expect(await states()).toEqual(["revoked", "active"]);
+    await set("previous_valid_until = now() + interval '1 day', expires_at = now() - interval '1 second'");
+    expect(await states()).toEqual(["expired", "expired"]);
   });
 
   test("a rotation with grace keeps the previous key alive, and only that one", async () => {

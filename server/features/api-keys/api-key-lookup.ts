@@ -1,16 +1,19 @@
-// Finds API keys for authentication. Caches them for at most five seconds and records when an active key was used.
+// Finds API keys for authentication. Caches them for at most two seconds and records when and from where a key was last used.
 import { type ApiKey, HELD } from "../../../protocol/index.ts";
 import { type Access, createAccess } from "../../core/access.ts";
 import { createCached } from "../../core/cached.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
+import { AppError } from "../../core/errors.ts";
 import type { ApiKeyLookup, ApiKeyRecord, Memberships } from "../../core/lookups.ts";
 import type { Job } from "../../platform/jobs.ts";
 import { hashOf, isWellFormed } from "./keys.ts";
-import { findByHash, writeUses } from "./store.ts";
+import { findByHash, type Use, writeUses } from "./store.ts";
 
-// A key revoked through another node keeps working on this one for up to this long.
-const CACHE_MS = 5_000;
+// A key revoked through another node keeps working on this one for up to this long; its streams for as long as stream-reauthorizer.ts adds.
+const CACHE_MS = 2_000;
+/** Uses of more keys than this within a minute go unrecorded. */
+const MAX_USES = 20_000;
 const WRITE_USES_MS = 60_000;
 const USER = "user:";
 const NOTHING = createAccess("viewer", []);
@@ -32,7 +35,7 @@ export const keyAccess = ({ role, scopes, selector }: Pick<ApiKey, "role" | "sco
 export const createApiKeyLookup = ({ db, clock, memberships }: ApiKeyLookupDeps) => {
   // Cached by hash, so the process holds no key in memory.
   const keys = createCached<ApiKey>({ load: (hash) => findByHash(db, Buffer.from(hash, "hex")), clock, ttlMs: CACHE_MS });
-  let uses = new Map<string, Date>();
+  let uses = new Map<string, Use>();
   // Worked out once for each pair of cached records.
   const known = new WeakMap<ApiKey, { readonly creator: Access; readonly access: Access }>();
   const accessOfKey = (key: ApiKey, creator: Access): Access => {
@@ -45,15 +48,17 @@ export const createApiKeyLookup = ({ db, clock, memberships }: ApiKeyLookupDeps)
 
   const lookup: ApiKeyLookup = {
     find: async (apiKey) => {
-      if (!isWellFormed(apiKey)) return null;
+      if (!isWellFormed(apiKey)) throw new AppError("UNAUTHORIZED", { details: { reason: "api_key_malformed" } });
       const key = await keys.get(hashOf(apiKey).toString("hex"));
       if (key === null) return null;
       const { keyId, tenantId, ipAllowlist, createdBy } = key;
       const creator = createdBy.startsWith(USER) ? await memberships.find(tenantId, createdBy.slice(USER.length)) : null;
-      const status: ApiKeyRecord["status"] = creator === null ? "revoked" : statusNow(key, clock.now());
-      if (status === "active") uses.set(keyId, clock.now());
+      const status = creator === null ? "revoked" : statusNow(key, clock.now());
       const { role, permissions, limits } = creator === null ? NOTHING : accessOfKey(key, creator);
       return { keyId, tenantId, ipAllowlist, status, role, permissions, limits };
+    },
+    used: (keyId, ip) => {
+      if (uses.size < MAX_USES || uses.has(keyId)) uses.set(keyId, { at: clock.now(), ip });
     },
   };
 
@@ -69,5 +74,7 @@ export const createApiKeyLookup = ({ db, clock, memberships }: ApiKeyLookupDeps)
 };
 
 /** A cached key may have expired since it was read. */
-const statusNow = ({ status, expiresAt }: ApiKey, now: Date): ApiKey["status"] =>
-  status === "active" && expiresAt !== null && expiresAt <= now.toISOString() ? "expired" : status;
+const statusNow = ({ status, expiresAt }: ApiKey, now: Date): ApiKeyRecord["status"] => {
+  if (status === "expired" || status === "revoked") return status;
+  return expiresAt !== null && expiresAt <= now.toISOString() ? "expired" : "active";
+};

@@ -11,6 +11,7 @@ import type { Job } from "../../platform/jobs.ts";
 import type { Feature, FeatureKit } from "../kit.ts";
 import { createApiKeyLookup } from "./api-key-lookup.ts";
 import { createEnsureKey } from "./bootstrap.ts";
+import { createExpiryNotices } from "./expiry-notices.ts";
 import { makeKey } from "./keys.ts";
 import { countKeys, findKey, insertKey, pageOfKeys, replaceKey, revokeKey, updateKey } from "./store.ts";
 
@@ -25,7 +26,13 @@ export interface ApiKeysFeature extends Feature<typeof contract.apiKeys> {
 
 export const createApiKeys = (deps: ApiKeysDeps): ApiKeysFeature => {
   const { lookup, jobs, forgetAll } = createApiKeyLookup(deps);
-  return { handlers: createHandlers(deps, forgetAll), lookup, jobs, counters: { apiKeys: countKeys }, ensureKey: createEnsureKey(deps, forgetAll) };
+  return {
+    handlers: createHandlers(deps, forgetAll),
+    lookup,
+    jobs: [...jobs, createExpiryNotices(deps)],
+    counters: { apiKeys: countKeys },
+    ensureKey: createEnsureKey(deps, forgetAll),
+  };
 };
 
 /** What the key would have and the caller has not. */

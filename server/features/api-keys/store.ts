@@ -1,7 +1,7 @@
 // Rows of API keys. The database has only the hash of a key.
 
 import type { Prisma } from "../../../prisma/generated/client.ts";
-import { ApiKey, type DeviceSelector, isRole, type Role, type Window } from "../../../protocol/index.ts";
+import { ApiKey, type DeviceSelector, isRole, type KeyId, type Role, type TenantId, type Window } from "../../../protocol/index.ts";
 import { secondsFromNow, systemClock } from "../../core/clock.ts";
 import type { Clients } from "../../core/database.ts";
 import type { SqlTx } from "../../core/events.ts";
@@ -11,6 +11,10 @@ import { LOCK, statement } from "../../core/statements.ts";
 import { orNull } from "../../platform/db-errors.ts";
 import type { MadeKey } from "./keys.ts";
 
+const DAY_SECONDS = 86_400;
+/** A key that has at most so long to live is expiring. */
+const EXPIRING_DAYS = 7;
+
 type KeyRow = Omit<RowOf<typeof ApiKey>, "status"> & { readonly role: string; readonly expiresAt: Date | null; readonly revokedAt: Date | null };
 
 const toKey = (row: KeyRow, status = statusOf(row.expiresAt, row.revokedAt)): ApiKey =>
@@ -19,7 +23,8 @@ const toKey = (row: KeyRow, status = statusOf(row.expiresAt, row.revokedAt)): Ap
 
 const statusOf = (expiresAt: Date | null, revokedAt: Date | null): ApiKey["status"] => {
   if (revokedAt !== null) return "revoked";
-  return expiresAt !== null && expiresAt <= systemClock.now() ? "expired" : "active";
+  if (expiresAt === null || expiresAt > secondsFromNow(EXPIRING_DAYS * DAY_SECONDS)) return "active";
+  return expiresAt > systemClock.now() ? "expiring" : "expired";
 };
 
 const usable = () => ({ revokedAt: null, OR: [{ expiresAt: null }, { expiresAt: { gt: systemClock.now() } }] });
@@ -38,8 +43,6 @@ export interface NewKey extends Omit<MadeKey, "apiKey"> {
   /** Null: does not expire. */
   readonly expiresInDays: number | null;
 }
-
-const DAY_SECONDS = 86_400;
 
 export const insertKey = async (db: Clients, scope: SystemScope, { expiresInDays, ...key }: NewKey): Promise<ApiKey> => {
   const createdAt = systemClock.now();
@@ -122,13 +125,44 @@ export const findUsableNamed = (
 ): Promise<{ readonly keyId: string; readonly hash: Uint8Array } | null> =>
   db.for(scope).apiKey.findFirst({ where: { ...named, ...usable(), expiresAt: null }, orderBy: { createdAt: "asc" }, select: { keyId: true, hash: true } });
 
+const untold = (days: number) => ({ revokedAt: null, OR: [{ noticeDays: null }, { noticeDays: { gt: days } }] });
+
+export interface ExpiringKey {
+  readonly tenantId: TenantId;
+  readonly keyId: KeyId;
+  readonly name: string;
+  readonly expiresAt: Date;
+}
+
+/** Keys of all tenants that end until then and of which no notice of so few days has told. */
+export const findExpiring = async (
+  db: Clients,
+  { days, until, limit }: { readonly days: number; readonly until: Date; readonly limit: number },
+): Promise<readonly ExpiringKey[]> =>
+  (await db.system.apiKey.findMany({
+    where: { ...untold(days), expiresAt: { gt: systemClock.now(), lte: until } },
+    orderBy: { expiresAt: "asc" },
+    take: limit,
+    select: { tenantId: true, keyId: true, name: true, expiresAt: true },
+  })) as readonly ExpiringKey[]; // as: ids of tenants and keys, and the filter wants a time of expiry
+
+export const writeNotice = async (db: Clients, scope: SystemScope, { keyId, days }: { readonly keyId: string; readonly days: number }): Promise<boolean> =>
+  (await db.for(scope).apiKey.updateMany({ where: { keyId, ...untold(days) }, data: { noticeDays: days } })).count === 1;
+
+/** When and from where a key was last used. */
+export interface Use {
+  readonly at: Date;
+  readonly ip: string;
+}
+
 const WRITE_USES = statement(
   "apiKeys.writeUses",
-  `update api_keys k set last_used_at = u.at from unnest($1::text[], $2::timestamptz[]) as u(key_id, at)
+  `update api_keys k set last_used_at = u.at, last_used_ip = u.ip from unnest($1::text[], $2::timestamptz[], $3::text[]) as u(key_id, at, ip)
    where k.key_id = u.key_id and (k.last_used_at is null or k.last_used_at <= u.at - interval '60 seconds')`,
 );
 
 /** Writes many uses in one statement and skips a use within a minute of the last one written. */
-export const writeUses = async (sql: SqlTx, uses: ReadonlyMap<string, Date>): Promise<void> => {
-  await sql.query(WRITE_USES, [[...uses.keys()], [...uses.values()]]);
+export const writeUses = async (sql: SqlTx, uses: ReadonlyMap<string, Use>): Promise<void> => {
+  const last = [...uses.values()];
+  await sql.query(WRITE_USES, [[...uses.keys()], last.map(({ at }) => at), last.map(({ ip }) => ip)]);
 };

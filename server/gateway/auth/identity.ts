@@ -39,10 +39,10 @@ export interface IdentityDeps {
 const unauthorized = (reason: string): AppError => new AppError("UNAUTHORIZED", { details: { reason } });
 const forbidden = (details: Record<string, unknown>): AppError => new AppError("FORBIDDEN", { details });
 
-const checkApiKey = (record: ApiKeyRecord | null, headerTenantId: string, ip: string): ApiKeyRecord => {
+const checkApiKey = (record: ApiKeyRecord | null, headerTenantId: string | null, ip: string): ApiKeyRecord => {
   if (record === null) throw unauthorized("api_key_unknown");
   if (record.status !== "active") throw unauthorized(`api_key_${record.status}`);
-  if (record.tenantId !== headerTenantId) throw forbidden({ reason: "tenant_mismatch" });
+  if (headerTenantId !== null && record.tenantId !== headerTenantId) throw forbidden({ reason: "tenant_mismatch" });
   if (record.ipAllowlist.length > 0 && !isWithin(ip, parseNetworks(record.ipAllowlist))) throw new AppError("API_KEY_IP_DENIED");
   return record;
 };
@@ -58,8 +58,11 @@ export const createAuthenticate =
         const { userId, email, tenantId } = await deps.verifyToken(credential.token);
         return { kind: "user", userId, email, claimedTenantId: tenantId };
       }
-      case "apiKey":
-        return { kind: "apiKey", record: checkApiKey(await deps.apiKeys.find(credential.key), credential.tenantId, info.ip) };
+      case "apiKey": {
+        const record = checkApiKey(await deps.apiKeys.find(credential.key), credential.tenantId, info.ip);
+        deps.apiKeys.used(record.keyId, info.ip);
+        return { kind: "apiKey", record };
+      }
       case "agent":
         return { kind: "agent", record: await deps.proveAgent(credential, body) };
     }
