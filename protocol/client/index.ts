@@ -16,7 +16,7 @@ export type * from "./contract.ts";
 export interface MooringOptions {
   /** The gateway's public URL, such as `https://mooring.example.com`; "" means the page's own origin. */
   readonly url: string;
-  /** The user's access token. The client calls a function before every request and every stream, so it can refresh the token. */
+  /** The user's access token, or an API key, which opens no live streams. The client calls a function before every request and every stream, so it can refresh the token. */
   readonly token: string | (() => string | Promise<string>);
   /** EventSource for live streams in runtimes that have none. In Node, pass the one of the npm package `eventsource`. */
   readonly EventSource?: new (

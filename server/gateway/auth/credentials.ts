@@ -1,4 +1,4 @@
-// Which credential a request carries: exactly one of bearer, API key and agent signature, or none.
+// Which credential a request carries: exactly one of bearer, API key (in a header of its own or in Authorization) and agent signature, or none.
 import { HEADERS, HEADERS_V2, isSecondForm } from "../../../protocol/index.ts";
 import { AppError } from "../../core/errors.ts";
 import type { HttpRequest } from "../request-context.ts";
@@ -11,7 +11,8 @@ export interface SecondForm {
 export type Credential =
   | { readonly kind: "none" }
   | { readonly kind: "bearer"; readonly token: string }
-  | { readonly kind: "apiKey"; readonly key: string; readonly tenantId: string }
+  /** Without a tenant id, the key's own tenant is meant. */
+  | { readonly kind: "apiKey"; readonly key: string; readonly tenantId: string | null }
   | {
       readonly kind: "agent";
       readonly agentId: string;
@@ -30,9 +31,19 @@ type SignedPart = Pick<HttpRequest, "headers" | "method" | "path" | "query">;
 
 const unauthorized = (reason: string): AppError => new AppError("UNAUTHORIZED", { details: { reason } });
 
-const bearer = (header: string): Credential => {
-  const token = /^Bearer +(\S+)$/i.exec(header)?.[1];
-  if (token === undefined) throw unauthorized("malformed");
+// No JWT begins so: its first part is Base64 of a JSON object, "ey".
+const KEY_PREFIX = "svk_";
+
+/** `curl -u svk_...:` sends the key as the user, without a password. */
+const fromBasic = (encoded: string): string | undefined => /^([\x21-\x7e]{1,255}):$/.exec(Buffer.from(encoded, "base64").toString("latin1"))?.[1];
+
+const authorized = (header: string, tenantId: string | undefined): Credential => {
+  const [, scheme = "", value = ""] = /^(Bearer|Basic) +(\S+)$/i.exec(header) ?? [];
+  const isBasic = scheme.toLowerCase() === "basic";
+  const token = isBasic ? fromBasic(value) : value;
+  if (token === undefined || token === "") throw unauthorized("malformed");
+  if (token.startsWith(KEY_PREFIX)) return { kind: "apiKey", key: token, tenantId: tenantId ?? null };
+  if (isBasic) throw unauthorized("malformed");
   return { kind: "bearer", token };
 };
 
@@ -68,7 +79,7 @@ export const readCredential = (request: SignedPart): Credential => {
   const signed = isSigned(headers);
   if (Number(authorization !== undefined) + Number(key !== undefined) + Number(signed) > 1)
     throw new AppError("VALIDATION_FAILED", { details: { reason: "multiple_credentials" } });
-  if (authorization !== undefined) return bearer(authorization);
+  if (authorization !== undefined) return authorized(authorization, headers[HEADERS.tenantId]);
   if (key !== undefined) return apiKey(key, headers[HEADERS.tenantId]);
   return signed ? agent(request) : { kind: "none" };
 };

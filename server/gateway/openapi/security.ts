@@ -1,4 +1,4 @@
-// The three kinds of credentials as OpenAPI security schemes.
+// The three kinds of credentials as OpenAPI security schemes; an API key has three forms.
 import { HEADERS, type Operation } from "../../../protocol/index.ts";
 import type { Json } from "./schemas.ts";
 
@@ -12,6 +12,12 @@ export const SECURITY_SCHEMES = {
     description: "For people: an access token of the identity provider that `GET /auth/config` names.",
   },
   apiKey: header("X-API-Key", "For scripts: an API key, together with x-svc-tenant-id."),
+  apiKeyBearer: { type: "http", scheme: "bearer", bearerFormat: "svk_...", description: "For scripts: an API key alone, for the key's own tenant." },
+  apiKeyBasic: {
+    type: "http",
+    scheme: "basic",
+    description: "For scripts: an API key as the user, without a password (`curl -u svk_...:`), for the key's own tenant.",
+  },
   tenantId: header(HEADERS.tenantId, "The tenant's id, sent with an API key or an agent's signature."),
   agentId: header(HEADERS.agentId, "The agent's id, sent with its signature."),
   agentTimestamp: header(HEADERS.timestamp, "When the agent signed: ISO 8601, at most 5 minutes from the gateway's clock."),
@@ -23,7 +29,7 @@ type Requirement = Partial<Record<keyof typeof SECURITY_SCHEMES, readonly string
 const REQUIREMENTS: Readonly<Record<Operation["auth"][number], readonly Requirement[]>> = {
   public: [],
   user: [{ bearerAuth: [] }],
-  apiKey: [{ apiKey: [], tenantId: [] }],
+  apiKey: [{ apiKey: [], tenantId: [] }, { apiKeyBearer: [] }, { apiKeyBasic: [] }],
   agent: [{ agentHmac: [], agentTimestamp: [], agentId: [], tenantId: [] }],
 };
 
