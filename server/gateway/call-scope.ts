@@ -6,6 +6,7 @@ import { AppError, isAppError } from "../core/errors.ts";
 import type { SqlTx } from "../core/events.ts";
 import type { Call, Commit, Committed, KeyedCall, Reply } from "../core/feature.ts";
 import { createLazyAbort, type LazyAbort } from "../core/lazy-abort.ts";
+import { type HeldRecord, holdVersion } from "../core/row-versions.ts";
 import type { OpenScope } from "../core/scope.ts";
 import { auditEntryOf } from "./audit-entry.ts";
 import type { Entry } from "./catalogue.ts";
@@ -15,6 +16,8 @@ export interface Prepared {
   readonly input: unknown;
   readonly key: string | null;
   readonly keeper?: Keeper;
+  /** If-Match: the effect happens only while the record has one of these versions. */
+  readonly held?: HeldRecord | undefined;
 }
 
 export interface CallOutcome {
@@ -71,6 +74,7 @@ class OneCall implements KeyedCall {
   readonly #input: unknown;
   readonly #gone: LazyAbort;
   readonly #keeper: Keeper | undefined;
+  readonly #held: HeldRecord | undefined;
   readonly #shared: Shared;
   readonly #over = createLazyAbort();
   /** Stops following the caller's departure; null until a handler asks for the signal. */
@@ -78,13 +82,14 @@ class OneCall implements KeyedCall {
   #isLate = false;
   #committed = false;
 
-  constructor(entry: Entry, { scope, input, key, keeper }: Prepared, gone: LazyAbort, shared: Shared) {
+  constructor(entry: Entry, { scope, input, key, keeper, held }: Prepared, gone: LazyAbort, shared: Shared) {
     this.scope = scope;
     this.idempotencyKey = key;
     this.#entry = entry;
     this.#input = input;
     this.#gone = gone;
     this.#keeper = keeper;
+    this.#held = held;
     this.#shared = shared;
   }
 
@@ -108,6 +113,8 @@ class OneCall implements KeyedCall {
       const result = await transact(async (tx) => {
         hints = [];
         handedOver = false;
+        // The log tells of what the effect changes, and not of this.
+        if (this.#held !== undefined) await holdVersion(tx, this.scope, this.#held, this.#input);
         audit.begin(tx);
         await this.#keeper?.claim(tx);
         const answer = await effect(tx, (hint) => void hints.push(hint));

@@ -32,7 +32,7 @@ const DOCUMENT = /\/(?:docs|openapi\.json)/;
 const MAX_URL_BYTES = 8_192;
 const METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 const EXPOSED =
-  "x-request-id, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, RateLimit, RateLimit-Policy, Retry-After, Location, Link, Deprecation, Sunset, Idempotent-Replayed, x-svc-error-shape";
+  "x-request-id, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, RateLimit, RateLimit-Policy, Retry-After, Location, Link, ETag, Deprecation, Sunset, Idempotent-Replayed, x-svc-error-shape";
 
 const document = (body: string): HttpResponse => ({
   status: 200,

@@ -5,6 +5,7 @@ import { AppError, isAppError } from "../core/errors.ts";
 import type { IdempotencyStore } from "../core/idempotency.ts";
 import type { LazyAbort } from "../core/lazy-abort.ts";
 import type { RateLimitVerdict } from "../core/rate-limiter.ts";
+import type { HeldRecord } from "../core/row-versions.ts";
 import { actorOf, type OpenScope } from "../core/scope.ts";
 import type { Identity, ScopeRequest } from "./auth/identity.ts";
 import type { CallRecord, Notes } from "./call-record.ts";
@@ -40,6 +41,8 @@ export interface CallRequest {
   readonly readInput: () => unknown;
   /** As sent; unchecked. */
   readonly idempotencyKey: string | undefined;
+  /** If-Match, for a change without a `version` of its own; `field` of the input names the record. */
+  readonly held?: HeldRecord | undefined;
   /** What an agent signed: "METHOD path" and the signature. */
   readonly signed: Omit<SignatureUse, "agentId" | "replay"> | null;
   /** Fires when the caller leaves. */
@@ -117,8 +120,8 @@ export const createPipeline = (deps: PipelineDeps) => {
     const key = op.idempotency === "none" || scope.principal === null ? null : readKey(request.idempotencyKey);
     const { result, reply } =
       key !== null && op.idempotency === "key"
-        ? await once({ operation: entry.id, scope, input, key, run: (keeper) => run(entry, { scope, input, key, keeper }, request.gone) })
-        : await run(entry, { scope, input, key }, request.gone);
+        ? await once({ operation: entry.id, scope, input, key, run: (keeper) => run(entry, { scope, input, key, keeper, held: request.held }, request.gone) })
+        : await run(entry, { scope, input, key, held: request.held }, request.gone);
     const headers = reply.replayed === true ? { ...reply.headers, ...REPLAYED } : reply.headers;
     return { status: reply.status ?? op.status, input, result, headers, verdict: seen.verdict };
   };

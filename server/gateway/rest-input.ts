@@ -148,10 +148,3 @@ export const checkQueryNames = (op: Operation, method: string, query: Json): voi
   const stray = takesBody(method) ? Object.keys(query).find((name) => !op.query.includes(name)) : undefined;
   if (stray !== undefined) throw invalid(`query.${stray}`, "unknown query parameter");
 };
-
-export const ifMatch = (header: string | undefined, types: FieldTypes): Json => {
-  if (header === undefined || !types.has("version")) return NOTHING;
-  const version = /^(?:W\/)?"?(\d{1,9})"?$/.exec(header.trim())?.[1];
-  if (version === undefined) throw invalid("header.if-match", "must be a version in quotes");
-  return { version: Number(version) };
-};

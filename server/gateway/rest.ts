@@ -9,24 +9,14 @@ import type { Entry } from "./catalogue.ts";
 import { errorBody, locationOf, pageLinks, successText } from "./envelope.ts";
 import { UPGRADE_HEADERS } from "./handshake.ts";
 import { limitHeaders, RateLimited } from "./limits.ts";
-import type { Answer, Failure, Pipeline } from "./pipeline.ts";
+import { invalid } from "./parse.ts";
+import type { Answer, CallRequest, Failure, Pipeline } from "./pipeline.ts";
 import { signedBy } from "./replay.ts";
 import type { HttpRequest, HttpResponse, Reception, RequestContext } from "./request-context.ts";
 import type { Prefix, RequestInfo } from "./request-info.ts";
-import {
-  checkQueryNames,
-  type FieldTypes,
-  fieldTypes,
-  ifMatch,
-  mergeInput,
-  NOTHING,
-  readBodyInput,
-  readHeaders,
-  readPath,
-  readQuery,
-  takesBody,
-} from "./rest-input.ts";
+import { checkQueryNames, type FieldTypes, fieldTypes, mergeInput, NOTHING, readBodyInput, readHeaders, readPath, readQuery, takesBody } from "./rest-input.ts";
 import { createRouter, type Match, pick } from "./router.ts";
+import { isKnown, readIfMatch, tagOf, versionsOf } from "./versions.ts";
 
 export interface RestDeps {
   readonly entries: readonly Entry[];
@@ -80,6 +70,7 @@ const deprecationLinks = ({ successor }: Deprecated): readonly string[] => [
 
 export const createRest = ({ entries, pipeline, clock, infoOf, authenticate }: RestDeps) => {
   const route = createRouter(entries);
+  const versions = versionsOf(entries);
   const types = new Map<Entry, FieldTypes>(entries.filter(({ op }) => op.rest.length > 0).map((entry) => [entry, fieldTypes(entry.op)]));
 
   const headersOf = ({ headers: sent }: HttpRequest, info: RequestInfo, verdict: RateLimitVerdict | null): Record<string, string> => {
@@ -130,6 +121,10 @@ export const createRest = ({ entries, pipeline, clock, infoOf, authenticate }: R
     if (op.deprecated !== undefined) Object.assign(headers, deprecationHeaders(op.deprecated));
     Object.assign(headers, answer.headers);
     const body = successText(op, answer.input, answer.result, { requestId: info.requestId, timestamp: isoText(clock.now()) });
+    if (!versions.isVersioned(op)) return { status: answer.status, headers, body };
+    const isRead = op.kind === "query";
+    headers["ETag"] = tagOf(answer.result, isRead ? body : null);
+    if (isRead && isKnown(request.headers["if-none-match"], headers["ETag"])) return { status: 304, headers, body: null };
     return { status: answer.status, headers, body };
   };
 
@@ -143,8 +138,17 @@ export const createRest = ({ entries, pipeline, clock, infoOf, authenticate }: R
     checkQueryNames(at.entry.op, request.method, query);
     const content = takesBody(request.method) ? readBodyInput(at.entry.op, body, request.headers["content-type"]) : NOTHING;
     const input = { ...mergeInput(readPath(at.fields, at.values), query, content), ...readHeaders(at.entry.op, request.headers, query) };
-    const version = ifMatch(request.headers["if-match"], fields);
-    return version === NOTHING ? input : { ...version, ...input };
+    if (request.headers["if-match"] === undefined || !fields.has("version")) return input;
+    const [version, ...others] = readIfMatch(request.headers["if-match"]) ?? [];
+    if (others.length > 0) throw invalid("header.if-match", "must be one version");
+    return version === undefined ? input : { version, ...input };
+  };
+
+  /** If-Match for a change that has no field for the version. */
+  const heldBy = (entry: Entry, header: string | undefined): CallRequest["held"] => {
+    const field = header === undefined || types.get(entry)?.has("version") === true ? null : versions.changedBy(entry.op);
+    const accepted = field === null ? null : readIfMatch(header);
+    return field === null || accepted === null ? undefined : { field, versions: accepted };
   };
 
   const serve = async (context: RequestContext, match: Found, info: RequestInfo): Promise<HttpResponse> => {
@@ -162,6 +166,7 @@ export const createRest = ({ entries, pipeline, clock, infoOf, authenticate }: R
       identify: () => (open ? NOBODY : authenticate(credential, info, body)),
       readInput: () => inputOf({ entry, fields, values: match.values }, request, body),
       idempotencyKey: request.headers["idempotency-key"] ?? request.headers["x-idempotency-key"],
+      held: heldBy(entry, request.headers["if-match"]),
       signed: credential.kind === "agent" ? signedBy(request) : null,
       gone: context.gone,
       notes: context.notes,

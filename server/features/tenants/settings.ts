@@ -1,6 +1,5 @@
 // A tenant's settings. A tenant that never changed any has no row, and its version is 1.
 import { contract, TenantSettings } from "../../../protocol/index.ts";
-import { systemClock } from "../../core/clock.ts";
 import type { Clients } from "../../core/database.ts";
 import { type Emit, happened } from "../../core/events.ts";
 import type { Handlers } from "../../core/feature.ts";
@@ -17,16 +16,13 @@ export interface SettingsDeps {
 
 const { updated } = contract.tenants.events;
 
-const find = async (db: Clients, scope: SystemScope) => recordOf(TenantSettings, (await db.for(scope).tenantSettings.findFirst()) ?? defaults(scope));
+const find = async (db: Clients, scope: SystemScope) =>
+  recordOf(TenantSettings, (await db.for(scope).tenantSettings.findFirst()) ?? (await defaults(db, scope)));
 
-const defaults = ({ tenantId }: SystemScope) => ({
-  tenantId,
-  offlineAfterSeconds: null,
-  defaultTimezone: "UTC",
-  allowedReturnHosts: [],
-  version: 1,
-  updatedAt: systemClock.now(),
-});
+const defaults = async (db: Clients, scope: SystemScope) => {
+  const { createdAt } = await db.for(scope).tenant.findFirstOrThrow({ select: { createdAt: true } });
+  return { tenantId: scope.tenantId, offlineAfterSeconds: null, defaultTimezone: "UTC", allowedReturnHosts: [], version: 1, updatedAt: createdAt };
+};
 
 export const createSettings = ({ db, emit, forgetTenant }: SettingsDeps): Pick<Handlers<typeof contract.tenants>, "settings" | "updateSettings"> => ({
   settings: async ({ scope, fail }, { tenantId }) => {

@@ -2,6 +2,7 @@
 import { TAGS } from "../../../protocol/guide/index.ts";
 import type { Entry } from "../catalogue.ts";
 import type { Prefix } from "../request-info.ts";
+import { versionsOf } from "../versions.ts";
 import { errorExamples, errorSchema } from "./errors.ts";
 import { HEADER_COMPONENTS } from "./headers.ts";
 import { pathsOf } from "./operations.ts";
@@ -35,8 +36,9 @@ export interface OpenApiFacts {
 export const createOpenApi = (entries: readonly Entry[], prefix: Prefix, { version, baseUrl }: OpenApiFacts): Json => {
   const served = entries.filter(({ op }) => op.rest.length > 0);
   const schemas = createSchemas();
-  const responses = createResponses(schemas);
-  const paths = pathsOf({ schemas, responses }, served);
+  const versions = versionsOf(served);
+  const responses = createResponses(schemas, versions);
+  const paths = pathsOf({ schemas, responses, versions }, served);
   schemas.add("Error", errorSchema(prefix));
   const document = JSON.stringify([paths, responses.components()]);
   return {

@@ -11,7 +11,7 @@ import type { Json } from "./schemas.ts";
 const openTo = (op: Operation): readonly ErrorCode[] => (op.auth.includes("public") ? [] : ["UNAUTHORIZED", "FORBIDDEN", "RATE_LIMIT_EXCEEDED"]);
 
 /** The error codes that a call of this operation may return, by HTTP status. */
-export const codesOf = (op: Operation): ReadonlyMap<number, readonly ErrorCode[]> => {
+export const codesOf = (op: Operation, changesVersioned = false): ReadonlyMap<number, readonly ErrorCode[]> => {
   const open = op.auth.includes("public");
   const withBody = op.rest.some((rest) => takesBody(rest.split(" ")[0] ?? ""));
   const when = (holds: boolean, ...codes: readonly ErrorCode[]): readonly ErrorCode[] => (holds ? codes : []);
@@ -30,6 +30,7 @@ export const codesOf = (op: Operation): ReadonlyMap<number, readonly ErrorCode[]
     ...when(LIMITS[op.limit].length > 0, "RATE_LIMIT_EXCEEDED"),
     ...when(withBody, "MALFORMED_JSON", "PAYLOAD_TOO_LARGE", "UNSUPPORTED_MEDIA_TYPE"),
     ...when(op.kind === "mutation" && op.tenancy === "tenant" && !open && op.whileSuspended !== true, "TENANT_SUSPENDED"),
+    ...when(changesVersioned, "VERSION_CONFLICT"),
     ...when(isKeyed(op), "IDEMPOTENCY_KEY_INVALID", "IDEMPOTENCY_KEY_REUSED", "IDEMPOTENCY_IN_PROGRESS"),
   ];
   const byStatus = new Map<number, ErrorCode[]>();

@@ -22,6 +22,7 @@ export const HEADER_COMPONENTS = {
   "Retry-After": whole("Seconds to wait before the next attempt.", 1),
   "WWW-Authenticate": text("The credential that the operation needs.", "Bearer"),
   "Idempotent-Replayed": { description: "The gateway repeats the first answer to this Idempotency-Key.", schema: { type: "string", const: "true" } },
+  ETag: text("The record's version, and in a read a checksum of the answer. Send it as If-Match or If-None-Match.", '"3-Xw0cMZ1T0mA"'),
   Location: text("Path of the created record.", "/v1/commands/cmd_01J9ZQ3E8W6Y2V7K4M5N6P7Q8R"),
   Link: text(
     "RFC 8288: first, prev, next and last page of a list, or the successor of a deprecated operation.",
@@ -49,9 +50,10 @@ const common = (op: Operation): readonly HeaderName[] => [
 /** Whether the operation honours an Idempotency-Key. */
 export const isKeyed = ({ idempotency, auth }: Operation): boolean => idempotency !== "none" && !auth.includes("public");
 
-export const successHeaders = (op: Operation): Json => ({
+export const successHeaders = (op: Operation, isVersioned: boolean): Json => ({
   ...refs([
     ...common(op),
+    ...(isVersioned ? (["ETag"] as const) : []),
     ...(op.location === undefined ? [] : (["Location"] as const)),
     ...((op.list !== undefined && op.list !== "plain") || op.deprecated !== undefined ? (["Link"] as const) : []),
     ...(op.deprecated === undefined ? [] : (["Deprecation", "Sunset"] as const)),

@@ -2,6 +2,7 @@
 import { guideOf } from "../../../protocol/guide/index.ts";
 import type { Rest } from "../../../protocol/index.ts";
 import type { Entry } from "../catalogue.ts";
+import type { Versions } from "../versions.ts";
 import { askedOf, type Parameter, type Place } from "./parameters.ts";
 import type { Responses } from "./responses.ts";
 import type { Json, Schemas } from "./schemas.ts";
@@ -55,11 +56,12 @@ const joinParameters = (first: readonly Parameter[], second: readonly Parameter[
 interface Parts {
   readonly schemas: Schemas;
   readonly responses: Responses;
+  readonly versions: Versions;
 }
 
-const operationAt = ({ schemas, responses }: Parts, place: Place, entries: readonly [Entry, ...Entry[]]): Json => {
+const operationAt = ({ schemas, responses, versions }: Parts, place: Place, entries: readonly [Entry, ...Entry[]]): Json => {
   const [first, ...others] = entries;
-  const asked = entries.map(({ id, op }) => askedOf(schemas, op, place, guideOf(id)));
+  const asked = entries.map(({ id, op }) => askedOf({ schemas, versions }, op, place, guideOf(id)));
   const body = asked.find(({ requestBody }) => requestBody !== null)?.requestBody;
   return {
     operationId: operationId(first, place),

@@ -2,6 +2,7 @@
 import type { OperationGuide } from "../../../protocol/guide/index.ts";
 import type { Operation } from "../../../protocol/index.ts";
 import { takesBody } from "../rest-input.ts";
+import type { Versions } from "../versions.ts";
 import { isKeyed } from "./headers.ts";
 import type { Json, Schemas } from "./schemas.ts";
 
@@ -38,7 +39,7 @@ const parameter = (name: string, at: Parameter["in"], given: { readonly schema: 
 
 const header = (name: string, description: string, schema: Json): Parameter => ({ name, in: "header", required: false, description, schema });
 
-const headersOf = (op: Operation, fields: readonly string[]): readonly Parameter[] => [
+const headersOf = (op: Operation, fields: readonly string[], versions: Versions): readonly Parameter[] => [
   ...(isKeyed(op)
     ? [
         header(
@@ -52,7 +53,12 @@ const headersOf = (op: Operation, fields: readonly string[]): readonly Parameter
         ),
       ]
     : []),
-  ...(fields.includes("version") ? [header("If-Match", "The version that you read, in quotes; an alternative to `version`.", { type: "string" })] : []),
+  ...(fields.includes("version") || versions.changedBy(op) !== null
+    ? [header("If-Match", "The version that you read, in quotes, or the ETag of that answer. Another version gets 409.", { type: "string" })]
+    : []),
+  ...(op.kind === "query" && versions.isVersioned(op)
+    ? [header("If-None-Match", "The ETag of the answer that you have: 304 while it is still the same.", { type: "string" })]
+    : []),
 ];
 
 export interface Asked {
@@ -67,7 +73,12 @@ const rawRequestBody = (field: Json = {}, example: unknown = "{}"): Json => ({
   content: { "application/json": { schema: { type: "object", additionalProperties: true }, examples: { request: { value: JSON.parse(String(example)) } } } },
 });
 
-export const askedOf = (schemas: Schemas, op: Operation, { method, path }: Place, { input: example = {} }: OperationGuide): Asked => {
+export interface AskedParts {
+  readonly schemas: Schemas;
+  readonly versions: Versions;
+}
+
+export const askedOf = ({ schemas, versions }: AskedParts, op: Operation, { method, path }: Place, { input: example = {} }: OperationGuide): Asked => {
   const input = schemas.of(op.input, "input") as ObjectSchema;
   const { properties = {} } = input;
   const required = new Set(input.required);
@@ -83,7 +94,7 @@ export const askedOf = (schemas: Schemas, op: Operation, { method, path }: Place
     ...inPath.map((name) => of(name, "path")),
     ...inQuery.map((name) => of(name, "query")),
     ...Object.entries(op.headers).map(([field, name]) => of(field, "header", name)),
-    ...headersOf(op, names),
+    ...headersOf(op, names, versions),
   ];
   if (!withBody || inBody.length === 0) return { parameters, requestBody: null };
   if (op.rawBody !== undefined) return { parameters, requestBody: rawRequestBody(properties[op.rawBody], example[op.rawBody]) };

@@ -3,6 +3,7 @@ import { AT, guideOf, IDS } from "../../../protocol/guide/index.ts";
 import { type ErrorCode, type Operation, Pagination } from "../../../protocol/index.ts";
 import type { Entry } from "../catalogue.ts";
 import { successText } from "../envelope.ts";
+import type { Versions } from "../versions.ts";
 import { codesOf } from "./errors.ts";
 import { errorHeaders, successHeaders } from "./headers.ts";
 import type { Json, Schemas } from "./schemas.ts";
@@ -38,6 +39,11 @@ const envelope = (data: Json, about: Json, beside: { readonly properties?: Json;
 /** Fields of a created record that envelope.ts repeats beside `data`, where quick-starts read them. */
 const HOISTED = ["status", "url"];
 
+interface Parts {
+  readonly schemas: Schemas;
+  readonly versions: Versions;
+}
+
 const successSchema = (schemas: Schemas, op: Operation): Json => {
   const output = schemas.of(op.output, "output");
   const record: ObjectSchema = schemas.resolve(output);
@@ -53,9 +59,9 @@ const successSchema = (schemas: Schemas, op: Operation): Json => {
   return envelope(data, meta(schemas), { properties: { ...Object.fromEntries(hoisted), ...id }, required: Object.keys(id) });
 };
 
-const success = (schemas: Schemas, id: string, op: Operation): Json => {
+const success = ({ schemas, versions }: Parts, { id, op }: Pick<Entry, "id" | "op">): Json => {
   const { input, output } = guideOf(id);
-  const headers = successHeaders(op);
+  const headers = successHeaders(op, versions.isVersioned(op));
   if (op.status === 204) return { description: "Done. The answer has no body.", headers };
   const parsed = op.input.safeParse(input ?? {});
   const text = output === undefined ? null : successText(op, parsed.data, output, { requestId: IDS.requestId, timestamp: AT });
@@ -63,6 +69,8 @@ const success = (schemas: Schemas, id: string, op: Operation): Json => {
   const description = op.status === 201 ? "Created." : "Success.";
   return { description, headers, content: { "application/json": { schema: successSchema(schemas, op), ...examples } } };
 };
+
+const UNCHANGED = "The answer that `If-None-Match` names is still the same.";
 
 const failure = (status: number, codes: readonly string[]): Json => ({
   description: codes.map((code) => `\`${code}\``).join(", "),
@@ -102,7 +110,7 @@ export interface Responses {
   components(): Json;
 }
 
-export const createResponses = (schemas: Schemas): Responses => {
+export const createResponses = (schemas: Schemas, versions: Versions): Responses => {
   const shared = new Map<string, Json>();
   const refuse = (status: number, codes: readonly ErrorCode[]): Json => {
     const name = codes.toSorted().join("-");
@@ -111,7 +119,8 @@ export const createResponses = (schemas: Schemas): Responses => {
   };
   const errorsOf = (ops: readonly Operation[], answer: Json): readonly (readonly [string, Json])[] => {
     const codes = new Map<number, readonly ErrorCode[]>();
-    for (const op of ops) for (const [status, each] of codesOf(op)) codes.set(status, [...new Set([...(codes.get(status) ?? []), ...each])]);
+    for (const op of ops)
+      for (const [status, each] of codesOf(op, versions.changedBy(op) !== null)) codes.set(status, [...new Set([...(codes.get(status) ?? []), ...each])]);
     return [...codes].map(([status, each]) => [
       String(status),
       ops.some(({ unwellStatus }) => unwellStatus === status) ? unwell(answer, failure(status, each)) : refuse(status, each),
@@ -120,10 +129,11 @@ export const createResponses = (schemas: Schemas): Responses => {
   return {
     components: () => Object.fromEntries([...shared].sort(([a], [b]) => a.localeCompare(b))),
     of: (entries) => {
-      const answer = entries.map(({ id, op }) => success(schemas, id, op)).reduce(joined);
+      const answer = entries.map((entry) => success({ schemas, versions }, entry)).reduce(joined);
       const [status = 200] = entries.map(({ op }) => op.status);
       return {
         [String(status)]: answer,
+        ...(entries.some(({ op }) => op.kind === "query" && versions.isVersioned(op)) ? { 304: { description: UNCHANGED, headers: answer["headers"] } } : {}),
         ...Object.fromEntries(
           errorsOf(
             entries.map(({ op }) => op),
