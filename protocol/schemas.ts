@@ -5,13 +5,13 @@ import { ApiKey } from "./groups/api-keys.ts";
 import { Connectivity, Device, DeviceSecrets, DeviceStatus } from "./groups/devices.ts";
 import { DeepHealthResponse, Dependency, FullHealthResponse, HealthCheckResult, HealthResponse, LivenessResponse, ReadinessResponse } from "./groups/health.ts";
 import { LiveEvent, StreamGap } from "./groups/live.ts";
-import { EnrollmentToken, PairingActivateResponse } from "./groups/pairing.ts";
 import { Plan, Tenant } from "./groups/tenants.ts";
 import { contract, type Group } from "./index.ts";
 import { Pagination } from "./kit/page.ts";
 import { BlockedBy, Command, CommandStatus, DeliveredCommand, PolledCommand, TimelineEntry } from "./records/command.ts";
 import { AckResult } from "./records/command-ack.ts";
 import { EnrollmentProgress, EnrollmentStep, StepStatus } from "./records/enrollment.ts";
+import { EnrollmentToken, PairingActivateResponse, PairingRequest } from "./records/pairing.ts";
 
 const { agent, apiKeys, commands, devices, general, health, pairing, tenants } = contract;
 
@@ -55,6 +55,8 @@ export const SCHEMAS: Readonly<Record<string, z.ZodType>> = {
   Pagination,
   PairingActivateResponse,
   PairingInitiateResponse: pairing.operations.initiate.output,
+  PairingCollectResponse: pairing.operations.collect.output,
+  PairingRequest,
   PairingStatusResponse: pairing.operations.status.output,
   Plan,
   PolledCommand,

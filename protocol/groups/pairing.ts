@@ -2,46 +2,16 @@
 import { z } from "zod";
 import { Tag } from "../kit/device-selector.ts";
 import { event } from "../kit/event.ts";
-import { AgentId, DeploymentId, DeviceId, EnrollmentTokenId, ref, TenantId } from "../kit/ids.ts";
+import { AgentId, DeviceId, ref, TenantId } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
 import { listQuery, paged } from "../kit/page.ts";
-import { ConnectPlan } from "../records/connect-plan.ts";
 import { EnrollmentProgress, EnrollmentStep, progressUpdate } from "../records/enrollment.ts";
+import { Code, Comparison, EnrollmentToken, Fingerprint, PAIRING_STATUSES, PairingActivateResponse, RequestingMachine } from "../records/pairing.ts";
+import { approvalOperations } from "../records/pairing-approval.ts";
 
 const Timestamp = z.iso.datetime();
-const Fingerprint = z.string().min(8).max(256);
-const Code = z.string().min(1).max(32).describe("The pairing code, such as K7QM-2XVD. Case and separators do not matter.");
-
-export const PAIRING_STATUSES = ["pending", "activated", "expired", "not_found"] as const;
-export const PairingActivateResponse = z.object({
-  device_id: DeviceId,
-  agent_id: AgentId,
-  tenant_id: TenantId,
-  shared_secret: z.string(),
-  fingerprint: z.string(),
-  connect: ConnectPlan.optional(),
-  return_to: z.string().optional(),
-  infrastructure_secrets: z.record(z.string(), z.string()).optional(),
-});
-export type PairingActivateResponse = z.infer<typeof PairingActivateResponse>;
-
-export const EnrollmentToken = z.object({
-  tokenId: EnrollmentTokenId,
-  tenantId: TenantId,
-  name: z.string(),
-  maxUses: z.int().nullable(),
-  uses: z.int(),
-  tags: z.array(z.string()),
-  deploymentId: DeploymentId.nullable(),
-  allowRepair: z.boolean(),
-  createdBy: z.string(),
-  expiresAt: Timestamp,
-  createdAt: Timestamp,
-});
-export type EnrollmentToken = z.infer<typeof EnrollmentToken>;
-
 const open = { auth: ["public"], permission: "public", tenancy: "none", idempotency: "none" } as const;
-const PairingEvent = z.object({ deviceId: DeviceId.optional(), fingerprint: z.string(), status: z.string() });
+const PairingEvent = z.object({ deviceId: DeviceId.optional(), deviceName: z.string().optional(), fingerprint: z.string(), status: z.string() });
 const EnrollmentEvent = z.object({ deviceId: DeviceId, currentStep: EnrollmentStep, error: z.string().optional() });
 
 export const pairing = group({
@@ -58,8 +28,15 @@ export const pairing = group({
         device_name: z.string().min(1).max(100).optional(),
         platform: z.string().min(1).max(64).optional(),
       }),
-      output: z.object({ pairing_code: z.string(), expires_at: Timestamp, portal_url: z.url() }),
+      output: z.object({
+        pairing_code: z.string(),
+        expires_at: Timestamp,
+        portal_url: z.url(),
+        pollToken: z.string().describe("A secret of this machine, for `collect`. Nobody who only sees the code can fetch the identity."),
+        comparison: Comparison,
+      }),
     }),
+    ...approvalOperations,
     prepareActivation: mutation({
       summary: "Claim a pairing code for a tenant",
       rest: ["POST /pairing/prepare-activation", "POST /pairing/prepare"],
@@ -80,9 +57,7 @@ export const pairing = group({
       output: z.object({
         activation_token: z.string(),
         expires_at: Timestamp,
-        device: z
-          .object({ fingerprint: z.string(), name: z.string().optional(), platform: z.string().optional(), initiatedFrom: z.string(), initiatedAt: Timestamp })
-          .describe("The machine that requested the code. Compare it with the machine in front of you before you activate."),
+        device: RequestingMachine.describe("The machine that requested the code. Compare it with the machine in front of you before you activate."),
       }),
       errors: ["TENANT_NOT_FOUND", "PAIRING_CODE_NOT_FOUND", "PAIRING_CODE_EXPIRED", "PAIRING_ALREADY_ACTIVATED", "DEVICE_ALREADY_PAIRED"],
     }),
@@ -237,6 +212,7 @@ export const pairing = group({
   },
   events: {
     activated: event("pairing.activated", PairingEvent, "A device was paired"),
+    rejected: event("pairing.rejected", PairingEvent, "A machine that requested a pairing code was rejected"),
     progressed: event("enrollment.progressed", EnrollmentEvent, "An installation reached its next step"),
     completed: event("enrollment.completed", EnrollmentEvent, "An installation finished"),
     failed: event("enrollment.failed", EnrollmentEvent, "An installation failed"),

@@ -1,6 +1,6 @@
 // Guide to pairing.
 import type { Guide } from "./guide.ts";
-import { AT, CODE, connect, enrollmentToken, FINGERPRINT, IDS, LATER, progress } from "./records.ts";
+import { AT, CODE, connect, enrollmentToken, FINGERPRINT, IDS, LATER, progress, TOMORROW } from "./records.ts";
 
 const { agentId, deploymentId, deviceId, tenantId, tokenId } = IDS;
 const activated = {
@@ -17,7 +17,37 @@ export const pairing: Guide<"pairing"> = {
     description:
       "The first step of pairing. The device requests a code and shows it to a person, who has 15 minutes to confirm it in the portal. A new request with the same fingerprint replaces the code.",
     input: { device_fingerprint: FINGERPRINT, device_name: "nuc-attic", platform: "linux" },
-    output: { pairing_code: CODE, expires_at: AT, portal_url: "https://portal.example.org/pair" },
+    output: {
+      pairing_code: CODE,
+      expires_at: AT,
+      portal_url: "https://portal.example.org/pair",
+      pollToken: "Zk1mQ9rT3xW7yB2cD4fG6hJ5Zk1mQ9rT3xW7yB2cD4f",
+      comparison: "418 302",
+    },
+  },
+  lookup: {
+    description:
+      "Shows a person which machine requested the code, and claims nothing. Compare `comparison` with the digits on the machine, then approve or reject. A wrong code counts as a guess.",
+    input: { code: CODE },
+    output: {
+      device: { fingerprint: FINGERPRINT, name: "nuc-attic", platform: "linux", initiatedFrom: "203.0.113.7", initiatedAt: AT },
+      comparison: "418 302",
+      ageSeconds: 40,
+      expiresAt: TOMORROW,
+    },
+  },
+  approve: {
+    description:
+      "Makes the machine a device of the tenant; the machine then fetches its identity with `POST /pairing/collect` and nobody carries a token. If the tenant already has a device with this machine's fingerprint, the response is 409 `DEVICE_ALREADY_PAIRED`, unless `replaces` names that device: then this machine takes over its identity and the agent that uses it now is locked out.",
+    input: { code: CODE, name: "attic", tags: ["site:home"] },
+    output: { deviceId, name: "attic", fingerprint: FINGERPRINT, collectUntil: TOMORROW },
+  },
+  reject: { description: "Ends the pairing: the machine learns that it was rejected, and nobody can use the code any more.", input: { code: CODE } },
+  collect: {
+    description:
+      "The machine polls this after `initiate`, every `pollAfterSeconds`, with its code, its fingerprint and the token that only it knows. Once a person has approved it, the response contains `identity`, the same record that `activate` returns. If the response is lost, repeat the call: for 5 minutes, and until the identity is first used, it returns the same identity. `activated` without `identity` means that the time to collect it is over; request a new code.",
+    input: { pairing_code: CODE, device_fingerprint: FINGERPRINT, pollToken: "Zk1mQ9rT3xW7yB2cD4fG6hJ5Zk1mQ9rT3xW7yB2cD4f" },
+    output: { status: "activated", pollAfterSeconds: 6, identity: activated },
   },
   prepareActivation: {
     input: { pairing_code: CODE, tenant_id: tenantId },

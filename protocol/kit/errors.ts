@@ -42,6 +42,7 @@ export const ERRORS = {
   BILLING_NOT_CONFIGURED: row(409, "The payment provider is not set up for this. Ask the people who run this installation."),
   PAIRING_CODE_EXPIRED: row(409, "The pairing code has expired. Request a new one on the device."),
   PAIRING_ALREADY_ACTIVATED: row(409, "The pairing code has already been used. Request a new one on the device."),
+  PAIRING_REJECTED: row(409, "The machine behind this pairing code was rejected. Request a new code on the device."),
   ENROLLMENT_TOKEN_EXHAUSTED: row(409, "The enrollment token has reached its maximum number of uses."),
   DEVICE_ALREADY_PAIRED: row(409, "This machine is already paired. Allow or confirm the replacement of its identity first."),
   DUPLICATE_IDENTITY: row(409, "Another running agent uses this device's identity."),

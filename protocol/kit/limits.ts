@@ -22,6 +22,9 @@ export const LIMITS = {
   anonymous: [perMinute("anonymous", 60, "ip")],
   "pairing.initiate": [perMinute("pairing.initiate.ip", 5, "ip"), perMinute("pairing.initiate.fingerprint", 3, "input:device_fingerprint")],
   "pairing.prepare": [perMinute("pairing.prepare.ip", 10, "ip"), perMinute("pairing.prepare.user", 10, "credential")],
+  "pairing.lookup": [perMinute("pairing.lookup.ip", 10, "ip"), perMinute("pairing.lookup.user", 10, "credential")],
+  // The token's holder polls every 6 seconds. Machines of one site share an address, so it has no bucket; wrong codes and tokens count as guesses.
+  "pairing.collect": [perMinute("pairing.collect.token", 10, "input:pollToken")],
   "pairing.activate": [perMinute("pairing.activate.ip", 5, "ip")],
   "pairing.status": [perMinute("pairing.status.ip", 10, "ip"), perMinute("pairing.status.fingerprint", 10, "input:device_fingerprint")],
   "pairing.autoActivate": [perMinute("pairing.autoActivate.token", 10, "input:enrollment_token")],

@@ -17,6 +17,7 @@ export const NOT_WATCHED: Readonly<Record<string, string>> = {
   device_metrics: "a history of reports, which a job adds up",
   tenant_metrics: "a history of reports and events, which a job adds up",
   metric_progress: "how far that job has come",
+  job_runs: "how the jobs fare",
   untold_outcomes: "work that a job still has to do",
 };
 

@@ -58,6 +58,7 @@ const ACTOR: Readonly<Record<Caller["kind"], string>> = { user: "user", apiKey: 
 const actorTypeOf = ({ id, op }: Case, as: Caller): string => {
   if (op.permission === "platform") return "operator";
   if (id === "pairing.activate") return "user";
+  if (id === "pairing.collect") return "agent";
   return id === "pairing.autoActivate" ? "enrollmentToken" : ACTOR[as.kind];
 };
 
@@ -89,7 +90,7 @@ test("the operations on the list write no record, and there is no other", async 
     }
   });
   // Samples make what they speak of.
-  const makers = ["pairing.createToken", "apiKeys.create", "devices.provision", "pairing.prepareActivation"];
+  const makers = ["pairing.createToken", "apiKeys.create", "devices.provision", "pairing.prepareActivation", "pairing.approve"];
   expect(rows.filter(({ action }) => !makers.includes(action)).map(({ action }) => action)).toEqual([]);
 });
 

@@ -222,6 +222,11 @@ const SCENARIOS: Readonly<Record<Exclude<ErrorCode, Streamed>, Scenario>> = {
   },
   PAIRING_ALREADY_ACTIVATED: async (at, probe) =>
     probe(own(at, "POST", "/pairing/prepare-activation", { body: { pairing_code: (await pair(at.stock)).code, tenant_id: at.stock.tenant.tenantId } })),
+  PAIRING_REJECTED: async (at, probe) => {
+    const { code } = await initiate(at.stock);
+    await done(at.world, at.stock.owner, "POST /pairing/reject", { body: { code } });
+    await probe(own(at, "POST", "/pairing/approve", { body: { code } }));
+  },
   ENROLLMENT_TOKEN_EXHAUSTED: async ({ world, stock }, probe) => {
     const { token } = await done(world, stock.owner, "POST /pairing/enrollment-tokens", { body: { name: "once" } });
     await done(world, anonymous, "POST /pairing/auto-activate", { body: { enrollment_token: token, pairing_code: (await initiate(stock)).code } });

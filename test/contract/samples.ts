@@ -31,10 +31,10 @@ const data = ({ status, body }: Answer) => {
   return body.data;
 };
 
-export const initiate = async ({ world }: Pick<Stock, "world">, fingerprint = newId("fp")) => ({
-  fingerprint,
-  code: data(await world.call(anonymous, "POST", "/v1/pairing/initiate", { body: { device_fingerprint: fingerprint } })).pairing_code as string,
-});
+export const initiate = async ({ world }: Pick<Stock, "world">, fingerprint = newId("fp")) => {
+  const made = data(await world.call(anonymous, "POST", "/v1/pairing/initiate", { body: { device_fingerprint: fingerprint } }));
+  return { fingerprint, code: made.pairing_code as string, pollToken: made.pollToken as string };
+};
 
 export const prepare = async ({ world, tenant, owner }: Pick<Stock, "world" | "tenant" | "owner">) => {
   const { code, fingerprint } = await initiate({ world });
@@ -110,6 +110,14 @@ export const SAMPLES: { readonly [Id in OperationId]: (stock: Stock) => Promise<
   "health.status": nothing,
   "pairing.initiate": async () => ({ device_fingerprint: newId("fp"), device_name: "kitchen", platform: "linux" }),
   "pairing.prepareActivation": async (stock) => ({ pairing_code: (await initiate(stock)).code, tenant_id: stock.tenant.tenantId }),
+  "pairing.lookup": async (stock) => ({ code: (await initiate(stock)).code }),
+  "pairing.approve": async (stock) => ({ code: (await initiate(stock)).code, name: "attic" }),
+  "pairing.reject": async (stock) => ({ code: (await initiate(stock)).code }),
+  "pairing.collect": async (stock) => {
+    const { code, fingerprint, pollToken } = await initiate(stock);
+    data(await stock.world.call(stock.owner, "POST", "/v1/pairing/approve", { body: { code } }));
+    return { pairing_code: code, device_fingerprint: fingerprint, pollToken };
+  },
   "pairing.activate": async (stock) => {
     const { code, token } = await prepare(stock);
     return { pairing_code: code, activation_token: token, user_email: "owner@example.com" };

@@ -26,6 +26,8 @@ const UNCHECKED: Readonly<Record<string, string>> = {
 /** Tables whose rows belong to no tenant, or to none yet. */
 const WITHOUT_TENANT: Readonly<Record<string, string>> = {
   gateway_nodes: "nodes serve the whole installation",
+  feature_flags: "decided for the whole installation",
+  job_runs: "jobs serve the whole installation",
   metric_progress: "how far the roll-up has come with all tenants",
   provider_events: "a payment provider's event counts once for the whole installation",
   used_signatures: "an agent belongs to one tenant, and its id is unique everywhere",

@@ -99,7 +99,7 @@ const frameFiles = (folder: string, options: typeof ServerFrame.options | typeof
   });
 
 /** Agents make these calls without a signature. All their other operations accept the credential `agent`. */
-const PAIRING = ["initiate", "activate", "autoActivate", "status", "updateProgress"];
+const PAIRING = ["initiate", "activate", "autoActivate", "collect", "status", "updateProgress"];
 const calls = (): [string, Json][] =>
   Object.entries(contract).flatMap(([group, { operations }]) =>
     Object.entries<Operation>(operations)

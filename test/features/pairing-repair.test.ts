@@ -134,6 +134,19 @@ describe("repair by token", () => {
 });
 
 describe("repair by code", () => {
+  test("a token that paired the device before cannot fetch the new machine's secret", async () => {
+    const tenant = await world.tenant();
+    const fingerprint = randomUUID();
+    const request = { enrollment_token: await tokenOf(tenant), pairing_code: await initiate(fingerprint) };
+    const first = pairedBy(await post(anonymous, "/pairing/auto-activate", request));
+    await signsIn(first);
+    const code = await initiate(fingerprint);
+    const { body } = await prepare(tenant, code, { replaceExisting: true });
+    const again = pairedBy(await activate(code, body.data.activation_token));
+    expect(codeOf(await post(anonymous, "/pairing/auto-activate", request))).toEqual([409, "PAIRING_ALREADY_ACTIVATED"]);
+    expect([await signsIn(first), await signsIn(again)]).toEqual([401, 200]);
+  });
+
   test("the person who approves a code learns that its device is paired, and must confirm the replacement", async () => {
     const tenant = await world.tenant();
     const fingerprint = randomUUID();

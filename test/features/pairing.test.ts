@@ -122,7 +122,7 @@ describe("activation", () => {
       },
     });
     expect(world.emitted).toContainEqual(
-      expect.objectContaining({ subjectId: device.device_id, data: { deviceId: device.device_id, fingerprint, status: "activated" } }),
+      expect.objectContaining({ subjectId: device.device_id, data: { deviceId: device.device_id, deviceName: "box", fingerprint, status: "activated" } }),
     );
     expect(await failureOf(activate(request))).toMatchObject({ code: "PAIRING_ALREADY_ACTIVATED" });
     expect(await failureOf(prepare(owner, request.pairing_code))).toMatchObject({ code: "PAIRING_ALREADY_ACTIVATED" });

@@ -100,39 +100,54 @@ interface Claimed {
   readonly pairing: Pairing;
   readonly tenant: TenantFacts;
   readonly token?: EnrollmentToken;
+  /** From the person who approves the machine. */
+  readonly wanted?: { readonly name?: string | undefined; readonly tags: readonly string[] };
   readonly replacement: Replacement;
   readonly userEmail: (deviceId: string) => string;
 }
 
 /** Uses the transaction's connection only: when many callers race, they hold every connection of the pool. */
-const createCompletion =
-  ({ emit, audit, enrol, settings }: PairingDeps) =>
-  async (tx: Tx, call: OpenScope, { pairing, tenant, token, replacement, userEmail }: Claimed): Promise<PairingActivateResponse> => {
+export const createEnrolPaired =
+  ({ emit, enrol }: Pick<PairingDeps, "emit" | "enrol">) =>
+  async (tx: Tx, call: OpenScope, { pairing, tenant, token, wanted, replacement, userEmail }: Claimed): Promise<Enrolled> => {
     const { tenantId } = tenant;
     const scope = { tenantId, requestId: call.requestId, ip: call.ip, traceparent: call.traceparent };
     const { fingerprint } = pairing;
     const machine = {
       fingerprint,
-      name: pairing.deviceName ?? undefined,
+      name: wanted?.name ?? pairing.deviceName ?? undefined,
       platform: pairing.platform ?? undefined,
-      tags: token?.tags,
+      tags: wanted?.tags ?? token?.tags,
       deploymentId: token?.deploymentId ?? undefined,
     };
     const [device] = await enrol(tx, scope, [machine], replacement);
     if (device === undefined) throw new Error("enrolling one device did not return one device");
     const { device_id: deviceId, agent_id: agentId } = device;
     await recordDevice(tx, scope, { pairingId: pairing.pairingId, deviceId, agentId, userEmail: userEmail(deviceId) });
-    await emit(tx, [happened(scope, contract.pairing.events.activated, deviceId, { deviceId, fingerprint, status: "activated" })]);
+    const data = { deviceId, deviceName: machine.name, fingerprint, status: "activated" };
+    await emit(tx, [happened(scope, contract.pairing.events.activated, deviceId, data)]);
+    return device;
+  };
+
+/** Enrols the machine and writes the audit record, because no `commit` does it for a public operation. */
+const createCompletion = (deps: PairingDeps) => {
+  const { audit, settings } = deps;
+  const enrolPaired = createEnrolPaired(deps);
+  return async (tx: Tx, call: OpenScope, claimed: Claimed): Promise<PairingActivateResponse> => {
+    const { pairing, tenant, token } = claimed;
+    const device = await enrolPaired(tx, call, claimed);
     const actor =
       token === undefined
         ? { type: "user" as const, id: pairing.preparedBy ?? "", email: pairing.preparedEmail }
         : { type: "enrollmentToken" as const, id: token.tokenId, email: null };
     const action = token === undefined ? "pairing.activate" : "pairing.autoActivate";
-    await audit.append(tx, { tenantId, actor, action, resource: { type: "devices", id: deviceId }, code: null, call });
+    const resource = { type: "devices", id: device.device_id };
+    await audit.append(tx, { tenantId: tenant.tenantId, actor, action, resource, code: null, call });
     return withAddresses(device, settings);
   };
+};
 
-const withAddresses = (device: Enrolled, settings: PairingSettings): PairingActivateResponse => ({
+export const withAddresses = (device: Enrolled, settings: PairingSettings): PairingActivateResponse => ({
   ...device,
   connect: connectTo(settings.socketUrl()),
   infrastructure_secrets: {

@@ -16,5 +16,13 @@ export const readCode = (typed: string): string | null => {
   return VALID.test(code) ? code : null;
 };
 
+/** Six digits that the machine and the portal show for one pairing. A stranger who copies the fingerprint has another token, so other digits. */
+export const comparisonOf = (pollTokenHash: Uint8Array, fingerprint: string): string => {
+  const number = createHash("sha256").update(pollTokenHash).update(fingerprint).digest().readUInt32BE() % 1_000_000;
+  return String(number)
+    .padStart(6, "0")
+    .replace(/^(...)/, "$1 ");
+};
+
 /** The only form in which the database has codes and tokens. */
 export const secretHash = (secret: string): Buffer<ArrayBuffer> => createHash("sha256").update(secret).digest();

@@ -5,11 +5,11 @@ import { secondsFromNow } from "../../core/clock.ts";
 import { AppError } from "../../core/errors.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import { newId, newSecret } from "../../core/ids.ts";
-import type { TenantScope, UserPrincipal } from "../../core/scope.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { Feature } from "../kit.ts";
 import { createActivation } from "./activation.ts";
-import { newCode, secretHash, showCode } from "./codes.ts";
+import { createApproval, machineOf, POLL_SECONDS, userOf } from "./approval.ts";
+import { comparisonOf, newCode, secretHash, showCode } from "./codes.ts";
 import { type Codes, createCodes } from "./guesses.ts";
 import { createProgressHandlers } from "./progress.ts";
 import { isOpenTo, maySeeIds, whyNot } from "./rules.ts";
@@ -27,7 +27,7 @@ export type { Failures, PairingDeps, PairingSettings } from "./types.ts";
 const CODE_SECONDS = 900;
 // Long enough to click a link, and expired before anybody finds it in a browser's history.
 const TOKEN_SECONDS = 300;
-const POLL_SECONDS = 6;
+
 // Two live codes collide once in 25 billion; then we draw again.
 const DRAWS = 5;
 // Support still finds the installation of last week.
@@ -45,6 +45,7 @@ const featureOf = (deps: PairingDeps, codes: Codes): PairingFeature => ({
   handlers: implement(contract.pairing, {
     ...createCodeHandlers(deps, codes),
     ...createActivation(deps, codes),
+    ...createApproval(deps, codes),
     ...createTokenHandlers(deps),
     ...createProgressHandlers(deps, codes),
   }),
@@ -62,7 +63,10 @@ const createCodeHandlers = (
   codes: Codes,
 ): Pick<Handlers<typeof contract.pairing>, "initiate" | "prepareActivation" | "status"> => ({
   initiate: async ({ scope }, { device_fingerprint: fingerprint, device_name, platform }) => {
-    const about = { fingerprint, deviceName: device_name ?? null, platform: platform ?? null, initiatorIp: scope.ip, lifeSeconds: CODE_SECONDS };
+    const pollToken = newSecret();
+    const pollTokenHash = secretHash(pollToken);
+    const machine = { fingerprint, deviceName: device_name ?? null, platform: platform ?? null };
+    const about = { ...machine, initiatorIp: scope.ip, pollTokenHash, lifeSeconds: CODE_SECONDS };
     const made = await db.tx(async (tx) => {
       await lockFingerprint(tx, fingerprint);
       await expireOthers(tx, fingerprint);
@@ -75,7 +79,8 @@ const createCodeHandlers = (
     });
     const portal = new URL("pair", withSlash(settings.portalUrl()));
     portal.searchParams.set("code", made.code);
-    return { pairing_code: made.code, expires_at: made.expiresAt.toISOString(), portal_url: portal.href };
+    const comparison = comparisonOf(pollTokenHash, fingerprint);
+    return { pairing_code: made.code, expires_at: made.expiresAt.toISOString(), portal_url: portal.href, pollToken, comparison };
   },
 
   prepareActivation: async ({ scope, fail, commit }, { pairing_code, tenant_id, replaceExisting }) => {
@@ -107,18 +112,7 @@ const createCodeHandlers = (
         replacesDeviceId: existing?.deviceId ?? null,
       });
       if (pairing === null) throw await refuse(await findByCode(tx, codeHash));
-      const { fingerprint, deviceName, platform, initiatorIp, createdAt } = pairing;
-      return {
-        activation_token: token,
-        expires_at: activationTokenExpiresAt.toISOString(),
-        device: {
-          fingerprint,
-          ...(deviceName === null ? {} : { name: deviceName }),
-          ...(platform === null ? {} : { platform }),
-          initiatedFrom: initiatorIp,
-          initiatedAt: createdAt.toISOString(),
-        },
-      };
+      return { activation_token: token, expires_at: activationTokenExpiresAt.toISOString(), device: machineOf(pairing) };
     });
   },
 
@@ -128,15 +122,12 @@ const createCodeHandlers = (
     if (byCode !== null && !hasCode) await codes.count(scope);
     const pairing = hasCode ? byCode : await findLatest(db, device_fingerprint);
     if (pairing === null) return { status: "not_found", pollAfterSeconds: POLL_SECONDS };
-    const { status, tenantId, agentId, deviceId } = pairing;
+    const { tenantId, agentId, deviceId } = pairing;
+    // The interface knows four values.
+    const status = pairing.status === "rejected" ? "expired" : pairing.status;
     const shown = status === "activated" && tenantId !== null && agentId !== null && deviceId !== null && maySeeIds({ hasCode, ip: scope.ip }, pairing);
     return { status, ...(shown ? { tenant_id: tenantId, agent_id: agentId, device_id: deviceId } : {}), pollAfterSeconds: POLL_SECONDS };
   },
 });
 
 const withSlash = (url: string): string => (url.endsWith("/") ? url : `${url}/`);
-
-const userOf = ({ principal }: TenantScope): UserPrincipal => {
-  if (principal.kind !== "user") throw new AppError("FORBIDDEN", { details: { reason: "credential_kind" } });
-  return principal;
-};

@@ -36,7 +36,7 @@ export const createProgressHandlers = ({ db, emit, devices }: PairingDeps, codes
   return {
     updateProgress: async ({ scope, fail }, { pairingCode, ...given }) => {
       const pairing = (await codes.find(scope, pairingCode))?.pairing;
-      if (pairing === undefined || pairing.status === "expired") throw fail("PAIRING_CODE_NOT_FOUND");
+      if (pairing === undefined || pairing.status === "expired" || pairing.status === "rejected") throw fail("PAIRING_CODE_NOT_FOUND");
       return report(pairing.pairingId, given, {
         scope,
         missing: () => fail("PAIRING_CODE_NOT_FOUND"),

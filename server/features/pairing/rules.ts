@@ -94,7 +94,7 @@ export const maySeeIds = ({ hasCode, ip }: Viewer, pairing: { readonly initiator
   hasCode || (pairing.activatedRecently && ip === pairing.initiatorIp);
 
 interface CodeFacts {
-  readonly status: "pending" | "activated" | "expired";
+  readonly status: "pending" | "activated" | "rejected" | "expired";
   /** The tenant that claimed it; null before. */
   readonly tenantId: string | null;
 }
@@ -110,3 +110,7 @@ export const whyNot = (pairing: CodeFacts | null, asking: { readonly tenantId: s
   if (pairing === null || isOthers(pairing, asking)) return "PAIRING_CODE_NOT_FOUND" as const;
   return pairing.status === "activated" ? ("PAIRING_ALREADY_ACTIVATED" as const) : ("PAIRING_CODE_EXPIRED" as const);
 };
+
+/** For the people who decide about a code: they also learn that somebody has rejected it. */
+export const whyNotDecide = (pairing: CodeFacts | null, asking: { readonly tenantId: string }) =>
+  pairing?.status === "rejected" && !isOthers(pairing, asking) ? ("PAIRING_REJECTED" as const) : whyNot(pairing, asking);

@@ -8,7 +8,7 @@ import type { SystemScope } from "../../../core/scope.ts";
 import { LOCK, statement } from "../../../core/statements.ts";
 import { orNull } from "../../../platform/db-errors.ts";
 
-export type StoredStatus = "pending" | "activated" | "expired";
+export type StoredStatus = "pending" | "activated" | "rejected" | "expired";
 
 const omit = { codeHash: true, activationTokenHash: true, attempts: true, preparedRole: true } as const;
 type PairingRow = Prisma.Result<Prisma.PairingDelegate, { omit: typeof omit }, "findFirstOrThrow">;
@@ -60,6 +60,7 @@ export interface NewPairing {
   readonly deviceName: string | null;
   readonly platform: string | null;
   readonly initiatorIp: string;
+  readonly pollTokenHash: Hash;
   readonly lifeSeconds: number;
 }
 
@@ -109,6 +110,30 @@ const activated = () => ({ status: "activated", activatedAt: systemClock.now(), 
 export const activateByToken = (db: Clients, codeHash: Hash, tokenHash: Hash): Promise<Pairing | null> =>
   change(db, preparedFor(codeHash, tokenHash), activated());
 
+export interface Approval {
+  readonly codeHash: Hash;
+  readonly preparedBy: string;
+  readonly preparedEmail: string | null;
+  readonly replacesDeviceId: DeviceId | null;
+  readonly collectUntil: Date;
+}
+
+/** Null when the code is not live or belongs to another tenant. */
+export const approvePairing = (db: Clients, scope: SystemScope, { codeHash, ...approval }: Approval): Promise<Pairing | null> =>
+  change(db, { codeHash, ...open(scope) }, { ...activated(), ...approval, tenantId: scope.tenantId });
+
+/** Null when the code is not live or belongs to another tenant. */
+export const rejectPairing = (db: Clients, scope: SystemScope, { codeHash, preparedBy }: Claim): Promise<Pairing | null> =>
+  change(db, { codeHash, ...open(scope) }, { status: "rejected", preparedBy, tenantId: scope.tenantId, activationTokenHash: null });
+
+/** Whether the approved identity may still be collected. The first call leaves `againSeconds` for more, because its answer may get lost. */
+export const mayCollect = async (db: Clients, pairingId: string, againSeconds: number): Promise<boolean> => {
+  const now = systemClock.now();
+  const again = secondsFromNow(againSeconds, now);
+  await db.system.pairing.updateMany({ where: { pairingId, collectUntil: { gt: again } }, data: { collectUntil: again } });
+  return (await db.system.pairing.count({ where: { pairingId, collectUntil: { gt: now } } })) === 1;
+};
+
 interface Claim {
   readonly codeHash: Hash;
   readonly preparedBy: string;
@@ -143,9 +168,12 @@ export interface Paired {
   readonly userEmail: string;
 }
 
-/** Links the pairing and its enrollment to the device, and unlinks an older enrollment of the same device. */
+/** Links the pairing and its enrollment to the device. An older pairing of the device can no longer fetch its identity, which is now another machine's. */
 export const recordDevice = async (db: Clients, scope: SystemScope, { pairingId, deviceId, agentId, userEmail }: Paired): Promise<void> => {
   const { pairing, enrollment } = db.for(scope);
+  const now = systemClock.now();
+  await pairing.updateMany({ where: { deviceId, expiresAt: { gt: now } }, data: { expiresAt: now } });
+  await pairing.updateMany({ where: { deviceId, collectUntil: { gt: now } }, data: { collectUntil: null } });
   await pairing.updateMany({ where: { pairingId }, data: { deviceId, agentId, preparedEmail: userEmail } });
   await enrollment.updateMany({ where: { deviceId }, data: { deviceId: null } });
   await db.system.enrollment.update({ where: { pairingId }, data: { tenantId: scope.tenantId, deviceId } });
