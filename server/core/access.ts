@@ -36,6 +36,16 @@ export const limitsOf = ({ principal }: Pick<SystemScope, "principal">): readonl
   principal == null || principal.kind === "agent" ? NO_LIMITS : principal.limits;
 export const isLimited = (scope: Pick<SystemScope, "principal">): boolean => limitsOf(scope).length > 0;
 
-/** Whether all limits select a device. Unknown tags are none. */
+/** Whether both see the same devices. */
+export const haveSameLimits = (a: Pick<SystemScope, "principal">, b: Pick<SystemScope, "principal">): boolean =>
+  limitsOf(a) === limitsOf(b) || JSON.stringify(limitsOf(a)) === JSON.stringify(limitsOf(b));
+
+/** For raw statements, beside their own condition: whether the caller sees the device in the row `d`. The parameter `n` is `limitsValue`. */
+export const withinLimits = (d: string, n: string): string =>
+  `(${n}::jsonb is null or not exists (select from jsonb_array_elements(${n}::jsonb) l where not (l -> 'deviceIds' ? ${d}.device_id or l -> 'tags' ?| ${d}.tags)))`;
+/** Null for a caller without limits. */
+export const limitsValue = (scope: Pick<SystemScope, "principal">): string | null => (isLimited(scope) ? JSON.stringify(limitsOf(scope)) : null);
+
+/** Whether all limits select a device with these tags. */
 export const isSelected = (limits: readonly DeviceSelector[], deviceId: string, tags: readonly string[]): boolean =>
   limits.every((limit) => (limit.deviceIds as readonly string[]).includes(deviceId) || limit.tags.some((tag) => tags.includes(tag)));

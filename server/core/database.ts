@@ -51,7 +51,7 @@ type Run<D, O extends OperationName, Args> = O extends OptionalArgs
 
 /**
  * Reads and writes the rows of one tenant. Every condition and every new row gets its tenant here, so a store cannot forget it, and the id of
- * another tenant's row finds nothing. You may include relations in a read, since they lead to rows of the same tenant, but not in a write:
+ * another tenant's row finds nothing. A caller who is limited to some devices meets only those and their rows. You may include relations in a read, since they lead to rows of the same tenant, but not in a write:
  * write each row through its own model.
  */
 export type TenantClient = {

@@ -49,5 +49,7 @@ export interface StreamTickets {
 
 /** Devices, as far as the command feature needs them. */
 export interface DeviceLookup {
+  /** False for a caller who is limited to other devices. */
+  isVisible(scope: SystemScope, deviceId: string): Promise<boolean>;
   find(scope: SystemScope, deviceId: string): Promise<{ readonly deviceId: string; readonly status: string; readonly lastSeenAt: Date | null } | null>;
 }

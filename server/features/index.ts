@@ -76,6 +76,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
   const live = createLive({
     db,
     clock,
+    isShown: (scope, deviceId) => devices.isShown(scope, deviceId),
     onError: (error) => onError("live feed", error),
     settings: { streamsPerTenant: config.LIVE_STREAMS_PER_TENANT, streamsPerCredential: config.LIVE_STREAMS_PER_CREDENTIAL },
   });
@@ -99,6 +100,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
     beginTrial: createBeginTrial(clock),
     deleteRows: (scope, limit) => deleteRowsOf(db, scope, limit),
     deviceStates: (scope) => devices.states(scope),
+    deviceIds: (scope) => devices.ids(scope),
     recentEvents: live.recent,
   });
   const apiKeys = createApiKeys({ ...kit, memberships: tenants.memberships });
@@ -129,7 +131,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
     bus,
     channelOf,
     presence: devices.presence,
-    devices: { find: devices.findSummary },
+    devices: { find: devices.findSummary, isVisible: devices.isVisible },
     settings: { ...commandSettings(config), ...deps.settings?.commands },
     // Without Redis hints stay within the process, which suffices for a single node.
     hintsArrive: () => bus.healthy() && (config.REDIS_URL !== undefined || admin.liveNodes() <= 1),

@@ -1,12 +1,13 @@
 // The one ordered list of steps that every call takes, over REST and tRPC alike:
 // limit by caller → check credential, tenant, role → parse → limit by input → own device → replay → idempotency → run → check output → record.
+import { isLimited } from "../core/access.ts";
 import type { Clock } from "../core/clock.ts";
 import { AppError, isAppError } from "../core/errors.ts";
 import type { IdempotencyStore } from "../core/idempotency.ts";
 import type { LazyAbort } from "../core/lazy-abort.ts";
 import type { RateLimitVerdict } from "../core/rate-limiter.ts";
 import type { HeldRecord } from "../core/row-versions.ts";
-import { actorOf, type OpenScope } from "../core/scope.ts";
+import { actorOf, type OpenScope, type SystemScope } from "../core/scope.ts";
 import type { Identity, ScopeRequest } from "./auth/identity.ts";
 import type { CallRecord, Notes } from "./call-record.ts";
 import { createRun, type RunDeps } from "./call-scope.ts";
@@ -22,6 +23,8 @@ export interface PipelineDeps extends RunDeps {
   readonly limits: Limits;
   readonly scopeOf: (request: ScopeRequest) => Promise<OpenScope>;
   readonly idempotency: IdempotencyStore;
+  /** Whether a caller who is limited to some devices sees this one. */
+  readonly isVisible: (scope: SystemScope, deviceId: string) => Promise<boolean>;
   /** Rejects a signature that was used before in a way that forbids this use. */
   readonly useSignature: (use: SignatureUse) => Promise<void>;
   /** The answer to a failure of the database; null for a defect. */
@@ -56,6 +59,7 @@ export interface Answer {
   readonly result: unknown;
   readonly headers: Readonly<Record<string, string>>;
   readonly verdict: RateLimitVerdict | null;
+  readonly scope: OpenScope;
 }
 
 export interface Failure {
@@ -76,6 +80,13 @@ const ownDevice = (scope: OpenScope, input: unknown): void => {
   if (scope.principal?.kind !== "agent") return;
   const deviceId = (input as Record<string, unknown> | null)?.["deviceId"];
   if (typeof deviceId === "string" && deviceId !== scope.principal.deviceId) throw new AppError("FORBIDDEN", { details: { reason: "not_own_device" } });
+};
+
+/** A limited caller gets for any other device the answer of one that does not exist, whatever the operation's handler would ask first. */
+const checkDevice = async ({ op }: Entry, scope: OpenScope, input: unknown, isVisible: PipelineDeps["isVisible"]): Promise<void> => {
+  const deviceId = (input as Record<string, unknown> | null)?.["deviceId"];
+  if (typeof deviceId !== "string" || scope.tenantId === null || !op.errors.includes("DEVICE_NOT_FOUND")) return;
+  if (!(await isVisible({ ...scope, tenantId: scope.tenantId }, deviceId))) throw new AppError("DEVICE_NOT_FOUND", { details: { deviceId } });
 };
 
 type Attempt = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly error: unknown };
@@ -113,6 +124,7 @@ export const createPipeline = (deps: PipelineDeps) => {
     if (!gathered.ok) throw gathered.error;
     ownDevice(scope, rawInput);
     const input = parseInput(op, rawInput);
+    if (isLimited(scope)) await checkDevice(entry, scope, input, deps.isVisible);
     const byInput = limits.byInput(op.limit, scope, input);
     if (byInput.length > 0) seen.verdict = tighter(seen.verdict, await limits.take(byInput));
     if (request.signed !== null && identity.kind === "agent")
@@ -123,7 +135,7 @@ export const createPipeline = (deps: PipelineDeps) => {
         ? await once({ operation: entry.id, scope, input, key, run: (keeper) => run(entry, { scope, input, key, keeper, held: request.held }, request.gone) })
         : await run(entry, { scope, input, key, held: request.held }, request.gone);
     const headers = reply.replayed === true ? { ...reply.headers, ...REPLAYED } : reply.headers;
-    return { status: reply.status ?? op.status, input, result, headers, verdict: seen.verdict };
+    return { status: reply.status ?? op.status, input, result, headers, verdict: seen.verdict, scope };
   };
 
   /** Never rejects: every call ends as an answer or a failure and is recorded once. */
@@ -158,8 +170,8 @@ export const createPipeline = (deps: PipelineDeps) => {
   };
 
   /** Authorizes the caller of a running stream again. Rejects as `call` would have failed. */
-  const judge = async ({ entry, info, tenantHeader, identify, readInput }: CallRequest): Promise<void> =>
-    void (await deps.scopeOf({ entry, identity: await identify(), info, tenantHeader, rawInput: readInput() }));
+  const judge = async ({ entry, info, tenantHeader, identify, readInput }: CallRequest): Promise<OpenScope> =>
+    deps.scopeOf({ entry, identity: await identify(), info, tenantHeader, rawInput: readInput() });
 
   return { call, judge, toAppError };
 };

@@ -1,33 +1,42 @@
 // Stream re-authentication: a stream outlives the check that opened it, so its caller is checked again every few seconds, and the stream ends
 // once the caller may no longer open it.
-import { type AppError, isAppError } from "../core/errors.ts";
+import { haveSameLimits } from "../core/access.ts";
+import { AppError, isAppError } from "../core/errors.ts";
 import { eitherOf } from "../core/lazy-abort.ts";
+import type { OpenScope } from "../core/scope.ts";
 
 export interface StreamReauthorizer {
   /** Aborts when the stream has to end: by the caller's own signal or by a refusal. */
   readonly signal: AbortSignal;
   /** Passes the events on; throws the refusal once they have ended. */
-  watch<T>(events: AsyncIterable<T>): AsyncIterable<T>;
+  watch(opened: { readonly scope: OpenScope; readonly result: unknown }): AsyncIterable<unknown>;
 }
 
-// With the two seconds that a key may stay cached, a revocation ends its streams on every node within five seconds.
+/** Together with the age of a cached member or key, a refusal takes at most five seconds. */
 const CHECK_EVERY_MS = 2_500;
+
+/** A client comes back and resumes with its new limits. */
+const accessChanged = (): AppError => new AppError("SERVICE_UNAVAILABLE", { retryAfter: 1, details: { reason: "access_changed" } });
 
 /** A database error does not end a stream. */
 const isRefusal = (error: unknown): error is AppError => isAppError(error) && (error.status === 401 || error.status === 403);
 
-export const reauthorizeStream = (callerSignal: AbortSignal, authorize: () => Promise<unknown>, everyMs = CHECK_EVERY_MS): StreamReauthorizer => {
+export const reauthorizeStream = (callerSignal: AbortSignal, authorize: () => Promise<OpenScope>, everyMs = CHECK_EVERY_MS): StreamReauthorizer => {
   const refused = new AbortController();
-  const check = (): void =>
-    void authorize().catch((error: unknown) => {
+  const check = async (opened: OpenScope): Promise<void> => {
+    try {
+      // The stream shows the devices that its caller saw when it began.
+      if (!haveSameLimits(opened, await authorize())) refused.abort(accessChanged());
+    } catch (error) {
       if (isRefusal(error)) refused.abort(error);
-    });
+    }
+  };
   return {
     signal: eitherOf(callerSignal, refused.signal),
-    watch: async function* (events) {
-      const timer = setInterval(check, everyMs);
+    watch: async function* ({ scope, result }) {
+      const timer = setInterval(() => void check(scope), everyMs);
       try {
-        yield* events;
+        yield* result as AsyncIterable<unknown>; // as: the result of a subscription
         refused.signal.throwIfAborted();
       } finally {
         clearInterval(timer);

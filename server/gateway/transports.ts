@@ -27,7 +27,7 @@ import { createHttpTransport, type HttpTransportDeps } from "./http-transport.ts
 import type { InternalRoutes } from "./internal.ts";
 import { guardFailures, type Limits } from "./limits.ts";
 import { createOpenApi } from "./openapi/document.ts";
-import { createPipeline, type Pipeline } from "./pipeline.ts";
+import { createPipeline, type Pipeline, type PipelineDeps } from "./pipeline.ts";
 import { createReplayGuard, type ReplayDeps } from "./replay.ts";
 import type { HttpTransport } from "./request-context.ts";
 import { createRequestInfo, type Prefix, parseNetworks } from "./request-info.ts";
@@ -62,6 +62,7 @@ export interface TransportsDeps {
     readonly apiKeys: ApiKeyLookup;
     readonly tenants: TenantLookup;
     readonly memberships: Memberships;
+    readonly isVisible: PipelineDeps["isVisible"];
     readonly tickets: StreamTickets;
   };
   readonly verifyToken: IdentityDeps["verifyToken"];
@@ -122,6 +123,7 @@ const pipelineOf = (deps: TransportsDeps, identity: IdentityDeps): Pipeline =>
     record: deps.metrics.call,
     databaseError: deps.databaseError,
     scopeOf: createScope(identity),
+    isVisible: deps.lookups.isVisible,
     useSignature: createReplayGuard({ ...deps.signatures, clock: deps.clock }),
     strictOutput: deps.config.NODE_ENV !== "production",
     callTimeoutMs: CALL_TIMEOUT_MS,

@@ -60,7 +60,7 @@ export const createTrpcCalls =
       const outcome = await pipeline.call(reauthorizer === null ? asked : { ...asked, gone: lazyAbortOf(reauthorizer.signal) });
       calls.verdict = tighter(calls.verdict, verdictOf(outcome));
       calls.replayed ||= (outcome.ok ? outcome.answer : outcome.failure).headers["Idempotent-Replayed"] !== undefined;
-      if (outcome.ok) return reauthorizer === null ? outcome.answer.result : reauthorizer.watch(outcome.answer.result as AsyncIterable<unknown>);
+      if (outcome.ok) return reauthorizer === null ? outcome.answer.result : reauthorizer.watch(outcome.answer);
       calls.failure = outcome.failure.error;
       throw outcome.failure.error;
     };

@@ -1,15 +1,18 @@
 // Prisma limited to one tenant. Hand-made and no extension of Prisma's: an extension keeps neither the models without a tenant away nor the types.
 import { Prisma } from "../../prisma/generated/client.ts";
+import type { DeviceSelector } from "../../protocol/index.ts";
+import { limitsOf } from "../core/access.ts";
 import type { Clients, OperationName, SystemClient, TenantClient } from "../core/database.ts";
 import type { SystemScope } from "../core/scope.ts";
 import { unlessReferenced } from "./db-errors.ts";
+import { conditionOf, limitToDevices } from "./device-wall.ts";
 
 /** Runs one operation on a Prisma client: the one of a transaction, or the one for single statements. */
 export type RunOperation = (operation: (prisma: Prisma.TransactionClient) => PromiseLike<unknown>) => Promise<unknown>;
 
 type Args = Readonly<Record<string, unknown>>;
 /** Rewrites what a caller gives to an operation. */
-type Rewrite = (model: Model, operation: OperationName, args: Args) => Args;
+type Rewrite = (model: Model, operation: OperationName, args: Args) => Args | Promise<Args>;
 
 interface Model {
   /** As Prisma's client calls it. */
@@ -75,7 +78,7 @@ const changes = (data: unknown, model: Model, tenantId: string): unknown => {
 };
 
 const forTenant =
-  (tenantId: string): Rewrite =>
+  (tenantId: string): ((...call: Parameters<Rewrite>) => Args) =>
   (model, operation, args) => {
     // A cursor would tell where another tenant's row stands.
     if (args["cursor"] !== undefined) throw new Error("page by a condition or an offset: a cursor knows no tenant");
@@ -95,6 +98,18 @@ const forTenant =
         return { ...args, where: scopedWhere(where, tenantId) };
     }
   };
+
+/** Within the tenant, and within the devices that the caller is limited to. */
+const forLimited = (run: RunOperation, tenantId: string, limits: readonly DeviceSelector[]): Rewrite => {
+  const inTenant = forTenant(tenantId);
+  const visible = async (deviceIds: readonly string[]): Promise<ReadonlySet<string>> => {
+    const where = { tenantId, deviceId: { in: [...deviceIds] }, ...conditionOf(limits) };
+    const rows = (await run((prisma) => prisma.device.findMany({ where, select: { deviceId: true } }))) as readonly { readonly deviceId: string }[]; // as: `run` returns what the operation does
+    return new Set(rows.map(({ deviceId }) => deviceId));
+  };
+  const limit = limitToDevices(limits, visible);
+  return async (model, operation, args) => limit(model, operation, inTenant(model, operation, args));
+};
 
 const asGiven: Rewrite = (_model, _operation, args) => args;
 
@@ -117,7 +132,8 @@ const clientClass = (models: readonly Model[]) => {
       const operation = (name: OperationName) => [
         name,
         async (args: Args = {}) => {
-          const rewritten = rewrite(model, name, args);
+          const given = rewrite(model, name, args);
+          const rewritten = given instanceof Promise ? await given : given;
           return run((prisma) => (prisma as unknown as Delegates)[model.key]?.[name]?.(rewritten) as PromiseLike<unknown>);
         },
       ];
@@ -153,10 +169,12 @@ export const deleteRowsOf = async (clients: Pick<Clients, "for">, scope: SystemS
 };
 
 export const createClients = (run: RunOperation): Clients => ({
-  for: ({ tenantId }: SystemScope) => {
+  for: (scope: SystemScope) => {
+    const { tenantId } = scope;
     // Prisma takes an undefined condition for none at all.
     if (!tenantId) throw new Error("a scope without a tenant reads nothing");
-    return new Tenant(run, forTenant(tenantId)) as unknown as TenantClient;
+    const limits = limitsOf(scope);
+    return new Tenant(run, limits.length === 0 ? forTenant(tenantId) : forLimited(run, tenantId, limits)) as unknown as TenantClient;
   },
   system: new System(run, asGiven) as unknown as SystemClient,
 });

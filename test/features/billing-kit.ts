@@ -39,6 +39,7 @@ export const openBilling = async (stripe: { readonly secretKey?: string; readonl
     beginTrial: createBeginTrial(clock),
     deleteRows: async () => "done",
     deviceStates: async () => ({ online: 0, offline: 0, provisioning: 0 }),
+    deviceIds: async () => [],
     recentEvents: async () => [],
   });
   const apiKeys = createApiKeys({ db, clock, emit, audit, memberships: tenants.memberships, plan, secretBox });

@@ -79,6 +79,7 @@ export const createCommandsFeature = (
       cancel: (deviceId, order) => void recorded.cancels.push({ deviceId, ...order }),
     },
     devices: {
+      isVisible: async () => true,
       find: async ({ tenantId }, deviceId) => {
         const [row] = await db.query<{ status: string }>(`select status from devices where tenant_id = $1 and device_id = $2 and deleted_at is null`, [
           tenantId,

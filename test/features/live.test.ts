@@ -28,7 +28,7 @@ const setUp = (settings = {}, beforeReplay: () => Promise<void> = async () => un
       return rows as never;
     },
   };
-  const live = createLive({ db: gated, clock: createTestClock(), settings });
+  const live = createLive({ db: gated, clock: createTestClock(), isShown: async () => true, settings });
   const outbox = createOutbox({ db, onError: () => undefined, settings: { wakeAfterMs: 3_600_000 } });
   outbox.subscribe(live.dispatched);
   const happen = async (tenantId: TenantId, ...subjects: string[]) => {

@@ -44,6 +44,7 @@ export const openTenancy = async ({ planLimits }: { planLimits?: Readonly<Record
     beginTrial: async () => undefined,
     deleteRows: async () => "done",
     deviceStates: async (scope) => ({ online: (await counters.hosts?.(db, scope)) ?? 0, offline: 0, provisioning: 0 }),
+    deviceIds: async () => [],
     recentEvents: async () => [],
   });
   const apiKeys = createApiKeys({ db, clock: systemClock, emit, audit, memberships: tenants.memberships, plan, secretBox });

@@ -109,6 +109,7 @@ const serve = async (operations: Group["operations"], path: string): Promise<Htt
   const pipeline = createPipeline({
     clock,
     limits: createLimits({ limiter: createMemoryRateLimiter({ clock }), configured: {} }),
+    isVisible: unasked,
     scopeOf: async ({ info }) => ({ ...info, tenantId: null, tenant: null, principal: null }),
     idempotency: { find: unasked, claim: unasked, keep: unasked },
     transact: unasked,

@@ -158,6 +158,7 @@ describe("timeouts", () => {
     const pipeline = createPipeline({
       clock: systemClock,
       limits: createLimits({ limiter: createMemoryRateLimiter({ clock: systemClock }), configured: {} }),
+      isVisible: async () => true,
       scopeOf: async ({ info }) => ({ ...info, tenantId: null, tenant: null, principal: userOf("u") }),
       idempotency: createIdempotency({ db, secretBox: createSecretBox(randomBytes(32)) }),
       transact: db.tx,

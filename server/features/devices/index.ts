@@ -1,9 +1,11 @@
 // Devices: paired machines, their presence and their secrets. Other features pair through `enrol` and read through `find`.
 
 import { CLOSE, type CommandId, connectTo, contract, type Device, type DeviceId, type DeviceMetrics, toWindow } from "../../../protocol/index.ts";
+import { isLimited } from "../../core/access.ts";
 import type { AuditTrail } from "../../core/audit.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { DeviceRef, Enqueue } from "../../core/delivery.ts";
+import { AppError } from "../../core/errors.ts";
 import { type Emit, happened } from "../../core/events.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import { newId } from "../../core/ids.ts";
@@ -32,11 +34,13 @@ import {
   findDevice,
   findDeviceSummary,
   listDevices,
+  listIds,
   removeDevice,
   updateDevice,
 } from "./store/devices.ts";
 import { findByFingerprint, type KnownMachine } from "./store/enrol.ts";
 import { describeDevice, fencePresence } from "./store/presence.ts";
+import { createVisibility, type Visibility } from "./visibility.ts";
 
 export { createAgentSessions } from "./agent-sessions.ts";
 export type { Enrolled, Enrolment, Reissue, Replacement, ResetCommands } from "./enrol.ts";
@@ -72,7 +76,7 @@ export interface DevicesDeps {
   readonly onError?: (error: unknown) => void;
 }
 
-export interface Devices extends Feature<typeof contract.devices> {
+export interface Devices extends Feature<typeof contract.devices>, Omit<Visibility, "forget"> {
   readonly jobs: readonly Job[];
   readonly presence: Presence;
   readonly registry: Agents;
@@ -83,6 +87,8 @@ export interface Devices extends Feature<typeof contract.devices> {
   find(scope: SystemScope, deviceId: string): Promise<Device | undefined>;
   /** Null when the tenant has no such device. */
   findSummary(scope: SystemScope, deviceId: string): Promise<DeviceSummary | null>;
+  /** All devices that the caller sees, removed ones too. */
+  ids(scope: SystemScope): Promise<readonly string[]>;
   /** How many devices have each status. */
   states(scope: SystemScope): Promise<Record<Device["status"], number>>;
   /** Stores what the machine reports about itself and returns the time of the update; undefined when the device is gone. */
@@ -92,6 +98,7 @@ export interface Devices extends Feature<typeof contract.devices> {
 export const createDevices = (deps: DevicesDeps): Devices => {
   const { db, emit, secrets, plan, deployments, evictor, resetCommands } = deps;
   const settings = deps.settings ?? deviceSettings();
+  const { forget, ...visibility } = createVisibility(db, deps.clock);
   const registry = createAgentRegistry({ db, bus: deps.bus, emit, box: secrets, settings, onError: deps.onError });
   const signatureLock = createSignatureLock({ emit, agents: registry });
   const presence = createPresence({ ...deps, signatureLock, settings });
@@ -99,7 +106,7 @@ export const createDevices = (deps: DevicesDeps): Devices => {
   return {
     handlers: implement(contract.devices, {
       ...createReadHandlers(deps),
-      ...createChangeHandlers(deps, { registry, enrol, settings }),
+      ...createChangeHandlers(deps, { registry, enrol, settings, forgetTags: forget }),
       ...createRepairHandlers(deps),
       ...createSecretHandlers({ ...deps, graceMs: settings.closeGraceMs }, { agents: registry, signatureLock }),
       heartbeat: async ({ scope }, { deviceId, ...beat }) => {
@@ -110,6 +117,7 @@ export const createDevices = (deps: DevicesDeps): Devices => {
         return { deviceId, receivedAt, nextHeartbeatSeconds: settings.heartbeatSeconds, pendingCommands, cancel: [...cancel] };
       },
     }),
+    ...visibility,
     presence,
     registry,
     enrol,
@@ -118,6 +126,7 @@ export const createDevices = (deps: DevicesDeps): Devices => {
     jobs: [...presence.jobs, ...registry.jobs],
     find: (scope, deviceId) => findDevice(db, scope, deviceId),
     findSummary: (scope, deviceId) => findDeviceSummary(db, scope, deviceId),
+    ids: (scope) => listIds(db, scope),
     states: (scope) => countDevicesByStatus(db, scope),
     counters: { hosts: countDevices },
     describe: (scope, report) => describeDevice(db, scope, report),
@@ -154,15 +163,17 @@ interface Parts {
   readonly registry: Agents;
   readonly enrol: Enrol;
   readonly settings: DeviceSettings;
+  readonly forgetTags: Visibility["forget"];
 }
 
 const createChangeHandlers = (
   { emit, deployments, evictor, resetCommands, socketUrl }: DevicesDeps,
-  { registry, enrol, settings }: Parts,
+  { registry, enrol, settings, forgetTags }: Parts,
 ): Pick<Handlers<typeof contract.devices>, "update" | "remove" | "provision"> => ({
   update: ({ scope, fail, commit }, { deviceId, ...change }) =>
     commit(async (tx, afterwards) => {
-      const { deploymentId } = change;
+      const { deploymentId, tags } = change;
+      if (tags !== undefined) checkMayTag(scope);
       const known = await findDevice(tx, scope, deviceId);
       if (known === undefined) throw fail("DEVICE_NOT_FOUND", { deviceId });
       if (deploymentId !== undefined && !(await deployments.has(tx, scope, deploymentId))) throw fail("DEPLOYMENT_NOT_FOUND", { deploymentId });
@@ -170,6 +181,7 @@ const createChangeHandlers = (
       const device = await findDevice(tx, scope, deviceId);
       if (device === undefined) throw fail("DEVICE_NOT_FOUND", { deviceId });
       if (!changed) throw fail("VERSION_CONFLICT", { currentVersion: device.version });
+      if (tags !== undefined) afterwards(() => forgetTags(scope.tenantId, deviceId));
       if (deploymentId !== undefined) afterwards(() => registry.announce([device.agentId]));
       return device;
     }),
@@ -197,6 +209,11 @@ const createChangeHandlers = (
     return commit(async (tx) => ({ items: (await enrol(tx, scope, wanted, replacement)).map((device) => ({ ...device, connect })) }));
   },
 });
+
+/** Tags decide who sees the device. */
+const checkMayTag = (scope: TenantScope): void => {
+  if (isLimited(scope)) throw new AppError("FORBIDDEN", { details: { reason: "limited_access", field: "tags" } });
+};
 
 const newFingerprint = (): string => newId("fp");
 

@@ -1,16 +1,17 @@
 // The live feed of a tenant: the durable events since a viewer left off, then every event and hint as it happens.
 
 import { contract, type EventType, type LiveEvent } from "../../../protocol/index.ts";
+import { isLimited } from "../../core/access.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { DispatchedEvent, Happened } from "../../core/events.ts";
 import { implement } from "../../core/feature.ts";
-import type { SystemScope } from "../../core/scope.ts";
+import type { SystemScope, TenantScope } from "../../core/scope.ts";
 import type { Db } from "../../platform/db.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { Feature } from "../kit.ts";
 import { createBuffer } from "./buffer.ts";
 import { createFeed, type Published, toPublished } from "./feed.ts";
-import { accepts, type Filter } from "./filter.ts";
+import { accepts, deviceOf, type Filter } from "./filter.ts";
 import { findBeginning, readMissed } from "./resume.ts";
 import { readNewest } from "./store.ts";
 import { createStreamCount, type StreamBounds } from "./streams.ts";
@@ -33,6 +34,8 @@ export interface LiveDeps {
   readonly clock: Clock;
   readonly settings?: Partial<LiveSettings>;
   readonly onError?: (error: unknown) => void;
+  /** Whether a caller who is limited to some devices may see events of this one. */
+  readonly isShown: (scope: SystemScope, deviceId: string) => Promise<boolean>;
 }
 
 export interface Live extends Feature<typeof contract.live> {
@@ -44,7 +47,7 @@ export interface Live extends Feature<typeof contract.live> {
   /** Something changed in the tenant on another node: reads the new events for its viewers here. False when there are none. */
   readonly recheck: (tenantId: string) => boolean;
   readonly viewers: () => number;
-  /** The tenant's newest durable events, newest first. */
+  /** The tenant's newest durable events, newest first; of the newest thousand those that a limited caller may know. */
   readonly recent: (scope: SystemScope, limit: number) => Promise<readonly DispatchedEvent[]>;
 }
 
@@ -58,11 +61,33 @@ const DEFAULTS: LiveSettings = {
   streamsPerCredential: 20,
 };
 
+type Sight = (published: Published) => Promise<Published | null>;
+/** Yields what the viewer has missed and then what comes, each event once. */
+async function* eachOnce(
+  missed: AsyncIterable<Published>,
+  coming: AsyncIterable<Published>,
+  { signal, late }: { readonly signal: AbortSignal; readonly late: Sight | null },
+): AsyncGenerator<LiveEvent> {
+  let last = 0;
+  for await (const { event, sequence } of missed) {
+    if (signal.aborted) return;
+    last = sequence ?? last;
+    yield event;
+  }
+  for await (const published of coming) {
+    const { sequence } = published;
+    if (sequence !== null && sequence <= last) continue;
+    last = sequence ?? last;
+    const seen = late === null ? published : await late(published);
+    if (seen !== null) yield seen.event;
+  }
+}
+
 const { position, gap } = contract.live.events;
 /** A guess: a place becomes free when somebody closes a stream. */
 const STREAM_RETRY_SECONDS = 30;
 
-export const createLive = ({ db, clock, settings: given, onError = () => undefined }: LiveDeps): Live => {
+export const createLive = ({ db, clock, isShown, settings: given, onError = () => undefined }: LiveDeps): Live => {
   const settings = { ...DEFAULTS, ...given };
   const feed = createFeed({ db, onError, recheckPauseMs: settings.recheckPauseMs });
   const takePlace = createStreamCount(settings);
@@ -76,12 +101,12 @@ export const createLive = ({ db, clock, settings: given, onError = () => undefin
     data,
   });
 
-  /** Hides events that the filter rejects. Hidden events still advance the stream, so now and then a position event replaces one. */
-  const createLens = (tenantId: string, filter: Filter) => {
+  /** Hides events that are not for the viewer. Hidden events still advance the stream, so now and then a position event replaces one. */
+  const createLens = (tenantId: string) => {
     let hidden = 0;
-    return (published: Published): Published | null => {
+    return (published: Published, isAccepted: boolean): Published | null => {
       const { event, sequence } = published;
-      if (accepts(filter, event)) {
+      if (isAccepted) {
         if (sequence !== null) hidden = 0;
         return published;
       }
@@ -93,18 +118,36 @@ export const createLive = ({ db, clock, settings: given, onError = () => undefin
     };
   };
 
+  /** A limited caller learns what happens to the devices it sees, and nothing about the tenant. */
+  const mayKnow = async (scope: SystemScope, event: Pick<LiveEvent, "subjectId" | "data">): Promise<boolean> => {
+    if (!isLimited(scope)) return true;
+    const deviceId = deviceOf(event);
+    return deviceId !== null && isShown(scope, deviceId);
+  };
+
+  /** What a viewer sees of the events: `early` before they wait in the buffer, `late` after. */
+  const createSight = (scope: TenantScope, filter: Filter) => {
+    const see = createLens(scope.tenantId);
+    const late = async (published: Published) => see(published, accepts(filter, published.event) && (await mayKnow(scope, published.event)));
+    // Only a limited viewer needs the database.
+    if (isLimited(scope)) return { early: (published: Published): Published | null => published, late };
+    return { early: (published: Published): Published | null => see(published, accepts(filter, published.event)), late: null };
+  };
+
   /** Yields where the stream begins, then the events that the viewer has missed. */
-  async function* beginAfter(tenantId: string, filter: Filter, lastEventId: string | null): AsyncGenerator<Published> {
+  async function* beginAfter(scope: TenantScope, filter: Filter, lastEventId: string | null): AsyncGenerator<Published> {
+    const { tenantId } = scope;
     const { from, gap: lost } = await findBeginning(db, tenantId, { lastEventId, replayedEvents: settings.replayedEvents });
     const first = lost === null ? streamEvent(position, tenantId, { id: from.eventId }) : streamEvent(gap, tenantId, { id: from.eventId, data: lost });
     yield { sequence: from.sequence, event: first };
     if (lastEventId === null || lost !== null) return;
-    const see = createLens(tenantId, filter);
+    const see = createLens(tenantId);
     for await (const missed of readMissed(db, tenantId, from.sequence)) {
       // Without an id, so a viewer that is cut off here gets the gap again when it resumes.
       if (typeof missed === "number") yield { sequence: null, event: streamEvent(gap, tenantId, { id: null, data: { reason: "expired", missed } }) };
       else {
-        const seen = see(toPublished(missed));
+        const published = toPublished(missed);
+        const seen = see(published, accepts(filter, published.event) && (await mayKnow(scope, published.event)));
         if (seen !== null) yield seen;
       }
     }
@@ -118,10 +161,10 @@ export const createLive = ({ db, clock, settings: given, onError = () => undefin
         const { tenantId } = scope;
         const filter: Filter = { types: types ?? null, deviceId: deviceId ?? null };
         const buffer = createBuffer<Published>(settings.bufferedEvents);
-        const see = createLens(tenantId, filter);
+        const { early, late } = createSight(scope, filter);
         // Joins before reading, so it loses no event in between; the sequence number drops the ones that come twice.
         const { ready, leave } = feed.join(tenantId, (published) => {
-          const seen = see(published);
+          const seen = early(published);
           if (seen !== null) buffer.push(seen);
         });
         const stop = (): void => buffer.end();
@@ -129,17 +172,7 @@ export const createLive = ({ db, clock, settings: given, onError = () => undefin
         if (signal.aborted) stop();
         try {
           await ready;
-          let last = 0;
-          for await (const { event, sequence } of beginAfter(tenantId, filter, lastEventId || null)) {
-            if (signal.aborted) return;
-            last = sequence ?? last;
-            yield event;
-          }
-          for await (const { event, sequence } of buffer) {
-            if (sequence !== null && sequence <= last) continue;
-            last = sequence ?? last;
-            yield event;
-          }
+          yield* eachOnce(beginAfter(scope, filter, lastEventId || null), buffer, { signal, late });
         } finally {
           signal.removeEventListener("abort", stop);
           leave();
@@ -155,6 +188,14 @@ export const createLive = ({ db, clock, settings: given, onError = () => undefin
     recheck: feed.recheck,
     jobs: [{ name: "live.recheck", everyMs: settings.recheckEveryMs, run: feed.recheckAll }],
     viewers: feed.viewers,
-    recent: ({ tenantId }, limit) => readNewest(db, tenantId, limit),
+    recent: async (scope, limit) => {
+      if (!isLimited(scope)) return readNewest(db, scope.tenantId, limit);
+      const shown: DispatchedEvent[] = [];
+      for (const event of await readNewest(db, scope.tenantId, settings.replayedEvents)) {
+        if (shown.length === limit) break;
+        if (await mayKnow(scope, { subjectId: event.subjectId, data: { ...event.data } })) shown.push(event);
+      }
+      return shown;
+    },
   };
 };

@@ -1,5 +1,6 @@
 // Progress of an installation: the installer reports it under its pairing code, the paired agent under its device, and people read it.
 import { contract, type EnrollmentProgress } from "../../../protocol/index.ts";
+import { isLimited } from "../../core/access.ts";
 import type { Tx } from "../../core/database.ts";
 import type { AppError } from "../../core/errors.ts";
 import { happened } from "../../core/events.ts";
@@ -48,7 +49,8 @@ export const createProgressHandlers = ({ db, emit, devices }: PairingDeps, codes
       const pairing = (await codes.find(scope, pairingCode))?.pairing;
       if (pairing !== undefined && pairing.tenantId !== scope.tenantId) await codes.count(scope);
       const enrollment = pairing?.tenantId === scope.tenantId ? await findByPairing(db, pairing.pairingId) : null;
-      if (enrollment === null) throw fail("PAIRING_CODE_NOT_FOUND");
+      const hidden = enrollment !== null && isLimited(scope) && !(enrollment.deviceId !== null && (await devices.exists(scope, enrollment.deviceId)));
+      if (enrollment === null || hidden) throw fail("PAIRING_CODE_NOT_FOUND");
       return enrollment.shown;
     },
 

@@ -13,7 +13,7 @@ import type { Deployments } from "../deployments/index.ts";
 import { createEnsureTenant } from "./bootstrap.ts";
 import { createDashboard, type DashboardDeps } from "./dashboard.ts";
 import { createLife, type LifeDeps } from "./life.ts";
-import { createMetricHistory, type MetricRetention } from "./metrics.ts";
+import { createMetricHistory, type MetricRetention, type MetricsDeps } from "./metrics.ts";
 import { DEFAULT_PLAN } from "./plans.ts";
 import { createSettings } from "./settings.ts";
 import { isReservedSlug } from "./slugs.ts";
@@ -51,6 +51,8 @@ export interface TenantsDeps extends DashboardDeps, Pick<LifeDeps, "deleteRows">
   /** Between the order to delete a tenant and the deletion. */
   readonly deletionDays?: number;
   readonly metricRetention?: MetricRetention;
+  /** All devices that the caller sees. */
+  readonly deviceIds: MetricsDeps["deviceIds"];
 }
 
 const DELETION_DAYS = 30;

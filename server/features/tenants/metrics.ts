@@ -1,6 +1,8 @@
 // History of what devices report and of what happens, for a tenant and for one device: the roll-up, its retention, and the answers in buckets.
 import type { contract, DeviceId, DeviceMetrics } from "../../../protocol/index.ts";
+import { isLimited } from "../../core/access.ts";
 import type { Clock } from "../../core/clock.ts";
+import { AppError } from "../../core/errors.ts";
 import type { Handlers } from "../../core/feature.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import type { Db } from "../../platform/db.ts";
@@ -15,6 +17,7 @@ import {
   type MetricRow,
   type RollUpProgress,
   readDeviceMetrics,
+  readMetricsOf,
   readProgress,
   readTenantMetrics,
   rollUpDevices,
@@ -31,6 +34,8 @@ export interface MetricsDeps {
   readonly db: Db;
   readonly clock: Clock;
   readonly deviceStates: (scope: SystemScope) => Promise<DeviceStates>;
+  /** All devices that the caller sees. */
+  readonly deviceIds: (scope: SystemScope) => Promise<readonly string[]>;
   readonly metricRetention?: MetricRetention;
 }
 
@@ -42,12 +47,13 @@ const DEVICES_PER_HOUR_ROUND = 1_000;
 const FORGET_EVERY_MS = 600_000;
 const FORGET_ROWS = 10_000;
 
-export const createMetricHistory = ({ db, clock, deviceStates, metricRetention = RETENTION }: MetricsDeps) => {
+export const createMetricHistory = ({ db, clock, deviceStates, deviceIds, metricRetention = RETENTION }: MetricsDeps) => {
   const handlers: Pick<Handlers<typeof contract.tenants>, "metrics"> = {
     metrics: async ({ scope, fail }, { tenantId, metric, range }) => {
       if (tenantId !== scope.tenantId) throw fail("TENANT_NOT_FOUND", { tenantId });
       const reading = readingOf(range, clock.now(), metricRetention);
-      const rows = await readTenantMetrics(db, scope, reading);
+      if (metric === "activity" && isLimited(scope)) throw new AppError("FORBIDDEN", { details: { reason: "limited_access", metric } });
+      const rows = isLimited(scope) ? await readMetricsOf(db, scope, await deviceIds(scope), reading) : await readTenantMetrics(db, scope, reading);
       const buckets = toBuckets(reading, rows, COUNTS[metric]);
       return {
         metric,

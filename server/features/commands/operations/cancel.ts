@@ -7,9 +7,9 @@ import type { DeviceLookup } from "../../../core/lookups.ts";
 import { actorOf } from "../../../core/scope.ts";
 import type { AfterCommit } from "../after-commit.ts";
 import { type Locked, lockCommand, lockQueued } from "../store/change.ts";
-import { findCommand } from "../store/read.ts";
 import { toCommand } from "../store/rows.ts";
 import type { Transitions } from "../transitions.ts";
+import { findVisibleCommand } from "./read.ts";
 
 export interface CancelDeps {
   readonly devices: DeviceLookup;
@@ -29,7 +29,7 @@ export const cancelling = ({ devices, transitions, afterCommit }: CancelDeps): P
   return {
     cancel: ({ scope, fail, commit }, { commandId, deviceId, reason, force }) =>
       commit(async (tx, afterwards) => {
-        const found = await findCommand(tx, scope, commandId, deviceId ?? null);
+        const found = await findVisibleCommand(tx, scope, { commandId, deviceId }, devices);
         if (found === null) throw fail("COMMAND_NOT_FOUND", { commandId });
         const locked = await lockCommand(tx, scope, commandId);
         const { effects, transitions: made } = await change(tx, locked, { reason: reason ?? null, force, actor: actorOf(scope.principal) });

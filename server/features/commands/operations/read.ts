@@ -1,6 +1,8 @@
 // Reads commands: a list, one command, and its timeline with the reason why it waits.
 import type { z } from "zod";
 import { type BlockedBy, type contract, isOpen, toWindow } from "../../../../protocol/index.ts";
+import { isLimited } from "../../../core/access.ts";
+import type { SqlTx } from "../../../core/events.ts";
 import type { Handlers } from "../../../core/feature.ts";
 import type { DeviceLookup } from "../../../core/lookups.ts";
 import type { TenantScope } from "../../../core/scope.ts";
@@ -14,6 +16,17 @@ export interface ReadDeps {
   readonly devices: DeviceLookup;
 }
 
+/** A command of a device that the caller does not see is unknown. */
+export const findVisibleCommand = async (
+  tx: SqlTx,
+  scope: TenantScope,
+  named: { readonly commandId: string; readonly deviceId?: string | null | undefined },
+  devices: Pick<DeviceLookup, "isVisible">,
+): Promise<CommandRow | null> => {
+  const row = await findCommand(tx, scope, named.commandId, named.deviceId ?? null);
+  return row !== null && isLimited(scope) && !(await devices.isVisible(scope, row.deviceId)) ? null : row;
+};
+
 export const reading = ({ db, devices }: ReadDeps): Pick<Handlers<typeof contract.commands>, "list" | "get" | "getOnDevice" | "timeline"> => ({
   list: async ({ scope, fail }, input) => {
     const { deviceId } = input;
@@ -22,18 +35,18 @@ export const reading = ({ db, devices }: ReadDeps): Pick<Handlers<typeof contrac
     return { items: rows.map(toCommand), total };
   },
   get: async ({ scope, fail }, { commandId }) => {
-    const row = await findCommand(db, scope, commandId, ownDevice(scope));
+    const row = await findVisibleCommand(db, scope, { commandId, deviceId: ownDevice(scope) }, devices);
     if (row === null) throw fail("COMMAND_NOT_FOUND", { commandId });
     return toCommand(row);
   },
   getOnDevice: async ({ scope, fail }, { deviceId, commandId }) => {
-    const row = await findCommand(db, scope, commandId, deviceId);
+    const row = await findVisibleCommand(db, scope, { commandId, deviceId }, devices);
     if (row !== null) return toCommand(row);
     if ((await devices.find(scope, deviceId)) === null) throw fail("DEVICE_NOT_FOUND", { deviceId });
     throw fail("COMMAND_NOT_FOUND", { commandId });
   },
   timeline: async ({ scope, fail }, { commandId, deviceId }) => {
-    const row = await findCommand(db, scope, commandId, deviceId ?? null);
+    const row = await findVisibleCommand(db, scope, { commandId, deviceId }, devices);
     if (row === null) throw fail("COMMAND_NOT_FOUND", { commandId });
     const [events, around] = await Promise.all([readTimeline(db, scope, commandId), readSurroundings(db, row)]);
     return { commandId: row.commandId, status: row.status, traceparent: row.traceparent, events: [...events], blockedBy: blockedBy(row, around) };

@@ -75,6 +75,13 @@ export const findDeviceSummary = async (sql: SqlTx, { tenantId }: SystemScope, d
   return row ?? null;
 };
 
+export const listIds = async (db: Clients, scope: SystemScope): Promise<readonly string[]> =>
+  (await db.for(scope).device.findMany({ select: { deviceId: true } })).map(({ deviceId }) => deviceId);
+
+/** Null: no such device, or none that a limited caller sees. */
+export const findTags = (db: Clients, scope: SystemScope, deviceId: string): Promise<{ readonly tags: readonly string[] } | null> =>
+  db.for(scope).device.findFirst({ where: { deviceId }, select: { tags: true } });
+
 export const countDevices = (db: Clients, scope: SystemScope): Promise<number> => db.for(scope).device.count({ where: notDeleted });
 
 export const countDevicesByStatus = async (db: Clients, scope: SystemScope): Promise<Record<Device["status"], number>> => {

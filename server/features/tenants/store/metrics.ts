@@ -156,6 +156,10 @@ const read = (table: string, more: string, condition: string): string =>
      join ${table} m on m.tenant_id = $6 and ${condition} m.step_seconds = s.step and m.at >= s.since and m.at < s.until
    group by 1`;
 const READ_TENANT = statement<TenantMetricRow>("metrics.readTenant", read("tenant_metrics", "max(devices)::int as devices, sum(events)::int as events, ", ""));
+const READ_SELECTED = statement<TenantMetricRow>(
+  "metrics.readSelected",
+  read("device_metrics", "count(distinct m.device_id)::int as devices, 0 as events, ", "m.device_id = any($7::text[]) and"),
+);
 const READ_DEVICE = statement<MetricRow>("metrics.readDevice", read("device_metrics", "", "m.device_id = $7 and"));
 
 export interface MetricReading {
@@ -174,5 +178,12 @@ const valuesOf = ({ from, bucketSeconds, sources }: MetricReading, tenantId: str
 
 export const readTenantMetrics = (db: SqlTx, { tenantId }: SystemScope, reading: MetricReading): Promise<readonly TenantMetricRow[]> =>
   db.query(READ_TENANT, valuesOf(reading, tenantId));
+/** What these devices alone reported; nobody counts their events. */
+export const readMetricsOf = (
+  db: SqlTx,
+  { tenantId }: SystemScope,
+  deviceIds: readonly string[],
+  reading: MetricReading,
+): Promise<readonly TenantMetricRow[]> => db.query(READ_SELECTED, [...valuesOf(reading, tenantId), deviceIds]);
 export const readDeviceMetrics = (db: SqlTx, { tenantId }: SystemScope, deviceId: string, reading: MetricReading): Promise<readonly MetricRow[]> =>
   db.query(READ_DEVICE, [...valuesOf(reading, tenantId), deviceId]);

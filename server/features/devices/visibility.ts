@@ -1,0 +1,37 @@
+// Which devices a caller sees who is limited to some of them.
+import type { TenantId } from "../../../protocol/index.ts";
+import { isLimited, isSelected, limitsOf } from "../../core/access.ts";
+import { createCached } from "../../core/cached.ts";
+import type { Clock } from "../../core/clock.ts";
+import type { Tx } from "../../core/database.ts";
+import type { SystemScope } from "../../core/scope.ts";
+import { findTags } from "./store/devices.ts";
+
+export interface Visibility {
+  isVisible(scope: SystemScope, deviceId: string): Promise<boolean>;
+  /** For streams, which ask at every event: tags that changed on another node may be a second old. */
+  isShown(scope: SystemScope, deviceId: string): Promise<boolean>;
+  /** The device's tags have changed. */
+  forget(tenantId: string, deviceId: string): void;
+}
+
+const CACHE_MS = 1_000;
+// Never occurs in an id.
+const SEPARATOR = "\u0000";
+
+export const createVisibility = (db: Tx, clock: Clock): Visibility => {
+  const load = (key: string) => {
+    const [tenantId = "", deviceId = ""] = key.split(SEPARATOR);
+    return findTags(db, { tenantId: tenantId as TenantId }, deviceId); // as: `isShown` made the key
+  };
+  const tags = createCached<{ readonly tags: readonly string[] }>({ load, clock, ttlMs: CACHE_MS });
+  return {
+    isVisible: async (scope, deviceId) => !isLimited(scope) || (await findTags(db, scope, deviceId)) !== null,
+    isShown: async (scope, deviceId) => {
+      if (!isLimited(scope)) return true;
+      const found = await tags.get(`${scope.tenantId}${SEPARATOR}${deviceId}`);
+      return found !== null && isSelected(limitsOf(scope), deviceId, found.tags);
+    },
+    forget: (tenantId, deviceId) => tags.forget([`${tenantId}${SEPARATOR}${deviceId}`]),
+  };
+};
