@@ -101,6 +101,7 @@ export const Settings = z.object({
   CORS_ORIGINS: list.describe("origins of browser portals; `off` allows none, unset allows any (the gateway uses no cookies)"),
   RETURN_HOSTS: list.describe("hosts that `return_to` may name, beside the portal's"),
   RATE_LIMIT_STANDARD: rate.describe("requests a minute per credential (100)"),
+  RATE_LIMIT_READS: rate.describe("reads a minute per person and tenant, where a batch counts once (600)"),
   RATE_LIMIT_TENANT: rate.describe("requests a minute per tenant (1,000)"),
   RATE_LIMIT_AGENT: rate.describe("requests a minute per agent, not counting heartbeats (100)"),
   RATE_LIMIT_HEARTBEAT: rate.describe("heartbeats a minute per device (60)"),

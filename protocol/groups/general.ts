@@ -104,7 +104,9 @@ export const general = group({
       limit: "none",
       list: "plain",
       input: z.strictObject({}),
-      output: z.object({ items: z.array(z.object({ bucket: z.string(), limit: z.int().nullable(), remaining: z.int().nullable(), resetAt: Timestamp })) }),
+      output: z.object({
+        items: z.array(z.object({ bucket: z.string(), limit: z.int().nullable(), remaining: z.int().nullable(), windowSeconds: z.int(), resetAt: Timestamp })),
+      }),
     }),
   },
 });

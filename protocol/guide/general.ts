@@ -65,6 +65,11 @@ export const general: Guide<"general"> = {
   },
   rateLimit: {
     description: "Returns the remaining budget of each rate limit that applies to the caller's ordinary calls. This call itself is not limited.",
-    output: { items: [{ bucket: "standard", limit: 100, remaining: 97, resetAt: AT }] },
+    output: {
+      items: [
+        { bucket: "reads", limit: 600, remaining: 588, windowSeconds: 60, resetAt: AT },
+        { bucket: "standard", limit: 100, remaining: 97, windowSeconds: 60, resetAt: AT },
+      ],
+    },
   },
 };

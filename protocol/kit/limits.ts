@@ -16,6 +16,8 @@ const perMinute = (name: string, limit: number, per: BucketKey): Bucket => ({ na
 export const LIMITS = {
   none: [],
   standard: [perMinute("standard", 100, "credential"), perMinute("tenant", 1_000, "tenant")],
+  // For people's reads, instead of `standard`: a page of a console makes many. All reads of one batch count once.
+  reads: [perMinute("reads", 600, "credential")],
   agent: [perMinute("agent", 100, "credential")],
   heartbeat: [perMinute("heartbeat", 60, "device")],
   inventory: [perMinute("inventory", 6, "credential")],

@@ -1,8 +1,8 @@
 // Applies an operation's limit class to a caller and says in headers how much is left.
-import { type Bucket, LIMITS, type LimitClass } from "../../protocol/index.ts";
+import { type Bucket, LIMITS, type LimitClass, type Operation } from "../../protocol/index.ts";
 import { AppError } from "../core/errors.ts";
 import type { BucketState, RateBucket, RateLimiter, RateLimitVerdict } from "../core/rate-limiter.ts";
-import type { OpenScope, Overrides } from "../core/scope.ts";
+import type { OpenScope, Overrides, Principal } from "../core/scope.ts";
 import { limitAddress } from "./request-info.ts";
 
 const credentialKey = ({ principal, tenantId, ip }: OpenScope): string => {
@@ -42,8 +42,20 @@ const sorted = (when: (bucket: Bucket) => boolean): ReadonlyMap<LimitClass, read
 const BY_CALLER = sorted((bucket) => !isInputBucket(bucket));
 const BY_INPUT = sorted(isInputBucket);
 
+/** People look at pages, which read much; what they change counts like everybody's calls. */
+const isPersonsRead = ({ limit, kind }: Operation, { principal }: OpenScope): boolean => limit === "standard" && kind === "query" && principal?.kind === "user";
+
+/** What the calls of one batch have taken already, by the key of its bucket. */
+export type Taken = Map<string, Promise<RateLimitVerdict | null>>;
+
 const NO_BUCKETS: readonly RateBucket[] = [];
 const NO_OVERRIDES: Overrides = {};
+
+const EVERYDAY: Readonly<Record<Principal["kind"], readonly LimitClass[]>> = {
+  user: ["reads", "standard"],
+  apiKey: ["standard"],
+  agent: ["agent", "heartbeat", "inventory"],
+};
 
 export interface LimitDeps {
   readonly limiter: RateLimiter;
@@ -70,13 +82,24 @@ export const createLimits = ({ limiter, configured }: LimitDeps) => {
     if (!verdict.allowed) throw new RateLimited(verdict);
     return verdict;
   };
+  /** Takes what the call costs its caller; null when that is nothing. The reads of a person in one batch cost one together. */
+  const admit = (op: Operation, scope: OpenScope, taken?: Taken): Promise<RateLimitVerdict | null> | null => {
+    const isRead = isPersonsRead(op, scope);
+    const buckets = byCaller(isRead ? "reads" : op.limit, scope);
+    const [first] = buckets;
+    if (first === undefined) return null;
+    if (!isRead || taken === undefined) return take(buckets);
+    const shared = taken.get(first.key) ?? take(buckets);
+    taken.set(first.key, shared);
+    return shared;
+  };
   /** The buckets that this caller's everyday calls count against; consumes nothing. */
   const describe = (scope: OpenScope): Promise<readonly BucketState[]> => {
-    const classes: readonly LimitClass[] = scope.principal?.kind === "agent" ? ["agent", "heartbeat"] : ["standard"];
+    const classes = EVERYDAY[scope.principal?.kind ?? "apiKey"];
     const buckets = classes.flatMap((limitClass) => byCaller(limitClass, scope));
     return buckets.length === 0 ? Promise.resolve([]) : limiter.peek(buckets);
   };
-  return { byCaller, byInput, take, describe };
+  return { byCaller, byInput, admit, take, describe };
 };
 export type Limits = ReturnType<typeof createLimits>;
 

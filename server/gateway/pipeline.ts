@@ -12,7 +12,7 @@ import type { Identity, ScopeRequest } from "./auth/identity.ts";
 import type { CallRecord, Notes } from "./call-record.ts";
 import { createRun, type RunDeps } from "./call-scope.ts";
 import type { Entry } from "./catalogue.ts";
-import { type Limits, tighter } from "./limits.ts";
+import { type Limits, type Taken, tighter } from "./limits.ts";
 import { createOnce, ReplayedRefusal, readKey } from "./once.ts";
 import { parseInput } from "./parse.ts";
 import type { SignatureUse } from "./replay.ts";
@@ -51,6 +51,8 @@ export interface CallRequest {
   /** Fires when the caller leaves. */
   readonly gone: LazyAbort;
   readonly notes: Pick<Notes, "calls">;
+  /** The same for all calls of a batch. */
+  readonly taken?: Taken;
 }
 
 export interface Answer {
@@ -119,8 +121,8 @@ export const createPipeline = (deps: PipelineDeps) => {
     const rawInput = gathered.ok ? gathered.value : {};
     const scope = await deps.scopeOf({ entry, identity, info, tenantHeader, rawInput });
     seen.scope = scope;
-    const byCaller = limits.byCaller(op.limit, scope);
-    if (byCaller.length > 0) seen.verdict = await limits.take(byCaller);
+    const admitted = limits.admit(op, scope, request.taken);
+    if (admitted !== null) seen.verdict = await admitted;
     if (!gathered.ok) throw gathered.error;
     ownDevice(scope, rawInput);
     const input = parseInput(op, rawInput);

@@ -94,6 +94,7 @@ export interface Transports {
 export const configuredLimits = (config: Config): Overrides => {
   const given: Record<string, number | null | undefined> = {
     standard: config.RATE_LIMIT_STANDARD,
+    reads: config.RATE_LIMIT_READS,
     tenant: config.RATE_LIMIT_TENANT,
     agent: config.RATE_LIMIT_AGENT,
     inventory: config.RATE_LIMIT_AGENT,

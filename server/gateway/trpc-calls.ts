@@ -6,7 +6,7 @@ import type { RateLimitVerdict } from "../core/rate-limiter.ts";
 import type { Identity } from "./auth/identity.ts";
 import type { Notes } from "./call-record.ts";
 import type { Entry } from "./catalogue.ts";
-import { RateLimited, tighter } from "./limits.ts";
+import { RateLimited, type Taken, tighter } from "./limits.ts";
 import type { CallRequest, Pipeline } from "./pipeline.ts";
 import { signedBy } from "./replay.ts";
 import type { HttpRequest } from "./request-context.ts";
@@ -40,6 +40,7 @@ export const createTrpcCalls =
   ({ pipeline, clock }: { readonly pipeline: Pipeline; readonly clock: Clock }) =>
   (request: HttpRequest, info: RequestInfo, at: Caller): TrpcCalls => {
     const signed = signedBy(request);
+    const taken: Taken = new Map();
     const call: TrpcContext["call"] = async (entry, input, signal) => {
       const asked: CallRequest = {
         entry,
@@ -52,6 +53,7 @@ export const createTrpcCalls =
         signed,
         gone: signal === undefined ? at.gone : lazyAbortOf(signal),
         notes: at.notes,
+        taken,
       };
       const reauthorizer =
         entry.op.kind === "subscription"

@@ -1,11 +1,11 @@
 // Every operation enforces its rate limit: the first call beyond it is refused and says how long to wait.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { LIMITS } from "../../protocol/index.ts";
-import { asBearer, type Caller, startWorld, type TestTenant, type World } from "../kit/world.ts";
+import { type Answer, asBearer, asKey, type Caller, startWorld, type TestTenant, type World } from "../kit/world.ts";
 import { type Case, openStock, REST_CASES, type Stock, sample, toRequest } from "./samples.ts";
 
 const LIMIT = 2;
-const TIGHT = Object.fromEntries(["STANDARD", "AGENT", "HEARTBEAT", "ANONYMOUS", "PAIRING"].map((name) => [`RATE_LIMIT_${name}`, String(LIMIT)]));
+const TIGHT = Object.fromEntries(["STANDARD", "READS", "AGENT", "HEARTBEAT", "ANONYMOUS", "PAIRING"].map((name) => [`RATE_LIMIT_${name}`, String(LIMIT)]));
 
 let world: World;
 /** Unlimited: prepares the inputs. */
@@ -58,18 +58,60 @@ describe("limits", () => {
     expect(refused.headers.get("ratelimit")).toMatch(/^"[\w.]+";r=0;t=\d+$/);
   });
 
-  test("a tRPC batch of n calls counts as n", async () => {
-    const caller = await freshCaller({ id: "devices.list", op: REST_CASES.find(({ id }) => id === "devices.list")?.op as Case["op"] });
-    const batch = await world.call(
-      caller,
-      "GET",
-      `/trpc/devices.list,devices.list,devices.list?batch=1&input=${encodeURIComponent(JSON.stringify({ 0: {}, 1: {}, 2: {} }))}`,
-    );
-    expect(batch.status).toBe(207);
-    expect(
-      batch.body
-        .filter((each: { error?: unknown }) => each.error !== undefined)
-        .map((each: { error: { data: { app: { code: string } } } }) => each.error.data.app.code),
-    ).toEqual(["RATE_LIMIT_EXCEEDED"]);
+  const THREE = encodeURIComponent(JSON.stringify({ 0: {}, 1: {}, 2: {} }));
+  const readThree = (as: Caller) => world.call(as, "GET", `/trpc/devices.list,devices.list,devices.list?batch=1&input=${THREE}`);
+  const codesOf = ({ body }: Answer) =>
+    body
+      .filter((each: { error?: unknown }) => each.error !== undefined)
+      .map((each: { error: { data: { app: { code: string } } } }) => each.error.data.app.code);
+  const list = REST_CASES.find(({ id }) => id === "devices.list") as Case;
+  const bucketsOf = async (as: Caller): Promise<Record<string, [number, number]>> => {
+    const { data } = (await world.call(as, "GET", "/v1/rate-limit")).body;
+    return Object.fromEntries(data.map((each: { bucket: string; limit: number; remaining: number }) => [each.bucket, [each.limit, each.remaining]]));
+  };
+  const freshKey = async (): Promise<Caller> => {
+    const { apiKey } = (await world.call(await freshCaller(list), "POST", "/v1/api-keys", { body: { name: "k" } })).body.data;
+    return asKey(apiKey, limited.tenantId);
+  };
+
+  test("a tRPC batch of n calls with a key counts as n", async () => {
+    const batch = await readThree(await freshKey());
+    expect([batch.status, codesOf(batch)]).toEqual([207, ["RATE_LIMIT_EXCEEDED"]]);
+  });
+
+  test("a batch of a person's reads counts once, and each of its changes counts", async () => {
+    const person = await freshCaller(list);
+    expect([codesOf(await readThree(person)), codesOf(await readThree(person))]).toEqual([[], []]);
+    const third = await readThree(person);
+    expect([third.status, codesOf(third)]).toEqual([429, ["RATE_LIMIT_EXCEEDED", "RATE_LIMIT_EXCEEDED", "RATE_LIMIT_EXCEEDED"]]);
+    const changes = await world.call(person, "POST", "/trpc/apiKeys.create,apiKeys.create,apiKeys.create?batch=1", {
+      body: { 0: { name: "k" }, 1: { name: "k" }, 2: { name: "k" } },
+    });
+    expect(codesOf(changes)).toEqual(["RATE_LIMIT_EXCEEDED"]);
+  });
+
+  test("a person's reads leave what they may change untouched, and the view shows both", async () => {
+    const person = await freshCaller(list);
+    await world.call(person, "GET", "/v1/devices");
+    await world.call(person, "GET", "/v1/devices");
+    expect((await world.call(person, "GET", "/v1/devices")).body.details).toMatchObject({ bucket: "reads", limit: LIMIT });
+    expect(await bucketsOf(person)).toMatchObject({ reads: [LIMIT, 0], standard: [LIMIT, LIMIT], tenant: [1_000, expect.any(Number)] });
+    expect((await world.call(person, "POST", "/v1/api-keys", { body: { name: "k" } })).headers.get("ratelimit-policy")).toBe(`"standard";q=${LIMIT};w=60`);
+    expect(await bucketsOf(person)).toMatchObject({ reads: [LIMIT, 0], standard: [LIMIT, LIMIT - 1] });
+  });
+
+  test("a key's reads count as its changes do, and the view shows no bucket that a key does not have", async () => {
+    const key = await freshKey();
+    await world.call(key, "GET", "/v1/devices");
+    expect(await bucketsOf(key)).toEqual({ standard: [LIMIT, LIMIT - 1], tenant: [1_000, expect.any(Number)] });
+    const { as } = await limited.device();
+    expect(Object.keys(await bucketsOf(as)).sort()).toEqual(["agent", "heartbeat", "inventory"]);
+  });
+
+  test("out of the box a person reads 600 times a minute, and a key calls 100 times", () => {
+    expect([LIMITS.reads[0], LIMITS.standard[0]]).toEqual([
+      { name: "reads", limit: 600, windowSeconds: 60, per: "credential" },
+      { name: "standard", limit: 100, windowSeconds: 60, per: "credential" },
+    ]);
   });
 });

@@ -62,7 +62,7 @@ beforeAll(async () => {
       docsUrl: () => "https://api.example/docs",
     },
     auth: { issuer: "i", audience: "a", algorithms: ["EdDSA"], local: true, jwksUri: () => "https://api.example/.well-known/jwks.json" },
-    rateLimits: { describe: async () => [{ bucket: "standard", limit: 100, remaining: 99, resetAt: new Date(0) }] },
+    rateLimits: { describe: async () => [{ bucket: "standard", limit: 100, remaining: 99, windowSeconds: 60, resetAt: new Date(0) }] },
   });
   call = callable(contract.general, feature.handlers);
 });
@@ -150,7 +150,9 @@ describe("caller", () => {
   });
 
   test("callers see the rate limit buckets that count them", async () => {
-    expect(await call.rateLimit(anyone(), {})).toEqual({ items: [{ bucket: "standard", limit: 100, remaining: 99, resetAt: "1970-01-01T00:00:00.000Z" }] });
+    expect(await call.rateLimit(anyone(), {})).toEqual({
+      items: [{ bucket: "standard", limit: 100, remaining: 99, windowSeconds: 60, resetAt: "1970-01-01T00:00:00.000Z" }],
+    });
   });
 });
 

@@ -41,6 +41,7 @@ export interface BucketView {
   readonly bucket: string;
   readonly limit: number | null;
   readonly remaining: number | null;
+  readonly windowSeconds: number;
   readonly resetAt: Date;
 }
 
