@@ -41,7 +41,11 @@ type ProcedureOf<Op> =
         ? TRPCMutationProcedure<{ input: z.input<I>; output: z.output<O>; meta: unknown }>
         : TRPCSubscriptionProcedure<{ input: z.input<I>; output: Stream<z.output<O>>; meta: unknown }>
     : never;
-type RecordOf<C> = { [G in keyof C]: C[G] extends { operations: infer O } ? { [N in keyof O]: ProcedureOf<O[N]> } : never };
+/** tRPC has no form for a text in pieces. */
+type InPieces<Op> = Op extends { readonly output: infer O extends z.ZodType } ? Extract<z.output<O>, AsyncIterable<unknown>> : never;
+type RecordOf<C> = {
+  [G in keyof C]: C[G] extends { operations: infer O } ? { [N in keyof O as [InPieces<O[N]>] extends [never] ? N : never]: ProcedureOf<O[N]> } : never;
+};
 
 export type AppErrorData = ErrorFacts<ErrorCode>;
 

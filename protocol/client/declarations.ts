@@ -84,7 +84,11 @@ export const declareContract = (): string => {
     const output = op.kind === "subscription" ? `Stream<${of(op.output, "output")}>` : of(op.output, "output");
     return `${comment(op.summary)}${name}: ${PROCEDURE[op.kind]}<{ input: ${of(op.input, "input")}; output: ${output}; meta: unknown }>;`;
   };
-  const group = ([name, { operations }]: readonly [string, Group]): string => `${name}: {\n${Object.entries(operations).map(procedure).join("\n")}\n};`;
+  const group = ([name, { operations }]: readonly [string, Group]): string =>
+    `${name}: {\n${Object.entries(operations)
+      .filter(([, { plain }]) => plain?.pieces !== true)
+      .map(procedure)
+      .join("\n")}\n};`;
   const router = Object.entries<Group>(contract).map(group).join("\n");
   // Some named records are only part of others.
   for (const schema of Object.values(SCHEMAS)) of(schema, "output");

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { Moment } from "../kit/bounds.ts";
 import { id, ref } from "../kit/ids.ts";
-import { group, query } from "../kit/operation.ts";
+import { group, Pieces, query } from "../kit/operation.ts";
 import { listQuery, paged } from "../kit/page.ts";
 
 const Columns = z.record(z.string(), z.unknown());
@@ -83,6 +83,17 @@ export const audit = group({
         max: z.int().min(1).max(5_000).default(1_000).describe("Maximum number of records in this part."),
       }),
       output: AuditExport,
+    }),
+    exportLines: query({
+      ...common,
+      summary: "Download audit records, oldest first",
+      rest: ["GET /audit-logs/export.ndjson"],
+      plain: { type: "application/x-ndjson; charset=utf-8", filename: "audit-logs.ndjson", pieces: true },
+      input: z.strictObject({
+        ...filters,
+        after: z.int().min(0).max(2_147_483_647).default(0).describe("Only records after this sequence number."),
+      }),
+      output: Pieces,
     }),
     get: query({
       ...common,

@@ -36,6 +36,14 @@ export const general = group({
       input: z.strictObject({ since: z.string().max(40).optional().describe("Only entries after this version or ISO date.") }),
       output: z.object({ items: z.array(z.object({ version: z.string(), date: z.string(), type: z.string(), title: z.string() })) }),
     }),
+    changelogFeed: query({
+      ...open,
+      summary: "Get the releases as an Atom feed, newest first",
+      rest: ["GET /changelog.atom"],
+      plain: { type: "application/atom+xml; charset=utf-8" },
+      input: z.strictObject({}),
+      output: z.string(),
+    }),
     deprecations: query({
       ...open,
       summary: "List deprecated operations",

@@ -34,6 +34,12 @@ export const audit: Guide<"audit"> = {
     input: { format: "ndjson", after: 0, max: 1_000 },
     output: { format: "ndjson", count: 1, next: null, content: `${JSON.stringify(log)}\n` },
   },
+  exportLines: {
+    description:
+      "Sends all records at once, one JSON object per line. The lines of a whole log are a chain that you can verify without the gateway. The connection breaks off if the gateway cannot read on: then ask for the rest with `after`, the last `sequence` that you have.",
+    input: { after: 0 },
+    output: `${JSON.stringify(log)}\n`,
+  },
   listInstallation: {
     description: "Only users named in `ADMIN_USERS` may call this.",
     input: { tenant: IDS.tenantId },

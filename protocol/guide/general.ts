@@ -29,6 +29,10 @@ export const general: Guide<"general"> = {
     description: "Lists what each release changed. Entries of type `upgrading` say what you must do before you run or call that release.",
     output: { items: [{ version: "0.2.0", date: "2026-11-22", type: "added", title: "Live streams tell what a viewer has missed" }] },
   },
+  changelogFeed: {
+    description: "For feed readers: one entry per release, with what it changed as text. What no release has yet is not in it.",
+    output: `<?xml version="1.0" encoding="utf-8"?>\n<feed xmlns="http://www.w3.org/2005/Atom"></feed>\n`,
+  },
   deprecations: {
     description:
       "A deprecated operation keeps working for at least six months after its announcement. Its responses have the headers `Deprecation` and `Sunset`.",

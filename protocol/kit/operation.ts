@@ -1,5 +1,5 @@
 // The language of the contract. Each operation is declared once; REST, tRPC, OpenAPI and the client's types are derived from it.
-import type { z } from "zod";
+import { z } from "zod";
 import type { CommandType } from "./command-type.ts";
 import type { ErrorCode } from "./errors.ts";
 import type { EventType } from "./event.ts";
@@ -22,6 +22,22 @@ export type Tenancy = "tenant" | "none";
 
 /** `key`: the gateway honors an Idempotency-Key and commits the answer with the effect; `own`: the feature stores the key with its row; `none`: ignored. */
 export type Idempotency = "key" | "own" | "none";
+
+/** A REST answer that is no envelope but text of a media type of its own. Over tRPC the text is the result; a text in pieces has no tRPC form. */
+export interface Plain {
+  /** Media type, with its charset. */
+  readonly type: string;
+  /** Clients save the answer as a file of this name. */
+  readonly filename?: string;
+  /** The output is `Pieces`, sent as they come. The connection breaks off when they fail, so that nobody takes a part for the whole. */
+  readonly pieces?: true;
+}
+
+/** Text of any length, in pieces that each fit into memory; `output` of an operation with `plain.pieces`. */
+export const Pieces = z.union([
+  z.string(),
+  z.custom<AsyncIterable<string>>((value) => typeof value === "object" && value !== null && Symbol.asyncIterator in value),
+]);
 
 export interface Deprecated {
   /** ISO dates. `sunset` must be at least six months after `since`. */
@@ -70,6 +86,8 @@ export interface Operation<
   readonly list?: "page" | "offset" | "plain";
   /** Creations: the path of the new resource below /v1. The response repeats the path's last field as `id`. */
   readonly location?: `/${string}`;
+  /** REST answers with the result itself, a text, without an envelope. */
+  readonly plain?: Plain;
   /** The response repeats the record's fields at top level, beside `data`. */
   readonly flat: boolean;
   readonly idempotency: M;

@@ -33,6 +33,8 @@ export interface HttpStream {
   readonly status: number;
   readonly headers: Headers;
   readonly body: ReadableStream<Uint8Array>;
+  /** Part of it is worth nothing: when it fails, the connection breaks off instead of ending the answer. */
+  readonly whole?: true;
 }
 
 /** Both may name what the answer varies by. */

@@ -11,8 +11,9 @@ import { UPGRADE_HEADERS } from "./handshake.ts";
 import { limitHeaders, RateLimited } from "./limits.ts";
 import { invalid } from "./parse.ts";
 import type { Answer, CallRequest, Failure, Pipeline } from "./pipeline.ts";
+import { renderPlain } from "./plain.ts";
 import { signedBy } from "./replay.ts";
-import type { HttpRequest, HttpResponse, Reception, RequestContext } from "./request-context.ts";
+import type { HttpRequest, HttpResponse, HttpStream, Reception, RequestContext } from "./request-context.ts";
 import type { Prefix, RequestInfo } from "./request-info.ts";
 import { checkQueryNames, type FieldTypes, fieldTypes, mergeInput, NOTHING, readBodyInput, readHeaders, readPath, readQuery, takesBody } from "./rest-input.ts";
 import { createRouter, type Match, pick } from "./router.ts";
@@ -109,7 +110,7 @@ export const createRest = ({ entries, pipeline, clock, infoOf, authenticate }: R
     return [...(pages === null ? [] : [pages]), ...(op.deprecated === undefined ? [] : deprecationLinks(op.deprecated))];
   };
 
-  const renderAnswer = (entry: Entry, answer: Answer, { request, info }: Addressee): HttpResponse => {
+  const renderAnswer = (entry: Entry, answer: Answer, { request, info }: Addressee): HttpResponse | HttpStream => {
     const { op } = entry;
     const headers = headersOf(request, info, answer.verdict);
     const location = locationOf(op, answer.result);
@@ -120,6 +121,7 @@ export const createRest = ({ entries, pipeline, clock, infoOf, authenticate }: R
     }
     if (op.deprecated !== undefined) Object.assign(headers, deprecationHeaders(op.deprecated));
     Object.assign(headers, answer.headers);
+    if (op.plain !== undefined) return renderPlain(op.plain, answer.result as string | AsyncIterable<string>, { status: answer.status, headers });
     const body = successText(op, answer.input, answer.result, { requestId: info.requestId, timestamp: isoText(clock.now()) });
     if (!versions.isVersioned(op)) return { status: answer.status, headers, body };
     const isRead = op.kind === "query";
@@ -151,7 +153,7 @@ export const createRest = ({ entries, pipeline, clock, infoOf, authenticate }: R
     return field === null || accepted === null ? undefined : { field, versions: accepted };
   };
 
-  const serve = async (context: RequestContext, match: Found, info: RequestInfo): Promise<HttpResponse> => {
+  const serve = async (context: RequestContext, match: Found, info: RequestInfo): Promise<HttpResponse | HttpStream> => {
     const { request } = context;
     const body = await context.body;
     if (body === null) throw new AppError("PAYLOAD_TOO_LARGE", { details: { maxBytes: maxBodyBytes(match) } });
@@ -186,7 +188,13 @@ export const createRest = ({ entries, pipeline, clock, infoOf, authenticate }: R
     try {
       if (match.kind === "none") throw new AppError("NOT_FOUND", { details: { method: request.method, path: request.path } });
       if (match.kind === "wrong method") throw new AppError("METHOD_NOT_ALLOWED", { details: { allow: match.allow } });
-      context.respond(await serve(context, match, info));
+      const answer = await serve(context, match, info);
+      if (!(answer.body instanceof ReadableStream)) context.respond(answer as HttpResponse);
+      else if (request.method !== "HEAD") await context.stream(answer as HttpStream);
+      else {
+        await answer.body.cancel();
+        context.respond({ ...answer, body: null });
+      }
     } catch (error) {
       const refusal = pipeline.toAppError(error);
       context.notes.refusal = refusal;

@@ -57,8 +57,9 @@ const createIdentifier =
 
 export const createTrpc = (deps: TrpcDeps): HttpTransport => {
   const { pipeline, clock } = deps;
-  const byId = new Map(deps.entries.map((entry) => [entry.id, entry]));
-  const router: AnyTRPCRouter = createTrpcRouter(deps.entries);
+  const entries = deps.entries.filter(({ op }) => op.plain?.pieces !== true);
+  const byId = new Map(entries.map((entry) => [entry.id, entry]));
+  const router: AnyTRPCRouter = createTrpcRouter(entries);
   const config = router._def._config;
   const identifier = createIdentifier(deps);
   const openCalls = createTrpcCalls(deps);

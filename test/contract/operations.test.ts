@@ -155,6 +155,15 @@ describe("answers", () => {
         expect(answer.body).toBeNull();
         continue;
       }
+      if (each.op.plain !== undefined) {
+        expect([answer.headers.get("content-type"), answer.headers.has("content-disposition")]).toEqual([
+          each.op.plain.type,
+          each.op.plain.filename !== undefined,
+        ]);
+        expect(each.op.output.safeParse(answer.body).success).toBe(true);
+        shapes.push(typeof answer.body);
+        continue;
+      }
       expect(answer.body.success).toBe(true);
       expect(answer.body.meta.requestId).toBe(answer.headers.get("x-request-id"));
       const result = each.op.list === undefined ? answer.body.data : { ...answer.body, items: answer.body.data, total: answer.body.meta.pagination?.total };
@@ -176,7 +185,7 @@ describe("answers", () => {
     expect(shapes[0]).toEqual(shapes[1]);
   });
 
-  const unary = CASES.filter(({ op }) => op.kind !== "subscription");
+  const unary = CASES.filter(({ op }) => op.kind !== "subscription" && op.plain?.pieces !== true);
   const trpc = async (each: Case, as: Caller, input: unknown) =>
     each.op.kind === "query"
       ? world.call(as, "GET", `/trpc/${each.id}?input=${encodeURIComponent(JSON.stringify(input))}`)
@@ -203,7 +212,7 @@ describe("answers", () => {
             : part,
         ),
       );
-    expect(still(same)).toEqual(still(rest.body.data));
+    expect(still(same)).toEqual(still(each.op.plain === undefined ? rest.body.data : rest.body));
   });
 
   test.each(named(unary.filter(({ op }) => !op.auth.includes("public"))))("%s refuses over tRPC with the same code as over REST", async (_, each) => {

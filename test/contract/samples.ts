@@ -202,6 +202,8 @@ export const SAMPLES: { readonly [Id in OperationId]: (stock: Stock) => Promise<
   "audit.list": nothing,
   "audit.get": async ({ world, owner }) => ({ auditId: (await world.call(owner, "GET", "/v1/audit-logs")).body.data[0].auditId }),
   "audit.export": nothing,
+  "audit.exportLines": nothing,
+  "general.changelogFeed": nothing,
   "audit.listInstallation": nothing,
   "admin.listNodes": nothing,
   "admin.listTenants": nothing,

@@ -206,6 +206,47 @@ describe("an export", () => {
     }
   });
 
+  test("sends the whole log as lines, from any record on and filtered, whoever reads it how slowly", async () => {
+    const { owner } = await newTenant(5);
+    const linesOf = async (query: string): Promise<AuditLog[]> => {
+      const { status, body, headers } = await world.call(owner, "GET", `/v1/audit-logs/export.ndjson${query}`);
+      expect([status, headers.get("content-disposition")]).toEqual([200, 'attachment; filename="audit-logs.ndjson"']);
+      return String(body ?? "")
+        .split("\n")
+        .filter(Boolean)
+        .map((line) => JSON.parse(line));
+    };
+    const all = await linesOf("");
+    const { content } = await part(owner, "max=5000");
+    expect(all.map((log) => JSON.stringify(log)).join("\n")).toBe(content.trimEnd());
+    expect(await linesOf("?after=2")).toEqual(all.slice(2));
+    expect(await linesOf(`?action=apiKeys.update`)).toEqual(all.filter(({ action }) => action === "apiKeys.update"));
+    expect(await linesOf(`?after=${all.length}`)).toEqual([]);
+    expect((await world.call(owner, "HEAD", "/v1/audit-logs/export.ndjson")).status).toBe(200);
+  });
+
+  test("breaks off when it cannot read on, so that nobody takes a part for the whole", async () => {
+    const { tenant, owner } = await newTenant();
+    await world.sql.query(
+      `insert into audit_logs (audit_id, tenant_id, sequence, at, actor_type, actor_id, action, resource_type, outcome, changes, omitted, previous_hash, hash)
+       select 'aud_' || n, $1, 1000 + n, now(), 'user', 'u', 'a', 'r', 'success', jsonb_build_array(repeat('x', 3000)), 0, '', '' from generate_series(1, 3000) n`,
+      [tenant.tenantId],
+    );
+    const answer = await fetch(`${world.url}/v1/audit-logs/export.ndjson`, { headers: owner.headers("") });
+    expect(answer.status).toBe(200);
+    const reader = answer.body?.getReader();
+    await reader?.read();
+    await world.sql.query("alter table audit_logs rename to audit_logs_away");
+    try {
+      const rest = (async () => {
+        for (;;) if ((await reader?.read())?.done !== false) return "complete";
+      })();
+      await expect(rest).rejects.toThrow();
+    } finally {
+      await world.sql.query("alter table audit_logs_away rename to audit_logs");
+    }
+  });
+
   test("writes CSV that no spreadsheet runs", async () => {
     const { owner, keyId } = await newTenant();
     await world.call(owner, "PATCH", `/v1/api-keys/${keyId}`, { body: { name: 'a "quoted", name' }, headers: { "user-agent": "=cmd|' /C calc'!A0" } });

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { contract, ERROR_CODES } from "../../protocol/index.ts";
 import { createTestClock } from "../../server/core/clock.ts";
 import type { Reply } from "../../server/core/feature.ts";
+import { atomOf } from "../../server/features/general/atom.ts";
 import { createGeneral, type GeneralFeature, statedLimits } from "../../server/features/general/index.ts";
 import { parseChangelog, releasesSince } from "../../server/features/general/rules.ts";
 import { type CheckOutcome, createHealth } from "../../server/features/health/index.ts";
@@ -110,6 +111,33 @@ describe("service", () => {
     expect(titles("1.0.0")).toEqual(["d", "you must do e", "c, which takes two lines"]);
     expect(titles("2026-02-01")).toEqual(["d", "you must do e", "c, which takes two lines"]);
     expect(titles("2.0.0")).toEqual(["d"]);
+  });
+
+  test("the changelog is also an Atom feed: one entry per release, newest first, with ids that stay", async () => {
+    const feed = await call.changelogFeed(anyone(), {});
+    expect(feed).toContain('<link rel="self" type="application/atom+xml" href="https://api.example/changelog.atom"/>');
+    const ids = [...feed.matchAll(/<id>(.*?)<\/id>/g)].map(([, id]) => id);
+    expect(ids.slice(-2)).toEqual(["tag:mooring,2026:release:0.2.0", "tag:mooring,2026:release:0.1.0"]);
+    expect(new Set(ids).size).toBe(ids.length);
+    for (const [, at = ""] of feed.matchAll(/<updated>(.*?)<\/updated>/g)) expect(at).toMatch(/^\d{4}-\d{2}-\d{2}T00:00:00Z$/);
+  });
+
+  test("the feed escapes what XML would read as its own and leaves out what is not released", () => {
+    const feed = atomOf({ name: "A & B", self: "https://x/?a=1&b=\"'" }, [
+      { version: "Unreleased", date: "", type: "added", title: "secret plans" },
+      { version: "1.0.0", date: "2026-01-01", type: "added", title: '`<script>` & ]]> "quotes" \u0000\u0008\ud800 end' },
+    ]);
+    expect(feed).toContain("<title>A &amp; B releases</title>");
+    expect(feed).toContain("added: `&lt;script&gt;` &amp; ]]&gt; &quot;quotes&quot; \ufffd end");
+    expect(feed).toContain('href="https://x/?a=1&amp;b=&quot;&apos;"');
+    expect(feed).not.toContain("secret plans");
+    // Every element is closed in its order.
+    const open: string[] = [];
+    for (const [, close, name = "", empty] of feed.replace(/<\?.*?\?>/, "").matchAll(/<(\/?)([a-z]+)[^<>]*?(\/?)>/g))
+      if (close !== "") expect(open.pop()).toBe(name);
+      else if (empty === "") open.push(name);
+    expect(open).toEqual([]);
+    expect(atomOf({ name: "N", self: "s" }, [])).toContain("<updated>1970-01-01T00:00:00Z</updated>");
   });
 
   test("the service loses no entry of its changelog", async () => {

@@ -98,7 +98,8 @@ describe.each(["/v1", "/api/v1"] as const)("document of %s", (prefix) => {
     const unnamed = offenders(document, ({ operation }) =>
       Object.entries<Json>(operation.responses)
         .filter(([status]) => status.startsWith("2"))
-        .flatMap(([, { content }]) => (content === undefined ? [] : (content["application/json"].schema.anyOf ?? [content["application/json"].schema])))
+        .flatMap(([, { content = {} }]) => (content["application/json"] === undefined ? [] : [content["application/json"].schema]))
+        .flatMap((schema: Json) => schema.anyOf ?? [schema])
         .filter((schema: Json) => !isNamed(schema.properties.data))
         .map(() => "answers a record without a name: give it one in protocol/schemas.ts"),
     );
@@ -133,7 +134,7 @@ describe.each(["/v1", "/api/v1"] as const)("document of %s", (prefix) => {
     };
     const wrong = offenders(document, ({ operation }) => {
       const media: Json[] = [operation.requestBody, ...Object.values<Json>(operation.responses).map((each) => resolved(document, each))].flatMap((each) =>
-        each?.content === undefined ? [] : [each.content["application/json"]],
+        Object.values<Json>(each?.content ?? {}),
       );
       return [
         ...media.flatMap(({ schema, examples = {} }) => {

@@ -157,6 +157,10 @@ const checkDeclared = (described: ReadDocument, path: string, { method, status, 
   const key = `${method} ${path} ${status}`;
   const problems = checkHeaders(described, response.headers, headers, key);
   if (method === "HEAD") return problems;
+  const [type = ""] = (headers.get("content-type") ?? "").split(";", 1);
+  // A text without an envelope.
+  if (type !== "" && type !== "application/json")
+    return response.content?.[type]?.schema.type === typeof (body ?? "") ? problems : [...problems, `a body of type ${type}, which is not declared`];
   const schema = response.content?.["application/json"]?.schema;
   if (schema === undefined) return body === null ? problems : [...problems, "a body where none is declared"];
   const codes = Object.keys(response.content["application/json"].examples ?? {});

@@ -131,7 +131,7 @@ export const startWorld = async (env: Readonly<Record<string, string>> = {}, { s
       signal: AbortSignal.timeout(15_000),
     });
     const text = await response.text();
-    const isJson = response.headers.get("content-type")?.includes("json") === true;
+    const isJson = /[/+]json\b/.test(response.headers.get("content-type") ?? "");
     const answer = { status: response.status, headers: response.headers, body: text === "" ? null : isJson ? JSON.parse(text) : text };
     await checkOpenApiAnswer({ method, path, ...answer }, getDocument);
     return answer;

@@ -8,7 +8,7 @@ import type { Feature } from "../kit.ts";
 import { createChainSigner, hex, type SealedRow } from "./chain.ts";
 import { type Format, headOf, lineOf } from "./export.ts";
 import { createRetention } from "./retention.ts";
-import { findLog, loggedTenants, logsAfter, pageOfLogs } from "./store.ts";
+import { type AuditFilter, findLog, loggedTenants, logsAfter, pageOfLogs } from "./store.ts";
 import { createAuditTrail, INSTALLATION } from "./trail.ts";
 import { type Verdict, verifyTenant } from "./verify.ts";
 
@@ -46,11 +46,28 @@ const toLog = ({ tenantId, at, actorType, actorId, actorEmail, ip, userAgent, re
 const EXPORT_CHARACTERS = 8_000_000;
 const EXPORT_BATCH = 500;
 
+/** Reads the first pieces before the answer begins, so that a database that is away is an error and no broken answer. */
+const begun = async (pieces: AsyncGenerator<string, void>): Promise<AsyncIterable<string>> => {
+  const [head, first] = [await pieces.next(), await pieces.next()];
+  return (async function* () {
+    yield `${head.value ?? ""}${first.value ?? ""}`;
+    yield* pieces;
+  })();
+};
+
 export const createAudit = ({ db, secretBox, keepDays }: AuditDeps): AuditFeature => {
   const signer = createChainSigner(secretBox);
   const page = async (tenantId: string, query: Parameters<typeof toWindow>[0]) => {
     const { items, total } = await pageOfLogs(db, tenantId, { ...query, ...toWindow(query) });
     return { items: items.map(toLog), total };
+  };
+  const linesOf = async function* (tenantId: string, format: Format, { after: from, ...filter }: AuditFilter & { readonly after: number }) {
+    yield headOf(format);
+    for (let after = from, rows: readonly SealedRow[] = []; ; after = rows.at(-1)?.sequence ?? after) {
+      rows = await logsAfter(db, tenantId, { ...filter, after, limit: EXPORT_BATCH });
+      yield rows.map((row) => lineOf(toLog(row), format)).join("");
+      if (rows.length < EXPORT_BATCH) return;
+    }
   };
   return {
     handlers: implement(contract.audit, {
@@ -61,6 +78,7 @@ export const createAudit = ({ db, secretBox, keepDays }: AuditDeps): AuditFeatur
         if (row === null) throw fail("AUDIT_LOG_NOT_FOUND", { auditId });
         return toLog(row);
       },
+      exportLines: ({ scope }, query) => begun(linesOf(scope.tenantId, "ndjson", query)),
       export: async ({ scope }, { format, after, max, ...filter }) => {
         const rows = await logsAfter(db, scope.tenantId, { ...filter, after, limit: max });
         const lines = [headOf(format)];
@@ -80,13 +98,6 @@ export const createAudit = ({ db, secretBox, keepDays }: AuditDeps): AuditFeatur
     verify: async function* (tenantId) {
       for (const each of tenantId === undefined ? await loggedTenants(db) : [tenantId]) yield await verifyTenant(db, each, signer);
     },
-    exportAll: async function* (tenantId, format) {
-      yield headOf(format);
-      for (let after = 0, rows: readonly SealedRow[] = []; ; after = rows.at(-1)?.sequence ?? after) {
-        rows = await logsAfter(db, tenantId, { after, limit: EXPORT_BATCH });
-        yield rows.map((row) => lineOf(toLog(row), format)).join("");
-        if (rows.length < EXPORT_BATCH) return;
-      }
-    },
+    exportAll: (tenantId, format) => linesOf(tenantId, format, { after: 0 }),
   };
 };

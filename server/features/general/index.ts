@@ -11,6 +11,7 @@ import type { Memberships, StreamTickets } from "../../core/lookups.ts";
 import type { OpenScope, Principal } from "../../core/scope.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { Feature } from "../kit.ts";
+import { atomOf } from "./atom.ts";
 import { deprecations, errorCatalogue, parseChangelog, releasesSince, statedLimits } from "./rules.ts";
 import { deleteExpired, insertTicket, takeTicket } from "./store.ts";
 
@@ -80,6 +81,7 @@ const createPublicHandlers = ({ service, auth, changelog }: GeneralDeps): Omit<H
   return {
     info: async () => ({ name, version, apiVersion: "v1", environment, commit, docsUrl: service.docsUrl(), limits, features: [...features] }),
     changelog: async (_call, { since }) => ({ items: [...releasesSince(releases, since)] }),
+    changelogFeed: async () => atomOf({ name, self: new URL("changelog.atom", service.docsUrl()).href }, releases),
     deprecations: async () => ({ items: ending }),
     errors: async () => ({ items: [...catalogue] }),
     error: async ({ fail }, { code }) => {

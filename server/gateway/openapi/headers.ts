@@ -58,6 +58,7 @@ export const successHeaders = (op: Operation, isVersioned: boolean): Json => ({
     ...((op.list !== undefined && op.list !== "plain") || op.deprecated !== undefined ? (["Link"] as const) : []),
     ...(op.deprecated === undefined ? [] : (["Deprecation", "Sunset"] as const)),
   ]),
+  ...(op.plain?.filename === undefined ? {} : { "Content-Disposition": { description: "The name of the file.", schema: { type: "string" } } }),
   ...Object.fromEntries(Object.entries(op.responseHeaders ?? {}).map(([name, description]) => [name, { description, schema: { type: "string" } }])),
 });
 

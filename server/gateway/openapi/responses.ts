@@ -1,6 +1,6 @@
 // The responses of an operation: its record in the envelope, and every error that it may return.
 import { AT, guideOf, IDS } from "../../../protocol/guide/index.ts";
-import { type ErrorCode, type Operation, Pagination } from "../../../protocol/index.ts";
+import { type ErrorCode, type Operation, Pagination, type Plain } from "../../../protocol/index.ts";
 import type { Entry } from "../catalogue.ts";
 import { successText } from "../envelope.ts";
 import type { Versions } from "../versions.ts";
@@ -59,11 +59,16 @@ const successSchema = (schemas: Schemas, op: Operation): Json => {
   return envelope(data, meta(schemas), { properties: { ...Object.fromEntries(hoisted), ...id }, required: Object.keys(id) });
 };
 
+/** OpenAPI names media types without their parameters. */
+const bareType = ({ type }: Plain): string => type.split(";", 1)[0] ?? type;
+
 const success = ({ schemas, versions }: Parts, { id, op }: Pick<Entry, "id" | "op">): Json => {
   const { input, output } = guideOf(id);
   const headers = successHeaders(op, versions.isVersioned(op));
   if (op.status === 204) return { description: "Done. The answer has no body.", headers };
   const parsed = op.input.safeParse(input ?? {});
+  if (op.plain !== undefined)
+    return { description: "Success.", headers, content: { [bareType(op.plain)]: { schema: { type: "string" }, examples: { [id]: { value: output } } } } };
   const text = output === undefined ? null : successText(op, parsed.data, output, { requestId: IDS.requestId, timestamp: AT });
   const examples = text === null ? {} : { examples: { [id]: { value: JSON.parse(text) as unknown } } };
   const description = op.status === 201 ? "Created." : "Success.";

@@ -57,9 +57,11 @@ export const writeStream = async (
   const stop = () => void reader.cancel().catch(() => undefined);
   ending.addEventListener("abort", stop, { once: true });
   if (!gone.aborted) res.cork(() => writeHead(res, response));
+  let complete = response.whole !== true;
   try {
     while (!ending.aborted) {
       const { done, value } = await reader.read();
+      if (done) complete = true;
       if (done || ending.aborted) break;
       const accepted = { now: true };
       res.cork(() => {
@@ -71,7 +73,7 @@ export const writeStream = async (
     ending.removeEventListener("abort", stop);
     if (ending.aborted) stop();
     // No `close` here, although the connection ends with the stream: the library would write that header among the chunks.
-    if (!gone.aborted) res.cork(() => void res.end());
+    if (!gone.aborted) res.cork(() => void (complete ? res.end() : res.close()));
   }
 };
 
