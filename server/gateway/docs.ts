@@ -33,6 +33,7 @@ const CSP =
 const page = (type: string, body: string | Uint8Array): HttpResponse => ({
   status: 200,
   body,
+  compress: !type.startsWith("image/"),
   headers: { "Content-Type": type, "Content-Security-Policy": CSP, "X-Content-Type-Options": "nosniff", "Cache-Control": "public, max-age=3600" },
 });
 

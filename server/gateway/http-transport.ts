@@ -37,6 +37,7 @@ const EXPOSED =
 const document = (body: string): HttpResponse => ({
   status: 200,
   body,
+  compress: true,
   headers: { "Content-Type": "application/json; charset=utf-8", "Cache-Control": "public, max-age=60", "X-Content-Type-Options": "nosniff" },
 });
 
@@ -80,7 +81,7 @@ export const createHttpTransport = (deps: HttpTransportDeps): HttpTransport => {
     const { request, notes } = context;
     notes.refusal = error;
     const answer = deps.rest.renderError(error, { request, info: deps.infoOf(request, splitPrefix(request.path)?.prefix ?? "/v1") });
-    context.respond({ ...answer, close: close || answer.close === true });
+    void context.respond({ ...answer, close: close || answer.close === true });
   };
 
   const documentOr = async (context: RequestContext, operations: Reception): Promise<void> => {

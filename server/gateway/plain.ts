@@ -16,7 +16,7 @@ async function* encoded(pieces: AsyncIterable<string>): AsyncIterable<Uint8Array
 export const renderPlain = (
   plain: Plain,
   result: string | AsyncIterable<string>,
-  head: Pick<HttpResponse, "status" | "headers">,
+  head: Pick<HttpResponse, "status" | "headers" | "compress">,
 ): HttpResponse | HttpStream => {
   const headers = { ...head.headers, ...headersOf(plain) };
   if (typeof result === "string") return { ...head, headers, body: result };

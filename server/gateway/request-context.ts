@@ -2,6 +2,7 @@
 // here, so the log line and the headers that all answers share are added in one place.
 import type { LazyAbort } from "../core/lazy-abort.ts";
 import { newNotes } from "./call-record.ts";
+import { compressed, isWorthCompressing } from "./compression.ts";
 
 export interface HttpRequest {
   /** Upper case. */
@@ -26,6 +27,8 @@ export interface HttpResponse {
   readonly body: string | Uint8Array | null;
   /** Close the connection afterwards: the rest of the request is not wanted. */
   readonly close?: boolean;
+  /** Callers who accept it may get it compressed: it has no secret. */
+  readonly compress?: boolean;
 }
 
 /** A body that comes in parts, for event streams. */
@@ -42,6 +45,8 @@ const merged = (common: Headers, own: Headers): Headers => {
   const vary = [common["Vary"], own["Vary"]].filter((name) => name !== undefined);
   return { ...common, ...own, ...(vary.length === 0 ? {} : { Vary: vary.join(", ") }) };
 };
+
+const VARY: Headers = { Vary: "Accept-Encoding" };
 
 export interface RequestEnd {
   /** Null when the peer was gone before there was an answer. */
@@ -64,8 +69,16 @@ export abstract class RequestContext {
   logEntry: { write(ending: RequestEnd): void } | null = null;
   #answered = false;
 
-  respond(response: HttpResponse): void {
-    if (this.#mayAnswer(response)) this.write(this.#complete(response));
+  /** A promise only while the answer waits to be compressed. */
+  respond(response: HttpResponse): Promise<void> | undefined {
+    if (!this.#mayAnswer(response)) return undefined;
+    const answer = this.#complete(response);
+    if (!isWorthCompressing(answer)) return void this.write(answer);
+    const ready = compressed({ ...answer, headers: merged(VARY, answer.headers) }, this.request.headers["accept-encoding"]);
+    if (!(ready instanceof Promise)) return void this.write(ready);
+    return ready.then((later) => {
+      if (!this.gone.aborted) this.write(later);
+    });
   }
 
   /** A stream may last for hours, so its log line tells of its beginning. */

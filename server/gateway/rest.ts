@@ -6,6 +6,7 @@ import type { RateLimitVerdict } from "../core/rate-limiter.ts";
 import { type Credential, isSigned, readCredential } from "./auth/credentials.ts";
 import { type Identity, NOBODY } from "./auth/identity.ts";
 import type { Entry } from "./catalogue.ts";
+import { hasSecret } from "./compression.ts";
 import { errorBody, locationOf, pageLinks, successText } from "./envelope.ts";
 import { UPGRADE_HEADERS } from "./handshake.ts";
 import { limitHeaders, RateLimited } from "./limits.ts";
@@ -72,6 +73,7 @@ const deprecationLinks = ({ successor }: Deprecated): readonly string[] => [
 export const createRest = ({ entries, pipeline, clock, infoOf, authenticate }: RestDeps) => {
   const route = createRouter(entries);
   const versions = versionsOf(entries);
+  const compressible = new Set(entries.filter(({ op }) => !hasSecret(op)));
   const types = new Map<Entry, FieldTypes>(entries.filter(({ op }) => op.rest.length > 0).map((entry) => [entry, fieldTypes(entry.op)]));
 
   const headersOf = ({ headers: sent }: HttpRequest, info: RequestInfo, verdict: RateLimitVerdict | null): Record<string, string> => {
@@ -121,13 +123,15 @@ export const createRest = ({ entries, pipeline, clock, infoOf, authenticate }: R
     }
     if (op.deprecated !== undefined) Object.assign(headers, deprecationHeaders(op.deprecated));
     Object.assign(headers, answer.headers);
-    if (op.plain !== undefined) return renderPlain(op.plain, answer.result as string | AsyncIterable<string>, { status: answer.status, headers });
+    if (op.plain !== undefined)
+      return renderPlain(op.plain, answer.result as string | AsyncIterable<string>, { status: answer.status, headers, compress: true });
     const body = successText(op, answer.input, answer.result, { requestId: info.requestId, timestamp: isoText(clock.now()) });
-    if (!versions.isVersioned(op)) return { status: answer.status, headers, body };
+    const compress = compressible.has(entry);
+    if (!versions.isVersioned(op)) return { status: answer.status, headers, body, compress };
     const isRead = op.kind === "query";
     headers["ETag"] = tagOf(answer.result, isRead ? body : null);
     if (isRead && isKnown(request.headers["if-none-match"], headers["ETag"])) return { status: 304, headers, body: null };
-    return { status: answer.status, headers, body };
+    return { status: answer.status, headers, body, compress };
   };
 
   const inputOf = (
@@ -189,16 +193,17 @@ export const createRest = ({ entries, pipeline, clock, infoOf, authenticate }: R
       if (match.kind === "none") throw new AppError("NOT_FOUND", { details: { method: request.method, path: request.path } });
       if (match.kind === "wrong method") throw new AppError("METHOD_NOT_ALLOWED", { details: { allow: match.allow } });
       const answer = await serve(context, match, info);
-      if (!(answer.body instanceof ReadableStream)) context.respond(answer as HttpResponse);
-      else if (request.method !== "HEAD") await context.stream(answer as HttpStream);
+      // No await without need: nearly every answer is written already.
+      if (!(answer.body instanceof ReadableStream)) return context.respond(answer as HttpResponse);
+      if (request.method !== "HEAD") await context.stream(answer as HttpStream);
       else {
         await answer.body.cancel();
-        context.respond({ ...answer, body: null });
+        void context.respond({ ...answer, body: null });
       }
     } catch (error) {
       const refusal = pipeline.toAppError(error);
       context.notes.refusal = refusal;
-      context.respond(renderError(refusal, { request, info }));
+      void context.respond(renderError(refusal, { request, info }));
     }
   };
 

@@ -7,6 +7,7 @@ import { AppError, isAppError } from "../core/errors.ts";
 import { type Credential, isSigned, readCredential } from "./auth/credentials.ts";
 import { type Identity, NOBODY } from "./auth/identity.ts";
 import type { Entry } from "./catalogue.ts";
+import { hasSecret } from "./compression.ts";
 import { limitHeaders } from "./limits.ts";
 import { invalid } from "./parse.ts";
 import type { Pipeline } from "./pipeline.ts";
@@ -58,6 +59,7 @@ const createIdentifier =
 export const createTrpc = (deps: TrpcDeps): HttpTransport => {
   const { pipeline, clock } = deps;
   const entries = deps.entries.filter(({ op }) => op.plain?.pieces !== true);
+  const compressible = new Set(entries.filter(({ op }) => !hasSecret(op)).map(({ id }) => id));
   const byId = new Map(entries.map((entry) => [entry.id, entry]));
   const router: AnyTRPCRouter = createTrpcRouter(entries);
   const config = router._def._config;
@@ -116,7 +118,8 @@ export const createTrpc = (deps: TrpcDeps): HttpTransport => {
     const identify = identifier(request, info, body);
     const calls = openCalls(request, info, { gone, notes, identify, reidentify: identify });
     const { status, json } = asked.batch ? await all(asked, calls) : await one(asked, 0, calls);
-    return { status, headers: headersOf(request, info, calls, clock), body: JSON.stringify(json) };
+    const compress = asked.paths.every((path) => compressible.has(path));
+    return { status, headers: headersOf(request, info, calls, clock), body: JSON.stringify(json), compress };
   };
 
   const stream = async (context: RequestContext, info: RequestInfo, body: Uint8Array): Promise<void> => {
@@ -155,7 +158,7 @@ export const createTrpc = (deps: TrpcDeps): HttpTransport => {
       ...(isSigned(request.headers) ? { [SIGNATURE_VERSIONS_HEADER]: SIGNATURE_VERSIONS } : {}),
     };
     const out = { status: response.status, headers: outHeaders };
-    if (response.body === null) context.respond({ ...out, body: null });
+    if (response.body === null) void context.respond({ ...out, body: null });
     else await context.stream({ ...out, body: response.body });
   };
 
@@ -183,11 +186,11 @@ export const createTrpc = (deps: TrpcDeps): HttpTransport => {
         const body = await context.body;
         if (body === null) throw new AppError("PAYLOAD_TOO_LARGE", { details: { maxBytes: maxBodyBytes } });
         if (isStream(context.request, entry)) await stream(context, info, body);
-        else context.respond(await unary(context, info, body));
+        else return context.respond(await unary(context, info, body));
       } catch (error) {
         const known = isAppError(error) ? error : error instanceof URIError ? invalid("path", "is not valid percent-encoding") : pipeline.toAppError(error);
         context.notes.refusal = known;
-        context.respond(refuse(context.request, known, info));
+        void context.respond(refuse(context.request, known, info));
       }
     };
     return { maxBodyBytes, handle };
