@@ -30,6 +30,8 @@ export interface Credentials {
 
 export interface MintRequest {
   readonly userId: string;
+  /** Stated as verified. */
+  readonly email?: string;
   readonly tenantId?: string;
   /** With a tenant: the user becomes a member with this role. */
   readonly role?: Role;
@@ -52,16 +54,18 @@ export const createBootstrap = ({ baseUrl, tokens, tenants, apiKeys, pairing }: 
     if (tokens.local === undefined) throw new ConfigError("tokens come from OIDC_ISSUER here; the local issuer is off");
     return tokens.local;
   };
-  const mint = async ({ userId, tenantId, role, ttlSeconds }: MintRequest): Promise<{ token: string }> => {
+  const mint = async ({ userId, email, tenantId, role, ttlSeconds }: MintRequest): Promise<{ token: string }> => {
     const local = issuer();
     if (tenantId !== undefined && role !== undefined) await tenants.ensureMember({ tenantId, userId, role });
-    return { token: await local.mint({ userId, ttlSeconds, ...(tenantId === undefined ? {} : { tenantId }) }) };
+    return { token: await local.mint({ userId, ttlSeconds, ...(email === undefined ? {} : { email }), ...(tenantId === undefined ? {} : { tenantId }) }) };
   };
   const bootstrap = async (request: BootstrapRequest): Promise<Credentials> => {
     const { tenantId, userId } = await tenants.ensureTenant(request);
     const [{ token }, apiKey, enrollmentToken] = await Promise.all([
       // With a foreign issuer we cannot mint a token; the API key works without one.
-      tokens.local === undefined ? { token: "" } : mint({ userId, tenantId, ttlSeconds: THIRTY_DAYS_SECONDS }),
+      tokens.local === undefined
+        ? { token: "" }
+        : mint({ userId, ...(request.email === undefined ? {} : { email: request.email }), tenantId, ttlSeconds: THIRTY_DAYS_SECONDS }),
       apiKeys.ensureKey({ tenantId: tenantId as TenantId, userId, role: "admin" }),
       pairing.ensureEnrollmentToken({ tenantId: tenantId as TenantId, userId }),
     ]);

@@ -17,8 +17,8 @@ const HELP = `Mooring's command line
       Repeating it gives the same tenant and fresh credentials.
       --unlimited lifts rate limits too; plan limits never apply to a tenant made here.
 
-  cli token --user ID [--tenant ID] [--role viewer|operator|admin|owner] [--ttl SECONDS] [--json]
-      Mints a bearer token of the local issuer. With --tenant and --role the user becomes a member with that role.
+  cli token --user ID [--email ADDRESS] [--tenant ID] [--role viewer|operator|admin|owner] [--ttl SECONDS] [--json]
+      Mints a bearer token of the local issuer; --email states an address as verified, so its owner can accept invites to it. With --tenant and --role the user becomes a member with that role.
 
   cli audit verify [--tenant ID] [--json]
       Checks the audit log of one tenant or of all. Prints the first record of each log that somebody has changed, removed, added or moved, and
@@ -94,13 +94,14 @@ const token = async (settings: Config, args: readonly string[]): Promise<void> =
     args: [...args],
     options: {
       user: { type: "string" },
+      email: { type: "string" },
       tenant: { type: "string" },
       role: { type: "string" },
       ttl: { type: "string", default: "86400" },
       json: { type: "boolean", default: false },
     },
   });
-  const { user, tenant, role } = values;
+  const { user, email, tenant, role } = values;
   const ttlSeconds = Number(values.ttl);
   if (user === undefined) throw new UsageError("--user is needed");
   if (role !== undefined && !isRole(role)) throw new UsageError("--role must be viewer, operator, admin or owner");
@@ -110,6 +111,7 @@ const token = async (settings: Config, args: readonly string[]): Promise<void> =
     installation.mint({
       userId: user,
       ttlSeconds,
+      ...(email === undefined ? {} : { email }),
       ...(tenant === undefined ? {} : { tenantId: tenant }),
       ...(role === undefined ? {} : { role: role as Role }),
     }),

@@ -6,6 +6,10 @@ export interface UserPrincipal extends Omit<Access, "role"> {
   readonly kind: "user";
   readonly userId: string;
   readonly email: string | null;
+  /** The token says so of its own address. Absent: no. */
+  readonly emailVerified?: boolean | undefined;
+  /** When the user signed in, in Unix seconds, if the token tells. */
+  readonly authTime?: number | null | undefined;
   /** From the membership row; null outside of a tenant. */
   readonly role: string | null;
 }

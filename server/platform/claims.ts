@@ -5,6 +5,9 @@ import { isStorableText } from "../core/storable.ts";
 export interface Claims {
   readonly userId: string;
   readonly email: string | null;
+  readonly emailVerified: boolean;
+  /** When the user signed in, in Unix seconds. */
+  readonly authTime: number | null;
   readonly tenantId: string | null;
 }
 
@@ -44,10 +47,17 @@ export const isTimely = ({ iat, exp }: JWTPayload, nowSeconds: number, maxLifeSe
 
 /** Null when a claim has the wrong form: to ignore a bad tenant claim would lift the token's restriction to that tenant. */
 export const readClaims = (payload: JWTPayload, tenantClaim: string): Claims | null => {
-  const { sub, email } = payload;
+  const { sub, email, email_verified: verified, auth_time: authTime } = payload;
   const tenantId = payload[tenantClaim] === undefined ? payload["org_id"] : payload[tenantClaim];
   if (!isText(sub, MAX_SUBJECT)) return null;
   if (tenantId !== undefined && !isText(tenantId, MAX_TENANT_ID)) return null;
   if (typeof email === "string" && email !== "" && !isText(email, MAX_EMAIL)) return null;
-  return { userId: sub, email: typeof email === "string" && email !== "" ? email : null, tenantId: tenantId ?? null };
+  return {
+    userId: sub,
+    email: typeof email === "string" && email !== "" ? email : null,
+    // Cognito writes the word.
+    emailVerified: verified === true || verified === "true",
+    authTime: typeof authTime === "number" && Number.isFinite(authTime) ? authTime : null,
+    tenantId: tenantId ?? null,
+  };
 };

@@ -99,7 +99,12 @@ export const createLocalTokens = async (privateJwk: JWK, settings: TokenSettings
   const jwks = { keys: [publicJwk] };
   const signingKey = (await importJWK(privateJwk, "EdDSA")) as CryptoKey;
   const mint: LocalIssuer["mint"] = ({ userId, email, tenantId, ttlSeconds }) =>
-    new SignJWT({ ...(email === undefined ? {} : { email }), ...(tenantId === undefined ? {} : { [settings.tenantClaim]: tenantId }) })
+    new SignJWT({
+      // Who may mint tokens here vouches for the address, and minting is the sign-in.
+      auth_time: Math.floor(systemClock.now().getTime() / 1_000),
+      ...(email === undefined ? {} : { email, email_verified: true }),
+      ...(tenantId === undefined ? {} : { [settings.tenantClaim]: tenantId }),
+    })
       .setProtectedHeader({ alg: "EdDSA", typ: "at+jwt", kid: publicJwk.kid ?? "" })
       .setSubject(userId)
       .setIssuer(issuer)

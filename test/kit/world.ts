@@ -80,6 +80,9 @@ export interface WorldOptions {
   readonly log?: Log;
 }
 
+/** The verified address in the tokens of a tenant's users. */
+export const emailOf = (userId: string): string => `${userId.toLowerCase()}@users.example`;
+
 let calls = 0;
 const nextAddress = (): Record<string, string> => {
   calls += 1;
@@ -140,11 +143,19 @@ export const startWorld = async (env: Readonly<Record<string, string>> = {}, { s
   const tenant = async (options: { readonly unlimited?: boolean } = {}): Promise<TestTenant> => {
     const name = newId("t").slice(2).toLowerCase();
     const ownerId = `owner-${name}`;
-    const made = await app.bootstrap({ name: `Tenant ${name}`, slug: `t-${name}`, userId: ownerId, unlimited: options.unlimited ?? true });
+    const made = await app.bootstrap({
+      name: `Tenant ${name}`,
+      slug: `t-${name}`,
+      userId: ownerId,
+      email: emailOf(ownerId),
+      unlimited: options.unlimited ?? true,
+    });
     const tenantId = made.tenantId as TenantId;
     const tokens = new Map<Role, Promise<string>>([["owner", Promise.resolve(made.token)]]);
     const token = (role: Role = "owner"): Promise<string> => {
-      const known = tokens.get(role) ?? app.mint({ userId: `${role}-${name}`, tenantId, role, ttlSeconds: 3_600 }).then((minted) => minted.token);
+      const known =
+        tokens.get(role) ??
+        app.mint({ userId: `${role}-${name}`, email: emailOf(`${role}-${name}`), tenantId, role, ttlSeconds: 3_600 }).then((minted) => minted.token);
       tokens.set(role, known);
       return known;
     };

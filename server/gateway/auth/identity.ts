@@ -4,7 +4,7 @@ import { type Access, NO_ACCESS } from "../../core/access.ts";
 import type { AgentRecord } from "../../core/agent-registry.ts";
 import { AppError } from "../../core/errors.ts";
 import type { ApiKeyLookup, ApiKeyRecord, Memberships, StreamTickets, TenantLookup } from "../../core/lookups.ts";
-import type { OpenScope, Principal, TenantFacts } from "../../core/scope.ts";
+import type { OpenScope, Principal, TenantFacts, UserPrincipal } from "../../core/scope.ts";
 import type { Entry } from "../catalogue.ts";
 import { checkStorable } from "../parse.ts";
 import { isWithin, parseNetworks, type RequestInfo } from "../request-info.ts";
@@ -12,14 +12,17 @@ import type { Credential } from "./credentials.ts";
 
 export type Identity =
   | { readonly kind: "none" }
-  | { readonly kind: "user"; readonly userId: string; readonly email: string | null; readonly claimedTenantId: string | null }
+  | ({ readonly kind: "user"; readonly userId: string; readonly email: string | null; readonly claimedTenantId: string | null } & SignIn)
   | { readonly kind: "apiKey"; readonly record: ApiKeyRecord }
   | { readonly kind: "agent"; readonly record: AgentRecord };
+
+/** What only a token can tell of its user. */
+type SignIn = Pick<UserPrincipal, "emailVerified" | "authTime">;
 
 /** Public operations ask for no credential. */
 export const NOBODY: Promise<Identity> = Promise.resolve({ kind: "none" });
 
-export interface VerifiedToken {
+export interface VerifiedToken extends SignIn {
   readonly userId: string;
   readonly email: string | null;
   readonly tenantId: string | null;
@@ -55,8 +58,8 @@ export const createAuthenticate =
       case "none":
         return { kind: "none" };
       case "bearer": {
-        const { userId, email, tenantId } = await deps.verifyToken(credential.token);
-        return { kind: "user", userId, email, claimedTenantId: tenantId };
+        const { userId, email, emailVerified, authTime, tenantId } = await deps.verifyToken(credential.token);
+        return { kind: "user", userId, email, emailVerified, authTime, claimedTenantId: tenantId };
       }
       case "apiKey": {
         const record = checkApiKey(await deps.apiKeys.find(credential.key), credential.tenantId, info.ip);
@@ -124,11 +127,12 @@ interface Making {
 const scopeOfUser = async (
   deps: Pick<IdentityDeps, "memberships" | "admins">,
   { entry, tenantHeader, rawInput }: Pick<ScopeRequest, "entry" | "tenantHeader" | "rawInput">,
-  { userId, email, claimedTenantId }: Extract<Identity, { kind: "user" }>,
+  { userId, email, emailVerified, authTime, claimedTenantId }: Extract<Identity, { kind: "user" }>,
   { base, within }: Making,
 ): Promise<OpenScope> => {
   const { op } = entry;
-  const outside: OpenScope = { ...base, tenantId: null, tenant: null, principal: { kind: "user", userId, email, ...NO_ACCESS } };
+  const person = { kind: "user", userId, authTime } as const;
+  const outside: OpenScope = { ...base, tenantId: null, tenant: null, principal: { ...person, email, emailVerified, ...NO_ACCESS } };
   if (op.permission === "platform") {
     if (deps.admins?.has(userId) !== true) throw new AppError("ADMIN_REQUIRED");
     return outside;
@@ -140,7 +144,8 @@ const scopeOfUser = async (
   if (member === null) throw forbidden({ reason: "not_a_member" });
   checkPermission(entry, member);
   const { role, permissions, limits } = member;
-  return within(member.tenantId, { kind: "user", userId, email: email ?? member.email, role, permissions, limits });
+  const verified = { email: email ?? member.email, emailVerified: email !== null && emailVerified };
+  return within(member.tenantId, { ...person, ...verified, role, permissions, limits });
 };
 
 class OpenQuery implements OpenScope {
