@@ -109,6 +109,7 @@ export const Settings = z.object({
   RATE_LIMIT_PAIRING: rate.describe("requests a minute for each of the pairing limits (3 to 10)"),
   RATE_LIMIT_FAILED_AUTH: rate.describe("failed credentials a minute per address before the answer is 429 instead of 401 (20)"),
   RATE_LIMIT_CONNECT: rate.describe("socket connects a minute per agent (10)"),
+  RATE_LIMIT_INVITES: rate.describe("invite links looked up, accepted or declined a minute per address (10)"),
   ADMIN_USERS: list.describe("ids of the users who may call /v1/admin"),
   ACCEPT_PER_SECOND: integer(200, 1, 1_000_000).describe("socket upgrades a second on this node; a quarter of that in its first 10 s"),
   FRAMES_PER_SECOND: integer(20, 1, 1_000_000).describe("frames a second per agent socket; bursts of three times as many"),
@@ -127,6 +128,15 @@ export const Settings = z.object({
     .optional()
     .describe("origin of Stripe's API, for a proxy; default https://api.stripe.com"),
   BILLING_GRACE_DAYS: integer(14, 0, 365).describe("days after a failed payment until the tenant is suspended"),
+  SMTP_URL: z
+    .url({ protocol: /^smtps?$/ })
+    .optional()
+    .describe("mail server, as smtp://user:password@host:587 or smtps://...; if unset, invites are links that you hand over yourself"),
+  MAIL_FROM: z
+    .string()
+    .regex(/^[^\p{C}]*[^\s@<>]+@[^\s@<>]+>?$/u, "must be an address, or a name with the address in angle brackets")
+    .optional()
+    .describe("sender of all mail, as `Mooring <mooring@example.org>`; required with SMTP_URL"),
   HEARTBEAT_SECONDS: integer(30, 1, 300).describe("interval of agents' heartbeats; a device is offline after three intervals and 10 s"),
   HEARTBEATS_PER_SECOND: integer(5_000, 1, 1_000_000).describe(
     "heartbeats a second that one node accepts; with too many agents for it, the gateway lengthens their interval, to 300 s at most",
@@ -161,7 +171,15 @@ export const Settings = z.object({
 });
 export type Config = z.output<typeof Settings>;
 
-const SECRETS: ReadonlySet<string> = new Set(["INTERNAL_TOKEN", "MASTER_KEY", "DATABASE_URL", "REDIS_URL", "STRIPE_SECRET_KEY", "STRIPE_WEBHOOK_SECRET"]);
+const SECRETS: ReadonlySet<string> = new Set([
+  "INTERNAL_TOKEN",
+  "MASTER_KEY",
+  "DATABASE_URL",
+  "REDIS_URL",
+  "STRIPE_SECRET_KEY",
+  "STRIPE_WEBHOOK_SECRET",
+  "SMTP_URL",
+]);
 
 /** Any host name other than localhost may resolve to a public address. */
 const isLoopback = (host: string): boolean => host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);
@@ -174,6 +192,7 @@ const relations = (given: Env): readonly string[] => [
   ...(given["TLS_CERT_FILE"] !== undefined && given["TLS_KEY_FILE"] === undefined ? ["TLS_KEY_FILE: is required with TLS_CERT_FILE"] : []),
   ...(given["TLS_KEY_FILE"] !== undefined && given["TLS_CERT_FILE"] === undefined ? ["TLS_CERT_FILE: is required with TLS_KEY_FILE"] : []),
   ...(given["OIDC_JWKS_URI"] !== undefined && given["OIDC_ISSUER"] === undefined ? ["OIDC_JWKS_URI: needs OIDC_ISSUER"] : []),
+  ...(given["SMTP_URL"] !== undefined && given["MAIL_FROM"] === undefined ? ["MAIL_FROM: is required with SMTP_URL"] : []),
   ...(given["STRIPE_SECRET_KEY"] !== undefined && given["STRIPE_WEBHOOK_SECRET"] === undefined
     ? ["STRIPE_WEBHOOK_SECRET: is required with STRIPE_SECRET_KEY; without it no payment would ever change a plan"]
     : []),

@@ -9,6 +9,7 @@ export const NOT_WATCHED: Readonly<Record<string, string>> = {
   outbox_events: "an event tells of a change that is recorded already",
   idempotency_keys: "the answer of the call that is recorded",
   used_signatures: "proves a call, and changes nothing of the tenant's",
+  mails: "tells people of what is recorded already",
   stream_tickets: "lives for a minute and opens one stream",
   device_presence: "written by heartbeats and sessions",
   commands: "each command has its own history, with the actor of each step",

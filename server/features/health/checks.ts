@@ -45,3 +45,11 @@ export const loadCheck = (isOverloaded: () => boolean): HealthCheck => ({
   required: false,
   check: async () => (isOverloaded() ? { status: "degraded", message: "is overloaded and refuses new agents" } : { status: "healthy", message: "keeps up" }),
 });
+
+/** Mail that cannot be sent waits; nothing else does. */
+export const mailCheck = (isDelivering: () => boolean): HealthCheck => ({
+  name: "mail",
+  required: false,
+  check: async () =>
+    isDelivering() ? { status: "healthy", message: "sends" } : { status: "degraded", message: "the mail server takes no mail from this node; mails wait" },
+});
