@@ -11,6 +11,7 @@ import { commands } from "./groups/commands.ts";
 import { devices } from "./groups/devices.ts";
 import { general } from "./groups/general.ts";
 import { health } from "./groups/health.ts";
+import { invites } from "./groups/invites.ts";
 import { live } from "./groups/live.ts";
 import { pairing } from "./groups/pairing.ts";
 import { tenants } from "./groups/tenants.ts";
@@ -30,6 +31,7 @@ export const contract = {
   live,
   admin,
   audit,
+  invites,
 } as const satisfies Record<string, Group>;
 export type Contract = typeof contract;
 
@@ -60,6 +62,7 @@ export * from "./groups/audit.ts";
 export * from "./groups/billing.ts";
 export * from "./groups/devices.ts";
 export * from "./groups/health.ts";
+export * from "./groups/invites.ts";
 export * from "./groups/live.ts";
 export * from "./groups/tenants.ts";
 export * from "./kit/command-type.ts";

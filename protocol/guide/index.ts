@@ -10,6 +10,7 @@ import { devices } from "./devices.ts";
 import { general } from "./general.ts";
 import type { OperationGuide } from "./guide.ts";
 import { health } from "./health.ts";
+import { invites } from "./invites.ts";
 import { pairing } from "./pairing.ts";
 import { tenants } from "./tenants.ts";
 
@@ -26,6 +27,7 @@ const GUIDES: { readonly [G in keyof Contract]?: Readonly<Record<string, Operati
   devices,
   general,
   health,
+  invites,
   pairing,
   tenants,
 };
@@ -47,6 +49,7 @@ export const TAGS: Readonly<Record<string, string>> = {
   Devices: "The machines that run an agent. They are also called hosts.",
   General: "Facts about the service and the caller: version, limits, error codes, changes, sign-in, tickets for live streams.",
   "Health and Status": "For load balancers, supervisors and status pages. No credential needed.",
+  Invites: "How people become members of a tenant: by a link that works once and for one address.",
   Pairing: "How a machine becomes a device of a tenant: with a code that a person confirms, or with an enrollment token.",
   Tenants: "The accounts to which all other resources belong.",
 };

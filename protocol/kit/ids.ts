@@ -15,6 +15,7 @@ export const ID_NAMES: ReadonlyMap<string, string> = new Map([
   ["dep", "deployment"],
   ["dev", "device"],
   ["ent", "enrollment token"],
+  ["inv", "invite"],
   ["key", "API key"],
   ["ten", "tenant"],
 ]);

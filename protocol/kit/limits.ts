@@ -36,10 +36,14 @@ export const LIMITS = {
   // the 15 minutes that a code lives, one attack in 2,800 hits one of 1,000 live codes. RATE_LIMIT_PAIRING changes the second figure only
   // if it is `off`.
   "pairing.guess": [perMinute("pairing.guess.ip", 10, "ip"), perMinute("pairing.guess.all", 600, "installation")],
+  "invite.token": [perMinute("invite.token.ip", 10, "ip")],
   "pairing.tokens": [perMinute("pairing.tokens.user", 10, "credential")],
 } as const satisfies Record<string, readonly Bucket[]>;
 
 export type LimitClass = keyof typeof LIMITS;
+
+/** Counted in the rows, so a batch costs as much as its invites; lifted by a tenant's override of this name or of everything. */
+export const INVITES_PER_HOUR = { name: "invite.create", limit: 20, windowSeconds: 3_600 } as const;
 
 /** Concurrent live streams per node. */
 export const STREAM_LIMITS = { tenant: 200, credential: 20 } as const;

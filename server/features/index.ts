@@ -13,11 +13,13 @@ import type { Bus } from "../platform/bus.ts";
 import type { ChangeNotifier } from "../platform/change-notifier.ts";
 import type { Installation } from "../platform/installation.ts";
 import type { Log } from "../platform/log.ts";
+import { createMails, type OutgoingMail } from "../platform/mail.ts";
 import type { Metrics } from "../platform/metrics.ts";
 import { createOutbox } from "../platform/outbox.ts";
 import { processIdentity } from "../platform/process-identity.ts";
+import { createSmtp } from "../platform/smtp.ts";
 import { deleteRowsOf } from "../platform/tenant-client.ts";
-import { commit, SERVICE, version } from "../version.ts";
+import { version } from "../version.ts";
 import { type AdminSettings, createAdmin, type ThisNode } from "./admin/index.ts";
 import { createAgent } from "./agent/index.ts";
 import { createApiKeys } from "./api-keys/index.ts";
@@ -26,12 +28,13 @@ import { createBeginTrial, createBilling, createTellCrossing } from "./billing/i
 import { type CommandSettings, createCommands } from "./commands/index.ts";
 import { deployments } from "./deployments/index.ts";
 import { createAgentSessions, createDevices, deviceSettings } from "./devices/index.ts";
-import { createGeneral, type GeneralDeps, statedLimits } from "./general/index.ts";
-import { createHealth, databaseCheck, loadCheck, redisCheck } from "./health/index.ts";
+import { createGeneral, type GeneralDeps } from "./general/index.ts";
+import { createHealth, databaseCheck, loadCheck, mailCheck, redisCheck } from "./health/index.ts";
+import { createInvites } from "./invites/index.ts";
 import type { FeatureKit, FeatureParts, FeaturesOf } from "./kit.ts";
-import { createLive } from "./live/index.ts";
+import { createLive, type LiveDeps } from "./live/index.ts";
 import { createGuessBuckets, createPairing, createWrongTokens } from "./pairing/index.ts";
-import { agentSettings, billingSettings, commandSettings, tenantSettings } from "./settings.ts";
+import { agentSettings, billingSettings, commandSettings, inviteSettings, liveSettings, mailSettings, serviceFacts, tenantSettings } from "./settings.ts";
 import { type Counters, createPlan, createTenants } from "./tenants/index.ts";
 
 export interface FeaturesDeps extends Installation {
@@ -63,8 +66,6 @@ export interface FeaturesDeps extends Installation {
   readonly settings?: { readonly admin?: Partial<AdminSettings>; readonly commands?: Partial<CommandSettings> };
 }
 
-const SERVICE_FEATURES = ["agent-socket", "poll", "live-feed", "idempotency"];
-
 export const createFeatures = (deps: FeaturesDeps) => {
   const { config, db, secretBox, clock, log, metrics, cluster, nodeId, publicUrl, node } = deps;
   const { bus, limiter, changes, notifier, channelOf } = cluster;
@@ -73,13 +74,8 @@ export const createFeatures = (deps: FeaturesDeps) => {
 
   const outbox = createOutbox({ db, onError, settings: { keepDays: config.EVENT_RETENTION_DAYS } });
   const { emit } = outbox;
-  const live = createLive({
-    db,
-    clock,
-    isShown: (scope, deviceId) => devices.isShown(scope, deviceId),
-    onError: (error) => onError("live feed", error),
-    settings: { streamsPerTenant: config.LIVE_STREAMS_PER_TENANT, streamsPerCredential: config.LIVE_STREAMS_PER_CREDENTIAL },
-  });
+  const isShown: LiveDeps["isShown"] = (scope, deviceId) => devices.isShown(scope, deviceId);
+  const live = createLive({ db, clock, isShown, onError: (error) => onError("live feed", error), settings: liveSettings(config) });
   // This node's viewers get the hint itself; other nodes only learn that the tenant has changed.
   const hint: Hint = (event) => {
     live.hint(event);
@@ -90,7 +86,18 @@ export const createFeatures = (deps: FeaturesDeps) => {
   const outcomes = new Map<string, RegisteredOutcome>();
   const plan = createPlan({ replaced: config.PLAN_LIMITS_JSON, counters, crossed: createTellCrossing(emit) });
   const audit = createAudit({ db, secretBox, keepDays: config.AUDIT_RETENTION_DAYS });
-  const kit: FeatureKit = { db, clock, emit, hint, audit: audit.trail, enqueue: (tx, scope, orders) => commands.enqueue(tx, scope, orders), plan, secretBox };
+  const mails = createMails({ db, clock, secretBox, log, send: createSmtp(mailSettings(config)) });
+  const kit: FeatureKit = {
+    db,
+    clock,
+    emit,
+    hint,
+    audit: audit.trail,
+    enqueue: (tx, scope, orders) => commands.enqueue(tx, scope, orders),
+    plan,
+    secretBox,
+    mails,
+  };
 
   const tenants = createTenants({
     ...kit,
@@ -169,13 +176,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
 
   /** One line registers a feature: its operations, jobs, event consumer, command outcomes, plan counters and gauges. */
   const features = {
-    health: createHealth({
-      clock,
-      version,
-      startedAtMs: clock.elapsed(),
-      isDraining: () => node.report().draining,
-      checks: [databaseCheck(db.healthy), ...(config.REDIS_URL === undefined ? [] : [redisCheck(bus)]), loadCheck(() => node.report().overloaded)],
-    }),
+    health: healthOf(deps, mails),
     pairing,
     devices,
     commands,
@@ -187,6 +188,8 @@ export const createFeatures = (deps: FeaturesDeps) => {
     live,
     admin,
     audit,
+    // After the tenants: it counts a plan's members with those who are invited.
+    invites: createInvites({ ...kit, log, tenants, settings: inviteSettings(config, publicUrl) }),
   } satisfies FeaturesOf<Contract>;
 
   const parts = Object.entries<FeatureParts & { readonly handlers: unknown; readonly outcomes?: Readonly<Record<string, OutcomeHandler>> }>(features);
@@ -211,27 +214,22 @@ export const createFeatures = (deps: FeaturesDeps) => {
     outbox,
     sessions: createAgentSessions({ db, presence: devices.presence, delivery: commands.delivery, createBatch }),
     all: features,
-    jobs: [...outbox.jobs, ...parts.flatMap(([, { jobs = [] }]) => jobs)],
-    gauges: parts.flatMap(([, { gauges = [] }]) => gauges),
+    jobs: [...outbox.jobs, ...mails.jobs, ...parts.flatMap(([, { jobs = [] }]) => jobs)],
+    gauges: [...mails.gauges, ...parts.flatMap(([, { gauges = [] }]) => gauges)],
   };
 };
 export type Features = ReturnType<typeof createFeatures>;
 
-const serviceFacts = ({ config, tokens, publicUrl }: FeaturesDeps): Pick<GeneralDeps, "service" | "auth"> => ({
-  service: {
-    name: SERVICE,
+const healthOf = ({ clock, db, config, node, cluster }: FeaturesDeps, mails: Pick<OutgoingMail, "enabled" | "isDelivering">) =>
+  createHealth({
+    clock,
     version,
-    environment: config.NODE_ENV,
-    commit,
-    features: SERVICE_FEATURES,
-    limits: statedLimits(),
-    docsUrl: () => `${publicUrl()}/v1/docs`,
-  },
-  auth: {
-    issuer: tokens.issuer,
-    audience: tokens.audience,
-    algorithms: tokens.algorithms,
-    local: tokens.local !== undefined,
-    jwksUri: () => new URL(tokens.jwksUri, publicUrl()).href,
-  },
-});
+    startedAtMs: clock.elapsed(),
+    isDraining: () => node.report().draining,
+    checks: [
+      databaseCheck(db.healthy),
+      ...(config.REDIS_URL === undefined ? [] : [redisCheck(cluster.bus)]),
+      loadCheck(() => node.report().overloaded),
+      ...(mails.enabled ? [mailCheck(mails.isDelivering)] : []),
+    ],
+  });

@@ -6,6 +6,7 @@ import type { OutcomeHandlers } from "../core/command-outcomes.ts";
 import type { Enqueue } from "../core/delivery.ts";
 import type { Emit, Hint } from "../core/events.ts";
 import type { Handlers } from "../core/feature.ts";
+import type { Mails } from "../core/mail.ts";
 import type { Db } from "../platform/db.ts";
 import type { Job } from "../platform/jobs.ts";
 import type { FeatureGauge } from "../platform/metrics.ts";
@@ -42,4 +43,5 @@ export interface FeatureKit {
   readonly enqueue: Enqueue;
   readonly plan: Plan;
   readonly secretBox: SecretBox;
+  readonly mails: Mails;
 }

@@ -1,8 +1,12 @@
 // What the configuration means for each feature.
-import { LIMITS } from "../../protocol/index.ts";
+import { INVITES_PER_HOUR, LIMITS } from "../../protocol/index.ts";
 import type { Config } from "../config.ts";
+import { commit, SERVICE, version } from "../version.ts";
 import type { BillingSettings } from "./billing/index.ts";
 import type { CommandSettings } from "./commands/index.ts";
+import { type GeneralDeps, statedLimits } from "./general/index.ts";
+import type { FeaturesDeps } from "./index.ts";
+import type { InviteSettings } from "./invites/index.ts";
 import { isReturnAllowed } from "./pairing/index.ts";
 
 export const agentSettings = (config: Config) => ({
@@ -31,6 +35,18 @@ export const commandSettings = (config: Config): Partial<CommandSettings> => ({
   keepDays: config.COMMAND_RETENTION_DAYS,
 });
 
+export const inviteSettings = (config: Config, publicUrl: () => string): InviteSettings => ({
+  portalUrl: () => config.PORTAL_URL ?? publicUrl(),
+  perHour: config.RATE_LIMIT_INVITES === null ? null : INVITES_PER_HOUR.limit,
+});
+
+export const liveSettings = (config: Config) => ({
+  streamsPerTenant: config.LIVE_STREAMS_PER_TENANT,
+  streamsPerCredential: config.LIVE_STREAMS_PER_CREDENTIAL,
+});
+
+export const mailSettings = ({ SMTP_URL: url, MAIL_FROM: from }: Config) => (url === undefined || from === undefined ? null : { url, from });
+
 export const tenantSettings = (config: Config) => ({
   ownedTenantsPerUser: config.TENANTS_PER_USER,
   deletionDays: config.TENANT_DELETION_DAYS,
@@ -38,5 +54,26 @@ export const tenantSettings = (config: Config) => ({
     60: config.METRICS_MINUTES_HOURS * 3_600,
     3600: config.METRICS_HOURS_DAYS * 86_400,
     86400: config.METRICS_DAYS_DAYS * 86_400,
+  },
+});
+
+const SERVICE_FEATURES = ["agent-socket", "poll", "live-feed", "idempotency"];
+
+export const serviceFacts = ({ config, tokens, publicUrl }: FeaturesDeps): Pick<GeneralDeps, "service" | "auth"> => ({
+  service: {
+    name: SERVICE,
+    version,
+    environment: config.NODE_ENV,
+    commit,
+    features: SERVICE_FEATURES,
+    limits: statedLimits(),
+    docsUrl: () => `${publicUrl()}/v1/docs`,
+  },
+  auth: {
+    issuer: tokens.issuer,
+    audience: tokens.audience,
+    algorithms: tokens.algorithms,
+    local: tokens.local !== undefined,
+    jwksUri: () => new URL(tokens.jwksUri, publicUrl()).href,
   },
 });

@@ -100,6 +100,7 @@ export const configuredLimits = (config: Config): Overrides => {
     inventory: config.RATE_LIMIT_AGENT,
     heartbeat: config.RATE_LIMIT_HEARTBEAT,
     anonymous: config.RATE_LIMIT_ANONYMOUS,
+    "invite.token.ip": config.RATE_LIMIT_INVITES,
   };
   for (const { name } of Object.values(LIMITS).flat()) if (name.startsWith("pairing.")) given[name] = config.RATE_LIMIT_PAIRING;
   return Object.fromEntries(Object.entries(given).filter((entry): entry is [string, number | null] => entry[1] !== undefined));

@@ -22,7 +22,14 @@ const RECORDED_QUERIES: readonly OperationId[] = ["devices.secrets"];
 let world: World;
 let stock: Stock;
 beforeAll(async () => {
-  const free = { RATE_LIMIT_ANONYMOUS: "off", RATE_LIMIT_PAIRING: "off", RATE_LIMIT_AGENT: "off", RATE_LIMIT_HEARTBEAT: "off", TENANTS_PER_USER: "100" };
+  const free = {
+    RATE_LIMIT_ANONYMOUS: "off",
+    RATE_LIMIT_PAIRING: "off",
+    RATE_LIMIT_INVITES: "off",
+    RATE_LIMIT_AGENT: "off",
+    RATE_LIMIT_HEARTBEAT: "off",
+    TENANTS_PER_USER: "100",
+  };
   world = await startWorld(free);
   stock = await openStock(world);
 });
@@ -54,7 +61,7 @@ const call = async ({ id, op }: Case, as: Caller, input: unknown): Promise<strin
   return answer.headers.get("x-request-id") ?? "";
 };
 
-const ACTOR: Readonly<Record<Caller["kind"], string>> = { user: "user", apiKey: "apiKey", agent: "agent", none: "" };
+const ACTOR: Readonly<Record<Caller["kind"], string>> = { user: "user", apiKey: "apiKey", agent: "agent", none: "anonymous" };
 const actorTypeOf = ({ id, op }: Case, as: Caller): string => {
   if (op.permission === "platform") return "operator";
   if (id === "pairing.activate") return "user";
@@ -90,7 +97,7 @@ test("the operations on the list write no record, and there is no other", async 
     }
   });
   // Samples make what they speak of.
-  const makers = ["pairing.createToken", "apiKeys.create", "devices.provision", "pairing.prepareActivation", "pairing.approve"];
+  const makers = ["pairing.createToken", "invites.create", "apiKeys.create", "devices.provision", "pairing.prepareActivation", "pairing.approve"];
   expect(rows.filter(({ action }) => !makers.includes(action)).map(({ action }) => action)).toEqual([]);
 });
 

@@ -8,7 +8,7 @@ import { boundedNumbers, type Edge, edges } from "./edges.ts";
 import { CASES, callerFor, openStock, REST_CASES, type Stock, sample, send, toRequest } from "./samples.ts";
 
 const OFF = Object.fromEntries(
-  ["STANDARD", "TENANT", "AGENT", "HEARTBEAT", "ANONYMOUS", "PAIRING", "FAILED_AUTH", "CONNECT"].map((name) => [`RATE_LIMIT_${name}`, "off"]),
+  ["STANDARD", "TENANT", "AGENT", "HEARTBEAT", "ANONYMOUS", "PAIRING", "INVITES", "FAILED_AUTH", "CONNECT"].map((name) => [`RATE_LIMIT_${name}`, "off"]),
 );
 
 let world: World;

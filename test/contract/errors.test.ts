@@ -6,8 +6,8 @@ import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { CONNECT_PATHS, ERROR_CODES, ERRORS, type ErrorCode, isRetryable, signedHeaders } from "../../protocol/index.ts";
 import { newId } from "../../server/core/ids.ts";
 import { eventually } from "../kit/eventually.ts";
-import { type Answer, anonymous, asBearer, asKey, type Caller, type CallOptions, startWorld, type World } from "../kit/world.ts";
-import { initiate, openStock, pair, prepare, type Stock } from "./samples.ts";
+import { type Answer, anonymous, asBearer, asKey, type Caller, type CallOptions, emailOf, startWorld, type World } from "../kit/world.ts";
+import { initiate, invite, openStock, pair, prepare, type Stock } from "./samples.ts";
 
 const FREE = {
   RATE_LIMIT_ANONYMOUS: "off",
@@ -336,6 +336,28 @@ const SCENARIOS: Readonly<Record<Exclude<ErrorCode, Streamed>, Scenario>> = {
   IDENTITY_PROVIDER_UNAVAILABLE: async ({ odd, stock }, probe) => probe(call(odd, "GET", "/devices", { as: asBearer(await stock.tenant.token()) })),
   ADMIN_REQUIRED: (at, probe) => probe(own(at, "GET", "/admin/nodes")),
   AUDIT_LOG_NOT_FOUND: (at, probe) => probe(own(at, "GET", "/audit-logs/aud_unknown")),
+  ALREADY_MEMBER: (at, probe) => probe(own(at, "POST", "/invites", { body: { email: emailOf(at.stock.tenant.ownerId), roleId: "viewer" } })),
+  INVITE_ALREADY_PENDING: async (at, probe) => {
+    await invite(at.stock, "pending@users.example");
+    await probe(own(at, "POST", "/invites", { body: { email: "Pending@users.example", roleId: "viewer" } }));
+  },
+  INVITE_ALREADY_USED: async (at, probe) => {
+    const { token } = await invite(at.stock);
+    await done(at.world, anonymous, "POST /invites/decline", { body: { token } });
+    await probe(call(at.world, "GET", `/invites/lookup?token=${token}`));
+  },
+  INVITE_EMAIL_MISMATCH: async (at, probe) => probe(own(at, "POST", "/invites/accept", { body: { token: (await invite(at.stock)).token } })),
+  INVITE_EXPIRED: async (at, probe) => {
+    const { inviteId, token } = await invite(at.stock);
+    await at.world.sql.query("update invites set expires_at = now() where invite_id = $1", [inviteId]);
+    await probe(call(at.world, "GET", `/invites/lookup?token=${token}`));
+  },
+  INVITE_RESENT_TOO_OFTEN: async (at, probe) => {
+    const { inviteId } = await invite(at.stock);
+    for (let sent = 0; sent < 5; sent += 1) await done(at.world, at.stock.owner, `POST /invites/${inviteId}/resend`, { body: {} });
+    await probe(own(at, "POST", `/invites/${inviteId}/resend`, { body: {} }));
+  },
+  INVITE_NOT_FOUND: (at, probe) => probe(own(at, "GET", "/invites/inv_unknown")),
   NODE_NOT_FOUND: ({ world, stock }, probe) => probe(call(world, "POST", "/admin/nodes/node_unknown/drain", { as: stock.operator })),
   NODE_DRAINING: async ({ odd }, probe) => {
     odd.app.channel.refuseUpgrades();

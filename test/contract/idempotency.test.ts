@@ -7,7 +7,7 @@ import { CASES, type Case, callerFor, openStock, type Stock, sample, toRequest }
 let world: World;
 let stock: Stock;
 beforeAll(async () => {
-  world = await startWorld({ RATE_LIMIT_PAIRING: "off", RATE_LIMIT_AGENT: "off", TENANTS_PER_USER: "100" });
+  world = await startWorld({ RATE_LIMIT_PAIRING: "off", RATE_LIMIT_INVITES: "off", RATE_LIMIT_AGENT: "off", TENANTS_PER_USER: "100" });
   stock = await openStock(world);
 });
 afterAll(() => world.close());

@@ -5,7 +5,9 @@ import { type Answer, asBearer, asKey, type Caller, startWorld, type TestTenant,
 import { type Case, openStock, REST_CASES, type Stock, sample, toRequest } from "./samples.ts";
 
 const LIMIT = 2;
-const TIGHT = Object.fromEntries(["STANDARD", "READS", "AGENT", "HEARTBEAT", "ANONYMOUS", "PAIRING"].map((name) => [`RATE_LIMIT_${name}`, String(LIMIT)]));
+const TIGHT = Object.fromEntries(
+  ["STANDARD", "READS", "AGENT", "HEARTBEAT", "ANONYMOUS", "PAIRING", "INVITES"].map((name) => [`RATE_LIMIT_${name}`, String(LIMIT)]),
+);
 
 let world: World;
 /** Unlimited: prepares the inputs. */

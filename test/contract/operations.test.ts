@@ -9,6 +9,7 @@ import { CASES, type Case, callerFor, openStock, REST_CASES, type Stock, sample,
 const FREE = {
   RATE_LIMIT_ANONYMOUS: "off",
   RATE_LIMIT_PAIRING: "off",
+  RATE_LIMIT_INVITES: "off",
   RATE_LIMIT_AGENT: "off",
   RATE_LIMIT_HEARTBEAT: "off",
   RATE_LIMIT_FAILED_AUTH: "off",
@@ -100,7 +101,7 @@ describe("administration", () => {
 });
 
 describe("tenant isolation", () => {
-  const IDS = ["deviceId", "commandId", "tenantId", "tenant_id", "keyId", "tokenId", "pairingCode", "deploymentId"];
+  const IDS = ["deviceId", "commandId", "tenantId", "tenant_id", "keyId", "tokenId", "pairingCode", "deploymentId", "inviteId"];
   const idsIn = (op: Operation) =>
     Object.keys((z.toJSONSchema(op.input, { io: "input", unrepresentable: "any" }) as { properties?: object }).properties ?? {}).filter((name) =>
       IDS.includes(name),

@@ -2,7 +2,7 @@
 import { type Contract, contract, type Operation, type Rest } from "../../protocol/index.ts";
 import { newId } from "../../server/core/ids.ts";
 import { signedEvent } from "../kit/stripe.ts";
-import { type Answer, anonymous, asAgent, type Caller, type Device, type TestTenant, type World } from "../kit/world.ts";
+import { type Answer, anonymous, asAgent, type Caller, type Device, emailOf, type TestTenant, type World } from "../kit/world.ts";
 
 export type OperationId = { [G in keyof Contract]: `${G}.${Extract<keyof Contract[G]["operations"], string>}` }[keyof Contract];
 
@@ -97,6 +97,18 @@ const subscribed = async (stock: Stock, input: Input): Promise<Input> => {
   // Another sample may order at the same moment; either order will do.
   if (billing.status !== "active") await stock.world.call(stock.owner, "POST", "/v1/billing/checkout", { body: await otherPlan(stock) });
   return input;
+};
+
+const newEmail = (): string => emailOf(newId("usr"));
+/** The world has no mail server, so the answer contains the link. */
+export const invite = async (stock: Pick<Stock, "world" | "owner">, email = newEmail()): Promise<{ inviteId: string; token: string }> => {
+  const { inviteId, link } = data(await stock.world.call(stock.owner, "POST", "/v1/invites", { body: { email, roleId: "viewer" } }));
+  return { inviteId, token: new URL(link).searchParams.get("token") ?? "" };
+};
+/** An invite of this user by another tenant. */
+const acceptable = async ({ world }: Stock, userId: string): Promise<Input> => {
+  const other = await world.tenant();
+  return { token: (await invite({ world, owner: await other.user("owner") }, emailOf(userId))).token };
 };
 
 type Input = Record<string, unknown>;
@@ -215,6 +227,14 @@ export const SAMPLES: { readonly [Id in OperationId]: (stock: Stock) => Promise<
     return { tenantId };
   },
   "admin.drainNode": async (stock) => ({ nodeId: await otherNode(stock) }),
+  "invites.list": nothing,
+  "invites.get": async (stock) => ({ inviteId: (await invite(stock)).inviteId }),
+  "invites.create": async () => ({ email: newEmail(), roleId: "viewer" }),
+  "invites.resend": async (stock) => ({ inviteId: (await invite(stock)).inviteId }),
+  "invites.revoke": async (stock) => ({ inviteId: (await invite(stock)).inviteId }),
+  "invites.lookup": async (stock) => ({ token: (await invite(stock)).token }),
+  "invites.accept": async (stock) => acceptable(stock, stock.tenant.ownerId),
+  "invites.decline": async (stock) => ({ token: (await invite(stock)).token }),
 };
 
 /** A value as text for a path or query. String() throws for a fuzzed object such as `{ toString: false }`. */
@@ -265,6 +285,7 @@ export const callerFor = ({ op }: Case, { owner, operator, tenant, device }: Sto
 /** An operation's sample input. In tenants.create the owner must be the caller. */
 export const sample = async ({ id }: Case, stock: Stock, userId = stock.tenant.ownerId): Promise<Input> => {
   await restored(stock);
+  if (id === "invites.accept") return acceptable(stock, userId);
   const input = await SAMPLES[id](stock);
   return id === "tenants.create" ? { ...input, userId } : input;
 };

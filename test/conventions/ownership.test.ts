@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 
 const SCHEMA = "prisma/schema";
 /** Owners of the schema files that are not named after one. */
-const OWNERS: Readonly<Record<string, string>> = { nodes: "admin", gateway: "platform", outbox: "platform", metrics: "tenants" };
+const OWNERS: Readonly<Record<string, string>> = { nodes: "admin", gateway: "platform", outbox: "platform", mails: "platform", metrics: "tenants" };
 /** Owners of models in another owner's file. */
 const MODEL_OWNERS: Readonly<Record<string, string>> = { StreamTicket: "general" };
 

@@ -30,6 +30,7 @@ const WITHOUT_TENANT: Readonly<Record<string, string>> = {
   job_runs: "jobs serve the whole installation",
   metric_progress: "how far the roll-up has come with all tenants",
   provider_events: "a payment provider's event counts once for the whole installation",
+  mails: "mail about an account belongs to none",
   used_signatures: "an agent belongs to one tenant, and its id is unique everywhere",
   pairings: "without a tenant until a user claims the code",
   enrollments: "without a tenant until a user claims the code",
@@ -39,6 +40,7 @@ const WITHOUT_TENANT: Readonly<Record<string, string>> = {
 const FOUND_BEFORE_TENANT = "found before the tenant is known";
 const UNIQUE_EVERYWHERE: Readonly<Record<string, string>> = {
   api_keys_hash_key: FOUND_BEFORE_TENANT,
+  invites_hash_key: FOUND_BEFORE_TENANT,
   api_keys_previous_hash_key: FOUND_BEFORE_TENANT,
   devices_agent_id_key: FOUND_BEFORE_TENANT,
   enrollment_tokens_hash_key: FOUND_BEFORE_TENANT,

@@ -18,7 +18,7 @@ const RAW = [
   "server/features/live/store.ts",
   ...["enrollments", "pairings", "tokens"].map((name) => `server/features/pairing/store/${name}.ts`),
   "server/features/tenants/store/metrics.ts",
-  ...["idempotency", "outbox-rows", "signatures"].map((name) => `server/platform/${name}.ts`),
+  ...["idempotency", "mail-rows", "outbox-rows", "signatures"].map((name) => `server/platform/${name}.ts`),
 ];
 
 /** JavaScript types by PostgreSQL's type number, as server/platform/wire.ts decodes them. */

@@ -1,11 +1,11 @@
 // Tenants: a user creates one and becomes its owner; members read and change it; its owner ends it.
-import { contract, type Role, type Tenant, toWindow } from "../../../protocol/index.ts";
+import { contract, isRole, type Role, type Tenant, toWindow } from "../../../protocol/index.ts";
 import { type AuditTrail, operatorTx } from "../../core/audit.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import { type Emit, happened } from "../../core/events.ts";
-import { type Handlers, implement } from "../../core/feature.ts";
+import { type Afterwards, type Handlers, implement } from "../../core/feature.ts";
 import { newId } from "../../core/ids.ts";
 import type { OpenScope, SystemScope, UserPrincipal } from "../../core/scope.ts";
 import type { Db } from "../../platform/db.ts";
@@ -22,7 +22,9 @@ import { findForAdmin, isSlugReserved, pageForAdmin, reserveSlug, type TenantFil
 import {
   countMembers,
   countOwned,
+  findMemberEmails,
   findTenant,
+  insertMember,
   insertTenant,
   isSlugTaken,
   lockUser,
@@ -55,6 +57,15 @@ export interface TenantsDeps extends DashboardDeps, Pick<LifeDeps, "deleteRows">
   readonly deviceIds: MetricsDeps["deviceIds"];
 }
 
+export interface InvitedMember {
+  readonly memberId: string;
+  readonly userId: string;
+  readonly email: string;
+  readonly roleId: string;
+  /** What the membership is limited to; null: nothing. */
+  readonly selector: unknown;
+}
+
 const DELETION_DAYS = 30;
 
 export const createTenants = (deps: TenantsDeps) => {
@@ -78,6 +89,16 @@ export const createTenants = (deps: TenantsDeps) => {
     deviceMetrics: metrics.ofDevice,
     counters: { members: countMembers },
     standing: createStanding(life, forgetTenant),
+    nameOf: async (db: Tx, scope: SystemScope): Promise<string | null> => (await findTenant(db, scope))?.name ?? null,
+    members: {
+      /** Makes an invited person a member. False when the user is one already. */
+      add: async (tx: Tx, afterwards: Afterwards, scope: SystemScope, { roleId, selector, ...member }: InvitedMember): Promise<boolean> => {
+        if (selector !== null || !isRole(roleId)) throw new Error("a membership here has a built-in role and no selector");
+        afterwards(() => forgetMember(scope.tenantId, member.userId));
+        return insertMember(tx, scope, { ...member, role: roleId });
+      },
+      withEmails: findMemberEmails,
+    },
     /** For administrators of the installation: every tenant, whoever its members are. */
     anyTenant: {
       find: async (tx: Tx, scope: SystemScope) => {

@@ -1,0 +1,81 @@
+// Invites of people to a tenant: administrators make, resend and revoke them; a job ends those whose time is over.
+import { contract, type Invite, toWindow } from "../../../protocol/index.ts";
+import { happened } from "../../core/events.ts";
+import { type Handlers, implement } from "../../core/feature.ts";
+import type { Job } from "../../platform/jobs.ts";
+import type { Feature } from "../kit.ts";
+import { createAnswers } from "./answers.ts";
+import { createMaking, notPending } from "./making.ts";
+import { countPending, deleteEnded, endInvite, expireInvite, findInvite, findOver, pageOfInvites, type StoredInvite, toInvite } from "./store.ts";
+import type { InvitesDeps } from "./types.ts";
+
+export type { InviteSettings, InvitesDeps } from "./types.ts";
+
+const BATCH = 100;
+const { revoked, expired } = contract.invites.events;
+
+export const createInvites = (deps: InvitesDeps): Feature<typeof contract.invites> => {
+  const { counters } = deps.tenants;
+  return {
+    handlers: implement(contract.invites, { ...createReads(deps), ...createMaking(deps), ...createRevoke(deps), ...createAnswers(deps) }),
+    // A person who accepts takes the place that the invite has held.
+    counters: { members: async (db, scope) => (await counters.members(db, scope)) + (await countPending(db, scope)) },
+    jobs: createJobs(deps),
+  };
+};
+
+const createReads = ({ db, mails }: InvitesDeps): Pick<Handlers<typeof contract.invites>, "list" | "get"> => {
+  const shown = async (stored: readonly StoredInvite[]): Promise<Invite[]> => {
+    const mailIds = stored.flatMap(({ mailId }) => mailId ?? []);
+    const deliveries = await mails.deliveries(db, mailIds);
+    return stored.map((each) => toInvite(each, deliveries));
+  };
+  return {
+    list: async ({ scope }, { status, ...query }) => {
+      const { items, total } = await pageOfInvites(db, scope, { ...toWindow(query), status });
+      return { items: await shown(items), total };
+    },
+
+    get: async ({ scope, fail }, { inviteId }) => {
+      const stored = await findInvite(db, scope, inviteId);
+      const [invite] = stored === null ? [] : await shown([stored]);
+      if (invite === undefined) throw fail("INVITE_NOT_FOUND", { inviteId });
+      return invite;
+    },
+  };
+};
+
+const createRevoke = ({ emit, mails }: InvitesDeps): Pick<Handlers<typeof contract.invites>, "revoke"> => ({
+  revoke: ({ scope, fail, commit }, { inviteId }) =>
+    commit(async (tx) => {
+      const stored = await findInvite(tx, scope, inviteId);
+      if (stored === null) throw fail("INVITE_NOT_FOUND", { inviteId });
+      if (!(await endInvite(tx, scope, inviteId, { status: "revoked" }))) throw notPending(fail, (await findInvite(tx, scope, inviteId)) ?? stored, "revoked");
+      if (stored.mailId !== null) await mails.cancel(tx, stored.mailId);
+      const { invite } = stored;
+      await emit(tx, [happened(scope, revoked, invite.inviteId, { inviteId: invite.inviteId, roleId: invite.roleId })]);
+      return null;
+    }),
+});
+
+const createJobs = ({ db, emit, mails }: InvitesDeps): readonly Job[] => {
+  const end = ({ tenantId, invite: { inviteId, roleId }, mailId }: StoredInvite): Promise<void> =>
+    db.tx(async (tx) => {
+      const scope = { tenantId };
+      if (!(await expireInvite(tx, scope, inviteId))) return;
+      if (mailId !== null) await mails.cancel(tx, mailId);
+      await emit(tx, [happened(scope, expired, inviteId, { inviteId, roleId })]);
+    });
+  return [
+    {
+      name: "invites.expire",
+      everyMs: 60_000,
+      run: async () => {
+        const over = await findOver(db, BATCH);
+        for (const each of over) await end(each);
+        return over.length === BATCH;
+      },
+    },
+    { name: "invites.forget", everyMs: 3_600_000, run: () => deleteEnded(db) },
+  ];
+};

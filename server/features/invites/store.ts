@@ -1,0 +1,162 @@
+// Rows of invites. The database has only the hash of a link's token.
+import { Prisma } from "../../../prisma/generated/client.ts";
+import { Invite, isRole, type Role, type TenantId, type Window } from "../../../protocol/index.ts";
+import { secondsFromNow, systemClock } from "../../core/clock.ts";
+import type { Clients } from "../../core/database.ts";
+import type { SqlTx } from "../../core/events.ts";
+import type { MailDelivery } from "../../core/mail.ts";
+import { given, type RowOf, recordOf } from "../../core/records.ts";
+import type { SystemScope } from "../../core/scope.ts";
+import { LOCK } from "../../core/statements.ts";
+import { orNull } from "../../platform/db-errors.ts";
+
+const StoredInvite = Invite.omit({ delivery: true });
+type Row = RowOf<typeof StoredInvite> & {
+  readonly roleId: string;
+  readonly mailId: string | null;
+  readonly inviterName: string | null;
+  readonly selector: unknown;
+  readonly expiresAt: Date;
+};
+
+/** An invite with what only the feature reads. */
+export interface StoredInvite {
+  readonly invite: Omit<Invite, "delivery">;
+  readonly tenantId: TenantId;
+  readonly mailId: string | null;
+  readonly inviterName: string | null;
+  readonly selector: unknown;
+  readonly isOver: boolean;
+}
+
+const toStored = (row: Row): StoredInvite => {
+  // A role that this release does not know grants the least.
+  const invite = recordOf(StoredInvite, { ...row, roleId: isRole(row.roleId) ? row.roleId : "viewer" });
+  const { mailId, inviterName, selector, expiresAt } = row;
+  return { invite, tenantId: invite.tenantId, mailId, inviterName, selector, isOver: invite.status === "pending" && expiresAt <= systemClock.now() };
+};
+
+export const toInvite = ({ invite, mailId, isOver }: StoredInvite, deliveries: ReadonlyMap<string, MailDelivery>): Invite => ({
+  ...invite,
+  // A job writes it within a minute.
+  status: isOver ? "expired" : invite.status,
+  delivery: deliveries.get(mailId ?? "") ?? null,
+});
+
+const pending = () => ({ status: "pending", expiresAt: { gt: systemClock.now() } });
+const over = () => ({ status: "pending", expiresAt: { lte: systemClock.now() } });
+const ofStatus = (status: Invite["status"]) => {
+  if (status === "pending") return pending();
+  return status === "expired" ? { OR: [{ status }, over()] } : { status };
+};
+
+/** Until the transaction ends, every other transaction that creates invites of this tenant waits. */
+export const lockInvites = async (tx: SqlTx, { tenantId }: SystemScope): Promise<void> => {
+  await tx.query(LOCK, [`invites of ${tenantId}`]);
+};
+
+/** For the plan. */
+export const countPending = (db: Clients, scope: SystemScope): Promise<number> => db.for(scope).invite.count({ where: pending() });
+
+/** The times of the invites made in the last so many seconds, oldest first. */
+export const recentInvites = async (db: Clients, scope: SystemScope, seconds: number): Promise<readonly Date[]> => {
+  const where = { createdAt: { gt: secondsFromNow(-seconds) } };
+  return (await db.for(scope).invite.findMany({ where, orderBy: { createdAt: "asc" }, select: { createdAt: true } })).map(({ createdAt }) => createdAt);
+};
+
+export const hasPending = async (db: Clients, scope: SystemScope, email: string): Promise<boolean> =>
+  (await db.for(scope).invite.count({ where: { email, ...pending() } })) > 0;
+
+export interface NewInvite {
+  readonly inviteId: string;
+  readonly email: string;
+  readonly roleId: Role;
+  readonly message: string | null;
+  readonly hash: Uint8Array<ArrayBuffer>;
+  readonly invitedBy: string;
+  readonly inviterName: string | null;
+  readonly expiresAt: Date;
+  readonly mailId: string | null;
+  readonly selector: Prisma.InputJsonValue | null;
+}
+
+export const insertInvite = async (db: Clients, scope: SystemScope, { selector, ...invite }: NewInvite): Promise<StoredInvite> =>
+  toStored(await db.for(scope).invite.create({ data: { ...invite, selector: selector ?? Prisma.DbNull } }));
+
+export const findInvite = async (db: Clients, scope: SystemScope, inviteId: string): Promise<StoredInvite | null> => {
+  const row = await db.for(scope).invite.findFirst({ where: { inviteId } });
+  return row === null ? null : toStored(row);
+};
+
+/** Searches all tenants, because the link is the credential. */
+export const findByHash = async (db: Clients, hash: Uint8Array<ArrayBuffer>): Promise<StoredInvite | null> => {
+  const row = await db.system.invite.findFirst({ where: { hash } });
+  return row === null ? null : toStored(row);
+};
+
+export const pageOfInvites = async (
+  db: Clients,
+  scope: SystemScope,
+  { limit, offset, status }: Window & { readonly status?: Invite["status"] | undefined },
+): Promise<{ readonly items: readonly StoredInvite[]; readonly total: number }> => {
+  const { invite } = db.for(scope);
+  const where = status === undefined ? {} : ofStatus(status);
+  const [rows, total] = await Promise.all([
+    invite.findMany({ where, orderBy: [{ createdAt: "desc" }, { inviteId: "desc" }], take: limit, skip: offset }),
+    invite.count({ where }),
+  ]);
+  return { items: rows.map(toStored), total };
+};
+
+export interface Renewal {
+  readonly hash: Uint8Array<ArrayBuffer>;
+  readonly expiresAt: Date;
+  readonly mailId: string | null;
+}
+
+/** Null when the invite is no longer pending. */
+export const renewInvite = async (db: Clients, scope: SystemScope, inviteId: string, renewal: Renewal): Promise<StoredInvite | null> => {
+  const data = { ...renewal, sendCount: { increment: 1 }, lastSentAt: systemClock.now(), version: { increment: 1 } };
+  const row = await orNull(db.for(scope).invite.update({ where: { inviteId, ...pending() }, data }));
+  return row === null ? null : toStored(row);
+};
+
+export interface Ending {
+  readonly status: "accepted" | "declined" | "revoked";
+  /** Ends the invite only while this link is its current one. */
+  readonly hash?: Uint8Array<ArrayBuffer> | undefined;
+  readonly acceptedBy?: string;
+}
+
+const ENDED_AT = { accepted: "acceptedAt", declined: "declinedAt", revoked: "revokedAt" } as const;
+
+/** False when the invite is not pending any more. */
+export const endInvite = async (db: Clients, scope: SystemScope, inviteId: string, { status, hash, ...by }: Ending): Promise<boolean> => {
+  const where = { inviteId, ...given({ hash }), ...pending() };
+  const data = { status, ...by, [ENDED_AT[status]]: systemClock.now(), version: { increment: 1 } };
+  return (await db.for(scope).invite.updateMany({ where, data })).count === 1;
+};
+
+/** Marks an invite whose time is over; false when another node was first. */
+export const expireInvite = async (db: Clients, scope: SystemScope, inviteId: string): Promise<boolean> =>
+  (await db.for(scope).invite.updateMany({ where: { inviteId, ...over() }, data: { status: "expired", version: { increment: 1 } } })).count === 1;
+
+/** Makes room for a new invite to an address whose last one is over. The ids of those that it marked. */
+export const expireOf = async (db: Clients, scope: SystemScope, email: string): Promise<readonly { inviteId: string; roleId: string }[]> =>
+  db.for(scope).invite.updateManyAndReturn({
+    where: { email, ...over() },
+    data: { status: "expired", version: { increment: 1 } },
+    select: { inviteId: true, roleId: true },
+  });
+
+export const findOver = async (db: Clients, limit: number): Promise<readonly StoredInvite[]> =>
+  (await db.system.invite.findMany({ where: over(), orderBy: { expiresAt: "asc" }, take: limit })).map(toStored);
+
+const KEEP_SECONDS = 90 * 86_400;
+const SWEEP_ROWS = 1_000;
+
+/** True when there may be more. */
+export const deleteEnded = async (db: Clients): Promise<boolean> => {
+  const where = { status: { not: "pending" }, updatedAt: { lte: secondsFromNow(-KEEP_SECONDS) } };
+  return (await db.system.invite.deleteMany({ where, limit: SWEEP_ROWS })).count === SWEEP_ROWS;
+};
