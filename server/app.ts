@@ -3,20 +3,20 @@ import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { contract } from "../protocol/index.ts";
+import type { AppSettings } from "./app-settings.ts";
 import { createBootstrap } from "./bootstrap.ts";
 import { type Certificate, openCertificate } from "./certificate.ts";
-import { type Cluster, type ClusterSettings, openCluster } from "./cluster.ts";
+import { type Cluster, openCluster } from "./cluster.ts";
 import { type Config, publicUrlOf } from "./config.ts";
 import { systemClock } from "./core/clock.ts";
 import { newSecret } from "./core/ids.ts";
 import { createLifecycle, type Lifecycle } from "./core/lifecycle.ts";
 import { createShutdown, type ShutdownOptions } from "./core/shutdown.ts";
 import type { Tracing } from "./core/trace.ts";
-import type { AdminSettings, ThisNode } from "./features/admin/index.ts";
-import type { CommandSettings } from "./features/commands/index.ts";
+import type { ThisNode } from "./features/admin/index.ts";
 import { createFeatures, type Features } from "./features/index.ts";
 import { createCatalogue, type Entry } from "./gateway/catalogue.ts";
-import { type ChannelSettings, SOCKET_LIMITS } from "./gateway/channel/settings.ts";
+import { SOCKET_LIMITS } from "./gateway/channel/settings.ts";
 import { listenInternal } from "./gateway/internal.ts";
 import { createLimits, type Limits } from "./gateway/limits.ts";
 import { limitAddress } from "./gateway/request-info.ts";
@@ -27,13 +27,15 @@ import { keep } from "./platform/data-dir.ts";
 import { databaseError } from "./platform/db-errors.ts";
 import { createIdempotency } from "./platform/idempotency.ts";
 import { type Installation, openInstallation } from "./platform/installation.ts";
-import { type Job, startJobs } from "./platform/jobs.ts";
+import { createJobBook, type Job, type JobBook, startJobs } from "./platform/jobs.ts";
 import { LOCAL_JWKS_PATH } from "./platform/jwt.ts";
 import type { Log } from "./platform/log.ts";
 import { createMetrics, type Metrics } from "./platform/metrics.ts";
 import { createSignatures } from "./platform/signatures.ts";
 import { openTraces } from "./platform/traces.ts";
 import { commit, packageFile, version } from "./version.ts";
+
+export type { AppSettings } from "./app-settings.ts";
 
 export interface AppDeps {
   readonly log: Log;
@@ -42,16 +44,6 @@ export interface AppDeps {
   readonly sharedPort?: boolean;
   /** Takes the internal port over from a process that still holds it. */
   readonly inherits?: boolean;
-}
-
-/** Shorter periods, for tests. */
-export interface AppSettings {
-  readonly cluster?: ClusterSettings;
-  readonly commands?: Partial<CommandSettings>;
-  readonly channel?: Partial<ChannelSettings>;
-  readonly admin?: Partial<AdminSettings>;
-  readonly lingerMs?: number;
-  readonly certificateEveryMs?: number;
 }
 
 interface NodeState {
@@ -73,6 +65,7 @@ interface Base extends Installation {
   readonly metrics: Metrics;
   readonly cluster: Cluster;
   readonly limits: Limits;
+  readonly book: JobBook;
   readonly internalToken: string;
 }
 
@@ -98,7 +91,7 @@ const openBase = async (deps: BaseDeps): Promise<Base> => {
   const limits = createLimits({ limiter: cluster.limiter, configured: configuredLimits(config) });
   const internalToken = config.INTERNAL_TOKEN ?? (await keep(config.DATA_DIR, "internal.token", newSecret));
   const publicUrl = (): string => publicUrlOf(config, state.port);
-  return { ...deps, ...installation, nodeId, state, publicUrl, tracing, metrics, cluster, limits, internalToken };
+  return { ...deps, ...installation, nodeId, state, publicUrl, tracing, metrics, cluster, limits, book: createJobBook(), internalToken };
 };
 
 const transportsOf = (base: Base, features: Features, entries: readonly Entry[], shutdown: () => void) => {
@@ -144,7 +137,14 @@ const openAll = async ({ base, life, certificate, features, transports, jobs, sh
   await features.commands.remoteWaiters.open();
   life.use("remote waiters", features.commands.remoteWaiters);
   life.use("agent registry", { close: await features.devices.registry.listen() });
-  life.use("jobs", startJobs(jobs, { signal: life.signal, onError: (job, error) => log.error({ job, error }, "job failed") }));
+  life.use(
+    "jobs",
+    startJobs(base.settings.withoutJobs === true ? [] : jobs, {
+      signal: life.signal,
+      book: base.book,
+      onError: (job, error) => log.error({ job, error }, "job failed"),
+    }),
+  );
   const onLate = (error: Error): void => log.warn({ error }, "the internal listener still waits for its port");
   const internalAt = { host: config.INTERNAL_HOST, port: config.INTERNAL_PORT, inherits, onLate };
   const internal = life.use("internal listener", await listenInternal({ ...internalAt, routes: transports.internal }));

@@ -12,6 +12,7 @@ import { createFeatures } from "./features/index.ts";
 import type { PairingFeature } from "./features/pairing/index.ts";
 import type { EnsureTenant, Tenants } from "./features/tenants/index.ts";
 import { openInstallation } from "./platform/installation.ts";
+import { createJobBook } from "./platform/jobs.ts";
 import type { Tokens } from "./platform/jwt.ts";
 import type { Log } from "./platform/log.ts";
 import { createMetrics } from "./platform/metrics.ts";
@@ -108,6 +109,7 @@ export const openBootstrap = async (config: Config, life: Lifecycle, { log, onNo
     ...base,
     ...installation,
     node,
+    book: createJobBook(),
     metrics: createMetrics(),
     tracing: null,
     // The command line serves no calls, so it need not wait for Redis.

@@ -91,6 +91,7 @@ export const general = group({
         selector: DeviceSelector.nullable().describe(
           "The only devices that the caller sees. `null`: all. A key also sees no device that its creator does not see.",
         ),
+        features: z.array(z.string()).describe("The feature flags that are on for the caller's tenant."),
         memberships: z.array(z.object({ tenantId: ref("ten"), role: z.string() })),
       }),
     }),

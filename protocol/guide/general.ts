@@ -59,6 +59,7 @@ export const general: Guide<"general"> = {
       role: "owner",
       permissions: ["tenant:read", "device:read", "device:command"],
       selector: null,
+      features: ["loadTests", "browserPairing"],
       memberships: [{ tenantId, role: "owner" }],
     },
   },

@@ -30,6 +30,8 @@ export const ERRORS = {
   AUDIT_LOG_NOT_FOUND: row(404, "Audit record {auditId} was not found."),
   INVITE_NOT_FOUND: row(404, "The invite does not exist, or its link is no longer valid."),
   NODE_NOT_FOUND: row(404, "There is no live node {nodeId}."),
+  FLAG_NOT_FOUND: row(404, "There is no feature flag {key}."),
+  JOB_NOT_FOUND: row(404, "There is no background job {name}."),
   ERROR_CODE_NOT_FOUND: row(404, "The error code {code} does not exist."),
   METHOD_NOT_ALLOWED: row(405, "This route does not support this method."),
   VERSION_CONFLICT: row(409, "The resource changed since you read it. Read it again and repeat your change."),

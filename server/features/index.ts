@@ -1,17 +1,19 @@
 // Creates the features and connects them: a feature never imports another's code, so it gets the capabilities of others here.
-import { CONNECT_PATHS, type CommandType, type Contract, contract } from "../../protocol/index.ts";
+import { CONNECT_PATHS, type Contract } from "../../protocol/index.ts";
 import type { Config } from "../config.ts";
 import type { Clock } from "../core/clock.ts";
-import type { OutcomeHandler, RegisteredOutcome } from "../core/command-outcomes.ts";
+import type { RegisteredOutcome } from "../core/command-outcomes.ts";
 import type { DeviceNotifier } from "../core/delivery.ts";
 import type { Hint } from "../core/events.ts";
 import type { RateLimiter } from "../core/rate-limiter.ts";
 import type { DuplicateProbe, Evictor } from "../core/sessions.ts";
+import type { FindStuck } from "../core/stuck.ts";
 import type { Tracing } from "../core/trace.ts";
 import { createBatch } from "../platform/batch.ts";
 import type { Bus } from "../platform/bus.ts";
 import type { ChangeNotifier } from "../platform/change-notifier.ts";
 import type { Installation } from "../platform/installation.ts";
+import type { JobBook } from "../platform/jobs.ts";
 import type { Log } from "../platform/log.ts";
 import { createMails, type OutgoingMail } from "../platform/mail.ts";
 import type { Metrics } from "../platform/metrics.ts";
@@ -26,12 +28,13 @@ import { createApiKeys } from "./api-keys/index.ts";
 import { createAudit } from "./audit/index.ts";
 import { createBeginTrial, createBilling, createTellCrossing } from "./billing/index.ts";
 import { type CommandSettings, createCommands } from "./commands/index.ts";
+import { connectChanges, connectParts } from "./connect.ts";
 import { deployments } from "./deployments/index.ts";
 import { createAgentSessions, createDevices, deviceSettings } from "./devices/index.ts";
-import { createGeneral, type GeneralDeps } from "./general/index.ts";
+import { createGeneral, type GeneralDeps, statedLimits } from "./general/index.ts";
 import { createHealth, databaseCheck, loadCheck, mailCheck, redisCheck } from "./health/index.ts";
 import { createInvites } from "./invites/index.ts";
-import type { FeatureKit, FeatureParts, FeaturesOf } from "./kit.ts";
+import type { FeatureKit, FeaturesOf } from "./kit.ts";
 import { createLive, type LiveDeps } from "./live/index.ts";
 import { createGuessBuckets, createPairing, createWrongTokens } from "./pairing/index.ts";
 import { agentSettings, billingSettings, commandSettings, inviteSettings, liveSettings, mailSettings, serviceFacts, tenantSettings } from "./settings.ts";
@@ -53,6 +56,7 @@ export interface FeaturesDeps extends Installation {
   };
   readonly nodeId: string;
   readonly node: ThisNode;
+  readonly book: JobBook;
   /** Known once the listener is open, so read it at each use. */
   readonly publicUrl: () => string;
   /** Pings the sockets of all nodes, which open later. */
@@ -147,12 +151,28 @@ export const createFeatures = (deps: FeaturesDeps) => {
     log,
   });
   const lives = async (pid: number): Promise<boolean> => (await processIdentity(pid)) !== undefined;
-  const admin = createAdmin({ db, bus, node, channelOf, lives, anyTenant: tenants.anyTenant, settings: deps.settings?.admin });
+  const stuck: FindStuck[] = [outbox.stuck];
+  const admin = createAdmin({
+    ...kit,
+    bus,
+    node,
+    channelOf,
+    lives,
+    book: deps.book,
+    anyTenant: tenants.anyTenant,
+    anyDevice: devices.anyDevice,
+    commands,
+    outbox,
+    grantPlan: (tx, scope, to) => billing.grantPlan(tx, scope, to),
+    stuck: () => stuck,
+    settings: deps.settings?.admin,
+  });
   const pairingLimits = { limit: config.RATE_LIMIT_PAIRING, limiter, addressKey: deps.addressKey };
   const pairing = createPairing({
     ...kit,
     tenants: tenants.lookup,
     memberships: tenants.memberships,
+    flags: admin.flags,
     enrol: devices.enrol,
     deployments,
     devices: {
@@ -171,6 +191,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
     changelog: deps.changelog,
     rateLimits: deps.rateLimits,
     memberships: tenants.memberships,
+    flags: admin.flags,
     ...serviceFacts(deps),
   });
 
@@ -192,22 +213,8 @@ export const createFeatures = (deps: FeaturesDeps) => {
     invites: createInvites({ ...kit, log, tenants, settings: inviteSettings(config, publicUrl) }),
   } satisfies FeaturesOf<Contract>;
 
-  const parts = Object.entries<FeatureParts & { readonly handlers: unknown; readonly outcomes?: Readonly<Record<string, OutcomeHandler>> }>(features);
-  for (const [name, { consumer, counters: own, outcomes: handlers = {} }] of parts) {
-    const commandTypes: Readonly<Record<string, CommandType>> = contract[name as keyof Contract].commands;
-    for (const [key, command] of Object.entries(commandTypes)) outcomes.set(command.type, { command, handle: handlers[key] as OutcomeHandler });
-    if (consumer !== undefined) outbox.consume(name, consumer);
-    Object.assign(counters, own);
-  }
-  outbox.subscribe(live.dispatched);
-  outbox.subscribe(commands.recheck);
-  outbox.subscribe((events) => {
-    for (const { tenantId } of events) changes.changed(tenantId);
-  });
-  changes.listen((tenantIds) => {
-    commands.recheck();
-    for (const tenantId of tenantIds) if (live.recheck(tenantId)) commands.showRecent(tenantId);
-  });
+  const parts = connectParts(features, { outbox, outcomes, counters, stuck });
+  connectChanges({ outbox, live, commands, changes });
 
   return {
     ...features,

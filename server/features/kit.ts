@@ -7,6 +7,7 @@ import type { Enqueue } from "../core/delivery.ts";
 import type { Emit, Hint } from "../core/events.ts";
 import type { Handlers } from "../core/feature.ts";
 import type { Mails } from "../core/mail.ts";
+import type { FindStuck } from "../core/stuck.ts";
 import type { Db } from "../platform/db.ts";
 import type { Job } from "../platform/jobs.ts";
 import type { FeatureGauge } from "../platform/metrics.ts";
@@ -27,6 +28,8 @@ export interface FeatureParts {
   /** Counters of the resources that the plan limits, by their names in tenants/plans.ts. */
   readonly counters?: Counters;
   readonly gauges?: readonly FeatureGauge[];
+  /** What of the feature has waited for longer than it should, over all tenants. */
+  readonly stuck?: FindStuck;
 }
 
 /** One feature per group: a group without a feature does not compile. */

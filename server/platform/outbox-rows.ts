@@ -84,6 +84,16 @@ export const countUndispatched = async (db: Pick<Db, "query">): Promise<OutboxFi
   return { undispatched: row?.undispatched ?? 0, oldestSeconds: Math.max(0, row?.oldest ?? 0) };
 };
 
+const FIND_WAITING = statement<{ readonly tenant_id: string; readonly event_id: string; readonly since: Date; readonly count: number }>(
+  "outbox.findWaiting",
+  `select tenant_id, (array_agg(event_id order by position))[1] as event_id, min(created_at) as since, count(*)::int as count
+     from (select tenant_id, event_id, position, created_at from outbox_events where dispatched_at is null order by position limit $1) as waiting
+    where created_at < now() - $2 * interval '1 second' group by tenant_id order by 3 limit $3`,
+);
+
+/** The tenants whose events wait for longer, with their oldest one. */
+export const findWaiting = (db: Pick<Db, "query">, afterSeconds: number, limit: number) => db.query(FIND_WAITING, [COUNTED_UP_TO, afterSeconds, limit]);
+
 // The newest event of each tenant stays: it holds the last sequence number, and without it numbering would restart.
 const DELETE_OLD = statement(
   "outbox.deleteOldEvents",

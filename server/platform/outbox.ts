@@ -1,9 +1,10 @@
 // Transactional outbox: an event is written in the transaction of its cause and dispatched after the commit, in order, at least once.
 // The relay looks for undispatched rows and keeps no cursor, so it never skips a transaction that commits late.
 import type { DispatchedEvent, Emit, SqlTx } from "../core/events.ts";
+import type { FindStuck } from "../core/stuck.ts";
 import type { Db } from "./db.ts";
 import type { Job } from "./jobs.ts";
-import { becomeRelay, countUndispatched, deleteOldEvents, insertEvents, markDispatched, nextEvents, type OutboxFigures } from "./outbox-rows.ts";
+import { becomeRelay, countUndispatched, deleteOldEvents, findWaiting, insertEvents, markDispatched, nextEvents, type OutboxFigures } from "./outbox-rows.ts";
 
 /** Runs in the relay's transaction: its writes and the dispatch of the events are atomic. After a failure it may see an event again. */
 export type Consumer = (tx: SqlTx, events: readonly DispatchedEvent[]) => Promise<void>;
@@ -37,8 +38,12 @@ export interface Outbox {
   wake(): void;
   /** For the metrics page. */
   figures(): Promise<OutboxFigures>;
+  readonly stuck: FindStuck;
   close(): Promise<void>;
 }
+
+/** The relay runs every second. */
+const STUCK_SECONDS = 60;
 
 const DEFAULTS: OutboxSettings = {
   relayEveryMs: 1_000,
@@ -114,6 +119,15 @@ export const createOutbox = ({ db, onError, settings: given }: OutboxDeps): Outb
     },
     wake,
     figures: () => countUndispatched(db),
+    stuck: async (limit) =>
+      (await findWaiting(db, STUCK_SECONDS, limit)).map(({ tenant_id, event_id, since, count }) => ({
+        kind: "event_undispatched",
+        tenantId: tenant_id,
+        id: event_id,
+        since,
+        reason: `the tenant's ${count} events since this one are not dispatched: the relay does not run, or a consumer fails`,
+        whatToDo: "Look for the consumer's error in the log and at the job outbox.relay, and run it.",
+      })),
     close: async () => {
       closed = true;
       if (timer !== null) clearTimeout(timer);

@@ -222,6 +222,8 @@ const SCENARIOS: Readonly<Record<Exclude<ErrorCode, Streamed>, Scenario>> = {
   },
   PAIRING_ALREADY_ACTIVATED: async (at, probe) =>
     probe(own(at, "POST", "/pairing/prepare-activation", { body: { pairing_code: (await pair(at.stock)).code, tenant_id: at.stock.tenant.tenantId } })),
+  FLAG_NOT_FOUND: ({ world, stock }, probe) => probe(call(world, "PUT", "/admin/flags/unknown", { as: stock.operator, body: { enabled: true } })),
+  JOB_NOT_FOUND: ({ world, stock }, probe) => probe(call(world, "POST", "/admin/jobs/unknown/run", { as: stock.operator })),
   PAIRING_REJECTED: async (at, probe) => {
     const { code } = await initiate(at.stock);
     await done(at.world, at.stock.owner, "POST /pairing/reject", { body: { code } });

@@ -226,6 +226,16 @@ export const SAMPLES: { readonly [Id in OperationId]: (stock: Stock) => Promise<
     await world.sql.query("update tenants set status = 'suspended' where tenant_id = $1", [tenantId]);
     return { tenantId };
   },
+  "admin.updateTenant": async ({ world }) => ({ tenantId: (await world.tenant()).tenantId, limitOverrides: { hosts: 7 }, notes: "partner" }),
+  "admin.stats": nothing,
+  "admin.listUsers": nothing,
+  "admin.listDevices": async ({ device }) => ({ fingerprint: device.fingerprint }),
+  "admin.disconnectDevice": onDevice,
+  "admin.listFlags": nothing,
+  "admin.setFlag": async ({ world }) => ({ key: "loadTests", enabled: true, tenantId: (await world.tenant()).tenantId }),
+  "admin.listJobs": nothing,
+  "admin.runJob": async () => ({ name: "nodes.forget" }),
+  "admin.listStuck": nothing,
   "admin.drainNode": async (stock) => ({ nodeId: await otherNode(stock) }),
   "invites.list": nothing,
   "invites.get": async (stock) => ({ inviteId: (await invite(stock)).inviteId }),

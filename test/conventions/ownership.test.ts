@@ -18,6 +18,7 @@ const EXCEPTIONS: Readonly<Record<string, { readonly tables: readonly string[]; 
   "server/features/commands/store/claim.ts": { tables: ["device_presence"], reason: "the epoch of the claiming session fences the claim" },
   "server/features/commands/store/change.ts": { tables: ["device_presence"], reason: "the epoch of the sending session fences the ack" },
   "server/features/commands/store/read.ts": { tables: ["device_presence"], reason: "the sweep finds connected devices with waiting commands" },
+  "server/features/commands/store/stuck.ts": { tables: ["device_presence"], reason: "a command of an absent device is not stuck" },
   "server/features/devices/store/agents.ts": { tables: ["tenants"], reason: "authentication must refuse a suspended tenant at once" },
   "server/features/devices/store/presence.ts": { tables: ["tenant_settings"], reason: "the tenant's settings say how long the sweep leaves a silent device" },
   "server/features/tenants/store/metrics.ts": {

@@ -1,9 +1,11 @@
 // The operations on the installation itself: nodes are listed while they live, and any node can drain any other.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { systemClock } from "../../server/core/clock.ts";
 import { newId } from "../../server/core/ids.ts";
 import { createAdmin, type ThisNode } from "../../server/features/admin/index.ts";
 import { openMemoryBus } from "../../server/platform/bus-memory.ts";
 import { type Db, openDb } from "../../server/platform/db.ts";
+import { createJobBook } from "../../server/platform/jobs.ts";
 import { silentLog } from "../../server/platform/log.ts";
 import { committing } from "../kit/call.ts";
 import { createTestDatabase, namedStatements } from "../kit/database.ts";
@@ -48,7 +50,15 @@ describe("nodes", () => {
       node,
       channelOf: (id) => `node:${id}`,
       lives: async (pid) => pid !== DEAD_PID,
+      clock: systemClock,
+      book: createJobBook(),
       anyTenant: {} as never,
+      anyDevice: {} as never,
+      commands: {} as never,
+      outbox: {} as never,
+      plan: {} as never,
+      grantPlan: async () => undefined,
+      stuck: () => [],
       settings: { expireSeconds: 15 },
     });
     const beat = async () => void (await feature.jobs.find(({ name }) => name === "nodes.beat")?.run(NEVER));

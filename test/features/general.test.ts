@@ -52,6 +52,7 @@ beforeAll(async () => {
   feature = createGeneral({
     db: world.db,
     memberships: world.tenants.memberships,
+    flags: { isOn: async () => true, on: async () => ["loadTests"] },
     changelog: await readFile("CHANGELOG.md", "utf8"),
     service: {
       name: "Mooring",
@@ -165,6 +166,7 @@ describe("caller", () => {
       memberships: [{ tenantId, role: "owner" }],
     });
     expect(await call.me({ ...anyone(), principal: userOf("nobody") }, {})).toEqual({
+      features: ["loadTests"],
       credential: "user",
       subject: "nobody",
       tenantId: null,

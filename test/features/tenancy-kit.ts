@@ -56,6 +56,7 @@ export const openTenancy = async ({ planLimits }: { planLimits?: Readonly<Record
     plan,
     secretBox,
     tenants: tenants.lookup,
+    flags: { isOn: async () => true, on: async () => [] },
     memberships: tenants.memberships,
     deployments,
     devices: {

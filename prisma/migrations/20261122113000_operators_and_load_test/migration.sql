@@ -69,3 +69,6 @@ ALTER TABLE "feature_flag_overrides" ADD CONSTRAINT "feature_flag_overrides_tena
 
 -- AddForeignKey
 ALTER TABLE "load_tests" ADD CONSTRAINT "load_tests_tenant_id_fkey" FOREIGN KEY ("tenant_id") REFERENCES "tenants"("tenant_id") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- CreateIndex
+CREATE INDEX "devices_fingerprint_idx" ON "devices"("fingerprint");

@@ -3,11 +3,26 @@
 import { contract } from "../../../protocol/index.ts";
 import type { Tx } from "../../core/database.ts";
 import { implement } from "../../core/feature.ts";
+import type { Flags } from "../../core/flags.ts";
 import type { Bus } from "../../platform/bus.ts";
-import type { Job } from "../../platform/jobs.ts";
+import type { Job, JobBook } from "../../platform/jobs.ts";
 import type { Feature } from "../kit.ts";
-import { askToDrain, beat, type ClusterSnapshot, deleteDeadNodes, deleteNode, deleteNodes, liveNodes, type NodeReport, type NodeRow } from "./store.ts";
-import { type AnyTenant, createTenantHandlers } from "./tenants.ts";
+import { createFlags } from "./flags.ts";
+import { createJobsView } from "./jobs.ts";
+import { createOverview, type OverviewDeps } from "./overview.ts";
+import {
+  askToDrain,
+  beat,
+  type ClusterSnapshot,
+  deleteDeadNodes,
+  deleteNode,
+  deleteNodes,
+  findSilentNodes,
+  liveNodes,
+  type NodeReport,
+  type NodeRow,
+} from "./store.ts";
+import { createTenantHandlers, type TenantHandlersDeps } from "./tenants.ts";
 
 export interface AdminSettings {
   readonly beatEveryMs: number;
@@ -21,7 +36,7 @@ export interface ThisNode {
   drain(): void;
 }
 
-export interface AdminDeps {
+export interface AdminDeps extends TenantHandlersDeps, Omit<OverviewDeps, "anyTenant" | "nodes"> {
   readonly db: Tx;
   readonly bus: Pick<Bus, "publish" | "subscribe">;
   readonly node: ThisNode;
@@ -29,12 +44,13 @@ export interface AdminDeps {
   readonly channelOf: (nodeId: string) => string;
   /** Whether this process of this machine still runs. */
   readonly lives: (pid: number) => Promise<boolean>;
-  readonly anyTenant: AnyTenant;
+  readonly book: JobBook;
   readonly settings?: Partial<AdminSettings> | undefined;
 }
 
 export interface AdminFeature extends Feature<typeof contract.admin> {
   readonly jobs: readonly Job[];
+  readonly flags: Flags;
   /** As of the last beat. Draining nodes do not count. */
   liveNodes(): number;
   /** Sockets on all nodes, as of the last beat. */
@@ -53,7 +69,8 @@ const DRAIN = "drain";
 
 const shown = ({ startedAt, seenAt, ...row }: NodeRow) => ({ ...row, startedAt: startedAt.toISOString(), seenAt: seenAt.toISOString() });
 
-export const createAdmin = ({ db, bus, node, channelOf, lives, anyTenant, settings: given }: AdminDeps): AdminFeature => {
+export const createAdmin = (deps: AdminDeps): AdminFeature => {
+  const { db, bus, node, channelOf, lives, anyTenant, settings: given } = deps;
   const settings = { ...DEFAULTS, ...given };
   let cluster: ClusterSnapshot = { drainAsked: false, liveNodes: 1, connections: 0 };
   let stopListening: (() => Promise<void>) | null = null;
@@ -75,10 +92,18 @@ export const createAdmin = ({ db, bus, node, channelOf, lives, anyTenant, settin
     );
   };
 
+  const nodes = (): Promise<readonly NodeRow[]> => liveNodes(db, settings.expireSeconds);
+  const view = createJobsView({ db, nodeId: () => node.report().nodeId, book: deps.book });
+  const { flags, handlers: flagHandlers } = createFlags({ ...deps, hasTenant: async (tx, tenantId) => (await anyTenant.find(tx, { tenantId })) !== null });
   return {
+    flags,
+    stuck: async (limit) => [...(await view.stuck(limit)), ...(await findSilentNodes(db, settings.expireSeconds, limit))],
     handlers: implement(contract.admin, {
-      ...createTenantHandlers({ db, anyTenant }),
-      listNodes: async () => ({ items: (await liveNodes(db, settings.expireSeconds)).map(shown) }),
+      ...createTenantHandlers(deps),
+      ...createOverview({ ...deps, nodes }),
+      ...flagHandlers,
+      ...view.handlers,
+      listNodes: async () => ({ items: (await nodes()).map(shown) }),
       drainNode: ({ fail, commit }, { nodeId }) =>
         commit(async (tx, afterwards) => {
           const row = await askToDrain(tx, nodeId, settings.expireSeconds);
@@ -90,6 +115,7 @@ export const createAdmin = ({ db, bus, node, channelOf, lives, anyTenant, settin
     }),
     jobs: [
       { name: "nodes.beat", everyMs: settings.beatEveryMs, run: announce },
+      view.job,
       { name: "nodes.forget", everyMs: 60_000, run: () => deleteDeadNodes(db) },
     ],
     liveNodes: () => cluster.liveNodes,

@@ -3,6 +3,7 @@ import { secondsFromNow } from "../../core/clock.ts";
 import type { Clients } from "../../core/database.ts";
 import type { SqlTx } from "../../core/events.ts";
 import { statement } from "../../core/statements.ts";
+import type { Stuck } from "../../core/stuck.ts";
 
 export interface NodeReport {
   readonly nodeId: string;
@@ -71,6 +72,22 @@ const LIVE_NODES = statement<NodeRow>(
 );
 
 export const liveNodes = (sql: SqlTx, expireSeconds: number): Promise<readonly NodeRow[]> => sql.query(LIVE_NODES, [expireSeconds]);
+
+const SILENT_NODES = statement<{ readonly nodeId: string; readonly host: string; readonly seenAt: Date }>(
+  "nodes.silent",
+  `select node_id as "nodeId", host, seen_at as "seenAt" from gateway_nodes where seen_at <= now() - make_interval(secs => $1) order by seen_at limit $2`,
+);
+
+/** Nodes that ended without removing their rows, or cannot reach the database. */
+export const findSilentNodes = async (sql: SqlTx, expireSeconds: number, limit: number): Promise<readonly Stuck[]> =>
+  (await sql.query(SILENT_NODES, [expireSeconds, limit])).map(({ nodeId, host, seenAt }) => ({
+    kind: "node_silent",
+    tenantId: null,
+    id: nodeId,
+    since: seenAt,
+    reason: `the node on ${host} has stopped reporting: it was killed or cannot reach the database`,
+    whatToDo: "Look at its machine, and start it again. Its agents have moved to other nodes.",
+  }));
 
 const ASK_TO_DRAIN = statement<NodeRow>(
   "nodes.askToDrain",

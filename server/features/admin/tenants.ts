@@ -2,31 +2,25 @@
 import type { AdminTenant, contract, TenantId } from "../../../protocol/index.ts";
 import { toWindow } from "../../../protocol/index.ts";
 import type { Tx } from "../../core/database.ts";
-import type { Afterwards, Handlers } from "../../core/feature.ts";
-import type { SystemScope } from "../../core/scope.ts";
+import { AppError } from "../../core/errors.ts";
+import type { Handlers } from "../../core/feature.ts";
+import type { Overrides } from "../../core/scope.ts";
+import type { GrantPlan } from "../billing/index.ts";
+import type { AnyTenant, Plan } from "../tenants/index.ts";
 
-/** What the tenants feature lets administrators do. */
-export interface AnyTenant {
-  find(tx: Tx, scope: SystemScope): Promise<AdminTenant | null>;
-  page(filter: TenantFilter): Promise<{ readonly items: AdminTenant[]; readonly total: number }>;
-  /** Both throw TENANT_NOT_FOUND and INVALID_STATE_TRANSITION. */
-  suspend(tx: Tx, afterwards: Afterwards, tenantId: TenantId, reason: string): Promise<void>;
-  reactivate(tx: Tx, afterwards: Afterwards, tenantId: TenantId): Promise<void>;
-}
-interface TenantFilter {
-  readonly plan?: AdminTenant["plan"] | undefined;
-  readonly status?: string | undefined;
-  readonly named?: string | undefined;
-  readonly limit: number;
-  readonly offset: number;
-}
+type Names = "listTenants" | "getTenant" | "suspendTenant" | "reactivateTenant" | "updateTenant";
 
-type Names = "listTenants" | "getTenant" | "suspendTenant" | "reactivateTenant";
+export interface TenantHandlersDeps {
+  readonly db: Tx;
+  readonly anyTenant: AnyTenant;
+  readonly plan: Pick<Plan, "table">;
+  readonly grantPlan: GrantPlan;
+}
 
 /** For a LIKE pattern that takes what was typed literally: Prisma escapes nothing. */
-const literal = (text: string): string => text.replace(/[\\%_]/g, (sign) => `\\${sign}`);
+export const literal = (text: string): string => text.replace(/[\\%_]/g, (sign) => `\\${sign}`);
 
-export const createTenantHandlers = ({ db, anyTenant }: { readonly db: Tx; readonly anyTenant: AnyTenant }): Pick<Handlers<typeof contract.admin>, Names> => {
+export const createTenantHandlers = ({ db, anyTenant, plan, grantPlan }: TenantHandlersDeps): Pick<Handlers<typeof contract.admin>, Names> => {
   const found = async (tx: Tx, tenantId: TenantId, fail: () => Error): Promise<AdminTenant> => {
     const tenant = await anyTenant.find(tx, { tenantId });
     if (tenant === null) throw fail();
@@ -41,10 +35,26 @@ export const createTenantHandlers = ({ db, anyTenant }: { readonly db: Tx; reado
         await anyTenant.suspend(tx, afterwards, tenantId, reason);
         return found(tx, tenantId, () => fail("TENANT_NOT_FOUND", { tenantId }));
       }),
+    updateTenant: ({ fail, commit }, { tenantId, plan: wanted, notes, limitOverrides, rateLimitOverrides, version }) =>
+      commit(async (tx, afterwards) => {
+        checkResources(plan, limitOverrides);
+        const scope = { tenantId };
+        const operatorNotes = notes === "" ? null : notes;
+        await anyTenant.change(tx, afterwards, scope, { limitOverrides, rateLimitOverrides, operatorNotes, version });
+        if (wanted !== undefined) await grantPlan(tx, scope, wanted);
+        return found(tx, tenantId, () => fail("TENANT_NOT_FOUND", { tenantId }));
+      }),
     reactivateTenant: ({ fail, commit }, { tenantId }) =>
       commit(async (tx, afterwards) => {
         await anyTenant.reactivate(tx, afterwards, tenantId);
         return found(tx, tenantId, () => fail("TENANT_NOT_FOUND", { tenantId }));
       }),
   };
+};
+
+const checkResources = ({ table }: Pick<Plan, "table">, given: Overrides = {}): void => {
+  const unknown = Object.keys(given).filter((name) => name !== "*" && !Object.hasOwn(table.free, name));
+  if (unknown.length === 0) return;
+  const issues = unknown.map((name) => ({ path: `limitOverrides.${name}`, code: "custom", message: "is no resource of the plan" }));
+  throw new AppError("VALIDATION_FAILED", { details: { issues } });
 };

@@ -12,6 +12,7 @@ import type { Feature } from "../kit.ts";
 import type { Counters, LimitCrossing, Plan, TenantStanding } from "../tenants/index.ts";
 import { createBillingJobs } from "./jobs.ts";
 import { createLocalProvider } from "./local-provider.ts";
+import { createGrantPlan, createStuckBilling, type GrantPlan } from "./operators.ts";
 import { allPlans, planDetails, TRIAL_DAYS } from "./prices.ts";
 import type { BillingProvider, Order } from "./provider.ts";
 import { createReceiveEvent } from "./provider-events.ts";
@@ -26,6 +27,8 @@ import { blocksDowngrade, createUsage } from "./usage.ts";
 const DAY_SECONDS = 86_400;
 /** The plan of a trial, and the one that a new tenant has. */
 const TRIAL_PLAN = "starter";
+
+export type { GrantPlan } from "./operators.ts";
 
 export interface BillingSettings {
   readonly graceDays: number;
@@ -64,7 +67,11 @@ export const createTellCrossing =
     return emit(tx, [happened(scope, kind === "reached" ? limitReached : limitWarning, scope.tenantId, { tenantId: scope.tenantId, ...crossing })]);
   };
 
-export const createBilling = (deps: BillingDeps): Feature<typeof contract.billing> => {
+export interface BillingFeature extends Feature<typeof contract.billing> {
+  readonly grantPlan: GrantPlan;
+}
+
+export const createBilling = (deps: BillingDeps): BillingFeature => {
   const { db, clock, emit, tenants, settings } = deps;
   const graceMs = settings.graceDays * DAY_SECONDS * 1_000;
   const subscriptions = createSubscriptions({ ...deps, graceMs });
@@ -72,6 +79,8 @@ export const createBilling = (deps: BillingDeps): Feature<typeof contract.billin
   const read = createReadStripeEvent({ webhookSecret, planOfPrice: planOfPriceIn(prices) });
   return {
     handlers: createHandlers({ ...deps, subscriptions, receive: createReceiveEvent({ db, emit, tenants, subscriptions, read }) }),
+    grantPlan: createGrantPlan(deps),
+    stuck: createStuckBilling(db),
     jobs: createBillingJobs({ db, clock, emit, subscriptions, forget: tenants.forget, graceMs }),
   };
 };

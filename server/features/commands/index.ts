@@ -10,8 +10,9 @@
 //    the session claims again with the lane and credit that became free.
 //
 // Every step after a commit is a hint. jobs.ts makes up for lost ones: the reaper ends what is past its deadline, the sweep finds what is due.
+import { encodeTime } from "ulid";
 import { type CommandId, contract } from "../../../protocol/index.ts";
-import type { Clock } from "../../core/clock.ts";
+import { type Clock, systemClock } from "../../core/clock.ts";
 import type { CommandDelivery, DeviceNotifier, DeviceRef, Enqueue } from "../../core/delivery.ts";
 import type { Emit, Hint, SqlTx } from "../../core/events.ts";
 import { implement } from "../../core/feature.ts";
@@ -39,6 +40,8 @@ import { createRemoteWaiters, type RemoteWaitersDeps } from "./remote-waiters.ts
 import { type CommandSettings, defaultSettings } from "./settings.ts";
 import { lockOpen } from "./store/change.ts";
 import { countOpen, findPending } from "./store/read.ts";
+import { countNewer } from "./store/stuck.ts";
+import { createStuckCommands } from "./stuck.ts";
 import { createTransitions } from "./transitions.ts";
 import { createWaiters } from "./waiters.ts";
 
@@ -95,6 +98,8 @@ export interface Commands extends Feature<typeof contract.commands> {
   /** The number of commands that wait for the device, and the commands that it must cancel. */
   pending(device: DeviceRef): Promise<{ readonly queued: number; readonly cancel: readonly CommandId[] }>;
   /** Open commands by status, and those that the reaper missed: the second number must be 0. */
+  /** Commands queued in the last minute, over all tenants. */
+  perMinute(): Promise<number>;
   commandGauges(): Promise<{ readonly open: Readonly<Record<string, number>>; readonly pastDeadline: number }>;
 }
 
@@ -134,5 +139,12 @@ export const createCommands = (deps: CommandsDeps): Commands => {
     },
     pending: (device) => findPending(deps.db, device),
     commandGauges: () => countOpen(deps.db, settings.reaperEveryMs * 2),
+    perMinute: () => countNewer(deps.db, idAt(MINUTE_MS), COUNTED_UP_TO),
+    stuck: createStuckCommands(deps.db),
   };
 };
+
+const MINUTE_MS = 60_000;
+const COUNTED_UP_TO = 1_000_000;
+/** The smallest id of a command that is as old. */
+const idAt = (ageMs: number): string => `cmd_${encodeTime(systemClock.now().getTime() - ageMs)}`;

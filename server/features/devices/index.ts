@@ -19,6 +19,7 @@ import type { SecretBox } from "../../platform/secrets.ts";
 import type { Deployments } from "../deployments/index.ts";
 import type { Feature } from "../kit.ts";
 import { type Agents, createAgentRegistry } from "./agent-registry.ts";
+import { type AnyDevice, createAnyDevice } from "./any-device.ts";
 import { createEnrol, createReissue, type Enrol, type PlanGuard, type Reissue, type ResetCommands } from "./enrol.ts";
 import { createPresence, type Presence } from "./presence.ts";
 import { createRepairHandlers } from "./repair.ts";
@@ -43,6 +44,7 @@ import { describeDevice, fencePresence } from "./store/presence.ts";
 import { createVisibility, type Visibility } from "./visibility.ts";
 
 export { createAgentSessions } from "./agent-sessions.ts";
+export type { AnyDevice } from "./any-device.ts";
 export type { Enrolled, Enrolment, Reissue, Replacement, ResetCommands } from "./enrol.ts";
 export type { DeviceSummary } from "./store/devices.ts";
 /** For the plan. */
@@ -91,6 +93,8 @@ export interface Devices extends Feature<typeof contract.devices>, Omit<Visibili
   ids(scope: SystemScope): Promise<readonly string[]>;
   /** How many devices have each status. */
   states(scope: SystemScope): Promise<Record<Device["status"], number>>;
+  /** For administrators of the installation. */
+  readonly anyDevice: AnyDevice;
   /** Stores what the machine reports about itself and returns the time of the update; undefined when the device is gone. */
   describe(scope: SystemScope, report: { readonly deviceId: string; readonly machine: Machine; readonly inventory: object }): Promise<Date | undefined>;
 }
@@ -130,6 +134,7 @@ export const createDevices = (deps: DevicesDeps): Devices => {
     states: (scope) => countDevicesByStatus(db, scope),
     counters: { hosts: countDevices },
     describe: (scope, report) => describeDevice(db, scope, report),
+    anyDevice: createAnyDevice(deps),
   };
 };
 

@@ -6,6 +6,7 @@ import { limitsOf, permissionsIn } from "../../core/access.ts";
 import type { Clients } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
+import type { Flags } from "../../core/flags.ts";
 import { newSecret } from "../../core/ids.ts";
 import type { Memberships, StreamTickets } from "../../core/lookups.ts";
 import type { OpenScope, Principal } from "../../core/scope.ts";
@@ -53,6 +54,7 @@ export interface GeneralDeps {
   readonly auth: AuthFacts;
   /** Text of CHANGELOG.md. */
   readonly changelog: string;
+  readonly flags: Flags;
   readonly rateLimits: { describe(scope: OpenScope): Promise<readonly BucketView[]> };
 }
 
@@ -73,13 +75,22 @@ export const createGeneral = (deps: GeneralDeps): GeneralFeature => ({
 
 type CallerOperation = "me" | "streamTicket" | "rateLimit";
 
-const createPublicHandlers = ({ service, auth, changelog }: GeneralDeps): Omit<Handlers<typeof contract.general>, CallerOperation> => {
+const createPublicHandlers = ({ service, auth, changelog, flags }: GeneralDeps): Omit<Handlers<typeof contract.general>, CallerOperation> => {
   const releases = parseChangelog(changelog);
   const catalogue = errorCatalogue();
   const ending = deprecations();
   const { name, version, environment, commit, features, limits } = service;
   return {
-    info: async () => ({ name, version, apiVersion: "v1", environment, commit, docsUrl: service.docsUrl(), limits, features: [...features] }),
+    info: async () => ({
+      name,
+      version,
+      apiVersion: "v1",
+      environment,
+      commit,
+      docsUrl: service.docsUrl(),
+      limits,
+      features: [...features, ...(await flags.on(null))],
+    }),
     changelog: async (_call, { since }) => ({ items: [...releasesSince(releases, since)] }),
     changelogFeed: async () => atomOf({ name, self: new URL("changelog.atom", service.docsUrl()).href }, releases),
     deprecations: async () => ({ items: ending }),
@@ -93,7 +104,7 @@ const createPublicHandlers = ({ service, auth, changelog }: GeneralDeps): Omit<H
   };
 };
 
-const createCallerHandlers = ({ db, memberships, rateLimits }: GeneralDeps): Pick<Handlers<typeof contract.general>, CallerOperation> => ({
+const createCallerHandlers = ({ db, memberships, rateLimits, flags }: GeneralDeps): Pick<Handlers<typeof contract.general>, CallerOperation> => ({
   me: async ({ scope }) => {
     const { principal, tenantId } = scope;
     if (principal === null) throw new AppError("UNAUTHORIZED");
@@ -105,6 +116,7 @@ const createCallerHandlers = ({ db, memberships, rateLimits }: GeneralDeps): Pic
       role,
       permissions: [...permissionsIn({ principal })],
       selector: limitsOf({ principal })[0] ?? null,
+      features: [...(await flags.on(tenantId))],
       memberships: principal.kind === "user" ? (await memberships.list(principal.userId)).map((each) => ({ tenantId: each.tenantId, role: each.role })) : [],
     };
   },

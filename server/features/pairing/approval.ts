@@ -39,7 +39,7 @@ export const machineOf = ({ fingerprint, deviceName, platform, initiatorIp, crea
 export const createApproval = (deps: PairingDeps, codes: Codes): Approval => ({ ...createDecisions(deps, codes), collect: createCollect(deps, codes) });
 
 const createDecisions = (deps: PairingDeps, codes: Codes): Omit<Approval, "collect"> => {
-  const { emit, memberships, devices } = deps;
+  const { emit, memberships, devices, flags } = deps;
   const enrolPaired = createEnrolPaired(deps);
 
   const refuse = async (scope: TenantScope, pairing: Pairing | null, fail: (code: Refusal) => AppError): Promise<AppError> => {
@@ -68,6 +68,8 @@ const createDecisions = (deps: PairingDeps, codes: Codes): Omit<Approval, "colle
     },
 
     approve: async ({ scope, fail, commit }, { code, name, tags, replaces }) => {
+      if (!(await flags.isOn("browserPairing", scope.tenantId)))
+        throw new AppError("FORBIDDEN", { details: { reason: "feature_disabled", feature: "browserPairing" } });
       const { userId, email } = userOf(scope);
       const { codeHash, pairing: asked } = await findOpen(scope, code, fail);
       const existing = await devices.withFingerprint(scope, asked.fingerprint);

@@ -2,6 +2,7 @@
 import type { AuditTrail } from "../../core/audit.ts";
 import type { Tx } from "../../core/database.ts";
 import type { Emit } from "../../core/events.ts";
+import type { Flags } from "../../core/flags.ts";
 import type { Memberships, TenantLookup } from "../../core/lookups.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import type { Db } from "../../platform/db.ts";
@@ -29,6 +30,7 @@ export interface PairingDeps extends Omit<GuessDeps, "db"> {
   readonly emit: Emit;
   readonly audit: AuditTrail;
   readonly tenants: TenantLookup;
+  readonly flags: Flags;
   readonly memberships: Memberships;
   readonly enrol: Enrol;
   readonly devices: {

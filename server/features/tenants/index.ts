@@ -10,6 +10,7 @@ import { newId } from "../../core/ids.ts";
 import type { OpenScope, SystemScope, UserPrincipal } from "../../core/scope.ts";
 import type { Db } from "../../platform/db.ts";
 import type { Deployments } from "../deployments/index.ts";
+import { createAnyTenant } from "./any-tenant.ts";
 import { createEnsureTenant } from "./bootstrap.ts";
 import { createDashboard, type DashboardDeps } from "./dashboard.ts";
 import { createLife, type LifeDeps } from "./life.ts";
@@ -18,7 +19,7 @@ import { DEFAULT_PLAN } from "./plans.ts";
 import { createSettings } from "./settings.ts";
 import { isReservedSlug } from "./slugs.ts";
 import { createStanding } from "./standing.ts";
-import { findForAdmin, isSlugReserved, pageForAdmin, reserveSlug, type TenantFilter } from "./store/life.ts";
+import { isSlugReserved, reserveSlug } from "./store/life.ts";
 import {
   countMembers,
   countOwned,
@@ -33,8 +34,10 @@ import {
   updateTenant,
   upsertMember,
 } from "./store/tenants.ts";
+import { createStuck } from "./stuck.ts";
 import { createTenantLookup } from "./tenant-lookup.ts";
 
+export type { AnyTenant } from "./any-tenant.ts";
 export type { EnsuredTenant, EnsureTenant } from "./bootstrap.ts";
 export type { DeviceStates } from "./dashboard.ts";
 export { type Counters, type CountUsed, createPlan, type LimitCrossing, type Plan, type PlanDeps } from "./plan.ts";
@@ -99,20 +102,9 @@ export const createTenants = (deps: TenantsDeps) => {
       },
       withEmails: findMemberEmails,
     },
-    /** For administrators of the installation: every tenant, whoever its members are. */
-    anyTenant: {
-      find: async (tx: Tx, scope: SystemScope) => {
-        const tenant = await findForAdmin(tx, scope);
-        return tenant === null ? null : { ...tenant, ...(await counting.counted(tenant, tx)) };
-      },
-      page: async (filter: TenantFilter) => {
-        const { items, total } = await pageForAdmin(db, filter);
-        const counted = await counting.countedAll(items);
-        return { items: items.map((item, index) => ({ ...counted[index], ...item }) as Tenant & typeof item), total }; // as: one record for each
-      },
-      suspend: life.suspend,
-      reactivate: life.reactivate,
-    },
+    /** For administrators of the installation. */
+    anyTenant: createAnyTenant({ ...deps, ...counting, ...life, forgetTenant }),
+    stuck: createStuck(deps),
     ensureTenant: createEnsureTenant({ db, audit, deployments: deps.deployments, forgetTenant, forgetMember }),
     /** For the operator's command line: makes the user a member with this role. */
     ensureMember: async ({ tenantId, userId, role }: { readonly tenantId: string; readonly userId: string; readonly role: Role }): Promise<void> => {

@@ -49,9 +49,14 @@ export const insertTrial = async (tx: Clients, scope: SystemScope, trial: { read
   await tx.for(scope).subscription.createMany({ data: [data], skipDuplicates: true });
 };
 
+export const deleteTrial = async (tx: Clients, scope: SystemScope): Promise<void> => {
+  await tx.for(scope).subscription.deleteMany({ where: { provider: "trial" } });
+};
+
 export interface DueSubscription {
   readonly tenantId: TenantId;
   readonly subscriptionId: string;
+  readonly currentPeriodEnd: Date;
 }
 
 export const findDueSubscriptions = async (db: Clients, where: Prisma.SubscriptionWhereInput, limit: number): Promise<readonly DueSubscription[]> =>
@@ -59,7 +64,7 @@ export const findDueSubscriptions = async (db: Clients, where: Prisma.Subscripti
     where,
     orderBy: { currentPeriodEnd: "asc" },
     take: limit,
-    select: { tenantId: true, subscriptionId: true },
+    select: { tenantId: true, subscriptionId: true, currentPeriodEnd: true },
   })) as readonly DueSubscription[]; // as: ids of tenants
 
 /** Stripe ends and renews its own. */

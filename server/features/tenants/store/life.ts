@@ -1,9 +1,8 @@
 // Rows of a tenant's life: its status, the slugs that it gave up, and its end.
-import type { z } from "zod";
-import { AdminTenant, type Tenant, type TenantId, type Window } from "../../../../protocol/index.ts";
+import type { TenantId } from "../../../../protocol/index.ts";
 import { secondsFromNow, systemClock } from "../../../core/clock.ts";
 import type { Clients } from "../../../core/database.ts";
-import { given, type RowOf, recordOf } from "../../../core/records.ts";
+import { given } from "../../../core/records.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import { orNull } from "../../../platform/db-errors.ts";
 import { type StoredTenant, toTenant } from "./tenants.ts";
@@ -66,33 +65,4 @@ export const markDeleted = async (db: Clients, scope: SystemScope): Promise<bool
 
 export const deleteTenantRow = async (db: Clients, scope: SystemScope): Promise<void> => {
   await db.for(scope).tenant.deleteMany({ where: { status: "deleted" } });
-};
-
-const StoredAdminTenant = AdminTenant.omit({ deploymentCount: true, appCount: true, tunnelCount: true });
-export type StoredAdminTenant = z.infer<typeof StoredAdminTenant>;
-
-const toAdminTenant = (row: Omit<RowOf<typeof StoredAdminTenant>, "owner"> & { readonly ownerUserId: string }): StoredAdminTenant =>
-  recordOf(StoredAdminTenant, { ...row, owner: row.ownerUserId });
-
-export const findForAdmin = async (db: Clients, scope: SystemScope): Promise<StoredAdminTenant | null> => {
-  const row = await db.for(scope).tenant.findFirst();
-  return row === null ? null : toAdminTenant(row);
-};
-
-export interface TenantFilter extends Window {
-  readonly plan?: Tenant["plan"] | undefined;
-  readonly status?: string | undefined;
-  /** A part of name or slug, with the signs of a LIKE pattern escaped. */
-  readonly named?: string | undefined;
-}
-
-export const pageForAdmin = async (db: Clients, { limit, offset, named, ...same }: TenantFilter): Promise<{ items: StoredAdminTenant[]; total: number }> => {
-  const part = { contains: named ?? "", mode: "insensitive" } as const;
-  const where = { ...given(same), ...(named === undefined ? {} : { OR: [{ name: part }, { slug: part }] }) };
-  const { tenant } = db.system;
-  const [rows, total] = await Promise.all([
-    tenant.findMany({ where, orderBy: [{ createdAt: "desc" }, { tenantId: "desc" }], take: limit, skip: offset }),
-    tenant.count({ where }),
-  ]);
-  return { items: rows.map(toAdminTenant), total };
 };

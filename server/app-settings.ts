@@ -1,0 +1,15 @@
+// What tests change about a node: shorter periods, and no background jobs.
+import type { ClusterSettings } from "./cluster.ts";
+import type { AdminSettings } from "./features/admin/index.ts";
+import type { CommandSettings } from "./features/commands/index.ts";
+import type { ChannelSettings } from "./gateway/channel/settings.ts";
+
+export interface AppSettings {
+  readonly cluster?: ClusterSettings;
+  readonly commands?: Partial<CommandSettings>;
+  readonly channel?: Partial<ChannelSettings>;
+  readonly admin?: Partial<AdminSettings>;
+  readonly lingerMs?: number;
+  readonly withoutJobs?: true;
+  readonly certificateEveryMs?: number;
+}
