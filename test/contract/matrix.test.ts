@@ -26,6 +26,7 @@ const FREE = {
   RATE_LIMIT_AGENT: "off",
   RATE_LIMIT_HEARTBEAT: "off",
   RATE_LIMIT_FAILED_AUTH: "off",
+  RATE_LIMIT_INVITES: "off",
   TENANTS_PER_USER: "100",
 };
 let world: World;
