@@ -6,7 +6,7 @@ import { AppError, isAppError } from "../core/errors.ts";
 import type { SqlTx } from "../core/events.ts";
 import type { Call, Commit, Committed, KeyedCall, Reply } from "../core/feature.ts";
 import { createLazyAbort, type LazyAbort } from "../core/lazy-abort.ts";
-import { type HeldRecord, holdVersion } from "../core/row-versions.ts";
+import type { HeldRecord, HoldVersion } from "../core/row-versions.ts";
 import type { OpenScope } from "../core/scope.ts";
 import { auditEntryOf } from "./audit-entry.ts";
 import type { Entry } from "./catalogue.ts";
@@ -44,6 +44,7 @@ export interface Keeper {
 export interface RunDeps {
   readonly transact: Transact;
   readonly audit: AuditTrail;
+  readonly holdVersion: HoldVersion;
   /** Tests and development: a result that does not fit its schema is an error. Production logs it and serves. */
   readonly strictOutput: boolean;
   readonly callTimeoutMs: number;
@@ -60,6 +61,7 @@ const outOfTime = (): AppError => new AppError("SERVICE_UNAVAILABLE", { retryAft
 interface Shared {
   readonly transact: Transact;
   readonly audit: AuditTrail;
+  readonly holdVersion: HoldVersion;
   readonly check: (entry: Entry, result: unknown) => void;
 }
 
@@ -103,7 +105,7 @@ class OneCall implements KeyedCall {
   }
 
   async #commit(effect: Parameters<Commit<unknown>>[0]): Promise<Committed<unknown>> {
-    const { transact, audit, check } = this.#shared;
+    const { transact, audit, holdVersion, check } = this.#shared;
     // A second transaction would write its effect without the key.
     if (this.#committed) throw new Error(`${this.#entry.id} commits twice`);
     this.#committed = true;
@@ -212,9 +214,9 @@ const checkOutput: Shared["check"] = ({ id, op }, result) => {
   if (!checked.success) throw new Error(`${id} returned what its contract does not allow: ${checked.error.message}`);
 };
 
-export const createRun = ({ transact, audit, strictOutput, callTimeoutMs }: RunDeps) => {
+export const createRun = ({ transact, audit, holdVersion, strictOutput, callTimeoutMs }: RunDeps) => {
   const within = createDeadlines(Math.min(LOOK_MS, callTimeoutMs));
-  const shared: Shared = { transact, audit, check: strictOutput ? checkOutput : () => undefined };
+  const shared: Shared = { transact, audit, holdVersion, check: strictOutput ? checkOutput : () => undefined };
   return async (entry: Entry, prepared: Prepared, gone: LazyAbort): Promise<CallOutcome> => {
     const call = new OneCall(entry, prepared, gone, shared);
     const work = entry.handler(call, prepared.input);

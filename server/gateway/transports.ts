@@ -11,6 +11,7 @@ import type { IdempotencyStore } from "../core/idempotency.ts";
 import type { ApiKeyLookup, Memberships, StreamTickets, TenantLookup } from "../core/lookups.ts";
 import type { PubSub } from "../core/pub-sub.ts";
 import type { RateLimiter } from "../core/rate-limiter.ts";
+import type { HoldVersion } from "../core/row-versions.ts";
 import type { Overrides } from "../core/scope.ts";
 import type { AgentSessions, SessionOwners, SocketPresence } from "../core/sessions.ts";
 import type { Tracing } from "../core/trace.ts";
@@ -72,6 +73,7 @@ export interface TransportsDeps {
   readonly delivery: CommandDelivery;
   readonly transact: Transact;
   readonly audit: AuditTrail;
+  readonly holdVersion: HoldVersion;
   readonly idempotency: IdempotencyStore;
   readonly signatures: Omit<ReplayDeps, "clock"> & { readonly memory: AgentChannelDeps["signatures"] };
   readonly databaseError: (error: unknown) => AppError | null;
@@ -122,6 +124,7 @@ const pipelineOf = (deps: TransportsDeps, identity: IdentityDeps): Pipeline =>
     idempotency: deps.idempotency,
     transact: deps.transact,
     audit: deps.audit,
+    holdVersion: deps.holdVersion,
     record: deps.metrics.call,
     databaseError: deps.databaseError,
     scopeOf: createScope(identity),

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { Config } from "../config.ts";
 import { ConfigError } from "../core/errors.ts";
 import type { Lifecycle } from "../core/lifecycle.ts";
+import type { HoldVersion } from "../core/row-versions.ts";
 import { keep } from "./data-dir.ts";
 import { type Db, openDb } from "./db.ts";
 import { isUnavailable } from "./db-errors.ts";
@@ -11,11 +12,13 @@ import { createLocalTokens, createOidcTokens, generateSigningKey, type Tokens } 
 import type { Log } from "./log.ts";
 import { migrate } from "./migrate.ts";
 import { createSecretBox, type SecretBox } from "./secrets.ts";
+import { holdVersion } from "./tenant-client.ts";
 
 export interface Installation {
   readonly db: Db;
   readonly secretBox: SecretBox;
   readonly tokens: Tokens;
+  readonly holdVersion: HoldVersion;
 }
 
 const databaseUrl = async (config: Config, life: Lifecycle, log: Log): Promise<string> =>
@@ -52,5 +55,5 @@ export const openInstallation = async (config: Config, life: Lifecycle, log: Log
   const applied = await migrateOrExplain(config, url);
   if (applied.length > 0) log.info({ migrations: applied }, "migrated");
   const db = life.use("db", await openDb({ url, poolSize: config.DATABASE_POOL, namedStatements: config.DATABASE_STATEMENTS === "named", log }));
-  return { db, secretBox: createSecretBox(await masterKey(config)), tokens: await openTokens(config) };
+  return { db, secretBox: createSecretBox(await masterKey(config)), tokens: await openTokens(config), holdVersion };
 };

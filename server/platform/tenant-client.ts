@@ -3,6 +3,8 @@ import { Prisma } from "../../prisma/generated/client.ts";
 import type { DeviceSelector } from "../../protocol/index.ts";
 import { limitsOf } from "../core/access.ts";
 import type { Clients, OperationName, SystemClient, TenantClient } from "../core/database.ts";
+import { AppError } from "../core/errors.ts";
+import type { HoldVersion } from "../core/row-versions.ts";
 import type { SystemScope } from "../core/scope.ts";
 import { unlessReferenced } from "./db-errors.ts";
 import { conditionOf, limitToDevices } from "./device-wall.ts";
@@ -178,3 +180,28 @@ export const createClients = (run: RunOperation): Clients => ({
   },
   system: new System(run, asGiven) as unknown as SystemClient,
 });
+
+/** The model that has this field for its id: the one named after it, or the only one that begins with it. */
+export const versionedModel = (field: string): string | undefined => {
+  const fitting = MODELS.filter(({ columns }) => columns.has("version") && [...columns][0] === field).map(({ key }) => key);
+  return fitting.find((key) => `${key}Id` === field) ?? fitting[0];
+};
+
+interface Versioned {
+  updateMany(args: { readonly where: object; readonly data: object }): Promise<{ readonly count: number }>;
+  findFirst(args: { readonly where: object; readonly select: object }): Promise<{ readonly version: number } | null>;
+}
+
+export const holdVersion: HoldVersion = async (tx, { tenantId }, { field, versions }, input) => {
+  const id = (input as Args)[field];
+  const model = versionedModel(field);
+  if (model === undefined) throw new Error(`no model has a version and the id ${field}`);
+  // The handler answers another tenant's id as it does an unknown one.
+  if (field === "tenantId" && tenantId !== null && id !== tenantId) return;
+  const client = tenantId === null ? tx.system : tx.for({ tenantId });
+  const rows = client[model as keyof typeof client] as unknown as Versioned; // as: every model has both operations
+  const where = { [field]: id };
+  for (const version of new Set(versions)) if ((await rows.updateMany({ where: { ...where, version }, data: { version } })).count > 0) return;
+  const row = await rows.findFirst({ where, select: { version: true } });
+  if (row !== null) throw new AppError("VERSION_CONFLICT", { details: { currentVersion: row.version } });
+};

@@ -1,7 +1,7 @@
 // Every record with a version answers with an ETag, and every change of such a record honors If-Match. Both lists come from the contract.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { modelOf } from "../../server/core/row-versions.ts";
 import { versionsOf } from "../../server/gateway/versions.ts";
+import { versionedModel } from "../../server/platform/tenant-client.ts";
 import { type Answer, startWorld, type World } from "../kit/world.ts";
 import { type Case, callerFor, openStock, REST_CASES, type Stock, sample, send, toRequest } from "./samples.ts";
 
@@ -59,7 +59,7 @@ describe("ETag", () => {
 
 describe("If-Match", () => {
   test.each(named(changes))("%s refuses another version and accepts the one that was read", async (_, each) => {
-    if (!("version" in each.op.input)) expect(modelOf(versions.changedBy(each.op) ?? "")).toBeDefined();
+    if (!("version" in each.op.input)) expect(versionedModel(versions.changedBy(each.op) ?? "")).toBeDefined();
     const input = await sample(each, stock);
     const tag = await tagFor(each, input);
     const version = Number(/\d+/.exec(tag)?.[0]);

@@ -9,7 +9,7 @@ import { noAudit } from "../kit/call.ts";
 
 const CALL_TIMEOUT_MS = 40;
 const transact = () => Promise.reject(new Error("not asked for"));
-const run = createRun({ transact, audit: noAudit, strictOutput: false, callTimeoutMs: CALL_TIMEOUT_MS });
+const run = createRun({ transact, audit: noAudit, holdVersion: async () => undefined, strictOutput: false, callTimeoutMs: CALL_TIMEOUT_MS });
 const prepared = {
   scope: { requestId: "req_12345678", ip: "127.0.0.1", traceparent: null, tenantId: null, tenant: null, principal: null },
   input: {},

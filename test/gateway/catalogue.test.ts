@@ -114,6 +114,7 @@ const serve = async (operations: Group["operations"], path: string): Promise<Htt
     idempotency: { find: unasked, claim: unasked, keep: unasked },
     transact: unasked,
     audit: noAudit,
+    holdVersion: async () => undefined,
     useSignature: async () => undefined,
     databaseError: () => null,
     record: () => undefined,

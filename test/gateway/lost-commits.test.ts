@@ -163,6 +163,7 @@ describe("timeouts", () => {
       idempotency: createIdempotency({ db, secretBox: createSecretBox(randomBytes(32)) }),
       transact: db.tx,
       audit: noAudit,
+      holdVersion: async () => undefined,
       useSignature: async () => undefined,
       databaseError,
       record: () => undefined,

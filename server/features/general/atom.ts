@@ -1,14 +1,20 @@
 // The changelog as an Atom feed (RFC 4287).
 import type { Release } from "./rules.ts";
 
-const ESCAPES: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&apos;" };
+const ESCAPES: ReadonlyMap<string, string> = new Map([
+  ["&", "&amp;"],
+  ["<", "&lt;"],
+  [">", "&gt;"],
+  ['"', "&quot;"],
+  ["'", "&apos;"],
+]);
 /** Text of an element or an attribute. XML has no form for control characters and halves of a character. */
 const escaped = (text: string): string =>
   text
     .toWellFormed()
     // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the ones that XML forbids
     .replace(/[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]/g, "")
-    .replace(/[&<>"']/g, (sign) => ESCAPES[sign] ?? sign);
+    .replace(/[&<>"']/g, (sign) => ESCAPES.get(sign) ?? sign);
 
 const momentOf = (date: string): string => `${date}T00:00:00Z`;
 
