@@ -67,7 +67,7 @@ export const compressed = (response: HttpResponse, accepted: string | undefined)
     });
 };
 
-const SECRET = /secret|token|password|passphrase|private|credential|csrf|ticket|cookie|api_?key|pairing_?code|activation|nonce/i;
+const SECRET = /secret|token|password|passphrase|private|credentials|csrf|ticket|cookie|api_?key|pairing_?code|activation|nonce/i;
 /** An id or a time of a secret is none. */
 const HARMLESS = /(?:Id|_id|Ids|_ids|At|_at|Url|_url|Uri|Prefix|Hint|Keys)$/;
 

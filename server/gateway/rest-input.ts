@@ -17,8 +17,14 @@ interface JsonSchema {
 
 export type FieldTypes = ReadonlyMap<string, ReadonlySet<string>>;
 
+/** Several parts of the gateway read the same schemas while it starts, and writing one takes a millisecond. */
+const written = { input: new WeakMap<z.ZodType, Json>(), output: new WeakMap<z.ZodType, Json>() };
+
 export const jsonSchemaOf = (schema: z.ZodType, io: "input" | "output"): Json => {
+  const known = written[io].get(schema);
+  if (known !== undefined) return known;
   const { $schema: _, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: "any" }) as Json;
+  written[io].set(schema, rest);
   return rest;
 };
 

@@ -91,7 +91,9 @@ describe("each change", () => {
 
 test("the operations on the list write no record, and there is no other", async () => {
   const rows = await recordsAfter(async () => {
-    for (const each of CASES.filter(({ id, op }) => UNRECORDED[id] !== undefined || (op.kind === "query" && !RECORDED_QUERIES.includes(id)))) {
+    // A text in pieces has no tRPC form.
+    const spoken = CASES.filter(({ op }) => op.plain?.pieces !== true);
+    for (const each of spoken.filter(({ id, op }) => UNRECORDED[id] !== undefined || (op.kind === "query" && !RECORDED_QUERIES.includes(id)))) {
       const input = await sample(each, stock);
       await call(each, callerFor(each, stock), input);
     }
