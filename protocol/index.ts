@@ -14,6 +14,7 @@ import { health } from "./groups/health.ts";
 import { invites } from "./groups/invites.ts";
 import { live } from "./groups/live.ts";
 import { pairing } from "./groups/pairing.ts";
+import { roles } from "./groups/roles.ts";
 import { tenants } from "./groups/tenants.ts";
 import type { ErrorCode } from "./kit/errors.ts";
 import type { Group, Operation } from "./kit/operation.ts";
@@ -25,6 +26,7 @@ export const contract = {
   commands,
   agent,
   tenants,
+  roles,
   apiKeys,
   billing,
   general,
@@ -64,6 +66,7 @@ export * from "./groups/devices.ts";
 export * from "./groups/health.ts";
 export * from "./groups/invites.ts";
 export * from "./groups/live.ts";
+export { Member, PermissionRecord, RoleRecord } from "./groups/roles.ts";
 export * from "./groups/tenants.ts";
 export * from "./kit/command-type.ts";
 export * from "./kit/device-selector.ts";

@@ -12,6 +12,7 @@ import type { OperationGuide } from "./guide.ts";
 import { health } from "./health.ts";
 import { invites } from "./invites.ts";
 import { pairing } from "./pairing.ts";
+import { roles } from "./roles.ts";
 import { tenants } from "./tenants.ts";
 
 export type { OperationGuide } from "./guide.ts";
@@ -29,6 +30,7 @@ const GUIDES: { readonly [G in keyof Contract]?: Readonly<Record<string, Operati
   health,
   invites,
   pairing,
+  roles,
   tenants,
 };
 
@@ -51,5 +53,6 @@ export const TAGS: Readonly<Record<string, string>> = {
   "Health and Status": "For load balancers, supervisors and status pages. No credential needed.",
   Invites: "How people become members of a tenant: by a link that works once and for one address.",
   Pairing: "How a machine becomes a device of a tenant: with a code that a person confirms, or with an enrollment token.",
+  Roles: "Who may do what: roles, the permissions that they consist of, and the members who have them.",
   Tenants: "The accounts to which all other resources belong.",
 };

@@ -17,6 +17,8 @@ export const ID_NAMES: ReadonlyMap<string, string> = new Map([
   ["ent", "enrollment token"],
   ["inv", "invite"],
   ["key", "API key"],
+  ["mem", "member"],
+  ["rol", "role"],
   ["ten", "tenant"],
 ]);
 
@@ -40,6 +42,8 @@ export const DeploymentId = id("dep");
 export const AgentId = id("agt");
 export const CommandId = id("cmd");
 export const KeyId = id("key");
+export const MemberId = id("mem");
+export const RoleId = id("rol");
 export const EnrollmentTokenId = id("ent");
 export const EventId = id("evt");
 
@@ -49,3 +53,5 @@ export type DeploymentId = Id<"dep">;
 export type AgentId = Id<"agt">;
 export type CommandId = Id<"cmd">;
 export type KeyId = Id<"key">;
+export type MemberId = Id<"mem">;
+export type RoleId = Id<"rol">;

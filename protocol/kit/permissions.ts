@@ -3,7 +3,7 @@ export const ROLES = ["viewer", "operator", "admin", "owner"] as const;
 export type Role = (typeof ROLES)[number];
 
 const GRANTS = {
-  viewer: ["tenant:read", "device:read", "command:read", "event:read", "member:read"],
+  viewer: ["tenant:read", "device:read", "command:read", "event:read", "member:read", "role:read"],
   operator: ["device:pair", "device:update", "device:command"],
   admin: [
     "device:delete",
@@ -20,8 +20,10 @@ const GRANTS = {
     "invite:write",
     "audit:read",
     "billing:read",
+    "member:write",
+    "role:write",
   ],
-  owner: ["tenant:delete", "billing:write"],
+  owner: ["tenant:delete", "billing:write", "tenant:transfer"],
 } as const satisfies Record<Role, readonly string[]>;
 
 export type Permission = (typeof GRANTS)[Role][number];
@@ -63,6 +65,7 @@ export const DESCRIBED: Readonly<Record<Permission, Described>> = {
   "command:read": row("device", "low", "See commands and their results"),
   "event:read": row("device", "low", "Watch events as they happen"),
   "member:read": row("tenant", "low", "See the members and their roles"),
+  "role:read": row("tenant", "low", "See the roles and what each may do"),
   "device:pair": row("tenant", "medium", "Pair a device with the tenant"),
   "device:update": row("device", "low", "Change a device's name, tags, deployment and maintenance"),
   "device:command": row("device", "medium", "Send commands to devices and cancel them"),
@@ -80,7 +83,10 @@ export const DESCRIBED: Readonly<Record<Permission, Described>> = {
   "invite:write": row("tenant", "high", "Invite people, send invites again and revoke them"),
   "audit:read": row("tenant", "medium", "Read and export the audit log"),
   "billing:read": row("tenant", "low", "See invoices and usage"),
+  "member:write": row("tenant", "high", "Change the roles of members and remove them"),
+  "role:write": row("tenant", "high", "Create, change and delete roles"),
   "tenant:delete": row("tenant", "high", "Delete the tenant, and restore it"),
   "billing:write": row("tenant", "high", "Buy, change and cancel the plan"),
+  "tenant:transfer": row("tenant", "high", "Make another member the owner"),
 };
 export const isOfTenant = (permission: Permission): boolean => DESCRIBED[permission].reach === "tenant";

@@ -9,6 +9,9 @@ type Scalars<M extends ModelName> = Prisma.TypeMap["model"][M]["payload"]["scala
 
 export type TenantModelName = { [M in ModelName]: "tenantId" extends keyof Scalars<M> ? M : never }[ModelName];
 
+/** The models with a relation to their device. */
+export type ModelWithDevice = { [M in ModelName]: "device" extends keyof Prisma.TypeMap["model"][M]["payload"]["objects"] ? M : never }[ModelName];
+
 type OptionalArgs = "findFirst" | "findFirstOrThrow" | "findMany" | "count" | "deleteMany";
 /**
  * Prisma's operations without findUnique: Prisma batches the findUnique calls of all callers within a moment, and the batch may need a transaction.

@@ -35,8 +35,9 @@ import { createGeneral, type GeneralDeps, statedLimits } from "./general/index.t
 import { createHealth, databaseCheck, loadCheck, mailCheck, redisCheck } from "./health/index.ts";
 import { createInvites } from "./invites/index.ts";
 import type { FeatureKit, FeaturesOf } from "./kit.ts";
-import { createLive, type LiveDeps } from "./live/index.ts";
+import { createLive, type Live, type LiveDeps } from "./live/index.ts";
 import { createGuessBuckets, createPairing, createWrongTokens } from "./pairing/index.ts";
+import { createRoles } from "./roles/index.ts";
 import { agentSettings, billingSettings, commandSettings, inviteSettings, liveSettings, mailSettings, serviceFacts, tenantSettings } from "./settings.ts";
 import { type Counters, createPlan, createTenants } from "./tenants/index.ts";
 
@@ -70,6 +71,14 @@ export interface FeaturesDeps extends Installation {
   readonly settings?: { readonly admin?: Partial<AdminSettings>; readonly commands?: Partial<CommandSettings> };
 }
 
+/** This node's viewers get the hint itself; other nodes only learn that the tenant has changed. */
+const createHint =
+  (live: Pick<Live, "hint">, changes: Pick<ChangeNotifier, "changed">): Hint =>
+  (event) => {
+    live.hint(event);
+    changes.changed(event.scope.tenantId);
+  };
+
 export const createFeatures = (deps: FeaturesDeps) => {
   const { config, db, secretBox, clock, log, metrics, cluster, nodeId, publicUrl, node } = deps;
   const { bus, limiter, changes, notifier, channelOf } = cluster;
@@ -80,11 +89,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
   const { emit } = outbox;
   const isShown: LiveDeps["isShown"] = (scope, deviceId) => devices.isShown(scope, deviceId);
   const live = createLive({ db, clock, isShown, onError: (error) => onError("live feed", error), settings: liveSettings(config) });
-  // This node's viewers get the hint itself; other nodes only learn that the tenant has changed.
-  const hint: Hint = (event) => {
-    live.hint(event);
-    changes.changed(event.scope.tenantId);
-  };
+  const hint = createHint(live, changes);
   // Filled from the features below.
   const counters: Counters = { ...deployments.counters };
   const outcomes = new Map<string, RegisteredOutcome>();
@@ -131,6 +136,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
     createBatch,
     history: tenants.deviceMetrics,
   });
+  const roles = createRoles({ ...kit, ...tenants.membership, knownDevices: devices.known });
   const commands = createCommands({
     ...kit,
     showHere: live.hint,
@@ -203,6 +209,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
     commands,
     agent: createAgent({ clock, devices, settings: { publicUrl, ...agentSettings(config) } }),
     tenants,
+    roles,
     apiKeys,
     billing,
     general,

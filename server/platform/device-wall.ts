@@ -1,15 +1,12 @@
 // The devices of a limited caller, in Prisma calls: forces the caller's limits into every condition on a device or on rows that belong to one.
-import type { Prisma } from "../../prisma/generated/client.ts";
 import type { DeviceSelector } from "../../protocol/index.ts";
-import type { OperationName } from "../core/database.ts";
+import type { ModelWithDevice, OperationName } from "../core/database.ts";
 import { AppError } from "../core/errors.ts";
 
 type Args = Readonly<Record<string, unknown>>;
-type Objects<M extends Prisma.ModelName> = Prisma.TypeMap["model"][M]["payload"]["objects"];
-type WithDevice = { [M in Prisma.ModelName]: "device" extends keyof Objects<M> ? Uncapitalize<M> : never }[Prisma.ModelName];
 
 /** Models with a relation to their device. A model that gets one does not compile until it stands here. */
-const RELATED: Readonly<Record<WithDevice, true>> = { pairing: true, enrollment: true };
+const RELATED: Readonly<Record<Uncapitalize<ModelWithDevice>, true>> = { pairing: true, enrollment: true };
 
 interface Model {
   readonly key: string;

@@ -169,6 +169,24 @@ const SCENARIOS: Readonly<Record<Exclude<ErrorCode, Streamed>, Scenario>> = {
   },
   PRIVILEGE_ESCALATION: async ({ world, stock }, probe) =>
     probe(call(world, "POST", "/api-keys", { as: await stock.tenant.user("admin"), body: { name: "k", role: "owner" } })),
+  ROLE_NOT_FOUND: (at, probe) => probe(own(at, "GET", "/roles/rol_unknown")),
+  MEMBER_NOT_FOUND: (at, probe) => probe(own(at, "GET", "/members/mem_unknown")),
+  PERMISSION_UNKNOWN: (at, probe) => probe(own(at, "POST", "/roles", { body: { name: "dancers", permissions: ["device:dance"] } })),
+  ROLE_NAME_RESERVED: (at, probe) => probe(own(at, "POST", "/roles", { body: { name: "Owner", permissions: ["device:read"] } })),
+  ROLE_IMMUTABLE: (at, probe) => probe(own(at, "DELETE", "/roles/rol_00000000000000viewer")),
+  ROLE_IN_USE: async (at, probe) => {
+    const { owner, tenant } = await fresh(at);
+    const { roleId } = await done(at.world, owner, "POST /roles", { body: { name: "guards", permissions: ["device:read"] } });
+    await tenant.token("viewer");
+    const [, { memberId }] = await done(at.world, owner, "GET /members");
+    await done(at.world, owner, `PATCH /members/${memberId}`, { body: { roleId } });
+    await probe(call(at.world, "DELETE", `/roles/${roleId}`, { as: owner }));
+  },
+  LAST_OWNER: async (at, probe) => {
+    const { owner } = await fresh(at);
+    const [{ memberId }] = await done(at.world, owner, "GET /members");
+    await probe(call(at.world, "DELETE", `/members/${memberId}`, { as: owner }));
+  },
   API_KEY_IP_DENIED: async ({ world, stock }, probe) => {
     const { apiKey } = await done(world, stock.owner, "POST /api-keys", { body: { name: "elsewhere", ipAllowlist: ["192.0.2.0/24"] } });
     await probe(call(world, "GET", "/devices", { as: asKey(apiKey, stock.tenant.tenantId) }));

@@ -101,7 +101,7 @@ describe("administration", () => {
 });
 
 describe("tenant isolation", () => {
-  const IDS = ["deviceId", "commandId", "tenantId", "tenant_id", "keyId", "tokenId", "pairingCode", "deploymentId", "inviteId"];
+  const IDS = ["deviceId", "commandId", "tenantId", "tenant_id", "keyId", "tokenId", "pairingCode", "deploymentId", "inviteId", "roleId", "memberId"];
   const idsIn = (op: Operation) =>
     Object.keys((z.toJSONSchema(op.input, { io: "input", unrepresentable: "any" }) as { properties?: object }).properties ?? {}).filter((name) =>
       IDS.includes(name),

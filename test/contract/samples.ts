@@ -82,9 +82,30 @@ const ofTenant = async ({ tenant }: Pick<Stock, "tenant">) => ({ tenantId: tenan
 const slugOf = async ({ sql }: World, { tenantId }: TestTenant): Promise<string> =>
   (await sql.query("select slug from tenants where tenant_id = $1", [tenantId])).rows[0].slug;
 /** An earlier case may have scheduled the stock's own tenant for deletion. */
-export const restored = async ({ world, tenant: { tenantId }, owner }: Stock): Promise<void> => {
+export const restored = async ({ world, tenant, owner }: Stock): Promise<void> => {
+  const { tenantId, ownerId } = tenant;
   const { rows } = await world.sql.query("select 1 from tenants where tenant_id = $1 and status = 'pending_deletion'", [tenantId]);
   if (rows.length > 0) data(await world.call(owner, "POST", `/v1/tenants/${tenantId}/restore`));
+  // Nor is the owner the owner any more, or the viewer a member.
+  const { rows: demoted } = await world.sql.query("select 1 from memberships where tenant_id = $1 and user_id = $2 and role <> 'owner'", [tenantId, ownerId]);
+  if (demoted.length > 0) {
+    data(await world.call(await tenant.user("admin"), "POST", `/v1/tenants/${tenantId}/transfer-ownership`, { body: { userId: ownerId } }));
+  }
+  for (const role of ["viewer", "operator", "admin"] as const) await tenant.rejoin(role);
+};
+
+/** The last samples' roles go, because a tenant has 50 at most. */
+const newRole = async (stock: Stock): Promise<Input> => {
+  const { tenantId } = stock.tenant;
+  await stock.world.sql.query("delete from roles r where tenant_id = $1 and not exists (select from memberships m where m.role_id = r.role_id)", [tenantId]);
+  return { roleId: (await created(stock, "/v1/roles", { name: newId("night"), permissions: ["device:read"] }))["roleId"] };
+};
+/** A member that no other sample needs; the user's own membership, if the user is to leave. */
+const newMember = async ({ world, tenant }: Pick<Stock, "world" | "tenant">): Promise<Input> => {
+  const memberId = newId("mem");
+  const values = [memberId, tenant.tenantId, newId("usr")];
+  await world.sql.query("insert into memberships (member_id, tenant_id, user_id, role) values ($1, $2, $3, 'viewer')", values);
+  return { memberId };
 };
 
 /** One that the tenant does not have. */
@@ -185,6 +206,23 @@ export const SAMPLES: { readonly [Id in OperationId]: (stock: Stock) => Promise<
   "tenants.dashboard": ofTenant,
   "tenants.summary": ofTenant,
   "tenants.metrics": async (stock) => ({ ...(await ofTenant(stock)), metric: "resources", range: "1h" }),
+  "roles.permissions": nothing,
+  "roles.list": nothing,
+  "roles.get": newRole,
+  "roles.create": async (stock) => {
+    await newRole(stock);
+    return { name: newId("night"), permissions: ["device:read"] };
+  },
+  "roles.update": async (stock) => ({ ...(await newRole(stock)), description: "Restarts apps" }),
+  "roles.remove": newRole,
+  "roles.listMembers": nothing,
+  "roles.getMember": newMember,
+  "roles.updateMember": async (stock) => ({ ...(await newMember(stock)), ...(await newRole(stock)) }),
+  "roles.removeMember": newMember,
+  "roles.transferOwnership": async ({ world, tenant }) => {
+    const { body } = await world.call(await tenant.user("admin"), "GET", "/v1/auth/me");
+    return { tenantId: tenant.tenantId, userId: body.data.subject };
+  },
   "apiKeys.list": nothing,
   "apiKeys.get": ofNew("/v1/api-keys", "keyId"),
   "apiKeys.create": async () => ({ name: "script" }),
@@ -292,10 +330,17 @@ export const callerFor = ({ op }: Case, { owner, operator, tenant, device }: Sto
   return first === "apiKey" ? tenant.apiKey : owner;
 };
 
+const ownMembership = async ({ world, tenant }: Stock, userId: string): Promise<Input> => {
+  const { rows } = await world.sql.query("select member_id from memberships where tenant_id = $1 and user_id = $2", [tenant.tenantId, userId]);
+  return { memberId: rows[0]?.member_id };
+};
+
 /** An operation's sample input. In tenants.create the owner must be the caller. */
 export const sample = async ({ id }: Case, stock: Stock, userId = stock.tenant.ownerId): Promise<Input> => {
   await restored(stock);
   if (id === "invites.accept") return acceptable(stock, userId);
+  // A member without the permission to remove others may only leave.
+  if (id === "roles.removeMember" && userId !== stock.tenant.ownerId) return ownMembership(stock, userId);
   const input = await SAMPLES[id](stock);
   return id === "tenants.create" ? { ...input, userId } : input;
 };

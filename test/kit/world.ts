@@ -50,6 +50,8 @@ export interface TestTenant {
   token(role?: Role): Promise<string>;
   readonly apiKey: Caller;
   device(): Promise<Device>;
+  /** Makes the user of `user(role)` a member again. */
+  rejoin(role: Role): Promise<void>;
   trpc(role?: Role): Promise<ReturnType<typeof createTRPCClient<AppRouter>>>;
 }
 
@@ -174,6 +176,11 @@ export const startWorld = async (env: Readonly<Record<string, string>> = {}, { s
         const [device] = body.data;
         const identity = { agentId: device.agent_id, tenantId: device.tenant_id, secret: device.shared_secret };
         return { deviceId: device.device_id, fingerprint: device.fingerprint, identity, as: asAgent(identity) };
+      },
+      rejoin: async (role) => {
+        if (!tokens.has(role)) return;
+        const values = [newId("mem"), tenantId, `${role}-${name}`, role];
+        await sql.query("insert into memberships (member_id, tenant_id, user_id, role) values ($1, $2, $3, $4) on conflict do nothing", values);
       },
       trpc: async (role) => {
         const bearer = await token(role);

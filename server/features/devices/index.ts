@@ -4,6 +4,7 @@ import { CLOSE, type CommandId, connectTo, contract, type Device, type DeviceId,
 import { isLimited } from "../../core/access.ts";
 import type { AuditTrail } from "../../core/audit.ts";
 import type { Clock } from "../../core/clock.ts";
+import type { Clients } from "../../core/database.ts";
 import type { DeviceRef, Enqueue } from "../../core/delivery.ts";
 import { AppError } from "../../core/errors.ts";
 import { type Emit, happened } from "../../core/events.ts";
@@ -34,6 +35,7 @@ import {
   type DeviceSummary,
   findDevice,
   findDeviceSummary,
+  findKnown,
   listDevices,
   listIds,
   removeDevice,
@@ -89,6 +91,8 @@ export interface Devices extends Feature<typeof contract.devices>, Omit<Visibili
   find(scope: SystemScope, deviceId: string): Promise<Device | undefined>;
   /** Null when the tenant has no such device. */
   findSummary(scope: SystemScope, deviceId: string): Promise<DeviceSummary | null>;
+  /** Those of these devices that the tenant has. */
+  known(tx: Clients, scope: SystemScope, deviceIds: readonly string[]): Promise<ReadonlySet<string>>;
   /** All devices that the caller sees, removed ones too. */
   ids(scope: SystemScope): Promise<readonly string[]>;
   /** How many devices have each status. */
@@ -130,6 +134,7 @@ export const createDevices = (deps: DevicesDeps): Devices => {
     jobs: [...presence.jobs, ...registry.jobs],
     find: (scope, deviceId) => findDevice(db, scope, deviceId),
     findSummary: (scope, deviceId) => findDeviceSummary(db, scope, deviceId),
+    known: findKnown,
     ids: (scope) => listIds(db, scope),
     states: (scope) => countDevicesByStatus(db, scope),
     counters: { hosts: countDevices },

@@ -14,6 +14,7 @@ import { createAnyTenant } from "./any-tenant.ts";
 import { createEnsureTenant } from "./bootstrap.ts";
 import { createDashboard, type DashboardDeps } from "./dashboard.ts";
 import { createLife, type LifeDeps } from "./life.ts";
+import { createMembers } from "./members.ts";
 import { createMetricHistory, type MetricRetention, type MetricsDeps } from "./metrics.ts";
 import { DEFAULT_PLAN } from "./plans.ts";
 import { createSettings } from "./settings.ts";
@@ -40,6 +41,7 @@ import { createTenantLookup } from "./tenant-lookup.ts";
 export type { AnyTenant } from "./any-tenant.ts";
 export type { EnsuredTenant, EnsureTenant } from "./bootstrap.ts";
 export type { DeviceStates } from "./dashboard.ts";
+export type { JoiningMember, MemberRow, Members, RoleOfMember } from "./members.ts";
 export { type Counters, type CountUsed, createPlan, type LimitCrossing, type Plan, type PlanDeps } from "./plan.ts";
 export type { PlanResource } from "./plans.ts";
 export type { TenantStanding } from "./standing.ts";
@@ -73,7 +75,7 @@ const DELETION_DAYS = 30;
 
 export const createTenants = (deps: TenantsDeps) => {
   const { db, clock, audit } = deps;
-  const { lookup, memberships, forgetTenant, forgetMember } = createTenantLookup(db, clock);
+  const { lookup, memberships, forgetTenant, forgetMember, forgetMembers } = createTenantLookup(db, clock);
   const counting = createCounting(deps);
   const life = createLife({ ...deps, ...counting, forgetTenant, deletionDays: deps.deletionDays ?? DELETION_DAYS });
   const metrics = createMetricHistory(deps);
@@ -89,6 +91,7 @@ export const createTenants = (deps: TenantsDeps) => {
     consumer: metrics.consumer,
     lookup,
     memberships,
+    membership: { members: createMembers(forgetMember, forgetMembers), forgetTenant },
     deviceMetrics: metrics.ofDevice,
     counters: { members: countMembers },
     standing: createStanding(life, forgetTenant),

@@ -31,6 +31,8 @@ export const createTenantLookup = (db: Clients, clock: Clock) => {
     lookup,
     memberships,
     forgetTenant: (tenantId: string) => facts.forget([tenantId]),
+    /** After a change of a role, which any member may have. */
+    forgetMembers: members.forgetAll,
     forgetMember: (tenantId: string, userId: string) => members.forget([`${tenantId}${SEPARATOR}${userId}`]),
   };
 };

@@ -75,6 +75,11 @@ export const findDeviceSummary = async (sql: SqlTx, { tenantId }: SystemScope, d
   return row ?? null;
 };
 
+export const findKnown = async (db: Clients, scope: SystemScope, deviceIds: readonly string[]): Promise<ReadonlySet<string>> => {
+  const rows = await db.for(scope).device.findMany({ where: { deviceId: { in: [...deviceIds] }, ...notDeleted }, select: { deviceId: true } });
+  return new Set(rows.map(({ deviceId }) => deviceId));
+};
+
 export const listIds = async (db: Clients, scope: SystemScope): Promise<readonly string[]> =>
   (await db.for(scope).device.findMany({ select: { deviceId: true } })).map(({ deviceId }) => deviceId);
 

@@ -1,0 +1,109 @@
+// Rows of members as the tenant's administrators see and change them.
+import { Prisma } from "../../../../prisma/generated/client.ts";
+import { DeviceSelector, type Permission, type RoleId, type TenantId, type Window } from "../../../../protocol/index.ts";
+import type { Clients } from "../../../core/database.ts";
+import type { SqlTx } from "../../../core/events.ts";
+import { newId } from "../../../core/ids.ts";
+import { given } from "../../../core/records.ts";
+import type { SystemScope } from "../../../core/scope.ts";
+import { LOCK } from "../../../core/statements.ts";
+import { orNull } from "../../../platform/db-errors.ts";
+import { storedAccess } from "./tenants.ts";
+
+const include = { customRole: { select: { permissions: true } } } as const;
+type Row = Prisma.Result<Prisma.MembershipDelegate, { include: typeof include }, "findFirstOrThrow">;
+
+export interface MemberRow extends Omit<Row, "tenantId" | "selector" | "customRole"> {
+  readonly tenantId: TenantId;
+  readonly selector: DeviceSelector | null;
+  /** What the role grants, whatever the limits take away. */
+  readonly granted: ReadonlySet<Permission>;
+}
+
+const toMember = ({ customRole, ...row }: Row): MemberRow => ({
+  ...row,
+  tenantId: row.tenantId as TenantId, // as: the column holds nothing else
+  selector: row.selector === null ? null : DeviceSelector.parse(row.selector),
+  granted: storedAccess(row.role, customRole?.permissions ?? null, null).permissions,
+});
+
+/** Until the transaction ends, every other change of this tenant's members waits, so one of two owners who leave at the same time stays. */
+export const lockMembers = async (tx: SqlTx, { tenantId }: SystemScope): Promise<void> => {
+  await tx.query(LOCK, [`members of ${tenantId}`]);
+};
+
+export const findMember = async (
+  db: Clients,
+  scope: SystemScope,
+  named: { readonly memberId: string } | { readonly userId: string },
+): Promise<MemberRow | null> => {
+  const row = await db.for(scope).membership.findFirst({ where: named, include });
+  return row === null ? null : toMember(row);
+};
+
+export const pageOfMembers = async (db: Clients, scope: SystemScope, { limit, offset }: Window): Promise<{ items: MemberRow[]; total: number }> => {
+  const { membership } = db.for(scope);
+  const [rows, total] = await Promise.all([
+    membership.findMany({ orderBy: [{ createdAt: "asc" }, { memberId: "asc" }], take: limit, skip: offset, include }),
+    membership.count(),
+  ]);
+  return { items: rows.map(toMember), total };
+};
+
+/** How many members have each role, by its key. */
+export const countByRole = async (db: Clients, scope: SystemScope): Promise<ReadonlyMap<string, number>> => {
+  const counts = await db.for(scope).membership.groupBy({ by: ["role"], _count: true });
+  return new Map(counts.map(({ role, _count }) => [role, _count]));
+};
+
+/** Owners who are limited to some devices cannot run the tenant, so they do not count. */
+export const countOwners = (db: Clients, scope: SystemScope): Promise<number> =>
+  db.for(scope).membership.count({ where: { role: "owner", selector: { equals: Prisma.DbNull } } });
+
+export interface RoleOfMember {
+  /** The role's key. */
+  readonly role: string;
+  /** Null: a built-in role. */
+  readonly roleId: RoleId | null;
+}
+
+export interface MemberChange extends Partial<RoleOfMember> {
+  /** Undefined keeps the limit, null lifts it. */
+  readonly selector?: DeviceSelector | null | undefined;
+  /** Changes nothing unless this is the current version; undefined skips the check. */
+  readonly version?: number | undefined;
+}
+
+/** Null when the version has moved on or the member is gone. */
+export const updateMember = async (
+  db: Clients,
+  scope: SystemScope,
+  memberId: string,
+  { version, selector, ...role }: MemberChange,
+): Promise<MemberRow | null> => {
+  const limit = selector === undefined ? {} : { selector: selector ?? Prisma.DbNull };
+  const data = { ...given(role), ...limit, version: { increment: 1 } };
+  const row = await orNull(db.for(scope).membership.update({ where: given({ memberId, version }), data, include }));
+  return row === null ? null : toMember(row);
+};
+
+export const deleteMember = async (db: Clients, scope: SystemScope, memberId: string): Promise<void> => {
+  await db.for(scope).membership.deleteMany({ where: { memberId } });
+};
+
+export interface JoiningMember extends RoleOfMember {
+  readonly userId: string;
+  readonly email: string | null;
+  readonly selector: DeviceSelector | null;
+}
+
+/** Null when the user is a member already. */
+export const insertMember = async (db: Clients, scope: SystemScope, { selector, ...member }: JoiningMember): Promise<MemberRow | null> => {
+  const data = { ...member, memberId: newId("mem"), selector: selector ?? Prisma.DbNull };
+  const { count } = await db.for(scope).membership.createMany({ data: [data], skipDuplicates: true });
+  return count === 0 ? null : findMember(db, scope, { userId: member.userId });
+};
+
+export const writeOwner = async (db: Clients, scope: SystemScope, ownerUserId: string): Promise<void> => {
+  await db.for(scope).tenant.updateMany({ data: { ownerUserId, version: { increment: 1 } } });
+};
