@@ -33,6 +33,7 @@ export type ApiKey = z.infer<typeof ApiKey>;
 const WithSecret = ApiKey.extend({ apiKey: z.string().describe("The key itself. It is shown only in this response.") });
 
 const Name = z.string().trim().min(1).max(100);
+const Scopes = z.array(z.string().max(64)).max(200).describe("The only permissions of its role that the key gets. Empty: all of them.");
 const Cidr = z.union([z.cidrv4(), z.cidrv6()]);
 const KeyEvent = z.object({ keyId: KeyId, name: z.string() });
 const one = z.strictObject({ keyId: ref("key") });
@@ -69,20 +70,28 @@ export const apiKeys = group({
       input: z.strictObject({
         name: Name,
         role: z.enum(ROLES).default("operator"),
+        scopes: Scopes.default([]),
+        selector: DeviceSelector.nullable().default(null),
         expiresInDays: z.int().min(1).max(365).nullable().default(90),
         ipAllowlist: z.array(Cidr).max(20).default([]),
       }),
       output: WithSecret,
-      errors: ["PRIVILEGE_ESCALATION", "PLAN_LIMIT_EXCEEDED"],
+      errors: ["PERMISSION_UNKNOWN", "DEVICE_NOT_FOUND", "PRIVILEGE_ESCALATION", "PLAN_LIMIT_EXCEEDED"],
     }),
     update: mutation({
-      summary: "Rename an API key or change its allowed addresses",
+      summary: "Change an API key's name, scopes, devices or allowed addresses",
       rest: ["PATCH /api-keys/{keyId}"],
       auth: ["user"],
       permission: "api_key:write",
-      input: one.extend({ name: Name.optional(), ipAllowlist: z.array(Cidr).max(20).optional(), version: Version.optional() }),
+      input: one.extend({
+        name: Name.optional(),
+        scopes: Scopes.optional(),
+        selector: DeviceSelector.nullable().optional(),
+        ipAllowlist: z.array(Cidr).max(20).optional(),
+        version: Version.optional(),
+      }),
       output: ApiKey,
-      errors: ["API_KEY_NOT_FOUND", "VERSION_CONFLICT"],
+      errors: ["API_KEY_NOT_FOUND", "PERMISSION_UNKNOWN", "DEVICE_NOT_FOUND", "PRIVILEGE_ESCALATION", "VERSION_CONFLICT"],
     }),
     rotate: mutation({
       summary: "Rotate an API key",

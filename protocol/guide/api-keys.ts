@@ -19,12 +19,20 @@ export const apiKeys: Guide<"apiKeys"> = {
   },
   create: {
     description:
-      "The response is the only one that contains `apiKey`. Send it as `x-api-key` together with `x-svc-tenant-id`, or alone as `Authorization: Bearer` or as the user of `curl -u`. A key can never do more than its creator currently can.",
-    input: { name: "backup script", role: "operator", expiresInDays: 90, ipAllowlist: ["203.0.113.0/24"] },
+      "The response is the only one that contains `apiKey`. Send it as `x-api-key` together with `x-svc-tenant-id`, or alone as `Authorization: Bearer` or as the user of `curl -u`. A key can never do more than its creator currently can. `scopes` and `selector` narrow it further: to some permissions of its role, and to some devices.",
+    input: {
+      name: "backup script",
+      role: "operator",
+      scopes: ["device:read", "device:command"],
+      selector: { tags: ["site:home"] },
+      expiresInDays: 90,
+      ipAllowlist: ["203.0.113.0/24"],
+    },
     output: { ...apiKey, apiKey: secret },
   },
   update: {
-    description: "Changes the name and the allowed addresses. A key's role and expiry are fixed; create another key for those.",
+    description:
+      "Changes the name, the scopes, the devices and the allowed addresses, from the next call on. A key's role and expiry are fixed; create another key for those.",
     input: { keyId, name: "backup script", ipAllowlist: ["203.0.113.0/24"] },
     output: apiKey,
   },

@@ -119,7 +119,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
     deviceIds: (scope) => devices.ids(scope),
     recentEvents: live.recent,
   });
-  const apiKeys = createApiKeys({ ...kit, memberships: tenants.memberships });
+  const apiKeys = createApiKeys({ ...kit, memberships: tenants.memberships, checkSelector: (...selecting) => roles.grants.checkSelector(...selecting) });
   const devices = createDevices({
     ...kit,
     bus,

@@ -42,7 +42,7 @@ export const openBilling = async (stripe: { readonly secretKey?: string; readonl
     deviceIds: async () => [],
     recentEvents: async () => [],
   });
-  const apiKeys = createApiKeys({ db, clock, emit, audit, memberships: tenants.memberships, plan, secretBox });
+  const apiKeys = createApiKeys({ checkSelector: async () => undefined, db, clock, emit, audit, memberships: tenants.memberships, plan, secretBox });
   const billing = createBilling({
     db,
     clock,

@@ -27,7 +27,8 @@ const setUp = async (options: { unlimited?: boolean } = {}) => {
   return { tenant, owner: await personOf(tenant, "owner") };
 };
 
-const create = (as: Caller, permissions: readonly string[], name: string = newId("role")) => world.call(as, "POST", "/v1/roles", { body: { name, permissions } });
+const create = (as: Caller, permissions: readonly string[], name: string = newId("role")) =>
+  world.call(as, "POST", "/v1/roles", { body: { name, permissions } });
 const give = (as: Caller, { memberId }: Person, body: object) => world.call(as, "PATCH", `/v1/members/${memberId}`, { body });
 const remove = (as: Caller, { memberId }: Person) => world.call(as, "DELETE", `/v1/members/${memberId}`);
 const codeOf = ({ status, body }: { status: number; body: { code?: string } | null }) => [status, body?.code ?? null];

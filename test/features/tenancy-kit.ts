@@ -47,7 +47,16 @@ export const openTenancy = async ({ planLimits }: { planLimits?: Readonly<Record
     deviceIds: async () => [],
     recentEvents: async () => [],
   });
-  const apiKeys = createApiKeys({ db, clock: systemClock, emit, audit, memberships: tenants.memberships, plan, secretBox });
+  const apiKeys = createApiKeys({
+    db,
+    clock: systemClock,
+    emit,
+    audit,
+    memberships: tenants.memberships,
+    checkSelector: async () => undefined,
+    plan,
+    secretBox,
+  });
   const pairing = createPairing({
     db,
     emit,

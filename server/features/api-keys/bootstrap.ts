@@ -28,7 +28,8 @@ export const createEnsureKey =
       const known = await findUsableNamed(tx, scope, { name: BOOTSTRAP, createdBy });
       const keyId = known?.keyId ?? newId("key");
       const { apiKey: derivedKey, ...made } = derived(keyId);
-      if (known === null) await insertKey(tx, scope, { ...made, keyId, name: BOOTSTRAP, role, ipAllowlist: [], createdBy, expiresInDays: null });
+      if (known === null)
+        await insertKey(tx, scope, { ...made, keyId, name: BOOTSTRAP, role, scopes: [], selector: null, ipAllowlist: [], createdBy, expiresInDays: null });
       else if (!made.hash.equals(known.hash)) await replaceKey(tx, scope, { keyId, made, graceSeconds: REPAIR_GRACE_SECONDS });
       return derivedKey;
     });

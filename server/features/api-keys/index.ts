@@ -1,7 +1,9 @@
 // API keys for scripts and third parties. The gateway shows a key once and never grants it more than its creator may do now.
 
-import { type ApiKey, contract, HELD, toWindow } from "../../../protocol/index.ts";
+import { type ApiKey, contract, type DeviceSelector, HELD, isPermission, type Permission, permits, toWindow } from "../../../protocol/index.ts";
 import { permissionsIn } from "../../core/access.ts";
+import type { Tx } from "../../core/database.ts";
+import { AppError } from "../../core/errors.ts";
 import { happened } from "../../core/events.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import { newId } from "../../core/ids.ts";
@@ -15,7 +17,11 @@ import { createExpiryNotices } from "./expiry-notices.ts";
 import { makeKey } from "./keys.ts";
 import { countKeys, findKey, insertKey, pageOfKeys, replaceKey, revokeKey, updateKey } from "./store.ts";
 
-export type ApiKeysDeps = Pick<FeatureKit, "db" | "clock" | "emit" | "audit" | "plan" | "secretBox"> & { readonly memberships: Memberships };
+export type ApiKeysDeps = Pick<FeatureKit, "db" | "clock" | "emit" | "audit" | "plan" | "secretBox"> & {
+  readonly memberships: Memberships;
+  /** Throws DEVICE_NOT_FOUND for a device that the tenant does not have. */
+  readonly checkSelector: (tx: Tx, scope: TenantScope, selector: DeviceSelector | null | undefined) => Promise<void>;
+};
 
 export interface ApiKeysFeature extends Feature<typeof contract.apiKeys> {
   readonly jobs: readonly Job[];
@@ -35,13 +41,24 @@ export const createApiKeys = (deps: ApiKeysDeps): ApiKeysFeature => {
   };
 };
 
-/** What the key would have and the caller has not. */
-const missingFor = (scope: TenantScope, { role, scopes }: Pick<ApiKey, "role" | "scopes">): readonly string[] => {
+type Wanted = Pick<ApiKey, "role" | "scopes">;
+/** Nobody makes a key that may do more than they may. */
+const checkHeld = (scope: TenantScope, { role, scopes }: Wanted): void => {
   const held = permissionsIn(scope);
-  return [...HELD[role]].filter((permission) => !held.has(permission) && (scopes.length === 0 || scopes.includes(permission)));
+  const permissions = [...HELD[role]].filter((permission) => !held.has(permission) && (scopes.length === 0 || scopes.includes(permission)));
+  if (permissions.length > 0) throw new AppError("PRIVILEGE_ESCALATION", { details: { permissions } });
 };
 
-const createHandlers = ({ db, emit, plan }: ApiKeysDeps, forgetAll: () => void): Handlers<typeof contract.apiKeys> => {
+/** A scope that the role does not have would silently do nothing. */
+const checkScopes = ({ role, scopes }: Wanted): void => {
+  const unknown = scopes.filter((scope) => !isPermission(scope));
+  if (unknown.length > 0) throw new AppError("PERMISSION_UNKNOWN", { details: { permissions: unknown } });
+  const message = `the role ${role} does not have this permission`;
+  const issues = scopes.flatMap((scope, at) => (permits(role, scope as Permission) ? [] : [{ path: `scopes.${at}`, code: "custom", message }])); // as: checked above
+  if (issues.length > 0) throw new AppError("VALIDATION_FAILED", { details: { issues } });
+};
+
+const createHandlers = ({ db, emit, plan, checkSelector }: ApiKeysDeps, forgetAll: () => void): Handlers<typeof contract.apiKeys> => {
   const { created, rotated, revoked } = contract.apiKeys.events;
   return implement(contract.apiKeys, {
     list: async ({ scope }, query) => pageOfKeys(db, scope, toWindow(query)),
@@ -52,26 +69,31 @@ const createHandlers = ({ db, emit, plan }: ApiKeysDeps, forgetAll: () => void):
       return key;
     },
 
-    create: async ({ scope, fail, commit }, { name, role, expiresInDays, ipAllowlist }) => {
-      const permissions = missingFor(scope, { role, scopes: [] });
-      if (permissions.length > 0) throw fail("PRIVILEGE_ESCALATION", { permissions });
+    create: async ({ scope, commit }, { expiresInDays, ...wanted }) => {
+      checkScopes(wanted);
+      checkHeld(scope, wanted);
       const keyId = newId("key");
       const { apiKey, ...made } = makeKey(keyId);
       return commit(async (tx) => {
         await plan.require(tx, scope, "apiKeys", 1);
-        const key = await insertKey(tx, scope, { ...made, keyId, name, role, ipAllowlist, expiresInDays, createdBy: actorOf(scope.principal) });
-        await emit(tx, [happened(scope, created, keyId, { keyId, name })]);
+        await checkSelector(tx, scope, wanted.selector);
+        const key = await insertKey(tx, scope, { ...made, ...wanted, keyId, expiresInDays, createdBy: actorOf(scope.principal) });
+        await emit(tx, [happened(scope, created, keyId, { keyId, name: wanted.name })]);
         return { ...key, apiKey };
       });
     },
 
-    update: ({ scope, fail, commit }, { keyId, name, ipAllowlist, version }) =>
+    update: ({ scope, fail, commit }, { keyId, ...change }) =>
       commit(async (tx, afterwards) => {
-        const changed = await updateKey(tx, scope, keyId, { name, ipAllowlist, version });
-        if (changed === null) {
-          const current = await findKey(tx, scope, keyId);
-          throw current === null ? fail("API_KEY_NOT_FOUND", { keyId }) : fail("VERSION_CONFLICT", { currentVersion: current.version });
-        }
+        const { scopes, selector } = change;
+        const before = await findKey(tx, scope, keyId);
+        if (before === null) throw fail("API_KEY_NOT_FOUND", { keyId });
+        const widened = { ...before, scopes: scopes ?? before.scopes };
+        if (scopes !== undefined) checkScopes(widened);
+        if (scopes !== undefined || selector !== undefined) checkHeld(scope, widened);
+        await checkSelector(tx, scope, selector);
+        const changed = await updateKey(tx, scope, keyId, change);
+        if (changed === null) throw fail("VERSION_CONFLICT", { currentVersion: (await findKey(tx, scope, keyId))?.version });
         afterwards(forgetAll);
         return changed;
       }),
@@ -80,8 +102,7 @@ const createHandlers = ({ db, emit, plan }: ApiKeysDeps, forgetAll: () => void):
       const before = await findKey(db, scope, keyId);
       if (before === null) throw fail("API_KEY_NOT_FOUND", { keyId });
       // The caller receives the new key, so rotating must not grant more than creating would.
-      const permissions = missingFor(scope, before);
-      if (permissions.length > 0) throw fail("PRIVILEGE_ESCALATION", { permissions });
+      checkHeld(scope, before);
       const { apiKey, ...made } = makeKey(keyId);
       return commit(async (tx, afterwards) => {
         const replaced = await replaceKey(tx, scope, { keyId, made, graceSeconds });

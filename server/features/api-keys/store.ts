@@ -1,6 +1,6 @@
 // Rows of API keys. The database has only the hash of a key.
 
-import type { Prisma } from "../../../prisma/generated/client.ts";
+import { Prisma } from "../../../prisma/generated/client.ts";
 import { ApiKey, type DeviceSelector, isRole, type KeyId, type Role, type TenantId, type Window } from "../../../protocol/index.ts";
 import { secondsFromNow, systemClock } from "../../core/clock.ts";
 import type { Clients } from "../../core/database.ts";
@@ -36,18 +36,18 @@ export interface NewKey extends Omit<MadeKey, "apiKey"> {
   readonly keyId: string;
   readonly name: string;
   readonly role: Role;
-  readonly scopes?: string[];
-  readonly selector?: DeviceSelector;
+  readonly scopes: string[];
+  readonly selector: DeviceSelector | null;
   readonly ipAllowlist: string[];
   readonly createdBy: string;
   /** Null: does not expire. */
   readonly expiresInDays: number | null;
 }
 
-export const insertKey = async (db: Clients, scope: SystemScope, { expiresInDays, ...key }: NewKey): Promise<ApiKey> => {
+export const insertKey = async (db: Clients, scope: SystemScope, { expiresInDays, selector, ...key }: NewKey): Promise<ApiKey> => {
   const createdAt = systemClock.now();
   const expiresAt = expiresInDays === null ? null : secondsFromNow(expiresInDays * DAY_SECONDS, createdAt);
-  return toKey(await db.for(scope).apiKey.create({ data: { ...key, createdAt, expiresAt } }));
+  return toKey(await db.for(scope).apiKey.create({ data: { ...key, selector: selector ?? Prisma.DbNull, createdAt, expiresAt } }));
 };
 
 export const findKey = async (db: Clients, scope: SystemScope, keyId: string): Promise<ApiKey | null> => {
@@ -66,6 +66,9 @@ export const pageOfKeys = async (db: Clients, scope: SystemScope, { limit, offse
 
 export interface KeyChange {
   readonly name?: string | undefined;
+  readonly scopes?: string[] | undefined;
+  /** Undefined keeps the limit, null lifts it. */
+  readonly selector?: DeviceSelector | null | undefined;
   readonly ipAllowlist?: string[] | undefined;
   readonly version?: number | undefined;
 }
@@ -82,8 +85,8 @@ const change = async (
 };
 
 /** Null when the version has moved on or the key is gone. */
-export const updateKey = (db: Clients, scope: SystemScope, keyId: string, { version, ...changed }: KeyChange): Promise<ApiKey | null> =>
-  change(db, scope, given({ keyId, version }), given(changed));
+export const updateKey = (db: Clients, scope: SystemScope, keyId: string, { version, selector, ...changed }: KeyChange): Promise<ApiKey | null> =>
+  change(db, scope, given({ keyId, version }), { ...given(changed), ...(selector === undefined ? {} : { selector: selector ?? Prisma.DbNull }) });
 
 // Prisma cannot move a value from one column to another.
 const KEEP_PREVIOUS_HASH = statement(
