@@ -95,8 +95,7 @@ const openBase = async (deps: BaseDeps): Promise<Base> => {
 };
 
 const transportsOf = (base: Base, features: Features, entries: readonly Entry[], shutdown: () => void) => {
-  const { db, secretBox, tokens, cluster } = base;
-  const { admin, devices, tenants } = features;
+  const [{ db, secretBox, tokens, cluster }, { admin, devices, tenants }] = [base, features];
   const [idempotency, signatures] = [createIdempotency({ db, secretBox }), createSignatures(db, cluster.signatures)];
   const transports = createTransports({
     ...base,

@@ -32,19 +32,19 @@ export const permissionsIn = ({ principal }: Pick<SystemScope, "principal">): Re
   principal == null || principal.kind === "agent" ? NOTHING : principal.permissions;
 
 /** Background work and agents have no limits of this kind. */
-export const limitsOf = ({ principal }: Pick<SystemScope, "principal">): readonly DeviceSelector[] =>
+export const deviceLimitsOf = ({ principal }: Pick<SystemScope, "principal">): readonly DeviceSelector[] =>
   principal == null || principal.kind === "agent" ? NO_LIMITS : principal.limits;
-export const isLimited = (scope: Pick<SystemScope, "principal">): boolean => limitsOf(scope).length > 0;
+export const isLimited = (scope: Pick<SystemScope, "principal">): boolean => deviceLimitsOf(scope).length > 0;
 
 /** Whether both see the same devices. */
 export const haveSameLimits = (a: Pick<SystemScope, "principal">, b: Pick<SystemScope, "principal">): boolean =>
-  limitsOf(a) === limitsOf(b) || JSON.stringify(limitsOf(a)) === JSON.stringify(limitsOf(b));
+  deviceLimitsOf(a) === deviceLimitsOf(b) || JSON.stringify(deviceLimitsOf(a)) === JSON.stringify(deviceLimitsOf(b));
 
 /** For raw statements, beside their own condition: whether the caller sees the device in the row `d`. The parameter `n` is `limitsValue`. */
 export const withinLimits = (d: string, n: string): string =>
   `(${n}::jsonb is null or not exists (select from jsonb_array_elements(${n}::jsonb) l where not (l -> 'deviceIds' ? ${d}.device_id or l -> 'tags' ?| ${d}.tags)))`;
 /** Null for a caller without limits. */
-export const limitsValue = (scope: Pick<SystemScope, "principal">): string | null => (isLimited(scope) ? JSON.stringify(limitsOf(scope)) : null);
+export const limitsValue = (scope: Pick<SystemScope, "principal">): string | null => (isLimited(scope) ? JSON.stringify(deviceLimitsOf(scope)) : null);
 
 /** Whether all limits select a device with these tags. */
 export const isSelected = (limits: readonly DeviceSelector[], deviceId: string, tags: readonly string[]): boolean =>

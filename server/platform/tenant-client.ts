@@ -1,7 +1,7 @@
 // Prisma limited to one tenant. Hand-made and no extension of Prisma's: an extension keeps neither the models without a tenant away nor the types.
 import { Prisma } from "../../prisma/generated/client.ts";
 import type { DeviceSelector } from "../../protocol/index.ts";
-import { limitsOf } from "../core/access.ts";
+import { deviceLimitsOf } from "../core/access.ts";
 import type { Clients, OperationName, SystemClient, TenantClient } from "../core/database.ts";
 import { AppError } from "../core/errors.ts";
 import type { HoldVersion } from "../core/row-versions.ts";
@@ -175,7 +175,7 @@ export const createClients = (run: RunOperation): Clients => ({
     const { tenantId } = scope;
     // Prisma takes an undefined condition for none at all.
     if (!tenantId) throw new Error("a scope without a tenant reads nothing");
-    const limits = limitsOf(scope);
+    const limits = deviceLimitsOf(scope);
     return new Tenant(run, limits.length === 0 ? forTenant(tenantId) : forLimited(run, tenantId, limits)) as unknown as TenantClient;
   },
   system: new System(run, asGiven) as unknown as SystemClient,

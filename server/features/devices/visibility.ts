@@ -1,6 +1,6 @@
 // Which devices a caller sees who is limited to some of them.
 import type { TenantId } from "../../../protocol/index.ts";
-import { isLimited, isSelected, limitsOf } from "../../core/access.ts";
+import { deviceLimitsOf, isLimited, isSelected } from "../../core/access.ts";
 import { createCached } from "../../core/cached.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
@@ -30,7 +30,7 @@ export const createVisibility = (db: Tx, clock: Clock): Visibility => {
     isShown: async (scope, deviceId) => {
       if (!isLimited(scope)) return true;
       const found = await tags.get(`${scope.tenantId}${SEPARATOR}${deviceId}`);
-      return found !== null && isSelected(limitsOf(scope), deviceId, found.tags);
+      return found !== null && isSelected(deviceLimitsOf(scope), deviceId, found.tags);
     },
     forget: (tenantId, deviceId) => tags.forget([`${tenantId}${SEPARATOR}${deviceId}`]),
   };

@@ -2,7 +2,7 @@
 
 import { createHash } from "node:crypto";
 import { contract } from "../../../protocol/index.ts";
-import { limitsOf, permissionsIn } from "../../core/access.ts";
+import { deviceLimitsOf, permissionsIn } from "../../core/access.ts";
 import type { Clients } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
@@ -115,7 +115,7 @@ const createCallerHandlers = ({ db, memberships, rateLimits, flags }: GeneralDep
       tenantId,
       role,
       permissions: [...permissionsIn({ principal })],
-      selector: limitsOf({ principal })[0] ?? null,
+      selector: deviceLimitsOf({ principal })[0] ?? null,
       features: [...(await flags.on(tenantId))],
       memberships: principal.kind === "user" ? (await memberships.list(principal.userId)).map((each) => ({ tenantId: each.tenantId, role: each.role })) : [],
     };
