@@ -2,6 +2,7 @@
 import type { TRPCMutationProcedure, TRPCQueryProcedure, TRPCSubscriptionProcedure } from "@trpc/server";
 import type { z } from "zod";
 import type { ErrorFacts, RouterOf, Stream } from "./client/router.ts";
+import { account } from "./groups/account.ts";
 import { admin } from "./groups/admin.ts";
 import { agent } from "./groups/agent.ts";
 import { apiKeys } from "./groups/api-keys.ts";
@@ -34,6 +35,7 @@ export const contract = {
   admin,
   audit,
   invites,
+  account,
 } as const satisfies Record<string, Group>;
 export type Contract = typeof contract;
 
@@ -58,6 +60,7 @@ export type AppRouter = RouterOf<RecordOf<Contract>, ErrorCode>;
 
 export * from "./channel/agent.ts";
 export * from "./channel/close.ts";
+export * from "./groups/account.ts";
 export { AdminTenant } from "./groups/admin.ts";
 export { ApiKey } from "./groups/api-keys.ts";
 export * from "./groups/audit.ts";

@@ -1,23 +1,24 @@
 // Invites: an administrator names an address and a role, and the person with that address accepts or declines by a link that works once.
 import { z } from "zod";
+import { DeviceSelector } from "../kit/device-selector.ts";
 import { event } from "../kit/event.ts";
 import { id, ref, TenantId } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
 import { listQuery, paged } from "../kit/page.ts";
-import { ROLES } from "../kit/permissions.ts";
 
 const InviteId = id("inv");
 const MemberId = id("mem");
 const Timestamp = z.iso.datetime();
 const STATUSES = ["pending", "accepted", "declined", "expired", "revoked"] as const;
-const RoleId = z.enum(ROLES);
+const RoleId = z.string().min(1).max(64).describe("The role's id, or the key of a built-in role, such as `viewer`.");
 const Email = z.email().max(254).toLowerCase();
 
 export const Invite = z.object({
   inviteId: InviteId,
   tenantId: TenantId,
   email: z.string().describe("In lower case."),
-  roleId: RoleId,
+  roleId: z.string(),
+  selector: DeviceSelector.nullable().describe("The only devices that the member will see. `null`: all."),
   status: z.enum(STATUSES),
   invitedBy: z.string(),
   message: z.string().nullable(),
@@ -91,12 +92,13 @@ export const invites = group({
           email: Email.optional(),
           emails: z.array(Email).min(1).max(20).optional(),
           roleId: RoleId,
+          selector: DeviceSelector.nullable().default(null).describe("Limits the new member to some devices. `null`: all."),
           message: z.string().trim().max(500).nullable().default(null).describe("Shown to the invited person."),
           expiresInDays: z.int().min(1).max(30).default(7),
         })
         .refine(toOneOrMany, { path: ["email"], message: "send either email or emails" }),
       output: Created,
-      errors: ["INVITE_ALREADY_PENDING", "ALREADY_MEMBER", "PRIVILEGE_ESCALATION", "PLAN_LIMIT_EXCEEDED"],
+      errors: ["INVITE_ALREADY_PENDING", "ALREADY_MEMBER", "PRIVILEGE_ESCALATION", "PLAN_LIMIT_EXCEEDED", "ROLE_NOT_FOUND", "DEVICE_NOT_FOUND"],
     }),
     resend: mutation({
       summary: "Send an invite again",
@@ -105,7 +107,7 @@ export const invites = group({
       permission: "invite:write",
       input: one.extend({ expiresInDays: z.int().min(1).max(30).default(7) }),
       output: WithLink,
-      errors: ["INVITE_NOT_FOUND", "INVITE_RESENT_TOO_OFTEN", "INVALID_STATE_TRANSITION", "PRIVILEGE_ESCALATION"],
+      errors: ["INVITE_NOT_FOUND", "INVITE_RESENT_TOO_OFTEN", "INVALID_STATE_TRANSITION", "PRIVILEGE_ESCALATION", "ROLE_NOT_FOUND", "DEVICE_NOT_FOUND"],
     }),
     revoke: mutation({
       summary: "Revoke an invite",
@@ -167,8 +169,8 @@ export const invites = group({
   },
   events: {
     created: event("invite.created", InviteEvent, "A person was invited"),
-    accepted: event("invite.accepted", InviteEvent.extend({ userId: z.string() }), "An invited person accepted"),
-    declined: event("invite.declined", InviteEvent, "An invited person declined"),
+    accepted: event("invite.accepted", InviteEvent.extend({ userId: z.string(), invitedBy: z.string() }), "An invited person accepted"),
+    declined: event("invite.declined", InviteEvent.extend({ invitedBy: z.string() }), "An invited person declined"),
     revoked: event("invite.revoked", InviteEvent, "An invite was revoked"),
     expired: event("invite.expired", InviteEvent, "An invite expired"),
     joined: event("member.joined", z.object({ memberId: MemberId, userId: z.string(), roleId: z.string() }), "A person became a member"),

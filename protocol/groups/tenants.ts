@@ -43,7 +43,7 @@ export const Tenant = z.object({
 });
 export type Tenant = z.infer<typeof Tenant>;
 
-const TimeZone = z.string().max(64).refine(isTimeZone, "must be an IANA time zone, such as Europe/Lisbon");
+export const TimeZone = z.string().max(64).refine(isTimeZone, "must be an IANA time zone, such as Europe/Lisbon");
 const ReturnHost = z
   .string()
   .max(253)

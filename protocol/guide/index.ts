@@ -1,5 +1,6 @@
 // The guides to all operations that REST serves, and a sentence on each tag.
 import type { Contract } from "../index.ts";
+import { account } from "./account.ts";
 import { admin } from "./admin.ts";
 import { agent } from "./agent.ts";
 import { apiKeys } from "./api-keys.ts";
@@ -19,6 +20,7 @@ export type { OperationGuide } from "./guide.ts";
 export * from "./records.ts";
 
 const GUIDES: { readonly [G in keyof Contract]?: Readonly<Record<string, OperationGuide>> } = {
+  account,
   admin,
   agent,
   apiKeys,
@@ -41,7 +43,7 @@ export const guideOf = (id: string): OperationGuide => {
 };
 
 export const TAGS: Readonly<Record<string, string>> = {
-  Account: "API keys for scripts and third parties. Only signed-in users manage them.",
+  Account: "The signed-in user's own account, and API keys for scripts and third parties, which only signed-in users manage.",
   Administration: "The installation's gateway nodes and tenants. For administrators of the installation.",
   Agent: "An agent's calls about its own device, signed with the device's secret.",
   Audit: "Who changed what, when and from where. Each record is chained to the one before it by hashes.",

@@ -16,6 +16,7 @@ export const ERRORS = {
   TENANT_LIMIT_REACHED: row(403, "This user already owns the maximum number of tenants."),
   PLAN_LIMIT_EXCEEDED: row(403, "The plan's limit for {resource} is reached. Remove some or change the plan."),
   PRIVILEGE_ESCALATION: row(403, "You cannot grant a permission that you do not hold."),
+  REAUTHENTICATION_REQUIRED: row(403, "This needs a recent sign-in. Sign in again and repeat the call."),
   INVITE_EMAIL_MISMATCH: row(403, "The invite is for another email address, or yours is not verified."),
   API_KEY_IP_DENIED: row(403, "This API key does not allow requests from this address."),
   NOT_FOUND: row(404, "This route does not exist."),

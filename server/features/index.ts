@@ -22,6 +22,7 @@ import { processIdentity } from "../platform/process-identity.ts";
 import { createSmtp } from "../platform/smtp.ts";
 import { deleteRowsOf } from "../platform/tenant-client.ts";
 import { version } from "../version.ts";
+import { createAccount } from "./account/index.ts";
 import { type AdminSettings, createAdmin, type ThisNode } from "./admin/index.ts";
 import { createAgent } from "./agent/index.ts";
 import { createApiKeys } from "./api-keys/index.ts";
@@ -136,7 +137,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
     createBatch,
     history: tenants.deviceMetrics,
   });
-  const roles = createRoles({ ...kit, ...tenants.membership, knownDevices: devices.known });
+  const roles = createRoles({ ...kit, ...tenants, knownDevices: devices.known });
   const commands = createCommands({
     ...kit,
     showHere: live.hint,
@@ -217,7 +218,8 @@ export const createFeatures = (deps: FeaturesDeps) => {
     admin,
     audit,
     // After the tenants: it counts a plan's members with those who are invited.
-    invites: createInvites({ ...kit, log, tenants, settings: inviteSettings(config, publicUrl) }),
+    invites: createInvites({ ...kit, log, tenants, grants: roles.grants, settings: inviteSettings(config, publicUrl) }),
+    account: createAccount({ ...kit, tenants, audit }),
   } satisfies FeaturesOf<Contract>;
 
   const parts = connectParts(features, { outbox, outcomes, counters, stuck });

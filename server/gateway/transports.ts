@@ -65,6 +65,7 @@ export interface TransportsDeps {
     readonly memberships: Memberships;
     readonly isVisible: PipelineDeps["isVisible"];
     readonly tickets: StreamTickets;
+    readonly defaultTenantOf: (userId: string) => Promise<string | null>;
   };
   readonly verifyToken: IdentityDeps["verifyToken"];
   readonly jwks: HttpTransportDeps["jwks"];

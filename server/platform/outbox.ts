@@ -1,5 +1,6 @@
 // Transactional outbox: an event is written in the transaction of its cause and dispatched after the commit, in order, at least once.
 // The relay looks for undispatched rows and keeps no cursor, so it never skips a transaction that commits late.
+import type { Tx } from "../core/database.ts";
 import type { DispatchedEvent, Emit, SqlTx } from "../core/events.ts";
 import type { FindStuck } from "../core/stuck.ts";
 import type { Db } from "./db.ts";
@@ -7,7 +8,7 @@ import type { Job } from "./jobs.ts";
 import { becomeRelay, countUndispatched, deleteOldEvents, findWaiting, insertEvents, markDispatched, nextEvents, type OutboxFigures } from "./outbox-rows.ts";
 
 /** Runs in the relay's transaction: its writes and the dispatch of the events are atomic. After a failure it may see an event again. */
-export type Consumer = (tx: SqlTx, events: readonly DispatchedEvent[]) => Promise<void>;
+export type Consumer = (tx: Tx, events: readonly DispatchedEvent[]) => Promise<void>;
 /** A live view on this node, called after the commit. It reads events of other nodes' relays by itself, on a hint or now and then. */
 export type EventSubscriber = (events: readonly DispatchedEvent[]) => void;
 
@@ -146,7 +147,7 @@ interface RelayDeps {
 /** Dispatches the next events and returns them. When a consumer fails, only the tenant of that event waits. */
 const createRelay = ({ db, consumers, onError, batch }: RelayDeps) => {
   const dispatch = (limit: number, held: readonly string[]): Promise<readonly DispatchedEvent[]> =>
-    db.sqlTx(async (tx) => {
+    db.tx(async (tx) => {
       if (!(await becomeRelay(tx))) return [];
       const events = await nextEvents(tx, limit, held);
       if (events.length === 0) return [];

@@ -46,16 +46,9 @@ export const reasonOf = (error: unknown): string => {
 };
 
 const boundBy = (signal: AbortSignal) => {
-  const bound = new AbortController();
-  const abort = () => bound.abort();
-  const timer = setTimeout(abort, SEND_MS);
-  if (signal.aborted) abort();
-  signal.addEventListener("abort", abort, { once: true });
-  const release = () => {
-    clearTimeout(timer);
-    signal.removeEventListener("abort", abort);
-  };
-  return { signal: bound.signal, release };
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), SEND_MS);
+  return { signal: AbortSignal.any([signal, late.signal]), release: () => clearTimeout(timer) };
 };
 
 /** Null without a mail server. */

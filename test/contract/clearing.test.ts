@@ -40,6 +40,8 @@ const VALUES: Readonly<Record<string, unknown>> = {
   name: "attic",
   maintenance: { enabled: true, until: "2030-01-01T00:00:00.000Z" },
   offlineAfterSeconds: 300,
+  locale: "pt-PT",
+  timezone: "Europe/Lisbon",
   error: "no space left on the disk",
 };
 

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { CONNECT_PATHS, ERROR_CODES, ERRORS, type ErrorCode, isRetryable, signedHeaders } from "../../protocol/index.ts";
 import { newId } from "../../server/core/ids.ts";
 import { eventually } from "../kit/eventually.ts";
+import { mintWith } from "../kit/tokens.ts";
 import { type Answer, anonymous, asBearer, asKey, type Caller, type CallOptions, emailOf, startWorld, type World } from "../kit/world.ts";
 import { initiate, invite, openStock, pair, prepare, type Stock } from "./samples.ts";
 
@@ -356,6 +357,10 @@ const SCENARIOS: Readonly<Record<Exclude<ErrorCode, Streamed>, Scenario>> = {
   IDENTITY_PROVIDER_UNAVAILABLE: async ({ odd, stock }, probe) => probe(call(odd, "GET", "/devices", { as: asBearer(await stock.tenant.token()) })),
   ADMIN_REQUIRED: (at, probe) => probe(own(at, "GET", "/admin/nodes")),
   AUDIT_LOG_NOT_FOUND: (at, probe) => probe(own(at, "GET", "/audit-logs/aud_unknown")),
+  REAUTHENTICATION_REQUIRED: async ({ world }, probe) => {
+    const signInAt = Math.floor(Date.now() / 1_000) - 601;
+    await probe(call(world, "DELETE", "/account", { as: asBearer(await mintWith(world, { sub: newId("usr"), auth_time: signInAt })) }));
+  },
   ALREADY_MEMBER: (at, probe) => probe(own(at, "POST", "/invites", { body: { email: emailOf(at.stock.tenant.ownerId), roleId: "viewer" } })),
   INVITE_ALREADY_PENDING: async (at, probe) => {
     await invite(at.stock, "pending@users.example");

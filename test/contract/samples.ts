@@ -275,6 +275,19 @@ export const SAMPLES: { readonly [Id in OperationId]: (stock: Stock) => Promise<
   "admin.runJob": async () => ({ name: "nodes.forget" }),
   "admin.listStuck": nothing,
   "admin.drainNode": async (stock) => ({ nodeId: await otherNode(stock) }),
+  "account.get": nothing,
+  "account.update": async () => ({ name: "Kim", preferences: { theme: "dark" } }),
+  "account.tenants": nothing,
+  "account.switchTenant": ofTenant,
+  "account.notifications": nothing,
+  "account.updateNotifications": async () => ({ items: [{ event: "member.joined", email: true, inApp: false }] }),
+  "account.export": nothing,
+  // The last owner of a tenant cannot leave.
+  "account.remove": async ({ world, tenant: { tenantId } }) => {
+    await world.app.mint({ userId: newId("usr"), tenantId, role: "owner", ttlSeconds: 600 });
+    return {};
+  },
+  "account.restore": nothing,
   "invites.list": nothing,
   "invites.get": async (stock) => ({ inviteId: (await invite(stock)).inviteId }),
   "invites.create": async () => ({ email: newEmail(), roleId: "viewer" }),

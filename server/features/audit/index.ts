@@ -1,6 +1,7 @@
 // The audit log: one record for each change, written with it, chained by hashes, read by a tenant's administrators and by operators.
 import { type AuditLog, contract, toWindow } from "../../../protocol/index.ts";
 import type { AuditTrail } from "../../core/audit.ts";
+import type { Clients } from "../../core/database.ts";
 import { implement } from "../../core/feature.ts";
 import type { Db } from "../../platform/db.ts";
 import type { SecretBox } from "../../platform/secrets.ts";
@@ -8,7 +9,7 @@ import type { Feature } from "../kit.ts";
 import { createChainSigner, hex, type SealedRow } from "./chain.ts";
 import { type Format, headOf, lineOf } from "./export.ts";
 import { createRetention } from "./retention.ts";
-import { type AuditFilter, findLog, loggedTenants, logsAfter, pageOfLogs } from "./store.ts";
+import { type AuditFilter, findLog, loggedTenants, logsAfter, logsOfActor, pageOfLogs } from "./store.ts";
 import { createAuditTrail, INSTALLATION } from "./trail.ts";
 import { type Verdict, verifyTenant } from "./verify.ts";
 
@@ -23,6 +24,8 @@ export interface AuditDeps {
 
 export interface AuditFeature extends Feature<typeof contract.audit> {
   readonly trail: AuditTrail;
+  /** What a user did in these tenants and outside of tenants, newest first. */
+  recordsOf(db: Clients, actorId: string, tenantIds: readonly string[], limit: number): Promise<readonly AuditLog[]>;
   /** One tenant's log, or all of them one after another. */
   verify(tenantId?: string): AsyncIterable<Verdict>;
   /** One tenant's log as lines, oldest first, in pieces. */
@@ -95,6 +98,7 @@ export const createAudit = ({ db, secretBox, keepDays }: AuditDeps): AuditFeatur
     }),
     jobs: [createRetention({ db, signer, keepDays })],
     trail: createAuditTrail({ secretBox }),
+    recordsOf: async (clients, actorId, tenantIds, limit) => (await logsOfActor(clients, actorId, [...tenantIds, INSTALLATION], limit)).map(toLog),
     verify: async function* (tenantId) {
       for (const each of tenantId === undefined ? await loggedTenants(db) : [tenantId]) yield await verifyTenant(db, each, signer);
     },

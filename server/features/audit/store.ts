@@ -167,3 +167,9 @@ export const deleteUpTo = async (tx: SqlTx, { tenantId, anchorSequence, anchorHa
   await tx.query(DELETE_UP_TO, [tenantId, anchorSequence]);
   await tx.query(MOVE_ANCHOR, [tenantId, anchorSequence, anchorHash, signature]);
 };
+
+/** What somebody did in these tenants, newest first. */
+export const logsOfActor = async (db: Clients, actorId: string, tenantIds: readonly string[], limit: number): Promise<readonly SealedRow[]> => {
+  const where = { tenantId: { in: [...tenantIds] }, actorType: "user", actorId };
+  return (await db.system.auditLog.findMany({ where, orderBy: [{ at: "desc" }, { auditId: "desc" }], take: limit })).map(toRow);
+};

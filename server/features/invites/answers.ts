@@ -1,13 +1,12 @@
 // What the invited person does with a link: read the invite, accept it or decline it.
-import { contract, type TenantId } from "../../../protocol/index.ts";
+import { contract, type MemberId, type TenantId } from "../../../protocol/index.ts";
 import type { Clients } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import { happened } from "../../core/events.ts";
 import type { Handlers } from "../../core/feature.ts";
-import { newId } from "../../core/ids.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import { endInvite, findByHash, type StoredInvite, toInvite } from "./store.ts";
-import { hashOf, type InvitesDeps, missingIn, userOf } from "./types.ts";
+import { hashOf, type InvitesDeps, userOf } from "./types.ts";
 
 const { accepted, declined, joined } = contract.invites.events;
 const ANYBODY = { type: "anonymous", id: "anonymous", email: null } as const;
@@ -33,8 +32,7 @@ const usable = async (db: Clients, hash: Buffer<ArrayBuffer>): Promise<StoredInv
 const lost = async (db: Clients, hash: Buffer<ArrayBuffer>): Promise<AppError> => refusal(await findByHash(db, hash)) ?? new AppError("INVITE_ALREADY_USED");
 
 export const createAnswers = (deps: InvitesDeps): Pick<Handlers<typeof contract.invites>, "lookup" | "accept" | "decline"> => {
-  const { db, emit, audit, tenants } = deps;
-  const { members } = tenants;
+  const { db, emit, audit, tenants, grants } = deps;
   const checkInviter = createCheckInviter(deps);
   const checkActive = async (tenantId: TenantId): Promise<void> => {
     const status = (await tenants.lookup.find(tenantId))?.status ?? "deleted";
@@ -54,7 +52,7 @@ export const createAnswers = (deps: InvitesDeps): Pick<Handlers<typeof contract.
       const { userId, email, emailVerified } = userOf(call);
       const hash = hashOf(token);
       const stored = await usable(db, hash);
-      const { inviteId, tenantId, roleId, email: invited } = stored.invite;
+      const { inviteId, tenantId, roleId, selector, email: invited, invitedBy } = stored.invite;
       if (emailVerified !== true) throw fail("INVITE_EMAIL_MISMATCH", { reason: "email_not_verified" });
       if (email?.toLowerCase() !== invited) throw fail("INVITE_EMAIL_MISMATCH", { reason: "other_address" });
       await checkActive(tenantId);
@@ -62,10 +60,14 @@ export const createAnswers = (deps: InvitesDeps): Pick<Handlers<typeof contract.
       const scope: SystemScope = { ...call, tenantId };
       return commit(async (tx, afterwards) => {
         if (!(await endInvite(tx, scope, inviteId, { status: "accepted", hash, acceptedBy: userId }))) throw await lost(tx, hash);
-        const memberId = newId("mem");
-        const member = { memberId, userId, email: invited, roleId, selector: stored.selector };
-        if (!(await members.add(tx, afterwards, scope, member))) throw fail("ALREADY_MEMBER");
-        await emit(tx, [happened(scope, accepted, inviteId, { inviteId, roleId, userId }), happened(scope, joined, memberId, { memberId, userId, roleId })]);
+        const member = await grants.join(tx, scope, { userId, email: invited, roleId, selector });
+        if (member === null) throw fail("ALREADY_MEMBER");
+        const memberId = member.memberId as MemberId; // as: the column holds nothing else
+        afterwards(() => grants.forget(tenantId, userId));
+        await emit(tx, [
+          happened(scope, accepted, inviteId, { inviteId, roleId, userId, invitedBy }),
+          happened(scope, joined, memberId, { memberId, userId, roleId }),
+        ]);
         return { inviteId, tenantId, memberId, roleId };
       });
     },
@@ -73,13 +75,13 @@ export const createAnswers = (deps: InvitesDeps): Pick<Handlers<typeof contract.
     decline: async ({ scope: call }, { token }) => {
       const hash = hashOf(token);
       const { invite, mailId } = await usable(db, hash);
-      const { inviteId, tenantId, roleId } = invite;
+      const { inviteId, tenantId, roleId, invitedBy } = invite;
       const scope: SystemScope = { ...call, tenantId };
       await db.tx(async (tx) => {
         audit.begin(tx);
         if (!(await endInvite(tx, scope, inviteId, { status: "declined", hash }))) throw await lost(tx, hash);
         if (mailId !== null) await deps.mails.cancel(tx, mailId);
-        await emit(tx, [happened(scope, declined, inviteId, { inviteId, roleId })]);
+        await emit(tx, [happened(scope, declined, inviteId, { inviteId, roleId, invitedBy })]);
         const resource = { type: "invites", id: inviteId };
         await audit.append(tx, { tenantId, actor: ANYBODY, action: "invites.decline", resource, code: null, call });
       });
@@ -90,9 +92,10 @@ export const createAnswers = (deps: InvitesDeps): Pick<Handlers<typeof contract.
 
 /** Who may no longer grant the role has no invites to it either. */
 const createCheckInviter =
-  ({ tenants }: InvitesDeps) =>
+  ({ db, grants, tenants }: InvitesDeps) =>
   async ({ invite: { tenantId, invitedBy, roleId } }: StoredInvite): Promise<void> => {
     const inviter = await tenants.memberships.find(tenantId, invitedBy.slice(USER.length));
-    const permissions = inviter === null ? [] : missingIn(inviter, roleId);
-    if (inviter === null || permissions.length > 0) throw new AppError("PRIVILEGE_ESCALATION", { details: { reason: "inviter_lost_the_right", permissions } });
+    const held: ReadonlySet<string> = inviter?.permissions ?? new Set();
+    const permissions = [...(await grants.resolve(db, { tenantId }, roleId)).permissions].filter((each) => !held.has(each));
+    if (permissions.length > 0) throw new AppError("PRIVILEGE_ESCALATION", { details: { reason: "inviter_lost_the_right", permissions } });
   };

@@ -1,5 +1,5 @@
 // Makes invites and sends them again. Without a mail server the caller gets the link.
-import { contract, INVITES_PER_HOUR, type Invite, messageOf, type Role } from "../../../protocol/index.ts";
+import { contract, type DeviceSelector, INVITES_PER_HOUR, type Invite, messageOf } from "../../../protocol/index.ts";
 import { secondsFromNow, systemClock } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
 import { AppError, isAppError } from "../../core/errors.ts";
@@ -9,7 +9,7 @@ import { newId, newSecret } from "../../core/ids.ts";
 import { actorOf, type TenantScope } from "../../core/scope.ts";
 import { inviteLetter } from "./letter.ts";
 import { expireOf, findInvite, hasPending, insertInvite, lockInvites, recentInvites, renewInvite, type StoredInvite, toInvite } from "./store.ts";
-import { checkGrant, hashOf, type InvitesDeps, userOf } from "./types.ts";
+import { hashOf, type InvitesDeps, userOf } from "./types.ts";
 
 const DAY_SECONDS = 86_400;
 const MAX_RESENDS = 5;
@@ -18,7 +18,8 @@ const { created, expired } = contract.invites.events;
 type Made = Invite & { link?: string };
 interface Addressed {
   readonly email: string;
-  readonly roleId: Role;
+  readonly roleId: string;
+  readonly selector: DeviceSelector | null;
   readonly message: string | null;
   readonly inviterName: string | null;
   readonly expiresInDays: number;
@@ -30,14 +31,15 @@ interface Making {
 }
 
 export const createMaking = (deps: InvitesDeps): Pick<Handlers<typeof contract.invites>, "create" | "resend"> => {
-  const { members } = deps.tenants;
+  const { grants, tenants } = deps;
+  const { members } = tenants;
   const prepareLink = createPrepareLink(deps);
   const makeOne = createMakeOne(deps, prepareLink);
   return {
     create: async ({ scope, commit }, { email, emails, ...same }) => {
       const user = userOf(scope);
-      checkGrant(user, same.roleId);
       return commit(async (tx, afterwards) => {
+        await grants.check(tx, scope, same);
         await lockInvites(tx, scope);
         const wanted = emails ?? [email ?? ""];
         await checkRate({ tx, scope, adding: wanted.length, perHour: deps.settings.perHour });
@@ -53,10 +55,10 @@ export const createMaking = (deps: InvitesDeps): Pick<Handlers<typeof contract.i
         await lockInvites(tx, scope);
         const stored = await findInvite(tx, scope, inviteId);
         if (stored === null) throw fail("INVITE_NOT_FOUND", { inviteId });
-        const { email, roleId, message, sendCount } = stored.invite;
-        checkGrant(userOf(scope), roleId);
+        const { email, roleId, selector, message, sendCount } = stored.invite;
+        await grants.check(tx, scope, { roleId, selector });
         if (sendCount > MAX_RESENDS) throw fail("INVITE_RESENT_TOO_OFTEN", { limit: MAX_RESENDS });
-        const addressed = { email, roleId, message, inviterName: stored.inviterName, expiresInDays };
+        const addressed = { email, roleId, selector, message, inviterName: stored.inviterName, expiresInDays };
         const { shown, ...renewal } = await prepareLink({ tx, afterwards, scope }, inviteId, addressed);
         const renewed = await renewInvite(tx, scope, inviteId, renewal);
         if (renewed === null) throw notPending(fail, stored);
@@ -135,7 +137,7 @@ const createMakeOne =
   ({ emit, plan }: InvitesDeps, prepareLink: ReturnType<typeof createPrepareLink>) =>
   async (making: Making, addressed: Addressed, isMember: boolean): Promise<Made> => {
     const { tx, scope } = making;
-    const { email, roleId, message, inviterName } = addressed;
+    const { email, roleId, selector, message, inviterName } = addressed;
     const gone = await expireOf(tx, scope, email);
     if (isMember) throw new AppError("ALREADY_MEMBER", { details: { email } });
     if (await hasPending(tx, scope, email)) throw new AppError("INVITE_ALREADY_PENDING", { details: { email } });
@@ -143,7 +145,7 @@ const createMakeOne =
     const inviteId = newId("inv");
     const { shown, ...link } = await prepareLink(making, inviteId, addressed);
     const invitedBy = actorOf(scope.principal);
-    const stored = await insertInvite(tx, scope, { inviteId, email, roleId, message, inviterName, invitedBy, selector: null, ...link });
+    const stored = await insertInvite(tx, scope, { inviteId, email, roleId, message, inviterName, invitedBy, selector, ...link });
     const over = gone.map((each) => happened(scope, expired, each.inviteId, { inviteId: each.inviteId as typeof inviteId, roleId: each.roleId }));
     await emit(tx, [...over, happened(scope, created, inviteId, { inviteId, roleId })]);
     return shown(stored);

@@ -1,6 +1,6 @@
 // Rows of invites. The database has only the hash of a link's token.
 import { Prisma } from "../../../prisma/generated/client.ts";
-import { Invite, isRole, type Role, type TenantId, type Window } from "../../../protocol/index.ts";
+import { type DeviceSelector, Invite, type TenantId, type Window } from "../../../protocol/index.ts";
 import { secondsFromNow, systemClock } from "../../core/clock.ts";
 import type { Clients } from "../../core/database.ts";
 import type { SqlTx } from "../../core/events.ts";
@@ -15,7 +15,6 @@ type Row = RowOf<typeof StoredInvite> & {
   readonly roleId: string;
   readonly mailId: string | null;
   readonly inviterName: string | null;
-  readonly selector: unknown;
   readonly expiresAt: Date;
 };
 
@@ -25,15 +24,13 @@ export interface StoredInvite {
   readonly tenantId: TenantId;
   readonly mailId: string | null;
   readonly inviterName: string | null;
-  readonly selector: unknown;
   readonly isOver: boolean;
 }
 
 const toStored = (row: Row): StoredInvite => {
-  // A role that this release does not know grants the least.
-  const invite = recordOf(StoredInvite, { ...row, roleId: isRole(row.roleId) ? row.roleId : "viewer" });
-  const { mailId, inviterName, selector, expiresAt } = row;
-  return { invite, tenantId: invite.tenantId, mailId, inviterName, selector, isOver: invite.status === "pending" && expiresAt <= systemClock.now() };
+  const invite = recordOf(StoredInvite, row);
+  const { mailId, inviterName, expiresAt } = row;
+  return { invite, tenantId: invite.tenantId, mailId, inviterName, isOver: invite.status === "pending" && expiresAt <= systemClock.now() };
 };
 
 export const toInvite = ({ invite, mailId, isOver }: StoredInvite, deliveries: ReadonlyMap<string, MailDelivery>): Invite => ({
@@ -70,14 +67,14 @@ export const hasPending = async (db: Clients, scope: SystemScope, email: string)
 export interface NewInvite {
   readonly inviteId: string;
   readonly email: string;
-  readonly roleId: Role;
+  readonly roleId: string;
   readonly message: string | null;
   readonly hash: Uint8Array<ArrayBuffer>;
   readonly invitedBy: string;
   readonly inviterName: string | null;
   readonly expiresAt: Date;
   readonly mailId: string | null;
-  readonly selector: Prisma.InputJsonValue | null;
+  readonly selector: DeviceSelector | null;
 }
 
 export const insertInvite = async (db: Clients, scope: SystemScope, { selector, ...invite }: NewInvite): Promise<StoredInvite> =>

@@ -1,14 +1,14 @@
 // The dependencies of the invites feature, and the rules that its parts share.
 import { createHash } from "node:crypto";
-import { permissionsOf, type Role } from "../../../protocol/index.ts";
-import type { Access } from "../../core/access.ts";
 import { AppError } from "../../core/errors.ts";
 import type { OpenScope, UserPrincipal } from "../../core/scope.ts";
 import type { Log } from "../../platform/log.ts";
 import type { FeatureKit } from "../kit.ts";
+import type { Grants } from "../roles/index.ts";
 import type { Tenants } from "../tenants/index.ts";
 
 export interface InvitesDeps extends Pick<FeatureKit, "db" | "emit" | "audit" | "plan" | "mails"> {
+  readonly grants: Pick<Grants, "check" | "join" | "resolve" | "forget">;
   readonly tenants: Pick<Tenants, "counters" | "lookup" | "memberships" | "members" | "nameOf">;
   readonly log: Pick<Log, "info">;
   readonly settings: InviteSettings;
@@ -22,14 +22,6 @@ export interface InviteSettings {
 }
 
 export const hashOf = (token: string) => createHash("sha256").update(token).digest();
-
-export const missingIn = ({ permissions }: Pick<Access, "permissions">, wanted: Role) => permissionsOf(wanted).filter((each) => !permissions.has(each));
-
-/** Nobody grants what they do not hold. */
-export const checkGrant = (granter: UserPrincipal, wanted: Role): void => {
-  const permissions = missingIn(granter, wanted);
-  if (permissions.length > 0) throw new AppError("PRIVILEGE_ESCALATION", { details: { permissions } });
-};
 
 export const userOf = ({ principal }: OpenScope): UserPrincipal => {
   if (principal?.kind !== "user") throw new AppError("FORBIDDEN", { details: { reason: "credential_kind" } });

@@ -4,13 +4,12 @@ import { HELD } from "../../../protocol/index.ts";
 import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import type { SystemScope } from "../../core/scope.ts";
-import type { JoiningMember, MemberRow, Members, Plan, RoleOfMember } from "../tenants/index.ts";
+import type { JoiningMember, MemberRow, Members, RoleOfMember } from "../tenants/index.ts";
 import { builtInOf, requireHeld } from "./rules.ts";
 import { findRole } from "./store.ts";
 
 export interface GrantsDeps {
   readonly members: Members;
-  readonly plan: Pick<Plan, "require">;
   /** Those of these devices that the tenant has. */
   readonly knownDevices: (tx: Tx, scope: SystemScope, deviceIds: readonly string[]) => Promise<ReadonlySet<string>>;
 }
@@ -19,7 +18,7 @@ export interface ResolvedRole extends RoleOfMember {
   readonly permissions: Iterable<Permission | string>;
 }
 
-export const createGrants = ({ members, plan, knownDevices }: GrantsDeps) => {
+export const createGrants = ({ members, knownDevices }: GrantsDeps) => {
   /** Throws ROLE_NOT_FOUND. */
   const resolve = async (tx: Tx, scope: SystemScope, roleId: string): Promise<ResolvedRole> => {
     const builtIn = builtInOf(roleId);
@@ -44,8 +43,8 @@ export const createGrants = ({ members, plan, knownDevices }: GrantsDeps) => {
       await checkSelector(tx, scope, selector);
     },
     /**
-     * Makes the user a member, within the plan's limit; null when the user is one already. It does not look at the caller's own rights. Call
-     * `forget` after the commit.
+     * Makes the user a member; null when the user is one already. It looks neither at the caller's own rights nor at the plan, where the invite
+     * has held a place. Call `forget` after the commit.
      */
     join: async (
       tx: Tx,
@@ -55,7 +54,6 @@ export const createGrants = ({ members, plan, knownDevices }: GrantsDeps) => {
       const { role, roleId: custom } = await resolve(tx, scope, roleId);
       await members.lock(tx, scope);
       if ((await members.find(tx, scope, { userId: member.userId })) !== null) return null;
-      await plan.require(tx, scope, "members", 1);
       return members.join(tx, scope, { ...member, role, roleId: custom });
     },
     forget: members.forget,

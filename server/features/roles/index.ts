@@ -13,6 +13,7 @@ import { createMemberHandlers, type MembersDeps } from "./members.ts";
 import { builtInOf, builtInRole, isReserved, keyOf, requireHeld, toPermissions } from "./rules.ts";
 import { type CustomRole, countRoles, deleteRole, findRole, insertRole, isTaken, listRoles, lockRoles, updateRole } from "./store.ts";
 
+export type { Grants } from "./grants.ts";
 export type RolesDeps = Pick<FeatureKit, "db" | "emit" | "plan"> & MembersDeps & GrantsDeps;
 
 export interface RolesFeature extends Feature<typeof contract.roles> {

@@ -8,7 +8,8 @@ const ID_LENGTH = 20;
 /** The same in every tenant and installation. */
 export const builtInId = (role: Role): RoleId => `rol_${role.padStart(ID_LENGTH, "0")}`;
 const BY_ID: ReadonlyMap<string, Role> = new Map(ROLES.map((role) => [builtInId(role), role]));
-export const builtInOf = (roleId: string): Role | null => BY_ID.get(roleId) ?? null;
+/** By its id or its key. */
+export const builtInOf = (roleId: string): Role | null => (isRole(roleId) ? roleId : (BY_ID.get(roleId) ?? null));
 
 const DESCRIPTIONS: Readonly<Record<Role, string>> = {
   viewer: "Reads everything but secrets.",

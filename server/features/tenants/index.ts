@@ -1,11 +1,11 @@
 // Tenants: a user creates one and becomes its owner; members read and change it; its owner ends it.
-import { contract, isRole, type Role, type Tenant, toWindow } from "../../../protocol/index.ts";
+import { contract, type Role, type Tenant, toWindow } from "../../../protocol/index.ts";
 import { type AuditTrail, operatorTx } from "../../core/audit.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import { type Emit, happened } from "../../core/events.ts";
-import { type Afterwards, type Handlers, implement } from "../../core/feature.ts";
+import { type Handlers, implement } from "../../core/feature.ts";
 import { newId } from "../../core/ids.ts";
 import type { OpenScope, SystemScope, UserPrincipal } from "../../core/scope.ts";
 import type { Db } from "../../platform/db.ts";
@@ -24,9 +24,7 @@ import { isSlugReserved, reserveSlug } from "./store/life.ts";
 import {
   countMembers,
   countOwned,
-  findMemberEmails,
   findTenant,
-  insertMember,
   insertTenant,
   isSlugTaken,
   lockUser,
@@ -41,7 +39,7 @@ import { createTenantLookup } from "./tenant-lookup.ts";
 export type { AnyTenant } from "./any-tenant.ts";
 export type { EnsuredTenant, EnsureTenant } from "./bootstrap.ts";
 export type { DeviceStates } from "./dashboard.ts";
-export type { JoiningMember, MemberRow, Members, RoleOfMember } from "./members.ts";
+export type { JoiningMember, MemberRow, Members, MemberTenant, Recipient, RoleOfMember } from "./members.ts";
 export { type Counters, type CountUsed, createPlan, type LimitCrossing, type Plan, type PlanDeps } from "./plan.ts";
 export type { PlanResource } from "./plans.ts";
 export type { TenantStanding } from "./standing.ts";
@@ -60,15 +58,6 @@ export interface TenantsDeps extends DashboardDeps, Pick<LifeDeps, "deleteRows">
   readonly metricRetention?: MetricRetention;
   /** All devices that the caller sees. */
   readonly deviceIds: MetricsDeps["deviceIds"];
-}
-
-export interface InvitedMember {
-  readonly memberId: string;
-  readonly userId: string;
-  readonly email: string;
-  readonly roleId: string;
-  /** What the membership is limited to; null: nothing. */
-  readonly selector: unknown;
 }
 
 const DELETION_DAYS = 30;
@@ -91,20 +80,12 @@ export const createTenants = (deps: TenantsDeps) => {
     consumer: metrics.consumer,
     lookup,
     memberships,
-    membership: { members: createMembers(forgetMember, forgetMembers), forgetTenant },
+    members: createMembers(forgetMember, forgetMembers),
+    forgetTenant,
     deviceMetrics: metrics.ofDevice,
     counters: { members: countMembers },
     standing: createStanding(life, forgetTenant),
     nameOf: async (db: Tx, scope: SystemScope): Promise<string | null> => (await findTenant(db, scope))?.name ?? null,
-    members: {
-      /** Makes an invited person a member. False when the user is one already. */
-      add: async (tx: Tx, afterwards: Afterwards, scope: SystemScope, { roleId, selector, ...member }: InvitedMember): Promise<boolean> => {
-        if (selector !== null || !isRole(roleId)) throw new Error("a membership here has a built-in role and no selector");
-        afterwards(() => forgetMember(scope.tenantId, member.userId));
-        return insertMember(tx, scope, { ...member, role: roleId });
-      },
-      withEmails: findMemberEmails,
-    },
     /** For administrators of the installation. */
     anyTenant: createAnyTenant({ ...deps, ...counting, ...life, forgetTenant }),
     stuck: createStuck(deps),

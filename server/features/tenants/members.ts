@@ -1,4 +1,4 @@
-// The members of a tenant, for the features that manage them: roles and invites.
+// The members of a tenant, for the features that manage them: roles, invites and accounts.
 import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import type { SystemScope } from "../../core/scope.ts";
@@ -7,6 +7,10 @@ import {
   countOwners,
   deleteMember,
   findMember,
+  findMemberEmails,
+  findOwners,
+  findRecipients,
+  findTenantsOf,
   insertMember,
   type JoiningMember,
   lockMembers,
@@ -17,7 +21,7 @@ import {
   writeOwner,
 } from "./store/members.ts";
 
-export type { JoiningMember, MemberRow, RoleOfMember } from "./store/members.ts";
+export type { JoiningMember, MemberRow, MemberTenant, Recipient, RoleOfMember } from "./store/members.ts";
 
 const OWNER = "owner";
 const isOwner = ({ role, selector }: Pick<MemberRow, "role" | "selector">): boolean => role === OWNER && selector === null;
@@ -32,6 +36,10 @@ export const createMembers = (forget: (tenantId: string, userId: string) => void
     find: findMember,
     page: pageOfMembers,
     countByRole,
+    withEmails: findMemberEmails,
+    recipients: findRecipients,
+    tenantsOf: findTenantsOf,
+    owners: findOwners,
     /** Take it before any of the changes below. */
     lock: lockMembers,
     /** Null when the version has moved on. Throws LAST_OWNER when nobody else owns the tenant. */

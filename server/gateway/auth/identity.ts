@@ -35,6 +35,8 @@ export interface IdentityDeps {
   readonly tickets: StreamTickets;
   readonly tenants: TenantLookup;
   readonly memberships: Memberships;
+  /** The tenant in which a user's calls take place if they name none. */
+  readonly defaultTenantOf?: (userId: string) => Promise<string | null>;
   /** Users who run the installation; none unless named. */
   readonly admins?: ReadonlySet<string>;
 }
@@ -125,7 +127,7 @@ interface Making {
 
 /** A person may stand in a tenant, in none, or above all. */
 const scopeOfUser = async (
-  deps: Pick<IdentityDeps, "memberships" | "admins">,
+  deps: Pick<IdentityDeps, "memberships" | "admins" | "defaultTenantOf">,
   { entry, tenantHeader, rawInput }: Pick<ScopeRequest, "entry" | "tenantHeader" | "rawInput">,
   { userId, email, emailVerified, authTime, claimedTenantId }: Extract<Identity, { kind: "user" }>,
   { base, within }: Making,
@@ -137,7 +139,8 @@ const scopeOfUser = async (
     if (deps.admins?.has(userId) !== true) throw new AppError("ADMIN_REQUIRED");
     return outside;
   }
-  const tenantId = op.tenancy === "none" ? (claimedTenantId ?? tenantHeader ?? null) : tenantOf(claimedTenantId, tenantHeader, rawInput);
+  const named = op.tenancy === "none" ? (claimedTenantId ?? tenantHeader ?? null) : tenantOf(claimedTenantId, tenantHeader, rawInput);
+  const tenantId = named ?? (op.tenancy === "none" ? null : ((await deps.defaultTenantOf?.(userId)) ?? null));
   const member = tenantId === null ? null : await deps.memberships.find(tenantId, userId);
   if (op.tenancy === "none" && member === null) return outside;
   if (tenantId === null) throw unauthorized("missing_tenant");
@@ -169,7 +172,7 @@ class OpenQuery implements OpenScope {
 
 /** Checks credential kind, tenant and permission. Throws UNAUTHORIZED without a credential, FORBIDDEN with the wrong one. */
 export const createScope =
-  (deps: Pick<IdentityDeps, "tenants" | "memberships" | "admins">) =>
+  (deps: Pick<IdentityDeps, "tenants" | "memberships" | "admins" | "defaultTenantOf">) =>
   async ({ entry, identity, info, tenantHeader, rawInput }: ScopeRequest): Promise<OpenScope> => {
     const { op } = entry;
     // A public query rarely needs its caller's address, and a limit that counts by address reads it before the first await.

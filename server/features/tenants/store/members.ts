@@ -1,4 +1,4 @@
-// Rows of members as the tenant's administrators see and change them.
+// Rows of members: as the tenant's administrators see and change them, and as invites and accounts need them.
 import { Prisma } from "../../../../prisma/generated/client.ts";
 import { DeviceSelector, type Permission, type RoleId, type TenantId, type Window } from "../../../../protocol/index.ts";
 import type { Clients } from "../../../core/database.ts";
@@ -10,6 +10,8 @@ import { LOCK } from "../../../core/statements.ts";
 import { orNull } from "../../../platform/db-errors.ts";
 import { storedAccess } from "./tenants.ts";
 
+const existing = { status: { not: "deleted" } } as const;
+const MAX_TENANTS = 100;
 const include = { customRole: { select: { permissions: true } } } as const;
 type Row = Prisma.Result<Prisma.MembershipDelegate, { include: typeof include }, "findFirstOrThrow">;
 
@@ -107,3 +109,48 @@ export const insertMember = async (db: Clients, scope: SystemScope, { selector, 
 export const writeOwner = async (db: Clients, scope: SystemScope, ownerUserId: string): Promise<void> => {
   await db.for(scope).tenant.updateMany({ data: { ownerUserId, version: { increment: 1 } } });
 };
+
+/** Those of the addresses, in lower case, that a member is known by. */
+export const findMemberEmails = async (db: Clients, scope: SystemScope, emails: readonly string[]): Promise<ReadonlySet<string>> => {
+  const rows = await db.for(scope).membership.findMany({ where: { email: { in: [...emails], mode: "insensitive" } }, select: { email: true } });
+  return new Set(rows.flatMap(({ email }) => (email === null ? [] : [email.toLowerCase()])));
+};
+
+export interface MemberTenant {
+  readonly tenantId: TenantId;
+  /** The role's key. */
+  readonly role: string;
+  readonly name: string;
+  readonly slug: string;
+  readonly status: string;
+}
+
+/** Oldest membership first. */
+export const findTenantsOf = async (db: Clients, userId: string): Promise<readonly MemberTenant[]> => {
+  const rows = await db.system.membership.findMany({
+    where: { userId, tenant: existing },
+    orderBy: [{ createdAt: "asc" }, { memberId: "asc" }],
+    take: MAX_TENANTS,
+    select: { tenantId: true, role: true, tenant: { select: { name: true, slug: true, status: true } } },
+  });
+  return rows.map(({ tenantId, role, tenant }) => ({ tenantId: tenantId as TenantId, role, ...tenant })); // as: the column holds nothing else
+};
+
+export interface Recipient {
+  readonly userId: string;
+  readonly email: string;
+}
+
+/** Members with a known address: those of a role, or one of them. */
+export const findRecipients = async (
+  db: Clients,
+  scope: SystemScope,
+  who: { readonly role: "owner" } | { readonly userId: string },
+  limit: number,
+): Promise<readonly Recipient[]> => {
+  const rows = await db.for(scope).membership.findMany({ where: { ...who, email: { not: null } }, take: limit, select: { userId: true, email: true } });
+  return rows.flatMap(({ userId, email }) => (email === null ? [] : [{ userId, email }]));
+};
+
+export const findOwners = async (db: Clients, scope: SystemScope): Promise<readonly string[]> =>
+  (await db.for(scope).membership.findMany({ where: { role: "owner" }, select: { userId: true } })).map(({ userId }) => userId);

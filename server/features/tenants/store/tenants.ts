@@ -60,16 +60,6 @@ export const upsertMember = async (db: Clients, scope: SystemScope, member: NewM
   if (now.email === null && email !== null) await membership.updateMany({ where: { userId, email: null }, data: { email } });
 };
 
-/** False when the user is a member already. */
-export const insertMember = async (db: Clients, scope: SystemScope, member: NewMember): Promise<boolean> =>
-  (await db.for(scope).membership.createMany({ data: [member], skipDuplicates: true })).count === 1;
-
-/** Those of the addresses, in lower case, that a member is known by. */
-export const findMemberEmails = async (db: Clients, scope: SystemScope, emails: readonly string[]): Promise<ReadonlySet<string>> => {
-  const rows = await db.for(scope).membership.findMany({ where: { email: { in: [...emails], mode: "insensitive" } }, select: { email: true } });
-  return new Set(rows.flatMap(({ email }) => (email === null ? [] : [email.toLowerCase()])));
-};
-
 export const findTenant = async (db: Clients, scope: SystemScope): Promise<StoredTenant | null> => {
   const row = await db.for(scope).tenant.findFirst();
   return row === null ? null : toTenant(row);

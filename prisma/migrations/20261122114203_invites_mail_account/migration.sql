@@ -1,4 +1,21 @@
 -- CreateTable
+CREATE TABLE "user_profiles" (
+    "user_id" TEXT NOT NULL,
+    "name" TEXT,
+    "locale" TEXT,
+    "timezone" TEXT,
+    "preferences" JSONB NOT NULL DEFAULT '{}',
+    "notifications" JSONB NOT NULL DEFAULT '{}',
+    "default_tenant_id" TEXT,
+    "delete_after" TIMESTAMPTZ(3),
+    "version" INTEGER NOT NULL DEFAULT 1,
+    "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+    "updated_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+
+    CONSTRAINT "user_profiles_pkey" PRIMARY KEY ("user_id")
+);
+
+-- CreateTable
 CREATE TABLE "invites" (
     "invite_id" TEXT NOT NULL,
     "tenant_id" TEXT NOT NULL,
@@ -40,6 +57,9 @@ CREATE TABLE "mails" (
 
     CONSTRAINT "mails_pkey" PRIMARY KEY ("mail_id")
 );
+
+-- CreateIndex
+CREATE INDEX "user_profiles_delete_after_idx" ON "user_profiles"("delete_after") WHERE (delete_after IS NOT NULL);
 
 -- CreateIndex
 CREATE UNIQUE INDEX "invites_hash_key" ON "invites"("hash");

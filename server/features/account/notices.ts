@@ -1,0 +1,74 @@
+// Tells people by mail of what has happened, as they have chosen: reads the events of the outbox and orders mails in the relay's transaction.
+import { NOTICES, type Notice, type Notification, type TenantId } from "../../../protocol/index.ts";
+import type { Tx } from "../../core/database.ts";
+import type { DispatchedEvent } from "../../core/events.ts";
+import { type Letter, oneLine } from "../../core/mail.ts";
+import type { SystemScope } from "../../core/scope.ts";
+import type { Consumer } from "../../platform/outbox.ts";
+import type { Recipient } from "../tenants/index.ts";
+import { findProfiles } from "./store.ts";
+import type { AccountDeps } from "./types.ts";
+
+interface Rule {
+  /** The inviter, or everyone with the role of an owner. */
+  readonly to: "inviter" | "owners";
+  readonly email: boolean;
+  readonly what: (data: DispatchedEvent["data"]) => string;
+}
+
+const RULES: Readonly<Record<Notice, Rule>> = {
+  "invite.accepted": { to: "inviter", email: true, what: () => "A person accepted your invite" },
+  "invite.declined": { to: "inviter", email: true, what: () => "A person declined your invite" },
+  "member.joined": { to: "owners", email: false, what: ({ roleId }) => `A person became a member with the role ${String(roleId)}` },
+  "tenant.suspended": { to: "owners", email: true, what: ({ reason }) => `The tenant was suspended: ${String(reason)}` },
+  "tenant.deletion_scheduled": { to: "owners", email: true, what: ({ deleteAfter }) => `The tenant will be deleted after ${String(deleteAfter)}` },
+  "billing.payment_failed": { to: "owners", email: true, what: () => "A payment failed" },
+};
+
+export const defaultsOf = (event: Notice): Omit<Notification, "event"> => ({ email: RULES[event].email, inApp: true });
+
+// One event reaches so many people at most.
+const MAX_RECIPIENTS = 100;
+const USER = "user:";
+const isNotice = (type: string): type is Notice => (NOTICES as readonly string[]).includes(type);
+
+const letterOf = (rule: Rule, tenantName: string, { data, createdAt }: DispatchedEvent): Letter => {
+  const [what, tenant] = [oneLine(rule.what(data)), oneLine(tenantName)];
+  return {
+    subject: `${tenant}: ${what}`,
+    lines: [
+      `${what}.`,
+      `Tenant: ${tenant}\nTime: ${createdAt.toISOString()}`,
+      "You can choose in your account's notification preferences what we mail to you.",
+    ],
+  };
+};
+
+export const createNoticeConsumer = ({ mails, tenants }: Pick<AccountDeps, "mails" | "tenants">): Consumer => {
+  const recipientsOf = (tx: Tx, scope: SystemScope, { data }: DispatchedEvent, { to }: Rule): Promise<readonly Recipient[]> => {
+    if (to === "owners") return tenants.members.recipients(tx, scope, { role: "owner" }, MAX_RECIPIENTS);
+    const invitedBy = String(data["invitedBy"]);
+    return tenants.members.recipients(tx, scope, { userId: invitedBy.slice(USER.length) }, MAX_RECIPIENTS);
+  };
+
+  const tell = async (tx: Tx, event: DispatchedEvent, type: Notice): Promise<void> => {
+    const rule = RULES[type];
+    const scope = { tenantId: event.tenantId as TenantId }; // as: the outbox holds nothing else
+    const recipients = await recipientsOf(tx, scope, event, rule);
+    if (recipients.length === 0) return;
+    const tenantName = await tenants.nameOf(tx, scope);
+    if (tenantName === null) return;
+    const userIds = recipients.map(({ userId }) => userId);
+    const profiles = await findProfiles(tx, userIds);
+    const letter = letterOf(rule, tenantName, event);
+    for (const { userId, email } of recipients) {
+      const { email: wanted } = profiles.get(userId)?.notifications[type] ?? rule;
+      if (wanted) await mails.order(tx, { ...scope, to: email, letter });
+    }
+  };
+
+  return async (tx, events) => {
+    if (!mails.enabled) return;
+    for (const event of events) if (isNotice(event.type)) await tell(tx, event, event.type);
+  };
+};

@@ -1,0 +1,34 @@
+// The dependencies of the account feature, and how it shows what it stores.
+import { type Account, type AuditLog, NOTICES, type Notification } from "../../../protocol/index.ts";
+import type { Clients } from "../../core/database.ts";
+import { AppError } from "../../core/errors.ts";
+import type { OpenScope, UserPrincipal } from "../../core/scope.ts";
+import type { FeatureKit } from "../kit.ts";
+import type { MemberTenant, Tenants } from "../tenants/index.ts";
+import { defaultsOf } from "./notices.ts";
+import type { Choices, Profile } from "./store.ts";
+
+export interface AccountDeps extends Pick<FeatureKit, "db" | "clock" | "emit" | "mails"> {
+  readonly tenants: Pick<Tenants, "members" | "nameOf">;
+  readonly audit: { recordsOf(db: Clients, actorId: string, tenantIds: readonly string[], limit: number): Promise<readonly AuditLog[]> };
+}
+
+export const userOf = ({ principal }: OpenScope): UserPrincipal => {
+  if (principal?.kind !== "user") throw new AppError("FORBIDDEN", { details: { reason: "credential_kind" } });
+  return principal;
+};
+
+export const toAccount = ({ userId, email, emailVerified }: UserPrincipal, profile: Profile, tenants: readonly MemberTenant[]): Account => {
+  const { name, locale, timezone, preferences, defaultTenantId, deleteAfter, version, updatedAt } = profile;
+  return {
+    ...{ userId, email, emailVerified: emailVerified === true, name, locale, timezone, preferences: { ...preferences } as Account["preferences"], version },
+    defaultTenantId: tenants.some(({ tenantId }) => tenantId === defaultTenantId) ? defaultTenantId : null,
+    memberships: tenants.map(({ tenantId, role }) => ({ tenantId, role })),
+    deleteAfter: deleteAfter?.toISOString() ?? null,
+    updatedAt: updatedAt?.toISOString() ?? null,
+  };
+};
+
+export const toTenant = (tenant: MemberTenant, { defaultTenantId }: Profile) => ({ ...tenant, isDefault: tenant.tenantId === defaultTenantId });
+
+export const toNotifications = (choices: Choices): Notification[] => NOTICES.map((event) => ({ event, ...defaultsOf(event), ...choices[event] }));
