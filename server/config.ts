@@ -171,15 +171,7 @@ export const Settings = z.object({
 });
 export type Config = z.output<typeof Settings>;
 
-const SECRETS: ReadonlySet<string> = new Set([
-  "INTERNAL_TOKEN",
-  "MASTER_KEY",
-  "DATABASE_URL",
-  "REDIS_URL",
-  "STRIPE_SECRET_KEY",
-  "STRIPE_WEBHOOK_SECRET",
-  "SMTP_URL",
-]);
+const SECRETS: ReadonlySet<string> = new Set(words("INTERNAL_TOKEN,MASTER_KEY,DATABASE_URL,REDIS_URL,STRIPE_SECRET_KEY,STRIPE_WEBHOOK_SECRET,SMTP_URL"));
 
 /** Any host name other than localhost may resolve to a public address. */
 const isLoopback = (host: string): boolean => host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);

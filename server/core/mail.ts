@@ -42,8 +42,14 @@ export const isMailAddress = (text: string): boolean => Address.safeParse(text).
 /** One line without control characters: what a person typed must not start another header or forge a line of ours. */
 export const oneLine = (text: string): string => text.replace(/\p{C}+|\p{Zl}|\p{Zp}/gu, " ").trim();
 
-const ESCAPES: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
-const escaped = (text: string): string => text.replace(/[&<>"']/g, (sign) => ESCAPES[sign] ?? "");
+const ESCAPES: ReadonlyMap<string, string> = new Map([
+  ["&", "&amp;"],
+  ["<", "&lt;"],
+  [">", "&gt;"],
+  ['"', "&quot;"],
+  ["'", "&#39;"],
+]);
+const escaped = (text: string): string => text.replace(/[&<>"']/g, (sign) => ESCAPES.get(sign) ?? "");
 
 export interface RenderedMail {
   readonly subject: string;

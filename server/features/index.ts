@@ -80,6 +80,9 @@ const createHint =
     changes.changed(event.scope.tenantId);
   };
 
+/** Whether this process of this machine still runs. */
+const lives = async (pid: number): Promise<boolean> => (await processIdentity(pid)) !== undefined;
+
 export const createFeatures = (deps: FeaturesDeps) => {
   const { config, db, secretBox, clock, log, metrics, cluster, nodeId, publicUrl, node } = deps;
   const { bus, limiter, changes, notifier, channelOf } = cluster;
@@ -157,7 +160,6 @@ export const createFeatures = (deps: FeaturesDeps) => {
     tracing: deps.tracing,
     log,
   });
-  const lives = async (pid: number): Promise<boolean> => (await processIdentity(pid)) !== undefined;
   const stuck: FindStuck[] = [outbox.stuck];
   const admin = createAdmin({
     ...kit,

@@ -6,10 +6,11 @@ import { AppError } from "../../core/errors.ts";
 import { happened } from "../../core/events.ts";
 import type { Handlers } from "../../core/feature.ts";
 import type { UserPrincipal } from "../../core/scope.ts";
+import { userOf } from "../../core/user-of.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { MemberTenant } from "../tenants/index.ts";
 import { deleteDue, findDue, findLeaving, findProfile, postponeDue, writeProfile } from "./store.ts";
-import { type AccountDeps, toAccount, userOf } from "./types.ts";
+import { type AccountDeps, toAccount } from "./types.ts";
 
 const GRACE_SECONDS = 30 * 86_400;
 const DAY_SECONDS = 86_400;
@@ -58,7 +59,7 @@ export const createDeletion = (deps: AccountDeps) => {
           tx,
           mine.map(({ tenantId }) => happened({ ...scope, tenantId }, deletionScheduled, userId, told)),
         );
-        if (email !== null && emailVerified === true) await mails.order(tx, { tenantId: null, to: email, letter: farewell(told.deleteAfter) });
+        if (email !== null && emailVerified === true) await mails.order(tx, { tenantId: null, to: email, letter: deletionLetter(told.deleteAfter) });
         return toAccount(user, profile ?? before, mine);
       });
     },
@@ -113,7 +114,7 @@ export const createDeletion = (deps: AccountDeps) => {
   return { handlers, job };
 };
 
-const farewell = (deleteAfter: string) => ({
+const deletionLetter = (deleteAfter: string) => ({
   subject: "Your account will be deleted",
   lines: [
     `Your account will be deleted after ${deleteAfter}, with its memberships.`,

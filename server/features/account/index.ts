@@ -2,13 +2,14 @@
 import { contract, type Notification } from "../../../protocol/index.ts";
 import { createCached } from "../../core/cached.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
+import { userOf } from "../../core/user-of.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { Consumer } from "../../platform/outbox.ts";
 import type { Feature } from "../kit.ts";
 import { createDeletion } from "./deletion.ts";
 import { createNoticeConsumer } from "./notices.ts";
 import { type Choices, findProfile, type Profile, writeProfile } from "./store.ts";
-import { type AccountDeps, toAccount, toNotifications, toTenant, userOf } from "./types.ts";
+import { type AccountDeps, showTenant, toAccount, toNotifications } from "./types.ts";
 
 // As old as every other answer by which the gateway identifies a caller.
 const CACHE_MS = 5_000;
@@ -44,7 +45,7 @@ const createReads = ({ db, clock, tenants: { members }, audit }: AccountDeps): P
   tenants: async ({ scope }) => {
     const { userId } = userOf(scope);
     const profile = await findProfile(db, userId);
-    return { items: (await members.tenantsOf(db, userId)).map((tenant) => toTenant(tenant, profile)) };
+    return { items: (await members.tenantsOf(db, userId)).map((tenant) => showTenant(tenant, profile)) };
   },
 
   notifications: async ({ scope }) => ({ items: toNotifications((await findProfile(db, userOf(scope).userId)).notifications) }),
@@ -58,7 +59,7 @@ const createReads = ({ db, clock, tenants: { members }, audit }: AccountDeps): P
     return {
       exportedAt: clock.now().toISOString(),
       account: toAccount(user, profile, mine),
-      tenants: mine.map((tenant) => toTenant(tenant, profile)),
+      tenants: mine.map((tenant) => showTenant(tenant, profile)),
       notifications: toNotifications(profile.notifications),
       auditRecords: records.map(({ tenantId, at, action, resource, outcome, actor: { ip, userAgent } }) => ({
         ...{ tenantId, at, action, resource, outcome, ip, userAgent },
@@ -88,7 +89,7 @@ const createChanges = ({ tenants: { members } }: AccountDeps, forget: (userId: s
       if (tenant === undefined) throw fail("TENANT_NOT_FOUND", { tenantId });
       const profile = await writeProfile(tx, userId, { defaultTenantId: tenantId });
       afterwards(() => forget(userId));
-      return toTenant(tenant, profile ?? (await findProfile(tx, userId)));
+      return showTenant(tenant, profile ?? (await findProfile(tx, userId)));
     }),
 
   updateNotifications: ({ scope, commit }, { items }) =>

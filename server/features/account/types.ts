@@ -1,8 +1,7 @@
 // The dependencies of the account feature, and how it shows what it stores.
 import { type Account, type AuditLog, NOTICES, type Notification } from "../../../protocol/index.ts";
 import type { Clients } from "../../core/database.ts";
-import { AppError } from "../../core/errors.ts";
-import type { OpenScope, UserPrincipal } from "../../core/scope.ts";
+import type { UserPrincipal } from "../../core/scope.ts";
 import type { FeatureKit } from "../kit.ts";
 import type { MemberTenant, Tenants } from "../tenants/index.ts";
 import { defaultsOf } from "./notices.ts";
@@ -12,11 +11,6 @@ export interface AccountDeps extends Pick<FeatureKit, "db" | "clock" | "emit" | 
   readonly tenants: Pick<Tenants, "members" | "nameOf">;
   readonly audit: { recordsOf(db: Clients, actorId: string, tenantIds: readonly string[], limit: number): Promise<readonly AuditLog[]> };
 }
-
-export const userOf = ({ principal }: OpenScope): UserPrincipal => {
-  if (principal?.kind !== "user") throw new AppError("FORBIDDEN", { details: { reason: "credential_kind" } });
-  return principal;
-};
 
 export const toAccount = ({ userId, email, emailVerified }: UserPrincipal, profile: Profile, tenants: readonly MemberTenant[]): Account => {
   const { name, locale, timezone, preferences, defaultTenantId, deleteAfter, version, updatedAt } = profile;
@@ -29,6 +23,6 @@ export const toAccount = ({ userId, email, emailVerified }: UserPrincipal, profi
   };
 };
 
-export const toTenant = (tenant: MemberTenant, { defaultTenantId }: Profile) => ({ ...tenant, isDefault: tenant.tenantId === defaultTenantId });
+export const showTenant = (tenant: MemberTenant, { defaultTenantId }: Profile) => ({ ...tenant, isDefault: tenant.tenantId === defaultTenantId });
 
 export const toNotifications = (choices: Choices): Notification[] => NOTICES.map((event) => ({ event, ...defaultsOf(event), ...choices[event] }));

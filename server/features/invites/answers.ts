@@ -5,8 +5,9 @@ import { AppError } from "../../core/errors.ts";
 import { happened } from "../../core/events.ts";
 import type { Handlers } from "../../core/feature.ts";
 import type { SystemScope } from "../../core/scope.ts";
-import { endInvite, findByHash, type StoredInvite, toInvite } from "./store.ts";
-import { hashOf, type InvitesDeps, userOf } from "./types.ts";
+import { userOf } from "../../core/user-of.ts";
+import { endInvite, findInviteByHash, type StoredInvite, toInvite } from "./store.ts";
+import { type InvitesDeps, tokenHash } from "./types.ts";
 
 const { accepted, declined, joined } = contract.invites.events;
 const ANYBODY = { type: "anonymous", id: "anonymous", email: null } as const;
@@ -22,14 +23,15 @@ const refusal = (stored: StoredInvite | null): AppError | null => {
 };
 
 const usable = async (db: Clients, hash: Buffer<ArrayBuffer>): Promise<StoredInvite> => {
-  const stored = await findByHash(db, hash);
+  const stored = await findInviteByHash(db, hash);
   const refused = refusal(stored);
   if (stored === null || refused !== null) throw refused ?? new AppError("INVITE_NOT_FOUND");
   return stored;
 };
 
 /** Somebody else was first, or the invite was revoked or sent again a moment ago. */
-const lost = async (db: Clients, hash: Buffer<ArrayBuffer>): Promise<AppError> => refusal(await findByHash(db, hash)) ?? new AppError("INVITE_ALREADY_USED");
+const lost = async (db: Clients, hash: Buffer<ArrayBuffer>): Promise<AppError> =>
+  refusal(await findInviteByHash(db, hash)) ?? new AppError("INVITE_ALREADY_USED");
 
 export const createAnswers = (deps: InvitesDeps): Pick<Handlers<typeof contract.invites>, "lookup" | "accept" | "decline"> => {
   const { db, emit, audit, tenants, grants } = deps;
@@ -41,7 +43,7 @@ export const createAnswers = (deps: InvitesDeps): Pick<Handlers<typeof contract.
   };
   return {
     lookup: async ({ fail }, { token }) => {
-      const { invite, inviterName } = await usable(db, hashOf(token));
+      const { invite, inviterName } = await usable(db, tokenHash(token));
       const { tenantId, roleId, email, message, expiresAt } = invite;
       const tenantName = await tenants.nameOf(db, { tenantId });
       if (tenantName === null) throw fail("INVITE_NOT_FOUND");
@@ -50,7 +52,7 @@ export const createAnswers = (deps: InvitesDeps): Pick<Handlers<typeof contract.
 
     accept: async ({ scope: call, fail, commit }, { token }) => {
       const { userId, email, emailVerified } = userOf(call);
-      const hash = hashOf(token);
+      const hash = tokenHash(token);
       const stored = await usable(db, hash);
       const { inviteId, tenantId, roleId, selector, email: invited, invitedBy } = stored.invite;
       if (emailVerified !== true) throw fail("INVITE_EMAIL_MISMATCH", { reason: "email_not_verified" });
@@ -73,7 +75,7 @@ export const createAnswers = (deps: InvitesDeps): Pick<Handlers<typeof contract.
     },
 
     decline: async ({ scope: call }, { token }) => {
-      const hash = hashOf(token);
+      const hash = tokenHash(token);
       const { invite, mailId } = await usable(db, hash);
       const { inviteId, tenantId, roleId, invitedBy } = invite;
       const scope: SystemScope = { ...call, tenantId };

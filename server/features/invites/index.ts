@@ -6,7 +6,7 @@ import type { Job } from "../../platform/jobs.ts";
 import type { Feature } from "../kit.ts";
 import { createAnswers } from "./answers.ts";
 import { createMaking, notPending } from "./making.ts";
-import { countPending, deleteEnded, endInvite, expireInvite, findInvite, findOver, pageOfInvites, type StoredInvite, toInvite } from "./store.ts";
+import { countPending, endInvite, expireInvite, findInvite, findOver, forgetInvites, pageOfInvites, type StoredInvite, toInvite } from "./store.ts";
 import type { InvitesDeps } from "./types.ts";
 
 export type { InviteSettings, InvitesDeps } from "./types.ts";
@@ -18,7 +18,7 @@ export const createInvites = (deps: InvitesDeps): Feature<typeof contract.invite
   const { counters } = deps.tenants;
   return {
     handlers: implement(contract.invites, { ...createReads(deps), ...createMaking(deps), ...createRevoke(deps), ...createAnswers(deps) }),
-    // A person who accepts takes the place that the invite has held.
+    // In place of the tenants' own counter: a person who accepts takes the place that the invite has held.
     counters: { members: async (db, scope) => (await counters.members(db, scope)) + (await countPending(db, scope)) },
     jobs: createJobs(deps),
   };
@@ -76,6 +76,6 @@ const createJobs = ({ db, emit, mails }: InvitesDeps): readonly Job[] => {
         return over.length === BATCH;
       },
     },
-    { name: "invites.forget", everyMs: 3_600_000, run: () => deleteEnded(db) },
+    { name: "invites.forget", everyMs: 3_600_000, run: () => forgetInvites(db) },
   ];
 };

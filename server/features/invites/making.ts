@@ -7,9 +7,10 @@ import { happened } from "../../core/events.ts";
 import type { Afterwards, Handlers } from "../../core/feature.ts";
 import { newId, newSecret } from "../../core/ids.ts";
 import { actorOf, type TenantScope } from "../../core/scope.ts";
+import { userOf } from "../../core/user-of.ts";
 import { inviteLetter } from "./letter.ts";
 import { expireOf, findInvite, hasPending, insertInvite, lockInvites, recentInvites, renewInvite, type StoredInvite, toInvite } from "./store.ts";
-import { hashOf, type InvitesDeps, userOf } from "./types.ts";
+import { type InvitesDeps, tokenHash } from "./types.ts";
 
 const DAY_SECONDS = 86_400;
 const MAX_RESENDS = 5;
@@ -129,7 +130,7 @@ const createPrepareLink =
       const deliveries = mailId === null ? new Map() : await mails.deliveries(tx, [mailId]);
       return { ...toInvite(stored, deliveries), ...link };
     };
-    return { hash: hashOf(token), expiresAt, mailId, shown };
+    return { hash: tokenHash(token), expiresAt, mailId, shown };
   };
 
 /** Throws no error that PostgreSQL has raised: the caller goes on with the next address. */

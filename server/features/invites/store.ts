@@ -86,7 +86,7 @@ export const findInvite = async (db: Clients, scope: SystemScope, inviteId: stri
 };
 
 /** Searches all tenants, because the link is the credential. */
-export const findByHash = async (db: Clients, hash: Uint8Array<ArrayBuffer>): Promise<StoredInvite | null> => {
+export const findInviteByHash = async (db: Clients, hash: Uint8Array<ArrayBuffer>): Promise<StoredInvite | null> => {
   const row = await db.system.invite.findFirst({ where: { hash } });
   return row === null ? null : toStored(row);
 };
@@ -153,7 +153,7 @@ const KEEP_SECONDS = 90 * 86_400;
 const SWEEP_ROWS = 1_000;
 
 /** True when there may be more. */
-export const deleteEnded = async (db: Clients): Promise<boolean> => {
+export const forgetInvites = async (db: Clients): Promise<boolean> => {
   const where = { status: { not: "pending" }, updatedAt: { lte: secondsFromNow(-KEEP_SECONDS) } };
   return (await db.system.invite.deleteMany({ where, limit: SWEEP_ROWS })).count === SWEEP_ROWS;
 };

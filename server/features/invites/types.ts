@@ -1,7 +1,7 @@
 // The dependencies of the invites feature, and the rules that its parts share.
 import { createHash } from "node:crypto";
 import { AppError } from "../../core/errors.ts";
-import type { OpenScope, UserPrincipal } from "../../core/scope.ts";
+import type { UserPrincipal } from "../../core/scope.ts";
 import type { Log } from "../../platform/log.ts";
 import type { FeatureKit } from "../kit.ts";
 import type { Grants } from "../roles/index.ts";
@@ -21,9 +21,5 @@ export interface InviteSettings {
   readonly perHour: number | null;
 }
 
-export const hashOf = (token: string) => createHash("sha256").update(token).digest();
+export const tokenHash = (token: string) => createHash("sha256").update(token).digest();
 
-export const userOf = ({ principal }: OpenScope): UserPrincipal => {
-  if (principal?.kind !== "user") throw new AppError("FORBIDDEN", { details: { reason: "credential_kind" } });
-  return principal;
-};
