@@ -1,33 +1,10 @@
-// Connects the parts that features return with those who run them: the outbox, the registries of outcomes and counters, the live views.
+// Connects the parts that features return with those who run them: the outbox and the registries of outcomes and counters.
 import { type CommandType, type Contract, contract } from "../../protocol/index.ts";
 import type { OutcomeHandler, RegisteredOutcome } from "../core/command-outcomes.ts";
 import type { FindStuck } from "../core/stuck.ts";
-import type { ChangeNotifier } from "../platform/change-notifier.ts";
 import type { Outbox } from "../platform/outbox.ts";
-import type { createCommands } from "./commands/index.ts";
 import type { FeatureParts } from "./kit.ts";
-import type { createLive } from "./live/index.ts";
 import type { Counters } from "./tenants/index.ts";
-
-interface Changing {
-  readonly outbox: Outbox;
-  readonly live: ReturnType<typeof createLive>;
-  readonly commands: ReturnType<typeof createCommands>;
-  readonly changes: ChangeNotifier;
-}
-
-/** Tells live views and waiting calls here of what changed, and other nodes too. */
-export const connectChanges = ({ outbox, live, commands, changes }: Changing): void => {
-  outbox.subscribe(live.dispatched);
-  outbox.subscribe(commands.recheck);
-  outbox.subscribe((events) => {
-    for (const { tenantId } of events) changes.changed(tenantId);
-  });
-  changes.listen((tenantIds) => {
-    commands.recheck();
-    for (const tenantId of tenantIds) if (live.recheck(tenantId)) commands.showRecent(tenantId);
-  });
-};
 
 type AnyParts = FeatureParts & { readonly handlers: unknown; readonly outcomes?: Readonly<Record<string, OutcomeHandler>> };
 interface Registries {

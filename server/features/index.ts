@@ -4,7 +4,6 @@ import type { Config } from "../config.ts";
 import type { Clock } from "../core/clock.ts";
 import type { RegisteredOutcome } from "../core/command-outcomes.ts";
 import type { DeviceNotifier } from "../core/delivery.ts";
-import type { Hint } from "../core/events.ts";
 import type { RateLimiter } from "../core/rate-limiter.ts";
 import type { DuplicateProbe, Evictor } from "../core/sessions.ts";
 import type { FindStuck } from "../core/stuck.ts";
@@ -28,15 +27,16 @@ import { createAgent } from "./agent/index.ts";
 import { createApiKeys } from "./api-keys/index.ts";
 import { createAudit } from "./audit/index.ts";
 import { createBeginTrial, createBilling, createTellCrossing } from "./billing/index.ts";
+import { createHint, spreadChanges } from "./changes.ts";
 import { type CommandSettings, createCommands } from "./commands/index.ts";
-import { connectChanges, connectParts } from "./connect.ts";
+import { connectParts } from "./connect.ts";
 import { deployments } from "./deployments/index.ts";
 import { createAgentSessions, createDevices, deviceSettings } from "./devices/index.ts";
 import { createGeneral, type GeneralDeps, statedLimits } from "./general/index.ts";
 import { createHealth, databaseCheck, loadCheck, mailCheck, redisCheck } from "./health/index.ts";
 import { createInvites } from "./invites/index.ts";
 import type { FeatureKit, FeaturesOf } from "./kit.ts";
-import { createLive, type Live, type LiveDeps } from "./live/index.ts";
+import { createLive, type LiveDeps } from "./live/index.ts";
 import { createGuessBuckets, createPairing, createWrongTokens } from "./pairing/index.ts";
 import { createRoles } from "./roles/index.ts";
 import { agentSettings, billingSettings, commandSettings, inviteSettings, liveSettings, mailSettings, serviceFacts, tenantSettings } from "./settings.ts";
@@ -71,14 +71,6 @@ export interface FeaturesDeps extends Installation {
   /** For tests. */
   readonly settings?: { readonly admin?: Partial<AdminSettings>; readonly commands?: Partial<CommandSettings> };
 }
-
-/** This node's viewers get the hint itself; other nodes only learn that the tenant has changed. */
-const createHint =
-  (live: Pick<Live, "hint">, changes: Pick<ChangeNotifier, "changed">): Hint =>
-  (event) => {
-    live.hint(event);
-    changes.changed(event.scope.tenantId);
-  };
 
 /** Whether this process of this machine still runs. */
 const lives = async (pid: number): Promise<boolean> => (await processIdentity(pid)) !== undefined;
@@ -225,7 +217,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
   } satisfies FeaturesOf<Contract>;
 
   const parts = connectParts(features, { outbox, outcomes, counters, stuck });
-  connectChanges({ outbox, live, commands, changes });
+  spreadChanges({ outbox, live, commands, changes });
 
   return {
     ...features,

@@ -19,6 +19,11 @@ export const EDITS: readonly Edit[] = [
   before("protocol/kit/errors.ts", "  NODE_NOT_FOUND:", '  {{CODE}}_NOT_FOUND: row(404, "{{Word}} {{{record}}Id} was not found."),\n'),
   after("protocol/kit/permissions.ts", "  viewer: [", '"{{permission}}:read", '),
   after("protocol/kit/permissions.ts", "  operator: [", '"{{permission}}:write", '),
+  after(
+    "protocol/kit/permissions.ts",
+    "export const DESCRIBED: Readonly<Record<Permission, Described>> = {\n",
+    '  "{{permission}}:read": row("tenant", "low", "See {{words}}"),\n  "{{permission}}:write": row("tenant", "medium", "Create, change and delete {{words}}"),\n',
+  ),
   before("protocol/guide/index.ts", "\nexport type { OperationGuide }", 'import { {{group}} } from "./{{feature}}.ts";\n'),
   after("protocol/guide/index.ts", "const GUIDES: { readonly [G in keyof Contract]?: Readonly<Record<string, OperationGuide>> } = {\n", "  {{group}},\n"),
   after("protocol/guide/index.ts", "export const TAGS: Readonly<Record<string, string>> = {\n", '  "{{Words}}": "{{Words}} of a tenant.",\n'),
