@@ -89,5 +89,6 @@ export * from "./records/command-ack.ts";
 export * from "./records/connect-plan.ts";
 export * from "./records/dashboard.ts";
 export * from "./records/enrollment.ts";
+export * from "./records/load-test.ts";
 export * from "./records/metrics.ts";
 export { EnrollmentToken, PAIRING_STATUSES, PairingActivateResponse, PairingRequest } from "./records/pairing.ts";

@@ -53,7 +53,6 @@ interface NodeState {
   internalPort: number;
 }
 
-/** The parts that every other part of a node uses. */
 interface Base extends Installation {
   readonly config: Config;
   readonly log: Log;
@@ -177,6 +176,7 @@ const openNode = async (config: Config, life: Lifecycle, { log, settings = {}, s
     clock: systemClock,
     node,
     probe: (device, instanceId) => channel.probe(device, instanceId),
+    loadCalls: () => transports.load,
     addressKey: limitAddress,
     rateLimits: base.limits,
     changelog: await readFile(packageFile("CHANGELOG.md"), "utf8"),

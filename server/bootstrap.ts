@@ -115,6 +115,9 @@ export const openBootstrap = async (config: Config, life: Lifecycle, { log, onNo
     // The command line serves no calls, so it need not wait for Redis.
     cluster: openCluster({ ...base, config: { ...config, REDIS_URL: undefined }, life, liveNodes: () => 1 }),
     probe: async () => false,
+    loadCalls: () => {
+      throw new Error("the command line serves no calls");
+    },
     addressKey: (ip) => ip,
     rateLimits: { describe: async () => [] },
     changelog: "",

@@ -6,6 +6,7 @@ import { ref, TenantId } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
 import { listQuery, paged } from "../kit/page.ts";
 import { Dashboard, ResourceCounts } from "../records/dashboard.ts";
+import { LoadTest, LoadTestInput } from "../records/load-test.ts";
 import { MetricRange, TENANT_METRICS, TenantMetrics } from "../records/metrics.ts";
 
 const Timestamp = z.iso.datetime();
@@ -183,8 +184,41 @@ export const tenants = group({
       output: TenantMetrics,
       errors: ["TENANT_NOT_FOUND"],
     }),
+    loadTest: query({
+      summary: "Get the tenant's latest load test",
+      rest: ["GET /tenants/{tenantId}/load-test"],
+      auth: ["user"],
+      permission: "tenant:update",
+      input: one,
+      output: LoadTest,
+      errors: ["TENANT_NOT_FOUND"],
+    }),
+    startLoadTest: mutation({
+      summary: "Start a load test",
+      rest: ["POST /tenants/{tenantId}/load-test"],
+      auth: ["user"],
+      permission: "tenant:update",
+      status: 201,
+      input: one.extend(LoadTestInput),
+      output: LoadTest,
+      errors: ["TENANT_NOT_FOUND", "LOAD_TEST_RUNNING", "FORBIDDEN", "VALIDATION_FAILED"],
+    }),
+    cancelLoadTest: mutation({
+      summary: "Cancel the running load test",
+      rest: ["DELETE /tenants/{tenantId}/load-test"],
+      auth: ["user"],
+      permission: "tenant:update",
+      input: one,
+      output: LoadTest,
+      errors: ["TENANT_NOT_FOUND", "INVALID_STATE_TRANSITION"],
+    }),
   },
   events: {
+    loadTestCompleted: event(
+      "load_test.completed",
+      z.object({ tenantId: TenantId, outcome: z.string(), requests: z.int(), failed: z.int() }),
+      "A load test ended",
+    ),
     created: event("tenant.created", TenantEvent, "A tenant was created"),
     updated: event("tenant.updated", TenantEvent, "A tenant or its settings were updated"),
     suspended: event("tenant.suspended", TenantEvent.extend({ reason: z.string() }), "An administrator suspended a tenant"),
@@ -193,5 +227,5 @@ export const tenants = group({
     restored: event("tenant.restored", TenantEvent, "A tenant's scheduled deletion was canceled"),
     deleted: event("tenant.deleted", TenantEvent, "A tenant was deleted; its data is being removed"),
   },
-  records: { TenantSettings, TenantDashboard: Dashboard, ResourceCounts, TenantMetrics },
+  records: { LoadTest, TenantSettings, TenantDashboard: Dashboard, ResourceCounts, TenantMetrics },
 });

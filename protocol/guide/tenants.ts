@@ -13,6 +13,25 @@ const settings = {
 };
 const counts = { devices: 2, apps: 0, deployments: 1, backups: 0 };
 
+const configuration = { duration: 30, concurrency: 10, endpoints: ["/v1/devices?pageSize=20"] };
+const latencyMs = { p50: 4.1, p95: 9.7, p99: 21, max: 48 };
+const running = { outcome: "running", progress: 0.4, requests: 2_400, failed: 0, requestsPerSecond: 200, latencyMs, errors: {}, endpoints: [] };
+const loadTest = { status: "running", tenantId, lastRun: AT, results: running, configuration } as const;
+const counted = { requests: 6_000, failed: 2, latencyMs };
+const completed = {
+  ...loadTest,
+  status: "completed",
+  results: {
+    ...running,
+    ...counted,
+    outcome: "finished",
+    progress: 1,
+    finishedAt: LATER,
+    errors: { SERVICE_UNAVAILABLE: 2 },
+    endpoints: [{ endpoint: "/v1/devices?pageSize=20", operation: "devices.list", ...counted }],
+  },
+};
+
 export const tenants: Guide<"tenants"> = {
   create: {
     description:
@@ -64,4 +83,16 @@ export const tenants: Guide<"tenants"> = {
       summary: { bucketSeconds: 300, samples: 5, newest: { cpu: { avg: 12.5, max: 40 } } },
     },
   },
+  loadTest: {
+    description: "Returns the test that runs, with its progress, or the last one with its results. `results.outcome` says how it ended.",
+    input: { tenantId },
+    output: completed,
+  },
+  startLoadTest: {
+    description:
+      "Calls reads of this installation in your name, in turn, from the node that answers. A test makes at most 200 calls a second and each tenant runs one at a time; its calls do not count against your rate limits. It ends early if you lose the right to run it. Paths that wait, stream, reveal a secret or concern pairing codes are refused.",
+    input: { tenantId, ...configuration },
+    output: { ...loadTest, results: { ...running, progress: 0, requests: 0, requestsPerSecond: 0 } },
+  },
+  cancelLoadTest: { description: "The test ends within some seconds and keeps what it has measured.", input: { tenantId }, output: loadTest },
 };

@@ -51,6 +51,7 @@ export const ERRORS = {
   ROLE_IMMUTABLE: row(409, "Built-in roles cannot be changed or deleted."),
   ROLE_NAME_RESERVED: row(409, "The name {name} belongs to another role."),
   LAST_OWNER: row(409, "A tenant always keeps an owner without limits. Make another member the owner first."),
+  LOAD_TEST_RUNNING: row(409, "A load test of this tenant is running. Wait until it has ended, or cancel it."),
   PLAN_CHANGE_REQUIRES_BILLING: row(409, "The plan can only be changed through billing."),
   PLAN_UNCHANGED: row(409, "The tenant already has this plan."),
   PLAN_DOWNGRADE_BLOCKED: row(409, "The tenant has more hosts or members than this plan allows. Remove some first."),

@@ -4,6 +4,7 @@ import type { Config } from "../config.ts";
 import type { Clock } from "../core/clock.ts";
 import type { RegisteredOutcome } from "../core/command-outcomes.ts";
 import type { DeviceNotifier } from "../core/delivery.ts";
+import type { LoadCalls } from "../core/load-calls.ts";
 import type { RateLimiter } from "../core/rate-limiter.ts";
 import type { DuplicateProbe, Evictor } from "../core/sessions.ts";
 import type { FindStuck } from "../core/stuck.ts";
@@ -14,13 +15,12 @@ import type { ChangeNotifier } from "../platform/change-notifier.ts";
 import type { Installation } from "../platform/installation.ts";
 import type { JobBook } from "../platform/jobs.ts";
 import type { Log } from "../platform/log.ts";
-import { createMails, type OutgoingMail } from "../platform/mail.ts";
+import { createMails } from "../platform/mail.ts";
 import type { Metrics } from "../platform/metrics.ts";
 import { createOutbox } from "../platform/outbox.ts";
 import { processIdentity } from "../platform/process-identity.ts";
 import { createSmtp } from "../platform/smtp.ts";
 import { deleteRowsOf } from "../platform/tenant-client.ts";
-import { version } from "../version.ts";
 import { createAccount } from "./account/index.ts";
 import { type AdminSettings, createAdmin, type ThisNode } from "./admin/index.ts";
 import { createAgent } from "./agent/index.ts";
@@ -32,14 +32,14 @@ import { type CommandSettings, createCommands } from "./commands/index.ts";
 import { connectParts } from "./connect.ts";
 import { deployments } from "./deployments/index.ts";
 import { createAgentSessions, createDevices, deviceSettings } from "./devices/index.ts";
-import { createGeneral, type GeneralDeps, statedLimits } from "./general/index.ts";
-import { createHealth, databaseCheck, loadCheck, mailCheck, redisCheck } from "./health/index.ts";
+import { createGeneral, type GeneralDeps } from "./general/index.ts";
 import { createInvites } from "./invites/index.ts";
 import type { FeatureKit, FeaturesOf } from "./kit.ts";
 import { createLive, type LiveDeps } from "./live/index.ts";
-import { createGuessBuckets, createPairing, createWrongTokens } from "./pairing/index.ts";
+import { createPairing, pairingLimits } from "./pairing/index.ts";
 import { createRoles } from "./roles/index.ts";
-import { agentSettings, billingSettings, commandSettings, inviteSettings, liveSettings, mailSettings, serviceFacts, tenantSettings } from "./settings.ts";
+import { healthOf, serviceFacts } from "./service.ts";
+import { agentSettings, billingSettings, commandSettings, inviteSettings, liveSettings, mailSettings, tenantSettings } from "./settings.ts";
 import { type Counters, createPlan, createTenants } from "./tenants/index.ts";
 
 export interface FeaturesDeps extends Installation {
@@ -63,6 +63,8 @@ export interface FeaturesDeps extends Installation {
   readonly publicUrl: () => string;
   /** Pings the sockets of all nodes, which open later. */
   readonly probe: DuplicateProbe;
+  /** Of the transports, which open later. */
+  readonly loadCalls: () => LoadCalls;
   /** The form of an address that rate limits count. */
   readonly addressKey: (ip: string) => string;
   readonly rateLimits: GeneralDeps["rateLimits"];
@@ -113,6 +115,10 @@ export const createFeatures = (deps: FeaturesDeps) => {
     deleteRows: (scope, limit) => deleteRowsOf(db, scope, limit),
     deviceStates: (scope) => devices.states(scope),
     deviceIds: (scope) => devices.ids(scope),
+    nodeId,
+    flags: () => admin.flags,
+    loadCalls: deps.loadCalls,
+    onError: (error) => onError("load test", error),
     recentEvents: live.recent,
   });
   const apiKeys = createApiKeys({ ...kit, memberships: tenants.memberships, checkSelector: (...selecting) => roles.grants.checkSelector(...selecting) });
@@ -168,7 +174,6 @@ export const createFeatures = (deps: FeaturesDeps) => {
     stuck: () => stuck,
     settings: deps.settings?.admin,
   });
-  const pairingLimits = { limit: config.RATE_LIMIT_PAIRING, limiter, addressKey: deps.addressKey };
   const pairing = createPairing({
     ...kit,
     tenants: tenants.lookup,
@@ -181,9 +186,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
       withFingerprint: devices.withFingerprint,
       reissue: devices.reissue,
     },
-    failures: createWrongTokens(pairingLimits),
-    limiter,
-    guessBuckets: createGuessBuckets(pairingLimits),
+    ...pairingLimits({ limit: config.RATE_LIMIT_PAIRING, limiter, addressKey: deps.addressKey }),
     settings: { publicUrl, portalUrl: () => config.PORTAL_URL ?? publicUrl(), returnHosts: config.RETURN_HOSTS, socketUrl },
   });
   const billing = createBilling({ ...kit, counters, tenants: tenants.standing, settings: billingSettings(config, publicUrl) });
@@ -229,17 +232,3 @@ export const createFeatures = (deps: FeaturesDeps) => {
   };
 };
 export type Features = ReturnType<typeof createFeatures>;
-
-const healthOf = ({ clock, db, config, node, cluster }: FeaturesDeps, mails: Pick<OutgoingMail, "enabled" | "isDelivering">) =>
-  createHealth({
-    clock,
-    version,
-    startedAtMs: clock.elapsed(),
-    isDraining: () => node.report().draining,
-    checks: [
-      databaseCheck(db.healthy),
-      ...(config.REDIS_URL === undefined ? [] : [redisCheck(cluster.bus)]),
-      loadCheck(() => node.report().overloaded),
-      ...(mails.enabled ? [mailCheck(mails.isDelivering)] : []),
-    ],
-  });

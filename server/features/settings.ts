@@ -56,24 +56,3 @@ export const tenantSettings = (config: Config) => ({
     86400: config.METRICS_DAYS_DAYS * 86_400,
   },
 });
-
-const SERVICE_FEATURES = ["agent-socket", "poll", "live-feed", "idempotency"];
-
-export const serviceFacts = ({ config, tokens, publicUrl }: FeaturesDeps): Pick<GeneralDeps, "service" | "auth"> => ({
-  service: {
-    name: SERVICE,
-    version,
-    environment: config.NODE_ENV,
-    commit,
-    features: SERVICE_FEATURES,
-    limits: statedLimits(),
-    docsUrl: () => `${publicUrl()}/v1/docs`,
-  },
-  auth: {
-    issuer: tokens.issuer,
-    audience: tokens.audience,
-    algorithms: tokens.algorithms,
-    local: tokens.local !== undefined,
-    jwksUri: () => new URL(tokens.jwksUri, publicUrl()).href,
-  },
-});

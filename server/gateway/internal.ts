@@ -3,9 +3,9 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import { createLazyAbort } from "../core/lazy-abort.ts";
+import { answerOf } from "./handed-context.ts";
 import { ListenError } from "./listen-error.ts";
-import { type HttpRequest, type HttpResponse, type HttpTransport, RequestContext } from "./request-context.ts";
+import type { HttpRequest, HttpResponse, HttpTransport } from "./request-context.ts";
 import type { Listener } from "./uws/listen.ts";
 
 export interface InternalRoutes {
@@ -64,41 +64,13 @@ const toHttpRequest = (request: IncomingMessage, path: string): HttpRequest => (
   peer: request.socket.remoteAddress?.replace(/^::ffff:/, "") ?? "",
 });
 
-/** Hands its answer to the internal listener instead of writing it. */
-class InternalContext extends RequestContext {
-  readonly request: HttpRequest;
-  readonly gone = createLazyAbort();
-  readonly ending = createLazyAbort();
-  readonly body = Promise.resolve(new Uint8Array(0));
-  readonly #handOver: (response: HttpResponse) => void;
-
-  constructor(request: HttpRequest, handOver: (response: HttpResponse) => void) {
-    super();
-    this.request = request;
-    this.#handOver = handOver;
-  }
-
-  protected override write(response: HttpResponse): void {
-    this.#handOver(response);
-  }
-
-  protected override writeStream(): Promise<void> {
-    return Promise.reject(new Error("a health route does not stream"));
-  }
-}
-
-const askHealth = ({ front }: InternalRoutes, request: HttpRequest): Promise<HttpResponse> =>
-  new Promise((resolve, reject) => {
-    front.receive(request).handle(new InternalContext(request, resolve)).catch(reject);
-  });
-
 const createAnswer = (routes: InternalRoutes): ((request: IncomingMessage) => Promise<HttpResponse>) => {
   const expected = digest(`Bearer ${routes.token}`);
   return async (request) => {
     const method = request.method ?? "";
     const path = (request.url ?? "").replace(/\?.*$/s, "");
     const health = healthPath(method, path);
-    if (health !== null) return askHealth(routes, toHttpRequest(request, health));
+    if (health !== null) return answerOf(routes.front, toHttpRequest(request, health));
     if (!timingSafeEqual(digest(request.headers.authorization ?? ""), expected)) return refused(401, "UNAUTHORIZED", "The internal token is missing or wrong.");
     switch (`${method === "HEAD" ? "GET" : method} ${path}`) {
       case "GET /metrics":

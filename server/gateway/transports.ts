@@ -8,6 +8,7 @@ import type { Clock } from "../core/clock.ts";
 import type { CommandDelivery } from "../core/delivery.ts";
 import type { AppError } from "../core/errors.ts";
 import type { IdempotencyStore } from "../core/idempotency.ts";
+import type { LoadCalls } from "../core/load-calls.ts";
 import type { ApiKeyLookup, Memberships, StreamTickets, TenantLookup } from "../core/lookups.ts";
 import type { PubSub } from "../core/pub-sub.ts";
 import type { RateLimiter } from "../core/rate-limiter.ts";
@@ -27,8 +28,9 @@ import { createDocs } from "./docs.ts";
 import { createHttpTransport, type HttpTransportDeps } from "./http-transport.ts";
 import type { InternalRoutes } from "./internal.ts";
 import { guardFailures, type Limits } from "./limits.ts";
+import { createLoadCalls } from "./load-calls.ts";
 import { createOpenApi } from "./openapi/document.ts";
-import { createPipeline, type Pipeline, type PipelineDeps } from "./pipeline.ts";
+import { createPipeline, type PipelineDeps } from "./pipeline.ts";
 import { createReplayGuard, type ReplayDeps } from "./replay.ts";
 import type { HttpTransport } from "./request-context.ts";
 import { createRequestInfo, type Prefix, parseNetworks } from "./request-info.ts";
@@ -91,6 +93,7 @@ export interface Transports {
   readonly http: HttpTransport;
   readonly internal: InternalRoutes;
   readonly channel: AgentChannel;
+  readonly load: LoadCalls;
 }
 
 /** The settings RATE_LIMIT_*, by the buckets whose limits they replace. */
@@ -118,22 +121,21 @@ const createIdentity = ({ config, clock, verifyToken, lookups }: TransportsDeps)
   admins: new Set(config.ADMIN_USERS),
 });
 
-const pipelineOf = (deps: TransportsDeps, identity: IdentityDeps): Pipeline =>
-  createPipeline({
-    clock: deps.clock,
-    limits: deps.limits,
-    idempotency: deps.idempotency,
-    transact: deps.transact,
-    audit: deps.audit,
-    holdVersion: deps.holdVersion,
-    record: deps.metrics.call,
-    databaseError: deps.databaseError,
-    scopeOf: createScope(identity),
-    isVisible: deps.lookups.isVisible,
-    useSignature: createReplayGuard({ ...deps.signatures, clock: deps.clock }),
-    strictOutput: deps.config.NODE_ENV !== "production",
-    callTimeoutMs: CALL_TIMEOUT_MS,
-  });
+const pipelineDeps = (deps: TransportsDeps, identity: IdentityDeps): PipelineDeps => ({
+  clock: deps.clock,
+  limits: deps.limits,
+  idempotency: deps.idempotency,
+  transact: deps.transact,
+  audit: deps.audit,
+  holdVersion: deps.holdVersion,
+  record: deps.metrics.call,
+  databaseError: deps.databaseError,
+  scopeOf: createScope(identity),
+  isVisible: deps.lookups.isVisible,
+  useSignature: createReplayGuard({ ...deps.signatures, clock: deps.clock }),
+  strictOutput: deps.config.NODE_ENV !== "production",
+  callTimeoutMs: CALL_TIMEOUT_MS,
+});
 
 /** The OpenAPI document of a prefix, written at first use. */
 const apiDescription = ({ entries, publicUrl, build }: TransportsDeps): ((prefix: Prefix) => string) => {
@@ -148,7 +150,7 @@ const apiDescription = ({ entries, publicUrl, build }: TransportsDeps): ((prefix
 const httpOf = (deps: TransportsDeps, infoOf: InfoOf): HttpTransport => {
   const { config, log, clock, entries, cluster } = deps;
   const identity = createIdentity(deps);
-  const pipeline = pipelineOf(deps, identity);
+  const pipeline = createPipeline(pipelineDeps(deps, identity));
   const failures = config.RATE_LIMIT_FAILED_AUTH === undefined ? FAILED_AUTH_PER_MINUTE : config.RATE_LIMIT_FAILED_AUTH;
   const authenticate = guardFailures({ limiter: cluster.limiter, limit: failures, ipOf: (_credential, { ip }) => ip }, createAuthenticate(identity));
   const operations = { entries, pipeline, clock, infoOf, authenticate };
@@ -208,9 +210,10 @@ export const createTransports = (deps: TransportsDeps): Transports => {
   const infoOf = createRequestInfo(parseNetworks(deps.config.TRUSTED_PROXIES));
   const http = httpOf(deps, infoOf);
   const channel = agentChannelOf(deps, infoOf);
+  const load = createLoadCalls({ ...deps, pipeline: pipelineDeps(deps, createIdentity(deps)), infoOf });
   const node = (): object => {
     const { connections, ready, overloaded } = channel.stats;
     return { nodeId, ...build, draining: state.draining, overloaded, connections, ready, uptimeSeconds: Math.round(process.uptime()) };
   };
-  return { http, channel, internal: { token: internalToken, metrics, drain: shutdown, node, front: http } };
+  return { http, channel, load, internal: { token: internalToken, metrics, drain: shutdown, node, front: http } };
 };

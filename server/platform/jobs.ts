@@ -79,7 +79,8 @@ export type JobBook = ReturnType<typeof createJobBook>;
 export const startJobs = (jobs: readonly Job[], { signal, onError, book = createJobBook() }: JobsDeps) => {
   const stop = new AbortController();
   const both = AbortSignal.any([signal, stop.signal]);
-  setMaxListeners(jobs.length + 1, both);
+  // A job may listen, too.
+  setMaxListeners(jobs.length * 2 + 1, both);
   const pause = (ms: number, onWake: (wake: () => void) => void) =>
     new Promise<void>((resolve) => {
       const done = () => {

@@ -99,7 +99,15 @@ test("the operations on the list write no record, and there is no other", async 
     }
   });
   // Samples make what they speak of.
-  const makers = ["pairing.createToken", "invites.create", "apiKeys.create", "roles.create", "devices.provision", "pairing.prepareActivation", "pairing.approve"];
+  const makers = [
+    "pairing.createToken",
+    "invites.create",
+    "apiKeys.create",
+    "roles.create",
+    "devices.provision",
+    "pairing.prepareActivation",
+    "pairing.approve",
+  ];
   expect(rows.filter(({ action }) => !makers.includes(action)).map(({ action }) => action)).toEqual([]);
 });
 

@@ -241,6 +241,13 @@ const SCENARIOS: Readonly<Record<Exclude<ErrorCode, Streamed>, Scenario>> = {
   },
   PAIRING_ALREADY_ACTIVATED: async (at, probe) =>
     probe(own(at, "POST", "/pairing/prepare-activation", { body: { pairing_code: (await pair(at.stock)).code, tenant_id: at.stock.tenant.tenantId } })),
+  LOAD_TEST_RUNNING: async (at, probe) => {
+    const { tenant, owner } = await fresh(at);
+    const path = `/tenants/${tenant.tenantId}/load-test`;
+    await done(at.world, owner, `POST ${path}`, { body: { duration: 30, concurrency: 1 } });
+    await probe(call(at.world, "POST", path, { as: owner, body: {} }));
+    await done(at.world, owner, `DELETE ${path}`);
+  },
   FLAG_NOT_FOUND: ({ world, stock }, probe) => probe(call(world, "PUT", "/admin/flags/unknown", { as: stock.operator, body: { enabled: true } })),
   JOB_NOT_FOUND: ({ world, stock }, probe) => probe(call(world, "POST", "/admin/jobs/unknown/run", { as: stock.operator })),
   PAIRING_REJECTED: async (at, probe) => {

@@ -108,6 +108,9 @@ const newMember = async ({ world, tenant }: Pick<Stock, "world" | "tenant">): Pr
   return { memberId };
 };
 
+/** An earlier case may have left its load test running. */
+const ended = ({ world, tenant }: Stock) => world.sql.query("delete from load_tests where tenant_id = $1", [tenant.tenantId]);
+
 /** One that the tenant does not have. */
 const otherPlan = async ({ world, owner }: Stock): Promise<Input> => {
   const { billing } = data(await world.call(owner, "GET", "/v1/billing"));
@@ -222,6 +225,16 @@ export const SAMPLES: { readonly [Id in OperationId]: (stock: Stock) => Promise<
   "roles.transferOwnership": async ({ world, tenant }) => {
     const { body } = await world.call(await tenant.user("admin"), "GET", "/v1/auth/me");
     return { tenantId: tenant.tenantId, userId: body.data.subject };
+  },
+  "tenants.loadTest": ofTenant,
+  "tenants.startLoadTest": async (stock) => {
+    await ended(stock);
+    return { ...(await ofTenant(stock)), duration: 1, concurrency: 1, endpoints: ["/v1/tenants"] };
+  },
+  "tenants.cancelLoadTest": async (stock) => {
+    await ended(stock);
+    await stock.world.call(stock.owner, "POST", `/v1/tenants/${stock.tenant.tenantId}/load-test`, { body: { duration: 5, concurrency: 1 } });
+    return ofTenant(stock);
   },
   "apiKeys.list": nothing,
   "apiKeys.get": ofNew("/v1/api-keys", "keyId"),

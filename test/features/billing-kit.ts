@@ -41,6 +41,10 @@ export const openBilling = async (stripe: { readonly secretKey?: string; readonl
     deviceStates: async () => ({ online: 0, offline: 0, provisioning: 0 }),
     deviceIds: async () => [],
     recentEvents: async () => [],
+    nodeId: "test",
+    flags: () => ({ isOn: async () => true, on: async () => [] }),
+    loadCalls: () => ({ operationOf: () => null, get: async () => ({ status: 200, code: null }) }),
+    onError: () => undefined,
   });
   const apiKeys = createApiKeys({ checkSelector: async () => undefined, db, clock, emit, audit, memberships: tenants.memberships, plan, secretBox });
   const billing = createBilling({

@@ -46,6 +46,10 @@ export const openTenancy = async ({ planLimits }: { planLimits?: Readonly<Record
     deviceStates: async (scope) => ({ online: (await counters.hosts?.(db, scope)) ?? 0, offline: 0, provisioning: 0 }),
     deviceIds: async () => [],
     recentEvents: async () => [],
+    nodeId: "test",
+    flags: () => ({ isOn: async () => true, on: async () => [] }),
+    loadCalls: () => ({ operationOf: () => null, get: async () => ({ status: 200, code: null }) }),
+    onError: () => undefined,
   });
   const apiKeys = createApiKeys({
     db,

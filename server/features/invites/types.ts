@@ -22,4 +22,3 @@ export interface InviteSettings {
 }
 
 export const tokenHash = (token: string) => createHash("sha256").update(token).digest();
-

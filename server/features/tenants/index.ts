@@ -14,6 +14,7 @@ import { createAnyTenant } from "./any-tenant.ts";
 import { createEnsureTenant } from "./bootstrap.ts";
 import { createDashboard, type DashboardDeps } from "./dashboard.ts";
 import { createLife, type LifeDeps } from "./life.ts";
+import { createLoadTests, type LoadTestDeps } from "./load-test.ts";
 import { createMembers } from "./members.ts";
 import { createMetricHistory, type MetricRetention, type MetricsDeps } from "./metrics.ts";
 import { DEFAULT_PLAN } from "./plans.ts";
@@ -44,7 +45,7 @@ export { type Counters, type CountUsed, createPlan, type LimitCrossing, type Pla
 export type { PlanResource } from "./plans.ts";
 export type { TenantStanding } from "./standing.ts";
 
-export interface TenantsDeps extends DashboardDeps, Pick<LifeDeps, "deleteRows"> {
+export interface TenantsDeps extends DashboardDeps, LoadTestDeps, Pick<LifeDeps, "deleteRows"> {
   readonly db: Db;
   readonly clock: Clock;
   readonly emit: Emit;
@@ -68,6 +69,7 @@ export const createTenants = (deps: TenantsDeps) => {
   const counting = createCounting(deps);
   const life = createLife({ ...deps, ...counting, forgetTenant, deletionDays: deps.deletionDays ?? DELETION_DAYS });
   const metrics = createMetricHistory(deps);
+  const loadTests = createLoadTests(deps);
   return {
     handlers: implement(contract.tenants, {
       ...createHandlers({ ...deps, ...counting, forgetTenant, forgetMember }),
@@ -75,8 +77,9 @@ export const createTenants = (deps: TenantsDeps) => {
       ...createSettings({ ...deps, forgetTenant }),
       ...createDashboard(deps),
       ...metrics.handlers,
+      ...loadTests.handlers,
     }),
-    jobs: [...life.jobs, ...metrics.jobs],
+    jobs: [...life.jobs, ...metrics.jobs, loadTests.job],
     consumer: metrics.consumer,
     lookup,
     memberships,
