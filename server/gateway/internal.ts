@@ -13,6 +13,10 @@ export interface InternalRoutes {
   readonly metrics: { text(): Promise<string>; readonly contentType: string };
   readonly node: () => object;
   readonly drain: () => void;
+  /** The settings of this node, with secrets masked. */
+  readonly config: () => object;
+  /** Runs a background job soon; false when there is no such job. */
+  readonly runJob: (name: string) => boolean;
   /** Answers the health routes like the public listener. */
   readonly front: HttpTransport;
 }
@@ -37,6 +41,7 @@ const CLOSE_MS = 1_000;
 const RETRY_MS = 50;
 const LATE_MS = 30_000;
 
+const JOB = /^\/internal\/jobs\/([\w.-]{1,64})\/run$/;
 const HEALTH = /^\/(?:v1\/)?(?:livez|readyz|health(?:\/[a-z]+)?)$/;
 
 /** The public path of a health route; HAProxy's `option httpchk` without arguments sends `OPTIONS /`. */
@@ -81,7 +86,13 @@ const createAnswer = (routes: InternalRoutes): ((request: IncomingMessage) => Pr
       case "POST /internal/drain":
         routes.drain();
         return json(202, { draining: true });
+      case "GET /internal/config":
+        return json(200, routes.config());
       default:
+        if (method === "POST" && JOB.test(path)) {
+          const name = JOB.exec(path)?.[1] ?? "";
+          return routes.runJob(name) ? json(202, { name }) : refused(404, "JOB_NOT_FOUND", "There is no such background job.");
+        }
         return refused(404, "NOT_FOUND", "There is no such route.");
     }
   };

@@ -1,7 +1,7 @@
 // The transports of a node: REST, tRPC and documents over HTTP, the agent socket, and the operator's routes. Builds them over the features' lookups
 // and opens nothing.
 import { LIMITS } from "../../protocol/index.ts";
-import type { Config } from "../config.ts";
+import { type Config, describeConfig } from "../config.ts";
 import type { AgentRegistry } from "../core/agent-registry.ts";
 import type { AuditTrail } from "../core/audit.ts";
 import type { Clock } from "../core/clock.ts";
@@ -16,6 +16,7 @@ import type { HoldVersion } from "../core/row-versions.ts";
 import type { Overrides } from "../core/scope.ts";
 import type { AgentSessions, SessionOwners, SocketPresence } from "../core/sessions.ts";
 import type { Tracing } from "../core/trace.ts";
+import type { JobBook } from "../platform/jobs.ts";
 import { createAgentAuth } from "./auth/agent.ts";
 import { createAuthenticate, createRedeem, createScope, type IdentityDeps } from "./auth/identity.ts";
 import type { CallLogDeps } from "./call-log.ts";
@@ -81,6 +82,7 @@ export interface TransportsDeps {
   readonly signatures: Omit<ReplayDeps, "clock"> & { readonly memory: AgentChannelDeps["signatures"] };
   readonly databaseError: (error: unknown) => AppError | null;
   readonly metrics: InternalRoutes["metrics"] & { call(record: CallRecord): void; readonly channelMeters: NonNullable<AgentChannelDeps["meters"]> };
+  readonly book: Pick<JobBook, "jobs" | "wake">;
   readonly internalToken: string;
   readonly channel?: Partial<ChannelSettings> | undefined;
   /** Changes once, when the node begins to drain. */
@@ -206,8 +208,8 @@ const agentChannelOf = (deps: TransportsDeps, facts: InfoOf): AgentChannel => {
 };
 
 export const createTransports = (deps: TransportsDeps): Transports => {
-  const { build, nodeId, state, metrics, internalToken, shutdown } = deps;
-  const infoOf = createRequestInfo(parseNetworks(deps.config.TRUSTED_PROXIES));
+  const { config, build, nodeId, state, metrics, book, internalToken, shutdown } = deps;
+  const infoOf = createRequestInfo(parseNetworks(config.TRUSTED_PROXIES));
   const http = httpOf(deps, infoOf);
   const channel = agentChannelOf(deps, infoOf);
   const load = createLoadCalls({ ...deps, pipeline: pipelineDeps(deps, createIdentity(deps)), infoOf });
@@ -215,5 +217,11 @@ export const createTransports = (deps: TransportsDeps): Transports => {
     const { connections, ready, overloaded } = channel.stats;
     return { nodeId, ...build, draining: state.draining, overloaded, connections, ready, uptimeSeconds: Math.round(process.uptime()) };
   };
-  return { http, channel, load, internal: { token: internalToken, metrics, drain: shutdown, node, front: http } };
+  const runJob = (name: string): boolean => {
+    const isKnown = book.jobs().some((job) => job.name === name);
+    if (isKnown) book.wake(name);
+    return isKnown;
+  };
+  const shownConfig = (): object => ({ settings: Object.fromEntries(describeConfig(config).map(({ name, value }) => [name, value])) });
+  return { http, channel, load, internal: { token: internalToken, metrics, drain: shutdown, node, config: shownConfig, runJob, front: http } };
 };

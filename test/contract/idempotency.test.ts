@@ -17,6 +17,8 @@ const KEPT_IN = { key: "idempotency_keys", own: "command_keys", none: "" } as co
 
 /** The columns to compare in tables that background jobs update at any time. */
 const STABLE: Readonly<Record<string, string>> = {
+  job_runs: "null",
+  load_tests: "(load_test_id, status, cancel_asked_at)",
   outbox_events: "event_id",
   metric_progress: "null",
   device_metrics: "null",

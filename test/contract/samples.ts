@@ -81,9 +81,10 @@ const nothing = async () => ({});
 const ofTenant = async ({ tenant }: Pick<Stock, "tenant">) => ({ tenantId: tenant.tenantId });
 const slugOf = async ({ sql }: World, { tenantId }: TestTenant): Promise<string> =>
   (await sql.query("select slug from tenants where tenant_id = $1", [tenantId])).rows[0].slug;
-/** An earlier case may have scheduled the stock's own tenant for deletion. */
+/** An earlier case may have scheduled the stock's own tenant for deletion, or left a load test running. */
 export const restored = async ({ world, tenant, owner }: Stock): Promise<void> => {
   const { tenantId, ownerId } = tenant;
+  await world.sql.query("delete from load_tests where tenant_id = $1", [tenantId]);
   const { rows } = await world.sql.query("select 1 from tenants where tenant_id = $1 and status = 'pending_deletion'", [tenantId]);
   if (rows.length > 0) data(await world.call(owner, "POST", `/v1/tenants/${tenantId}/restore`));
   // Nor is the owner the owner any more, or the viewer a member.
@@ -107,9 +108,6 @@ const newMember = async ({ world, tenant }: Pick<Stock, "world" | "tenant">): Pr
   await world.sql.query("insert into memberships (member_id, tenant_id, user_id, role) values ($1, $2, $3, 'viewer')", values);
   return { memberId };
 };
-
-/** An earlier case may have left its load test running. */
-const ended = ({ world, tenant }: Stock) => world.sql.query("delete from load_tests where tenant_id = $1", [tenant.tenantId]);
 
 /** One that the tenant does not have. */
 const otherPlan = async ({ world, owner }: Stock): Promise<Input> => {
@@ -227,13 +225,13 @@ export const SAMPLES: { readonly [Id in OperationId]: (stock: Stock) => Promise<
     return { tenantId: tenant.tenantId, userId: body.data.subject };
   },
   "tenants.loadTest": ofTenant,
-  "tenants.startLoadTest": async (stock) => {
-    await ended(stock);
-    return { ...(await ofTenant(stock)), duration: 1, concurrency: 1, endpoints: ["/v1/tenants"] };
-  },
+  "tenants.startLoadTest": async (stock) => ({ ...(await ofTenant(stock)), duration: 300, concurrency: 1, endpoints: ["/v1/info"] }),
   "tenants.cancelLoadTest": async (stock) => {
-    await ended(stock);
-    await stock.world.call(stock.owner, "POST", `/v1/tenants/${stock.tenant.tenantId}/load-test`, { body: { duration: 5, concurrency: 1 } });
+    await stock.world.sql.query(
+      `insert into load_tests (tenant_id, load_test_id, status, duration, concurrency, endpoints, started_by, node_id, started_at, deadline_at)
+       values ($1, 'ltr_1', 'running', 300, 1, '{/v1/info}', 'user:u', 'elsewhere', now(), now() + interval '1 hour')`,
+      [stock.tenant.tenantId],
+    );
     return ofTenant(stock);
   },
   "apiKeys.list": nothing,

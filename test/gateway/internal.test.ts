@@ -84,6 +84,21 @@ describe("operator routes", () => {
     expect((await get("/internal/drain", TOKEN)).status).toBe(404);
   });
 
+  test("the settings are shown with secrets masked", async () => {
+    const { status, body } = await get("/internal/config", TOKEN);
+    const { settings } = JSON.parse(body);
+    expect([status, settings.NODE_ENV, settings.MASTER_KEY, settings.INTERNAL_TOKEN]).toEqual([200, "test", "********", "********"]);
+    expect(body).not.toContain("the token of this test");
+    expect((await get("/internal/config")).status).toBe(401);
+  });
+
+  test("a background job runs on order, and an unknown one is refused", async () => {
+    const order = (name: string, more = TOKEN) => raw(`POST /internal/jobs/${name}/run HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${more}\r\n`);
+    expect(await order("nodes.forget")).toMatchObject({ status: 202, body: '{"name":"nodes.forget"}' });
+    for (const name of ["unknown", "__proto__", "..%2f", "a/b"]) expect((await order(name)).status).toBe(404);
+    expect((await order("nodes.forget", "")).status).toBe(401);
+  });
+
   test("drain turns readiness to 503 and leaves liveness at 200", async () => {
     const own = await startWorld({ INTERNAL_TOKEN: "the token of this test" });
     const port = own.app.internalPort();
@@ -135,6 +150,8 @@ describe("port", () => {
     metrics: { text: async () => "", contentType: "text/plain" },
     node: () => ({ who: "me" }),
     drain: () => undefined,
+    config: () => ({}),
+    runJob: () => false,
     front: {
       receive: () => {
         throw new Error("nobody asks for health here");
