@@ -23,7 +23,7 @@ const flag = {
   key: "loadTests",
   summary: "Tenants may run load tests against this installation",
   default: true,
-  enabled: true,
+  value: true,
   tenants: [{ tenantId, enabled: false }],
 };
 

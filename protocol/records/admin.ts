@@ -50,7 +50,7 @@ export const FeatureFlag = z.object({
   key: z.string(),
   summary: z.string(),
   default: z.boolean(),
-  enabled: z.boolean().describe("For tenants without a value of their own."),
+  value: z.boolean().describe("For tenants without a value of their own."),
   tenants: z.array(z.object({ tenantId: TenantId, enabled: z.boolean() })).describe("Values for single tenants; at most 100."),
   updatedBy: z.string().optional(),
   updatedAt: Timestamp.optional(),

@@ -171,7 +171,10 @@ describe("columns", () => {
         .map(({ name, values }) => ({ field: name, column: `${table_name}.${column_name}`, fits: values.every((value) => value >= low && value <= high) }));
     });
     expect(new Set(checked.map(({ field }) => field))).toEqual(
-      new Set(["version", "priority", "maxAttempts", "maxUses", "maxInFlight", "clockOffsetMs", "executionTimeoutSeconds", "offlineAfterSeconds"]),
+      new Set([
+        ...["version", "priority", "maxAttempts", "maxUses", "maxInFlight", "clockOffsetMs", "executionTimeoutSeconds", "offlineAfterSeconds"],
+        ...["duration", "concurrency"],
+      ]),
     );
     // The gateway clamps maxInFlight to 1..32 before it stores it.
     expect(checked.filter(({ field, fits }) => !fits && field !== "maxInFlight")).toEqual([]);

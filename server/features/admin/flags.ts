@@ -37,7 +37,7 @@ const shownFlags = async (db: Clients, only?: Flag): Promise<FeatureFlag[]> => {
       key,
       summary: FLAGS[key].summary,
       default: FLAGS[key].enabled,
-      enabled: row?.enabled ?? FLAGS[key].enabled,
+      value: row?.enabled ?? FLAGS[key].enabled,
       tenants: tenants.map(({ tenantId, enabled }) => ({ tenantId: tenantId as TenantId, enabled })),
       ...(row === undefined ? {} : { updatedBy: row.updatedBy, updatedAt: row.updatedAt.toISOString() }),
     };
