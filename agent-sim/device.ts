@@ -1,5 +1,7 @@
 // `npm run sim -- agent`: runs the reference agent as one device, with its identity from pairing, and logs what it does.
-import { readFile } from "node:fs/promises";
+import { randomUUID } from "node:crypto";
+import { existsSync } from "node:fs";
+import { readFile, writeFile } from "node:fs/promises";
 import { parseArgs } from "node:util";
 import { z } from "zod";
 import {
@@ -13,6 +15,7 @@ import {
   openFileJournal,
   openFileKeys,
   type PairedDevice,
+  pairByApproval,
   readBootId,
   systemTime as time,
   toPairedDevice,
@@ -20,9 +23,10 @@ import {
 
 export const DEVICE_HELP = `Runs the reference agent as one device.
 
-  npm run sim -- agent --identity FILE [--seconds N] [--signature 2] [--url URL]
+  npm run sim -- agent --identity FILE [--seconds N] [--signature 2] [--url URL] [--pair NAME]
 
   --identity FILE   unchanged response of POST /v1/pairing/activate or auto-activate
+  --pair NAME       without FILE: request a pairing code under this name, wait until a person approves it, and write FILE
   --seconds N       connect at once and stop after this many seconds (default: run until Ctrl-C)
   --signature 2     sign requests with v2 (default: 1)
   --url URL         the gateway (default: API_URL of the identity, else http://127.0.0.1:8080)
@@ -30,6 +34,7 @@ export const DEVICE_HELP = `Runs the reference agent as one device.
 The journal beside the identity (FILE.journal) keeps a command from running twice, even after a restart. One process at a time can use it.
 `;
 
+const DEFAULT_URL = "http://127.0.0.1:8080";
 const POLL_SOCKETS = 2;
 const Answer = z.union([z.object({ data: IssuedIdentity }).transform(({ data }) => data), IssuedIdentity]);
 
@@ -43,6 +48,7 @@ export const runDevice = async (args: readonly string[]): Promise<number> => {
       identity: { type: "string" },
       seconds: { type: "string" },
       url: { type: "string" },
+      pair: { type: "string" },
       signature: { type: "string", default: "1" },
       help: { type: "boolean", short: "h", default: false },
     },
@@ -51,6 +57,7 @@ export const runDevice = async (args: readonly string[]): Promise<number> => {
     process.stdout.write(DEVICE_HELP);
     return values.help ? 0 : 2;
   }
+  if (values.pair !== undefined && !existsSync(values.identity)) await pairInto(values.identity, values.pair, values.url ?? DEFAULT_URL);
   const identity = Answer.parse(JSON.parse(await readFile(values.identity, "utf8")));
   const unlock = lockState(values.identity);
   try {
@@ -66,6 +73,17 @@ export const runDevice = async (args: readonly string[]): Promise<number> => {
   }
 };
 
+const pairInto = async (path: string, name: string, url: string): Promise<void> => {
+  const identity = await pairByApproval({
+    url,
+    name,
+    fingerprint: `sim-${randomUUID()}`,
+    onCode: ({ code, comparison, portalUrl }) => say(`approve ${code} at ${portalUrl} if it shows ${comparison}`),
+  });
+  await writeFile(path, JSON.stringify(identity), { mode: 0o600, flag: "wx" });
+  say(`paired as ${identity.device_id}`);
+};
+
 interface Start {
   readonly identity: z.infer<typeof IssuedIdentity>;
   /** Path of the identity. Journal and keys are stored beside it. */
@@ -77,7 +95,7 @@ interface Start {
 
 const runAgent = async (member: PairedDevice, { identity, path, url: given, signatureVersion, seconds }: Start): Promise<number> => {
   const { connect, infrastructure_secrets: secrets } = identity;
-  const url = given ?? secrets["API_URL"] ?? "http://127.0.0.1:8080";
+  const url = given ?? secrets["API_URL"] ?? DEFAULT_URL;
   const http = createHttp(url, POLL_SOCKETS);
   const agent = createAgent({
     url,

@@ -2,6 +2,7 @@
 
 export { type Agent, createAgent } from "./agent.ts";
 export type { AgentEvents, AgentOptions } from "./agent-context.ts";
+export { pairByApproval } from "./approval.ts";
 export { createApps } from "./apps.ts";
 export { readBootId } from "./boot-id.ts";
 export { openFileJournal } from "./file-journal.ts";

@@ -1,0 +1,48 @@
+// Pairs one device with a person's approval: requests a code, shows it, and polls until the person has decided.
+import { z } from "zod";
+import { callWithRetry, createHttp, type HttpAnswer, refusal } from "./http.ts";
+import { IssuedIdentity } from "./identity.ts";
+import { createRandom } from "./random.ts";
+import { pause, systemTime } from "./time.ts";
+
+export interface ApprovalOptions {
+  readonly url: string;
+  readonly fingerprint: string;
+  readonly name?: string;
+  /** Shows the person the code, and the digits to compare. */
+  readonly onCode: (shown: { readonly code: string; readonly comparison: string; readonly portalUrl: string }) => void;
+  readonly signal?: AbortSignal;
+}
+
+const WITHIN_MS = 900_000;
+const Initiated = z.object({ data: z.object({ pairing_code: z.string(), portal_url: z.string(), pollToken: z.string(), comparison: z.string().catch("") }) });
+const Polled = z.object({
+  data: z.object({ status: z.string(), pollAfterSeconds: z.number().min(0).max(3_600).catch(6), identity: IssuedIdentity.optional() }),
+});
+
+/** Resolves to the identity; rejects when the person rejects the device or the code expires. */
+export const pairByApproval = async ({ url, fingerprint, name, onCode, signal }: ApprovalOptions): Promise<z.infer<typeof IssuedIdentity>> => {
+  const http = createHttp(url, 1);
+  const retry = { time: systemTime, random: createRandom(systemTime.wallMs()), untilMs: systemTime.elapsedMs() + WITHIN_MS, signal };
+  const post = (path: string, body: unknown): Promise<HttpAnswer> =>
+    callWithRetry(() => http.call({ method: "POST", path, body: JSON.stringify(body) }), retry);
+  try {
+    const initiated = await post("/v1/pairing/initiate", {
+      device_fingerprint: fingerprint,
+      platform: "simulator",
+      ...(name === undefined ? {} : { device_name: name }),
+    });
+    if (initiated.status !== 201) throw refusal("the gateway refused a pairing code", initiated);
+    const { pairing_code, portal_url, pollToken, comparison } = Initiated.parse(initiated.body).data;
+    onCode({ code: pairing_code, comparison, portalUrl: portal_url });
+    for (;;) {
+      const answer = await post("/v1/pairing/collect", { pairing_code, device_fingerprint: fingerprint, pollToken });
+      const polled = answer.status === 200 ? Polled.parse(answer.body).data : null;
+      if (polled?.identity !== undefined) return polled.identity;
+      if (polled?.status !== "pending" || signal?.aborted) throw refusal(`the pairing ended as ${polled?.status ?? "unknown"}`, answer);
+      await pause(systemTime, polled.pollAfterSeconds * 1_000, signal);
+    }
+  } finally {
+    http.close();
+  }
+};
