@@ -12,7 +12,7 @@ import { actorOf, type SystemScope, type TenantScope } from "../../core/scope.ts
 import type { Db } from "../../platform/db.ts";
 import type { Job } from "../../platform/jobs.ts";
 import { createLoadRun, createPace, type LoadPlan } from "./load-test-run.ts";
-import { askToCancel, beginLoadTest, endLoadTest, findLoadTest, findPastDeadline, notStarted, writeProgress } from "./store/load-tests.ts";
+import { askToCancel, beginLoadTest, endLoadTest, findLoadTest, findPastDeadline, notStarted, writeLoadTest } from "./store/load-tests.ts";
 
 export interface LoadTestDeps {
   readonly db: Db;
@@ -135,7 +135,7 @@ const createRunner = ({ db, clock, emit, loadCalls, onError }: LoadTestDeps) => 
     const check = async (): Promise<void> => {
       const { status } = await calls.get(caller, `/v1/tenants/${caller.tenantId}/load-test`);
       if (status === 401 || status === 403) stop.abort("unauthorized" satisfies Stop);
-      else if (!(await writeProgress(db, scope, loadTestId, { outcome: "running", ...test.measured() }))) stop.abort("canceled" satisfies Stop);
+      else if (!(await writeLoadTest(db, scope, loadTestId, { outcome: "running", ...test.measured() }))) stop.abort("canceled" satisfies Stop);
     };
     const timer = setInterval(() => void check().catch(onError), REPORT_MS);
     try {

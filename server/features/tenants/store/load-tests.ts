@@ -57,7 +57,7 @@ export const askToCancel = async (tx: Clients, scope: SystemScope): Promise<bool
 const json = (results: LoadTestResults): Prisma.InputJsonObject => results as Prisma.InputJsonObject; // as: a record of numbers and texts
 
 /** False when this run is no longer the tenant's running one, or when somebody has canceled it. */
-export const writeProgress = async (db: Clients, scope: SystemScope, loadTestId: string, results: LoadTestResults): Promise<boolean> =>
+export const writeLoadTest = async (db: Clients, scope: SystemScope, loadTestId: string, results: LoadTestResults): Promise<boolean> =>
   (await db.for(scope).loadTest.updateMany({ where: { loadTestId, status: "running", cancelAskedAt: null }, data: { results: json(results) } })).count === 1;
 
 /** False when the run has ended already. */
