@@ -72,9 +72,13 @@ export const admin = group({
       rest: ["GET /admin/tenants"],
       list: "page",
       input: listQuery({
-        plan: Plan.optional().describe("Only tenants with this plan."),
-        status: z.string().min(1).max(32).optional().describe("Only tenants with this status."),
-        q: z.string().min(1).max(100).optional().describe("Only tenants whose name or slug contains this text."),
+        sort: ["createdAt", "name", "slug", "statusSince"],
+        by: "-createdAt",
+        filters: {
+          plan: Plan.optional().describe("Only tenants with this plan."),
+          status: z.string().min(1).max(32).optional().describe("Only tenants with this status."),
+          q: z.string().min(1).max(100).optional().describe("Only tenants whose name or slug contains this text."),
+        },
       }),
       output: paged(AdminTenant),
     }),
@@ -128,7 +132,11 @@ export const admin = group({
       summary: "Search the users of all tenants",
       rest: ["GET /admin/users"],
       list: "page",
-      input: listQuery({ q: z.string().min(1).max(255).optional().describe("Only users whose id or email address contains this text.") }),
+      input: listQuery({
+        sort: ["userId"],
+        by: "userId",
+        filters: { q: z.string().min(1).max(255).optional().describe("Only users whose id or email address contains this text.") },
+      }),
       output: paged(AdminUser),
     }),
     listDevices: query({

@@ -7,6 +7,7 @@ import { KeyId, ref, TenantId } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
 import { listQuery, paged } from "../kit/page.ts";
 import { ROLES } from "../kit/permissions.ts";
+import { Actor } from "../records/actor.ts";
 
 const Timestamp = z.iso.datetime();
 export const ApiKey = z.object({
@@ -30,6 +31,7 @@ export const ApiKey = z.object({
   lastUsedIp: z.string().nullable(),
 });
 export type ApiKey = z.infer<typeof ApiKey>;
+const WithCreator = ApiKey.extend({ actor: Actor.describe("Who created it.") });
 const WithSecret = ApiKey.extend({ apiKey: z.string().describe("The key itself. It is shown only in this response.") });
 
 const Name = z.string().trim().min(1).max(100);
@@ -48,8 +50,8 @@ export const apiKeys = group({
       auth: ["user"],
       permission: "api_key:read",
       list: "page",
-      input: listQuery({}),
-      output: paged(ApiKey),
+      input: listQuery({ sort: ["createdAt", "name", "lastUsedAt", "expiresAt"], by: "-createdAt" }),
+      output: paged(WithCreator),
     }),
     get: query({
       summary: "Get an API key",
@@ -57,7 +59,7 @@ export const apiKeys = group({
       auth: ["user"],
       permission: "api_key:read",
       input: one,
-      output: ApiKey,
+      output: WithCreator,
       errors: ["API_KEY_NOT_FOUND"],
     }),
     create: mutation({

@@ -17,6 +17,7 @@ export const AuditLog = z.object({
     type: z.enum(["user", "apiKey", "agent", "enrollmentToken", "operator", "anonymous"]),
     id: z.string(),
     email: z.string().nullable(),
+    name: z.string().nullable().optional().describe("How the user, key or agent is called now. Absent in exports."),
     ip: z.string().nullable(),
     userAgent: z.string().nullable(),
   }),
@@ -59,6 +60,7 @@ const filters = {
   to: Moment.optional().describe("Before this time."),
 };
 
+const order = { sort: ["sequence"], by: "-sequence" } as const;
 const common = { auth: ["user", "apiKey"], permission: "audit:read" } as const;
 
 export const audit = group({
@@ -69,7 +71,7 @@ export const audit = group({
       summary: "List audit records, newest first",
       rest: ["GET /audit-logs"],
       list: "page",
-      input: listQuery(filters),
+      input: listQuery({ ...order, filters }),
       output: paged(AuditLog),
     }),
     export: query({
@@ -110,7 +112,7 @@ export const audit = group({
       summary: "List audit records of the installation or of any tenant",
       rest: ["GET /admin/audit-logs"],
       list: "page",
-      input: listQuery({ ...filters, tenant: Name.optional().describe("Id of a tenant; without it, records that concern no tenant.") }),
+      input: listQuery({ ...order, filters: { ...filters, tenant: Name.optional().describe("Id of a tenant; without it, records that concern no tenant.") } }),
       output: paged(AuditLog),
     }),
   },

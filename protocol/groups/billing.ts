@@ -172,7 +172,7 @@ export const billing = group({
       auth: ["user", "apiKey"],
       permission: "billing:read",
       list: "page",
-      input: listQuery({}),
+      input: listQuery({ sort: ["issuedAt"], by: "-issuedAt" }),
       output: paged(Invoice),
     }),
     providerEvents: mutation({

@@ -4,10 +4,11 @@ import { Moment } from "../kit/bounds.ts";
 import { event, hint } from "../kit/event.ts";
 import { CommandId, DeviceId, ref } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
-import { listQuery, paged } from "../kit/page.ts";
-import { BlockedBy, Command, CommandPayload, CommandStatus, PolledCommand, TimelineEntry } from "../records/command.ts";
+import { cursorQuery, orderedQuery, paged } from "../kit/page.ts";
+import { BlockedBy, Command, CommandPayload, CommandStatus, CommandSummary, CommandTypeRecord, PolledCommand, TimelineEntry } from "../records/command.ts";
 import { Ack, AckResult } from "../records/command-ack.ts";
 
+const Timestamp = z.iso.datetime();
 const CommandChanged = z.object({
   commandId: CommandId,
   deviceId: DeviceId,
@@ -15,11 +16,23 @@ const CommandChanged = z.object({
   status: CommandStatus,
   previous: CommandStatus.nullable(),
   failureCode: z.string().nullable(),
+  attempts: z.int().optional(),
+  deadlineAt: Timestamp.nullish(),
+  startedAt: Timestamp.nullish(),
+  finishedAt: Timestamp.nullish(),
+  progress: Command.shape.progress.optional(),
 });
 const onDevice = { deviceId: ref("dev") };
 const one = { commandId: ref("cmd") };
 const both = { ...onDevice, ...one };
 
+const filters = {
+  status: z.array(CommandStatus).min(1).max(13).optional().describe("Only commands in one of these states, separated by commas."),
+  type: z.string().min(1).max(64).optional().describe("Only commands of this type."),
+  createdBy: z.string().min(1).max(200).optional().describe("Only commands of this creator, as `createdBy` shows it."),
+  open: z.boolean().optional().describe("`true`: only commands that have not ended; `false`: only those that have."),
+  since: Moment.optional().describe("Only commands that were queued at this time or later."),
+};
 const wait = (maxSeconds: number, until: string) => z.int().min(0).max(maxSeconds).default(0).describe(`Seconds to hold the response ${until}.`);
 
 export const commands = group({
@@ -69,13 +82,53 @@ export const commands = group({
       auth: ["user", "apiKey"],
       permission: "command:read",
       list: "page",
-      input: listQuery({
-        ...onDevice,
-        status: CommandStatus.optional().describe("Only commands in this state."),
-        type: z.string().max(64).optional().describe("Only commands of this type."),
-      }),
+      input: orderedQuery({ ...onDevice, ...filters }, 100),
       output: paged(Command),
       errors: ["DEVICE_NOT_FOUND"],
+    }),
+    listAll: query({
+      summary: "List the commands of all devices, newest first",
+      rest: ["GET /commands"],
+      auth: ["user", "apiKey"],
+      permission: "command:read",
+      list: "cursor",
+      input: cursorQuery({
+        ...filters,
+        blocked: z.boolean().optional().describe("`true`: only commands that are due and still queued: something is in their way."),
+      }),
+      output: paged(CommandSummary),
+    }),
+    getMany: query({
+      summary: "Get up to 200 commands",
+      description: "In any order, without payload and output. Ids that are unknown or of another tenant are missing in the answer.",
+      rest: ["GET /commands/batch"],
+      auth: ["user", "apiKey"],
+      permission: "command:read",
+      list: "plain",
+      input: z.strictObject({ ids: z.array(ref("cmd")).min(1).max(200) }),
+      output: z.object({ items: z.array(CommandSummary) }),
+    }),
+    summary: query({
+      summary: "Count the tenant's commands by state",
+      rest: ["GET /commands/summary"],
+      auth: ["user", "apiKey"],
+      permission: "command:read",
+      input: z.strictObject({}),
+      output: z.object({
+        open: z.record(z.string(), z.int()).describe("Commands that have not ended, by state."),
+        pastDeadline: z.int().describe("Open commands whose deadline has passed; the gateway ends or repeats them within seconds."),
+        blocked: z.int().describe("Commands that are due and still queued."),
+        endedLastDay: z.record(z.string(), z.int()).describe("Commands that were queued within 24 hours and have ended, by state."),
+      }),
+    }),
+    types: query({
+      summary: "List the types of commands, with the JSON Schemas of their payloads",
+      rest: ["GET /commands/types"],
+      auth: ["user", "apiKey"],
+      permission: "command:read",
+      list: "plain",
+      input: z.strictObject({}),
+      output: z.object({ items: z.array(CommandTypeRecord) }),
     }),
     poll: query({
       summary: "Poll for due commands",
@@ -159,6 +212,7 @@ export const commands = group({
       output: z.object({
         commandId: CommandId,
         status: CommandStatus,
+        command: Command.extend({ deviceName: CommandSummary.shape.deviceName, actor: CommandSummary.shape.actor }),
         traceparent: z.string().nullable().describe("W3C trace context of the call that queued the command, as the agent received it."),
         events: z.array(TimelineEntry),
         blockedBy: BlockedBy,

@@ -4,14 +4,15 @@ import { Moment, Version } from "../kit/bounds.ts";
 import { Tag } from "../kit/device-selector.ts";
 import { AgentId, CommandId, DeploymentId, DeviceId, ref, TenantId } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
-import { listQuery, paged } from "../kit/page.ts";
-import { ConnectPlan } from "../records/connect-plan.ts";
+import { paged } from "../kit/page.ts";
 import { DeviceStatus, deviceEvents } from "../records/device-events.ts";
+import { Connectivity, DeviceCounts, DeviceList, type DeviceQuery } from "../records/device-list.ts";
 import { Heartbeat } from "../records/heartbeat.ts";
 import { DeviceMetrics, MetricRange } from "../records/metrics.ts";
+import { ProvisionedDevice } from "../records/provisioned-device.ts";
 
-export { DeviceStatus, Heartbeat };
-export const Connectivity = z.enum(["realtime", "polling", "none"]);
+export { Connectivity, DeviceCounts, type DeviceQuery, DeviceStatus, Heartbeat };
+
 const Timestamp = z.iso.datetime();
 const Maintenance = z.object({ enabled: z.boolean(), until: Timestamp.nullable() });
 
@@ -44,21 +45,8 @@ export type Device = z.infer<typeof Device>;
 
 export const DeviceSecrets = z.object({ deviceId: DeviceId, secrets: z.record(z.string(), z.string()), timestamp: Timestamp });
 
-const ProvisionedDevice = z.object({
-  device_id: DeviceId,
-  agent_id: AgentId,
-  tenant_id: TenantId,
-  shared_secret: z.string(),
-  fingerprint: z.string(),
-  connect: ConnectPlan.optional(),
-});
 const own = { deviceId: ref("dev") };
-const filters = {
-  status: DeviceStatus.optional().describe("Only devices with this status."),
-  tag: Tag.optional().describe("Only devices with this tag."),
-  deploymentId: ref("dep").optional(),
-  q: z.string().min(1).max(100).optional().describe("Only devices whose name or hostname begins with this text."),
-};
+
 export const devices = group({
   tag: "Devices",
   operations: {
@@ -69,7 +57,7 @@ export const devices = group({
       permission: "device:read",
       list: "page",
       output: paged(Device),
-      input: listQuery(filters),
+      input: DeviceList,
     }),
     listHosts: query({
       summary: "List devices as hosts, paged by offset",
@@ -78,7 +66,25 @@ export const devices = group({
       permission: "device:read",
       list: "offset",
       output: paged(Device),
-      input: listQuery(filters),
+      input: DeviceList,
+    }),
+    getMany: query({
+      summary: "Get up to 200 devices",
+      description: "In any order. Ids that are unknown or of another tenant are missing in the answer.",
+      rest: ["GET /devices/batch"],
+      auth: ["user", "apiKey"],
+      permission: "device:read",
+      list: "plain",
+      input: z.strictObject({ ids: z.array(ref("dev")).min(1).max(200) }),
+      output: z.object({ items: z.array(Device) }),
+    }),
+    summary: query({
+      summary: "Count devices by status, agent version, platform or tag",
+      rest: ["GET /devices/summary"],
+      auth: ["user", "apiKey"],
+      permission: "device:read",
+      input: z.strictObject({ groupBy: z.enum(["status", "version", "platform", "tag"]).default("status") }),
+      output: DeviceCounts,
     }),
     get: query({
       summary: "Get a device",

@@ -68,7 +68,7 @@ export const invites = group({
       auth: ["user"],
       permission: "invite:read",
       list: "page",
-      input: listQuery({ status: z.enum(STATUSES).optional() }),
+      input: listQuery({ sort: ["createdAt", "email", "expiresAt"], by: "-createdAt", filters: { status: z.enum(STATUSES).optional() } }),
       output: paged(Invite),
     }),
     get: query({

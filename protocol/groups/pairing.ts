@@ -195,7 +195,7 @@ export const pairing = group({
       auth: ["user", "apiKey"],
       permission: "enrollment:write",
       list: "page",
-      input: listQuery({}),
+      input: listQuery({ sort: ["createdAt", "name", "expiresAt"], by: "-createdAt" }),
       output: paged(EnrollmentToken),
     }),
     revokeToken: mutation({

@@ -129,7 +129,7 @@ export const roles = group({
       rest: ["GET /members"],
       permission: "member:read",
       list: "page",
-      input: listQuery({}),
+      input: listQuery({ sort: ["createdAt", "role"], by: "createdAt" }),
       output: paged(Member),
     }),
     getMember: query({

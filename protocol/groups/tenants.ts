@@ -89,7 +89,7 @@ export const tenants = group({
       permission: "self",
       tenancy: "none",
       list: "page",
-      input: listQuery({}),
+      input: listQuery({ sort: ["createdAt", "name"], by: "-createdAt" }),
       output: paged(Tenant),
     }),
     get: query({

@@ -1,6 +1,6 @@
 // Guide to API keys.
 import type { Guide } from "./guide.ts";
-import { apiKey, IDS } from "./records.ts";
+import { actor, apiKey, IDS } from "./records.ts";
 
 const { keyId } = IDS;
 const secret = "svk_Vb7nQ2kX9mT4rW6yZ1cD3fG5hJ8x7Qd";
@@ -9,13 +9,13 @@ export const apiKeys: Guide<"apiKeys"> = {
   list: {
     description: "Lists all keys of the tenant, without the keys themselves.",
     input: { page: 1, pageSize: 20 },
-    output: { items: [apiKey], total: 1 },
+    output: { items: [{ ...apiKey, actor }], total: 1 },
   },
   get: {
     description:
       "Returns the key's role, the addresses it may be used from, and when and from where it was last used, to the minute. Its status is `expiring` for the last seven days.",
     input: { keyId },
-    output: apiKey,
+    output: { ...apiKey, actor },
   },
   create: {
     description:

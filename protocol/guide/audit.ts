@@ -8,7 +8,7 @@ const log = {
   tenantId: IDS.tenantId,
   sequence: 42,
   at: AT,
-  actor: { type: "user", id: "user-1", email: "ada@example.com", ip: "203.0.113.7", userAgent: "curl/8.5.0" },
+  actor: { type: "user", id: "user-1", email: "ada@example.com", name: "ada@example.com", ip: "203.0.113.7", userAgent: "curl/8.5.0" },
   action: "apiKeys.update",
   resource: { type: "api-keys", id: IDS.keyId },
   changes: [{ type: "api-keys", id: IDS.keyId, before: { name: "script", version: 1 }, after: { name: "backup script", version: 2 } }],

@@ -1,8 +1,11 @@
 // Guide to commands.
 import type { Guide } from "./guide.ts";
-import { AT, IDS, LATER, queuedCommand, succeeded, TOMORROW } from "./records.ts";
+import { AT, actor, IDS, LATER, queuedCommand, succeeded, TOMORROW } from "./records.ts";
 
 const { commandId, deviceId, nodeId, userId } = IDS;
+
+const { payload: _, ack: __, ...light } = succeeded;
+const summary = { ...light, deviceName: "attic", actor };
 
 export const commands: Guide<"commands"> = {
   queue: {
@@ -15,6 +18,38 @@ export const commands: Guide<"commands"> = {
     description: "Lists the device's commands, newest first: open ones, and ended ones until they are deleted after the retention period.",
     input: { deviceId, page: 1, pageSize: 20 },
     output: { items: [succeeded], total: 1 },
+  },
+  listAll: {
+    description:
+      "Lists the commands of all devices without payload and output. It counts nothing: follow `nextCursor`. `open=true` and `blocked=true` find what is stuck.",
+    input: { open: true, pageSize: 20 },
+    output: { items: [summary] },
+  },
+  getMany: { input: { ids: [commandId] }, output: { items: [summary] } },
+  summary: {
+    description: "Counts open commands by state, and those of the last day that have ended.",
+    output: { open: { queued: 2, running: 1 }, pastDeadline: 0, blocked: 1, endedLastDay: { succeeded: 40, failed: 1 } },
+  },
+  types: {
+    description:
+      "Describes every type that this gateway knows: schemas, default deadlines and the permission that it needs. A caller may queue any other type too; it gets a day to be delivered and 15 minutes to run.",
+    output: {
+      items: [
+        {
+          type: "restart-app",
+          summary: null,
+          payload: { type: "object", properties: { appId: { type: "string", minLength: 1, maxLength: 128 } }, additionalProperties: {} },
+          output: null,
+          risk: "change",
+          ttlSeconds: 3_600,
+          executionTimeoutSeconds: 900,
+          redeliverSafe: true,
+          lane: "app",
+          permission: "device:command",
+          orderedBy: "caller",
+        },
+      ],
+    },
   },
   poll: {
     input: { deviceId, limit: 10, wait: 0 },
@@ -67,9 +102,16 @@ export const commands: Guide<"commands"> = {
     output: {
       commandId,
       status: "queued",
+      command: { ...queuedCommand, deviceName: "attic", actor },
       traceparent: null,
-      events: [{ at: AT, from: null, to: "queued", actor: `user:${userId}`, attempt: 0, nodeId, epoch: null, code: null, detail: null }],
-      blockedBy: { kind: "offline", since: AT, explanation: "The device is offline; the command is sent when it connects or polls." },
+      events: [{ at: AT, from: null, to: "queued", actor: `user:${userId}`, by: actor, attempt: 0, nodeId, epoch: null, code: null, detail: null }],
+      blockedBy: {
+        kind: "offline",
+        since: AT,
+        until: null,
+        deadlineAt: TOMORROW,
+        explanation: "The device is offline; the command is sent when it connects or polls.",
+      },
     },
   },
 };

@@ -15,6 +15,19 @@ export const devices: Guide<"devices"> = {
     input: { limit: 20, offset: 0 },
     output: { items: [device], total: 1 },
   },
+  getMany: { input: { ids: [deviceId] }, output: { items: [device] } },
+  summary: {
+    description: "Counts the tenant's devices in one read, for overviews and filters.",
+    input: { groupBy: "status" },
+    output: {
+      groupBy: "status",
+      total: 3,
+      groups: [
+        { value: "online", count: 2 },
+        { value: "offline", count: 1 },
+      ],
+    },
+  },
   get: { description: "Returns the device with its latest metrics and its connection.", input: { deviceId }, output: device },
   update: {
     description:

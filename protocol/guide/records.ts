@@ -15,6 +15,8 @@ export const IDS = {
   nodeId: "node-a",
   userId: "auth0|66f1c2",
 } as const;
+
+export const actor = { kind: "user", id: `user:${IDS.userId}`, name: "ada@example.com" };
 const { agentId, commandId, deploymentId, deviceId, keyId, tenantId, tokenId, nodeId, userId } = IDS;
 
 export const FINGERPRINT = "sha256:9f86d081884c7d65";

@@ -82,8 +82,8 @@ export interface Operation<
   readonly headers: Readonly<Record<string, string>>;
   /** Input field that REST fills with the unparsed body, for bodies that are signed. */
   readonly rawBody?: string;
-  /** Lists: the default style of paging; `plain` is a bounded list without pages. */
-  readonly list?: "page" | "offset" | "plain";
+  /** Lists: the default style of paging; `cursor` knows no other and counts nothing; `plain` is a bounded list without pages. */
+  readonly list?: "page" | "offset" | "cursor" | "plain";
   /** Creations: the path of the new resource below /v1. The response repeats the path's last field as `id`. */
   readonly location?: `/${string}`;
   /** REST answers with the result itself, a text, without an envelope. */

@@ -1,32 +1,101 @@
-// Two styles of paging, by page or by offset; both become a window.
+// Lists: three styles of paging (by page, by offset, by cursor), sorting by fields that the list allows, and the list's own filters.
 import { z } from "zod";
 
-const pageFields = {
+/** As `cursor`: begins at the first item. */
+export const FIRST = "*";
+const MAX_SIZE = 100;
+const MAX_CURSOR_SIZE = 500;
+
+const size = (what: string, max: number) =>
+  z
+    .int()
+    .min(1)
+    .max(max)
+    .optional()
+    .describe(max > MAX_SIZE ? `${what}, at most ${MAX_SIZE}, or ${max} with a cursor. Default: 20.` : `${what}. Default: 20.`);
+const cursor = z
+  .string()
+  .min(1)
+  .max(4_000)
+  .regex(/^[\w*-]+$/)
+  .optional()
+  .describe(
+    `\`${FIRST}\` begins at the first item; then send \`nextCursor\` of the answer before, with the same sort and filters. Items that are added or removed meanwhile do not move the others.`,
+  );
+
+const pageFields = (maxSize = MAX_CURSOR_SIZE) => ({
   page: z.int().min(1).max(1_000_000).optional().describe("Page number, from 1."),
-  pageSize: z.int().min(1).max(100).optional().describe("Items per page. Default: 20."),
-  limit: z.int().min(1).max(100).optional().describe("Items to return. Default: 20."),
+  pageSize: size("Items per page", maxSize),
+  limit: size("Items to return", maxSize),
   offset: z.int().min(0).max(100_000).optional().describe("Items to skip. Default: 0."),
-};
+  cursor,
+});
 
 export interface PageQuery {
   readonly page?: number | undefined;
   readonly pageSize?: number | undefined;
   readonly limit?: number | undefined;
   readonly offset?: number | undefined;
+  readonly cursor?: string | undefined;
 }
 
-/** Input of a list: paging and the list's own filters. It refuses unknown fields, so a typo in a filter never widens the result. */
-export const listQuery = <F extends z.ZodRawShape>(filters: F) =>
-  z.strictObject({ ...pageFields, ...filters }).superRefine((query, context) => {
-    const { page, pageSize, limit, offset } = query as PageQuery;
-    const pageStyle = page !== undefined || pageSize !== undefined;
-    if (pageStyle && (limit !== undefined || offset !== undefined))
-      context.addIssue({
-        code: "custom",
-        path: ["limit"],
-        message: "page and pageSize cannot be combined with limit and offset",
-        params: { reason: "mixed_pagination" },
-      });
+declare const fields: unique symbol;
+/** Such as `-createdAt,name`, of these fields only. */
+export type Sort<F extends string> = string & { readonly [fields]?: F };
+/** The part of a list's input that pages and sorts; every other field is a filter. */
+export interface ListQuery<F extends string> extends PageQuery {
+  readonly sort: Sort<F>;
+}
+
+const sortOf = <const F extends string>(allowed: readonly F[], first: string) => {
+  const term = `-?(?:${allowed.join("|")})`;
+  return z
+    .string()
+    .max(200)
+    .regex(new RegExp(`^${term}(?:,${term}){0,${allowed.length - 1}}$`))
+    .refine((text) => {
+      const names = text.split(",").map((name) => name.replace("-", ""));
+      return new Set(names).size === names.length;
+    }, "names a field twice")
+    .default(first)
+    .describe(
+      `Fields to sort by, separated by commas; \`-\` sorts in descending order. One or more of ${allowed.map((name) => `\`${name}\``).join(", ")}.`,
+    ) as unknown as z.ZodDefault<z.ZodType<Sort<F>, string>>; // as: the pattern allows these fields only
+};
+
+const checkStyle = ({ page, pageSize, limit, offset, cursor }: PageQuery, context: z.core.$RefinementCtx): void => {
+  const refuse = (path: keyof PageQuery, message: string, params = {}): void => context.addIssue({ code: "custom", path: [path], message, params });
+  const mixed = { reason: "mixed_pagination" };
+  if ((page ?? pageSize) !== undefined && (limit ?? offset) !== undefined) refuse("limit", "page and pageSize cannot be combined with limit and offset", mixed);
+  if (cursor !== undefined && (page ?? offset) !== undefined) refuse("cursor", "a cursor cannot be combined with page or offset", mixed);
+  if (cursor === undefined && (pageSize ?? limit ?? 0) > MAX_SIZE)
+    refuse(pageSize === undefined ? "limit" : "pageSize", `must be at most ${MAX_SIZE} without a cursor`);
+};
+
+/**
+ * Input of a list: paging, sorting by `sort` (by default in the order of `by`) and the list's own filters. It refuses unknown fields, so a typo in a
+ * filter never widens the result.
+ */
+export const listQuery = <const S extends string, F extends z.ZodRawShape = Record<never, never>>({
+  sort,
+  by,
+  filters = {} as F,
+}: {
+  readonly sort: readonly S[];
+  readonly by: NoInfer<S> | `-${NoInfer<S>}`;
+  readonly filters?: F;
+}) => z.strictObject({ ...pageFields(), sort: sortOf(sort, by), ...filters }).superRefine((query, context) => checkStyle(query as PageQuery, context));
+
+/** Input of a list with one order of its own. */
+export const orderedQuery = <F extends z.ZodRawShape>(filters: F, maxSize = MAX_CURSOR_SIZE) =>
+  z.strictObject({ ...pageFields(maxSize), ...filters }).superRefine((query, context) => checkStyle(query as PageQuery, context));
+
+/** Input of a list that is too long to count: it has one order and is paged by cursor only. */
+export const cursorQuery = <F extends z.ZodRawShape>(filters: F) =>
+  z.strictObject({
+    pageSize: z.int().min(1).max(MAX_CURSOR_SIZE).optional().describe("Items per page. Default: 20."),
+    cursor,
+    ...filters,
   });
 
 export interface Window {
@@ -39,34 +108,52 @@ export const toWindow = ({ page, pageSize, limit, offset }: PageQuery): Window =
   return { limit: size, offset: page === undefined ? (offset ?? 0) : (page - 1) * size };
 };
 
+export interface Page<T> {
+  readonly items: T[];
+  readonly total?: number;
+  readonly nextCursor?: string;
+}
+
 /** Output of a list. REST returns the items as `data` and computes `meta.pagination`. */
-export const paged = <T extends z.ZodType>(item: T) => z.object({ items: z.array(item), total: z.int().min(0) });
+export const paged = <T extends z.ZodType>(item: T) =>
+  z.object({
+    items: z.array(item),
+    total: z.int().min(0).optional().describe("Absent with a cursor."),
+    nextCursor: z.string().optional().describe("Absent on the last page."),
+  });
 
 export const Pagination = z.object({
-  page: z.int(),
+  page: z.int().optional(),
   pageSize: z.int(),
-  total: z.int(),
-  totalPages: z.int(),
+  total: z.int().optional().describe("This and the numbers of pages and offset are absent with a cursor."),
+  totalPages: z.int().optional(),
   hasMore: z.boolean(),
   hasNext: z.boolean(),
   hasPrev: z.boolean(),
   limit: z.int(),
-  offset: z.int(),
+  offset: z.int().optional(),
+  nextCursor: z.string().nullable(),
 });
 export type Pagination = z.infer<typeof Pagination>;
 
-/** The fields of both pagination schemas of the interface. */
-export const toPagination = ({ limit, offset }: Window, total: number, count: number): Pagination => {
+/** The fields of both pagination schemas of the interface, and the cursor's. */
+export const toPagination = (query: PageQuery, { items, total, nextCursor }: Page<unknown>): Pagination => {
+  const { limit, offset } = toWindow(query);
+  const count = items.length;
+  const next = { nextCursor: nextCursor ?? null, pageSize: limit, limit };
+  if (total === undefined) {
+    const hasMore = nextCursor !== undefined;
+    return { ...next, hasMore, hasNext: hasMore, hasPrev: (query.cursor ?? FIRST) !== FIRST };
+  }
   const hasMore = offset + count < total;
   return {
+    ...next,
     page: Math.floor(offset / limit) + 1,
-    pageSize: limit,
     total,
     totalPages: Math.ceil(total / limit),
     hasMore,
     hasNext: hasMore,
     hasPrev: offset > 0,
-    limit,
     offset,
   };
 };

@@ -1,6 +1,7 @@
 // The records of commands: states, the command itself, its delivery to an agent, its timeline.
 import { z } from "zod";
 import { CommandId, DeviceId, TenantId } from "../kit/ids.ts";
+import { Actor } from "./actor.ts";
 
 export const CommandStatus = z.enum([
   "queued",
@@ -60,6 +61,29 @@ export const Command = z.object({
 });
 export type Command = z.infer<typeof Command>;
 
+/** A row of a list over many devices: without payload and output, which may be large, and with the names of what it refers to. */
+export const CommandSummary = Command.omit({ payload: true, ack: true }).extend({
+  deviceName: z.string().nullable().describe("The device's name, or else its hostname."),
+  actor: Actor.describe("Who created it."),
+});
+export type CommandSummary = z.infer<typeof CommandSummary>;
+
+const JsonSchema = z.record(z.string(), z.unknown());
+export const CommandTypeRecord = z.object({
+  type: z.string(),
+  summary: z.string().nullable(),
+  payload: JsonSchema.describe("JSON Schema of the payload."),
+  output: JsonSchema.nullable().describe("JSON Schema of the output of a command that succeeded; `null` if it is open."),
+  risk: z.enum(["none", "change", "danger"]).describe("`none`: it changes nothing; `danger`: ask before you send it."),
+  ttlSeconds: z.int().describe("Delivery deadline, unless the caller sets another."),
+  executionTimeoutSeconds: z.int(),
+  redeliverSafe: z.boolean().describe("Running it twice does no harm."),
+  lane: z.enum(["app", "host", "none"]).describe("`app`: one at a time per `appId`; `host`: one at a time on the machine; `none`: beside anything."),
+  permission: z.string().describe("The permission that it needs."),
+  orderedBy: z.enum(["caller", "gateway"]).describe("`gateway`: only the gateway itself orders it."),
+});
+export type CommandTypeRecord = z.infer<typeof CommandTypeRecord>;
+
 /** What an agent receives, as the `data` of a socket frame or by poll: the command, and the facts of this delivery beside it. */
 export const DeliveredCommand = z.object({
   command: z.object({ commandId: CommandId, type: z.string(), issuedAt: Timestamp, payload: CommandPayload, requiresAck: z.boolean() }),
@@ -83,6 +107,7 @@ export const TimelineEntry = z.object({
   from: CommandStatus.nullable(),
   to: CommandStatus,
   actor: z.string(),
+  by: Actor,
   attempt: z.int(),
   nodeId: z.string().nullable(),
   epoch: z.int().nullable(),
@@ -92,6 +117,10 @@ export const TimelineEntry = z.object({
 export const BlockedBy = z.object({
   kind: z.enum(["none", "offline", "lane", "credit", "window", "agent"]),
   since: Timestamp.nullable(),
-  commandId: z.string().optional(),
+  until: Timestamp.nullable().describe("When it goes on by itself; `null` if that depends on somebody else."),
+  deadlineAt: Timestamp.nullable().describe("When the gateway gives the command up, or sends it again."),
+  lane: z.string().optional().describe("The lane that is taken."),
+  ahead: z.object({ commandId: CommandId, type: z.string(), status: CommandStatus }).optional().describe("The command before it in its lane."),
+  commandId: z.string().optional().describe("The same as `ahead.commandId`."),
   explanation: z.string(),
 });

@@ -20,6 +20,16 @@ export const deviceEvents = {
   online: event("device.online", statusEvent, "A device came online"),
   offline: event("device.offline", statusEvent, "A device went offline"),
   deleted: event("device.deleted", statusEvent, "A device was removed"),
+  changed: event(
+    "device.changed",
+    z.object({
+      deviceId: DeviceId,
+      name: z.string().nullable(),
+      tags: z.array(z.string()),
+      changed: z.array(z.string()).describe("The fields that the caller sent, such as `name` and `tags`."),
+    }),
+    "Somebody changed a device's name, tags, deployment or maintenance",
+  ),
   duplicateIdentity: event(
     "device.duplicate_identity",
     z.object({

@@ -1,5 +1,5 @@
 // How answers look on the REST side: the success envelope, both error shapes, both styles of paging.
-import { type Details, isRetryable, type Operation, type PageQuery, toPagination, toWindow } from "../../protocol/index.ts";
+import { type Details, FIRST, isRetryable, type Operation, type Page, type PageQuery, toPagination, toWindow } from "../../protocol/index.ts";
 import type { AppError } from "../core/errors.ts";
 import type { RequestInfo } from "./request-info.ts";
 
@@ -41,8 +41,7 @@ const hoisted = (op: Operation, result: Json): Json => {
   };
 };
 
-const page = (op: Operation, input: PageQuery, { items, total }: { items: readonly unknown[]; total: number }): Json =>
-  op.list === "plain" ? {} : { pagination: toPagination(toWindow(input), total, items.length) };
+const page = (op: Operation, input: PageQuery, result: Page<unknown>): Json => (op.list === "plain" ? {} : { pagination: toPagination(input, result) });
 
 /** A creation repeats id, status and url beside `data`. */
 const creation = (op: Operation, record: Json, meta: Json): Json => {
@@ -60,8 +59,8 @@ export const successText = (
   if (op.status === 204) return null;
   const meta = { timestamp, requestId };
   if (op.list !== undefined) {
-    const { items, total, ...beside } = result as { items: readonly unknown[]; total: number };
-    return JSON.stringify({ success: true, data: items, ...beside, meta: { ...meta, ...page(op, input as PageQuery, { items, total }) } });
+    const { items, total: _, nextCursor: __, ...beside } = result as Page<unknown>;
+    return JSON.stringify({ success: true, data: items, ...beside, meta: { ...meta, ...page(op, input as PageQuery, result as Page<unknown>) } });
   }
   if (op.status === 201) return JSON.stringify(creation(op, result as Json, meta));
   // Concatenated as text: a flat record stands in its answer twice, and this serializes it once. Ids and times need no escape.
@@ -70,19 +69,28 @@ export const successText = (
   return op.flat && data !== "{}" ? `${data.slice(0, -1)},${envelope}` : `{${envelope}`;
 };
 
+interface Address {
+  readonly path: string;
+  readonly params: URLSearchParams;
+}
+
+const linkTo = ({ path, params }: Address, rel: string, name: string, value: string): string => {
+  const changed = new URLSearchParams(params);
+  changed.set(name, value);
+  return `<${path}?${changed}>; rel="${rel}"`;
+};
+
 /** RFC 8288 links of a paged list, in the style the caller used. */
-export const pageLinks = (op: Operation, input: PageQuery, total: number, at: { path: string; params: URLSearchParams }): string | null => {
+export const pageLinks = (op: Operation, input: PageQuery, { total, nextCursor }: Page<unknown>, at: Address): string | null => {
   if (op.list === undefined || op.list === "plain") return null;
+  if (total === undefined)
+    return [linkTo(at, "first", "cursor", FIRST), ...(nextCursor === undefined ? [] : [linkTo(at, "next", "cursor", nextCursor)])].join(", ");
   const { limit, offset } = toWindow(input);
   const offsetStyle =
     input.limit !== undefined || input.offset !== undefined || (op.list === "offset" && input.page === undefined && input.pageSize === undefined);
   const last = Math.max(0, Math.ceil(total / limit) - 1) * limit;
-  const link = (rel: string, to: number): string => {
-    const params = new URLSearchParams(at.params);
-    if (offsetStyle) params.set("offset", String(to));
-    else params.set("page", String(Math.floor(to / limit) + 1));
-    return `<${at.path}?${params}>; rel="${rel}"`;
-  };
+  const link = (rel: string, to: number): string =>
+    offsetStyle ? linkTo(at, rel, "offset", String(to)) : linkTo(at, rel, "page", String(Math.floor(to / limit) + 1));
   return [
     link("first", 0),
     ...(offset > 0 ? [link("prev", Math.max(0, offset - limit))] : []),

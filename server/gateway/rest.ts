@@ -1,5 +1,5 @@
 // The REST transport: /v1 and /api/v1 from one table, envelopes and headers as the interface says.
-import { type Auth, type Deprecated, type PageQuery, SIGNATURE_VERSIONS, SIGNATURE_VERSIONS_HEADER } from "../../protocol/index.ts";
+import { type Auth, type Deprecated, type Page, type PageQuery, SIGNATURE_VERSIONS, SIGNATURE_VERSIONS_HEADER } from "../../protocol/index.ts";
 import { type Clock, isoText } from "../core/clock.ts";
 import { AppError } from "../core/errors.ts";
 import type { RateLimitVerdict } from "../core/rate-limiter.ts";
@@ -108,7 +108,7 @@ export const createRest = ({ entries, pipeline, clock, infoOf, authenticate }: R
     const pages =
       op.list === undefined || op.list === "plain"
         ? null
-        : pageLinks(op, input as PageQuery, (result as { total: number }).total, { path: path.replace(/^\/api/, ""), params: new URLSearchParams(query) });
+        : pageLinks(op, input as PageQuery, result as Page<unknown>, { path: path.replace(/^\/api/, ""), params: new URLSearchParams(query) });
     return [...(pages === null ? [] : [pages]), ...(op.deprecated === undefined ? [] : deprecationLinks(op.deprecated))];
   };
 

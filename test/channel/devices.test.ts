@@ -60,7 +60,7 @@ describe("pairing in sets", () => {
     const { items } = await run("provision", tenantId, { count: 1_000, tags: ["sim"], platform: "linux" });
     expect(performance.now() - start).toBeLessThan(1_000);
     expect(new Set(items.map(({ shared_secret: secret }: { shared_secret: string }) => secret)).size).toBe(1_000);
-    const { total, items: page } = await run("list", tenantId, { tag: "sim", status: "provisioning" });
+    const { total, items: page } = await run("list", tenantId, { tag: ["sim"], status: "provisioning" });
     expect([total, page.length]).toEqual([1_000, 20]);
     expect(await node.devices.registry.find(items[999].agent_id)).toMatchObject({
       deviceId: items[999].device_id,
@@ -167,8 +167,8 @@ describe("lists and changes", () => {
     expect(pages.map(({ total }) => total)).toEqual([5, 5, 5, 5]);
     expect((await run("listHosts", tenantId, { limit: 2, offset: 4 })).items[0].deviceId).toBe(ids[0]);
     expect((await run("list", tenantId, { q: "100%" })).total).toBe(1);
-    expect((await run("list", tenantId, { q: "100", tag: "a" })).total).toBe(2);
-    expect((await run("list", tenantId, { tag: "b", status: "online" })).total).toBe(0);
+    expect((await run("list", tenantId, { q: "100", tag: ["a"] })).total).toBe(2);
+    expect((await run("list", tenantId, { tag: ["b"], status: "online" })).total).toBe(0);
   });
 
   test("a change with an outdated version is refused, with the current version in the error", async () => {

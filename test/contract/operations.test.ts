@@ -175,6 +175,7 @@ describe("answers", () => {
           "hasNext",
           "hasPrev",
           "limit",
+          "nextCursor",
           "offset",
           "page",
           "pageSize",

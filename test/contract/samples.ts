@@ -167,6 +167,8 @@ export const SAMPLES: { readonly [Id in OperationId]: (stock: Stock) => Promise<
   "pairing.revokeToken": async (stock) => ({ tokenId: (await enrollmentToken(stock))["tokenId"] }),
   "devices.list": nothing,
   "devices.listHosts": nothing,
+  "devices.getMany": async ({ device }) => ({ ids: [device.deviceId] }),
+  "devices.summary": nothing,
   "devices.get": onDevice,
   "devices.update": async ({ device }) => ({ deviceId: device.deviceId, name: "attic" }),
   "devices.remove": async (stock) => ({ deviceId: await spare(stock) }),
@@ -181,6 +183,10 @@ export const SAMPLES: { readonly [Id in OperationId]: (stock: Stock) => Promise<
   "devices.provision": async () => ({ count: 1 }),
   "commands.queue": async ({ device }) => ({ deviceId: device.deviceId, type: "ping" }),
   "commands.list": onDevice,
+  "commands.listAll": nothing,
+  "commands.getMany": async (stock) => ({ ids: [await command(stock)] }),
+  "commands.summary": nothing,
+  "commands.types": nothing,
   "commands.poll": onDevice,
   "commands.get": async (stock) => ({ commandId: await command(stock) }),
   "commands.getOnDevice": async (stock) => ({ deviceId: stock.device.deviceId, commandId: await command(stock) }),
@@ -336,7 +342,9 @@ export const toRequest = (
   if (["POST", "PUT", "PATCH"].includes(method) && op.rawBody === undefined) return { method, path, body: left, headers };
   const rawBody = op.rawBody === undefined ? {} : { rawBody: asText(left[op.rawBody]) };
   delete left[op.rawBody ?? ""];
-  const query = new URLSearchParams(Object.entries(left).map(([name, value]): [string, string] => [name, asText(value)]));
+  const query = new URLSearchParams(
+    Object.entries(left).map(([name, value]): [string, string] => [name, Array.isArray(value) ? value.map(asText).join(",") : asText(value)]),
+  );
   return { method, path: query.size === 0 ? path : `${path}?${query}`, headers, ...rawBody };
 };
 

@@ -9,12 +9,13 @@ import { type DeclaredStatement, type Kind, readSources, type Sources } from "./
 
 /** The files with raw SQL: the hot paths, and what Prisma cannot say (locks, comparisons of two columns, sets of rows in one statement). */
 const RAW = [
+  "server/core/actors.ts",
   "server/core/statements.ts",
   "server/features/admin/jobs.ts",
   "server/features/admin/store.ts",
   "server/features/api-keys/store.ts",
   "server/features/audit/store.ts",
-  ...["change", "claim", "create", "outcomes", "read", "retention", "stuck", "timeline"].map((name) => `server/features/commands/store/${name}.ts`),
+  ...["change", "claim", "create", "list", "outcomes", "read", "retention", "stuck", "timeline"].map((name) => `server/features/commands/store/${name}.ts`),
   ...["agents", "contact", "devices", "enrol", "hello", "presence"].map((name) => `server/features/devices/store/${name}.ts`),
   "server/features/live/store.ts",
   ...["enrollments", "pairings", "tokens"].map((name) => `server/features/pairing/store/${name}.ts`),

@@ -62,7 +62,10 @@ describe("keys", () => {
     expect(shown).toMatchObject({ role: "operator", status: "active", createdBy: `user:${userId}`, last4: apiKey.slice(-4) });
     expect(Date.parse(shown.expiresAt ?? "") - Date.parse(shown.createdAt)).toBe(90 * 86_400_000);
     expect(await find(apiKey)).toEqual({ keyId: shown.keyId, tenantId, status: "active", ipAllowlist: ["10.0.0.0/8"], ...accessOf("operator") });
-    expect(await world.call.apiKeys.get(scope, { keyId: shown.keyId })).toEqual(shown);
+    expect(await world.call.apiKeys.get(scope, { keyId: shown.keyId })).toEqual({
+      ...shown,
+      actor: expect.objectContaining({ kind: "user", id: shown.createdBy }),
+    });
     const secret = apiKey.split("_")[3] ?? "";
     expect(JSON.stringify([await world.db.query("select * from api_keys"), await world.call.apiKeys.list(scope, {}), world.emitted])).not.toContain(secret);
   });

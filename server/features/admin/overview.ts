@@ -9,7 +9,6 @@ import type { OutboxFigures } from "../../platform/outbox-rows.ts";
 import type { AnyDevice } from "../devices/index.ts";
 import type { AnyTenant } from "../tenants/index.ts";
 import type { NodeRow } from "./store.ts";
-import { literal } from "./tenants.ts";
 
 export interface OverviewDeps {
   readonly clock: Clock;
@@ -40,7 +39,7 @@ export const createOverview = (deps: OverviewDeps): Pick<Handlers<typeof contrac
       if (found === null) throw new Error("the figures are always there");
       return found;
     },
-    listUsers: (_call, { q, ...window }) => anyTenant.users({ named: q === undefined ? undefined : literal(q), ...toWindow(window) }),
+    listUsers: (_call, query) => anyTenant.users(query),
     listDevices: async (_call, { fingerprint }) => ({ items: await anyDevice.withFingerprint(fingerprint) }),
     disconnectDevice: ({ fail, commit }, { deviceId }) =>
       commit(async (tx, afterwards) => {

@@ -1,6 +1,6 @@
 // Tenants as administrators of the installation see them: all of them, to suspend and to reactivate.
-import type { AdminTenant, contract, TenantId } from "../../../protocol/index.ts";
-import { toWindow } from "../../../protocol/index.ts";
+import type { z } from "zod";
+import type { AdminTenant, contract, Page, TenantId } from "../../../protocol/index.ts";
 import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import type { Handlers } from "../../core/feature.ts";
@@ -17,9 +17,6 @@ export interface TenantHandlersDeps {
   readonly grantPlan: GrantPlan;
 }
 
-/** For a LIKE pattern that takes what was typed literally: Prisma escapes nothing. */
-export const literal = (text: string): string => text.replace(/[\\%_]/g, (sign) => `\\${sign}`);
-
 export const createTenantHandlers = ({ db, anyTenant, plan, grantPlan }: TenantHandlersDeps): Pick<Handlers<typeof contract.admin>, Names> => {
   const found = async (tx: Tx, tenantId: TenantId, fail: () => Error): Promise<AdminTenant> => {
     const tenant = await anyTenant.find(tx, { tenantId });
@@ -27,8 +24,7 @@ export const createTenantHandlers = ({ db, anyTenant, plan, grantPlan }: TenantH
     return tenant;
   };
   return {
-    listTenants: (_call, { plan, status, q, ...window }) =>
-      anyTenant.page({ plan, status, named: q === undefined ? undefined : literal(q), ...toWindow(window) }),
+    listTenants: (_call, query) => anyTenant.page(query),
     getTenant: ({ fail }, { tenantId }) => found(db, tenantId, () => fail("TENANT_NOT_FOUND", { tenantId })),
     suspendTenant: ({ fail, commit }, { tenantId, reason }) =>
       commit(async (tx, afterwards) => {

@@ -1,14 +1,16 @@
 // API keys for scripts and third parties. The gateway shows a key once and never grants it more than its creator may do now.
 
-import { type ApiKey, contract, type DeviceSelector, HELD, isPermission, type Permission, permits, toWindow } from "../../../protocol/index.ts";
+import { type ApiKey, contract, type DeviceSelector, HELD, isPermission, type Permission, permits } from "../../../protocol/index.ts";
 import { permissionsIn } from "../../core/access.ts";
+import { findActors } from "../../core/actors.ts";
 import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import { happened } from "../../core/events.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import { newId } from "../../core/ids.ts";
 import type { ApiKeyLookup, Memberships } from "../../core/lookups.ts";
-import { actorOf, type TenantScope } from "../../core/scope.ts";
+import { actorOf, type SystemScope, type TenantScope } from "../../core/scope.ts";
+import type { Db } from "../../platform/db.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { Feature, FeatureKit } from "../kit.ts";
 import { createApiKeyLookup } from "./api-key-lookup.ts";
@@ -58,15 +60,27 @@ const checkScopes = ({ role, scopes }: Wanted): void => {
   if (issues.length > 0) throw new AppError("VALIDATION_FAILED", { details: { issues } });
 };
 
+const withCreators = async (db: Db, scope: SystemScope, keys: readonly ApiKey[]) => {
+  const actorOfId = await findActors(
+    db,
+    scope,
+    keys.map(({ createdBy }) => createdBy),
+  );
+  return keys.map((key) => ({ ...key, actor: actorOfId(key.createdBy) }));
+};
+
 const createHandlers = ({ db, emit, plan, checkSelector }: ApiKeysDeps, forgetAll: () => void): Handlers<typeof contract.apiKeys> => {
   const { created, rotated, revoked } = contract.apiKeys.events;
   return implement(contract.apiKeys, {
-    list: async ({ scope }, query) => pageOfKeys(db, scope, toWindow(query)),
+    list: async ({ scope }, query) => {
+      const { items, ...page } = await pageOfKeys(db, scope, query);
+      return { items: await withCreators(db, scope, items), ...page };
+    },
 
     get: async ({ scope, fail }, { keyId }) => {
       const key = await findKey(db, scope, keyId);
       if (key === null) throw fail("API_KEY_NOT_FOUND", { keyId });
-      return key;
+      return { ...key, actor: (await findActors(db, scope, [key.createdBy]))(key.createdBy) };
     },
 
     create: async ({ scope, commit }, { expiresInDays, ...wanted }) => {

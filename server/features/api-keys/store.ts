@@ -1,10 +1,11 @@
 // Rows of API keys. The database has only the hash of a key.
 
 import { Prisma } from "../../../prisma/generated/client.ts";
-import { ApiKey, type DeviceSelector, isRole, type KeyId, type Role, type TenantId, type Window } from "../../../protocol/index.ts";
+import { ApiKey, type DeviceSelector, isRole, type KeyId, type Page, type Role, type TenantId } from "../../../protocol/index.ts";
 import { secondsFromNow, systemClock } from "../../core/clock.ts";
 import type { Clients } from "../../core/database.ts";
 import type { SqlTx } from "../../core/events.ts";
+import { createListing } from "../../core/listing.ts";
 import { given, type RowOf, recordOf } from "../../core/records.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import { LOCK, statement } from "../../core/statements.ts";
@@ -55,13 +56,15 @@ export const findKey = async (db: Clients, scope: SystemScope, keyId: string): P
   return row === null ? null : toKey(row);
 };
 
-export const pageOfKeys = async (db: Clients, scope: SystemScope, { limit, offset }: Window): Promise<{ items: ApiKey[]; total: number }> => {
+const listKeys = createListing(
+  "api-keys",
+  { createdAt: { kind: "time" }, name: { kind: "text" }, lastUsedAt: { kind: "time", nullable: true }, expiresAt: { kind: "time", nullable: true } },
+  { column: "keyId", kind: "text" },
+);
+
+export const pageOfKeys = (db: Clients, scope: SystemScope, query: Parameters<typeof listKeys>[0]): Promise<Page<ApiKey>> => {
   const { apiKey } = db.for(scope);
-  const [rows, total] = await Promise.all([
-    apiKey.findMany({ orderBy: [{ createdAt: "desc" }, { keyId: "desc" }], take: limit, skip: offset }),
-    apiKey.count(),
-  ]);
-  return { items: rows.map((row) => toKey(row)), total };
+  return listKeys(query, { owner: scope.tenantId, rows: (asked) => apiKey.findMany(asked), count: () => apiKey.count(), record: (row) => toKey(row) });
 };
 
 export interface KeyChange {

@@ -1,5 +1,6 @@
 // The audit log: one record for each change, written with it, chained by hashes, read by a tenant's administrators and by operators.
-import { type AuditLog, contract, toWindow } from "../../../protocol/index.ts";
+import { type AuditLog, contract, type TenantId } from "../../../protocol/index.ts";
+import { findActors } from "../../core/actors.ts";
 import type { AuditTrail } from "../../core/audit.ts";
 import type { Clients } from "../../core/database.ts";
 import { implement } from "../../core/feature.ts";
@@ -45,6 +46,9 @@ const toLog = ({ tenantId, at, actorType, actorId, actorEmail, ip, userAgent, re
   previousHash: hex(row.previousHash),
 });
 
+/** As `actorOf` writes it. */
+const actorIdOf = ({ actorType, actorId }: SealedRow): string => (actorType === "user" ? `user:${actorId}` : actorId);
+
 // An answer holds so much text at most, however large the records are.
 const EXPORT_CHARACTERS = 8_000_000;
 const EXPORT_BATCH = 500;
@@ -60,9 +64,18 @@ const begun = async (pieces: AsyncGenerator<string, void>): Promise<AsyncIterabl
 
 export const createAudit = ({ db, secretBox, keepDays }: AuditDeps): AuditFeature => {
   const signer = createChainSigner(secretBox);
-  const page = async (tenantId: string, query: Parameters<typeof toWindow>[0]) => {
-    const { items, total } = await pageOfLogs(db, tenantId, { ...query, ...toWindow(query) });
-    return { items: items.map(toLog), total };
+  const page = async (tenantId: string, query: Parameters<typeof pageOfLogs>[2]) => {
+    const { items, ...rest } = await pageOfLogs(db, tenantId, query);
+    return { items: await named(items), ...rest };
+  };
+  /** Of one tenant. */
+  const named = async (rows: readonly SealedRow[]): Promise<AuditLog[]> => {
+    const [{ tenantId } = { tenantId: INSTALLATION }] = rows;
+    const actorOf = await findActors(db, { tenantId: tenantId as TenantId }, rows.map(actorIdOf));
+    return rows.map((row) => {
+      const log = toLog(row);
+      return { ...log, actor: { ...log.actor, name: actorOf(actorIdOf(row)).name } };
+    });
   };
   const linesOf = async function* (tenantId: string, format: Format, { after: from, ...filter }: AuditFilter & { readonly after: number }) {
     yield headOf(format);
@@ -79,7 +92,8 @@ export const createAudit = ({ db, secretBox, keepDays }: AuditDeps): AuditFeatur
       get: async ({ scope, fail }, { auditId }) => {
         const row = await findLog(db, scope.tenantId, auditId);
         if (row === null) throw fail("AUDIT_LOG_NOT_FOUND", { auditId });
-        return toLog(row);
+        const [log = toLog(row)] = await named([row]);
+        return log;
       },
       exportLines: ({ scope }, query) => begun(linesOf(scope.tenantId, "ndjson", query)),
       export: async ({ scope }, { format, after, max, ...filter }) => {

@@ -1,8 +1,9 @@
 // Rows of the audit log and the ends of its chains.
 import type { Prisma } from "../../../prisma/generated/client.ts";
-import type { Window } from "../../../protocol/index.ts";
+import type { Page } from "../../../protocol/index.ts";
 import type { Clients } from "../../core/database.ts";
 import type { SqlTx } from "../../core/events.ts";
+import { createListing } from "../../core/listing.ts";
 import { given } from "../../core/records.ts";
 import { statement } from "../../core/statements.ts";
 import type { SealedRow, SignedChain } from "./chain.ts";
@@ -97,18 +98,16 @@ const whereOf = (tenantId: string, { actor, action, resource, from, to }: AuditF
 });
 const dateOf = (text: string | undefined): Date | undefined => (text === undefined ? undefined : new Date(text));
 
-/** Newest first. */
-export const pageOfLogs = async (
-  db: Clients,
-  tenantId: string,
-  { limit, offset, ...filter }: AuditFilter & Window,
-): Promise<{ readonly items: readonly SealedRow[]; readonly total: number }> => {
-  const where = whereOf(tenantId, filter);
-  const [rows, total] = await Promise.all([
-    db.system.auditLog.findMany({ where, orderBy: { sequence: "desc" }, take: limit, skip: offset }),
-    db.system.auditLog.count({ where }),
-  ]);
-  return { items: rows.map(toRow), total };
+const listLogs = createListing("audit-logs", { sequence: { kind: "number" } }, { column: "sequence", kind: "number" });
+
+export const pageOfLogs = (db: Clients, tenantId: string, query: AuditFilter & Parameters<typeof listLogs>[0]): Promise<Page<SealedRow>> => {
+  const where = whereOf(tenantId, query);
+  return listLogs(query, {
+    owner: tenantId,
+    rows: (asked) => db.system.auditLog.findMany({ ...asked, where: { AND: [where, asked.where] } }),
+    count: () => db.system.auditLog.count({ where }),
+    record: toRow,
+  });
 };
 
 export const findLog = async (db: Clients, tenantId: string, auditId: string): Promise<SealedRow | null> => {

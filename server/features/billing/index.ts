@@ -1,6 +1,6 @@
 // Billing: what a tenant may have, what it uses and what it pays. The provider takes the money; the tenant's plan follows from its subscriptions.
 import { createHash } from "node:crypto";
-import { type BillingInterval, contract, type PaidPlan, type TenantBilling, toWindow } from "../../../protocol/index.ts";
+import { type BillingInterval, contract, type PaidPlan, type TenantBilling } from "../../../protocol/index.ts";
 import { type Clock, secondsFromNow } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
@@ -217,7 +217,7 @@ const createHandlers = ({ db, clock, plan, counters, tenants, settings, subscrip
       return { ...wanted, ...(await providers.own.preview({ ...wanted, current })), over, blocked: over.some(blocksDowngrade) };
     },
 
-    invoices: ({ scope }, query) => pageOfInvoices(db, scope, toWindow(query)),
+    invoices: ({ scope }, query) => pageOfInvoices(db, scope, query),
     providerEvents: (_call, { payload, signature }) => receive(payload, signature),
   });
 };

@@ -1,7 +1,7 @@
 // The built-in command types: payload, time to live, execution time, and the lane in which commands run one after another.
 // Any other type is a custom one: it gets the generic settings, and an agent rejects it if it does not support it.
 import { z } from "zod";
-import { contract, type CommandType as DeclaredType, type Group, type Permission } from "../../../protocol/index.ts";
+import { type CommandTypeRecord, contract, type CommandType as DeclaredType, type Group, type Permission } from "../../../protocol/index.ts";
 
 export interface CommandType {
   readonly payload: z.ZodType;
@@ -12,6 +12,7 @@ export interface CommandType {
   /** `app`: one at a time per app; `host`: one at a time on the machine; `none`: beside anything. */
   readonly lane: "app" | "host" | "none";
   readonly permission: Permission | null;
+  readonly risk: CommandTypeRecord["risk"];
 }
 
 const MINUTE = 60;
@@ -20,37 +21,61 @@ const DAY = 24 * HOUR;
 
 const AppId = z.string().min(1).max(128);
 const anything = z.looseObject({ appId: AppId.optional() });
-const generic: CommandType = { payload: anything, ttlSeconds: DAY, executionTimeoutSeconds: 15 * MINUTE, redeliverSafe: true, lane: "none", permission: null };
+const generic: CommandType = {
+  payload: anything,
+  ttlSeconds: DAY,
+  executionTimeoutSeconds: 15 * MINUTE,
+  redeliverSafe: true,
+  lane: "none",
+  permission: null,
+  risk: "change",
+};
 
 const type = (differences: Partial<CommandType> = {}): CommandType => ({ ...generic, ...differences });
 const onApp = (differences: Partial<CommandType> = {}): CommandType => type({ lane: "app", ...differences });
 const slow = { ttlSeconds: 7 * DAY, executionTimeoutSeconds: HOUR } as const;
 
 const TYPES: Readonly<Record<string, CommandType>> = {
-  ping: type({ ttlSeconds: HOUR, executionTimeoutSeconds: MINUTE }),
-  echo: type({ ttlSeconds: HOUR, executionTimeoutSeconds: MINUTE }),
-  diagnostics: type({ executionTimeoutSeconds: 5 * MINUTE }),
-  "logs-fetch": type({ payload: anything.extend({ lines: z.int().min(1).max(100_000).optional(), since: z.string().max(40).optional() }), ttlSeconds: HOUR }),
+  ping: type({ risk: "none", ttlSeconds: HOUR, executionTimeoutSeconds: MINUTE }),
+  echo: type({ risk: "none", ttlSeconds: HOUR, executionTimeoutSeconds: MINUTE }),
+  diagnostics: type({ risk: "none", executionTimeoutSeconds: 5 * MINUTE }),
+  "logs-fetch": type({
+    risk: "none",
+    payload: anything.extend({ lines: z.int().min(1).max(100_000).optional(), since: z.string().max(40).optional() }),
+    ttlSeconds: HOUR,
+  }),
   // After an hour nobody expects a restart any more.
   "restart-app": onApp({ ttlSeconds: HOUR }),
   "start-app": onApp({ ttlSeconds: HOUR }),
   "stop-app": onApp({ ttlSeconds: HOUR }),
   deploy: onApp(slow),
-  undeploy: onApp(slow),
+  undeploy: onApp({ ...slow, risk: "danger" }),
   "update-app": onApp(slow),
   "rollback-app": onApp(slow),
   "backup-create": onApp({ executionTimeoutSeconds: 6 * HOUR }),
-  "backup-restore": onApp({ executionTimeoutSeconds: 6 * HOUR, redeliverSafe: false }),
-  "backup-verify": onApp({ executionTimeoutSeconds: 6 * HOUR }),
-  "volume-scan": type({ executionTimeoutSeconds: HOUR }),
+  "backup-restore": onApp({ risk: "danger", executionTimeoutSeconds: 6 * HOUR, redeliverSafe: false }),
+  "backup-verify": onApp({ risk: "none", executionTimeoutSeconds: 6 * HOUR }),
+  "volume-scan": type({ risk: "none", executionTimeoutSeconds: HOUR }),
   "tunnel-up": type(),
   "tunnel-down": type(),
   "mesh-apply": type(),
   "secrets-rotate": type({ ttlSeconds: 7 * DAY }),
   "agent-config": type({ ttlSeconds: 7 * DAY }),
   "agent-update": type({ ...slow, lane: "host" }),
-  reboot: type({ ttlSeconds: HOUR, lane: "host", redeliverSafe: false, payload: anything.extend({ delaySeconds: z.int().min(0).max(3_600).optional() }) }),
-  shell: type({ ttlSeconds: HOUR, redeliverSafe: false, permission: "device:shell", payload: anything.extend({ command: z.string().min(1).max(32_768) }) }),
+  reboot: type({
+    risk: "danger",
+    ttlSeconds: HOUR,
+    lane: "host",
+    redeliverSafe: false,
+    payload: anything.extend({ delaySeconds: z.int().min(0).max(3_600).optional() }),
+  }),
+  shell: type({
+    risk: "danger",
+    ttlSeconds: HOUR,
+    redeliverSafe: false,
+    permission: "device:shell",
+    payload: anything.extend({ command: z.string().min(1).max(32_768) }),
+  }),
 };
 
 /** Types that the gateway itself sends. They carry no secret: the agent fetches it by a signed call. */
@@ -79,6 +104,32 @@ export const commandType = (name: string): CommandType | null => {
   if (RESERVED.test(name) || DECLARED.has(name)) return null;
   return Object.hasOwn(TYPES, name) ? (TYPES[name] ?? generic) : generic;
 };
+
+const jsonSchema = (schema: z.ZodType, io: "input" | "output"): Record<string, unknown> => {
+  const { $schema: _, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: "any" });
+  return rest;
+};
+
+const recordOf = (type: string, orderedBy: CommandTypeRecord["orderedBy"], { payload, permission, ...known }: CommandType): CommandTypeRecord => ({
+  type,
+  summary: null,
+  output: null,
+  ...known,
+  payload: jsonSchema(payload, "input"),
+  permission: permission ?? "device:command",
+  orderedBy,
+});
+
+/** Every type that this gateway knows, for forms and for authors of agents. */
+export const COMMAND_TYPES: readonly CommandTypeRecord[] = [
+  ...Object.entries(TYPES).map(([name, known]) => recordOf(name, "caller", known)),
+  ...Object.entries(SYSTEM_TYPES).map(([name, known]) => recordOf(name, "gateway", known)),
+  ...[...DECLARED.values()].map(({ type, summary, output, ...known }) => ({
+    ...recordOf(type, "gateway", { permission: null, ...known }),
+    summary,
+    output: jsonSchema(output, "output"),
+  })),
+];
 
 /** A command that names an app shares that app's lane, whatever its type. */
 export const laneOf = (commandId: string, payload: Readonly<Record<string, unknown>>, known: CommandType): string => {

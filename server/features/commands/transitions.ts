@@ -7,7 +7,7 @@ import { decide } from "./rules.ts";
 import type { CommandSettings } from "./settings.ts";
 import type { Circumstances, CommandEvent, Step } from "./state.ts";
 import { type Locked, saveRows } from "./store/change.ts";
-import { type CommandRow, isoTime } from "./store/rows.ts";
+import { type CommandRow, isoOrNull, isoTime } from "./store/rows.ts";
 
 /** One step of one command; `row` is the command after it. */
 export interface Transition {
@@ -111,7 +111,19 @@ const endOf = ({ row, from, step }: Transition) => commandHappened(step.patch.la
 
 export const commandHappened = <E extends (typeof events)[keyof typeof events]>(event: E, row: CommandRow, previous: CommandStatus | null): Happened<E> => {
   const { tenantId, traceparent, commandId, deviceId, type, status, failureCode } = row;
-  const data = { commandId, deviceId, type, status, previous, failureCode } satisfies z.input<typeof events.changed.schema>;
+  const data = {
+    commandId,
+    deviceId,
+    type,
+    status,
+    previous,
+    failureCode,
+    attempts: row.attempt,
+    progress: row.progress,
+    deadlineAt: isoOrNull(row.deadlineAt),
+    startedAt: isoOrNull(row.startedAt),
+    finishedAt: isoOrNull(row.finishedAt),
+  } satisfies z.input<typeof events.changed.schema>;
   return happened<E>({ tenantId, traceparent }, event, commandId, data as z.input<E["schema"]>);
 };
 

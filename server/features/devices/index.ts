@@ -1,6 +1,6 @@
 // Devices: paired machines, their presence and their secrets. Other features pair through `enrol` and read through `find`.
 
-import { CLOSE, type CommandId, connectTo, contract, type Device, type DeviceId, type DeviceMetrics, toWindow } from "../../../protocol/index.ts";
+import { CLOSE, type CommandId, connectTo, contract, type Device, type DeviceId, type DeviceMetrics } from "../../../protocol/index.ts";
 import { isLimited } from "../../core/access.ts";
 import type { AuditTrail } from "../../core/audit.ts";
 import type { Clock } from "../../core/clock.ts";
@@ -10,6 +10,7 @@ import { AppError } from "../../core/errors.ts";
 import { type Emit, happened } from "../../core/events.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import { newId } from "../../core/ids.ts";
+import { given } from "../../core/records.ts";
 import { actorOf, type SystemScope, type TenantScope } from "../../core/scope.ts";
 import type { DuplicateProbe, Evictor, Machine } from "../../core/sessions.ts";
 import type { CreateBatch } from "../../platform/batch.ts";
@@ -24,18 +25,19 @@ import { type AnyDevice, createAnyDevice } from "./any-device.ts";
 import { createEnrol, createReissue, type Enrol, type PlanGuard, type Reissue, type ResetCommands } from "./enrol.ts";
 import { createPresence, type Presence } from "./presence.ts";
 import { createRepairHandlers } from "./repair.ts";
-import { likeLiteral, toMetrics } from "./rules.ts";
+import { toMetrics } from "./rules.ts";
 import { createSecretHandlers } from "./secrets.ts";
 import { type DeviceSettings, deviceSettings } from "./settings.ts";
 import { createSignatureLock } from "./signature-lock.ts";
 import {
   countDevices,
   countDevicesByStatus,
-  type DeviceFilter,
+  countGroups,
   type DeviceSummary,
   findDevice,
   findDeviceSummary,
   findKnown,
+  getDevices,
   listDevices,
   listIds,
   removeDevice,
@@ -48,6 +50,7 @@ import { createVisibility, type Visibility } from "./visibility.ts";
 export { createAgentSessions } from "./agent-sessions.ts";
 export type { AnyDevice } from "./any-device.ts";
 export type { Enrolled, Enrolment, Reissue, Replacement, ResetCommands } from "./enrol.ts";
+export { createDeviceNames } from "./names.ts";
 export type { DeviceSummary } from "./store/devices.ts";
 /** For the plan. */
 export type { KnownMachine } from "./store/enrol.ts";
@@ -143,12 +146,13 @@ export const createDevices = (deps: DevicesDeps): Devices => {
   };
 };
 
-type Names = "list" | "listHosts" | "get" | "metrics" | "disconnect";
+type Names = "list" | "listHosts" | "getMany" | "summary" | "get" | "metrics" | "disconnect";
 const createReadHandlers = ({ db, evictor, history }: DevicesDeps): Pick<Handlers<typeof contract.devices>, Names> => {
-  const list = (scope: TenantScope, query: Filters) => listDevices(db, scope, toFilter(query));
   return {
-    list: ({ scope }, query) => list(scope, query),
-    listHosts: ({ scope }, query) => list(scope, query),
+    list: ({ scope }, query) => listDevices(db, scope, query),
+    listHosts: ({ scope }, query) => listDevices(db, scope, query),
+    getMany: async ({ scope }, { ids }) => ({ items: await getDevices(db, scope, ids) }),
+    summary: ({ scope }, { groupBy }) => countGroups(db, scope, groupBy),
     get: async ({ scope, fail }, { deviceId }) => {
       const device = await findDevice(db, scope, deviceId);
       if (device === undefined) throw fail("DEVICE_NOT_FOUND", { deviceId });
@@ -182,8 +186,9 @@ const createChangeHandlers = (
 ): Pick<Handlers<typeof contract.devices>, "update" | "remove" | "provision"> => ({
   update: ({ scope, fail, commit }, { deviceId, ...change }) =>
     commit(async (tx, afterwards) => {
-      const { deploymentId, tags } = change;
-      if (tags !== undefined) checkMayTag(scope);
+      const { deploymentId, tags: newTags } = change;
+      if (newTags !== undefined) checkMayTag(scope);
+      const { version: _, ...changes } = change;
       const known = await findDevice(tx, scope, deviceId);
       if (known === undefined) throw fail("DEVICE_NOT_FOUND", { deviceId });
       if (deploymentId !== undefined && !(await deployments.has(tx, scope, deploymentId))) throw fail("DEPLOYMENT_NOT_FOUND", { deploymentId });
@@ -191,7 +196,9 @@ const createChangeHandlers = (
       const device = await findDevice(tx, scope, deviceId);
       if (device === undefined) throw fail("DEVICE_NOT_FOUND", { deviceId });
       if (!changed) throw fail("VERSION_CONFLICT", { currentVersion: device.version });
-      if (tags !== undefined) afterwards(() => forgetTags(scope.tenantId, deviceId));
+      if (newTags !== undefined) afterwards(() => forgetTags(scope.tenantId, deviceId));
+      const { name = null, tags } = device;
+      await emit(tx, [happened(scope, contract.devices.events.changed, deviceId, { deviceId, name, tags, changed: Object.keys(given(changes)) })]);
       if (deploymentId !== undefined) afterwards(() => registry.announce([device.agentId]));
       return device;
     }),
@@ -226,17 +233,3 @@ const checkMayTag = (scope: TenantScope): void => {
 };
 
 const newFingerprint = (): string => newId("fp");
-
-type Filters = Parameters<typeof toWindow>[0] & {
-  readonly status?: string | undefined;
-  readonly tag?: string | undefined;
-  readonly deploymentId?: string | undefined;
-  readonly q?: string | undefined;
-};
-const toFilter = ({ status, tag, deploymentId, q, ...window }: Filters): DeviceFilter => ({
-  ...toWindow(window),
-  status,
-  tag,
-  deploymentId,
-  named: q === undefined ? undefined : likeLiteral(q),
-});

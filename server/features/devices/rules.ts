@@ -9,6 +9,3 @@ export const toMetrics = ({ metrics, cpu, memory, disk }: Pick<Heartbeat, "metri
   const named = Object.entries({ cpu, memory, disk }).filter(([, value]) => value !== undefined);
   return metrics === undefined && named.length === 0 ? null : { ...metrics, ...Object.fromEntries(named) };
 };
-
-/** Escapes typed text for LIKE, because Prisma does not. */
-export const likeLiteral = (text: string): string => text.replace(/[\\%_]/g, (sign) => `\\${sign}`);

@@ -31,9 +31,9 @@ const createReads = ({ db, mails }: InvitesDeps): Pick<Handlers<typeof contract.
     return stored.map((each) => toInvite(each, deliveries));
   };
   return {
-    list: async ({ scope }, { status, ...query }) => {
-      const { items, total } = await pageOfInvites(db, scope, { ...toWindow(query), status });
-      return { items: await shown(items), total };
+    list: async ({ scope }, query) => {
+      const { items, ...page } = await pageOfInvites(db, scope, query);
+      return { items: await shown(items), ...page };
     },
 
     get: async ({ scope, fail }, { inviteId }) => {

@@ -1,9 +1,10 @@
 // Rows of invites. The database has only the hash of a link's token.
 import { Prisma } from "../../../prisma/generated/client.ts";
-import { type DeviceSelector, Invite, type TenantId, type Window } from "../../../protocol/index.ts";
+import { type DeviceSelector, Invite, type Page, type TenantId } from "../../../protocol/index.ts";
 import { secondsFromNow, systemClock } from "../../core/clock.ts";
 import type { Clients } from "../../core/database.ts";
 import type { SqlTx } from "../../core/events.ts";
+import { createListing } from "../../core/listing.ts";
 import type { MailDelivery } from "../../core/mail.ts";
 import { given, type RowOf, recordOf } from "../../core/records.ts";
 import type { SystemScope } from "../../core/scope.ts";
@@ -91,18 +92,23 @@ export const findInviteByHash = async (db: Clients, hash: Uint8Array<ArrayBuffer
   return row === null ? null : toStored(row);
 };
 
-export const pageOfInvites = async (
-  db: Clients,
-  scope: SystemScope,
-  { limit, offset, status }: Window & { readonly status?: Invite["status"] | undefined },
-): Promise<{ readonly items: readonly StoredInvite[]; readonly total: number }> => {
+const listInvites = createListing(
+  "invites",
+  { createdAt: { kind: "time" }, email: { kind: "text" }, expiresAt: { kind: "time" } },
+  { column: "inviteId", kind: "text" },
+);
+
+export type InvitesQuery = Parameters<typeof listInvites>[0] & { readonly status?: Invite["status"] | undefined };
+
+export const pageOfInvites = (db: Clients, scope: SystemScope, query: InvitesQuery): Promise<Page<StoredInvite>> => {
   const { invite } = db.for(scope);
-  const where = status === undefined ? {} : ofStatus(status);
-  const [rows, total] = await Promise.all([
-    invite.findMany({ where, orderBy: [{ createdAt: "desc" }, { inviteId: "desc" }], take: limit, skip: offset }),
-    invite.count({ where }),
-  ]);
-  return { items: rows.map(toStored), total };
+  const where = query.status === undefined ? {} : ofStatus(query.status);
+  return listInvites(query, {
+    owner: scope.tenantId,
+    rows: (asked) => invite.findMany({ ...asked, where: { AND: [where, asked.where] } }),
+    count: () => invite.count({ where }),
+    record: toStored,
+  });
 };
 
 export interface Renewal {

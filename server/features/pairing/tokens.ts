@@ -1,5 +1,5 @@
 // Enrollment tokens: people create them for install scripts, and bootstrap creates one for the operator's own tenant.
-import { type contract, type TenantId, toWindow } from "../../../protocol/index.ts";
+import type { contract, TenantId } from "../../../protocol/index.ts";
 import { operatorTx } from "../../core/audit.ts";
 import type { Handlers } from "../../core/feature.ts";
 import { newId, newSecret } from "../../core/ids.ts";
@@ -35,7 +35,7 @@ export const createTokenHandlers = ({ db, deployments, plan, settings }: Pairing
     });
   },
 
-  listTokens: async ({ scope }, query) => pageOfTokens(db, scope, toWindow(query)),
+  listTokens: ({ scope }, query) => pageOfTokens(db, scope, query),
 
   revokeToken: ({ scope, fail, commit }, { tokenId }) =>
     commit(async (tx) => {

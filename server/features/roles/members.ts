@@ -1,5 +1,5 @@
 // The members of a tenant: their roles and devices, how they leave, and how the tenant gets another owner.
-import { contract, isRole, type Member, toWindow } from "../../../protocol/index.ts";
+import { contract, isRole, type Member } from "../../../protocol/index.ts";
 import { isLimited, permissionsIn } from "../../core/access.ts";
 import { AppError } from "../../core/errors.ts";
 import { type Emit, happened } from "../../core/events.ts";
@@ -48,8 +48,8 @@ export const createMemberHandlers = ({ db, emit, members, forgetTenant }: Member
   const { memberChanged, memberRemoved, ownershipTransferred } = contract.roles.events;
   return {
     listMembers: async ({ scope }, query) => {
-      const { items, total } = await members.page(db, scope, toWindow(query));
-      return { items: items.map(toMember), total };
+      const { items, ...page } = await members.page(db, scope, query);
+      return { items: items.map(toMember), ...page };
     },
 
     getMember: async ({ scope }, { memberId }) => {

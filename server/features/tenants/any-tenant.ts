@@ -1,12 +1,12 @@
 // Every tenant and its members, whoever they are, for administrators of the installation.
-import { type AdminTenant, type AdminUser, contract, type Tenant, type TenantId } from "../../../protocol/index.ts";
+import { type AdminTenant, type AdminUser, contract, type Page, type Tenant, type TenantId } from "../../../protocol/index.ts";
 import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import { type Emit, happened } from "../../core/events.ts";
 import type { Afterwards } from "../../core/feature.ts";
 import type { Overrides, SystemScope } from "../../core/scope.ts";
 import type { Db } from "../../platform/db.ts";
-import { countByStatus, findForAdmin, pageForAdmin, pageOfUsers, type TenantFilter, type UserFilter, updateForAdmin } from "./store/any-tenant.ts";
+import { countByStatus, findForAdmin, pageForAdmin, pageOfUsers, type TenantsQuery, type UsersQuery, updateForAdmin } from "./store/any-tenant.ts";
 import type { StoredTenant } from "./store/tenants.ts";
 
 export interface OperatorChange {
@@ -19,13 +19,13 @@ export interface OperatorChange {
 /** What the tenants feature lets administrators do. */
 export interface AnyTenant {
   find(tx: Tx, scope: SystemScope): Promise<AdminTenant | null>;
-  page(filter: TenantFilter): Promise<{ readonly items: AdminTenant[]; readonly total: number }>;
+  page(query: TenantsQuery): Promise<Page<AdminTenant>>;
   /** Both throw TENANT_NOT_FOUND and INVALID_STATE_TRANSITION. */
   suspend(tx: Tx, afterwards: Afterwards, tenantId: TenantId, reason: string): Promise<void>;
   reactivate(tx: Tx, afterwards: Afterwards, tenantId: TenantId): Promise<void>;
   /** Throws TENANT_NOT_FOUND and VERSION_CONFLICT. */
   change(tx: Tx, afterwards: Afterwards, scope: SystemScope, change: OperatorChange): Promise<void>;
-  users(filter: UserFilter): Promise<{ readonly items: AdminUser[]; readonly total: number }>;
+  users(query: UsersQuery): Promise<Page<AdminUser>>;
   countByStatus(): Promise<Record<string, number>>;
 }
 
@@ -42,10 +42,10 @@ export const createAnyTenant = ({ db, emit, forgetTenant, counted, countedAll, s
     const tenant = await findForAdmin(tx, scope);
     return tenant === null ? null : { ...tenant, ...(await counted(tenant, tx)) };
   },
-  page: async (filter) => {
-    const { items, total } = await pageForAdmin(db, filter);
+  page: async (query) => {
+    const { items, ...page } = await pageForAdmin(db, query);
     const records = await countedAll(items);
-    return { items: items.map((item, index) => ({ ...records[index], ...item }) as Tenant & typeof item), total }; // as: one record for each
+    return { items: items.map((item, index) => ({ ...records[index], ...item }) as Tenant & typeof item), ...page }; // as: one record for each
   },
   suspend,
   reactivate,
@@ -60,6 +60,6 @@ export const createAnyTenant = ({ db, emit, forgetTenant, counted, countedAll, s
     await emit(tx, [happened(scope, contract.tenants.events.updated, tenantId, { tenantId, slug: changed.slug })]);
     afterwards(() => forgetTenant(tenantId));
   },
-  users: (filter) => pageOfUsers(db, filter),
+  users: (query) => pageOfUsers(db, query),
   countByStatus: () => countByStatus(db),
 });

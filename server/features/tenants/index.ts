@@ -1,5 +1,5 @@
 // Tenants: a user creates one and becomes its owner; members read and change it; its owner ends it.
-import { contract, type Role, type Tenant, toWindow } from "../../../protocol/index.ts";
+import { contract, type Role, type Tenant } from "../../../protocol/index.ts";
 import { type AuditTrail, operatorTx } from "../../core/audit.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
@@ -158,8 +158,8 @@ const createHandlers = (deps: HandlersDeps): Pick<Handlers<typeof contract.tenan
     },
 
     list: async ({ scope }, query) => {
-      const { items, total } = await pageOfTenants(db, userOf(scope).userId, toWindow(query));
-      return { items: await countedAll(items), total };
+      const { items, ...page } = await pageOfTenants(db, userOf(scope).userId, query);
+      return { items: await countedAll(items), ...page };
     },
 
     get: async ({ scope, fail }, { tenantId }) => {

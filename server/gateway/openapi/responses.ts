@@ -48,7 +48,7 @@ const successSchema = (schemas: Schemas, op: Operation): Json => {
   const output = schemas.of(op.output, "output");
   const record: ObjectSchema = schemas.resolve(output);
   if (op.list !== undefined) {
-    const { items = {}, total: _, ...beside } = record.properties ?? {};
+    const { items = {}, total: _, nextCursor: __, ...beside } = record.properties ?? {};
     return envelope(items as Json, op.list === "plain" ? meta(schemas) : listMeta(schemas), { properties: beside, required: Object.keys(beside) });
   }
   if (op.flat) return envelope(output, meta(schemas), record);

@@ -1,6 +1,7 @@
 // Rows of invoices, written by the provider's events.
-import { Invoice, type Window } from "../../../../protocol/index.ts";
+import { Invoice, type Page } from "../../../../protocol/index.ts";
 import type { Clients } from "../../../core/database.ts";
+import { createListing } from "../../../core/listing.ts";
 import { recordOf } from "../../../core/records.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import type { InvoiceState } from "../provider.ts";
@@ -14,11 +15,14 @@ export const writeInvoice = async (tx: Clients, scope: SystemScope, { invoiceId,
   await invoice.upsert({ where: { tenantId_invoiceId: { invoiceId } }, create: { invoiceId, ...columns }, update: columns });
 };
 
-export const pageOfInvoices = async (db: Clients, scope: SystemScope, { limit, offset }: Window): Promise<{ items: Invoice[]; total: number }> => {
+const listInvoices = createListing("invoices", { issuedAt: { kind: "time" } }, { column: "invoiceId", kind: "text" });
+
+export const pageOfInvoices = (db: Clients, scope: SystemScope, query: Parameters<typeof listInvoices>[0]): Promise<Page<Invoice>> => {
   const { invoice } = db.for(scope);
-  const [rows, total] = await Promise.all([
-    invoice.findMany({ orderBy: [{ issuedAt: "desc" }, { invoiceId: "desc" }], take: limit, skip: offset }),
-    invoice.count(),
-  ]);
-  return { items: rows.map((row) => recordOf(Invoice, row)), total };
+  return listInvoices(query, {
+    owner: scope.tenantId,
+    rows: (asked) => invoice.findMany(asked),
+    count: () => invoice.count(),
+    record: (row) => recordOf(Invoice, row),
+  });
 };

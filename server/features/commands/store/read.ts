@@ -1,4 +1,4 @@
-// Reads of commands: lists, one command, the reason why it waits, and figures of the whole queue.
+// Reads of commands: one or some by their ids, the reason why it waits, and figures of the whole queue.
 import type { CommandId, CommandStatus, DeviceId, TenantId } from "../../../../protocol/index.ts";
 import type { DeviceRef } from "../../../core/delivery.ts";
 import type { SqlTx } from "../../../core/events.ts";
@@ -6,22 +6,6 @@ import type { SystemScope } from "../../../core/scope.ts";
 import { statement } from "../../../core/statements.ts";
 import type { Db } from "../../../platform/db.ts";
 import { ALL_COLUMNS, type CommandRow, type DbRow, IN_FLIGHT, LEAN_COLUMNS, OPEN, toRow } from "./rows.ts";
-
-export interface CommandFilter {
-  readonly deviceId: string;
-  readonly status: CommandStatus | null;
-  readonly type: string | null;
-}
-
-const MATCHING = "c.tenant_id = $1 and c.device_id = $2 and ($3::text is null or c.status = $3) and ($4::text is null or c.type = $4)";
-const LIST = statement<DbRow>("commands.list", `select ${ALL_COLUMNS} from commands c where ${MATCHING} order by c.seq desc limit $5 offset $6`);
-const COUNT = statement<{ readonly total: number }>("commands.count", `select count(*) as total from commands c where ${MATCHING}`);
-
-export const listCommands = async (db: Db, { tenantId }: SystemScope, filter: CommandFilter, window: { readonly limit: number; readonly offset: number }) => {
-  const values = [tenantId, filter.deviceId, filter.status, filter.type];
-  const [rows, counted] = await Promise.all([db.query(LIST, [...values, window.limit, window.offset]), db.query(COUNT, values)]);
-  return { rows: rows.map(toRow), total: counted[0]?.total ?? 0 };
-};
 
 const FIND_MANY = statement<DbRow>(
   "commands.findMany",
@@ -57,7 +41,7 @@ export interface Surroundings {
   /** How many the device's newest session takes at once; null before its first session. */
   readonly maxInFlight: number | null;
   /** The open command before it in its lane. */
-  readonly ahead: { readonly commandId: string; readonly status: string; readonly since: Date } | null;
+  readonly ahead: { readonly commandId: CommandId; readonly type: string; readonly status: CommandStatus; readonly since: Date } | null;
 }
 
 interface SurroundingsRow {
@@ -66,14 +50,15 @@ interface SurroundingsRow {
   readonly last_seen_at: Date | null;
   readonly in_flight: number;
   readonly max_in_flight: number | null;
-  readonly ahead_id: string | null;
-  readonly ahead_status: string | null;
+  readonly ahead_id: CommandId | null;
+  readonly ahead_type: string | null;
+  readonly ahead_status: CommandStatus | null;
   readonly ahead_since: Date | null;
 }
 
 const READ_SURROUNDINGS = statement<SurroundingsRow>(
   "commands.readSurroundings",
-  `select now(), p.connectivity, p.last_seen_at, p.max_in_flight, b.command_id as ahead_id, b.status as ahead_status,
+  `select now(), p.connectivity, p.last_seen_at, p.max_in_flight, b.command_id as ahead_id, b.type as ahead_type, b.status as ahead_status,
           coalesce(b.started_at, b.sent_at, b.issued_at) as ahead_since,
           (select count(*) from commands o where o.device_id = $2 and o.status in ${IN_FLIGHT} and o.status in ${OPEN}) as in_flight
      from (select) one
@@ -92,9 +77,9 @@ export const readSurroundings = async (db: Db, row: CommandRow): Promise<Surroun
     inFlight: found.in_flight,
     maxInFlight: found.max_in_flight,
     ahead:
-      found.ahead_id === null || found.ahead_status === null || found.ahead_since === null
+      found.ahead_id === null || found.ahead_type === null || found.ahead_status === null || found.ahead_since === null
         ? null
-        : { commandId: found.ahead_id, status: found.ahead_status, since: found.ahead_since },
+        : { commandId: found.ahead_id, type: found.ahead_type, status: found.ahead_status, since: found.ahead_since },
   };
 };
 

@@ -197,7 +197,7 @@ export const CHANGEABLE: readonly { readonly column: string; readonly sqlType: s
 
 export const sqlTime = toSql;
 export const isoTime = (instant: Instant): string => new Date(instant).toISOString();
-const isoOrNull = (instant: Instant | null): string | null => (instant === null || instant === Infinity ? null : isoTime(instant));
+export const isoOrNull = (instant: Instant | null): string | null => (instant === null || instant === Infinity ? null : isoTime(instant));
 
 export const toCommand = (row: CommandRow): Command => ({
   commandId: row.commandId,

@@ -5,7 +5,7 @@ import type { SystemScope } from "../../../core/scope.ts";
 import { statement } from "../../../core/statements.ts";
 import type { Db } from "../../../platform/db.ts";
 
-type Entry = z.infer<typeof TimelineEntry>;
+type Entry = Omit<z.infer<typeof TimelineEntry>, "by">;
 // A command has few transitions; the limit bounds even one that is redelivered all its life.
 const TIMELINE_LIMIT = 1_000;
 

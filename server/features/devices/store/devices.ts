@@ -1,9 +1,13 @@
 // Rows of devices with their presence, as records of the contract.
 import { Prisma } from "../../../../prisma/generated/client.ts";
-import { Device, type DeviceId } from "../../../../protocol/index.ts";
+import { Device, type DeviceCounts, type DeviceId, type DeviceQuery, type Page } from "../../../../protocol/index.ts";
+import { limitsValue, withinLimits } from "../../../core/access.ts";
 import { secondsFromNow, systemClock } from "../../../core/clock.ts";
 import type { Clients } from "../../../core/database.ts";
+import type { DeviceRef } from "../../../core/delivery.ts";
+import { AppError } from "../../../core/errors.ts";
 import type { SqlTx } from "../../../core/events.ts";
+import { createListing, likeLiteral } from "../../../core/listing.ts";
 import { given, recordOf } from "../../../core/records.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import { statement } from "../../../core/statements.ts";
@@ -87,6 +91,19 @@ export const listIds = async (db: Clients, scope: SystemScope): Promise<readonly
 export const findTags = (db: Clients, scope: SystemScope, deviceId: string): Promise<{ readonly tags: readonly string[] } | null> =>
   db.for(scope).device.findFirst({ where: { deviceId }, select: { tags: true } });
 
+const FIND_NAMES = statement<{ readonly device_id: string; readonly name: string | null }>(
+  "devices.findNames",
+  `select d.device_id, coalesce(d.name, d.hostname) as name
+     from unnest($1::text[], $2::text[]) as v(tenant_id, device_id) join devices d on d.tenant_id = v.tenant_id and d.device_id = v.device_id`,
+);
+
+/** In the order of the devices: the name, or else the hostname. */
+export const findNames = async (sql: SqlTx, devices: readonly DeviceRef[]): Promise<readonly (string | null)[]> => {
+  const rows = await sql.query(FIND_NAMES, [devices.map(({ tenantId }) => tenantId), devices.map(({ deviceId }) => deviceId)]);
+  const names = new Map(rows.map(({ device_id, name }) => [device_id, name]));
+  return devices.map(({ deviceId }) => names.get(deviceId) ?? null);
+};
+
 export const countDevices = (db: Clients, scope: SystemScope): Promise<number> => db.for(scope).device.count({ where: notDeleted });
 
 export const countDevicesByStatus = async (db: Clients, scope: SystemScope): Promise<Record<Device["status"], number>> => {
@@ -94,41 +111,92 @@ export const countDevicesByStatus = async (db: Clients, scope: SystemScope): Pro
   return { online: 0, offline: 0, provisioning: 0, ...Object.fromEntries(counts.map(({ status, _count }) => [status, _count])) };
 };
 
-export interface DeviceFilter {
-  readonly status?: string | undefined;
-  readonly tag?: string | undefined;
-  readonly deploymentId?: string | undefined;
-  /** The beginning of name or hostname, escaped for LIKE. */
-  readonly named?: string | undefined;
-  readonly limit: number;
-  readonly offset: number;
-}
+const list = createListing(
+  "devices",
+  {
+    createdAt: { kind: "time" },
+    name: { kind: "text", nullable: true },
+    status: { kind: "text" },
+    agentVersion: { kind: "text", nullable: true },
+    platform: { kind: "text", nullable: true },
+  },
+  { column: "deviceId", kind: "text" },
+);
 
-/** Newest first. */
-export const listDevices = async (
-  db: Clients,
-  scope: SystemScope,
-  { tag, named, limit, offset, ...same }: DeviceFilter,
-): Promise<{ items: Device[]; total: number }> => {
-  const { device, devicePresence } = db.for(scope);
-  const begins = { startsWith: named ?? "", mode: "insensitive" } as const;
-  const where = {
+/** More devices than a condition may name. */
+const MAX_NAMED = 10_000;
+
+// A socket that broke counts as none, as `connectionOf` shows it.
+const FIND_BY_PRESENCE = statement<{ readonly device_id: string }>(
+  "devices.findByPresence",
+  `select d.device_id from devices d join device_presence p on p.device_id = d.device_id
+    where d.tenant_id = $1 and d.deleted_at is null and ($3::timestamptz is null or p.last_seen_at < $3)
+      and ($2::text is null or $2 = case when p.connectivity = 'realtime' and p.session_id is null then 'none' else p.connectivity end) limit $4`,
+);
+
+/** Null without such a condition. Presence is written with every heartbeat, so it has no relation that Prisma could join. */
+const findByPresence = async (sql: SqlTx, { tenantId }: SystemScope, { connectivity, seenBefore }: DeviceQuery): Promise<readonly string[] | null> => {
+  if (connectivity === undefined && seenBefore === undefined) return null;
+  const rows = await sql.query(FIND_BY_PRESENCE, [tenantId, connectivity ?? null, seenBefore ?? null, MAX_NAMED + 1]);
+  if (rows.length <= MAX_NAMED) return rows.map(({ device_id }) => device_id);
+  const message = `more than ${MAX_NAMED} devices match; ask for other connections or an earlier time`;
+  throw new AppError("VALIDATION_FAILED", { details: { reason: "too_many_matches", issues: [{ path: "connectivity", code: "custom", message }] } });
+};
+
+const dateOf = (text: string | undefined): Date | undefined => (text === undefined ? undefined : new Date(text));
+
+const whereOf = (query: DeviceQuery, named: readonly string[] | null) => {
+  const { status, tag, notTag, deploymentId, q, platform, agentVersion, createdAfter, createdBefore } = query;
+  const part = { contains: likeLiteral(q ?? ""), mode: "insensitive" } as const;
+  return {
     ...notDeleted,
-    ...given(same),
-    ...(tag === undefined ? {} : { tags: { has: tag } }),
-    ...(named === undefined ? {} : { OR: [{ name: begins }, { hostname: begins }] }),
+    ...given({ status, deploymentId, platform, agentVersion }),
+    ...(tag === undefined ? {} : { tags: { hasEvery: tag } }),
+    ...(notTag === undefined ? {} : { NOT: { tags: { hasSome: notTag } } }),
+    ...(q === undefined ? {} : { OR: [{ name: part }, { hostname: part }] }),
+    ...(createdAfter === undefined && createdBefore === undefined ? {} : { createdAt: given({ gte: dateOf(createdAfter), lt: dateOf(createdBefore) }) }),
+    ...(named === null ? {} : { deviceId: { in: [...named] } }),
   };
-  const [rows, total] = await Promise.all([
-    device.findMany({ where, orderBy: [{ createdAt: "desc" }, { deviceId: "desc" }], take: limit, skip: offset, omit }),
-    device.count({ where }),
-  ]);
-  const presences = await devicePresence.findMany({ where: { deviceId: { in: rows.map(({ deviceId }) => deviceId) } }, select });
+};
+
+export const listDevices = async (db: Clients & SqlTx, scope: SystemScope, query: DeviceQuery): Promise<Page<Device>> => {
+  const { device } = db.for(scope);
+  const where = whereOf(query, await findByPresence(db, scope, query));
+  const { items, ...page } = await list(query, {
+    owner: scope.tenantId,
+    rows: (asked) => device.findMany({ ...asked, where: { ...where, AND: asked.where }, omit }),
+    count: () => device.count({ where }),
+    record: (row) => row,
+  });
+  return { items: await withPresence(db, scope, items), ...page };
+};
+
+const withPresence = async (db: Clients, scope: SystemScope, rows: readonly DeviceRow[]): Promise<Device[]> => {
+  const presences = await db.for(scope).devicePresence.findMany({ where: { deviceId: { in: rows.map(({ deviceId }) => deviceId) } }, select });
   const presenceOf = new Map(presences.map((presence) => [presence.deviceId, presence]));
-  const items = rows.flatMap((row) => {
+  return rows.flatMap((row) => {
     const presence = presenceOf.get(row.deviceId);
     return presence === undefined ? [] : [toDevice(row, presence)];
   });
-  return { items, total };
+};
+
+export const getDevices = async (db: Clients, scope: SystemScope, deviceIds: readonly string[]): Promise<Device[]> => {
+  const rows = await db.for(scope).device.findMany({ where: { deviceId: { in: [...deviceIds] }, ...notDeleted }, omit });
+  return withPresence(db, scope, rows);
+};
+
+const COUNT_GROUPS = statement<{ readonly value: string | null; readonly count: number; readonly total: number }>(
+  "devices.countGroups",
+  `with living as materialized (select d.status, d.agent_version, d.platform, d.tags from devices d where d.tenant_id = $1 and d.deleted_at is null and ${withinLimits("d", "$3")})
+   select g.value, count(*), (select count(*) from living) as total
+     from living d left join lateral unnest(case $2::text when 'tag' then d.tags when 'status' then array[d.status] when 'version' then array[d.agent_version] else array[d.platform] end) as g(value) on true
+    group by g.value order by count(*) desc, g.value limit 200`,
+);
+
+/** Raw SQL, because Prisma cannot group by the elements of an array. */
+export const countGroups = async (sql: SqlTx, scope: SystemScope, groupBy: DeviceCounts["groupBy"]): Promise<DeviceCounts> => {
+  const rows = await sql.query(COUNT_GROUPS, [scope.tenantId, groupBy, limitsValue(scope)]);
+  return { groupBy, total: rows[0]?.total ?? 0, groups: rows.map(({ value, count }) => ({ value, count })) };
 };
 
 /** Undefined keeps a field, null clears it. */

@@ -1,8 +1,9 @@
 // Rows of enrollment tokens. The database has only their hash and counts their uses.
-import { EnrollmentToken, type Window } from "../../../../protocol/index.ts";
+import { EnrollmentToken, type Page } from "../../../../protocol/index.ts";
 import { secondsFromNow, systemClock } from "../../../core/clock.ts";
 import type { Clients } from "../../../core/database.ts";
 import type { SqlTx } from "../../../core/events.ts";
+import { createListing } from "../../../core/listing.ts";
 import { type RowOf, recordOf } from "../../../core/records.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import { statement } from "../../../core/statements.ts";
@@ -37,14 +38,21 @@ export interface NewToken {
 export const insertToken = async (db: Clients, scope: SystemScope, { lifeSeconds, ...token }: NewToken): Promise<EnrollmentToken> =>
   toToken(await db.for(scope).enrollmentToken.create({ data: { ...token, expiresAt: secondsFromNow(lifeSeconds) } }));
 
-export const pageOfTokens = async (db: Clients, scope: SystemScope, { limit, offset }: Window): Promise<{ items: EnrollmentToken[]; total: number }> => {
+const listTokens = createListing(
+  "enrollment-tokens",
+  { createdAt: { kind: "time" }, name: { kind: "text" }, expiresAt: { kind: "time" } },
+  { column: "tokenId", kind: "text" },
+);
+
+export const pageOfTokens = (db: Clients, scope: SystemScope, query: Parameters<typeof listTokens>[0]): Promise<Page<EnrollmentToken>> => {
   const { enrollmentToken } = db.for(scope);
   const where = { revokedAt: null };
-  const [rows, total] = await Promise.all([
-    enrollmentToken.findMany({ where, orderBy: [{ createdAt: "desc" }, { tokenId: "desc" }], take: limit, skip: offset }),
-    enrollmentToken.count({ where }),
-  ]);
-  return { items: rows.map(toToken), total };
+  return listTokens(query, {
+    owner: scope.tenantId,
+    rows: (asked) => enrollmentToken.findMany({ ...asked, where: { ...where, ...asked.where } }),
+    count: () => enrollmentToken.count({ where }),
+    record: toToken,
+  });
 };
 
 /** False when there is no such token or it was revoked before. */

@@ -1,9 +1,10 @@
 // Rows of all tenants and of their members, for administrators of the installation.
 import type { z } from "zod";
 import type { Prisma } from "../../../../prisma/generated/client.ts";
-import { AdminTenant, type AdminUser, isRole, type Tenant, type TenantId, type Window } from "../../../../protocol/index.ts";
+import { AdminTenant, type AdminUser, isRole, type Page, type Tenant, type TenantId } from "../../../../protocol/index.ts";
 import { secondsFromNow } from "../../../core/clock.ts";
 import type { Clients } from "../../../core/database.ts";
+import { createListing, likeLiteral } from "../../../core/listing.ts";
 import { given, type RowOf, recordOf } from "../../../core/records.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import { orNull } from "../../../platform/db-errors.ts";
@@ -20,22 +21,30 @@ export const findForAdmin = async (db: Clients, scope: SystemScope): Promise<Sto
   return row === null ? null : toAdminTenant(row);
 };
 
-export interface TenantFilter extends Window {
+const listForAdmin = createListing(
+  "admin-tenants",
+  { createdAt: { kind: "time" }, name: { kind: "text" }, slug: { kind: "text" }, statusSince: { kind: "time" } },
+  { column: "tenantId", kind: "text" },
+);
+
+export type TenantsQuery = Parameters<typeof listForAdmin>[0] & {
   readonly plan?: Tenant["plan"] | undefined;
   readonly status?: string | undefined;
-  /** A part of name or slug, with the signs of a LIKE pattern escaped. */
-  readonly named?: string | undefined;
-}
+  /** A part of name or slug. */
+  readonly q?: string | undefined;
+};
 
-export const pageForAdmin = async (db: Clients, { limit, offset, named, ...same }: TenantFilter): Promise<{ items: StoredAdminTenant[]; total: number }> => {
-  const part = { contains: named ?? "", mode: "insensitive" } as const;
-  const where = { ...given(same), ...(named === undefined ? {} : { OR: [{ name: part }, { slug: part }] }) };
+export const pageForAdmin = (db: Clients, query: TenantsQuery): Promise<Page<StoredAdminTenant>> => {
+  const { plan, status, q } = query;
+  const part = { contains: likeLiteral(q ?? ""), mode: "insensitive" } as const;
+  const where = { ...given({ plan, status }), ...(q === undefined ? {} : { OR: [{ name: part }, { slug: part }] }) };
   const { tenant } = db.system;
-  const [rows, total] = await Promise.all([
-    tenant.findMany({ where, orderBy: [{ createdAt: "desc" }, { tenantId: "desc" }], take: limit, skip: offset }),
-    tenant.count({ where }),
-  ]);
-  return { items: rows.map(toAdminTenant), total };
+  return listForAdmin(query, {
+    owner: "",
+    rows: (asked) => tenant.findMany({ ...asked, where: { ...where, ...asked.where } }),
+    count: () => tenant.count({ where }),
+    record: toAdminTenant,
+  });
 };
 
 /** Null when there is no such tenant or its version is no longer current. */
@@ -45,29 +54,46 @@ export const updateForAdmin = async (db: Clients, scope: SystemScope, { version,
   return row === null ? null : toAdminTenant(row);
 };
 
-export interface UserFilter extends Window {
-  /** A part of id or email address, with the signs of a LIKE pattern escaped. */
-  readonly named?: string | undefined;
-}
+const listUsers = createListing("admin-users", { userId: { kind: "text" } }, { column: "userId", kind: "text" });
+
+export type UsersQuery = Parameters<typeof listUsers>[0] & {
+  /** A part of id or email address. */
+  readonly q?: string | undefined;
+};
 
 /** Counting stops here. */
 const MAX_USERS = 10_000;
 
-export const pageOfUsers = async (db: Clients, { limit, offset, named }: UserFilter): Promise<{ items: AdminUser[]; total: number }> => {
-  const part = { contains: named ?? "", mode: "insensitive" } as const;
-  const where = named === undefined ? {} : { OR: [{ userId: part }, { email: part }] };
-  const found = await db.system.membership.findMany({ where, distinct: ["userId"], orderBy: { userId: "asc" }, take: MAX_USERS, select: { userId: true } });
-  const userIds = found.slice(offset, offset + limit).map(({ userId }) => userId);
+export const pageOfUsers = (db: Clients, query: UsersQuery): Promise<Page<AdminUser>> => {
+  const part = { contains: likeLiteral(query.q ?? ""), mode: "insensitive" } as const;
+  const where = query.q === undefined ? {} : { OR: [{ userId: part }, { email: part }] };
+  const { membership } = db.system;
+  const each = { distinct: ["userId" as const], select: { userId: true } };
+  return listUsers(query, {
+    owner: "",
+    rows: async (asked) => {
+      const found = await membership.findMany({ ...asked, ...each, where: { AND: [where, asked.where] } });
+      return usersOf(
+        db,
+        found.map(({ userId }) => userId),
+      );
+    },
+    count: async () => (await membership.findMany({ ...each, where, take: MAX_USERS })).length,
+    record: (user) => user,
+  });
+};
+
+/** In the order of the ids. */
+const usersOf = async (db: Clients, userIds: readonly string[]): Promise<readonly AdminUser[]> => {
   const rows = await db.system.membership.findMany({
-    where: { userId: { in: userIds } },
+    where: { userId: { in: [...userIds] } },
     orderBy: [{ createdAt: "asc" }, { memberId: "asc" }],
     take: MAX_USERS,
   });
-  const items = userIds.map((userId) => {
+  return userIds.map((userId) => {
     const own = rows.filter((row) => row.userId === userId);
     return { userId, email: own.find(({ email }) => email !== null)?.email ?? null, memberships: own.map(toMembership) };
   });
-  return { items, total: found.length };
 };
 
 const toMembership = ({ tenantId, role }: { readonly tenantId: string; readonly role: string }): AdminUser["memberships"][number] => ({

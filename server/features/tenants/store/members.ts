@@ -1,9 +1,10 @@
 // Rows of members: as the tenant's administrators see and change them, and as invites and accounts need them.
 import { Prisma } from "../../../../prisma/generated/client.ts";
-import { DeviceSelector, type Permission, type RoleId, type TenantId, type Window } from "../../../../protocol/index.ts";
+import { DeviceSelector, type Page, type Permission, type RoleId, type TenantId } from "../../../../protocol/index.ts";
 import type { Clients } from "../../../core/database.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import { newId } from "../../../core/ids.ts";
+import { createListing } from "../../../core/listing.ts";
 import { given } from "../../../core/records.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import { LOCK } from "../../../core/statements.ts";
@@ -43,13 +44,17 @@ export const findMember = async (
   return row === null ? null : toMember(row);
 };
 
-export const pageOfMembers = async (db: Clients, scope: SystemScope, { limit, offset }: Window): Promise<{ items: MemberRow[]; total: number }> => {
+const listMembers = createListing("members", { createdAt: { kind: "time" }, role: { kind: "text" } }, { column: "memberId", kind: "text" });
+export type MembersQuery = Parameters<typeof listMembers>[0];
+
+export const pageOfMembers = (db: Clients, scope: SystemScope, query: MembersQuery): Promise<Page<MemberRow>> => {
   const { membership } = db.for(scope);
-  const [rows, total] = await Promise.all([
-    membership.findMany({ orderBy: [{ createdAt: "asc" }, { memberId: "asc" }], take: limit, skip: offset, include }),
-    membership.count(),
-  ]);
-  return { items: rows.map(toMember), total };
+  return listMembers(query, {
+    owner: scope.tenantId,
+    rows: (asked) => membership.findMany({ ...asked, include }),
+    count: () => membership.count(),
+    record: toMember,
+  });
 };
 
 /** How many members have each role, by its key. */

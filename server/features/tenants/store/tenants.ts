@@ -1,11 +1,12 @@
 // Rows of tenants and their members.
 import type { z } from "zod";
 import { Prisma } from "../../../../prisma/generated/client.ts";
-import { DeviceSelector, HELD, isPermission, isRole, type Plan, type Role, Tenant, type TenantId, type Window } from "../../../../protocol/index.ts";
+import { DeviceSelector, HELD, isPermission, isRole, type Page, type Plan, type Role, Tenant, type TenantId } from "../../../../protocol/index.ts";
 import { type Access, accessOf, createAccess } from "../../../core/access.ts";
 import { systemClock } from "../../../core/clock.ts";
 import type { Clients } from "../../../core/database.ts";
 import type { SqlTx } from "../../../core/events.ts";
+import { createListing } from "../../../core/listing.ts";
 import type { Membership } from "../../../core/lookups.ts";
 import { given, type RowOf, recordOf } from "../../../core/records.ts";
 import type { Overrides, SystemScope, TenantFacts } from "../../../core/scope.ts";
@@ -65,17 +66,16 @@ export const findTenant = async (db: Clients, scope: SystemScope): Promise<Store
   return row === null ? null : toTenant(row);
 };
 
-export const pageOfTenants = async (
-  db: Clients,
-  userId: string,
-  { limit, offset }: Window,
-): Promise<{ readonly items: readonly StoredTenant[]; readonly total: number }> => {
+const listTenants = createListing("tenants", { createdAt: { kind: "time" }, name: { kind: "text" } }, { column: "tenantId", kind: "text" });
+
+export const pageOfTenants = (db: Clients, userId: string, query: Parameters<typeof listTenants>[0]): Promise<Page<StoredTenant>> => {
   const where = { ...existing, memberships: { some: { userId } } };
-  const [rows, total] = await Promise.all([
-    db.system.tenant.findMany({ where, orderBy: [{ createdAt: "desc" }, { tenantId: "desc" }], take: limit, skip: offset }),
-    db.system.membership.count({ where: { userId, tenant: existing } }),
-  ]);
-  return { items: rows.map(toTenant), total };
+  return listTenants(query, {
+    owner: userId,
+    rows: (asked) => db.system.tenant.findMany({ ...asked, where: { ...where, ...asked.where } }),
+    count: () => db.system.membership.count({ where: { userId, tenant: existing } }),
+    record: toTenant,
+  });
 };
 
 export interface TenantChange {

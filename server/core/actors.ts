@@ -1,0 +1,28 @@
+// Names of those who did something, for one page of records in one read.
+import type { Actor } from "../../protocol/index.ts";
+import type { SqlTx } from "./events.ts";
+import type { SystemScope } from "./scope.ts";
+import { statement } from "./statements.ts";
+
+const FIND_NAMES = statement<{ readonly id: string; readonly name: string | null }>(
+  "actors.findNames",
+  `select 'user:' || m.user_id as id, m.email as name from memberships m where m.tenant_id = $1 and m.user_id = any($2::text[])
+   union all select k.key_id, k.name from api_keys k where k.tenant_id = $1 and k.key_id = any($3::text[])
+   union all select d.agent_id, coalesce(d.name, d.hostname) from devices d where d.tenant_id = $1 and d.agent_id = any($3::text[])`,
+);
+
+const USER = "user:";
+const kindOf = (id: string): Actor["kind"] => {
+  if (id.startsWith(USER)) return "user";
+  if (id.startsWith("key_")) return "apiKey";
+  return id.startsWith("agt_") ? "agent" : "system";
+};
+
+/** Takes ids as `actorOf` writes them, and returns the function that names each. */
+export const findActors = async (sql: SqlTx, { tenantId }: SystemScope, ids: readonly string[]): Promise<(id: string) => Actor> => {
+  const named = [...new Set(ids)].filter((id) => kindOf(id) !== "system");
+  const users = named.filter((id) => kindOf(id) === "user").map((id) => id.slice(USER.length));
+  const rows = named.length === 0 ? [] : await sql.query(FIND_NAMES, [tenantId, users, named]);
+  const names = new Map(rows.map(({ id, name }) => [id, name]));
+  return (id) => ({ kind: kindOf(id), id, name: names.get(id) ?? null });
+};

@@ -1,0 +1,29 @@
+// The names of devices for live events: read in batches and remembered for a short time.
+import { LRUCache } from "lru-cache";
+import type { DeviceRef } from "../../core/delivery.ts";
+import type { SqlTx } from "../../core/events.ts";
+import type { CreateBatch } from "../../platform/batch.ts";
+import { findNames } from "./store/devices.ts";
+
+const MAX_KNOWN = 20_000;
+const KNOWN_MS = 10_000;
+const BATCH = { maxSize: 500, maxConcurrent: 2, maxWaiting: MAX_KNOWN };
+
+/** Null for a device without a name, and while the database does not answer. */
+export type DeviceNames = (device: DeviceRef) => Promise<string | null>;
+
+export const createDeviceNames = (db: SqlTx, createBatch: CreateBatch): DeviceNames => {
+  const known = new LRUCache<string, Promise<string | null>>({ max: MAX_KNOWN, ttl: KNOWN_MS });
+  const read = createBatch((devices: readonly DeviceRef[]) => findNames(db, devices), BATCH);
+  return (device) => {
+    const key = `${device.tenantId} ${device.deviceId}`;
+    const name =
+      known.get(key) ??
+      read(device).catch(() => {
+        known.delete(key);
+        return null;
+      });
+    if (!known.has(key)) known.set(key, name);
+    return name;
+  };
+};
