@@ -15,6 +15,8 @@ export const LiveEvent = z.object({
 });
 export type LiveEvent = z.infer<typeof LiveEvent>;
 
+const Subject = z.string().min(1).max(128);
+
 /**
  * Why events are missing. `unknown_position`: the gateway has no such event, or no longer has it; `too_many`: the viewer missed more events
  * than a stream replays; `expired`: some missed events are older than the retention period.
@@ -32,7 +34,7 @@ export const live = group({
     watch: subscription({
       summary: "Watch the tenant's events",
       description:
-        "The stream begins with `stream.position`, or with `stream.gap` if it cannot resume at `lastEventId`: then read the lists again. Both arrive regardless of `types`. Close streams that you no longer show: a node limits the streams of a tenant and of a credential, and answers 429 `STREAM_LIMIT_REACHED` beyond that.",
+        "The stream begins with `stream.position`, or with `stream.gap` if it cannot resume at `lastEventId`: then read the lists again. Both arrive regardless of `types`. The `data` of an event about a device or a command also contains `deviceName`. Close streams that you no longer show: a node limits the streams of a tenant and of a credential, and answers 429 `STREAM_LIMIT_REACHED` beyond that.",
       auth: ["user", "apiKey"],
       permission: "event:read",
       input: z.strictObject({
@@ -41,7 +43,10 @@ export const live = group({
           .max(50)
           .optional()
           .describe("Event types to send, such as `command.completed` or `device.*`. Default: all."),
-        deviceId: z.string().max(128).optional().describe("Only events of this device."),
+        deviceId: Subject.optional().describe("Only events of this device; the same as one id in `deviceIds`."),
+        deviceIds: z.array(Subject).min(1).max(100).optional().describe("Only events of these devices, and of `commandIds`."),
+        commandIds: z.array(Subject).min(1).max(100).optional().describe("Only events of these commands, and of `deviceIds`."),
+        sample: z.enum(["all", "terminal"]).default("all").describe("`terminal`: of commands only their ends, not every step."),
         lastEventId: z.string().max(128).nullish().describe("Resume after this event."),
       }),
       output: LiveEvent,

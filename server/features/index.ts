@@ -31,7 +31,7 @@ import { createHint, spreadChanges } from "./changes.ts";
 import { type CommandSettings, createCommands } from "./commands/index.ts";
 import { connectParts } from "./connect.ts";
 import { deployments } from "./deployments/index.ts";
-import { createAgentSessions, createDevices, deviceSettings } from "./devices/index.ts";
+import { createAgentSessions, createDeviceNames, createDevices, deviceSettings } from "./devices/index.ts";
 import { createGeneral, type GeneralDeps } from "./general/index.ts";
 import { createInvites } from "./invites/index.ts";
 import type { FeatureKit, FeaturesOf } from "./kit.ts";
@@ -86,7 +86,8 @@ export const createFeatures = (deps: FeaturesDeps) => {
   const outbox = createOutbox({ db, onError, settings: { keepDays: config.EVENT_RETENTION_DAYS } });
   const { emit } = outbox;
   const isShown: LiveDeps["isShown"] = (scope, deviceId) => devices.isShown(scope, deviceId);
-  const live = createLive({ db, clock, isShown, onError: (error) => onError("live feed", error), settings: liveSettings(config) });
+  const deviceNames = createDeviceNames(db, createBatch);
+  const live = createLive({ db, clock, isShown, deviceNames, onError: (error) => onError("live feed", error), settings: liveSettings(config) });
   const hint = createHint(live, changes);
   // Filled from the features below.
   const counters: Counters = { ...deployments.counters };

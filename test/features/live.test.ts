@@ -28,7 +28,13 @@ const setUp = (settings = {}, beforeReplay: () => Promise<void> = async () => un
       return rows as never;
     },
   };
-  const live = createLive({ db: gated, clock: createTestClock(), isShown: async () => true, settings });
+  const live = createLive({
+    db: gated,
+    clock: createTestClock(),
+    isShown: async () => true,
+    deviceNames: async ({ deviceId }) => `name of ${deviceId}`,
+    settings,
+  });
   const outbox = createOutbox({ db, onError: () => undefined, settings: { wakeAfterMs: 3_600_000 } });
   outbox.subscribe(live.dispatched);
   const happen = async (tenantId: TenantId, ...subjects: string[]) => {
@@ -272,6 +278,33 @@ test("a filter of types and device hides every other event", async () => {
   expect(await next()).toMatchObject({ subjectId: "right" });
   live.hint({ scope: { tenantId }, event: contract.devices.events.online, subjectId: "dev_1", data: {} } as never);
   expect(await take(next, 1)).toEqual(["dev_1"]);
+});
+
+test("a filter of devices and commands shows the events of either, and a terminal sample hides their steps", async () => {
+  const { live, watch } = setUp();
+  const tenantId = newId("ten");
+  const { changed, completed } = contract.commands.events;
+  const hint = (event: typeof changed | typeof completed, subjectId: string, deviceId: string) =>
+    live.hint({ scope: { tenantId }, event, subjectId, data: { deviceId } } as never);
+  const { next } = await watch(tenantId, { deviceIds: ["dev_1", "dev_2"], deviceId: "dev_3", commandIds: ["cmd_4"], sample: "terminal" });
+  hint(completed, "cmd_1", "dev_5");
+  hint(changed, "cmd_4", "dev_5");
+  for (const deviceId of ["dev_1", "dev_2", "dev_3"]) hint(completed, "cmd_1", deviceId);
+  hint(completed, "cmd_4", "dev_5");
+  const seen = [await next(), await next(), await next(), await next()];
+  expect(seen.map((event) => (event === "end" ? event : event.data["deviceId"]))).toEqual(["dev_1", "dev_2", "dev_3", "dev_5"]);
+});
+
+test("an event of a device or a command carries the device's name, others do not", async () => {
+  const { live, watch, happen } = setUp();
+  const tenantId = newId("ten");
+  const { next } = await watch(tenantId);
+  live.hint({ scope: { tenantId }, event: contract.commands.events.changed, subjectId: "cmd_1", data: { deviceId: "dev_1" } } as never);
+  expect(await next()).toMatchObject({ data: { deviceId: "dev_1", deviceName: "name of dev_1" } });
+  live.hint({ scope: { tenantId }, event: contract.devices.events.online, subjectId: "dev_2", data: {} } as never);
+  expect(await next()).toMatchObject({ data: { deviceName: "name of dev_2" } });
+  await happen(tenantId, "tenant");
+  expect(await next()).not.toMatchObject({ data: { deviceName: expect.anything() } });
 });
 
 test("a viewer that reads too slowly is cut off, and an aborted one ends and is forgotten", async () => {

@@ -1,15 +1,22 @@
-// A viewer's filter: event types, with a wildcard after the dot, and one device.
-import type { LiveEvent } from "../../../protocol/index.ts";
+// A viewer's filter: event types, with a wildcard after the dot, devices and commands, and whether every step of a command matters.
+import { contract, type LiveEvent } from "../../../protocol/index.ts";
 
 export interface Filter {
   /** Null: all types. */
   readonly types: readonly string[] | null;
-  readonly deviceId: string | null;
+  /** Ids of devices and commands; null: all. */
+  readonly subjects: ReadonlySet<unknown> | null;
+  /** Hides the steps of commands that have not ended. */
+  readonly endsOnly: boolean;
 }
 
-export const accepts = ({ types, deviceId }: Filter, event: LiveEvent): boolean =>
+const { queued, changed } = contract.commands.events;
+const STEPS: ReadonlySet<string> = new Set([queued.type, changed.type]);
+
+export const accepts = ({ types, subjects, endsOnly }: Filter, event: LiveEvent): boolean =>
   (types === null || types.some((type) => matches(type, event.type))) &&
-  (deviceId === null || event.subjectId === deviceId || event.data["deviceId"] === deviceId);
+  (subjects === null || subjects.has(event.subjectId) || subjects.has(event.data["deviceId"])) &&
+  !(endsOnly && STEPS.has(event.type));
 
 /** The device that the event concerns; null for one about the tenant. */
 export const deviceOf = ({ subjectId, data }: Pick<LiveEvent, "subjectId" | "data">): string | null => {

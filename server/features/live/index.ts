@@ -1,8 +1,10 @@
 // The live feed of a tenant: the durable events since a viewer left off, then every event and hint as it happens.
 
-import { contract, type EventType, type LiveEvent } from "../../../protocol/index.ts";
+import type { z } from "zod";
+import { contract, type EventType, type LiveEvent, type TenantId } from "../../../protocol/index.ts";
 import { isLimited } from "../../core/access.ts";
 import type { Clock } from "../../core/clock.ts";
+import type { DeviceRef } from "../../core/delivery.ts";
 import type { DispatchedEvent, Happened } from "../../core/events.ts";
 import { implement } from "../../core/feature.ts";
 import type { SystemScope, TenantScope } from "../../core/scope.ts";
@@ -32,6 +34,8 @@ export interface LiveSettings extends StreamBounds {
 export interface LiveDeps {
   readonly db: Db;
   readonly clock: Clock;
+  /** The name that an event shows beside its device's id. */
+  readonly deviceNames?: (device: DeviceRef) => Promise<string | null>;
   readonly settings?: Partial<LiveSettings>;
   readonly onError?: (error: unknown) => void;
   /** Whether a caller who is limited to some devices may see events of this one. */
@@ -87,7 +91,13 @@ const { position, gap } = contract.live.events;
 /** A guess: a place becomes free when somebody closes a stream. */
 const STREAM_RETRY_SECONDS = 30;
 
-export const createLive = ({ db, clock, isShown, settings: given, onError = () => undefined }: LiveDeps): Live => {
+type About = Pick<z.output<typeof contract.live.operations.watch.input>, "deviceId" | "deviceIds" | "commandIds">;
+const subjectsOf = ({ deviceId, deviceIds = [], commandIds = [] }: About): Filter["subjects"] => {
+  const ids = [...(deviceId === undefined ? [] : [deviceId]), ...deviceIds, ...commandIds];
+  return ids.length === 0 ? null : new Set(ids);
+};
+
+export const createLive = ({ db, clock, isShown, deviceNames, settings: given, onError = () => undefined }: LiveDeps): Live => {
   const settings = { ...DEFAULTS, ...given };
   const feed = createFeed({ db, onError, recheckPauseMs: settings.recheckPauseMs });
   const takePlace = createStreamCount(settings);
@@ -153,26 +163,38 @@ export const createLive = ({ db, clock, isShown, settings: given, onError = () =
     }
   }
 
+  const nameOf = (tenantId: TenantId, { subjectId, data }: LiveEvent): Promise<string | null> | null => {
+    const deviceId = data["deviceId"] ?? subjectId;
+    return deviceNames === undefined || typeof deviceId !== "string" || !deviceId.startsWith("dev_") ? null : deviceNames({ tenantId, deviceId });
+  };
+  const named = async (tenantId: TenantId, event: LiveEvent): Promise<LiveEvent> => {
+    const name = nameOf(tenantId, event);
+    return name === null ? event : { ...event, data: { ...event.data, deviceName: await name } };
+  };
+
   return {
     handlers: implement(contract.live, {
-      watch: async function* ({ scope, signal, fail }, { types, deviceId, lastEventId }) {
+      watch: async function* ({ scope, signal, fail }, { types, lastEventId, ...about }) {
         const place = takePlace(scope);
         if (typeof place !== "function") throw fail("STREAM_LIMIT_REACHED", { ...place }, { retryAfter: STREAM_RETRY_SECONDS });
         const { tenantId } = scope;
-        const filter: Filter = { types: types ?? null, deviceId: deviceId ?? null };
+        const filter: Filter = { types: types ?? null, subjects: subjectsOf(about), endsOnly: about.sample === "terminal" };
         const buffer = createBuffer<Published>(settings.bufferedEvents);
         const { early, late } = createSight(scope, filter);
         // Joins before reading, so it loses no event in between; the sequence number drops the ones that come twice.
         const { ready, leave } = feed.join(tenantId, (published) => {
           const seen = early(published);
-          if (seen !== null) buffer.push(seen);
+          if (seen === null) return;
+          // Begins to read the name, so that the names of many events come in one read.
+          void nameOf(tenantId, seen.event);
+          buffer.push(seen);
         });
         const stop = (): void => buffer.end();
         signal.addEventListener("abort", stop, { once: true });
         if (signal.aborted) stop();
         try {
           await ready;
-          yield* eachOnce(beginAfter(scope, filter, lastEventId || null), buffer, { signal, late });
+          for await (const event of eachOnce(beginAfter(scope, filter, lastEventId || null), buffer, { signal, late })) yield await named(tenantId, event);
         } finally {
           signal.removeEventListener("abort", stop);
           leave();
