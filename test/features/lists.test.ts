@@ -261,6 +261,23 @@ describe("filters of devices", () => {
     expect((await get(`/devices?${query}`)).status).toBe(400);
   });
 
+  test("a condition of presence that more than 10,000 devices meet is refused", async () => {
+    const { of, as } = await fresh();
+    await world.sql.query(
+      `with fleet as (
+         insert into devices (device_id, tenant_id, deployment_id, agent_id, fingerprint, secret, updated_at)
+         select 'dev_' || $2 || n, tenant_id, deployment_id, 'agt_' || $2 || n, 'print_' || n, '\\x00', now() from deployments, generate_series(1, 10001) n
+          where tenant_id = $1 returning device_id, tenant_id)
+       insert into device_presence (device_id, tenant_id) select device_id, tenant_id from fleet`,
+      [of.tenantId, newId("x").slice(2)],
+    );
+    expect(refusal(await get("/devices?connectivity=none", as))).toEqual([400, "VALIDATION_FAILED", "too_many_matches"]);
+    await world.sql.query("update device_presence set connectivity = 'polling' where device_id = (select min(device_id) from devices where tenant_id = $1)", [
+      of.tenantId,
+    ]);
+    expect((await get("/devices?connectivity=none", as)).body.meta.pagination.total).toBe(10_000);
+  });
+
   test("devices.summary counts by status, version, platform and tag", async () => {
     const { of, as } = await fresh();
     const ids = await addDevices(of, as, 3, (n) => ({ tags: n === 0 ? [] : n === 1 ? ["a"] : ["a", "b"] }));
