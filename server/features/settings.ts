@@ -1,11 +1,8 @@
 // What the configuration means for each feature.
 import { INVITES_PER_HOUR, LIMITS } from "../../protocol/index.ts";
 import type { Config } from "../config.ts";
-import { commit, SERVICE, version } from "../version.ts";
 import type { BillingSettings } from "./billing/index.ts";
 import type { CommandSettings } from "./commands/index.ts";
-import { type GeneralDeps, statedLimits } from "./general/index.ts";
-import type { FeaturesDeps } from "./index.ts";
 import type { InviteSettings } from "./invites/index.ts";
 import { isReturnAllowed } from "./pairing/index.ts";
 

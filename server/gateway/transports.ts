@@ -16,7 +16,6 @@ import type { HoldVersion } from "../core/row-versions.ts";
 import type { Overrides } from "../core/scope.ts";
 import type { AgentSessions, SessionOwners, SocketPresence } from "../core/sessions.ts";
 import type { Tracing } from "../core/trace.ts";
-import type { JobBook } from "../platform/jobs.ts";
 import { createAgentAuth } from "./auth/agent.ts";
 import { createAuthenticate, createRedeem, createScope, type IdentityDeps } from "./auth/identity.ts";
 import type { CallLogDeps } from "./call-log.ts";
@@ -82,7 +81,8 @@ export interface TransportsDeps {
   readonly signatures: Omit<ReplayDeps, "clock"> & { readonly memory: AgentChannelDeps["signatures"] };
   readonly databaseError: (error: unknown) => AppError | null;
   readonly metrics: InternalRoutes["metrics"] & { call(record: CallRecord): void; readonly channelMeters: NonNullable<AgentChannelDeps["meters"]> };
-  readonly book: Pick<JobBook, "jobs" | "wake">;
+  /** The background jobs of this node. */
+  readonly book: { jobs(): readonly { readonly name: string }[]; wake(name: string): void };
   readonly internalToken: string;
   readonly channel?: Partial<ChannelSettings> | undefined;
   /** Changes once, when the node begins to drain. */

@@ -1,7 +1,7 @@
 // Transactional outbox: an event is written in the transaction of its cause and dispatched after the commit, in order, at least once.
 // The relay looks for undispatched rows and keeps no cursor, so it never skips a transaction that commits late.
 import type { Tx } from "../core/database.ts";
-import type { DispatchedEvent, Emit, SqlTx } from "../core/events.ts";
+import type { DispatchedEvent, Emit } from "../core/events.ts";
 import type { FindStuck } from "../core/stuck.ts";
 import type { Db } from "./db.ts";
 import type { Job } from "./jobs.ts";

@@ -1,6 +1,5 @@
 // What operators see over all tenants: figures, users, devices, and everything that is stuck.
 import type { contract, InstallationStats, StuckItem } from "../../../protocol/index.ts";
-import { toWindow } from "../../../protocol/index.ts";
 import { createCached } from "../../core/cached.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Handlers } from "../../core/feature.ts";

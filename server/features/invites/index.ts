@@ -1,5 +1,5 @@
 // Invites of people to a tenant: administrators make, resend and revoke them; a job ends those whose time is over.
-import { contract, type Invite, toWindow } from "../../../protocol/index.ts";
+import { contract, type Invite } from "../../../protocol/index.ts";
 import { happened } from "../../core/events.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import type { Job } from "../../platform/jobs.ts";

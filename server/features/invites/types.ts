@@ -1,7 +1,5 @@
 // The dependencies of the invites feature, and the rules that its parts share.
 import { createHash } from "node:crypto";
-import { AppError } from "../../core/errors.ts";
-import type { UserPrincipal } from "../../core/scope.ts";
 import type { Log } from "../../platform/log.ts";
 import type { FeatureKit } from "../kit.ts";
 import type { Grants } from "../roles/index.ts";
