@@ -42,6 +42,7 @@ const VALUES: Readonly<Record<string, unknown>> = {
   offlineAfterSeconds: 300,
   locale: "pt-PT",
   timezone: "Europe/Lisbon",
+  selector: { deviceIds: [], tags: ["site:home"] },
   error: "no space left on the disk",
 };
 

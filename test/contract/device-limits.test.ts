@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { isOfTenant, type Permission } from "../../protocol/index.ts";
 import { newId } from "../../server/core/ids.ts";
-import { type Caller, startWorld, type World } from "../kit/world.ts";
+import { type Caller, emailOf, startWorld, type World } from "../kit/world.ts";
 import { CASES, type Case, openStock, pair, REST_CASES, type Stock, sample, send, toRequest } from "./samples.ts";
 
 const TAG = "site:berlin";
@@ -22,7 +22,7 @@ beforeAll(async () => {
   // An owner by role, so that nothing but the limit stands in the way.
   limitedId = newId("usr");
   const { tenantId } = inside.tenant;
-  const { token } = await world.app.mint({ userId: limitedId, tenantId, role: "owner", ttlSeconds: 3_600 });
+  const { token } = await world.app.mint({ userId: limitedId, email: emailOf(limitedId), tenantId, role: "owner", ttlSeconds: 3_600 });
   await limit();
   limited = { kind: "user", headers: () => ({ authorization: `Bearer ${token}` }) };
 });

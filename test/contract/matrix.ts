@@ -3,7 +3,7 @@ import { z } from "zod";
 import { type Operation, permits, ROLES, type Role } from "../../protocol/index.ts";
 import { newId } from "../../server/core/ids.ts";
 import { anonymous, asKey, type Caller } from "../kit/world.ts";
-import { type Case, type Stock, sample, send, toRequest } from "./samples.ts";
+import { type Case, restored, type Stock, sample, send, toRequest } from "./samples.ts";
 
 export interface Standing {
   readonly name: string;
@@ -61,7 +61,9 @@ const forOwn = (op: Operation, { as, role, runsInstallation }: Standing): Promis
   if (op.permission === "platform") return runsInstallation ? "allowed" : ["ADMIN_REQUIRED"];
   if (as.kind === "agent") return "allowed";
   if (role !== null) return byRole(op, role);
-  return op.tenancy === "none" ? "allowed" : ["FORBIDDEN", "UNAUTHORIZED"];
+  if (op.tenancy !== "none") return ["FORBIDDEN", "UNAUTHORIZED"];
+  // Of a tenant that the caller is no member of.
+  return idFields(op).includes("tenantId") ? ["NOT_FOUND"] : "allowed";
 };
 
 const promise = (op: Operation, caller: Standing, whose: Whose): Promised => {
@@ -97,8 +99,7 @@ const unknownLike = (field: string, value: unknown): string => (field === "pairi
 const inputOf = async ({ each, caller, whose, field, promised }: Cell, ours: Stock, theirs: Stock, shared: Map<string, object>): Promise<object> => {
   const { id, op } = each;
   if (promised === "allowed" && op.kind === "mutation") {
-    const userId = op.tenancy === "none" && caller.as.kind === "user" ? await subjectOf(ours, caller.as) : ours.tenant.ownerId;
-    const input = await sample(each, ours, userId);
+    const input = await sample(each, ours, caller.as.kind === "user" ? await subjectOf(ours, caller.as) : ours.tenant.ownerId);
     // An agent may name its own device only, also where the sample takes a spare one.
     return caller.as.kind === "agent" && "deviceId" in input ? { ...input, deviceId: ours.device.deviceId } : input;
   }
@@ -138,6 +139,7 @@ export const violations = async (cells: readonly Cell[], ours: Stock, theirs: St
   for (const cell of cells) {
     const { each, caller, whose, field, promised } = cell;
     const code = await answerTo(ours, each, caller.as, await inputOf(cell, ours, theirs, shared));
+    if (each.op.kind === "mutation" && code === null) await restored(ours);
     if (!keeps(promised, code)) found.push(`${each.id} by ${caller.name} with ${whose} ${field ?? "ids"}: ${code ?? "success"} instead of ${String(promised)}`);
   }
   return found;

@@ -111,7 +111,8 @@ describe("tenant isolation", () => {
   test.each(named(isolated))("%s answers another tenant's id exactly like an unknown id", async (_, each) => {
     const foreign = await sample(each, theirs);
     const caller = callerFor(each, ours);
-    for (const field of idsIn(each.op).filter((name) => name in foreign)) {
+    // A built-in role has the same key in every tenant.
+    for (const field of idsIn(each.op).filter((name) => name in foreign && foreign[name] !== "viewer")) {
       const unknown = field === "pairingCode" ? "BBBB-BBBB" : `${String(foreign[field]).slice(0, 4)}${newId("x").slice(2)}`;
       const answers = [];
       for (const value of [foreign[field], unknown]) {

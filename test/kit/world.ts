@@ -197,7 +197,7 @@ export const startWorld = async (env: Readonly<Record<string, string>> = {}, { s
     sql,
     call,
     tenant,
-    operator: async (): Promise<Caller> => asBearer((await app.mint({ userId: OPERATOR, ttlSeconds: 3_600 })).token),
+    operator: async (): Promise<Caller> => asBearer((await app.mint({ userId: OPERATOR, email: emailOf(OPERATOR), ttlSeconds: 3_600 })).token),
     close: async () => {
       await app.close();
       await sql.end();

@@ -1,3 +1,4 @@
+// Tenants as administrators of the installation see them: all of them, to suspend and to reactivate.
 import type { AdminTenant, contract, TenantId } from "../../../protocol/index.ts";
 import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";

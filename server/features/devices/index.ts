@@ -32,18 +32,17 @@ import { createSignatureLock } from "./signature-lock.ts";
 import {
   countDevices,
   countDevicesByStatus,
-  countGroups,
   type DeviceSummary,
   findDevice,
   findDeviceSummary,
   findKnown,
   getDevices,
-  listDevices,
   listIds,
   removeDevice,
   updateDevice,
 } from "./store/devices.ts";
 import { findByFingerprint, type KnownMachine } from "./store/enrol.ts";
+import { countGroups, listDevices } from "./store/list.ts";
 import { describeDevice, fencePresence } from "./store/presence.ts";
 import { createVisibility, type Visibility } from "./visibility.ts";
 

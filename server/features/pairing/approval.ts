@@ -5,7 +5,8 @@ import { secondsFromNow, systemClock } from "../../core/clock.ts";
 import { AppError } from "../../core/errors.ts";
 import { happened } from "../../core/events.ts";
 import type { Handlers } from "../../core/feature.ts";
-import type { TenantScope, UserPrincipal } from "../../core/scope.ts";
+import type { TenantScope } from "../../core/scope.ts";
+import { userOf } from "../../core/user-of.ts";
 import { createEnrolPaired, withAddresses } from "./activation.ts";
 import { comparisonOf, secretHash } from "./codes.ts";
 import type { Codes, FoundCode } from "./guesses.ts";
@@ -21,11 +22,6 @@ const COLLECT_AGAIN_SECONDS = 300;
 
 type Refusal = ReturnType<typeof whyNotDecide>;
 type Approval = Pick<Handlers<typeof contract.pairing>, "lookup" | "approve" | "reject" | "collect">;
-
-export const userOf = ({ principal }: TenantScope): UserPrincipal => {
-  if (principal.kind !== "user") throw new AppError("FORBIDDEN", { details: { reason: "credential_kind" } });
-  return principal;
-};
 
 /** The machine as a person compares it with the one in front of them. */
 export const machineOf = ({ fingerprint, deviceName, platform, initiatorIp, createdAt }: Pairing): PairingRequest["device"] => ({

@@ -1,19 +1,25 @@
 // Rows of devices with their presence, as records of the contract.
 import { Prisma } from "../../../../prisma/generated/client.ts";
-import { Device, type DeviceCounts, type DeviceId, type DeviceQuery, type Page } from "../../../../protocol/index.ts";
-import { limitsValue, withinLimits } from "../../../core/access.ts";
+import { Device, type DeviceId } from "../../../../protocol/index.ts";
 import { secondsFromNow, systemClock } from "../../../core/clock.ts";
 import type { Clients } from "../../../core/database.ts";
 import type { DeviceRef } from "../../../core/delivery.ts";
-import { AppError } from "../../../core/errors.ts";
 import type { SqlTx } from "../../../core/events.ts";
-import { createListing, likeLiteral } from "../../../core/listing.ts";
 import { given, recordOf } from "../../../core/records.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import { statement } from "../../../core/statements.ts";
 import { orNull } from "../../../platform/db-errors.ts";
 
-const omit = { secret: true, pendingSecret: true, inventory: true, minSigVersion: true, secretRotatedAt: true, nextCommandSeq: true, deletedAt: true } as const;
+/** What no record of a device shows. */
+export const omit = {
+  secret: true,
+  pendingSecret: true,
+  inventory: true,
+  minSigVersion: true,
+  secretRotatedAt: true,
+  nextCommandSeq: true,
+  deletedAt: true,
+} as const;
 const select = {
   deviceId: true,
   epoch: true,
@@ -25,7 +31,7 @@ const select = {
   lastHeartbeatAt: true,
   metrics: true,
 } as const;
-type DeviceRow = Prisma.Result<Prisma.DeviceDelegate, { omit: typeof omit }, "findFirstOrThrow">;
+export type DeviceRow = Prisma.Result<Prisma.DeviceDelegate, { omit: typeof omit }, "findFirstOrThrow">;
 type PresenceRow = Prisma.Result<Prisma.DevicePresenceDelegate, { select: typeof select }, "findFirstOrThrow">;
 
 const connectionOf = ({ connectivity, sessionId, nodeId, epoch, since }: PresenceRow): Device["connection"] =>
@@ -50,12 +56,12 @@ const toDevice = (device: DeviceRow, presence: PresenceRow): Device => {
   });
 };
 
-const notDeleted = { deletedAt: null } as const;
+export const living = { deletedAt: null } as const;
 
 export const findDevice = async (db: Clients, scope: SystemScope, deviceId: string): Promise<Device | undefined> => {
   const { device, devicePresence } = db.for(scope);
   const [row, presence] = await Promise.all([
-    device.findFirst({ where: { deviceId, ...notDeleted }, omit }),
+    device.findFirst({ where: { deviceId, ...living }, omit }),
     devicePresence.findFirst({ where: { deviceId }, select }),
   ]);
   return row === null || presence === null ? undefined : toDevice(row, presence);
@@ -80,7 +86,7 @@ export const findDeviceSummary = async (sql: SqlTx, { tenantId }: SystemScope, d
 };
 
 export const findKnown = async (db: Clients, scope: SystemScope, deviceIds: readonly string[]): Promise<ReadonlySet<string>> => {
-  const rows = await db.for(scope).device.findMany({ where: { deviceId: { in: [...deviceIds] }, ...notDeleted }, select: { deviceId: true } });
+  const rows = await db.for(scope).device.findMany({ where: { deviceId: { in: [...deviceIds] }, ...living }, select: { deviceId: true } });
   return new Set(rows.map(({ deviceId }) => deviceId));
 };
 
@@ -104,74 +110,14 @@ export const findNames = async (sql: SqlTx, devices: readonly DeviceRef[]): Prom
   return devices.map(({ deviceId }) => names.get(deviceId) ?? null);
 };
 
-export const countDevices = (db: Clients, scope: SystemScope): Promise<number> => db.for(scope).device.count({ where: notDeleted });
+export const countDevices = (db: Clients, scope: SystemScope): Promise<number> => db.for(scope).device.count({ where: living });
 
 export const countDevicesByStatus = async (db: Clients, scope: SystemScope): Promise<Record<Device["status"], number>> => {
-  const counts = await db.for(scope).device.groupBy({ by: ["status"], where: notDeleted, _count: true });
+  const counts = await db.for(scope).device.groupBy({ by: ["status"], where: living, _count: true });
   return { online: 0, offline: 0, provisioning: 0, ...Object.fromEntries(counts.map(({ status, _count }) => [status, _count])) };
 };
 
-const list = createListing(
-  "devices",
-  {
-    createdAt: { kind: "time" },
-    name: { kind: "text", nullable: true },
-    status: { kind: "text" },
-    agentVersion: { kind: "text", nullable: true },
-    platform: { kind: "text", nullable: true },
-  },
-  { column: "deviceId", kind: "text" },
-);
-
-/** More devices than a condition may name. */
-const MAX_NAMED = 10_000;
-
-// A socket that broke counts as none, as `connectionOf` shows it.
-const FIND_BY_PRESENCE = statement<{ readonly device_id: string }>(
-  "devices.findByPresence",
-  `select d.device_id from devices d join device_presence p on p.device_id = d.device_id
-    where d.tenant_id = $1 and d.deleted_at is null and ($3::timestamptz is null or p.last_seen_at < $3)
-      and ($2::text is null or $2 = case when p.connectivity = 'realtime' and p.session_id is null then 'none' else p.connectivity end) limit $4`,
-);
-
-/** Null without such a condition. Presence is written with every heartbeat, so it has no relation that Prisma could join. */
-const findByPresence = async (sql: SqlTx, { tenantId }: SystemScope, { connectivity, seenBefore }: DeviceQuery): Promise<readonly string[] | null> => {
-  if (connectivity === undefined && seenBefore === undefined) return null;
-  const rows = await sql.query(FIND_BY_PRESENCE, [tenantId, connectivity ?? null, seenBefore ?? null, MAX_NAMED + 1]);
-  if (rows.length <= MAX_NAMED) return rows.map(({ device_id }) => device_id);
-  const message = `more than ${MAX_NAMED} devices match; ask for other connections or an earlier time`;
-  throw new AppError("VALIDATION_FAILED", { details: { reason: "too_many_matches", issues: [{ path: "connectivity", code: "custom", message }] } });
-};
-
-const dateOf = (text: string | undefined): Date | undefined => (text === undefined ? undefined : new Date(text));
-
-const whereOf = (query: DeviceQuery, named: readonly string[] | null) => {
-  const { status, tag, notTag, deploymentId, q, platform, agentVersion, createdAfter, createdBefore } = query;
-  const part = { contains: likeLiteral(q ?? ""), mode: "insensitive" } as const;
-  return {
-    ...notDeleted,
-    ...given({ status, deploymentId, platform, agentVersion }),
-    ...(tag === undefined ? {} : { tags: { hasEvery: tag } }),
-    ...(notTag === undefined ? {} : { NOT: { tags: { hasSome: notTag } } }),
-    ...(q === undefined ? {} : { OR: [{ name: part }, { hostname: part }] }),
-    ...(createdAfter === undefined && createdBefore === undefined ? {} : { createdAt: given({ gte: dateOf(createdAfter), lt: dateOf(createdBefore) }) }),
-    ...(named === null ? {} : { deviceId: { in: [...named] } }),
-  };
-};
-
-export const listDevices = async (db: Clients & SqlTx, scope: SystemScope, query: DeviceQuery): Promise<Page<Device>> => {
-  const { device } = db.for(scope);
-  const where = whereOf(query, await findByPresence(db, scope, query));
-  const { items, ...page } = await list(query, {
-    owner: scope.tenantId,
-    rows: (asked) => device.findMany({ ...asked, where: { ...where, AND: asked.where }, omit }),
-    count: () => device.count({ where }),
-    record: (row) => row,
-  });
-  return { items: await withPresence(db, scope, items), ...page };
-};
-
-const withPresence = async (db: Clients, scope: SystemScope, rows: readonly DeviceRow[]): Promise<Device[]> => {
+export const withPresence = async (db: Clients, scope: SystemScope, rows: readonly DeviceRow[]): Promise<Device[]> => {
   const presences = await db.for(scope).devicePresence.findMany({ where: { deviceId: { in: rows.map(({ deviceId }) => deviceId) } }, select });
   const presenceOf = new Map(presences.map((presence) => [presence.deviceId, presence]));
   return rows.flatMap((row) => {
@@ -181,22 +127,8 @@ const withPresence = async (db: Clients, scope: SystemScope, rows: readonly Devi
 };
 
 export const getDevices = async (db: Clients, scope: SystemScope, deviceIds: readonly string[]): Promise<Device[]> => {
-  const rows = await db.for(scope).device.findMany({ where: { deviceId: { in: [...deviceIds] }, ...notDeleted }, omit });
+  const rows = await db.for(scope).device.findMany({ where: { deviceId: { in: [...deviceIds] }, ...living }, omit });
   return withPresence(db, scope, rows);
-};
-
-const COUNT_GROUPS = statement<{ readonly value: string | null; readonly count: number; readonly total: number }>(
-  "devices.countGroups",
-  `with living as materialized (select d.status, d.agent_version, d.platform, d.tags from devices d where d.tenant_id = $1 and d.deleted_at is null and ${withinLimits("d", "$3")})
-   select g.value, count(*), (select count(*) from living) as total
-     from living d left join lateral unnest(case $2::text when 'tag' then d.tags when 'status' then array[d.status] when 'version' then array[d.agent_version] else array[d.platform] end) as g(value) on true
-    group by g.value order by count(*) desc, g.value limit 200`,
-);
-
-/** Raw SQL, because Prisma cannot group by the elements of an array. */
-export const countGroups = async (sql: SqlTx, scope: SystemScope, groupBy: DeviceCounts["groupBy"]): Promise<DeviceCounts> => {
-  const rows = await sql.query(COUNT_GROUPS, [scope.tenantId, groupBy, limitsValue(scope)]);
-  return { groupBy, total: rows[0]?.total ?? 0, groups: rows.map(({ value, count }) => ({ value, count })) };
 };
 
 /** Undefined keeps a field, null clears it. */
@@ -216,7 +148,7 @@ const storedMaintenance = (maintenance: NonNullable<Maintenance> | null) =>
 /** False when the version is no longer current or the device is gone. */
 export const updateDevice = async (db: Clients, scope: SystemScope, deviceId: string, { version, maintenance, ...change }: DeviceChange): Promise<boolean> => {
   const { count } = await db.for(scope).device.updateMany({
-    where: { deviceId, ...notDeleted, ...given({ version }) },
+    where: { deviceId, ...living, ...given({ version }) },
     data: { ...given(change), ...(maintenance === undefined ? {} : { maintenance: storedMaintenance(maintenance) }), version: { increment: 1 } },
   });
   return count === 1;
@@ -232,7 +164,7 @@ export interface RemovedDevice {
 export const removeDevice = async (db: Clients, scope: SystemScope, deviceId: string): Promise<RemovedDevice | null> => {
   const removed = await orNull(
     db.for(scope).device.update({
-      where: { deviceId, ...notDeleted },
+      where: { deviceId, ...living },
       data: { deletedAt: systemClock.now(), secret: new Uint8Array(), pendingSecret: null, version: { increment: 1 } },
       select: { agentId: true, hostname: true, status: true },
     }),
@@ -250,7 +182,7 @@ export const setRepair = (
 ): Promise<{ readonly repairUntil: Date | null } | null> =>
   orNull(
     db.for(scope).device.update({
-      where: { deviceId, ...notDeleted },
+      where: { deviceId, ...living },
       data: { repairUntil: hours === null ? null : secondsFromNow(hours * HOUR_SECONDS) },
       select: { repairUntil: true },
     }),
