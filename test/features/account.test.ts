@@ -91,7 +91,7 @@ describe("the default tenant", () => {
     await join(first, userId, "viewer");
     await join(second, userId, "operator");
     expect((await call(as, "GET /devices")).body).toMatchObject({ code: "UNAUTHORIZED", details: { reason: "missing_tenant" } });
-    expect((await call(as, "POST /account/switch-tenant", { tenantId: second.tenantId })).body.data).toMatchObject({ roleId: "operator", isDefault: true });
+    expect((await call(as, "POST /account/switch-tenant", { tenantId: second.tenantId })).body.data).toMatchObject({ role: "operator", isDefault: true });
     expect((await call(as, "GET /devices")).status).toBe(200);
     const made = await call(as, "POST /pairing/enrollment-tokens", { name: "n" });
     expect([made.status, made.body.details?.role]).toEqual([403, "operator"]);

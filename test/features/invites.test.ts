@@ -62,6 +62,34 @@ describe("accepting", () => {
     expect(await eventsOf(body.data.memberId)).toEqual(["member.joined"]);
   });
 
+  test("gives a role of the tenant's own, for the invite's devices alone", async () => {
+    const { tenant, owner } = await open();
+    const person = await newPerson();
+    const [seen, hidden] = [await tenant.device(), await tenant.device()];
+    await world.call(owner, "PATCH", `/v1/devices/${seen.deviceId}`, { body: { tags: ["site:berlin"] } });
+    const role = await world.call(owner, "POST", "/v1/roles", { body: { name: "Night shift", permissions: ["device:read"] } });
+    const selector = { deviceIds: [], tags: ["site:berlin"] };
+    const made = await create(owner, { email: person.email, roleId: role.body.data.roleId, selector: { tags: ["site:berlin"] } });
+    expect([made.status, made.body.data.selector]).toEqual([201, selector]);
+    expect((await accept(person.as, tokenOf(made))).status).toBe(200);
+    const within = { headers: { "x-svc-tenant-id": tenant.tenantId } };
+    expect((await world.call(person.as, "GET", "/v1/auth/me", within)).body.data).toMatchObject({
+      role: "night-shift",
+      permissions: ["device:read"],
+      selector,
+    });
+    const listed = await world.call(person.as, "GET", "/v1/devices", within);
+    expect(listed.body.data.map(({ deviceId }: { deviceId: string }) => deviceId)).toEqual([seen.deviceId]);
+    expect(codeOf(await world.call(person.as, "GET", `/v1/devices/${hidden.deviceId}`, within))).toEqual([404, "DEVICE_NOT_FOUND"]);
+  });
+
+  test("names a role and devices of this tenant", async () => {
+    const { owner } = await open();
+    const elsewhere = await (await world.tenant()).device();
+    expect(codeOf(await create(owner, { email: emailOf(newId("usr")), roleId: "__proto__" }))).toEqual([404, "ROLE_NOT_FOUND"]);
+    expect(codeOf(await create(owner, { email: emailOf(newId("usr")), selector: { deviceIds: [elsewhere.deviceId] } }))).toEqual([404, "DEVICE_NOT_FOUND"]);
+  });
+
   test("works once, however many try at the same moment", async () => {
     const { owner } = await open();
     const person = await newPerson();
@@ -197,7 +225,8 @@ describe("inviting", () => {
       {},
       { emails: [] },
       { emails: Array.from({ length: 21 }, (_, at) => `p${at}@b.example`) },
-      { email: "a@b.example", roleId: "__proto__" },
+      { email: "a@b.example", roleId: "x".repeat(65) },
+      { email: "a@b.example", selector: { fleetIds: ["flt_1"] } },
       { email: "a@b.example", expiresInDays: 31 },
       { email: "a@b.example", expiresInDays: 2 ** 31 },
       { email: "a@b.example", message: "x".repeat(501) },
