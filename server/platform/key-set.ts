@@ -1,4 +1,4 @@
-// The published keys (JWKS) of an identity provider, fetched on demand, at most once in 30 seconds, within limits of size and time.
+// The published keys (JWKS) of an identity provider, fetched on demand, seldom, within limits of size and time.
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from "jose";
 import { type Clock, systemClock } from "../core/clock.ts";
 
@@ -9,7 +9,8 @@ export class KeysUnavailable extends Error {
 
 // We refuse a key this long after the provider has withdrawn it.
 const KEPT_MS = 600_000;
-// Applies after every answer: tokens with unknown keys must not become load on the provider.
+// After every answer, for each of the two reasons to ask: tokens with unknown keys must not become load on the provider. They have a pause of their
+// own, so that a key which the provider has just begun to use is found at once.
 const PAUSE_MS = 30_000;
 const TIMEOUT_MS = 5_000;
 // Providers publish about ten kilobytes.
@@ -44,12 +45,11 @@ const fetchKeys = async (uri: string): Promise<JWTVerifyGetKey> => {
 export const createKeySet = (uri: string, clock: Pick<Clock, "elapsed"> = systemClock): JWTVerifyGetKey => {
   let keys: JWTVerifyGetKey | null = null;
   let fetchedAt = Number.NEGATIVE_INFINITY;
-  let triedAt = Number.NEGATIVE_INFINITY;
+  const askedAt = { age: Number.NEGATIVE_INFINITY, search: Number.NEGATIVE_INFINITY };
   let trouble: unknown = null;
   let pending: Promise<void> | null = null;
 
   const fetchOnce = async (): Promise<void> => {
-    triedAt = clock.elapsed();
     try {
       keys = await fetchKeys(uri);
       fetchedAt = clock.elapsed();
@@ -61,20 +61,23 @@ export const createKeySet = (uri: string, clock: Pick<Clock, "elapsed"> = system
       pending = null;
     }
   };
-  const refresh = async (): Promise<void> => {
-    if (pending === null && clock.elapsed() - triedAt >= PAUSE_MS) pending = fetchOnce();
+  const refresh = async (why: keyof typeof askedAt): Promise<void> => {
+    if (pending === null && clock.elapsed() - askedAt[why] >= PAUSE_MS) {
+      askedAt[why] = clock.elapsed();
+      pending = fetchOnce();
+    }
     await pending;
   };
 
   return async (header, token) => {
-    if (clock.elapsed() - fetchedAt >= KEPT_MS) await refresh();
+    if (clock.elapsed() - fetchedAt >= KEPT_MS) await refresh("age");
     if (keys === null) throw trouble;
     try {
       return await keys(header, token);
     } catch (error) {
       if (!(error instanceof errors.JWKSNoMatchingKey)) throw error;
     }
-    await refresh();
+    await refresh("search");
     try {
       return await keys(header, token);
     } catch (error) {
