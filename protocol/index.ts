@@ -16,6 +16,7 @@ import { invites } from "./groups/invites.ts";
 import { live } from "./groups/live.ts";
 import { pairing } from "./groups/pairing.ts";
 import { roles } from "./groups/roles.ts";
+import { sessions } from "./groups/sessions.ts";
 import { tenants } from "./groups/tenants.ts";
 import type { ErrorCode } from "./kit/errors.ts";
 import type { Group, Operation } from "./kit/operation.ts";
@@ -36,6 +37,7 @@ export const contract = {
   audit,
   invites,
   account,
+  sessions,
 } as const satisfies Record<string, Group>;
 export type Contract = typeof contract;
 
@@ -70,6 +72,7 @@ export * from "./groups/health.ts";
 export * from "./groups/invites.ts";
 export * from "./groups/live.ts";
 export { Member, PermissionRecord, RoleRecord } from "./groups/roles.ts";
+export { UserSession } from "./groups/sessions.ts";
 export * from "./groups/tenants.ts";
 export * from "./kit/command-type.ts";
 export * from "./kit/device-selector.ts";

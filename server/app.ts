@@ -14,7 +14,7 @@ import { createLifecycle, type Lifecycle } from "./core/lifecycle.ts";
 import { createShutdown, type ShutdownOptions } from "./core/shutdown.ts";
 import type { Tracing } from "./core/trace.ts";
 import type { ThisNode } from "./features/admin/index.ts";
-import { createFeatures, type Features } from "./features/index.ts";
+import { createFeatures, type Features, lookupsOf } from "./features/index.ts";
 import { createCatalogue, type Entry } from "./gateway/catalogue.ts";
 import { SOCKET_LIMITS } from "./gateway/channel/settings.ts";
 import { listenInternal } from "./gateway/internal.ts";
@@ -28,7 +28,7 @@ import { databaseError } from "./platform/db-errors.ts";
 import { createIdempotency } from "./platform/idempotency.ts";
 import { type Installation, openInstallation } from "./platform/installation.ts";
 import { createJobBook, type Job, type JobBook, startJobs } from "./platform/jobs.ts";
-import { LOCAL_JWKS_PATH } from "./platform/jwt.ts";
+import { localIssuerDocuments } from "./platform/jwt.ts";
 import type { Log } from "./platform/log.ts";
 import { createMetrics, type Metrics } from "./platform/metrics.ts";
 import { createSignatures } from "./platform/signatures.ts";
@@ -94,7 +94,7 @@ const openBase = async (deps: BaseDeps): Promise<Base> => {
 };
 
 const transportsOf = (base: Base, features: Features, entries: readonly Entry[], shutdown: () => void) => {
-  const [{ db, secretBox, tokens, cluster }, { admin, devices, tenants }] = [base, features];
+  const [{ db, secretBox, tokens, cluster }, { admin, devices }] = [base, features];
   const [idempotency, signatures] = [createIdempotency({ db, secretBox }), createSignatures(db, cluster.signatures)];
   const transports = createTransports({
     ...base,
@@ -102,18 +102,10 @@ const transportsOf = (base: Base, features: Features, entries: readonly Entry[],
     clock: systemClock,
     build: { version, commit },
     cluster: { ...cluster, size: () => ({ connections: admin.connections(), liveNodes: admin.liveNodes() }) },
-    lookups: {
-      agents: devices.registry,
-      apiKeys: features.apiKeys.lookup,
-      tenants: tenants.lookup,
-      memberships: tenants.memberships,
-      isVisible: devices.isVisible,
-      tickets: features.general.streamTickets,
-      defaultTenantOf: features.account.defaultTenantOf,
-    },
+    lookups: lookupsOf(features),
     verifyToken: tokens.verify,
-    jwks: tokens.local === undefined ? null : { path: LOCAL_JWKS_PATH, body: JSON.stringify(tokens.local.jwks) },
-    sessions: features.sessions,
+    issuerDocuments: tokens.local === undefined ? new Map() : localIssuerDocuments(tokens.local, base.publicUrl),
+    sessions: features.agentSessions,
     presence: devices.presence,
     delivery: features.commands.delivery,
     transact: db.tx,

@@ -10,6 +10,7 @@ import type { Lifecycle } from "./core/lifecycle.ts";
 import type { ApiKeysFeature } from "./features/api-keys/index.ts";
 import { createFeatures } from "./features/index.ts";
 import type { PairingFeature } from "./features/pairing/index.ts";
+import type { NewLink, SessionsFeature, SignInLink } from "./features/sessions/index.ts";
 import type { EnsureTenant, Tenants } from "./features/tenants/index.ts";
 import { openInstallation } from "./platform/installation.ts";
 import { createJobBook } from "./platform/jobs.ts";
@@ -45,20 +46,21 @@ export interface BootstrapDeps {
   readonly tenants: Pick<Tenants, "ensureTenant" | "ensureMember">;
   readonly apiKeys: Pick<ApiKeysFeature, "ensureKey">;
   readonly pairing: Pick<PairingFeature, "ensureEnrollmentToken">;
+  readonly sessions: Pick<SessionsFeature, "createLink">;
 }
 
 const THIRTY_DAYS_SECONDS = 2_592_000;
 const ANSWER_WITHIN_MS = 1_000;
 
-export const createBootstrap = ({ baseUrl, tokens, tenants, apiKeys, pairing }: BootstrapDeps) => {
+export const createBootstrap = ({ baseUrl, tokens, tenants, apiKeys, pairing, sessions }: BootstrapDeps) => {
   const issuer = () => {
-    if (tokens.local === undefined) throw new ConfigError("tokens come from OIDC_ISSUER here; the local issuer is off");
+    if (tokens.local === undefined) throw new ConfigError("people sign in and get tokens at OIDC_ISSUER here; the local issuer is off");
     return tokens.local;
   };
   const mint = async ({ userId, email, tenantId, role, ttlSeconds }: MintRequest): Promise<{ token: string }> => {
     const local = issuer();
     if (tenantId !== undefined && role !== undefined) await tenants.ensureMember({ tenantId, userId, role });
-    return { token: await local.mint({ userId, ttlSeconds, ...(email === undefined ? {} : { email }), ...(tenantId === undefined ? {} : { tenantId }) }) };
+    return { token: await local.mint({ issuer: baseUrl(), userId, email, tenantId, ttlSeconds }) };
   };
   const bootstrap = async (request: BootstrapRequest): Promise<Credentials> => {
     const { tenantId, userId } = await tenants.ensureTenant(request);
@@ -72,7 +74,12 @@ export const createBootstrap = ({ baseUrl, tokens, tenants, apiKeys, pairing }: 
     ]);
     return { baseUrl: baseUrl(), tenantId, userId, token, apiKey, enrollmentToken };
   };
-  return { bootstrap, mint };
+  /** A link that signs this person in. */
+  const signInLink = async (link: NewLink): Promise<SignInLink> => {
+    issuer();
+    return sessions.createLink(link, baseUrl());
+  };
+  return { bootstrap, mint, signInLink };
 };
 
 /** Whether a Mooring gateway of any installation answers at this URL. */

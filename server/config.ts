@@ -1,38 +1,13 @@
 // Reads the environment, and is the only file that does: one schema, all problems reported at once, a frozen result.
 import { z } from "zod";
 import { STREAM_LIMITS } from "../protocol/index.ts";
+import { cidrs, flag, integer, list, planLimits, rate, stripePrices, words } from "./config-values.ts";
 import { ConfigError } from "./core/errors.ts";
 
-type Env = Readonly<Record<string, string | undefined>>;
+/** The one who runs an installation without an identity provider. */
+export const LOCAL_USER = "local-admin";
 
-const integer = (fallback: number, min: number, max: number) => z.coerce.number().int().min(min).max(max).default(fallback);
-const flag = (fallback: boolean) =>
-  z
-    .enum(["true", "false", "1", "0"])
-    .transform((text) => text === "true" || text === "1")
-    .default(fallback);
-const words = (text: string): string[] =>
-  text
-    .split(",")
-    .map((part) => part.trim())
-    .filter(Boolean);
-const list = z.string().transform(words).default([]);
-/** Overrides a rate limit: requests a minute, or `off`. */
-const rate = z.union([z.literal("off").transform(() => null), z.coerce.number().int().min(1).max(10_000_000)]).optional();
-const json = z.string().transform((text, context) => {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    context.addIssue({ code: "custom", message: "is not JSON" });
-    return z.NEVER;
-  }
-});
-const PlanLimits = json.pipe(z.record(z.string(), z.record(z.string(), z.number().nullable())));
-/** Ids of Stripe's prices by plan and interval. */
-const StripePrices = json.pipe(
-  z.partialRecord(z.enum(["starter", "pro", "team", "business"]), z.partialRecord(z.enum(["monthly", "annual"]), z.string().min(1))),
-);
-const cidrs = list.pipe(z.array(z.union([z.cidrv4(), z.cidrv6()])));
+type Env = Readonly<Record<string, string | undefined>>;
 
 /** Defaults that suit a newcomer and that an operator rarely means: in production each needs its name in ALLOW_IN_PRODUCTION. */
 const UNSAFE = {
@@ -96,10 +71,15 @@ export const Settings = z.object({
   OIDC_ISSUER: z.url().optional().describe("URL of your identity provider; if unset, the gateway issues tokens with a key in DATA_DIR"),
   OIDC_AUDIENCE: z.string().min(1).default("mooring").describe("audience that tokens must have"),
   OIDC_JWKS_URI: z.url().optional().describe("URL of the identity provider's keys; default OIDC_ISSUER/.well-known/jwks.json"),
+  OIDC_CLIENT_ID: z.string().min(1).optional().describe("id of this gateway at the identity provider, for the sign-in of people in the browser"),
+  OIDC_CLIENT_SECRET: z.string().min(1).optional().describe("secret of OIDC_CLIENT_ID; unset for a public client"),
+  OIDC_SCOPES: z.string().min(1).default("openid profile email").describe("scopes that a sign-in asks for"),
   OIDC_TENANT_CLAIM: z.string().min(1).default("tenant_id").describe("token claim that names the tenant"),
   TRUSTED_PROXIES: cidrs.describe("networks of your proxies; the gateway trusts X-Forwarded-For from these only"),
-  CORS_ORIGINS: list.describe("origins of browser portals; `off` allows none, unset allows any (the gateway uses no cookies)"),
+  CORS_ORIGINS: list.describe("origins of browser portals; `off` allows none, unset allows any, but without the cookie of a session"),
   RETURN_HOSTS: list.describe("hosts that `return_to` may name, beside the portal's"),
+  SESSION_IDLE_HOURS: integer(24, 1, 8_760).describe("hours without use after which a person's session ends"),
+  SESSION_DAYS: integer(14, 1, 365).describe("days after which a person's session ends, however often it is used"),
   RATE_LIMIT_STANDARD: rate.describe("requests a minute per credential (100)"),
   RATE_LIMIT_READS: rate.describe("reads a minute per person and tenant, where a batch counts once (600)"),
   RATE_LIMIT_TENANT: rate.describe("requests a minute per tenant (1,000)"),
@@ -115,14 +95,14 @@ export const Settings = z.object({
   FRAMES_PER_SECOND: integer(20, 1, 1_000_000).describe("frames a second per agent socket; bursts of three times as many"),
   MAX_CONNECTIONS: integer(20_000, 1, 1_000_000).describe("maximum number of sockets on this node"),
   TENANTS_PER_USER: integer(3, 1, 1_000_000).describe("maximum number of tenants that one user may own"),
-  PLAN_LIMITS_JSON: PlanLimits.optional().describe("replaces the table of plan limits: {plan: {resource: number or null}}"),
+  PLAN_LIMITS_JSON: planLimits.optional().describe("replaces the table of plan limits: {plan: {resource: number or null}}"),
   STRIPE_SECRET_KEY: z.string().min(8).optional().describe("secret key of Stripe; if unset, a checkout changes the plan at once and nobody pays"),
   STRIPE_WEBHOOK_SECRET: z
     .string()
     .min(8)
     .optional()
     .describe("signing secret of the Stripe webhook that sends to /v1/billing/provider-events; required with STRIPE_SECRET_KEY"),
-  STRIPE_PRICES: StripePrices.default({}).describe('prices in Stripe: {"pro": {"monthly": "price_1", "annual": "price_2"}}; only plans named here are sold'),
+  STRIPE_PRICES: stripePrices.default({}).describe('prices in Stripe: {"pro": {"monthly": "price_1", "annual": "price_2"}}; only plans named here are sold'),
   STRIPE_API_URL: z
     .url({ protocol: /^https?$/ })
     .optional()
@@ -171,7 +151,9 @@ export const Settings = z.object({
 });
 export type Config = z.output<typeof Settings>;
 
-const SECRETS: ReadonlySet<string> = new Set(words("INTERNAL_TOKEN,MASTER_KEY,DATABASE_URL,REDIS_URL,STRIPE_SECRET_KEY,STRIPE_WEBHOOK_SECRET,SMTP_URL"));
+const SECRETS: ReadonlySet<string> = new Set(
+  words("INTERNAL_TOKEN,MASTER_KEY,DATABASE_URL,REDIS_URL,STRIPE_SECRET_KEY,STRIPE_WEBHOOK_SECRET,SMTP_URL,OIDC_CLIENT_SECRET"),
+);
 
 /** Any host name other than localhost may resolve to a public address. */
 const isLoopback = (host: string): boolean => host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);
@@ -185,6 +167,8 @@ const relations = (given: Env): readonly string[] => [
   ...(given["TLS_KEY_FILE"] !== undefined && given["TLS_CERT_FILE"] === undefined ? ["TLS_CERT_FILE: is required with TLS_KEY_FILE"] : []),
   ...(given["OIDC_JWKS_URI"] !== undefined && given["OIDC_ISSUER"] === undefined ? ["OIDC_JWKS_URI: needs OIDC_ISSUER"] : []),
   ...(given["SMTP_URL"] !== undefined && given["MAIL_FROM"] === undefined ? ["MAIL_FROM: is required with SMTP_URL"] : []),
+  ...(given["OIDC_CLIENT_ID"] !== undefined && given["OIDC_ISSUER"] === undefined ? ["OIDC_CLIENT_ID: needs OIDC_ISSUER"] : []),
+  ...(given["OIDC_CLIENT_SECRET"] !== undefined && given["OIDC_CLIENT_ID"] === undefined ? ["OIDC_CLIENT_SECRET: needs OIDC_CLIENT_ID"] : []),
   ...(given["STRIPE_SECRET_KEY"] !== undefined && given["STRIPE_WEBHOOK_SECRET"] === undefined
     ? ["STRIPE_WEBHOOK_SECRET: is required with STRIPE_SECRET_KEY; without it no payment would ever change a plan"]
     : []),

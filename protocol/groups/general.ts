@@ -73,7 +73,22 @@ export const general = group({
       summary: "Get the sign-in settings",
       rest: ["GET /auth/config"],
       input: z.strictObject({}),
-      output: z.object({ issuer: z.string(), audience: z.string(), jwksUri: z.string(), algorithms: z.array(z.string()), local: z.boolean() }),
+      output: z.object({
+        issuer: z.string(),
+        audience: z.string(),
+        jwksUri: z.string(),
+        algorithms: z.array(z.string()),
+        local: z.boolean(),
+        signIn: z
+          .enum(["oidc", "link"])
+          .nullable()
+          .describe("How people sign in: at the identity provider, or by a link of the operator's; null if they cannot."),
+        loginUrl: z.string().nullable().describe("Where a browser begins to sign in."),
+        clientId: z.string().nullable().describe("This gateway's id at the identity provider."),
+        scopes: z.array(z.string()),
+        authorizationEndpoint: z.string().nullable().describe("The identity provider's; null while it cannot be reached."),
+        csrf: z.object({ cookie: z.string(), header: z.string() }).describe("With a session's cookie, a change sends the value of this cookie in this header."),
+      }),
     }),
     me: query({
       summary: "Get the caller's identity and permissions",

@@ -48,6 +48,12 @@ export const general: Guide<"general"> = {
       jwksUri: "https://login.example.org/.well-known/jwks.json",
       algorithms: ["RS256", "EdDSA"],
       local: false,
+      signIn: "oidc",
+      loginUrl: "https://gateway.example.org/v1/auth/login",
+      clientId: "mooring",
+      scopes: ["openid", "profile", "email"],
+      authorizationEndpoint: "https://login.example.org/authorize",
+      csrf: { cookie: "__Host-mooring_csrf", header: "x-csrf-token" },
     },
   },
   me: {

@@ -14,6 +14,7 @@ import { health } from "./health.ts";
 import { invites } from "./invites.ts";
 import { pairing } from "./pairing.ts";
 import { roles } from "./roles.ts";
+import { sessions } from "./sessions.ts";
 import { tenants } from "./tenants.ts";
 
 export type { OperationGuide } from "./guide.ts";
@@ -33,6 +34,7 @@ const GUIDES: { readonly [G in keyof Contract]?: Readonly<Record<string, Operati
   invites,
   pairing,
   roles,
+  sessions,
   tenants,
 };
 
@@ -43,7 +45,7 @@ export const guideOf = (id: string): OperationGuide => {
 };
 
 export const TAGS: Readonly<Record<string, string>> = {
-  Account: "The signed-in user's own account, and API keys for scripts and third parties, which only signed-in users manage.",
+  Account: "Sign-in and sessions of people, the signed-in user's own account, and API keys for scripts and third parties, which only signed-in users manage.",
   Administration: "The installation's gateway nodes and tenants. For administrators of the installation.",
   Agent: "An agent's calls about its own device, signed with the device's secret.",
   Audit: "Who changed what, when and from where. Each record is chained to the one before it by hashes.",

@@ -19,6 +19,7 @@ export const ID_NAMES: ReadonlyMap<string, string> = new Map([
   ["key", "API key"],
   ["mem", "member"],
   ["rol", "role"],
+  ["ses", "session"],
   ["ten", "tenant"],
 ]);
 
@@ -46,6 +47,7 @@ export const MemberId = id("mem");
 export const RoleId = id("rol");
 export const EnrollmentTokenId = id("ent");
 export const EventId = id("evt");
+export const SessionId = id("ses");
 
 export type DeviceId = Id<"dev">;
 export type TenantId = Id<"ten">;
@@ -55,3 +57,4 @@ export type CommandId = Id<"cmd">;
 export type KeyId = Id<"key">;
 export type MemberId = Id<"mem">;
 export type RoleId = Id<"rol">;
+export type SessionId = Id<"ses">;

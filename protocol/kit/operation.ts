@@ -67,7 +67,8 @@ export interface Operation<
   /** A change that is allowed although the tenant is suspended or about to be deleted, so that it can become active again. */
   readonly whileSuspended?: true;
   readonly limit: LimitClass;
-  readonly status: 200 | 201 | 204;
+  /** 303 sends a browser on: over REST the output's `location` becomes the header, without a body. */
+  readonly status: 200 | 201 | 204 | 303;
   /** Health operations answer with this status, and the same record, when the service is unhealthy. */
   readonly unwellStatus?: 503;
   /** Additional response headers: name and meaning. */

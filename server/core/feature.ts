@@ -12,6 +12,8 @@ export interface Reply {
   /** True when the answer repeats an earlier one under the same idempotency key. */
   replayed?: boolean;
   readonly headers: Record<string, string>;
+  /** Values of Set-Cookie. */
+  cookies?: readonly string[];
 }
 
 export type ScopeOf<Op extends Operation> = Op["tenancy"] extends "tenant" ? TenantScope : OpenScope;

@@ -1,5 +1,5 @@
-// The reads by which the gateway identifies a caller: tenants, memberships, API keys, stream tickets. Answers may be up to five seconds old.
-import type { KeyId, TenantId } from "../../protocol/index.ts";
+// The reads by which the gateway identifies a caller: tenants, memberships, API keys, sessions, stream tickets. Answers may be up to five seconds old.
+import type { KeyId, SessionId, TenantId } from "../../protocol/index.ts";
 import type { Access } from "./access.ts";
 import type { SystemScope, TenantFacts } from "./scope.ts";
 
@@ -37,9 +37,29 @@ export interface ApiKeyLookup {
   used(keyId: KeyId, ip: string): void;
 }
 
+export interface SessionRecord {
+  readonly sessionId: SessionId;
+  readonly userId: string;
+  readonly email: string | null;
+  readonly emailVerified: boolean;
+  /** The only tenant that the session may act in; null: any of the user's. */
+  readonly claimedTenantId: string | null;
+  readonly csrfToken: string;
+  readonly signedInAt: Date;
+}
+
+/** Null: unknown, ended or expired. To find a session is to use it. */
+export interface SessionLookup {
+  /** By the secret in its cookie. */
+  find(secret: string): Promise<SessionRecord | null>;
+  byId(sessionId: string): Promise<SessionRecord | null>;
+}
+
 export interface StreamTicketOwner {
   readonly tenantId: TenantId;
   readonly userId: string;
+  /** Null for a ticket that an access token asked for. */
+  readonly sessionId: string | null;
 }
 
 export interface StreamTickets {

@@ -2,14 +2,24 @@
 import type { AgentId, DeploymentId, DeviceId, KeyId, TenantId } from "../../protocol/index.ts";
 import type { Access } from "./access.ts";
 
+/** The session in which a person calls. */
+export interface SignedInSession {
+  readonly sessionId: string;
+  readonly signedInAt: Date;
+  /** False: by an access token or a stream ticket that the session got. */
+  readonly byCookie: boolean;
+}
+
 export interface UserPrincipal extends Omit<Access, "role"> {
   readonly kind: "user";
   readonly userId: string;
   readonly email: string | null;
-  /** The token says so of its own address. Absent: no. */
+  /** The token, or the sign-in of the session, says so of its own address. Absent: no. */
   readonly emailVerified?: boolean | undefined;
   /** When the user signed in, in Unix seconds, if the token tells. */
   readonly authTime?: number | null | undefined;
+  /** None for an access token of the identity provider or of the command line. */
+  readonly session?: SignedInSession | undefined;
   /** From the membership row; null outside of a tenant. */
   readonly role: string | null;
 }

@@ -2,45 +2,37 @@
 import { CONNECT_PATHS, type Contract } from "../../protocol/index.ts";
 import type { Config } from "../config.ts";
 import type { Clock } from "../core/clock.ts";
-import type { RegisteredOutcome } from "../core/command-outcomes.ts";
 import type { DeviceNotifier } from "../core/delivery.ts";
 import type { LoadCalls } from "../core/load-calls.ts";
 import type { RateLimiter } from "../core/rate-limiter.ts";
 import type { DuplicateProbe, Evictor } from "../core/sessions.ts";
 import type { FindStuck } from "../core/stuck.ts";
 import type { Tracing } from "../core/trace.ts";
-import { createBatch } from "../platform/batch.ts";
 import type { Bus } from "../platform/bus.ts";
 import type { ChangeNotifier } from "../platform/change-notifier.ts";
 import type { Installation } from "../platform/installation.ts";
 import type { JobBook } from "../platform/jobs.ts";
 import type { Log } from "../platform/log.ts";
-import { createMails } from "../platform/mail.ts";
 import type { Metrics } from "../platform/metrics.ts";
-import { createOutbox } from "../platform/outbox.ts";
 import { processIdentity } from "../platform/process-identity.ts";
-import { createSmtp } from "../platform/smtp.ts";
 import { deleteRowsOf } from "../platform/tenant-client.ts";
-import { createAccount } from "./account/index.ts";
 import { type AdminSettings, createAdmin, type ThisNode } from "./admin/index.ts";
-import { createAgent } from "./agent/index.ts";
 import { createApiKeys } from "./api-keys/index.ts";
-import { createAudit } from "./audit/index.ts";
-import { createBeginTrial, createBilling, createTellCrossing } from "./billing/index.ts";
-import { createHint, spreadChanges } from "./changes.ts";
-import { type CommandSettings, createCommands } from "./commands/index.ts";
+import { createBeginTrial, createBilling } from "./billing/index.ts";
+import { spreadChanges } from "./changes.ts";
+import type { CommandSettings } from "./commands/index.ts";
 import { connectParts } from "./connect.ts";
 import { deployments } from "./deployments/index.ts";
-import { createAgentSessions, createDeviceNames, createDevices, deviceSettings } from "./devices/index.ts";
 import { createGeneral, type GeneralDeps } from "./general/index.ts";
-import { createInvites } from "./invites/index.ts";
-import type { FeatureKit, FeaturesOf } from "./kit.ts";
-import { createLive, type LiveDeps } from "./live/index.ts";
+import { createGroundwork } from "./groundwork.ts";
+import type { FeaturesOf } from "./kit.ts";
+import { createMachines } from "./machines.ts";
 import { createPairing, pairingLimits } from "./pairing/index.ts";
+import { createPeople } from "./people.ts";
 import { createRoles } from "./roles/index.ts";
-import { healthOf, serviceFacts } from "./service.ts";
-import { agentSettings, billingSettings, commandSettings, inviteSettings, liveSettings, mailSettings, tenantSettings } from "./settings.ts";
-import { type Counters, createPlan, createTenants } from "./tenants/index.ts";
+import { healthOf, openProvider, serviceFacts } from "./service.ts";
+import { billingSettings, pairingSettings, tenantSettings } from "./settings.ts";
+import { createTenants } from "./tenants/index.ts";
 
 export interface FeaturesDeps extends Installation {
   readonly config: Config;
@@ -78,34 +70,16 @@ export interface FeaturesDeps extends Installation {
 const lives = async (pid: number): Promise<boolean> => (await processIdentity(pid)) !== undefined;
 
 export const createFeatures = (deps: FeaturesDeps) => {
-  const { config, db, secretBox, clock, log, metrics, cluster, nodeId, publicUrl, node } = deps;
-  const { bus, limiter, changes, notifier, channelOf } = cluster;
+  const { config, db, clock, log, cluster, nodeId, publicUrl, node } = deps;
+  const { bus, limiter, changes, channelOf } = cluster;
   const onError = (what: string, error: unknown): void => log.error({ what, error }, "background work failed");
   const socketUrl = (): string => `${publicUrl().replace(/^http/, "ws")}${CONNECT_PATHS[0]}`;
 
-  const outbox = createOutbox({ db, onError, settings: { keepDays: config.EVENT_RETENTION_DAYS } });
-  const { emit } = outbox;
-  const isShown: LiveDeps["isShown"] = (scope, deviceId) => devices.isShown(scope, deviceId);
-  const deviceNames = createDeviceNames(db, createBatch);
-  const live = createLive({ db, clock, isShown, deviceNames, onError: (error) => onError("live feed", error), settings: liveSettings(config) });
-  const hint = createHint(live, changes);
-  // Filled from the features below.
-  const counters: Counters = { ...deployments.counters };
-  const outcomes = new Map<string, RegisteredOutcome>();
-  const plan = createPlan({ replaced: config.PLAN_LIMITS_JSON, counters, crossed: createTellCrossing(emit) });
-  const audit = createAudit({ db, secretBox, keepDays: config.AUDIT_RETENTION_DAYS });
-  const mails = createMails({ db, clock, secretBox, log, send: createSmtp(mailSettings(config)) });
-  const kit: FeatureKit = {
-    db,
-    clock,
-    emit,
-    hint,
-    audit: audit.trail,
+  const { kit, outbox, live, audit, mails, counters, outcomes } = createGroundwork(deps, {
     enqueue: (tx, scope, orders) => commands.enqueue(tx, scope, orders),
-    plan,
-    secretBox,
-    mails,
-  };
+    isShown: (scope, deviceId) => devices.isShown(scope, deviceId),
+    onError,
+  });
 
   const tenants = createTenants({
     ...kit,
@@ -123,42 +97,16 @@ export const createFeatures = (deps: FeaturesDeps) => {
     recentEvents: live.recent,
   });
   const apiKeys = createApiKeys({ ...kit, memberships: tenants.memberships, checkSelector: (...selecting) => roles.grants.checkSelector(...selecting) });
-  const devices = createDevices({
-    ...kit,
-    bus,
-    deployments,
-    secrets: secretBox,
-    evictor: notifier,
-    settings: deviceSettings(config.HEARTBEAT_SECONDS, { closeGraceMs: config.CLOSE_GRACE_SECONDS * 1_000 }),
-    resetCommands: (tx, device, reason) => commands.resetDevice(tx, device, reason),
-    probe: deps.probe,
-    nodeId,
-    onError: (error) => onError("devices", error),
-    pendingCommands: (device) => commands.pending(device),
+  const { devices, commands, agent, agentSessions } = createMachines(deps, {
+    kit,
+    tenants,
+    live,
+    outcomes,
     socketUrl,
-    createBatch,
-    history: tenants.deviceMetrics,
+    liveNodes: () => admin.liveNodes(),
+    onError,
   });
   const roles = createRoles({ ...kit, ...tenants, knownDevices: devices.known });
-  const commands = createCommands({
-    ...kit,
-    showHere: live.hint,
-    onError: (error) => onError("commands", error),
-    notifier,
-    outcomes,
-    createBatch,
-    nodeId,
-    bus,
-    channelOf,
-    presence: devices.presence,
-    devices: { find: devices.findSummary, isVisible: devices.isVisible },
-    settings: { ...commandSettings(config), ...deps.settings?.commands },
-    // Without Redis hints stay within the process, which suffices for a single node.
-    hintsArrive: () => bus.healthy() && (config.REDIS_URL !== undefined || admin.liveNodes() <= 1),
-    meters: metrics.commandMeters,
-    tracing: deps.tracing,
-    log,
-  });
   const stuck: FindStuck[] = [outbox.stuck];
   const admin = createAdmin({
     ...kit,
@@ -188,16 +136,17 @@ export const createFeatures = (deps: FeaturesDeps) => {
       reissue: devices.reissue,
     },
     ...pairingLimits({ limit: config.RATE_LIMIT_PAIRING, limiter, addressKey: deps.addressKey }),
-    settings: { publicUrl, portalUrl: () => config.PORTAL_URL ?? publicUrl(), returnHosts: config.RETURN_HOSTS, socketUrl },
+    settings: pairingSettings(config, { publicUrl, socketUrl }),
   });
   const billing = createBilling({ ...kit, counters, tenants: tenants.standing, settings: billingSettings(config, publicUrl) });
+  const provider = openProvider(deps);
   const general = createGeneral({
     db,
     changelog: deps.changelog,
     rateLimits: deps.rateLimits,
     memberships: tenants.memberships,
     flags: admin.flags,
-    ...serviceFacts(deps),
+    ...serviceFacts(deps, provider),
   });
 
   /** One line registers a feature: its operations, jobs, event consumer, command outcomes, plan counters and gauges. */
@@ -206,7 +155,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
     pairing,
     devices,
     commands,
-    agent: createAgent({ clock, devices, settings: { publicUrl, ...agentSettings(config) } }),
+    agent,
     tenants,
     roles,
     apiKeys,
@@ -215,9 +164,8 @@ export const createFeatures = (deps: FeaturesDeps) => {
     live,
     admin,
     audit,
-    // After the tenants: it counts a plan's members with those who are invited.
-    invites: createInvites({ ...kit, log, tenants, grants: roles.grants, settings: inviteSettings(config, publicUrl) }),
-    account: createAccount({ ...kit, tenants, audit }),
+    // After the tenants: invites count a plan's members with those who are invited.
+    ...createPeople(deps, { kit, tenants, roles, audit, provider }),
   } satisfies FeaturesOf<Contract>;
 
   const parts = connectParts(features, { outbox, outcomes, counters, stuck });
@@ -226,10 +174,22 @@ export const createFeatures = (deps: FeaturesDeps) => {
   return {
     ...features,
     outbox,
-    sessions: createAgentSessions({ db, presence: devices.presence, delivery: commands.delivery, createBatch }),
+    agentSessions,
     all: features,
     jobs: [...outbox.jobs, ...mails.jobs, ...parts.flatMap(([, { jobs = [] }]) => jobs)],
     gauges: [...mails.gauges, ...parts.flatMap(([, { gauges = [] }]) => gauges)],
   };
 };
 export type Features = ReturnType<typeof createFeatures>;
+
+/** What the gateway identifies callers by. */
+export const lookupsOf = ({ account, apiKeys, devices, general, sessions, tenants }: Features) => ({
+  agents: devices.registry,
+  apiKeys: apiKeys.lookup,
+  tenants: tenants.lookup,
+  memberships: tenants.memberships,
+  sessions: sessions.lookup,
+  isVisible: devices.isVisible,
+  tickets: general.streamTickets,
+  defaultTenantOf: account.defaultTenantOf,
+});

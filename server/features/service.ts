@@ -1,4 +1,6 @@
-// What the service says of itself: its health, its name and version, and how to sign in.
+// What the service says of itself: its health, its name and version, and how people sign in.
+import { cookieNames } from "../core/session-cookies.ts";
+import { createIdentityProvider, type IdentityProvider } from "../platform/identity-provider.ts";
 import type { OutgoingMail } from "../platform/mail.ts";
 import { commit, SERVICE, version } from "../version.ts";
 import { type GeneralDeps, statedLimits } from "./general/index.ts";
@@ -21,7 +23,21 @@ export const healthOf = ({ clock, node, db, config, cluster }: FeaturesDeps, mai
     ],
   });
 
-export const serviceFacts = ({ config, tokens, publicUrl }: FeaturesDeps): Pick<GeneralDeps, "service" | "auth"> => ({
+/** Null without a provider, or if this gateway is not registered there. */
+export const openProvider = ({ config, publicUrl }: FeaturesDeps): IdentityProvider | null =>
+  config.OIDC_ISSUER === undefined || config.OIDC_CLIENT_ID === undefined
+    ? null
+    : createIdentityProvider({
+        issuer: config.OIDC_ISSUER,
+        clientId: config.OIDC_CLIENT_ID,
+        clientSecret: config.OIDC_CLIENT_SECRET,
+        scopes: config.OIDC_SCOPES,
+        tenantClaim: config.OIDC_TENANT_CLAIM,
+        redirectUri: () => `${publicUrl()}/v1/auth/callback`,
+      });
+
+/** What the service tells of itself and of how people sign in. */
+export const serviceFacts = ({ config, tokens, publicUrl }: FeaturesDeps, provider: IdentityProvider | null): Pick<GeneralDeps, "service" | "auth"> => ({
   service: {
     name: SERVICE,
     version,
@@ -32,10 +48,16 @@ export const serviceFacts = ({ config, tokens, publicUrl }: FeaturesDeps): Pick<
     docsUrl: () => `${publicUrl()}/v1/docs`,
   },
   auth: {
-    issuer: tokens.issuer,
+    issuer: () => tokens.issuer ?? publicUrl(),
     audience: tokens.audience,
     algorithms: tokens.algorithms,
     local: tokens.local !== undefined,
     jwksUri: () => new URL(tokens.jwksUri, publicUrl()).href,
+    signIn: tokens.local === undefined ? (provider === null ? null : "oidc") : "link",
+    loginUrl: () => `${publicUrl()}/v1/auth/login`,
+    clientId: config.OIDC_CLIENT_ID ?? null,
+    scopes: provider === null ? [] : config.OIDC_SCOPES.split(" ").filter(Boolean),
+    authorizationEndpoint: async () => provider?.authorizationEndpoint() ?? null,
+    cookies: () => cookieNames(publicUrl()),
   },
 });

@@ -4,7 +4,8 @@ import type { Config } from "../config.ts";
 import type { BillingSettings } from "./billing/index.ts";
 import type { CommandSettings } from "./commands/index.ts";
 import type { InviteSettings } from "./invites/index.ts";
-import { isReturnAllowed } from "./pairing/index.ts";
+import { isReturnAllowed, type PairingSettings } from "./pairing/index.ts";
+import type { SessionSettings } from "./sessions/index.ts";
 
 export const agentSettings = (config: Config) => ({
   heartbeatSeconds: config.HEARTBEAT_SECONDS,
@@ -43,6 +44,24 @@ export const liveSettings = (config: Config) => ({
 });
 
 export const mailSettings = ({ SMTP_URL: url, MAIL_FROM: from }: Config) => (url === undefined || from === undefined ? null : { url, from });
+
+export const pairingSettings = (config: Config, urls: Pick<PairingSettings, "publicUrl" | "socketUrl">): PairingSettings => ({
+  ...urls,
+  portalUrl: () => config.PORTAL_URL ?? urls.publicUrl(),
+  returnHosts: config.RETURN_HOSTS,
+});
+
+export const sessionSettings = (config: Config, publicUrl: () => string): SessionSettings => {
+  const portalUrl = (): string => config.PORTAL_URL ?? publicUrl();
+  return {
+    idleSeconds: config.SESSION_IDLE_HOURS * 3_600,
+    lifeSeconds: config.SESSION_DAYS * 86_400,
+    publicUrl,
+    portalUrl,
+    home: () => config.PORTAL_URL ?? `${publicUrl()}/v1/docs`,
+    isReturnAllowed: (url) => isReturnAllowed(url, { portalUrl: portalUrl(), hosts: config.RETURN_HOSTS }),
+  };
+};
 
 export const tenantSettings = (config: Config) => ({
   ownedTenantsPerUser: config.TENANTS_PER_USER,

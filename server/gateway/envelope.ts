@@ -49,14 +49,14 @@ const creation = (op: Operation, record: Json, meta: Json): Json => {
   return { ...(op.flat ? record : {}), success: true, data: { ...record, ...("id" in extra ? { id: extra["id"] } : {}) }, meta, ...extra };
 };
 
-/** The body of a success as JSON text; null for 204. */
+/** The body of a success as JSON text; null for 204 and 303. */
 export const successText = (
   op: Operation,
   input: unknown,
   result: unknown,
   { requestId, timestamp }: { requestId: string; timestamp: string },
 ): string | null => {
-  if (op.status === 204) return null;
+  if (op.status === 204 || op.status === 303) return null;
   const meta = { timestamp, requestId };
   if (op.list !== undefined) {
     const { items, total: _, nextCursor: __, ...beside } = result as Page<unknown>;

@@ -16,8 +16,8 @@ export interface HttpTransportDeps {
   readonly trpc: HttpTransport;
   readonly docs: (name: string) => Promise<HttpResponse | null>;
   readonly openApi: (prefix: Prefix) => string;
-  /** The local issuer's public keys; null with a foreign issuer. */
-  readonly jwks: { readonly path: string; readonly body: string } | null;
+  /** The local issuer's keys and its description, by their paths; none with a foreign issuer. */
+  readonly issuerDocuments: ReadonlyMap<string, () => string>;
   readonly infoOf: (request: HttpRequest, prefix: Prefix) => RequestInfo;
   /** Origins of browser portals; empty: any. */
   readonly origins: readonly string[];
@@ -49,7 +49,7 @@ export const createHttpTransport = (deps: HttpTransportDeps): HttpTransport => {
     return {
       "Access-Control-Allow-Origin": deps.origins.length === 0 ? "*" : origin,
       "Access-Control-Expose-Headers": EXPOSED,
-      ...(deps.origins.length === 0 ? {} : { Vary: "Origin" }),
+      ...(deps.origins.length === 0 ? {} : { "Access-Control-Allow-Credentials": "true", Vary: "Origin" }),
     };
   };
 
@@ -68,7 +68,8 @@ export const createHttpTransport = (deps: HttpTransportDeps): HttpTransport => {
   /** Documents beside the operations, without an envelope. */
   const documentAt = async ({ method, path }: HttpRequest): Promise<HttpResponse | null> => {
     if (method !== "GET" && method !== "HEAD") return null;
-    if (deps.jwks !== null && path === deps.jwks.path) return document(deps.jwks.body);
+    const ofIssuer = deps.issuerDocuments.get(path);
+    if (ofIssuer !== undefined) return document(ofIssuer());
     const split = splitPrefix(path);
     if (split === null) return null;
     if (split.rest === "/openapi.json") return document(deps.openApi(split.prefix));
@@ -99,7 +100,7 @@ export const createHttpTransport = (deps: HttpTransportDeps): HttpTransport => {
     if (request.path.startsWith(TRPC_PATH)) return operations.handle(context);
     // The agent socket has already taken every GET with a WebSocket key of the right length.
     if (SOCKETS.has(request.path)) throw handshakeFault(request) ?? new AppError("PROTOCOL_UNSUPPORTED");
-    return request.path === deps.jwks?.path || DOCUMENT.test(request.path) ? documentOr(context, operations) : operations.handle(context);
+    return deps.issuerDocuments.has(request.path) || DOCUMENT.test(request.path) ? documentOr(context, operations) : operations.handle(context);
   };
 
   return {

@@ -60,6 +60,7 @@ export interface Answer {
   readonly input: unknown;
   readonly result: unknown;
   readonly headers: Readonly<Record<string, string>>;
+  readonly cookies: readonly string[] | undefined;
   readonly verdict: RateLimitVerdict | null;
   readonly scope: OpenScope;
 }
@@ -137,7 +138,7 @@ export const createPipeline = (deps: PipelineDeps) => {
         ? await once({ operation: entry.id, scope, input, key, run: (keeper) => run(entry, { scope, input, key, keeper, held: request.held }, request.gone) })
         : await run(entry, { scope, input, key, held: request.held }, request.gone);
     const headers = reply.replayed === true ? { ...reply.headers, ...REPLAYED } : reply.headers;
-    return { status: reply.status ?? op.status, input, result, headers, verdict: seen.verdict, scope };
+    return { status: reply.status ?? op.status, input, result, headers, cookies: reply.cookies, verdict: seen.verdict, scope };
   };
 
   /** Never rejects: every call ends as an answer or a failure and is recorded once. */

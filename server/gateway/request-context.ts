@@ -25,6 +25,8 @@ export interface HttpResponse {
   readonly status: number;
   readonly headers: Headers;
   readonly body: string | Uint8Array | null;
+  /** Values of Set-Cookie, which needs a line for each. */
+  readonly cookies?: readonly string[] | undefined;
   /** Close the connection afterwards: the rest of the request is not wanted. */
   readonly close?: boolean;
   /** Callers who accept it may get it compressed: it has no secret. */

@@ -37,7 +37,7 @@ interface Addressee {
 
 const NO_MORE: Pick<Failure, "verdict" | "headers"> = { verdict: null, headers: {} };
 
-const AUTH_OF: Record<Credential["kind"], Auth | "none"> = { none: "none", bearer: "user", apiKey: "apiKey", agent: "agent" };
+const AUTH_OF: Record<Credential["kind"], Auth | "none"> = { none: "none", bearer: "user", session: "user", apiKey: "apiKey", agent: "agent" };
 const DEFAULT_MAX_BODY_BYTES = 1_048_576;
 
 const PREFIXES: readonly { readonly prefix: Prefix; readonly below: string }[] = [
@@ -117,6 +117,7 @@ export const createRest = ({ entries, pipeline, clock, infoOf, authenticate }: R
     const headers = headersOf(request, info, answer.verdict);
     const location = locationOf(op, answer.result);
     if (location !== null) headers["Location"] = location;
+    if (op.status === 303) headers["Location"] = (answer.result as { readonly location: string }).location;
     if (op.list !== undefined || op.deprecated !== undefined) {
       const links = linksOf(entry, answer, request);
       if (links.length > 0) headers["Link"] = links.join(", ");
@@ -126,12 +127,13 @@ export const createRest = ({ entries, pipeline, clock, infoOf, authenticate }: R
     if (op.plain !== undefined)
       return renderPlain(op.plain, answer.result as string | AsyncIterable<string>, { status: answer.status, headers, compress: true });
     const body = successText(op, answer.input, answer.result, { requestId: info.requestId, timestamp: isoText(clock.now()) });
+    const { status, cookies } = answer;
     const compress = compressible.has(entry);
-    if (!versions.isVersioned(op)) return { status: answer.status, headers, body, compress };
+    if (!versions.isVersioned(op)) return { status, headers, body, cookies, compress };
     const isRead = op.kind === "query";
     headers["ETag"] = tagOf(answer.result, isRead ? body : null);
     if (isRead && isKnown(request.headers["if-none-match"], headers["ETag"])) return { status: 304, headers, body: null };
-    return { status: answer.status, headers, body, compress };
+    return { status, headers, body, cookies, compress };
   };
 
   const inputOf = (

@@ -9,7 +9,7 @@ import type { CommandDelivery } from "../core/delivery.ts";
 import type { AppError } from "../core/errors.ts";
 import type { IdempotencyStore } from "../core/idempotency.ts";
 import type { LoadCalls } from "../core/load-calls.ts";
-import type { ApiKeyLookup, Memberships, StreamTickets, TenantLookup } from "../core/lookups.ts";
+import type { ApiKeyLookup, Memberships, SessionLookup, StreamTickets, TenantLookup } from "../core/lookups.ts";
 import type { PubSub } from "../core/pub-sub.ts";
 import type { RateLimiter } from "../core/rate-limiter.ts";
 import type { HoldVersion } from "../core/row-versions.ts";
@@ -17,7 +17,8 @@ import type { Overrides } from "../core/scope.ts";
 import type { AgentSessions, SessionOwners, SocketPresence } from "../core/sessions.ts";
 import type { Tracing } from "../core/trace.ts";
 import { createAgentAuth } from "./auth/agent.ts";
-import { createAuthenticate, createRedeem, createScope, type IdentityDeps } from "./auth/identity.ts";
+import { createAuthenticate, createRecheck, createRedeem, createScope, type IdentityDeps } from "./auth/identity.ts";
+import { createSessionAuth } from "./auth/session.ts";
 import type { CallLogDeps } from "./call-log.ts";
 import type { CallRecord } from "./call-record.ts";
 import type { Transact } from "./call-scope.ts";
@@ -66,11 +67,12 @@ export interface TransportsDeps {
     readonly tenants: TenantLookup;
     readonly memberships: Memberships;
     readonly isVisible: PipelineDeps["isVisible"];
+    readonly sessions: SessionLookup;
     readonly tickets: StreamTickets;
     readonly defaultTenantOf: (userId: string) => Promise<string | null>;
   };
   readonly verifyToken: IdentityDeps["verifyToken"];
-  readonly jwks: HttpTransportDeps["jwks"];
+  readonly issuerDocuments: HttpTransportDeps["issuerDocuments"];
   readonly sessions: AgentSessions;
   readonly presence: SocketPresence;
   readonly delivery: CommandDelivery;
@@ -116,9 +118,16 @@ export const configuredLimits = (config: Config): Overrides => {
 
 type InfoOf = ReturnType<typeof createRequestInfo>;
 
-const createIdentity = ({ config, clock, verifyToken, lookups }: TransportsDeps): IdentityDeps => ({
+/** Where portals are that may make changes with a session's cookie. */
+const portalOrigins = ({ CORS_ORIGINS, PORTAL_URL }: Config): readonly string[] => [
+  ...CORS_ORIGINS,
+  ...(PORTAL_URL === undefined ? [] : [new URL(PORTAL_URL).origin]),
+];
+
+const createIdentity = ({ config, clock, verifyToken, lookups, publicUrl }: TransportsDeps): IdentityDeps => ({
   ...lookups,
   verifyToken,
+  sessionAuth: createSessionAuth({ sessions: lookups.sessions, publicUrl, origins: portalOrigins(config) }),
   proveAgent: createAgentAuth({ agents: lookups.agents, clock }),
   admins: new Set(config.ADMIN_USERS),
 });
@@ -158,7 +167,7 @@ const httpOf = (deps: TransportsDeps, infoOf: InfoOf): HttpTransport => {
   const operations = { entries, pipeline, clock, infoOf, authenticate };
   return createHttpTransport({
     rest: createRest(operations),
-    trpc: createTrpc({ ...operations, redeem: createRedeem(identity) }),
+    trpc: createTrpc({ ...operations, redeem: createRedeem(identity), recheck: createRecheck(identity) }),
     docs: createDocs(),
     openApi: apiDescription(deps),
     infoOf,
@@ -166,7 +175,7 @@ const httpOf = (deps: TransportsDeps, infoOf: InfoOf): HttpTransport => {
     toAppError: pipeline.toAppError,
     callLog: { clock, log },
     tracing: deps.tracing,
-    jwks: deps.jwks,
+    issuerDocuments: deps.issuerDocuments,
   });
 };
 

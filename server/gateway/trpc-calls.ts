@@ -20,6 +20,8 @@ export interface TrpcCalls {
   verdict: RateLimitVerdict | null;
   failure: AppError | null;
   replayed: boolean;
+  /** Values of Set-Cookie. */
+  readonly cookies: string[];
 }
 
 export interface Caller {
@@ -35,6 +37,9 @@ const verdictOf = (outcome: Awaited<ReturnType<Pipeline["call"]>>): RateLimitVer
   const { error, verdict } = outcome.failure;
   return error instanceof RateLimited ? error.verdict : verdict;
 };
+
+const NO_COOKIES: readonly string[] = [];
+const cookiesOf = (outcome: Awaited<ReturnType<Pipeline["call"]>>): readonly string[] => (outcome.ok ? outcome.answer.cookies : undefined) ?? NO_COOKIES;
 
 export const createTrpcCalls =
   ({ pipeline, clock }: { readonly pipeline: Pipeline; readonly clock: Clock }) =>
@@ -62,11 +67,12 @@ export const createTrpcCalls =
       const outcome = await pipeline.call(reauthorizer === null ? asked : { ...asked, gone: lazyAbortOf(reauthorizer.signal) });
       calls.verdict = tighter(calls.verdict, verdictOf(outcome));
       calls.replayed ||= (outcome.ok ? outcome.answer : outcome.failure).headers["Idempotent-Replayed"] !== undefined;
+      calls.cookies.push(...cookiesOf(outcome));
       if (outcome.ok) return reauthorizer === null ? outcome.answer.result : reauthorizer.watch(outcome.answer);
       calls.failure = outcome.failure.error;
       throw outcome.failure.error;
     };
     const context: TrpcContext = { requestId: info.requestId, timestamp: () => clock.now().toISOString(), call };
-    const calls: TrpcCalls = { notes: at.notes, verdict: null, failure: null, replayed: false, context };
+    const calls: TrpcCalls = { notes: at.notes, verdict: null, failure: null, replayed: false, cookies: [], context };
     return calls;
   };

@@ -25,6 +25,8 @@ export interface TrpcDeps {
   readonly infoOf: (request: HttpRequest, prefix: Prefix) => RequestInfo;
   readonly authenticate: (credential: Credential, info: RequestInfo, body: Uint8Array) => Promise<Identity>;
   readonly redeem: (ticket: string) => Promise<Identity>;
+  /** Throws once the session that got the ticket has ended. */
+  readonly recheck: (identity: Identity) => Promise<Identity>;
 }
 
 const MAX_BATCH_BYTES = 1_048_576;
@@ -119,7 +121,7 @@ export const createTrpc = (deps: TrpcDeps): HttpTransport => {
     const calls = openCalls(request, info, { gone, notes, identify, reidentify: identify });
     const { status, json } = asked.batch ? await all(asked, calls) : await one(asked, 0, calls);
     const compress = asked.paths.every((path) => compressible.has(path));
-    return { status, headers: headersOf(request, info, calls, clock), body: JSON.stringify(json), compress };
+    return { status, headers: headersOf(request, info, calls, clock), body: JSON.stringify(json), cookies: calls.cookies, compress };
   };
 
   const stream = async (context: RequestContext, info: RequestInfo, body: Uint8Array): Promise<void> => {
@@ -147,8 +149,9 @@ export const createTrpc = (deps: TrpcDeps): HttpTransport => {
           redeemed ??= deps.redeem(ticket);
           return redeemed;
         };
-        // A ticket is good once, so its proof stays and only its user is authorized again. A credential in the headers is proven again.
-        const reidentify = (entry: Entry): Promise<Identity> => (typeof ticket === "string" ? identify(entry) : identifier(request, info, body)(entry));
+        // A ticket is good once, so its proof stays, and only its session and its user are checked again. A credential in the headers is proven again.
+        const reidentify = (entry: Entry): Promise<Identity> =>
+          typeof ticket === "string" ? identify(entry).then(deps.recheck) : identifier(request, info, body)(entry);
         return openCalls(request, info, { gone: ending, notes, identify, reidentify }).context;
       },
     });

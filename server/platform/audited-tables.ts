@@ -10,6 +10,7 @@ export const NOT_WATCHED: Readonly<Record<string, string>> = {
   idempotency_keys: "the answer of the call that is recorded",
   used_signatures: "proves a call, and changes nothing of the tenant's",
   mails: "tells people of what is recorded already",
+  sign_in_links: "lets one person in within minutes, and the session that it opens is recorded",
   stream_tickets: "lives for a minute and opens one stream",
   device_presence: "written by heartbeats and sessions",
   commands: "each command has its own history, with the actor of each step",

@@ -9,6 +9,8 @@ export interface Claims {
   /** When the user signed in, in Unix seconds. */
   readonly authTime: number | null;
   readonly tenantId: string | null;
+  /** The session that got the token, in tokens of the local issuer. */
+  readonly sessionId?: string | null;
 }
 
 /** How far the clocks may differ. */

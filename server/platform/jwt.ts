@@ -10,7 +10,8 @@ const ALGORITHMS = ["EdDSA", "ES256", "PS256", "RS256"] as const;
 export interface Tokens {
   /** Throws UNAUTHORIZED for a bad token, IDENTITY_PROVIDER_UNAVAILABLE when the provider's keys cannot be fetched. */
   verify(token: string): Promise<Claims>;
-  readonly issuer: string;
+  /** Null for the local issuer: it is the gateway's own public URL. */
+  readonly issuer: string | null;
   readonly audience: string;
   /** Path or URL of the key set. */
   readonly jwksUri: string;
@@ -21,7 +22,22 @@ export interface Tokens {
 
 export interface LocalIssuer {
   readonly jwks: { readonly keys: readonly JWK[] };
-  mint(claims: { readonly userId: string; readonly email?: string; readonly tenantId?: string; readonly ttlSeconds: number }): Promise<string>;
+  mint(claims: TokenToMint): Promise<string>;
+}
+
+export interface TokenToMint {
+  /** The gateway's public URL, where others find the keys. */
+  readonly issuer: string;
+  readonly userId: string;
+  readonly email?: string | undefined;
+  /** Who may mint tokens here vouches for the address, unless told. */
+  readonly emailVerified?: boolean | undefined;
+  readonly tenantId?: string | undefined;
+  /** The token ends with this session. */
+  readonly sessionId?: string;
+  /** Unless told, minting is the sign-in. */
+  readonly signedInAt?: Date;
+  readonly ttlSeconds: number;
 }
 
 export interface TokenSettings {
@@ -42,17 +58,18 @@ const reasonOf = (error: unknown): string => {
   return error instanceof errors.JWTClaimValidationFailed && error.claim === "iss" ? "wrong_issuer" : "malformed";
 };
 
+const SESSION_CLAIM = "sid";
 const DAY_SECONDS = 86_400;
 /** Providers let an access token live 30 days at most. */
 const OIDC_MAX_LIFE = 31 * DAY_SECONDS;
 /** The longest life that `cli token` mints. */
 const LOCAL_MAX_LIFE = 366 * DAY_SECONDS;
 
-const createVerify = (key: JWTVerifyGetKey, issuer: string, { audience, tenantClaim, maxLifeSeconds, clock }: TokenSettings & VerifySettings) => {
+const createVerify = (key: JWTVerifyGetKey, issuer: string | null, { audience, tenantClaim, maxLifeSeconds, clock }: TokenSettings & VerifySettings) => {
   const check = async (token: string): Promise<Claims> => {
     const now = clock.now();
     const { payload, protectedHeader } = await jwtVerify(token, key, {
-      issuer,
+      ...(issuer === null ? {} : { issuer }),
       algorithms: [...ALGORITHMS],
       clockTolerance: TOLERANCE_SECONDS,
       requiredClaims: ["exp", "sub"],
@@ -63,7 +80,9 @@ const createVerify = (key: JWTVerifyGetKey, issuer: string, { audience, tenantCl
     if (!isTimely(payload, now.getTime() / 1_000, maxLifeSeconds)) throw refused("token_times");
     const claims = readClaims(payload, tenantClaim);
     if (claims === null) throw refused("malformed");
-    return claims;
+    // In a provider's token this names a session of the provider's.
+    const { [SESSION_CLAIM]: sessionId } = payload;
+    return issuer === null && typeof sessionId === "string" ? { ...claims, sessionId } : claims;
   };
   return (token: string): Promise<Claims> =>
     check(token).catch((error: unknown) => {
@@ -88,33 +107,53 @@ export const generateSigningKey = async (): Promise<JWK> => {
   return { ...(await exportJWK(privateKey)), alg: "EdDSA", use: "sig", kid: crypto.randomUUID() };
 };
 
-/** Independent of host and port, so that tokens survive a move. */
-const LOCAL_ISSUER = "urn:mooring:local";
 export const LOCAL_JWKS_PATH = "/.well-known/jwks.json";
+const LOCAL_DISCOVERY_PATH = "/.well-known/openid-configuration";
+const LOCAL_CLIENT = "mooring";
+
+/** What others need to verify tokens of the local issuer, by path. */
+export const localIssuerDocuments = ({ jwks }: LocalIssuer, issuer: () => string): ReadonlyMap<string, () => string> =>
+  new Map([
+    [LOCAL_JWKS_PATH, () => JSON.stringify(jwks)],
+    [
+      LOCAL_DISCOVERY_PATH,
+      () =>
+        JSON.stringify({
+          issuer: issuer(),
+          jwks_uri: new URL(LOCAL_JWKS_PATH, issuer()).href,
+          response_types_supported: [],
+          subject_types_supported: ["public"],
+          id_token_signing_alg_values_supported: ["EdDSA"],
+        }),
+    ],
+  ]);
 
 /** The issuer of installations without an identity provider: same tokens, same checks; every node serves its keys. */
 export const createLocalTokens = async (privateJwk: JWK, settings: TokenSettings): Promise<Tokens> => {
-  const issuer = LOCAL_ISSUER;
   const { d: _secret, ...publicJwk } = privateJwk;
   const jwks = { keys: [publicJwk] };
   const signingKey = (await importJWK(privateJwk, "EdDSA")) as CryptoKey;
-  const mint: LocalIssuer["mint"] = ({ userId, email, tenantId, ttlSeconds }) =>
+  // RFC 9068, so that libraries accept it as an access token. Claims that are undefined do not appear.
+  const mint: LocalIssuer["mint"] = ({ issuer, userId, email, emailVerified = true, tenantId, sessionId, signedInAt = systemClock.now(), ttlSeconds }) =>
     new SignJWT({
-      // Who may mint tokens here vouches for the address, and minting is the sign-in.
-      auth_time: Math.floor(systemClock.now().getTime() / 1_000),
-      ...(email === undefined ? {} : { email, email_verified: true }),
-      ...(tenantId === undefined ? {} : { [settings.tenantClaim]: tenantId }),
+      client_id: LOCAL_CLIENT,
+      auth_time: Math.floor(signedInAt.getTime() / 1_000),
+      ...(email === undefined ? {} : { email, email_verified: emailVerified }),
+      [settings.tenantClaim]: tenantId,
+      [SESSION_CLAIM]: sessionId,
     })
       .setProtectedHeader({ alg: "EdDSA", typ: "at+jwt", kid: publicJwk.kid ?? "" })
       .setSubject(userId)
       .setIssuer(issuer)
       .setAudience(settings.audience)
+      .setJti(crypto.randomUUID())
       .setIssuedAt()
       .setExpirationTime(`${ttlSeconds}s`)
       .sign(signingKey);
   return {
-    verify: createVerify(createLocalJWKSet(jwks), issuer, { ...settings, maxLifeSeconds: LOCAL_MAX_LIFE, clock: systemClock }),
-    issuer,
+    // The key is ours alone, so tokens survive a move of the gateway to another URL.
+    verify: createVerify(createLocalJWKSet(jwks), null, { ...settings, maxLifeSeconds: LOCAL_MAX_LIFE, clock: systemClock }),
+    issuer: null,
     audience: settings.audience,
     jwksUri: LOCAL_JWKS_PATH,
     algorithms: ["EdDSA"],

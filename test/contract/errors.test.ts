@@ -362,6 +362,9 @@ const SCENARIOS: Readonly<Record<Exclude<ErrorCode, Streamed>, Scenario>> = {
   },
   DATABASE_UNAVAILABLE: (at, probe) => withoutDatabase(at, () => probe(own(at, "GET", "/devices"))),
   IDENTITY_PROVIDER_UNAVAILABLE: async ({ odd, stock }, probe) => probe(call(odd, "GET", "/devices", { as: asBearer(await stock.tenant.token()) })),
+  SIGN_IN_FAILED: ({ world }, probe) => probe(call(world, "POST", "/auth/sign-in", { body: { token: "never made" } })),
+  SIGN_IN_NOT_CONFIGURED: ({ world }, probe) => probe(call(world, "GET", "/auth/login")),
+  SESSION_NOT_FOUND: (at, probe) => probe(own(at, "DELETE", "/account/sessions/ses_unknown")),
   ADMIN_REQUIRED: (at, probe) => probe(own(at, "GET", "/admin/nodes")),
   AUDIT_LOG_NOT_FOUND: (at, probe) => probe(own(at, "GET", "/audit-logs/aud_unknown")),
   REAUTHENTICATION_REQUIRED: async ({ world }, probe) => {

@@ -16,12 +16,19 @@ export const CASES: readonly Case[] = Object.entries(contract).flatMap(([group, 
 );
 export const REST_CASES = CASES.filter(({ op }) => op.rest.length > 0);
 
+/** Fail with every credential here: it needs an identity provider, see test/gateway/sign-in.test.ts. */
+export const NEEDS_PROVIDER: ReadonlySet<OperationId> = new Set(["sessions.callback"]);
+/** An access token does not do. */
+export const SESSION_ONLY: ReadonlySet<OperationId> = new Set(["sessions.token"]);
+
 /** A tenant with one of everything. */
 export interface Stock {
   readonly world: World;
   readonly tenant: TestTenant;
   readonly owner: Caller;
   readonly operator: Caller;
+  /** A person whom no other test signs out, by the cookie of a session. */
+  readonly session: Caller;
   readonly device: Device;
   readonly pairingCode: string;
 }
@@ -57,7 +64,15 @@ export const openStock = async (world: World): Promise<Stock> => {
   const tenant = await world.tenant();
   const owner = await tenant.user("owner");
   const { device, code } = await pair({ world, tenant, owner });
-  return { world, tenant, owner, operator: await world.operator(), device, pairingCode: code };
+  return {
+    world,
+    tenant,
+    owner,
+    operator: await world.operator(),
+    session: (await world.session(newId("usr"))).as,
+    device,
+    pairingCode: code,
+  };
 };
 
 const created = async ({ world, owner }: Stock, path: string, body: object): Promise<Record<string, string>> =>
@@ -135,7 +150,7 @@ const acceptable = async ({ world }: Stock, userId: string): Promise<Input> => {
 
 type Input = Record<string, unknown>;
 
-export const SAMPLES: { readonly [Id in OperationId]: (stock: Stock) => Promise<Input> } = {
+export const SAMPLES: { readonly [Id in OperationId]: (stock: Stock, userId: string) => Promise<Input> } = {
   "health.check": nothing,
   "health.full": nothing,
   "health.ready": nothing,
@@ -291,6 +306,15 @@ export const SAMPLES: { readonly [Id in OperationId]: (stock: Stock) => Promise<
   "admin.listJobs": nothing,
   "admin.runJob": async () => ({ name: "nodes.forget" }),
   "admin.listStuck": nothing,
+  "sessions.login": async ({ world }) => ({ token: (await world.app.signInLink({ userId: newId("usr") })).token }),
+  "sessions.callback": nothing,
+  "sessions.signIn": async ({ world }) => ({ token: (await world.app.signInLink({ userId: newId("usr") })).token }),
+  "sessions.current": nothing,
+  "sessions.token": nothing,
+  "sessions.logout": nothing,
+  "sessions.list": nothing,
+  "sessions.end": async ({ world }, userId) => ({ sessionId: (await world.session(userId)).sessionId }),
+  "sessions.endOthers": nothing,
   "admin.drainNode": async (stock) => ({ nodeId: await otherNode(stock) }),
   "account.get": nothing,
   "account.update": async () => ({ name: "Kim", preferences: { theme: "dark" } }),
@@ -356,7 +380,8 @@ export const send = ({ world }: Pick<Stock, "world">, as: Caller, prefix: "/v1" 
   });
 
 /** A caller that the operation accepts. */
-export const callerFor = ({ op }: Case, { owner, operator, tenant, device }: Stock): Caller => {
+export const callerFor = ({ id, op }: Case, { owner, operator, tenant, device, session }: Stock): Caller => {
+  if (SESSION_ONLY.has(id)) return session;
   const [first] = op.auth;
   if (first === "public") return anonymous;
   if (op.permission === "platform") return operator;
@@ -375,6 +400,6 @@ export const sample = async ({ id }: Case, stock: Stock, userId = stock.tenant.o
   if (id === "invites.accept") return acceptable(stock, userId);
   // A member without the permission to remove others may only leave.
   if (id === "roles.removeMember" && userId !== stock.tenant.ownerId) return ownMembership(stock, userId);
-  const input = await SAMPLES[id](stock);
+  const input = await SAMPLES[id](stock, userId);
   return id === "tenants.create" ? { ...input, userId } : input;
 };

@@ -68,7 +68,7 @@ module.exports = {
       // A store may import the pure functions that classify database errors. A feature gets everything with an effect as a parameter.
       name: "platform-is-injected",
       severity: "error",
-      from: { path: "^server/features/", pathNot: "^server/features/index\\.ts$" },
+      from: { path: "^server/features/[^/]+/" },
       to: { path: "^server/platform/", pathNot: "^server/platform/db-errors\\.ts$", dependencyTypesNot: ["type-only"] },
     },
     {

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { contract, ERROR_CODES } from "../../protocol/index.ts";
 import { createTestClock } from "../../server/core/clock.ts";
 import type { Reply } from "../../server/core/feature.ts";
+import { cookieNames } from "../../server/core/session-cookies.ts";
 import { atomOf } from "../../server/features/general/atom.ts";
 import { createGeneral, type GeneralFeature, statedLimits } from "../../server/features/general/index.ts";
 import { parseChangelog, releasesSince } from "../../server/features/general/rules.ts";
@@ -63,7 +64,19 @@ beforeAll(async () => {
       limits: statedLimits(),
       docsUrl: () => "https://api.example/docs",
     },
-    auth: { issuer: "i", audience: "a", algorithms: ["EdDSA"], local: true, jwksUri: () => "https://api.example/.well-known/jwks.json" },
+    auth: {
+      issuer: () => "i",
+      audience: "a",
+      algorithms: ["EdDSA"],
+      local: true,
+      jwksUri: () => "https://api.example/.well-known/jwks.json",
+      signIn: "link",
+      loginUrl: () => "https://api.example/v1/auth/login",
+      clientId: null,
+      scopes: [],
+      authorizationEndpoint: async () => null,
+      cookies: () => cookieNames("https://api.example"),
+    },
     rateLimits: { describe: async () => [{ bucket: "standard", limit: 100, remaining: 99, windowSeconds: 60, resetAt: new Date(0) }] },
   });
   call = callable(contract.general, feature.handlers);
@@ -149,7 +162,13 @@ describe("service", () => {
   });
 
   test("the service says who issues tokens and what is deprecated", async () => {
-    expect(await call.authConfig(anyone(), {})).toMatchObject({ issuer: "i", local: true, jwksUri: expect.stringContaining("jwks.json") });
+    expect(await call.authConfig(anyone(), {})).toMatchObject({
+      issuer: "i",
+      local: true,
+      jwksUri: expect.stringContaining("jwks.json"),
+      signIn: "link",
+      csrf: { cookie: "__Host-mooring_csrf", header: "x-csrf-token" },
+    });
     expect((await call.deprecations(anyone(), {})).items).toEqual(expect.any(Array));
   });
 });
@@ -195,7 +214,7 @@ describe("stream tickets", () => {
   test("a ticket is redeemed once, even by ten calls at once", async () => {
     const { ticket, owner } = await issue();
     const owners = await Promise.all(Array.from({ length: 10 }, () => feature.streamTickets.redeem(ticket)));
-    expect(owners.filter((each) => each !== null)).toEqual([{ tenantId: owner.tenantId, userId: owner.userId }]);
+    expect(owners.filter((each) => each !== null)).toEqual([{ tenantId: owner.tenantId, userId: owner.userId, sessionId: null }]);
     expect(await feature.streamTickets.redeem(randomUUID())).toBeNull();
   });
 

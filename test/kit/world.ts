@@ -29,6 +29,14 @@ export interface CallOptions {
   readonly rawBody?: string | Uint8Array;
 }
 
+/** A person in a session: its id, and a caller with its cookie and CSRF token. */
+export interface TestSession {
+  readonly sessionId: string;
+  readonly as: Caller;
+  readonly cookie: string;
+  readonly csrfToken: string;
+}
+
 /** A caller makes new headers for each request, since an agent signs the body. */
 export interface Caller {
   readonly kind: "user" | "apiKey" | "agent" | "none";
@@ -189,8 +197,18 @@ export const startWorld = async (env: Readonly<Record<string, string>> = {}, { s
     };
   };
 
+  const session = async (userId: string, tenantId?: string): Promise<TestSession> => {
+    const { token } = await app.signInLink({ userId, tenantId });
+    const { status, body, headers } = await call(anonymous, "POST", "/v1/auth/sign-in", { body: { token } });
+    if (status !== 201) throw new Error(`the sign-in failed: ${JSON.stringify(body)}`);
+    const [cookie = ""] = headers.getSetCookie().map((each) => each.split(";")[0] ?? "");
+    const { csrfToken } = body.data;
+    return { sessionId: body.data.session.sessionId, cookie, csrfToken, as: { kind: "user", headers: () => ({ cookie, "x-csrf-token": csrfToken }) } };
+  };
+
   return {
     url,
+    session,
     databaseUrl,
     dataDir,
     app,

@@ -93,6 +93,7 @@ export const createDeletion = (deps: AccountDeps) => {
         const member = await members.find(tx, scope, { userId });
         if (member !== null) await members.remove(tx, scope, member);
       }
+      await deps.deleteUser(tx, userId);
       await emit(
         tx,
         mine.map(({ tenantId }) => happened({ tenantId }, deleted, userId, { userId })),

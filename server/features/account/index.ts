@@ -11,6 +11,8 @@ import { createNoticeConsumer } from "./notices.ts";
 import { type Choices, findProfile, type Profile, writeProfile } from "./store.ts";
 import { type AccountDeps, showTenant, toAccount, toNotifications } from "./types.ts";
 
+export type { AccountDeps } from "./types.ts";
+
 // As old as every other answer by which the gateway identifies a caller.
 const CACHE_MS = 5_000;
 const MAX_RECORDS = 1_000;

@@ -1,6 +1,6 @@
 // The dependencies of the account feature, and how it shows what it stores.
 import { type Account, type AuditLog, NOTICES, type Notification } from "../../../protocol/index.ts";
-import type { Clients } from "../../core/database.ts";
+import type { Clients, Tx } from "../../core/database.ts";
 import type { UserPrincipal } from "../../core/scope.ts";
 import type { FeatureKit } from "../kit.ts";
 import type { MemberTenant, Tenants } from "../tenants/index.ts";
@@ -9,6 +9,8 @@ import type { Choices, Profile } from "./store.ts";
 
 export interface AccountDeps extends Pick<FeatureKit, "db" | "clock" | "emit" | "mails"> {
   readonly tenants: Pick<Tenants, "members" | "nameOf">;
+  /** What sign-ins told of the person, with the sessions. */
+  readonly deleteUser: (tx: Tx, userId: string) => Promise<void>;
   readonly audit: { recordsOf(db: Clients, actorId: string, tenantIds: readonly string[], limit: number): Promise<readonly AuditLog[]> };
 }
 

@@ -10,6 +10,7 @@ import type { Flags } from "../../core/flags.ts";
 import { newSecret } from "../../core/ids.ts";
 import type { Memberships, StreamTickets } from "../../core/lookups.ts";
 import type { OpenScope, Principal } from "../../core/scope.ts";
+import { type CookieNames, CSRF_HEADER } from "../../core/session-cookies.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { Feature } from "../kit.ts";
 import { atomOf } from "./atom.ts";
@@ -31,12 +32,20 @@ export interface ServiceFacts {
 }
 
 export interface AuthFacts {
-  readonly issuer: string;
+  issuer(): string;
   readonly audience: string;
   readonly algorithms: readonly string[];
   readonly local: boolean;
   /** An absolute URL, known once the listener is open. */
   jwksUri(): string;
+  /** How people sign in here; null if they cannot. */
+  readonly signIn: "oidc" | "link" | null;
+  loginUrl(): string;
+  readonly clientId: string | null;
+  readonly scopes: readonly string[];
+  /** Null while the provider is away. */
+  authorizationEndpoint(): Promise<string | null>;
+  cookies(): CookieNames;
 }
 
 export interface BucketView {
@@ -100,7 +109,19 @@ const createPublicHandlers = ({ service, auth, changelog, flags }: GeneralDeps):
       if (entry === undefined) throw fail("ERROR_CODE_NOT_FOUND", { code });
       return entry;
     },
-    authConfig: async () => ({ issuer: auth.issuer, audience: auth.audience, jwksUri: auth.jwksUri(), algorithms: [...auth.algorithms], local: auth.local }),
+    authConfig: async () => ({
+      issuer: auth.issuer(),
+      audience: auth.audience,
+      jwksUri: auth.jwksUri(),
+      algorithms: [...auth.algorithms],
+      local: auth.local,
+      signIn: auth.signIn,
+      loginUrl: auth.signIn === null ? null : auth.loginUrl(),
+      clientId: auth.clientId,
+      scopes: [...auth.scopes],
+      authorizationEndpoint: await auth.authorizationEndpoint(),
+      csrf: { cookie: auth.cookies().csrf, header: CSRF_HEADER },
+    }),
   };
 };
 
@@ -124,7 +145,8 @@ const createCallerHandlers = ({ db, memberships, rateLimits, flags }: GeneralDep
   streamTicket: async ({ scope }) => {
     if (scope.principal.kind !== "user") throw new AppError("FORBIDDEN", { details: { reason: "credential_kind" } });
     const ticket = newSecret();
-    const expiresAt = await insertTicket(db, scope, { hash: hashOf(ticket), userId: scope.principal.userId, lifeSeconds: TICKET_SECONDS });
+    const { userId, session } = scope.principal;
+    const expiresAt = await insertTicket(db, scope, { hash: hashOf(ticket), userId, sessionId: session?.sessionId ?? null, lifeSeconds: TICKET_SECONDS });
     return { ticket, expiresAt: expiresAt.toISOString() };
   },
 

@@ -8,6 +8,8 @@ import { orNull } from "../../platform/db-errors.ts";
 export interface NewTicket {
   readonly hash: Uint8Array<ArrayBuffer>;
   readonly userId: string;
+  /** The session that asks for it. */
+  readonly sessionId: string | null;
   readonly lifeSeconds: number;
 }
 
@@ -20,7 +22,7 @@ export const insertTicket = async (db: Clients, scope: SystemScope, { lifeSecond
 export const takeTicket = async (db: Clients, hash: Uint8Array<ArrayBuffer>): Promise<StreamTicketOwner | null> => {
   const ticket = await orNull(db.system.streamTicket.delete({ where: { hash } }));
   if (ticket === null || ticket.expiresAt <= systemClock.now()) return null;
-  return { tenantId: ticket.tenantId as StreamTicketOwner["tenantId"], userId: ticket.userId }; // as: the column holds nothing else
+  return { tenantId: ticket.tenantId as StreamTicketOwner["tenantId"], userId: ticket.userId, sessionId: ticket.sessionId }; // as: the column holds nothing else
 };
 
 const SWEEP_ROWS = 1_000;

@@ -1,7 +1,9 @@
-// Which credential a request carries: exactly one of bearer, API key (in a header of its own or in Authorization) and agent signature, or none.
+// Which credential a request carries: exactly one of bearer, API key (in a header of its own or in Authorization) and agent signature, else the cookie of
+// a session, or none.
 import { HEADERS, HEADERS_V2, isSecondForm } from "../../../protocol/index.ts";
 import { AppError } from "../../core/errors.ts";
 import type { HttpRequest } from "../request-context.ts";
+import { readSession, type SessionCredential } from "./session.ts";
 
 export interface SecondForm {
   readonly nonce: string;
@@ -11,6 +13,7 @@ export interface SecondForm {
 export type Credential =
   | { readonly kind: "none" }
   | { readonly kind: "bearer"; readonly token: string }
+  | SessionCredential
   /** Without a tenant id, the key's own tenant is meant. */
   | { readonly kind: "apiKey"; readonly key: string; readonly tenantId: string | null }
   | {
@@ -81,5 +84,5 @@ export const readCredential = (request: SignedPart): Credential => {
     throw new AppError("VALIDATION_FAILED", { details: { reason: "multiple_credentials" } });
   if (authorization !== undefined) return authorized(authorization, headers[HEADERS.tenantId]);
   if (key !== undefined) return apiKey(key, headers[HEADERS.tenantId]);
-  return signed ? agent(request) : { kind: "none" };
+  return signed ? agent(request) : (readSession(request) ?? { kind: "none" });
 };

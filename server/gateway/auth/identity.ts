@@ -9,6 +9,7 @@ import type { Entry } from "../catalogue.ts";
 import { checkStorable } from "../parse.ts";
 import { isWithin, parseNetworks, type RequestInfo } from "../request-info.ts";
 import type { Credential } from "./credentials.ts";
+import type { SessionAuth } from "./session.ts";
 
 export type Identity =
   | { readonly kind: "none" }
@@ -16,20 +17,23 @@ export type Identity =
   | { readonly kind: "apiKey"; readonly record: ApiKeyRecord }
   | { readonly kind: "agent"; readonly record: AgentRecord };
 
-/** What only a token can tell of its user. */
-type SignIn = Pick<UserPrincipal, "emailVerified" | "authTime">;
+/** What only a token or a session can tell of its user. */
+type SignIn = Pick<UserPrincipal, "emailVerified" | "authTime" | "session">;
 
 /** Public operations ask for no credential. */
 export const NOBODY: Promise<Identity> = Promise.resolve({ kind: "none" });
 
-export interface VerifiedToken extends SignIn {
+export interface VerifiedToken extends Omit<SignIn, "session"> {
   readonly userId: string;
   readonly email: string | null;
   readonly tenantId: string | null;
+  /** The session that got the token; null for a token of the identity provider. */
+  readonly sessionId?: string | null;
 }
 
 export interface IdentityDeps {
   readonly verifyToken: (token: string) => Promise<VerifiedToken>;
+  readonly sessionAuth: SessionAuth;
   readonly apiKeys: ApiKeyLookup;
   readonly proveAgent: (credential: Extract<Credential, { kind: "agent" }>, body: Uint8Array) => Promise<AgentRecord>;
   readonly tickets: StreamTickets;
@@ -60,8 +64,13 @@ export const createAuthenticate =
       case "none":
         return { kind: "none" };
       case "bearer": {
-        const { userId, email, emailVerified, authTime, tenantId } = await deps.verifyToken(credential.token);
-        return { kind: "user", userId, email, emailVerified, authTime, claimedTenantId: tenantId };
+        const { userId, email, emailVerified, authTime, tenantId, sessionId } = await deps.verifyToken(credential.token);
+        const session = sessionId == null ? undefined : await deps.sessionAuth.require(sessionId);
+        return { kind: "user", userId, email, emailVerified, authTime, claimedTenantId: tenantId, session };
+      }
+      case "session": {
+        const proven = await deps.sessionAuth.prove(credential);
+        return proven === null ? { kind: "none" } : { kind: "user", ...proven };
       }
       case "apiKey": {
         const record = checkApiKey(await deps.apiKeys.find(credential.key), credential.tenantId, info.ip);
@@ -75,11 +84,20 @@ export const createAuthenticate =
 
 /** A browser's stream cannot set headers; it brings a ticket that its user got a moment ago. */
 export const createRedeem =
-  ({ tickets }: Pick<IdentityDeps, "tickets">) =>
+  ({ tickets, sessionAuth }: Pick<IdentityDeps, "tickets" | "sessionAuth">) =>
   async (ticket: string): Promise<Identity> => {
     const owner = await tickets.redeem(ticket);
     if (owner === null) throw unauthorized("ticket_invalid");
-    return { kind: "user", userId: owner.userId, email: null, claimedTenantId: owner.tenantId };
+    const session = owner.sessionId === null ? undefined : await sessionAuth.require(owner.sessionId);
+    return { kind: "user", userId: owner.userId, email: null, claimedTenantId: owner.tenantId, session };
+  };
+
+/** Throws once the session of an identity that was proven earlier has ended. */
+export const createRecheck =
+  ({ sessionAuth }: Pick<IdentityDeps, "sessionAuth">) =>
+  async (identity: Identity): Promise<Identity> => {
+    if (identity.kind === "user" && identity.session !== undefined) await sessionAuth.require(identity.session.sessionId);
+    return identity;
   };
 
 /** A user names the tenant in the token, the header or the request, in this order; token and header must agree. */
@@ -129,11 +147,11 @@ interface Making {
 const scopeOfUser = async (
   deps: Pick<IdentityDeps, "memberships" | "admins" | "defaultTenantOf">,
   { entry, tenantHeader, rawInput }: Pick<ScopeRequest, "entry" | "tenantHeader" | "rawInput">,
-  { userId, email, emailVerified, authTime, claimedTenantId }: Extract<Identity, { kind: "user" }>,
+  { userId, email, emailVerified, authTime, claimedTenantId, session }: Extract<Identity, { kind: "user" }>,
   { base, within }: Making,
 ): Promise<OpenScope> => {
   const { op } = entry;
-  const person = { kind: "user", userId, authTime } as const;
+  const person = { kind: "user", userId, authTime, session } as const;
   const outside: OpenScope = { ...base, tenantId: null, tenant: null, principal: { ...person, email, emailVerified, ...NO_ACCESS } };
   if (op.permission === "platform") {
     if (deps.admins?.has(userId) !== true) throw new AppError("ADMIN_REQUIRED");
@@ -167,6 +185,10 @@ class OpenQuery implements OpenScope {
 
   get ip(): string {
     return this.#info.ip;
+  }
+
+  get userAgent(): string | null {
+    return this.#info.userAgent ?? null;
   }
 }
 

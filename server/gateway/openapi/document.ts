@@ -12,7 +12,7 @@ import { SECURITY_SCHEMES } from "./security.ts";
 
 const DESCRIPTION = `Mooring is a multi-tenant control plane for self-hosted software: tenants, their devices, pairing, and commands to devices.
 
-**Credentials.** Exactly one per request: \`Authorization: Bearer\` for people, \`X-API-Key\` with \`x-svc-tenant-id\` for scripts (or the key alone as \`Authorization: Bearer\` or as the user of \`Authorization: Basic\`), four signature headers for agents. Every operation names the credentials that it accepts.
+**Credentials.** Exactly one per request: \`Authorization: Bearer\` or a session's cookie for people, \`X-API-Key\` with \`x-svc-tenant-id\` for scripts (or the key alone as \`Authorization: Bearer\` or as the user of \`Authorization: Basic\`), four signature headers for agents. Every operation names the credentials that it accepts.
 
 **Answers.** \`{success, data, meta}\`, plus \`meta.pagination\` for lists with pages. Answers may gain fields, and enumerations may gain values, within a version. Another tenant's id gets exactly the answer of an unknown id.
 

@@ -66,6 +66,7 @@ const success = ({ schemas, versions }: Parts, { id, op }: Pick<Entry, "id" | "o
   const { input, output } = guideOf(id);
   const headers = successHeaders(op, versions.isVersioned(op));
   if (op.status === 204) return { description: "Done. The answer has no body.", headers };
+  if (op.status === 303) return { description: "The browser goes on to `Location`. The answer has no body.", headers };
   const parsed = op.input.safeParse(input ?? {});
   if (op.plain !== undefined)
     return { description: "Success.", headers, content: { [bareType(op.plain)]: { schema: { type: "string" }, examples: { [id]: { value: output } } } } };

@@ -1,4 +1,4 @@
-// The three kinds of credentials as OpenAPI security schemes; an API key has three forms.
+// The kinds of credentials as OpenAPI security schemes; an API key has three forms, a person two.
 import { HEADERS, type Operation } from "../../../protocol/index.ts";
 import type { Json } from "./schemas.ts";
 
@@ -10,6 +10,12 @@ export const SECURITY_SCHEMES = {
     scheme: "bearer",
     bearerFormat: "JWT",
     description: "For people: an access token of the identity provider that `GET /auth/config` names.",
+  },
+  sessionCookie: {
+    type: "apiKey",
+    in: "cookie",
+    name: "__Host-mooring_session",
+    description: "For browsers: the session that `GET /auth/login` begins. Without TLS the name has no prefix. Changes also need the header `x-csrf-token`.",
   },
   apiKey: header("X-API-Key", "For scripts: an API key, together with x-svc-tenant-id."),
   apiKeyBearer: { type: "http", scheme: "bearer", bearerFormat: "svk_...", description: "For scripts: an API key alone, for the key's own tenant." },
@@ -28,7 +34,7 @@ type Requirement = Partial<Record<keyof typeof SECURITY_SCHEMES, readonly string
 
 const REQUIREMENTS: Readonly<Record<Operation["auth"][number], readonly Requirement[]>> = {
   public: [],
-  user: [{ bearerAuth: [] }],
+  user: [{ bearerAuth: [] }, { sessionCookie: [] }],
   apiKey: [{ apiKey: [], tenantId: [] }, { apiKeyBearer: [] }, { apiKeyBasic: [] }],
   agent: [{ agentHmac: [], agentTimestamp: [], agentId: [], tenantId: [] }],
 };

@@ -40,7 +40,8 @@ const endBare = (res: UwsResponse, length: number | null, close: boolean): void 
 export const writeResponse = (res: UwsResponse, response: HttpResponse, isHead: boolean): void => {
   res.cork(() => {
     writeHead(res, response);
-    const { body, close = false } = response;
+    const { body, cookies, close = false } = response;
+    if (cookies !== undefined) for (const cookie of cookies) res.writeHeader("Set-Cookie", cookie);
     if (NO_BODY.has(response.status)) endBare(res, null, close);
     else if (isHead) endBare(res, Buffer.byteLength(body ?? ""), close);
     else res.end(body ?? "", close);

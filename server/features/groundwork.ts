@@ -1,0 +1,39 @@
+// What all features stand on: events, audit records, mail, plan limits, live hints.
+import type { RegisteredOutcome } from "../core/command-outcomes.ts";
+import { createBatch } from "../platform/batch.ts";
+import { createMails } from "../platform/mail.ts";
+import { createOutbox } from "../platform/outbox.ts";
+import { createSmtp } from "../platform/smtp.ts";
+import { createAudit } from "./audit/index.ts";
+import { createTellCrossing } from "./billing/index.ts";
+import { createHint } from "./changes.ts";
+import { deployments } from "./deployments/index.ts";
+import { createDeviceNames } from "./devices/index.ts";
+import type { FeaturesDeps } from "./index.ts";
+import type { FeatureKit } from "./kit.ts";
+import { createLive, type LiveDeps } from "./live/index.ts";
+import { liveSettings, mailSettings } from "./settings.ts";
+import { type Counters, createPlan } from "./tenants/index.ts";
+
+/** Of features that are created later. */
+interface Later {
+  readonly enqueue: FeatureKit["enqueue"];
+  readonly isShown: LiveDeps["isShown"];
+  readonly onError: (what: string, error: unknown) => void;
+}
+
+export const createGroundwork = ({ config, db, secretBox, clock, log, cluster }: FeaturesDeps, { enqueue, isShown, onError }: Later) => {
+  const outbox = createOutbox({ db, onError, settings: { keepDays: config.EVENT_RETENTION_DAYS } });
+  const { emit } = outbox;
+  const deviceNames = createDeviceNames(db, createBatch);
+  const live = createLive({ db, clock, isShown, deviceNames, onError: (error) => onError("live feed", error), settings: liveSettings(config) });
+  const hint = createHint(live, cluster.changes);
+  // Both are filled when the features are connected.
+  const counters: Counters = { ...deployments.counters };
+  const outcomes = new Map<string, RegisteredOutcome>();
+  const plan = createPlan({ replaced: config.PLAN_LIMITS_JSON, counters, crossed: createTellCrossing(emit) });
+  const audit = createAudit({ db, secretBox, keepDays: config.AUDIT_RETENTION_DAYS });
+  const mails = createMails({ db, clock, secretBox, log, send: createSmtp(mailSettings(config)) });
+  const kit: FeatureKit = { db, clock, emit, hint, audit: audit.trail, enqueue, plan, secretBox, mails };
+  return { kit, outbox, live, audit, mails, counters, outcomes };
+};

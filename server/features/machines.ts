@@ -1,0 +1,68 @@
+// Creates the features of machines: devices, their commands, and what their agents ask. Devices and commands need each other.
+import type { RegisteredOutcome } from "../core/command-outcomes.ts";
+import { createBatch } from "../platform/batch.ts";
+import { createAgent } from "./agent/index.ts";
+import { createCommands } from "./commands/index.ts";
+import { deployments } from "./deployments/index.ts";
+import { createAgentSessions, createDevices, deviceSettings } from "./devices/index.ts";
+import type { FeaturesDeps } from "./index.ts";
+import type { FeatureKit } from "./kit.ts";
+import type { Live } from "./live/index.ts";
+import { agentSettings, commandSettings } from "./settings.ts";
+import type { Tenants } from "./tenants/index.ts";
+
+interface Others {
+  readonly kit: FeatureKit;
+  readonly tenants: Tenants;
+  readonly live: Live;
+  readonly outcomes: ReadonlyMap<string, RegisteredOutcome>;
+  readonly socketUrl: () => string;
+  readonly liveNodes: () => number;
+  readonly onError: (what: string, error: unknown) => void;
+}
+
+export const createMachines = (deps: FeaturesDeps, { kit, tenants, live, outcomes, socketUrl, liveNodes, onError }: Others) => {
+  const { config, clock, cluster, nodeId, publicUrl } = deps;
+  const { bus, notifier, channelOf } = cluster;
+  const devices = createDevices({
+    ...kit,
+    bus,
+    deployments,
+    secrets: kit.secretBox,
+    evictor: notifier,
+    settings: deviceSettings(config.HEARTBEAT_SECONDS, { closeGraceMs: config.CLOSE_GRACE_SECONDS * 1_000 }),
+    resetCommands: (tx, device, reason) => commands.resetDevice(tx, device, reason),
+    probe: deps.probe,
+    nodeId,
+    onError: (error) => onError("devices", error),
+    pendingCommands: (device) => commands.pending(device),
+    socketUrl,
+    createBatch,
+    history: tenants.deviceMetrics,
+  });
+  const commands = createCommands({
+    ...kit,
+    showHere: live.hint,
+    onError: (error) => onError("commands", error),
+    notifier,
+    outcomes,
+    createBatch,
+    nodeId,
+    bus,
+    channelOf,
+    presence: devices.presence,
+    devices: { find: devices.findSummary, isVisible: devices.isVisible },
+    settings: { ...commandSettings(config), ...deps.settings?.commands },
+    // Without Redis hints stay within the process, which suffices for a single node.
+    hintsArrive: () => bus.healthy() && (config.REDIS_URL !== undefined || liveNodes() <= 1),
+    meters: deps.metrics.commandMeters,
+    tracing: deps.tracing,
+    log: deps.log,
+  });
+  return {
+    devices,
+    commands,
+    agent: createAgent({ clock, devices, settings: { publicUrl, ...agentSettings(config) } }),
+    agentSessions: createAgentSessions({ db: kit.db, presence: devices.presence, delivery: commands.delivery, createBatch }),
+  };
+};

@@ -1,0 +1,26 @@
+// Creates the features of people: how they come in, who they are, and where they are signed in.
+import type { IdentityProvider } from "../platform/identity-provider.ts";
+import { type AccountDeps, createAccount } from "./account/index.ts";
+import type { FeaturesDeps } from "./index.ts";
+import { createInvites, type InvitesDeps } from "./invites/index.ts";
+import type { FeatureKit } from "./kit.ts";
+import { createSessions } from "./sessions/index.ts";
+import { inviteSettings, sessionSettings } from "./settings.ts";
+import type { Tenants } from "./tenants/index.ts";
+
+interface Others {
+  readonly kit: FeatureKit;
+  readonly tenants: Tenants;
+  readonly roles: Pick<InvitesDeps, "grants">;
+  readonly audit: AccountDeps["audit"];
+  readonly provider: IdentityProvider | null;
+}
+
+export const createPeople = ({ config, log, publicUrl, tokens }: FeaturesDeps, { kit, tenants, roles, audit, provider }: Others) => {
+  const sessions = createSessions({ ...kit, tokens, provider, settings: sessionSettings(config, publicUrl) });
+  return {
+    sessions,
+    invites: createInvites({ ...kit, log, tenants, grants: roles.grants, settings: inviteSettings(config, publicUrl) }),
+    account: createAccount({ ...kit, tenants, audit, deleteUser: sessions.deleteUser }),
+  };
+};
