@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { parseArgs } from "node:util";
 import { z } from "zod";
 import { createHttp, type PairedDevice, packageRoot, pairDevice, refusal } from "./agent/index.ts";
@@ -41,12 +42,14 @@ const startGateway = async (): Promise<ChildProcess> => {
   const ready = new Promise<void>((resolve, reject) => {
     const late = setTimeout(() => reject(new Error("the gateway did not become ready")), READY_WITHIN_MS);
     gateway.once("exit", (code) => reject(new Error(`the gateway exited with code ${code} before it was ready`)));
-    gateway.stdout?.setEncoding("utf8").on("data", (text: string) => {
-      if (!text.includes("ready")) return;
-      clearTimeout(late);
-      say(text.split("\n").find((line) => line.includes("ready")) ?? "");
-      resolve();
-    });
+    if (gateway.stdout !== null)
+      createInterface({ input: gateway.stdout }).on("line", (line) => {
+        if (line.startsWith("Sign in")) say(line);
+        if (!line.includes("ready")) return;
+        clearTimeout(late);
+        say(line);
+        resolve();
+      });
   });
   try {
     await ready;

@@ -4,7 +4,7 @@ import { pipeline } from "node:stream/promises";
 import { parseArgs } from "node:util";
 import { isRole, type Role } from "../protocol/index.ts";
 import type { BootstrapRequest, openBootstrap } from "./bootstrap.ts";
-import { type Config, describeConfig, readConfig, settingsTable } from "./config.ts";
+import { type Config, describeConfig, LOCAL_USER, readConfig, settingsTable } from "./config.ts";
 import { ConfigError } from "./core/errors.ts";
 import { createLifecycle } from "./core/lifecycle.ts";
 import { createLog } from "./platform/log.ts";
@@ -19,6 +19,9 @@ const HELP = `Mooring's command line
 
   cli token --user ID [--email ADDRESS] [--tenant ID] [--role viewer|operator|admin|owner] [--ttl SECONDS] [--json]
       Mints a bearer token of the local issuer; --email states an address as verified, so its owner can accept invites to it. With --tenant and --role the user becomes a member with that role.
+
+  cli sign-in [--user ID] [--tenant ID] [--json]
+      Prints a link that signs this person in, in a browser, once, within ten minutes (local issuer). With --tenant the session works there only.
 
   cli audit verify [--tenant ID] [--json]
       Checks the audit log of one tenant or of all. Prints the first record of each log that somebody has changed, removed, added or moved, and
@@ -85,7 +88,7 @@ const bootstrap = async (settings: Config, args: readonly string[]): Promise<voi
           .replace(/^-+|-+$/g, "")
           .slice(0, 40));
   if (!/^[a-z0-9](?:[a-z0-9-]{1,38}[a-z0-9])$/.test(slug)) throw new UsageError("--slug must be 3 to 40 of a-z, 0-9 and -, with no - at the ends");
-  const request: BootstrapRequest = { name: values.tenant ?? "Home", slug, userId: values.user ?? "local-admin", unlimited: values.unlimited };
+  const request: BootstrapRequest = { name: values.tenant ?? "Home", slug, userId: values.user ?? LOCAL_USER, unlimited: values.unlimited };
   print(await withInstallation(settings, (installation) => installation.bootstrap(request)), values.json);
 };
 
@@ -119,6 +122,15 @@ const token = async (settings: Config, args: readonly string[]): Promise<void> =
   print(minted, values.json);
 };
 
+const signIn = async (settings: Config, args: readonly string[]): Promise<void> => {
+  const { values } = parseArgs({
+    args: [...args],
+    options: { user: { type: "string", default: LOCAL_USER }, tenant: { type: "string" }, json: { type: "boolean", default: false } },
+  });
+  const { user: userId, tenant: tenantId, json } = values;
+  print(await withInstallation(settings, (installation) => installation.signInLink({ userId, tenantId })), json);
+};
+
 const auditVerify = async (settings: Config, { tenant, json }: { readonly tenant: string | undefined; readonly json: boolean }): Promise<void> =>
   withInstallation(settings, async ({ audit }) => {
     for await (const verdict of audit.verify(tenant)) {
@@ -149,6 +161,7 @@ const main = async ([command, ...args]: readonly string[]): Promise<void> => {
   if (command === "config") return config(settings, args);
   if (command === "bootstrap") return bootstrap(settings, args);
   if (command === "token") return token(settings, args);
+  if (command === "sign-in") return signIn(settings, args);
   if (command === "audit") return audit(settings, args);
   throw new UsageError(`there is no command ${command}; see --help`);
 };

@@ -1,9 +1,9 @@
 // The gateway process: configuration, app, listen, wait for a signal, close. With --workers N, N of them on one port.
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { createApp } from "./app.ts";
+import { type App, createApp } from "./app.ts";
 import { checkCertificate } from "./certificate.ts";
-import { type Config, publicUrlOf, readConfig } from "./config.ts";
+import { type Config, LOCAL_USER, publicUrlOf, readConfig } from "./config.ts";
 import { ConfigError } from "./core/errors.ts";
 import { checkFree } from "./gateway/free-port.ts";
 import { ListenError } from "./gateway/listen-error.ts";
@@ -48,6 +48,13 @@ const endAfterDefect = (log: ProcessLog, stop: (why: string) => void): void => {
 const greet = (url: string): void => {
   say(`Mooring is ready at ${url}  (docs ${url}/v1/docs)`);
   say(`Get credentials with: npm run --silent cli -- bootstrap --json`);
+};
+
+/** For the newcomer, who reads this in a terminal. In production a log would keep the link, so operators make theirs themselves. */
+const offerSignIn = async ({ DATABASE_URL, OIDC_ISSUER, NODE_ENV }: Config, { signInLink }: Pick<App, "signInLink">): Promise<void> => {
+  if (DATABASE_URL !== undefined || OIDC_ISSUER !== undefined || NODE_ENV === "production") return;
+  const { url } = await signInLink({ userId: LOCAL_USER });
+  say(`Sign in within ten minutes, once: ${url}  (another: npm run --silent cli -- sign-in)`);
 };
 
 const readNumber = (name: string, text: string | undefined, max: number): number | undefined => {
@@ -95,8 +102,10 @@ const serve = async (config: Config, log: ProcessLog, place?: Place): Promise<vo
   }
   endAfterDefect(log, stop);
   await app.listen();
-  if (worker === undefined) greet(app.publicUrl());
-  else process.send?.(READY);
+  if (worker === undefined) {
+    greet(app.publicUrl());
+    await offerSignIn(config, app);
+  } else process.send?.(READY);
 };
 
 /** Workers share the public port. Each has its own internal port, and a node id that differs from its draining predecessor's. */

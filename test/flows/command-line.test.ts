@@ -40,6 +40,37 @@ const post = async (path: string, body: object): Promise<{ status: number; data:
   return { status: response.status, data: ((await response.json()) as { data: Record<string, string> }).data };
 };
 
+describe("sign-in", () => {
+  /** The session's cookie. */
+  const open = async (url: string): Promise<string> => {
+    const response = await fetch(url, { redirect: "manual" });
+    return response.headers.getSetCookie()[0]?.split(";")[0] ?? `refused with ${response.status}`;
+  };
+
+  test("the command makes a link that signs the owner of the installation in once, in any tenant or in one", { timeout: 60_000 }, async () => {
+    const { tenantId, userId } = first;
+    for (const [args, named] of [
+      [[], { userId, tenantId: null }],
+      [["--user", userId, "--tenant", tenantId], { userId, tenantId }],
+    ] as const) {
+      const { code, stdout } = await cli("sign-in", "--json", ...args);
+      expect(code).toBe(0);
+      const { url, expiresAt } = JSON.parse(stdout) as Readonly<Record<string, string>>;
+      expect(Date.parse(expiresAt ?? "") - Date.now()).toBeLessThanOrEqual(600_000);
+      const cookie = await open(url ?? "");
+      expect(await me({ cookie })).toMatchObject({ status: 200, data: { subject: named.userId, tenantId: named.tenantId } });
+      expect(await open(url ?? "")).toBe("refused with 401");
+    }
+  });
+
+  test("the link that the gateway prints at its start signs the owner in", async () => {
+    const printed = () => /http\S+\/v1\/auth\/login\?token=[\w-]{43}/.exec(gateway.output.stdout)?.[0] ?? "";
+    await expect.poll(printed).toContain(gateway.url);
+    const url = printed();
+    expect(await me({ cookie: await open(url) })).toMatchObject({ status: 200, data: { subject: first.userId } });
+  });
+});
+
 describe("bootstrap", () => {
   test("bootstrap returns the same tenant, owner and address each time, with and without a running gateway", () => {
     const facts = ({ baseUrl, tenantId, userId }: BootstrapCredentials) => ({ baseUrl, tenantId, userId });

@@ -14,6 +14,7 @@ test("the demo runs 25 devices, ends with a summary and code 0, and leaves no pr
   const { code, stdout, stderr } = await node("agent-sim/demo.js", ["--seconds", "4"], { env: sandbox.env });
   expect({ code, stderr: code === 0 ? "" : stderr }).toEqual({ code: 0, stderr: "" });
   expect(stdout).toMatch(/ready at http:/);
+  expect(stdout).toMatch(/^Sign in within ten minutes, once: http.*\/v1\/auth\/login\?token=[\w-]{43} /m);
   expect(stdout).toMatch(/25/);
   expect(stdout).toMatch(/curl -s http.*\/v1\/devices\/dev_/);
   expect(await processesOf(sandbox.dir)).toEqual([]);
