@@ -30,7 +30,8 @@ export const account: Guide<"account"> = {
   },
   tenants: { description: "The tenants that the caller is a member of, oldest membership first.", input: {}, output: { items: [tenant] } },
   switchTenant: {
-    description: "The default tenant is the one in which a call takes place if neither the token nor `x-svc-tenant-id` nor the request names one.",
+    description:
+      "The default tenant is the one in which a call takes place if neither the token nor `x-svc-tenant-id` nor the request names one. Who has chosen none and is a member of one tenant needs no default.",
     input: { tenantId },
     output: tenant,
   },
@@ -67,7 +68,7 @@ export const account: Guide<"account"> = {
   },
   remove: {
     description:
-      "After 30 days the account is deleted, with its memberships. Until then the account works, and its user can restore it. The token must come from a sign-in of the last 10 minutes (`auth_time`). The last owner of a tenant transfers or deletes it first.",
+      "After 30 days the account is deleted, with its memberships. Until then the account works, and its user can restore it. The sign-in must be of the last 10 minutes: that of the session, or the token's `auth_time`. The last owner of a tenant transfers or deletes it first.",
     input: {},
     output: { ...shown, deleteAfter: "2026-12-21T09:30:00.000Z" },
   },

@@ -85,6 +85,23 @@ describe("the profile", () => {
 });
 
 describe("the default tenant", () => {
+  test("is a person's only one until they choose or join another, for a session as for a token", async () => {
+    const [first, second] = [await world.tenant(), await world.tenant()];
+    const { userId, as } = await newPerson();
+    const session = await world.session(userId);
+    expect((await call(session.as, "GET /devices")).body).toMatchObject({ code: "UNAUTHORIZED", details: { reason: "missing_tenant" } });
+    await join(first, userId, "viewer");
+    for (const each of [as, session.as]) expect((await call(each, "GET /devices")).status).toBe(200);
+    const made = await call(session.as, "POST /pairing/enrollment-tokens", { name: "n" });
+    expect([made.status, made.body.details?.role]).toEqual([403, "viewer"]);
+    await join(second, userId, "operator");
+    await eventually(async () => expect((await call(session.as, "GET /devices")).body).toMatchObject({ details: { reason: "missing_tenant" } }), 7_000);
+    expect((await call(session.as, "POST /account/switch-tenant", { tenantId: second.tenantId })).status).toBe(200);
+    expect((await call(as, "GET /devices")).status).toBe(200);
+    await world.sql.query("delete from memberships where user_id = $1 and tenant_id = $2", [userId, second.tenantId]);
+    await eventually(async () => expect((await call(as, "GET /devices")).status).toBe(200), 7_000);
+  });
+
   test("is where calls take place that name none, until the person leaves it", async () => {
     const [first, second] = [await world.tenant(), await world.tenant()];
     const { userId, as } = await newPerson();
@@ -168,6 +185,19 @@ describe("the end of an account", () => {
     expect((await call(asBearer(await mintWith(world, { sub })), "DELETE /account")).body.code).toBe("REAUTHENTICATION_REQUIRED");
   });
 
+  test("accepts the sign-in of a session, and of a token that the session got, while it is recent", async () => {
+    const { as, sessionId } = await world.session(newId("usr"));
+    const { accessToken } = (await call(as, "POST /auth/token")).body.data;
+    const byToken = asBearer(accessToken);
+    for (const each of [as, byToken]) {
+      expect((await call(each, "DELETE /account")).status).toBe(200);
+      expect((await call(each, "POST /account/restore")).status).toBe(200);
+    }
+    await world.sql.query("update sessions set created_at = created_at - interval '601 s' where session_id = $1", [sessionId]);
+    for (const each of [as, byToken])
+      await eventually(async () => expect((await call(each, "DELETE /account")).body?.code).toBe("REAUTHENTICATION_REQUIRED"), 7_000);
+  });
+
   test("is scheduled, told of and canceled; the job then deletes nothing", async () => {
     const tenant = await world.tenant();
     const { userId, as } = await newPerson();
@@ -181,19 +211,21 @@ describe("the end of an account", () => {
     expect(await eventsOf(userId)).toEqual(["account.deletion_scheduled", "account.restored"]);
   });
 
-  test("takes profile and memberships with it once its days are over", async () => {
+  test("takes profile, memberships and sessions with it once its days are over", async () => {
     const tenant = await world.tenant();
     const { userId, as } = await newPerson();
     await join(tenant, userId, "operator");
     await call(as, "PATCH /account", { name: "Leaving" });
+    const session = await world.session(userId);
+    await world.app.signInLink({ userId });
     await call(as, "DELETE /account");
     await world.sql.query("update user_profiles set delete_after = now() where user_id = $1", [userId]);
     await run("account.delete");
-    const { rows } = await world.sql.query(
-      "select user_id from memberships where user_id = $1 union all select user_id from user_profiles where user_id = $1",
-      [userId],
-    );
-    expect(rows).toEqual([]);
+    for (const table of ["memberships", "user_profiles", "users", "sessions", "sign_in_links"]) {
+      const { rows } = await world.sql.query(`select user_id from ${table} where user_id = $1`, [userId]);
+      expect([table, rows]).toEqual([table, []]);
+    }
+    await eventually(async () => expect((await call(session.as, "GET /account")).status).toBe(401), 5_000);
     expect(await eventsOf(userId)).toEqual(["account.deletion_scheduled", "account.deleted"]);
   });
 

@@ -36,9 +36,10 @@ export const createDeletion = (deps: AccountDeps) => {
     return found;
   };
 
-  const checkSignIn = ({ authTime }: UserPrincipal): void => {
-    const age = clock.now().getTime() / 1_000 - (authTime ?? 0);
-    if (age > MAX_SIGN_IN_AGE) throw new AppError("REAUTHENTICATION_REQUIRED", { details: { maxAgeSeconds: MAX_SIGN_IN_AGE } });
+  const checkSignIn = ({ authTime, session }: UserPrincipal): void => {
+    const signedInAt = session?.signedInAt.getTime() ?? (authTime ?? 0) * 1_000;
+    if (clock.now().getTime() - signedInAt > MAX_SIGN_IN_AGE * 1_000)
+      throw new AppError("REAUTHENTICATION_REQUIRED", { details: { maxAgeSeconds: MAX_SIGN_IN_AGE } });
   };
 
   const handlers: Pick<Handlers<typeof contract.account>, "remove" | "restore"> = {

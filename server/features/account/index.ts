@@ -6,9 +6,10 @@ import { userOf } from "../../core/user-of.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { Consumer } from "../../platform/outbox.ts";
 import type { Feature } from "../kit.ts";
+import type { MemberTenant } from "../tenants/index.ts";
 import { createDeletion } from "./deletion.ts";
 import { createNoticeConsumer } from "./notices.ts";
-import { type Choices, findProfile, type Profile, writeProfile } from "./store.ts";
+import { type Choices, findProfile, writeProfile } from "./store.ts";
 import { type AccountDeps, showTenant, toAccount, toNotifications } from "./types.ts";
 
 export type { AccountDeps } from "./types.ts";
@@ -20,21 +21,26 @@ const MAX_RECORDS = 1_000;
 export interface AccountFeature extends Feature<typeof contract.account> {
   readonly jobs: readonly Job[];
   readonly consumer: Consumer;
-  /** The tenant in which the user's calls take place if they name none. */
+  /** The tenant in which the user's calls take place if they name none; null: they have several and chose none, or have none. */
   readonly defaultTenantOf: (userId: string) => Promise<string | null>;
 }
 
 export const createAccount = (deps: AccountDeps): AccountFeature => {
-  const { db, clock } = deps;
-  const profiles = createCached<Profile>({ load: (userId) => findProfile(db, userId), clock, ttlMs: CACHE_MS });
+  const usual = createCached<MemberTenant>({ load: (userId) => usualTenantOf(deps, userId), clock: deps.clock, ttlMs: CACHE_MS });
   const deletion = createDeletion(deps);
-  const forget = (userId: string) => profiles.forget([userId]);
+  const forget = (userId: string) => usual.forget([userId]);
   return {
     handlers: implement(contract.account, { ...createReads(deps), ...createChanges(deps, forget), ...deletion.handlers }),
     jobs: [deletion.job],
     consumer: createNoticeConsumer(deps),
-    defaultTenantOf: async (userId) => (await profiles.get(userId))?.defaultTenantId ?? null,
+    defaultTenantOf: async (userId) => (await usual.get(userId))?.tenantId ?? null,
   };
+};
+
+/** The one that the user has chosen, or the only one. */
+const usualTenantOf = async ({ db, tenants: { members } }: AccountDeps, userId: string): Promise<MemberTenant | null> => {
+  const [{ defaultTenantId }, mine] = await Promise.all([findProfile(db, userId), members.tenantsOf(db, userId)]);
+  return mine.find(({ tenantId }) => tenantId === defaultTenantId) ?? (mine.length === 1 ? (mine[0] ?? null) : null);
 };
 
 type Read = "get" | "tenants" | "notifications" | "export";

@@ -39,7 +39,7 @@ export interface IdentityDeps {
   readonly tickets: StreamTickets;
   readonly tenants: TenantLookup;
   readonly memberships: Memberships;
-  /** The tenant in which a user's calls take place if they name none. */
+  /** The tenant in which a user's calls take place if they name none: the one that they chose, or their only one. */
   readonly defaultTenantOf?: (userId: string) => Promise<string | null>;
   /** Users who run the installation; none unless named. */
   readonly admins?: ReadonlySet<string>;
