@@ -2,8 +2,8 @@
 import { z } from "zod";
 import { type Operation, permits, ROLES, type Role } from "../../protocol/index.ts";
 import { newId } from "../../server/core/ids.ts";
-import { anonymous, asKey, type Caller } from "../kit/world.ts";
-import { type Case, restored, type Stock, sample, send, toRequest } from "./samples.ts";
+import { anonymous, asBearer, asKey, type Caller } from "../kit/world.ts";
+import { type Case, NEEDS_PROVIDER, restored, SESSION_ONLY, type Stock, sample, send, toRequest } from "./samples.ts";
 
 export interface Standing {
   readonly name: string;
@@ -34,16 +34,17 @@ const keyOf = async ({ world, owner, tenant }: Stock, role: Role): Promise<Stand
 
 /** Everybody who may call: without a credential, each role as a person and as a key, the device's agent, a stranger and the administrator. */
 export const openCallers = async (ours: Stock, theirs: Stock): Promise<readonly Standing[]> => {
-  const stranger = await theirs.tenant.token("owner");
-  const headers = () => ({ authorization: `Bearer ${stranger}`, "x-svc-tenant-id": ours.tenant.tenantId });
+  const stranger = asBearer(await theirs.tenant.token("owner"));
+  // They name the tenant, or a call would take place in the only one that they have.
+  const named = (as: Caller): Caller => ({ ...as, headers: (body) => ({ ...as.headers(body), "x-svc-tenant-id": ours.tenant.tenantId }) });
   const people = ROLES.map(async (role) => ({ name: `user ${role}`, as: await ours.tenant.user(role), role, runsInstallation: false }));
   return [
     { name: "nobody", as: anonymous, role: null, runsInstallation: false },
     ...(await Promise.all(people)),
     ...(await Promise.all(ROLES.map((role) => keyOf(ours, role)))),
     { name: "agent", as: ours.device.as, role: null, runsInstallation: false },
-    { name: "stranger", as: { kind: "user", headers }, role: null, runsInstallation: false },
-    { name: "administrator", as: ours.operator, role: null, runsInstallation: true },
+    { name: "stranger", as: named(stranger), role: null, runsInstallation: false },
+    { name: "administrator", as: named(ours.operator), role: null, runsInstallation: true },
   ];
 };
 
@@ -66,7 +67,9 @@ const forOwn = (op: Operation, { as, role, runsInstallation }: Standing): Promis
   return idFields(op).includes("tenantId") ? ["NOT_FOUND"] : "allowed";
 };
 
-const promise = (op: Operation, caller: Standing, whose: Whose): Promised => {
+const promise = ({ id, op }: Case, caller: Standing, whose: Whose): Promised => {
+  if (NEEDS_PROVIDER.has(id)) return ["SIGN_IN_NOT_CONFIGURED"];
+  if (SESSION_ONLY.has(id) && caller.as.kind === "user") return ["FORBIDDEN"];
   const own = forOwn(op, caller);
   if (own !== "allowed" || whose === "own") return own;
   // An agent's own device is in its credential; a person or key learns nothing about others' ids.
@@ -88,17 +91,17 @@ export const cellsOf = async (each: Case, callers: readonly Standing[], theirs: 
         caller,
         whose,
         field,
-        promised: promise(each.op, caller, whose),
+        promised: promise(each, caller, whose),
       })),
     ),
   );
 
 const unknownLike = (field: string, value: unknown): string => (field === "pairingCode" ? "BBBB-BBBB" : `${String(value).slice(0, 4)}${newId("x").slice(2)}`);
 
-/** Each allowed call of a change needs a fresh input; a refused one leaves its input as it was. */
+/** Each allowed call of a change, or of a query that uses its token up, needs a fresh input; a refused one leaves its input as it was. */
 const inputOf = async ({ each, caller, whose, field, promised }: Cell, ours: Stock, theirs: Stock, shared: Map<string, object>): Promise<object> => {
   const { id, op } = each;
-  if (promised === "allowed" && op.kind === "mutation") {
+  if (promised === "allowed" && (op.kind === "mutation" || id === "sessions.login")) {
     const input = await sample(each, ours, caller.as.kind === "user" ? await subjectOf(ours, caller.as) : ours.tenant.ownerId);
     // An agent may name its own device only, also where the sample takes a spare one.
     return caller.as.kind === "agent" && "deviceId" in input ? { ...input, deviceId: ours.device.deviceId } : input;
