@@ -7,7 +7,8 @@ import { CASES, type Case, callerFor, openStock, type Stock, sample, toRequest }
 let world: World;
 let stock: Stock;
 beforeAll(async () => {
-  world = await startWorld({ RATE_LIMIT_PAIRING: "off", RATE_LIMIT_INVITES: "off", RATE_LIMIT_AGENT: "off", TENANTS_PER_USER: "100" });
+  const free = { RATE_LIMIT_ANONYMOUS: "off", RATE_LIMIT_PAIRING: "off", RATE_LIMIT_INVITES: "off", RATE_LIMIT_AGENT: "off" };
+  world = await startWorld({ ...free, TENANTS_PER_USER: "100" });
   stock = await openStock(world);
 });
 afterAll(() => world.close());

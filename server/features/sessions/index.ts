@@ -6,8 +6,8 @@ import { AppError } from "../../core/errors.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import { newSecret } from "../../core/ids.ts";
 import type { SessionLookup } from "../../core/lookups.ts";
-import type { OpenScope, UserPrincipal } from "../../core/scope.ts";
 import { cookieNames, isSecureUrl, writeCookie } from "../../core/session-cookies.ts";
+import { userOf } from "../../core/user-of.ts";
 import type { IdentityProvider } from "../../platform/identity-provider.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { Tokens } from "../../platform/jwt.ts";
@@ -76,27 +76,21 @@ export const createSessions = (deps: SessionsDeps): SessionsFeature => {
   };
 };
 
-/** The operations admit people only. */
-const callerOf = ({ principal }: OpenScope): UserPrincipal => {
-  if (principal?.kind !== "user") throw new AppError("FORBIDDEN", { details: { reason: "credential_kind" } });
-  return principal;
-};
-
 const createReads = ({ db, clock, secretBox, tokens, settings }: SessionsDeps): Pick<Handlers<typeof contract.sessions>, "current" | "list" | "token"> => ({
   current: async ({ scope }) => {
-    const { session } = callerOf(scope);
+    const { session } = userOf(scope);
     const row = session === undefined ? null : await findSession(db, { sessionId: session.sessionId }, settings.idleSeconds);
     return row === null ? { session: null, csrfToken: null } : { session: toSession(row, row.sessionId), csrfToken: csrfTokenOf(secretBox, row.sessionId) };
   },
 
   list: async ({ scope }) => {
-    const { userId, session } = callerOf(scope);
+    const { userId, session } = userOf(scope);
     const rows = await sessionsOf(db, userId, settings.idleSeconds);
     return { items: rows.map((row) => toSession(row, session?.sessionId)) };
   },
 
   token: async ({ scope, fail }) => {
-    const { userId, email, emailVerified, session } = callerOf(scope);
+    const { userId, email, emailVerified, session } = userOf(scope);
     if (tokens.local === undefined) throw fail("SIGN_IN_NOT_CONFIGURED");
     // A token that could renew itself would be as good as the session.
     if (session?.byCookie !== true) throw new AppError("FORBIDDEN", { details: { reason: "session_required" } });
@@ -112,7 +106,7 @@ const createReads = ({ db, clock, secretBox, tokens, settings }: SessionsDeps): 
 
 const createEnds = ({ provider, settings }: SessionsDeps, forgetAll: () => void): Pick<Handlers<typeof contract.sessions>, "logout" | "end" | "endOthers"> => ({
   logout: async ({ scope, reply, commit }) => {
-    const { userId, session } = callerOf(scope);
+    const { userId, session } = userOf(scope);
     const endSessionUrl = provider === null ? null : await provider.endSessionUrl();
     const url = settings.publicUrl();
     const { session: own, csrf } = cookieNames(url);
@@ -127,14 +121,14 @@ const createEnds = ({ provider, settings }: SessionsDeps, forgetAll: () => void)
   end: ({ scope, fail, commit }, { sessionId }) =>
     commit(async (tx, afterwards) => {
       afterwards(forgetAll);
-      if ((await deleteSessions(tx, callerOf(scope).userId, { only: sessionId })) === 0) throw fail("SESSION_NOT_FOUND", { sessionId });
+      if ((await deleteSessions(tx, userOf(scope).userId, { only: sessionId })) === 0) throw fail("SESSION_NOT_FOUND", { sessionId });
       return null;
     }),
 
   endOthers: ({ scope, commit }) =>
     commit(async (tx, afterwards) => {
       afterwards(forgetAll);
-      const { userId, session } = callerOf(scope);
+      const { userId, session } = userOf(scope);
       return { ended: await deleteSessions(tx, userId, { except: session?.sessionId }) };
     }),
 });
