@@ -124,8 +124,8 @@ const suspended = ({ status, statusSince, statusReason }: TenantFacts): AppError
 const checkTenant = (entry: Entry, tenant: TenantFacts | null, kind: Principal["kind"]): TenantFacts => {
   if (tenant === null || tenant.status === "deleted") throw forbidden({ reason: "not_a_member" });
   const { op } = entry;
-  // Agents may still report, so the data is intact when the tenant comes back.
-  if (tenant.status !== "active" && op.kind === "mutation" && kind !== "agent" && op.whileSuspended !== true) throw suspended(tenant);
+  // Agents may still report, so the data is intact when the tenant comes back. A live stream would keep its place for nothing.
+  if (tenant.status !== "active" && op.kind !== "query" && kind !== "agent" && op.whileSuspended !== true) throw suspended(tenant);
   return tenant;
 };
 

@@ -1,7 +1,9 @@
-// Two gateways on one database: a key that one of them revokes or rotates is soon refused by the other too, its open streams included.
+// Two gateways on one database: whom one of them refuses from now on, the other refuses within five seconds too, open streams and sockets included.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { newId } from "../../server/core/ids.ts";
+import { online } from "../channel/harness.ts";
 import { eventually } from "../kit/eventually.ts";
-import { asKey, type Caller, startWorld, type TestTenant, type World } from "../kit/world.ts";
+import { asBearer, asKey, type Caller, emailOf, startWorld, type TestTenant, type World } from "../kit/world.ts";
 
 const REFUSED_WITHIN_MS = 5_000;
 
@@ -47,6 +49,39 @@ describe.each([
     for (const { ended } of streams) expect((await ended) - endedAt).toBeLessThan(REFUSED_WITHIN_MS);
   }, 20_000);
 });
+
+test("a removed member is refused on both nodes, and the member's open streams end", async () => {
+  const userId = newId("usr");
+  const { token } = await a.app.mint({ userId, email: emailOf(userId), tenantId: tenant.tenantId, role: "operator", ttlSeconds: 600 });
+  const as = asBearer(token);
+  const streams = [await watch(a, as), await watch(b, as)];
+  expect([await statusAt(a, as), await statusAt(b, as)]).toEqual([200, 200]);
+  const { body } = await a.call(owner, "GET", "/v1/members?pageSize=100");
+  const { memberId } = body.data.find((member: { userId: string }) => member.userId === userId);
+  expect((await a.call(owner, "DELETE", `/v1/members/${memberId}`)).status).toBe(204);
+  const endedAt = performance.now();
+  expect(await statusAt(a, as)).toBe(403);
+  await eventually(async () => expect(await statusAt(b, as)).toBe(403), REFUSED_WITHIN_MS);
+  for (const { ended } of streams) expect((await ended) - endedAt).toBeLessThan(REFUSED_WITHIN_MS);
+}, 20_000);
+
+test("a suspended tenant changes nothing on either node, and its live streams and agent sockets end", async () => {
+  const other = await a.tenant();
+  const as = await other.user();
+  const streams = [await watch(a, as), await watch(b, as)];
+  const nodes = [a, b].map(({ url }) => ({ url: url.replace(/^http/, "ws"), clock: { now: () => new Date() } }));
+  const sockets = await Promise.all(nodes.map(async (node) => online(node, await other.device())));
+  const changeAt = async (world: World): Promise<string | null> =>
+    (await world.call(as, "PATCH", `/v1/tenants/${other.tenantId}`, { body: { name: "still here" } })).body.code ?? null;
+  expect([await changeAt(a), await changeAt(b)]).toEqual([null, null]);
+  expect((await a.call(await a.operator(), "POST", `/v1/admin/tenants/${other.tenantId}/suspend`, { body: { reason: "unpaid" } })).status).toBe(200);
+  const endedAt = performance.now();
+  expect(await changeAt(a)).toBe("TENANT_SUSPENDED");
+  await eventually(async () => expect(await changeAt(b)).toBe("TENANT_SUSPENDED"), REFUSED_WITHIN_MS);
+  for (const { ended } of streams) expect((await ended) - endedAt).toBeLessThan(REFUSED_WITHIN_MS);
+  for (const socket of sockets) expect((await socket.closed()).code).toBe(4503);
+  expect(performance.now() - endedAt).toBeLessThan(2 * REFUSED_WITHIN_MS);
+}, 30_000);
 
 test("a key that is rotated with grace keeps working on both nodes, old and new", async () => {
   const { as, keyId } = await newKey();
