@@ -8,27 +8,34 @@ import { LiveEvent, StreamGap } from "./groups/live.ts";
 import { Plan, Tenant } from "./groups/tenants.ts";
 import { contract, type Group } from "./index.ts";
 import { Pagination } from "./kit/page.ts";
-import { BlockedBy, Command, CommandStatus, DeliveredCommand, PolledCommand, TimelineEntry } from "./records/command.ts";
+import { BlockedBy, Command, CommandStatus, CommandSummary, CommandTypeRecord, DeliveredCommand, PolledCommand, TimelineEntry } from "./records/command.ts";
 import { AckResult } from "./records/command-ack.ts";
 import { EnrollmentProgress, EnrollmentStep, StepStatus } from "./records/enrollment.ts";
 import { EnrollmentToken, PairingActivateResponse, PairingRequest } from "./records/pairing.ts";
 
-const { agent, apiKeys, commands, devices, general, health, pairing, tenants } = contract;
+const { account, admin, agent, apiKeys, commands, devices, general, health, invites, pairing, roles, tenants } = contract;
 
 export const SCHEMAS: Readonly<Record<string, z.ZodType>> = {
+  AcceptedInvite: invites.operations.accept.output,
+  AccountExport: account.operations.export.output,
   AckResult,
   AgentConfig: agent.operations.config.output,
   AgentInfo: agent.operations.me.output,
   ApiKey,
+  ApiKeyWithCreator: apiKeys.operations.get.output,
   AuthConfig: general.operations.authConfig.output,
   BlockedBy,
   Caller: general.operations.me.output,
   Change: general.operations.changelog.output.shape.items.element,
   Command,
+  CommandCounts: commands.operations.summary.output,
   CommandStatus,
+  CommandSummary,
+  CommandTypeRecord,
   CommandTimeline: commands.operations.timeline.output,
   Connectivity,
   CreatedApiKey: apiKeys.operations.create.output,
+  CreatedInvite: invites.operations.create.output,
   CreatedEnrollmentToken: pairing.operations.createToken.output,
   CreatedTenant: tenants.operations.create.output,
   DeepHealthResponse,
@@ -36,6 +43,7 @@ export const SCHEMAS: Readonly<Record<string, z.ZodType>> = {
   Dependency,
   Deprecation: general.operations.deprecations.output.shape.items.element,
   Device,
+  DeviceCounts: devices.operations.summary.output,
   DeviceSecrets,
   DeviceStatus,
   Disconnection: devices.operations.disconnect.output,
@@ -49,10 +57,14 @@ export const SCHEMAS: Readonly<Record<string, z.ZodType>> = {
   HealthResponse,
   HealthStatus: HealthResponse.shape.status,
   HeartbeatReceipt: devices.operations.heartbeat.output,
+  InviteForGuest: invites.operations.lookup.output,
+  InviteWithLink: invites.operations.resend.output,
   InventoryReceipt: agent.operations.reportInventory.output,
   LiveEvent,
   LivenessResponse,
+  OwnershipTransfer: roles.operations.transferOwnership.output,
   Pagination,
+  PairingApproval: pairing.operations.approve.output,
   PairingActivateResponse,
   PairingInitiateResponse: pairing.operations.initiate.output,
   PairingCollectResponse: pairing.operations.collect.output,
@@ -66,6 +78,8 @@ export const SCHEMAS: Readonly<Record<string, z.ZodType>> = {
   RateLimit: general.operations.rateLimit.output.shape.items.element,
   ReadinessResponse,
   Repair: devices.operations.openRepair.output,
+  ForcedDisconnection: admin.operations.disconnectDevice.output,
+  OrderedJobRun: admin.operations.runJob.output,
   SecretRotation: devices.operations.rotateSecret.output,
   ServiceInfo: general.operations.info.output,
   StatusPage: health.operations.status.output,

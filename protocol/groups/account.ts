@@ -32,7 +32,7 @@ const Locale = z.string().max(35).refine(isLocale, "must be a language tag, such
 const Name = z.string().trim().min(1).max(100);
 const depthOf = (value: unknown): number => (typeof value === "object" && value !== null ? 1 + Math.max(0, ...Object.values(value).map(depthOf)) : 0);
 const Preferences = z
-  .record(z.string().max(64), z.json())
+  .record(z.string().max(64), z.unknown())
   .refine((value) => JSON.stringify(value).length <= MAX_PREFERENCES, `must be at most ${MAX_PREFERENCES} characters of JSON`)
   .refine((value) => depthOf(value) <= 10, "must be at most 10 levels deep")
   .describe("Free-form, for consoles: saved filters, a theme. At most 16 KiB and 10 levels.");
@@ -45,7 +45,7 @@ export const Account = z.object({
   name: z.string().nullable(),
   locale: z.string().nullable(),
   timezone: z.string().nullable(),
-  preferences: z.record(z.string(), z.json()),
+  preferences: z.record(z.string(), z.unknown()),
   defaultTenantId: TenantId.nullable(),
   memberships: z.array(Membership),
   deleteAfter: Timestamp.nullable().describe("When an account that is about to be deleted is deleted for good."),

@@ -144,7 +144,7 @@ export const admin = group({
       summary: "Find the devices of all tenants that have a fingerprint",
       rest: ["GET /admin/devices"],
       list: "plain",
-      input: z.strictObject({ fingerprint: z.string().min(1).max(256) }),
+      input: z.strictObject({ fingerprint: z.string().min(1).max(256).describe("The machine's fingerprint.") }),
       output: z.object({ items: z.array(AdminDevice) }),
     }),
     disconnectDevice: mutation({

@@ -105,7 +105,7 @@ export const commands = group({
       auth: ["user", "apiKey"],
       permission: "command:read",
       list: "plain",
-      input: z.strictObject({ ids: z.array(ref("cmd")).min(1).max(200) }),
+      input: z.strictObject({ ids: z.array(ref("cmd")).min(1).max(200).describe("Ids, separated by commas. Unknown ones are left out.") }),
       output: z.object({ items: z.array(CommandSummary) }),
     }),
     summary: query({

@@ -75,7 +75,7 @@ export const devices = group({
       auth: ["user", "apiKey"],
       permission: "device:read",
       list: "plain",
-      input: z.strictObject({ ids: z.array(ref("dev")).min(1).max(200) }),
+      input: z.strictObject({ ids: z.array(ref("dev")).min(1).max(200).describe("Ids, separated by commas. Unknown ones are left out.") }),
       output: z.object({ items: z.array(Device) }),
     }),
     summary: query({
@@ -83,7 +83,7 @@ export const devices = group({
       rest: ["GET /devices/summary"],
       auth: ["user", "apiKey"],
       permission: "device:read",
-      input: z.strictObject({ groupBy: z.enum(["status", "version", "platform", "tag"]).default("status") }),
+      input: z.strictObject({ groupBy: z.enum(["status", "version", "platform", "tag"]).default("status").describe("What the devices are counted by.") }),
       output: DeviceCounts,
     }),
     get: query({

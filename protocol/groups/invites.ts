@@ -68,7 +68,11 @@ export const invites = group({
       auth: ["user"],
       permission: "invite:read",
       list: "page",
-      input: listQuery({ sort: ["createdAt", "email", "expiresAt"], by: "-createdAt", filters: { status: z.enum(STATUSES).optional() } }),
+      input: listQuery({
+        sort: ["createdAt", "email", "expiresAt"],
+        by: "-createdAt",
+        filters: { status: z.enum(STATUSES).optional().describe("Only invites with this status.") },
+      }),
       output: paged(Invite),
     }),
     get: query({

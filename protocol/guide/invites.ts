@@ -10,6 +10,7 @@ const invite = {
   tenantId: IDS.tenantId,
   email: "sam@example.com",
   roleId: "operator",
+  selector: null,
   status: "pending",
   invitedBy: `user:${IDS.userId}`,
   message: "Welcome aboard!",
@@ -35,8 +36,8 @@ export const invites: Guide<"invites"> = {
   get: { description: "`delivery` tells what became of the newest mail.", input: { inviteId }, output: invite },
   create: {
     description:
-      "Sends a link to the address. The link works once, and only for a signed-in user whose verified email address is the invited one. Send `emails` to invite up to 20 people; each has its own entry in `results`, and the response is an error only if nobody could be invited. Members and pending invites together count against the plan. A tenant may invite 20 people an hour. If the installation has no mail server, the response contains the link, and you hand it over yourself.",
-    input: { email: "sam@example.com", roleId: "operator", message: "Welcome aboard!", expiresInDays: 7 },
+      "Sends a link to the address. The link works once, and only for a signed-in user whose verified email address is the invited one. Send `emails` to invite up to 20 people; each has its own entry in `results`, and the response is an error only if nobody could be invited. Members and pending invites together count against the plan. A tenant may invite 20 people an hour. `selector` limits the new member to some devices. If the installation has no mail server, the response contains the link, and you hand it over yourself.",
+    input: { email: "sam@example.com", roleId: "operator", selector: null, message: "Welcome aboard!", expiresInDays: 7 },
     output: invite,
   },
   resend: {

@@ -59,7 +59,7 @@ Object.assign(globalThis, { EventSource });
 
 const mooring = connect(url, async () => token);
 const provisioned = await mooring.devices.provision.mutate({ count: 2, tags: ["site:home"] });
-const { items, total } = await mooring.devices.list.query({ tag: "site:home" });
+const { items, total } = await mooring.devices.list.query({ tag: ["site:home"] });
 const first: Device | undefined = items[0];
 const deviceId: DeviceId = first?.deviceId ?? "";
 

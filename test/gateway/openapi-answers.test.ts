@@ -40,7 +40,7 @@ test.each<readonly [string, () => Partial<CheckedAnswer>, RegExp]>([
   ["a field of another type", () => ({ body: { ...body(), data: { ...body().data, version: "1" } } }), /data\/version/],
   ["a value outside its enumeration", () => ({ body: { ...body(), data: { ...body().data, role: "king" } } }), /data\/role/],
   ["an invalid time", () => ({ body: { ...body(), meta: { ...body().meta, timestamp: "noon" } } }), /meta\/timestamp/],
-  ["an error under an undeclared status", () => ({ status: 404, body: { success: false, code: "PLAN_LIMIT_EXCEEDED" } }), /status 404 .*is not declared/],
+  ["an error under an undeclared status", () => ({ status: 410, body: { success: false, code: "PLAN_LIMIT_EXCEEDED" } }), /status 410 .*is not declared/],
   ["success on an unknown route", () => ({ path: "/v1/nowhere", status: 200 }), /no such operation/],
 ])("%s fails the check", async (_, change, problem) => {
   await expect(check(change())).rejects.toThrow(problem);

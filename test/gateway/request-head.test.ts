@@ -100,7 +100,17 @@ describe("single-value headers", () => {
 
   test("every header that the gateway reads is known as single-value or as a list", () => {
     /** Lists, and headers that the gateway only passes on or ignores if invalid. */
-    const LISTS = ["accept", "access-control-request-headers", "connection", "sec-websocket-extensions", "sec-websocket-protocol", "upgrade"];
+    const LISTS = [
+      "accept",
+      "accept-encoding",
+      "cookie",
+      "if-none-match",
+      "access-control-request-headers",
+      "connection",
+      "sec-websocket-extensions",
+      "sec-websocket-protocol",
+      "upgrade",
+    ];
     const JOINED = [...LISTS, "user-agent", "x-forwarded-for", "x-request-id"];
     const root = fileURLToPath(new URL("../../server/gateway", import.meta.url));
     const sources = readdirSync(root, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".ts"));

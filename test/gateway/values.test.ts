@@ -8,7 +8,10 @@ import { type Answer, asBearer, type Caller, startWorld, type World } from "../k
 import { head, rawCall } from "./raw.ts";
 
 const OFF = Object.fromEntries(
-  ["STANDARD", "TENANT", "AGENT", "HEARTBEAT", "ANONYMOUS", "PAIRING", "FAILED_AUTH", "CONNECT"].map((name) => [`RATE_LIMIT_${name}`, "off"]),
+  ["STANDARD", "TENANT", "AGENT", "HEARTBEAT", "ANONYMOUS", "PAIRING", "FAILED_AUTH", "CONNECT", "READS", "INVITES"].map((name) => [
+    `RATE_LIMIT_${name}`,
+    "off",
+  ]),
 );
 
 let world: World;
@@ -125,6 +128,8 @@ const drive = async (each: Case, field: Field, value: unknown, judge: (answer: A
   const input = put(await sampled(each), field.path, value, key) as Record<string, unknown>;
   for (const [way, ask] of WAYS) {
     if (way === "REST" ? each.op.rest.length === 0 : each.op.plain?.pieces === true) continue;
+    // toRequest joins the texts of a list in a query and makes them well-formed.
+    if (way === "REST" && field.path.includes(ANY) && typeof value === "string" && !value.isWellFormed() && each.op.rest[0]?.startsWith("GET ")) continue;
     // Over REST this field is a header, and HTTP allows no such values there.
     if (way === "REST" && String(field.path[0]) in each.op.headers) continue;
     const answer = await ask(callerFor(each, stock), each, input);

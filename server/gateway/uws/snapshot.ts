@@ -59,7 +59,7 @@ export class LiveRequest implements HttpRequest {
       const before = headers[name];
       if (before === undefined) headers[name] = value;
       else if (isSingle(name)) repeated = (repeated ?? new Set()).add(name);
-      else headers[name] = `${before}, ${value}`;
+      else headers[name] = `${before}${name === "cookie" ? ";" : ","} ${value}`;
     });
     this.method = req.getCaseSensitiveMethod();
     this.path = req.getUrl();
