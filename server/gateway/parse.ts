@@ -2,7 +2,7 @@
 import type { z } from "zod";
 import type { Operation } from "../../protocol/index.ts";
 import { AppError } from "../core/errors.ts";
-import { unstorable } from "../core/storable.ts";
+import { badInputName, unstorable } from "../core/storable.ts";
 
 const MAX_ISSUES = 50;
 
@@ -22,9 +22,9 @@ const reasonOf = (issues: readonly z.core.$ZodIssue[]): Record<string, unknown> 
 export const invalid = (path: string, message: string, reason?: string): AppError =>
   new AppError("VALIDATION_FAILED", { details: { ...(reason === undefined ? {} : { reason }), issues: [{ path, code: "custom", message }] } });
 
-/** Throws for a value that PostgreSQL does not accept. */
+/** Throws for a value that PostgreSQL does not accept, and for a field that would get lost. */
 export const checkStorable = (raw: unknown): void => {
-  const problem = unstorable(raw);
+  const problem = unstorable(raw, badInputName);
   if (problem !== null) throw invalid("", problem, "unstorable");
 };
 

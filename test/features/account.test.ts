@@ -79,7 +79,7 @@ describe("the profile", () => {
     ];
     for (const body of bodies) expect([JSON.stringify(body).slice(0, 40), (await call(as, "PATCH /account", body)).status]).toEqual([expect.any(String), 400]);
     const sent = await world.call(as, "PATCH", "/v1/account", { rawBody: '{"preferences":{"__proto__":{"polluted":true}}}' });
-    expect([200, 400]).toContain(sent.status);
+    expect(sent.status).toBe(400);
     expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
   });
 });

@@ -71,6 +71,9 @@ describe("a tenant's plan and limits", () => {
       { version: 2 ** 31 },
     ])
       expect([JSON.stringify(body), ...codeOf(await admin("PATCH", `/tenants/${tenantId}`, body))]).toEqual([JSON.stringify(body), 400, "VALIDATION_FAILED"]);
+    // A literal of JavaScript cannot have this name.
+    const sent = await world.call(operator, "PATCH", `/v1/admin/tenants/${tenantId}`, { rawBody: '{"limitOverrides":{"__proto__":1}}' });
+    expect(codeOf(sent)).toEqual([400, "VALIDATION_FAILED"]);
     expect(codeOf(await admin("PATCH", `/tenants/${tenantId}`, { notes: "n", version: 9 }))).toEqual([409, "VERSION_CONFLICT"]);
     expect(codeOf(await admin("PATCH", "/tenants/ten_unknown", { notes: "n" }))).toEqual([404, "TENANT_NOT_FOUND"]);
   });
