@@ -84,6 +84,7 @@ export const STUCK_KINDS = [
   "deletion_overdue",
   "metrics_behind",
   "subscription_overdue",
+  "subscription_uncanceled",
   "load_test_lost",
   "job_failing",
   "node_silent",

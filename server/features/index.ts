@@ -88,6 +88,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
     ...tenantSettings(config),
     beginTrial: createBeginTrial(clock),
     deleteRows: (scope, limit) => deleteRowsOf(db, scope, limit),
+    endBilling: (scope) => billing.end(scope),
     deviceStates: (scope) => devices.states(scope),
     deviceIds: (scope) => devices.ids(scope),
     nodeId,

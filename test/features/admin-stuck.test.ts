@@ -75,6 +75,16 @@ const MAKE: Record<StuckItem["kind"], () => Promise<string>> = {
     );
     return subscriptionId;
   },
+  subscription_uncanceled: async () => {
+    const [{ tenantId }, subscriptionId] = [await world.tenant(), newId("sub")];
+    await sql("update tenants set status = 'deleted', status_since = now() - interval '1 hour' where tenant_id = $1", [tenantId]);
+    await sql(
+      `insert into subscriptions (subscription_id, tenant_id, provider, plan, interval, status, current_period_end)
+       values ($1, $2, 'stripe', 'pro', 'monthly', 'active', now() + interval '2 hours')`,
+      [subscriptionId, tenantId],
+    );
+    return subscriptionId;
+  },
   load_test_lost: async () => {
     await sql(
       `insert into load_tests (tenant_id, load_test_id, status, duration, concurrency, endpoints, started_by, node_id, started_at, deadline_at)

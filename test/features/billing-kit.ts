@@ -11,6 +11,7 @@ import { type Counters, createPlan, createTenants } from "../../server/features/
 import { openDb } from "../../server/platform/db.ts";
 import { silentLog } from "../../server/platform/log.ts";
 import { createSecretBox } from "../../server/platform/secrets.ts";
+import { deleteRowsOf } from "../../server/platform/tenant-client.ts";
 import { callable, inside, userOf } from "../kit/call.ts";
 import { createTestDatabase, namedStatements } from "../kit/database.ts";
 import { signedEvent, WEBHOOK_SECRET } from "../kit/stripe.ts";
@@ -37,7 +38,8 @@ export const openBilling = async (stripe: { readonly secretKey?: string; readonl
     counters,
     ownedTenantsPerUser: 3,
     beginTrial: createBeginTrial(clock),
-    deleteRows: async () => "done",
+    deleteRows: (scope, limit) => deleteRowsOf(db, scope, limit),
+    endBilling: (scope) => billing.end(scope),
     deviceStates: async () => ({ online: 0, offline: 0, provisioning: 0 }),
     deviceIds: async () => [],
     recentEvents: async () => [],
@@ -70,10 +72,13 @@ export const openBilling = async (stripe: { readonly secretKey?: string; readonl
     const { tenantId } = await create(caller, { name: "Test", slug: `t-${randomUUID().slice(0, 13)}`, userId });
     return { tenantId: tenantId as TenantId, userId, scope: inside(tenantId as TenantId, userOf(userId, `${userId}@users.example`, "owner")) };
   };
+  const jobs = [...(billing.jobs ?? []), ...tenants.jobs];
   return {
     db,
     clock,
     emitted,
+    runJob: async (name: string) => jobs.find((job) => job.name === name)?.run(new AbortController().signal),
+    stuck: async () => billing.stuck?.(100),
     plan,
     tenants,
     call,

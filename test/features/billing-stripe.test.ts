@@ -20,6 +20,7 @@ interface Asked {
 let world: Billing;
 let server: Server;
 const asked: Asked[] = [];
+const lastOf = (route: string): Asked | undefined => asked.findLast((each) => each.route === route);
 /** What the stand-in answers, by method and path. */
 const answers = new Map<string, (form: URLSearchParams) => object>();
 
@@ -231,7 +232,6 @@ describe("late payments", () => {
 describe("calls", () => {
   const session = { id: "cs_test_1", object: "checkout.session", url: "https://checkout.stripe.com/c/pay/cs_test_1", expires_at: 1_795_426_170 };
   const portalSession = { id: "bps_1", object: "billing_portal.session", url: "https://billing.stripe.com/p/session/bps_1", created: 1_795_339_770 };
-  const lastOf = (route: string): Asked | undefined => asked.findLast((each) => each.route === route);
 
   test("a checkout opens a session of Stripe, and the plan waits for the event", async () => {
     answers.set("POST /v1/checkout/sessions", () => session);
@@ -314,5 +314,46 @@ describe("calls", () => {
       await away.db.close();
     }
     expect(await world.rowOf(tenantId)).toEqual({ plan: "starter", status: "active" });
+  });
+});
+
+describe("the end of a tenant", () => {
+  const purge = async (): Promise<void> => {
+    while ((await world.runJob("tenants.purge")) === true);
+  };
+  const isDue = (tenantId: string) => world.db.query("update tenants set delete_after = now() - interval '1 second' where tenant_id = $1", [tenantId]);
+  const subscribed = async () => {
+    const { tenantId } = await world.newTenant();
+    const subscription = (status: string) => subscriptionEvent({ tenantId, at: at(0), status });
+    await world.receive(subscription("active"));
+    await world.db.query("update tenants set status = 'pending_deletion' where tenant_id = $1", [tenantId]);
+    await isDue(tenantId);
+    return { tenantId, route: `/v1/subscriptions/sub_${tenantId}`, object: (status: string) => subscription(status).data.object };
+  };
+  const rowsOf = async (tenantId: string) => [...(await world.db.query<{ status: string }>("select status from tenants where tenant_id = $1", [tenantId]))];
+  const canceled = () => world.emitted.filter(({ event }) => event.type === subscriptionCanceled.type).map(({ subjectId }) => subjectId);
+
+  test("cancels its subscription at once, and the tenant stays until Stripe has done so, without delaying others", async () => {
+    const { tenantId, route, object } = await subscribed();
+    answers.set(`GET ${route}`, () => object("active"));
+    const other = await subscribed();
+    answers.set(`DELETE ${other.route}`, () => other.object("canceled"));
+    await expect(purge()).rejects.toThrow("could not be ended");
+    await purge();
+    expect([await rowsOf(tenantId), await rowsOf(other.tenantId)]).toEqual([[{ status: "deleted" }], []]);
+    await world.db.query("update tenants set status_since = now() - interval '1 hour' where tenant_id = $1", [tenantId]);
+    expect(await world.stuck()).toMatchObject([{ kind: "subscription_uncanceled", tenantId, id: `sub_${tenantId}` }]);
+    answers.set(`DELETE ${route}`, () => object("canceled"));
+    await isDue(tenantId);
+    await purge();
+    expect([await rowsOf(tenantId), await world.stuck()]).toEqual([[], []]);
+    expect(canceled()).toEqual(expect.arrayContaining([tenantId, other.tenantId]));
+  });
+
+  test("does not wait for a subscription that is canceled at Stripe already", async () => {
+    const { tenantId, route, object } = await subscribed();
+    answers.set(`GET ${route}`, () => object("canceled"));
+    await purge();
+    expect([lastOf(`DELETE ${route}`)?.route, await rowsOf(tenantId)]).toEqual([`DELETE ${route}`, []]);
   });
 });

@@ -42,6 +42,7 @@ export const openTenancy = async ({ planLimits }: { planLimits?: Readonly<Record
     counters,
     ownedTenantsPerUser: 3,
     beginTrial: async () => undefined,
+    endBilling: async () => undefined,
     deleteRows: async () => "done",
     deviceStates: async (scope) => ({ online: (await counters.hosts?.(db, scope)) ?? 0, offline: 0, provisioning: 0 }),
     deviceIds: async () => [],

@@ -10,6 +10,7 @@ import type { SystemScope, TenantScope } from "../../core/scope.ts";
 import type { Db } from "../../platform/db.ts";
 import type { Feature } from "../kit.ts";
 import type { Counters, LimitCrossing, Plan, TenantStanding } from "../tenants/index.ts";
+import { createEndBilling, type EndBilling } from "./ending.ts";
 import { createBillingJobs } from "./jobs.ts";
 import { createLocalProvider } from "./local-provider.ts";
 import { createGrantPlan, createStuckBilling, type GrantPlan } from "./operators.ts";
@@ -69,23 +70,27 @@ export const createTellCrossing =
 
 export interface BillingFeature extends Feature<typeof contract.billing> {
   readonly grantPlan: GrantPlan;
+  readonly end: EndBilling;
 }
 
 export const createBilling = (deps: BillingDeps): BillingFeature => {
   const { db, clock, emit, tenants, settings } = deps;
   const graceMs = settings.graceDays * DAY_SECONDS * 1_000;
   const subscriptions = createSubscriptions({ ...deps, graceMs });
+  const providers = createProviders(clock, settings.stripe);
   const { webhookSecret, prices } = settings.stripe;
   const read = createReadStripeEvent({ webhookSecret, planOfPrice: planOfPriceIn(prices) });
   return {
-    handlers: createHandlers({ ...deps, subscriptions, receive: createReceiveEvent({ db, emit, tenants, subscriptions, read }) }),
+    handlers: createHandlers({ ...deps, providers, subscriptions, receive: createReceiveEvent({ db, emit, tenants, subscriptions, read }) }),
     grantPlan: createGrantPlan(deps),
+    end: createEndBilling({ db, subscriptions, providerOf: providers.of }),
     stuck: createStuckBilling(db),
     jobs: createBillingJobs({ db, clock, emit, subscriptions, forget: tenants.forget, graceMs }),
   };
 };
 
 interface HandlersDeps extends BillingDeps {
+  readonly providers: ReturnType<typeof createProviders>;
   readonly subscriptions: ReturnType<typeof createSubscriptions>;
   readonly receive: ReturnType<typeof createReceiveEvent>;
 }
@@ -115,8 +120,7 @@ const shownOf = ({ status, subscription }: Standing): Omit<TenantBilling["billin
   return { status, cancelAtPeriodEnd, ...ending, interval, updatedAt: isoOf(updatedAt), currentPeriodEnd: isoOf(currentPeriodEnd) };
 };
 
-const createHandlers = ({ db, clock, plan, counters, tenants, settings, subscriptions, receive }: HandlersDeps) => {
-  const providers = createProviders(clock, settings.stripe);
+const createHandlers = ({ db, clock, plan, counters, tenants, settings, providers, subscriptions, receive }: HandlersDeps) => {
   const usage = createUsage({ clock, counters, plan });
 
   const standing = async (tx: Tx, scope: SystemScope): Promise<Standing> => standingOf(await listSubscriptions(tx, scope));

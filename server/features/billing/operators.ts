@@ -5,9 +5,10 @@ import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import { type Emit, happened } from "../../core/events.ts";
 import type { SystemScope } from "../../core/scope.ts";
-import type { FindStuck } from "../../core/stuck.ts";
+import type { FindStuck, Stuck } from "../../core/stuck.ts";
 import type { Db } from "../../platform/db.ts";
 import type { Plan, TenantStanding } from "../tenants/index.ts";
+import { findStuckEnds } from "./ending.ts";
 import { paidOf, standingOf } from "./rules.ts";
 import { deleteTrial, findDueSubscriptions, listSubscriptions, periodsOver } from "./store/subscriptions.ts";
 
@@ -31,14 +32,22 @@ const OVERDUE_SECONDS = 3_600;
 
 export const createStuckBilling =
   (db: Db): FindStuck =>
-  async (limit) =>
-    (await findDueSubscriptions(db, periodsOver(secondsFromNow(-OVERDUE_SECONDS, systemClock.now())), limit)).map(
-      ({ tenantId, subscriptionId, currentPeriodEnd }) => ({
-        kind: "subscription_overdue",
-        tenantId,
-        id: subscriptionId,
-        since: currentPeriodEnd,
-        reason: "its period is over, and billing has neither renewed nor ended it",
-        whatToDo: "Look at the jobs of billing and run them.",
-      }),
-    );
+  async (limit) => {
+    const [overdue, ends] = await Promise.all([
+      findDueSubscriptions(db, periodsOver(secondsFromNow(-OVERDUE_SECONDS, systemClock.now())), limit),
+      findStuckEnds(db, limit),
+    ]);
+    return [
+      ...ends,
+      ...overdue.map(
+        ({ tenantId, subscriptionId, currentPeriodEnd }): Stuck => ({
+          kind: "subscription_overdue",
+          tenantId,
+          id: subscriptionId,
+          since: currentPeriodEnd,
+          reason: "its period is over, and billing has neither renewed nor ended it",
+          whatToDo: "Look at the jobs of billing and run them.",
+        }),
+      ),
+    ];
+  };

@@ -35,6 +35,19 @@ const open = async ({ secretKey, apiUrl }: StripeDeps): Promise<Stripe> => {
   return new Library(secretKey, { timeout: TIMEOUT_MS, maxNetworkRetries: 1, telemetry: false, ...host });
 };
 
+const OVER: ReadonlySet<string> = new Set(["canceled", "incomplete_expired"]);
+
+/** Stripe refuses to cancel what is canceled. */
+const cancelNow = async (subscriptions: Stripe["subscriptions"], subscriptionId: string): Promise<Stripe.Subscription> => {
+  try {
+    return await subscriptions.cancel(subscriptionId);
+  } catch (error) {
+    const found = await subscriptions.retrieve(subscriptionId);
+    if (!OVER.has(found.status)) throw error;
+    return found;
+  }
+};
+
 export const createStripeProvider = (deps: StripeDeps): BillingProvider => {
   const planOfPrice = planOfPriceIn(deps.prices);
   let opened: Promise<Stripe> | null = null;
@@ -122,7 +135,7 @@ export const createStripeProvider = (deps: StripeDeps): BillingProvider => {
         const { subscriptionId } = subscription;
         const { subscriptions } = stripe;
         return stateFrom(
-          await (atPeriodEnd ? subscriptions.update(subscriptionId, { cancel_at_period_end: true }) : subscriptions.cancel(subscriptionId)),
+          await (atPeriodEnd ? subscriptions.update(subscriptionId, { cancel_at_period_end: true }) : cancelNow(subscriptions, subscriptionId)),
           subscription,
         );
       }),

@@ -45,7 +45,7 @@ export { type Counters, type CountUsed, createPlan, type LimitCrossing, type Pla
 export type { PlanResource } from "./plans.ts";
 export type { TenantStanding } from "./standing.ts";
 
-export interface TenantsDeps extends DashboardDeps, LoadTestDeps, Pick<LifeDeps, "deleteRows"> {
+export interface TenantsDeps extends DashboardDeps, LoadTestDeps, Pick<LifeDeps, "deleteRows" | "endBilling"> {
   readonly db: Db;
   readonly clock: Clock;
   readonly emit: Emit;

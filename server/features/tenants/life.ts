@@ -15,6 +15,7 @@ import {
   forgetReservations,
   inDays,
   markDeleted,
+  postponeDeletion,
   type TenantStatus,
   type TenantStatusChange,
 } from "./store/life.ts";
@@ -26,6 +27,8 @@ export interface LifeDeps {
   readonly counters: Counters;
   /** Deletes some rows of the tenant from every table but its own. */
   readonly deleteRows: (scope: SystemScope, limit: number) => Promise<"more" | "waiting" | "done">;
+  /** Ends what the tenant is charged for. Throws while that cannot be done. */
+  readonly endBilling: (scope: SystemScope) => Promise<void>;
   readonly deletionDays: number;
   readonly forgetTenant: (tenantId: string) => void;
   readonly counted: (tenant: StoredTenant, clients: Tx) => Promise<Tenant>;
@@ -39,9 +42,10 @@ const NEXT: Readonly<Record<TenantStatus, readonly TenantStatus[]>> = {
 };
 const PURGE_ROWS = 1_000;
 const PURGE_TENANTS = 10;
+const RETRY_SECONDS = 600;
 const { suspended, reactivated, deletionScheduled, restored, deleted } = contract.tenants.events;
 
-export const createLife = ({ db, emit, counters, deleteRows, deletionDays, forgetTenant, counted }: LifeDeps) => {
+export const createLife = ({ db, emit, counters, deleteRows, endBilling, deletionDays, forgetTenant, counted }: LifeDeps) => {
   /** TENANT_NOT_FOUND, or INVALID_STATE_TRANSITION when the tenant has a status that does not lead to `to`. */
   const refusal = async (tx: Tx, scope: SystemScope, to: TenantStatus): Promise<AppError> => {
     const { tenantId } = scope;
@@ -99,7 +103,7 @@ export const createLife = ({ db, emit, counters, deleteRows, deletionDays, forge
       }),
   };
 
-  /** Ends a tenant whose days are over: first nobody gets in any more, then its rows go, then its own row. True when there is more to do. */
+  /** Ends a tenant whose days are over: first nobody gets in any more, then nobody is charged any more, then its rows go, then its own row. True when there is more to do. */
   const purge = async ({ tenantId, status, slug }: { readonly tenantId: TenantId; readonly status: string; readonly slug: string }): Promise<boolean> => {
     const scope = { tenantId };
     if (status !== "deleted") {
@@ -111,6 +115,7 @@ export const createLife = ({ db, emit, counters, deleteRows, deletionDays, forge
       forgetTenant(tenantId);
       return isMine;
     }
+    await endBilling(scope);
     const left = await deleteRows(scope, PURGE_ROWS);
     if (left === "done") await deleteTenantRow(db, scope);
     return left === "more";
@@ -122,7 +127,16 @@ export const createLife = ({ db, emit, counters, deleteRows, deletionDays, forge
       everyMs: 60_000,
       run: async () => {
         let more = false;
-        for (const due of await findDueTenants(db, PURGE_TENANTS)) more = (await purge(due)) || more;
+        const failures: unknown[] = [];
+        for (const due of await findDueTenants(db, PURGE_TENANTS))
+          try {
+            more = (await purge(due)) || more;
+          } catch (error) {
+            failures.push(error);
+            // Tenants that cannot be ended yet would keep the others waiting.
+            await postponeDeletion(db, due, RETRY_SECONDS);
+          }
+        if (failures.length > 0) throw new AggregateError(failures, `${failures.length} tenants could not be ended`);
         return more;
       },
     },

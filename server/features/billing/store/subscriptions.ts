@@ -81,6 +81,21 @@ export const trialsEnding = (now: Date, before: Date): Prisma.SubscriptionWhereI
   trialToldAt: null,
 });
 
+/** What Stripe still charges for tenants that have been deleted for a while. */
+export const findUncanceled = async (
+  db: Clients,
+  before: Date,
+  limit: number,
+): Promise<readonly { readonly tenantId: string; readonly subscriptionId: string; readonly since: Date }[]> => {
+  const rows = await db.system.subscription.findMany({
+    where: { provider: "stripe", status: { not: "canceled" }, tenant: { status: "deleted", statusSince: { lt: before } } },
+    orderBy: { tenant: { statusSince: "asc" } },
+    take: limit,
+    select: { tenantId: true, subscriptionId: true, tenant: { select: { statusSince: true } } },
+  });
+  return rows.map(({ tenant, ...row }) => ({ ...row, since: tenant.statusSince }));
+};
+
 /** False when another node was faster. */
 export const writeTrialTold = async (tx: Clients, scope: SystemScope, subscriptionId: string, at: Date): Promise<boolean> =>
   (await tx.for(scope).subscription.updateMany({ where: { subscriptionId, trialToldAt: null }, data: { trialToldAt: at } })).count === 1;

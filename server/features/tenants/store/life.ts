@@ -63,6 +63,11 @@ export const markDeleted = async (db: Clients, scope: SystemScope): Promise<bool
   return (await db.for(scope).tenant.updateMany({ where, data: { status: "deleted", statusSince: systemClock.now() } })).count === 1;
 };
 
+/** Lets others go first; `statusSince` keeps the time since which it waits. */
+export const postponeDeletion = async (db: Clients, scope: SystemScope, seconds: number): Promise<void> => {
+  await db.for(scope).tenant.updateMany({ where: { status: "deleted" }, data: { deleteAfter: secondsFromNow(seconds) } });
+};
+
 export const deleteTenantRow = async (db: Clients, scope: SystemScope): Promise<void> => {
   await db.for(scope).tenant.deleteMany({ where: { status: "deleted" } });
 };
