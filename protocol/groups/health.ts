@@ -37,6 +37,7 @@ export const DeepHealthResponse = z.object({
     database: Dependency,
     objectStore: Dependency,
     billingProvider: Dependency,
+    mail: Dependency,
     agentBinaries: Dependency.optional(),
     sloTracking: Dependency.optional(),
   }),

@@ -44,6 +44,7 @@ export const health: Guide<"health"> = {
       dependencies: {
         database: { status: "healthy", message: "answers", latencyMs: 1.2, configured: true },
         objectStore: dependency("objectStore"),
+        mail: dependency("mail"),
         billingProvider: dependency("billingProvider"),
       },
     },

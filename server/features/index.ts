@@ -152,7 +152,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
 
   /** One line registers a feature: its operations, jobs, event consumer, command outcomes, plan counters and gauges. */
   const features = {
-    health: healthOf(deps, mails),
+    health: healthOf(deps, { mails, billing }),
     pairing,
     devices,
     commands,

@@ -3,13 +3,19 @@ import { cookieNames } from "../core/session-cookies.ts";
 import { createIdentityProvider, type IdentityProvider } from "../platform/identity-provider.ts";
 import type { OutgoingMail } from "../platform/mail.ts";
 import { commit, SERVICE, version } from "../version.ts";
+import type { BillingFeature } from "./billing/index.ts";
 import { type GeneralDeps, statedLimits } from "./general/index.ts";
-import { createHealth, databaseCheck, loadCheck, mailCheck, redisCheck } from "./health/index.ts";
+import { billingCheck, createHealth, databaseCheck, loadCheck, mailCheck, redisCheck } from "./health/index.ts";
 import type { FeaturesDeps } from "./index.ts";
 
 const SERVICE_FEATURES = ["agent-socket", "poll", "live-feed", "idempotency"];
 
-export const healthOf = ({ clock, node, db, config, cluster }: FeaturesDeps, mails: Pick<OutgoingMail, "enabled" | "isDelivering">) =>
+interface Watched {
+  readonly mails: Pick<OutgoingMail, "enabled" | "isDelivering">;
+  readonly billing: Pick<BillingFeature, "isAnswering">;
+}
+
+export const healthOf = ({ clock, node, db, config, cluster }: FeaturesDeps, { mails, billing }: Watched) =>
   createHealth({
     clock,
     version,
@@ -19,6 +25,7 @@ export const healthOf = ({ clock, node, db, config, cluster }: FeaturesDeps, mai
       databaseCheck(db.healthy),
       ...(config.REDIS_URL === undefined ? [] : [redisCheck(cluster.bus)]),
       loadCheck(() => node.report().overloaded),
+      ...(billing.isAnswering === null ? [] : [billingCheck(billing.isAnswering)]),
       ...(mails.enabled ? [mailCheck(mails.isDelivering)] : []),
     ],
   });

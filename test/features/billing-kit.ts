@@ -78,6 +78,7 @@ export const openBilling = async (stripe: { readonly secretKey?: string; readonl
     clock,
     emitted,
     runJob: async (name: string) => jobs.find((job) => job.name === name)?.run(new AbortController().signal),
+    isAnswering: billing.isAnswering,
     stuck: async () => billing.stuck?.(100),
     plan,
     tenants,

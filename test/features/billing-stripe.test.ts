@@ -317,6 +317,21 @@ describe("calls", () => {
   });
 });
 
+test("Stripe counts as away for five minutes after a call that it did not serve, and a refusal is an answer", async () => {
+  const away = await openBilling({ secretKey: "sk_test_x", apiUrl: "http://127.0.0.1:1" });
+  try {
+    const checkout = async (of: Billing) => failureOf(of.call.checkout((await of.newTenant()).scope, { plan: "pro" }));
+    answers.delete("POST /v1/checkout/sessions");
+    expect([world.isAnswering?.(), away.isAnswering?.()]).toEqual([true, true]);
+    for (const each of [world, away]) expect((await checkout(each)).code).toBe("SERVICE_UNAVAILABLE");
+    expect([world.isAnswering?.(), away.isAnswering?.()]).toEqual([true, false]);
+    away.clock.advance(300_001);
+    expect(away.isAnswering?.()).toBe(true);
+  } finally {
+    await away.db.close();
+  }
+});
+
 describe("the end of a tenant", () => {
   const purge = async (): Promise<void> => {
     while ((await world.runJob("tenants.purge")) === true);

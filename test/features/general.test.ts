@@ -12,6 +12,7 @@ import { parseChangelog, releasesSince } from "../../server/features/general/rul
 import { type CheckOutcome, createHealth } from "../../server/features/health/index.ts";
 import { version } from "../../server/version.ts";
 import { anyone, type CallableGroup, callable, failureOf, inside, userOf } from "../kit/call.ts";
+import { anonymous, startWorld } from "../kit/world.ts";
 import { openTenancy, type Tenancy } from "./tenancy-kit.ts";
 
 const SECTIONS = ["Upgrading", "Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"];
@@ -265,7 +266,8 @@ describe("health", () => {
       dependencies: {
         database: { status: "healthy", latencyMs: 3 },
         objectStore: { status: "healthy", configured: false },
-        billingProvider: { configured: false },
+        billingProvider: { status: "healthy", configured: false },
+        mail: { status: "healthy", configured: false },
       },
     });
   });
@@ -307,4 +309,18 @@ describe("health", () => {
     }
     expect(asked()).toBe(3);
   });
+});
+
+test("deep health names a payment provider and a mail server if there are some", async () => {
+  const configured = await startWorld(
+    { STRIPE_SECRET_KEY: "sk_test_x", SMTP_URL: "smtp://127.0.0.1:1", MAIL_FROM: "a@gateway.example" },
+    { settings: { withoutJobs: true } },
+  );
+  try {
+    const { status, body } = await configured.call(anonymous, "GET", "/v1/health/deep");
+    expect([status, body.dependencies]).toMatchObject([200, { billingProvider: { configured: true, status: "healthy" }, mail: { configured: true } }]);
+    expect(body.dependencies.billingProvider.message).toContain("Stripe");
+  } finally {
+    await configured.close();
+  }
 });

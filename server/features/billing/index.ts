@@ -71,6 +71,8 @@ export const createTellCrossing =
 export interface BillingFeature extends Feature<typeof contract.billing> {
   readonly grantPlan: GrantPlan;
   readonly end: EndBilling;
+  /** Of a provider outside; null without one. */
+  readonly isAnswering: (() => boolean) | null;
 }
 
 export const createBilling = (deps: BillingDeps): BillingFeature => {
@@ -83,6 +85,7 @@ export const createBilling = (deps: BillingDeps): BillingFeature => {
   return {
     handlers: createHandlers({ ...deps, providers, subscriptions, receive: createReceiveEvent({ db, emit, tenants, subscriptions, read }) }),
     grantPlan: createGrantPlan(deps),
+    isAnswering: providers.isAnswering,
     end: createEndBilling({ db, subscriptions, providerOf: providers.of }),
     stuck: createStuckBilling(db),
     jobs: createBillingJobs({ db, clock, emit, subscriptions, forget: tenants.forget, graceMs }),
@@ -98,9 +101,10 @@ interface HandlersDeps extends BillingDeps {
 /** The provider of new subscriptions, and the one of a subscription that exists. */
 const createProviders = (clock: Clock, { secretKey, prices, apiUrl }: BillingSettings["stripe"]) => {
   const local = createLocalProvider(clock);
-  const stripe = secretKey === undefined ? null : createStripeProvider({ secretKey, prices, apiUrl });
+  const stripe = secretKey === undefined ? null : createStripeProvider({ secretKey, prices, apiUrl, clock });
   return {
     own: stripe ?? local,
+    isAnswering: stripe === null ? null : stripe.isAnswering,
     of: ({ provider }: StoredSubscription): BillingProvider => {
       if (provider !== "stripe") return local;
       if (stripe === null) throw new AppError("BILLING_NOT_CONFIGURED");

@@ -1,6 +1,7 @@
 // Stripe as payment provider: hosted checkout, customer portal, cancellation and previews. What a customer does there comes back as events.
 import type Stripe from "stripe";
 import type { BillingInterval, PaidPlan } from "../../../protocol/index.ts";
+import type { Clock } from "../../core/clock.ts";
 import { AppError } from "../../core/errors.ts";
 import type { BillingProvider, Checkout, Order, PlanOfPrice } from "./provider.ts";
 import type { StoredSubscription, SubscriptionState } from "./rules.ts";
@@ -22,6 +23,12 @@ export interface StripeDeps {
   readonly prices: StripePrices;
   /** For a proxy or a stand-in. */
   readonly apiUrl: string | undefined;
+  readonly clock: Clock;
+}
+
+export interface StripeProvider extends BillingProvider {
+  /** False for some minutes after a call that Stripe did not serve. */
+  isAnswering(): boolean;
 }
 
 const TIMEOUT_MS = 10_000;
@@ -35,6 +42,8 @@ const open = async ({ secretKey, apiUrl }: StripeDeps): Promise<Stripe> => {
   return new Library(secretKey, { timeout: TIMEOUT_MS, maxNetworkRetries: 1, telemetry: false, ...host });
 };
 
+// Nobody may call again for hours, and then nobody knows.
+const RECENT_MS = 300_000;
 const OVER: ReadonlySet<string> = new Set(["canceled", "incomplete_expired"]);
 
 /** Stripe refuses to cancel what is canceled. */
@@ -48,17 +57,21 @@ const cancelNow = async (subscriptions: Stripe["subscriptions"], subscriptionId:
   }
 };
 
-export const createStripeProvider = (deps: StripeDeps): BillingProvider => {
+export const createStripeProvider = (deps: StripeDeps): StripeProvider => {
   const planOfPrice = planOfPriceIn(deps.prices);
   let opened: Promise<Stripe> | null = null;
+  let failedAtMs = Number.NEGATIVE_INFINITY;
 
   /** Every failure of Stripe, a refused key included, is ours and not the caller's. */
   const ask = async <T>(work: (stripe: Stripe) => Promise<T>): Promise<T> => {
     opened ??= open(deps);
     const stripe = await opened;
     try {
-      return await work(stripe);
+      const done = await work(stripe);
+      failedAtMs = Number.NEGATIVE_INFINITY;
+      return done;
     } catch (cause) {
+      if (!(cause instanceof stripe.errors.StripeInvalidRequestError)) failedAtMs = deps.clock.elapsed();
       throw new AppError("SERVICE_UNAVAILABLE", { details: { reason: "billing_provider" }, retryAfter: 5, cause });
     }
   };
@@ -122,6 +135,7 @@ export const createStripeProvider = (deps: StripeDeps): BillingProvider => {
 
   return {
     name: "stripe",
+    isAnswering: () => deps.clock.elapsed() - failedAtMs > RECENT_MS,
     checkout: (order) => {
       const price = priceFor(order);
       return isOurs(order.current) ? change(order.current, order, price) : subscribe(order, price);

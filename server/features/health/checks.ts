@@ -46,6 +46,16 @@ export const loadCheck = (isOverloaded: () => boolean): HealthCheck => ({
   check: async () => (isOverloaded() ? { status: "degraded", message: "is overloaded and refuses new agents" } : { status: "healthy", message: "keeps up" }),
 });
 
+/** Asks nothing: probes must not become calls to the provider. */
+export const billingCheck = (isAnswering: () => boolean): HealthCheck => ({
+  name: "billingProvider",
+  required: false,
+  check: async () =>
+    isAnswering()
+      ? { status: "healthy", message: "is Stripe, and no recent call of this node has failed" }
+      : { status: "degraded", message: "is Stripe, and did not serve the last call of this node" },
+});
+
 /** Mail that cannot be sent waits; nothing else does. */
 export const mailCheck = (isDelivering: () => boolean): HealthCheck => ({
   name: "mail",

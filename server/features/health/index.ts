@@ -6,12 +6,12 @@ import type { Feature } from "../kit.ts";
 import type { CheckOutcome, HealthCheck } from "./checks.ts";
 import { notConfigured, overall, type Status, slowed } from "./rules.ts";
 
-export { type CheckOutcome, databaseCheck, loadCheck, mailCheck, redisCheck } from "./checks.ts";
+export { billingCheck, type CheckOutcome, databaseCheck, loadCheck, mailCheck, redisCheck } from "./checks.ts";
 
 export interface HealthDeps {
   readonly clock: Clock;
   readonly version: string;
-  /** Needs one named `database`; shows `objectStore`, `billingProvider`, `agentBinaries` and `sloTracking` if they are present. */
+  /** Needs one named `database`; shows `objectStore`, `billingProvider`, `mail`, `agentBinaries` and `sloTracking` if they are present. */
   readonly checks: readonly HealthCheck[];
   /** True once this node drains. */
   readonly isDraining: () => boolean;
@@ -117,6 +117,7 @@ const dependenciesOf = (results: readonly Checked[]) => {
     database: of("database") ?? notConfigured("the database"),
     objectStore: of("objectStore") ?? notConfigured("an object store"),
     billingProvider: of("billingProvider") ?? notConfigured("a billing provider"),
+    mail: of("mail") ?? notConfigured("a mail server"),
     ...(agentBinaries === null ? {} : { agentBinaries }),
     ...(sloTracking === null ? {} : { sloTracking }),
   };
