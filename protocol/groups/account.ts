@@ -18,6 +18,7 @@ export const NOTICES = [
   "tenant.suspended",
   "tenant.deletion_scheduled",
   "billing.payment_failed",
+  "api_key.expiring",
 ] as const;
 export type Notice = (typeof NOTICES)[number];
 

@@ -171,6 +171,16 @@ describe("notices", () => {
     await eventually(() => expect(smtp.mails.filter(({ to, raw }) => to.includes(emailOf(tenant.ownerId)) && /became a member/.test(raw))).toHaveLength(1));
   });
 
+  test("reach the owners by mail when a key is about to expire", async () => {
+    const tenant = await world.tenant();
+    await call(await tenant.user("owner"), "POST /api-keys", { name: "Cellar", expiresInDays: 1 });
+    await run("api-keys.tell-expiry");
+    await eventually(() => {
+      const subjects = smtp.mails.filter(({ to }) => to.includes(emailOf(tenant.ownerId))).map(({ raw }) => raw.replace(/\r\n +/g, " "));
+      expect(subjects.filter((raw) => /^Subject: Tenant .*: The API key Cellar expires at 20/m.test(raw))).toHaveLength(1);
+    });
+  });
+
   test("can be chosen only for events that exist", async () => {
     const { as } = await newPerson();
     expect((await call(as, "PUT /account/notifications", { items: [{ event: "__proto__", email: true, inApp: true }] })).status).toBe(400);

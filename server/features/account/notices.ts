@@ -23,6 +23,7 @@ const RULES: Readonly<Record<Notice, Rule>> = {
   "tenant.suspended": { to: "owners", email: true, what: ({ reason }) => `The tenant was suspended: ${String(reason)}` },
   "tenant.deletion_scheduled": { to: "owners", email: true, what: ({ deleteAfter }) => `The tenant will be deleted after ${String(deleteAfter)}` },
   "billing.payment_failed": { to: "owners", email: true, what: () => "A payment failed" },
+  "api_key.expiring": { to: "owners", email: true, what: ({ name, expiresAt }) => `The API key ${String(name)} expires at ${String(expiresAt)}` },
 };
 
 export const defaultsOf = (event: Notice): Omit<Notification, "event"> => ({ email: RULES[event].email, inApp: true });
