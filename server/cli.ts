@@ -20,8 +20,9 @@ const HELP = `Mooring's command line
   cli token --user ID [--email ADDRESS] [--tenant ID] [--role viewer|operator|admin|owner] [--ttl SECONDS] [--json]
       Mints a bearer token of the local issuer; --email states an address as verified, so its owner can accept invites to it. With --tenant and --role the user becomes a member with that role.
 
-  cli sign-in [--user ID] [--tenant ID] [--json]
-      Prints a link that signs this person in, in a browser, once, within ten minutes (local issuer). With --tenant the session works there only.
+  cli sign-in [--user ID] [--email ADDRESS] [--tenant ID] [--json]
+      Prints a link that signs this person in, in a browser, once, within ten minutes (local issuer). --email states an address as verified, as for
+      a token. With --tenant the session works there only.
 
   cli audit verify [--tenant ID] [--json]
       Checks the audit log of one tenant or of all. Prints the first record of each log that somebody has changed, removed, added or moved, and
@@ -125,10 +126,15 @@ const token = async (settings: Config, args: readonly string[]): Promise<void> =
 const signIn = async (settings: Config, args: readonly string[]): Promise<void> => {
   const { values } = parseArgs({
     args: [...args],
-    options: { user: { type: "string", default: LOCAL_USER }, tenant: { type: "string" }, json: { type: "boolean", default: false } },
+    options: {
+      user: { type: "string", default: LOCAL_USER },
+      email: { type: "string" },
+      tenant: { type: "string" },
+      json: { type: "boolean", default: false },
+    },
   });
-  const { user: userId, tenant: tenantId, json } = values;
-  print(await withInstallation(settings, (installation) => installation.signInLink({ userId, tenantId })), json);
+  const { user: userId, email, tenant: tenantId, json } = values;
+  print(await withInstallation(settings, (installation) => installation.signInLink({ userId, email, tenantId })), json);
 };
 
 const auditVerify = async (settings: Config, { tenant, json }: { readonly tenant: string | undefined; readonly json: boolean }): Promise<void> =>

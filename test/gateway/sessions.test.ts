@@ -52,6 +52,18 @@ describe("sign-in by link", () => {
     expect((await browser.visit("GET", url)).status).toBe(401);
   });
 
+  test("a link that states an address signs in with it as verified, so an invite to it can be accepted; one without keeps what is known", async () => {
+    const email = "ann@people.example";
+    const account = async (link: { readonly email?: string }) => {
+      const browser = openBrowser();
+      await browser.visit("GET", (await world.app.signInLink({ userId: "ann-with-address", ...link })).url);
+      return (await browser.visit("GET", `${world.url}/v1/account`)).body.data;
+    };
+    expect(await account({})).toMatchObject({ email: null, emailVerified: false });
+    expect(await account({ email })).toMatchObject({ email, emailVerified: true });
+    expect(await account({})).toMatchObject({ email, emailVerified: true });
+  });
+
   test("neither the link's token nor the session's secret is stored or logged in the audit log", async () => {
     const { token } = await world.app.signInLink({ userId: "secretive" });
     const { headers } = await world.call(anonymous, "POST", "/v1/auth/sign-in", { body: { token } });

@@ -38,6 +38,8 @@ export type SessionsDeps = Pick<FeatureKit, "db" | "clock" | "audit" | "secretBo
 
 export interface NewLink {
   readonly userId: string;
+  /** Counts as verified; without it the address that is known stays. */
+  readonly email?: string | undefined;
   /** The session may act in this tenant only. */
   readonly tenantId?: string | undefined;
 }
@@ -68,9 +70,9 @@ export const createSessions = (deps: SessionsDeps): SessionsFeature => {
     lookup,
     jobs,
     deleteUser,
-    createLink: async ({ userId, tenantId = null }, baseUrl = settings.publicUrl()) => {
+    createLink: async ({ userId, email = null, tenantId = null }, baseUrl = settings.publicUrl()) => {
       const token = newSecret();
-      const expiresAt = await insertLink(db, { hash: sessionHash(token), userId, claimedTenantId: tenantId, lifeSeconds: LINK_SECONDS });
+      const expiresAt = await insertLink(db, { hash: sessionHash(token), userId, email, claimedTenantId: tenantId, lifeSeconds: LINK_SECONDS });
       return { url: `${baseUrl}/v1/auth/login?token=${token}`, token, expiresAt: expiresAt.toISOString() };
     },
   };

@@ -110,7 +110,7 @@ export const createSignIn = (deps: SessionsDeps): SignInHandlers => {
     return openSession(call, operation, "link", async (tx) => {
       const link = await takeLink(tx, sessionHash(token));
       if (link === null) throw fail("SIGN_IN_FAILED", { reason: "link_invalid" });
-      return { ...link, email: null, emailVerified: false, name: null };
+      return { ...link, emailVerified: link.email !== null, name: null };
     });
   };
 

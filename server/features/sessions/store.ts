@@ -81,6 +81,7 @@ export const writeSessionUses = async (db: Clients, sessionIds: readonly string[
 
 export interface Link {
   readonly userId: string;
+  readonly email: string | null;
   readonly claimedTenantId: string | null;
 }
 

@@ -1,0 +1,2 @@
+-- AlterTable
+ALTER TABLE "sign_in_links" ADD COLUMN     "email" TEXT;
