@@ -95,7 +95,7 @@ export const general = group({
       rest: ["GET /auth/me"],
       auth: ["user", "apiKey", "agent"],
       permission: "self",
-      tenancy: "none",
+      tenancy: "optional",
       input: z.strictObject({}),
       output: z.object({
         credential: z.enum(["user", "apiKey", "agent"]),

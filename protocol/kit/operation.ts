@@ -17,8 +17,8 @@ export type Auth = "public" | "user" | "apiKey" | "agent";
 /** `self`: callers act on their own account or device, whatever their role. `platform`: only administrators of the installation. */
 export type Need = Permission | "self" | "public" | "platform";
 
-/** `tenant`: the credential names the tenant. `none`: the operation concerns no tenant. */
-export type Tenancy = "tenant" | "none";
+/** `tenant`: the credential names the tenant. `optional`: it may name none, and a person's usual tenant counts. `none`: the operation concerns no tenant. */
+export type Tenancy = "tenant" | "optional" | "none";
 
 /** `key`: the gateway honors an Idempotency-Key and commits the answer with the effect; `own`: the feature stores the key with its row; `none`: ignored. */
 export type Idempotency = "key" | "own" | "none";

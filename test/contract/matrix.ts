@@ -62,7 +62,7 @@ const forOwn = (op: Operation, { as, role, runsInstallation }: Standing): Promis
   if (op.permission === "platform") return runsInstallation ? "allowed" : ["ADMIN_REQUIRED"];
   if (as.kind === "agent") return "allowed";
   if (role !== null) return byRole(op, role);
-  if (op.tenancy !== "none") return ["FORBIDDEN", "UNAUTHORIZED"];
+  if (op.tenancy === "tenant") return ["FORBIDDEN", "UNAUTHORIZED"];
   // Of a tenant that the caller is no member of.
   return idFields(op).includes("tenantId") ? ["NOT_FOUND"] : "allowed";
 };

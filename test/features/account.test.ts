@@ -91,11 +91,15 @@ describe("the default tenant", () => {
     const session = await world.session(userId);
     expect((await call(session.as, "GET /devices")).body).toMatchObject({ code: "UNAUTHORIZED", details: { reason: "missing_tenant" } });
     await join(first, userId, "viewer");
-    for (const each of [as, session.as]) expect((await call(each, "GET /devices")).status).toBe(200);
+    for (const each of [as, session.as]) {
+      expect((await call(each, "GET /devices")).status).toBe(200);
+      expect((await call(each, "GET /auth/me")).body.data).toMatchObject({ tenantId: first.tenantId, role: "viewer" });
+    }
     const made = await call(session.as, "POST /pairing/enrollment-tokens", { name: "n" });
     expect([made.status, made.body.details?.role]).toEqual([403, "viewer"]);
     await join(second, userId, "operator");
     await eventually(async () => expect((await call(session.as, "GET /devices")).body).toMatchObject({ details: { reason: "missing_tenant" } }), 7_000);
+    expect((await call(session.as, "GET /auth/me")).body.data).toMatchObject({ tenantId: null, role: null, permissions: [] });
     expect((await call(session.as, "POST /account/switch-tenant", { tenantId: second.tenantId })).status).toBe(200);
     expect((await call(as, "GET /devices")).status).toBe(200);
     await world.sql.query("delete from memberships where user_id = $1 and tenant_id = $2", [userId, second.tenantId]);

@@ -157,10 +157,11 @@ const scopeOfUser = async (
     if (deps.admins?.has(userId) !== true) throw new AppError("ADMIN_REQUIRED");
     return outside;
   }
-  const named = op.tenancy === "none" ? (claimedTenantId ?? tenantHeader ?? null) : tenantOf(claimedTenantId, tenantHeader, rawInput);
+  const mayStandOutside = op.tenancy !== "tenant";
+  const named = mayStandOutside ? (claimedTenantId ?? tenantHeader ?? null) : tenantOf(claimedTenantId, tenantHeader, rawInput);
   const tenantId = named ?? (op.tenancy === "none" ? null : ((await deps.defaultTenantOf?.(userId)) ?? null));
   const member = tenantId === null ? null : await deps.memberships.find(tenantId, userId);
-  if (op.tenancy === "none" && member === null) return outside;
+  if (mayStandOutside && member === null) return outside;
   if (tenantId === null) throw unauthorized("missing_tenant");
   if (member === null) throw forbidden({ reason: "not_a_member" });
   checkPermission(entry, member);
