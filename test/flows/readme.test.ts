@@ -1,4 +1,5 @@
-// README is true: the test takes its first five minutes out of the text and runs them in a fresh folder against a gateway from `npm start`.
+// README is true: the test takes its first five minutes and its second person out of the text and runs them
+// in a fresh folder against a gateway from `npm start`.
 import { readdir, readFile, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -21,16 +22,15 @@ const BRIEF: readonly (readonly [long: string, short: string])[] = [
   ["--seconds 10", "--seconds 4"],
 ];
 
-/** The steps under the heading, unchanged but for the shorter runs. */
+/** The steps under both headings, unchanged but for the shorter runs. */
 const stepsOf = (readme: string): readonly string[] => {
-  const [, section = ""] = readme.split("## The first five minutes\n");
-  const [text = ""] = section.split("\n## ");
+  const text = ["The first five minutes", "People and access"].map((heading) => readme.split(`## ${heading}\n`)[1]?.split("\n## ")[0]).join("\n");
   const steps = [...text.matchAll(BLOCK)].map(([, block = ""]) => block);
   for (const [long] of BRIEF) if (!steps.some((step) => step.includes(long))) throw new Error(`README no longer contains ${long}`);
   return steps.map((step) => BRIEF.reduce((brief, [long, short]) => brief.replace(long, short), step));
 };
 
-test("the first five minutes of README work as written, twice", { timeout: 90_000 }, async () => {
+test("the first five minutes of README and its second person work as written, twice", { timeout: 90_000 }, async () => {
   const [start = "", ...steps] = stepsOf(await readFile(join(ROOT, "README.md"), "utf8"));
   expect(start.trim()).toBe("npm start");
   await startGatewayProcess(sandbox.env, start.trim().split(" "), sandbox.dir);
@@ -45,7 +45,7 @@ test("the first five minutes of README work as written, twice", { timeout: 90_00
   const again = await runToEnd(["bash", "-c", script], { env: sandbox.env, cwd: sandbox.dir });
   expect(again.stdout).toMatch(/runs ping[\s\S]*"status":"succeeded"/);
 
-  const [, paired = "", queued = "", answered = "", fleet = ""] = stdout.split(MARK);
+  const [, paired = "", queued = "", answered = "", fleet = "", people = ""] = stdout.split(MARK);
   expect(JSON.parse(paired)).toMatchObject({ success: true, data: { device_id: expect.stringMatching(/^dev_/) } });
   expect(queued).toMatch(/"blockedBy"|offline/);
   expect(queued).not.toContain('"succeeded"');
@@ -53,4 +53,13 @@ test("the first five minutes of README work as written, twice", { timeout: 90_00
   const summary = JSON.parse(fleet.slice(fleet.indexOf("{"))) as { ok: boolean; agents: number; commands: { accepted: number; terminal: number } };
   expect(summary).toMatchObject({ ok: true, agents: 20 });
   expect(summary.commands.terminal).toBe(summary.commands.accepted);
+
+  const [listed, counted, hidden, signedOut, after] = people
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  const { device_id: deviceId } = JSON.parse(paired).data;
+  expect(listed).toMatchObject({ data: [{ deviceId, tags: ["kitchen"] }], meta: { pagination: { total: 1 } } });
+  expect(counted).toMatchObject({ data: { total: 1 } });
+  expect([hidden.code, hidden.details.deviceId.slice(0, 4), signedOut.success, after.code]).toEqual(["DEVICE_NOT_FOUND", "dev_", true, "UNAUTHORIZED"]);
 });
