@@ -68,7 +68,7 @@ export const account: Guide<"account"> = {
   },
   remove: {
     description:
-      "After 30 days the account is deleted, with its memberships. Until then the account works, and its user can restore it. The sign-in must be of the last 10 minutes: that of the session, or the token's `auth_time`. The last owner of a tenant transfers or deletes it first.",
+      "After 30 days the account is deleted, with its memberships. Until then the account works, and the next sign-in or `POST /account/restore` restores it. The sign-in must be of the last 10 minutes: that of the session, or the token's `auth_time`. The last owner of a tenant transfers or deletes it first.",
     input: {},
     output: { ...shown, deleteAfter: "2026-12-21T09:30:00.000Z" },
   },

@@ -17,10 +17,11 @@ interface Others {
 }
 
 export const createPeople = ({ config, log, publicUrl, tokens }: FeaturesDeps, { kit, tenants, roles, audit, provider }: Others) => {
-  const sessions = createSessions({ ...kit, tokens, provider, settings: sessionSettings(config, publicUrl) });
+  const sessions = createSessions({ ...kit, tokens, provider, signedIn: (tx, userId) => account.signedIn(tx, userId), settings: sessionSettings(config, publicUrl) });
+  const account = createAccount({ ...kit, tenants, audit, deleteUser: sessions.deleteUser });
   return {
     sessions,
     invites: createInvites({ ...kit, log, tenants, grants: roles.grants, settings: inviteSettings(config, publicUrl) }),
-    account: createAccount({ ...kit, tenants, audit, deleteUser: sessions.deleteUser }),
+    account,
   };
 };

@@ -225,6 +225,19 @@ describe("the end of an account", () => {
     expect(await eventsOf(userId)).toEqual(["account.deletion_scheduled", "account.restored"]);
   });
 
+  test("is canceled by the next sign-in, as the letter says, and other sign-ins change nothing", async () => {
+    const tenant = await world.tenant();
+    const { userId, as } = await newPerson();
+    await join(tenant, userId, "operator");
+    await call(as, "DELETE /account");
+    await world.session(newId("usr"));
+    expect((await call(as, "GET /account")).body.data.deleteAfter).not.toBeNull();
+    const session = await world.session(userId);
+    expect((await call(session.as, "GET /account")).body.data.deleteAfter).toBeNull();
+    await world.session(userId);
+    expect(await eventsOf(userId)).toEqual(["account.deletion_scheduled", "account.restored"]);
+  });
+
   test("takes profile, memberships and sessions with it once its days are over", async () => {
     const tenant = await world.tenant();
     const { userId, as } = await newPerson();

@@ -1,4 +1,4 @@
-// The end of an account: scheduled after a recent sign-in, canceled by its user within 30 days, carried out by a job.
+// The end of an account: scheduled after a recent sign-in, canceled by its user or by the next sign-in within 30 days, carried out by a job.
 import { contract } from "../../../protocol/index.ts";
 import { secondsFromNow } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
@@ -42,6 +42,16 @@ export const createDeletion = (deps: AccountDeps) => {
       throw new AppError("REAUTHENTICATION_REQUIRED", { details: { maxAgeSeconds: MAX_SIGN_IN_AGE } });
   };
 
+  const restore = async (tx: Tx, userId: string): Promise<void> => {
+    if ((await findProfile(tx, userId)).deleteAfter === null) return;
+    await writeProfile(tx, userId, { deleteAfter: null });
+    const mine = await members.tenantsOf(tx, userId);
+    await emit(
+      tx,
+      mine.map(({ tenantId }) => happened({ tenantId }, restored, userId, { userId })),
+    );
+  };
+
   const handlers: Pick<Handlers<typeof contract.account>, "remove" | "restore"> = {
     remove: async ({ scope, fail, commit }) => {
       const user = userOf(scope);
@@ -68,16 +78,8 @@ export const createDeletion = (deps: AccountDeps) => {
     restore: ({ scope, commit }) =>
       commit(async (tx) => {
         const user = userOf(scope);
-        const { userId } = user;
-        const mine = await members.tenantsOf(tx, userId);
-        const before = await findProfile(tx, userId);
-        if (before.deleteAfter === null) return toAccount(user, before, mine);
-        const profile = await writeProfile(tx, userId, { deleteAfter: null });
-        await emit(
-          tx,
-          mine.map(({ tenantId }) => happened({ ...scope, tenantId }, restored, userId, { userId })),
-        );
-        return toAccount(user, profile ?? before, mine);
+        await restore(tx, user.userId);
+        return toAccount(user, await findProfile(tx, user.userId), await members.tenantsOf(tx, user.userId));
       }),
   };
 
@@ -113,13 +115,13 @@ export const createDeletion = (deps: AccountDeps) => {
       return due.length === BATCH;
     },
   };
-  return { handlers, job };
+  return { handlers, job, restore };
 };
 
 const deletionLetter = (deleteAfter: string) => ({
   subject: "Your account will be deleted",
   lines: [
     `Your account will be deleted after ${deleteAfter}, with its memberships.`,
-    "If you did not order this, sign in and restore the account before that time.",
+    "Sign in before that time if you want to keep the account: that restores it.",
   ],
 });

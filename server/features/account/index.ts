@@ -1,6 +1,7 @@
 // The signed-in user's own account: profile, default tenant, notification preferences, export, deletion.
 import { contract, type Notification } from "../../../protocol/index.ts";
 import { createCached } from "../../core/cached.ts";
+import type { Tx } from "../../core/database.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import { userOf } from "../../core/user-of.ts";
 import type { Job } from "../../platform/jobs.ts";
@@ -21,6 +22,8 @@ const MAX_RECORDS = 1_000;
 export interface AccountFeature extends Feature<typeof contract.account> {
   readonly jobs: readonly Job[];
   readonly consumer: Consumer;
+  /** Cancels a deletion that is scheduled. */
+  readonly signedIn: (tx: Tx, userId: string) => Promise<void>;
   /** The tenant in which the user's calls take place if they name none; null: they have several and chose none, or have none. */
   readonly defaultTenantOf: (userId: string) => Promise<string | null>;
 }
@@ -32,6 +35,7 @@ export const createAccount = (deps: AccountDeps): AccountFeature => {
   return {
     handlers: implement(contract.account, { ...createReads(deps), ...createChanges(deps, forget), ...deletion.handlers }),
     jobs: [deletion.job],
+    signedIn: deletion.restore,
     consumer: createNoticeConsumer(deps),
     defaultTenantOf: async (userId) => (await usual.get(userId))?.tenantId ?? null,
   };

@@ -34,6 +34,8 @@ export type SessionsDeps = Pick<FeatureKit, "db" | "clock" | "audit" | "secretBo
   /** Null without one, or if this gateway is not registered there. */
   readonly provider: IdentityProvider | null;
   readonly settings: SessionSettings;
+  /** What a sign-in means to the person's account, in its transaction. */
+  readonly signedIn: (tx: Tx, userId: string) => Promise<void>;
 };
 
 export interface NewLink {

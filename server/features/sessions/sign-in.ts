@@ -45,7 +45,7 @@ const textsOf = (given: Readonly<Record<string, unknown>>): URLSearchParams =>
 
 /** `who` says in the transaction who signs in; it may refuse. */
 const createOpenSession =
-  ({ db, audit, secretBox, settings }: SessionsDeps) =>
+  ({ db, audit, secretBox, settings, signedIn }: SessionsDeps) =>
   async (call: Call, operation: SignInOperation, method: "oidc" | "link", who: (tx: Tx) => Promise<SignIn>) => {
     const secret = newSecret();
     const sessionId = newId("ses");
@@ -53,6 +53,7 @@ const createOpenSession =
       audit.begin(tx);
       const { claimedTenantId, ...user } = await who(tx);
       await noteUser(tx, user);
+      await signedIn(tx, user.userId);
       const { ip, userAgent = null } = call;
       const made = { sessionId, userId: user.userId, hash: sessionHash(secret), method, claimedTenantId, ip, userAgent };
       const session = await insertSession(tx, { ...made, lifeSeconds: settings.lifeSeconds }, SESSIONS_PER_USER);
