@@ -135,7 +135,7 @@ export const admin = group({
       input: listQuery({
         sort: ["userId"],
         by: "userId",
-        filters: { q: z.string().min(1).max(255).optional().describe("Only users whose id or email address contains this text.") },
+        filters: { q: z.string().min(1).max(255).optional().describe("Only users whose id, name or email address contains this text.") },
       }),
       output: paged(AdminUser),
     }),

@@ -63,9 +63,9 @@ export const admin: Guide<"admin"> = {
     },
   },
   listUsers: {
-    description: "Lists everybody who is a member of a tenant, with the tenants and roles.",
+    description: "Lists everybody who is a member of a tenant or has signed in, with the tenants and roles.",
     input: { q: "ana@", page: 1, pageSize: 20 },
-    output: { items: [{ userId, email: "ana@example.org", memberships: [{ tenantId, role: "owner" }] }], total: 1 },
+    output: { items: [{ userId, email: "ana@example.org", name: "Ana Kim", lastSignInAt: AT, memberships: [{ tenantId, role: "owner" }] }], total: 1 },
   },
   listDevices: {
     description: "Finds a machine by its fingerprint, whichever tenant it belongs to; at most 100. Removed devices are not listed.",

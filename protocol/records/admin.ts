@@ -30,6 +30,8 @@ export type InstallationStats = z.infer<typeof InstallationStats>;
 export const AdminUser = z.object({
   userId: z.string(),
   email: z.string().nullable(),
+  name: z.string().nullable().describe("As the identity provider told it at the last sign-in."),
+  lastSignInAt: Timestamp.nullable().describe("Of a session; `null` for a person who has only used tokens."),
   memberships: z.array(z.object({ tenantId: TenantId, role: z.enum(ROLES) })),
 });
 export type AdminUser = z.infer<typeof AdminUser>;

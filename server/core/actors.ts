@@ -6,7 +6,8 @@ import { statement } from "./statements.ts";
 
 const FIND_NAMES = statement<{ readonly id: string; readonly name: string | null }>(
   "actors.findNames",
-  `select 'user:' || m.user_id as id, m.email as name from memberships m where m.tenant_id = $1 and m.user_id = any($2::text[])
+  `select 'user:' || m.user_id as id, coalesce(u.name, m.email) as name from memberships m left join users u on u.user_id = m.user_id
+    where m.tenant_id = $1 and m.user_id = any($2::text[])
    union all select k.key_id, k.name from api_keys k where k.tenant_id = $1 and k.key_id = any($3::text[])
    union all select d.agent_id, coalesce(d.name, d.hostname) from devices d where d.tenant_id = $1 and d.agent_id = any($3::text[])`,
 );

@@ -81,12 +81,46 @@ describe("a tenant's plan and limits", () => {
 
 describe("users and devices", () => {
   test("a user is found by a part of id or address, with all tenants, and a sign of a pattern is taken literally", async () => {
-    const one = await limited();
+    const [one] = [await limited(), await limited()];
     const found = await admin("GET", `/users?q=${one.userId.slice(4, 20).toUpperCase()}`);
-    expect(found.body.data).toEqual([{ userId: one.userId, email: null, memberships: [{ tenantId: one.tenantId, role: "owner" }] }]);
+    expect(found.body.data).toEqual([
+      { userId: one.userId, email: null, name: null, lastSignInAt: null, memberships: [{ tenantId: one.tenantId, role: "owner" }] },
+    ]);
     expect((await admin("GET", "/users?q=%25")).body.data).toEqual([]);
     const paged = await admin("GET", "/users?page=1&pageSize=1");
     expect([paged.body.data.length, paged.body.meta.pagination.total > 1]).toEqual([1, true]);
+  });
+
+  test("a person who has signed in and is no member is listed with name and last sign-in, in one order with the members", async () => {
+    const mark = randomUUID().slice(0, 8);
+    const ids = [`a-${mark}`, `B-${mark}`, `c-${mark}`];
+    for (const userId of ids) await world.session(userId);
+    await world.sql.query("update users set name = 'Ada Example', email = 'ada@example.com' where user_id = $1", [ids[0]]);
+    const tenant = await world.tenant();
+    await world.sql.query("insert into memberships (member_id, tenant_id, user_id, role) values ($1, $2, $3, 'viewer')", [
+      `mem_${mark}`,
+      tenant.tenantId,
+      ids[1],
+    ]);
+    const list = async (query: string) => (await admin("GET", `/users?q=${mark}&${query}`)).body;
+    const all = await list("sort=userId");
+    expect(all.data.find(({ userId }: { userId: string }) => userId === ids[0])).toEqual({
+      userId: ids[0],
+      email: "ada@example.com",
+      name: "Ada Example",
+      lastSignInAt: expect.any(String),
+      memberships: [],
+    });
+    const order = all.data.map(({ userId }: { userId: string }) => userId);
+    expect([order.toSorted(), all.meta.pagination.total]).toEqual([ids.toSorted(), 3]);
+    const one = async (page: number, sort: string) => (await list(`sort=${sort}&page=${page}&pageSize=1`)).data[0].userId;
+    expect([await one(1, "userId"), await one(2, "userId"), await one(3, "userId")]).toEqual(order);
+    expect([await one(1, "-userId"), await one(2, "-userId")]).toEqual(order.toReversed().slice(0, 2));
+    const { meta } = await list("limit=2");
+    expect((await list(`limit=2&cursor=${meta.pagination?.nextCursor ?? meta.nextCursor}`)).data.map(({ userId }: { userId: string }) => userId)).toEqual(
+      order.slice(2),
+    );
+    expect((await admin("GET", "/users?q=ada%20exa")).body.data).toHaveLength(1);
   });
 
   test("a machine is found in every tenant, and any device can be disconnected", async () => {

@@ -62,6 +62,14 @@ describe("accepting", () => {
     expect(await eventsOf(body.data.memberId)).toEqual(["member.joined"]);
   });
 
+  test("names the inviter as the sign-in did, and else by address", async () => {
+    const { tenant, owner } = await open();
+    await world.session(tenant.ownerId);
+    await world.sql.query("update users set name = 'Ada Example' where user_id = $1", [tenant.ownerId]);
+    const made = await create(owner, { email: (await newPerson()).email });
+    expect((await world.call(anonymous, "GET", `/v1/invites/lookup?token=${tokenOf(made)}`)).body.data.inviter).toBe("Ada Example");
+  });
+
   test("gives a role of the tenant's own, for the invite's devices alone", async () => {
     const { tenant, owner } = await open();
     const person = await newPerson();

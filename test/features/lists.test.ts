@@ -198,6 +198,10 @@ describe("names of actors", () => {
     const [log] = (await get("/audit-logs?action=apiKeys.create", as)).body.data;
     expect(log.actor).toMatchObject({ type: "user", id: of.ownerId, name: "ada@example.com" });
     expect((await get(`/audit-logs/${log.auditId}`, as)).body.data.actor.name).toBe("ada@example.com");
+    await world.session(of.ownerId);
+    await world.sql.query("update users set name = 'Ada Example' where user_id = $1", [of.ownerId]);
+    expect((await get(`/audit-logs/${log.auditId}`, as)).body.data.actor.name).toBe("Ada Example");
+    await world.sql.query("update users set name = null where user_id = $1", [of.ownerId]);
     await world.sql.query("update memberships set email = null where tenant_id = $1", [of.tenantId]);
     expect((await get(`/audit-logs/${log.auditId}`, as)).body.data.actor.name).toBeNull();
   });

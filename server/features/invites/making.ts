@@ -1,5 +1,6 @@
 // Makes invites and sends them again. Without a mail server the caller gets the link.
 import { contract, type DeviceSelector, INVITES_PER_HOUR, type Invite, messageOf } from "../../../protocol/index.ts";
+import { findActors } from "../../core/actors.ts";
 import { secondsFromNow, systemClock } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
 import { AppError, isAppError } from "../../core/errors.ts";
@@ -45,7 +46,9 @@ export const createMaking = (deps: InvitesDeps): Pick<Handlers<typeof contract.i
         const wanted = emails ?? [email ?? ""];
         await checkRate({ tx, scope, adding: wanted.length, perHour: deps.settings.perHour });
         const known = await members.withEmails(tx, scope, wanted);
-        const make = (address: string) => makeOne({ tx, afterwards, scope }, { ...same, email: address, inviterName: user.email }, known.has(address));
+        const inviter = actorOf(scope.principal);
+        const inviterName = (await findActors(tx, scope, [inviter]))(inviter).name ?? user.email;
+        const make = (address: string) => makeOne({ tx, afterwards, scope }, { ...same, email: address, inviterName }, known.has(address));
         if (emails === undefined) return make(email ?? "");
         return makeAll(emails, make);
       });

@@ -4,9 +4,11 @@ import type { Prisma } from "../../../../prisma/generated/client.ts";
 import { AdminTenant, type AdminUser, isRole, type Page, type Tenant, type TenantId } from "../../../../protocol/index.ts";
 import { secondsFromNow } from "../../../core/clock.ts";
 import type { Clients } from "../../../core/database.ts";
-import { createListing, likeLiteral } from "../../../core/listing.ts";
+import { createListing, type ListArguments, likeLiteral } from "../../../core/listing.ts";
 import { given, type RowOf, recordOf } from "../../../core/records.ts";
 import type { SystemScope } from "../../../core/scope.ts";
+import { statement } from "../../../core/statements.ts";
+import type { Db } from "../../../platform/db.ts";
 import { orNull } from "../../../platform/db-errors.ts";
 import type { OperatorChange } from "../any-tenant.ts";
 
@@ -57,42 +59,53 @@ export const updateForAdmin = async (db: Clients, scope: SystemScope, { version,
 const listUsers = createListing("admin-users", { userId: { kind: "text" } }, { column: "userId", kind: "text" });
 
 export type UsersQuery = Parameters<typeof listUsers>[0] & {
-  /** A part of id or email address. */
+  /** A part of id, name or email address. */
   readonly q?: string | undefined;
 };
 
 /** Counting stops here. */
 const MAX_USERS = 10_000;
 
-export const pageOfUsers = (db: Clients, query: UsersQuery): Promise<Page<AdminUser>> => {
-  const part = { contains: likeLiteral(query.q ?? ""), mode: "insensitive" } as const;
-  const where = query.q === undefined ? {} : { OR: [{ userId: part }, { email: part }] };
-  const { membership } = db.system;
-  const each = { distinct: ["userId" as const], select: { userId: true } };
-  return listUsers(query, {
+// The database's collation orders them, as it orders the rows that they come from.
+const ORDER_IDS = statement<{ readonly id: string }>("admin.orderUserIds", "select distinct id from unnest($1::text[]) as ids(id) order by id");
+
+/** Ids of members and of those who have signed in; some are both. */
+const findUserIds = async (db: Clients, q: string | undefined, asked: Partial<Pick<ListArguments, "where" | "orderBy">> & { readonly take: number }) => {
+  const part = { contains: likeLiteral(q ?? ""), mode: "insensitive" } as const;
+  const own = (...fields: readonly object[]) => ({ AND: [q === undefined ? {} : { OR: [...fields] }, asked.where ?? {}] });
+  const { membership, user } = db.system;
+  const select = { userId: true } as const;
+  const [members, users] = await Promise.all([
+    membership.findMany({ ...asked, distinct: ["userId"], select, where: own({ userId: part }, { email: part }) }),
+    user.findMany({ ...asked, select, where: own({ userId: part }, { email: part }, { name: part }) }),
+  ]);
+  return [...members, ...users].map(({ userId }) => userId);
+};
+
+export const pageOfUsers = (db: Db, query: UsersQuery): Promise<Page<AdminUser>> =>
+  listUsers(query, {
     owner: "",
-    rows: async (asked) => {
-      const found = await membership.findMany({ ...asked, ...each, where: { AND: [where, asked.where] } });
-      return usersOf(
-        db,
-        found.map(({ userId }) => userId),
-      );
+    rows: async ({ where, orderBy, skip, take }) => {
+      const found = await findUserIds(db, query.q, { where, orderBy, take: skip + take });
+      const ids = (await db.query(ORDER_IDS, [found])).map(({ id }) => id);
+      return usersOf(db, (query.sort.startsWith("-") ? ids.reverse() : ids).slice(skip, skip + take));
     },
-    count: async () => (await membership.findMany({ ...each, where, take: MAX_USERS })).length,
+    count: async () => new Set(await findUserIds(db, query.q, { take: MAX_USERS })).size,
     record: (user) => user,
   });
-};
 
 /** In the order of the ids. */
 const usersOf = async (db: Clients, userIds: readonly string[]): Promise<readonly AdminUser[]> => {
-  const rows = await db.system.membership.findMany({
-    where: { userId: { in: [...userIds] } },
-    orderBy: [{ createdAt: "asc" }, { memberId: "asc" }],
-    take: MAX_USERS,
-  });
+  const where = { userId: { in: [...userIds] } };
+  const [rows, users] = await Promise.all([
+    db.system.membership.findMany({ where, orderBy: [{ createdAt: "asc" }, { memberId: "asc" }], take: MAX_USERS }),
+    db.system.user.findMany({ where }),
+  ]);
   return userIds.map((userId) => {
     const own = rows.filter((row) => row.userId === userId);
-    return { userId, email: own.find(({ email }) => email !== null)?.email ?? null, memberships: own.map(toMembership) };
+    const user = users.find((row) => row.userId === userId);
+    const email = user?.email ?? own.find((row) => row.email !== null)?.email ?? null;
+    return { userId, email, name: user?.name ?? null, lastSignInAt: user?.lastSignInAt.toISOString() ?? null, memberships: own.map(toMembership) };
   });
 };
 
