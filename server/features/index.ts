@@ -13,6 +13,7 @@ import type { ChangeNotifier } from "../platform/change-notifier.ts";
 import type { Installation } from "../platform/installation.ts";
 import type { JobBook } from "../platform/jobs.ts";
 import type { Log } from "../platform/log.ts";
+import { createStuckMails } from "../platform/mail-stuck.ts";
 import type { Metrics } from "../platform/metrics.ts";
 import { processIdentity } from "../platform/process-identity.ts";
 import { deleteRowsOf } from "../platform/tenant-client.ts";
@@ -108,7 +109,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
     onError,
   });
   const roles = createRoles({ ...kit, ...tenants, knownDevices: devices.known });
-  const stuck: FindStuck[] = [outbox.stuck];
+  const stuck: FindStuck[] = [outbox.stuck, createStuckMails(db)];
   const admin = createAdmin({
     ...kit,
     bus,

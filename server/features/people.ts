@@ -17,7 +17,13 @@ interface Others {
 }
 
 export const createPeople = ({ config, log, publicUrl, tokens }: FeaturesDeps, { kit, tenants, roles, audit, provider }: Others) => {
-  const sessions = createSessions({ ...kit, tokens, provider, signedIn: (tx, userId) => account.signedIn(tx, userId), settings: sessionSettings(config, publicUrl) });
+  const sessions = createSessions({
+    ...kit,
+    tokens,
+    provider,
+    signedIn: (tx, userId) => account.signedIn(tx, userId),
+    settings: sessionSettings(config, publicUrl),
+  });
   const account = createAccount({ ...kit, tenants, audit, deleteUser: sessions.deleteUser });
   return {
     sessions,

@@ -75,6 +75,23 @@ export const countMails = async (db: Clients): Promise<ReadonlyMap<string, numbe
 export const oldestQueued = async (db: Clients): Promise<Date | null> =>
   (await db.system.mail.findFirst({ where: { status: "queued" }, orderBy: { nextAttemptAt: "asc" }, select: { createdAt: true } }))?.createdAt ?? null;
 
+export interface StuckMail {
+  readonly mailId: string;
+  readonly tenantId: string | null;
+  readonly attempts: number;
+  readonly lastError: string | null;
+  readonly createdAt: Date;
+}
+
+/** Oldest first: those that were given up, or those that have waited since then. */
+export const findStuckMails = (db: Clients, which: { readonly failed: true } | { readonly queuedBefore: Date }, limit: number): Promise<readonly StuckMail[]> =>
+  db.system.mail.findMany({
+    where: "failed" in which ? { status: "failed" } : { status: "queued", createdAt: { lt: which.queuedBefore } },
+    orderBy: { createdAt: "asc" },
+    take: limit,
+    select: { mailId: true, tenantId: true, attempts: true, lastError: true, createdAt: true },
+  });
+
 const SWEEP_ROWS = 1_000;
 
 /** True when there may be more. */

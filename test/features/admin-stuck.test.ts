@@ -29,6 +29,15 @@ const command = async (status: string, { deadline = "1 hour", available = "0 s",
 const present = (deviceId: string, connectivity: string) =>
   sql("insert into device_presence (device_id, tenant_id, connectivity) values ($1, $2, $3)", [deviceId, tenant.tenantId, connectivity]);
 
+const mail = async (status: string) => {
+  const mailId = newId("mal");
+  await sql(
+    "insert into mails (mail_id, recipient, status, attempts, last_error, created_at) values ($1, 'a@users.example', $2, 3, 'no', now() - interval '1 hour')",
+    [mailId, status],
+  );
+  return mailId;
+};
+
 /** Makes each kind stuck and returns the id that the list must show. No job runs, so nothing repairs it. */
 const MAKE: Record<StuckItem["kind"], () => Promise<string>> = {
   command_overdue: () => command("queued", { deadline: "-2 minutes" }),
@@ -93,6 +102,8 @@ const MAKE: Record<StuckItem["kind"], () => Promise<string>> = {
     );
     return tenant.tenantId;
   },
+  mail_failed: () => mail("failed"),
+  mail_late: () => mail("queued"),
   job_failing: async () => {
     await sql(
       "insert into job_runs (node_id, name, started_at, duration_ms, runs, failures, failed_since, error) values ('n', 'some.job', now(), 1, 9, 3, now(), 'Error: no')",
