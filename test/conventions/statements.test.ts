@@ -19,6 +19,7 @@ const RAW = [
   ...["agents", "contact", "devices", "enrol", "hello", "list", "presence"].map((name) => `server/features/devices/store/${name}.ts`),
   "server/features/live/store.ts",
   ...["enrollments", "pairings", "tokens"].map((name) => `server/features/pairing/store/${name}.ts`),
+  "server/features/tenants/store/any-tenant.ts",
   "server/features/tenants/store/metrics.ts",
   ...["idempotency", "mail-rows", "outbox-rows", "signatures"].map((name) => `server/platform/${name}.ts`),
 ];

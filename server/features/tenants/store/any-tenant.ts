@@ -67,7 +67,11 @@ export type UsersQuery = Parameters<typeof listUsers>[0] & {
 const MAX_USERS = 10_000;
 
 // The database's collation orders them, as it orders the rows that they come from.
-const ORDER_IDS = statement<{ readonly id: string }>("admin.orderUserIds", "select distinct id from unnest($1::text[]) as ids(id) order by id");
+const ORDER_IDS = statement<{ readonly id: string }>(
+  "admin.orderUserIds",
+  `select distinct given.id
+     from unnest($1::text[]) as given (id) order by given.id`,
+);
 
 /** Ids of members and of those who have signed in; some are both. */
 const findUserIds = async (db: Clients, q: string | undefined, asked: Partial<Pick<ListArguments, "where" | "orderBy">> & { readonly take: number }) => {
