@@ -18,6 +18,7 @@ const KEPT_IN = { key: "idempotency_keys", own: "command_keys", none: "" } as co
 
 /** The columns to compare in tables that background jobs update at any time. */
 const STABLE: Readonly<Record<string, string>> = {
+  api_keys: "to_jsonb(t) - 'last_used_at' - 'last_used_ip'",
   job_runs: "null",
   load_tests: "(load_test_id, status, cancel_asked_at)",
   outbox_events: "event_id",
@@ -25,6 +26,7 @@ const STABLE: Readonly<Record<string, string>> = {
   device_metrics: "null",
   tenant_metrics: "null",
   gateway_nodes: "(node_id, drain_asked_at)",
+  sessions: "to_jsonb(t) - 'last_seen_at'",
 };
 
 /** A digest of all rows of each table. */

@@ -210,7 +210,7 @@ describe("answers", () => {
     const still = (value: unknown) =>
       JSON.parse(
         JSON.stringify(value, (name, part) =>
-          /timestamp|uptime|serverTime|durationMs|latencyMs|resetAt|seenAt|remaining|lastUsedAt|lastUpdated|lastSeen|attempts|delivery|recentActivity|exportedAt/i.test(
+          /timestamp|uptime|serverTime|durationMs|latencyMs|resetAt|seenAt|remaining|lastUsed|lastUpdated|lastSeen|attempts|delivery|recentActivity|exportedAt|^nodes$/i.test(
             name,
           )
             ? undefined
