@@ -16,11 +16,12 @@ const bounded = { numRuns: 10_000 * EFFORT, interruptAfterTimeLimit: BUDGET_MS, 
 
 let world: World;
 let stock: Stock;
-let samples: readonly (readonly [Case, Record<string, unknown>])[];
+const samples: (readonly [Case, Record<string, unknown>])[] = [];
 beforeAll(async () => {
   world = await startWorld({ ...OFF, TENANTS_PER_USER: "100000" });
   stock = await openStock(world);
-  samples = await Promise.all(REST_CASES.map(async (each) => [each, await sample(each, stock)] as const));
+  // One after another: a sample may need the tenant as another one does not leave it.
+  for (const each of REST_CASES) samples.push([each, await sample(each, stock)]);
   await restored(stock);
 });
 afterAll(() => world.close());
@@ -104,7 +105,7 @@ const who = fc.constantFrom("owner", "agent", "key", "nobody");
 const as = (name: string): Caller => ({ owner: stock.owner, agent: stock.device.as, key: stock.tenant.apiKey })[name] ?? anonymous;
 const at = fc.nat().map((n) => n % REST_CASES.length);
 // Leave out operations that remove the stock: every later call would fail.
-const DEADLY = new Set(["devices.remove", "tenants.remove"]);
+const DEADLY = new Set(["devices.remove", "tenants.remove", "roles.transferOwnership", "account.remove"]);
 /** Another operation's path removes the same thing when the fuzzer makes the method DELETE. */
 const DEADLY_PATH = /^\/(devices|hosts|tenants)\/[^/?]+\/?(\?|$)/;
 
