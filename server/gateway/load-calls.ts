@@ -5,7 +5,6 @@ import type { LoadAnswer, LoadCaller, LoadCalls } from "../core/load-calls.ts";
 import type { Identity } from "./auth/identity.ts";
 import type { Entry } from "./catalogue.ts";
 import { answerOf } from "./handed-context.ts";
-import type { Limits } from "./limits.ts";
 import { createPipeline, type PipelineDeps } from "./pipeline.ts";
 import type { HttpRequest, HttpTransport } from "./request-context.ts";
 import type { createRequestInfo } from "./request-info.ts";
@@ -31,7 +30,7 @@ const isHarmless = ({ op }: Entry): boolean =>
   op.maxWaitSeconds === undefined &&
   CLASSES.has(op.limit);
 
-const NO_LIMITS: Pick<Limits, "byCaller" | "byInput"> = { byCaller: () => [], byInput: () => [] };
+const NO_LIMITS: PipelineDeps["limits"] = { admit: () => null, byInput: () => [], take: async () => null };
 const BODY_CODE = /"code":"([A-Z_]{1,64})"/;
 
 const requestOf = (target: string, { tenantId }: LoadCaller): HttpRequest => {
@@ -43,7 +42,7 @@ const requestOf = (target: string, { tenantId }: LoadCaller): HttpRequest => {
 export const createLoadCalls = ({ entries, clock, pipeline: deps, infoOf }: LoadCallsDeps): LoadCalls => {
   const harmless = entries.filter(isHarmless);
   const route = createRouter(harmless);
-  const pipeline = createPipeline({ ...deps, limits: { ...deps.limits, ...NO_LIMITS } });
+  const pipeline = createPipeline({ ...deps, limits: NO_LIMITS });
   const transportFor = (caller: LoadCaller): HttpTransport => {
     const identity: Identity = { kind: "user", userId: caller.userId, email: caller.email, claimedTenantId: caller.tenantId };
     return createRest({ entries: harmless, pipeline, clock, infoOf, authenticate: async () => identity });

@@ -20,7 +20,7 @@ import type { RequestInfo } from "./request-info.ts";
 
 export interface PipelineDeps extends RunDeps {
   readonly clock: Clock;
-  readonly limits: Limits;
+  readonly limits: Pick<Limits, "admit" | "byInput" | "take">;
   readonly scopeOf: (request: ScopeRequest) => Promise<OpenScope>;
   readonly idempotency: IdempotencyStore;
   /** Whether a caller who is limited to some devices sees this one. */

@@ -163,3 +163,22 @@ test("another tenant's test, an operator of the tenant and a tenant whose flag i
   const refused = await start(tenant, {});
   expect([codeOf(refused), refused.body.details]).toEqual([[403, "FORBIDDEN"], { reason: "feature_disabled", feature: "loadTests" }]);
 });
+
+test("a test does not use up what its starter may read, nor is it limited by that", async () => {
+  const tight = await startWorld({ RATE_LIMIT_READS: "30", RATE_LIMIT_STANDARD: "30" });
+  try {
+    const tenant = await tight.tenant({ unlimited: false });
+    const admin = await tenant.user("admin");
+    const body = { duration: 2, concurrency: 4, endpoints: ["/v1/devices"] };
+    expect((await tight.call(admin, "POST", at(tenant), { body })).status).toBe(201);
+    const results = await eventually(async () => {
+      const { rows } = await tight.sql.query("select results from load_tests where tenant_id = $1", [tenant.tenantId]);
+      expect(rows[0].results.outcome).toBe("finished");
+      return rows[0].results;
+    });
+    expect([results.requests > 30, results.errors]).toEqual([true, {}]);
+    expect((await tight.call(admin, "GET", "/v1/devices")).status).toBe(200);
+  } finally {
+    await tight.close();
+  }
+});
