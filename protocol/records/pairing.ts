@@ -1,20 +1,14 @@
 // The records of pairing: what a machine requests, what a person sees of it, and the identity that it gets.
 import { z } from "zod";
-import { AgentId, DeploymentId, DeviceId, EnrollmentTokenId, TenantId } from "../kit/ids.ts";
-import { ConnectPlan } from "./connect-plan.ts";
+import { DeploymentId, DeviceId, EnrollmentTokenId, TenantId } from "../kit/ids.ts";
+import { ProvisionedDevice } from "./provisioned-device.ts";
 
 const Timestamp = z.iso.datetime();
 export const Fingerprint = z.string().min(8).max(256);
 export const Code = z.string().min(1).max(32).describe("The pairing code, such as K7QM-2XVD. Case and separators do not matter.");
 
 export const PAIRING_STATUSES = ["pending", "activated", "expired", "not_found"] as const;
-export const PairingActivateResponse = z.object({
-  device_id: DeviceId,
-  agent_id: AgentId,
-  tenant_id: TenantId,
-  shared_secret: z.string(),
-  fingerprint: z.string(),
-  connect: ConnectPlan.optional(),
+export const PairingActivateResponse = ProvisionedDevice.extend({
   return_to: z.string().optional(),
   infrastructure_secrets: z.record(z.string(), z.string()).optional(),
 });

@@ -1,7 +1,7 @@
 // Names of those who did something, for one page of records in one read.
 import type { Actor } from "../../protocol/index.ts";
 import type { SqlTx } from "./events.ts";
-import type { SystemScope } from "./scope.ts";
+import { type SystemScope, userIdOf } from "./scope.ts";
 import { statement } from "./statements.ts";
 
 const FIND_NAMES = statement<{ readonly id: string; readonly name: string | null }>(
@@ -12,9 +12,8 @@ const FIND_NAMES = statement<{ readonly id: string; readonly name: string | null
    union all select d.agent_id, coalesce(d.name, d.hostname) from devices d where d.tenant_id = $1 and d.agent_id = any($3::text[])`,
 );
 
-const USER = "user:";
 const kindOf = (id: string): Actor["kind"] => {
-  if (id.startsWith(USER)) return "user";
+  if (userIdOf(id) !== null) return "user";
   if (id.startsWith("key_")) return "apiKey";
   return id.startsWith("agt_") ? "agent" : "system";
 };
@@ -22,7 +21,7 @@ const kindOf = (id: string): Actor["kind"] => {
 /** Takes ids as `actorOf` writes them, and returns the function that names each. */
 export const findActors = async (sql: SqlTx, { tenantId }: SystemScope, ids: readonly string[]): Promise<(id: string) => Actor> => {
   const named = [...new Set(ids)].filter((id) => kindOf(id) !== "system");
-  const users = named.filter((id) => kindOf(id) === "user").map((id) => id.slice(USER.length));
+  const users = named.flatMap((id) => userIdOf(id) ?? []);
   const rows = named.length === 0 ? [] : await sql.query(FIND_NAMES, [tenantId, users, named]);
   const names = new Map(rows.map(({ id, name }) => [id, name]));
   return (id) => ({ kind: kindOf(id), id, name: names.get(id) ?? null });

@@ -7,6 +7,8 @@ export interface Clock {
 
 export const systemClock: Clock = { now: () => new Date(), elapsed: () => performance.now() };
 
+export const DAY_SECONDS = 86_400;
+
 /** For the deadlines of keys, codes and tokens, which last for minutes and more. A negative number lies in the past. */
 export const secondsFromNow = (seconds: number, now = systemClock.now()): Date => new Date(now.getTime() + seconds * 1_000);
 

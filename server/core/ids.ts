@@ -1,5 +1,5 @@
 // New ids: a prefix and a ULID, so ids sort by creation and index pages stay local.
-import { randomBytes, randomFillSync } from "node:crypto";
+import { hash, randomBytes, randomFillSync } from "node:crypto";
 import { monotonicFactory } from "ulid";
 import type { Id } from "../../protocol/index.ts";
 
@@ -22,3 +22,6 @@ export const newId = <const P extends string>(prefix: P): Id<P> => `${prefix}_${
 
 /** 256 random bits as base64url: shared secrets, activation tokens, tickets. */
 export const newSecret = (): string => randomBytes(32).toString("base64url");
+
+/** The only form in which the database has secrets of 256 bits and pairing codes. */
+export const secretHash = (secret: string): Buffer<ArrayBuffer> => hash("sha256", secret, "buffer");

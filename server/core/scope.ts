@@ -81,9 +81,14 @@ export interface OpenScope extends CallFacts {
 /** One tenant's rows. Background work has no caller; a caller may be limited to some devices, so hand a call's scope on as it is. */
 export type SystemScope = Pick<TenantScope, "tenantId"> & Partial<CallFacts> & { readonly principal?: Principal | null };
 
+const USER = "user:";
+export const actorOfUser = (userId: string): string => `${USER}${userId}`;
+/** Null for an actor who is no user. */
+export const userIdOf = (actor: string): string | null => (actor.startsWith(USER) ? actor.slice(USER.length) : null);
+
 /** The caller's name in rows and logs. */
 export const actorOf = (principal: Principal | null): string => {
   if (principal === null) return "system";
-  if (principal.kind === "user") return `user:${principal.userId}`;
+  if (principal.kind === "user") return actorOfUser(principal.userId);
   return principal.kind === "apiKey" ? principal.keyId : principal.agentId;
 };

@@ -88,12 +88,11 @@ const createAnswer = (routes: InternalRoutes): ((request: IncomingMessage) => Pr
         return json(202, { draining: true });
       case "GET /internal/config":
         return json(200, routes.config());
-      default:
-        if (method === "POST" && JOB.test(path)) {
-          const name = JOB.exec(path)?.[1] ?? "";
-          return routes.runJob(name) ? json(202, { name }) : refused(404, "JOB_NOT_FOUND", "There is no such background job.");
-        }
-        return refused(404, "NOT_FOUND", "There is no such route.");
+      default: {
+        const name = method === "POST" ? JOB.exec(path)?.[1] : undefined;
+        if (name === undefined) return refused(404, "NOT_FOUND", "There is no such route.");
+        return routes.runJob(name) ? json(202, { name }) : refused(404, "JOB_NOT_FOUND", "There is no such background job.");
+      }
     }
   };
 };

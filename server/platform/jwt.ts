@@ -1,6 +1,6 @@
 // Verifies bearer tokens of an identity provider, or of the local issuer, whose key lives in DATA_DIR.
 import { type CryptoKey, createLocalJWKSet, errors, exportJWK, generateKeyPair, importJWK, type JWK, type JWTVerifyGetKey, jwtVerify, SignJWT } from "jose";
-import { type Clock, systemClock } from "../core/clock.ts";
+import { type Clock, DAY_SECONDS, systemClock } from "../core/clock.ts";
 import { AppError } from "../core/errors.ts";
 import { type Claims, isAccessToken, isMeantFor, isTimely, readClaims, TOLERANCE_SECONDS } from "./claims.ts";
 import { createKeySet } from "./key-set.ts";
@@ -59,7 +59,6 @@ const reasonOf = (error: unknown): string => {
 };
 
 const SESSION_CLAIM = "sid";
-const DAY_SECONDS = 86_400;
 /** Providers let an access token live 30 days at most. */
 const OIDC_MAX_LIFE = 31 * DAY_SECONDS;
 /** The longest life that `cli token` mints. */

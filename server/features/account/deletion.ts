@@ -1,6 +1,6 @@
 // The end of an account: scheduled after a recent sign-in, canceled by its user or by the next sign-in within 30 days, carried out by a job.
 import { contract } from "../../../protocol/index.ts";
-import { secondsFromNow } from "../../core/clock.ts";
+import { DAY_SECONDS, secondsFromNow } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import { happened } from "../../core/events.ts";
@@ -13,7 +13,6 @@ import { deleteDue, findDue, findLeaving, findProfile, postponeDue, writeProfile
 import { type AccountDeps, toAccount } from "./types.ts";
 
 const GRACE_SECONDS = 30 * 86_400;
-const DAY_SECONDS = 86_400;
 const MAX_SIGN_IN_AGE = 600;
 const BATCH = 20;
 const { deletionScheduled, restored, deleted } = contract.account.events;

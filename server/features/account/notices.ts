@@ -3,7 +3,7 @@ import { NOTICES, type Notice, type Notification, type TenantId } from "../../..
 import type { Tx } from "../../core/database.ts";
 import type { DispatchedEvent } from "../../core/events.ts";
 import { type Letter, oneLine } from "../../core/mail.ts";
-import type { SystemScope } from "../../core/scope.ts";
+import { type SystemScope, userIdOf } from "../../core/scope.ts";
 import type { Consumer } from "../../platform/outbox.ts";
 import type { Recipient } from "../tenants/index.ts";
 import { findProfiles } from "./store.ts";
@@ -30,7 +30,6 @@ export const defaultsOf = (event: Notice): Omit<Notification, "event"> => ({ ema
 
 // One event reaches so many people at most.
 const MAX_RECIPIENTS = 100;
-const USER = "user:";
 const isNotice = (type: string): type is Notice => (NOTICES as readonly string[]).includes(type);
 
 const letterOf = (rule: Rule, tenantName: string, { data, createdAt }: DispatchedEvent): Letter => {
@@ -48,8 +47,7 @@ const letterOf = (rule: Rule, tenantName: string, { data, createdAt }: Dispatche
 export const createNoticeConsumer = ({ mails, tenants }: Pick<AccountDeps, "mails" | "tenants">): Consumer => {
   const recipientsOf = (tx: Tx, scope: SystemScope, { data }: DispatchedEvent, { to }: Rule): Promise<readonly Recipient[]> => {
     if (to === "owners") return tenants.members.recipients(tx, scope, { role: "owner" }, MAX_RECIPIENTS);
-    const invitedBy = String(data["invitedBy"]);
-    return tenants.members.recipients(tx, scope, { userId: invitedBy.slice(USER.length) }, MAX_RECIPIENTS);
+    return tenants.members.recipients(tx, scope, { userId: userIdOf(String(data["invitedBy"])) ?? "" }, MAX_RECIPIENTS);
   };
 
   const tell = async (tx: Tx, event: DispatchedEvent, type: Notice): Promise<void> => {

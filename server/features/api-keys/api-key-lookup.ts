@@ -1,13 +1,16 @@
 // Finds API keys for authentication. Caches them for at most two seconds and records when and from where a key was last used.
+
 import { type ApiKey, HELD } from "../../../protocol/index.ts";
 import { type Access, createAccess } from "../../core/access.ts";
 import { createCached } from "../../core/cached.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
+import { secretHash } from "../../core/ids.ts";
 import type { ApiKeyLookup, ApiKeyRecord, Memberships } from "../../core/lookups.ts";
+import { userIdOf } from "../../core/scope.ts";
 import type { Job } from "../../platform/jobs.ts";
-import { hashOf, isWellFormed } from "./keys.ts";
+import { isWellFormed } from "./keys.ts";
 import { findByHash, type Use, writeUses } from "./store.ts";
 
 // A key revoked through another node keeps working on this one for up to this long; its streams for as long as stream-reauthorizer.ts adds.
@@ -15,7 +18,6 @@ const CACHE_MS = 2_000;
 /** Uses of more keys than this within a minute go unrecorded. */
 const MAX_USES = 20_000;
 const WRITE_USES_MS = 60_000;
-const USER = "user:";
 const NOTHING = createAccess("viewer", []);
 
 interface ApiKeyLookupDeps {
@@ -49,10 +51,11 @@ export const createApiKeyLookup = ({ db, clock, memberships }: ApiKeyLookupDeps)
   const lookup: ApiKeyLookup = {
     find: async (apiKey) => {
       if (!isWellFormed(apiKey)) throw new AppError("UNAUTHORIZED", { details: { reason: "api_key_malformed" } });
-      const key = await keys.get(hashOf(apiKey).toString("hex"));
+      const key = await keys.get(secretHash(apiKey).toString("hex"));
       if (key === null) return null;
       const { keyId, tenantId, ipAllowlist, createdBy } = key;
-      const creator = createdBy.startsWith(USER) ? await memberships.find(tenantId, createdBy.slice(USER.length)) : null;
+      const creatorId = userIdOf(createdBy);
+      const creator = creatorId === null ? null : await memberships.find(tenantId, creatorId);
       const status = creator === null ? "revoked" : statusNow(key, clock.now());
       const { role, permissions, limits } = creator === null ? NOTHING : accessOfKey(key, creator);
       return { keyId, tenantId, ipAllowlist, status, role, permissions, limits };

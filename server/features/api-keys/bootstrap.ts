@@ -1,7 +1,9 @@
 // The bootstrap key of a user, for the operator's command line.
+
 import type { Role, TenantId } from "../../../protocol/index.ts";
 import { operatorTx } from "../../core/audit.ts";
 import { newId } from "../../core/ids.ts";
+import { actorOfUser } from "../../core/scope.ts";
 import type { FeatureKit } from "../kit.ts";
 import { makeKey } from "./keys.ts";
 import { findUsableNamed, insertKey, lockBootstrap, replaceKey } from "./store.ts";
@@ -21,7 +23,7 @@ export const createEnsureKey =
   ({ db, audit, secretBox }: Pick<FeatureKit, "db" | "audit" | "secretBox">, forgetAll: () => void) =>
   async ({ tenantId, userId, role }: EnsureKey): Promise<string> => {
     const scope = { tenantId };
-    const createdBy = `user:${userId}`;
+    const createdBy = actorOfUser(userId);
     const derived = (keyId: string) => makeKey(keyId, secretBox.derive(`api-key|${tenantId}|${keyId}`));
     const apiKey = await operatorTx(db, audit)("cli.bootstrap", async (tx) => {
       await lockBootstrap(tx, scope);

@@ -1,6 +1,6 @@
 // Tells of keys that expire soon: an event seven days before, another one day before, each once however many nodes run.
 import { contract } from "../../../protocol/index.ts";
-import { type Clock, secondsFromNow } from "../../core/clock.ts";
+import { type Clock, DAY_SECONDS, secondsFromNow } from "../../core/clock.ts";
 import { happened } from "../../core/events.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { FeatureKit } from "../kit.ts";
@@ -8,7 +8,6 @@ import { findExpiring, writeNotice } from "./store.ts";
 
 const EVERY_MS = 60_000;
 const BATCH = 100;
-const DAY_SECONDS = 86_400;
 /** The later one first: a key that is first seen on its last day needs no word of seven days. */
 const NOTICES = [1, 7] as const;
 

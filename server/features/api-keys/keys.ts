@@ -1,6 +1,8 @@
 // The format of an API key: svk_live_<tail of its id>_<secret>_<checksum>. Secret scanners recognise it, and the checksum refuses typos before any lookup.
-import { hash, randomBytes } from "node:crypto";
+
+import { randomBytes } from "node:crypto";
 import { crc32 } from "node:zlib";
+import { secretHash } from "../../core/ids.ts";
 
 const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const PREFIX = "svk_live_";
@@ -30,14 +32,12 @@ export interface MadeKey {
   readonly hash: Buffer<ArrayBuffer>;
 }
 
-export const hashOf = (apiKey: string): Buffer<ArrayBuffer> => hash("sha256", apiKey, "buffer");
-
 /** `secret` has 32 bytes. Pass it to make the same key again; the default is random. */
 export const makeKey = (keyId: string, secret: Uint8Array = randomBytes(32)): MadeKey => {
   const prefix = `${PREFIX}${keyId.slice(-TAIL)}`;
   const body = `${prefix}_${toBase62(BigInt(`0x${Buffer.from(secret).toString("hex")}`), SECRET)}`;
   const apiKey = `${body}_${checksum(body)}`;
-  return { apiKey, prefix, last4: apiKey.slice(-4), hash: hashOf(apiKey) };
+  return { apiKey, prefix, last4: apiKey.slice(-4), hash: secretHash(apiKey) };
 };
 
 export const isWellFormed = (apiKey: string): boolean => {

@@ -2,7 +2,7 @@
 
 import { Prisma } from "../../../prisma/generated/client.ts";
 import { ApiKey, type DeviceSelector, isRole, type KeyId, type Page, type Role, type TenantId } from "../../../protocol/index.ts";
-import { secondsFromNow, systemClock } from "../../core/clock.ts";
+import { DAY_SECONDS, secondsFromNow, systemClock } from "../../core/clock.ts";
 import type { Clients } from "../../core/database.ts";
 import type { SqlTx } from "../../core/events.ts";
 import { createListing } from "../../core/listing.ts";
@@ -12,7 +12,6 @@ import { LOCK, statement } from "../../core/statements.ts";
 import { orNull } from "../../platform/db-errors.ts";
 import type { MadeKey } from "./keys.ts";
 
-const DAY_SECONDS = 86_400;
 /** A key that has at most so long to live is expiring. */
 const EXPIRING_DAYS = 7;
 

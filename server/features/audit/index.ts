@@ -1,9 +1,11 @@
 // The audit log: one record for each change, written with it, chained by hashes, read by a tenant's administrators and by operators.
+
 import { type AuditLog, contract, type TenantId } from "../../../protocol/index.ts";
 import { findActors } from "../../core/actors.ts";
 import type { AuditTrail } from "../../core/audit.ts";
 import type { Clients } from "../../core/database.ts";
 import { implement } from "../../core/feature.ts";
+import { actorOfUser } from "../../core/scope.ts";
 import type { Db } from "../../platform/db.ts";
 import type { SecretBox } from "../../platform/secrets.ts";
 import type { Feature } from "../kit.ts";
@@ -47,7 +49,7 @@ const toLog = ({ tenantId, at, actorType, actorId, actorEmail, ip, userAgent, re
 });
 
 /** As `actorOf` writes it. */
-const actorIdOf = ({ actorType, actorId }: SealedRow): string => (actorType === "user" ? `user:${actorId}` : actorId);
+const actorIdOf = ({ actorType, actorId }: SealedRow): string => (actorType === "user" ? actorOfUser(actorId) : actorId);
 
 // An answer holds so much text at most, however large the records are.
 const EXPORT_CHARACTERS = 8_000_000;

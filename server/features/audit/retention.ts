@@ -1,5 +1,5 @@
 // Deletes old records from the beginning of each log. The chain keeps the hash of the last one that it lost, signed, so the rest still verifies.
-import { secondsFromNow } from "../../core/clock.ts";
+import { DAY_SECONDS, secondsFromNow } from "../../core/clock.ts";
 import type { Db } from "../../platform/db.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { ChainSigner } from "./chain.ts";
@@ -11,7 +11,6 @@ export interface RetentionDeps {
   readonly keepDays: number;
 }
 
-const DAY_SECONDS = 86_400;
 const EVERY_MS = 600_000;
 const BATCH = 1_000;
 

@@ -1,7 +1,7 @@
 // Billing: what a tenant may have, what it uses and what it pays. The provider takes the money; the tenant's plan follows from its subscriptions.
 import { createHash } from "node:crypto";
 import { type BillingInterval, contract, type PaidPlan, type TenantBilling } from "../../../protocol/index.ts";
-import { type Clock, secondsFromNow } from "../../core/clock.ts";
+import { type Clock, DAY_SECONDS, secondsFromNow } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import { type Emit, happened } from "../../core/events.ts";
@@ -25,7 +25,6 @@ import { createStripeProvider, planOfPriceIn, type StripePrices } from "./stripe
 import { createSubscriptions } from "./subscriptions.ts";
 import { blocksDowngrade, createUsage } from "./usage.ts";
 
-const DAY_SECONDS = 86_400;
 /** The plan of a trial, and the one that a new tenant has. */
 const TRIAL_PLAN = "starter";
 

@@ -1,7 +1,7 @@
 // Background work of billing: ends trials and canceled periods, renews what the gateway sold itself, suspends who has not paid, announces ends of trials.
 // Each batch is bounded; each tenant has a transaction of its own, which looks again under the lock, so two nodes do no more than one.
 import { contract } from "../../../protocol/index.ts";
-import { type Clock, secondsFromNow } from "../../core/clock.ts";
+import { type Clock, DAY_SECONDS, secondsFromNow } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
 import { type Emit, happened } from "../../core/events.ts";
 import type { Db } from "../../platform/db.ts";
@@ -25,7 +25,6 @@ export interface BillingJobsDeps {
 
 const BATCH = 100;
 const MINUTE_MS = 60_000;
-const DAY_SECONDS = 86_400;
 const TELL_BEFORE_SECONDS = 3 * DAY_SECONDS;
 // Stripe repeats an event for three days, and people by hand for thirty.
 const KEEP_EVENTS_SECONDS = 60 * DAY_SECONDS;

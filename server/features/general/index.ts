@@ -1,16 +1,16 @@
 // Facts about the service and about its caller, and stream tickets.
 
-import { createHash } from "node:crypto";
 import { contract } from "../../../protocol/index.ts";
 import { deviceLimitsOf, permissionsIn } from "../../core/access.ts";
 import type { Clients } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import type { Flags } from "../../core/flags.ts";
-import { newSecret } from "../../core/ids.ts";
+import { newSecret, secretHash } from "../../core/ids.ts";
 import type { Memberships, StreamTickets } from "../../core/lookups.ts";
 import type { OpenScope, Principal } from "../../core/scope.ts";
 import { type CookieNames, CSRF_HEADER } from "../../core/session-cookies.ts";
+import { userOf } from "../../core/user-of.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { Feature } from "../kit.ts";
 import { atomOf } from "./atom.ts";
@@ -74,11 +74,10 @@ export interface GeneralFeature extends Feature<typeof contract.general> {
 
 // Long enough to open a connection, and expired before anybody finds the ticket in a log.
 const TICKET_SECONDS = 60;
-const hashOf = (ticket: string) => createHash("sha256").update(ticket).digest();
 
 export const createGeneral = (deps: GeneralDeps): GeneralFeature => ({
   handlers: implement(contract.general, { ...createPublicHandlers(deps), ...createCallerHandlers(deps) }),
-  streamTickets: { redeem: (ticket) => takeTicket(deps.db, hashOf(ticket)) },
+  streamTickets: { redeem: (ticket) => takeTicket(deps.db, secretHash(ticket)) },
   jobs: [{ name: "general.forget-tickets", everyMs: 60_000, run: () => deleteExpired(deps.db) }],
 });
 
@@ -143,10 +142,9 @@ const createCallerHandlers = ({ db, memberships, rateLimits, flags }: GeneralDep
   },
 
   streamTicket: async ({ scope }) => {
-    if (scope.principal.kind !== "user") throw new AppError("FORBIDDEN", { details: { reason: "credential_kind" } });
+    const { userId, session } = userOf(scope);
     const ticket = newSecret();
-    const { userId, session } = scope.principal;
-    const expiresAt = await insertTicket(db, scope, { hash: hashOf(ticket), userId, sessionId: session?.sessionId ?? null, lifeSeconds: TICKET_SECONDS });
+    const expiresAt = await insertTicket(db, scope, { hash: secretHash(ticket), userId, sessionId: session?.sessionId ?? null, lifeSeconds: TICKET_SECONDS });
     return { ticket, expiresAt: expiresAt.toISOString() };
   },
 

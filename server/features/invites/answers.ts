@@ -1,17 +1,18 @@
 // What the invited person does with a link: read the invite, accept it or decline it.
+
 import { contract, type MemberId, type TenantId } from "../../../protocol/index.ts";
 import type { Clients } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import { happened } from "../../core/events.ts";
 import type { Handlers } from "../../core/feature.ts";
-import type { SystemScope } from "../../core/scope.ts";
+import { secretHash } from "../../core/ids.ts";
+import { type SystemScope, userIdOf } from "../../core/scope.ts";
 import { userOf } from "../../core/user-of.ts";
 import { endInvite, findInviteByHash, type StoredInvite, toInvite } from "./store.ts";
-import { type InvitesDeps, tokenHash } from "./types.ts";
+import type { InvitesDeps } from "./types.ts";
 
 const { accepted, declined, joined } = contract.invites.events;
 const ANYBODY = { type: "anonymous", id: "anonymous", email: null } as const;
-const USER = "user:";
 
 const masked = (email: string): string => email.replace(/^(.)[^@]*/u, "$1***");
 
@@ -43,7 +44,7 @@ export const createAnswers = (deps: InvitesDeps): Pick<Handlers<typeof contract.
   };
   return {
     lookup: async ({ fail }, { token }) => {
-      const { invite, inviterName } = await usable(db, tokenHash(token));
+      const { invite, inviterName } = await usable(db, secretHash(token));
       const { tenantId, roleId, email, message, expiresAt } = invite;
       const tenantName = await tenants.nameOf(db, { tenantId });
       if (tenantName === null) throw fail("INVITE_NOT_FOUND");
@@ -52,7 +53,7 @@ export const createAnswers = (deps: InvitesDeps): Pick<Handlers<typeof contract.
 
     accept: async ({ scope: call, fail, commit }, { token }) => {
       const { userId, email, emailVerified } = userOf(call);
-      const hash = tokenHash(token);
+      const hash = secretHash(token);
       const stored = await usable(db, hash);
       const { inviteId, tenantId, roleId, selector, email: invited, invitedBy } = stored.invite;
       if (emailVerified !== true) throw fail("INVITE_EMAIL_MISMATCH", { reason: "email_not_verified" });
@@ -75,7 +76,7 @@ export const createAnswers = (deps: InvitesDeps): Pick<Handlers<typeof contract.
     },
 
     decline: async ({ scope: call }, { token }) => {
-      const hash = tokenHash(token);
+      const hash = secretHash(token);
       const { invite, mailId } = await usable(db, hash);
       const { inviteId, tenantId, roleId, invitedBy } = invite;
       const scope: SystemScope = { ...call, tenantId };
@@ -96,7 +97,7 @@ export const createAnswers = (deps: InvitesDeps): Pick<Handlers<typeof contract.
 const createCheckInviter =
   ({ db, grants, tenants }: InvitesDeps) =>
   async ({ invite: { tenantId, invitedBy, roleId } }: StoredInvite): Promise<void> => {
-    const inviter = await tenants.memberships.find(tenantId, invitedBy.slice(USER.length));
+    const inviter = await tenants.memberships.find(tenantId, userIdOf(invitedBy) ?? "");
     const held: ReadonlySet<string> = inviter?.permissions ?? new Set();
     const permissions = [...(await grants.resolve(db, { tenantId }, roleId)).permissions].filter((each) => !held.has(each));
     if (permissions.length > 0) throw new AppError("PRIVILEGE_ESCALATION", { details: { reason: "inviter_lost_the_right", permissions } });

@@ -1,19 +1,18 @@
 // Makes invites and sends them again. Without a mail server the caller gets the link.
 import { contract, type DeviceSelector, INVITES_PER_HOUR, type Invite, messageOf } from "../../../protocol/index.ts";
 import { findActors } from "../../core/actors.ts";
-import { secondsFromNow, systemClock } from "../../core/clock.ts";
+import { DAY_SECONDS, secondsFromNow, systemClock } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
 import { AppError, isAppError } from "../../core/errors.ts";
 import { happened } from "../../core/events.ts";
 import type { Afterwards, Handlers } from "../../core/feature.ts";
-import { newId, newSecret } from "../../core/ids.ts";
+import { newId, newSecret, secretHash } from "../../core/ids.ts";
 import { actorOf, type TenantScope } from "../../core/scope.ts";
 import { userOf } from "../../core/user-of.ts";
 import { inviteLetter } from "./letter.ts";
 import { expireOf, findInvite, hasPending, insertInvite, lockInvites, recentInvites, renewInvite, type StoredInvite, toInvite } from "./store.ts";
-import { type InvitesDeps, tokenHash } from "./types.ts";
+import type { InvitesDeps } from "./types.ts";
 
-const DAY_SECONDS = 86_400;
 const MAX_RESENDS = 5;
 const { created, expired } = contract.invites.events;
 
@@ -133,7 +132,7 @@ const createPrepareLink =
       const deliveries = mailId === null ? new Map() : await mails.deliveries(tx, [mailId]);
       return { ...toInvite(stored, deliveries), ...link };
     };
-    return { hash: tokenHash(token), expiresAt, mailId, shown };
+    return { hash: secretHash(token), expiresAt, mailId, shown };
   };
 
 /** Throws no error that PostgreSQL has raised: the caller goes on with the next address. */

@@ -1,5 +1,4 @@
 // The dependencies of the invites feature, and the rules that its parts share.
-import { createHash } from "node:crypto";
 import type { Log } from "../../platform/log.ts";
 import type { FeatureKit } from "../kit.ts";
 import type { Grants } from "../roles/index.ts";
@@ -18,5 +17,3 @@ export interface InviteSettings {
   /** Invites a tenant may make in an hour; null lifts the limit. */
   readonly perHour: number | null;
 }
-
-export const tokenHash = (token: string) => createHash("sha256").update(token).digest();

@@ -1,12 +1,13 @@
 // Activation turns a pairing code into a device, with the token that a user prepared or with an enrollment token, in one transaction.
+
 import { connectTo, contract, type EnrollmentToken, type PairingActivateResponse, type TenantId } from "../../../protocol/index.ts";
 import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import { happened } from "../../core/events.ts";
 import type { Handlers } from "../../core/feature.ts";
-import type { OpenScope, TenantFacts } from "../../core/scope.ts";
+import { secretHash } from "../../core/ids.ts";
+import { actorOfUser, type OpenScope, type TenantFacts } from "../../core/scope.ts";
 import type { Enrolled, Replacement } from "../devices/index.ts";
-import { secretHash } from "./codes.ts";
 import type { Codes } from "./guesses.ts";
 import { isReturnAllowed, mayActivateAs, whyNot } from "./rules.ts";
 import { activateByToken, activateForTenant, countWrongToken, findByCode, findPairedBy, findPrepared, type Pairing, recordDevice } from "./store/pairings.ts";
@@ -56,7 +57,7 @@ export const createActivation = (deps: PairingDeps, codes: Codes): Activation =>
         audit.begin(tx);
         const pairing = await activateByToken(tx, codeHash, tokenHash);
         if (pairing === null) throw fail(whyNot(await findByCode(tx, codeHash), null));
-        const replacement = { means: "code", actor: `user:${pairing.preparedBy}`, allowed: pairing.replacesDeviceId } as const;
+        const replacement = { means: "code", actor: actorOfUser(pairing.preparedBy ?? ""), allowed: pairing.replacesDeviceId } as const;
         const activated = await complete(tx, scope, { pairing, tenant, replacement, userEmail: () => user_email });
         return { ...activated, ...(return_to === undefined ? {} : { return_to }) };
       });

@@ -1,14 +1,16 @@
 // Pairing in the browser: a person looks a code up, compares the machine, approves or rejects it, and the machine collects its identity by polling.
+
 import { timingSafeEqual } from "node:crypto";
 import { contract, type PairingRequest } from "../../../protocol/index.ts";
 import { secondsFromNow, systemClock } from "../../core/clock.ts";
 import { AppError } from "../../core/errors.ts";
 import { happened } from "../../core/events.ts";
 import type { Handlers } from "../../core/feature.ts";
-import type { TenantScope } from "../../core/scope.ts";
+import { secretHash } from "../../core/ids.ts";
+import { actorOfUser, type TenantScope } from "../../core/scope.ts";
 import { userOf } from "../../core/user-of.ts";
 import { createEnrolPaired, withAddresses } from "./activation.ts";
-import { comparisonOf, secretHash } from "./codes.ts";
+import { comparisonOf } from "./codes.ts";
 import type { Codes, FoundCode } from "./guesses.ts";
 import { isOpenTo, whyNotDecide } from "./rules.ts";
 import { approvePairing, findByCode, mayCollect, type Pairing, rejectPairing } from "./store/pairings.ts";
@@ -77,7 +79,7 @@ const createDecisions = (deps: PairingDeps, codes: Codes): Omit<Approval, "colle
       return commit(async (tx) => {
         const pairing = await approvePairing(tx, scope, approval);
         if (pairing === null) throw fail(whyNotDecide(await findByCode(tx, codeHash), scope));
-        const replacement = { means: "code", actor: `user:${userId}`, allowed: pairing.replacesDeviceId } as const;
+        const replacement = { means: "code", actor: actorOfUser(userId), allowed: pairing.replacesDeviceId } as const;
         const userEmail = (deviceId: string): string => known ?? `device+${deviceId}@${scope.tenant.slug}.invalid`;
         const made = await enrolPaired(tx, scope, { pairing, tenant: scope.tenant, wanted: { name, tags }, replacement, userEmail });
         const shown = name ?? pairing.deviceName;

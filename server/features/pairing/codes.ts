@@ -23,6 +23,3 @@ export const comparisonOf = (pollTokenHash: Uint8Array, fingerprint: string): st
     .padStart(6, "0")
     .replace(/^(...)/, "$1 ");
 };
-
-/** The only form in which the database has codes and tokens. */
-export const secretHash = (secret: string): Buffer<ArrayBuffer> => createHash("sha256").update(secret).digest();

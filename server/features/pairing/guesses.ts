@@ -1,9 +1,11 @@
 // Counts wrong pairing codes per address and over the whole installation, because a code is short enough to guess.
+
 import { AppError } from "../../core/errors.ts";
+import { secretHash } from "../../core/ids.ts";
 import type { RateBucket, RateLimiter } from "../../core/rate-limiter.ts";
 import type { OpenScope } from "../../core/scope.ts";
 import type { Db } from "../../platform/db.ts";
-import { readCode, secretHash } from "./codes.ts";
+import { readCode } from "./codes.ts";
 import { findByCode, type Pairing } from "./store/pairings.ts";
 
 export interface GuessDeps {

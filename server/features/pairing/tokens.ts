@@ -2,9 +2,8 @@
 import type { contract, TenantId } from "../../../protocol/index.ts";
 import { operatorTx } from "../../core/audit.ts";
 import type { Handlers } from "../../core/feature.ts";
-import { newId, newSecret } from "../../core/ids.ts";
-import { actorOf } from "../../core/scope.ts";
-import { secretHash } from "./codes.ts";
+import { newId, newSecret, secretHash } from "../../core/ids.ts";
+import { actorOf, actorOfUser } from "../../core/scope.ts";
 import { installCommand } from "./install-command.ts";
 import { findNamed, insertToken, pageOfTokens, prolong, revokeToken } from "./store/tokens.ts";
 import type { PairingDeps } from "./types.ts";
@@ -71,7 +70,7 @@ export const createEnsureToken =
         tags: [],
         deploymentId: null,
         allowRepair: false,
-        createdBy: `user:${userId}`,
+        createdBy: actorOfUser(userId),
       });
     });
     return token;

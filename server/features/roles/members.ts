@@ -1,14 +1,16 @@
 // The members of a tenant: their roles and devices, how they leave, and how the tenant gets another owner.
+
 import { contract, isRole, type Member } from "../../../protocol/index.ts";
 import { isLimited, permissionsIn } from "../../core/access.ts";
 import { AppError } from "../../core/errors.ts";
 import { type Emit, happened } from "../../core/events.ts";
 import type { Handlers } from "../../core/feature.ts";
 import type { TenantScope } from "../../core/scope.ts";
+import { userOf } from "../../core/user-of.ts";
 import type { Db } from "../../platform/db.ts";
 import type { MemberRow, Members } from "../tenants/index.ts";
 import type { Grants } from "./grants.ts";
-import { builtInId, requireHeld, userIn } from "./rules.ts";
+import { builtInId, requireHeld } from "./rules.ts";
 
 type MemberHandlers = Pick<Handlers<typeof contract.roles>, "listMembers" | "getMember" | "updateMember" | "removeMember" | "transferOwnership">;
 export interface MembersDeps {
@@ -34,7 +36,7 @@ const WRITE = "member:write";
 
 /** Everybody may leave; the contract says no more of this operation than that a member calls it. Null: there is no such member. */
 const checkMayRemove = (scope: TenantScope, member: MemberRow | null): void => {
-  if (member?.userId === userIn(scope)) return;
+  if (member?.userId === userOf(scope).userId) return;
   const held = permissionsIn(scope);
   // Whoever may not see the members learns nothing from an id that exists.
   if (!held.has(WRITE) && !(member === null && held.has("member:read"))) {
@@ -88,7 +90,7 @@ export const createMemberHandlers = ({ db, emit, members, forgetTenant }: Member
 
     transferOwnership: async ({ scope, fail, commit }, { tenantId, userId }) => {
       if (tenantId !== scope.tenantId) throw fail("TENANT_NOT_FOUND", { tenantId });
-      const previousOwner = userIn(scope);
+      const previousOwner = userOf(scope).userId;
       return commit(async (tx, afterwards) => {
         await members.lock(tx, scope);
         const [from, to] = [await members.find(tx, scope, { userId: previousOwner }), await members.find(tx, scope, { userId })];

@@ -2,7 +2,7 @@
 import { HELD, isPermission, isRole, type Permission, ROLES, type Role, type RoleId, type RoleRecord, type TenantId } from "../../../protocol/index.ts";
 import { permissionsIn } from "../../core/access.ts";
 import { AppError } from "../../core/errors.ts";
-import type { SystemScope, TenantScope } from "../../core/scope.ts";
+import type { SystemScope } from "../../core/scope.ts";
 
 const ID_LENGTH = 20;
 /** The same in every tenant and installation. */
@@ -53,9 +53,4 @@ export const requireHeld = (scope: Pick<SystemScope, "principal">, wanted: Itera
   const held: ReadonlySet<string> = permissionsIn(scope);
   const permissions = [...wanted].filter((permission) => !held.has(permission));
   if (permissions.length > 0) throw new AppError("PRIVILEGE_ESCALATION", { details: { permissions } });
-};
-
-export const userIn = ({ principal }: TenantScope): string => {
-  if (principal.kind !== "user") throw new AppError("FORBIDDEN", { details: { reason: "credential_kind" } });
-  return principal.userId;
 };

@@ -4,7 +4,7 @@ import { secondsFromNow } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
-import { newSecret } from "../../core/ids.ts";
+import { newSecret, secretHash } from "../../core/ids.ts";
 import type { SessionLookup } from "../../core/lookups.ts";
 import { cookieNames, isSecureUrl, writeCookie } from "../../core/session-cookies.ts";
 import { userOf } from "../../core/user-of.ts";
@@ -13,7 +13,7 @@ import type { Job } from "../../platform/jobs.ts";
 import type { Tokens } from "../../platform/jwt.ts";
 import type { Feature, FeatureKit } from "../kit.ts";
 import { toSession } from "./record.ts";
-import { createSessionLookup, csrfTokenOf, sessionHash } from "./session-lookup.ts";
+import { createSessionLookup, csrfTokenOf } from "./session-lookup.ts";
 import { createSignIn } from "./sign-in.ts";
 import { deleteSessions, deleteUser, findSession, insertLink, sessionsOf } from "./store.ts";
 
@@ -74,7 +74,7 @@ export const createSessions = (deps: SessionsDeps): SessionsFeature => {
     deleteUser,
     createLink: async ({ userId, email = null, tenantId = null }, baseUrl = settings.publicUrl()) => {
       const token = newSecret();
-      const expiresAt = await insertLink(db, { hash: sessionHash(token), userId, email, claimedTenantId: tenantId, lifeSeconds: LINK_SECONDS });
+      const expiresAt = await insertLink(db, { hash: secretHash(token), userId, email, claimedTenantId: tenantId, lifeSeconds: LINK_SECONDS });
       return { url: `${baseUrl}/v1/auth/login?token=${token}`, token, expiresAt: expiresAt.toISOString() };
     },
   };

@@ -1,10 +1,11 @@
 // Finds the session of a call. Caches it for a moment and records when sessions were used.
-import { hash } from "node:crypto";
+
 import type { SessionId } from "../../../protocol/index.ts";
 import { createCached } from "../../core/cached.ts";
 import { chunk } from "../../core/chunk.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Clients } from "../../core/database.ts";
+import { secretHash } from "../../core/ids.ts";
 import type { SessionLookup, SessionRecord } from "../../core/lookups.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { SecretBox } from "../../platform/secrets.ts";
@@ -24,8 +25,6 @@ export interface SessionLookupDeps {
   readonly secretBox: Pick<SecretBox, "derive">;
   readonly idleSeconds: number;
 }
-
-export const sessionHash = (secret: string): Buffer<ArrayBuffer> => hash("sha256", secret, "buffer");
 
 /** Bound to the session and known to nobody without the master key, so a planted cookie cannot make one that fits. */
 export const csrfTokenOf = (secretBox: Pick<SecretBox, "derive">, sessionId: string): string =>
@@ -55,7 +54,7 @@ export const createSessionLookup = ({ db, clock, secretBox, idleSeconds }: Sessi
     return record;
   };
   const lookup: SessionLookup = {
-    find: async (secret) => (SECRET.test(secret) ? used(await byHash.get(sessionHash(secret).toString("hex"))) : null),
+    find: async (secret) => (SECRET.test(secret) ? used(await byHash.get(secretHash(secret).toString("hex"))) : null),
     byId: async (sessionId) => used(await byId.get(sessionId)),
   };
 

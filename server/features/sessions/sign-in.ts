@@ -2,14 +2,14 @@
 import type { contract } from "../../../protocol/index.ts";
 import type { Tx } from "../../core/database.ts";
 import type { Handlers, Call as OperationCall } from "../../core/feature.ts";
-import { newId, newSecret } from "../../core/ids.ts";
+import { newId, newSecret, secretHash } from "../../core/ids.ts";
 import type { OpenScope } from "../../core/scope.ts";
 import { cookieNames, isSecureUrl, readCookie, writeCookie } from "../../core/session-cookies.ts";
 import { isStorableText } from "../../core/storable.ts";
 import type { SignInChecks } from "../../platform/identity-provider.ts";
 import type { SessionsDeps } from "./index.ts";
 import { toSession } from "./record.ts";
-import { csrfTokenOf, sessionHash } from "./session-lookup.ts";
+import { csrfTokenOf } from "./session-lookup.ts";
 import { insertSession, noteUser, type SignedInUser, takeLink } from "./store.ts";
 
 type SignInOperation = "login" | "callback" | "signIn";
@@ -55,7 +55,7 @@ const createOpenSession =
       await noteUser(tx, user);
       await signedIn(tx, user.userId);
       const { ip, userAgent = null } = call;
-      const made = { sessionId, userId: user.userId, hash: sessionHash(secret), method, claimedTenantId, ip, userAgent };
+      const made = { sessionId, userId: user.userId, hash: secretHash(secret), method, claimedTenantId, ip, userAgent };
       const session = await insertSession(tx, { ...made, lifeSeconds: settings.lifeSeconds }, SESSIONS_PER_USER);
       const actor = { type: "user", id: user.userId, email: user.email } as const;
       await audit.append(tx, { tenantId: null, actor, action: `sessions.${operation}`, resource: { type: "sessions", id: sessionId }, code: null, call });
@@ -109,7 +109,7 @@ export const createSignIn = (deps: SessionsDeps): SignInHandlers => {
   const byLink = (call: Call, operation: "login" | "signIn", { token, fail }: { readonly token: string; readonly fail: Fail }) => {
     if (tokens.local === undefined) throw fail("SIGN_IN_NOT_CONFIGURED");
     return openSession(call, operation, "link", async (tx) => {
-      const link = await takeLink(tx, sessionHash(token));
+      const link = await takeLink(tx, secretHash(token));
       if (link === null) throw fail("SIGN_IN_FAILED", { reason: "link_invalid" });
       return { ...link, emailVerified: link.email !== null, name: null };
     });

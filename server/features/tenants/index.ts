@@ -7,7 +7,8 @@ import { AppError } from "../../core/errors.ts";
 import { type Emit, happened } from "../../core/events.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import { newId } from "../../core/ids.ts";
-import type { OpenScope, SystemScope, UserPrincipal } from "../../core/scope.ts";
+import type { SystemScope } from "../../core/scope.ts";
+import { userOf } from "../../core/user-of.ts";
 import type { Db } from "../../platform/db.ts";
 import type { Deployments } from "../deployments/index.ts";
 import { createAnyTenant } from "./any-tenant.ts";
@@ -194,9 +195,4 @@ const createHandlers = (deps: HandlersDeps): Pick<Handlers<typeof contract.tenan
 const checkSlug = (slug: string): void => {
   if (!isReservedSlug(slug)) return;
   throw new AppError("VALIDATION_FAILED", { details: { reason: "slug_reserved", issues: [{ path: "slug", code: "custom", message: "is reserved" }] } });
-};
-
-const userOf = ({ principal }: OpenScope): UserPrincipal => {
-  if (principal?.kind !== "user") throw new AppError("FORBIDDEN", { details: { reason: "credential_kind" } });
-  return principal;
 };

@@ -9,6 +9,7 @@ import type { Flags } from "../../core/flags.ts";
 import { newId } from "../../core/ids.ts";
 import type { LoadCaller, LoadCalls } from "../../core/load-calls.ts";
 import { actorOf, type SystemScope, type TenantScope } from "../../core/scope.ts";
+import { userOf } from "../../core/user-of.ts";
 import type { Db } from "../../platform/db.ts";
 import type { Job } from "../../platform/jobs.ts";
 import { createLoadRun, createPace, type LoadPlan } from "./load-test-run.ts";
@@ -84,9 +85,9 @@ const createHandlers = ({ db, flags, loadCalls, nodeId }: LoadTestDeps, runner: 
     }),
 });
 
-const callerOf = ({ tenantId, principal }: TenantScope): LoadCaller => {
-  if (principal.kind !== "user") throw new AppError("FORBIDDEN", { details: { reason: "credential_kind" } });
-  return { tenantId, userId: principal.userId, email: principal.email };
+const callerOf = (scope: TenantScope): LoadCaller => {
+  const { userId, email } = userOf(scope);
+  return { tenantId: scope.tenantId, userId, email };
 };
 
 const PREFIXED = /^\/(?:api\/)?v1(?:[/?]|$)/;

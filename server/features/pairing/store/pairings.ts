@@ -1,7 +1,7 @@
 // Rows of pairings: one per attempt, found by the hash of its code.
 import type { Prisma } from "../../../../prisma/generated/client.ts";
 import type { AgentId, DeviceId, TenantId } from "../../../../protocol/index.ts";
-import { secondsFromNow, systemClock } from "../../../core/clock.ts";
+import { DAY_SECONDS, secondsFromNow, systemClock } from "../../../core/clock.ts";
 import type { Clients } from "../../../core/database.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import type { SystemScope } from "../../../core/scope.ts";
@@ -180,7 +180,6 @@ export const recordDevice = async (db: Clients, scope: SystemScope, { pairingId,
 };
 
 const SWEEP_ROWS = 1_000;
-const DAY_SECONDS = 86_400;
 
 /** True when there may be more. */
 export const expireDue = async (db: Clients): Promise<boolean> => {

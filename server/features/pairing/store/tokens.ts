@@ -1,6 +1,6 @@
 // Rows of enrollment tokens. The database has only their hash and counts their uses.
 import { EnrollmentToken, type Page } from "../../../../protocol/index.ts";
-import { secondsFromNow, systemClock } from "../../../core/clock.ts";
+import { DAY_SECONDS, secondsFromNow, systemClock } from "../../../core/clock.ts";
 import type { Clients } from "../../../core/database.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import { createListing } from "../../../core/listing.ts";
@@ -93,7 +93,6 @@ export const prolong = async (
 };
 
 const SWEEP_ROWS = 1_000;
-const DAY_SECONDS = 86_400;
 
 /** True when there may be more. */
 export const deleteOldTokens = async (db: Clients, keptDays: number): Promise<boolean> => {

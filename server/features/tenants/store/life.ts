@@ -1,13 +1,12 @@
 // Rows of a tenant's life: its status, the slugs that it gave up, and its end.
 import type { TenantId } from "../../../../protocol/index.ts";
-import { secondsFromNow, systemClock } from "../../../core/clock.ts";
+import { DAY_SECONDS, secondsFromNow, systemClock } from "../../../core/clock.ts";
 import type { Clients } from "../../../core/database.ts";
 import { given } from "../../../core/records.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import { orNull } from "../../../platform/db-errors.ts";
 import { type StoredTenant, toTenant } from "./tenants.ts";
 
-const DAY_SECONDS = 86_400;
 const RESERVED_DAYS = 30;
 
 export type TenantStatus = "active" | "suspended" | "pending_deletion" | "deleted";
