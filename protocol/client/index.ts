@@ -16,12 +16,17 @@ export type * from "./contract.ts";
 export interface MooringOptions {
   /** The gateway's public URL, such as `https://mooring.example.com`; "" means the page's own origin. */
   readonly url: string;
-  /** The user's access token, or an API key, which opens no live streams. The client calls a function before every request and every stream, so it can refresh the token. */
-  readonly token: string | (() => string | Promise<string>);
+  /**
+   * The user's access token, or an API key, which opens no live streams. The client calls a function before every request and every stream, so it can
+   * refresh the token. Without a token the page acts in the browser's session: it has to be on the gateway's own origin.
+   */
+  readonly token?: string | (() => string | Promise<string>);
   /** EventSource for live streams in runtimes that have none. In Node, pass the one of the npm package `eventsource`. */
   readonly EventSource?: new (
     url: string | URL,
   ) => object;
+  /** Called before the client repeats a query or opens a stream again, so the page can say why it waits. */
+  readonly onRetry?: (error: MooringError, waitSeconds: number) => void;
 }
 
 export type Mooring = TRPCClient<AppRouter>;
@@ -34,13 +39,20 @@ export const isMooringError = (error: unknown): error is MooringError => isTRPCC
 const MAX_CALLS_PER_REQUEST = 20;
 const MAX_URL_LENGTH = 8_000;
 
+/** Scripts can read this cookie, and only scripts of the gateway's own pages can: its value in the header proves that such a page makes the call. */
+const csrfHeader = (): Record<string, string> => {
+  const [, value] = /(?:^|; )(?:__Host-)?mooring_csrf=([\w-]+)/.exec((globalThis as { document?: { cookie: string } }).document?.cookie ?? "") ?? [];
+  return value === undefined ? {} : { "x-csrf-token": value };
+};
+
 const MAX_QUERY_ATTEMPTS = 3;
 /** A query that would have to wait longer fails at once, so the page can tell its user. */
 const MAX_QUERY_WAIT_SECONDS = 10;
 
-export const createMooring = ({ url, token, EventSource: Source }: MooringOptions): Mooring => {
+export const createMooring = ({ url, token, EventSource: Source, onRetry }: MooringOptions): Mooring => {
   const endpoint = `${url.replace(/\/+$/, "")}/trpc`;
-  const bearer = async (): Promise<string> => `Bearer ${typeof token === "string" ? token : await token()}`;
+  const credential = async (): Promise<Record<string, string>> =>
+    token === undefined ? csrfHeader() : { authorization: `Bearer ${typeof token === "string" ? token : await token()}` };
   const canStream = (): boolean => (Source ?? globalThis.EventSource) !== undefined;
   const ticket = async (): Promise<{ ticket: string }> => {
     if (!canStream()) throw new Error("This runtime has no EventSource. Pass one to createMooring, for example from the npm package eventsource.");
@@ -56,9 +68,13 @@ export const createMooring = ({ url, token, EventSource: Source }: MooringOption
           const app = error.data?.app;
           waitSeconds = app?.retryAfter ?? 1;
           const mayPass = app === undefined || app.retryable;
-          if (op.type === "query") return mayPass && attempts < MAX_QUERY_ATTEMPTS && waitSeconds <= MAX_QUERY_WAIT_SECONDS;
-          // A ticket opens one stream. After a disconnect this fetches another and resumes after the last event.
-          return canStream() && (mayPass || app.details?.["reason"] === "ticket_invalid");
+          const repeats =
+            op.type === "query"
+              ? mayPass && attempts < MAX_QUERY_ATTEMPTS && waitSeconds <= MAX_QUERY_WAIT_SECONDS
+              : // A ticket opens one stream. After a disconnect this fetches another and resumes after the last event.
+                canStream() && (mayPass || app.details?.["reason"] === "ticket_invalid");
+          if (repeats) onRetry?.(error, waitSeconds);
+          return repeats;
         },
         retryDelayMs: () => 1_000 * waitSeconds * (0.5 + Math.random()),
       }),
@@ -69,7 +85,7 @@ export const createMooring = ({ url, token, EventSource: Source }: MooringOption
           url: endpoint,
           maxItems: MAX_CALLS_PER_REQUEST,
           maxURLLength: MAX_URL_LENGTH,
-          headers: async () => ({ authorization: await bearer() }),
+          headers: credential,
         }),
       }),
     ],

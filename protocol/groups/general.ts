@@ -108,6 +108,7 @@ export const general = group({
         ),
         features: z.array(z.string()).describe("The feature flags that are on for the caller's tenant."),
         memberships: z.array(z.object({ tenantId: ref("ten"), role: z.string() })),
+        administrator: z.boolean().describe("Whether the caller is an administrator of this installation."),
       }),
     }),
     streamTicket: mutation({

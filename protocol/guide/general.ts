@@ -67,6 +67,7 @@ export const general: Guide<"general"> = {
       selector: null,
       features: ["loadTests", "browserPairing"],
       memberships: [{ tenantId, role: "owner" }],
+      administrator: false,
     },
   },
   streamTicket: {

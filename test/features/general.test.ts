@@ -54,6 +54,7 @@ beforeAll(async () => {
   feature = createGeneral({
     db: world.db,
     memberships: world.tenants.memberships,
+    administrators: ["usr_administrator"],
     flags: { isOn: async () => true, on: async () => ["loadTests"] },
     changelog: await readFile("CHANGELOG.md", "utf8"),
     service: {
@@ -194,7 +195,10 @@ describe("caller", () => {
       permissions: [],
       selector: null,
       memberships: [],
+      administrator: false,
     });
+    const administrator = { ...anyone(), principal: userOf("usr_administrator") };
+    expect(await call.me(administrator, {})).toMatchObject({ subject: "usr_administrator", administrator: true });
     const agent = { kind: "agent", agentId: "agt_1", deviceId: "dev_1", deploymentId: "dep_1" } as const;
     expect(await call.me(inside(tenantId, agent), {})).toMatchObject({ credential: "agent", subject: "agt_1", role: null, permissions: [], memberships: [] });
   });

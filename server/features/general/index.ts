@@ -61,6 +61,8 @@ export interface GeneralDeps {
   readonly memberships: Memberships;
   readonly service: ServiceFacts;
   readonly auth: AuthFacts;
+  /** Users who are administrators of this installation. */
+  readonly administrators: readonly string[];
   /** Text of CHANGELOG.md. */
   readonly changelog: string;
   readonly flags: Flags;
@@ -124,7 +126,7 @@ const createPublicHandlers = ({ service, auth, changelog, flags }: GeneralDeps):
   };
 };
 
-const createCallerHandlers = ({ db, memberships, rateLimits, flags }: GeneralDeps): Pick<Handlers<typeof contract.general>, CallerOperation> => ({
+const createCallerHandlers = ({ db, memberships, rateLimits, flags, administrators }: GeneralDeps): Pick<Handlers<typeof contract.general>, CallerOperation> => ({
   me: async ({ scope }) => {
     const { principal, tenantId } = scope;
     if (principal === null) throw new AppError("UNAUTHORIZED");
@@ -138,6 +140,7 @@ const createCallerHandlers = ({ db, memberships, rateLimits, flags }: GeneralDep
       selector: deviceLimitsOf({ principal })[0] ?? null,
       features: [...(await flags.on(tenantId))],
       memberships: principal.kind === "user" ? (await memberships.list(principal.userId)).map((each) => ({ tenantId: each.tenantId, role: each.role })) : [],
+      administrator: principal.kind === "user" && administrators.includes(principal.userId),
     };
   },
 

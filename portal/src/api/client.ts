@@ -1,0 +1,42 @@
+// The console's client: calls the gateway that served this page, in the browser's session, and keeps the answers.
+import { type AppRouter, createMooring, isMooringError, type Mooring, type MooringError } from "@mooring/client";
+import { MutationCache, QueryCache, QueryClient } from "@tanstack/react-query";
+import { createTRPCOptionsProxy, type TRPCOptionsProxy } from "@trpc/tanstack-react-query";
+import { createStore } from "./store.ts";
+
+/** What the whole page knows of its calls: whether the session has ended, and until when the gateway asks to wait. */
+export const calls = createStore<{ readonly signedOut: boolean; readonly waitUntil: number | null }>({ signedOut: false, waitUntil: null });
+
+export const codeOf = (error: unknown): string | undefined => (isMooringError(error) ? error.data?.app.code : undefined);
+
+const note = (error: unknown): void => {
+  if (codeOf(error) === "UNAUTHORIZED") calls.set({ signedOut: true });
+  if (isMooringError(error)) wait(error, error.data?.app.retryAfter ?? 0);
+};
+const wait = (error: MooringError, seconds: number): void => {
+  if (error.data?.app.code === "RATE_LIMIT_EXCEEDED") calls.set({ waitUntil: Date.now() + 1_000 * seconds });
+};
+
+const TOKEN = "mooring.token";
+const token = sessionStorage.getItem(TOKEN);
+/** Acts with an access token instead of a session, in this tab. */
+export const keepToken = (text: string): void => {
+  sessionStorage.setItem(TOKEN, text);
+  location.reload();
+};
+/** Whether a call may succeed at all: spares a page without a session a call that is refused. */
+export const hasSession = (): boolean => token !== null || /(?:^|; )(?:__Host-)?mooring_csrf=/.test(document.cookie);
+
+export const mooring: Mooring = createMooring({ url: location.origin, onRetry: wait, ...(token === null ? {} : { token }) });
+
+export const queryClient = new QueryClient({
+  queryCache: new QueryCache({ onError: note }),
+  mutationCache: new MutationCache({ onError: note }),
+  defaultOptions: {
+    // The client repeats what may pass. Events say when an answer is out of date; the interval is for what has no event.
+    queries: { retry: false, staleTime: 10_000, refetchInterval: 30_000, networkMode: "always" },
+    mutations: { networkMode: "always" },
+  },
+});
+
+export const api: TRPCOptionsProxy<AppRouter> = createTRPCOptionsProxy<AppRouter>({ client: mooring, queryClient });

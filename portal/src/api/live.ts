@@ -1,0 +1,118 @@
+// The tenant's events, by one stream per browser: the tab that holds the lock has the stream and passes its events on to the others.
+// A hidden tab lets go of the stream and reads everything again when somebody looks at it.
+import type { LiveEvent } from "@mooring/client";
+import { mooring } from "./client.ts";
+import { createStore } from "./store.ts";
+
+type Link = "connecting" | "live" | "paused";
+/** `paused`: nobody looks at this page. */
+export const live = createStore<{ readonly link: Link; readonly since: number }>({ link: "connecting", since: Date.now() });
+
+export type Listener = (events: readonly LiveEvent[]) => void;
+type Message = { readonly kind: "event"; readonly event: LiveEvent } | { readonly kind: "link"; readonly link: Link } | { readonly kind: "ask" };
+
+const COLLECT_MS = 100;
+const NAME = "mooring-live";
+/** Both begin a stream: everything that was read before may be out of date. */
+export const isBeginning = ({ type }: LiveEvent): boolean => type === "stream.position" || type === "stream.gap";
+
+const setLink = (link: Link): void => {
+  if (live.get().link !== link) live.set({ link, since: Date.now() });
+};
+
+/** Ends by the signal. */
+const stream = (from: string | null, { event, link }: { event: (event: LiveEvent) => void; link: (link: Link) => void }, signal: AbortSignal): void => {
+  const { unsubscribe } = mooring.live.watch.subscribe(
+    { lastEventId: from },
+    {
+      onStarted: () => link("live"),
+      onData: ({ data }) => event(data),
+      onConnectionStateChange: ({ state }) => link(state === "pending" ? "live" : "connecting"),
+      onError: () => link("connecting"),
+    },
+  );
+  signal.addEventListener("abort", unsubscribe);
+};
+
+/** Holds the stream of this browser, or waits until it may. Without locks (plain http on a network address) every visible tab has its own. */
+const lead = async (signal: AbortSignal, work: () => void): Promise<void> => {
+  const ended = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
+  if (navigator.locks === undefined) return work();
+  await navigator.locks
+    .request(NAME, { signal }, () => {
+      work();
+      return ended;
+    })
+    .catch((error: unknown) => {
+      if (!signal.aborted) throw error;
+    });
+};
+
+const createFeed = () => {
+  const listeners = new Set<Listener>();
+  const channel = new BroadcastChannel(NAME);
+  let collected: LiveEvent[] = [];
+  let lastEventId: string | null = null;
+  let leads = false;
+
+  const flush = (): void => {
+    const events = collected;
+    collected = [];
+    for (const listener of listeners) listener(events);
+  };
+  const receive = (event: LiveEvent): void => {
+    lastEventId = event.id ?? lastEventId;
+    if (document.hidden) return;
+    if (collected.length === 0) setTimeout(flush, COLLECT_MS);
+    collected.push(event);
+  };
+  const send = (message: Message): void => channel.postMessage(message);
+  channel.onmessage = ({ data }: MessageEvent<Message>) => {
+    if (data.kind === "ask") return leads ? send({ kind: "link", link: live.get().link }) : undefined;
+    if (document.hidden) return;
+    if (data.kind === "event") receive(data.event);
+    else setLink(data.link);
+  };
+  const begin = (signal: AbortSignal): void => {
+    leads = true;
+    const link = (now: Link): void => {
+      setLink(now);
+      send({ kind: "link", link: now });
+    };
+    const event = (each: LiveEvent): void => {
+      receive(each);
+      send({ kind: "event", event: each });
+    };
+    stream(lastEventId, { event, link }, signal);
+  };
+  const leave = (): void => {
+    leads = false;
+  };
+  return { listeners, begin, leave, ask: () => send({ kind: "ask" }) };
+};
+
+/** Starts once per page. Answers the function that adds a listener. */
+export const startFeed = (): ((listener: Listener) => () => void) => {
+  const feed = createFeed();
+  let visit: AbortController | null = null;
+  const look = (): void => {
+    visit?.abort();
+    visit = null;
+    feed.leave();
+    if (document.hidden) {
+      setLink("paused");
+      return;
+    }
+    visit = new AbortController();
+    const { signal } = visit;
+    setLink("connecting");
+    feed.ask();
+    void lead(signal, () => feed.begin(signal));
+  };
+  document.addEventListener("visibilitychange", look);
+  look();
+  return (listener) => {
+    feed.listeners.add(listener);
+    return () => feed.listeners.delete(listener);
+  };
+};

@@ -1,0 +1,95 @@
+// "Go to": places, devices by a part of their name, and any pasted id.
+import { useQuery } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { type KeyboardEvent, useDeferredValue, useId, useState } from "react";
+import { api } from "../api/client.ts";
+import { Dialog } from "../ui/dialog.tsx";
+import css from "./palette.module.css";
+import type { Place } from "./places.ts";
+
+interface Target {
+  readonly key: string;
+  readonly word: string;
+  readonly kind: string;
+  readonly go: () => Promise<void>;
+}
+
+const MAX_DEVICES = 8;
+
+const useTargets = (typed: string, places: readonly Place[]): readonly Target[] => {
+  const navigate = useNavigate();
+  const q = useDeferredValue(typed.trim());
+  const found = useQuery({
+    ...api.devices.list.queryOptions({ q: q || "-", pageSize: MAX_DEVICES, sort: "name" }),
+    enabled: q.length > 1 && !/^(dev|cmd)_/.test(q),
+  });
+  const byId = /^dev_\w+$/.test(q) ? [{ key: q, word: q, kind: "device", go: () => navigate({ to: "/devices/$deviceId", params: { deviceId: q } }) }] : [];
+  const command = /^cmd_\w+$/.test(q) ? [{ key: q, word: q, kind: "command", go: () => navigate({ to: "/commands", search: { command: q } }) }] : [];
+  const named = places
+    .filter(({ word }) => word.toLowerCase().includes(q.toLowerCase()))
+    .map(({ to, word }) => ({ key: to, word, kind: "place", go: () => navigate({ to }) }));
+  const devices = (q.length > 1 ? (found.data?.items ?? []) : []).map(({ deviceId, name, hostname }) => ({
+    key: deviceId,
+    word: name ?? hostname ?? deviceId,
+    kind: "device",
+    go: () => navigate({ to: "/devices/$deviceId", params: { deviceId } }),
+  }));
+  return [...byId, ...command, ...named, ...devices];
+};
+
+export const Palette = ({ places, onClose }: { readonly places: readonly Place[]; readonly onClose: () => void }) => {
+  const [typed, setTyped] = useState("");
+  const [at, setAt] = useState(0);
+  const targets = useTargets(typed, places);
+  const id = useId();
+  const current = Math.min(at, Math.max(0, targets.length - 1));
+  const go = (target: Target | undefined): void => {
+    if (target === undefined) return;
+    onClose();
+    void target.go();
+  };
+  const press = (event: KeyboardEvent): void => {
+    const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
+    if (event.key === "Enter") go(targets[current]);
+    if (step === 0 || targets.length === 0) return;
+    event.preventDefault();
+    setAt((current + step + targets.length) % targets.length);
+  };
+  return (
+    <Dialog title="Go to" open onClose={onClose}>
+      <input
+        role="combobox"
+        aria-label="Place, device or id"
+        aria-expanded={targets.length > 0}
+        aria-controls={id}
+        aria-activedescendant={targets.length > 0 ? `${id}${current}` : undefined}
+        autoComplete="off"
+        placeholder="Place, device name or id"
+        value={typed}
+        maxLength={100}
+        onChange={(event) => setTyped(event.target.value)}
+        onKeyDown={press}
+      />
+      <div id={id} role="listbox" aria-label="Targets" className={css["targets"]}>
+        {targets.map((target, index) => (
+          // biome-ignore lint/a11y/useKeyWithClickEvents: the field handles the keys
+          <div
+            key={target.key}
+            id={`${id}${index}`}
+            role="option"
+            tabIndex={-1}
+            aria-selected={index === current}
+            className={css["target"]}
+            onClick={() => go(target)}
+          >
+            <span className="cut">{target.word}</span>
+            <span className="muted">{target.kind}</span>
+          </div>
+        ))}
+      </div>
+      <p role="status" className="muted">
+        {targets.length === 0 ? "No place or device matches." : ""}
+      </p>
+    </Dialog>
+  );
+};

@@ -1,0 +1,111 @@
+// Every screen with its path and its search parameters. Screens load when somebody goes to them.
+import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from "@tanstack/react-router";
+import { readAuditSearch } from "../screens/audit/search.ts";
+import { readCommandSearch } from "../screens/commands/search.ts";
+import { readOneDeviceSearch } from "../screens/device/search.ts";
+import { readDeviceSearch } from "../screens/devices/search.ts";
+import { readInviteSearch } from "../screens/invite/search.ts";
+import { readMemberSearch } from "../screens/members/search.ts";
+import { readNodeSearch } from "../screens/nodes/search.ts";
+import { readPairSearch } from "../screens/pair/search.ts";
+import { Failure } from "../ui/failure.tsx";
+import { Page } from "../ui/parts.tsx";
+import { Gate } from "./gate.tsx";
+
+const root = createRootRoute({ component: Gate, notFoundComponent: () => <Page title="Unknown page">There is nothing at this address.</Page> });
+
+const overview = createRoute({
+  getParentRoute: () => root,
+  path: "/",
+  component: lazyRouteComponent(() => import("../screens/overview/overview.tsx"), "OverviewScreen"),
+});
+const devices = createRoute({
+  getParentRoute: () => root,
+  path: "/devices",
+  validateSearch: readDeviceSearch,
+  component: lazyRouteComponent(() => import("../screens/devices/devices.tsx"), "DevicesScreen"),
+});
+const device = createRoute({
+  getParentRoute: () => root,
+  path: "/devices/$deviceId",
+  validateSearch: readOneDeviceSearch,
+  component: lazyRouteComponent(() => import("../screens/device/device.tsx"), "DeviceScreen"),
+});
+const commands = createRoute({
+  getParentRoute: () => root,
+  path: "/commands",
+  validateSearch: readCommandSearch,
+  component: lazyRouteComponent(() => import("../screens/commands/commands.tsx"), "CommandsScreen"),
+});
+const pair = createRoute({
+  getParentRoute: () => root,
+  path: "/pair",
+  validateSearch: readPairSearch,
+  component: lazyRouteComponent(() => import("../screens/pair/pair.tsx"), "PairScreen"),
+});
+const members = createRoute({
+  getParentRoute: () => root,
+  path: "/members",
+  validateSearch: readMemberSearch,
+  component: lazyRouteComponent(() => import("../screens/members/members.tsx"), "MembersScreen"),
+});
+const invite = createRoute({
+  getParentRoute: () => root,
+  path: "/invites",
+  validateSearch: readInviteSearch,
+  component: lazyRouteComponent(() => import("../screens/invite/invite.tsx"), "InviteScreen"),
+});
+const keys = createRoute({
+  getParentRoute: () => root,
+  path: "/keys",
+  component: lazyRouteComponent(() => import("../screens/keys/keys.tsx"), "KeysScreen"),
+});
+const audit = createRoute({
+  getParentRoute: () => root,
+  path: "/audit",
+  validateSearch: readAuditSearch,
+  component: lazyRouteComponent(() => import("../screens/audit/audit.tsx"), "AuditScreen"),
+});
+const billing = createRoute({
+  getParentRoute: () => root,
+  path: "/billing",
+  component: lazyRouteComponent(() => import("../screens/billing/billing.tsx"), "BillingScreen"),
+});
+const settings = createRoute({
+  getParentRoute: () => root,
+  path: "/settings",
+  component: lazyRouteComponent(() => import("../screens/settings/settings.tsx"), "SettingsScreen"),
+});
+const account = createRoute({
+  getParentRoute: () => root,
+  path: "/account",
+  component: lazyRouteComponent(() => import("../screens/account/account.tsx"), "AccountScreen"),
+});
+const nodes = createRoute({
+  getParentRoute: () => root,
+  path: "/nodes",
+  validateSearch: readNodeSearch,
+  component: lazyRouteComponent(() => import("../screens/nodes/nodes.tsx"), "NodesScreen"),
+});
+const signIn = createRoute({
+  getParentRoute: () => root,
+  path: "/sign-in",
+  component: lazyRouteComponent(() => import("../screens/sign-in/sign-in.tsx"), "SignIn"),
+});
+
+export const router = createRouter({
+  routeTree: root.addChildren([overview, devices, device, commands, pair, members, invite, keys, audit, billing, settings, account, nodes, signIn]),
+  defaultPreload: "intent",
+  defaultErrorComponent: ({ error, reset }) => (
+    <Page title="Something went wrong">
+      <Failure error={error} retry={reset} />
+    </Page>
+  ),
+  scrollRestoration: false,
+});
+
+declare module "@tanstack/react-router" {
+  interface Register {
+    router: typeof router;
+  }
+}

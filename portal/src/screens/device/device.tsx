@@ -1,0 +1,4 @@
+// Device.
+import { Page } from "../../ui/parts.tsx";
+
+export const DeviceScreen = () => <Page title="Device">…</Page>;

@@ -1,0 +1,13 @@
+// The sentences of the list of devices.
+const numbers = new Intl.NumberFormat();
+export const text = {
+  title: "Devices",
+  filter: "Filter devices",
+  total: (count: number) => `${numbers.format(count)} ${count === 1 ? "device" : "devices"}`,
+  pair: "Pair a device",
+  clear: "Clear filters",
+  noMatch: "No device matches these filters.",
+  none: "Devices appear here once they are paired.",
+  links: { realtime: "socket", polling: "polling", none: "none" },
+  sorts: { "status,name": "trouble first", name: "name", "-createdAt": "newest first", "platform,name": "platform", "agentVersion,name": "agent version" },
+} as const;

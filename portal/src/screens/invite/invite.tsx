@@ -1,0 +1,4 @@
+// Invite.
+import { Page } from "../../ui/parts.tsx";
+
+export const InviteScreen = () => <Page title="Invite">…</Page>;

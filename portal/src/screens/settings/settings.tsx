@@ -1,0 +1,4 @@
+// Settings.
+import { Page } from "../../ui/parts.tsx";
+
+export const SettingsScreen = () => <Page title="Settings">…</Page>;

@@ -1,0 +1,57 @@
+// A state as shape, colour and word: each of the three tells it alone.
+import css from "./status.module.css";
+
+export type Tone = "good" | "warn" | "bad" | "busy" | "idle";
+
+const TONES: Readonly<Record<string, Tone>> = {
+  online: "good",
+  succeeded: "good",
+  delivered: "good",
+  active: "good",
+  accepted: "good",
+  paid: "good",
+  ok: "good",
+  healthy: "good",
+  completed: "good",
+  queued: "warn",
+  pending: "warn",
+  canceling: "warn",
+  expiring: "warn",
+  suspended: "warn",
+  degraded: "warn",
+  draining: "warn",
+  sent: "busy",
+  acknowledged: "busy",
+  running: "busy",
+  in_progress: "busy",
+  failed: "bad",
+  rejected: "bad",
+  timed_out: "bad",
+  expired: "bad",
+  undeliverable: "bad",
+  unhealthy: "bad",
+  offline: "bad",
+};
+export const toneOf = (status: string): Tone => TONES[status] ?? "idle";
+
+/** Drawn, because a sign of a font is not the same everywhere. */
+const SHAPES: Readonly<Record<Tone, React.ReactNode>> = {
+  good: <circle cx="5" cy="5" r="4" fill="currentColor" />,
+  warn: <circle cx="5" cy="5" r="3.25" fill="none" stroke="currentColor" strokeWidth="1.5" />,
+  bad: <path d="M1.5 1.5l7 7M8.5 1.5l-7 7" fill="none" stroke="currentColor" strokeWidth="1.8" strokeLinecap="round" />,
+  busy: <path d="M5 1a4 4 0 1 1 0 8zM5 1a4 4 0 1 0 0 8" fill="currentColor" fillRule="evenodd" stroke="currentColor" strokeWidth="1" />,
+  idle: <path d="M1 5h8" fill="none" stroke="currentColor" strokeWidth="1.8" strokeLinecap="round" />,
+};
+
+export const Shape = ({ tone }: { readonly tone: Tone }) => (
+  <svg className={css[tone]} width="10" height="10" viewBox="0 0 10 10" aria-hidden="true">
+    {SHAPES[tone]}
+  </svg>
+);
+
+export const Status = ({ status, word = status.replaceAll("_", " ") }: { readonly status: string; readonly word?: string }) => (
+  <span className={`${css["status"]} ${css[toneOf(status)]}`}>
+    <Shape tone={toneOf(status)} />
+    {word}
+  </span>
+);
