@@ -12,4 +12,5 @@ export interface AppSettings {
   readonly lingerMs?: number;
   readonly withoutJobs?: true;
   readonly certificateEveryMs?: number;
+  readonly consoleFolder?: string;
 }

@@ -20,6 +20,7 @@ import { SOCKET_LIMITS } from "./gateway/channel/settings.ts";
 import { listenInternal } from "./gateway/internal.ts";
 import { createLimits, type Limits } from "./gateway/limits.ts";
 import { limitAddress } from "./gateway/request-info.ts";
+import { readStatic, type StaticFiles } from "./gateway/static.ts";
 import { configuredLimits, createTransports, type Transports } from "./gateway/transports.ts";
 import { type Listener, listen } from "./gateway/uws/listen.ts";
 import { registerAgentSocket } from "./gateway/uws/socket.ts";
@@ -66,6 +67,7 @@ interface Base extends Installation {
   readonly limits: Limits;
   readonly book: JobBook;
   readonly internalToken: string;
+  readonly consoleFiles: StaticFiles | null | undefined;
 }
 
 interface OpenDeps extends Required<Pick<AppDeps, "sharedPort" | "inherits">> {
@@ -90,7 +92,9 @@ const openBase = async (deps: BaseDeps): Promise<Base> => {
   const limits = createLimits({ limiter: cluster.limiter, configured: configuredLimits(config) });
   const internalToken = config.INTERNAL_TOKEN ?? (await keep(config.DATA_DIR, "internal.token", newSecret));
   const publicUrl = (): string => publicUrlOf(config, state.port);
-  return { ...deps, ...installation, nodeId, state, publicUrl, tracing, metrics, cluster, limits, book: createJobBook(), internalToken };
+  const consoleFiles = config.CONSOLE === "on" ? await readStatic(settings.consoleFolder ?? packageFile("dist/portal")) : undefined;
+  if (consoleFiles === null) log.warn({}, "the console is not built; the gateway serves without it");
+  return { ...deps, ...installation, consoleFiles, nodeId, state, publicUrl, tracing, metrics, cluster, limits, book: createJobBook(), internalToken };
 };
 
 const transportsOf = (base: Base, features: Features, entries: readonly Entry[], shutdown: () => void) => {

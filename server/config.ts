@@ -23,7 +23,11 @@ export const Settings = z.object({
   PORT: integer(8080, 0, 65_535).describe("port of the public listener (REST, tRPC, agent socket); 0 takes a free one"),
   HOST: z.string().min(1).default("127.0.0.1").describe("address of the public listener"),
   PUBLIC_URL: z.url().optional().describe("URL at which agents and portals reach the gateway; default http(s)://HOST:PORT"),
-  PORTAL_URL: z.url().optional().describe("where people confirm a pairing code; default PUBLIC_URL"),
+  PORTAL_URL: z
+    .url()
+    .optional()
+    .describe("your own portal: codes are confirmed at PORTAL_URL/pair, invites accepted at PORTAL_URL/invite; default PUBLIC_URL, the console"),
+  CONSOLE: z.enum(["on", "off"]).default("on").describe("whether the public listener serves the console, at /"),
   TLS_CERT_FILE: z
     .string()
     .min(1)

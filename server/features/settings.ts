@@ -53,13 +53,14 @@ export const pairingSettings = (config: Config, urls: Pick<PairingSettings, "pub
 
 export const sessionSettings = (config: Config, publicUrl: () => string): SessionSettings => {
   const portalUrl = (): string => config.PORTAL_URL ?? publicUrl();
+  const pages = (): readonly string[] => [portalUrl(), ...(config.CONSOLE === "on" ? [publicUrl()] : [])];
   return {
     idleSeconds: config.SESSION_IDLE_HOURS * 3_600,
     lifeSeconds: config.SESSION_DAYS * 86_400,
     publicUrl,
     portalUrl,
-    home: () => config.PORTAL_URL ?? `${publicUrl()}/v1/docs`,
-    isReturnAllowed: (url) => isReturnAllowed(url, { portalUrl: portalUrl(), hosts: config.RETURN_HOSTS }),
+    home: () => config.PORTAL_URL ?? `${publicUrl()}${config.CONSOLE === "on" ? "/" : "/v1/docs"}`,
+    isReturnAllowed: (url) => pages().some((page) => isReturnAllowed(url, { portalUrl: page, hosts: config.RETURN_HOSTS })),
   };
 };
 

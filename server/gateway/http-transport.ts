@@ -9,6 +9,7 @@ import type { HttpRequest, HttpResponse, HttpTransport, Reception, RequestContex
 import { headFault } from "./request-head.ts";
 import type { Prefix, RequestInfo } from "./request-info.ts";
 import { type RestTransport, splitPrefix } from "./rest.ts";
+import type { Static } from "./static.ts";
 import { TRPC_PATH } from "./trpc-request.ts";
 
 export interface HttpTransportDeps {
@@ -16,6 +17,8 @@ export interface HttpTransportDeps {
   readonly trpc: HttpTransport;
   readonly docs: (name: string) => Promise<HttpResponse | null>;
   readonly openApi: (prefix: Prefix) => string;
+  /** Null without the console. */
+  readonly console: Static | null;
   /** The local issuer's keys and its description, by their paths; none with a foreign issuer. */
   readonly issuerDocuments: ReadonlyMap<string, () => string>;
   readonly infoOf: (request: HttpRequest, prefix: Prefix) => RequestInfo;
@@ -100,6 +103,8 @@ export const createHttpTransport = (deps: HttpTransportDeps): HttpTransport => {
     if (request.path.startsWith(TRPC_PATH)) return operations.handle(context);
     // The agent socket has already taken every GET with a WebSocket key of the right length.
     if (SOCKETS.has(request.path)) throw handshakeFault(request) ?? new AppError("PROTOCOL_UNSUPPORTED");
+    const file = deps.console?.(request) ?? null;
+    if (file !== null) return context.respond(file);
     return deps.issuerDocuments.has(request.path) || DOCUMENT.test(request.path) ? documentOr(context, operations) : operations.handle(context);
   };
 

@@ -18,6 +18,7 @@ import type { HttpRequest, HttpResponse, HttpStream, Reception, RequestContext }
 import type { Prefix, RequestInfo } from "./request-info.ts";
 import { checkQueryNames, type FieldTypes, fieldTypes, mergeInput, NOTHING, readBodyInput, readHeaders, readPath, readQuery, takesBody } from "./rest-input.ts";
 import { createRouter, type Match, pick } from "./router.ts";
+import { isSignInVisit, renderSignInPage } from "./sign-in-page.ts";
 import { isKnown, readIfMatch, tagOf, versionsOf } from "./versions.ts";
 
 export interface RestDeps {
@@ -27,6 +28,8 @@ export interface RestDeps {
   readonly infoOf: (request: HttpRequest, prefix: Prefix) => RequestInfo;
   /** Proves a credential; a failed one counts against the address and may come back as RATE_LIMIT_EXCEEDED. */
   readonly authenticate: (credential: Credential, info: RequestInfo, body: Uint8Array) => Promise<Identity>;
+  /** Browsers learn there why a sign-in failed. */
+  readonly hasSignInPage?: boolean;
 }
 
 /** Who gets the answer, and in which shape. */
@@ -70,7 +73,7 @@ const deprecationLinks = ({ successor }: Deprecated): readonly string[] => [
   ...(successor === undefined ? [] : [`</v1${successor}>; rel="successor-version"`]),
 ];
 
-export const createRest = ({ entries, pipeline, clock, infoOf, authenticate }: RestDeps) => {
+export const createRest = ({ entries, pipeline, clock, infoOf, authenticate, hasSignInPage }: RestDeps) => {
   const route = createRouter(entries);
   const versions = versionsOf(entries);
   const compressible = new Set(entries.filter(({ op }) => !hasSecret(op)));
@@ -180,7 +183,9 @@ export const createRest = ({ entries, pipeline, clock, infoOf, authenticate }: R
       notes: context.notes,
     });
     const asked = { request, info };
-    return outcome.ok ? renderAnswer(entry, outcome.answer, asked) : renderError(outcome.failure.error, asked, outcome.failure);
+    if (outcome.ok) return renderAnswer(entry, outcome.answer, asked);
+    const { error } = outcome.failure;
+    return hasSignInPage && isSignInVisit(entry, request) ? renderSignInPage(error, info.requestId) : renderError(error, asked, outcome.failure);
   };
 
   const find = (request: HttpRequest): { match: Match; prefix: Prefix } => {

@@ -36,6 +36,7 @@ import { createReplayGuard, type ReplayDeps } from "./replay.ts";
 import type { HttpTransport } from "./request-context.ts";
 import { createRequestInfo, type Prefix, parseNetworks } from "./request-info.ts";
 import { createRest } from "./rest.ts";
+import { createStatic, type StaticFiles } from "./static.ts";
 import { createTrpc } from "./trpc.ts";
 
 const CALL_TIMEOUT_MS = 30_000;
@@ -86,6 +87,8 @@ export interface TransportsDeps {
   /** The background jobs of this node. */
   readonly book: { jobs(): readonly { readonly name: string }[]; wake(name: string): void };
   readonly internalToken: string;
+  /** Undefined with the console off, null while it is not built. */
+  readonly consoleFiles: StaticFiles | null | undefined;
   readonly channel?: Partial<ChannelSettings> | undefined;
   /** Changes once, when the node begins to drain. */
   readonly state: { readonly draining: boolean };
@@ -166,10 +169,11 @@ const httpOf = (deps: TransportsDeps, infoOf: InfoOf): HttpTransport => {
   const authenticate = guardFailures({ limiter: cluster.limiter, limit: failures, ipOf: (_credential, { ip }) => ip }, createAuthenticate(identity));
   const operations = { entries, pipeline, clock, infoOf, authenticate };
   return createHttpTransport({
-    rest: createRest(operations),
+    rest: createRest({ ...operations, hasSignInPage: deps.consoleFiles != null }),
     trpc: createTrpc({ ...operations, redeem: createRedeem(identity), recheck: createRecheck(identity) }),
     docs: createDocs(),
     openApi: apiDescription(deps),
+    console: deps.consoleFiles === undefined ? null : createStatic(deps.consoleFiles),
     infoOf,
     origins: config.CORS_ORIGINS,
     toAppError: pipeline.toAppError,

@@ -119,6 +119,7 @@ export const startWorld = async (env: Readonly<Record<string, string>> = {}, { s
     DRAIN_WINDOW_SECONDS: "0",
     ADMIN_USERS: OPERATOR,
     STRIPE_WEBHOOK_SECRET: WEBHOOK_SECRET,
+    CONSOLE: "off",
     ...env,
   });
   const app: App = await createApp(config, { log, settings: { lingerMs: 0, ...settings } });
