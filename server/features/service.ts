@@ -44,7 +44,10 @@ export const openProvider = ({ config, publicUrl }: FeaturesDeps): IdentityProvi
       });
 
 /** What the service tells of itself and of how people sign in. */
-export const serviceFacts = ({ config, tokens, publicUrl }: FeaturesDeps, provider: IdentityProvider | null): Pick<GeneralDeps, "service" | "auth" | "administrators"> => ({
+export const serviceFacts = (
+  { config, tokens, publicUrl }: FeaturesDeps,
+  provider: IdentityProvider | null,
+): Pick<GeneralDeps, "service" | "auth" | "administrators"> => ({
   administrators: config.ADMIN_USERS,
   service: {
     name: SERVICE,

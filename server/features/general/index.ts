@@ -126,7 +126,13 @@ const createPublicHandlers = ({ service, auth, changelog, flags }: GeneralDeps):
   };
 };
 
-const createCallerHandlers = ({ db, memberships, rateLimits, flags, administrators }: GeneralDeps): Pick<Handlers<typeof contract.general>, CallerOperation> => ({
+const createCallerHandlers = ({
+  db,
+  memberships,
+  rateLimits,
+  flags,
+  administrators,
+}: GeneralDeps): Pick<Handlers<typeof contract.general>, CallerOperation> => ({
   me: async ({ scope }) => {
     const { principal, tenantId } = scope;
     if (principal === null) throw new AppError("UNAUTHORIZED");
