@@ -47,7 +47,7 @@ export const dayOf = (at: string): string => day.format(new Date(at));
 
 const relative = (ms: number): string => {
   if (Math.abs(ms) < 2_000) return "now";
-  const length = duration(Math.round(ms / 1_000) * 1_000);
+  const length = duration(Math.round(ms / 1_000) * 1_000).replace(".0 ", " ");
   return ms < 0 ? `${length} ago` : `in ${length}`;
 };
 
