@@ -99,6 +99,7 @@ describe("Dockerfile", () => {
       expect(command[0]).toBe("node");
       const gateway = await startGatewayProcess(sandbox.env, [process.execPath, ...command.slice(1)], app);
       expect((await fetch(`${gateway.url}/readyz`)).status).toBe(200);
+      expect(await (await fetch(gateway.url)).text()).toContain("/assets/index-");
       expect((await gateway.end("SIGTERM")).code).toBe(0);
     } finally {
       await sandbox.remove();

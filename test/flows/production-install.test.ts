@@ -36,7 +36,7 @@ const productionPackages = async (): Promise<readonly string[]> => {
 };
 
 test("npm start serves from a built and pruned install, and without a build says what to do", { timeout: 90_000 }, async () => {
-  for (const path of [...(await productionPackages()), "package.json", "tsconfig.json", "CHANGELOG.md", "prisma", "server", "protocol", "agent-sim"])
+  for (const path of [...(await productionPackages()), "package.json", "tsconfig.json", "CHANGELOG.md", "prisma", "server", "protocol", "agent-sim", "portal"])
     await copy(path);
   const unbuilt = await runToEnd(["npm", "--silent", "start"], { env: sandbox.env, cwd: sandbox.dir });
   expect({ code: unbuilt.code, stderr: unbuilt.stderr }).toEqual({
@@ -49,5 +49,6 @@ test("npm start serves from a built and pruned install, and without a build says
   const gateway = await startGatewayProcess(env, ["npm", "--silent", "start"], sandbox.dir);
   expect((await fetch(`${gateway.url}/v1/health/ready`)).status).toBe(200);
   expect((await fetch(`${gateway.url}/v1/docs`)).status).toBe(200);
+  expect(await (await fetch(gateway.url)).text()).toContain("/assets/index-");
   await gateway.end("SIGTERM");
 });
