@@ -17,6 +17,7 @@ const PACKAGES = new Map([
   ["nginx", () => runs("nginx", "-v")],
   ["haproxy", () => runs("haproxy", "-v")],
   ["caddy", () => runs("caddy", "version")],
+  ["chromium", () => runs("chromium", "--version")],
   ["pgbouncer", () => runs("pgbouncer", "--version")],
   ["postgresql", hasPostgres],
   // Debian's packages belong to Debian's Python; another python3 may come first in the PATH.
