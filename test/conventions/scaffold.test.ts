@@ -9,7 +9,7 @@ import { namesOf, type Taken } from "../scaffold/names.ts";
 import { writeFeature } from "../scaffold/write.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
-const COPIED = ["protocol", "prisma", "server", "test", "package.json", "tsconfig.json", "CHANGELOG.md"];
+const COPIED = ["protocol", "prisma", "server", "portal", "test", "package.json", "tsconfig.json", "CHANGELOG.md", "README.md", "LICENSE"];
 /** Entry points that import all new and changed files. */
 const CHECKED = [
   "server/main.ts",
@@ -18,6 +18,7 @@ const CHECKED = [
   "test/contract/samples.ts",
   "test/kit/global-setup.ts",
   "test/features/backup-policies.test.ts",
+  "test/portal/backup-policies.test.ts",
 ];
 
 describe("a new feature", () => {
@@ -29,15 +30,16 @@ describe("a new feature", () => {
   });
   afterAll(() => rmSync(root, { recursive: true, force: true }));
 
-  test("compiles unchanged, with its test and samples", { timeout: 400_000 }, () => {
+  test("compiles unchanged, with its screens, tests and samples", { timeout: 400_000 }, () => {
     const { created } = writeFeature(root, { feature: "backup-policies" }, new Date());
-    expect(created.filter((path) => readFileSync(join(root, path), "utf8").includes("{{"))).toEqual([]);
+    expect(created.filter((path) => /\{\{\w+\}\}/.test(readFileSync(join(root, path), "utf8")))).toEqual([]);
     writeFileSync(join(root, "tsconfig.new.json"), JSON.stringify({ extends: "./tsconfig.json", files: CHECKED, include: [] }));
     const env = { ...process.env, PRISMA_SCHEMA_ENGINE_BINARY: "package.json" };
     execFileSync("npx", ["--no-install", "prisma", "generate", "--config", "prisma/config.ts", "--no-hints"], { cwd: root, env, stdio: "ignore" });
-    const compile = (): string => {
+    execFileSync("npx", ["--no-install", "tsx", "protocol/client/build.ts"], { cwd: root, stdio: "ignore" });
+    const compile = (project: string): string => {
       try {
-        return execFileSync("npx", ["--no-install", "tsc", "-p", "tsconfig.new.json", "--noEmit"], {
+        return execFileSync(process.execPath, [join(ROOT, "node_modules/typescript-7/bin/tsc"), "-p", project, "--noEmit"], {
           cwd: root,
           encoding: "utf8",
           stdio: ["ignore", "pipe", "ignore"],
@@ -46,7 +48,8 @@ describe("a new feature", () => {
         return String((error as { readonly stdout?: unknown }).stdout);
       }
     };
-    expect(compile()).toBe("");
+    expect(compile("tsconfig.new.json")).toBe("");
+    expect(compile("portal")).toBe("");
   });
 
   test("is refused under a name that is taken, and no file changes", () => {

@@ -45,6 +45,24 @@ export const EDITS: readonly Edit[] = [
     "  NODE_NOT_FOUND:",
     '  {{CODE}}_NOT_FOUND: (at, probe) => probe(own(at, "GET", "/{{feature}}/{{prefix}}_unknown")),\n',
   ),
+  before(
+    "portal/src/app/router.tsx",
+    "const signIn = createRoute",
+    `const {{group}} = createRoute({
+  getParentRoute: () => root,
+  path: "/{{feature}}",
+  component: lazyRouteComponent(() => import("../screens/{{feature}}/{{feature}}.tsx"), "{{Records}}Screen"),
+});
+const {{record}} = createRoute({
+  getParentRoute: () => root,
+  path: "/{{feature}}/\${{record}}Id",
+  component: lazyRouteComponent(() => import("../screens/{{feature}}/{{one}}.tsx"), "{{Record}}Screen"),
+});
+`,
+  ),
+  before("portal/src/app/router.tsx", ", signIn]),", ", {{group}}, {{record}}"),
+  before("portal/src/app/places.ts", '  { to: "/members"', '  { to: "/{{feature}}", word: "{{Words}}", needs: "{{permission}}:read" },\n'),
+  before("portal/src/api/freshness.ts", '  ["member", [', '  ["{{permission}}", [api.{{group}}.pathFilter()]],\n'),
 ];
 
 /** The path of each template's file. */
@@ -56,6 +74,10 @@ export const FILES: Readonly<Record<string, string>> = {
   feature: "server/features/{{feature}}/index.ts",
   store: "server/features/{{feature}}/store.ts",
   test: "test/features/{{feature}}.test.ts",
+  "screen-list": "portal/src/screens/{{feature}}/{{feature}}.tsx",
+  "screen-detail": "portal/src/screens/{{feature}}/{{one}}.tsx",
+  "screen-text": "portal/src/screens/{{feature}}/text.ts",
+  "screen-test": "test/portal/{{feature}}.test.ts",
 };
 
 export const applied = (text: string, { file, at, side }: Edit, addition: string): string => {

@@ -27,7 +27,7 @@ const main = (): void => {
   if (values.help) return void process.stdout.write(HELP);
   if (feature === undefined || others.length > 0) throw new NameError("give the name of one feature; see npm run new -- --help");
   const { created, changed } = writeFeature(ROOT, { feature, one: values.one, prefix: values.prefix }, new Date());
-  run("biome", "check", "--write", ...[...created, ...changed].filter((path) => path.endsWith(".ts")));
+  run("biome", "check", "--write", ...[...created, ...changed].filter((path) => /\.tsx?$/.test(path)));
   execFileSync("npm", ["run", "--silent", "generate"], { cwd: ROOT, stdio: ["ignore", "ignore", "inherit"] });
   process.stdout.write(
     `Created:\n${created.map((path) => `  ${path}`).join("\n")}\nChanged:\n${changed.map((path) => `  ${path}`).join("\n")}\n\nTest it: npx vitest run --config test/vitest.config.ts test/features/${feature}.test.ts\nNext: adapt it, see README, "Add a resource".\n`,

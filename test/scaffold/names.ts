@@ -58,6 +58,7 @@ export const namesOf = ({ feature, one = singularOf(feature), prefix = one.repla
   const article = /^[aeiou]/.test(word) ? "an" : "a";
   return {
     feature,
+    one,
     prefix,
     word,
     group: camel(feature),
