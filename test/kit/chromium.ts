@@ -4,7 +4,6 @@ import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { delimiter, join } from "node:path";
 import { type BrowserContext, type BrowserContextOptions, chromium, type Page } from "playwright-core";
-import type { World } from "./world.ts";
 
 export interface Problem {
   /** `answer`: a call or file that was answered with an error, which a test may have provoked. `policy`: what the page's policy did not allow. */
@@ -42,7 +41,13 @@ const watch = async (context: BrowserContext, problems: Problem[]): Promise<void
   await context.addInitScript({ content: WATCH });
 };
 
-export const openChromium = async (world: Pick<World, "url" | "app">) => {
+/** The gateway under test: a world, or a process with the command line's links. */
+export interface Gateway {
+  readonly url: string;
+  readonly app: { signInLink(person: { readonly userId: string; readonly tenantId?: string | undefined }): Promise<{ readonly url: string }> };
+}
+
+export const openChromium = async (world: Gateway) => {
   const browser = await chromium.launch({ executablePath: executablePath(), args: ["--no-sandbox", "--disable-dev-shm-usage"] });
 
   const visitor = async (options: BrowserContextOptions = {}): Promise<Visitor> => {
