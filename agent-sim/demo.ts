@@ -33,7 +33,7 @@ const say = (text: string): void => void process.stdout.write(`${text}\n`);
 const gatewayEnv = (): NodeJS.ProcessEnv => ({ RATE_LIMIT_PAIRING: "off", HEARTBEAT_SECONDS: "5", LOG_LEVEL: "error", ...process.env });
 
 const startGateway = async (): Promise<ChildProcess> => {
-  const gateway = spawn(process.execPath, [join(packageRoot(import.meta.dirname), "dist/server/main.js")], {
+  const gateway = spawn(process.execPath, [join(packageRoot(import.meta.dirname), "dist/server/main.js"), "--sign-in-later"], {
     env: gatewayEnv(),
     // In its own process group, so that Ctrl-C only reaches the demo. The gateway exits when the IPC channel closes, however the demo ends.
     stdio: ["ignore", "pipe", "inherit", "ipc"],
@@ -138,6 +138,8 @@ const demo = async (devices: number, seconds: number | null): Promise<number> =>
     say(
       `paired all devices; read one with:\n  curl -s ${baseUrl}/v1/devices/${members[0]?.deviceId ?? ""} -H 'x-api-key: ${apiKey}' -H 'x-svc-tenant-id: ${tenantId}'\n`,
     );
+    // The gateway prints a link that opens this tenant. It may have gone away; then the fleet says so.
+    gateway.send({ offerSignIn: { tenantId } }, () => undefined);
     const screen = createScreen(process.stderr, false);
     // Not AbortSignal.timeout: on Node 20 a signal combined from it can be garbage-collected before it fires.
     if (seconds !== null) setTimeout(() => run.abort(), seconds * 1_000);

@@ -221,7 +221,7 @@ const openNode = async (config: Config, life: Lifecycle, { log, settings = {}, s
     channel,
     entries,
     jobs,
-    ...createBootstrap({ baseUrl: publicUrl, tokens: base.tokens, ...features }),
+    ...createBootstrap({ db: base.db, baseUrl: publicUrl, tokens: base.tokens, ...features }),
   };
 };
 

@@ -12,6 +12,7 @@ import { createFeatures } from "./features/index.ts";
 import type { PairingFeature } from "./features/pairing/index.ts";
 import type { NewLink, SessionsFeature, SignInLink } from "./features/sessions/index.ts";
 import type { EnsureTenant, Tenants } from "./features/tenants/index.ts";
+import type { Db } from "./platform/db.ts";
 import { openInstallation } from "./platform/installation.ts";
 import { createJobBook } from "./platform/jobs.ts";
 import type { Tokens } from "./platform/jwt.ts";
@@ -41,9 +42,10 @@ export interface MintRequest {
 }
 
 export interface BootstrapDeps {
+  readonly db: Db;
   readonly baseUrl: () => string;
   readonly tokens: Tokens;
-  readonly tenants: Pick<Tenants, "ensureTenant" | "ensureMember">;
+  readonly tenants: Pick<Tenants, "ensureTenant" | "ensureMember" | "members">;
   readonly apiKeys: Pick<ApiKeysFeature, "ensureKey">;
   readonly pairing: Pick<PairingFeature, "ensureEnrollmentToken">;
   readonly sessions: Pick<SessionsFeature, "createLink">;
@@ -52,7 +54,7 @@ export interface BootstrapDeps {
 const THIRTY_DAYS_SECONDS = 2_592_000;
 const ANSWER_WITHIN_MS = 1_000;
 
-export const createBootstrap = ({ baseUrl, tokens, tenants, apiKeys, pairing, sessions }: BootstrapDeps) => {
+export const createBootstrap = ({ db, baseUrl, tokens, tenants, apiKeys, pairing, sessions }: BootstrapDeps) => {
   const issuer = () => {
     if (tokens.local === undefined) throw new ConfigError("people sign in and get tokens at OIDC_ISSUER here; the local issuer is off");
     return tokens.local;
@@ -79,7 +81,14 @@ export const createBootstrap = ({ baseUrl, tokens, tenants, apiKeys, pairing, se
     issuer();
     return sessions.createLink(link, baseUrl());
   };
-  return { bootstrap, mint, signInLink };
+  /** For an installation that nobody has set up: whoever signs in finds a tenant of theirs. */
+  const firstSignInLink = async (userId: string, tenantId?: string): Promise<SignInLink> => {
+    issuer();
+    const mine = await tenants.members.tenantsOf(db, userId);
+    if (mine.length === 0) await tenants.ensureTenant({ name: "Home", slug: "home", userId, unlimited: false });
+    return signInLink({ userId, tenantId });
+  };
+  return { bootstrap, mint, signInLink, firstSignInLink };
 };
 
 /** Whether a Mooring gateway of any installation answers at this URL. */
@@ -136,5 +145,5 @@ export const openBootstrap = async (config: Config, life: Lifecycle, { log, onNo
     if (await answers(configured)) throw otherSettings(configured, config);
     onNotice("no gateway serves this database yet; start one with: npm start");
   } else if (baseUrl !== configured) onNotice(`the gateway of this database is at ${baseUrl}, not at ${configured}`);
-  return { ...createBootstrap({ baseUrl: () => baseUrl, tokens: installation.tokens, ...features }), audit: features.audit };
+  return { ...createBootstrap({ db: installation.db, baseUrl: () => baseUrl, tokens: installation.tokens, ...features }), audit: features.audit };
 };

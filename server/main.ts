@@ -51,11 +51,18 @@ const greet = (url: string): void => {
 };
 
 /** For the newcomer, who reads this in a terminal. In production a log would keep the link, so operators make theirs themselves. */
-const offerSignIn = async ({ DATABASE_URL, OIDC_ISSUER, NODE_ENV }: Config, { signInLink }: Pick<App, "signInLink">): Promise<void> => {
+const offerSignIn = async ({ DATABASE_URL, OIDC_ISSUER, NODE_ENV }: Config, { firstSignInLink }: App, { tenantId }: SignInOffer = {}): Promise<void> => {
   if (DATABASE_URL !== undefined || OIDC_ISSUER !== undefined || NODE_ENV === "production") return;
-  const { url } = await signInLink({ userId: LOCAL_USER });
+  const { url } = await firstSignInLink(LOCAL_USER, tenantId);
   say(`Sign in within ten minutes, once: ${url}  (another: npm run --silent cli -- sign-in)`);
 };
+
+/** What a parent sends once all is ready: the supervisor to one of its workers, or the demo. */
+interface SignInOffer {
+  readonly tenantId?: string;
+}
+const offerIn = (message: unknown): SignInOffer | undefined =>
+  typeof message === "object" && message !== null ? (message as { readonly offerSignIn?: SignInOffer }).offerSignIn : undefined;
 
 const readNumber = (name: string, text: string | undefined, max: number): number | undefined => {
   if (text === undefined) return undefined;
@@ -69,7 +76,11 @@ interface Place {
   readonly generation: number;
 }
 
-const serve = async (config: Config, log: ProcessLog, place?: Place): Promise<void> => {
+const serve = async (
+  config: Config,
+  log: ProcessLog,
+  { place, signInLater }: { readonly place?: Place | undefined; readonly signInLater: boolean },
+): Promise<void> => {
   const { worker, generation = 0 } = place ?? {};
   const app = await createApp(config, { log, sharedPort: worker !== undefined, inherits: generation > 0 });
   let stopping = false;
@@ -93,18 +104,20 @@ const serve = async (config: Config, log: ProcessLog, place?: Place): Promise<vo
     // A closed terminal ends the gateway; a service manager sends SIGHUP to load a new certificate.
     process.on("SIGHUP", () => (config.TLS_CERT_FILE === undefined || process.stdin.isTTY ? stop("SIGHUP") : void app.renewCertificate()));
   } else {
-    process.on("message", (word) => {
-      if (word === REPLACED) stop(REPLACED);
-    });
     // A terminal signals the whole process group; a worker waits for its parent's message.
     process.on("SIGINT", () => undefined);
     process.on("SIGHUP", () => undefined);
   }
+  process.on("message", (message) => {
+    if (message === REPLACED) stop(REPLACED);
+    const offer = offerIn(message);
+    if (offer !== undefined) offerSignIn(config, app, offer).catch((error: unknown) => log.error({ error }, "could not make a sign-in link"));
+  });
   endAfterDefect(log, stop);
   await app.listen();
   if (worker === undefined) {
     greet(app.publicUrl());
-    await offerSignIn(config, app);
+    if (!signInLater) await offerSignIn(config, app);
   } else process.send?.(READY);
 };
 
@@ -152,20 +165,23 @@ const supervise = async (config: Config, log: ProcessLog, count: number): Promis
     throw error;
   });
   greet(publicUrlOf(config));
+  workers.tell({ offerSignIn: {} });
 };
 
 const run = async (): Promise<void> => {
   // The reader of the output may go away; the agents stay.
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
-  const { values } = parseArgs({ options: { workers: { type: "string" }, worker: { type: "string" }, generation: { type: "string" } } });
+  const { values } = parseArgs({
+    options: { workers: { type: "string" }, worker: { type: "string" }, generation: { type: "string" }, "sign-in-later": { type: "boolean" } },
+  });
   const config = readConfig(process.env);
   const log = createLog(config.LOG_LEVEL, { service: "mooring" });
   const count = readNumber("workers", values.workers, MAX_WORKERS) ?? 1;
   const worker = readNumber("worker", values.worker, MAX_WORKERS);
   const place = worker === undefined ? undefined : { worker, generation: readNumber("generation", values.generation, MAX_GENERATIONS) ?? 0 };
-  if (place !== undefined) await serve(workerConfig(config, place), log, place);
+  if (place !== undefined) await serve(workerConfig(config, place), log, { place, signInLater: true });
   else if (count > 1) await supervise(config, log, count);
-  else await serve(config, log);
+  else await serve(config, log, { signInLater: values["sign-in-later"] === true });
 };
 
 try {

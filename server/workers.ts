@@ -28,6 +28,8 @@ export interface Workers {
   /** Resolves with the exit code once all workers have ended. A second call kills them. */
   stop(): Promise<number>;
   pids(): readonly number[];
+  /** Sends this to one worker that serves. */
+  tell(message: object): void;
 }
 
 const BACKOFF: Backoff = { baseMs: 500, capMs: 30_000, stableMs: 60_000 };
@@ -130,6 +132,7 @@ export const startWorkers = ({ count, script, log, backoff = BACKOFF }: WorkersD
       const codes = await Promise.all([...kept, ...[...running].map(({ ended }) => ended)]);
       return Math.max(...codes);
     },
+    tell: (message) => void [...current.values()].find(({ child }) => child.connected)?.child.send(message),
     pids: () => [...running].flatMap(({ child: { pid } }) => (pid === undefined ? [] : [pid])),
   };
 };
