@@ -47,19 +47,23 @@ export interface ListQuery<F extends string> extends PageQuery {
   readonly sort: Sort<F>;
 }
 
-const sortOf = <const F extends string>(allowed: readonly F[], first: string) => {
-  const term = `-?(?:${allowed.join("|")})`;
+const listed = (names: readonly string[]): string => names.map((name) => `\`${name}\``).join(", ");
+
+const sortOf = <const F extends string>(allowed: readonly F[], alone: readonly F[], first: string) => {
+  const combined = allowed.filter((name) => !alone.includes(name));
+  const term = `-?(?:${combined.join("|")})`;
+  const terms = `${term}(?:,${term}){0,${combined.length - 1}}`;
   return z
     .string()
     .max(200)
-    .regex(new RegExp(`^${term}(?:,${term}){0,${allowed.length - 1}}$`))
+    .regex(new RegExp(alone.length === 0 ? `^${terms}$` : `^(?:-?(?:${alone.join("|")})|${terms})$`))
     .refine((text) => {
       const names = text.split(",").map((name) => name.replace("-", ""));
       return new Set(names).size === names.length;
     }, "names a field twice")
     .default(first)
     .describe(
-      `Fields to sort by, separated by commas; \`-\` sorts in descending order. One or more of ${allowed.map((name) => `\`${name}\``).join(", ")}.`,
+      `Fields to sort by, separated by commas; \`-\` sorts in descending order. One or more of ${listed(combined)}${alone.length === 0 ? "" : `, or only ${listed(alone)}`}.`,
     ) as unknown as z.ZodDefault<z.ZodType<Sort<F>, string>>; // as: the pattern allows these fields only
 };
 
@@ -78,13 +82,17 @@ const checkStyle = ({ page, pageSize, limit, offset, cursor }: PageQuery, contex
  */
 export const listQuery = <const S extends string, F extends z.ZodRawShape = Record<never, never>>({
   sort,
+  alone = [],
   by,
   filters = {} as F,
 }: {
   readonly sort: readonly S[];
+  /** Those of the fields that cannot be combined with others. */
+  readonly alone?: readonly NoInfer<S>[];
   readonly by: NoInfer<S> | `-${NoInfer<S>}`;
   readonly filters?: F;
-}) => z.strictObject({ ...pageFields(), sort: sortOf(sort, by), ...filters }).superRefine((query, context) => checkStyle(query as PageQuery, context));
+}) =>
+  z.strictObject({ ...pageFields(), sort: sortOf<S>(sort, alone, by), ...filters }).superRefine((query, context) => checkStyle(query as PageQuery, context));
 
 /** Input of a list with one order of its own. */
 export const orderedQuery = <F extends z.ZodRawShape>(filters: F, maxSize = MAX_CURSOR_SIZE) =>

@@ -10,7 +10,9 @@ export const Connectivity = z.enum(["realtime", "polling", "none"]);
 const Tags = z.array(Tag).min(1).max(20).optional();
 const Text = z.string().min(1).max(100).optional();
 export const DeviceList = listQuery({
-  sort: ["createdAt", "name", "status", "agentVersion", "platform"],
+  sort: ["createdAt", "name", "status", "agentVersion", "platform", "lastSeen"],
+  // It stands in a table of its own, which one raw statement sorts.
+  alone: ["lastSeen"],
   by: "-createdAt",
   filters: {
     status: DeviceStatus.optional().describe("Only devices with this status."),

@@ -26,7 +26,8 @@ export interface ListArguments {
 export interface ListSource<R, T> {
   /** The tenant or the user whose rows they are. */
   readonly owner: string;
-  readonly rows: (asked: ListArguments) => Promise<readonly R[]>;
+  /** A raw statement cannot use `asked.where`, so it gets the same as values: those of the last row before the page. */
+  readonly rows: (asked: ListArguments, last: readonly CursorValue[] | null) => Promise<readonly R[]>;
   readonly count: () => Promise<number>;
   readonly record: (row: R) => T;
 }
@@ -73,7 +74,7 @@ export const createListing = <F extends string>(name: string, columns: Readonly<
     const last = readCursor(query.cursor, binding, terms);
     const { limit, offset } = toWindow(query);
     const asked = { where: last === null ? {} : after(terms, last), orderBy: terms.map(orderOf), take: limit + 1, skip: offset };
-    const [found, total] = await Promise.all([rows(asked), query.cursor === undefined ? count() : undefined]);
+    const [found, total] = await Promise.all([rows(asked, last), query.cursor === undefined ? count() : undefined]);
     const page = found.slice(0, limit);
     const end = page.at(-1);
     return {

@@ -166,18 +166,109 @@ describe("a cursor", () => {
 });
 
 describe("sorting", () => {
-  test.each(["secret", "-", "", "name,name", "name,-name", "tenantId", "__proto__", "name;drop", "createdAt,name,status,agentVersion,platform,name"])(
-    "by %s is refused",
-    async (sort) => {
-      expect(refusal(await get(`/devices?sort=${encodeURIComponent(sort)}`))).toEqual([400, "VALIDATION_FAILED", "sort"]);
-    },
-  );
+  test.each([
+    "secret",
+    "-",
+    "",
+    "name,name",
+    "name,-name",
+    "tenantId",
+    "__proto__",
+    "name;drop",
+    "createdAt,name,status,agentVersion,platform,name",
+    "lastSeen,name",
+    "name,-lastSeen",
+    "lastSeen,lastSeen",
+  ])("by %s is refused", async (sort) => {
+    expect(refusal(await get(`/devices?sort=${encodeURIComponent(sort)}`))).toEqual([400, "VALIDATION_FAILED", "sort"]);
+  });
 
   test("decides between equal rows by id, so pages by number are complete too", async () => {
     const { of, as } = await fresh();
     const ids = await addDevices(of, as, 6);
     const pages = await Promise.all([1, 2, 3].map((page) => get(`/devices?sort=status&page=${page}&pageSize=2`, as)));
     expect(pages.flatMap(({ body }) => body.data.map(({ deviceId }: { deviceId: string }) => deviceId))).toEqual([...ids].sort());
+  });
+});
+
+describe("sorting devices by lastSeen", () => {
+  /** Seen 0, 1, 1 and 2 days ago, and two that were never seen; by the number of days, then by id. */
+  const seen = async (as: Caller, of: TestTenant) => {
+    const ids = await addDevices(of, as, 6, (n) => ({ name: n % 2 === 0 ? "even" : "odd", tags: [n < 3 ? "a" : "b"] }));
+    for (const [n, days] of [2, 1, 1, 0].entries())
+      await world.sql.query("update device_presence set last_seen_at = date_trunc('day', now()) - make_interval(days => $2) where device_id = $1", [
+        ids[n],
+        days,
+      ]);
+    return { ids, ascending: ids, descending: [3, 1, 2, 0, 4, 5].map((n) => ids[n]) };
+  };
+  const idsOf = ({ body }: Answer): string[] => body.data.map(({ deviceId }: { deviceId: string }) => deviceId);
+
+  test("shows those that were never seen last, in pages, by offset and by cursor alike", async () => {
+    const { of, as } = await fresh();
+    const { ascending, descending } = await seen(as, of);
+    for (const [sort, expected] of [
+      ["lastSeen", ascending],
+      ["-lastSeen", descending],
+    ] as const) {
+      const pages = await Promise.all([1, 2, 3, 4].map((page) => get(`/devices?sort=${sort}&page=${page}&pageSize=2`, as)));
+      expect(pages.flatMap(idsOf), sort).toEqual(expected);
+      expect(pages[0]?.body.meta.pagination).toMatchObject({ total: 6, totalPages: 3, hasMore: true });
+      expect(idsOf(await get(`/hosts?sort=${sort}&offset=1&limit=3`, as)), sort).toEqual(expected.slice(1, 4));
+      for (const size of [1, 2, 4, 6]) {
+        const walked = (await walk(`/devices?sort=${sort}&pageSize=${size}`, as)).map(({ deviceId }) => deviceId);
+        expect(walked, `${sort} by ${size}`).toEqual(expected);
+      }
+      const { items } = await (await of.trpc("owner")).devices.list.query({ sort });
+      expect(items.map(({ deviceId }) => deviceId)).toEqual(expected);
+    }
+  });
+
+  test("obeys every filter and counts the same devices", async () => {
+    const { of, as } = await fresh();
+    const { ids, ascending } = await seen(as, of);
+    const deploymentId = (await get(`/devices/${ids[0]}`, as)).body.data.deploymentId;
+    await world.sql.query("update devices set agent_version = '1.2', platform = 'linux', status = 'online' where device_id = any($1)", [ids.slice(1, 3)]);
+    await world.sql.query("update device_presence set connectivity = 'polling' where device_id = $1", [ids[2]]);
+    const [a, b, c, d, e, f] = ids;
+    const yesterday = new Date(Date.now() - 86_400_000).toISOString();
+    for (const [filter, expected] of [
+      ["tag=a", [a, b, c]],
+      ["notTag=a", [d, e, f]],
+      ["q=VEN", [a, c, e]],
+      ["q=%25", []],
+      ["status=online", [b, c]],
+      ["platform=linux&notTag=b", [b, c]],
+      ["agentVersion=1.2", [b, c]],
+      ["connectivity=polling", [c]],
+      [`seenBefore=${yesterday}`, [a, b, c]],
+      [`createdAfter=${yesterday}`, ascending],
+      [`createdBefore=${yesterday}`, []],
+      [`deploymentId=${deploymentId}`, ascending],
+      [`deploymentId=${newId("dep")}`, []],
+    ] as const) {
+      const answer = await get(`/devices?sort=lastSeen&${filter}`, as);
+      expect([idsOf(answer), answer.body.meta.pagination.total], filter).toEqual([expected, expected.length]);
+    }
+  });
+
+  test("shows a limited caller no more than the devices in reach, and no other tenant's", async () => {
+    const { of, as } = await fresh();
+    const { ids } = await seen(as, of);
+    const other = await fresh();
+    await seen(other.as, other.of);
+    const limited = await of.user("viewer");
+    await world.sql.query('update memberships set selector = \'{"deviceIds": [], "tags": ["a"]}\' where tenant_id = $1 and role = \'viewer\'', [of.tenantId]);
+    const answer = await get("/devices?sort=-lastSeen", limited);
+    expect([idsOf(answer), answer.body.meta.pagination.total]).toEqual([[ids[1], ids[2], ids[0]], 3]);
+    expect((await walk("/devices?sort=lastSeen&pageSize=1", limited)).map(({ deviceId }) => deviceId)).toEqual(ids.slice(0, 3));
+  });
+
+  test("takes no cursor of another direction", async () => {
+    const { of, as } = await fresh();
+    await seen(as, of);
+    const { nextCursor } = (await get("/devices?sort=lastSeen&pageSize=2", as)).body.meta.pagination;
+    expect(refusal(await get(`/devices?sort=-lastSeen&cursor=${nextCursor}`, as))).toEqual([400, "VALIDATION_FAILED", "invalid_cursor"]);
   });
 });
 

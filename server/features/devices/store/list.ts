@@ -8,7 +8,7 @@ import { createListing, likeLiteral } from "../../../core/listing.ts";
 import { given } from "../../../core/records.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import { statement } from "../../../core/statements.ts";
-import { living, omit, withPresence } from "./devices.ts";
+import { getDevices, living, omit, withPresence } from "./devices.ts";
 
 const list = createListing(
   "devices",
@@ -18,6 +18,7 @@ const list = createListing(
     status: { kind: "text" },
     agentVersion: { kind: "text", nullable: true },
     platform: { kind: "text", nullable: true },
+    lastSeen: { kind: "time", nullable: true },
   },
   { column: "deviceId", kind: "text" },
 );
@@ -58,9 +59,47 @@ const whereOf = (query: DeviceQuery, named: readonly string[] | null) => {
   };
 };
 
+// The conditions of `whereOf`, and the caller's limits. $13 is 1 or -1, for both directions; never seen comes last in both, as in other lists.
+const SEEN = "extract(epoch from p.last_seen_at)::float8 * $13::int";
+const LIST_BY_SEEN = statement<{ readonly deviceId: string; readonly lastSeen: Date | null }>(
+  "devices.listBySeen",
+  `select d.device_id as "deviceId", p.last_seen_at as "lastSeen" from devices d join device_presence p on p.device_id = d.device_id
+    where d.tenant_id = $1 and d.deleted_at is null and ${withinLimits("d", "$2")}
+      and ($3::text is null or d.status = $3) and ($4::text[] is null or d.tags @> $4) and ($5::text[] is null or not d.tags && $5)
+      and ($6::text is null or d.deployment_id = $6) and ($7::text is null or d.name ilike $7 or d.hostname ilike $7)
+      and ($8::text is null or d.platform = $8) and ($9::text is null or d.agent_version = $9)
+      and ($10::timestamptz is null or d.created_at >= $10) and ($11::timestamptz is null or d.created_at < $11)
+      and ($12::text[] is null or d.device_id = any($12))
+      and ($14::text is null or case
+        when p.last_seen_at is null then $15::timestamptz is not null or d.device_id > $14
+        else (${SEEN}, d.device_id) > (extract(epoch from $15::timestamptz)::float8 * $13, $14) end)
+    order by ${SEEN} nulls last, d.device_id limit $16 offset $17`,
+);
+
+/** Raw SQL, because Prisma cannot sort by a table without a relation. */
+const listBySeen = async (
+  db: Clients & SqlTx,
+  scope: SystemScope,
+  { query, named }: { readonly query: DeviceQuery; readonly named: readonly string[] | null },
+) => {
+  const { status, tag, notTag, deploymentId, q, platform, agentVersion, createdAfter, createdBefore, sort } = query;
+  const where = [status, tag, notTag, deploymentId, q === undefined ? null : `%${likeLiteral(q)}%`, platform, agentVersion, createdAfter, createdBefore, named];
+  const values = [scope.tenantId, limitsValue(scope), ...where.map((value) => value ?? null), sort.startsWith("-") ? -1 : 1];
+  const { items, ...page } = await list(query, {
+    owner: scope.tenantId,
+    rows: ({ take, skip }, last) => db.query(LIST_BY_SEEN, [...values, last?.[1] ?? null, last?.[0] ?? null, take, skip]),
+    count: () => db.for(scope).device.count({ where: whereOf(query, named) }),
+    record: ({ deviceId }) => deviceId,
+  });
+  const devices = new Map((await getDevices(db, scope, items)).map((device) => [device.deviceId as string, device]));
+  return { items: items.flatMap((deviceId) => devices.get(deviceId) ?? []), ...page };
+};
+
 export const listDevices = async (db: Clients & SqlTx, scope: SystemScope, query: DeviceQuery): Promise<Page<Device>> => {
   const { device } = db.for(scope);
-  const where = whereOf(query, await findByPresence(db, scope, query));
+  const named = await findByPresence(db, scope, query);
+  if (query.sort.endsWith("lastSeen")) return listBySeen(db, scope, { query, named });
+  const where = whereOf(query, named);
   const { items, ...page } = await list(query, {
     owner: scope.tenantId,
     rows: (asked) => device.findMany({ ...asked, where: { ...where, AND: asked.where }, omit }),
