@@ -5,6 +5,7 @@ import { event, hint } from "../kit/event.ts";
 import { CommandId, DeviceId, ref } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
 import { cursorQuery, orderedQuery, paged } from "../kit/page.ts";
+import { partialOf } from "../kit/partial.ts";
 import { BlockedBy, Command, CommandPayload, CommandStatus, CommandSummary, CommandTypeRecord, PolledCommand, TimelineEntry } from "../records/command.ts";
 import { Ack, AckResult } from "../records/command-ack.ts";
 
@@ -33,6 +34,11 @@ const filters = {
   open: z.boolean().optional().describe("`true`: only commands that have not ended; `false`: only those that have."),
   since: Moment.optional().describe("Only commands that were queued at this time or later."),
 };
+const tenantFilters = {
+  ...filters,
+  blocked: z.boolean().optional().describe("`true`: only commands that are due and still queued: something is in their way."),
+};
+const part = partialOf(CommandSummary, "commandId");
 const wait = (maxSeconds: number, until: string) => z.int().min(0).max(maxSeconds).default(0).describe(`Seconds to hold the response ${until}.`);
 
 export const commands = group({
@@ -92,11 +98,17 @@ export const commands = group({
       auth: ["user", "apiKey"],
       permission: "command:read",
       list: "cursor",
-      input: cursorQuery({
-        ...filters,
-        blocked: z.boolean().optional().describe("`true`: only commands that are due and still queued: something is in their way."),
-      }),
+      input: cursorQuery(tenantFilters),
       output: paged(CommandSummary),
+    }),
+    listPartial: query({
+      summary: "List the commands of all devices with only some of their fields, newest first",
+      rest: ["GET /commands/partial"],
+      auth: ["user", "apiKey"],
+      permission: "command:read",
+      list: "cursor",
+      input: cursorQuery({ ...tenantFilters, fields: part.fields }),
+      output: paged(part.record),
     }),
     getMany: query({
       summary: "Get up to 200 commands",
@@ -219,6 +231,7 @@ export const commands = group({
       }),
     }),
   },
+  records: { PartialCommand: part.record },
   events: {
     queued: hint("command.queued", CommandChanged, "A command was queued"),
     changed: hint("command.changed", CommandChanged, "A command moved to another open state"),

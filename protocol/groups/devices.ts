@@ -2,50 +2,24 @@
 import { z } from "zod";
 import { Moment, Version } from "../kit/bounds.ts";
 import { Tag } from "../kit/device-selector.ts";
-import { AgentId, CommandId, DeploymentId, DeviceId, ref, TenantId } from "../kit/ids.ts";
+import { CommandId, DeviceId, ref } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
 import { paged } from "../kit/page.ts";
+import { partialOf } from "../kit/partial.ts";
+import { Device } from "../records/device.ts";
 import { DeviceStatus, deviceEvents } from "../records/device-events.ts";
 import { Connectivity, DeviceCounts, DeviceList, type DeviceQuery } from "../records/device-list.ts";
 import { Heartbeat } from "../records/heartbeat.ts";
 import { DeviceMetrics, MetricRange } from "../records/metrics.ts";
 import { ProvisionedDevice } from "../records/provisioned-device.ts";
 
-export { Connectivity, DeviceCounts, type DeviceQuery, DeviceStatus, Heartbeat };
+export { Connectivity, Device, DeviceCounts, type DeviceQuery, DeviceStatus, Heartbeat };
 
 const Timestamp = z.iso.datetime();
-const Maintenance = z.object({ enabled: z.boolean(), until: Timestamp.nullable() });
-
-export const Device = z.object({
-  deviceId: DeviceId,
-  tenantId: TenantId,
-  deploymentId: DeploymentId,
-  agentId: AgentId,
-  fingerprint: z.string(),
-  status: DeviceStatus,
-  createdAt: Timestamp,
-  updatedAt: Timestamp,
-  version: z.int(),
-  lastSeen: Timestamp.optional(),
-  lastHeartbeatAt: Timestamp.optional(),
-  offlineReason: z.string().optional(),
-  name: z.string().optional(),
-  hostname: z.string().optional(),
-  platform: z.string().optional(),
-  arch: z.string().optional(),
-  osVersion: z.string().optional(),
-  agentVersion: z.string().optional(),
-  tags: z.array(z.string()),
-  metrics: z.record(z.string(), z.unknown()).optional(),
-  maintenance: Maintenance.optional(),
-  repairUntil: Timestamp.optional().describe("Until this time an enrollment token may pair the machine again."),
-  connection: z.object({ connectivity: Connectivity, nodeId: z.string().optional(), since: Timestamp.optional(), epoch: z.int() }),
-});
-export type Device = z.infer<typeof Device>;
-
 export const DeviceSecrets = z.object({ deviceId: DeviceId, secrets: z.record(z.string(), z.string()), timestamp: Timestamp });
 
 const own = { deviceId: ref("dev") };
+const part = partialOf(Device, "deviceId");
 
 export const devices = group({
   tag: "Devices",
@@ -67,6 +41,15 @@ export const devices = group({
       list: "offset",
       output: paged(Device),
       input: DeviceList,
+    }),
+    listPartial: query({
+      summary: "List devices with only some of their fields",
+      rest: ["GET /devices/partial"],
+      auth: ["user", "apiKey"],
+      permission: "device:read",
+      list: "page",
+      output: paged(part.record),
+      input: DeviceList.safeExtend({ fields: part.fields }),
     }),
     getMany: query({
       summary: "Get up to 200 devices",
@@ -244,5 +227,5 @@ export const devices = group({
     }),
   },
   events: deviceEvents,
-  records: { DeviceMetrics },
+  records: { DeviceMetrics, PartialDevice: part.record },
 });

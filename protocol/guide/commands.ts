@@ -25,6 +25,11 @@ export const commands: Guide<"commands"> = {
     input: { open: true, pageSize: 20 },
     output: { items: [summary] },
   },
+  listPartial: {
+    description: "Lists the same commands as `GET /commands`, with the same filters and cursors, and leaves out the fields that you do not name.",
+    input: { fields: ["deviceName", "type", "status"], pageSize: 100 },
+    output: { items: [{ commandId, deviceName: summary.deviceName, type: summary.type, status: summary.status }] },
+  },
   getMany: { input: { ids: [commandId] }, output: { items: [summary] } },
   summary: {
     description: "Counts open commands by state, and those of the last day that have ended.",

@@ -6,7 +6,8 @@ const { agentId, deviceId, tenantId } = IDS;
 
 export const devices: Guide<"devices"> = {
   list: {
-    description: "Lists devices, newest first. `status` is `provisioning` until the device first connects, then `online` or `offline`.",
+    description:
+      "Lists devices, newest first. `status` is `provisioning` until the device first connects, then `online` or `offline`. `sort=status` begins with those that are offline. `sort=lastSeen` begins with those that have been silent for longest and ends with those that were never seen; a device that reports moves to its new place while you page.",
     input: { page: 1, pageSize: 20 },
     output: { items: [device], total: 1 },
   },
@@ -14,6 +15,11 @@ export const devices: Guide<"devices"> = {
     description: "Lists the same devices as `GET /devices`, paged by `limit` and `offset`.",
     input: { limit: 20, offset: 0 },
     output: { items: [device], total: 1 },
+  },
+  listPartial: {
+    description: "Lists the same devices as `GET /devices`, with the same filters, orders and cursors, and leaves out the fields that you do not name.",
+    input: { fields: ["name", "status", "lastSeen"], pageSize: 100 },
+    output: { items: [{ deviceId, name: device.name, status: device.status, lastSeen: device.lastSeen }], total: 1 },
   },
   getMany: { input: { ids: [deviceId] }, output: { items: [device] } },
   summary: {

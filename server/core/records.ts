@@ -25,3 +25,9 @@ type Given<T> = { [K in keyof T as undefined extends T[K] ? never : K]: T[K] } &
 /** Drops the fields that are undefined. Prisma leaves a column alone when the change does not name it. */
 export const given = <T extends object>(values: T): Given<T> =>
   Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Given<T>; // as: entries lose their keys
+
+/** The named fields of a record, and always its id. */
+export const partOf = <T extends object, I extends keyof T>(record: T, id: I, fields: readonly (keyof T)[]): Pick<T, I> & Partial<T> => {
+  const named = [id, ...fields].flatMap((field) => (record[field] === undefined ? [] : [[field, record[field]]]));
+  return Object.fromEntries(named) as Pick<T, I> & Partial<T>; // as: entries lose their keys
+};

@@ -272,6 +272,49 @@ describe("sorting devices by lastSeen", () => {
   });
 });
 
+describe("a list of parts", () => {
+  test("of devices shows the named fields and the id, with the filters, orders and cursors of the whole list", async () => {
+    const { of, as } = await fresh();
+    const [a, b, c] = await addDevices(of, as, 3, (n) => ({ name: `n${n}`, tags: ["a"] }));
+    const { body } = await get("/devices/partial?fields=status,name,lastSeen,name&sort=name&pageSize=2&tag=a", as);
+    expect(body.data).toEqual([
+      { deviceId: a, name: "n0", status: "provisioning" },
+      { deviceId: b, name: "n1", status: "provisioning" },
+    ]);
+    expect(body.meta.pagination).toMatchObject({ total: 3, totalPages: 2, hasMore: true });
+    const rest = `cursor=${body.meta.pagination.nextCursor}&sort=name&tag=a`;
+    expect((await get(`/devices/partial?fields=connection&${rest}`, as)).body.data).toEqual([{ deviceId: c, connection: { connectivity: "none", epoch: 0 } }]);
+    expect((await get(`/devices?${rest}`, as)).body.data).toMatchObject([{ deviceId: c, tags: ["a"] }]);
+    const { items } = await (await of.trpc("owner")).devices.listPartial.query({ fields: ["tags"], sort: "-lastSeen" });
+    expect(items).toEqual([a, b, c].map((deviceId) => ({ deviceId, tags: ["a"] })));
+  });
+
+  test("of commands shows the named fields and the id", async () => {
+    const { of, as } = await fresh();
+    const [deviceId = ""] = await addDevices(of, as, 1, () => ({ name: "attic" }));
+    const ids = await Promise.all(
+      [1, 2, 3].map(async () => (await world.call(as, "POST", `/v1/devices/${deviceId}/commands`, { body: { type: "ping" } })).body.id),
+    );
+    const rows = await walk("/commands/partial?fields=deviceName,status,finishedAt&open=true&pageSize=2", as);
+    expect(rows).toEqual(
+      [...ids]
+        .sort()
+        .reverse()
+        .map((commandId) => ({ commandId, deviceName: "attic", status: "queued", finishedAt: null })),
+    );
+    const { items } = await (await of.trpc("owner")).commands.listPartial.query({ fields: ["commandId"] });
+    expect(items.map((item) => Object.keys(item))).toEqual([["commandId"], ["commandId"], ["commandId"]]);
+  });
+
+  test.each(["devices", "commands"])("of %s refuses unknown fields and names the known ones", async (list) => {
+    for (const fields of ["secret", "status,tenant_id", "__proto__", "constructor", "status,", " status", "STATUS", "%00", "%F0%9F%98%80"])
+      expect((await get(`/${list}/partial?fields=${fields}`)).status, fields).toBe(400);
+    for (const query of ["", "?fields=", `?fields=${"status,".repeat(40)}status`]) expect(refusal(await get(`/${list}/partial${query}`))[2]).toBe("fields");
+    const [issue] = (await get(`/${list}/partial?fields=status,secret`)).body.details.issues;
+    expect([issue.path, issue.message]).toEqual(["fields[1]", expect.stringMatching(/one of .*"status"/)]);
+  });
+});
+
 describe("names of actors", () => {
   test("stand beside the ids in keys and in the audit log; a removed member or another tenant's key has none", async () => {
     const { of, as } = await fresh();

@@ -10,7 +10,7 @@ import { AppError } from "../../core/errors.ts";
 import { type Emit, happened } from "../../core/events.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import { newId } from "../../core/ids.ts";
-import { given } from "../../core/records.ts";
+import { given, partOf } from "../../core/records.ts";
 import { actorOf, type SystemScope, type TenantScope } from "../../core/scope.ts";
 import type { DuplicateProbe, Evictor, Machine } from "../../core/sessions.ts";
 import type { CreateBatch } from "../../platform/batch.ts";
@@ -145,11 +145,15 @@ export const createDevices = (deps: DevicesDeps): Devices => {
   };
 };
 
-type Names = "list" | "listHosts" | "getMany" | "summary" | "get" | "metrics" | "disconnect";
+type Names = "list" | "listHosts" | "listPartial" | "getMany" | "summary" | "get" | "metrics" | "disconnect";
 const createReadHandlers = ({ db, evictor, history }: DevicesDeps): Pick<Handlers<typeof contract.devices>, Names> => {
   return {
     list: ({ scope }, query) => listDevices(db, scope, query),
     listHosts: ({ scope }, query) => listDevices(db, scope, query),
+    listPartial: async ({ scope }, { fields, ...query }) => {
+      const { items, ...page } = await listDevices(db, scope, query);
+      return { items: items.map((device) => partOf(device, "deviceId", fields)), ...page };
+    },
     getMany: async ({ scope }, { ids }) => ({ items: await getDevices(db, scope, ids) }),
     summary: ({ scope }, { groupBy }) => countGroups(db, scope, groupBy),
     get: async ({ scope, fail }, { deviceId }) => {

@@ -1,5 +1,5 @@
 // Reads commands: lists, counts, types, one command, and its timeline with the reason why it waits.
-import { type CommandSummary, type contract, type Page, toWindow } from "../../../../protocol/index.ts";
+import { type CommandSummary, type contract, type Page, type PageQuery, toWindow } from "../../../../protocol/index.ts";
 import { isLimited } from "../../../core/access.ts";
 import { findActors } from "../../../core/actors.ts";
 import type { Clock } from "../../../core/clock.ts";
@@ -7,11 +7,12 @@ import { bindingOf, readCursor, writeCursor } from "../../../core/cursor.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import type { Handlers } from "../../../core/feature.ts";
 import type { DeviceLookup } from "../../../core/lookups.ts";
+import { partOf } from "../../../core/records.ts";
 import type { TenantScope } from "../../../core/scope.ts";
 import type { Db } from "../../../platform/db.ts";
 import { blockedBy } from "../blocked-by.ts";
 import { COMMAND_TYPES } from "../command-types.ts";
-import { countCommands, getCommands, listAllCommands, listCommands, type NamedRow, summarizeCommands } from "../store/list.ts";
+import { countCommands, getCommands, listAllCommands, listCommands, type NamedRow, summarizeCommands, type TenantCommandFilter } from "../store/list.ts";
 import { findCommand, readSurroundings } from "../store/read.ts";
 import { type CommandRow, toCommand } from "../store/rows.ts";
 import { readTimeline } from "../store/timeline.ts";
@@ -33,7 +34,7 @@ export const findVisibleCommand = async (
   return row !== null && isLimited(scope) && !(await devices.isVisible(scope, row.deviceId)) ? null : row;
 };
 
-type Names = "list" | "listAll" | "getMany" | "summary" | "types" | "get" | "getOnDevice" | "timeline";
+type Names = "list" | "listAll" | "listPartial" | "getMany" | "summary" | "types" | "get" | "getOnDevice" | "timeline";
 type Read<N extends Names> = Pick<Handlers<typeof contract.commands>, N>;
 
 export const reading = (deps: ReadDeps): Read<Names> => ({ ...lists(deps), ...single(deps) });
@@ -62,7 +63,16 @@ const summaries = async (db: Db, scope: TenantScope, rows: readonly NamedRow[]):
   };
 };
 
-const lists = ({ db, clock, devices }: ReadDeps): Read<"list" | "listAll" | "getMany" | "summary" | "types"> => ({
+const listOfTenant = async (db: Db, scope: TenantScope, input: TenantCommandFilter & PageQuery): Promise<Page<CommandSummary>> => {
+  const binding = bindingOf("all-commands", scope.tenantId, input);
+  const { limit } = toWindow(input);
+  const [before = null] = (readCursor(input.cursor, binding, [{ kind: "text" }]) ?? []) as string[]; // as: of this kind
+  const rows = await listAllCommands(db, scope, input, { before, limit: limit + 1 });
+  const record = await summaries(db, scope, rows);
+  return pageOf(rows, limit, { record, cursor: ({ row }) => writeCursor(binding, [row.commandId]) });
+};
+
+const lists = ({ db, clock, devices }: ReadDeps): Read<"list" | "listAll" | "listPartial" | "getMany" | "summary" | "types"> => ({
   list: async ({ scope, fail }, input) => {
     const { deviceId } = input;
     if ((await devices.find(scope, deviceId)) === null) throw fail("DEVICE_NOT_FOUND", { deviceId });
@@ -75,13 +85,10 @@ const lists = ({ db, clock, devices }: ReadDeps): Read<"list" | "listAll" | "get
     ]);
     return { ...pageOf(rows, limit, { record: toCommand, cursor: ({ seq }) => writeCursor(binding, [seq]) }), ...(total === undefined ? {} : { total }) };
   },
-  listAll: async ({ scope }, input) => {
-    const binding = bindingOf("all-commands", scope.tenantId, input);
-    const { limit } = toWindow(input);
-    const [before = null] = (readCursor(input.cursor, binding, [{ kind: "text" }]) ?? []) as string[]; // as: of this kind
-    const rows = await listAllCommands(db, scope, input, { before, limit: limit + 1 });
-    const record = await summaries(db, scope, rows);
-    return pageOf(rows, limit, { record, cursor: ({ row }) => writeCursor(binding, [row.commandId]) });
+  listAll: ({ scope }, input) => listOfTenant(db, scope, input),
+  listPartial: async ({ scope }, { fields, ...input }) => {
+    const { items, ...page } = await listOfTenant(db, scope, input);
+    return { items: items.map((command) => partOf(command, "commandId", fields)), ...page };
   },
   getMany: async ({ scope }, { ids }) => {
     const rows = await getCommands(db, scope, ids);
