@@ -1,7 +1,7 @@
 // Commands: a caller queues one for a device, the agent receives it by push or poll and acknowledges it. Socket and REST share one queue and one state machine.
 import { z } from "zod";
 import { Moment } from "../kit/bounds.ts";
-import { event, hint } from "../kit/event.ts";
+import { EventVersion, event, hint } from "../kit/event.ts";
 import { CommandId, DeviceId, ref } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
 import { cursorQuery, orderedQuery, paged } from "../kit/page.ts";
@@ -131,6 +131,7 @@ export const commands = group({
         pastDeadline: z.int().describe("Open commands whose deadline has passed; the gateway ends or repeats them within seconds."),
         blocked: z.int().describe("Commands that are due and still queued."),
         endedLastDay: z.record(z.string(), z.int()).describe("Commands that were queued within 24 hours and have ended, by state."),
+        version: EventVersion,
       }),
     }),
     types: query({

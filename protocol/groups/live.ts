@@ -8,6 +8,10 @@ export const LiveEvent = z.object({
     .string()
     .nullable()
     .describe("Position of the stream after this event. Pass it as `lastEventId` to resume there. `null` for events that are never replayed."),
+  version: z
+    .int()
+    .nullable()
+    .describe("Grows by one with each durable event of the tenant. Compare it with the `version` of a summary. `null` for events that are never replayed."),
   type: z.string(),
   subjectId: z.string().describe("Id of the device, command or other resource that the event concerns."),
   at: z.iso.datetime(),

@@ -32,6 +32,7 @@ export const devices: Guide<"devices"> = {
         { value: "online", count: 2 },
         { value: "offline", count: 1 },
       ],
+      version: 4_711,
     },
   },
   get: { description: "Returns the device with its latest metrics and its connection.", input: { deviceId }, output: device },

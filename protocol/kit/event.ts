@@ -1,5 +1,13 @@
-// The type of an event. A durable event is written in the transaction of its cause; any other is only a hint for live views.
-import type { z } from "zod";
+// The type of an event, and the number that orders events and readings. A durable event is written in the transaction of its cause; any other is only a hint for live views.
+import { z } from "zod";
+
+/** Of a reading: how many of the tenant's events it contains for certain. */
+export const EventVersion = z
+  .int()
+  .min(0)
+  .describe(
+    "Contains the effect of every event whose `version` is not higher, so read again after one with a higher `version`. Of two readings keep the one with the higher `version`; equal ones differ at most by changes without a durable event, such as steps of open commands.",
+  );
 
 export interface EventType<T extends string = string, S extends z.ZodType = z.ZodType, D extends boolean = boolean> {
   readonly type: T;

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { Moment } from "../kit/bounds.ts";
 import { Tag } from "../kit/device-selector.ts";
+import { EventVersion } from "../kit/event.ts";
 import { ref } from "../kit/ids.ts";
 import { listQuery } from "../kit/page.ts";
 import { DeviceStatus } from "./device-events.ts";
@@ -34,5 +35,6 @@ export const DeviceCounts = z.object({
   groupBy: z.enum(["status", "version", "platform", "tag"]),
   total: z.int().describe("All devices. A device with several tags counts in the group of each."),
   groups: z.array(z.object({ value: z.string().nullable(), count: z.int() })).describe("The 200 largest groups. `null`: devices without this value."),
+  version: EventVersion,
 });
 export type DeviceCounts = z.infer<typeof DeviceCounts>;

@@ -28,6 +28,7 @@ const EXCEPTIONS: Readonly<Record<string, { readonly tables: readonly string[]; 
     tables: ["device_presence"],
     reason: "the roll-up reads every device's newest report in the statement that stores it",
   },
+  "server/core/event-version.ts": { tables: ["outbox_events"], reason: "what a feature reads carries the number of the tenant's last event" },
   "server/features/live/store.ts": { tables: ["outbox_events"], reason: "a resumed stream reads the events that it missed from the outbox" },
 };
 

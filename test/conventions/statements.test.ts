@@ -10,6 +10,7 @@ import { type DeclaredStatement, type Kind, readSources, type Sources } from "./
 /** The files with raw SQL: the hot paths, and what Prisma cannot say (locks, comparisons of two columns, sets of rows in one statement). */
 const RAW = [
   "server/core/actors.ts",
+  "server/core/event-version.ts",
   "server/core/statements.ts",
   "server/features/admin/jobs.ts",
   "server/features/admin/store.ts",

@@ -76,6 +76,23 @@ test("a limited member sees events of her devices only, live and when she resume
   resumed.close();
 });
 
+test("a summary that is read after an event counts it, and its version says so", async () => {
+  const device = await tenant.device();
+  const watched = await watch(await tenant.token());
+  const versionOf = async (path: string): Promise<number> => (await world.call(owner, "GET", `/v1/${path}/summary`)).body.data.version;
+  const before = await versionOf("commands");
+  expect(watched.events[0]?.version).toBeLessThanOrEqual(before);
+  const commandId = await finish(device);
+  const ended = () => watched.events.find(({ type, subjectId }) => type === "command.completed" && subjectId === commandId);
+  await eventually(() => expect(ended()?.version).toBeGreaterThan(before));
+  expect(await versionOf("commands")).toBeGreaterThanOrEqual(ended()?.version ?? Infinity);
+  expect(await versionOf("devices")).toBeGreaterThanOrEqual(ended()?.version ?? Infinity);
+  const numbers = watched.events.flatMap(({ version }) => version ?? []);
+  expect(numbers).toEqual([...numbers].sort((a, b) => a - b));
+  expect(watched.events.filter(({ id }) => id === null).every(({ version }) => version === null)).toBe(true);
+  watched.close();
+});
+
 test("a device that loses its tag disappears from an open stream at its next event", async () => {
   if (berlin === undefined || paris === undefined) throw new Error("two devices");
   const { token } = await newMember(["site:berlin"]);

@@ -7,6 +7,7 @@ import type { Clock } from "../../core/clock.ts";
 import type { Clients } from "../../core/database.ts";
 import type { DeviceRef, Enqueue } from "../../core/delivery.ts";
 import { AppError } from "../../core/errors.ts";
+import { findEventVersion } from "../../core/event-version.ts";
 import { type Emit, happened } from "../../core/events.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
 import { newId } from "../../core/ids.ts";
@@ -155,7 +156,10 @@ const createReadHandlers = ({ db, evictor, history }: DevicesDeps): Pick<Handler
       return { items: items.map((device) => partOf(device, "deviceId", fields)), ...page };
     },
     getMany: async ({ scope }, { ids }) => ({ items: await getDevices(db, scope, ids) }),
-    summary: ({ scope }, { groupBy }) => countGroups(db, scope, groupBy),
+    summary: async ({ scope }, { groupBy }) => {
+      const version = await findEventVersion(db, scope);
+      return { ...(await countGroups(db, scope, groupBy)), version };
+    },
     get: async ({ scope, fail }, { deviceId }) => {
       const device = await findDevice(db, scope, deviceId);
       if (device === undefined) throw fail("DEVICE_NOT_FOUND", { deviceId });

@@ -13,7 +13,7 @@ export interface Published {
 
 export const toPublished = ({ eventId, sequence, type, subjectId, createdAt, data }: DispatchedEvent): Published => ({
   sequence,
-  event: { id: eventId, type, subjectId, at: createdAt.toISOString(), data: { ...data } },
+  event: { id: eventId, version: sequence, type, subjectId, at: createdAt.toISOString(), data: { ...data } },
 });
 
 type Show = (published: Published) => void;

@@ -103,8 +103,13 @@ export const createLive = ({ db, clock, isShown, deviceNames, settings: given, o
   const takePlace = createStreamCount(settings);
 
   /** An event about the stream itself. */
-  const streamEvent = ({ type }: EventType, tenantId: string, { id, data = {} }: { id: string | null; data?: LiveEvent["data"] }): LiveEvent => ({
+  const streamEvent = (
+    { type }: EventType,
+    tenantId: string,
+    { id, version, data = {} }: Pick<LiveEvent, "id" | "version"> & Partial<LiveEvent>,
+  ): LiveEvent => ({
     id,
+    version,
     type,
     subjectId: tenantId,
     at: clock.now().toISOString(),
@@ -124,7 +129,7 @@ export const createLive = ({ db, clock, isShown, deviceNames, settings: given, o
       hidden += 1;
       if (hidden < settings.hiddenEvents) return null;
       hidden = 0;
-      return { sequence, event: streamEvent(position, tenantId, { id: event.id }) };
+      return { sequence, event: streamEvent(position, tenantId, { id: event.id, version: sequence }) };
     };
   };
 
@@ -148,13 +153,15 @@ export const createLive = ({ db, clock, isShown, deviceNames, settings: given, o
   async function* beginAfter(scope: TenantScope, filter: Filter, lastEventId: string | null): AsyncGenerator<Published> {
     const { tenantId } = scope;
     const { from, gap: lost } = await findBeginning(db, tenantId, { lastEventId, replayedEvents: settings.replayedEvents });
-    const first = lost === null ? streamEvent(position, tenantId, { id: from.eventId }) : streamEvent(gap, tenantId, { id: from.eventId, data: lost });
+    const at = { id: from.eventId, version: from.sequence };
+    const first = lost === null ? streamEvent(position, tenantId, at) : streamEvent(gap, tenantId, { ...at, data: lost });
     yield { sequence: from.sequence, event: first };
     if (lastEventId === null || lost !== null) return;
     const see = createLens(tenantId);
     for await (const missed of readMissed(db, tenantId, from.sequence)) {
       // Without an id, so a viewer that is cut off here gets the gap again when it resumes.
-      if (typeof missed === "number") yield { sequence: null, event: streamEvent(gap, tenantId, { id: null, data: { reason: "expired", missed } }) };
+      if (typeof missed === "number")
+        yield { sequence: null, event: streamEvent(gap, tenantId, { id: null, version: null, data: { reason: "expired", missed } }) };
       else {
         const published = toPublished(missed);
         const seen = see(published, accepts(filter, published.event) && (await mayKnow(scope, published.event)));
@@ -206,7 +213,10 @@ export const createLive = ({ db, clock, isShown, deviceNames, settings: given, o
       for (const event of events) feed.dispatched(event);
     },
     hint: ({ scope, event, subjectId, data }) =>
-      feed.publish(scope.tenantId, { sequence: null, event: { id: null, type: event.type, subjectId, at: clock.now().toISOString(), data: { ...data } } }),
+      feed.publish(scope.tenantId, {
+        sequence: null,
+        event: { id: null, version: null, type: event.type, subjectId, at: clock.now().toISOString(), data: { ...data } },
+      }),
     recheck: feed.recheck,
     jobs: [{ name: "live.recheck", everyMs: settings.recheckEveryMs, run: feed.recheckAll }],
     viewers: feed.viewers,

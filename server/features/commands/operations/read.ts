@@ -4,6 +4,7 @@ import { isLimited } from "../../../core/access.ts";
 import { findActors } from "../../../core/actors.ts";
 import type { Clock } from "../../../core/clock.ts";
 import { bindingOf, readCursor, writeCursor } from "../../../core/cursor.ts";
+import { findEventVersion } from "../../../core/event-version.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import type { Handlers } from "../../../core/feature.ts";
 import type { DeviceLookup } from "../../../core/lookups.ts";
@@ -94,7 +95,10 @@ const lists = ({ db, clock, devices }: ReadDeps): Read<"list" | "listAll" | "lis
     const rows = await getCommands(db, scope, ids);
     return { items: rows.map(await summaries(db, scope, rows)) };
   },
-  summary: ({ scope }) => summarizeCommands(db, scope, clock.now()),
+  summary: async ({ scope }) => {
+    const version = await findEventVersion(db, scope);
+    return { ...(await summarizeCommands(db, scope, clock.now())), version };
+  },
   types: async () => ({ items: [...COMMAND_TYPES] }),
 });
 

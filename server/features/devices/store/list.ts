@@ -118,7 +118,7 @@ const COUNT_GROUPS = statement<{ readonly value: string | null; readonly count: 
 );
 
 /** Raw SQL, because Prisma cannot group by the elements of an array. */
-export const countGroups = async (sql: SqlTx, scope: SystemScope, groupBy: DeviceCounts["groupBy"]): Promise<DeviceCounts> => {
+export const countGroups = async (sql: SqlTx, scope: SystemScope, groupBy: DeviceCounts["groupBy"]): Promise<Omit<DeviceCounts, "version">> => {
   const rows = await sql.query(COUNT_GROUPS, [scope.tenantId, groupBy, limitsValue(scope)]);
   return { groupBy, total: rows[0]?.total ?? 0, groups: rows.map(({ value, count }) => ({ value, count })) };
 };
