@@ -9,20 +9,10 @@ import { partialOf } from "../kit/partial.ts";
 import { BlockedBy, Command, CommandPayload, CommandStatus, CommandSummary, CommandTypeRecord, PolledCommand, TimelineEntry } from "../records/command.ts";
 import { Ack, AckResult } from "../records/command-ack.ts";
 
-const Timestamp = z.iso.datetime();
-const CommandChanged = z.object({
-  commandId: CommandId,
-  deviceId: DeviceId,
-  type: z.string(),
-  status: CommandStatus,
-  previous: CommandStatus.nullable(),
-  failureCode: z.string().nullable(),
-  attempts: z.int().optional(),
-  deadlineAt: Timestamp.nullish(),
-  startedAt: Timestamp.nullish(),
-  finishedAt: Timestamp.nullish(),
-  progress: Command.shape.progress.optional(),
-});
+const CommandChanged = CommandSummary.pick({
+  ...{ commandId: true, deviceId: true, type: true, status: true, lane: true, createdBy: true, attempts: true, progress: true, failureCode: true },
+  ...{ issuedAt: true, notBefore: true, deadlineAt: true, sentAt: true, startedAt: true, finishedAt: true, cancelRequestedAt: true },
+}).extend({ previous: CommandStatus.nullable() });
 const onDevice = { deviceId: ref("dev") };
 const one = { commandId: ref("cmd") };
 const both = { ...onDevice, ...one };
@@ -234,6 +224,7 @@ export const commands = group({
   },
   records: { PartialCommand: part.record },
   events: {
+    // Hints, because a row per step would double the writes of every command. None needs an id: each repeats all that a list shows of the command.
     queued: hint("command.queued", CommandChanged, "A command was queued"),
     changed: hint("command.changed", CommandChanged, "A command moved to another open state"),
     completed: event("command.completed", CommandChanged, "A command succeeded, or was delivered and needs no ack"),

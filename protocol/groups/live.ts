@@ -38,7 +38,7 @@ export const live = group({
     watch: subscription({
       summary: "Watch the tenant's events",
       description:
-        "The stream begins with `stream.position`, or with `stream.gap` if it cannot resume at `lastEventId`: then read the lists again. Both arrive regardless of `types`. The `data` of an event about a device or a command also contains `deviceName`. Close streams that you no longer show: a node limits the streams of a tenant and of a credential, and answers 429 `STREAM_LIMIT_REACHED` beyond that.",
+        "The stream begins with `stream.position`, or with `stream.gap` if it cannot resume at `lastEventId`: then read the lists again. Both arrive regardless of `types`. The `data` of an event about a device or a command also contains `deviceName`, that of an event about a command the fields of its row in lists. `command.queued` and `command.changed` are never replayed: each replaces what you know of the command, unless it has ended. Close streams that you no longer show: a node limits the streams of a tenant and of a credential, and answers 429 `STREAM_LIMIT_REACHED` beyond that.",
       auth: ["user", "apiKey"],
       permission: "event:read",
       input: z.strictObject({

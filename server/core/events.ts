@@ -1,6 +1,6 @@
 // Events of features: a durable one is an outbox row in the transaction of its cause, a passing one is a hint for live views.
 import type { z } from "zod";
-import type { Contract } from "../../protocol/index.ts";
+import type { Contract, TenantId } from "../../protocol/index.ts";
 import type { SystemScope } from "./scope.ts";
 import type { Statement } from "./statements.ts";
 
@@ -49,5 +49,5 @@ export const happened = <E extends DeclaredEvent>(scope: SystemScope, event: E, 
 /** Writes durable events in the transaction of their cause. The outbox delivers them at least once, after commit, in order of position. */
 export type Emit = (tx: SqlTx, events: readonly Happened<DurableEvent>[]) => Promise<void>;
 
-/** Shows a passing event to live views. Call it after commit; it may be lost. */
-export type Hint = (event: Happened<PassingEvent>) => void;
+/** Shows a passing event to live views, and makes it only if somebody watches the tenant here. Call it after commit; it may be lost. */
+export type Hint = (tenantId: TenantId, make: () => Happened<PassingEvent>) => void;

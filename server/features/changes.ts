@@ -7,10 +7,10 @@ import type { Live } from "./live/index.ts";
 
 /** This node's viewers get the hint itself; other nodes only learn that the tenant has changed. */
 export const createHint =
-  (live: Pick<Live, "hint">, changes: Pick<ChangeNotifier, "changed">): Hint =>
-  (event) => {
-    live.hint(event);
-    changes.changed(event.scope.tenantId);
+  (live: Pick<Live, "hint" | "isWatched">, changes: Pick<ChangeNotifier, "changed">): Hint =>
+  (tenantId, make) => {
+    if (live.isWatched(tenantId)) live.hint(make());
+    changes.changed(tenantId);
   };
 
 interface Changing {

@@ -40,13 +40,13 @@ const mistakes: readonly ((emit: Emit, hint: Hint, good: { readonly [G in keyof 
   // @ts-expect-error the payload has an unknown field
   () => happened(scope, contract.devices.events.secretsRotated, deviceId, { deviceId, secret: "s" }),
   // @ts-expect-error the payload of a hint has the wrong shape
-  (_emit, hint) => hint(happened(scope, contract.commands.events.changed, "cmd_x", { commandId: "cmd_x" })),
+  (_emit, hint) => hint(scope.tenantId, () => happened(scope, contract.commands.events.changed, "cmd_x", { commandId: "cmd_x" })),
   // @ts-expect-error no group declares this event
   () => happened(scope, event("made.up", z.object({}), "Made up"), "x", {}),
   // @ts-expect-error a hint is not stored
   (emit) => emit(tx, [happened(scope, contract.live.events.position, "x", {})]),
   // @ts-expect-error a durable event that is only hinted would be lost
-  (_emit, hint) => hint(happened(scope, contract.devices.events.secretsRotated, deviceId, { deviceId })),
+  (_emit, hint) => hint(scope.tenantId, () => happened(scope, contract.devices.events.secretsRotated, deviceId, { deviceId })),
   // @ts-expect-error an event that `happened` did not create
   (emit) => emit(tx, [{ scope, event: contract.devices.events.secretsRotated, subjectId: deviceId, data: {} }]),
   // @ts-expect-error a group declares command types, but its feature handles no outcomes

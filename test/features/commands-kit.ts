@@ -72,7 +72,7 @@ export const createCommandsFeature = (
     outcomes,
     onError,
     emit: outbox.emit,
-    hint: (event) => void recorded.hints.push(event),
+    hint: (_tenantId, make) => void recorded.hints.push(make()),
     notifier: {
       nudge: (ids) => void recorded.nudges.push(...ids),
       freed: (ids) => void recorded.freed.push(...ids),

@@ -1,8 +1,8 @@
 // Runs after the commit of a change, top to bottom: telemetry, live views, waiting calls, the device's socket.
 // Each is a hint that may get lost; deadlines, the sweep and rereads of the database make up for it.
-import { contract } from "../../../protocol/index.ts";
+import { type CommandStatus, contract } from "../../../protocol/index.ts";
 import type { DeviceNotifier } from "../../core/delivery.ts";
-import type { Happened, Hint, PassingEvent } from "../../core/events.ts";
+import type { Hint } from "../../core/events.ts";
 import type { CommandTelemetry } from "./command-telemetry.ts";
 import type { RemoteChanges } from "./remote-changes.ts";
 import type { RemoteWaiters } from "./remote-waiters.ts";
@@ -31,12 +31,13 @@ export interface AfterCommit {
   remind(canceling: readonly CommandRow[]): void;
 }
 
+const { queued, changed } = contract.commands.events;
 const NO_DEVICES: readonly string[] = [];
 
 export const createAfterCommit = ({ telemetry, hint, remoteChanges, waiters, remoteWaiters, notifier, settings }: AfterCommitDeps): AfterCommit => {
-  const show = (event: Happened<PassingEvent>): void => {
-    remoteChanges.note(event);
-    hint(event);
+  const show = (event: typeof queued | typeof changed, row: CommandRow, previous: CommandStatus | null): void => {
+    remoteChanges.note(row);
+    hint(row.tenantId, () => commandHappened(event, row, previous));
   };
   const due: AfterCommit["due"] = (deviceIds, nodeOf) => {
     waiters.wake(deviceIds);
@@ -53,7 +54,7 @@ export const createAfterCommit = ({ telemetry, hint, remoteChanges, waiters, rem
     created: (rows, nodeOf) => {
       for (const row of rows) {
         telemetry.created(row);
-        show(commandHappened(contract.commands.events.queued, row, null));
+        show(queued, row, null);
       }
       if (rows.length > 0) due(devicesOf(rows), nodeOf);
     },
@@ -61,7 +62,7 @@ export const createAfterCommit = ({ telemetry, hint, remoteChanges, waiters, rem
       for (const transition of transitions) {
         telemetry.saw(transition);
         // The outbox shows the end of a command to live views.
-        if (!isEnd(transition)) show(commandHappened(contract.commands.events.changed, transition.row, transition.from));
+        if (!isEnd(transition)) show(changed, transition.row, transition.from);
         const deadline = cancelDeadline(transition, settings);
         if (deadline !== null) orderCancel(transition.row, deadline);
       }

@@ -14,7 +14,7 @@ import { encodeTime } from "ulid";
 import { type CommandId, contract } from "../../../protocol/index.ts";
 import { type Clock, systemClock } from "../../core/clock.ts";
 import type { CommandDelivery, DeviceNotifier, DeviceRef, Enqueue } from "../../core/delivery.ts";
-import type { Emit, Hint, SqlTx } from "../../core/events.ts";
+import type { Emit, Happened, Hint, SqlTx } from "../../core/events.ts";
 import { implement } from "../../core/feature.ts";
 import type { DeviceLookup } from "../../core/lookups.ts";
 import type { PollPresence } from "../../core/sessions.ts";
@@ -70,8 +70,8 @@ export interface CommandsDeps {
   readonly log?: Pick<Log, "info">;
   /** False while hints between nodes get lost: the sweep then runs more often. */
   readonly hintsArrive?: () => boolean;
-  /** Like `hint`, but for the viewers of this node only. */
-  readonly showHere?: Hint;
+  /** For the viewers of this node only. */
+  readonly showHere?: (event: Happened) => void;
   readonly onError?: ((error: unknown) => void) | undefined;
   /** Evenly spread in [0, 1): spreads redeliveries. */
   readonly random?: () => number;

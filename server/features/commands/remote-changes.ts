@@ -2,13 +2,15 @@
 import { LRUCache } from "lru-cache";
 import { type CommandStatus, contract } from "../../../protocol/index.ts";
 import { coalesced } from "../../core/coalesced.ts";
-import { type Happened, type Hint, happened } from "../../core/events.ts";
+import type { Happened } from "../../core/events.ts";
 import type { Db } from "../../platform/db.ts";
-import { findRecent, type RecentCommand } from "./store/read.ts";
+import { findRecent } from "./store/read.ts";
+import type { CommandRow } from "./store/rows.ts";
+import { commandHappened } from "./transitions.ts";
 
 export interface RemoteChanges {
   /** Records a change that this node has already shown. */
-  note(event: Happened): void;
+  note(row: CommandRow): void;
   /** Reads and shows the changes now, or after a pause if it has just done so. */
   show(tenantId: string): void;
 }
@@ -16,15 +18,24 @@ export interface RemoteChanges {
 export interface RemoteChangesDeps {
   readonly db: Db;
   /** Shows an event to the viewers of this node only. */
-  readonly showHere: Hint;
+  readonly showHere: (event: Happened) => void;
   readonly onError: (error: unknown) => void;
+}
+
+interface Shown {
+  readonly status: CommandStatus;
+  /** Tells apart what viewers can tell apart. */
+  readonly state: string;
+  /** How many reads had begun. */
+  readonly reads: number;
 }
 
 interface Watched {
   /** The database's time of the last read. */
   until: string | null;
+  reads: number;
   readonly read: () => void;
-  readonly shown: LRUCache<string, CommandStatus>;
+  readonly shown: LRUCache<string, Shown>;
 }
 
 const MAX_TENANTS = 1_000;
@@ -40,18 +51,22 @@ const { queued, changed } = contract.commands.events;
 export const createRemoteChanges = ({ db, showHere, onError }: RemoteChangesDeps): RemoteChanges => {
   const tenants = new LRUCache<string, Watched>({ max: MAX_TENANTS, ttl: FORGET_MS });
 
-  const showOne = (state: Watched, { tenantId, commandId, deviceId, type, status }: RecentCommand): void => {
-    const previous = state.shown.get(commandId) ?? null;
-    if (previous === status) return;
-    state.shown.set(commandId, status);
-    const event = status === "queued" && previous === null ? queued : changed;
-    showHere(happened({ tenantId }, event, commandId, { commandId, deviceId, type, status, previous, failureCode: null }));
+  const remember = ({ shown, reads }: Watched, row: CommandRow): void => void shown.set(row.commandId, { status: row.status, state: stateOf(row), reads });
+
+  const showOne = (watched: Watched, row: CommandRow): void => {
+    const known = watched.shown.get(row.commandId);
+    // This node changed it during the read, so what was read may be older. A change elsewhere after that causes another read.
+    if (known?.reads === watched.reads || known?.state === stateOf(row)) return;
+    remember(watched, row);
+    const previous = known?.status ?? null;
+    showHere(commandHappened(row.status === "queued" && previous === null ? queued : changed, row, previous));
   };
 
-  const read = async (tenantId: string, state: Watched): Promise<void> => {
-    const { commands, until } = await findRecent(db, tenantId, { since: state.until, limit: LIMIT });
-    state.until = until;
-    for (const command of commands) showOne(state, command);
+  const read = async (tenantId: string, watched: Watched): Promise<void> => {
+    watched.reads += 1;
+    const { commands, until } = await findRecent(db, tenantId, { since: watched.until, limit: LIMIT });
+    watched.until = until;
+    for (const row of commands) showOne(watched, row);
   };
 
   const watched = (tenantId: string): Watched => {
@@ -63,7 +78,8 @@ export const createRemoteChanges = ({ db, showHere, onError }: RemoteChangesDeps
   const begin = (tenantId: string): Watched => {
     const state: Watched = {
       until: null,
-      shown: new LRUCache<string, CommandStatus>({ max: MAX_SHOWN }),
+      reads: 0,
+      shown: new LRUCache<string, Shown>({ max: MAX_SHOWN }),
       read: coalesced(() => read(tenantId, state), { pauseMs: PAUSE_MS, onError }),
     };
     return state;
@@ -73,9 +89,11 @@ export const createRemoteChanges = ({ db, showHere, onError }: RemoteChangesDeps
 
   return {
     show,
-    note: ({ scope, subjectId, data }) => {
-      const { status } = data as { readonly status?: CommandStatus };
-      if (status !== undefined) tenants.get(scope.tenantId)?.shown.set(subjectId, status);
+    note: (row) => {
+      const known = tenants.get(row.tenantId);
+      if (known !== undefined) remember(known, row);
     },
   };
 };
+
+const stateOf = ({ status, attempt, progress }: CommandRow): string => `${status} ${attempt} ${progress?.pct} ${progress?.message}`;

@@ -119,10 +119,16 @@ export const commandHappened = <E extends (typeof events)[keyof typeof events]>(
     previous,
     failureCode,
     attempts: row.attempt,
-    progress: row.progress,
+    lane: row.lane,
+    createdBy: row.createdBy,
+    issuedAt: isoTime(row.issuedAt),
+    notBefore: isoTime(row.availableAt),
     deadlineAt: isoOrNull(row.deadlineAt),
+    sentAt: isoOrNull(row.sentAt),
     startedAt: isoOrNull(row.startedAt),
     finishedAt: isoOrNull(row.finishedAt),
+    cancelRequestedAt: isoOrNull(row.cancelRequestedAt),
+    progress: row.progress,
   } satisfies z.input<typeof events.changed.schema>;
   return happened<E>({ tenantId, traceparent }, event, commandId, data as z.input<E["schema"]>);
 };

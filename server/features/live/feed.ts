@@ -110,6 +110,7 @@ export const createFeed = ({ db, onError, recheckPauseMs }: FeedDeps) => {
     recheckAll: async (): Promise<void> => {
       for (const [tenantId, group] of groups) await catchUp(tenantId, group);
     },
+    isWatched: (tenantId: string): boolean => groups.has(tenantId),
     viewers: (): number => [...groups.values()].reduce((sum, { viewers }) => sum + viewers.size, 0),
   };
 };

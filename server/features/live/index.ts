@@ -48,6 +48,8 @@ export interface Live extends Feature<typeof contract.live> {
   readonly dispatched: (events: readonly DispatchedEvent[]) => void;
   /** Shows an event to the viewers of this node. */
   readonly hint: (event: Happened) => void;
+  /** Whether the tenant has viewers on this node. */
+  readonly isWatched: (tenantId: string) => boolean;
   /** Something changed in the tenant on another node: reads the new events for its viewers here. False when there are none. */
   readonly recheck: (tenantId: string) => boolean;
   readonly viewers: () => number;
@@ -217,6 +219,7 @@ export const createLive = ({ db, clock, isShown, deviceNames, settings: given, o
         sequence: null,
         event: { id: null, version: null, type: event.type, subjectId, at: clock.now().toISOString(), data: { ...data } },
       }),
+    isWatched: feed.isWatched,
     recheck: feed.recheck,
     jobs: [{ name: "live.recheck", everyMs: settings.recheckEveryMs, run: feed.recheckAll }],
     viewers: feed.viewers,

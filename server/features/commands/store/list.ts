@@ -5,7 +5,7 @@ import { limitsValue, withinLimits } from "../../../core/access.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import { statement } from "../../../core/statements.ts";
 import type { Db } from "../../../platform/db.ts";
-import { ALL_COLUMNS, type CommandRow, type DbRow, LEAN_COLUMNS, toRow } from "./rows.ts";
+import { ALL_COLUMNS, type CommandRow, type DbRow, LIGHT_COLUMNS, toRow } from "./rows.ts";
 
 export interface CommandFilter {
   readonly status?: readonly CommandStatus[] | undefined;
@@ -67,7 +67,6 @@ const toNamed = (row: NamedDbRow): NamedRow => ({ row: toRow(row), deviceName: r
 const seen = (n: string): string =>
   `(${n}::jsonb is null or exists (select from devices d where d.tenant_id = c.tenant_id and d.device_id = c.device_id and ${withinLimits("d", n)}))`;
 
-const LIGHT_COLUMNS = LEAN_COLUMNS.replace("c.output,", "null::jsonb as output,");
 const BLOCKED = "(c.deadline_at is not null and c.status = 'queued' and c.available_at <= now())";
 // Open commands are few, and each has an index of the ended ones; each branch reads no more than it needs.
 const branch = (condition: string): string =>

@@ -1,11 +1,11 @@
 // Reads of commands: one or some by their ids, the reason why it waits, and figures of the whole queue.
-import type { CommandId, CommandStatus, DeviceId, TenantId } from "../../../../protocol/index.ts";
+import type { CommandId, CommandStatus } from "../../../../protocol/index.ts";
 import type { DeviceRef } from "../../../core/delivery.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import { statement } from "../../../core/statements.ts";
 import type { Db } from "../../../platform/db.ts";
-import { ALL_COLUMNS, type CommandRow, type DbRow, IN_FLIGHT, LEAN_COLUMNS, OPEN, toRow } from "./rows.ts";
+import { ALL_COLUMNS, type CommandRow, type DbRow, IN_FLIGHT, LEAN_COLUMNS, LIGHT_COLUMNS, OPEN, toRow } from "./rows.ts";
 
 const FIND_MANY = statement<DbRow>(
   "commands.findMany",
@@ -171,23 +171,14 @@ export const countOpen = async (db: Db, graceMs: number): Promise<{ readonly ope
   return { open: Object.fromEntries(rows.map(({ status, count }) => [status, count])), pastDeadline: rows.reduce((sum, { past }) => sum + past, 0) };
 };
 
-export interface RecentCommand {
-  readonly tenantId: TenantId;
-  readonly commandId: CommandId;
-  readonly deviceId: DeviceId;
-  readonly type: string;
-  readonly status: CommandStatus;
-}
-
-const FIND_RECENT = statement<{ readonly until: string; readonly commands: readonly RecentCommand[] }>(
+const LAST_STEP = "greatest(c.issued_at, c.sent_at, c.acked_at, c.started_at, c.cancel_requested_at, c.ack_at)";
+// The left join returns the time even if there are no rows.
+const FIND_RECENT = statement<DbRow & { readonly until: string; readonly last_step: Date }>(
   "commands.findRecent",
-  `with recent as (
-     select c.tenant_id as "tenantId", c.command_id as "commandId", c.device_id as "deviceId", c.type, c.status,
-       greatest(c.issued_at, c.sent_at, c.acked_at, c.started_at, c.cancel_requested_at) as at
-     from commands c where c.tenant_id = $1 and c.deadline_at is not null
-       and greatest(c.issued_at, c.sent_at, c.acked_at, c.started_at, c.cancel_requested_at) > coalesce($2::timestamptz, now()) - interval '2 s'
-     order by at desc limit $3)
-   select now()::text as until, coalesce((select jsonb_agg(to_jsonb(r) order by r.at) from recent r), '[]') as commands`,
+  `with c as (
+     select ${LIGHT_COLUMNS}, ${LAST_STEP} as last_step from commands c
+      where c.tenant_id = $1 and c.deadline_at is not null and ${LAST_STEP} > coalesce($2::timestamptz, now()) - interval '2 s' order by last_step desc limit $3)
+   select now()::text as until, c.* from (select) as one left join c on true order by c.last_step`,
 );
 
 // A transaction's rows become visible only when it commits, so each read overlaps the one before.
@@ -196,10 +187,10 @@ export const findRecent = async (
   db: Db,
   tenantId: string,
   { since, limit }: { readonly since: string | null; readonly limit: number },
-): Promise<{ readonly commands: readonly RecentCommand[]; readonly until: string }> => {
-  const [row] = await db.query(FIND_RECENT, [tenantId, since, limit]);
-  if (row === undefined) throw new Error("the query returned no time");
-  return row;
+): Promise<{ readonly commands: readonly CommandRow[]; readonly until: string }> => {
+  const rows = await db.query(FIND_RECENT, [tenantId, since, limit]);
+  if (rows[0] === undefined) throw new Error("the query returned no time");
+  return { commands: rows.flatMap((row) => (row.command_id === null ? [] : [toRow(row)])), until: rows[0].until };
 };
 
 const FIND_AWAITED = statement<{ readonly key: string }>(

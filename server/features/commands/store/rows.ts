@@ -116,6 +116,8 @@ const LEAN = [
 
 /** Of `commands c`, without the payload. */
 export const LEAN_COLUMNS = LEAN;
+/** Without the output too, which may be large. */
+export const LIGHT_COLUMNS = LEAN.replace("c.output,", "null::jsonb as output,");
 export const ALL_COLUMNS = `${LEAN}, c.payload`;
 
 export const toInstant = (time: DbTime): Instant => (typeof time === "number" ? time : time.getTime());
