@@ -10,6 +10,7 @@ import { audit } from "./groups/audit.ts";
 import { billing } from "./groups/billing.ts";
 import { commands } from "./groups/commands.ts";
 import { devices } from "./groups/devices.ts";
+import { fleets } from "./groups/fleets.ts";
 import { general } from "./groups/general.ts";
 import { health } from "./groups/health.ts";
 import { invites } from "./groups/invites.ts";
@@ -38,6 +39,7 @@ export const contract = {
   invites,
   account,
   sessions,
+  fleets,
 } as const satisfies Record<string, Group>;
 export type Contract = typeof contract;
 
@@ -68,6 +70,7 @@ export { ApiKey } from "./groups/api-keys.ts";
 export * from "./groups/audit.ts";
 export * from "./groups/billing.ts";
 export * from "./groups/devices.ts";
+export * from "./groups/fleets.ts";
 export * from "./groups/health.ts";
 export * from "./groups/invites.ts";
 export * from "./groups/live.ts";

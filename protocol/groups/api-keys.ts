@@ -78,7 +78,7 @@ export const apiKeys = group({
         ipAllowlist: z.array(Cidr).max(20).default([]),
       }),
       output: WithSecret,
-      errors: ["PERMISSION_UNKNOWN", "DEVICE_NOT_FOUND", "PRIVILEGE_ESCALATION", "PLAN_LIMIT_EXCEEDED"],
+      errors: ["PERMISSION_UNKNOWN", "DEVICE_NOT_FOUND", "FLEET_NOT_FOUND", "PRIVILEGE_ESCALATION", "PLAN_LIMIT_EXCEEDED"],
     }),
     update: mutation({
       summary: "Change an API key's name, scopes, devices or allowed addresses",
@@ -93,7 +93,7 @@ export const apiKeys = group({
         version: Version.optional(),
       }),
       output: ApiKey,
-      errors: ["API_KEY_NOT_FOUND", "PERMISSION_UNKNOWN", "DEVICE_NOT_FOUND", "PRIVILEGE_ESCALATION", "VERSION_CONFLICT"],
+      errors: ["API_KEY_NOT_FOUND", "PERMISSION_UNKNOWN", "DEVICE_NOT_FOUND", "FLEET_NOT_FOUND", "PRIVILEGE_ESCALATION", "VERSION_CONFLICT"],
     }),
     rotate: mutation({
       summary: "Rotate an API key",

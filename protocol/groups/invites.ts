@@ -102,7 +102,15 @@ export const invites = group({
         })
         .refine(toOneOrMany, { path: ["email"], message: "send either email or emails" }),
       output: Created,
-      errors: ["INVITE_ALREADY_PENDING", "ALREADY_MEMBER", "PRIVILEGE_ESCALATION", "PLAN_LIMIT_EXCEEDED", "ROLE_NOT_FOUND", "DEVICE_NOT_FOUND"],
+      errors: [
+        "INVITE_ALREADY_PENDING",
+        "ALREADY_MEMBER",
+        "PRIVILEGE_ESCALATION",
+        "PLAN_LIMIT_EXCEEDED",
+        "ROLE_NOT_FOUND",
+        "DEVICE_NOT_FOUND",
+        "FLEET_NOT_FOUND",
+      ],
     }),
     resend: mutation({
       summary: "Send an invite again",
@@ -111,7 +119,15 @@ export const invites = group({
       permission: "invite:write",
       input: one.extend({ expiresInDays: z.int().min(1).max(30).default(7) }),
       output: WithLink,
-      errors: ["INVITE_NOT_FOUND", "INVITE_RESENT_TOO_OFTEN", "INVALID_STATE_TRANSITION", "PRIVILEGE_ESCALATION", "ROLE_NOT_FOUND", "DEVICE_NOT_FOUND"],
+      errors: [
+        "INVITE_NOT_FOUND",
+        "INVITE_RESENT_TOO_OFTEN",
+        "INVALID_STATE_TRANSITION",
+        "PRIVILEGE_ESCALATION",
+        "ROLE_NOT_FOUND",
+        "DEVICE_NOT_FOUND",
+        "FLEET_NOT_FOUND",
+      ],
     }),
     revoke: mutation({
       summary: "Revoke an invite",

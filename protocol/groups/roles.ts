@@ -148,7 +148,7 @@ export const roles = group({
       permission: "member:write",
       input: oneMember.extend({ roleId: ref("rol").optional(), selector: DeviceSelector.nullable().optional(), version: Version.optional() }),
       output: Member,
-      errors: ["MEMBER_NOT_FOUND", "ROLE_NOT_FOUND", "DEVICE_NOT_FOUND", "PRIVILEGE_ESCALATION", "LAST_OWNER", "VERSION_CONFLICT"],
+      errors: ["MEMBER_NOT_FOUND", "ROLE_NOT_FOUND", "DEVICE_NOT_FOUND", "FLEET_NOT_FOUND", "PRIVILEGE_ESCALATION", "LAST_OWNER", "VERSION_CONFLICT"],
     }),
     removeMember: mutation({
       ...write,

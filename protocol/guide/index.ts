@@ -8,6 +8,7 @@ import { audit } from "./audit.ts";
 import { billing } from "./billing.ts";
 import { commands } from "./commands.ts";
 import { devices } from "./devices.ts";
+import { fleets } from "./fleets.ts";
 import { general } from "./general.ts";
 import type { OperationGuide } from "./guide.ts";
 import { health } from "./health.ts";
@@ -29,6 +30,7 @@ const GUIDES: { readonly [G in keyof Contract]?: Readonly<Record<string, Operati
   billing,
   commands,
   devices,
+  fleets,
   general,
   health,
   invites,
@@ -53,6 +55,7 @@ export const TAGS: Readonly<Record<string, string>> = {
   Commands:
     "Work for devices. People and scripts queue commands, the gateway delivers them until the agent acknowledges them, and each can be followed to its end.",
   Devices: "The machines that run an agent. They are also called hosts.",
+  "Fleet Management": "Groups of devices: named one by one, or chosen by a rule. Members, API keys and invites can be limited to fleets.",
   General: "Facts about the service and the caller: version, limits, error codes, changes, sign-in, tickets for live streams.",
   "Health and Status": "For load balancers, supervisors and status pages. No credential needed.",
   Invites: "How people become members of a tenant: by a link that works once and for one address.",

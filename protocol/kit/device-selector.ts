@@ -1,4 +1,4 @@
-// The devices that a member or an API key is limited to.
+// The devices that a member, an API key or an invite is limited to.
 import { z } from "zod";
 import { ref } from "./ids.ts";
 
@@ -8,7 +8,8 @@ export const DeviceSelector = z
   .strictObject({
     deviceIds: z.array(ref("dev")).max(100).default([]),
     tags: z.array(Tag).max(50).default([]),
+    fleetIds: z.array(ref("flt")).max(50).default([]),
   })
-  .refine(({ deviceIds, tags }) => deviceIds.length + tags.length > 0, "must name at least one device or tag")
-  .describe("Selects the devices with one of these ids and the devices with one of these tags. Fleets do not exist yet, so `fleetIds` is refused.");
+  .refine(({ deviceIds, tags, fleetIds }) => deviceIds.length + tags.length + fleetIds.length > 0, "must name at least one device, tag or fleet")
+  .describe("Selects the devices with one of these ids, the devices with one of these tags, and the devices of these fleets.");
 export type DeviceSelector = z.infer<typeof DeviceSelector>;

@@ -15,6 +15,7 @@ export const ID_NAMES: ReadonlyMap<string, string> = new Map([
   ["dep", "deployment"],
   ["dev", "device"],
   ["ent", "enrollment token"],
+  ["flt", "fleet"],
   ["inv", "invite"],
   ["key", "API key"],
   ["mem", "member"],
@@ -43,6 +44,7 @@ export const DeploymentId = id("dep");
 export const AgentId = id("agt");
 export const CommandId = id("cmd");
 export const KeyId = id("key");
+export const FleetId = id("flt");
 export const MemberId = id("mem");
 export const RoleId = id("rol");
 export const EnrollmentTokenId = id("ent");
@@ -54,6 +56,7 @@ export type TenantId = Id<"ten">;
 export type DeploymentId = Id<"dep">;
 export type AgentId = Id<"agt">;
 export type CommandId = Id<"cmd">;
+export type FleetId = Id<"flt">;
 export type KeyId = Id<"key">;
 export type MemberId = Id<"mem">;
 export type RoleId = Id<"rol">;

@@ -3,7 +3,7 @@ export const ROLES = ["viewer", "operator", "admin", "owner"] as const;
 export type Role = (typeof ROLES)[number];
 
 const GRANTS = {
-  viewer: ["tenant:read", "device:read", "command:read", "event:read", "member:read", "role:read"],
+  viewer: ["tenant:read", "device:read", "fleet:read", "command:read", "event:read", "member:read", "role:read"],
   operator: ["device:pair", "device:update", "device:command"],
   admin: [
     "device:delete",
@@ -12,6 +12,7 @@ const GRANTS = {
     "device:secrets:read",
     "device:secrets:rotate",
     "device:shell",
+    "fleet:write",
     "enrollment:write",
     "tenant:update",
     "api_key:read",
@@ -62,6 +63,7 @@ const row = (reach: Described["reach"], risk: Risk, description: string): Descri
 export const DESCRIBED: Readonly<Record<Permission, Described>> = {
   "tenant:read": row("device", "low", "See the tenant, its dashboard and its metrics"),
   "device:read": row("device", "low", "See devices, their state and their metrics"),
+  "fleet:read": row("device", "low", "See fleets and their devices"),
   "command:read": row("device", "low", "See commands and their results"),
   "event:read": row("device", "low", "Watch events as they happen"),
   "member:read": row("tenant", "low", "See the members and their roles"),
@@ -75,6 +77,7 @@ export const DESCRIBED: Readonly<Record<Permission, Described>> = {
   "device:secrets:read": row("device", "high", "Read a device's secrets"),
   "device:secrets:rotate": row("device", "medium", "Rotate a device's secret and allow its repair"),
   "device:shell": row("device", "high", "Run shell commands on devices"),
+  "fleet:write": row("tenant", "high", "Create, change and delete fleets, which may decide who sees a device"),
   "enrollment:write": row("tenant", "high", "Create and revoke enrollment tokens"),
   "tenant:update": row("tenant", "medium", "Change the tenant's name and settings"),
   "api_key:read": row("tenant", "low", "See API keys, without the keys themselves"),

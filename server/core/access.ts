@@ -1,21 +1,32 @@
 // What a caller may do in a tenant: permissions, and the devices that the caller is limited to. Made once per cached look-up, so a call only reads it.
-import { type DeviceSelector, HELD, isOfTenant, type Permission, type Role } from "../../protocol/index.ts";
+import { DeviceSelector, type FleetSelector, HELD, isOfTenant, type Permission, type Role, type TenantId } from "../../protocol/index.ts";
+import { type DeviceTraits, matchesAnyRule, matchesRule } from "./fleet-rules.ts";
 import type { SystemScope } from "./scope.ts";
+
+/** A selector, with the selectors of those of its fleets that are dynamic. */
+export interface DeviceLimit extends DeviceSelector {
+  readonly rules: readonly FleetSelector[];
+}
+/** Reads the fleets that a selector names. */
+export type ToLimit = (tenantId: TenantId, selector: DeviceSelector) => Promise<DeviceLimit>;
+
+/** A row may be older than a field of the selector. */
+export const storedSelector = (stored: unknown): DeviceSelector | null => (stored === null ? null : DeviceSelector.parse(stored));
 
 export interface Access {
   /** The key of a built-in role or of one of the tenant's own. */
   readonly role: string;
   /** What a call may need. A limited caller has no permission that concerns the tenant as a whole. */
   readonly permissions: ReadonlySet<Permission>;
-  /** A device has to match each of these selectors. Empty: all devices. */
-  readonly limits: readonly DeviceSelector[];
+  /** A device has to match each of these. Empty: all devices. */
+  readonly limits: readonly DeviceLimit[];
 }
 
-const NO_LIMITS: readonly DeviceSelector[] = [];
+const NO_LIMITS: readonly DeviceLimit[] = [];
 /** Of a caller outside of any tenant. */
 export const NO_ACCESS = { role: null, permissions: new Set<Permission>(), limits: NO_LIMITS } as const;
 
-export const createAccess = (role: string, granted: Iterable<Permission>, limits: readonly DeviceSelector[] = NO_LIMITS): Access => ({
+export const createAccess = (role: string, granted: Iterable<Permission>, limits: readonly DeviceLimit[] = NO_LIMITS): Access => ({
   role,
   permissions: new Set(limits.length === 0 ? granted : [...granted].filter((permission) => !isOfTenant(permission))),
   limits,
@@ -32,9 +43,17 @@ export const permissionsIn = ({ principal }: Pick<SystemScope, "principal">): Re
   principal == null || principal.kind === "agent" ? NOTHING : principal.permissions;
 
 /** Background work and agents have no limits of this kind. */
-export const deviceLimitsOf = ({ principal }: Pick<SystemScope, "principal">): readonly DeviceSelector[] =>
+export const deviceLimitsOf = ({ principal }: Pick<SystemScope, "principal">): readonly DeviceLimit[] =>
   principal == null || principal.kind === "agent" ? NO_LIMITS : principal.limits;
 export const isLimited = (scope: Pick<SystemScope, "principal">): boolean => deviceLimitsOf(scope).length > 0;
+
+/** The selector of the caller itself; null: it has none. */
+export const selectorOf = (scope: Pick<SystemScope, "principal">): DeviceSelector | null => {
+  const [limit] = deviceLimitsOf(scope);
+  if (limit === undefined) return null;
+  const { rules: _, ...selector } = limit;
+  return selector;
+};
 
 /** Whether both see the same devices. */
 export const haveSameLimits = (a: Pick<SystemScope, "principal">, b: Pick<SystemScope, "principal">): boolean =>
@@ -42,10 +61,17 @@ export const haveSameLimits = (a: Pick<SystemScope, "principal">, b: Pick<System
 
 /** For raw statements, beside their own condition: whether the caller sees the device in the row `d`. The parameter `n` is `limitsValue`. */
 export const withinLimits = (d: string, n: string): string =>
-  `(${n}::jsonb is null or not exists (select from jsonb_array_elements(${n}::jsonb) l where not (l -> 'deviceIds' ? ${d}.device_id or l -> 'tags' ?| ${d}.tags)))`;
+  `(${n}::jsonb is null or not exists (select from jsonb_array_elements(${n}::jsonb) l
+      where (l -> 'deviceIds' ? ${d}.device_id or l -> 'tags' ?| ${d}.tags or l -> 'fleetIds' ?| ${d}.fleet_ids or ${matchesAnyRule(d, "l -> 'rules'")}) is not true))`;
 /** Null for a caller without limits. */
 export const limitsValue = (scope: Pick<SystemScope, "principal">): string | null => (isLimited(scope) ? JSON.stringify(deviceLimitsOf(scope)) : null);
 
-/** Whether all limits select a device with these tags. */
-export const isSelected = (limits: readonly DeviceSelector[], deviceId: string, tags: readonly string[]): boolean =>
-  limits.every((limit) => (limit.deviceIds as readonly string[]).includes(deviceId) || limit.tags.some((tag) => tags.includes(tag)));
+/** Whether all limits select the device. */
+export const isSelected = (limits: readonly DeviceLimit[], device: DeviceTraits): boolean =>
+  limits.every(
+    ({ deviceIds, tags, fleetIds, rules }) =>
+      (deviceIds as readonly string[]).includes(device.deviceId) ||
+      tags.some((tag) => device.tags.includes(tag)) ||
+      fleetIds.some((fleetId) => device.fleetIds.includes(fleetId)) ||
+      rules.some((rule) => matchesRule(rule, device)),
+  );

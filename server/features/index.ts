@@ -1,6 +1,7 @@
 // Creates the features and connects them: a feature never imports another's code, so it gets the capabilities of others here.
 import { CONNECT_PATHS, type Contract } from "../../protocol/index.ts";
 import type { Config } from "../config.ts";
+import type { ToLimit } from "../core/access.ts";
 import type { Clock } from "../core/clock.ts";
 import type { DeviceNotifier } from "../core/delivery.ts";
 import type { LoadCalls } from "../core/load-calls.ts";
@@ -24,6 +25,7 @@ import { spreadChanges } from "./changes.ts";
 import type { CommandSettings } from "./commands/index.ts";
 import { connectParts } from "./connect.ts";
 import { deployments } from "./deployments/index.ts";
+import { createFindReferences, createFleets } from "./fleets/index.ts";
 import { createGeneral, type GeneralDeps } from "./general/index.ts";
 import { createGroundwork } from "./groundwork.ts";
 import type { FeaturesOf } from "./kit.ts";
@@ -82,6 +84,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
     onError,
   });
 
+  const toLimit: ToLimit = (tenantId, selector) => fleets.toLimit(tenantId, selector);
   const tenants = createTenants({
     ...kit,
     deployments,
@@ -97,8 +100,14 @@ export const createFeatures = (deps: FeaturesDeps) => {
     loadCalls: deps.loadCalls,
     onError: (error) => onError("load test", error),
     recentEvents: live.recent,
+    toLimit,
   });
-  const apiKeys = createApiKeys({ ...kit, memberships: tenants.memberships, checkSelector: (...selecting) => roles.grants.checkSelector(...selecting) });
+  const apiKeys = createApiKeys({
+    ...kit,
+    memberships: tenants.memberships,
+    toLimit,
+    checkSelector: (...selecting) => roles.grants.checkSelector(...selecting),
+  });
   const { devices, commands, agent, agentSessions } = createMachines(deps, {
     kit,
     tenants,
@@ -108,7 +117,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
     liveNodes: () => admin.liveNodes(),
     onError,
   });
-  const roles = createRoles({ ...kit, ...tenants, knownDevices: devices.known });
+  const roles = createRoles({ ...kit, ...tenants, knownDevices: devices.known, holdFleets: (...holding) => fleets.holdForLimit(...holding) });
   const stuck: FindStuck[] = [outbox.stuck, createStuckMails(db)];
   const admin = createAdmin({
     ...kit,
@@ -142,6 +151,16 @@ export const createFeatures = (deps: FeaturesDeps) => {
   });
   const billing = createBilling({ ...kit, counters, tenants: tenants.standing, settings: billingSettings(config, publicUrl) });
   const provider = openProvider(deps);
+  const people = createPeople(deps, { kit, tenants, roles, audit, provider });
+  const fleets = createFleets({
+    ...kit,
+    devices: devices.ofFleets,
+    findReferences: createFindReferences({ members: tenants.members, invites: people.invites, apiKeys }),
+    limitsChanged: () => {
+      tenants.members.forgetAll();
+      apiKeys.forgetAll();
+    },
+  });
   const general = createGeneral({
     db,
     changelog: deps.changelog,
@@ -167,7 +186,8 @@ export const createFeatures = (deps: FeaturesDeps) => {
     admin,
     audit,
     // After the tenants: invites count a plan's members with those who are invited.
-    ...createPeople(deps, { kit, tenants, roles, audit, provider }),
+    ...people,
+    fleets,
   } satisfies FeaturesOf<Contract>;
 
   const parts = connectParts(features, { outbox, outcomes, counters, stuck });

@@ -1,7 +1,8 @@
 // The devices of a limited caller, in Prisma calls: forces the caller's limits into every condition on a device or on rows that belong to one.
-import type { DeviceSelector } from "../../protocol/index.ts";
+import type { DeviceLimit } from "../core/access.ts";
 import type { ModelWithDevice, OperationName } from "../core/database.ts";
 import { AppError } from "../core/errors.ts";
+import { ruleCondition } from "../core/fleet-rules.ts";
 
 type Args = Readonly<Record<string, unknown>>;
 
@@ -15,8 +16,10 @@ interface Model {
 /** Those of these devices that the caller may see. */
 type Visible = (deviceIds: readonly string[]) => Promise<ReadonlySet<string>>;
 
-export const conditionOf = (limits: readonly DeviceSelector[]): Args => ({
-  AND: limits.map(({ deviceIds, tags }) => ({ OR: [{ deviceId: { in: deviceIds } }, { tags: { hasSome: tags } }] })),
+export const conditionOf = (limits: readonly DeviceLimit[]): Args => ({
+  AND: limits.map(({ deviceIds, tags, fleetIds, rules }) => ({
+    OR: [{ deviceId: { in: deviceIds } }, { tags: { hasSome: tags } }, { fleetIds: { hasSome: fleetIds } }, ...rules.map(ruleCondition)],
+  })),
 });
 
 const and = (where: unknown, condition: Args): Args => {
@@ -31,7 +34,7 @@ const idsIn = (where: unknown): readonly string[] => {
   return named;
 };
 
-const limitWhere = async ({ key }: Model, where: unknown, limits: readonly DeviceSelector[], visible: Visible): Promise<Args> => {
+const limitWhere = async ({ key }: Model, where: unknown, limits: readonly DeviceLimit[], visible: Visible): Promise<Args> => {
   if (key === "device") return and(where, conditionOf(limits));
   if (key in RELATED) return and(where, { device: conditionOf(limits) });
   return { ...((where ?? {}) as Args), deviceId: { in: [...(await visible(idsIn(where)))] } };
@@ -50,7 +53,7 @@ const CREATING: ReadonlySet<OperationName> = new Set(["create", "createMany", "c
 
 /** Rewrites an operation on devices or their rows; leaves one on other tables as it is. */
 export const limitToDevices =
-  (limits: readonly DeviceSelector[], visible: Visible) =>
+  (limits: readonly DeviceLimit[], visible: Visible) =>
   async (model: Model, operation: OperationName, args: Args): Promise<Args> => {
     if (!model.columns.has("deviceId")) return args;
     const { where, data, create, update } = args;

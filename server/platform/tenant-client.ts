@@ -1,7 +1,6 @@
 // Prisma limited to one tenant. Hand-made and no extension of Prisma's: an extension keeps neither the models without a tenant away nor the types.
 import { Prisma } from "../../prisma/generated/client.ts";
-import type { DeviceSelector } from "../../protocol/index.ts";
-import { deviceLimitsOf } from "../core/access.ts";
+import { type DeviceLimit, deviceLimitsOf } from "../core/access.ts";
 import type { Clients, OperationName, SystemClient, TenantClient } from "../core/database.ts";
 import { AppError } from "../core/errors.ts";
 import type { HoldVersion } from "../core/row-versions.ts";
@@ -102,7 +101,7 @@ const forTenant =
   };
 
 /** Within the tenant, and within the devices that the caller is limited to. */
-const forLimited = (run: RunOperation, tenantId: string, limits: readonly DeviceSelector[]): Rewrite => {
+const forLimited = (run: RunOperation, tenantId: string, limits: readonly DeviceLimit[]): Rewrite => {
   const inTenant = forTenant(tenantId);
   const visible = async (deviceIds: readonly string[]): Promise<ReadonlySet<string>> => {
     const where = { tenantId, deviceId: { in: [...deviceIds] }, ...conditionOf(limits) };

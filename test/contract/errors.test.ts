@@ -175,6 +175,12 @@ const SCENARIOS: Readonly<Record<Exclude<ErrorCode, Streamed>, Scenario>> = {
   PERMISSION_UNKNOWN: (at, probe) => probe(own(at, "POST", "/roles", { body: { name: "dancers", permissions: ["device:dance"] } })),
   ROLE_NAME_RESERVED: (at, probe) => probe(own(at, "POST", "/roles", { body: { name: "Owner", permissions: ["device:read"] } })),
   ROLE_IMMUTABLE: (at, probe) => probe(own(at, "DELETE", "/roles/rol_00000000000000viewer")),
+  FLEET_NOT_FOUND: (at, probe) => probe(own(at, "GET", "/fleets/flt_unknown")),
+  FLEET_IN_USE: async (at, probe) => {
+    const { fleetId } = await done(at.world, at.stock.owner, "POST /fleets", { body: { name: "used" } });
+    await done(at.world, at.stock.owner, "POST /api-keys", { body: { name: "limited", selector: { fleetIds: [fleetId] } } });
+    await probe(own(at, "DELETE", `/fleets/${fleetId}`));
+  },
   ROLE_IN_USE: async (at, probe) => {
     const { owner, tenant } = await fresh(at);
     const { roleId } = await done(at.world, owner, "POST /roles", { body: { name: "guards", permissions: ["device:read"] } });

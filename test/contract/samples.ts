@@ -116,6 +116,10 @@ const newRole = async (stock: Stock): Promise<Input> => {
   await stock.world.sql.query("delete from roles r where tenant_id = $1 and not exists (select from memberships m where m.role_id = r.role_id)", [tenantId]);
   return { roleId: (await created(stock, "/v1/roles", { name: newId("night"), permissions: ["device:read"] }))["roleId"] };
 };
+/** One that has the stock's device. */
+const newFleet = async (stock: Stock): Promise<Input> => ({
+  fleetId: (await created(stock, "/v1/fleets", { name: "sample", deviceIds: [stock.device.deviceId] }))["fleetId"],
+});
 /** A member that no other sample needs; the user's own membership, if the user is to leave. */
 const newMember = async ({ world, tenant }: Pick<Stock, "world" | "tenant">): Promise<Input> => {
   const memberId = newId("mem");
@@ -341,6 +345,15 @@ export const SAMPLES: { readonly [Id in OperationId]: (stock: Stock, userId: str
   "invites.lookup": async (stock) => ({ token: (await invite(stock)).token }),
   "invites.accept": async (stock) => acceptable(stock, stock.tenant.ownerId),
   "invites.decline": async (stock) => ({ token: (await invite(stock)).token }),
+  "fleets.list": nothing,
+  "fleets.get": newFleet,
+  "fleets.create": async ({ device }) => ({ name: "sample", deviceIds: [device.deviceId] }),
+  "fleets.update": async (stock) => ({ ...(await newFleet(stock)), name: "renamed" }),
+  "fleets.remove": newFleet,
+  "fleets.listDevices": newFleet,
+  "fleets.addDevice": async (stock) => ({ ...(await newFleet(stock)), deviceId: await spare(stock) }),
+  "fleets.removeDevice": async (stock) => ({ ...(await newFleet(stock)), deviceId: stock.device.deviceId }),
+  "fleets.summary": newFleet,
 };
 
 /** A value as text for a path or query. String() throws for a fuzzed object such as `{ toString: false }`. */

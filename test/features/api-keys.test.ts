@@ -7,6 +7,7 @@ import { accessOf } from "../../server/core/access.ts";
 import { systemClock } from "../../server/core/clock.ts";
 import { createApiKeyLookup } from "../../server/features/api-keys/api-key-lookup.ts";
 import { isWellFormed, makeKey } from "../../server/features/api-keys/keys.ts";
+import { createToLimit } from "../../server/features/fleets/limits.ts";
 import { failureOf, inside, userOf } from "../kit/call.ts";
 import { openTenancy, type Tenancy } from "./tenancy-kit.ts";
 
@@ -99,7 +100,7 @@ describe("keys", () => {
         return Reflect.get(db, name) as unknown;
       },
     });
-    const { lookup } = createApiKeyLookup({ db: counting, clock: systemClock, memberships: world.tenants.memberships });
+    const { lookup } = createApiKeyLookup({ db: counting, clock: systemClock, memberships: world.tenants.memberships, toLimit: createToLimit(world.db) });
     const { apiKey } = makeKey("key_01J9ZQ3E8W6Y2V7K4M5N6P7Q8R");
     for (const bad of [`${apiKey.slice(0, -1)}${apiKey.endsWith("0") ? "1" : "0"}`, apiKey.slice(1), "svk_live_x", "svk_", "\0", "__proto__", ""])
       expect(await failureOf(lookup.find(bad))).toEqual({ code: "UNAUTHORIZED", status: 401, details: { reason: "api_key_malformed" } });
@@ -179,7 +180,7 @@ describe("rotation", () => {
     expect(second.expiresAt).toBe(first.expiresAt);
     const states = async () => {
       // Nothing may come from the cache of the reads before.
-      const { lookup } = createApiKeyLookup({ db: world.db, clock: systemClock, memberships: world.tenants.memberships });
+      const { lookup } = createApiKeyLookup({ db: world.db, clock: systemClock, memberships: world.tenants.memberships, toLimit: createToLimit(world.db) });
       return [(await lookup.find(first.apiKey))?.status, (await lookup.find(second.apiKey))?.status];
     };
     const set = (change: string) => world.db.query(`update api_keys set ${change} where key_id = $1`, [first.keyId]);

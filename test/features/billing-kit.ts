@@ -7,6 +7,7 @@ import { createApiKeys } from "../../server/features/api-keys/index.ts";
 import { createAuditTrail } from "../../server/features/audit/index.ts";
 import { createBeginTrial, createBilling, createTellCrossing } from "../../server/features/billing/index.ts";
 import { deployments } from "../../server/features/deployments/index.ts";
+import { createToLimit } from "../../server/features/fleets/limits.ts";
 import { type Counters, createPlan, createTenants } from "../../server/features/tenants/index.ts";
 import { openDb } from "../../server/platform/db.ts";
 import { silentLog } from "../../server/platform/log.ts";
@@ -43,12 +44,23 @@ export const openBilling = async (stripe: { readonly secretKey?: string; readonl
     deviceStates: async () => ({ online: 0, offline: 0, provisioning: 0 }),
     deviceIds: async () => [],
     recentEvents: async () => [],
+    toLimit: createToLimit(db),
     nodeId: "test",
     flags: () => ({ isOn: async () => true, on: async () => [] }),
     loadCalls: () => ({ operationOf: () => null, get: async () => ({ status: 200, code: null }) }),
     onError: () => undefined,
   });
-  const apiKeys = createApiKeys({ checkSelector: async () => undefined, db, clock, emit, audit, memberships: tenants.memberships, plan, secretBox });
+  const apiKeys = createApiKeys({
+    checkSelector: async () => undefined,
+    toLimit: createToLimit(db),
+    db,
+    clock,
+    emit,
+    audit,
+    memberships: tenants.memberships,
+    plan,
+    secretBox,
+  });
   const billing = createBilling({
     db,
     clock,

@@ -9,6 +9,7 @@ import { createApiKeys } from "../../server/features/api-keys/index.ts";
 import { createAuditTrail } from "../../server/features/audit/index.ts";
 import { deployments } from "../../server/features/deployments/index.ts";
 import type { Enrol } from "../../server/features/devices/index.ts";
+import { createToLimit } from "../../server/features/fleets/limits.ts";
 import { createPairing } from "../../server/features/pairing/index.ts";
 import { type Counters, createPlan, createTenants } from "../../server/features/tenants/index.ts";
 import { type Db, openDb } from "../../server/platform/db.ts";
@@ -47,6 +48,7 @@ export const openTenancy = async ({ planLimits }: { planLimits?: Readonly<Record
     deviceStates: async (scope) => ({ online: (await counters.hosts?.(db, scope)) ?? 0, offline: 0, provisioning: 0 }),
     deviceIds: async () => [],
     recentEvents: async () => [],
+    toLimit: createToLimit(db),
     nodeId: "test",
     flags: () => ({ isOn: async () => true, on: async () => [] }),
     loadCalls: () => ({ operationOf: () => null, get: async () => ({ status: 200, code: null }) }),
@@ -59,6 +61,7 @@ export const openTenancy = async ({ planLimits }: { planLimits?: Readonly<Record
     audit,
     memberships: tenants.memberships,
     checkSelector: async () => undefined,
+    toLimit: createToLimit(db),
     plan,
     secretBox,
   });

@@ -30,7 +30,7 @@ const as = (selector: { deviceIds?: string[]; tags?: string[] }): SystemScope =>
     kind: "user",
     userId: "u",
     email: null,
-    ...createAccess("operator", [], [{ deviceIds: (selector.deviceIds ?? []) as Any, tags: selector.tags ?? [] }]),
+    ...createAccess("operator", [], [{ deviceIds: [], tags: [], fleetIds: [], rules: [], ...(selector as Any) }]),
   },
 });
 

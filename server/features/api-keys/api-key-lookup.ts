@@ -1,7 +1,7 @@
 // Finds API keys for authentication. Caches them for at most two seconds and records when and from where a key was last used.
 
 import { type ApiKey, HELD } from "../../../protocol/index.ts";
-import { type Access, createAccess } from "../../core/access.ts";
+import { type Access, createAccess, type DeviceLimit, type ToLimit } from "../../core/access.ts";
 import { createCached } from "../../core/cached.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
@@ -24,40 +24,51 @@ interface ApiKeyLookupDeps {
   readonly db: Tx;
   readonly clock: Clock;
   readonly memberships: Memberships;
+  readonly toLimit: ToLimit;
+}
+
+interface CachedKey {
+  readonly key: ApiKey;
+  readonly limit: DeviceLimit | null;
 }
 
 /** What both the key and its creator have. The role shown is the creator's if the key's own has more. */
-export const keyAccess = ({ role, scopes, selector }: Pick<ApiKey, "role" | "scopes" | "selector">, creator: Access): Access => {
+const keyAccess = ({ key: { role, scopes }, limit }: CachedKey, creator: Access): Access => {
   const own = [...HELD[role]];
   const granted = own.filter((permission) => creator.permissions.has(permission));
   const scoped = scopes.length === 0 ? granted : granted.filter((permission) => scopes.includes(permission));
-  return createAccess(granted.length === own.length ? role : creator.role, scoped, selector === null ? creator.limits : [selector, ...creator.limits]);
+  return createAccess(granted.length === own.length ? role : creator.role, scoped, limit === null ? creator.limits : [limit, ...creator.limits]);
 };
 
-export const createApiKeyLookup = ({ db, clock, memberships }: ApiKeyLookupDeps) => {
+export const createApiKeyLookup = ({ db, clock, memberships, toLimit }: ApiKeyLookupDeps) => {
+  const load = async (hash: string): Promise<CachedKey | null> => {
+    const key = await findByHash(db, Buffer.from(hash, "hex"));
+    return key === null ? null : { key, limit: key.selector === null ? null : await toLimit(key.tenantId, key.selector) };
+  };
   // Cached by hash, so the process holds no key in memory.
-  const keys = createCached<ApiKey>({ load: (hash) => findByHash(db, Buffer.from(hash, "hex")), clock, ttlMs: CACHE_MS });
+  const keys = createCached<CachedKey>({ load, clock, ttlMs: CACHE_MS });
   let uses = new Map<string, Use>();
   // Worked out once for each pair of cached records.
-  const known = new WeakMap<ApiKey, { readonly creator: Access; readonly access: Access }>();
-  const accessOfKey = (key: ApiKey, creator: Access): Access => {
-    const last = known.get(key);
+  const known = new WeakMap<CachedKey, { readonly creator: Access; readonly access: Access }>();
+  const accessOfKey = (cached: CachedKey, creator: Access): Access => {
+    const last = known.get(cached);
     if (last?.creator === creator) return last.access;
-    const access = keyAccess(key, creator);
-    known.set(key, { creator, access });
+    const access = keyAccess(cached, creator);
+    known.set(cached, { creator, access });
     return access;
   };
 
   const lookup: ApiKeyLookup = {
     find: async (apiKey) => {
       if (!isWellFormed(apiKey)) throw new AppError("UNAUTHORIZED", { details: { reason: "api_key_malformed" } });
-      const key = await keys.get(secretHash(apiKey).toString("hex"));
-      if (key === null) return null;
+      const cached = await keys.get(secretHash(apiKey).toString("hex"));
+      if (cached === null) return null;
+      const { key } = cached;
       const { keyId, tenantId, ipAllowlist, createdBy } = key;
       const creatorId = userIdOf(createdBy);
       const creator = creatorId === null ? null : await memberships.find(tenantId, creatorId);
       const status = creator === null ? "revoked" : statusNow(key, clock.now());
-      const { role, permissions, limits } = creator === null ? NOTHING : accessOfKey(key, creator);
+      const { role, permissions, limits } = creator === null ? NOTHING : accessOfKey(cached, creator);
       return { keyId, tenantId, ipAllowlist, status, role, permissions, limits };
     },
     used: (keyId, ip) => {
@@ -72,7 +83,7 @@ export const createApiKeyLookup = ({ db, clock, memberships }: ApiKeyLookupDeps)
     await writeUses(db, written);
   };
   const jobs: readonly Job[] = [{ name: "api-keys.write-uses", everyMs: WRITE_USES_MS, run: write }];
-  // A change is rare and touches up to three hashes, so it simply empties the cache.
+  // A change is rare and touches up to three hashes, or the keys that are limited to a fleet, so it simply empties the cache.
   return { lookup, jobs, forgetAll: keys.forgetAll };
 };
 

@@ -1,7 +1,7 @@
 // API keys for scripts and third parties. The gateway shows a key once and never grants it more than its creator may do now.
 
 import { type ApiKey, contract, type DeviceSelector, HELD, isPermission, type Permission, permits } from "../../../protocol/index.ts";
-import { permissionsIn } from "../../core/access.ts";
+import { permissionsIn, type ToLimit } from "../../core/access.ts";
 import { findActors } from "../../core/actors.ts";
 import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
@@ -17,17 +17,21 @@ import { createApiKeyLookup } from "./api-key-lookup.ts";
 import { createEnsureKey } from "./bootstrap.ts";
 import { createExpiryNotices } from "./expiry-notices.ts";
 import { makeKey } from "./keys.ts";
-import { countKeys, findKey, insertKey, pageOfKeys, replaceKey, revokeKey, updateKey } from "./store.ts";
+import { countKeys, findKey, findLimitedKeys, insertKey, pageOfKeys, replaceKey, revokeKey, updateKey } from "./store.ts";
 
 export type ApiKeysDeps = Pick<FeatureKit, "db" | "clock" | "emit" | "audit" | "plan" | "secretBox"> & {
   readonly memberships: Memberships;
-  /** Throws DEVICE_NOT_FOUND for a device that the tenant does not have. */
+  readonly toLimit: ToLimit;
+  /** Throws DEVICE_NOT_FOUND or FLEET_NOT_FOUND for what the tenant does not have. */
   readonly checkSelector: (tx: Tx, scope: TenantScope, selector: DeviceSelector | null | undefined) => Promise<void>;
 };
 
 export interface ApiKeysFeature extends Feature<typeof contract.apiKeys> {
   readonly jobs: readonly Job[];
   readonly lookup: ApiKeyLookup;
+  /** A fleet has changed, and any key may be limited to it. */
+  readonly forgetAll: () => void;
+  readonly limitedTo: typeof findLimitedKeys;
   /** Returns the user's bootstrap key in this tenant: the same key each time, or a new one after it was revoked. */
   readonly ensureKey: ReturnType<typeof createEnsureKey>;
 }
@@ -37,6 +41,8 @@ export const createApiKeys = (deps: ApiKeysDeps): ApiKeysFeature => {
   return {
     handlers: createHandlers(deps, forgetAll),
     lookup,
+    forgetAll,
+    limitedTo: findLimitedKeys,
     jobs: [...jobs, createExpiryNotices(deps)],
     counters: { apiKeys: countKeys },
     ensureKey: createEnsureKey(deps, forgetAll),

@@ -2,6 +2,7 @@
 
 import { Prisma } from "../../../prisma/generated/client.ts";
 import { ApiKey, type DeviceSelector, isRole, type KeyId, type Page, type Role, type TenantId } from "../../../protocol/index.ts";
+import { storedSelector } from "../../core/access.ts";
 import { DAY_SECONDS, secondsFromNow, systemClock } from "../../core/clock.ts";
 import type { Clients } from "../../core/database.ts";
 import type { SqlTx } from "../../core/events.ts";
@@ -19,7 +20,7 @@ type KeyRow = Omit<RowOf<typeof ApiKey>, "status"> & { readonly role: string; re
 
 const toKey = (row: KeyRow, status = statusOf(row.expiresAt, row.revokedAt)): ApiKey =>
   // A role that this release does not know grants the least.
-  recordOf(ApiKey, { ...row, role: isRole(row.role) ? row.role : "viewer", status });
+  recordOf(ApiKey, { ...row, selector: storedSelector(row.selector), role: isRole(row.role) ? row.role : "viewer", status });
 
 const statusOf = (expiresAt: Date | null, revokedAt: Date | null): ApiKey["status"] => {
   if (revokedAt !== null) return "revoked";
@@ -31,6 +32,12 @@ const usable = () => ({ revokedAt: null, OR: [{ expiresAt: null }, { expiresAt: 
 
 /** For the plan: keys that still work. */
 export const countKeys = (db: Clients, scope: SystemScope): Promise<number> => db.for(scope).apiKey.count({ where: usable() });
+
+/** The ids of keys that still work and are limited to the fleet. */
+export const findLimitedKeys = async (db: Clients, scope: SystemScope, fleetId: string, limit: number): Promise<readonly string[]> => {
+  const where = { ...usable(), selector: { path: ["fleetIds"], array_contains: [fleetId] } };
+  return (await db.for(scope).apiKey.findMany({ where, take: limit, select: { keyId: true } })).map(({ keyId }) => keyId);
+};
 
 export interface NewKey extends Omit<MadeKey, "apiKey"> {
   readonly keyId: string;

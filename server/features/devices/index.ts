@@ -24,6 +24,7 @@ import type { Feature } from "../kit.ts";
 import { type Agents, createAgentRegistry } from "./agent-registry.ts";
 import { type AnyDevice, createAnyDevice } from "./any-device.ts";
 import { createEnrol, createReissue, type Enrol, type PlanGuard, type Reissue, type ResetCommands } from "./enrol.ts";
+import { createFleetDevices, type FleetDevices } from "./fleets.ts";
 import { createPresence, type Presence } from "./presence.ts";
 import { createRepairHandlers } from "./repair.ts";
 import { toMetrics } from "./rules.ts";
@@ -50,6 +51,7 @@ import { createVisibility, type Visibility } from "./visibility.ts";
 export { createAgentSessions } from "./agent-sessions.ts";
 export type { AnyDevice } from "./any-device.ts";
 export type { Enrolled, Enrolment, Reissue, Replacement, ResetCommands } from "./enrol.ts";
+export type { FleetDevices } from "./fleets.ts";
 export { createDeviceNames } from "./names.ts";
 export type { DeviceSummary } from "./store/devices.ts";
 /** For the plan. */
@@ -102,6 +104,7 @@ export interface Devices extends Feature<typeof contract.devices>, Omit<Visibili
   states(scope: SystemScope): Promise<Record<Device["status"], number>>;
   /** For administrators of the installation. */
   readonly anyDevice: AnyDevice;
+  readonly ofFleets: FleetDevices;
   /** Stores what the machine reports about itself and returns the time of the update; undefined when the device is gone. */
   describe(scope: SystemScope, report: { readonly deviceId: string; readonly machine: Machine; readonly inventory: object }): Promise<Date | undefined>;
 }
@@ -143,6 +146,7 @@ export const createDevices = (deps: DevicesDeps): Devices => {
     counters: { hosts: countDevices },
     describe: (scope, report) => describeDevice(db, scope, report),
     anyDevice: createAnyDevice(deps),
+    ofFleets: createFleetDevices(db, forget),
   };
 };
 

@@ -4,14 +4,15 @@ import { deviceLimitsOf, isLimited, isSelected } from "../../core/access.ts";
 import { createCached } from "../../core/cached.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
+import type { DeviceTraits } from "../../core/fleet-rules.ts";
 import type { SystemScope } from "../../core/scope.ts";
-import { findTags } from "./store/devices.ts";
+import { findTraits } from "./store/devices.ts";
 
 export interface Visibility {
   isVisible(scope: SystemScope, deviceId: string): Promise<boolean>;
-  /** For streams, which ask at every event: tags that changed on another node may be a second old. */
+  /** For streams, which ask at every event: tags and fleets that changed on another node may be a second old. */
   isShown(scope: SystemScope, deviceId: string): Promise<boolean>;
-  /** The device's tags have changed. */
+  /** The device's tags or fleets have changed. */
   forget(tenantId: string, deviceId: string): void;
 }
 
@@ -22,16 +23,16 @@ const SEPARATOR = "\u0000";
 export const createVisibility = (db: Tx, clock: Clock): Visibility => {
   const load = (key: string) => {
     const [tenantId = "", deviceId = ""] = key.split(SEPARATOR);
-    return findTags(db, { tenantId: tenantId as TenantId }, deviceId); // as: `isShown` made the key
+    return findTraits(db, { tenantId: tenantId as TenantId }, deviceId); // as: `isShown` made the key
   };
-  const tags = createCached<{ readonly tags: readonly string[] }>({ load, clock, ttlMs: CACHE_MS });
+  const traits = createCached<DeviceTraits>({ load, clock, ttlMs: CACHE_MS });
   return {
-    isVisible: async (scope, deviceId) => !isLimited(scope) || (await findTags(db, scope, deviceId)) !== null,
+    isVisible: async (scope, deviceId) => !isLimited(scope) || (await findTraits(db, scope, deviceId)) !== null,
     isShown: async (scope, deviceId) => {
       if (!isLimited(scope)) return true;
-      const found = await tags.get(`${scope.tenantId}${SEPARATOR}${deviceId}`);
-      return found !== null && isSelected(deviceLimitsOf(scope), deviceId, found.tags);
+      const found = await traits.get(`${scope.tenantId}${SEPARATOR}${deviceId}`);
+      return found !== null && isSelected(deviceLimitsOf(scope), found);
     },
-    forget: (tenantId, deviceId) => tags.forget([`${tenantId}${SEPARATOR}${deviceId}`]),
+    forget: (tenantId, deviceId) => traits.forget([`${tenantId}${SEPARATOR}${deviceId}`]),
   };
 };

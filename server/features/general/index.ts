@@ -1,7 +1,7 @@
 // Facts about the service and about its caller, and stream tickets.
 
 import { contract } from "../../../protocol/index.ts";
-import { deviceLimitsOf, permissionsIn } from "../../core/access.ts";
+import { permissionsIn, selectorOf } from "../../core/access.ts";
 import type { Clients } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import { type Handlers, implement } from "../../core/feature.ts";
@@ -143,7 +143,7 @@ const createCallerHandlers = ({
       tenantId,
       role,
       permissions: [...permissionsIn({ principal })],
-      selector: deviceLimitsOf({ principal })[0] ?? null,
+      selector: selectorOf({ principal }),
       features: [...(await flags.on(tenantId))],
       memberships: principal.kind === "user" ? (await memberships.list(principal.userId)).map((each) => ({ tenantId: each.tenantId, role: each.role })) : [],
       administrator: principal.kind === "user" && administrators.includes(principal.userId),

@@ -6,7 +6,18 @@ import type { Job } from "../../platform/jobs.ts";
 import type { Feature } from "../kit.ts";
 import { createAnswers } from "./answers.ts";
 import { createMaking, notPending } from "./making.ts";
-import { countPending, endInvite, expireInvite, findInvite, findOver, forgetInvites, pageOfInvites, type StoredInvite, toInvite } from "./store.ts";
+import {
+  countPending,
+  endInvite,
+  expireInvite,
+  findInvite,
+  findLimitedInvites,
+  findOver,
+  forgetInvites,
+  pageOfInvites,
+  type StoredInvite,
+  toInvite,
+} from "./store.ts";
 import type { InvitesDeps } from "./types.ts";
 
 export type { InviteSettings, InvitesDeps } from "./types.ts";
@@ -14,13 +25,18 @@ export type { InviteSettings, InvitesDeps } from "./types.ts";
 const BATCH = 100;
 const { revoked, expired } = contract.invites.events;
 
-export const createInvites = (deps: InvitesDeps): Feature<typeof contract.invites> => {
+export interface InvitesFeature extends Feature<typeof contract.invites> {
+  readonly limitedTo: typeof findLimitedInvites;
+}
+
+export const createInvites = (deps: InvitesDeps): InvitesFeature => {
   const { counters } = deps.tenants;
   return {
     handlers: implement(contract.invites, { ...createReads(deps), ...createMaking(deps), ...createRevoke(deps), ...createAnswers(deps) }),
     // In place of the tenants' own counter: a person who accepts takes the place that the invite has held.
     counters: { members: async (db, scope) => (await counters.members(db, scope)) + (await countPending(db, scope)) },
     jobs: createJobs(deps),
+    limitedTo: findLimitedInvites,
   };
 };
 

@@ -1,6 +1,7 @@
 // Rows of invites. The database has only the hash of a link's token.
 import { Prisma } from "../../../prisma/generated/client.ts";
 import { type DeviceSelector, Invite, type Page, type TenantId } from "../../../protocol/index.ts";
+import { storedSelector } from "../../core/access.ts";
 import { secondsFromNow, systemClock } from "../../core/clock.ts";
 import type { Clients } from "../../core/database.ts";
 import type { SqlTx } from "../../core/events.ts";
@@ -29,7 +30,7 @@ export interface StoredInvite {
 }
 
 const toStored = (row: Row): StoredInvite => {
-  const invite = recordOf(StoredInvite, row);
+  const invite = recordOf(StoredInvite, { ...row, selector: storedSelector(row.selector) });
   const { mailId, inviterName, expiresAt } = row;
   return { invite, tenantId: invite.tenantId, mailId, inviterName, isOver: invite.status === "pending" && expiresAt <= systemClock.now() };
 };
@@ -64,6 +65,12 @@ export const recentInvites = async (db: Clients, scope: SystemScope, seconds: nu
 
 export const hasPending = async (db: Clients, scope: SystemScope, email: string): Promise<boolean> =>
   (await db.for(scope).invite.count({ where: { email, ...pending() } })) > 0;
+
+/** The ids of pending invites whose members will be limited to the fleet. */
+export const findLimitedInvites = async (db: Clients, scope: SystemScope, fleetId: string, limit: number): Promise<readonly string[]> => {
+  const where = { ...pending(), selector: { path: ["fleetIds"], array_contains: [fleetId] } };
+  return (await db.for(scope).invite.findMany({ where, take: limit, select: { inviteId: true } })).map(({ inviteId }) => inviteId);
+};
 
 export interface NewInvite {
   readonly inviteId: string;

@@ -12,13 +12,15 @@ export interface GrantsDeps {
   readonly members: Members;
   /** Those of these devices that the tenant has. */
   readonly knownDevices: (tx: Tx, scope: SystemScope, deviceIds: readonly string[]) => Promise<ReadonlySet<string>>;
+  /** Throws FLEET_NOT_FOUND, or VALIDATION_FAILED for a fleet that nobody can be limited to; keeps the others until the transaction ends. */
+  readonly holdFleets: (tx: Tx, scope: SystemScope, fleetIds: readonly string[]) => Promise<void>;
 }
 
 export interface ResolvedRole extends RoleOfMember {
   readonly permissions: Iterable<Permission | string>;
 }
 
-export const createGrants = ({ members, knownDevices }: GrantsDeps) => {
+export const createGrants = ({ members, knownDevices, holdFleets }: GrantsDeps) => {
   /** Throws ROLE_NOT_FOUND. */
   const resolve = async (tx: Tx, scope: SystemScope, roleId: string): Promise<ResolvedRole> => {
     const builtIn = builtInOf(roleId);
@@ -27,17 +29,18 @@ export const createGrants = ({ members, knownDevices }: GrantsDeps) => {
     if (role === null) throw new AppError("ROLE_NOT_FOUND", { details: { roleId } });
     return { role: role.key, roleId: role.roleId, permissions: role.permissions };
   };
-  /** Throws DEVICE_NOT_FOUND for a device that the tenant does not have. */
+  /** Throws DEVICE_NOT_FOUND or FLEET_NOT_FOUND for what the tenant does not have. */
   const checkSelector = async (tx: Tx, scope: SystemScope, selector: DeviceSelector | null | undefined): Promise<void> => {
-    const deviceIds = selector?.deviceIds ?? [];
+    const { deviceIds = [], fleetIds = [] } = selector ?? {};
     const known = deviceIds.length === 0 ? new Set() : await knownDevices(tx, scope, deviceIds);
     const deviceId = deviceIds.find((each) => !known.has(each));
     if (deviceId !== undefined) throw new AppError("DEVICE_NOT_FOUND", { details: { deviceId } });
+    if (fleetIds.length > 0) await holdFleets(tx, scope, fleetIds);
   };
   return {
     resolve,
     checkSelector,
-    /** Whether the caller may give this role, for an invitation: throws ROLE_NOT_FOUND, DEVICE_NOT_FOUND or PRIVILEGE_ESCALATION. */
+    /** Whether the caller may give this role, for an invitation: throws ROLE_NOT_FOUND, DEVICE_NOT_FOUND, FLEET_NOT_FOUND or PRIVILEGE_ESCALATION. */
     check: async (tx: Tx, scope: SystemScope, { roleId, selector }: { readonly roleId: string; readonly selector: DeviceSelector | null }): Promise<void> => {
       requireHeld(scope, (await resolve(tx, scope, roleId)).permissions);
       await checkSelector(tx, scope, selector);

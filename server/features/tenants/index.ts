@@ -1,5 +1,6 @@
 // Tenants: a user creates one and becomes its owner; members read and change it; its owner ends it.
 import { contract, type Role, type Tenant } from "../../../protocol/index.ts";
+import type { ToLimit } from "../../core/access.ts";
 import { type AuditTrail, operatorTx } from "../../core/audit.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
@@ -51,6 +52,7 @@ export interface TenantsDeps extends DashboardDeps, LoadTestDeps, Pick<LifeDeps,
   readonly clock: Clock;
   readonly emit: Emit;
   readonly audit: AuditTrail;
+  readonly toLimit: ToLimit;
   readonly deployments: Deployments;
   readonly ownedTenantsPerUser: number;
   /** Begins the trial of a tenant in the transaction that creates it. */
@@ -65,8 +67,8 @@ export interface TenantsDeps extends DashboardDeps, LoadTestDeps, Pick<LifeDeps,
 const DELETION_DAYS = 30;
 
 export const createTenants = (deps: TenantsDeps) => {
-  const { db, clock, audit } = deps;
-  const { lookup, memberships, forgetTenant, forgetMember, forgetMembers } = createTenantLookup(db, clock);
+  const { db, audit } = deps;
+  const { lookup, memberships, forgetTenant, forgetMember, forgetMembers } = createTenantLookup(deps);
   const counting = createCounting(deps);
   const life = createLife({ ...deps, ...counting, forgetTenant, deletionDays: deps.deletionDays ?? DELETION_DAYS });
   const metrics = createMetricHistory(deps);

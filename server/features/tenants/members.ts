@@ -6,6 +6,7 @@ import {
   countByRole,
   countOwners,
   deleteMember,
+  findLimitedMembers,
   findMember,
   findMemberEmails,
   findOwners,
@@ -40,6 +41,7 @@ export const createMembers = (forget: (tenantId: string, userId: string) => void
     recipients: findRecipients,
     tenantsOf: findTenantsOf,
     owners: findOwners,
+    limitedTo: findLimitedMembers,
     /** Take it before any of the changes below. */
     lock: lockMembers,
     /** Null when the version has moved on. Throws LAST_OWNER when nobody else owns the tenant. */

@@ -1,5 +1,6 @@
 // Finds tenants and members for the transports and the other features. Caches them for a moment.
 
+import type { ToLimit } from "../../core/access.ts";
 import { createCached } from "../../core/cached.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Clients } from "../../core/database.ts";
@@ -12,12 +13,18 @@ const CACHE_MS = 2_500;
 // Never occurs in a tenant id, so two pairs never share a cache key.
 const SEPARATOR = "\u0000";
 
-export const createTenantLookup = (db: Clients, clock: Clock) => {
+interface TenantLookupDeps {
+  readonly db: Clients;
+  readonly clock: Clock;
+  readonly toLimit: ToLimit;
+}
+
+export const createTenantLookup = ({ db, clock, toLimit }: TenantLookupDeps) => {
   const facts = createCached<TenantFacts>({ load: (tenantId) => findFacts(db, tenantId), clock, ttlMs: CACHE_MS });
   const members = createCached<Membership>({
     load: (key) => {
       const end = key.indexOf(SEPARATOR);
-      return findMembership(db, key.slice(0, end), key.slice(end + 1));
+      return findMembership(db, toLimit, { tenantId: key.slice(0, end), userId: key.slice(end + 1) });
     },
     clock,
     ttlMs: CACHE_MS,
@@ -25,13 +32,13 @@ export const createTenantLookup = (db: Clients, clock: Clock) => {
   const lookup: TenantLookup = { find: facts.get, suspended: (tenantIds) => findSuspended(db, tenantIds) };
   const memberships: Memberships = {
     find: (tenantId, userId) => members.get(`${tenantId}${SEPARATOR}${userId}`),
-    list: (userId) => listMemberships(db, userId),
+    list: (userId) => listMemberships(db, toLimit, userId),
   };
   return {
     lookup,
     memberships,
     forgetTenant: (tenantId: string) => facts.forget([tenantId]),
-    /** After a change of a role, which any member may have. */
+    /** After a change of a role, which any member may have, or of a fleet, which any may be limited to. */
     forgetMembers: members.forgetAll,
     forgetMember: (tenantId: string, userId: string) => members.forget([`${tenantId}${SEPARATOR}${userId}`]),
   };

@@ -5,6 +5,7 @@ import { secondsFromNow, systemClock } from "../../../core/clock.ts";
 import type { Clients } from "../../../core/database.ts";
 import type { DeviceRef } from "../../../core/delivery.ts";
 import type { SqlTx } from "../../../core/events.ts";
+import type { DeviceTraits } from "../../../core/fleet-rules.ts";
 import { given, recordOf } from "../../../core/records.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import { statement } from "../../../core/statements.ts";
@@ -15,6 +16,7 @@ export const omit = {
   secret: true,
   pendingSecret: true,
   inventory: true,
+  fleetIds: true,
   minSigVersion: true,
   secretRotatedAt: true,
   nextCommandSeq: true,
@@ -94,8 +96,11 @@ export const listIds = async (db: Clients, scope: SystemScope): Promise<readonly
   (await db.for(scope).device.findMany({ select: { deviceId: true } })).map(({ deviceId }) => deviceId);
 
 /** Null: no such device, or none that a limited caller sees. */
-export const findTags = (db: Clients, scope: SystemScope, deviceId: string): Promise<{ readonly tags: readonly string[] } | null> =>
-  db.for(scope).device.findFirst({ where: { deviceId }, select: { tags: true } });
+export const findTraits = (db: Clients, scope: SystemScope, deviceId: string): Promise<DeviceTraits | null> =>
+  db.for(scope).device.findFirst({
+    where: { deviceId },
+    select: { deviceId: true, tags: true, fleetIds: true, platform: true, agentVersion: true, status: true },
+  });
 
 const FIND_NAMES = statement<{ readonly device_id: string; readonly name: string | null }>(
   "devices.findNames",
@@ -112,8 +117,8 @@ export const findNames = async (sql: SqlTx, devices: readonly DeviceRef[]): Prom
 
 export const countDevices = (db: Clients, scope: SystemScope): Promise<number> => db.for(scope).device.count({ where: living });
 
-export const countDevicesByStatus = async (db: Clients, scope: SystemScope): Promise<Record<Device["status"], number>> => {
-  const counts = await db.for(scope).device.groupBy({ by: ["status"], where: living, _count: true });
+export const countDevicesByStatus = async (db: Clients, scope: SystemScope, among: Prisma.DeviceWhereInput = {}): Promise<Record<Device["status"], number>> => {
+  const counts = await db.for(scope).device.groupBy({ by: ["status"], where: { ...living, AND: among }, _count: true });
   return { online: 0, offline: 0, provisioning: 0, ...Object.fromEntries(counts.map(({ status, _count }) => [status, _count])) };
 };
 

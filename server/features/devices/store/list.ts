@@ -1,7 +1,8 @@
 // Lists of devices: filtered, sorted and paged; and how many there are of each kind.
+import type { Prisma } from "../../../../prisma/generated/client.ts";
 import type { Device, DeviceCounts, DeviceQuery, Page } from "../../../../protocol/index.ts";
 import { limitsValue, withinLimits } from "../../../core/access.ts";
-import type { Clients } from "../../../core/database.ts";
+import type { Clients, TenantClient } from "../../../core/database.ts";
 import { AppError } from "../../../core/errors.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import { createListing, likeLiteral } from "../../../core/listing.ts";
@@ -39,8 +40,12 @@ const findByPresence = async (sql: SqlTx, { tenantId }: SystemScope, { connectiv
   if (connectivity === undefined && seenBefore === undefined) return null;
   const rows = await sql.query(FIND_BY_PRESENCE, [tenantId, connectivity ?? null, seenBefore ?? null, MAX_NAMED + 1]);
   if (rows.length <= MAX_NAMED) return rows.map(({ device_id }) => device_id);
-  const message = `more than ${MAX_NAMED} devices match; ask for other connections or an earlier time`;
-  throw new AppError("VALIDATION_FAILED", { details: { reason: "too_many_matches", issues: [{ path: "connectivity", code: "custom", message }] } });
+  throw tooMany("connectivity", "ask for other connections or an earlier time");
+};
+
+const tooMany = (path: string, advice: string): AppError => {
+  const message = `more than ${MAX_NAMED} devices match; ${advice}`;
+  return new AppError("VALIDATION_FAILED", { details: { reason: "too_many_matches", issues: [{ path, code: "custom", message }] } });
 };
 
 const dateOf = (text: string | undefined): Date | undefined => (text === undefined ? undefined : new Date(text));
@@ -95,15 +100,23 @@ const listBySeen = async (
   return { items: items.flatMap((deviceId) => devices.get(deviceId) ?? []), ...page };
 };
 
-export const listDevices = async (db: Clients & SqlTx, scope: SystemScope, query: DeviceQuery): Promise<Page<Device>> => {
+/** For conditions that raw SQL does not know. */
+const idsOf = async ({ device }: Pick<TenantClient, "device">, where: Prisma.DeviceWhereInput): Promise<readonly string[]> => {
+  const rows = await device.findMany({ where, select: { deviceId: true }, take: MAX_NAMED + 1 });
+  if (rows.length > MAX_NAMED) throw tooMany("sort", "sort by another field");
+  return rows.map(({ deviceId }) => deviceId);
+};
+
+export const listDevices = async (db: Clients & SqlTx, scope: SystemScope, query: DeviceQuery, among?: Prisma.DeviceWhereInput): Promise<Page<Device>> => {
   const { device } = db.for(scope);
   const named = await findByPresence(db, scope, query);
-  if (query.sort.endsWith("lastSeen")) return listBySeen(db, scope, { query, named });
   const where = whereOf(query, named);
+  if (query.sort.endsWith("lastSeen"))
+    return listBySeen(db, scope, { query, named: among === undefined ? named : await idsOf({ device }, { ...where, AND: among }) });
   const { items, ...page } = await list(query, {
     owner: scope.tenantId,
-    rows: (asked) => device.findMany({ ...asked, where: { ...where, AND: asked.where }, omit }),
-    count: () => device.count({ where }),
+    rows: (asked) => device.findMany({ ...asked, where: { ...where, AND: [among ?? {}, asked.where] }, omit }),
+    count: () => device.count({ where: { ...where, ...given({ AND: among }) } }),
     record: (row) => row,
   });
   return { items: await withPresence(db, scope, items), ...page };

@@ -1,6 +1,7 @@
 // Rows of members: as the tenant's administrators see and change them, and as invites and accounts need them.
 import { Prisma } from "../../../../prisma/generated/client.ts";
-import { DeviceSelector, type Page, type Permission, type RoleId, type TenantId } from "../../../../protocol/index.ts";
+import type { DeviceSelector, Page, Permission, RoleId, TenantId } from "../../../../protocol/index.ts";
+import { storedSelector } from "../../../core/access.ts";
 import type { Clients } from "../../../core/database.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import { newId } from "../../../core/ids.ts";
@@ -26,8 +27,8 @@ export interface MemberRow extends Omit<Row, "tenantId" | "selector" | "customRo
 const toMember = ({ customRole, ...row }: Row): MemberRow => ({
   ...row,
   tenantId: row.tenantId as TenantId, // as: the column holds nothing else
-  selector: row.selector === null ? null : DeviceSelector.parse(row.selector),
-  granted: storedAccess(row.role, customRole?.permissions ?? null, null).permissions,
+  selector: storedSelector(row.selector),
+  granted: storedAccess(row.role, customRole?.permissions ?? null, []).permissions,
 });
 
 /** Until the transaction ends, every other change of this tenant's members waits, so one of two owners who leave at the same time stays. */
@@ -66,6 +67,12 @@ export const countByRole = async (db: Clients, scope: SystemScope): Promise<Read
 /** Owners who are limited to some devices cannot run the tenant, so they do not count. */
 export const countOwners = (db: Clients, scope: SystemScope): Promise<number> =>
   db.for(scope).membership.count({ where: { role: "owner", selector: { equals: Prisma.DbNull } } });
+
+/** The ids of members who are limited to the fleet. */
+export const findLimitedMembers = async (db: Clients, scope: SystemScope, fleetId: string, limit: number): Promise<readonly string[]> => {
+  const where = { selector: { path: ["fleetIds"], array_contains: [fleetId] } };
+  return (await db.for(scope).membership.findMany({ where, take: limit, select: { memberId: true } })).map(({ memberId }) => memberId);
+};
 
 export interface RoleOfMember {
   /** The role's key. */

@@ -1,8 +1,8 @@
 // Rows of tenants and their members.
 import type { z } from "zod";
 import { Prisma } from "../../../../prisma/generated/client.ts";
-import { DeviceSelector, HELD, isPermission, isRole, type Page, type Plan, type Role, Tenant, type TenantId } from "../../../../protocol/index.ts";
-import { type Access, accessOf, createAccess } from "../../../core/access.ts";
+import { HELD, isPermission, isRole, type Page, type Plan, type Role, Tenant, type TenantId } from "../../../../protocol/index.ts";
+import { type Access, accessOf, createAccess, type DeviceLimit, storedSelector, type ToLimit } from "../../../core/access.ts";
 import { systemClock } from "../../../core/clock.ts";
 import type { Clients } from "../../../core/database.ts";
 import type { SqlTx } from "../../../core/events.ts";
@@ -144,25 +144,31 @@ export const lockPlan = async (tx: SqlTx, { tenantId }: SystemScope): Promise<vo
 const select = { tenantId: true, role: true, email: true, selector: true, customRole: { select: { permissions: true } } } as const;
 type MemberRow = Prisma.Result<Prisma.MembershipDelegate, { select: typeof select }, "findFirstOrThrow">;
 
-const toMembership = ({ tenantId, email, role, selector, customRole }: MemberRow): Membership => ({
-  tenantId: tenantId as TenantId, // as: the column holds nothing else
-  email,
-  ...storedAccess(role, customRole?.permissions ?? null, selector),
-});
+const toMembership = async ({ email, role, selector, customRole, ...row }: MemberRow, toLimit: ToLimit): Promise<Membership> => {
+  const tenantId = row.tenantId as TenantId; // as: the column holds nothing else
+  const limit = storedSelector(selector);
+  const limits = limit === null ? [] : [await toLimit(tenantId, limit)];
+  return { tenantId, email, ...storedAccess(role, customRole?.permissions ?? null, limits) };
+};
 
 /** `permissions` are those of a role of the tenant's own, null for a built-in one. */
-export const storedAccess = (role: string, permissions: readonly string[] | null, selector: unknown): Access => {
-  const limits = selector === null ? [] : [DeviceSelector.parse(selector)];
+export const storedAccess = (role: string, permissions: readonly string[] | null, limits: readonly DeviceLimit[]): Access => {
   if (permissions !== null) return createAccess(role, permissions.filter(isPermission), limits);
   // A role that this release does not know grants the least.
   const known = isRole(role) ? role : "viewer";
   return limits.length === 0 ? accessOf(known) : createAccess(known, HELD[known], limits);
 };
 
-export const findMembership = async (db: Clients, tenantId: string, userId: string): Promise<Membership | null> => {
+export const findMembership = async (
+  db: Clients,
+  toLimit: ToLimit,
+  { tenantId, userId }: { readonly tenantId: string; readonly userId: string },
+): Promise<Membership | null> => {
   const row = await db.system.membership.findFirst({ where: { tenantId, userId }, select });
-  return row === null ? null : toMembership(row);
+  return row === null ? null : toMembership(row, toLimit);
 };
 
-export const listMemberships = async (db: Clients, userId: string): Promise<readonly Membership[]> =>
-  (await db.system.membership.findMany({ where: { userId }, orderBy: [{ createdAt: "asc" }, { memberId: "asc" }], take: 100, select })).map(toMembership);
+export const listMemberships = async (db: Clients, toLimit: ToLimit, userId: string): Promise<readonly Membership[]> => {
+  const rows = await db.system.membership.findMany({ where: { userId }, orderBy: [{ createdAt: "asc" }, { memberId: "asc" }], take: 100, select });
+  return Promise.all(rows.map((row) => toMembership(row, toLimit)));
+};

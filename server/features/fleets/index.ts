@@ -1,0 +1,156 @@
+// Fleets: groups of devices, and what members, keys and invites can be limited to.
+import { contract, type Device, type DeviceQuery, type Fleet, type Page } from "../../../protocol/index.ts";
+import { isLimited, type ToLimit } from "../../core/access.ts";
+import type { Tx } from "../../core/database.ts";
+import { AppError } from "../../core/errors.ts";
+import { happened } from "../../core/events.ts";
+import { type Handlers, implement } from "../../core/feature.ts";
+import { newId } from "../../core/ids.ts";
+import { actorOf, type SystemScope } from "../../core/scope.ts";
+import type { FleetDevices } from "../devices/index.ts";
+import type { Feature, FeatureKit } from "../kit.ts";
+import { createRequireUnused, createToLimit, type FindReferences, followsStatus, holdForLimit } from "./limits.ts";
+import { allFleets, countFleets, deleteFleet, findFleet, insertFleet, lockFleet, pageOfFleets, type StoredFleet, updateFleet } from "./store.ts";
+
+export { createFindReferences } from "./limits.ts";
+
+export interface FleetsDeps extends Pick<FeatureKit, "db" | "emit" | "plan"> {
+  readonly devices: FleetDevices;
+  readonly findReferences: FindReferences;
+  /** A dynamic fleet has another selector, so limits to it select other devices. */
+  readonly limitsChanged: () => void;
+}
+
+export interface Fleets extends Feature<typeof contract.fleets> {
+  readonly toLimit: ToLimit;
+  readonly holdForLimit: typeof holdForLimit;
+}
+
+export const createFleets = (deps: FleetsDeps): Fleets => ({
+  handlers: implement(contract.fleets, { ...createReads(deps), ...createChanges(deps), ...createMembership(deps) }),
+  counters: { fleets: countFleets },
+  toLimit: createToLimit(deps.db),
+  holdForLimit,
+});
+
+const unknown = (fleetId: string): AppError => new AppError("FLEET_NOT_FOUND", { details: { fleetId } });
+const refused = (path: string, reason: string, message: string): AppError =>
+  new AppError("VALIDATION_FAILED", { details: { reason, issues: [{ path, code: "custom", message }] } });
+
+const createCounted = ({ devices }: Pick<FleetsDeps, "devices">) => {
+  const countedAll = async (db: Tx, scope: SystemScope, fleets: readonly StoredFleet[]): Promise<Fleet[]> => {
+    const counts = await devices.count(db, scope, fleets);
+    return fleets.map((fleet) => ({ ...fleet, deviceCount: counts.get(fleet.fleetId) ?? 0 }));
+  };
+  const counted = async (db: Tx, scope: SystemScope, fleet: StoredFleet): Promise<Fleet> => ({
+    ...fleet,
+    deviceCount: (await devices.count(db, scope, [fleet])).get(fleet.fleetId) ?? 0,
+  });
+  return { countedAll, counted };
+};
+
+type Reads = "list" | "get" | "listDevices" | "summary";
+
+const createReads = (deps: FleetsDeps): Pick<Handlers<typeof contract.fleets>, Reads> => {
+  const { db, devices } = deps;
+  const { countedAll, counted } = createCounted(deps);
+  /** A limited caller sees the fleets that have one of the caller's devices. */
+  const visible = async (scope: SystemScope): Promise<readonly string[] | null> =>
+    isLimited(scope) ? [...(await devices.count(db, scope, await allFleets(db, scope))).keys()] : null;
+  const find = async (scope: SystemScope, fleetId: string): Promise<Fleet> => {
+    const stored = await findFleet(db, scope, fleetId);
+    const fleet = stored === null ? null : await counted(db, scope, stored);
+    if (fleet === null || (isLimited(scope) && fleet.deviceCount === 0)) throw unknown(fleetId);
+    return fleet;
+  };
+  return {
+    list: async ({ scope }, query) => {
+      const { items, ...page } = await pageOfFleets(db, scope, query, await visible(scope));
+      return { items: await countedAll(db, scope, items), ...page };
+    },
+    get: ({ scope }, { fleetId }) => find(scope, fleetId),
+    listDevices: async ({ scope }, query): Promise<Page<Device>> => devices.list(scope, query as DeviceQuery, await find(scope, query.fleetId)),
+    summary: async ({ scope }, { fleetId }) => {
+      const fleet = await find(scope, fleetId);
+      return { fleetId: fleet.fleetId, deviceCount: fleet.deviceCount, ...(await devices.summarize(scope, fleet)) };
+    },
+  };
+};
+
+const createChanges = (deps: FleetsDeps): Pick<Handlers<typeof contract.fleets>, "create" | "update" | "remove"> => {
+  const { emit, plan, devices, limitsChanged } = deps;
+  const { created, updated, deleted } = contract.fleets.events;
+  const { counted } = createCounted(deps);
+  const requireUnused = createRequireUnused(deps.findReferences);
+  return {
+    create: ({ scope, commit }, { name, deviceIds = [], selector = null }) =>
+      commit(async (tx) => {
+        await plan.require(tx, scope, "fleets", 1);
+        const fleetId = newId("flt");
+        const fleet = await insertFleet(tx, scope, { fleetId, name, selector, createdBy: actorOf(scope.principal) });
+        await devices.add(tx, scope, fleetId, deviceIds);
+        await emit(tx, [happened(scope, created, fleetId, { fleetId, name })]);
+        return counted(tx, scope, fleet);
+      }),
+
+    update: ({ scope, fail, commit }, { fleetId, ...change }) =>
+      commit(async (tx, afterwards) => {
+        const { name, selector } = change;
+        const before = await findFleet(tx, scope, fleetId);
+        if (before === null) throw unknown(fleetId);
+        if (selector !== undefined && before.selector === null) throw refused("selector", "static_fleet", "a static fleet has none");
+        const fleet = await updateFleet(tx, scope, fleetId, change);
+        if (fleet === null) throw fail("VERSION_CONFLICT", { currentVersion: (await findFleet(tx, scope, fleetId))?.version });
+        if (followsStatus(selector)) await requireUnused(tx, scope, fleetId);
+        const changed = [...(name === undefined ? [] : ["name" as const]), ...(selector === undefined ? [] : ["selector" as const])];
+        await emit(tx, [happened(scope, updated, fleetId, { fleetId: fleet.fleetId, name: fleet.name, changed })]);
+        if (selector !== undefined) afterwards(limitsChanged);
+        return counted(tx, scope, fleet);
+      }),
+
+    remove: ({ scope, commit }, { fleetId }) =>
+      commit(async (tx) => {
+        const fleet = await findFleet(tx, scope, fleetId);
+        if (fleet === null || !(await deleteFleet(tx, scope, fleetId))) throw unknown(fleetId);
+        await requireUnused(tx, scope, fleetId);
+        if (fleet.selector === null) await devices.removeAll(tx, scope, fleetId);
+        await emit(tx, [happened(scope, deleted, fleetId, { fleetId: fleet.fleetId, name: fleet.name })]);
+        return null;
+      }),
+  };
+};
+
+const createMembership = (deps: FleetsDeps): Pick<Handlers<typeof contract.fleets>, "addDevice" | "removeDevice"> => {
+  const { emit, devices } = deps;
+  const { counted } = createCounted(deps);
+  const lockStatic = async (tx: Tx, scope: SystemScope, fleetId: string): Promise<StoredFleet> => {
+    await lockFleet(tx, scope, fleetId);
+    const fleet = await findFleet(tx, scope, fleetId);
+    if (fleet === null) throw unknown(fleetId);
+    if (fleet.selector !== null) throw refused("fleetId", "dynamic_fleet", "this fleet is dynamic: its selector decides which devices belong to it");
+    return fleet;
+  };
+  const changed = async (tx: Tx, scope: SystemScope, { fleetId, name }: StoredFleet): Promise<StoredFleet> => {
+    const fleet = await updateFleet(tx, scope, fleetId, {});
+    if (fleet === null) throw unknown(fleetId);
+    await emit(tx, [happened(scope, contract.fleets.events.updated, fleetId, { fleetId, name, changed: ["devices"] })]);
+    return fleet;
+  };
+  return {
+    addDevice: ({ scope, commit }, { fleetId, deviceId }) =>
+      commit(async (tx, afterwards) => {
+        const fleet = await lockStatic(tx, scope, fleetId);
+        const added = await devices.add(tx, scope, fleetId, [deviceId]);
+        afterwards(added.forget);
+        return counted(tx, scope, added.any ? await changed(tx, scope, fleet) : fleet);
+      }),
+    removeDevice: ({ scope, commit }, { fleetId, deviceId }) =>
+      commit(async (tx, afterwards) => {
+        const fleet = await lockStatic(tx, scope, fleetId);
+        const removed = await devices.remove(tx, scope, fleetId, deviceId);
+        afterwards(removed.forget);
+        if (removed.any) await changed(tx, scope, fleet);
+        return null;
+      }),
+  };
+};
