@@ -26,7 +26,7 @@ const member = {
   email: "bea@example.com",
   role: "night-shift",
   roleId,
-  selector: { deviceIds: [], tags: ["site:berlin"] },
+  selector: { deviceIds: [], tags: ["site:berlin"], fleetIds: [] },
   version: 2,
   createdAt: AT,
   updatedAt: LATER,

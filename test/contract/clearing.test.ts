@@ -26,12 +26,15 @@ const PATCHES = REST_CASES.flatMap((each) => {
   return rest === undefined ? [] : [{ ...each, rest }];
 });
 
+/** Here null stands for another kind of record, which no change makes. */
+const KINDS: ReadonlySet<string> = new Set(["fleets.update.selector"]);
+
 /** Optional in the input, and absent or null in some records. */
-const clearable = ({ op }: (typeof PATCHES)[number]): readonly string[] => {
+const clearable = ({ id, op }: (typeof PATCHES)[number]): readonly string[] => {
   const [input, output] = [schemaOf(op.input, "input"), schemaOf(op.output, "output")];
   return Object.keys(input.properties ?? {}).filter((name) => {
     const shown = output.properties?.[name];
-    return !input.required?.includes(name) && shown !== undefined && (!output.required?.includes(name) || takesNull(shown));
+    return !KINDS.has(`${id}.${name}`) && !input.required?.includes(name) && shown !== undefined && (!output.required?.includes(name) || takesNull(shown));
   });
 };
 
@@ -42,7 +45,7 @@ const VALUES: Readonly<Record<string, unknown>> = {
   offlineAfterSeconds: 300,
   locale: "pt-PT",
   timezone: "Europe/Lisbon",
-  selector: { deviceIds: [], tags: ["site:home"] },
+  selector: { deviceIds: [], tags: ["site:home"], fleetIds: [] },
   error: "no space left on the disk",
 };
 

@@ -42,7 +42,7 @@ const inputFor = async (each: Case, stock: Stock) => {
   await limit();
   return sample(each, stock, limitedId);
 };
-const IDS = ["deviceId", "commandId", "pairingCode"];
+const IDS: Readonly<Record<string, string>> = { deviceId: newId("dev"), commandId: newId("cmd"), pairingCode: "BBBB-BBBB", fleetId: newId("flt") };
 const timeless = (body: unknown): string => JSON.stringify(body, (name, value) => (["timestamp", "requestId", "meta"].includes(name) ? undefined : value));
 
 describe("a limited member", () => {
@@ -58,15 +58,14 @@ describe("a limited member", () => {
     expect([own.status, own.body?.code ?? null]).toEqual([each.op.status, null]);
 
     const foreign = await inputFor(each, outside);
-    const field = IDS.find((name) => name in foreign);
+    const field = Object.keys(IDS).find((name) => name in foreign);
     if (field === undefined) {
       for (const secret of [outside.device.deviceId, outside.device.fingerprint, outside.device.identity.agentId])
         expect(timeless(own.body)).not.toContain(secret);
       return;
     }
-    const unknown = field === "pairingCode" ? "BBBB-BBBB" : newId(field === "deviceId" ? "dev" : "cmd");
     const answers = [];
-    for (const value of [foreign[field], unknown]) {
+    for (const value of [foreign[field], IDS[field]]) {
       const answer = await send(outside, limited, "/v1", toRequest(each.op, { ...foreign, [field]: value }));
       answers.push([answer.status, timeless(answer.body).replaceAll(String(value), "ID")]);
     }
@@ -97,7 +96,7 @@ describe("a limited member", () => {
 
   test("learns her limits from her own identity", async () => {
     const { role, permissions, selector } = (await world.call(limited, "GET", "/v1/auth/me")).body.data;
-    expect([role, selector]).toEqual(["owner", { deviceIds: [], tags: [TAG] }]);
+    expect([role, selector]).toEqual(["owner", { deviceIds: [], tags: [TAG], fleetIds: [] }]);
     expect(permissions).toContain("device:command");
     expect(permissions.some((permission: Permission) => isOfTenant(permission))).toBe(false);
   });

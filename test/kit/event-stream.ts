@@ -3,6 +3,8 @@
 export interface OpenStream {
   /** Resolves with all that came, once the gateway has ended the stream. */
   readonly ended: Promise<string>;
+  /** All that came until now. */
+  seen(): string;
   close(): void;
 }
 
@@ -32,5 +34,5 @@ export const openStream = async (
   if (text.includes("serialized-error")) throw new Error(`the stream was refused: ${text}`);
   const ended = read(() => false);
   ended.catch(() => undefined);
-  return { ended, close: () => stop.abort() };
+  return { ended, seen: () => text, close: () => stop.abort() };
 };
