@@ -1,0 +1,112 @@
+// Which devices somebody or something is limited to: all, or those that are picked by name and by tag.
+import type { Member } from "@mooring/client";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { useDeferredValue, useId, useState } from "react";
+import { api } from "../api/client.ts";
+import { type Choice, PickField } from "../ui/pick-field.tsx";
+import css from "./selector-field.module.css";
+
+export type Selector = NonNullable<Member["selector"]>;
+
+const NOTHING: Selector = { deviceIds: [], tags: [] };
+const MAX_CHOICES = 8;
+const TAG = /^[a-z0-9_.:-]{1,64}$/;
+const numbers = new Intl.NumberFormat();
+
+/** Whether the choice is complete: the API refuses a limit that names nothing. */
+export const isComplete = (selector: Selector | null): boolean => selector === null || Object.values(selector).some(({ length }) => length > 0);
+
+/** Such as `3 devices, roof, site:lisbon`. */
+export const selectorText = (selector: Selector | null): string => {
+  if (selector === null) return "All devices";
+  const { deviceIds, tags } = selector;
+  const count = deviceIds.length === 0 ? [] : [`${numbers.format(deviceIds.length)} ${deviceIds.length === 1 ? "device" : "devices"}`];
+  return [...count, ...tags].join(", ");
+};
+
+const without = (all: readonly string[], one: string): string[] => all.filter((each) => each !== one);
+
+const PickDevices = ({ picked, onChange }: { readonly picked: readonly string[]; readonly onChange: (ids: string[]) => void }) => {
+  const [typed, setTyped] = useState("");
+  const q = useDeferredValue(typed.trim());
+  const found = useQuery(
+    api.devices.list.queryOptions({ pageSize: MAX_CHOICES, sort: "name", ...(q === "" ? {} : { q }) }, { placeholderData: keepPreviousData }),
+  );
+  const known = useQuery({
+    ...api.devices.getMany.queryOptions({ ids: [...picked] }, { placeholderData: keepPreviousData }),
+    enabled: picked.length > 0,
+  });
+  const toChoice = ({ deviceId, name, hostname }: { deviceId: string; name?: string | undefined; hostname?: string | undefined }): Choice => ({
+    id: deviceId,
+    word: name ?? hostname ?? deviceId,
+  });
+  const words = new Map([...(found.data?.items ?? []), ...(known.data?.items ?? [])].map((device) => [device.deviceId as string, toChoice(device).word]));
+  return (
+    <PickField
+      label="Devices"
+      placeholder="A part of the name"
+      picked={picked.map((id) => ({ id, word: words.get(id) ?? id }))}
+      choices={(found.data?.items ?? []).map(toChoice)}
+      onType={setTyped}
+      onPick={(id) => onChange([...picked, id])}
+      onRemove={(id) => onChange(without(picked, id))}
+    />
+  );
+};
+
+const PickTags = ({ picked, onChange }: { readonly picked: readonly string[]; readonly onChange: (tags: string[]) => void }) => {
+  const [typed, setTyped] = useState("");
+  const counts = useQuery({ ...api.devices.summary.queryOptions({ groupBy: "tag" }), staleTime: 60_000 });
+  const tag = typed.trim().toLowerCase();
+  const existing = (counts.data?.groups ?? []).flatMap(({ value }) => (value?.includes(tag) ? [value] : [])).slice(0, MAX_CHOICES);
+  const toChoice = (id: string): Choice => ({ id, word: id });
+  return (
+    <PickField
+      label="Tags"
+      hint="Devices that get one of these tags later are included."
+      placeholder="roof or site:lisbon"
+      picked={picked.map(toChoice)}
+      choices={(TAG.test(tag) && !existing.includes(tag) ? [...existing, tag] : existing).map(toChoice)}
+      onType={setTyped}
+      onPick={(id) => onChange([...picked, id])}
+      onRemove={(id) => onChange(without(picked, id))}
+    />
+  );
+};
+
+export interface SelectorFieldProps {
+  readonly label: string;
+  /** `null`: all devices. */
+  readonly value: Selector | null;
+  readonly onChange: (selector: Selector | null) => void;
+}
+
+export const SelectorField = ({ label, value, onChange }: SelectorFieldProps) => {
+  const name = useId();
+  // Switching to all devices and back does not lose what was picked.
+  const [last, setLast] = useState(value ?? NOTHING);
+  const change = (part: Partial<Selector>): void => {
+    const next = { ...last, ...part };
+    setLast(next);
+    onChange(next);
+  };
+  return (
+    <fieldset className={css["selector"]}>
+      <legend>{label}</legend>
+      <div className="row">
+        <label>
+          <input type="radio" name={name} checked={value === null} onChange={() => onChange(null)} /> All devices
+        </label>
+        <label>
+          <input type="radio" name={name} checked={value !== null} onChange={() => onChange(last)} /> Only some
+        </label>
+      </div>
+      {value === null ? null : (
+        <>
+          <PickDevices picked={value.deviceIds} onChange={(deviceIds) => change({ deviceIds })} />
+          <PickTags picked={value.tags} onChange={(tags) => change({ tags })} />
+        </>
+      )}
+    </fieldset>
+  );
+};
