@@ -56,6 +56,14 @@ describe("a static fleet", () => {
     ]);
   });
 
+  test.each(["name", "lastSeen", "-lastSeen"])("lists only its own devices, sorted by %s", async (sort) => {
+    const [inside, outside] = [await tenant.device(), await tenant.device()];
+    const { fleetId } = await made({ deviceIds: [inside.deviceId] });
+    const { data, meta } = await read(`/${fleetId}/devices?sort=${sort}`);
+    expect([idsOf({ data }), meta.pagination.total]).toEqual([[inside.deviceId], 1]);
+    expect(idsOf({ data })).not.toContain(outside.deviceId);
+  });
+
   test("does not count a removed device, and takes none in", async () => {
     const device = await tenant.device();
     const { fleetId } = await made({ deviceIds: [device.deviceId] });
