@@ -12,6 +12,7 @@ const CONCERNS: ReadonlyMap<string, readonly QueryFilters[]> = new Map<string, r
   ["command", [api.commands.pathFilter()]],
   ["pairing", [api.pairing.pathFilter(), api.devices.pathFilter()]],
   ["enrollment", [api.pairing.pathFilter()]],
+  ["fleet", [api.fleets.pathFilter()]],
   ["member", [api.roles.pathFilter(), api.general.me.pathFilter()]],
   ["role", [api.roles.pathFilter(), api.general.me.pathFilter()]],
   ["invite", [api.invites.pathFilter()]],

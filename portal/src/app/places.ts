@@ -13,6 +13,7 @@ export interface Place {
 export const PLACES = [
   { to: "/", word: "Overview", key: "o", needs: "device:read" },
   { to: "/devices", word: "Devices", key: "d", needs: "device:read" },
+  { to: "/fleets", word: "Fleets", key: "f", needs: "fleet:read" },
   { to: "/commands", word: "Commands", key: "c", needs: "command:read" },
   { to: "/pair", word: "Pair", key: "p", needs: "device:pair" },
   { to: "/members", word: "Members", key: "m", needs: "member:read" },

@@ -87,6 +87,16 @@ const nodes = createRoute({
   validateSearch: readNodeSearch,
   component: lazyRouteComponent(() => import("../screens/nodes/nodes.tsx"), "NodesScreen"),
 });
+const fleets = createRoute({
+  getParentRoute: () => root,
+  path: "/fleets",
+  component: lazyRouteComponent(() => import("../screens/fleets/fleets.tsx"), "FleetsScreen"),
+});
+const fleet = createRoute({
+  getParentRoute: () => root,
+  path: "/fleets/$fleetId",
+  component: lazyRouteComponent(() => import("../screens/fleets/fleet.tsx"), "FleetScreen"),
+});
 const signIn = createRoute({
   getParentRoute: () => root,
   path: "/sign-in",
@@ -94,7 +104,24 @@ const signIn = createRoute({
 });
 
 export const router = createRouter({
-  routeTree: root.addChildren([overview, devices, device, commands, pair, members, invite, keys, audit, billing, settings, account, nodes, signIn]),
+  routeTree: root.addChildren([
+    overview,
+    devices,
+    device,
+    commands,
+    pair,
+    members,
+    invite,
+    keys,
+    audit,
+    billing,
+    settings,
+    account,
+    nodes,
+    fleets,
+    fleet,
+    signIn,
+  ]),
   defaultPreload: "intent",
   defaultErrorComponent: ({ error, reset }) => (
     <Page title="Something went wrong">

@@ -1,4 +1,4 @@
-// Which devices somebody or something is limited to: all, or those that are picked by name and by tag.
+// Which devices somebody or something is limited to: all, or those that are picked by name, by tag and by fleet.
 import type { Member } from "@mooring/client";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useDeferredValue, useId, useState } from "react";
@@ -8,25 +8,27 @@ import css from "./selector-field.module.css";
 
 export type Selector = NonNullable<Member["selector"]>;
 
-const NOTHING: Selector = { deviceIds: [], tags: [] };
+const NOTHING: Selector = { deviceIds: [], tags: [], fleetIds: [] };
 const MAX_CHOICES = 8;
+const MAX_FLEETS = 100;
 const TAG = /^[a-z0-9_.:-]{1,64}$/;
 const numbers = new Intl.NumberFormat();
 
 /** Whether the choice is complete: the API refuses a limit that names nothing. */
 export const isComplete = (selector: Selector | null): boolean => selector === null || Object.values(selector).some(({ length }) => length > 0);
 
-/** Such as `3 devices, roof, site:lisbon`. */
+const countOf = (count: number, one: string): readonly string[] => (count === 0 ? [] : [`${numbers.format(count)} ${one}${count === 1 ? "" : "s"}`]);
+
+/** Such as `3 devices, 1 fleet, roof, site:lisbon`. */
 export const selectorText = (selector: Selector | null): string => {
   if (selector === null) return "All devices";
-  const { deviceIds, tags } = selector;
-  const count = deviceIds.length === 0 ? [] : [`${numbers.format(deviceIds.length)} ${deviceIds.length === 1 ? "device" : "devices"}`];
-  return [...count, ...tags].join(", ");
+  const { deviceIds, fleetIds, tags } = selector;
+  return [...countOf(deviceIds.length, "device"), ...countOf(fleetIds.length, "fleet"), ...tags].join(", ");
 };
 
 const without = (all: readonly string[], one: string): string[] => all.filter((each) => each !== one);
 
-const PickDevices = ({ picked, onChange }: { readonly picked: readonly string[]; readonly onChange: (ids: string[]) => void }) => {
+export const PickDevices = ({ picked, onChange }: { readonly picked: readonly string[]; readonly onChange: (ids: string[]) => void }) => {
   const [typed, setTyped] = useState("");
   const q = useDeferredValue(typed.trim());
   const found = useQuery(
@@ -54,7 +56,12 @@ const PickDevices = ({ picked, onChange }: { readonly picked: readonly string[];
   );
 };
 
-const PickTags = ({ picked, onChange }: { readonly picked: readonly string[]; readonly onChange: (tags: string[]) => void }) => {
+interface PickTagsProps {
+  readonly picked: readonly string[];
+  readonly onChange: (tags: string[]) => void;
+  readonly hint?: string;
+}
+export const PickTags = ({ picked, onChange, hint = "Devices that get one of these tags later are included." }: PickTagsProps) => {
   const [typed, setTyped] = useState("");
   const counts = useQuery({ ...api.devices.summary.queryOptions({ groupBy: "tag" }), staleTime: 60_000 });
   const tag = typed.trim().toLowerCase();
@@ -63,10 +70,28 @@ const PickTags = ({ picked, onChange }: { readonly picked: readonly string[]; re
   return (
     <PickField
       label="Tags"
-      hint="Devices that get one of these tags later are included."
+      hint={hint}
       placeholder="roof or site:lisbon"
       picked={picked.map(toChoice)}
       choices={(TAG.test(tag) && !existing.includes(tag) ? [...existing, tag] : existing).map(toChoice)}
+      onType={setTyped}
+      onPick={(id) => onChange([...picked, id])}
+      onRemove={(id) => onChange(without(picked, id))}
+    />
+  );
+};
+
+const PickFleets = ({ picked, onChange }: { readonly picked: readonly string[]; readonly onChange: (ids: string[]) => void }) => {
+  const [typed, setTyped] = useState("");
+  const all = useQuery(api.fleets.list.queryOptions({ pageSize: MAX_FLEETS, sort: "name" })).data?.items ?? [];
+  const choices = all.map(({ fleetId, name }): Choice => ({ id: fleetId, word: name }));
+  const words = new Map(choices.map(({ id, word }) => [id, word]));
+  return (
+    <PickField
+      label="Fleets"
+      placeholder="A part of the name"
+      picked={picked.map((id) => ({ id, word: words.get(id) ?? id }))}
+      choices={choices.filter(({ word }) => word.toLowerCase().includes(typed.trim().toLowerCase())).slice(0, MAX_CHOICES)}
       onType={setTyped}
       onPick={(id) => onChange([...picked, id])}
       onRemove={(id) => onChange(without(picked, id))}
@@ -105,6 +130,7 @@ export const SelectorField = ({ label, value, onChange }: SelectorFieldProps) =>
         <>
           <PickDevices picked={value.deviceIds} onChange={(deviceIds) => change({ deviceIds })} />
           <PickTags picked={value.tags} onChange={(tags) => change({ tags })} />
+          <PickFleets picked={value.fleetIds} onChange={(fleetIds) => change({ fleetIds })} />
         </>
       )}
     </fieldset>
