@@ -7,6 +7,7 @@ import { readDeviceSearch } from "../screens/devices/search.ts";
 import { readInviteSearch } from "../screens/invite/search.ts";
 import { readMemberSearch } from "../screens/members/search.ts";
 import { readNodeSearch } from "../screens/nodes/search.ts";
+import { readOverviewSearch } from "../screens/overview/search.ts";
 import { readPairSearch } from "../screens/pair/search.ts";
 import { Failure } from "../ui/failure.tsx";
 import { Page } from "../ui/parts.tsx";
@@ -17,6 +18,7 @@ const root = createRootRoute({ component: Gate, notFoundComponent: () => <Page t
 const overview = createRoute({
   getParentRoute: () => root,
   path: "/",
+  validateSearch: readOverviewSearch,
   component: lazyRouteComponent(() => import("../screens/overview/overview.tsx"), "OverviewScreen"),
 });
 const devices = createRoute({

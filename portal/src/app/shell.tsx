@@ -2,7 +2,7 @@
 import { Link, Outlet, useNavigate } from "@tanstack/react-router";
 import { lazy, Suspense, useEffect, useMemo, useState } from "react";
 import { calls } from "../api/client.ts";
-import { keepFresh } from "../api/freshness.ts";
+import { useFeed } from "../api/events.ts";
 import { live } from "../api/live.ts";
 import { useMe } from "../api/session.ts";
 import { Page, Skeleton } from "../ui/parts.tsx";
@@ -15,13 +15,6 @@ import css from "./shell.module.css";
 
 const Palette = lazy(() => import("./palette.tsx").then(({ Palette: component }) => ({ default: component })));
 const Keys = lazy(() => import("./keys.tsx").then(({ Keys: component }) => ({ default: component })));
-
-let feed: ReturnType<typeof keepFresh> | null = null;
-/** The page's one feed of events. */
-export const useFeed = (): ReturnType<typeof keepFresh> => {
-  feed ??= keepFresh();
-  return feed;
-};
 
 const LiveState = () => {
   const { link } = live.use();
