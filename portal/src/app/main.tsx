@@ -1,8 +1,5 @@
 // Begins the console.
 
-// First, because it puts the layers in their order.
-import "./styles.css";
-
 import { CSPProvider } from "@base-ui/react/csp-provider";
 import { QueryClientProvider } from "@tanstack/react-query";
 import { RouterProvider } from "@tanstack/react-router";
@@ -11,6 +8,7 @@ import { createRoot } from "react-dom/client";
 import { queryClient } from "../api/client.ts";
 import { router } from "./router.tsx";
 import { showScheme } from "./scheme.ts";
+import "./styles.css";
 
 // After an update of the gateway this page's parts have other names: load the new page, once.
 const RELOADED = "mooring.reloaded";
