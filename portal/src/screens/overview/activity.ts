@@ -1,5 +1,6 @@
 // The newest events in words. When more happens than people can read, it keeps every failure and samples the rest.
 import type { LiveEvent } from "@mooring/client";
+import { isBeginning } from "../../api/live.ts";
 import type { Ended } from "./ended.ts";
 import { isFailure } from "./rates.ts";
 
@@ -37,9 +38,10 @@ interface Known {
 const deviceOf = ({ deviceId, deviceName, hostname }: Known): Entry["device"] =>
   deviceId === undefined ? null : { deviceId, name: deviceName ?? hostname ?? deviceId };
 
-/** Null for steps on the way, which are never replayed and say nothing final. */
-const entryOf = ({ id, type, subjectId, at, data }: LiveEvent): Entry | null => {
-  if (id === null) return null;
+/** Null for steps on the way, which are never replayed and say nothing final, and for what concerns the stream only. */
+const entryOf = (event: LiveEvent): Entry | null => {
+  const { id, type, subjectId, at, data } = event;
+  if (id === null || isBeginning(event)) return null;
   const known = data as Known;
   const common = { at, device: deviceOf(known) };
   if (type.startsWith("command.") && known.status !== undefined)

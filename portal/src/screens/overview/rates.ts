@@ -46,7 +46,7 @@ export const createRates = () => {
     for (const second of counts.keys()) if (second < oldest) counts.delete(second);
   };
 
-  /** The seconds before `now`, which has not passed. Nothing is known of those before the oldest row of an incomplete read. */
+  /** The seconds that have passed, with some time for their last events to arrive. Nothing is known of those before the oldest row of an incomplete read. */
   const series = (now: number, ended: Ended | undefined): RateSeries => {
     const before: Counts = new Map();
     let oldest = ended === undefined ? (first ?? now) : Number.NEGATIVE_INFINITY;
@@ -56,7 +56,7 @@ export const createRates = () => {
       if (ended?.isComplete === false) oldest = oldest === Number.NEGATIVE_INFINITY ? second : Math.min(oldest, second);
       if (first === null || (second <= first && !seen.has(commandId))) count(before, second, status);
     }
-    const times = Array.from({ length: SPAN_SECONDS }, (_, at) => now - SPAN_SECONDS + at);
+    const times = Array.from({ length: SPAN_SECONDS }, (_, at) => now - 1 - SPAN_SECONDS + at);
     const line = (kind: "good" | "bad") =>
       times.map((second) => (second < oldest ? null : (before.get(second)?.[kind] ?? 0) + (counts.get(second)?.[kind] ?? 0)));
     return { times, good: line("good"), bad: line("bad") };

@@ -41,12 +41,7 @@ export const DeviceTiles = ({ counts: { read, of, total } }: { readonly counts: 
         tone={(of("offline") ?? 0) > 0 ? "bad" : undefined}
         beside={share("offline")}
       />
-      <Tile
-        link={{ to: "/devices", search: { status: "provisioning" } }}
-        count={of("provisioning")}
-        word={text.tiles.provisioning}
-        beside={share("provisioning")}
-      />
+      <Tile link={{ to: "/devices", search: { status: "provisioning" } }} count={of("provisioning")} word={text.tiles.provisioning} />
     </>
   );
 };
