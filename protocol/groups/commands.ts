@@ -27,6 +27,11 @@ const filters = {
 const tenantFilters = {
   ...filters,
   blocked: z.boolean().optional().describe("`true`: only commands that are due and still queued: something is in their way."),
+  deviceId: ref("dev").optional().describe("Only commands of this device."),
+  order: z
+    .enum(["newest", "oldest"])
+    .default("newest")
+    .describe("`oldest` begins with those that were queued first: of open ones, those that have waited longest."),
 };
 const part = partialOf(CommandSummary, "commandId");
 const wait = (maxSeconds: number, until: string) => z.int().min(0).max(maxSeconds).default(0).describe(`Seconds to hold the response ${until}.`);
@@ -83,7 +88,7 @@ export const commands = group({
       errors: ["DEVICE_NOT_FOUND"],
     }),
     listAll: query({
-      summary: "List the commands of all devices, newest first",
+      summary: "List the commands of all devices",
       rest: ["GET /commands"],
       auth: ["user", "apiKey"],
       permission: "command:read",
@@ -92,7 +97,7 @@ export const commands = group({
       output: paged(CommandSummary),
     }),
     listPartial: query({
-      summary: "List the commands of all devices with only some of their fields, newest first",
+      summary: "List the commands of all devices with only some of their fields",
       rest: ["GET /commands/partial"],
       auth: ["user", "apiKey"],
       permission: "command:read",

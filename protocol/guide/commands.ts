@@ -21,7 +21,7 @@ export const commands: Guide<"commands"> = {
   },
   listAll: {
     description:
-      "Lists the commands of all devices without payload and output. It counts nothing: follow `nextCursor`. `open=true` and `blocked=true` find what is stuck.",
+      "Lists the commands of all devices without payload and output, newest first or oldest first. It counts nothing: follow `nextCursor`. `open=true` and `blocked=true` find what is stuck; with `order=oldest` what is stuck longest comes first.",
     input: { open: true, pageSize: 20 },
     output: { items: [summary] },
   },

@@ -92,6 +92,7 @@ describe("the list of all commands", () => {
       "since=0000-01-01T00:00:00Z",
       "sort=type",
       "type=%00",
+      "order=priority",
     ])
       expect((await at.get(`/commands?${query}`)).status, query).toBe(400);
   });
@@ -111,6 +112,27 @@ describe("the list of all commands", () => {
       await finish(at, ids[3] ?? "");
     }
     expect(shown).toEqual(ids);
+  });
+
+  test("oldest first is complete by cursor too, and one device's commands can be asked for", async () => {
+    const at = await stage();
+    const other = await at.tenant.device();
+    const ids: string[] = [];
+    for (let n = 0; n < 5; n += 1) ids.push(await at.queue());
+    const elsewhere = (await world.call(at.owner, "POST", `/v1/devices/${other.deviceId}/commands`, { body: { type: "ping" } })).body.data.commandId;
+    await poll(at);
+    await finish(at, ids[1] ?? "");
+    expect(await at.ids(`/commands?deviceId=${other.deviceId}`)).toEqual([elsewhere]);
+    expect(await at.ids(`/commands?deviceId=${at.device.deviceId}&order=oldest&open=true`)).toEqual(ids.filter((id) => id !== ids[1]));
+    const shown: string[] = [];
+    for (let cursor: string | null = "*"; cursor !== null; ) {
+      const { body }: Answer = await at.get(`/commands?order=oldest&pageSize=2&cursor=${cursor}`);
+      shown.push(...body.data.map(({ commandId }: { commandId: string }) => commandId));
+      cursor = body.meta.pagination.nextCursor;
+    }
+    expect(shown).toEqual([...ids, elsewhere]);
+    const { nextCursor } = (await at.get("/commands?order=oldest&pageSize=1")).body.meta.pagination;
+    expect((await at.get(`/commands?cursor=${nextCursor}`)).body.details.reason).toBe("invalid_cursor");
   });
 
   test("a cursor of a device's list is refused in another device's", async () => {
@@ -205,7 +227,7 @@ test("the newest page of a tenant's history reads a page of it, however long it 
     return row?.read ?? 0;
   };
   const before = await read();
-  for (let n = 0; n < 10; n += 1) expect(await listAllCommands(db, at.tenant, {}, { before: null, limit: 21 })).toHaveLength(21);
+  for (let n = 0; n < 10; n += 1) expect(await listAllCommands(db, at.tenant, {}, { after: null, limit: 21 })).toHaveLength(21);
   expect((await read()) - before).toBeLessThan(HISTORY / 2);
   await db.close();
 });

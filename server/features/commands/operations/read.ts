@@ -67,8 +67,8 @@ const summaries = async (db: Db, scope: TenantScope, rows: readonly NamedRow[]):
 const listOfTenant = async (db: Db, scope: TenantScope, input: TenantCommandFilter & PageQuery): Promise<Page<CommandSummary>> => {
   const binding = bindingOf("all-commands", scope.tenantId, input);
   const { limit } = toWindow(input);
-  const [before = null] = (readCursor(input.cursor, binding, [{ kind: "text" }]) ?? []) as string[]; // as: of this kind
-  const rows = await listAllCommands(db, scope, input, { before, limit: limit + 1 });
+  const [after = null] = (readCursor(input.cursor, binding, [{ kind: "text" }]) ?? []) as string[]; // as: of this kind
+  const rows = await listAllCommands(db, scope, input, { after, limit: limit + 1 });
   const record = await summaries(db, scope, rows);
   return pageOf(rows, limit, { record, cursor: ({ row }) => writeCursor(binding, [row.commandId]) });
 };

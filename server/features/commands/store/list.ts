@@ -68,17 +68,22 @@ const seen = (n: string): string =>
   `(${n}::jsonb is null or exists (select from devices d where d.tenant_id = c.tenant_id and d.device_id = c.device_id and ${withinLimits("d", n)}))`;
 
 const BLOCKED = "(c.deadline_at is not null and c.status = 'queued' and c.available_at <= now())";
+type Order = "newest" | "oldest";
+const ORDERS = { newest: { direction: "desc", beyond: "<" }, oldest: { direction: "asc", beyond: ">" } } as const;
 // Open commands are few, and each has an index of the ended ones; each branch reads no more than it needs.
-const branch = (condition: string): string =>
+const branch = (order: Order, condition: string): string =>
   `(select ${LIGHT_COLUMNS} from commands c where ${MATCHING} and ${condition} and ($7::boolean is null or $7 = ${BLOCKED})
-      and c.command_id < $8 and c.command_id >= $9 and ${seen("$11")} order by c.command_id desc limit $10)`;
-const LIST_ALL = statement<NamedDbRow>(
-  "commands.listAll",
-  `select c.*, coalesce(d.name, d.hostname) as device_name
-     from (${branch("c.deadline_at is not null and $5 is distinct from false")}
-           union all ${branch("c.deadline_at is null and $5 is distinct from true and $7 is distinct from true")}) c
-     left join devices d on d.tenant_id = c.tenant_id and d.device_id = c.device_id order by c.command_id desc limit $10`,
-);
+      and c.command_id ${ORDERS[order].beyond} $8 and c.command_id >= $9 and ($12::text is null or c.device_id = $12) and ${seen("$11")}
+      order by c.command_id ${ORDERS[order].direction} limit $10)`;
+const listAll = (name: string, order: Order) =>
+  statement<NamedDbRow>(
+    name,
+    `select c.*, coalesce(d.name, d.hostname) as device_name
+     from (${branch(order, "c.deadline_at is not null and $5 is distinct from false")}
+           union all ${branch(order, "c.deadline_at is null and $5 is distinct from true and $7 is distinct from true")}) c
+     left join devices d on d.tenant_id = c.tenant_id and d.device_id = c.device_id order by c.command_id ${ORDERS[order].direction} limit $10`,
+  );
+const LIST_ALL = { newest: listAll("commands.listAll", "newest"), oldest: listAll("commands.listAllOldest", "oldest") };
 
 /** After every id and before every id. */
 const NEWEST = `cmd_${"z".repeat(26)}`;
@@ -90,17 +95,21 @@ const idSince = (ms: number): string => `cmd_${encodeTime(Math.max(0, ms - SKEW_
 
 export interface TenantCommandFilter extends CommandFilter {
   readonly blocked?: boolean | undefined;
+  readonly deviceId?: string | undefined;
+  readonly order?: Order;
 }
 
-/** Newest first: the tenant's commands before one of them, or before none. */
+/** The tenant's commands after one of them in that order, or from the first. */
 export const listAllCommands = async (
   db: Db,
   scope: SystemScope,
   filter: TenantCommandFilter,
-  { before, limit }: { readonly before: string | null; readonly limit: number },
+  { after, limit }: { readonly after: string | null; readonly limit: number },
 ): Promise<readonly NamedRow[]> => {
   const from = filter.since === undefined ? OLDEST : idSince(Date.parse(filter.since));
-  return (await db.query(LIST_ALL, [...filterValues(scope, filter), filter.blocked ?? null, before ?? NEWEST, from, limit, limitsValue(scope)])).map(toNamed);
+  const { order = "newest", blocked = null, deviceId = null } = filter;
+  const beyond = after ?? (order === "newest" ? NEWEST : OLDEST);
+  return (await db.query(LIST_ALL[order], [...filterValues(scope, filter), blocked, beyond, from, limit, limitsValue(scope), deviceId])).map(toNamed);
 };
 
 const GET_MANY = statement<NamedDbRow>(
