@@ -8,7 +8,8 @@ const READ_AGAIN_MS = 500;
 
 /** What to read again after events whose type begins like this. A new feature adds its line. */
 const CONCERNS: ReadonlyMap<string, readonly QueryFilters[]> = new Map<string, readonly QueryFilters[]>([
-  ["device", [api.devices.pathFilter()]],
+  // What a command waits for depends on its device.
+  ["device", [api.devices.pathFilter(), api.commands.timeline.pathFilter()]],
   ["command", [api.commands.pathFilter()]],
   ["pairing", [api.pairing.pathFilter(), api.devices.pathFilter()]],
   ["enrollment", [api.pairing.pathFilter()]],
@@ -40,20 +41,36 @@ const patchDevice = ({ type, subjectId, data }: LiveEvent): void => {
   );
 };
 
-const dirty = new Set<string>();
+/** The device that an event or a query is about, or undefined when it is about none or about several. */
+const deviceOf = (named: unknown): unknown => (named as { readonly deviceId?: unknown } | undefined)?.deviceId;
+const inputOf = ({ queryKey }: { readonly queryKey: readonly unknown[] }): unknown => (queryKey[1] as { readonly input?: unknown } | undefined)?.input;
+
+/** Prefixes of event types, each with the devices that its events were about. */
+const dirty = new Map<string, Set<unknown>>();
 let waiting = false;
 const readAgain = (): void => {
   waiting = false;
-  const filters = [...dirty].flatMap((concern) => CONCERNS.get(concern) ?? []);
+  const filters = [...dirty].flatMap(([concern, devices]) =>
+    (CONCERNS.get(concern) ?? []).map((filter): QueryFilters => {
+      // A query about one device is as true as before when others have changed.
+      const concerned = (query: { readonly queryKey: readonly unknown[] }): boolean =>
+        devices.has(undefined) || deviceOf(inputOf(query)) === undefined || devices.has(deviceOf(inputOf(query)));
+      return { ...filter, predicate: concerned };
+    }),
+  );
   dirty.clear();
   for (const filter of filters) void queryClient.invalidateQueries(filter, { cancelRefetch: false });
+};
+const mark = (event: LiveEvent): void => {
+  const devices = dirty.get(concernOf(event)) ?? new Set();
+  dirty.set(concernOf(event), devices.add(deviceOf(event.data)));
 };
 
 const receive = (events: readonly LiveEvent[]): void => {
   if (events.some(isBeginning)) void queryClient.invalidateQueries();
   for (const event of events) {
     patchDevice(event);
-    dirty.add(concernOf(event));
+    mark(event);
   }
   if (waiting || dirty.size === 0) return;
   waiting = true;

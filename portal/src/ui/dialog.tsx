@@ -1,6 +1,6 @@
 // Dialogs: a form in one, and the question before something that cannot be undone.
 import { Dialog as Base } from "@base-ui/react/dialog";
-import { type FormEvent, type ReactNode, useId, useState } from "react";
+import { type FormEvent, type ReactNode, useId, useRef, useState } from "react";
 import css from "./dialog.module.css";
 import { Failure } from "./failure.tsx";
 
@@ -11,22 +11,28 @@ export interface DialogProps {
   readonly children: ReactNode;
 }
 
-export const Dialog = ({ title, open, onClose, children }: DialogProps) => (
-  <Base.Root open={open} onOpenChange={(next) => (next ? undefined : onClose())}>
-    <Base.Portal>
-      <Base.Backdrop className={css["backdrop"]} />
-      <Base.Popup className={css["popup"]}>
-        <div className={css["head"]}>
-          <Base.Title className={css["title"]}>{title}</Base.Title>
-          <Base.Close aria-label="Close" className={css["close"]}>
-            ×
-          </Base.Close>
-        </div>
-        {children}
-      </Base.Popup>
-    </Base.Portal>
-  </Base.Root>
-);
+/** A press or key that belongs to a dialog above this one leaves this one open: the sign-in, which comes over whatever is on the page. */
+const isOnTop = (popup: Element | null): boolean => [...document.querySelectorAll('[role="dialog"]')].at(-1) === popup;
+
+export const Dialog = ({ title, open, onClose, children }: DialogProps) => {
+  const popup = useRef<HTMLDivElement>(null);
+  return (
+    <Base.Root open={open} onOpenChange={(next) => (next || !isOnTop(popup.current) ? undefined : onClose())}>
+      <Base.Portal>
+        <Base.Backdrop className={css["backdrop"]} />
+        <Base.Popup ref={popup} className={css["popup"]}>
+          <div className={css["head"]}>
+            <Base.Title className={css["title"]}>{title}</Base.Title>
+            <Base.Close aria-label="Close" className={css["close"]}>
+              ×
+            </Base.Close>
+          </div>
+          {children}
+        </Base.Popup>
+      </Base.Portal>
+    </Base.Root>
+  );
+};
 
 export interface FormProps {
   /** What the button does, such as `Create key`. */
@@ -37,11 +43,13 @@ export interface FormProps {
   readonly danger?: boolean;
   readonly disabled?: boolean;
   readonly onCancel?: () => void;
+  /** Instead of `Cancel`. */
+  readonly back?: string;
   readonly children: ReactNode;
 }
 
 /** The failure stays in the form, and the form keeps what was typed. */
-export const Form = ({ submit, busy, error, onSubmit, danger = false, disabled = false, onCancel, children }: FormProps) => {
+export const Form = ({ submit, busy, error, onSubmit, danger = false, disabled = false, onCancel, back = "Cancel", children }: FormProps) => {
   const send = (event: FormEvent<HTMLFormElement>): void => {
     event.preventDefault();
     if (!busy && !disabled) onSubmit(new FormData(event.currentTarget));
@@ -56,7 +64,7 @@ export const Form = ({ submit, busy, error, onSubmit, danger = false, disabled =
         </button>
         {onCancel === undefined ? null : (
           <button type="button" onClick={onCancel}>
-            Cancel
+            {back}
           </button>
         )}
       </div>
@@ -136,13 +144,14 @@ export interface ConfirmProps {
   /** What happens then. */
   readonly children: ReactNode;
   readonly submit: string;
+  readonly back?: string;
   /** The person has to type this, so that nobody does it by a slip. */
   readonly typed?: string;
   readonly action: { readonly isPending: boolean; readonly error: unknown };
   readonly onConfirm: () => void;
 }
 
-export const Confirm = ({ title, open, onClose, children, submit, typed, action, onConfirm }: ConfirmProps) => {
+export const Confirm = ({ title, open, onClose, children, submit, back, typed, action, onConfirm }: ConfirmProps) => {
   const [text, setText] = useState("");
   return (
     <Dialog title={title} open={open} onClose={onClose}>
@@ -152,6 +161,7 @@ export const Confirm = ({ title, open, onClose, children, submit, typed, action,
         busy={action.isPending}
         error={action.error}
         onCancel={onClose}
+        {...(back === undefined ? {} : { back })}
         disabled={typed !== undefined && text !== typed}
         onSubmit={onConfirm}
       >

@@ -34,6 +34,9 @@ const TONES: Readonly<Record<string, Tone>> = {
 };
 export const toneOf = (status: string): Tone => TONES[status] ?? "idle";
 
+/** The class that gives a tone its color. */
+export const toneColor = (tone: Tone): string => css[tone] ?? "";
+
 /** Drawn, because a sign of a font is not the same everywhere. */
 const SHAPES: Readonly<Record<Tone, React.ReactNode>> = {
   good: <circle cx="5" cy="5" r="4" fill="currentColor" />,

@@ -1,4 +1,162 @@
-// Commands.
-import { Page } from "../../ui/parts.tsx";
+// The commands of all devices: what is stuck anywhere, since when, and why.
+import type { CommandStatus, CommandSummary } from "@mooring/client";
+import { useQuery } from "@tanstack/react-query";
+import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
+import { useCallback, useMemo } from "react";
+import { api } from "../../api/client.ts";
+import { fromCursor, PAGE_SIZE, useCursorList } from "../../api/lists.ts";
+import { useKeys } from "../../app/keyboard.ts";
+import { ENDED_STATUSES, OPEN_STATUSES } from "../../parts/command.ts";
+import { CODE, LASTED, QUEUED, STATUS, TYPE } from "../../parts/command-columns.tsx";
+import { CommandPanel } from "../../parts/command-panel.tsx";
+import { FilterBar, type FilterKey, type Filters } from "../../ui/filter-bar.tsx";
+import { Empty, Loaded, Page } from "../../ui/parts.tsx";
+import { Split } from "../../ui/split.tsx";
+import { type Column, Table } from "../../ui/table.tsx";
+import { Counts } from "./counts.tsx";
+import { type CommandSearch, readCommandSearch, SHOWS } from "./search.ts";
+import { text } from "./text.ts";
 
-export const CommandsScreen = () => <Page title="Commands">…</Page>;
+const route = getRouteApi("/commands");
+const STATUSES: readonly CommandStatus[] = [...OPEN_STATUSES, ...ENDED_STATUSES];
+
+const DEVICE: Column<CommandSummary> = {
+  title: "Device",
+  width: "minmax(110px, 2fr)",
+  phone: true,
+  cell: ({ deviceId, deviceName }) => (
+    // The row opens its command; the table stays one stop of the Tab key.
+    <Link to="/devices/$deviceId" params={{ deviceId }} tabIndex={-1} onClick={(event) => event.stopPropagation()}>
+      {deviceName ?? deviceId}
+    </Link>
+  ),
+};
+const BY: Column<CommandSummary> = { title: "By", width: "minmax(80px, 1.5fr)", cell: ({ actor }) => actor.name ?? actor.id };
+const NARROW: readonly Column<CommandSummary>[] = [STATUS, TYPE, DEVICE, QUEUED];
+const WIDE: readonly Column<CommandSummary>[] = [STATUS, TYPE, DEVICE, CODE, LASTED, BY, QUEUED];
+
+const SHOWN = {
+  open: { open: true, order: "oldest" },
+  blocked: { blocked: true, order: "oldest" },
+  ended: { open: false },
+  all: {},
+} as const;
+
+/** The filters as the API takes them; a state that this gateway does not know is left out. */
+const queryOf = ({ show, status, type, createdBy, deviceId }: CommandSearch) => {
+  const statuses = STATUSES.filter((each) => status?.split(",").includes(each));
+  return {
+    ...SHOWN[show ?? (statuses.length > 0 ? "all" : "open")],
+    ...(statuses.length > 0 ? { status: statuses } : {}),
+    ...(type === undefined ? {} : { type }),
+    ...(createdBy === undefined ? {} : { createdBy }),
+    ...(deviceId === undefined ? {} : { deviceId }),
+  };
+};
+
+const useFilterKeys = (): readonly FilterKey[] => {
+  const types = useQuery({ ...api.commands.types.queryOptions({}), staleTime: 600_000, refetchInterval: false }).data;
+  return useMemo(
+    () => [
+      { key: "show", name: "show", values: SHOWS },
+      { key: "status", name: "status", values: STATUSES, several: true },
+      { key: "type", name: "type", values: types?.items.map(({ type }) => type) ?? [] },
+      { key: "device", name: "deviceId" },
+      { key: "by", name: "createdBy" },
+    ],
+    [types],
+  );
+};
+
+const CommandList = ({
+  search,
+  onShow,
+  onAll,
+}: {
+  readonly search: CommandSearch;
+  readonly onShow: (commandId: string) => void;
+  readonly onAll: () => void;
+}) => {
+  const list = useCursorList<CommandSummary>(api.commands.listAll.infiniteQueryOptions({ ...queryOf(search), pageSize: PAGE_SIZE }, fromCursor));
+  const { command, ...filters } = search;
+  const isDefault = Object.keys(filters).length === 0;
+  return (
+    <Loaded read={list.read} rows={10}>
+      {() =>
+        list.count > 0 ? (
+          <Table
+            label={text.title}
+            columns={command === undefined ? WIDE : NARROW}
+            {...list}
+            id={({ commandId }) => commandId}
+            onOpen={({ commandId }) => onShow(commandId)}
+            opened={command}
+            fill
+          />
+        ) : (
+          <Empty
+            action={
+              isDefault ? (
+                <button type="button" onClick={onAll}>
+                  {text.showAll}
+                </button>
+              ) : (
+                <Link to="/commands">{text.clear}</Link>
+              )
+            }
+          >
+            {isDefault ? text.noneOpen : text.noMatch}
+          </Empty>
+        )
+      }
+    </Loaded>
+  );
+};
+
+export const CommandsScreen = () => {
+  const search = route.useSearch();
+  const navigate = useNavigate();
+  const keys = useFilterKeys();
+  const { command, ...filters } = search;
+  const setFilters = useCallback(
+    (next: Filters) => void navigate({ to: "/commands", search: ({ command: chosen }) => readCommandSearch({ ...next, command: chosen }), replace: true }),
+    [navigate],
+  );
+  const show = useCallback(
+    (commandId?: string) =>
+      void navigate({ to: "/commands", search: ({ command: _, ...same }) => (commandId === undefined ? same : { ...same, command: commandId }) }),
+    [navigate],
+  );
+  useKeys(useMemo(() => ({ Escape: () => show() }), [show]));
+  return (
+    <Page title={text.title} fill>
+      <Counts />
+      <FilterBar label={text.filter} keys={keys} filters={filters} onChange={setFilters} />
+      <Split
+        list={<CommandList search={search} onShow={show} onAll={() => setFilters({ show: "all" })} />}
+        detail={
+          command === undefined ? null : (
+            <CommandPanel
+              key={command}
+              commandId={command}
+              onClose={() => show()}
+              link={(ahead, words) => (
+                <Link to="/commands" search={{ ...search, command: ahead }}>
+                  {words}
+                </Link>
+              )}
+              about={({ command: { deviceId, deviceName } }) => (
+                <span>
+                  {text.device}{" "}
+                  <Link to="/devices/$deviceId" params={{ deviceId }} search={{ command }}>
+                    {deviceName ?? deviceId}
+                  </Link>
+                </span>
+              )}
+            />
+          )
+        }
+      />
+    </Page>
+  );
+};

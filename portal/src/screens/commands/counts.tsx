@@ -1,0 +1,39 @@
+// How many commands are open, blocked, late, and how those of the last day ended. Each count leads to its commands.
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { api } from "../../api/client.ts";
+import { Loaded } from "../../ui/parts.tsx";
+import { Shape, toneOf } from "../../ui/status.tsx";
+import { text } from "./text.ts";
+
+const sum = (counts: Readonly<Record<string, number>>): number => Object.values(counts).reduce((total, count) => total + count, 0);
+
+export const Counts = () => {
+  const read = useQuery(api.commands.summary.queryOptions({}));
+  return (
+    <nav className="row" aria-label={text.counts}>
+      <Loaded read={read} rows={1}>
+        {({ open, blocked, pastDeadline, endedLastDay }) => (
+          <>
+            <Link to="/commands">{text.open(sum(open))}</Link>
+            <Link to="/commands" search={{ show: "blocked" }}>
+              {text.blocked(blocked)}
+            </Link>
+            <span>
+              <Shape tone={pastDeadline === 0 ? "good" : "bad"} /> {text.pastDeadline(pastDeadline)}
+            </span>
+            <span className="muted">{text.lastDay}</span>
+            {Object.entries(endedLastDay).map(([status, count]) => (
+              <Link key={status} to="/commands" search={{ show: "ended", status }}>
+                <Shape tone={toneOf(status)} /> {text.ended(count, status)}
+              </Link>
+            ))}
+            <Link to="/commands" search={{ show: "all" }}>
+              {text.all}
+            </Link>
+          </>
+        )}
+      </Loaded>
+    </nav>
+  );
+};

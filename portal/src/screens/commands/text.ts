@@ -1,0 +1,19 @@
+// The sentences of the tenant's commands.
+const numbers = new Intl.NumberFormat();
+export const text = {
+  title: "Commands",
+  filter: "Filter commands",
+  counts: "Counts",
+  open: (count: number) => `${numbers.format(count)} open`,
+  blocked: (count: number) => `${numbers.format(count)} blocked`,
+  pastDeadline: (count: number) => `${numbers.format(count)} past ${count === 1 ? "its" : "their"} deadline`,
+  lastDay: "Last 24 h:",
+  ended: (count: number, status: string) => `${numbers.format(count)} ${status.replaceAll("_", " ")}`,
+  all: "all",
+  clear: "Show what is open",
+  showAll: "Show all commands",
+  noneOpen: "No command is open: everything that was sent has ended.",
+  noMatch: "No command matches these filters.",
+  device: "on",
+  by: "by",
+} as const;

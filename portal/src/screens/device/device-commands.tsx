@@ -1,0 +1,72 @@
+// The device's commands, newest first, and the chosen one beside them.
+import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
+import { api } from "../../api/client.ts";
+import { PAGE_SIZE, usePages } from "../../api/lists.ts";
+import { CODE, type CommandRow, LASTED, QUEUED, STATUS, TYPE } from "../../parts/command-columns.tsx";
+import { CommandPanel } from "../../parts/command-panel.tsx";
+import { text as commandText } from "../../parts/text.ts";
+import { Empty, Loaded } from "../../ui/parts.tsx";
+import { Split } from "../../ui/split.tsx";
+import { Table } from "../../ui/table.tsx";
+import { text } from "./text.ts";
+
+const route = getRouteApi("/devices/$deviceId");
+const NARROW = [STATUS, TYPE, LASTED, QUEUED];
+const WIDE = [STATUS, TYPE, CODE, LASTED, QUEUED];
+
+export const DeviceCommands = ({ onPing }: { readonly onPing: (() => void) | null }) => {
+  const { deviceId } = route.useParams();
+  const { command } = route.useSearch();
+  const navigate = useNavigate();
+  const list = usePages<CommandRow>((page) => api.commands.list.queryOptions({ deviceId, page, pageSize: PAGE_SIZE }));
+  const show = (commandId?: string): void =>
+    void navigate({ to: "/devices/$deviceId", params: { deviceId }, search: commandId === undefined ? {} : { command: commandId } });
+  return (
+    <Split
+      list={
+        <Loaded read={list.read} rows={10}>
+          {() =>
+            list.count > 0 ? (
+              <Table
+                label={commandText.commands}
+                columns={command === undefined ? WIDE : NARROW}
+                {...list}
+                id={({ commandId }) => commandId}
+                onOpen={({ commandId }) => show(commandId)}
+                opened={command}
+                fill
+              />
+            ) : (
+              <Empty
+                action={
+                  onPing === null ? undefined : (
+                    <button type="button" onClick={onPing}>
+                      {text.ping}
+                    </button>
+                  )
+                }
+              >
+                {text.noCommands}
+              </Empty>
+            )
+          }
+        </Loaded>
+      }
+      detail={
+        command === undefined ? null : (
+          <CommandPanel
+            key={command}
+            commandId={command}
+            deviceId={deviceId}
+            onClose={() => show()}
+            link={(ahead, words) => (
+              <Link to="/devices/$deviceId" params={{ deviceId }} search={{ command: ahead }}>
+                {words}
+              </Link>
+            )}
+          />
+        )
+      }
+    />
+  );
+};
