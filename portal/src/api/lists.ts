@@ -47,9 +47,11 @@ export const usePages = <R>(options: (page: number) => Options): Listed<R> => {
 
 /** Reads on when the end comes into sight. `options` is the infinite query of a list with a cursor. */
 export const useCursorList = <R>(options: Options): Listed<R> => {
-  const { data, error, refetch, hasNextPage, isFetchingNextPage, fetchNextPage } = useInfiniteQuery(
-    options as UseInfiniteQueryOptions<PageOf<R>, Error, InfiniteData<PageOf<R>>, QueryKey, string>,
-  );
+  const { data, error, refetch, hasNextPage, isFetchingNextPage, fetchNextPage } = useInfiniteQuery({
+    ...(options as UseInfiniteQueryOptions<PageOf<R>, Error, InfiniteData<PageOf<R>>, QueryKey, string>),
+    // tRPC would send the direction as a field of the input, which the gateway refuses as unknown.
+    queryFn: (context) => options.queryFn({ ...context, direction: undefined }),
+  });
   const rows = data?.pages.flatMap(({ items }) => items) ?? [];
   const { length } = rows;
   const onSight = useCallback(
