@@ -9,13 +9,15 @@ const FIND_NAMES = statement<{ readonly id: string; readonly name: string | null
   `select 'user:' || m.user_id as id, coalesce(u.name, m.email) as name from memberships m left join users u on u.user_id = m.user_id
     where m.tenant_id = $1 and m.user_id = any($2::text[])
    union all select k.key_id, k.name from api_keys k where k.tenant_id = $1 and k.key_id = any($3::text[])
-   union all select d.agent_id, coalesce(d.name, d.hostname) from devices d where d.tenant_id = $1 and d.agent_id = any($3::text[])`,
+   union all select d.agent_id, coalesce(d.name, d.hostname) from devices d where d.tenant_id = $1 and d.agent_id = any($3::text[])
+   union all select d.device_id, coalesce(d.name, d.hostname) from devices d where d.tenant_id = $1 and d.device_id = any($3::text[])`,
 );
 
 const kindOf = (id: string): Actor["kind"] => {
   if (userIdOf(id) !== null) return "user";
   if (id.startsWith("key_")) return "apiKey";
-  return id.startsWith("agt_") ? "agent" : "system";
+  // The steps of a command name the agent by its device.
+  return /^(agt|dev)_/.test(id) ? "agent" : "system";
 };
 
 /** Takes ids as `actorOf` writes them, and returns the function that names each. */

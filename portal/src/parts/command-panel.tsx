@@ -13,7 +13,7 @@ import { Blocked, type LinkToCommand } from "./blocked.tsx";
 import { CancelButtons } from "./cancel.tsx";
 import { type CommandTimeline, isOpen } from "./command.ts";
 import css from "./parts.module.css";
-import { text } from "./text.ts";
+import { actorText, detailText, text } from "./text.ts";
 
 const phasesOf = (events: readonly TimelineEntry[], now: number): readonly Phase[] => {
   const steps = events.filter(({ from, to }) => from !== to);
@@ -28,10 +28,10 @@ const phasesOf = (events: readonly TimelineEntry[], now: number): readonly Phase
 const stepOf = ({ to, at, by, nodeId, attempt, code, detail }: TimelineEntry): Step => ({
   status: to,
   at,
-  facts: [by.name ?? by.id, nodeId, attempt > 1 ? `attempt ${attempt}` : null, code === null ? null : <code key="code">{code}</code>].filter(
+  facts: [actorText(by), nodeId, attempt > 1 ? `attempt ${attempt}` : null, code === null ? null : <code key="code">{code}</code>].filter(
     (fact) => fact !== null,
   ),
-  ...(detail === null ? {} : { detail: JSON.stringify(detail) }),
+  ...(detail === null ? {} : { detail: detailText(detail) }),
 });
 
 const Value = ({ label, value }: { readonly label: string; readonly value: unknown }) => (
@@ -43,7 +43,9 @@ const Value = ({ label, value }: { readonly label: string; readonly value: unkno
 
 const Result = ({ command: { ack, status, failureCode, late, outputTruncated } }: { readonly command: CommandTimeline["command"] }) => (
   <>
-    <Facts of={{ Status: ack?.status, Code: failureCode === null ? null : <code>{failureCode}</code>, At: ack === null ? null : <Ago at={ack.at} /> }} />
+    {isOpen(status) ? null : (
+      <Facts of={{ Status: ack?.status, Code: failureCode === null ? null : <code>{failureCode}</code>, At: ack === null ? null : <Ago at={ack.at} /> }} />
+    )}
     {late ? <p>{text.late}</p> : null}
     {outputTruncated ? <p>{text.truncated}</p> : null}
     {ack?.output == null ? <p className="muted">{isOpen(status) ? text.noResult : text.endedWithout}</p> : <Value label={text.result} value={ack.output} />}

@@ -1,5 +1,5 @@
 // The sentences about commands, wherever they are shown.
-import type { BlockedBy, Command, CommandTypeRecord } from "@mooring/client";
+import type { BlockedBy, Command, CommandSummary, CommandTypeRecord } from "@mooring/client";
 import { duration } from "../ui/time.tsx";
 
 const AGENT: Partial<Record<Command["status"], string>> = {
@@ -34,6 +34,15 @@ const RISKS: Readonly<Record<CommandTypeRecord["risk"], string>> = {
   danger: "dangerous",
 };
 export const riskText = (risk: CommandTypeRecord["risk"]): string => RISKS[risk];
+
+/** Who did something, as people know them. */
+export const actorText = ({ id, name }: Pick<CommandSummary["actor"], "id" | "name">): string => name ?? id.replace(/^user:/, "");
+
+/** Such as `ack: received`. */
+export const detailText = (detail: Readonly<Record<string, unknown>>): string =>
+  Object.entries(detail)
+    .map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`)
+    .join(", ");
 
 const seconds = (value: number): string => duration(1_000 * value);
 

@@ -57,10 +57,12 @@ export interface FilterBarProps {
   readonly label: string;
   readonly keys: readonly FilterKey[];
   readonly filters: Filters;
+  /** What words without a key are. */
+  readonly example?: string;
   readonly onChange: (filters: Filters) => void;
 }
 
-export const FilterBar = ({ label, keys, filters, onChange }: FilterBarProps) => {
+export const FilterBar = ({ label, keys, filters, example = "a name, ", onChange }: FilterBarProps) => {
   const shown = printFilters(filters, keys);
   const [typed, setTyped] = useState(shown);
   const [at, setAt] = useState(-1);
@@ -112,7 +114,7 @@ export const FilterBar = ({ label, keys, filters, onChange }: FilterBarProps) =>
         aria-activedescendant={at >= 0 ? `${id}${at}` : undefined}
         autoComplete="off"
         spellCheck={false}
-        placeholder={`Filter: a name, ${keys.map(({ key }) => `${key}:`).join(" ")}`}
+        placeholder={`Filter: ${example}${keys.map(({ key }) => `${key}:`).join(" ")}`}
         value={typed}
         maxLength={400}
         onChange={(event) => {

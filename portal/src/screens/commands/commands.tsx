@@ -9,6 +9,7 @@ import { useKeys } from "../../app/keyboard.ts";
 import { ENDED_STATUSES, OPEN_STATUSES } from "../../parts/command.ts";
 import { CODE, LASTED, QUEUED, STATUS, TYPE } from "../../parts/command-columns.tsx";
 import { CommandPanel } from "../../parts/command-panel.tsx";
+import { actorText } from "../../parts/text.ts";
 import { FilterBar, type FilterKey, type Filters } from "../../ui/filter-bar.tsx";
 import { Empty, Loaded, Page } from "../../ui/parts.tsx";
 import { Split } from "../../ui/split.tsx";
@@ -31,7 +32,7 @@ const DEVICE: Column<CommandSummary> = {
     </Link>
   ),
 };
-const BY: Column<CommandSummary> = { title: "By", width: "minmax(80px, 1.5fr)", cell: ({ actor }) => actor.name ?? actor.id };
+const BY: Column<CommandSummary> = { title: "By", width: "minmax(80px, 1.5fr)", cell: ({ actor }) => actorText(actor) };
 const NARROW: readonly Column<CommandSummary>[] = [STATUS, TYPE, DEVICE, QUEUED];
 const WIDE: readonly Column<CommandSummary>[] = [STATUS, TYPE, DEVICE, CODE, LASTED, BY, QUEUED];
 
@@ -131,7 +132,7 @@ export const CommandsScreen = () => {
   return (
     <Page title={text.title} fill>
       <Counts />
-      <FilterBar label={text.filter} keys={keys} filters={filters} onChange={setFilters} />
+      <FilterBar label={text.filter} example="" keys={keys} filters={filters} onChange={setFilters} />
       <Split
         list={<CommandList search={search} onShow={show} onAll={() => setFilters({ show: "all" })} />}
         detail={
