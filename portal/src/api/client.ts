@@ -19,6 +19,9 @@ const wait = (error: MooringError, seconds: number): void => {
 
 const TOKEN = "mooring.token";
 const token = sessionStorage.getItem(TOKEN);
+/** Whether this tab acts with an access token instead of a session: then a plain link to the API is refused. */
+export const usesToken = token !== null;
+export const forgetToken = (): void => sessionStorage.removeItem(TOKEN);
 /** Acts with an access token instead of a session, in this tab. */
 export const keepToken = (text: string): void => {
   sessionStorage.setItem(TOKEN, text);

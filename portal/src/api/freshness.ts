@@ -13,13 +13,15 @@ const CONCERNS: ReadonlyMap<string, readonly QueryFilters[]> = new Map<string, r
   ["command", [api.commands.pathFilter()]],
   ["pairing", [api.pairing.pathFilter(), api.devices.pathFilter()]],
   ["enrollment", [api.pairing.pathFilter()]],
-  ["fleet", [api.fleets.pathFilter()]],
-  ["member", [api.roles.pathFilter(), api.general.me.pathFilter()]],
-  ["role", [api.roles.pathFilter(), api.general.me.pathFilter()]],
-  ["invite", [api.invites.pathFilter()]],
-  ["api_key", [api.apiKeys.pathFilter()]],
-  ["billing", [api.billing.pathFilter()]],
-  ["tenant", [api.tenants.pathFilter(), api.account.pathFilter()]],
+  ["fleet", [api.fleets.pathFilter(), api.audit.pathFilter()]],
+  ["member", [api.roles.pathFilter(), api.general.me.pathFilter(), api.audit.pathFilter()]],
+  ["role", [api.roles.pathFilter(), api.general.me.pathFilter(), api.audit.pathFilter()]],
+  ["invite", [api.invites.pathFilter(), api.audit.pathFilter()]],
+  ["api_key", [api.apiKeys.pathFilter(), api.audit.pathFilter()]],
+  ["billing", [api.billing.pathFilter(), api.audit.pathFilter()]],
+  ["tenant", [api.tenants.pathFilter(), api.account.pathFilter(), api.audit.pathFilter()]],
+  ["account", [api.account.pathFilter()]],
+  ["load_test", [api.tenants.pathFilter()]],
 ]);
 const concernOf = ({ type }: LiveEvent): string => type.slice(0, type.indexOf("."));
 

@@ -5,6 +5,7 @@ import { readCommandSearch } from "../screens/commands/search.ts";
 import { readOneDeviceSearch } from "../screens/device/search.ts";
 import { readDeviceSearch } from "../screens/devices/search.ts";
 import { readInviteSearch } from "../screens/invite/search.ts";
+import { readKeySearch } from "../screens/keys/search.ts";
 import { readMemberSearch } from "../screens/members/search.ts";
 import { readNodeSearch } from "../screens/nodes/search.ts";
 import { readOverviewSearch } from "../screens/overview/search.ts";
@@ -60,6 +61,7 @@ const invite = createRoute({
 const keys = createRoute({
   getParentRoute: () => root,
   path: "/keys",
+  validateSearch: readKeySearch,
   component: lazyRouteComponent(() => import("../screens/keys/keys.tsx"), "KeysScreen"),
 });
 const audit = createRoute({

@@ -8,7 +8,7 @@ import { useMe } from "../api/session.ts";
 import { Page, Skeleton } from "../ui/parts.tsx";
 import { Shape } from "../ui/status.tsx";
 import { useNow } from "../ui/time.tsx";
-import { focusFilter, useKeys } from "./keyboard.ts";
+import { focusFilter, useKeys } from "../ui/keyboard.ts";
 import { PLACES } from "./places.ts";
 import { nextScheme, scheme } from "./scheme.ts";
 import css from "./shell.module.css";

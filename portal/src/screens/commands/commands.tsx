@@ -5,7 +5,6 @@ import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { useCallback, useMemo } from "react";
 import { api } from "../../api/client.ts";
 import { fromCursor, PAGE_SIZE, useCursorList } from "../../api/lists.ts";
-import { useKeys } from "../../app/keyboard.ts";
 import { ENDED_STATUSES, OPEN_STATUSES } from "../../parts/command.ts";
 import { CODE, LASTED, QUEUED, STATUS, TYPE } from "../../parts/command-columns.tsx";
 import { CommandPanel } from "../../parts/command-panel.tsx";
@@ -128,19 +127,20 @@ export const CommandsScreen = () => {
       void navigate({ to: "/commands", search: ({ command: _, ...same }) => (commandId === undefined ? same : { ...same, command: commandId }) }),
     [navigate],
   );
-  useKeys(useMemo(() => ({ Escape: () => show() }), [show]));
+  const close = useCallback(() => show(), [show]);
   return (
     <Page title={text.title} fill>
       <Counts />
       <FilterBar label={text.filter} example="" keys={keys} filters={filters} onChange={setFilters} />
       <Split
+        onClose={close}
         list={<CommandList search={search} onShow={show} onAll={() => setFilters({ show: "all" })} />}
         detail={
           command === undefined ? null : (
             <CommandPanel
               key={command}
               commandId={command}
-              onClose={() => show()}
+              onClose={close}
               link={(ahead, words) => (
                 <Link to="/commands" search={{ ...search, command: ahead }}>
                   {words}

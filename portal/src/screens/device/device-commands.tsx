@@ -1,5 +1,6 @@
 // The device's commands, newest first, and the chosen one beside them.
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
+import { useCallback } from "react";
 import { api } from "../../api/client.ts";
 import { PAGE_SIZE, usePages } from "../../api/lists.ts";
 import { CODE, type CommandRow, LASTED, QUEUED, STATUS, TYPE } from "../../parts/command-columns.tsx";
@@ -19,10 +20,11 @@ export const DeviceCommands = ({ onPing }: { readonly onPing: (() => void) | nul
   const { command } = route.useSearch();
   const navigate = useNavigate();
   const list = usePages<CommandRow>((page) => api.commands.list.queryOptions({ deviceId, page, pageSize: PAGE_SIZE }));
-  const show = (commandId?: string): void =>
-    void navigate({ to: "/devices/$deviceId", params: { deviceId }, search: commandId === undefined ? {} : { command: commandId } });
+  const show = (commandId: string): void => void navigate({ to: "/devices/$deviceId", params: { deviceId }, search: { command: commandId } });
+  const close = useCallback(() => void navigate({ to: "/devices/$deviceId", params: { deviceId }, search: {} }), [navigate, deviceId]);
   return (
     <Split
+      onClose={close}
       list={
         <Loaded read={list.read} rows={10}>
           {() =>
@@ -58,7 +60,7 @@ export const DeviceCommands = ({ onPing }: { readonly onPing: (() => void) | nul
             key={command}
             commandId={command}
             deviceId={deviceId}
-            onClose={() => show()}
+            onClose={close}
             link={(ahead, words) => (
               <Link to="/devices/$deviceId" params={{ deviceId }} search={{ command: ahead }}>
                 {words}

@@ -5,7 +5,7 @@ import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { useCallback, useMemo, useState } from "react";
 import { api } from "../../api/client.ts";
 import { useMay } from "../../api/session.ts";
-import { useKeys } from "../../app/keyboard.ts";
+import { useKeys } from "../../ui/keyboard.ts";
 import { Composer } from "../../parts/composer.tsx";
 import { text as commandText } from "../../parts/text.ts";
 import { Copyable, Loaded, Page } from "../../ui/parts.tsx";
@@ -59,14 +59,14 @@ const useComposer = () => {
 
 const useDeviceKeys = (compose: () => void): void => {
   const { command } = route.useSearch();
-  const { deviceId } = route.useParams();
   const navigate = useNavigate();
   const keys = useMemo(
     () => ({
       c: compose,
-      Escape: () => void (command === undefined ? navigate({ to: "/devices" }) : navigate({ to: "/devices/$deviceId", params: { deviceId }, search: {} })),
+      // With an open command Escape closes that first.
+      ...(command === undefined ? { Escape: () => void navigate({ to: "/devices" }) } : {}),
     }),
-    [compose, command, navigate, deviceId],
+    [compose, command, navigate],
   );
   useKeys(keys);
 };

@@ -1,0 +1,29 @@
+// Several things to choose, each with a box to check.
+import type { ReactNode } from "react";
+import css from "./checks.module.css";
+
+export interface CheckProps {
+  readonly name: string;
+  readonly value?: string;
+  readonly label: ReactNode;
+  readonly hint?: string;
+  readonly defaultChecked?: boolean;
+}
+
+export const Check = ({ label, hint, ...input }: CheckProps) => (
+  <label className={css["check"]}>
+    <input type="checkbox" {...input} />
+    <span>
+      {label}
+      {hint === undefined ? null : <span className={css["hint"]}>{hint}</span>}
+    </span>
+  </label>
+);
+
+export const Checks = ({ label, hint, children }: { readonly label: string; readonly hint?: string; readonly children: ReactNode }) => (
+  <fieldset className={css["checks"]}>
+    <legend>{label}</legend>
+    {hint === undefined ? null : <p className="muted">{hint}</p>}
+    <div className={css["list"]}>{children}</div>
+  </fieldset>
+);
