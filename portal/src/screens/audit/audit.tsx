@@ -19,7 +19,7 @@ import { text } from "./text.ts";
 const route = getRouteApi("/audit");
 
 const COLUMNS: readonly Column<AuditLog>[] = [
-  { title: "When", width: "minmax(120px, 1fr)", phone: true, cell: ({ at }) => <time dateTime={at}>{exactTime(at)}</time> },
+  { title: "When", width: "minmax(90px, 184px)", phone: true, cell: ({ at }) => <time dateTime={at}>{exactTime(at)}</time> },
   { title: "Who", width: "minmax(90px, 1.2fr)", phone: true, cell: ({ actor }) => actorName(actor) },
   { title: "Action", width: "minmax(90px, 1.2fr)", phone: true, cell: ({ action }) => <code>{action}</code> },
   { title: "Resource", width: "minmax(80px, 1.2fr)", cell: ({ resource: { type, id } }) => <span className="mono muted">{id ?? type}</span> },
@@ -30,6 +30,8 @@ const COLUMNS: readonly Column<AuditLog>[] = [
   },
   { title: "Address", width: "minmax(70px, 0.8fr)", cell: ({ actor }) => <span className="muted">{actor.ip}</span> },
 ];
+/** Beside an open record. */
+const FEWER = COLUMNS.filter(({ phone }) => phone === true);
 
 const distinct = (values: readonly (string | null)[]): readonly string[] => [...new Set(values.filter((value) => value !== null && value !== ""))] as string[];
 
@@ -71,7 +73,7 @@ export const AuditScreen = () => {
             list.count > 0 ? (
               <Table
                 label={text.title}
-                columns={COLUMNS}
+                columns={record === undefined ? COLUMNS : FEWER}
                 {...list}
                 id={({ auditId }) => auditId}
                 onOpen={({ auditId }) => open(auditId)}

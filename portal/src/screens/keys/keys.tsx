@@ -1,4 +1,83 @@
-// API keys.
-import { Page } from "../../ui/parts.tsx";
+// The API keys of the tenant, newest first, with the chosen one beside the list.
+import type { ApiKeyWithCreator } from "@mooring/client";
+import { getRouteApi, useNavigate } from "@tanstack/react-router";
+import { useState } from "react";
+import { api } from "../../api/client.ts";
+import { PAGE_SIZE, usePages } from "../../api/lists.ts";
+import { given } from "../../api/search.ts";
+import { useMay } from "../../api/session.ts";
+import { selectorText } from "../../parts/selector-field.tsx";
+import { Empty, Loaded, Page } from "../../ui/parts.tsx";
+import { Split } from "../../ui/split.tsx";
+import { Status } from "../../ui/status.tsx";
+import { type Column, Table } from "../../ui/table.tsx";
+import { Ago } from "../../ui/time.tsx";
+import { CreateKey } from "./create.tsx";
+import { Key } from "./key.tsx";
+import { text } from "./text.ts";
 
-export const KeysScreen = () => <Page title="API keys">…</Page>;
+const route = getRouteApi("/keys");
+
+const COLUMNS: readonly Column<ApiKeyWithCreator>[] = [
+  { title: "Name", width: "minmax(110px, 1.6fr)", phone: true, cell: ({ name }) => name },
+  {
+    title: "Key",
+    width: "190px",
+    cell: ({ prefix, last4 }) => (
+      <span className="mono muted">
+        {prefix}…{last4}
+      </span>
+    ),
+  },
+  { title: "State", width: "96px", phone: true, cell: ({ status }) => <Status status={status} /> },
+  { title: "Role", width: "80px", cell: ({ role }) => role },
+  { title: "Permissions", cell: ({ scopes }) => (scopes.length === 0 ? text.allScopes : text.scopes(scopes.length)) },
+  { title: "Devices", cell: ({ selector }) => selectorText(selector) },
+  { title: "Expires", width: "100px", cell: ({ expiresAt }) => (expiresAt === null ? <span className="muted">{text.never}</span> : <Ago at={expiresAt} />) },
+  { title: "Last use", width: "100px", phone: true, cell: ({ lastUsedAt }) => <Ago at={lastUsedAt} /> },
+];
+/** Beside an open key. */
+const FEWER = COLUMNS.filter(({ phone }) => phone === true);
+
+export const KeysScreen = () => {
+  const { key } = route.useSearch();
+  const navigate = useNavigate();
+  const mayWrite = useMay()("api_key:write");
+  const [creating, setCreating] = useState(false);
+  const list = usePages<ApiKeyWithCreator>((page) => api.apiKeys.list.queryOptions({ page, pageSize: PAGE_SIZE }));
+  const open = (keyId: string | undefined): void => void navigate({ to: "/keys", search: given({ key: keyId }) });
+  const create = mayWrite ? (
+    <button type="button" data-kind="primary" onClick={() => setCreating(true)}>
+      {text.create}
+    </button>
+  ) : undefined;
+  return (
+    <Page
+      title={text.title}
+      fill
+      beside={<span className="muted">{list.read.data === undefined ? "" : text.total(list.count)}</span>}
+      actions={list.count > 0 ? create : undefined}
+    >
+      <Split onClose={() => open(undefined)} beside={key === undefined ? null : <Key key={key} keyId={key} onClose={() => open(undefined)} />}>
+        <Loaded read={list.read} rows={8}>
+          {() =>
+            list.count > 0 ? (
+              <Table
+                label={text.title}
+                columns={key === undefined ? COLUMNS : FEWER}
+                {...list}
+                id={({ keyId }) => keyId}
+                onOpen={({ keyId }) => open(keyId)}
+                opened={key}
+                fill
+              />
+            ) : (
+              <Empty action={create}>{text.none}</Empty>
+            )
+          }
+        </Loaded>
+      </Split>
+      {creating ? <CreateKey onClose={() => setCreating(false)} /> : null}
+    </Page>
+  );
+};
