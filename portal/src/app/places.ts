@@ -1,4 +1,5 @@
 // The places in the rail, in their order. A new screen adds its line.
+import type { Caller } from "@mooring/client";
 import type { LinkProps } from "@tanstack/react-router";
 
 export interface Place {
@@ -24,3 +25,6 @@ export const PLACES = [
   { to: "/nodes", word: "Nodes", key: "n", needs: "administrator" },
   { to: "/account", word: "Account" },
 ] as const satisfies readonly Place[] as readonly Place[];
+
+export const isOpenTo = ({ needs }: Place, { administrator, permissions }: Pick<Caller, "administrator" | "permissions">): boolean =>
+  needs === undefined || (needs === "administrator" ? administrator : permissions.includes(needs));

@@ -1,15 +1,16 @@
 // The frame around every screen: places, the live state, the tenant, and the person.
-import { Link, Outlet, useNavigate } from "@tanstack/react-router";
+import { Link, useNavigate } from "@tanstack/react-router";
 import { lazy, Suspense, useEffect, useMemo, useState } from "react";
 import { calls } from "../api/client.ts";
 import { useFeed } from "../api/events.ts";
 import { live } from "../api/live.ts";
 import { useMe } from "../api/session.ts";
+import { focusFilter, useKeys } from "../ui/keyboard.ts";
 import { Page, Skeleton } from "../ui/parts.tsx";
 import { Shape } from "../ui/status.tsx";
 import { useNow } from "../ui/time.tsx";
-import { focusFilter, useKeys } from "../ui/keyboard.ts";
-import { PLACES } from "./places.ts";
+import { PermittedScreen } from "./permitted.tsx";
+import { isOpenTo, PLACES } from "./places.ts";
 import { nextScheme, scheme } from "./scheme.ts";
 import css from "./shell.module.css";
 
@@ -36,7 +37,7 @@ export const Shell = () => {
   const [opened, setOpened] = useState<"palette" | "keys" | null>(null);
   const { name } = scheme.use();
   useFeed();
-  const places = PLACES.filter(({ needs }) => needs === undefined || (needs === "administrator" ? me.administrator : me.permissions.includes(needs)));
+  const places = PLACES.filter((place) => isOpenTo(place, me));
   const keys = useMemo(
     () => ({
       "?": () => setOpened("keys"),
@@ -82,7 +83,7 @@ export const Shell = () => {
             </Page>
           }
         >
-          <Outlet />
+          <PermittedScreen />
         </Suspense>
       </main>
       <Suspense fallback={null}>
