@@ -1,7 +1,7 @@
 // The API keys of the tenant, newest first, with the chosen one beside the list.
 import type { ApiKeyWithCreator } from "@mooring/client";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
-import { useState } from "react";
+import { useCallback, useState } from "react";
 import { api } from "../../api/client.ts";
 import { PAGE_SIZE, usePages } from "../../api/lists.ts";
 import { given } from "../../api/search.ts";
@@ -45,7 +45,8 @@ export const KeysScreen = () => {
   const mayWrite = useMay()("api_key:write");
   const [creating, setCreating] = useState(false);
   const list = usePages<ApiKeyWithCreator>((page) => api.apiKeys.list.queryOptions({ page, pageSize: PAGE_SIZE }));
-  const open = (keyId: string | undefined): void => void navigate({ to: "/keys", search: given({ key: keyId }) });
+  const open = useCallback((keyId?: string): void => void navigate({ to: "/keys", search: given({ key: keyId }) }), [navigate]);
+  const close = useCallback(() => open(), [open]);
   const create = mayWrite ? (
     <button type="button" data-kind="primary" onClick={() => setCreating(true)}>
       {text.create}
@@ -58,7 +59,10 @@ export const KeysScreen = () => {
       beside={<span className="muted">{list.read.data === undefined ? "" : text.total(list.count)}</span>}
       actions={list.count > 0 ? create : undefined}
     >
-      <Split onClose={() => open(undefined)} beside={key === undefined ? null : <Key key={key} keyId={key} onClose={() => open(undefined)} />}>
+      <Split
+        onClose={close}
+        detail={key === undefined ? null : <Key key={key} keyId={key} onClose={close} />}
+        list={
         <Loaded read={list.read} rows={8}>
           {() =>
             list.count > 0 ? (
@@ -76,7 +80,8 @@ export const KeysScreen = () => {
             )
           }
         </Loaded>
-      </Split>
+        }
+      />
       {creating ? <CreateKey onClose={() => setCreating(false)} /> : null}
     </Page>
   );
