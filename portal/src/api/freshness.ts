@@ -11,8 +11,9 @@ const CONCERNS: ReadonlyMap<string, readonly QueryFilters[]> = new Map<string, r
   // What a command waits for depends on its device.
   ["device", [api.devices.pathFilter(), api.commands.timeline.pathFilter()]],
   ["command", [api.commands.pathFilter()]],
-  ["pairing", [api.pairing.pathFilter(), api.devices.pathFilter()]],
-  ["enrollment", [api.pairing.pathFilter()]],
+  // Not the lookup of a code: a rollout by token would use up the few lookups a minute of the person who compares a machine.
+  ["pairing", [api.pairing.listTokens.pathFilter(), api.devices.pathFilter()]],
+  ["enrollment", [api.pairing.deviceProgress.pathFilter()]],
   ["fleet", [api.fleets.pathFilter(), api.audit.pathFilter()]],
   ["member", [api.roles.pathFilter(), api.general.me.pathFilter(), api.audit.pathFilter()]],
   ["role", [api.roles.pathFilter(), api.general.me.pathFilter(), api.audit.pathFilter()]],

@@ -45,11 +45,13 @@ export interface FormProps {
   readonly onCancel?: () => void;
   /** Instead of `Cancel`. */
   readonly back?: string;
+  /** Another button, for what the person may do instead. */
+  readonly beside?: ReactNode;
   readonly children: ReactNode;
 }
 
 /** The failure stays in the form, and the form keeps what was typed. */
-export const Form = ({ submit, busy, error, onSubmit, danger = false, disabled = false, onCancel, back = "Cancel", children }: FormProps) => {
+export const Form = ({ submit, busy, error, onSubmit, danger = false, disabled = false, onCancel, back = "Cancel", beside, children }: FormProps) => {
   const send = (event: FormEvent<HTMLFormElement>): void => {
     event.preventDefault();
     if (!busy && !disabled) onSubmit(new FormData(event.currentTarget));
@@ -67,6 +69,7 @@ export const Form = ({ submit, busy, error, onSubmit, danger = false, disabled =
             {back}
           </button>
         )}
+        {beside}
       </div>
     </form>
   );

@@ -58,7 +58,7 @@ export const PickField = ({ label, hint, placeholder, picked, choices, onType, o
     if (shown.length > 0) setAt((current + step + shown.length) % shown.length);
   };
   return (
-    <Field label={label} hint={hint}>
+    <Field label={label} hint={hint || undefined}>
       {(id, hintId) => (
         <div className={css["field"]}>
           {picked.length === 0 ? null : (
