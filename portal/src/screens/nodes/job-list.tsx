@@ -36,7 +36,7 @@ interface Runs {
 const columnsOf = ({ run, asked, isBusy }: Runs): readonly Column<BackgroundJob>[] => [
   { title: text.jobs.name, width: "minmax(120px, 2fr)", phone: true, cell: ({ name }) => <span className="mono">{name}</span> },
   { title: text.jobs.state, width: "minmax(70px, 2fr)", phone: true, cell: (job) => <State job={job} /> },
-  { title: text.jobs.every, width: "110px", cell: ({ everySeconds }) => duration(everySeconds * 1_000) },
+  { title: text.jobs.every, width: "110px", cell: ({ everySeconds }) => duration(everySeconds * 1_000).replace(".0 ", " ") },
   { title: text.jobs.last, width: "110px", cell: (job) => <Ago at={lastOf(job)?.startedAt} /> },
   { title: text.jobs.took, width: "90px", cell: (job) => (lastOf(job) === undefined ? "" : duration(lastOf(job)?.durationMs ?? 0)) },
   {

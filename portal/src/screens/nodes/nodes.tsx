@@ -23,8 +23,7 @@ const Tabs = () => {
             to="/nodes"
             search={each === "nodes" ? {} : { tab: each }}
             className={css["tab"]}
-            aria-current={each === tab ? "page" : undefined}
-            activeProps={{}}
+            activeOptions={{ exact: true, includeSearch: true }}
           >
             {text.tabs[each]}
           </Link>

@@ -15,7 +15,7 @@ export interface Entry {
 }
 
 export const ROWS = 30;
-const CALM_PER_SECOND = 8;
+const CALM_PER_SECOND = 12;
 const TROUBLE_PER_SECOND = 20;
 
 const words = (name: string): string => name.replaceAll(/[._]/g, " ");
