@@ -1,5 +1,7 @@
 // Rules for the direction of imports. test/conventions/imports.test.ts proves that each of them can fail.
-const PARTS = "^(server|protocol|agent-sim|test|prisma)/";
+const PARTS = "^(server|protocol|agent-sim|portal|test|prisma)/";
+/** Files of the protocol whose values a browser may load; all others bring zod along. */
+const LIGHT = "^protocol/(client/index|kit/command-status)\\.ts$";
 const SETTINGS = "^server/config\\.ts$";
 const only = (name, from, allowed) => ({ name, severity: "error", from: { path: from }, to: { path: PARTS, pathNot: [from, ...allowed] } });
 
@@ -106,6 +108,29 @@ module.exports = {
       severity: "error",
       from: { path: "^(server|agent-sim)/" },
       to: { path: "^server/platform/tracing\\.ts$|@opentelemetry/", dynamic: false, dependencyTypesNot: ["type-only"] },
+    },
+    only("portal-imports-only-protocol", "^portal/", ["^protocol/"]),
+    { name: "only-tests-import-portal", severity: "error", from: { pathNot: "^(portal|test)/" }, to: { path: "^portal/" } },
+    {
+      name: "portal-imports-the-contract-as-types",
+      severity: "error",
+      from: { path: "^portal/" },
+      to: { path: "^protocol/", pathNot: LIGHT, dependencyTypesNot: ["type-only"] },
+    },
+    {
+      name: "what-portals-load-is-light",
+      severity: "error",
+      from: { path: LIGHT },
+      to: { pathNot: [LIGHT, "node_modules/@trpc/client/"], dependencyTypesNot: ["type-only"] },
+    },
+    // Its parts know no operation, so each screen decides what it shows with them.
+    { name: "portal-ui-imports-only-ui", severity: "error", from: { path: "^portal/src/ui/" }, to: { path: "^portal/src/(api|app|screens)/" } },
+    {
+      // A screen loads when somebody opens it.
+      name: "screens-do-not-import-each-other",
+      severity: "error",
+      from: { path: "^portal/src/screens/([^/]+)/" },
+      to: { path: "^portal/src/screens/", pathNot: "^portal/src/screens/$1/" },
     },
     { name: "nothing-imports-tests", severity: "error", from: { pathNot: "^test/" }, to: { path: "^test/" } },
     // prisma/config.ts imports `prisma/config`, which the resolver takes for the file itself.

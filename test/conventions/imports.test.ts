@@ -11,7 +11,7 @@ import { z } from "zod";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const RULES = join(ROOT, "test/conventions/imports.cjs");
-const FOLDERS = ["server", "protocol", "agent-sim", "prisma", "test"];
+const FOLDERS = ["server", "protocol", "agent-sim", "portal", "prisma", "test"];
 
 const Rules = z.object({ forbidden: z.array(z.object({ name: z.string() })) });
 const ruleNames = Rules.parse(createRequire(import.meta.url)(RULES)).forbidden.map(({ name }) => name);
@@ -46,6 +46,14 @@ const GUILTY: readonly (readonly [rule: string, file: string, text: string])[] =
   ["client-bundles-no-contract", "protocol/client/contract.ts", 'import { group } from "../index.ts"; export const l2 = group;'],
   ["client-bundles-no-contract", "protocol/client/router.ts", 'import { z } from "zod"; export const l3 = z;'],
   ["tracing-loads-on-demand", "server/m0.ts", 'import { openTracing } from "./platform/tracing.ts"; export const m = openTracing;'],
+  ["portal-imports-only-protocol", "portal/src/app/a1.tsx", 'import { version } from "../../../server/version.ts"; export const a = version;'],
+  ["only-tests-import-portal", "server/a2.ts", 'import { part } from "../portal/src/ui/part.tsx"; export const a = part;'],
+  ["portal-imports-the-contract-as-types", "portal/src/api/a3.ts", 'import { group } from "../../../protocol/index.ts"; export const a = group;'],
+  ["what-portals-load-is-light", "protocol/kit/command-status.ts", 'import { group } from "../groups/group.ts"; export const isOpen = () => group;'],
+  ["portal-ui-imports-only-ui", "portal/src/ui/a4.tsx", 'import { call } from "../api/call.ts"; export const a = call;'],
+  ["portal-ui-imports-only-ui", "portal/src/ui/a5.tsx", 'import type { Screen } from "../screens/one/one.tsx"; export type A = Screen;'],
+  ["screens-do-not-import-each-other", "portal/src/screens/two/a6.tsx", 'import type { Screen } from "../one/one.tsx"; export type A = Screen;'],
+  ["nothing-imports-tests", "portal/src/app/a7.tsx", 'import { world } from "../../../test/kit/world.ts"; export const a = world;'],
   ["nothing-imports-tests", "server/m.ts", 'import { world } from "../test/kit/world.ts"; export const m = world;'],
   ["no-cycles", "server/core/n.ts", 'import { o } from "./o.ts"; export const n = () => o;'],
 ];
@@ -56,6 +64,15 @@ const INNOCENT: Readonly<Record<string, string>> = {
   "protocol/groups/group.ts": 'import { z } from "zod"; import type { Router } from "@trpc/server"; export const group = z.object({}); export type R = Router;',
   "protocol/client/index.ts":
     'import { createTRPCClient } from "@trpc/client"; import type { R } from "../index.ts"; export const client = createTRPCClient; export type Client = R;',
+  "portal/src/api/call.ts":
+    'import type { R } from "../../../protocol/index.ts"; import { client } from "../../../protocol/client/index.ts"; export const call = client; export type Call = R;',
+  "portal/src/ui/part.tsx": "export const part = <i>part</i>;",
+  "portal/src/screens/one/one.tsx":
+    'import { call } from "../../api/call.ts"; import { part } from "../../ui/part.tsx"; import { words } from "./words.ts"; export const one = [call, part, words]; export type Screen = typeof one;',
+  "portal/src/screens/one/words.ts":
+    'import type { isOpen } from "../../../../protocol/kit/command-status.ts"; export const words: typeof isOpen | null = null;',
+  "portal/src/app/main.tsx": 'import { one } from "../screens/one/one.tsx"; export const main = one;',
+  "test/portal/part.test.ts": 'import { part } from "../../portal/src/ui/part.tsx"; export const test = part;',
   "server/core/clock.ts": 'import { group } from "../../protocol/index.ts"; export const clock = group;',
   "server/core/o.ts": 'import { n } from "./n.ts"; export const o = () => n;',
   "server/core/p.ts": 'import type { Q } from "./q.ts"; export interface P { readonly q: Q }',

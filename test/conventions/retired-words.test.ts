@@ -60,9 +60,9 @@ const relapsesIn = (file: string, text: string): readonly string[] => {
   return [...parts, ...identifiersOf(file, text)].filter((name) => retiredIn(name).length > 0);
 };
 
-const FILES = ["server", "protocol", "agent-sim", "test"].flatMap((folder) =>
+const FILES = ["server", "protocol", "agent-sim", "portal", "test"].flatMap((folder) =>
   readdirSync(`${ROOT}${folder}`, { recursive: true, encoding: "utf8" })
-    .filter((name) => /\.(ts|mjs|cjs)$/.test(name))
+    .filter((name) => /\.(tsx?|mjs|cjs)$/.test(name))
     .map((name) => `${folder}/${name}`),
 );
 const relapses = FILES.flatMap((file) => relapsesIn(file, readFileSync(`${ROOT}${file}`, "utf8")).map((name) => ({ file, name })));
