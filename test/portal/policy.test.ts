@@ -30,10 +30,10 @@ beforeAll(async () => {
   made = await makeConsoleFolder(FAULTY);
   world = await startWorld({ CONSOLE: "on" }, { settings: { consoleFolder: made.folder } });
   chromium = await openChromium(world);
-});
+}, 60_000);
 afterAll(async () => {
   await chromium?.close();
-  await world.close();
+  await world?.close();
   await made.remove();
 });
 
