@@ -51,6 +51,14 @@ export const live = group({
         deviceIds: z.array(Subject).min(1).max(100).optional().describe("Only events of these devices, and of `commandIds`."),
         commandIds: z.array(Subject).min(1).max(100).optional().describe("Only events of these commands, and of `deviceIds`."),
         sample: z.enum(["all", "terminal"]).default("all").describe("`terminal`: of commands only their ends, not every step."),
+        seen: z
+          .array(Subject)
+          .min(1)
+          .max(100)
+          .optional()
+          .describe(
+            "Devices whose last contact, connection and metrics the stream also tells as `device.seen`, whatever the other filters: first their present state, then each when it changes, at most every 5 seconds.",
+          ),
         lastEventId: z.string().max(128).nullish().describe("Resume after this event."),
       }),
       output: LiveEvent,

@@ -1,11 +1,13 @@
 // The events of devices.
 import { z } from "zod";
-import { event } from "../kit/event.ts";
-import { DeviceId } from "../kit/ids.ts";
+import { event, hint } from "../kit/event.ts";
+import { DeploymentId, DeviceId } from "../kit/ids.ts";
 
 export const DeviceStatus = z.enum(["online", "offline", "provisioning"]);
 export type DeviceStatus = z.infer<typeof DeviceStatus>;
+export const Connectivity = z.enum(["realtime", "polling", "none"]);
 const Timestamp = z.iso.datetime();
+export const Maintenance = z.object({ enabled: z.boolean(), until: Timestamp.nullable() });
 const statusEvent = z.object({
   deviceId: DeviceId,
   status: DeviceStatus,
@@ -26,9 +28,23 @@ export const deviceEvents = {
       deviceId: DeviceId,
       name: z.string().nullable(),
       tags: z.array(z.string()),
+      deploymentId: DeploymentId,
+      maintenance: Maintenance.nullable(),
       changed: z.array(z.string()).describe("The fields that the caller sent, such as `name` and `tags`."),
     }),
     "Somebody changed a device's name, tags, deployment or maintenance",
+  ),
+  seen: hint(
+    "device.seen",
+    z.object({
+      deviceId: DeviceId,
+      status: DeviceStatus,
+      connectivity: Connectivity,
+      lastSeen: Timestamp.nullable(),
+      lastHeartbeatAt: Timestamp.nullable(),
+      metrics: z.object({ cpu: z.number().nullable(), memory: z.number().nullable(), disk: z.number().nullable() }).describe("In percent."),
+    }),
+    "The gateway heard a device that the viewer names in `seen`, or its connection changed; at most one event per device in 5 seconds",
   ),
   duplicateIdentity: event(
     "device.duplicate_identity",

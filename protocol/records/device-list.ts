@@ -5,9 +5,8 @@ import { Tag } from "../kit/device-selector.ts";
 import { EventVersion } from "../kit/event.ts";
 import { ref } from "../kit/ids.ts";
 import { listQuery } from "../kit/page.ts";
-import { DeviceStatus } from "./device-events.ts";
+import { Connectivity, DeviceStatus } from "./device-events.ts";
 
-export const Connectivity = z.enum(["realtime", "polling", "none"]);
 const Tags = z.array(Tag).min(1).max(20).optional();
 const Text = z.string().min(1).max(100).optional();
 export const DeviceList = listQuery({

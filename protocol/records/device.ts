@@ -1,11 +1,9 @@
 // A device, as people and keys read it.
 import { z } from "zod";
 import { AgentId, DeploymentId, DeviceId, TenantId } from "../kit/ids.ts";
-import { DeviceStatus } from "./device-events.ts";
-import { Connectivity } from "./device-list.ts";
+import { Connectivity, DeviceStatus, Maintenance } from "./device-events.ts";
 
 const Timestamp = z.iso.datetime();
-const Maintenance = z.object({ enabled: z.boolean(), until: Timestamp.nullable() });
 
 export const Device = z.object({
   deviceId: DeviceId,

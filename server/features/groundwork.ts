@@ -8,7 +8,7 @@ import { createAudit } from "./audit/index.ts";
 import { createTellCrossing } from "./billing/index.ts";
 import { createHint } from "./changes.ts";
 import { deployments } from "./deployments/index.ts";
-import { createDeviceNames } from "./devices/index.ts";
+import { createDeviceNames, findSeen } from "./devices/index.ts";
 import type { FeaturesDeps } from "./index.ts";
 import type { FeatureKit } from "./kit.ts";
 import { createLive, type LiveDeps } from "./live/index.ts";
@@ -26,7 +26,12 @@ export const createGroundwork = ({ config, db, secretBox, clock, log, cluster }:
   const outbox = createOutbox({ db, onError, settings: { keepDays: config.EVENT_RETENTION_DAYS } });
   const { emit } = outbox;
   const deviceNames = createDeviceNames(db, createBatch);
-  const live = createLive({ db, clock, isShown, deviceNames, onError: (error) => onError("live feed", error), settings: liveSettings(config) });
+  const live = createLive({
+    ...{ db, clock, isShown, deviceNames },
+    readSeen: (devices) => findSeen(db, devices),
+    onError: (error) => onError("live feed", error),
+    settings: liveSettings(config),
+  });
   const hint = createHint(live, cluster.changes);
   // Both are filled when the features are connected.
   const counters: Counters = { ...deployments.counters };

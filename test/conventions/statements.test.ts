@@ -17,7 +17,7 @@ const RAW = [
   "server/features/api-keys/store.ts",
   "server/features/audit/store.ts",
   ...["change", "claim", "create", "list", "outcomes", "read", "retention", "stuck", "timeline"].map((name) => `server/features/commands/store/${name}.ts`),
-  ...["agents", "contact", "devices", "enrol", "hello", "list", "presence"].map((name) => `server/features/devices/store/${name}.ts`),
+  ...["agents", "contact", "devices", "enrol", "hello", "list", "presence", "seen"].map((name) => `server/features/devices/store/${name}.ts`),
   "server/features/live/store.ts",
   ...["enrollments", "pairings", "tokens"].map((name) => `server/features/pairing/store/${name}.ts`),
   "server/features/tenants/store/any-tenant.ts",

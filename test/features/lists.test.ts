@@ -346,7 +346,9 @@ describe("names of actors", () => {
     await world.call(as, "PATCH", `/v1/devices/${id}`, { body: { name: "attic", tags: ["a"], version: 1 } });
     await world.call(as, "PATCH", `/v1/devices/${id}`, { body: { name: "late", version: 1 } });
     const { rows } = await world.sql.query("select data from outbox_events where subject_id = $1 and type = 'device.changed'", [id]);
-    expect(rows).toEqual([{ data: { deviceId: id, name: "attic", tags: ["a"], changed: ["name", "tags"] } }]);
+    expect(rows).toEqual([
+      { data: { deviceId: id, name: "attic", tags: ["a"], deploymentId: expect.any(String), maintenance: null, changed: ["name", "tags"] } },
+    ]);
   });
 });
 

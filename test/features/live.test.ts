@@ -1,6 +1,6 @@
 // The live feed on a real outbox: no gap between replay and present, no events of other tenants, and a bound for slow viewers.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { contract, type LiveEvent, type TenantId } from "../../protocol/index.ts";
+import { contract, type DeviceId, type LiveEvent, type TenantId } from "../../protocol/index.ts";
 import { createTestClock } from "../../server/core/clock.ts";
 import { happened } from "../../server/core/events.ts";
 import { newId } from "../../server/core/ids.ts";
@@ -18,6 +18,8 @@ afterAll(async () => {
   await db.close();
 });
 
+type Seen = Awaited<ReturnType<NonNullable<Parameters<typeof createLive>[0]["readSeen"]>>>[number]["seen"];
+
 const setUp = (settings = {}, beforeReplay: () => Promise<void> = async () => undefined, afterPosition: () => Promise<void> = async () => undefined) => {
   const gated: Db = {
     ...db,
@@ -28,10 +30,19 @@ const setUp = (settings = {}, beforeReplay: () => Promise<void> = async () => un
       return rows as never;
     },
   };
+  const presence = new Map<string, Seen>();
+  const reads: number[] = [];
   const live = createLive({
     db: gated,
     clock: createTestClock(),
-    isShown: async () => true,
+    isShown: async (_scope, deviceId) => !deviceId.includes("hidden"),
+    readSeen: async (devices) => {
+      reads.push(devices.length);
+      return devices.flatMap(({ tenantId, deviceId }) => {
+        const seen = presence.get(`${tenantId} ${deviceId}`);
+        return seen === undefined ? [] : [{ tenantId: tenantId as TenantId, seen }];
+      });
+    },
     deviceNames: async ({ deviceId }) => `name of ${deviceId}`,
     settings,
   });
@@ -63,7 +74,13 @@ const setUp = (settings = {}, beforeReplay: () => Promise<void> = async () => un
     }
     return subjects;
   };
-  return { live, happen, watch, take };
+  const hear = (tenantId: TenantId, deviceId: DeviceId, second: number) => {
+    const lastSeen = new Date(1_000 * second).toISOString();
+    const state = { deviceId, status: "online", connectivity: "realtime", lastSeen, lastHeartbeatAt: lastSeen } as const;
+    presence.set(`${tenantId} ${deviceId}`, { ...state, metrics: { cpu: second, memory: null, disk: null } });
+  };
+  const tick = async () => void (await live.jobs.find(({ name }) => name === "live.seen")?.run(new AbortController().signal));
+  return { live, happen, watch, take, hear, tick, reads };
 };
 
 /** The id of the tenant's event about that subject. */
@@ -322,4 +339,48 @@ test("a viewer that reads too slowly is cut off, and an aborted one ends and is 
   stop.abort();
   expect(await waiting).toBe("end");
   expect(live.viewers()).toBe(0);
+});
+
+test("a viewer learns when the devices that it names are heard, once per change, and nobody else does", async () => {
+  const { happen, watch, hear, tick, reads } = setUp();
+  const [mine, theirs] = [newId("ten"), newId("ten")];
+  const [a, b] = [newId("dev"), newId("dev")];
+  for (const tenantId of [mine, theirs]) for (const deviceId of [a, b]) hear(tenantId, deviceId, 1);
+  await tick();
+  expect(reads, "nobody watches").toEqual([]);
+  const named = await watch(mine, { seen: [a, "dev_unknown"], types: ["api_key.*"], deviceIds: [b] });
+  const other = await watch(mine);
+  await tick();
+  await tick();
+  hear(mine, a, 7);
+  hear(mine, b, 7);
+  await tick();
+  await happen(mine, "end");
+  const seen = (second: number) => ({
+    ...{ type: "device.seen", subjectId: a, id: null, version: null },
+    data: { deviceId: a, deviceName: `name of ${a}`, lastSeen: new Date(1_000 * second).toISOString(), metrics: { cpu: second } },
+  });
+  expect(await named.next()).toMatchObject(seen(1));
+  expect(await named.next()).toMatchObject(seen(7));
+  expect(await other.next()).toMatchObject({ subjectId: "end" });
+  for (const { stop, next } of [named, other]) {
+    stop.abort();
+    expect(await next()).toBe("end");
+  }
+  const before = reads.length;
+  await tick();
+  expect(reads).toHaveLength(before);
+});
+
+test("a limited viewer who names a device out of reach learns nothing about it", async () => {
+  const { watch, hear, tick } = setUp();
+  const tenantId = newId("ten");
+  const [shown, hidden] = [newId("dev"), "dev_hidden" as const];
+  for (const deviceId of [hidden, shown]) hear(tenantId, deviceId, 1);
+  const limited = { ...userOf("usr_2", null, "viewer"), limits: [{ deviceIds: [], tags: ["a"] }] };
+  const { next, stop } = await watch(tenantId, { seen: [hidden, shown] }, scopeOf(tenantId, limited));
+  await tick();
+  expect(await next()).toMatchObject({ type: "device.seen", subjectId: shown });
+  stop.abort();
+  expect(await next()).toBe("end");
 });

@@ -38,11 +38,11 @@ const newMember = async (tags: readonly string[]) => {
   return { userId, token };
 };
 
-const watch = async (token: string, lastEventId?: string) => {
+const watch = async (token: string, lastEventId?: string, seen?: string[]) => {
   const events: LiveEvent[] = [];
   const errors: unknown[] = [];
   const subscription = createMooring({ url: world.url, token: () => token }).live.watch.subscribe(
-    { lastEventId },
+    { lastEventId, seen },
     { onData: ({ data }) => void events.push(data), onError: (error) => void errors.push(error) },
   );
   await eventually(() => expect(events[0]?.type).toBe("stream.position"));
@@ -90,6 +90,22 @@ test("a summary that is read after an event counts it, and its version says so",
   const numbers = watched.events.flatMap(({ version }) => version ?? []);
   expect(numbers).toEqual([...numbers].sort((a, b) => a - b));
   expect(watched.events.filter(({ id }) => id === null).every(({ version }) => version === null)).toBe(true);
+  watched.close();
+});
+
+test("a stream tells when a named device was heard, with its figures, and nothing of one out of reach or of another tenant", { timeout: 30_000 }, async () => {
+  if (berlin === undefined || paris === undefined) throw new Error("two devices");
+  const foreign = await (await world.tenant()).device();
+  const { token } = await newMember(["site:berlin"]);
+  const watched = await watch(token, undefined, [berlin.deviceId, paris.deviceId, foreign.deviceId]);
+  const beat = (device: Device, cpu: number) =>
+    world.call(device.as, "POST", `/v1/devices/${device.deviceId}/heartbeat`, { body: { metrics: { cpu, disk: "full", memory: 1e300 } } });
+  const heard = () => watched.events.filter(({ type }) => type === "device.seen").map(({ data }) => data);
+  for (const device of [foreign, paris, berlin]) await beat(device, 12.5);
+  await eventually(() => expect(heard().at(-1)?.["metrics"]).toEqual({ cpu: 12.5, memory: null, disk: null }), 15_000);
+  const { lastSeen } = (await world.call(owner, "GET", `/v1/devices/${berlin.deviceId}`)).body.data;
+  expect(heard().at(-1)).toMatchObject({ deviceId: berlin.deviceId, lastSeen, lastHeartbeatAt: lastSeen, status: "online", connectivity: "polling" });
+  expect(watched.devices()).toEqual(new Set([berlin.deviceId]));
   watched.close();
 });
 

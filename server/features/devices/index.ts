@@ -56,6 +56,7 @@ export { createDeviceNames } from "./names.ts";
 export type { DeviceSummary } from "./store/devices.ts";
 /** For the plan. */
 export type { KnownMachine } from "./store/enrol.ts";
+export { findSeen } from "./store/seen.ts";
 export type { Agents, DeviceSettings, Enrol, PlanGuard, Presence };
 export { deviceSettings };
 
@@ -208,8 +209,9 @@ const createChangeHandlers = (
       if (device === undefined) throw fail("DEVICE_NOT_FOUND", { deviceId });
       if (!changed) throw fail("VERSION_CONFLICT", { currentVersion: device.version });
       if (newTags !== undefined) afterwards(() => forgetTags(scope.tenantId, deviceId));
-      const { name = null, tags } = device;
-      await emit(tx, [happened(scope, contract.devices.events.changed, deviceId, { deviceId, name, tags, changed: Object.keys(given(changes)) })]);
+      const { name = null, tags, maintenance = null } = device;
+      const data = { deviceId, name, tags, deploymentId: device.deploymentId, maintenance, changed: Object.keys(given(changes)) };
+      await emit(tx, [happened(scope, contract.devices.events.changed, deviceId, data)]);
       if (deploymentId !== undefined) afterwards(() => registry.announce([device.agentId]));
       return device;
     }),

@@ -11,12 +11,15 @@ export interface Filter {
 }
 
 const { queued, changed } = contract.commands.events;
+const { seen } = contract.devices.events;
 const STEPS: ReadonlySet<string> = new Set([queued.type, changed.type]);
 
+/** Only viewers who asked for it get `device.seen`. */
 export const accepts = ({ types, subjects, endsOnly }: Filter, event: LiveEvent): boolean =>
-  (types === null || types.some((type) => matches(type, event.type))) &&
-  (subjects === null || subjects.has(event.subjectId) || subjects.has(event.data["deviceId"])) &&
-  !(endsOnly && STEPS.has(event.type));
+  event.type === seen.type ||
+  ((types === null || types.some((type) => matches(type, event.type))) &&
+    (subjects === null || subjects.has(event.subjectId) || subjects.has(event.data["deviceId"])) &&
+    !(endsOnly && STEPS.has(event.type)));
 
 /** The device that the event concerns; null for one about the tenant. */
 export const deviceOf = ({ subjectId, data }: Pick<LiveEvent, "subjectId" | "data">): string | null => {

@@ -15,6 +15,7 @@ import { createBuffer } from "./buffer.ts";
 import { createFeed, type Published, toPublished } from "./feed.ts";
 import { accepts, deviceOf, type Filter } from "./filter.ts";
 import { findBeginning, readMissed } from "./resume.ts";
+import { createSeenTicks, type ReadSeen } from "./seen.ts";
 import { readNewest } from "./store.ts";
 import { createStreamCount, type StreamBounds } from "./streams.ts";
 
@@ -29,6 +30,8 @@ export interface LiveSettings extends StreamBounds {
   readonly replayedEvents: number;
   /** After this many events that its filter hides, a viewer gets a position event, so it need not replay all of them when it resumes. */
   readonly hiddenEvents: number;
+  /** At most one `device.seen` per device and viewer in this time. */
+  readonly seenEveryMs: number;
 }
 
 export interface LiveDeps {
@@ -38,6 +41,7 @@ export interface LiveDeps {
   readonly deviceNames?: (device: DeviceRef) => Promise<string | null>;
   readonly settings?: Partial<LiveSettings>;
   readonly onError?: (error: unknown) => void;
+  readonly readSeen?: ReadSeen;
   /** Whether a caller who is limited to some devices may see events of this one. */
   readonly isShown: (scope: SystemScope, deviceId: string) => Promise<boolean>;
 }
@@ -63,6 +67,7 @@ const DEFAULTS: LiveSettings = {
   recheckPauseMs: 100,
   replayedEvents: 1_000,
   hiddenEvents: 100,
+  seenEveryMs: 5_000,
   streamsPerTenant: 200,
   streamsPerCredential: 20,
 };
@@ -99,10 +104,16 @@ const subjectsOf = ({ deviceId, deviceIds = [], commandIds = [] }: About): Filte
   return ids.length === 0 ? null : new Set(ids);
 };
 
-export const createLive = ({ db, clock, isShown, deviceNames, settings: given, onError = () => undefined }: LiveDeps): Live => {
+export const createLive = ({ db, clock, isShown, deviceNames, readSeen = async () => [], settings: given, onError = () => undefined }: LiveDeps): Live => {
   const settings = { ...DEFAULTS, ...given };
   const feed = createFeed({ db, onError, recheckPauseMs: settings.recheckPauseMs });
   const takePlace = createStreamCount(settings);
+  const ticks = createSeenTicks(readSeen);
+
+  const toHint = ({ event, subjectId, data }: Happened): Published => ({
+    sequence: null,
+    event: { id: null, version: null, type: event.type, subjectId, at: clock.now().toISOString(), data: { ...data } },
+  });
 
   /** An event about the stream itself. */
   const streamEvent = (
@@ -183,7 +194,7 @@ export const createLive = ({ db, clock, isShown, deviceNames, settings: given, o
 
   return {
     handlers: implement(contract.live, {
-      watch: async function* ({ scope, signal, fail }, { types, lastEventId, ...about }) {
+      watch: async function* ({ scope, signal, fail }, { types, lastEventId, seen: deviceIds = [], ...about }) {
         const place = takePlace(scope);
         if (typeof place !== "function") throw fail("STREAM_LIMIT_REACHED", { ...place }, { retryAfter: STREAM_RETRY_SECONDS });
         const { tenantId } = scope;
@@ -198,6 +209,7 @@ export const createLive = ({ db, clock, isShown, deviceNames, settings: given, o
           void nameOf(tenantId, seen.event);
           buffer.push(seen);
         });
+        const endTicks = ticks.watch({ tenantId, deviceIds, show: (event) => buffer.push(toHint(event)) });
         const stop = (): void => buffer.end();
         signal.addEventListener("abort", stop, { once: true });
         if (signal.aborted) stop();
@@ -206,6 +218,7 @@ export const createLive = ({ db, clock, isShown, deviceNames, settings: given, o
           for await (const event of eachOnce(beginAfter(scope, filter, lastEventId || null), buffer, { signal, late })) yield await named(tenantId, event);
         } finally {
           signal.removeEventListener("abort", stop);
+          endTicks();
           leave();
           place();
         }
@@ -214,14 +227,13 @@ export const createLive = ({ db, clock, isShown, deviceNames, settings: given, o
     dispatched: (events) => {
       for (const event of events) feed.dispatched(event);
     },
-    hint: ({ scope, event, subjectId, data }) =>
-      feed.publish(scope.tenantId, {
-        sequence: null,
-        event: { id: null, version: null, type: event.type, subjectId, at: clock.now().toISOString(), data: { ...data } },
-      }),
+    hint: (event) => feed.publish(event.scope.tenantId, toHint(event)),
     isWatched: feed.isWatched,
     recheck: feed.recheck,
-    jobs: [{ name: "live.recheck", everyMs: settings.recheckEveryMs, run: feed.recheckAll }],
+    jobs: [
+      { name: "live.recheck", everyMs: settings.recheckEveryMs, run: feed.recheckAll },
+      { name: "live.seen", everyMs: settings.seenEveryMs, run: ticks.tick },
+    ],
     viewers: feed.viewers,
     recent: async (scope, limit) => {
       if (!isLimited(scope)) return readNewest(db, scope.tenantId, limit);
