@@ -24,7 +24,7 @@ const tableOf = (model: string): string => ({ devicePresence: "device_presence" 
 let db: Db;
 const tenantId = newId("ten");
 const [own, other] = [newId("dev"), newId("dev")];
-const as = (selector: { deviceIds?: string[]; tags?: string[] }): SystemScope => ({
+const as = (selector: { deviceIds?: string[]; tags?: string[]; fleetIds?: string[]; rules?: object[] }): SystemScope => ({
   tenantId,
   principal: {
     kind: "user",
@@ -40,11 +40,11 @@ beforeAll(async () => {
   await db.query(`do $$ declare c record; begin
     for c in select conrelid::regclass as t, conname from pg_constraint where contype = 'c' and connamespace = 'public'::regnamespace
     loop execute format('alter table %s drop constraint %I', c.t, c.conname); end loop; end $$`);
-  for (const [deviceId, tags] of [
-    [own, ["a", "b"]],
-    [other, ["b"]],
+  for (const [deviceId, tags, fleet_ids] of [
+    [own, ["a", "b"], ["flt_a"]],
+    [other, ["b"], ["flt_b"]],
   ] as const) {
-    await insertRow(db, "devices", { device_id: deviceId, tenant_id: tenantId, tags });
+    await insertRow(db, "devices", { device_id: deviceId, tenant_id: tenantId, tags, fleet_ids, platform: "linux" });
     for (const model of MODELS.filter((name) => name !== "device")) await insertRow(db, tableOf(model), { device_id: deviceId, tenant_id: tenantId });
   }
 });
@@ -57,6 +57,8 @@ describe.each(MODELS)("%s", (model) => {
   test.each([
     ["a tag", { tags: ["a"] }],
     ["an id", { deviceIds: [own] }],
+    ["a fleet", { fleetIds: ["flt_a"] }],
+    ["a fleet's selector", { rules: [{ tags: ["a", "b"], platform: "linux", agentVersion: null, status: null }] }],
   ])("reads, counts and changes only what %s selects", async (_, selector) => {
     const rows = (db.for(as(selector)) as Any)[model];
     expect(idsOf(await rows.findMany(named))).toEqual([own]);
@@ -93,8 +95,8 @@ test("several limits hold together", async () => {
     principal: {
       ...scope.principal,
       limits: [
-        { deviceIds: [], tags: ["b"] },
-        { deviceIds: [own], tags: [] },
+        { deviceIds: [], tags: ["b"], fleetIds: [], rules: [] },
+        { deviceIds: [own], tags: [], fleetIds: [], rules: [] },
       ],
     },
   } as Any as SystemScope;
