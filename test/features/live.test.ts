@@ -377,7 +377,7 @@ test("a limited viewer who names a device out of reach learns nothing about it",
   const tenantId = newId("ten");
   const [shown, hidden] = [newId("dev"), "dev_hidden" as const];
   for (const deviceId of [hidden, shown]) hear(tenantId, deviceId, 1);
-  const limited = { ...userOf("usr_2", null, "viewer"), limits: [{ deviceIds: [], tags: ["a"] }] };
+  const limited = { ...userOf("usr_2", null, "viewer"), limits: [{ deviceIds: [], tags: ["a"], fleetIds: [], rules: [] }] };
   const { next, stop } = await watch(tenantId, { seen: [hidden, shown] }, scopeOf(tenantId, limited));
   await tick();
   expect(await next()).toMatchObject({ type: "device.seen", subjectId: shown });

@@ -60,7 +60,7 @@ const {{record}} = createRoute({
 });
 `,
   ),
-  before("portal/src/app/router.tsx", ", signIn]),", ", {{group}}, {{record}}"),
+  before("portal/src/app/router.tsx", "    signIn,\n", "    {{group}},\n    {{record}},\n"),
   before("portal/src/app/places.ts", '  { to: "/members"', '  { to: "/{{feature}}", word: "{{Words}}", needs: "{{permission}}:read" },\n'),
   before("portal/src/api/freshness.ts", '  ["member", [', '  ["{{permission}}", [api.{{group}}.pathFilter()]],\n'),
 ];

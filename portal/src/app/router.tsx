@@ -54,7 +54,7 @@ const members = createRoute({
 });
 const invite = createRoute({
   getParentRoute: () => root,
-  path: "/invites",
+  path: "/invite",
   validateSearch: readInviteSearch,
   component: lazyRouteComponent(() => import("../screens/invite/invite.tsx"), "InviteScreen"),
 });

@@ -75,15 +75,15 @@ const branch = (order: Order, condition: string): string =>
   `(select ${LIGHT_COLUMNS} from commands c where ${MATCHING} and ${condition} and ($7::boolean is null or $7 = ${BLOCKED})
       and c.command_id ${ORDERS[order].beyond} $8 and c.command_id >= $9 and ($12::text is null or c.device_id = $12) and ${seen("$11")}
       order by c.command_id ${ORDERS[order].direction} limit $10)`;
-const listAll = (name: string, order: Order) =>
-  statement<NamedDbRow>(
-    name,
-    `select c.*, coalesce(d.name, d.hostname) as device_name
+const allIn = (order: Order): string =>
+  `select c.*, coalesce(d.name, d.hostname) as device_name
      from (${branch(order, "c.deadline_at is not null and $5 is distinct from false")}
            union all ${branch(order, "c.deadline_at is null and $5 is distinct from true and $7 is distinct from true")}) c
-     left join devices d on d.tenant_id = c.tenant_id and d.device_id = c.device_id order by c.command_id ${ORDERS[order].direction} limit $10`,
-  );
-const LIST_ALL = { newest: listAll("commands.listAll", "newest"), oldest: listAll("commands.listAllOldest", "oldest") };
+     left join devices d on d.tenant_id = c.tenant_id and d.device_id = c.device_id order by c.command_id ${ORDERS[order].direction} limit $10`;
+const LIST_ALL = {
+  newest: statement<NamedDbRow>("commands.listAll", allIn("newest")),
+  oldest: statement<NamedDbRow>("commands.listAllOldest", allIn("oldest")),
+};
 
 /** After every id and before every id. */
 const NEWEST = `cmd_${"z".repeat(26)}`;
