@@ -1,5 +1,5 @@
 // Fleets: groups of devices, and what members, keys and invites can be limited to.
-import { contract, type Device, type DeviceQuery, type Fleet, type Page } from "../../../protocol/index.ts";
+import { contract, type Fleet } from "../../../protocol/index.ts";
 import { isLimited, type ToLimit } from "../../core/access.ts";
 import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
@@ -37,6 +37,11 @@ const unknown = (fleetId: string): AppError => new AppError("FLEET_NOT_FOUND", {
 const refused = (path: string, reason: string, message: string): AppError =>
   new AppError("VALIDATION_FAILED", { details: { reason, issues: [{ path, code: "custom", message }] } });
 
+const changedMeanwhile = async (tx: Tx, scope: SystemScope, fleetId: string): Promise<AppError> => {
+  const fleet = await findFleet(tx, scope, fleetId);
+  return fleet === null ? unknown(fleetId) : new AppError("VERSION_CONFLICT", { details: { currentVersion: fleet.version } });
+};
+
 const createCounted = ({ devices }: Pick<FleetsDeps, "devices">) => {
   const countedAll = async (db: Tx, scope: SystemScope, fleets: readonly StoredFleet[]): Promise<Fleet[]> => {
     const counts = await devices.count(db, scope, fleets);
@@ -69,7 +74,7 @@ const createReads = (deps: FleetsDeps): Pick<Handlers<typeof contract.fleets>, R
       return { items: await countedAll(db, scope, items), ...page };
     },
     get: ({ scope }, { fleetId }) => find(scope, fleetId),
-    listDevices: async ({ scope }, query): Promise<Page<Device>> => devices.list(scope, query as DeviceQuery, await find(scope, query.fleetId)),
+    listDevices: async ({ scope }, query) => devices.list(scope, query, await find(scope, query.fleetId)),
     summary: async ({ scope }, { fleetId }) => {
       const fleet = await find(scope, fleetId);
       return { fleetId: fleet.fleetId, deviceCount: fleet.deviceCount, ...(await devices.summarize(scope, fleet)) };
@@ -93,14 +98,14 @@ const createChanges = (deps: FleetsDeps): Pick<Handlers<typeof contract.fleets>,
         return counted(tx, scope, fleet);
       }),
 
-    update: ({ scope, fail, commit }, { fleetId, ...change }) =>
+    update: ({ scope, commit }, { fleetId, ...change }) =>
       commit(async (tx, afterwards) => {
         const { name, selector } = change;
         const before = await findFleet(tx, scope, fleetId);
         if (before === null) throw unknown(fleetId);
         if (selector !== undefined && before.selector === null) throw refused("selector", "static_fleet", "a static fleet has none");
         const fleet = await updateFleet(tx, scope, fleetId, change);
-        if (fleet === null) throw fail("VERSION_CONFLICT", { currentVersion: (await findFleet(tx, scope, fleetId))?.version });
+        if (fleet === null) throw await changedMeanwhile(tx, scope, fleetId);
         if (followsStatus(selector)) await requireUnused(tx, scope, fleetId);
         const changed = [...(name === undefined ? [] : ["name" as const]), ...(selector === undefined ? [] : ["selector" as const])];
         await emit(tx, [happened(scope, updated, fleetId, { fleetId: fleet.fleetId, name: fleet.name, changed })]);
