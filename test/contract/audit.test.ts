@@ -105,6 +105,7 @@ test("the operations on the list write no record, and there is no other", async 
     "invites.create",
     "apiKeys.create",
     "roles.create",
+    "fleets.create",
     "devices.provision",
     "pairing.prepareActivation",
     "pairing.approve",
