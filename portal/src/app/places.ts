@@ -1,5 +1,4 @@
 // The places in the rail, in their order. A new screen adds its line.
-import type { Caller } from "@mooring/client";
 import type { LinkProps } from "@tanstack/react-router";
 
 export interface Place {
@@ -26,5 +25,9 @@ export const PLACES = [
   { to: "/account", word: "Account" },
 ] as const satisfies readonly Place[] as readonly Place[];
 
-export const isOpenTo = ({ needs }: Place, { administrator, permissions }: Pick<Caller, "administrator" | "permissions">): boolean =>
+interface Visitor {
+  readonly administrator: boolean;
+  readonly permissions: readonly string[];
+}
+export const isOpenTo = ({ needs }: Place, { administrator, permissions }: Visitor): boolean =>
   needs === undefined || (needs === "administrator" ? administrator : permissions.includes(needs));
