@@ -1,0 +1,186 @@
+// The overview: its counts, squares, chart and feed follow the fleet, for each person the devices that are theirs.
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { startAgent } from "../kit/agents.ts";
+import { accessFindings, type Chromium, openChromium, scrollsSideways } from "../kit/chromium.ts";
+import { eventually } from "../kit/eventually.ts";
+import { type Device, startWorld, type TestTenant, type World } from "../kit/world.ts";
+
+const HOSTILE = '"><img src=x onerror=alert(1)>';
+const EMPTY = "Pair a device, and this page shows how your fleet is doing.";
+
+let world: World;
+let chromium: Chromium;
+beforeAll(async () => {
+  world = await startWorld({ CONSOLE: "on" });
+  chromium = await openChromium(world);
+});
+afterAll(async () => {
+  await chromium?.close();
+  await world.close();
+});
+
+const describeDevice = async (tenant: TestTenant, { deviceId }: Device, change: object) =>
+  expect((await world.call(await tenant.user(), "PATCH", `/v1/devices/${deviceId}`, { body: change })).status).toBe(200);
+const ping = async (tenant: TestTenant, { deviceId }: Device) =>
+  expect((await world.call(await tenant.user(), "POST", `/v1/devices/${deviceId}/commands?wait=20`, { body: { type: "echo" } })).body.data.status).toBe("succeeded");
+const open = async (userId: string, path = "/", options = {}) => {
+  const visitor = await chromium.visitor(options);
+  await visitor.signIn(userId, { path });
+  await visitor.page.getByRole("status").getByText("live", { exact: true }).waitFor();
+  return visitor;
+};
+const COUNT = (name: RegExp) => ["link", { name }] as const;
+
+/** One device online, one never connected; the first has run a command. */
+const fleet = async () => {
+  const tenant = await world.tenant();
+  const [camera, spare] = [await tenant.device(), await tenant.device()];
+  await describeDevice(tenant, camera, { name: "camera", tags: ["site:lisbon"] });
+  await describeDevice(tenant, spare, { name: HOSTILE, tags: ["site:oslo"] });
+  const agent = await startAgent(world.url, camera);
+  await ping(tenant, camera);
+  return { tenant, camera, spare, agent };
+};
+
+describe("the overview", () => {
+  test("of an empty tenant offers one next action: to pair a device", async () => {
+    const tenant = await world.tenant();
+    const { page, problems, close } = await open(tenant.ownerId);
+    await page.getByText(EMPTY).waitFor();
+    expect(await page.locator("main").getByRole("link").allTextContents()).toEqual(["Pair a device"]);
+    expect(await accessFindings(page)).toEqual([]);
+    await tenant.device();
+    await page.getByRole(...COUNT(/^1 device$/)).waitFor();
+    expect(problems).toEqual([]);
+    await close();
+  });
+
+  test("follows a device that goes offline, without a reload: counts, square, list and feed", async () => {
+    const { tenant, agent } = await fleet();
+    const { page, problems, close } = await open(tenant.ownerId);
+    await page.getByRole(...COUNT(/^1 online/)).waitFor();
+    await page.getByRole("link", { name: "camera, online" }).waitFor();
+    await page.getByText("Every device that has ever connected is online.").waitFor();
+    await page.evaluate("window.isTheSamePage = true");
+    await agent.stop();
+    await page.getByRole(...COUNT(/^1 offline/)).waitFor();
+    await page.getByRole(...COUNT(/^0 online/)).waitFor();
+    await page.getByRole("link", { name: "camera, offline" }).waitFor();
+    await page.getByRole("region", { name: "Offline for longest" }).getByRole("link", { name: "camera" }).waitFor();
+    await page.getByRole("log").getByRole("listitem").filter({ hasText: "offline" }).getByRole("link", { name: "camera" }).waitFor();
+    expect(await page.evaluate("window.isTheSamePage")).toBe(true);
+    expect(problems).toEqual([]);
+    await close();
+  });
+
+  test("counts are links to what they count", async () => {
+    const { tenant, agent } = await fleet();
+    const { page, close } = await open(tenant.ownerId);
+    await page.getByRole(...COUNT(/^1 never connected/)).waitFor();
+    const targets = await page.locator("main a").evaluateAll((links) => links.slice(0, 6).map((link) => link.getAttribute("href")));
+    expect(targets).toEqual(["/devices", "/devices?status=online", "/devices?status=offline", "/devices?status=provisioning", "/commands?show=open", "/commands?show=open"]);
+    await agent.stop();
+    await close();
+  });
+
+  test("the chart shows what ended before the page was opened and since, also as a table", async () => {
+    const { tenant, camera, agent } = await fleet();
+    const { page, problems, close } = await open(tenant.ownerId);
+    const chart = page.getByRole("region", { name: "Commands ended per second" });
+    await chart.getByRole("img", { name: /Succeeded: now 0, at most 1; Failed: now 0, at most 0/ }).waitFor();
+    await chart.locator("canvas").waitFor();
+    await chart.getByRole("button", { name: "As table" }).click();
+    const succeeded = async () =>
+      (await chart.getByRole("row").evaluateAll((rows) => rows.map((row) => Number(row.children[1]?.textContent)))).reduce((sum, each) => sum + (each || 0), 0);
+    expect(await succeeded()).toBe(1);
+    await ping(tenant, camera);
+    await eventually(async () => expect(await succeeded()).toBe(2));
+    expect(await page.getByRole("log").getByRole("listitem").filter({ hasText: "echo" }).count()).toBe(2);
+    expect(problems).toEqual([]);
+    await agent.stop();
+    await close();
+  });
+
+  test("squares are one stop of the Tab key, move by arrows, and lead to their device", async () => {
+    const { tenant, camera, spare, agent } = await fleet();
+    const { page, close } = await open(tenant.ownerId, "/?group=tag");
+    const squares = page.getByRole("group", { name: "All devices" });
+    await squares.getByRole("link", { name: "camera, online" }).focus();
+    await page.keyboard.press("ArrowRight");
+    expect(await page.evaluate("document.activeElement.getAttribute('aria-label')")).toBe(`${HOSTILE}, never connected`);
+    expect(await squares.locator("a[data-id][tabindex='0']").count()).toBe(1);
+    await page.keyboard.press("Home");
+    await page.keyboard.press("Enter");
+    await page.waitForURL(`**/devices/${camera.deviceId}`);
+    await page.goBack();
+    expect(new URL(page.url()).search).toBe("?group=tag");
+    await squares.getByRole("link", { name: "site:oslo" }).waitFor();
+    await page.getByRole("combobox", { name: "Group by" }).selectOption("site");
+    await squares.getByRole("link", { name: "oslo", exact: true }).waitFor();
+    expect(await squares.locator(`[data-id="${spare.deviceId}"]`).getAttribute("href")).toBe(`/devices/${spare.deviceId}`);
+    await agent.stop();
+    await close();
+  });
+
+  test.each([
+    ["light", 1_440],
+    ["dark", 1_440],
+    ["light", 390],
+    ["dark", 390],
+  ] as const)("is usable for everybody in %s at %i px, with a name that tries to be markup", async (colorScheme, width) => {
+    const { tenant, spare, agent } = await fleet();
+    const second = await startAgent(world.url, spare);
+    await second.stop();
+    const { page, problems, close } = await open(tenant.ownerId, "/", { colorScheme, viewport: { width, height: 900 } });
+    await page.getByRole("region", { name: "Offline for longest" }).getByRole("link", { name: HOSTILE }).waitFor();
+    await page.getByRole("link", { name: `${HOSTILE}, offline` }).waitFor();
+    await page.getByRole("log").getByRole("link").first().waitFor();
+    await page.locator("canvas").waitFor();
+    await page.getByRole("button", { name: "As table" }).click();
+    expect(await accessFindings(page)).toEqual([]);
+    expect(await scrollsSideways(page)).toBe(false);
+    expect(await page.locator("img").count()).toBe(0);
+    expect(problems).toEqual([]);
+    await agent.stop();
+    await close();
+  });
+
+  test("a member who is limited to some devices sees counts, squares and events of these only", async () => {
+    const { tenant, camera, spare, agent } = await fleet();
+    const [owner, viewer] = [await tenant.user(), await tenant.user("viewer")];
+    const { subject } = (await world.call(viewer, "GET", "/v1/auth/me")).body.data;
+    const members: readonly { memberId: string; userId: string }[] = (await world.call(owner, "GET", "/v1/members")).body.data;
+    const memberId = members.find(({ userId }) => userId === subject)?.memberId;
+    const limited = await world.call(owner, "PATCH", `/v1/members/${memberId}`, { body: { selector: { deviceIds: [spare.deviceId] } } });
+    expect(limited.body).toMatchObject({ success: true });
+    const { page, problems, close } = await open(subject);
+    await page.getByRole(...COUNT(/^1 device$/)).waitFor();
+    await page.getByRole(...COUNT(/^0 online/)).waitFor();
+    await page.getByRole("link", { name: `${HOSTILE}, never connected` }).waitFor();
+    await ping(tenant, camera);
+    await agent.stop();
+    const other = await startAgent(world.url, spare);
+    await page.getByRole("link", { name: `${HOSTILE}, online` }).waitFor();
+    await page.getByRole("log").getByRole("link", { name: HOSTILE }).first().waitFor();
+    expect(await page.getByText("camera").count()).toBe(0);
+    expect(await page.getByText("echo").count()).toBe(0);
+    expect(problems).toEqual([]);
+    await other.stop();
+    await close();
+  });
+
+  test("above a thousand devices the squares are drawn, and each group leads to its list", async () => {
+    const tenant = await world.tenant();
+    for (const tag of ["site:lisbon", "site:oslo"])
+      expect((await world.call(await tenant.user(), "POST", "/v1/devices/provision", { body: { count: 600, tags: [tag] } })).status).toBe(201);
+    const { page, problems, close } = await open(tenant.ownerId);
+    await page.getByRole("img", { name: "lisbon: 600 never connected" }).waitFor();
+    await page.getByRole("img", { name: "oslo: 600 never connected" }).click({ position: { x: 3, y: 3 } });
+    await page.waitForURL("**/devices/dev_*");
+    await page.goBack();
+    await page.getByRole("group", { name: "All devices" }).getByRole("link", { name: "oslo" }).click();
+    await page.waitForURL("**/devices?tag=site%3Aoslo");
+    expect(problems).toEqual([]);
+    await close();
+  });
+});
