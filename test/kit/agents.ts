@@ -8,7 +8,10 @@ export interface RunningAgent {
 }
 
 /** Resolves once the gateway has accepted it. */
-export const startAgent = async (url: string, { deviceId, identity, fingerprint }: Pick<Device, "deviceId" | "identity" | "fingerprint">): Promise<RunningAgent> => {
+export const startAgent = async (
+  url: string,
+  { deviceId, identity, fingerprint }: Pick<Device, "deviceId" | "identity" | "fingerprint">,
+): Promise<RunningAgent> => {
   const http = createHttp(url, 1);
   const random = createRandom(1);
   const handlers = createHandlers({ apps: createApps({ time: systemTime, random }), time: systemTime });

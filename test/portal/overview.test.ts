@@ -1,4 +1,5 @@
 // The overview: its counts, squares, chart and feed follow the fleet, for each person the devices that are theirs.
+import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startAgent } from "../kit/agents.ts";
 import { accessFindings, type Chromium, openChromium, scrollsSideways } from "../kit/chromium.ts";
@@ -22,7 +23,9 @@ afterAll(async () => {
 const describeDevice = async (tenant: TestTenant, { deviceId }: Device, change: object) =>
   expect((await world.call(await tenant.user(), "PATCH", `/v1/devices/${deviceId}`, { body: change })).status).toBe(200);
 const ping = async (tenant: TestTenant, { deviceId }: Device) =>
-  expect((await world.call(await tenant.user(), "POST", `/v1/devices/${deviceId}/commands?wait=20`, { body: { type: "echo" } })).body.data.status).toBe("succeeded");
+  expect((await world.call(await tenant.user(), "POST", `/v1/devices/${deviceId}/commands?wait=20`, { body: { type: "echo" } })).body.data.status).toBe(
+    "succeeded",
+  );
 const open = async (userId: string, path = "/", options = {}) => {
   const visitor = await chromium.visitor(options);
   await visitor.signIn(userId, { path });
@@ -30,6 +33,18 @@ const open = async (userId: string, path = "/", options = {}) => {
   return visitor;
 };
 const COUNT = (name: RegExp) => ["link", { name }] as const;
+
+/** By the table of the chart. */
+const succeededIn = async (page: Page): Promise<number> => {
+  const rows = page.getByRole("region", { name: "Commands ended per second, last 2 minutes, as a table" }).getByRole("row");
+  const figures = await rows.evaluateAll((all) => all.map((row) => Number(row.children[1]?.textContent)));
+  return figures.reduce((sum, figure) => sum + (figure || 0), 0);
+};
+
+/** What the test of a canvas reads; the types of pages are not the tests'. */
+interface Drawn {
+  getContext(kind: "2d"): { getImageData(x: number, y: number, width: number, height: number): { readonly data: Iterable<number> } };
+}
 
 /** One device online, one never connected; the first has run a command. */
 const fleet = async () => {
@@ -78,7 +93,14 @@ describe("the overview", () => {
     const { page, close } = await open(tenant.ownerId);
     await page.getByRole(...COUNT(/^1 never connected/)).waitFor();
     const targets = await page.locator("main a").evaluateAll((links) => links.slice(0, 6).map((link) => link.getAttribute("href")));
-    expect(targets).toEqual(["/devices", "/devices?status=online", "/devices?status=offline", "/devices?status=provisioning", "/commands?show=open", "/commands?show=open"]);
+    expect(targets).toEqual([
+      "/devices",
+      "/devices?status=online",
+      "/devices?status=offline",
+      "/devices?status=provisioning",
+      "/commands?show=open",
+      "/commands?show=open",
+    ]);
     await agent.stop();
     await close();
   });
@@ -90,15 +112,48 @@ describe("the overview", () => {
     await chart.getByRole("img", { name: /Succeeded: now 0, at most 1; Failed: now 0, at most 0/ }).waitFor();
     await chart.locator("canvas").waitFor();
     await chart.getByRole("button", { name: "As table" }).click();
-    const succeeded = async () =>
-      (await chart.getByRole("row").evaluateAll((rows) => rows.map((row) => Number(row.children[1]?.textContent)))).reduce((sum, each) => sum + (each || 0), 0);
-    expect(await succeeded()).toBe(1);
+    expect(await succeededIn(page)).toBe(1);
     await ping(tenant, camera);
-    await eventually(async () => expect(await succeeded()).toBe(2));
+    await eventually(async () => expect(await succeededIn(page)).toBe(2));
     expect(await page.getByRole("log").getByRole("listitem").filter({ hasText: "echo" }).count()).toBe(2);
     expect(problems).toEqual([]);
     await agent.stop();
     await close();
+  });
+
+  test("the feed can be held, and goes on with what came meanwhile", async () => {
+    const { tenant, camera, agent } = await fleet();
+    const { page, close } = await open(tenant.ownerId);
+    const echoes = page.getByRole("log").getByRole("listitem").filter({ hasText: "echo" });
+    await echoes.waitFor();
+    await page.getByRole("button", { name: "Pause" }).click();
+    await ping(tenant, camera);
+    await page.getByRole("button", { name: "As table" }).click();
+    await eventually(async () => expect(await succeededIn(page)).toBe(2));
+    expect(await echoes.count()).toBe(1);
+    await page.getByRole("button", { name: "Resume" }).click();
+    await eventually(async () => expect(await echoes.count()).toBe(2));
+    await agent.stop();
+    await close();
+  });
+
+  test("asks for all that it shows first in one request", async () => {
+    const { tenant, agent } = await fleet();
+    const visitor = await chromium.visitor();
+    const requests: string[] = [];
+    visitor.page.on("request", (request) => requests.push(decodeURIComponent(new URL(request.url()).pathname)));
+    await visitor.signIn(tenant.ownerId);
+    await visitor.page.getByRole("link", { name: "camera, online" }).waitFor();
+    const [first] = requests.filter((path) => path.includes("devices.summary"));
+    expect(first?.replace("/trpc/", "").split(",").sort()).toEqual([
+      "commands.listPartial",
+      "commands.summary",
+      "devices.list",
+      "devices.listPartial",
+      "devices.summary",
+    ]);
+    await agent.stop();
+    await visitor.close();
   });
 
   test("squares are one stop of the Tab key, move by arrows, and lead to their device", async () => {
@@ -174,7 +229,12 @@ describe("the overview", () => {
     for (const tag of ["site:lisbon", "site:oslo"])
       expect((await world.call(await tenant.user(), "POST", "/v1/devices/provision", { body: { count: 600, tags: [tag] } })).status).toBe(201);
     const { page, problems, close } = await open(tenant.ownerId);
-    await page.getByRole("img", { name: "lisbon: 600 never connected" }).waitFor();
+    const drawn = page.getByRole("img", { name: "lisbon: 600 never connected" });
+    const firstColor = () => drawn.evaluate((canvas) => [...(canvas as unknown as Drawn).getContext("2d").getImageData(0, 4, 1, 1).data].slice(0, 3).join());
+    await drawn.waitFor();
+    await eventually(async () => expect(await firstColor()).toBe("81,91,101"));
+    await page.emulateMedia({ colorScheme: "dark" });
+    await eventually(async () => expect(await firstColor()).toBe("163,175,186"));
     await page.getByRole("img", { name: "oslo: 600 never connected" }).click({ position: { x: 3, y: 3 } });
     await page.waitForURL("**/devices/dev_*");
     await page.goBack();

@@ -34,7 +34,7 @@ const draw = (canvas: HTMLCanvasElement, squares: readonly Square[]): void => {
     context.fillStyle = ink[tone];
     context.strokeStyle = ink[tone];
     // The states differ in shape as they do among the links: a ring, a cross, a full square.
-    if (tone === "idle") context.strokeRect(x + 1, y + 1, SIDE - 2, SIDE - 2);
+    if (tone === "idle") context.strokeRect(x + 0.5, y + 0.5, SIDE - 1, SIDE - 1);
     else if (tone === "bad") {
       context.lineWidth = 2;
       context.beginPath();

@@ -14,7 +14,7 @@ export interface Entry {
   readonly device: { readonly deviceId: string; readonly name: string } | null;
 }
 
-export const ROWS = 30;
+export const ROWS = 20;
 const CALM_PER_SECOND = 12;
 const TROUBLE_PER_SECOND = 20;
 

@@ -30,7 +30,10 @@ const tagOf = ({ tags = [] }: FleetDevice, by: string): string | null => {
   return fitting.toSorted()[0] ?? null;
 };
 
-/** In the order of their tags; those without one come last. */
+const hasTrouble = ({ devices }: DeviceGroup): boolean => devices.some(({ status }) => status === "offline");
+const byName = ({ tag: a }: DeviceGroup, { tag: b }: DeviceGroup): number => (a === null ? 1 : b === null ? -1 : a.localeCompare(b));
+
+/** Those with trouble first, then in the order of their tags; devices without one come last. */
 export const groupDevices = (devices: readonly FleetDevice[], by: string): readonly DeviceGroup[] => {
   const groups = new Map<string | null, FleetDevice[]>();
   for (const device of devices) {
@@ -39,5 +42,5 @@ export const groupDevices = (devices: readonly FleetDevice[], by: string): reado
     if (members === undefined) groups.set(tag, [device]);
     else members.push(device);
   }
-  return [...groups].toSorted(([a], [b]) => (a === null ? 1 : b === null ? -1 : a.localeCompare(b))).map(([tag, members]) => ({ tag, devices: members }));
+  return [...groups].map(([tag, members]) => ({ tag, devices: members })).toSorted((a, b) => Number(hasTrouble(b)) - Number(hasTrouble(a)) || byName(a, b));
 };

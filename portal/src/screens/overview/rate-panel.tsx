@@ -3,9 +3,10 @@ import { useMemo, useState } from "react";
 import { useEvents } from "../../api/events.ts";
 import { Chart, type ChartLine } from "../../ui/chart.tsx";
 import { Failure } from "../../ui/failure.tsx";
-import { Panel } from "../../ui/parts.tsx";
+import { Panel, Skeleton } from "../../ui/parts.tsx";
 import { useNow } from "../../ui/time.tsx";
 import { useEnded } from "./ended.ts";
+import css from "./overview.module.css";
 import { createRates } from "./rates.ts";
 import { text } from "./text.ts";
 
@@ -25,7 +26,13 @@ export const RatePanel = () => {
   return (
     <Panel title={text.rate.title} beside={<span className="muted">{text.rate.span}</span>}>
       {error === null ? null : <Failure error={error} retry={() => void refetch()} />}
-      <Chart label={`${text.rate.title}, ${text.rate.span}`} times={times} lines={lines} stepped />
+      {data === undefined && error === null ? (
+        <div className={css["chartPlace"]}>
+          <Skeleton rows={1} />
+        </div>
+      ) : (
+        <Chart label={`${text.rate.title}, ${text.rate.span}`} times={times} lines={lines} stepped />
+      )}
     </Panel>
   );
 };

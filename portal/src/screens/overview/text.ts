@@ -16,7 +16,7 @@ export const text = {
     offline: "offline",
     provisioning: "never connected",
     open: (count: number) => (count === 1 ? "open command" : "open commands"),
-    pastDeadline: "past deadline",
+    pastDeadline: (count: number) => (count === 1 ? "overdue command" : "overdue commands"),
   },
   states: { online: "online", offline: "offline", provisioning: "never connected" },
   devices: {

@@ -55,7 +55,7 @@ export const CommandTiles = () => {
       <Tile
         link={{ to: "/commands", search: { show: "open" } }}
         count={data?.pastDeadline}
-        word={text.tiles.pastDeadline}
+        word={text.tiles.pastDeadline(data?.pastDeadline ?? 0)}
         tone={data === undefined ? undefined : data.pastDeadline === 0 ? "good" : "bad"}
       />
       <Tile link={{ to: "/commands", search: { show: "open" } }} count={open} word={text.tiles.open(open ?? 0)} />
