@@ -1,28 +1,61 @@
 // Decides what somebody sees: the sign-in, or the shell with the screen. A session that ends later asks over the page, which keeps what was typed.
 import { useQuery } from "@tanstack/react-query";
-import { useEffect } from "react";
+import { Outlet, useLocation } from "@tanstack/react-router";
+import { Suspense, useEffect } from "react";
 import { api, calls, hasSession } from "../api/client.ts";
-import { SignIn } from "../screens/sign-in/sign-in.tsx";
+import { SignIn, Ways } from "../screens/sign-in/sign-in.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Failure } from "../ui/failure.tsx";
 import { Page, Skeleton } from "../ui/parts.tsx";
+import { NoTenant } from "./no-tenant.tsx";
+import css from "./outside.module.css";
+import { Outside } from "./outside.tsx";
 import { Shell } from "./shell.tsx";
+
+const INVITE = "/invite";
+/** Screens that need no tenant. */
+const OUTSIDE: readonly string[] = [INVITE, "/account", "/nodes"];
 
 const stay = (): void => undefined;
 
+/** An invited person reads what the invite is for before the sign-in. */
+const SignedOut = ({ path }: { readonly path: string }) => {
+  if (path !== INVITE) return <SignIn />;
+  return (
+    <Outside>
+      <Suspense fallback={<Skeleton rows={4} />}>
+        <Outlet />
+      </Suspense>
+      <section className={css["apart"]} aria-label="Sign in">
+        <Ways inDialog={false} />
+      </section>
+    </Outside>
+  );
+};
+
+const Screen = ({ path, tenantId }: { readonly path: string; readonly tenantId: string | null }) => {
+  if (tenantId !== null) return <Shell />;
+  return (
+    <Outside>
+      <Suspense fallback={<Skeleton rows={4} />}>{OUTSIDE.includes(path) ? <Outlet /> : <NoTenant />}</Suspense>
+    </Outside>
+  );
+};
+
 export const Gate = () => {
   const { signedOut } = calls.use();
-  const me = useQuery({ ...api.general.me.queryOptions({}), staleTime: 60_000, enabled: hasSession() || signedOut === false });
+  const path = useLocation({ select: ({ pathname }) => pathname });
+  const me = useQuery({ ...api.general.me.queryOptions({}), staleTime: 60_000, enabled: hasSession() });
   useEffect(() => {
     if (me.data !== undefined) calls.set({ signedOut: false });
   }, [me.data]);
   if (me.data === undefined) {
-    if (signedOut || !hasSession()) return <SignIn />;
+    if (signedOut || !hasSession()) return <SignedOut path={path} />;
     return <Page title="Mooring">{me.error === null ? <Skeleton rows={6} /> : <Failure error={me.error} retry={() => void me.refetch()} />}</Page>;
   }
   return (
     <>
-      <Shell />
+      <Screen path={path} tenantId={me.data.tenantId} />
       <Dialog title="Your session has ended" open={signedOut} onClose={stay}>
         <SignIn inDialog />
       </Dialog>

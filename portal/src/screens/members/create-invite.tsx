@@ -73,8 +73,9 @@ export const CreateInvite = ({ onClose }: { readonly onClose: () => void }) => {
               <SelectField
                 label={text.role}
                 name="role"
-                defaultValue={items.find(({ key }) => key === "viewer")?.roleId}
-                options={items.map(({ roleId, name }) => [roleId, name] as const)}
+                defaultValue="viewer"
+                // The invited person reads the key of a built-in role, but nobody can read an id.
+                options={items.map(({ roleId, key, name, builtIn }) => [builtIn ? key : roleId, name] as const)}
               />
               <SelectorField label={text.devices} value={selector} onChange={setSelector} />
               <Field label={text.message} hint={text.messageHint}>

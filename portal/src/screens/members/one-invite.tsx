@@ -48,6 +48,7 @@ export const OneInvite = ({ inviteId, onClose }: { readonly inviteId: string; re
   const may = useMay();
   const [revokes, setRevokes] = useState(false);
   const read = useQuery(api.invites.get.queryOptions({ inviteId }));
+  const roles = useQuery(api.roles.list.queryOptions({}));
   const revoke = useMutation(
     api.invites.revoke.mutationOptions({
       onSuccess: () => {
@@ -77,13 +78,13 @@ export const OneInvite = ({ inviteId, onClose }: { readonly inviteId: string; re
             <Facts
               of={{
                 State: <Status status={invite.status} />,
-                [text.role]: invite.roleId,
+                [text.role]: roles.data?.items.find(({ roleId, key }) => roleId === invite.roleId || key === invite.roleId)?.name ?? invite.roleId,
                 [text.devices]: selectorText(invite.selector),
                 Expires: <Ago at={invite.expiresAt} />,
                 Sent: text.sent(invite.sendCount),
                 Mail: invite.delivery === null ? undefined : <Status status={invite.delivery.status} />,
                 "Mail server": invite.delivery?.lastError,
-                "Invited by": invite.invitedBy,
+                "Invited by": invite.invitedBy.replace(/^user:/, ""),
                 Message: invite.message,
                 Id: <Copyable text={invite.inviteId} />,
               }}

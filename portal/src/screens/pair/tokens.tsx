@@ -23,10 +23,10 @@ const State = ({ of: { expiresAt, uses, maxUses } }: { readonly of: EnrollmentTo
 };
 
 const COLUMNS: readonly Column<EnrollmentToken>[] = [
-  { title: "Name", width: "minmax(120px, 2fr)", phone: true, cell: ({ name }) => name },
+  { title: "Name", width: "minmax(100px, 2fr)", phone: true, cell: ({ name }) => name },
   { title: "State", width: "100px", phone: true, cell: (token) => <State of={token} /> },
   { title: "Uses", width: "100px", phone: true, cell: ({ uses, maxUses }) => text.uses(uses, maxUses) },
-  { title: "Expires", width: "130px", cell: ({ expiresAt }) => <Ago at={expiresAt} /> },
+  { title: "Expires", width: "100px", cell: ({ expiresAt }) => <Ago at={expiresAt} /> },
   { title: "Tags", cell: ({ tags }) => tags.join(", ") },
 ];
 

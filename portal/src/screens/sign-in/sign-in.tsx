@@ -54,7 +54,7 @@ const ByToken = () => (
   </Form>
 );
 
-const Ways = ({ inDialog }: { readonly inDialog: boolean }) => {
+export const Ways = ({ inDialog }: { readonly inDialog: boolean }) => {
   const config = useQuery(api.general.authConfig.queryOptions({}));
   return (
     <Loaded read={config}>
