@@ -1,0 +1,207 @@
+// Pairing in the browser: a machine asks, a person compares and decides, and both see what became of it.
+import { exec } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { accessFindings, type Chromium, openChromium, scrollsSideways, type Visitor } from "../kit/chromium.ts";
+import { anonymous, asAgent, startWorld, type TestTenant, type World } from "../kit/world.ts";
+
+let world: World;
+let chromium: Chromium;
+let tenant: TestTenant;
+let visitor: Visitor;
+beforeAll(async () => {
+  world = await startWorld({ CONSOLE: "on", RATE_LIMIT_STANDARD: "off", RATE_LIMIT_PAIRING: "off" });
+  chromium = await openChromium(world);
+});
+beforeEach(async () => {
+  tenant = await world.tenant();
+  visitor = await chromium.visitor();
+  await visitor.signIn(tenant.ownerId, { tenantId: tenant.tenantId, path: "/pair" });
+  return () => visitor.close();
+});
+afterAll(async () => {
+  await chromium?.close();
+  await world.close();
+});
+
+const machine = async (name: string, fingerprint = `machine-${randomUUID()}`) => {
+  const asked = await world.call(anonymous, "POST", "/v1/pairing/initiate", {
+    body: { device_fingerprint: fingerprint, device_name: name, platform: "linux" },
+  });
+  const { pairing_code: code, comparison, pollToken } = asked.body.data;
+  const collect = async () =>
+    (await world.call(anonymous, "POST", "/v1/pairing/collect", { body: { pairing_code: code, device_fingerprint: fingerprint, pollToken } })).body.data;
+  return { code: code as string, comparison: comparison as string, fingerprint, collect };
+};
+// biome-ignore lint/suspicious/noExplicitAny: as the gateway answered
+const comeOnline = async (identity: any): Promise<void> => {
+  const as = asAgent({ agentId: identity.agent_id, tenantId: identity.tenant_id, secret: identity.shared_secret });
+  const { status } = await world.call(as, "POST", `/v1/devices/${identity.device_id}/heartbeat`, { body: { cpu: 1 } });
+  expect(status).toBe(200);
+};
+const lookUp = async (page: Page, code: string): Promise<void> => {
+  await page.getByLabel("Pairing code").fill(code);
+  await page.getByRole("button", { name: "Look up" }).click();
+};
+/** Goes to a control by the Tab key alone. */
+const tabTo = async (page: Page, label: string): Promise<void> => {
+  const isThere = `(document.activeElement?.labels?.[0]?.textContent ?? document.activeElement?.textContent) === ${JSON.stringify(label)}`;
+  for (let steps = 0; steps < 60; steps += 1) {
+    if (await page.evaluate<boolean>(isThere)) return;
+    await page.keyboard.press("Tab");
+  }
+  throw new Error(`the Tab key does not lead to ${label}`);
+};
+
+describe("a code", () => {
+  test("leads to the machine, which the person compares and approves; it comes online, and its row appears, without a reload", async () => {
+    const { page, context, problems } = visitor;
+    const list = await context.newPage();
+    await list.goto("/devices", { waitUntil: "domcontentloaded" });
+    await list.getByText("Devices appear here once they are paired.").waitFor();
+    const { code, comparison, fingerprint, collect } = await machine("nuc");
+    await lookUp(page, ` ${code.toLowerCase().replace("-", " ")} `);
+    for (const fact of [comparison, "nuc", "linux", "127.0.0.1", fingerprint]) await page.getByText(fact, { exact: true }).waitFor();
+    expect(await accessFindings(page)).toEqual([]);
+    await page.getByLabel("Name").fill("kitchen");
+    await page.getByRole("combobox", { name: "Tags" }).fill("site:lisbon");
+    await page.getByRole("combobox", { name: "Tags" }).press("Enter");
+    await page.getByRole("button", { name: "Approve" }).click();
+    await page.getByText("kitchen is approved.").waitFor();
+    const { status, identity } = await collect();
+    expect(status).toBe("activated");
+    await comeOnline(identity);
+    await page.getByText("kitchen is online.").waitFor();
+    const row = list.getByRole("row", { name: /kitchen/ });
+    await row.waitFor();
+    expect(await row.textContent()).toContain("site:lisbon");
+    expect(problems).toEqual([]);
+  });
+
+  test("can be looked up, compared and approved by keyboard alone", async () => {
+    const { page } = visitor;
+    await page.goto("/devices", { waitUntil: "domcontentloaded" });
+    await page.getByRole("heading", { name: "Devices" }).waitFor();
+    const { code, collect } = await machine("nuc");
+    await page.keyboard.press("g");
+    await page.keyboard.press("p");
+    await page.getByLabel("Pairing code").waitFor();
+    await tabTo(page, "Pairing code");
+    await page.keyboard.type(code.replace("-", "").toLowerCase());
+    expect(await page.getByLabel("Pairing code").inputValue()).toBe(code);
+    await page.keyboard.press("Enter");
+    await page.getByRole("button", { name: "Approve" }).waitFor();
+    await tabTo(page, "Approve");
+    await page.keyboard.press("Enter");
+    await page.getByText("nuc is approved.").waitFor();
+    expect((await collect()).status).toBe("activated");
+  });
+
+  test("in the URL is looked up at once", async () => {
+    const { code, comparison } = await machine("nuc");
+    await visitor.page.goto(`/pair?code=${code.toLowerCase()}`, { waitUntil: "domcontentloaded" });
+    await visitor.page.getByText(comparison).waitFor();
+  });
+
+  test("that is wrong, misread, expired, used or rejected is answered with what to do", async () => {
+    const { page } = visitor;
+    await page.getByLabel("Pairing code").waitFor();
+    const answered = async (code: string, sentence: string): Promise<void> => {
+      await lookUp(page, code);
+      await page.getByText(sentence).waitFor();
+    };
+    await answered("BCDF-GHJK", "No machine waits with this code.");
+    await answered("ABCD-1234", "eight letters and no vowels");
+    const [expired, used, rejected] = [await machine("old"), await machine("used"), await machine("rejected")];
+    await world.sql.query("update pairings set expires_at = now() - interval '1 minute' where fingerprint = $1", [expired.fingerprint]);
+    await answered(expired.code, "more than 15 minutes old");
+    const owner = await tenant.user();
+    expect((await world.call(owner, "POST", "/v1/pairing/approve", { body: { code: used.code } })).status).toBe(201);
+    await answered(used.code, "has been used: the machine is paired");
+    expect((await world.call(owner, "POST", "/v1/pairing/reject", { body: { code: rejected.code } })).status).toBe(204);
+    await answered(rejected.code, "rejected the machine with this code");
+  });
+
+  test("of a machine that nobody knows is rejected after a question, and the machine learns it", async () => {
+    const { page } = visitor;
+    const { code, collect } = await machine("stranger");
+    await page.getByLabel("Pairing code").waitFor();
+    await lookUp(page, code);
+    await page.getByRole("button", { name: "Reject" }).click();
+    expect((await collect()).status).toBe("pending");
+    await page.getByRole("dialog").getByRole("button", { name: "Reject" }).click();
+    await page.getByText("The machine is rejected.").waitFor();
+    expect((await collect()).status).toBe("rejected");
+  });
+
+  test("of a machine that is a device already gives that device's identity away only after a confirmation", async () => {
+    const { page } = visitor;
+    const { deviceId, fingerprint } = await tenant.device();
+    const { code, collect } = await machine("again", fingerprint);
+    await page.goto(`/pair?code=${code}`, { waitUntil: "domcontentloaded" });
+    await page.getByText("fingerprint of a device that you already have").waitFor();
+    expect(await page.getByRole("button", { name: "Approve" }).isDisabled()).toBe(true);
+    await page.getByRole("checkbox", { name: /Give that device's identity/ }).check();
+    await page.getByRole("button", { name: "Approve" }).click();
+    await page.getByText("is approved.").waitFor();
+    expect((await collect()).identity.device_id).toBe(deviceId);
+  });
+});
+
+describe("an enrollment token", () => {
+  test("is shown once with a command that pairs the machine on which it runs, and its use counts without a reload", async () => {
+    const { page, problems } = visitor;
+    await page.getByRole("button", { name: "Create token" }).click();
+    await page.getByLabel("Name", { exact: true }).fill("lisbon");
+    await page.getByRole("dialog").getByRole("button", { name: "Create token" }).click();
+    const command = await page.getByRole("dialog").locator("pre").innerText();
+    expect(await accessFindings(page)).toEqual([]);
+    await page.getByRole("button", { name: "I have copied it" }).click();
+    await page.getByRole("row", { name: /lisbon.*active.*0 of 1/ }).waitFor();
+    const home = await mkdtemp(join(tmpdir(), "mooring-machine-"));
+    await promisify(exec)(command, { cwd: home, env: { ...process.env, MOORING_FINGERPRINT: `machine-${randomUUID()}` } });
+    await comeOnline(JSON.parse(await readFile(join(home, "mooring-device.json"), "utf8")).data);
+    await rm(home, { recursive: true });
+    await page.getByRole("row", { name: /lisbon.*used up.*1 of 1/ }).waitFor();
+    expect(problems).toEqual([]);
+  });
+
+  test("is revoked after a question", async () => {
+    const { page } = visitor;
+    await world.call(await tenant.user(), "POST", "/v1/pairing/enrollment-tokens", { body: { name: "lisbon" } });
+    await page.reload({ waitUntil: "domcontentloaded" });
+    await page.getByRole("row", { name: /lisbon/ }).click();
+    await page.getByRole("button", { name: "Revoke" }).click();
+    await page.getByRole("dialog", { name: "Revoke this token?" }).getByRole("button", { name: "Revoke" }).click();
+    await page.getByRole("row", { name: /lisbon/ }).waitFor({ state: "detached" });
+  });
+});
+
+test.each([
+  ["light", 1_440],
+  ["dark", 1_440],
+  ["light", 390],
+  ["dark", 390],
+] as const)("the screen is easy to use for everybody: %s at %i pixels", async (colorScheme, width) => {
+  const other = await chromium.visitor({ colorScheme, viewport: { width, height: 844 } });
+  const { code } = await machine("nuc");
+  await other.signIn(tenant.ownerId, { tenantId: tenant.tenantId, path: `/pair?code=${code}` });
+  await other.page.getByRole("button", { name: "Approve" }).waitFor();
+  await other.page.getByRole("row", { name: /bootstrap/ }).waitFor();
+  expect([await accessFindings(other.page), await scrollsSideways(other.page), other.problems]).toEqual([[], false, []]);
+  await other.close();
+});
+
+test("a viewer is told who pairs devices, and no call is refused", async () => {
+  await tenant.user("viewer");
+  const other = await chromium.visitor();
+  await other.signIn(tenant.ownerId.replace("owner", "viewer"), { tenantId: tenant.tenantId, path: "/pair" });
+  await other.page.getByText("Your role does not pair devices.").waitFor();
+  expect(other.problems).toEqual([]);
+  await other.close();
+});
