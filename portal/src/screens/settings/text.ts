@@ -16,7 +16,7 @@ export const text = {
   hostsHint: "Names such as portal.example.com, one in each line, 20 at most. The installation's own are always allowed.",
   metrics: "How long metrics are kept",
   metricsNote:
-    "Each minute for 60 hours, each hour for 60 days and each day for 400 days, unless the people who run this installation chose other times. Overview shows them.",
+    "Each minute for 60 hours, each hour for 60 days and each day for 400 days, unless the people who run this installation chose other times.",
   readOnly: "The tenant is suspended or will be deleted: you can read, but not change anything.",
   danger: "Delete the tenant",
   dangerNote: "Its devices are disconnected, and nothing can be changed any more. After the time that this installation sets, 30 days by default, all of its data is removed.",
