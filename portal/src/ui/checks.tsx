@@ -1,5 +1,5 @@
 // Several things to choose, each with a box to check.
-import type { ReactNode } from "react";
+import { type ReactNode, useId } from "react";
 import css from "./checks.module.css";
 
 export interface CheckProps {
@@ -10,15 +10,22 @@ export interface CheckProps {
   readonly defaultChecked?: boolean;
 }
 
-export const Check = ({ label, hint, ...input }: CheckProps) => (
-  <label className={css["check"]}>
-    <input type="checkbox" {...input} />
-    <span>
-      {label}
-      {hint === undefined ? null : <span className={css["hint"]}>{hint}</span>}
-    </span>
-  </label>
-);
+export const Check = ({ label, hint, ...input }: CheckProps) => {
+  const id = useId();
+  return (
+    <label className={css["check"]}>
+      <input type="checkbox" aria-labelledby={id} aria-describedby={hint === undefined ? undefined : `${id}-hint`} {...input} />
+      <span>
+        <span id={id}>{label}</span>
+        {hint === undefined ? null : (
+          <span id={`${id}-hint`} className={css["hint"]}>
+            {hint}
+          </span>
+        )}
+      </span>
+    </label>
+  );
+};
 
 export const Checks = ({ label, hint, children }: { readonly label: string; readonly hint?: string; readonly children: ReactNode }) => (
   <fieldset className={css["checks"]}>
