@@ -20,7 +20,12 @@ export const Dialog = ({ title, open, onClose, children }: DialogProps) => {
     <Base.Root open={open} onOpenChange={(next) => (next || !isOnTop(popup.current) ? undefined : onClose())}>
       <Base.Portal>
         <Base.Backdrop className={css["backdrop"]} />
-        <Base.Popup ref={popup} className={css["popup"]}>
+        <Base.Popup
+          ref={popup}
+          className={css["popup"]}
+          // Where somebody goes on: the button that closes it comes first in the page.
+          initialFocus={() => popup.current?.querySelector<HTMLElement>("input, select, textarea") ?? true}
+        >
           <div className={css["head"]}>
             <Base.Title className={css["title"]}>{title}</Base.Title>
             <Base.Close aria-label="Close" className={css["close"]}>

@@ -1,0 +1,95 @@
+// A tenant with a device, its agent, and a person in front of the console: for the tests of screens that show devices and commands.
+import {
+  type Agent,
+  type AgentOptions,
+  createAgent,
+  createApps,
+  createHandlers,
+  createHttp,
+  createMemoryJournal,
+  createRandom,
+  systemTime as time,
+} from "../../agent-sim/agent/index.ts";
+import type { Chromium, Visitor } from "../kit/chromium.ts";
+import type { Caller, Device, TestTenant, World } from "../kit/world.ts";
+
+export interface Gate {
+  /** Ends every `work` that runs, and all later ones. */
+  open(): void;
+}
+
+export interface Stage {
+  readonly tenant: TestTenant;
+  readonly owner: Caller;
+  readonly device: Device;
+  readonly visitor: Visitor;
+  /** The id of a new command of the device, ordered over the API. */
+  queue(body?: object, device?: Device): Promise<string>;
+  /** All commands of the device. */
+  commands(): Promise<readonly { readonly commandId: string; readonly type: string; readonly status: string; readonly payload: unknown }[]>;
+  /** Connects the device. A command of the type `work` runs until the gate opens. */
+  connect(options?: Partial<AgentOptions>): Gate;
+  close(): Promise<void>;
+}
+
+/** An agent whose commands of the type `work` run until somebody opens the gate. */
+const startAgent = (world: World, { deviceId, identity, fingerprint }: Device, options: Partial<AgentOptions>) => {
+  const http = createHttp(world.url, 2);
+  const random = createRandom(7);
+  let open: () => void = () => undefined;
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  const work = {
+    long: true,
+    cancelable: true,
+    run: async (_payload: unknown, { progress }: { progress(pct: number, message: string): void }) => {
+      progress(40, "two of five");
+      await opened;
+      return { worked: true };
+    },
+  };
+  const agent: Agent = createAgent({
+    ...{ url: world.url, http, time, random, deviceId, identity, fingerprint, firstWindowMs: 0 },
+    journal: createMemoryJournal(time.wallMs),
+    handlers: { ...createHandlers({ apps: createApps({ time, random }), time }), work },
+    ...options,
+  });
+  agent.start();
+  return {
+    open,
+    stop: async () => {
+      open();
+      await agent.stop();
+      http.close();
+    },
+  };
+};
+
+export const openStage = async (world: World, chromium: Chromium, path: (deviceId: string) => string, { name = "attic" } = {}): Promise<Stage> => {
+  const tenant = await world.tenant();
+  const owner = await tenant.user();
+  const device = await tenant.device();
+  await world.call(owner, "PATCH", `/v1/devices/${device.deviceId}`, { body: { name } });
+  const visitor = await chromium.visitor();
+  await visitor.signIn(tenant.ownerId, { path: path(device.deviceId) });
+  const ends: (() => Promise<void>)[] = [];
+  return {
+    ...{ tenant, owner, device, visitor },
+    queue: async (body = {}, { deviceId } = device) => {
+      const { status, body: answer } = await world.call(owner, "POST", `/v1/devices/${deviceId}/commands`, { body: { type: "ping", ...body } });
+      if (status !== 201) throw new Error(`no command was queued: ${JSON.stringify(answer)}`);
+      return answer.data.commandId;
+    },
+    commands: async () => (await world.call(owner, "GET", `/v1/devices/${device.deviceId}/commands`)).body.data,
+    connect: (options = {}) => {
+      const { open, stop } = startAgent(world, device, options);
+      ends.push(stop);
+      return { open };
+    },
+    close: async () => {
+      for (const end of ends) await end();
+      await visitor.close();
+    },
+  };
+};
