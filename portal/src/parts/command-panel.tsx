@@ -114,12 +114,9 @@ export const CommandPanel = ({ commandId, deviceId, link, about, onClose }: Comm
     <Panel
       title={command === undefined ? "Command" : command.type}
       beside={
-        <div className="row">
-          {command !== undefined && isOpen(command.status) && may("device:command") ? <CancelButtons command={command} /> : null}
-          <button type="button" aria-label="Close the command" onClick={onClose}>
-            ×
-          </button>
-        </div>
+        <button type="button" aria-label="Close the command" onClick={onClose}>
+          ×
+        </button>
       }
     >
       <div className="row">
@@ -127,6 +124,11 @@ export const CommandPanel = ({ commandId, deviceId, link, about, onClose }: Comm
         {read.data === undefined ? null : about?.(read.data)}
         <Copyable text={commandId} />
       </div>
+      {command !== undefined && isOpen(command.status) && may("device:command") ? (
+        <div className="row">
+          <CancelButtons command={command} />
+        </div>
+      ) : null}
       <Loaded read={read} rows={6}>
         {(timeline) => <Story timeline={timeline} link={link} />}
       </Loaded>

@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { api } from "../../api/client.ts";
 import { Loaded } from "../../ui/parts.tsx";
-import { Shape, toneOf } from "../../ui/status.tsx";
+import { Shape, Status } from "../../ui/status.tsx";
 import { text } from "./text.ts";
 
 const sum = (counts: Readonly<Record<string, number>>): number => Object.values(counts).reduce((total, count) => total + count, 0);
@@ -25,7 +25,7 @@ export const Counts = () => {
             <span className="muted">{text.lastDay}</span>
             {Object.entries(endedLastDay).map(([status, count]) => (
               <Link key={status} to="/commands" search={{ show: "ended", status }}>
-                <Shape tone={toneOf(status)} /> {text.ended(count, status)}
+                <Status status={status} word={text.ended(count, status)} />
               </Link>
             ))}
             <Link to="/commands" search={{ show: "all" }}>
