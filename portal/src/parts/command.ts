@@ -5,16 +5,22 @@ import type { api } from "../api/client.ts";
 
 export type CommandTimeline = inferOutput<typeof api.commands.timeline>;
 
-export const OPEN_STATUSES = ["queued", "sent", "acknowledged", "running", "canceling"] as const satisfies readonly CommandStatus[];
-export const ENDED_STATUSES = [
-  "delivered",
-  "succeeded",
-  "failed",
-  "rejected",
-  "canceled",
-  "expired",
-  "timed_out",
-  "undeliverable",
-] as const satisfies readonly CommandStatus[];
+/** Every state, and whether it is open. */
+const STATES: Readonly<Record<CommandStatus, boolean>> = {
+  queued: true,
+  sent: true,
+  acknowledged: true,
+  running: true,
+  canceling: true,
+  delivered: false,
+  succeeded: false,
+  failed: false,
+  rejected: false,
+  canceled: false,
+  expired: false,
+  timed_out: false,
+  undeliverable: false,
+};
+export const STATUSES = Object.keys(STATES) as readonly CommandStatus[];
 
-export const isOpen = (status: CommandStatus): boolean => OPEN_STATUSES.some((each) => each === status);
+export const isOpen = (status: CommandStatus): boolean => STATES[status];

@@ -1,11 +1,11 @@
 // The commands of all devices: what is stuck anywhere, since when, and why.
-import type { CommandStatus, CommandSummary } from "@mooring/client";
+import type { CommandSummary } from "@mooring/client";
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { useCallback, useMemo } from "react";
 import { api } from "../../api/client.ts";
 import { fromCursor, PAGE_SIZE, useCursorList } from "../../api/lists.ts";
-import { ENDED_STATUSES, OPEN_STATUSES } from "../../parts/command.ts";
+import { STATUSES } from "../../parts/command.ts";
 import { CODE, LASTED, QUEUED, STATUS, TYPE } from "../../parts/command-columns.tsx";
 import { CommandPanel } from "../../parts/command-panel.tsx";
 import { actorText } from "../../parts/text.ts";
@@ -18,7 +18,6 @@ import { type CommandSearch, readCommandSearch, SHOWS } from "./search.ts";
 import { text } from "./text.ts";
 
 const route = getRouteApi("/commands");
-const STATUSES: readonly CommandStatus[] = [...OPEN_STATUSES, ...ENDED_STATUSES];
 
 const DEVICE: Column<CommandSummary> = {
   title: "Device",

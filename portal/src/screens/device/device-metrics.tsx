@@ -1,31 +1,27 @@
 // CPU, memory and disk over the last day.
-import type { Device, DeviceMetrics as History } from "@mooring/client";
-import { Empty, Loaded } from "../../ui/parts.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
-import { Ago, exactTime } from "../../ui/time.tsx";
-import { FIGURES, percentText, useDay } from "./metrics.ts";
+import type { DeviceMetrics as Day, Device } from "@mooring/client";
+import { useMemo } from "react";
+import { Chart, type ChartLine } from "../../ui/chart.tsx";
+import { Empty, Loaded, Panel } from "../../ui/parts.tsx";
+import type { Tone } from "../../ui/status.tsx";
+import { FIGURES, type Figure, percentText, timesOf, useDay, valuesOf } from "./metrics.ts";
 import { text } from "./text.ts";
 
-type Bucket = History["buckets"][number];
-const COLUMNS: readonly Column<Bucket>[] = [
-  { title: "Time", width: "minmax(120px, 1.5fr)", phone: true, cell: ({ timestamp }) => exactTime(timestamp) },
-  { title: "Age", cell: ({ timestamp }) => <Ago at={timestamp} /> },
-  ...FIGURES.map((figure) => ({ title: text.metric[figure], phone: true, cell: (bucket: Bucket) => percentText(bucket[figure]?.avg) })),
-  { title: "Samples", cell: ({ count }) => count },
-];
+const TONES: Readonly<Record<Figure, Tone>> = { cpu: "busy", memory: "good", disk: "warn" };
+const HEIGHT = 260;
 
-export const DeviceMetrics = ({ device: { deviceId } }: { readonly device: Device }) => {
-  const day = useDay(deviceId);
-  return (
-    <Loaded read={day} rows={8}>
-      {({ buckets }) => {
-        const newestFirst = buckets.filter(({ count }) => count > 0).reverse();
-        return newestFirst.length === 0 ? (
-          <Empty>{text.noMetrics}</Empty>
-        ) : (
-          <Table label={text.metricsTable} columns={COLUMNS} count={newestFirst.length} row={(index) => newestFirst[index]} id={({ timestamp }) => timestamp} />
-        );
-      }}
-    </Loaded>
-  );
+const Lines = ({ day }: { readonly day: Day }) => {
+  const { times, lines } = useMemo(() => {
+    const all = timesOf(day);
+    return { times: all, lines: FIGURES.map((figure): ChartLine => ({ label: text.metric[figure], tone: TONES[figure], values: valuesOf(day, all, figure) })) };
+  }, [day]);
+  return <Chart label={text.metricsChart} times={times} lines={lines} height={HEIGHT} max={100} format={percentText} />;
 };
+
+export const DeviceMetrics = ({ device: { deviceId } }: { readonly device: Device }) => (
+  <Panel title={text.metricsChart}>
+    <Loaded read={useDay(deviceId)} rows={8}>
+      {(day) => (day.buckets.some(({ count }) => count > 0) ? <Lines day={day} /> : <Empty>{text.noMetrics}</Empty>)}
+    </Loaded>
+  </Panel>
+);

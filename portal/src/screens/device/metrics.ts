@@ -18,11 +18,15 @@ export const currentOf = ({ metrics }: Pick<Device, "metrics">, figure: Figure):
 /** Heartbeats have no event, so this is read again once a minute. */
 export const useDay = (deviceId: string) => useQuery({ ...api.devices.metrics.queryOptions({ deviceId, range: "24h" }), refetchInterval: 60_000 });
 
-/** One value per bucket of the day, null where nothing was reported. */
-export const valuesOf = ({ buckets, bucketSeconds }: DeviceMetrics, figure: Figure): readonly (number | null)[] => {
+/** The beginnings of all buckets of the day, in seconds since 1970. */
+export const timesOf = ({ bucketSeconds }: DeviceMetrics): readonly number[] => {
   const count = Math.ceil(DAY_SECONDS / bucketSeconds);
-  const size = 1_000 * bucketSeconds;
-  const last = Math.floor(Date.now() / size);
-  const known = new Map(buckets.map((bucket) => [Math.floor(Date.parse(bucket.timestamp) / size), bucket[figure]?.avg]));
-  return Array.from({ length: count }, (_, at) => known.get(last - count + 1 + at) ?? null);
+  const last = Math.floor(Date.now() / 1_000 / bucketSeconds);
+  return Array.from({ length: count }, (_, at) => (last - count + 1 + at) * bucketSeconds);
+};
+
+/** One value for each of these times, null where nothing was reported. */
+export const valuesOf = ({ buckets }: DeviceMetrics, times: readonly number[], figure: Figure): readonly (number | null)[] => {
+  const known = new Map(buckets.map((bucket) => [Date.parse(bucket.timestamp) / 1_000, bucket[figure]?.avg]));
+  return times.map((at) => known.get(at) ?? null);
 };

@@ -12,7 +12,7 @@ export const text = {
   lastDay: (name: string) => `${name}, last 24 hours`,
   noMetrics: "The device has reported no metrics within 24 hours.",
   metric: { cpu: "CPU", memory: "Memory", disk: "Disk" },
-  metricsTable: "Metrics, newest first",
+  metricsChart: "CPU, memory and disk, last 24 hours",
   properties: "Name, tags and maintenance",
   name: "Name",
   nameHint: "Empty: the device's hostname is shown.",
