@@ -2,6 +2,8 @@
 import { useEffect } from "react";
 
 const SEQUENCE_MS = 1_500;
+/** Only this key begins a sequence: any other would swallow the key after it. */
+const LEADER = "g";
 
 const isTyping = ({ target }: KeyboardEvent): boolean =>
   target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
@@ -10,14 +12,12 @@ const isInDialog = (): boolean => document.querySelector('[role="dialog"]') !== 
 /** Keys such as `?` and `g d`. */
 export const useKeys = (keys: Readonly<Record<string, () => void>>): void => {
   useEffect(() => {
-    let begun: { readonly key: string; readonly at: number } | null = null;
+    let begunAt = Number.NEGATIVE_INFINITY;
     const press = (event: KeyboardEvent): void => {
       if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event) || isInDialog()) return;
-      const sequence = begun !== null && Date.now() - begun.at < SEQUENCE_MS ? `${begun.key} ${event.key}` : event.key;
-      begun = { key: event.key, at: Date.now() };
-      const action = keys[sequence];
+      const action = keys[event.timeStamp - begunAt < SEQUENCE_MS ? `${LEADER} ${event.key}` : event.key];
+      begunAt = event.key === LEADER ? event.timeStamp : Number.NEGATIVE_INFINITY;
       if (action === undefined) return;
-      begun = null;
       event.preventDefault();
       action();
     };
