@@ -190,13 +190,17 @@ describe("summary, batch and types", () => {
     const at = await stage();
     const first = await at.queue({ lane: "app:x" });
     await poll(at);
+    await world.call(at.device.as, "POST", `/v1/devices/${at.device.deviceId}/commands/${first}/ack`, { body: { status: "received" } });
+    await world.call(at.owner, "PATCH", `/v1/devices/${at.device.deviceId}`, { body: { name: "attic" } });
+    const { events } = (await at.get(`/commands/${first}/timeline`)).body.data;
+    expect(events.at(-1)).toMatchObject({ to: "acknowledged", by: { kind: "agent", name: "attic" } });
     const second = await at.queue({ lane: "app:x" });
     const { data } = (await at.get(`/commands/${second}/timeline`)).body;
-    expect(data.command).toMatchObject({ commandId: second, payload: {}, actor: { kind: "user" }, deviceName: null });
+    expect(data.command).toMatchObject({ commandId: second, payload: {}, actor: { kind: "user" }, deviceName: "attic" });
     expect(data.events[0]).toMatchObject({ to: "queued", by: { kind: "user", id: data.events[0].actor } });
     expect(data.blockedBy).toMatchObject({
       ...{ kind: "lane", lane: "app:x", commandId: first, until: null },
-      ahead: { commandId: first, type: "ping", status: "sent" },
+      ahead: { commandId: first, type: "ping", status: "acknowledged" },
       deadlineAt: expect.any(String),
       explanation: expect.stringContaining(first),
     });

@@ -19,8 +19,8 @@ const Lasted = ({ command: { status, issuedAt, startedAt, finishedAt, progress }
   );
 };
 
-export const STATUS: Column<CommandRow> = { title: "Status", width: "120px", phone: true, cell: ({ status }) => <Status status={status} /> };
+export const STATUS: Column<CommandRow> = { title: "Status", width: "116px", phone: true, cell: ({ status }) => <Status status={status} /> };
 export const TYPE: Column<CommandRow> = { title: "Type", width: "minmax(90px, 1.5fr)", phone: true, cell: ({ type }) => <strong>{type}</strong> };
 export const CODE: Column<CommandRow> = { title: "Code", width: "minmax(90px, 1fr)", cell: ({ failureCode }) => <code>{failureCode}</code> };
 export const LASTED: Column<CommandRow> = { title: "Lasted", width: "120px", cell: (command) => <Lasted command={command} /> };
-export const QUEUED: Column<CommandRow> = { title: "Queued", width: "96px", phone: true, cell: ({ issuedAt }) => <Ago at={issuedAt} /> };
+export const QUEUED: Column<CommandRow> = { title: "Queued", width: "118px", phone: true, cell: ({ issuedAt }) => <Ago at={issuedAt} /> };

@@ -123,12 +123,8 @@ export const CommandPanel = ({ commandId, deviceId, link, about, onClose }: Comm
         {command === undefined ? null : <Status status={command.status} />}
         {read.data === undefined ? null : about?.(read.data)}
         <Copyable text={commandId} />
+        {command !== undefined && isOpen(command.status) && may("device:command") ? <CancelButtons command={command} /> : null}
       </div>
-      {command !== undefined && isOpen(command.status) && may("device:command") ? (
-        <div className="row">
-          <CancelButtons command={command} />
-        </div>
-      ) : null}
       <Loaded read={read} rows={6}>
         {(timeline) => <Story timeline={timeline} link={link} />}
       </Loaded>
