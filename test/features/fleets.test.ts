@@ -115,7 +115,10 @@ describe("a dynamic fleet", () => {
     for (const answer of [await put(moving.fleetId, device), await take(moving.fleetId, device), await patch(still.fleetId, { selector: { tags: ["a"] } })])
       expect(codeOf(answer)).toEqual([400, "VALIDATION_FAILED"]);
     expect((await put(moving.fleetId, device)).body.details).toMatchObject({ reason: "dynamic_fleet", issues: [{ path: "fleetId" }] });
-    expect((await patch(moving.fleetId, { selector: { platform: "linux" } })).body.data).toMatchObject({ version: 2, selector: { tags: [], platform: "linux" } });
+    expect((await patch(moving.fleetId, { selector: { platform: "linux" } })).body.data).toMatchObject({
+      version: 2,
+      selector: { tags: [], platform: "linux" },
+    });
   });
 });
 

@@ -175,7 +175,11 @@ describe("devices of a member", () => {
       expect(codeOf(await give(owner.as, viewer, { selector: { deviceIds: [deviceId] } }))).toEqual([404, "DEVICE_NOT_FOUND"]);
     for (const selector of [{}, { tags: [] }, { fleetIds: [] }, { tags: ["Not A Tag"] }, { tags: ["a\u0000"] }])
       expect(codeOf(await give(owner.as, viewer, { selector }))).toEqual([400, "VALIDATION_FAILED"]);
-    expect((await give(owner.as, viewer, { selector: { deviceIds: [mine.deviceId] } })).body.data.selector).toEqual({ deviceIds: [mine.deviceId], tags: [], fleetIds: [] });
+    expect((await give(owner.as, viewer, { selector: { deviceIds: [mine.deviceId] } })).body.data.selector).toEqual({
+      deviceIds: [mine.deviceId],
+      tags: [],
+      fleetIds: [],
+    });
     const seen = async () => (await world.call(viewer.as, "GET", "/v1/devices")).body.meta.pagination.total;
     expect(await seen()).toBe(1);
     await give(owner.as, viewer, { selector: null });

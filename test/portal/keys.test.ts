@@ -25,7 +25,11 @@ afterAll(async () => {
 });
 
 const statusWith = async (apiKey: string): Promise<number> => (await world.call(asKey(apiKey, tenant.tenantId), "GET", "/v1/devices")).status;
-const secretOnPage = async (): Promise<string> => (await visitor.page.getByRole("dialog").getByRole("button", { name: /^svk_\w+$/ }).textContent()) ?? "";
+const secretOnPage = async (): Promise<string> =>
+  (await visitor.page
+    .getByRole("dialog")
+    .getByRole("button", { name: /^svk_\w+$/ })
+    .textContent()) ?? "";
 const makeKey = async (name: string): Promise<Answer["body"]> =>
   (await world.call(await tenant.user(), "POST", "/v1/api-keys", { body: { name, role: "viewer" } })).body.data;
 const open = async (name: string): Promise<void> => {
@@ -76,7 +80,11 @@ describe("a key", () => {
     await page.getByRole("dialog").getByLabel("Name").fill("renamed");
     await page.getByRole("dialog").getByLabel("Allowed addresses").fill("nowhere");
     await page.getByRole("button", { name: "Save" }).click();
-    await page.getByRole("dialog").getByRole("alert").getByText(/^ipAllowlist/).waitFor();
+    await page
+      .getByRole("dialog")
+      .getByRole("alert")
+      .getByText(/^ipAllowlist/)
+      .waitFor();
     await page.getByRole("dialog").getByLabel("Allowed addresses").fill("203.0.113.0/24");
     await page.getByRole("button", { name: "Save" }).click();
     await page.getByRole("heading", { name: "renamed" }).waitFor();

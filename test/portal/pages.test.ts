@@ -1,9 +1,13 @@
 // Every place of the console, in light and dark, wide and on a phone: nothing to complain of for axe, for the policy, on the console or sideways.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { PLACES } from "../../portal/src/app/places.ts";
 import { accessFindings, type Chromium, openChromium, scrollsSideways } from "../kit/chromium.ts";
 import { HOSTILE_NAME, type Populated, populate } from "../kit/populated.ts";
 import { startWorld, type TestTenant, type World } from "../kit/world.ts";
+
+// Not by name: the console is compiled with the browser's types, the tests are not.
+const { PLACES }: { readonly PLACES: readonly { readonly to: string; readonly needs?: string }[] } = await import(
+  new URL("../../portal/src/app/places.ts", import.meta.url).href
+);
 
 let world: World;
 let chromium: Chromium;

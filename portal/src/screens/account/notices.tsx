@@ -13,9 +13,7 @@ const WORDS = { email: text.mail, inApp: text.inApp } as const;
 export const Notices = () => {
   const query = api.account.notifications.queryOptions({});
   const notices = useQuery(query);
-  const update = useMutation(
-    api.account.updateNotifications.mutationOptions({ onSuccess: (stored) => void queryClient.setQueryData(query.queryKey, stored) }),
-  );
+  const update = useMutation(api.account.updateNotifications.mutationOptions({ onSuccess: (stored) => void queryClient.setQueryData(query.queryKey, stored) }));
   // What is being stored shows at once.
   const shown = update.isPending ? update.variables.items : undefined;
   const change = (items: readonly Notification[], changed: Notification): void =>

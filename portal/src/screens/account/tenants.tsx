@@ -34,7 +34,8 @@ export const Tenants = () => {
             {items.map(({ tenantId, name, slug, role, status }) => (
               <li key={tenantId}>
                 <span className={css["what"]}>
-                  <strong>{name}</strong> <span className="muted">{[slug, role, ...(status === "active" ? [] : [status.replaceAll("_", " ")])].join(" · ")}</span>
+                  <strong>{name}</strong>{" "}
+                  <span className="muted">{[slug, role, ...(status === "active" ? [] : [status.replaceAll("_", " ")])].join(" · ")}</span>
                 </span>
                 {tenantId === me.tenantId ? (
                   <span className="muted">{text.here}</span>

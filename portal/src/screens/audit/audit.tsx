@@ -68,33 +68,33 @@ export const AuditScreen = () => {
         onClose={close}
         detail={record === undefined ? null : <AuditRecord key={record} auditId={record} onClose={close} />}
         list={
-        <Loaded read={list.read} rows={10}>
-          {() =>
-            list.count > 0 ? (
-              <Table
-                label={text.title}
-                columns={record === undefined ? COLUMNS : FEWER}
-                {...list}
-                id={({ auditId }) => auditId}
-                onOpen={({ auditId }) => open(auditId)}
-                opened={record}
-                fill
-              />
-            ) : (
-              <Empty
-                action={
-                  Object.keys(filters).length === 0 ? undefined : (
-                    <button type="button" onClick={() => setFilters({})}>
-                      {text.clear}
-                    </button>
-                  )
-                }
-              >
-                {Object.keys(filters).length === 0 ? text.none : text.noMatch}
-              </Empty>
-            )
-          }
-        </Loaded>
+          <Loaded read={list.read} rows={10}>
+            {() =>
+              list.count > 0 ? (
+                <Table
+                  label={text.title}
+                  columns={record === undefined ? COLUMNS : FEWER}
+                  {...list}
+                  id={({ auditId }) => auditId}
+                  onOpen={({ auditId }) => open(auditId)}
+                  opened={record}
+                  fill
+                />
+              ) : (
+                <Empty
+                  action={
+                    Object.keys(filters).length === 0 ? undefined : (
+                      <button type="button" onClick={() => setFilters({})}>
+                        {text.clear}
+                      </button>
+                    )
+                  }
+                >
+                  {Object.keys(filters).length === 0 ? text.none : text.noMatch}
+                </Empty>
+              )
+            }
+          </Loaded>
         }
       />
     </Page>

@@ -63,23 +63,23 @@ export const KeysScreen = () => {
         onClose={close}
         detail={key === undefined ? null : <Key key={key} keyId={key} onClose={close} />}
         list={
-        <Loaded read={list.read} rows={8}>
-          {() =>
-            list.count > 0 ? (
-              <Table
-                label={text.title}
-                columns={key === undefined ? COLUMNS : FEWER}
-                {...list}
-                id={({ keyId }) => keyId}
-                onOpen={({ keyId }) => open(keyId)}
-                opened={key}
-                fill
-              />
-            ) : (
-              <Empty action={create}>{text.none}</Empty>
-            )
-          }
-        </Loaded>
+          <Loaded read={list.read} rows={8}>
+            {() =>
+              list.count > 0 ? (
+                <Table
+                  label={text.title}
+                  columns={key === undefined ? COLUMNS : FEWER}
+                  {...list}
+                  id={({ keyId }) => keyId}
+                  onOpen={({ keyId }) => open(keyId)}
+                  opened={key}
+                  fill
+                />
+              ) : (
+                <Empty action={create}>{text.none}</Empty>
+              )
+            }
+          </Loaded>
         }
       />
       {creating ? <CreateKey onClose={() => setCreating(false)} /> : null}

@@ -15,11 +15,11 @@ export const text = {
   hosts: "Hosts that pairing may return to",
   hostsHint: "Names such as portal.example.com, one in each line, 20 at most. The installation's own are always allowed.",
   metrics: "How long metrics are kept",
-  metricsNote:
-    "Each minute for 60 hours, each hour for 60 days and each day for 400 days, unless the people who run this installation chose other times.",
+  metricsNote: "Each minute for 60 hours, each hour for 60 days and each day for 400 days, unless the people who run this installation chose other times.",
   readOnly: "The tenant is suspended or will be deleted: you can read, but not change anything.",
   danger: "Delete the tenant",
-  dangerNote: "Its devices are disconnected, and nothing can be changed any more. After the time that this installation sets, 30 days by default, all of its data is removed.",
+  dangerNote:
+    "Its devices are disconnected, and nothing can be changed any more. After the time that this installation sets, 30 days by default, all of its data is removed.",
   remove: "Delete the tenant",
   removeTitle: (name: string) => `Delete ${name}?`,
   force: "Delete it although it still has devices or apps",
