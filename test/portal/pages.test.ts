@@ -54,7 +54,7 @@ describe.each(LOOKS)("$colorScheme at $viewport.width px", (look) => {
       await page.getByRole("heading", { level: 1 }).waitFor();
       await page.getByRole("status").getByText("live", { exact: true }).waitFor();
       // What is being read has no words yet.
-      await page.waitForFunction("document.querySelector('[aria-hidden=true][class*=stack], [class*=skeleton]') === null");
+      await expect.poll(() => page.locator("[data-skeleton]").count(), { timeout: 10_000 }).toBe(0);
       for (const finding of await accessFindings(page)) findings.push(`${path}: ${finding}`);
       if (await scrollsSideways(page)) findings.push(`${path}: scrolls sideways`);
     }

@@ -1,6 +1,5 @@
 // Dialogs: a form in one, and the question before something that cannot be undone.
-import { Dialog as Base } from "@base-ui/react/dialog";
-import { type FormEvent, type ReactNode, useId, useRef, useState } from "react";
+import { type FormEvent, type ReactNode, type SyntheticEvent, useId, useLayoutEffect, useRef, useState } from "react";
 import css from "./dialog.module.css";
 import { Failure } from "./failure.tsx";
 
@@ -11,33 +10,41 @@ export interface DialogProps {
   readonly children: ReactNode;
 }
 
-/** A press or key that belongs to a dialog above this one leaves this one open: the sign-in, which comes over whatever is on the page. */
-const isOnTop = (popup: Element | null): boolean => [...document.querySelectorAll('[role="dialog"]')].at(-1) === popup;
-
-export const Dialog = ({ title, open, onClose, children }: DialogProps) => {
-  const popup = useRef<HTMLDivElement>(null);
+/** The browser's own: it keeps the focus inside, and gives it back to where it was. */
+const Opened = ({ title, onClose, children }: Omit<DialogProps, "open">) => {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const id = useId();
+  useLayoutEffect(() => {
+    const { current } = dialog;
+    current?.showModal();
+    // Where somebody goes on: the button that closes it comes first in the page.
+    current?.querySelector<HTMLElement>("input, select, textarea")?.focus();
+    return () => current?.close();
+  }, []);
+  const ask = (event: SyntheticEvent): void => {
+    event.preventDefault();
+    if (event.target === event.currentTarget) onClose();
+  };
+  // A browser closes a dialog without asking when somebody insists. Whoever opened it decides.
+  const reopen = (): void => {
+    if (dialog.current?.isConnected === true && !dialog.current.open) dialog.current.showModal();
+  };
   return (
-    <Base.Root open={open} onOpenChange={(next) => (next || !isOnTop(popup.current) ? undefined : onClose())}>
-      <Base.Portal>
-        <Base.Backdrop className={css["backdrop"]} />
-        <Base.Popup
-          ref={popup}
-          className={css["popup"]}
-          // Where somebody goes on: the button that closes it comes first in the page.
-          initialFocus={() => popup.current?.querySelector<HTMLElement>("input, select, textarea") ?? true}
-        >
-          <div className={css["head"]}>
-            <Base.Title className={css["title"]}>{title}</Base.Title>
-            <Base.Close aria-label="Close" className={css["close"]}>
-              ×
-            </Base.Close>
-          </div>
-          {children}
-        </Base.Popup>
-      </Base.Portal>
-    </Base.Root>
+    <dialog ref={dialog} className={css["popup"]} aria-labelledby={id} onCancel={ask} onClose={reopen}>
+      <div className={css["head"]}>
+        <h2 id={id} className={css["title"]}>
+          {title}
+        </h2>
+        <button type="button" aria-label="Close" className={css["close"]} onClick={onClose}>
+          ×
+        </button>
+      </div>
+      {children}
+    </dialog>
   );
 };
+
+export const Dialog = ({ open, ...same }: DialogProps) => (open ? <Opened {...same} /> : null);
 
 export interface FormProps {
   /** What the button does, such as `Create key`. */

@@ -7,7 +7,7 @@ const LEADER = "g";
 
 const isTyping = ({ target }: KeyboardEvent): boolean =>
   target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
-const isInDialog = (): boolean => document.querySelector('[role="dialog"]') !== null;
+const isInDialog = (): boolean => document.querySelector("dialog[open]") !== null;
 
 /** Keys such as `?` and `g d`. */
 export const useKeys = (keys: Readonly<Record<string, () => void>>): void => {

@@ -75,7 +75,7 @@ export const Copyable = ({ text, label = text }: { readonly text: string; readon
 };
 
 export const Skeleton = ({ rows = 3 }: { readonly rows?: number }) => (
-  <div className="stack" aria-hidden="true">
+  <div className="stack" aria-hidden="true" data-skeleton>
     {Array.from({ length: rows }, (_, at) => (
       // biome-ignore lint/suspicious/noArrayIndexKey: the bars have no identity
       <div key={at} className={css["skeleton"]} />
