@@ -16,6 +16,9 @@ interface Shown {
   readonly member: Member;
   readonly onClose: () => void;
 }
+interface Asked extends Shown {
+  readonly onBack: () => void;
+}
 const nameOf = ({ email, userId }: Member): string => email ?? userId;
 
 const Change = ({ member, onClose }: Shown) => {
@@ -49,7 +52,7 @@ const Change = ({ member, onClose }: Shown) => {
   );
 };
 
-const End = ({ member, onBack, onClose }: Shown & { readonly onBack: () => void }) => {
+const End = ({ member, onBack, onClose }: Asked) => {
   const { subject } = useMe();
   const navigate = useNavigate();
   const leaves = member.userId === subject;
@@ -77,7 +80,7 @@ const End = ({ member, onBack, onClose }: Shown & { readonly onBack: () => void 
   );
 };
 
-const Transfer = ({ member, onClose }: Shown) => {
+const Transfer = ({ member, onBack, onClose }: Asked) => {
   const { tenantId } = useMe();
   const transfer = useMutation(
     api.roles.transferOwnership.mutationOptions({
@@ -91,7 +94,7 @@ const Transfer = ({ member, onClose }: Shown) => {
     <Confirm
       title={text.transferTitle}
       open
-      onClose={onClose}
+      onClose={onBack}
       submit={text.transfer}
       typed={nameOf(member)}
       action={transfer}
@@ -110,7 +113,7 @@ export const OneMember = ({ memberId, onClose }: { readonly memberId: string; re
   const member = read.data;
   const back = (): void => setAsks(null);
   if (member !== undefined && asks === "end") return <End member={member} onBack={back} onClose={onClose} />;
-  if (member !== undefined && asks === "transfer") return <Transfer member={member} onClose={back} />;
+  if (member !== undefined && asks === "transfer") return <Transfer member={member} onBack={back} onClose={onClose} />;
   const isSelf = member?.userId === subject;
   return (
     <Dialog title={member === undefined ? text.title : nameOf(member)} open onClose={onClose}>
