@@ -13,7 +13,10 @@ const REFUSALS: ReadonlyMap<string, string> = new Map([
   ["INVITE_ALREADY_USED", "This invite has been answered. If you accepted it, sign in and you are in."],
 ]);
 const MISMATCHES: ReadonlyMap<string, string> = new Map([
-  ["email_not_verified", "Your identity provider has not verified your email address. Verify it there, sign in again, and open this link again."],
+  [
+    "email_not_verified",
+    "Your email address is not verified. Verify it at your identity provider, or ask the operator for a sign-in link that names it, and open this link again.",
+  ],
   ["other_address", "You are signed in with another address than the invited one. Sign in with the invited address, or ask for an invite to yours."],
 ]);
 
