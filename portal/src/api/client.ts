@@ -9,7 +9,8 @@ export const calls = createStore<{ readonly signedOut: boolean; readonly waitUnt
 
 export const codeOf = (error: unknown): string | undefined => (isMooringError(error) ? error.data?.app.code : undefined);
 
-const note = (error: unknown): void => {
+/** Queries and mutations do this by themselves. */
+export const note = (error: unknown): void => {
   if (codeOf(error) === "UNAUTHORIZED") calls.set({ signedOut: true });
   if (isMooringError(error)) wait(error, error.data?.app.retryAfter ?? 0);
 };

@@ -1,7 +1,7 @@
 // The tenant's events, by one stream per browser: the tab that holds the lock has the stream and passes its events on to the others.
 // A hidden tab lets go of the stream and reads everything again when somebody looks at it.
 import type { LiveEvent } from "@mooring/client";
-import { mooring } from "./client.ts";
+import { calls, mooring, note } from "./client.ts";
 import { createStore } from "./store.ts";
 
 type Link = "connecting" | "live" | "paused";
@@ -20,15 +20,25 @@ const setLink = (link: Link): void => {
   if (live.get().link !== link) live.set({ link, since: Date.now() });
 };
 
-/** Ends by the signal. */
-const stream = (from: string | null, { event, link }: { event: (event: LiveEvent) => void; link: (link: Link) => void }, signal: AbortSignal): void => {
+interface Sinks {
+  readonly event: (event: LiveEvent) => void;
+  readonly link: (link: Link) => void;
+  readonly end: () => void;
+}
+
+/** Ends by the signal, or by itself where no further try can help: most often because nobody is signed in any more. */
+const stream = (from: string | null, { event, link, end }: Sinks, signal: AbortSignal): void => {
   const { unsubscribe } = mooring.live.watch.subscribe(
     { lastEventId: from },
     {
       onStarted: () => link("live"),
       onData: ({ data }) => event(data),
       onConnectionStateChange: ({ state }) => link(state === "pending" ? "live" : "connecting"),
-      onError: () => link("connecting"),
+      onError: (error) => {
+        link("connecting");
+        note(error);
+        end();
+      },
     },
   );
   signal.addEventListener("abort", unsubscribe);
@@ -73,7 +83,7 @@ const createFeed = () => {
     if (data.kind === "event") receive(data.event);
     else setLink(data.link);
   };
-  const begin = (signal: AbortSignal): void => {
+  const begin = (signal: AbortSignal, end: () => void): void => {
     leads = true;
     const link = (now: Link): void => {
       setLink(now);
@@ -83,7 +93,7 @@ const createFeed = () => {
       receive(each);
       send({ kind: "event", event: each });
     };
-    stream(lastEventId, { event, link }, signal);
+    stream(lastEventId, { event, link, end }, signal);
   };
   const leave = (): void => {
     leads = false;
@@ -103,12 +113,23 @@ export const startFeed = (): ((listener: Listener) => () => void) => {
       setLink("paused");
       return;
     }
-    visit = new AbortController();
-    const { signal } = visit;
+    const controller = new AbortController();
+    visit = controller;
+    const { signal } = controller;
+    const end = (): void => {
+      controller.abort();
+      if (visit === controller) feed.leave();
+    };
     setLink("connecting");
     feed.ask();
-    void lead(signal, () => feed.begin(signal));
+    void lead(signal, () => feed.begin(signal, end));
   };
+  let wasSignedOut = false;
+  calls.follow(() => {
+    const { signedOut } = calls.get();
+    if (wasSignedOut && !signedOut) look();
+    wasSignedOut = signedOut;
+  });
   document.addEventListener("visibilitychange", look);
   look();
   return (listener) => {

@@ -5,13 +5,15 @@ export interface Store<T extends object> {
   readonly get: () => T;
   readonly set: (change: Partial<T>) => void;
   readonly use: () => T;
+  /** Outside of components. Answers the function that ends it. */
+  readonly follow: (listener: () => void) => () => void;
 }
 
 export const createStore = <T extends object>(initial: T): Store<T> => {
   let value = initial;
   const listeners = new Set<() => void>();
   const get = (): T => value;
-  const subscribe = (listener: () => void): (() => void) => {
+  const follow = (listener: () => void): (() => void) => {
     listeners.add(listener);
     return () => listeners.delete(listener);
   };
@@ -21,6 +23,7 @@ export const createStore = <T extends object>(initial: T): Store<T> => {
       value = { ...value, ...change };
       for (const listener of listeners) listener();
     },
-    use: () => useSyncExternalStore(subscribe, get),
+    use: () => useSyncExternalStore(follow, get),
+    follow,
   };
 };

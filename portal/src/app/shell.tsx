@@ -18,6 +18,7 @@ const Palette = lazy(() => import("./palette.tsx").then(({ Palette: component })
 const Keys = lazy(() => import("./keys.tsx").then(({ Keys: component }) => ({ default: component })));
 
 const LiveState = () => {
+  useFeed();
   const { link } = live.use();
   const { waitUntil } = calls.use();
   const now = useNow();
@@ -36,7 +37,6 @@ export const Shell = () => {
   const navigate = useNavigate();
   const [opened, setOpened] = useState<"palette" | "keys" | null>(null);
   const { name } = scheme.use();
-  useFeed();
   const places = PLACES.filter((place) => isOpenTo(place, me));
   const keys = useMemo(
     () => ({
@@ -69,7 +69,7 @@ export const Shell = () => {
           Go to <kbd>Ctrl K</kbd>
         </button>
         <div className={css["foot"]}>
-          <LiveState />
+          {me.permissions.includes("event:read") ? <LiveState /> : null}
           <button type="button" className={css["place"]} onClick={nextScheme}>
             Colors: {name}
           </button>
