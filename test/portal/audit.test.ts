@@ -36,7 +36,9 @@ const textOf = async (download: Download): Promise<string> => readFile(await dow
 test("a record shows who changed which field from what to what, and leads to what was changed", async () => {
   const { page } = visitor;
   await page.getByRole("grid").getByText("apiKeys.update").click();
-  await record().getByRole("row", { name: /^name .*before .*after$/ }).waitFor();
+  await record()
+    .getByRole("row", { name: /^name .*before .*after$/ })
+    .waitFor();
   expect(await record().textContent()).toContain(tenant.ownerId);
   expect(await accessFindings(page)).toEqual([]);
   await page.reload({ waitUntil: "domcontentloaded" });
@@ -50,7 +52,9 @@ test("a record shows who changed which field from what to what, and leads to wha
 
 test("the record of a new key masks its secret", async () => {
   await visitor.page.getByRole("grid").getByText("apiKeys.create").click();
-  await record().getByRole("row", { name: /^hash .*\[masked\]$/ }).waitFor();
+  await record()
+    .getByRole("row", { name: /^hash .*\[masked\]$/ })
+    .waitFor();
 });
 
 test("the record of a device leads to the device", async () => {

@@ -29,7 +29,10 @@ test("choosing a plan says what it costs, changes the plan and the limits at onc
   const { page } = visitor;
   await page.getByText("1 of 5", { exact: true }).first().waitFor();
   await page.getByRole("button", { name: "Choose Pro" }).click();
-  await page.getByRole("dialog").getByText(/^(US)?\$29$/).waitFor();
+  await page
+    .getByRole("dialog")
+    .getByText(/^(US)?\$29$/)
+    .waitFor();
   expect(await accessFindings(page)).toEqual([]);
   await page.getByRole("dialog").getByRole("button", { name: "Change to Pro" }).click();
   await page.getByText("1 of 25", { exact: true }).waitFor();
