@@ -29,7 +29,7 @@ const Fleet = () => {
       <div className={css["columns"]}>
         <div className="stack">
           <FleetPanel total={counts.total} />
-          {readsCommands ? <RatePanel /> : null}
+          {readsCommands ? <RatePanel isNeeded={counts.total !== undefined} /> : null}
           <OfflinePanel />
         </div>
         <ActivityPanel readsCommands={readsCommands} />

@@ -10,7 +10,8 @@ import css from "./overview.module.css";
 import { createRates } from "./rates.ts";
 import { text } from "./text.ts";
 
-export const RatePanel = () => {
+/** `isNeeded` tells whether there are devices at all: an empty tenant does not load the chart. */
+export const RatePanel = ({ isNeeded }: { readonly isNeeded: boolean }) => {
   const [rates] = useState(createRates);
   const { data, error, refetch } = useEnded(true);
   useEvents(rates.receive);
@@ -26,7 +27,7 @@ export const RatePanel = () => {
   return (
     <Panel title={text.rate.title} beside={<span className="muted">{text.rate.span}</span>}>
       {error === null ? null : <Failure error={error} retry={() => void refetch()} />}
-      {data === undefined && error === null ? (
+      {!isNeeded || (data === undefined && error === null) ? (
         <div className={css["chartPlace"]}>
           <Skeleton rows={1} />
         </div>
