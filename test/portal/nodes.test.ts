@@ -65,7 +65,9 @@ describe("nodes", () => {
     await page.getByRole("navigation", { name: "Nodes" }).getByRole("link", { name: "Stuck" }).click();
     await page.waitForURL("**/nodes?tab=stuck");
     await page.reload({ waitUntil: "domcontentloaded" });
-    expect(await page.getByRole("navigation", { name: "Nodes" }).locator("[aria-current]").allTextContents()).toEqual(["Stuck"]);
+    const current = page.getByRole("navigation", { name: "Nodes" }).locator("[aria-current]");
+    await current.waitFor();
+    expect(await current.allTextContents()).toEqual(["Stuck"]);
     expect(problems).toEqual([]);
     await close();
   });

@@ -34,14 +34,21 @@ const open = async (userId: string, path = "/", options = {}) => {
 };
 const COUNT = (name: RegExp) => ["link", { name }] as const;
 
+/** What a test reads in the page, whose types are not the tests'. */
+interface ShownRow {
+  readonly children: readonly { readonly textContent: string | null }[];
+}
+interface ShownLink {
+  getAttribute(name: string): string | null;
+}
+
 /** By the table of the chart. */
 const succeededIn = async (page: Page): Promise<number> => {
   const rows = page.getByRole("region", { name: "Commands ended per second, last 2 minutes, as a table" }).getByRole("row");
-  const figures = await rows.evaluateAll((all) => all.map((row) => Number(row.children[1]?.textContent)));
+  const figures = await rows.evaluateAll((all) => all.map((row) => Number((row as unknown as ShownRow).children[1]?.textContent)));
   return figures.reduce((sum, figure) => sum + (figure || 0), 0);
 };
 
-/** What the test of a canvas reads; the types of pages are not the tests'. */
 interface Drawn {
   getContext(kind: "2d"): { getImageData(x: number, y: number, width: number, height: number): { readonly data: Iterable<number> } };
 }
@@ -92,7 +99,7 @@ describe("the overview", () => {
     const { tenant, agent } = await fleet();
     const { page, close } = await open(tenant.ownerId);
     await page.getByRole(...COUNT(/^1 never connected/)).waitFor();
-    const targets = await page.locator("main a").evaluateAll((links) => links.slice(0, 6).map((link) => link.getAttribute("href")));
+    const targets = await page.locator("main a").evaluateAll((links) => links.slice(0, 6).map((link) => (link as unknown as ShownLink).getAttribute("href")));
     expect(targets).toEqual([
       "/devices",
       "/devices?status=online",
