@@ -40,7 +40,7 @@ describe("nodes", () => {
     const calls: string[] = [];
     visitor.page.on("request", (request) => void calls.push(decodeURIComponent(new URL(request.url()).pathname)));
     await visitor.signIn(tenant.ownerId, { path: "/nodes?tab=jobs" });
-    await visitor.page.getByText("Only administrators of this installation see its nodes.").waitFor();
+    await visitor.page.getByText(/^Your role does not permit you to see this\./).waitFor();
     await visitor.page.getByRole("status").getByText("live", { exact: true }).waitFor();
     expect(await visitor.page.getByRole("navigation", { name: "Places" }).getByRole("link", { name: "Nodes" }).count()).toBe(0);
     expect(calls.filter((path) => path.includes("admin."))).toEqual([]);
