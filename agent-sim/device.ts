@@ -23,9 +23,9 @@ import {
 
 export const DEVICE_HELP = `Runs the reference agent as one device.
 
-  npm run sim -- agent --identity FILE [--seconds N] [--signature 2] [--url URL] [--pair NAME]
+  npm run sim -- agent --identity FILE | --pair NAME [--identity FILE] [--seconds N] [--signature 2] [--url URL]
 
-  --identity FILE   unchanged response of POST /v1/pairing/activate or auto-activate
+  --identity FILE   unchanged response of POST /v1/pairing/activate or auto-activate (with --pair NAME: NAME.json here)
   --pair NAME       without FILE: request a pairing code under this name, wait until a person approves it, and write FILE
   --seconds N       connect at once and stop after this many seconds (default: run until Ctrl-C)
   --signature 2     sign requests with v2 (default: 1)
@@ -53,25 +53,23 @@ export const runDevice = async (args: readonly string[]): Promise<number> => {
       help: { type: "boolean", short: "h", default: false },
     },
   });
-  if (values.help || values.identity === undefined) {
+  const { pair, url, seconds, identity: path = pair === undefined ? undefined : fileOf(pair) } = values;
+  if (values.help || path === undefined) {
     process.stdout.write(DEVICE_HELP);
     return values.help ? 0 : 2;
   }
-  if (values.pair !== undefined && !existsSync(values.identity)) await pairInto(values.identity, values.pair, values.url ?? DEFAULT_URL);
-  const identity = Answer.parse(JSON.parse(await readFile(values.identity, "utf8")));
-  const unlock = lockState(values.identity);
+  if (pair !== undefined && !existsSync(path)) await pairInto(path, pair, url ?? DEFAULT_URL);
+  const identity = Answer.parse(JSON.parse(await readFile(path, "utf8")));
+  const unlock = lockState(path);
   try {
-    return await runAgent(toPairedDevice(identity), {
-      identity,
-      path: values.identity,
-      url: values.url,
-      signatureVersion: values.signature === "2" ? 2 : 1,
-      seconds: values.seconds,
-    });
+    return await runAgent(toPairedDevice(identity), { identity, path, url, signatureVersion: values.signature === "2" ? 2 : 1, seconds });
   } finally {
     unlock();
   }
 };
+
+/** In the current folder, whatever the name contains. */
+const fileOf = (name: string): string => `${name.replaceAll(/[^\w.-]+/g, "-").replace(/^\.+/, "")}.json`;
 
 const pairInto = async (path: string, name: string, url: string): Promise<void> => {
   const identity = await pairByApproval({
