@@ -94,7 +94,7 @@ export const Settings = z.object({
   RATE_LIMIT_FAILED_AUTH: rate.describe("failed credentials a minute per address before the answer is 429 instead of 401 (20)"),
   RATE_LIMIT_CONNECT: rate.describe("socket connects a minute per agent (10)"),
   RATE_LIMIT_INVITES: rate.describe("invite links looked up, accepted or declined a minute per address (10)"),
-  ADMIN_USERS: list.describe("ids of the users who may call /v1/admin"),
+  ADMIN_USERS: list.describe(`ids of the users who may call /v1/admin (${LOCAL_USER}, if nothing is set up: neither OIDC_ISSUER nor DATABASE_URL)`),
   ACCEPT_PER_SECOND: integer(200, 1, 1_000_000).describe("socket upgrades a second on this node; a quarter of that in its first 10 s"),
   FRAMES_PER_SECOND: integer(20, 1, 1_000_000).describe("frames a second per agent socket; bursts of three times as many"),
   MAX_CONNECTIONS: integer(20_000, 1, 1_000_000).describe("maximum number of sockets on this node"),
@@ -191,6 +191,10 @@ const unsafeDefaults = (given: Env): readonly string[] => {
   );
 };
 
+/** Otherwise it is somebody's first look: they run it, sign in by its link, and see everything. */
+export const isSetUp = ({ DATABASE_URL, OIDC_ISSUER, NODE_ENV }: Pick<Config, "DATABASE_URL" | "OIDC_ISSUER" | "NODE_ENV">): boolean =>
+  DATABASE_URL !== undefined || OIDC_ISSUER !== undefined || NODE_ENV === "production";
+
 /** Throws a ConfigError that names every wrong variable. */
 export const readConfig = (env: Env): Config => {
   const given = Object.fromEntries(Object.keys(Settings.shape).map((name) => [name, env[name] === "" ? undefined : env[name]]));
@@ -199,7 +203,7 @@ export const readConfig = (env: Env): Config => {
   const problems = [...invalid, ...relations(given)];
   if (!parsed.success || problems.length > 0)
     throw new ConfigError(`the configuration has ${problems.length} problem(s):\n${problems.map((line) => `  ${line}`).join("\n")}`);
-  return Object.freeze(parsed.data);
+  return Object.freeze(isSetUp(parsed.data) || given["ADMIN_USERS"] !== undefined ? parsed.data : { ...parsed.data, ADMIN_USERS: [LOCAL_USER] });
 };
 
 /** The gateway's public URL. With PORT 0 the port is known once the listener is open. */

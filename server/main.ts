@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { type App, createApp } from "./app.ts";
 import { checkCertificate } from "./certificate.ts";
-import { type Config, LOCAL_USER, publicUrlOf, readConfig } from "./config.ts";
+import { type Config, isSetUp, LOCAL_USER, publicUrlOf, readConfig } from "./config.ts";
 import { ConfigError } from "./core/errors.ts";
 import { checkFree } from "./gateway/free-port.ts";
 import { ListenError } from "./gateway/listen-error.ts";
@@ -51,8 +51,8 @@ const greet = (url: string): void => {
 };
 
 /** For the newcomer, who reads this in a terminal. In production a log would keep the link, so operators make theirs themselves. */
-const offerSignIn = async ({ DATABASE_URL, OIDC_ISSUER, NODE_ENV }: Config, { firstSignInLink }: App, { tenantId }: SignInOffer = {}): Promise<void> => {
-  if (DATABASE_URL !== undefined || OIDC_ISSUER !== undefined || NODE_ENV === "production") return;
+const offerSignIn = async (config: Config, { firstSignInLink }: App, { tenantId }: SignInOffer = {}): Promise<void> => {
+  if (isSetUp(config)) return;
   const { url } = await firstSignInLink(LOCAL_USER, tenantId);
   say(`Sign in within ten minutes, once: ${url}  (another: npm run --silent cli -- sign-in)`);
 };

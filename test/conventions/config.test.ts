@@ -34,6 +34,14 @@ describe("the configuration", () => {
     expect([config.DATABASE_URL, config.REDIS_URL, config.OIDC_ISSUER, config.MASTER_KEY]).toEqual([undefined, undefined, undefined, undefined]);
   });
 
+  test("only where nothing is set up, whoever signs in by the first link is an administrator, unless others are named", () => {
+    expect(readConfig({}).ADMIN_USERS).toEqual(["local-admin"]);
+    expect(readConfig({ ADMIN_USERS: "eva" }).ADMIN_USERS).toEqual(["eva"]);
+    expect(readConfig({ DATABASE_URL: "postgres://db.example/mooring", MASTER_KEY: KEY }).ADMIN_USERS).toEqual([]);
+    expect(readConfig({ OIDC_ISSUER: "https://id.example.com" }).ADMIN_USERS).toEqual([]);
+    expect(readConfig(PRODUCTION).ADMIN_USERS).toEqual([]);
+  });
+
   test("an empty variable counts as unset", () => {
     expect(readConfig({ PORT: "", DATABASE_URL: "" })).toEqual(readConfig({}));
   });

@@ -124,7 +124,8 @@ module.exports = {
       to: { pathNot: [LIGHT, "node_modules/@trpc/client/"], dependencyTypesNot: ["type-only"] },
     },
     // Its parts know no operation, so each screen decides what it shows with them.
-    { name: "portal-ui-imports-only-ui", severity: "error", from: { path: "^portal/src/ui/" }, to: { path: "^portal/src/(api|app|screens)/" } },
+    { name: "portal-ui-imports-only-ui", severity: "error", from: { path: "^portal/src/ui/" }, to: { path: "^portal/src/(api|app|parts|screens)/" } },
+    { name: "portal-parts-import-no-screen", severity: "error", from: { path: "^portal/src/parts/" }, to: { path: "^portal/src/(app|screens)/" } },
     {
       // A screen loads when somebody opens it.
       name: "screens-do-not-import-each-other",

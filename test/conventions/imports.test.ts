@@ -52,6 +52,7 @@ const GUILTY: readonly (readonly [rule: string, file: string, text: string])[] =
   ["what-portals-load-is-light", "protocol/kit/command-status.ts", 'import { group } from "../groups/group.ts"; export const isOpen = () => group;'],
   ["portal-ui-imports-only-ui", "portal/src/ui/a4.tsx", 'import { call } from "../api/call.ts"; export const a = call;'],
   ["portal-ui-imports-only-ui", "portal/src/ui/a5.tsx", 'import type { Screen } from "../screens/one/one.tsx"; export type A = Screen;'],
+  ["portal-parts-import-no-screen", "portal/src/parts/a8.tsx", 'import type { Screen } from "../screens/one/one.tsx"; export type A = Screen;'],
   ["screens-do-not-import-each-other", "portal/src/screens/two/a6.tsx", 'import type { Screen } from "../one/one.tsx"; export type A = Screen;'],
   ["nothing-imports-tests", "portal/src/app/a7.tsx", 'import { world } from "../../../test/kit/world.ts"; export const a = world;'],
   ["nothing-imports-tests", "server/m.ts", 'import { world } from "../test/kit/world.ts"; export const m = world;'],

@@ -70,15 +70,12 @@ export const FilterBar = ({ label, keys, filters, example = "a name, ", onChange
   const id = useId();
   const suggestions = open ? suggest(typed, keys).slice(0, MAX_SUGGESTIONS) : [];
   const inUrl = JSON.stringify(filters);
-  // The URL changed otherwise: back, a link, "Clear filters".
-  useEffect(() => {
-    const filtersNow = JSON.parse(inUrl) as Filters;
-    setTyped((before) =>
-      JSON.stringify(parseFilters(before, keys)) === JSON.stringify(parseFilters(printFilters(filtersNow, keys), keys))
-        ? before
-        : printFilters(filtersNow, keys),
-    );
-  }, [inUrl, keys]);
+  const [known, setKnown] = useState(inUrl);
+  if (known !== inUrl) {
+    setKnown(inUrl);
+    // The URL changed otherwise: back, a link, "Clear filters".
+    if (JSON.stringify(parseFilters(typed, keys)) !== JSON.stringify(parseFilters(shown, keys))) setTyped(shown);
+  }
   useEffect(() => {
     const next = parseFilters(typed, keys);
     if (JSON.stringify(next) === JSON.stringify(parseFilters(shown, keys))) return;

@@ -2,7 +2,7 @@
 import { given, oneOf, type Search, textOf } from "../../api/search.ts";
 
 export const STATUSES = ["online", "offline", "provisioning"] as const;
-const SORTS = ["status,name", "name", "-createdAt", "platform,name", "agentVersion,name"] as const;
+const SORTS = ["status,name", "name", "-createdAt", "platform,name", "agentVersion,name", "lastSeen", "-lastSeen"] as const;
 
 export const readDeviceSearch = (search: Search) =>
   given({

@@ -33,7 +33,7 @@ const Devices = ({ fleet: { fleetId, membership } }: { readonly fleet: Fleet }) 
   const takeOut = useMutation(api.fleets.removeDevice.mutationOptions({ onSuccess: readAgain }));
   const changes = membership === "static" && may("fleet:write");
   const action: Column<Device> = {
-    title: "",
+    title: text.change,
     width: "90px",
     cell: ({ deviceId, name }) => (
       <button

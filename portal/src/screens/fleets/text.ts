@@ -19,6 +19,7 @@ export const text = {
   changed: "Changed",
   settings: "Settings",
   save: "Save",
+  change: "Change",
   takeOut: "Take out",
   remove: "Delete the fleet",
   removal: "Its devices stay. This cannot be undone.",

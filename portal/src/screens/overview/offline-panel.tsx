@@ -16,7 +16,7 @@ export const OfflinePanel = () => {
     <Panel
       title={text.offline.title}
       beside={
-        <Link to="/devices" search={{ status: "offline" }}>
+        <Link to="/devices" search={{ status: "offline", sort: "lastSeen" }}>
           {text.offline.all}
         </Link>
       }
