@@ -9,5 +9,13 @@ export const text = {
   noMatch: "No device matches these filters.",
   none: "Devices appear here once they are paired.",
   links: { realtime: "socket", polling: "polling", none: "none" },
-  sorts: { "status,name": "trouble first", name: "name", "-createdAt": "newest first", "platform,name": "platform", "agentVersion,name": "agent version", lastSeen: "longest unseen", "-lastSeen": "seen last" },
+  sorts: {
+    "status,name": "trouble first",
+    name: "name",
+    "-createdAt": "newest first",
+    "platform,name": "platform",
+    "agentVersion,name": "agent version",
+    lastSeen: "longest unseen",
+    "-lastSeen": "seen last",
+  },
 } as const;
