@@ -58,11 +58,19 @@ export const runDevice = async (args: readonly string[]): Promise<number> => {
     process.stdout.write(DEVICE_HELP);
     return values.help ? 0 : 2;
   }
-  if (pair !== undefined && !existsSync(path)) await pairInto(path, pair, url ?? DEFAULT_URL);
+  const pairs = pair !== undefined && !existsSync(path);
+  if (pairs) await pairInto(path, pair, url ?? DEFAULT_URL);
   const identity = Answer.parse(JSON.parse(await readFile(path, "utf8")));
   const unlock = lockState(path);
   try {
-    return await runAgent(toPairedDevice(identity), { identity, path, url, signatureVersion: values.signature === "2" ? 2 : 1, seconds });
+    return await runAgent(toPairedDevice(identity), {
+      identity,
+      path,
+      url,
+      signatureVersion: values.signature === "2" ? 2 : 1,
+      seconds,
+      atOnce: pairs || seconds !== undefined,
+    });
   } finally {
     unlock();
   }
@@ -89,9 +97,11 @@ interface Start {
   readonly url: string | undefined;
   readonly signatureVersion: 1 | 2;
   readonly seconds: string | undefined;
+  /** Somebody watches, so it does not wait for its turn among machines that start together. */
+  readonly atOnce: boolean;
 }
 
-const runAgent = async (member: PairedDevice, { identity, path, url: given, signatureVersion, seconds }: Start): Promise<number> => {
+const runAgent = async (member: PairedDevice, { identity, path, url: given, signatureVersion, seconds, atOnce }: Start): Promise<number> => {
   const { connect, infrastructure_secrets: secrets } = identity;
   const url = given ?? secrets["API_URL"] ?? DEFAULT_URL;
   const http = createHttp(url, POLL_SOCKETS);
@@ -110,7 +120,7 @@ const runAgent = async (member: PairedDevice, { identity, path, url: given, sign
     heartbeatSec: null,
     mode: "socket",
     signatureVersion,
-    firstWindowMs: seconds === undefined ? Math.min(LONGEST_WAIT_MS, connect.coldStartMs ?? 0) : 0,
+    firstWindowMs: atOnce ? 0 : Math.min(LONGEST_WAIT_MS, connect.coldStartMs ?? 0),
     journal: openFileJournal(`${path}.journal`, time.wallMs),
     handlers: createHandlers({ apps: createApps({ time, random: Math.random }), time }),
     on: {
