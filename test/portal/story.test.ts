@@ -1,7 +1,7 @@
 // README's "Run it", as a newcomer follows it: the demo's link, a command that ends, and a 26th device that the reference agent pairs.
 import { spawn } from "node:child_process";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { built, createSandbox, processesOf, type Sandbox } from "../flows/processes.ts";
+import { built, createSandbox, type Sandbox } from "../flows/processes.ts";
 import { type Chromium, openChromium } from "../kit/chromium.ts";
 
 let sandbox: Sandbox;
