@@ -1,5 +1,5 @@
 // A tenant as people have it after some weeks: devices in every state, commands that ended in different ways, one that waits for another, people and keys.
-import { type Agent, createAgent, createApps, createHandlers, createHttp, createMemoryJournal, systemTime as time } from "../../agent-sim/agent/index.ts";
+import { openAgent } from "./agents.ts";
 import { eventually } from "./eventually.ts";
 import type { TestTenant, World } from "./world.ts";
 
@@ -14,19 +14,8 @@ interface Made {
   readonly shared_secret: string;
 }
 
-const agentOf = (url: string, { device_id: deviceId, agent_id: agentId, tenant_id: tenantId, shared_secret: secret }: Made): Agent =>
-  createAgent({
-    url,
-    http: createHttp(url, 1),
-    time,
-    random: Math.random,
-    deviceId,
-    identity: { agentId, tenantId, secret },
-    firstWindowMs: 0,
-    heartbeatSec: 5,
-    journal: createMemoryJournal(time.wallMs),
-    handlers: createHandlers({ apps: createApps({ time, random: Math.random }), time }),
-  });
+const agentOf = (url: string, { device_id: deviceId, agent_id: agentId, tenant_id: tenantId, shared_secret: secret }: Made) =>
+  openAgent(url, { deviceId, identity: { agentId, tenantId, secret } }, { heartbeatSec: 5 });
 
 export interface Populated {
   readonly deviceIds: readonly string[];
@@ -48,7 +37,7 @@ export const populate = async (world: World, tenant: TestTenant, { devices = 16,
     await world.call(owner, "PATCH", `/v1/devices/${deviceId}`, { body: { name, tags: [`site:${site}`] } });
   }
   const agents = made.map((device, index) => (index % 8 === 6 ? null : agentOf(world.url, device)));
-  for (const agent of agents) agent?.start();
+  for (const each of agents) each?.agent.start();
   const online = async (count: number): Promise<void> => {
     const { total } = (await world.call(owner, "GET", "/v1/devices?status=online&pageSize=1")).body.meta.pagination;
     if (total !== count) throw new Error(`${total} of ${count} devices are online`);

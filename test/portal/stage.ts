@@ -1,15 +1,6 @@
 // A tenant with a device, its agent, and a person in front of the console: for the tests of screens that show devices and commands.
-import {
-  type Agent,
-  type AgentOptions,
-  createAgent,
-  createApps,
-  createHandlers,
-  createHttp,
-  createMemoryJournal,
-  createRandom,
-  systemTime as time,
-} from "../../agent-sim/agent/index.ts";
+import type { AgentOptions } from "../../agent-sim/agent/index.ts";
+import { handlersOf, openAgent } from "../kit/agents.ts";
 import type { Chromium, Visitor } from "../kit/chromium.ts";
 import type { Caller, Device, TestTenant, World } from "../kit/world.ts";
 
@@ -33,9 +24,7 @@ export interface Stage {
 }
 
 /** An agent whose commands of the type `work` run until somebody opens the gate. */
-const startAgent = (world: World, { deviceId, identity, fingerprint }: Device, options: Partial<AgentOptions>) => {
-  const http = createHttp(world.url, 2);
-  const random = createRandom(7);
+const startWorker = (world: World, device: Device, options: Partial<AgentOptions>) => {
   let open: () => void = () => undefined;
   const opened = new Promise<void>((resolve) => {
     open = resolve;
@@ -49,19 +38,13 @@ const startAgent = (world: World, { deviceId, identity, fingerprint }: Device, o
       return { worked: true };
     },
   };
-  const agent: Agent = createAgent({
-    ...{ url: world.url, http, time, random, deviceId, identity, fingerprint, firstWindowMs: 0 },
-    journal: createMemoryJournal(time.wallMs),
-    handlers: { ...createHandlers({ apps: createApps({ time, random }), time }), work },
-    ...options,
-  });
+  const { agent, stop } = openAgent(world.url, device, { handlers: { ...handlersOf(), work }, ...options });
   agent.start();
   return {
     open,
     stop: async () => {
       open();
-      await agent.stop();
-      http.close();
+      await stop();
     },
   };
 };
@@ -83,7 +66,7 @@ export const openStage = async (world: World, chromium: Chromium, path: (deviceI
     },
     commands: async () => (await world.call(owner, "GET", `/v1/devices/${device.deviceId}/commands`)).body.data,
     connect: (options = {}) => {
-      const { open, stop } = startAgent(world, device, options);
+      const { open, stop } = startWorker(world, device, options);
       ends.push(stop);
       return { open };
     },

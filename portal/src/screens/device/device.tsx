@@ -1,7 +1,7 @@
 // One device: whether it is healthy, what it does, and why it does not answer.
 import type { Device } from "@mooring/client";
 import { useQuery } from "@tanstack/react-query";
-import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
+import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { useCallback, useMemo, useState } from "react";
 import { api } from "../../api/client.ts";
 import { useMay } from "../../api/session.ts";
@@ -10,7 +10,7 @@ import { text as commandText } from "../../parts/text.ts";
 import { useKeys } from "../../ui/keyboard.ts";
 import { Copyable, Loaded, Page } from "../../ui/parts.tsx";
 import { Status } from "../../ui/status.tsx";
-import css from "./device.module.css";
+import { Tabs } from "../../ui/tabs.tsx";
 import { DeviceCommands } from "./device-commands.tsx";
 import { DeviceMetrics } from "./device-metrics.tsx";
 import { DeviceSettings } from "./device-settings.tsx";
@@ -25,27 +25,6 @@ const CHANGES = ["device:update", "device:secrets:rotate", "device:disconnect", 
 const useTabs = (): readonly Tab[] => {
   const may = useMay();
   return [...(may("command:read") ? (["commands"] as const) : []), "metrics", ...(CHANGES.some(may) ? (["settings"] as const) : [])];
-};
-
-const Tabs = ({ tabs, current }: { readonly tabs: readonly Tab[]; readonly current: Tab }) => {
-  const { deviceId } = route.useParams();
-  return (
-    <nav className={css["tabs"]} aria-label={text.tabList}>
-      {tabs.map((tab) => (
-        <Link
-          key={tab}
-          to="/devices/$deviceId"
-          params={{ deviceId }}
-          search={tab === "commands" ? {} : { tab }}
-          activeOptions={{ exact: true, includeSearch: true }}
-          className={css["tab"]}
-          aria-current={tab === current ? "page" : undefined}
-        >
-          {text.tabs[tab]}
-        </Link>
-      ))}
-    </nav>
-  );
 };
 
 /** The composer, opened by its button, by `c`, or with a first type. */
@@ -112,7 +91,7 @@ export const DeviceScreen = () => {
         {(found) => (
           <>
             <DeviceFacts device={found} />
-            <Tabs tabs={tabs} current={tab} />
+            <Tabs label={text.tabList} tabs={tabs} words={text.tabs} current={tab} />
             <Part tab={tab} device={found} onPing={composer.maySend ? () => compose("ping") : null} />
             {composer.first === null ? null : (
               <Composer

@@ -1,10 +1,10 @@
 // Who belongs to the tenant: members, invites, and the roles that say what each may do.
-import { getRouteApi, Link } from "@tanstack/react-router";
+import { getRouteApi } from "@tanstack/react-router";
 import { useMay } from "../../api/session.ts";
 import { Empty, Page } from "../../ui/parts.tsx";
+import { Tabs } from "../../ui/tabs.tsx";
 import { Invites } from "./invites.tsx";
 import { MemberList } from "./member-list.tsx";
-import css from "./members.module.css";
 import { Roles } from "./roles.tsx";
 import type { Tab } from "./search.ts";
 import { text } from "./text.ts";
@@ -21,15 +21,7 @@ export const MembersScreen = () => {
   const Shown = SHOWN[tab];
   return (
     <Page title={text.title} fill>
-      {tabs.length < 2 ? null : (
-        <nav className={css["tabs"]} aria-label={text.title}>
-          {tabs.map((each) => (
-            <Link key={each} to="/members" search={{ tab: each }} activeProps={{ "data-here": true }}>
-              {text.tabs[each]}
-            </Link>
-          ))}
-        </nav>
-      )}
+      {tabs.length < 2 ? null : <Tabs label={text.title} tabs={tabs} words={text.tabs} current={tab} />}
       {tabs.includes(tab) ? <Shown /> : <Empty>{text.forbidden}</Empty>}
     </Page>
   );
