@@ -3,6 +3,7 @@ import type { CommandTypeRecord, Device } from "@mooring/client";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useId, useState } from "react";
 import { api, queryClient } from "../api/client.ts";
+import { given } from "../api/search.ts";
 import { useMay } from "../api/session.ts";
 import { Dialog, Field, Form, SelectField, TextField } from "../ui/dialog.tsx";
 import { useIntention } from "./intention.ts";
@@ -15,11 +16,9 @@ const numberOf = (fields: FormData, name: string): number | undefined => {
   const typed = String(fields.get(name) ?? "").trim();
   return typed === "" ? undefined : Number(typed);
 };
-const present = <T extends object>(values: T): { [K in keyof T]: Exclude<T[K], undefined> } =>
-  Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as never;
 
 const optionsOf = (fields: FormData) =>
-  present({
+  given({
     lane: String(fields.get("lane") ?? "").trim() || undefined,
     priority: numberOf(fields, "priority"),
     ttlSeconds: numberOf(fields, "ttlSeconds"),
