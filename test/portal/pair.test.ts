@@ -197,11 +197,11 @@ test.each([
   await other.close();
 });
 
-test("a viewer is told who pairs devices, and no call is refused", async () => {
+test("a viewer is told whom to ask, and no call is refused", async () => {
   await tenant.user("viewer");
   const other = await chromium.visitor();
   await other.signIn(tenant.ownerId.replace("owner", "viewer"), { tenantId: tenant.tenantId, path: "/pair" });
-  await other.page.getByText("Your role does not pair devices.").waitFor();
+  await other.page.getByText("Your role does not permit you to see this.").waitFor();
   expect(other.problems).toEqual([]);
   await other.close();
 });

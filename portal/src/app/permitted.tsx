@@ -1,5 +1,5 @@
 // The screen of the address, unless the person may not read what it shows: then nothing is asked, and nothing refused.
-import { Link, Outlet, useMatches } from "@tanstack/react-router";
+import { Outlet, useMatches } from "@tanstack/react-router";
 import { useMe } from "../api/session.ts";
 import { Empty, Page } from "../ui/parts.tsx";
 import { isOpenTo, PLACES } from "./places.ts";
@@ -14,11 +14,7 @@ export const PermittedScreen = () => {
   if (place === undefined || isOpenTo(place, me)) return <Outlet />;
   return (
     <Page title={place.word}>
-      {me.tenantId === null ? (
-        <Empty action={<Link to="/account">Choose a tenant</Link>}>You are in no tenant yet.</Empty>
-      ) : (
-        <Empty>Your role does not permit you to see this. Owners and administrators of the tenant can change your role.</Empty>
-      )}
+      <Empty>Your role does not permit you to see this. Owners and administrators of the tenant can change your role.</Empty>
     </Page>
   );
 };

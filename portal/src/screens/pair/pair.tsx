@@ -2,7 +2,7 @@
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { useMay, useMe } from "../../api/session.ts";
-import { Copyable, Empty, Page, Panel } from "../../ui/parts.tsx";
+import { Copyable, Page, Panel } from "../../ui/parts.tsx";
 import { CodeForm } from "./code-form.tsx";
 import { Installation } from "./installation.tsx";
 import { Machine } from "./machine.tsx";
@@ -67,7 +67,6 @@ export const PairScreen = () => {
         ) : null}
         {enrolls ? <Tokens /> : null}
       </div>
-      {pairs || enrolls ? null : <Empty>{text.forbidden}</Empty>}
     </Page>
   );
 };

@@ -27,7 +27,6 @@ export const text = {
   howTo: "The agent shows a code when it starts without an identity. With the reference agent:",
   failed: (code: string | undefined) => CODES.get(code ?? ""),
   expiredHere: CODES.get("PAIRING_CODE_EXPIRED") ?? "",
-  forbidden: "Your role does not pair devices. An operator or administrator of your tenant can.",
 
   compare: "Is this the machine in front of you?",
   digits: "The machine shows these digits",
