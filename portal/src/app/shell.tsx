@@ -9,6 +9,7 @@ import { focusFilter, useKeys } from "../ui/keyboard.ts";
 import { Page, Skeleton } from "../ui/parts.tsx";
 import { Shape } from "../ui/status.tsx";
 import { useNow } from "../ui/time.tsx";
+import { NewVersion } from "./new-version.tsx";
 import { PermittedScreen } from "./permitted.tsx";
 import { isOpenTo, PLACES } from "./places.ts";
 import { nextScheme, scheme } from "./scheme.ts";
@@ -69,6 +70,7 @@ export const Shell = () => {
           Go to <kbd>Ctrl K</kbd>
         </button>
         <div className={css["foot"]}>
+          <NewVersion />
           {me.permissions.includes("event:read") ? <LiveState /> : null}
           <button type="button" className={css["place"]} onClick={nextScheme}>
             Colors: {name}
