@@ -109,6 +109,9 @@ const DEADLY = new Set(["devices.remove", "tenants.remove", "roles.transferOwner
 /** Another operation's path removes the same thing when the fuzzer makes the method DELETE. */
 const DEADLY_PATH = /^\/(devices|hosts|tenants)\/[^/?]+\/?(\?|$)/;
 
+/** fetch resolves it before it sends anything: another path arrives than the one that was asked for. */
+const DOT_SEGMENT = /\/\.{1,2}(\/|\?|$)/;
+
 test(`almost valid REST requests never cause a 5xx (seed ${SEED})`, async () => {
   const request = at.chain((index) => {
     const [each, input] = samples[index] ?? [];
@@ -128,7 +131,7 @@ test(`almost valid REST requests never cause a 5xx (seed ${SEED})`, async () => 
       const { op, id } = REST_CASES[given.index] as Case;
       if (DEADLY.has(id)) return;
       const { method, path, body } = toRequest(op, given.input, given.rest);
-      if ((given.method ?? method) === "DELETE" && DEADLY_PATH.test(path)) return;
+      if (DOT_SEGMENT.test(path) || ((given.method ?? method) === "DELETE" && DEADLY_PATH.test(path))) return;
       const answer = await world
         .call(as(given.who), given.method ?? method, `${given.prefix}${path}`, {
           headers: Object.fromEntries(given.headers),
