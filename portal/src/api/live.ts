@@ -6,7 +6,7 @@ import { createStore } from "./store.ts";
 
 type Link = "connecting" | "live" | "paused";
 /** `paused`: nobody looks at this page. */
-export const live = createStore<{ readonly link: Link; readonly since: number }>({ link: "connecting", since: Date.now() });
+export const live = createStore<{ readonly link: Link }>({ link: "connecting" });
 
 export type Listener = (events: readonly LiveEvent[]) => void;
 type Message = { readonly kind: "event"; readonly event: LiveEvent } | { readonly kind: "link"; readonly link: Link } | { readonly kind: "ask" };
@@ -17,7 +17,7 @@ const NAME = "mooring-live";
 export const isBeginning = ({ type }: LiveEvent): boolean => type === "stream.position" || type === "stream.gap";
 
 const setLink = (link: Link): void => {
-  if (live.get().link !== link) live.set({ link, since: Date.now() });
+  if (live.get().link !== link) live.set({ link });
 };
 
 interface Sinks {

@@ -7,6 +7,7 @@ import { resume, useMe } from "../api/session.ts";
 import { Field, Form, TextField } from "../ui/dialog.tsx";
 import { Failure } from "../ui/failure.tsx";
 import { Loaded, Page, Panel } from "../ui/parts.tsx";
+import { tokenOf } from "../ui/typed.ts";
 
 /** A name as the tenant's part of URLs: `Café Nord` becomes `cafe-nord`. */
 const slugOf = (name: string): string =>
@@ -77,9 +78,7 @@ const Create = ({ userId }: { readonly userId: string }) => {
 const OpenInvite = () => {
   const navigate = useNavigate();
   const open = (fields: FormData): void => {
-    const typed = String(fields.get("link")).trim();
-    const token = URL.canParse(typed) ? (new URL(typed).searchParams.get("token") ?? typed) : typed;
-    void navigate({ to: "/invite", search: { token } });
+    void navigate({ to: "/invite", search: { token: tokenOf(String(fields.get("link"))) } });
   };
   return (
     <Panel title="Open an invite">

@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { type KeyboardEvent, useDeferredValue, useId, useState } from "react";
 import { api } from "../api/client.ts";
+import { deviceLabel } from "../ui/device-label.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import css from "./palette.module.css";
 import type { Place } from "./places.ts";
@@ -28,11 +29,11 @@ const useTargets = (typed: string, places: readonly Place[]): readonly Target[] 
   const named = places
     .filter(({ word }) => word.toLowerCase().includes(q.toLowerCase()))
     .map(({ to, word }) => ({ key: to, word, kind: "place", go: () => navigate({ to }) }));
-  const devices = (q.length > 1 ? (found.data?.items ?? []) : []).map(({ deviceId, name, hostname }) => ({
-    key: deviceId,
-    word: name ?? hostname ?? deviceId,
+  const devices = (q.length > 1 ? (found.data?.items ?? []) : []).map((device) => ({
+    key: device.deviceId,
+    word: deviceLabel(device),
     kind: "device",
-    go: () => navigate({ to: "/devices/$deviceId", params: { deviceId } }),
+    go: () => navigate({ to: "/devices/$deviceId", params: { deviceId: device.deviceId } }),
   }));
   return [...byId, ...command, ...named, ...devices];
 };

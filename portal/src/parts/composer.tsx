@@ -5,6 +5,7 @@ import { useId, useState } from "react";
 import { api, queryClient } from "../api/client.ts";
 import { given } from "../api/search.ts";
 import { useMay } from "../api/session.ts";
+import { deviceLabel } from "../ui/device-label.ts";
 import { Dialog, Field, Form, SelectField, TextField } from "../ui/dialog.tsx";
 import { useIntention } from "./intention.ts";
 import css from "./parts.module.css";
@@ -169,7 +170,7 @@ const useType = (typed: string) => {
 
 export const Composer = ({ device, type: first = "", onClose, onSent }: ComposerProps) => {
   const { deviceId } = device;
-  const name = device.name ?? device.hostname ?? deviceId;
+  const name = deviceLabel(device);
   const [type, setType] = useState(first);
   const [json, setJson] = useState("{}");
   const [sure, setSure] = useState("");

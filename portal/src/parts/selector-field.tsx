@@ -3,6 +3,8 @@ import type { Member } from "@mooring/client";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useDeferredValue, useId, useState } from "react";
 import { api } from "../api/client.ts";
+import { counted } from "../ui/count.ts";
+import { deviceLabel } from "../ui/device-label.ts";
 import { type Choice, PickField } from "../ui/pick-field.tsx";
 import css from "./selector-field.module.css";
 
@@ -12,12 +14,11 @@ const NOTHING: Selector = { deviceIds: [], tags: [], fleetIds: [] };
 const MAX_CHOICES = 8;
 const MAX_FLEETS = 100;
 const TAG = /^[a-z0-9_.:-]{1,64}$/;
-const numbers = new Intl.NumberFormat();
 
 /** Whether the choice is complete: the API refuses a limit that names nothing. */
 export const isComplete = (selector: Selector | null): boolean => selector === null || Object.values(selector).some(({ length }) => length > 0);
 
-const countOf = (count: number, one: string): readonly string[] => (count === 0 ? [] : [`${numbers.format(count)} ${one}${count === 1 ? "" : "s"}`]);
+const countOf = (count: number, one: string): readonly string[] => (count === 0 ? [] : [counted(count, one)]);
 
 /** Such as `3 devices, 1 fleet, roof, site:lisbon`. */
 export const selectorText = (selector: Selector | null): string => {
@@ -38,10 +39,7 @@ export const PickDevices = ({ picked, onChange }: { readonly picked: readonly st
     ...api.devices.getMany.queryOptions({ ids: [...picked] }, { placeholderData: keepPreviousData }),
     enabled: picked.length > 0,
   });
-  const toChoice = ({ deviceId, name, hostname }: { deviceId: string; name?: string | undefined; hostname?: string | undefined }): Choice => ({
-    id: deviceId,
-    word: name ?? hostname ?? deviceId,
-  });
+  const toChoice = (device: Parameters<typeof deviceLabel>[0]): Choice => ({ id: device.deviceId, word: deviceLabel(device) });
   const words = new Map([...(found.data?.items ?? []), ...(known.data?.items ?? [])].map((device) => [device.deviceId as string, toChoice(device).word]));
   return (
     <PickField

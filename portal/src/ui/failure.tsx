@@ -34,7 +34,11 @@ const issuesOf = ({ details }: Facts): readonly string[] => {
   return (issues as { path?: unknown; message?: string }[]).map(({ path, message }) => `${[path].flat().join(".") || "input"}: ${message ?? "is not valid"}`);
 };
 
-export const Failure = ({ error, retry }: { readonly error: unknown; readonly retry?: () => void }) => {
+export interface FailureProps {
+  readonly error: unknown;
+  readonly retry?: () => void;
+}
+export const Failure = ({ error, retry }: FailureProps) => {
   const facts = factsOf(error);
   const [failedAt] = useState(() => Date.now());
   const waits = Math.ceil((failedAt + 1_000 * facts.retryAfter - useNow()) / 1_000);
@@ -58,3 +62,7 @@ export const Failure = ({ error, retry }: { readonly error: unknown; readonly re
     </div>
   );
 };
+
+/** A refusal that the screen expects says what to do; any other failure is shown as it came. */
+export const Refusal = ({ sentence, ...failure }: FailureProps & { readonly sentence: string | undefined }) =>
+  sentence === undefined ? <Failure {...failure} /> : <p role="alert">{sentence}</p>;

@@ -1,6 +1,7 @@
 // A square for each member of a fleet, in groups, trouble first. Up to a thousand are links, one stop of the Tab key that the arrows move in;
 // more are drawn, and the head of each group leads to the same ones as a list.
 import { type KeyboardEvent, type MouseEvent, memo, type ReactNode, useState } from "react";
+import { numbers } from "./count.ts";
 import { SquareField } from "./square-field.tsx";
 import css from "./squares.module.css";
 import type { Tone } from "./status.tsx";
@@ -31,7 +32,6 @@ export interface SquaresProps {
 const MAX_LINKS = 1_000;
 const BY_TROUBLE: readonly Tone[] = ["bad", "warn", "busy", "good", "idle"];
 
-const numbers = new Intl.NumberFormat();
 const troubleOf = ({ tone }: Square): number => BY_TROUBLE.indexOf(tone);
 const sorted = ({ squares }: SquareGroup): readonly Square[] => squares.toSorted((a, b) => troubleOf(a) - troubleOf(b) || a.name.localeCompare(b.name));
 

@@ -1,4 +1,5 @@
 // The sentences of the audit log.
+import { counted, numbers } from "../../ui/count.ts";
 export const text = {
   title: "Audit log",
   filter: "Filter records",
@@ -7,7 +8,7 @@ export const text = {
   clear: "Clear filters",
   lines: "Export NDJSON",
   csv: "Export CSV",
-  exporting: (count: number) => `Reading, ${new Intl.NumberFormat().format(count)} records so far`,
+  exporting: (count: number) => `Reading, ${numbers.format(count)} records so far`,
   somebody: {
     user: "A person",
     apiKey: "An API key",
@@ -19,7 +20,7 @@ export const text = {
   outcomes: { success: "done", refused: "refused" },
   refused: "The call was refused, but a part of what it did stands.",
   noRows: "No rows changed.",
-  omitted: (count: number) => `${new Intl.NumberFormat().format(count)} more ${count === 1 ? "row" : "rows"} changed.`,
+  omitted: (count: number) => `${counted(count, "more row")} changed.`,
   added: "added",
   changed: "changed",
   removed: "removed",

@@ -1,5 +1,6 @@
 // The sentences of usage and billing.
-const numbers = new Intl.NumberFormat();
+import { numbers } from "../../ui/count.ts";
+
 const moneyOf = (cents: number, currency: string): string =>
   new Intl.NumberFormat(undefined, { style: "currency", currency: currency.toUpperCase(), minimumFractionDigits: cents % 100 === 0 ? 0 : 2 }).format(
     cents / 100,

@@ -1,5 +1,5 @@
 // The sentences of the tenant's commands.
-const numbers = new Intl.NumberFormat();
+import { numbers } from "../../ui/count.ts";
 export const text = {
   title: "Commands",
   filter: "Filter commands",

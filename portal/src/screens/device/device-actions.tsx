@@ -5,6 +5,7 @@ import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { api, queryClient } from "../../api/client.ts";
 import { useMay } from "../../api/session.ts";
+import { deviceLabel } from "../../ui/device-label.ts";
 import { Confirm, type ConfirmProps } from "../../ui/dialog.tsx";
 import { Panel } from "../../ui/parts.tsx";
 import css from "./device.module.css";
@@ -57,14 +58,15 @@ const Action = ({ name, what, danger = false, typed, action, run }: ActionProps)
 
 const refresh = (): Promise<void> => queryClient.invalidateQueries(api.devices.pathFilter());
 
-const Secret = ({ device: { deviceId, repairUntil, name, hostname } }: { readonly device: Device }) => {
+const Secret = ({ device }: { readonly device: Device }) => {
+  const { deviceId, repairUntil } = device;
   const may = useMay();
   const rotate = useMutation({ ...api.devices.rotateSecret.mutationOptions(), onSuccess: refresh });
   const revoke = useMutation({ ...api.devices.rotateSecret.mutationOptions(), onSuccess: refresh });
   const disconnect = useMutation({ ...api.devices.disconnect.mutationOptions(), onSuccess: refresh });
   const openRepair = useMutation({ ...api.devices.openRepair.mutationOptions(), onSuccess: refresh });
   const closeRepair = useMutation({ ...api.devices.closeRepair.mutationOptions(), onSuccess: refresh });
-  const typed = name ?? hostname ?? deviceId;
+  const typed = deviceLabel(device);
   const own = { deviceId };
   return (
     <Panel title={text.secret}>
@@ -99,7 +101,8 @@ const Secret = ({ device: { deviceId, repairUntil, name, hostname } }: { readonl
   );
 };
 
-const Removal = ({ device: { deviceId, name, hostname } }: { readonly device: Device }) => {
+const Removal = ({ device }: { readonly device: Device }) => {
+  const { deviceId } = device;
   const navigate = useNavigate();
   const remove = useMutation({
     ...api.devices.remove.mutationOptions(),
@@ -110,7 +113,7 @@ const Removal = ({ device: { deviceId, name, hostname } }: { readonly device: De
   });
   return (
     <Panel title={text.danger}>
-      <Action danger name={text.remove} what={text.removeWhat} typed={name ?? hostname ?? deviceId} action={remove} run={() => remove.mutate({ deviceId })} />
+      <Action danger name={text.remove} what={text.removeWhat} typed={deviceLabel(device)} action={remove} run={() => remove.mutate({ deviceId })} />
     </Panel>
   );
 };

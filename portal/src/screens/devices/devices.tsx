@@ -6,6 +6,7 @@ import { useCallback, useMemo } from "react";
 import { api } from "../../api/client.ts";
 import { PAGE_SIZE, usePages } from "../../api/lists.ts";
 import { useMay } from "../../api/session.ts";
+import { deviceLabel } from "../../ui/device-label.ts";
 import { FilterBar, type FilterKey, type Filters } from "../../ui/filter-bar.tsx";
 import { Empty, Loaded, Page } from "../../ui/parts.tsx";
 import { Status } from "../../ui/status.tsx";
@@ -17,7 +18,7 @@ import { text } from "./text.ts";
 const route = getRouteApi("/devices");
 
 const COLUMNS: readonly Column<Device>[] = [
-  { title: "Name", width: "minmax(140px, 2fr)", phone: true, cell: ({ name, hostname, deviceId }) => name ?? hostname ?? deviceId },
+  { title: "Name", width: "minmax(140px, 2fr)", phone: true, cell: deviceLabel },
   { title: "Id", width: "90px", cell: ({ deviceId }) => <span className="mono muted">…{deviceId.slice(-8)}</span> },
   { title: "Status", width: "110px", phone: true, cell: ({ status }) => <Status status={status} /> },
   { title: "Link", width: "80px", cell: ({ connection }) => text.links[connection.connectivity] },

@@ -1,9 +1,9 @@
 // The sentences of the list of devices.
-const numbers = new Intl.NumberFormat();
+import { counted } from "../../ui/count.ts";
 export const text = {
   title: "Devices",
   filter: "Filter devices",
-  total: (count: number) => `${numbers.format(count)} ${count === 1 ? "device" : "devices"}`,
+  total: (count: number) => counted(count, "device"),
   pair: "Pair a device",
   clear: "Clear filters",
   noMatch: "No device matches these filters.",

@@ -7,6 +7,7 @@ import { api, queryClient } from "../../api/client.ts";
 import { PAGE_SIZE, usePages } from "../../api/lists.ts";
 import { useMay } from "../../api/session.ts";
 import { PickDevices } from "../../parts/selector-field.tsx";
+import { deviceLabel } from "../../ui/device-label.ts";
 import { Confirm, Form, TextField } from "../../ui/dialog.tsx";
 import { Failure } from "../../ui/failure.tsx";
 import { Copyable, Empty, Facts, Loaded, Page, Panel } from "../../ui/parts.tsx";
@@ -18,7 +19,7 @@ import { text } from "./text.ts";
 const route = getRouteApi("/fleets/$fleetId");
 const readAgain = () => queryClient.invalidateQueries(api.fleets.pathFilter());
 
-const NAME: Column<Device> = { title: "Name", phone: true, cell: ({ name, hostname, deviceId }) => name ?? hostname ?? deviceId };
+const NAME: Column<Device> = { title: "Name", phone: true, cell: deviceLabel };
 const COLUMNS: readonly Column<Device>[] = [
   NAME,
   { title: "Status", width: "120px", phone: true, cell: ({ status }) => <Status status={status} /> },

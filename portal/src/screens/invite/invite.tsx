@@ -5,18 +5,16 @@ import { useState } from "react";
 import { api, codeOf, mooring } from "../../api/client.ts";
 import { resume } from "../../api/session.ts";
 import { Confirm } from "../../ui/dialog.tsx";
-import { Failure, factsOf } from "../../ui/failure.tsx";
+import { type FailureProps, factsOf, Refusal } from "../../ui/failure.tsx";
 import { Facts, Page, Skeleton } from "../../ui/parts.tsx";
 import { Ago } from "../../ui/time.tsx";
 import { text } from "./text.ts";
 
 const route = getRouteApi("/invite");
 
-const Refused = ({ error, retry }: { readonly error: unknown; readonly retry?: () => void }) => {
-  const sentence = text.refusal(codeOf(error)) ?? text.mismatch(factsOf(error).details["reason"]);
-  if (sentence !== undefined) return <p role="alert">{sentence}</p>;
-  return <Failure error={error} {...(retry === undefined ? {} : { retry })} />;
-};
+const Refused = (failure: FailureProps) => (
+  <Refusal sentence={text.refusal(codeOf(failure.error)) ?? text.mismatch(factsOf(failure.error).details["reason"])} {...failure} />
+);
 
 /** Ends the session, because the gateway keeps the person's tenant and address with it. */
 const SignInAgain = () => {

@@ -7,6 +7,7 @@ import { useMay, useMe } from "../../api/session.ts";
 import { isComplete, type Selector, SelectorField } from "../../parts/selector-field.tsx";
 import { Check, Checks } from "../../ui/checks.tsx";
 import { Field, Form, SelectField, TextField } from "../../ui/dialog.tsx";
+import { wordsOf } from "../../ui/typed.ts";
 import { text } from "./text.ts";
 
 const ROLES = ["viewer", "operator", "admin", "owner"] as const;
@@ -35,8 +36,6 @@ const useCatalogue = (role: KeyRole) => {
   };
 };
 
-const linesOf = (typed: string): string[] => typed.split(/[\s,]+/).filter((line) => line !== "");
-
 export interface KeyFormProps {
   /** Undefined for a new key. */
   readonly of?: ApiKey;
@@ -57,7 +56,7 @@ export const KeyForm = ({ of, submit, action, onSubmit, onCancel }: KeyFormProps
       role,
       scopes: fields.getAll("scope").map(String),
       selector,
-      ipAllowlist: linesOf(String(fields.get("addresses"))),
+      ipAllowlist: wordsOf(String(fields.get("addresses"))),
       expiresInDays: days === "" ? null : Number(days),
     });
   };

@@ -1,8 +1,8 @@
 // The sentences of the API keys.
-const numbers = new Intl.NumberFormat();
+import { counted } from "../../ui/count.ts";
 export const text = {
   title: "API keys",
-  total: (count: number) => `${numbers.format(count)} ${count === 1 ? "key" : "keys"}`,
+  total: (count: number) => counted(count, "key"),
   none: "Scripts and other services call the API with a key of their own.",
   create: "Create a key",
   change: "Change",
@@ -12,7 +12,7 @@ export const text = {
   changed: "Change the key",
   save: "Save",
   allScopes: "All of its role",
-  scopes: (count: number) => `${numbers.format(count)} ${count === 1 ? "permission" : "permissions"}`,
+  scopes: (count: number) => counted(count, "permission"),
   scopesField: "Permissions",
   scopesHint: "The only ones of its role that the key gets. None checked: all of them.",
   devices: "Devices",

@@ -1,6 +1,5 @@
 // The sentences of members, invites and roles.
-const numbers = new Intl.NumberFormat();
-const counted = (count: number, one: string, more = `${one}s`): string => `${numbers.format(count)} ${count === 1 ? one : more}`;
+import { counted, numbers } from "../../ui/count.ts";
 
 export const text = {
   title: "Members",

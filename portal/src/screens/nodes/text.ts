@@ -1,7 +1,6 @@
 // The sentences of the nodes' screen.
 import type { StuckItem } from "@mooring/client";
-
-const numbers = new Intl.NumberFormat();
+import { counted, numbers } from "../../ui/count.ts";
 
 export const text = {
   title: "Nodes",
@@ -75,7 +74,7 @@ export const text = {
     action: "Action",
     run: "Run now",
     asked: "Asked",
-    failing: (times: number) => `failed ${numbers.format(times)} ${times === 1 ? "time" : "times"} in a row`,
+    failing: (times: number) => `failed ${counted(times, "time")} in a row`,
     ok: "ok",
   },
 } as const;

@@ -1,6 +1,7 @@
 // A square for each device.
 import { getRouteApi, Link, useNavigate, useRouter } from "@tanstack/react-router";
 import { useCallback, useMemo } from "react";
+import { deviceLabel } from "../../ui/device-label.ts";
 import { Loaded, Panel } from "../../ui/parts.tsx";
 import { type SquareGroup, Squares } from "../../ui/squares.tsx";
 import { type Tone, toneOf } from "../../ui/status.tsx";
@@ -11,9 +12,9 @@ import { text } from "./text.ts";
 
 const route = getRouteApi("/");
 
-const squareOf = ({ deviceId, name, hostname, status = "provisioning" }: FleetDevice) => ({
-  id: deviceId,
-  name: name ?? hostname ?? deviceId,
+const squareOf = ({ status = "provisioning", ...device }: FleetDevice) => ({
+  id: device.deviceId,
+  name: deviceLabel(device),
   word: text.states[status],
   tone: (status === "provisioning" ? "idle" : toneOf(status)) satisfies Tone,
 });

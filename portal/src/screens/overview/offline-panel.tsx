@@ -2,6 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { api } from "../../api/client.ts";
+import { deviceLabel } from "../../ui/device-label.ts";
 import { Loaded, Panel } from "../../ui/parts.tsx";
 import { Status } from "../../ui/status.tsx";
 import { Ago } from "../../ui/time.tsx";
@@ -31,7 +32,7 @@ export const OfflinePanel = () => {
                 <li key={deviceId} className={css["row"]}>
                   <Status status={status} />
                   <Link to="/devices/$deviceId" params={{ deviceId }} className="cut">
-                    {name ?? hostname ?? deviceId}
+                    {deviceLabel({ deviceId, name, hostname })}
                   </Link>
                   <span className={`muted cut ${css["wide"]}`}>{offlineReason?.replaceAll("_", " ") ?? text.offline.noReason}</span>
                   <Ago at={lastSeen} />

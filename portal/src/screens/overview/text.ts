@@ -1,5 +1,6 @@
 // The sentences of the overview.
-const numbers = new Intl.NumberFormat();
+import { numbers } from "../../ui/count.ts";
+
 const percent = new Intl.NumberFormat(undefined, { style: "percent" });
 
 export const text = {

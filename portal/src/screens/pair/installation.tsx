@@ -3,6 +3,7 @@ import type { Device } from "@mooring/client";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { api } from "../../api/client.ts";
+import { deviceLabel } from "../../ui/device-label.ts";
 import { Loaded } from "../../ui/parts.tsx";
 import { Status } from "../../ui/status.tsx";
 import css from "./pair.module.css";
@@ -46,7 +47,7 @@ export const Installation = ({ deviceId }: { readonly deviceId: string }) => {
   return (
     <Loaded read={read}>
       {(device) => {
-        const name = device.name ?? device.hostname ?? device.deviceId;
+        const name = deviceLabel(device);
         return (
           <div className="stack">
             <p role="status">{device.status === "online" ? text.isOnline(name) : text.waits(name)}</p>

@@ -6,7 +6,7 @@ import { useState } from "react";
 import { api, codeOf } from "../../api/client.ts";
 import { PickTags } from "../../parts/selector-field.tsx";
 import { Confirm, Form, TextField } from "../../ui/dialog.tsx";
-import { Failure } from "../../ui/failure.tsx";
+import { type FailureProps, Refusal } from "../../ui/failure.tsx";
 import { Copyable, Facts, Skeleton } from "../../ui/parts.tsx";
 import { Status } from "../../ui/status.tsx";
 import { Ago, useNow } from "../../ui/time.tsx";
@@ -20,12 +20,7 @@ interface MachineProps {
   readonly onRejected: () => void;
 }
 
-/** A refusal of the code says what to do; any other failure is shown as it came. */
-const Refused = ({ error, retry }: { readonly error: unknown; readonly retry?: () => void }) => {
-  const sentence = text.failed(codeOf(error));
-  if (sentence !== undefined) return <p role="alert">{sentence}</p>;
-  return <Failure error={error} {...(retry === undefined ? {} : { retry })} />;
-};
+const Refused = (failure: FailureProps) => <Refusal sentence={text.failed(codeOf(failure.error))} {...failure} />;
 
 const Comparison = ({ asked: { device, comparison, expiresAt } }: { readonly asked: PairingRequest }) => (
   <>

@@ -1,5 +1,5 @@
 // The sentences of pairing.
-const numbers = new Intl.NumberFormat();
+import { numbers } from "../../ui/count.ts";
 
 /** What became of a code, and what to do. */
 const CODES: ReadonlyMap<string, string> = new Map([

@@ -6,10 +6,10 @@ import { Field, Form, TextField } from "../../ui/dialog.tsx";
 import { ChangedElsewhere, useEdition } from "../../ui/edition.tsx";
 import { Loaded, Panel } from "../../ui/parts.tsx";
 import { TimeZoneField } from "../../ui/time-zone-field.tsx";
+import { wordsOf } from "../../ui/typed.ts";
 import { text } from "./text.ts";
 
 const numberOf = (typed: string): number | null => (typed === "" ? null : Number(typed));
-const linesOf = (typed: string): string[] => typed.split(/[\s,]+/).filter((line) => line !== "");
 
 const SettingsForm = ({ of, isOpen }: { readonly of: TenantSettings; readonly isOpen: boolean }) => {
   const edition = useEdition(of);
@@ -29,7 +29,7 @@ const SettingsForm = ({ of, isOpen }: { readonly of: TenantSettings; readonly is
       version: shown.version,
       offlineAfterSeconds: numberOf(typed("offlineAfter")),
       defaultTimezone: typed("timezone"),
-      allowedReturnHosts: linesOf(typed("hosts")),
+      allowedReturnHosts: wordsOf(typed("hosts")),
     });
   };
   return (

@@ -4,10 +4,8 @@ import { api, keepToken } from "../../api/client.ts";
 import { resume } from "../../api/session.ts";
 import { Form, TextField } from "../../ui/dialog.tsx";
 import { Copyable, Loaded, Page } from "../../ui/parts.tsx";
+import { tokenOf } from "../../ui/typed.ts";
 import { failureText, text } from "./text.ts";
-
-/** Accepts the whole link as well as its token. */
-const tokenOf = (typed: string): string => (URL.canParse(typed) ? (new URL(typed).searchParams.get("token") ?? typed) : typed).trim();
 
 const ByLink = () => {
   const signIn = useMutation({ ...api.sessions.signIn.mutationOptions(), onSuccess: resume });
