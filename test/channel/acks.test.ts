@@ -31,7 +31,7 @@ const run = async (name: string): Promise<void> => {
 };
 /** Its deadline has just passed. */
 const overdue = async (commandId: string): Promise<void> => {
-  await node.db.query("update commands set deadline_at = now() where command_id = $1", [commandId]);
+  await node.db.query("update commands set deadline_at = now() - interval '1 second' where command_id = $1", [commandId]);
   await run("commands.reaper");
 };
 
@@ -193,7 +193,7 @@ describe("an agent without inflight.v1", () => {
     socket.say("heartbeat", { status: "online" });
     await socket.next("heartbeat_ack");
     expect(await rowOf(second)).toMatchObject({ status: "queued" });
-    await node.db.query("update commands set available_at = now() where command_id = $1", [commandId]);
+    await node.db.query("update commands set available_at = now() - interval '1 second' where command_id = $1", [commandId]);
     node.notifier.nudge([device.deviceId]);
     expect((await socket.next("command")).data).toMatchObject({ command: { commandId }, delivery: { attempt: 2 } });
     // The redelivered command is running, and so the agent answers.

@@ -190,7 +190,7 @@ test("a late result is counted", async () => {
   await socket.next("command");
   socket.say("ack", { commandId, status: "received" });
   await socket.next("ack_ok");
-  await world.sql.query("update commands set deadline_at = now() where command_id = $1", [commandId]);
+  await world.sql.query("update commands set deadline_at = now() - interval '1 second' where command_id = $1", [commandId]);
   await socket.next("cancel");
   socket.say("ack", { commandId, status: "succeeded" });
   await grown("mooring_command_late_results_total");

@@ -15,12 +15,14 @@ const sweep = async (): Promise<void> => {
 const look = ({ tenantId, deviceId }: TestDevice) => node.devices.find({ tenantId }, deviceId);
 const eventsOf = ({ deviceId }: TestDevice, type: string) =>
   node.db.query<{ data: Record<string, unknown> }>("select data from outbox_events where subject_id = $1 and type = $2 order by position", [deviceId, type]);
-/** Moves the times of the device's row into the past by this much. */
-const age = ({ deviceId }: TestDevice, seconds: number) =>
-  node.db.query(
+/** Moves the times of the device's row into the past by this much, once nothing that was heard before can be written over them. */
+const age = async ({ deviceId }: TestDevice, seconds: number): Promise<void> => {
+  await node.channel.flush();
+  await node.db.query(
     "update device_presence set offline_after = offline_after - make_interval(secs => $2), last_seen_at = last_seen_at - make_interval(secs => $2) where device_id = $1",
     [deviceId, seconds],
   );
+};
 const lose = async (socket: AgentSocket): Promise<void> => {
   const before = node.channel.stats.connections;
   socket.end();

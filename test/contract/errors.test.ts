@@ -390,7 +390,7 @@ const SCENARIOS: Readonly<Record<Exclude<ErrorCode, Streamed>, Scenario>> = {
   INVITE_EMAIL_MISMATCH: async (at, probe) => probe(own(at, "POST", "/invites/accept", { body: { token: (await invite(at.stock)).token } })),
   INVITE_EXPIRED: async (at, probe) => {
     const { inviteId, token } = await invite(at.stock);
-    await at.world.sql.query("update invites set expires_at = now() where invite_id = $1", [inviteId]);
+    await at.world.sql.query("update invites set expires_at = now() - interval '1 second' where invite_id = $1", [inviteId]);
     await probe(call(at.world, "GET", `/invites/lookup?token=${token}`));
   },
   INVITE_RESENT_TOO_OFTEN: async (at, probe) => {

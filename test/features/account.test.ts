@@ -246,7 +246,7 @@ describe("the end of an account", () => {
     const session = await world.session(userId);
     await world.app.signInLink({ userId });
     await call(as, "DELETE /account");
-    await world.sql.query("update user_profiles set delete_after = now() where user_id = $1", [userId]);
+    await world.sql.query("update user_profiles set delete_after = now() - interval '1 second' where user_id = $1", [userId]);
     await run("account.delete");
     for (const table of ["memberships", "user_profiles", "users", "sessions", "sign_in_links"]) {
       const { rows } = await world.sql.query(`select user_id from ${table} where user_id = $1`, [userId]);
@@ -271,7 +271,7 @@ describe("the end of an account", () => {
     await join(tenant, userId, "owner");
     expect((await call(as, "DELETE /account")).status).toBe(200);
     await world.sql.query("delete from memberships where tenant_id = $1 and user_id <> $2", [tenant.tenantId, userId]);
-    await world.sql.query("update user_profiles set delete_after = now() where user_id = $1", [userId]);
+    await world.sql.query("update user_profiles set delete_after = now() - interval '1 second' where user_id = $1", [userId]);
     await run("account.delete");
     expect((await call(as, "GET /account")).body.data.memberships).toHaveLength(1);
   });

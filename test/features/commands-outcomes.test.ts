@@ -171,7 +171,7 @@ describe("a handler that throws", () => {
     const [commandId = ""] = await sent("a");
     await ack(commandId, "succeeded", { bytes: 1 });
     const retry = async () => {
-      await db.query("update untold_outcomes set retry_at = now() where command_id = $1", [commandId]);
+      await db.query("update untold_outcomes set retry_at = now() - interval '1 second' where command_id = $1", [commandId]);
       await runJob(feature, "commands.outcomes");
       return seen(commandId);
     };

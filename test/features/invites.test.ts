@@ -179,7 +179,7 @@ describe("a link", () => {
       expect(refused.body).toMatchObject({ code: "INVALID_STATE_TRANSITION", details: { from: "revoked" } });
     }
     const old = await create(owner, { email: "b@users.example" });
-    await world.sql.query("update invites set expires_at = now() where invite_id = $1", [old.body.data.inviteId]);
+    await world.sql.query("update invites set expires_at = now() - interval '1 second' where invite_id = $1", [old.body.data.inviteId]);
     expect(await lookup(tokenOf(old))).toEqual([409, "INVITE_EXPIRED"]);
     expect((await world.call(owner, "GET", "/v1/invites?status=pending")).body.data).toEqual([]);
     await run("invites.expire");

@@ -31,7 +31,7 @@ const open = (send: SendMail | null) => {
   return { mails, order, sendDue, delivery };
 };
 const overSmtp = (url: string) => open(createSmtp({ url, from: "Mooring <mooring@gateway.example>" }));
-const makeDue = () => db.query("update mails set next_attempt_at = now() where status = 'queued'");
+const makeDue = () => db.query("update mails set next_attempt_at = now() - interval '1 second' where status = 'queued'");
 const contentOf = async (mailId: string | null) =>
   (await db.query<{ content: Buffer | null }>("select content from mails where mail_id = $1", [mailId]))[0]?.content;
 
