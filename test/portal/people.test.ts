@@ -190,6 +190,22 @@ describe("a person without a tenant", () => {
     expect(stranger.problems).toEqual([]);
     await stranger.close();
   });
+
+  test("who acts with an access token is out of it after the sign-out", async () => {
+    const { token } = await world.app.mint({ userId: newUser(), ttlSeconds: 600 });
+    const stranger = await chromium.visitor();
+    await stranger.context.addInitScript(
+      `if (sessionStorage.getItem("pasted") === null) { sessionStorage.setItem("pasted", "once"); sessionStorage.setItem("mooring.token", ${JSON.stringify(token)}); }`,
+    );
+    const { page } = stranger;
+    await page.goto("/devices", { waitUntil: "domcontentloaded" });
+    await page.getByRole("heading", { name: "You are in no tenant" }).waitFor();
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.getByRole("heading", { name: "Sign in" }).waitFor();
+    await page.goto("/devices", { waitUntil: "domcontentloaded" });
+    await page.getByRole("heading", { name: "Sign in" }).waitFor();
+    await stranger.close();
+  });
 });
 
 test.each([

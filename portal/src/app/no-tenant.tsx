@@ -4,6 +4,7 @@ import { Link, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { api } from "../api/client.ts";
 import { resume, useMe } from "../api/session.ts";
+import { SignOut } from "../parts/sign-out.tsx";
 import { Field, Form, TextField } from "../ui/dialog.tsx";
 import { Failure } from "../ui/failure.tsx";
 import { Loaded, Page, Panel } from "../ui/parts.tsx";
@@ -91,16 +92,8 @@ const OpenInvite = () => {
 
 export const NoTenant = () => {
   const { subject, memberships, administrator } = useMe();
-  const logout = useMutation(api.sessions.logout.mutationOptions({ onSuccess: ({ endSessionUrl }) => location.assign(endSessionUrl ?? "/") }));
   return (
-    <Page
-      title="You are in no tenant"
-      actions={
-        <button type="button" disabled={logout.isPending} onClick={() => logout.mutate({})}>
-          Sign out
-        </button>
-      }
-    >
+    <Page title="You are in no tenant" actions={<SignOut />}>
       <p>
         You are signed in as <strong>{subject}</strong>.
       </p>

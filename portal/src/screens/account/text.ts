@@ -3,7 +3,6 @@ import type { Notification } from "@mooring/client";
 
 export const text = {
   title: "Account",
-  signOut: "Sign out",
   profile: "Profile",
   name: "Name",
   locale: "Language",

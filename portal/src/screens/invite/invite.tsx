@@ -4,6 +4,7 @@ import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { api, codeOf, mooring } from "../../api/client.ts";
 import { resume } from "../../api/session.ts";
+import { SignOut } from "../../parts/sign-out.tsx";
 import { Confirm } from "../../ui/dialog.tsx";
 import { type FailureProps, factsOf, Refusal } from "../../ui/failure.tsx";
 import { Facts, Page, Skeleton } from "../../ui/parts.tsx";
@@ -15,16 +16,6 @@ const route = getRouteApi("/invite");
 const Refused = (failure: FailureProps) => (
   <Refusal sentence={text.refusal(codeOf(failure.error)) ?? text.mismatch(factsOf(failure.error).details["reason"])} {...failure} />
 );
-
-/** Ends the session, because the gateway keeps the person's tenant and address with it. */
-const SignInAgain = () => {
-  const logout = useMutation(api.sessions.logout.mutationOptions({ onSuccess: () => location.reload() }));
-  return (
-    <button type="button" disabled={logout.isPending} onClick={() => logout.mutate({})}>
-      {text.signInAgain}
-    </button>
-  );
-};
 
 const Answers = ({ token, isSignedIn }: { readonly token: string; readonly isSignedIn: boolean }) => {
   const navigate = useNavigate();
@@ -54,7 +45,8 @@ const Answers = ({ token, isSignedIn }: { readonly token: string; readonly isSig
         <button type="button" onClick={() => setAsks(true)}>
           {text.decline}
         </button>
-        {codeOf(accept.error) === "INVITE_EMAIL_MISMATCH" ? <SignInAgain /> : null}
+        {/* The gateway keeps the person's tenant and address with the session. */}
+        {codeOf(accept.error) === "INVITE_EMAIL_MISMATCH" ? <SignOut label={text.signInAgain} stays /> : null}
       </div>
       <Confirm
         title={text.declineTitle}
