@@ -3,12 +3,14 @@ import type { ClusterSettings } from "./cluster.ts";
 import type { AdminSettings } from "./features/admin/index.ts";
 import type { CommandSettings } from "./features/commands/index.ts";
 import type { ChannelSettings } from "./gateway/channel/settings.ts";
+import type { OutboundSettings } from "./platform/outbound.ts";
 
 export interface AppSettings {
   readonly cluster?: ClusterSettings;
   readonly commands?: Partial<CommandSettings>;
   readonly channel?: Partial<ChannelSettings>;
   readonly admin?: Partial<AdminSettings>;
+  readonly outbound?: Partial<OutboundSettings>;
   readonly lingerMs?: number;
   readonly withoutJobs?: true;
   readonly certificateEveryMs?: number;

@@ -126,6 +126,7 @@ const transportsOf = (base: Base, features: Features, entries: readonly Entry[],
 /** Opens the node from the inside out: background work, then the listeners, then the agent channel. */
 const openAll = async ({ base, life, certificate, features, transports, jobs, sharedPort, inherits }: OpenDeps): Promise<void> => {
   const { config, log, state, cluster } = base;
+  life.use("outgoing calls", features.outbound);
   life.use("outbox", features.outbox);
   await cluster.changes.open();
   life.use("change notifier", cluster.changes);

@@ -7,6 +7,8 @@ import { ConfigError } from "./core/errors.ts";
 /** The one who runs an installation without an identity provider. */
 export const LOCAL_USER = "local-admin";
 
+const LOOPBACK = ["127.0.0.0/8", "::1/128"];
+
 type Env = Readonly<Record<string, string | undefined>>;
 
 /** Defaults that suit a newcomer and that an operator rarely means: in production each needs its name in ALLOW_IN_PRODUCTION. */
@@ -140,8 +142,10 @@ export const Settings = z.object({
   METRICS_MINUTES_HOURS: integer(60, 1, 2_400).describe("hours to keep metrics of each minute; about 150 bytes a row, one row a minute for each device"),
   METRICS_HOURS_DAYS: integer(60, 1, 3_650).describe("days to keep metrics of each hour"),
   METRICS_DAYS_DAYS: integer(400, 1, 36_500).describe("days to keep metrics of each day"),
-  WEBHOOK_ALLOW_CIDRS: cidrs.describe("private networks that webhooks may reach (for a later release)"),
-  WEBHOOK_ALLOW_HTTP: flag(false).describe("allow http URLs for webhooks (for a later release)"),
+  WEBHOOK_ALLOW_CIDRS: cidrs.describe("private networks that webhooks and other calls to tenants' addresses may reach; loopback, if nothing is set up"),
+  WEBHOOK_ALLOW_HTTP: flag(false).describe(
+    "allow http URLs, and with them port 80, for webhooks and other calls to tenants' addresses; allowed, if nothing is set up",
+  ),
   LEAVE_NOTICE_SECONDS: integer(5, 0, 60).describe(
     "after SIGTERM a node still accepts connections this long, so that load balancers notice that it is not ready",
   ),
@@ -195,6 +199,13 @@ const unsafeDefaults = (given: Env): readonly string[] => {
 export const isSetUp = ({ DATABASE_URL, OIDC_ISSUER, NODE_ENV }: Pick<Config, "DATABASE_URL" | "OIDC_ISSUER" | "NODE_ENV">): boolean =>
   DATABASE_URL !== undefined || OIDC_ISSUER !== undefined || NODE_ENV === "production";
 
+/** Defaults while nothing is set up: the one user administrates, and a receiver on the same machine can be tried. */
+const firstLook = (given: Env, parsed: Config): Pick<Config, "ADMIN_USERS" | "WEBHOOK_ALLOW_CIDRS" | "WEBHOOK_ALLOW_HTTP"> => ({
+  ADMIN_USERS: given["ADMIN_USERS"] === undefined ? [LOCAL_USER] : parsed.ADMIN_USERS,
+  WEBHOOK_ALLOW_CIDRS: given["WEBHOOK_ALLOW_CIDRS"] === undefined ? LOOPBACK : parsed.WEBHOOK_ALLOW_CIDRS,
+  WEBHOOK_ALLOW_HTTP: given["WEBHOOK_ALLOW_HTTP"] === undefined ? true : parsed.WEBHOOK_ALLOW_HTTP,
+});
+
 /** Throws a ConfigError that names every wrong variable. */
 export const readConfig = (env: Env): Config => {
   const given = Object.fromEntries(Object.keys(Settings.shape).map((name) => [name, env[name] === "" ? undefined : env[name]]));
@@ -203,7 +214,7 @@ export const readConfig = (env: Env): Config => {
   const problems = [...invalid, ...relations(given)];
   if (!parsed.success || problems.length > 0)
     throw new ConfigError(`the configuration has ${problems.length} problem(s):\n${problems.map((line) => `  ${line}`).join("\n")}`);
-  return Object.freeze(isSetUp(parsed.data) || given["ADMIN_USERS"] !== undefined ? parsed.data : { ...parsed.data, ADMIN_USERS: [LOCAL_USER] });
+  return Object.freeze(isSetUp(parsed.data) ? parsed.data : { ...parsed.data, ...firstLook(given, parsed.data) });
 };
 
 /** The gateway's public URL. With PORT 0 the port is known once the listener is open. */

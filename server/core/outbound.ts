@@ -5,7 +5,7 @@ export type OutboundFailure = "BLOCKED" | "DNS" | "CONNECT" | "TLS" | "TIMEOUT" 
 
 export interface OutboundCall {
   readonly url: string;
-  readonly method?: "GET" | "POST" | "PUT";
+  readonly method?: "GET" | "POST" | "PUT" | "DELETE";
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array;
   /** From the look-up of the name to the last byte of the answer; 15 s unless told. */
@@ -43,6 +43,6 @@ export class OutboundError extends Error {
 export interface Outbound {
   /** Follows no redirect: a 3xx is an answer like any other. Throws OutboundError. */
   send(call: OutboundCall): Promise<OutboundAnswer>;
-  /** Why this URL may not be called, as far as is known before a connection; null if it may. Resolves the name once. */
-  refusal(url: string): Promise<string | null>;
+  /** Why this URL may not be called, as far as is known before a connection; null if it may. Resolves the name once. With `owner` a refusal counts as a blocked call. */
+  refusal(url: string, owner?: string): Promise<string | null>;
 }

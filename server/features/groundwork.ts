@@ -2,6 +2,7 @@
 import type { RegisteredOutcome } from "../core/command-outcomes.ts";
 import { createBatch } from "../platform/batch.ts";
 import { createMails } from "../platform/mail.ts";
+import { type Blocked, createOutbound } from "../platform/outbound.ts";
 import { createOutbox } from "../platform/outbox.ts";
 import { createSmtp } from "../platform/smtp.ts";
 import { createAudit } from "./audit/index.ts";
@@ -12,7 +13,7 @@ import { createDeviceNames, findSeen } from "./devices/index.ts";
 import type { FeaturesDeps } from "./index.ts";
 import type { FeatureKit } from "./kit.ts";
 import { createLive, type LiveDeps } from "./live/index.ts";
-import { liveSettings, mailSettings } from "./settings.ts";
+import { liveSettings, mailSettings, outboundGuard } from "./settings.ts";
 import { type Counters, createPlan } from "./tenants/index.ts";
 
 /** Of features that are created later. */
@@ -20,9 +21,11 @@ interface Later {
   readonly enqueue: FeatureKit["enqueue"];
   readonly isShown: LiveDeps["isShown"];
   readonly onError: (what: string, error: unknown) => void;
+  readonly onBlocked: (blocked: Blocked) => void;
 }
 
-export const createGroundwork = ({ config, db, secretBox, clock, log, cluster }: FeaturesDeps, { enqueue, isShown, onError }: Later) => {
+export const createGroundwork = (deps: FeaturesDeps, { enqueue, isShown, onError, onBlocked }: Later) => {
+  const { config, db, secretBox, clock, log, cluster } = deps;
   const outbox = createOutbox({ db, onError, settings: { keepDays: config.EVENT_RETENTION_DAYS } });
   const { emit } = outbox;
   const deviceNames = createDeviceNames(db, createBatch);
@@ -39,6 +42,7 @@ export const createGroundwork = ({ config, db, secretBox, clock, log, cluster }:
   const plan = createPlan({ replaced: config.PLAN_LIMITS_JSON, counters, crossed: createTellCrossing(emit) });
   const audit = createAudit({ db, secretBox, keepDays: config.AUDIT_RETENTION_DAYS });
   const mails = createMails({ db, clock, secretBox, log, send: createSmtp(mailSettings(config)) });
-  const kit: FeatureKit = { db, clock, emit, hint, audit: audit.trail, enqueue, plan, secretBox, mails };
-  return { kit, outbox, live, audit, mails, counters, outcomes };
+  const outbound = createOutbound({ guard: outboundGuard(config, deps.publicUrl), onBlocked, clock, settings: deps.settings?.outbound });
+  const kit: FeatureKit = { db, clock, emit, hint, audit: audit.trail, enqueue, plan, secretBox, mails, outbound };
+  return { kit, outbox, live, audit, mails, outbound, counters, outcomes };
 };

@@ -16,6 +16,7 @@ import type { JobBook } from "../platform/jobs.ts";
 import type { Log } from "../platform/log.ts";
 import { createStuckMails } from "../platform/mail-stuck.ts";
 import type { Metrics } from "../platform/metrics.ts";
+import type { OutboundSettings } from "../platform/outbound.ts";
 import { processIdentity } from "../platform/process-identity.ts";
 import { deleteRowsOf } from "../platform/tenant-client.ts";
 import { type AdminSettings, createAdmin, type ThisNode } from "./admin/index.ts";
@@ -66,7 +67,11 @@ export interface FeaturesDeps extends Installation {
   /** The text of CHANGELOG.md. */
   readonly changelog: string;
   /** For tests. */
-  readonly settings?: { readonly admin?: Partial<AdminSettings>; readonly commands?: Partial<CommandSettings> };
+  readonly settings?: {
+    readonly admin?: Partial<AdminSettings>;
+    readonly commands?: Partial<CommandSettings>;
+    readonly outbound?: Partial<OutboundSettings>;
+  };
 }
 
 /** Whether this process of this machine still runs. */
@@ -78,10 +83,11 @@ export const createFeatures = (deps: FeaturesDeps) => {
   const onError = (what: string, error: unknown): void => log.error({ what, error }, "background work failed");
   const socketUrl = (): string => `${publicUrl().replace(/^http/, "ws")}${CONNECT_PATHS[0]}`;
 
-  const { kit, outbox, live, audit, mails, counters, outcomes } = createGroundwork(deps, {
+  const { kit, outbox, outbound, live, audit, mails, counters, outcomes } = createGroundwork(deps, {
     enqueue: (tx, scope, orders) => commands.enqueue(tx, scope, orders),
     isShown: (scope, deviceId) => devices.isShown(scope, deviceId),
     onError,
+    onBlocked: (blocked) => log.warn({ blocked }, "refused to call an address"),
   });
 
   const toLimit: ToLimit = (tenantId, selector) => fleets.toLimit(tenantId, selector);
@@ -196,6 +202,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
   return {
     ...features,
     outbox,
+    outbound,
     agentSessions,
     all: features,
     jobs: [...outbox.jobs, ...mails.jobs, ...parts.flatMap(([, { jobs = [] }]) => jobs)],

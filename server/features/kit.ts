@@ -7,6 +7,7 @@ import type { Enqueue } from "../core/delivery.ts";
 import type { Emit, Hint } from "../core/events.ts";
 import type { Handlers } from "../core/feature.ts";
 import type { Mails } from "../core/mail.ts";
+import type { Outbound } from "../core/outbound.ts";
 import type { FindStuck } from "../core/stuck.ts";
 import type { Db } from "../platform/db.ts";
 import type { Job } from "../platform/jobs.ts";
@@ -47,4 +48,6 @@ export interface FeatureKit {
   readonly plan: Plan;
   readonly secretBox: SecretBox;
   readonly mails: Mails;
+  /** For addresses that tenants name. */
+  readonly outbound: Outbound;
 }

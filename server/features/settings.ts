@@ -1,6 +1,7 @@
 // What the configuration means for each feature.
 import { INVITES_PER_HOUR, LIMITS } from "../../protocol/index.ts";
 import type { Config } from "../config.ts";
+import { createOutboundGuard, type OutboundGuard } from "../platform/outbound-url.ts";
 import type { BillingSettings } from "./billing/index.ts";
 import type { CommandSettings } from "./commands/index.ts";
 import type { InviteSettings } from "./invites/index.ts";
@@ -14,6 +15,14 @@ export const agentSettings = (config: Config) => ({
   requestsPerMinute: config.RATE_LIMIT_AGENT ?? LIMITS.agent[0].limit,
   heartbeatsPerMinute: config.RATE_LIMIT_HEARTBEAT ?? LIMITS.heartbeat[0].limit,
 });
+
+/** Tenants name addresses that the gateway calls. Its own it does not call. */
+export const outboundGuard = (config: Config, publicUrl: () => string): OutboundGuard =>
+  createOutboundGuard({
+    allowCidrs: config.WEBHOOK_ALLOW_CIDRS,
+    allowHttp: config.WEBHOOK_ALLOW_HTTP,
+    ownUrls: () => [publicUrl(), ...(config.PORTAL_URL === undefined ? [] : [config.PORTAL_URL])],
+  });
 
 export const billingSettings = (config: Config, publicUrl: () => string): BillingSettings => {
   const portalUrl = (): string => config.PORTAL_URL ?? publicUrl();

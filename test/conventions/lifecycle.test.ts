@@ -10,7 +10,20 @@ import { createLifecycle } from "../../server/core/lifecycle.ts";
 import type { Log } from "../../server/platform/log.ts";
 import { createTestDatabase } from "../kit/database.ts";
 
-const PARTS = ["db", "bus", "outbox", "change notifier", "remote waiters", "agent registry", "jobs", "internal listener", "listener", "node", "agent sockets"];
+const PARTS = [
+  "db",
+  "bus",
+  "outgoing calls",
+  "outbox",
+  "change notifier",
+  "remote waiters",
+  "agent registry",
+  "jobs",
+  "internal listener",
+  "listener",
+  "node",
+  "agent sockets",
+];
 
 /** Records the log line for each part that the app closes. */
 const closings = (): { readonly log: Log; readonly closed: string[] } => {

@@ -1,0 +1,69 @@
+// Finds the addresses of a name: in the DNS first, and then as this machine does, which also knows /etc/hosts and search domains.
+import { Resolver, type lookup as systemLookup } from "node:dns/promises";
+import { OutboundError } from "../core/outbound.ts";
+
+export interface NamesDeps {
+  /** One for each name, so that giving one up ends no other. */
+  readonly newResolver?: () => Pick<Resolver, "resolve4" | "resolve6" | "cancel">;
+  /** getaddrinfo; null asks the DNS only. */
+  readonly systemLookup: typeof systemLookup | null;
+}
+
+export type FindAddresses = (name: string, signal: AbortSignal) => Promise<readonly string[]>;
+
+// Three seconds in all: within the five of a connection.
+const DNS = { timeout: 1_000, tries: 2 };
+/** getaddrinfo occupies one of the four threads that files and cryptography also need, for as long as a silent name server pleases. */
+const SYSTEM_LOOKUPS = 2;
+
+const untilAborted = <T>(work: Promise<T>, signal: AbortSignal): Promise<T> =>
+  new Promise((resolve, reject) => {
+    const abort = (): void => reject(signal.reason);
+    signal.addEventListener("abort", abort, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
+    if (signal.aborted) abort();
+  });
+
+/** Looks names up one after the other on few threads; those who ask for the same name share the answer. */
+const createSystemNames = (lookup: typeof systemLookup) => {
+  const pending = new Map<string, Promise<readonly string[]>>();
+  const lanes: Promise<unknown>[] = Array.from({ length: SYSTEM_LOOKUPS }, () => Promise.resolve());
+  let turn = 0;
+  const start = (name: string): Promise<readonly string[]> => {
+    const lane = turn++ % SYSTEM_LOOKUPS;
+    const found = (lanes[lane] ?? Promise.resolve())
+      .then(() => lookup(name, { all: true }))
+      .then((all) => all.map(({ address }) => address))
+      .finally(() => pending.delete(name));
+    lanes[lane] = found.catch(() => undefined);
+    pending.set(name, found);
+    return found;
+  };
+  return (name: string): Promise<readonly string[]> => pending.get(name) ?? start(name);
+};
+
+const codeOf = (reason: unknown): string => (reason as { code?: unknown }).code?.toString() ?? "unknown";
+
+/**
+ * The DNS alone decides for the names that it knows, and for those whose servers are silent: strangers choose these names, and waiting for them
+ * costs no thread. Only names that the DNS denies go to the system, which knows those of the operator.
+ */
+export const createFindAddresses = ({ newResolver = () => new Resolver(DNS), systemLookup }: NamesDeps): FindAddresses => {
+  const askSystem = systemLookup === null ? null : createSystemNames(systemLookup);
+  return async (name, signal) => {
+    const resolver = newResolver();
+    const cancel = (): void => resolver.cancel();
+    signal.addEventListener("abort", cancel, { once: true });
+    const answers = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)]);
+    signal.removeEventListener("abort", cancel);
+    signal.throwIfAborted();
+    const found = answers.flatMap((answer) => (answer.status === "fulfilled" ? answer.value : []));
+    if (found.length > 0) return found;
+    const codes = answers.flatMap((answer) => (answer.status === "rejected" ? [codeOf(answer.reason)] : []));
+    if (askSystem === null || codes.includes("ETIMEOUT")) throw new OutboundError("DNS", `the name ${name} cannot be resolved: ${codes[0] ?? "no address"}`);
+    return untilAborted(askSystem(name), signal).catch((cause: unknown) => {
+      signal.throwIfAborted();
+      throw new OutboundError("DNS", `the name ${name} cannot be resolved: ${codeOf(cause)}`, { cause });
+    });
+  };
+};
