@@ -159,10 +159,6 @@ export const Settings = z.object({
 });
 export type Config = z.output<typeof Settings>;
 
-const SECRETS: ReadonlySet<string> = new Set(
-  words("INTERNAL_TOKEN,MASTER_KEY,DATABASE_URL,REDIS_URL,STRIPE_SECRET_KEY,STRIPE_WEBHOOK_SECRET,SMTP_URL,OIDC_CLIENT_SECRET"),
-);
-
 /** Any host name other than localhost may resolve to a public address. */
 const isLoopback = (host: string): boolean => host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);
 
@@ -220,35 +216,3 @@ export const readConfig = (env: Env): Config => {
 /** The gateway's public URL. With PORT 0 the port is known once the listener is open. */
 export const publicUrlOf = ({ PUBLIC_URL, TLS_CERT_FILE, HOST, PORT }: Config, port = PORT): string =>
   PUBLIC_URL ?? `${TLS_CERT_FILE === undefined ? "http" : "https"}://${HOST.includes(":") ? `[${HOST}]` : HOST}:${port}`;
-
-export interface ConfigRow {
-  readonly name: string;
-  readonly value: string;
-  readonly fallback: string;
-  readonly meaning: string;
-}
-
-const show = (value: unknown): string => {
-  if (value === undefined) return "unset";
-  if (value === null) return "off";
-  if (Array.isArray(value)) return value.join(",") || "unset";
-  return typeof value === "object" ? JSON.stringify(value) : String(value);
-};
-
-/** The effective values in the order of the schema, with secrets masked. */
-export const describeConfig = (config: Config): readonly ConfigRow[] => {
-  const values: Readonly<Record<string, unknown>> = config;
-  const defaults: Readonly<Record<string, unknown>> = Settings.parse({});
-  return Object.entries(Settings.shape).map(([name, schema]) => ({
-    name,
-    value: SECRETS.has(name) && values[name] !== undefined ? "********" : show(values[name]),
-    fallback: show(defaults[name]),
-    meaning: schema.description ?? "",
-  }));
-};
-
-/** README's table. */
-export const settingsTable = (): string => {
-  const rows = describeConfig(Settings.parse({})).map(({ name, fallback, meaning }) => `| \`${name}\` | ${fallback} | ${meaning} |`);
-  return ["| Setting | Default | Meaning |", "|---|---|---|", ...rows].join("\n");
-};

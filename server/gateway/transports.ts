@@ -1,7 +1,8 @@
 // The transports of a node: REST, tRPC and documents over HTTP, the agent socket, and the operator's routes. Builds them over the features' lookups
 // and opens nothing.
 import { LIMITS } from "../../protocol/index.ts";
-import { type Config, describeConfig } from "../config.ts";
+import type { Config } from "../config.ts";
+import { describeConfig } from "../config-table.ts";
 import type { AgentRegistry } from "../core/agent-registry.ts";
 import type { AuditTrail } from "../core/audit.ts";
 import type { Clock } from "../core/clock.ts";

@@ -1,7 +1,8 @@
 // Settings: one error lists all problems, the displayed configuration masks secrets, and README's table equals the schema's.
 import { readFile } from "node:fs/promises";
 import { describe, expect, test } from "vitest";
-import { describeConfig, readConfig, Settings, settingsTable } from "../../server/config.ts";
+import { readConfig, Settings } from "../../server/config.ts";
+import { describeConfig, settingsTable } from "../../server/config-table.ts";
 import { ConfigError } from "../../server/core/errors.ts";
 import { BETWEEN, README } from "./write-settings.ts";
 
@@ -40,6 +41,19 @@ describe("the configuration", () => {
     expect(readConfig({ DATABASE_URL: "postgres://db.example/mooring", MASTER_KEY: KEY }).ADMIN_USERS).toEqual([]);
     expect(readConfig({ OIDC_ISSUER: "https://id.example.com" }).ADMIN_USERS).toEqual([]);
     expect(readConfig(PRODUCTION).ADMIN_USERS).toEqual([]);
+  });
+
+  test("calls to others reach loopback by http while nothing is set up; afterwards only what the operator allows", () => {
+    const allowed = (env: Readonly<Record<string, string>>) => {
+      const { WEBHOOK_ALLOW_CIDRS, WEBHOOK_ALLOW_HTTP } = readConfig(env);
+      return [WEBHOOK_ALLOW_CIDRS, WEBHOOK_ALLOW_HTTP];
+    };
+    expect(allowed({})).toEqual([["127.0.0.0/8", "::1/128"], true]);
+    expect(allowed({ WEBHOOK_ALLOW_CIDRS: "10.0.0.0/8", WEBHOOK_ALLOW_HTTP: "false" })).toEqual([["10.0.0.0/8"], false]);
+    expect(allowed({ DATABASE_URL: "postgres://db.example/mooring", MASTER_KEY: KEY })).toEqual([[], false]);
+    expect(allowed(PRODUCTION)).toEqual([[], false]);
+    const { DATABASE_URL: _named, ...embedded } = PRODUCTION as Readonly<Record<string, string>>;
+    expect(allowed({ ...embedded, ALLOW_IN_PRODUCTION: "embedded-database" })).toEqual([[], false]);
   });
 
   test("an empty variable counts as unset", () => {

@@ -2,7 +2,7 @@
 const PARTS = "^(server|protocol|agent-sim|portal|test|prisma)/";
 /** Files of the protocol whose values a browser may load; all others bring zod along. */
 const LIGHT = "^protocol/(client/index|kit/command-status)\\.ts$";
-const SETTINGS = "^server/config\\.ts$";
+const SETTINGS = "^server/config(-table)?\\.ts$";
 const only = (name, from, allowed) => ({ name, severity: "error", from: { path: from }, to: { path: PARTS, pathNot: [from, ...allowed] } });
 
 module.exports = {

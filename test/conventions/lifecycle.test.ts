@@ -66,7 +66,9 @@ describe("a node", () => {
     const app = await createApp(settings({ PORT: String(taken.port) }), { log });
     await expect(app.listen()).rejects.toThrow(String(taken.port));
     expect(closed).toEqual(
-      ["internal listener", "jobs", "agent registry", "remote waiters", "change notifier", "outbox", "bus", "db"].map((part) => `${part} closed`),
+      ["internal listener", "jobs", "agent registry", "remote waiters", "change notifier", "outbox", "outgoing calls", "bus", "db"].map(
+        (part) => `${part} closed`,
+      ),
     );
     await new Promise((resolve) => blocker.close(resolve));
   });
