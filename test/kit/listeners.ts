@@ -21,6 +21,8 @@ export const startListener = async (host: string, serve: (socket: Socket) => voi
     sockets.add(socket);
     socket.on("error", () => undefined).on("close", () => sockets.delete(socket));
     serve(socket);
+    // Otherwise one who reads nothing never learns that the peer has closed.
+    socket.resume();
   });
   server.listen(port, host);
   await once(server, "listening");
