@@ -18,8 +18,10 @@ export interface ConnectDeps {
 }
 
 /** The connection of one client, which later calls reuse. */
-export interface Reached {
+export interface Wire {
   address: string | null;
+  /** Those that wait for it or use it. */
+  calls: readonly { readonly isOver: boolean }[];
 }
 
 /** Of a name with many addresses so many are tried. */
@@ -82,7 +84,7 @@ const secure = async (socket: Socket, { hostname }: buildConnector.Options, { ca
   }
 };
 
-const open = async (deps: ConnectDeps, options: buildConnector.Options, reached: Reached): Promise<Socket> => {
+const open = async (deps: ConnectDeps, options: buildConnector.Options, wire: Wire): Promise<Socket> => {
   const { hostname, protocol } = options;
   const ended = new AbortController();
   const { signal } = ended;
@@ -91,25 +93,27 @@ const open = async (deps: ConnectDeps, options: buildConnector.Options, reached:
     const addresses = isIP(hostname) === 0 ? await deps.findAddresses(hostname, signal) : [hostname];
     refuseBlocked(addresses, deps.judgeAddress);
     const socket = await connectPlain(addresses, options, signal);
-    reached.address = socket.remoteAddress ?? null;
+    wire.address = socket.remoteAddress ?? null;
     try {
-      refuseBlocked([reached.address ?? ""], deps.judgeAddress);
+      refuseBlocked([wire.address ?? ""], deps.judgeAddress);
     } catch (error) {
       socket.destroy();
       throw error;
     }
     return protocol === "https:" ? await secure(socket, options, { ca: deps.ca, signal }) : socket;
   } catch (error) {
-    throw failure("CONNECT", error, signal, reached.address);
+    throw failure("CONNECT", error, signal, wire.address);
   } finally {
     clearTimeout(timer);
   }
 };
 
 export const createConnect =
-  (deps: ConnectDeps, reached: Reached): buildConnector.connector =>
+  (deps: ConnectDeps, wire: Wire): buildConnector.connector =>
   (options, done) => {
-    open(deps, options, reached).then(
+    // The client connects anew after each call that was given up, for nobody.
+    if (wire.calls.every(({ isOver }) => isOver)) return done(new Error("nobody waits for the connection"), null);
+    open(deps, options, wire).then(
       (socket) => done(null, socket),
       (error: Error) => done(error, null),
     );

@@ -1,7 +1,7 @@
 // One call and its answer: keeps what is kept of the answer, and ends the connection when there is too much of it or it takes too long.
 import { type Dispatcher, errors } from "undici";
 import { type OutboundAnswer, type OutboundCall, OutboundError, type OutboundFailure } from "../core/outbound.ts";
-import type { Reached } from "./outbound-connect.ts";
+import type { Wire } from "./outbound-connect.ts";
 
 const TIMEOUT_MS = 15_000;
 const MAX_BODY = 65_536;
@@ -31,7 +31,7 @@ const flat = (headers: Readonly<Record<string, string | string[] | undefined>>):
 export class Exchange implements Dispatcher.DispatchHandler {
   readonly answer: Promise<OutboundAnswer>;
   /** Set by the client that serves the call. */
-  reached: Reached | null = null;
+  reached: Pick<Wire, "address"> | null = null;
   readonly #maxBody: number;
   readonly #startedAt: number;
   readonly #elapsed: () => number;
@@ -54,6 +54,10 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#signal = signal;
     signal?.addEventListener("abort", this.#aborted, { once: true });
     if (signal?.aborted === true) this.#aborted();
+  }
+
+  get isOver(): boolean {
+    return this.#settle === null;
   }
 
   readonly #aborted = (): void => this.#end("the call was given up");

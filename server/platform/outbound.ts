@@ -5,7 +5,7 @@ import { LRUCache } from "lru-cache";
 import { Client, type Dispatcher, Pool } from "undici";
 import { type Clock, systemClock } from "../core/clock.ts";
 import { type Outbound, type OutboundCall, OutboundError } from "../core/outbound.ts";
-import { type ConnectDeps, createConnect, type Reached, refuseBlocked } from "./outbound-connect.ts";
+import { type ConnectDeps, createConnect, refuseBlocked, type Wire } from "./outbound-connect.ts";
 import { Exchange } from "./outbound-exchange.ts";
 import { createFindAddresses, type NamesDeps } from "./outbound-names.ts";
 import { hostOf, type JudgeUrl, type OutboundGuard } from "./outbound-url.ts";
@@ -62,16 +62,20 @@ interface CallOptions extends Dispatcher.DispatchOptions {
 
 /** Tells each call which connection serves it. */
 class ReachingClient extends Client {
-  readonly #reached: Reached;
+  readonly #wire: Wire;
 
   constructor(origin: URL, options: Client.Options, connect: ConnectDeps) {
-    const reached: Reached = { address: null };
-    super(origin, { ...options, connect: createConnect(connect, reached) });
-    this.#reached = reached;
+    const wire: Wire = { address: null, calls: [] };
+    super(origin, { ...options, connect: createConnect(connect, wire) });
+    this.#wire = wire;
   }
 
   override dispatch(options: CallOptions, handler: Dispatcher.DispatchHandler): boolean {
-    if (options.exchange !== undefined) options.exchange.reached = this.#reached;
+    const { exchange } = options;
+    if (exchange !== undefined) {
+      exchange.reached = this.#wire;
+      this.#wire.calls = [...this.#wire.calls.filter(({ isOver }) => !isOver), exchange];
+    }
     return super.dispatch(options, handler);
   }
 }
