@@ -83,6 +83,11 @@ export interface Operation<
   readonly headers: Readonly<Record<string, string>>;
   /** Input field that REST fills with the unparsed body, for bodies that are signed. */
   readonly rawBody?: string;
+  /**
+   * REST takes an OTLP export request, in JSON or protobuf and perhaps gzip'd, whose JSON form is the input, and answers in the same encoding without
+   * an envelope. The operation itself decides about values that PostgreSQL cannot store.
+   */
+  readonly otlp?: true;
   /** Lists: the default style of paging; `cursor` knows no other and counts nothing; `plain` is a bounded list without pages. */
   readonly list?: "page" | "offset" | "cursor" | "plain";
   /** Creations: the path of the new resource below /v1. The response repeats the path's last field as `id`. */

@@ -29,7 +29,7 @@ export const checkStorable = (raw: unknown): void => {
 };
 
 export const parseInput = (op: Operation, raw: unknown): unknown => {
-  checkStorable(raw);
+  if (op.otlp !== true) checkStorable(raw);
   const parsed = op.input.safeParse(raw);
   if (parsed.success) return parsed.data;
   const { issues } = parsed.error;

@@ -2,7 +2,9 @@
 import { z } from "zod";
 import type { Operation } from "../../protocol/index.ts";
 import { AppError } from "../core/errors.ts";
+import { contentOf, isProtobuf, OTLP_TYPES, readProtobuf } from "./otlp.ts";
 import { invalid } from "./parse.ts";
+import type { HttpRequest } from "./request-context.ts";
 
 type Json = Record<string, unknown>;
 /** Stands for a part that the request does not have. */
@@ -114,14 +116,19 @@ const text = (body: Uint8Array): string => {
 };
 
 /** The body's fields, or the one field that takes the body as it came. */
-export const readBodyInput = ({ rawBody }: Operation, body: Uint8Array, contentType: string | undefined): Json =>
-  rawBody === undefined ? readBodyObject(body, contentType) : { [rawBody]: text(body) };
+export const readBodyInput = ({ rawBody, otlp, maxBodyBytes }: Operation, body: Uint8Array, request: Pick<HttpRequest, "headers">): Json => {
+  if (rawBody !== undefined) return { [rawBody]: text(body) };
+  if (otlp !== true) return readBodyObject(body, request.headers["content-type"]);
+  const content = contentOf(request, body, maxBodyBytes);
+  return isProtobuf(request) ? readProtobuf(content) : readBodyObject(content, request.headers["content-type"], OTLP_TYPES);
+};
+
+const JSON_ONLY: readonly string[] = ["application/json"];
 
 /** An object from JSON text; no body is an empty object. */
-export const readBodyObject = (body: Uint8Array, contentType: string | undefined): Json => {
+export const readBodyObject = (body: Uint8Array, contentType: string | undefined, accepted: readonly string[] = JSON_ONLY): Json => {
   if (body.byteLength === 0) return NOTHING;
-  if (contentType?.split(";", 1)[0]?.trim().toLowerCase() !== "application/json")
-    throw new AppError("UNSUPPORTED_MEDIA_TYPE", { details: { accepted: ["application/json"] } });
+  if (contentType?.split(";", 1)[0]?.trim().toLowerCase() !== "application/json") throw new AppError("UNSUPPORTED_MEDIA_TYPE", { details: { accepted } });
   const value = parseJson(body);
   if (typeof value !== "object" || value === null || Array.isArray(value)) throw invalid("body", "must be a JSON object");
   return value as Json;

@@ -1,5 +1,5 @@
 // The REST transport: /v1 and /api/v1 from one table, envelopes and headers as the interface says.
-import { type Auth, type Deprecated, type Page, type PageQuery, SIGNATURE_VERSIONS, SIGNATURE_VERSIONS_HEADER } from "../../protocol/index.ts";
+import { type Auth, type Deprecated, type Operation, type Page, type PageQuery, SIGNATURE_VERSIONS, SIGNATURE_VERSIONS_HEADER } from "../../protocol/index.ts";
 import { type Clock, isoText } from "../core/clock.ts";
 import { AppError } from "../core/errors.ts";
 import type { RateLimitVerdict } from "../core/rate-limiter.ts";
@@ -10,6 +10,7 @@ import { hasSecret } from "./compression.ts";
 import { errorBody, locationOf, pageLinks, successText } from "./envelope.ts";
 import { UPGRADE_HEADERS } from "./handshake.ts";
 import { limitHeaders, RateLimited } from "./limits.ts";
+import { asRpcStatus, isProtobuf, renderOtlp } from "./otlp.ts";
 import { invalid } from "./parse.ts";
 import type { Answer, CallRequest, Failure, Pipeline } from "./pipeline.ts";
 import { renderPlain } from "./plain.ts";
@@ -36,6 +37,8 @@ export interface RestDeps {
 interface Addressee {
   readonly request: HttpRequest;
   readonly info: RequestInfo;
+  /** Sent protobuf to an operation that takes OTLP. */
+  readonly readsProtobuf?: boolean;
 }
 
 const NO_MORE: Pick<Failure, "verdict" | "headers"> = { verdict: null, headers: {} };
@@ -62,6 +65,9 @@ const NO_FIELDS: FieldTypes = new Map();
 type Found = Extract<Match, { kind: "found" }>;
 const maxBodyBytes = (match: Match): number =>
   match.kind === "found" ? match.route.entries.reduce((most, { entry }) => Math.max(most, entry.op.maxBodyBytes), 0) : DEFAULT_MAX_BODY_BYTES;
+
+const readsProtobuf = (request: HttpRequest, match: Match): boolean =>
+  match.kind === "found" && match.route.entries.some(({ entry }) => entry.op.otlp === true) && isProtobuf(request);
 
 const deprecationHeaders = ({ since, sunset }: Deprecated): Record<string, string> => ({
   Deprecation: `@${Math.floor(Date.parse(since) / 1_000)}`,
@@ -92,7 +98,7 @@ export const createRest = ({ entries, pipeline, clock, infoOf, authenticate, has
     return headers;
   };
 
-  const renderError = (error: AppError, { request, info }: Addressee, { verdict, headers }: Pick<Failure, "verdict" | "headers"> = NO_MORE): HttpResponse => ({
+  const jsonError = (error: AppError, { request, info }: Addressee, { verdict, headers }: Pick<Failure, "verdict" | "headers">): HttpResponse => ({
     status: error.status,
     headers: {
       ...headersOf(request, info, error instanceof RateLimited ? error.verdict : verdict),
@@ -106,6 +112,11 @@ export const createRest = ({ entries, pipeline, clock, infoOf, authenticate, has
     close: error.status === 413,
   });
 
+  const renderError = (error: AppError, to: Addressee, more: Pick<Failure, "verdict" | "headers"> = NO_MORE): HttpResponse => {
+    const refusal = jsonError(error, to, more);
+    return to.readsProtobuf === true ? asRpcStatus(refusal, error) : refusal;
+  };
+
   /** RFC 8288: the pages of a list, and the successor of a deprecated operation. */
   const linksOf = ({ op }: Entry, { input, result }: Answer, { path, query }: HttpRequest): readonly string[] => {
     const pages =
@@ -113,6 +124,17 @@ export const createRest = ({ entries, pipeline, clock, infoOf, authenticate, has
         ? null
         : pageLinks(op, input as PageQuery, result as Page<unknown>, { path: path.replace(/^\/api/, ""), params: new URLSearchParams(query) });
     return [...(pages === null ? [] : [pages]), ...(op.deprecated === undefined ? [] : deprecationLinks(op.deprecated))];
+  };
+
+  /** Null for an operation that answers with the envelope. */
+  const renderBare = (
+    { otlp, plain }: Operation,
+    request: HttpRequest,
+    { status, result }: Answer,
+    headers: Record<string, string>,
+  ): HttpResponse | HttpStream | null => {
+    if (otlp === true) return renderOtlp(request, result, { status, headers });
+    return plain === undefined ? null : renderPlain(plain, result as string | AsyncIterable<string>, { status, headers, compress: true });
   };
 
   const renderAnswer = (entry: Entry, answer: Answer, { request, info }: Addressee): HttpResponse | HttpStream => {
@@ -127,8 +149,8 @@ export const createRest = ({ entries, pipeline, clock, infoOf, authenticate, has
     }
     if (op.deprecated !== undefined) Object.assign(headers, deprecationHeaders(op.deprecated));
     Object.assign(headers, answer.headers);
-    if (op.plain !== undefined)
-      return renderPlain(op.plain, answer.result as string | AsyncIterable<string>, { status: answer.status, headers, compress: true });
+    const bare = renderBare(op, request, answer, headers);
+    if (bare !== null) return bare;
     const body = successText(op, answer.input, answer.result, { requestId: info.requestId, timestamp: isoText(clock.now()) });
     const { status, cookies } = answer;
     const compress = compressible.has(entry);
@@ -147,7 +169,7 @@ export const createRest = ({ entries, pipeline, clock, infoOf, authenticate, has
     const fields = types.get(at.entry) ?? NO_FIELDS;
     const query = readQuery(request.query, fields);
     checkQueryNames(at.entry.op, request.method, query);
-    const content = takesBody(request.method) ? readBodyInput(at.entry.op, body, request.headers["content-type"]) : NOTHING;
+    const content = takesBody(request.method) ? readBodyInput(at.entry.op, body, request) : NOTHING;
     const input = { ...mergeInput(readPath(at.fields, at.values), query, content), ...readHeaders(at.entry.op, request.headers, query) };
     if (request.headers["if-match"] === undefined || !fields.has("version")) return input;
     const [version, ...others] = readIfMatch(request.headers["if-match"]) ?? [];
@@ -182,7 +204,7 @@ export const createRest = ({ entries, pipeline, clock, infoOf, authenticate, has
       gone: context.gone,
       notes: context.notes,
     });
-    const asked = { request, info };
+    const asked = { request, info, readsProtobuf: readsProtobuf(request, match) };
     if (outcome.ok) return renderAnswer(entry, outcome.answer, asked);
     const { error } = outcome.failure;
     return hasSignInPage && isSignInVisit(entry, request) ? renderSignInPage(error, info.requestId) : renderError(error, asked, outcome.failure);
@@ -210,7 +232,7 @@ export const createRest = ({ entries, pipeline, clock, infoOf, authenticate, has
     } catch (error) {
       const refusal = pipeline.toAppError(error);
       context.notes.refusal = refusal;
-      void context.respond(renderError(refusal, { request, info }));
+      void context.respond(renderError(refusal, { request, info, readsProtobuf: readsProtobuf(request, match) }));
     }
   };
 

@@ -1,6 +1,7 @@
 // Places each field of an operation's input in path, query, header or body, and describes it there.
 import type { OperationGuide } from "../../../protocol/guide/index.ts";
 import type { Operation } from "../../../protocol/index.ts";
+import { PROTOBUF } from "../otlp.ts";
 import { takesBody } from "../rest-input.ts";
 import type { Versions } from "../versions.ts";
 import { isKeyed } from "./headers.ts";
@@ -66,6 +67,9 @@ export interface Asked {
   readonly requestBody: Json | null;
 }
 
+/** OpenTelemetry publishes the message. */
+const BINARY: Json = { type: "string", format: "binary" };
+
 /** The gateway reads the text itself, because its signature covers every byte. */
 const rawRequestBody = (field: Json = {}, example: unknown = "{}"): Json => ({
   required: true,
@@ -106,6 +110,9 @@ export const askedOf = ({ schemas, versions }: AskedParts, op: Operation, { meth
     ...(input.additionalProperties === undefined ? {} : { additionalProperties: input.additionalProperties }),
   };
   const value = Object.fromEntries(inBody.filter((name) => name in example).map((name) => [name, example[name]]));
-  const content = { "application/json": { schema, examples: { request: { value } } } };
+  const content = {
+    "application/json": { schema, examples: { request: { value } } },
+    ...(op.otlp === true ? { [PROTOBUF]: { schema: BINARY } } : {}),
+  };
   return { parameters, requestBody: { required: needed.length > 0, content } };
 };

@@ -3,6 +3,7 @@ import { AT, guideOf, IDS } from "../../../protocol/guide/index.ts";
 import { type ErrorCode, type Operation, Pagination, type Plain } from "../../../protocol/index.ts";
 import type { Entry } from "../catalogue.ts";
 import { successText } from "../envelope.ts";
+import { PROTOBUF } from "../otlp.ts";
 import type { Versions } from "../versions.ts";
 import { codesOf } from "./errors.ts";
 import { errorHeaders, successHeaders } from "./headers.ts";
@@ -68,6 +69,10 @@ const success = ({ schemas, versions }: Parts, { id, op }: Pick<Entry, "id" | "o
   if (op.status === 204) return { description: "Done. The answer has no body.", headers };
   if (op.status === 303) return { description: "The browser goes on to `Location`. The answer has no body.", headers };
   const parsed = op.input.safeParse(input ?? {});
+  if (op.otlp === true) {
+    const json = { schema: schemas.of(op.output, "output"), examples: { [id]: { value: output } } };
+    return { description: "Success.", headers, content: { "application/json": json, [PROTOBUF]: { schema: { type: "string", format: "binary" } } } };
+  }
   if (op.plain !== undefined)
     return { description: "Success.", headers, content: { [bareType(op.plain)]: { schema: { type: "string" }, examples: { [id]: { value: output } } } } };
   const text = output === undefined ? null : successText(op, parsed.data, output, { requestId: IDS.requestId, timestamp: AT });
