@@ -19,6 +19,7 @@ import { pairing } from "./groups/pairing.ts";
 import { roles } from "./groups/roles.ts";
 import { sessions } from "./groups/sessions.ts";
 import { tenants } from "./groups/tenants.ts";
+import { traces } from "./groups/traces.ts";
 import type { ErrorCode } from "./kit/errors.ts";
 import type { Group, Operation } from "./kit/operation.ts";
 
@@ -40,6 +41,7 @@ export const contract = {
   account,
   sessions,
   fleets,
+  traces,
 } as const satisfies Record<string, Group>;
 export type Contract = typeof contract;
 
@@ -77,6 +79,7 @@ export * from "./groups/live.ts";
 export { Member, PermissionRecord, RoleRecord } from "./groups/roles.ts";
 export { UserSession } from "./groups/sessions.ts";
 export * from "./groups/tenants.ts";
+export * from "./groups/traces.ts";
 export * from "./kit/command-type.ts";
 export * from "./kit/device-selector.ts";
 export * from "./kit/errors.ts";

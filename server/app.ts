@@ -12,7 +12,7 @@ import { systemClock } from "./core/clock.ts";
 import { newSecret } from "./core/ids.ts";
 import { createLifecycle, type Lifecycle } from "./core/lifecycle.ts";
 import { createShutdown, type ShutdownOptions } from "./core/shutdown.ts";
-import type { Tracing } from "./core/trace.ts";
+import type { OwnSpans, Tracing } from "./core/trace.ts";
 import type { ThisNode } from "./features/admin/index.ts";
 import { createFeatures, type Features, lookupsOf } from "./features/index.ts";
 import { createCatalogue, type Entry } from "./gateway/catalogue.ts";
@@ -32,6 +32,7 @@ import { createJobBook, type Job, type JobBook, startJobs } from "./platform/job
 import { localIssuerDocuments } from "./platform/jwt.ts";
 import type { Log } from "./platform/log.ts";
 import { createMetrics, type Metrics } from "./platform/metrics.ts";
+import { createOwnSpans } from "./platform/own-spans.ts";
 import { createSignatures } from "./platform/signatures.ts";
 import { openTraces } from "./platform/traces.ts";
 import { commit, packageFile, version } from "./version.ts";
@@ -61,7 +62,8 @@ interface Base extends Installation {
   readonly nodeId: string;
   readonly state: NodeState;
   readonly publicUrl: () => string;
-  readonly tracing: Tracing | null;
+  readonly tracing: Tracing;
+  readonly ownSpans: OwnSpans;
   readonly metrics: Metrics;
   readonly cluster: Cluster;
   readonly limits: Limits;
@@ -86,7 +88,8 @@ const openBase = async (deps: BaseDeps): Promise<Base> => {
   const nodeId = config.NODE_ID ?? `node_${randomUUID().slice(0, 8)}`;
   const state: NodeState = { draining: false, listeners: [], port: config.PORT, internalPort: config.INTERNAL_PORT };
   const installation = await openInstallation(config, life, log);
-  const tracing = await openTraces({ endpoint: config.OTEL_EXPORTER_OTLP_ENDPOINT, service: { version, nodeId }, life, log });
+  const collector = await openTraces({ endpoint: config.OTEL_EXPORTER_OTLP_ENDPOINT, service: { version, nodeId }, life, log });
+  const { tracing, spans: ownSpans } = createOwnSpans({ collector });
   const metrics = createMetrics();
   const cluster = openCluster({ ...deps, nodeId, clock: systemClock, onNudge: metrics.channelMeters.nudged, settings: settings.cluster });
   const limits = createLimits({ limiter: cluster.limiter, configured: configuredLimits(config) });
@@ -94,7 +97,21 @@ const openBase = async (deps: BaseDeps): Promise<Base> => {
   const publicUrl = (): string => publicUrlOf(config, state.port);
   const consoleFiles = config.CONSOLE === "on" ? await readStatic(settings.consoleFolder ?? packageFile("dist/portal")) : undefined;
   if (consoleFiles === null) log.warn({}, "the console is not built; the gateway serves without it");
-  return { ...deps, ...installation, consoleFiles, nodeId, state, publicUrl, tracing, metrics, cluster, limits, book: createJobBook(), internalToken };
+  return {
+    ...deps,
+    ...installation,
+    consoleFiles,
+    nodeId,
+    state,
+    publicUrl,
+    tracing,
+    ownSpans,
+    metrics,
+    cluster,
+    limits,
+    book: createJobBook(),
+    internalToken,
+  };
 };
 
 const transportsOf = (base: Base, features: Features, entries: readonly Entry[], shutdown: () => void) => {
@@ -128,6 +145,7 @@ const openAll = async ({ base, life, certificate, features, transports, jobs, sh
   const { config, log, state, cluster } = base;
   life.use("outgoing calls", features.outbound);
   life.use("outbox", features.outbox);
+  life.use("own spans", { close: features.traces.flush });
   await cluster.changes.open();
   life.use("change notifier", cluster.changes);
   await features.commands.remoteWaiters.open();

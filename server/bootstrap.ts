@@ -18,6 +18,7 @@ import { createJobBook } from "./platform/jobs.ts";
 import type { Tokens } from "./platform/jwt.ts";
 import type { Log } from "./platform/log.ts";
 import { createMetrics } from "./platform/metrics.ts";
+import { createOwnSpans } from "./platform/own-spans.ts";
 import { SERVICE } from "./version.ts";
 
 export type BootstrapRequest = EnsureTenant;
@@ -121,13 +122,15 @@ export const openBootstrap = async (config: Config, life: Lifecycle, { log, onNo
     drain: () => undefined,
   };
   const base = { config, log, nodeId: "cli", clock: systemClock };
+  const { tracing, spans: ownSpans } = createOwnSpans({ collector: null });
   const features = createFeatures({
     ...base,
     ...installation,
     node,
     book: createJobBook(),
     metrics: createMetrics(),
-    tracing: null,
+    tracing,
+    ownSpans,
     // The command line serves no calls, so it need not wait for Redis.
     cluster: openCluster({ ...base, config: { ...config, REDIS_URL: undefined }, life, liveNodes: () => 1 }),
     probe: async () => false,

@@ -17,6 +17,7 @@ import { pairing } from "./pairing.ts";
 import { roles } from "./roles.ts";
 import { sessions } from "./sessions.ts";
 import { tenants } from "./tenants.ts";
+import { traces } from "./traces.ts";
 
 export type { OperationGuide } from "./guide.ts";
 export * from "./records.ts";
@@ -38,6 +39,7 @@ const GUIDES: { readonly [G in keyof Contract]?: Readonly<Record<string, Operati
   roles,
   sessions,
   tenants,
+  traces,
 };
 
 /** The guide to `group.operation`; empty if there is none. */
@@ -62,4 +64,5 @@ export const TAGS: Readonly<Record<string, string>> = {
   Pairing: "How a machine becomes a device of a tenant: with a code that a person confirms, or with an enrollment token.",
   Roles: "Who may do what: roles, the permissions that they consist of, and the members who have them.",
   Tenants: "The accounts to which all other resources belong.",
+  Traces: "Where time went: spans that programs and agents send over OTLP, joined with the calls and commands that the gateway handled.",
 };

@@ -21,6 +21,8 @@ export const LIMITS = {
   agent: [perMinute("agent", 100, "credential")],
   heartbeat: [perMinute("heartbeat", 60, "device")],
   inventory: [perMinute("inventory", 6, "credential")],
+  // Exporters send every few seconds, and all devices of a tenant may.
+  traces: [perMinute("traces", 120, "credential"), perMinute("traces.tenant", 6_000, "tenant")],
   anonymous: [perMinute("anonymous", 60, "ip")],
   "pairing.initiate": [perMinute("pairing.initiate.ip", 5, "ip"), perMinute("pairing.initiate.fingerprint", 3, "input:device_fingerprint")],
   "pairing.prepare": [perMinute("pairing.prepare.ip", 10, "ip"), perMinute("pairing.prepare.user", 10, "credential")],

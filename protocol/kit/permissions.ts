@@ -3,8 +3,8 @@ export const ROLES = ["viewer", "operator", "admin", "owner"] as const;
 export type Role = (typeof ROLES)[number];
 
 const GRANTS = {
-  viewer: ["tenant:read", "device:read", "fleet:read", "command:read", "event:read", "member:read", "role:read"],
-  operator: ["device:pair", "device:update", "device:command"],
+  viewer: ["tenant:read", "device:read", "fleet:read", "command:read", "event:read", "trace:read", "member:read", "role:read"],
+  operator: ["device:pair", "device:update", "device:command", "trace:write"],
   admin: [
     "device:delete",
     "device:provision",
@@ -66,11 +66,13 @@ export const DESCRIBED: Readonly<Record<Permission, Described>> = {
   "fleet:read": row("device", "low", "See fleets and their devices"),
   "command:read": row("device", "low", "See commands and their results"),
   "event:read": row("device", "low", "Watch events as they happen"),
+  "trace:read": row("device", "low", "See traces of calls, commands and devices"),
   "member:read": row("tenant", "low", "See the members and their roles"),
   "role:read": row("tenant", "low", "See the roles and what each may do"),
   "device:pair": row("tenant", "medium", "Pair a device with the tenant"),
   "device:update": row("device", "low", "Change a device's name, tags, deployment and maintenance"),
   "device:command": row("device", "medium", "Send commands to devices and cancel them"),
+  "trace:write": row("tenant", "low", "Send spans of traces"),
   "device:delete": row("device", "high", "Remove devices"),
   "device:provision": row("tenant", "high", "Create many devices at once, with their secrets"),
   "device:disconnect": row("device", "low", "Close a device's connection"),

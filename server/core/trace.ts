@@ -37,9 +37,33 @@ export interface PastSpan {
   readonly attributes: SpanAttributes;
 }
 
-/** Spans for a collector; null where none is configured. */
+/** Spans for a collector, for the tenants' own traces, or for both. */
 export interface Tracing {
-  /** Begins the span of a request, with the trace of its caller if there is one. */
-  begin(parent: string | null): OpenSpan;
+  /** Whether it begins traces for callers who have none. */
+  readonly isForAll: boolean;
+  /** Begins the span of a request, with the trace of its caller if there is one. Null: it records none. */
+  begin(parent: string | null): OpenSpan | null;
   record(span: PastSpan): void;
+}
+
+/** A span of ours, as a tenant's trace keeps it. */
+export interface OwnSpan {
+  readonly tenantId: string;
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly parentSpanId: string | null;
+  readonly name: string;
+  readonly isCall: boolean;
+  readonly startUs: number;
+  readonly durationUs: number;
+  readonly failed: boolean;
+  readonly attributes: SpanAttributes;
+}
+
+/** Our spans since the last time somebody took them. */
+export interface OwnSpans {
+  /** The oldest first; they are gone from here then. */
+  take(limit: number): readonly OwnSpan[];
+  /** Spans that had no place. */
+  dropped(): number;
 }

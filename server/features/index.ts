@@ -8,7 +8,7 @@ import type { LoadCalls } from "../core/load-calls.ts";
 import type { RateLimiter } from "../core/rate-limiter.ts";
 import type { DuplicateProbe, Evictor } from "../core/sessions.ts";
 import type { FindStuck } from "../core/stuck.ts";
-import type { Tracing } from "../core/trace.ts";
+import type { OwnSpans, Tracing } from "../core/trace.ts";
 import type { Bus } from "../platform/bus.ts";
 import type { ChangeNotifier } from "../platform/change-notifier.ts";
 import type { Installation } from "../platform/installation.ts";
@@ -37,13 +37,15 @@ import { createRoles } from "./roles/index.ts";
 import { healthOf, openProvider, serviceFacts } from "./service.ts";
 import { billingSettings, pairingSettings, tenantSettings } from "./settings.ts";
 import { createTenants } from "./tenants/index.ts";
+import { createTraces } from "./traces/index.ts";
 
 export interface FeaturesDeps extends Installation {
   readonly config: Config;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;
-  readonly tracing: Tracing | null;
+  readonly tracing: Tracing;
+  readonly ownSpans: OwnSpans;
   readonly cluster: {
     readonly bus: Bus;
     readonly limiter: RateLimiter;
@@ -194,6 +196,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
     // After the tenants: invites count a plan's members with those who are invited.
     ...people,
     fleets,
+    traces: createTraces({ ...kit, ownSpans: deps.ownSpans, tenants: tenants.lookup, devices, commands }),
   } satisfies FeaturesOf<Contract>;
 
   const parts = connectParts(features, { outbox, outcomes, counters, stuck });

@@ -11,6 +11,8 @@ export interface CallRecord {
   readonly requestId: string;
   readonly tenantId: string | null;
   readonly actor: string;
+  /** The device that the input names, or that called. */
+  readonly deviceId?: string | null;
   /** The cause of a defect or an outage. */
   readonly cause?: unknown;
 }

@@ -1,4 +1,4 @@
-// One span per request for a collector: it continues the caller's trace, and everything that the request starts continues the span.
+// One span per request, for a collector and for the tenant's own traces: it continues the caller's trace, and everything that the request starts continues the span.
 import { type OpenSpan, readTraceparent, type Tracing } from "../core/trace.ts";
 import type { Notes } from "./call-record.ts";
 import type { HttpRequest } from "./request-context.ts";
@@ -8,8 +8,11 @@ const PROBES = /\/(?:livez|readyz|health(?:\/[a-z]+)?)$/;
 
 /** Begin it before anything else reads the request's traceparent. */
 export const beginSpan = (tracing: Tracing | null, { path, headers }: HttpRequest): OpenSpan | null => {
-  if (tracing === null || PROBES.test(path)) return null;
-  const span = tracing.begin(readTraceparent(headers["traceparent"]));
+  if (tracing === null) return null;
+  const parent = readTraceparent(headers["traceparent"]);
+  if ((parent === null && !tracing.isForAll) || PROBES.test(path)) return null;
+  const span = tracing.begin(parent);
+  if (span === null) return null;
   // The headers are this request's own copy.
   (headers as Record<string, string>)["traceparent"] = span.traceparent;
   return span;
@@ -35,6 +38,7 @@ export const endSpan = (span: OpenSpan, { method, status, requestId, notes: { ca
       "mooring.operations": calls.map(({ operation }) => operation),
       "mooring.request_id": requestId,
       "mooring.tenant_id": first?.tenantId ?? null,
+      "mooring.device_id": calls.length === 1 ? (first?.deviceId ?? null) : null,
       "mooring.actor": first?.actor ?? null,
     },
   });

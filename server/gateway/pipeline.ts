@@ -75,6 +75,7 @@ export interface Failure {
 interface Seen {
   verdict: RateLimitVerdict | null;
   scope: OpenScope | null;
+  deviceId: string | null;
 }
 
 const REPLAYED = { "Idempotent-Replayed": "true" } as const;
@@ -83,6 +84,12 @@ const ownDevice = (scope: OpenScope, input: unknown): void => {
   if (scope.principal?.kind !== "agent") return;
   const deviceId = (input as Record<string, unknown> | null)?.["deviceId"];
   if (typeof deviceId === "string" && deviceId !== scope.principal.deviceId) throw new AppError("FORBIDDEN", { details: { reason: "not_own_device" } });
+};
+
+const deviceOf = ({ principal }: OpenScope, input: unknown): string | null => {
+  if (principal?.kind === "agent") return principal.deviceId;
+  const deviceId = (input as Record<string, unknown> | null)?.["deviceId"];
+  return typeof deviceId === "string" ? deviceId : null;
 };
 
 /** A limited caller gets for any other device the answer of one that does not exist, whatever the operation's handler would ask first. */
@@ -127,6 +134,7 @@ export const createPipeline = (deps: PipelineDeps) => {
     if (!gathered.ok) throw gathered.error;
     ownDevice(scope, rawInput);
     const input = parseInput(op, rawInput);
+    seen.deviceId = deviceOf(scope, input);
     if (isLimited(scope)) await checkDevice(entry, scope, input, deps.isVisible);
     const byInput = limits.byInput(op.limit, scope, input);
     if (byInput.length > 0) seen.verdict = tighter(seen.verdict, await limits.take(byInput));
@@ -144,7 +152,7 @@ export const createPipeline = (deps: PipelineDeps) => {
   /** Never rejects: every call ends as an answer or a failure and is recorded once. */
   const call = async (request: CallRequest): Promise<{ ok: true; answer: Answer } | { ok: false; failure: Failure }> => {
     const startedAt = clock.elapsed();
-    const seen: Seen = { verdict: null, scope: null };
+    const seen: Seen = { verdict: null, scope: null, deviceId: null };
     const note = (status: number, error: AppError | null): void => {
       const record: CallRecord = {
         operation: request.entry.id,
@@ -155,6 +163,7 @@ export const createPipeline = (deps: PipelineDeps) => {
         requestId: request.info.requestId,
         tenantId: seen.scope?.tenantId ?? null,
         actor: actorOf(seen.scope?.principal ?? null),
+        deviceId: seen.deviceId,
         ...(error !== null && error.status >= 500 ? { cause: error.cause ?? error } : {}),
       };
       request.notes.calls.push(record);

@@ -20,6 +20,10 @@ export const NOT_WATCHED: Readonly<Record<string, string>> = {
   tenant_metrics: "a history of reports and events, which a job adds up",
   metric_progress: "how far that job has come",
   job_runs: "how the jobs fare",
+  traces: "what programs report of themselves",
+  trace_spans: "what programs report of themselves",
+  trace_operations: "what programs report of themselves",
+  trace_usage: "counts what programs report",
   untold_outcomes: "work that a job still has to do",
 };
 

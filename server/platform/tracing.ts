@@ -69,6 +69,7 @@ export const openTracing = async ({ endpoint, service, log }: TracingDeps): Prom
   };
 
   return {
+    isForAll: true,
     begin: (parent) => {
       const span = requests.startSpan("request", { kind: api.SpanKind.SERVER }, under(parent));
       const { traceId, spanId, traceFlags } = span.spanContext();

@@ -399,6 +399,8 @@ const SCENARIOS: Readonly<Record<Exclude<ErrorCode, Streamed>, Scenario>> = {
     await probe(own(at, "POST", `/invites/${inviteId}/resend`, { body: {} }));
   },
   INVITE_NOT_FOUND: (at, probe) => probe(own(at, "GET", "/invites/inv_unknown")),
+  TRACE_NOT_FOUND: (at, probe) => probe(own(at, "GET", "/traces/4bf92f3577b34da6a3ce929d0e0e4736")),
+  TRACE_RANGE_TOO_LARGE: (at, probe) => probe(own(at, "GET", "/traces?from=2026-01-01T00:00:00Z&to=2026-01-03T00:00:00Z")),
   NODE_NOT_FOUND: ({ world, stock }, probe) => probe(call(world, "POST", "/admin/nodes/node_unknown/drain", { as: stock.operator })),
   NODE_DRAINING: async ({ odd }, probe) => {
     odd.app.channel.refuseUpgrades();

@@ -1,4 +1,5 @@
 // A valid input for every operation, and the records that it refers to. Without a sample for an operation the tests do not compile.
+import { randomBytes } from "node:crypto";
 import { type Contract, contract, type Operation, type Rest } from "../../protocol/index.ts";
 import { newId } from "../../server/core/ids.ts";
 import { signedEvent } from "../kit/stripe.ts";
@@ -58,6 +59,14 @@ export const pair = async (stock: Pick<Stock, "world" | "tenant" | "owner">): Pr
   );
   const identity = { agentId: made.agent_id, tenantId: made.tenant_id, secret: made.shared_secret };
   return { code, device: { deviceId: made.device_id, fingerprint, identity, as: asAgent(identity) } };
+};
+
+/** A trace of one span. */
+const sentTrace = async (world: World, as: Caller): Promise<string> => {
+  const [traceId, startTimeUnixNano] = [randomBytes(16).toString("hex"), `${Date.now()}000000`];
+  const span = { traceId, spanId: randomBytes(8).toString("hex"), name: "sample", startTimeUnixNano, endTimeUnixNano: startTimeUnixNano };
+  await world.call(as, "POST", "/v1/traces", { body: { resourceSpans: [{ scopeSpans: [{ spans: [span] }] }] } });
+  return traceId;
 };
 
 export const openStock = async (world: World): Promise<Stock> => {
@@ -354,6 +363,11 @@ export const SAMPLES: { readonly [Id in OperationId]: (stock: Stock, userId: str
   "fleets.addDevice": async (stock) => ({ ...(await newFleet(stock)), deviceId: await spare(stock) }),
   "fleets.removeDevice": async (stock) => ({ ...(await newFleet(stock)), deviceId: stock.device.deviceId }),
   "fleets.summary": newFleet,
+  "traces.ingest": async () => ({ resourceSpans: [] }),
+  "traces.list": nothing,
+  "traces.services": nothing,
+  "traces.operations": nothing,
+  "traces.get": async ({ world, device }) => ({ traceId: await sentTrace(world, device.as) }),
 };
 
 /** A value as text for a path or query. String() throws for a fuzzed object such as `{ toString: false }`. */

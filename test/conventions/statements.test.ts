@@ -23,6 +23,7 @@ const RAW = [
   ...["enrollments", "pairings", "tokens"].map((name) => `server/features/pairing/store/${name}.ts`),
   "server/features/tenants/store/any-tenant.ts",
   "server/features/tenants/store/metrics.ts",
+  ...["forget", "read", "write"].map((name) => `server/features/traces/store/${name}.ts`),
   ...["idempotency", "mail-rows", "outbox-rows", "signatures"].map((name) => `server/platform/${name}.ts`),
 ];
 

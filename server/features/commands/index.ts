@@ -13,10 +13,12 @@
 import { encodeTime } from "ulid";
 import { type CommandId, contract } from "../../../protocol/index.ts";
 import { type Clock, systemClock } from "../../core/clock.ts";
+import type { CommandHistory } from "../../core/command-history.ts";
 import type { CommandDelivery, DeviceNotifier, DeviceRef, Enqueue } from "../../core/delivery.ts";
 import type { Emit, Happened, Hint, SqlTx } from "../../core/events.ts";
 import { implement } from "../../core/feature.ts";
 import type { DeviceLookup } from "../../core/lookups.ts";
+import type { SystemScope } from "../../core/scope.ts";
 import type { PollPresence } from "../../core/sessions.ts";
 import type { Tracing } from "../../core/trace.ts";
 import type { CreateBatch } from "../../platform/batch.ts";
@@ -41,6 +43,7 @@ import { type CommandSettings, defaultSettings } from "./settings.ts";
 import { lockOpen } from "./store/change.ts";
 import { countOpen, findPending } from "./store/read.ts";
 import { countNewer } from "./store/stuck.ts";
+import { findHistories } from "./store/timeline.ts";
 import { createStuckCommands } from "./stuck.ts";
 import { createTransitions } from "./transitions.ts";
 import { createWaiters } from "./waiters.ts";
@@ -97,6 +100,8 @@ export interface Commands extends Feature<typeof contract.commands> {
   resetDevice(tx: SqlTx, device: DeviceRef, reason: string): Promise<{ readonly canceled: number; readonly notify: () => void }>;
   /** The number of commands that wait for the device, and the commands that it must cancel. */
   pending(device: DeviceRef): Promise<{ readonly queued: number; readonly cancel: readonly CommandId[] }>;
+  /** Commands that a trace names, with their histories; those of other tenants are left out. */
+  histories(scope: SystemScope, commandIds: readonly string[]): Promise<readonly CommandHistory[]>;
   /** Open commands by status, and those that the reaper missed: the second number must be 0. */
   /** Commands queued in the last minute, over all tenants. */
   perMinute(): Promise<number>;
@@ -137,6 +142,7 @@ export const createCommands = (deps: CommandsDeps): Commands => {
       );
       return { canceled: made.length, notify: () => afterCommit.changed(made) };
     },
+    histories: (scope, commandIds) => findHistories(db, scope, commandIds),
     pending: (device) => findPending(deps.db, device),
     commandGauges: () => countOpen(deps.db, settings.reaperEveryMs * 2),
     perMinute: () => countNewer(deps.db, idAt(MINUTE_MS), COUNTED_UP_TO),

@@ -1,9 +1,12 @@
 // The history of a command, one entry for each transition.
 import type { z } from "zod";
 import type { CommandStatus, TimelineEntry } from "../../../../protocol/index.ts";
+import type { CommandHistory } from "../../../core/command-history.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import { statement } from "../../../core/statements.ts";
 import type { Db } from "../../../platform/db.ts";
+import { findCommands } from "./read.ts";
+import type { CommandRow } from "./rows.ts";
 
 type Entry = Omit<z.infer<typeof TimelineEntry>, "by">;
 // A command has few transitions; the limit bounds even one that is redelivered all its life.
@@ -41,3 +44,16 @@ export const readTimeline = async (db: Db, { tenantId }: SystemScope, commandId:
     detail: row.detail,
   }));
 };
+
+export const findHistories = async (db: Db, scope: SystemScope, commandIds: readonly string[]): Promise<readonly CommandHistory[]> => {
+  const { tenantId } = scope;
+  const found = await findCommands(
+    db,
+    commandIds.map((commandId) => ({ tenantId, commandId })),
+  );
+  return Promise.all(found.flatMap((command) => (command === null ? [] : [readHistory(db, scope, command)])));
+};
+const readHistory = async (db: Db, scope: SystemScope, command: CommandRow): Promise<CommandHistory> => ({
+  command,
+  steps: await readTimeline(db, scope, command.commandId),
+});

@@ -1,0 +1,36 @@
+// Deletes what is older than the plans keep, in batches.
+import type { SqlTx } from "../../../core/events.ts";
+import { statement } from "../../../core/statements.ts";
+
+const TRACES = 200;
+const SPANS = 5_000;
+const NAME_DAYS = 30;
+
+// A summary goes after its spans, so that no span stays without one.
+const FORGET = statement<{ readonly spans: number; readonly traces: number }>(
+  "traces.forget",
+  `with old as (
+     select tenant_id, trace_id from traces where expires_at < now() order by expires_at limit ${TRACES} for update skip locked),
+   doomed as (
+     select s.ctid from old join trace_spans s using (tenant_id, trace_id) limit ${SPANS}),
+   spans as (delete from trace_spans where ctid in (select ctid from doomed) returning 1),
+   gone as (
+     delete from traces t using old o where t.tenant_id = o.tenant_id and t.trace_id = o.trace_id and (select count(*) from doomed) < ${SPANS} returning 1)
+   select (select count(*) from spans) as spans, (select count(*) from gone) as traces`,
+);
+
+/** True when there may be more. */
+export const forgetTraces = async (db: SqlTx): Promise<boolean> => {
+  const [row] = await db.query(FORGET);
+  return row !== undefined && row.spans + row.traces > 0;
+};
+
+const FORGET_NAMES = statement<{ readonly deleted: number }>(
+  "traces.forgetNames",
+  `with names as (delete from trace_operations where last_seen_at < now() - interval '${NAME_DAYS} days' returning 1),
+   days as (delete from trace_usage where day < (now() at time zone 'utc')::date - 2 returning 1)
+   select (select count(*) from names) + (select count(*) from days) as deleted`,
+);
+export const forgetNames = async (db: SqlTx): Promise<void> => {
+  await db.query(FORGET_NAMES);
+};
