@@ -17,6 +17,7 @@ import { invites } from "./groups/invites.ts";
 import { live } from "./groups/live.ts";
 import { pairing } from "./groups/pairing.ts";
 import { roles } from "./groups/roles.ts";
+import { security } from "./groups/security.ts";
 import { sessions } from "./groups/sessions.ts";
 import { tenants } from "./groups/tenants.ts";
 import { traces } from "./groups/traces.ts";
@@ -39,6 +40,7 @@ export const contract = {
   audit,
   invites,
   account,
+  security,
   sessions,
   fleets,
   traces,
@@ -77,6 +79,7 @@ export * from "./groups/health.ts";
 export * from "./groups/invites.ts";
 export * from "./groups/live.ts";
 export { Member, PermissionRecord, RoleRecord } from "./groups/roles.ts";
+export * from "./groups/security.ts";
 export { UserSession } from "./groups/sessions.ts";
 export * from "./groups/tenants.ts";
 export * from "./groups/traces.ts";

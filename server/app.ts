@@ -133,6 +133,8 @@ const transportsOf = (base: Base, features: Features, entries: readonly Entry[],
     audit: features.audit.trail,
     idempotency,
     signatures,
+    blocks: features.security.blocks,
+    watch: features.watch,
     databaseError,
     channel: base.settings.channel,
     shutdown,
@@ -150,6 +152,8 @@ const openAll = async ({ base, life, certificate, features, transports, jobs, sh
   life.use("change notifier", cluster.changes);
   await features.commands.remoteWaiters.open();
   life.use("remote waiters", features.commands.remoteWaiters);
+  await features.security.open();
+  life.use("security", features.security);
   life.use("agent registry", { close: await features.devices.registry.listen() });
   life.use(
     "jobs",

@@ -15,6 +15,7 @@ import { health } from "./health.ts";
 import { invites } from "./invites.ts";
 import { pairing } from "./pairing.ts";
 import { roles } from "./roles.ts";
+import { security } from "./security.ts";
 import { sessions } from "./sessions.ts";
 import { tenants } from "./tenants.ts";
 import { traces } from "./traces.ts";
@@ -37,6 +38,7 @@ const GUIDES: { readonly [G in keyof Contract]?: Readonly<Record<string, Operati
   invites,
   pairing,
   roles,
+  security,
   sessions,
   tenants,
   traces,
@@ -63,6 +65,8 @@ export const TAGS: Readonly<Record<string, string>> = {
   Invites: "How people become members of a tenant: by a link that works once and for one address.",
   Pairing: "How a machine becomes a device of a tenant: with a code that a person confirms, or with an enrollment token.",
   Roles: "Who may do what: roles, the permissions that they consist of, and the members who have them.",
+  Security:
+    "What looks like an attack, the alerts that rules raise from it, and who is blocked. Events that belong to no tenant are for administrators of the installation.",
   Tenants: "The accounts to which all other resources belong.",
   Traces: "Where time went: spans that programs and agents send over OTLP, joined with the calls and commands that the gateway handled.",
 };

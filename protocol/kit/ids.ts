@@ -11,6 +11,7 @@ export const id = <const P extends string>(prefix: P) =>
 export const ID_NAMES: ReadonlyMap<string, string> = new Map([
   ["agt", "agent"],
   ["aud", "audit record"],
+  ["bke", "blocked entity"],
   ["cmd", "command"],
   ["dep", "deployment"],
   ["dev", "device"],
@@ -20,7 +21,10 @@ export const ID_NAMES: ReadonlyMap<string, string> = new Map([
   ["key", "API key"],
   ["mem", "member"],
   ["rol", "role"],
+  ["sal", "security alert"],
   ["ses", "session"],
+  ["sev", "security event"],
+  ["srl", "security rule"],
   ["ten", "tenant"],
 ]);
 

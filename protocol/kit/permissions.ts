@@ -3,8 +3,8 @@ export const ROLES = ["viewer", "operator", "admin", "owner"] as const;
 export type Role = (typeof ROLES)[number];
 
 const GRANTS = {
-  viewer: ["tenant:read", "device:read", "fleet:read", "command:read", "event:read", "trace:read", "member:read", "role:read"],
-  operator: ["device:pair", "device:update", "device:command", "trace:write"],
+  viewer: ["tenant:read", "device:read", "fleet:read", "command:read", "event:read", "trace:read", "member:read", "role:read", "security:read"],
+  operator: ["device:pair", "device:update", "device:command", "trace:write", "security:respond"],
   admin: [
     "device:delete",
     "device:provision",
@@ -23,6 +23,8 @@ const GRANTS = {
     "billing:read",
     "member:write",
     "role:write",
+    "security:rules",
+    "security:block",
   ],
   owner: ["tenant:delete", "billing:write", "tenant:transfer"],
 } as const satisfies Record<Role, readonly string[]>;
@@ -90,6 +92,10 @@ export const DESCRIBED: Readonly<Record<Permission, Described>> = {
   "billing:read": row("tenant", "low", "See invoices and usage"),
   "member:write": row("tenant", "high", "Change the roles of members and remove them"),
   "role:write": row("tenant", "high", "Create, change and delete roles"),
+  "security:read": row("tenant", "low", "See security events, security alerts, their rules and what is blocked"),
+  "security:respond": row("tenant", "low", "Acknowledge and resolve security alerts"),
+  "security:rules": row("tenant", "high", "Create, change and delete rules that raise security alerts and block callers"),
+  "security:block": row("tenant", "high", "Block addresses, users, keys and devices, and unblock them"),
   "tenant:delete": row("tenant", "high", "Delete the tenant, and restore it"),
   "billing:write": row("tenant", "high", "Buy, change and cancel the plan"),
   "tenant:transfer": row("tenant", "high", "Make another member the owner"),

@@ -1,5 +1,12 @@
 // Errors that we throw on purpose: an AppError becomes the answer to a call, a ConfigError stops the start. Any other error is a defect and becomes INTERNAL_ERROR.
-import { type Details, ERRORS, type ErrorCode, messageOf } from "../../protocol/index.ts";
+import { type Details, ERRORS, type ErrorCode, messageOf, type SecuritySubject } from "../../protocol/index.ts";
+
+/** Whom a refusal concerns. */
+export interface Concerned {
+  readonly tenantId: string | null;
+  readonly entityType: SecuritySubject;
+  readonly entityId: string;
+}
 
 export interface AppErrorOptions {
   readonly details?: Details | undefined;
@@ -7,6 +14,8 @@ export interface AppErrorOptions {
   readonly retryAfter?: number | undefined;
   /** For the log only. */
   readonly cause?: unknown;
+  /** For security events only: an answer never tells. */
+  readonly about?: Concerned | undefined;
 }
 
 /** The default Retry-After of every 429 and 503. */
@@ -16,12 +25,14 @@ export class AppError extends Error {
   readonly code: ErrorCode;
   readonly details: Details | undefined;
   readonly retryAfter: number | undefined;
+  readonly about: Concerned | undefined;
 
   constructor(code: ErrorCode, options: AppErrorOptions = {}) {
     super(messageOf(code, options.details), { cause: options.cause });
     this.name = "AppError";
     this.code = code;
     this.details = options.details;
+    this.about = options.about;
     this.retryAfter = options.retryAfter ?? (this.status === 429 || this.status === 503 ? RETRY_AFTER_SECONDS : undefined);
   }
 

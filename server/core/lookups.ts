@@ -34,7 +34,7 @@ export interface ApiKeyLookup {
   /** Null: no such key. Rejects a key with a wrong checksum as `api_key_malformed` without any read. */
   find(apiKey: string): Promise<ApiKeyRecord | null>;
   /** Notes when and from where the key was last used; a job writes it down. */
-  used(keyId: KeyId, ip: string): void;
+  used(key: Pick<ApiKeyRecord, "keyId" | "tenantId">, ip: string): void;
 }
 
 export interface SessionRecord {

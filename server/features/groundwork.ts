@@ -13,6 +13,7 @@ import { createDeviceNames, findSeen } from "./devices/index.ts";
 import type { FeaturesDeps } from "./index.ts";
 import type { FeatureKit } from "./kit.ts";
 import { createLive, type LiveDeps } from "./live/index.ts";
+import { createSecurityWatch } from "./security/index.ts";
 import { liveSettings, mailSettings, outboundGuard } from "./settings.ts";
 import { type Counters, createPlan } from "./tenants/index.ts";
 
@@ -43,6 +44,7 @@ export const createGroundwork = (deps: FeaturesDeps, { enqueue, isShown, onError
   const audit = createAudit({ db, secretBox, keepDays: config.AUDIT_RETENTION_DAYS });
   const mails = createMails({ db, clock, secretBox, log, send: createSmtp(mailSettings(config)) });
   const outbound = createOutbound({ guard: outboundGuard(config, deps.publicUrl), onBlocked, clock, settings: deps.settings?.outbound });
-  const kit: FeatureKit = { db, clock, emit, hint, audit: audit.trail, enqueue, plan, secretBox, mails, outbound };
-  return { kit, outbox, live, audit, mails, outbound, counters, outcomes };
+  const watch = createSecurityWatch(clock);
+  const kit: FeatureKit = { db, clock, emit, hint, audit: audit.trail, enqueue, plan, secretBox, mails, outbound, watch };
+  return { kit, outbox, live, audit, mails, outbound, counters, outcomes, watch };
 };

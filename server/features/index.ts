@@ -34,6 +34,7 @@ import { createMachines } from "./machines.ts";
 import { createPairing, pairingLimits } from "./pairing/index.ts";
 import { createPeople } from "./people.ts";
 import { createRoles } from "./roles/index.ts";
+import { createSecurity } from "./security/index.ts";
 import { healthOf, openProvider, serviceFacts } from "./service.ts";
 import { billingSettings, pairingSettings, tenantSettings } from "./settings.ts";
 import { createTenants } from "./tenants/index.ts";
@@ -85,7 +86,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
   const onError = (what: string, error: unknown): void => log.error({ what, error }, "background work failed");
   const socketUrl = (): string => `${publicUrl().replace(/^http/, "ws")}${CONNECT_PATHS[0]}`;
 
-  const { kit, outbox, outbound, live, audit, mails, counters, outcomes } = createGroundwork(deps, {
+  const { kit, outbox, outbound, live, audit, mails, counters, outcomes, watch } = createGroundwork(deps, {
     enqueue: (tx, scope, orders) => commands.enqueue(tx, scope, orders),
     isShown: (scope, deviceId) => devices.isShown(scope, deviceId),
     onError,
@@ -160,6 +161,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
   const billing = createBilling({ ...kit, counters, tenants: tenants.standing, settings: billingSettings(config, publicUrl) });
   const provider = openProvider(deps);
   const people = createPeople(deps, { kit, tenants, roles, audit, provider });
+  const security = createSecurity({ ...kit, bus, members: tenants.members, counted: watch, onError: (error) => onError("security", error) });
   const fleets = createFleets({
     ...kit,
     devices: devices.ofFleets,
@@ -197,6 +199,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
     ...people,
     fleets,
     traces: createTraces({ ...kit, ownSpans: deps.ownSpans, tenants: tenants.lookup, devices, commands }),
+    security,
   } satisfies FeaturesOf<Contract>;
 
   const parts = connectParts(features, { outbox, outcomes, counters, stuck });
@@ -206,6 +209,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
     ...features,
     outbox,
     outbound,
+    watch,
     agentSessions,
     all: features,
     jobs: [...outbox.jobs, ...mails.jobs, ...parts.flatMap(([, { jobs = [] }]) => jobs)],

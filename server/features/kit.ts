@@ -8,6 +8,7 @@ import type { Emit, Hint } from "../core/events.ts";
 import type { Handlers } from "../core/feature.ts";
 import type { Mails } from "../core/mail.ts";
 import type { Outbound } from "../core/outbound.ts";
+import type { SecurityWatch } from "../core/security.ts";
 import type { FindStuck } from "../core/stuck.ts";
 import type { Db } from "../platform/db.ts";
 import type { Job } from "../platform/jobs.ts";
@@ -50,4 +51,6 @@ export interface FeatureKit {
   readonly mails: Mails;
   /** For addresses that tenants name. */
   readonly outbound: Outbound;
+  /** Told of what looks like an attack. */
+  readonly watch: SecurityWatch;
 }

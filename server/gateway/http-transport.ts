@@ -1,6 +1,7 @@
 // The public HTTP transport: routes each request to REST, tRPC, the documents or the key set, and answers browsers' preflights.
 import { CONNECT_PATHS } from "../../protocol/index.ts";
 import { AppError } from "../core/errors.ts";
+import { type Blocks, entityBlocked } from "../core/security.ts";
 import type { Tracing } from "../core/trace.ts";
 import { type CallLogDeps, CallLogEntry } from "./call-log.ts";
 import { beginSpan } from "./call-span.ts";
@@ -22,6 +23,8 @@ export interface HttpTransportDeps {
   /** The local issuer's keys and its description, by their paths; none with a foreign issuer. */
   readonly issuerDocuments: ReadonlyMap<string, () => string>;
   readonly infoOf: (request: HttpRequest, prefix: Prefix) => RequestInfo;
+  /** Of the installation: an address that it blocks gets no further than its head. */
+  readonly blocks: Pick<Blocks, "any" | "refusesAddress">;
   /** Origins of browser portals; empty: any. */
   readonly origins: readonly string[];
   readonly toAppError: (error: unknown) => AppError;
@@ -96,6 +99,7 @@ export const createHttpTransport = (deps: HttpTransportDeps): HttpTransport => {
   // Not async: nearly every call goes straight to the operations.
   const route = (context: RequestContext, operations: Reception): Promise<void> | void => {
     const { request } = context;
+    if (deps.blocks.any && deps.blocks.refusesAddress(deps.infoOf(request, "/v1").ip)) return refuse(context, entityBlocked(), true);
     const fault = headFault(request);
     if (fault !== null) return refuse(context, fault, true);
     if (request.path.length + request.query.length > MAX_URL_BYTES) throw new AppError("URI_TOO_LONG", { details: { maxBytes: MAX_URL_BYTES } });

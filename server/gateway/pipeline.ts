@@ -8,6 +8,7 @@ import type { LazyAbort } from "../core/lazy-abort.ts";
 import type { RateLimitVerdict } from "../core/rate-limiter.ts";
 import type { HeldRecord } from "../core/row-versions.ts";
 import { actorOf, type OpenScope, type SystemScope } from "../core/scope.ts";
+import { type Blocks, entityBlocked, type SecurityWatch } from "../core/security.ts";
 import type { Identity, ScopeRequest } from "./auth/identity.ts";
 import type { CallRecord, Notes } from "./call-record.ts";
 import { createRun, type RunDeps } from "./call-scope.ts";
@@ -17,6 +18,7 @@ import { createOnce, ReplayedRefusal, readKey } from "./once.ts";
 import { parseInput } from "./parse.ts";
 import type { SignatureUse } from "./replay.ts";
 import type { RequestInfo } from "./request-info.ts";
+import { watchRefusal } from "./security-signals.ts";
 
 export interface PipelineDeps extends RunDeps {
   readonly clock: Clock;
@@ -27,6 +29,10 @@ export interface PipelineDeps extends RunDeps {
   readonly isVisible: (scope: SystemScope, deviceId: string) => Promise<boolean>;
   /** Rejects a signature that was used before in a way that forbids this use. */
   readonly useSignature: (use: SignatureUse) => Promise<void>;
+  /** Callers whom the installation or their tenant refuses. */
+  readonly blocks: Pick<Blocks, "any" | "refuses">;
+  /** Hears of refusals that look like an attack. */
+  readonly watch: SecurityWatch;
   /** The answer to a failure of the database; null for a defect. */
   readonly databaseError: (error: unknown) => AppError | null;
   /** Counts the call for the metrics; the log reads the notes. */
@@ -77,6 +83,12 @@ interface Seen {
   scope: OpenScope | null;
   deviceId: string | null;
 }
+
+const isBlocked = ({ tenantId, ip, principal }: OpenScope, blocks: PipelineDeps["blocks"]): boolean =>
+  blocks.any && principal !== null && blocks.refuses({ tenantId, ip, principal });
+const refuseBlocked = (scope: OpenScope, blocks: PipelineDeps["blocks"]): void => {
+  if (isBlocked(scope, blocks)) throw entityBlocked();
+};
 
 const REPLAYED = { "Idempotent-Replayed": "true" } as const;
 
@@ -129,6 +141,7 @@ export const createPipeline = (deps: PipelineDeps) => {
     const rawInput = gathered.ok ? gathered.value : {};
     const scope = await deps.scopeOf({ entry, identity, info, tenantHeader, rawInput });
     seen.scope = scope;
+    refuseBlocked(scope, deps.blocks);
     const admitted = limits.admit(op, scope, request.taken);
     if (admitted !== null) seen.verdict = await admitted;
     if (!gathered.ok) throw gathered.error;
@@ -177,6 +190,7 @@ export const createPipeline = (deps: PipelineDeps) => {
       const isReplay = error instanceof ReplayedRefusal;
       const failure = toAppError(isReplay ? error.refusal : error);
       note(failure.status, failure);
+      watchRefusal(failure, request, seen.scope, deps.watch);
       return { ok: false, failure: { error: failure, verdict: seen.verdict, headers: isReplay ? REPLAYED : {} } };
     }
   };
@@ -185,6 +199,9 @@ export const createPipeline = (deps: PipelineDeps) => {
   const judge = async ({ entry, info, tenantHeader, identify, readInput }: CallRequest): Promise<OpenScope> =>
     deps.scopeOf({ entry, identity: await identify(), info, tenantHeader, rawInput: readInput() });
 
-  return { call, judge, toAppError };
+  /** Whether a caller who was let in is blocked meanwhile. */
+  const nowBlocked = (scope: OpenScope): boolean => isBlocked(scope, deps.blocks);
+
+  return { call, judge, nowBlocked, toAppError };
 };
 export type Pipeline = ReturnType<typeof createPipeline>;

@@ -4,6 +4,7 @@ import { haveSameLimits } from "../core/access.ts";
 import { AppError, isAppError } from "../core/errors.ts";
 import { eitherOf } from "../core/lazy-abort.ts";
 import type { OpenScope } from "../core/scope.ts";
+import { type Blocks, entityBlocked } from "../core/security.ts";
 
 export interface StreamReauthorizer {
   /** Aborts when the stream has to end: by the caller's own signal or by a refusal. */
@@ -21,7 +22,18 @@ const accessChanged = (): AppError => new AppError("SERVICE_UNAVAILABLE", { retr
 /** A database error does not end a stream. */
 const isRefusal = (error: unknown): error is AppError => isAppError(error) && (error.status === 401 || error.status === 403);
 
-export const reauthorizeStream = (callerSignal: AbortSignal, authorize: () => Promise<OpenScope>, everyMs = CHECK_EVERY_MS): StreamReauthorizer => {
+export interface StreamChecks {
+  readonly authorize: () => Promise<OpenScope>;
+  /** Hears at once of a block, which must not wait for the next check. */
+  readonly onBlocked: Blocks["onBlocked"];
+  readonly nowBlocked: (scope: OpenScope) => boolean;
+}
+
+export const reauthorizeStream = (
+  callerSignal: AbortSignal,
+  { authorize, onBlocked, nowBlocked }: StreamChecks,
+  everyMs = CHECK_EVERY_MS,
+): StreamReauthorizer => {
   const refused = new AbortController();
   const check = async (opened: OpenScope): Promise<void> => {
     try {
@@ -35,11 +47,18 @@ export const reauthorizeStream = (callerSignal: AbortSignal, authorize: () => Pr
     signal: eitherOf(callerSignal, refused.signal),
     watch: async function* ({ scope, result }) {
       const timer = setInterval(() => void check(scope), everyMs);
+      const refuseBlocked = (): void => {
+        if (nowBlocked(scope)) refused.abort(entityBlocked());
+      };
+      const stopListening = onBlocked(refuseBlocked);
+      // It may have been blocked since it was let in.
+      refuseBlocked();
       try {
         yield* result as AsyncIterable<unknown>; // as: the result of a subscription
         refused.signal.throwIfAborted();
       } finally {
         clearInterval(timer);
+        stopListening();
       }
     },
   };

@@ -15,6 +15,7 @@ import type { PubSub } from "../core/pub-sub.ts";
 import type { RateLimiter } from "../core/rate-limiter.ts";
 import type { HoldVersion } from "../core/row-versions.ts";
 import type { Overrides } from "../core/scope.ts";
+import type { Blocks, SecurityWatch } from "../core/security.ts";
 import type { AgentSessions, SessionOwners, SocketPresence } from "../core/sessions.ts";
 import type { Tracing } from "../core/trace.ts";
 import { createAgentAuth } from "./auth/agent.ts";
@@ -81,6 +82,8 @@ export interface TransportsDeps {
   readonly transact: Transact;
   readonly audit: AuditTrail;
   readonly holdVersion: HoldVersion;
+  readonly blocks: Blocks;
+  readonly watch: SecurityWatch;
   readonly idempotency: IdempotencyStore;
   readonly signatures: Omit<ReplayDeps, "clock"> & { readonly memory: AgentChannelDeps["signatures"] };
   readonly databaseError: (error: unknown) => AppError | null;
@@ -144,6 +147,8 @@ const pipelineDeps = (deps: TransportsDeps, identity: IdentityDeps): PipelineDep
   audit: deps.audit,
   holdVersion: deps.holdVersion,
   record: deps.metrics.call,
+  blocks: deps.blocks,
+  watch: deps.watch,
   databaseError: deps.databaseError,
   scopeOf: createScope(identity),
   isVisible: deps.lookups.isVisible,
@@ -171,11 +176,12 @@ const httpOf = (deps: TransportsDeps, infoOf: InfoOf): HttpTransport => {
   const operations = { entries, pipeline, clock, infoOf, authenticate };
   return createHttpTransport({
     rest: createRest({ ...operations, hasSignInPage: deps.consoleFiles != null }),
-    trpc: createTrpc({ ...operations, redeem: createRedeem(identity), recheck: createRecheck(identity) }),
+    trpc: createTrpc({ ...operations, redeem: createRedeem(identity), recheck: createRecheck(identity), onBlocked: deps.blocks.onBlocked }),
     docs: createDocs(),
     openApi: apiDescription(deps),
     console: deps.consoleFiles === undefined ? null : createStatic(deps.consoleFiles),
     infoOf,
+    blocks: deps.blocks,
     origins: config.CORS_ORIGINS,
     toAppError: pipeline.toAppError,
     callLog: { clock, log },
@@ -199,6 +205,8 @@ const agentChannelOf = (deps: TransportsDeps, facts: InfoOf): AgentChannel => {
     notifier: cluster.notifier,
     limits: deps.limits,
     facts,
+    blocks: deps.blocks,
+    watch: deps.watch,
     databaseError: deps.databaseError,
     clock: deps.clock,
     log: deps.log,

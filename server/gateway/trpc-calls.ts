@@ -3,6 +3,7 @@ import type { Clock } from "../core/clock.ts";
 import type { AppError } from "../core/errors.ts";
 import { type LazyAbort, lazyAbortOf } from "../core/lazy-abort.ts";
 import type { RateLimitVerdict } from "../core/rate-limiter.ts";
+import type { Blocks } from "../core/security.ts";
 import type { Identity } from "./auth/identity.ts";
 import type { Notes } from "./call-record.ts";
 import type { Entry } from "./catalogue.ts";
@@ -42,7 +43,7 @@ const NO_COOKIES: readonly string[] = [];
 const cookiesOf = (outcome: Awaited<ReturnType<Pipeline["call"]>>): readonly string[] => (outcome.ok ? outcome.answer.cookies : undefined) ?? NO_COOKIES;
 
 export const createTrpcCalls =
-  ({ pipeline, clock }: { readonly pipeline: Pipeline; readonly clock: Clock }) =>
+  ({ pipeline, clock, onBlocked }: { readonly pipeline: Pipeline; readonly clock: Clock; readonly onBlocked: Blocks["onBlocked"] }) =>
   (request: HttpRequest, info: RequestInfo, at: Caller): TrpcCalls => {
     const signed = signedBy(request);
     const taken: Taken = new Map();
@@ -62,7 +63,11 @@ export const createTrpcCalls =
       };
       const reauthorizer =
         entry.op.kind === "subscription"
-          ? reauthorizeStream(asked.gone.signal, () => pipeline.judge({ ...asked, identify: () => at.reidentify(entry) }))
+          ? reauthorizeStream(asked.gone.signal, {
+              authorize: () => pipeline.judge({ ...asked, identify: () => at.reidentify(entry) }),
+              onBlocked,
+              nowBlocked: pipeline.nowBlocked,
+            })
           : null;
       const outcome = await pipeline.call(reauthorizer === null ? asked : { ...asked, gone: lazyAbortOf(reauthorizer.signal) });
       calls.verdict = tighter(calls.verdict, verdictOf(outcome));

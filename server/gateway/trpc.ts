@@ -4,6 +4,7 @@ import { fetchRequestHandler } from "@trpc/server/adapters/fetch";
 import { SIGNATURE_VERSIONS, SIGNATURE_VERSIONS_HEADER } from "../../protocol/index.ts";
 import type { Clock } from "../core/clock.ts";
 import { AppError, isAppError } from "../core/errors.ts";
+import type { Blocks } from "../core/security.ts";
 import { type Credential, isSigned, readCredential } from "./auth/credentials.ts";
 import { type Identity, NOBODY } from "./auth/identity.ts";
 import type { Entry } from "./catalogue.ts";
@@ -25,6 +26,7 @@ export interface TrpcDeps {
   readonly infoOf: (request: HttpRequest, prefix: Prefix) => RequestInfo;
   readonly authenticate: (credential: Credential, info: RequestInfo, body: Uint8Array) => Promise<Identity>;
   readonly redeem: (ticket: string) => Promise<Identity>;
+  readonly onBlocked: Blocks["onBlocked"];
   /** Throws once the session that got the ticket has ended. */
   readonly recheck: (identity: Identity) => Promise<Identity>;
 }

@@ -24,6 +24,8 @@ export const NOT_WATCHED: Readonly<Record<string, string>> = {
   trace_spans: "what programs report of themselves",
   trace_operations: "what programs report of themselves",
   trace_usage: "counts what programs report",
+  security_events: "what callers did; a change of theirs is recorded by itself",
+  blocked_entities_version: "a number by which nodes learn of changes that are recorded",
   untold_outcomes: "work that a job still has to do",
 };
 

@@ -215,7 +215,11 @@ test("a flood of hellos probes a bounded number at once and lets the others in w
 test("concurrent probes of one holder share one ping", async () => {
   const device = await known();
   const sessionOf = () =>
-    newSession({ id: "ses", agent: { ...device, ...device.identity } as never, signatureVersion: 1, heartbeatLimit: null }, channelSettings(), 0);
+    newSession(
+      { id: "ses", agent: { ...device, ...device.identity } as never, signatureVersion: 1, ip: "127.0.0.1", heartbeatLimit: null },
+      channelSettings(),
+      0,
+    );
   let pings = 0;
   const holder = sessionOf();
   holder.phase = "ready";

@@ -4,6 +4,7 @@ import { type AgentIdentity, CONNECT_PATHS, HEADERS, type ServerFrame, SUBPROTOC
 import type { Clock } from "../../server/core/clock.ts";
 import { newId } from "../../server/core/ids.ts";
 import type { TenantFacts } from "../../server/core/scope.ts";
+import { nothingBlocked, unwatched } from "../../server/core/security.ts";
 import type { SignatureMemory } from "../../server/core/signature-memory.ts";
 import { createAuditTrail } from "../../server/features/audit/index.ts";
 import { createCommands } from "../../server/features/commands/index.ts";
@@ -86,6 +87,7 @@ export const startNode = async (options: NodeOptions = {}) => {
     bus,
     emit: outbox.emit,
     audit: createAuditTrail({ secretBox: box }),
+    watch: unwatched,
     secrets: box,
     plan: { require: async () => undefined },
     deployments,
@@ -132,6 +134,8 @@ export const startNode = async (options: NodeOptions = {}) => {
     notifier,
     limits: createLimits({ limiter: createMemoryRateLimiter({ clock }), configured: {} }),
     facts: createRequestInfo([]),
+    blocks: nothingBlocked,
+    watch: unwatched,
     databaseError,
     clock,
     log: { info: () => undefined, warn: (fields) => void complaints.push(fields) },

@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { type AgentId, CLOSE, type DeploymentId, type DeviceId, Hello, sign, type TenantId } from "../../protocol/index.ts";
 import type { AgentRecord } from "../../server/core/agent-registry.ts";
 import { systemClock } from "../../server/core/clock.ts";
+import { unwatched } from "../../server/core/security.ts";
 import { createHelloJudge } from "../../server/gateway/channel/hello.ts";
 import { type AgentSession, newSession } from "../../server/gateway/channel/session.ts";
 import { channelSettings } from "../../server/gateway/channel/settings.ts";
@@ -19,7 +20,7 @@ const agent: AgentRecord = {
   tenantStatus: "active",
 };
 
-const open = (): AgentSession => newSession({ id: "ses_1", agent, signatureVersion: 2, heartbeatLimit: null }, channelSettings(), 0);
+const open = (): AgentSession => newSession({ id: "ses_1", agent, signatureVersion: 2, ip: "127.0.0.1", heartbeatLimit: null }, channelSettings(), 0);
 
 const helloOf = (session: AgentSession): Hello => {
   const timestamp = new Date().toISOString();
@@ -35,6 +36,7 @@ const judge = createHelloJudge({
   clock: systemClock,
   nodeId: "node",
   duplicates: { isDuplicate: async () => false },
+  watch: unwatched,
   onError: () => undefined,
 });
 

@@ -106,6 +106,8 @@ test("the operations on the list write no record, and there is no other", async 
     "apiKeys.create",
     "roles.create",
     "fleets.create",
+    "security.createRule",
+    "security.block",
     "devices.provision",
     "pairing.prepareActivation",
     "pairing.approve",

@@ -194,6 +194,31 @@ const SCENARIOS: Readonly<Record<Exclude<ErrorCode, Streamed>, Scenario>> = {
     const [{ memberId }] = await done(at.world, owner, "GET /members");
     await probe(call(at.world, "DELETE", `/members/${memberId}`, { as: owner }));
   },
+  ENTITY_BLOCKED: async (at, probe) => {
+    const { owner, tenant } = await fresh(at);
+    await tenant.token("viewer");
+    await done(at.world, owner, "POST /security/blocked-entities", { body: { entityType: "user", entityValue: tenant.ownerId.replace("owner", "viewer") } });
+    const viewer = await tenant.user("viewer");
+    await eventually(async () => expect((await at.world.call(viewer, "GET", "/v1/devices")).status).toBe(403));
+    await probe(call(at.world, "GET", "/devices", { as: viewer }));
+  },
+  SECURITY_ALERT_NOT_FOUND: (at, probe) => probe(own(at, "GET", "/security/alerts/sal_unknown")),
+  SECURITY_RULE_NOT_FOUND: (at, probe) => probe(own(at, "GET", "/security/rules/srl_unknown")),
+  SECURITY_RULE_BUILT_IN: (at, probe) => probe(own(at, "DELETE", "/security/rules/srl_B0AuthFailedBurst000000")),
+  SECURITY_LIMIT_REACHED: async (at, probe) => {
+    const { owner } = await fresh(at);
+    const rule = { name: "one of many", type: "device.cloned", conditions: { count: 1, windowSeconds: 60, severity: "high" } };
+    for (let made = 0; made < 50; made += 1) await done(at.world, owner, "POST /security/rules", { body: rule });
+    await probe(call(at.world, "POST", "/security/rules", { as: owner, body: rule }));
+  },
+  BLOCKED_ENTITY_NOT_FOUND: (at, probe) => probe(own(at, "DELETE", "/security/blocked-entities/bke_unknown")),
+  ENTITY_ALREADY_BLOCKED: async (at, probe) => {
+    const body = { entityType: "key", entityValue: newId("key") };
+    await done(at.world, at.stock.owner, "POST /security/blocked-entities", { body });
+    await probe(own(at, "POST", "/security/blocked-entities", { body }));
+  },
+  CANNOT_BLOCK_SELF: (at, probe) =>
+    probe(own(at, "POST", "/security/blocked-entities", { body: { entityType: "user", entityValue: at.stock.tenant.ownerId } })),
   API_KEY_IP_DENIED: async ({ world, stock }, probe) => {
     const { apiKey } = await done(world, stock.owner, "POST /api-keys", { body: { name: "elsewhere", ipAllowlist: ["192.0.2.0/24"] } });
     await probe(call(world, "GET", "/devices", { as: asKey(apiKey, stock.tenant.tenantId) }));

@@ -129,6 +129,26 @@ const newRole = async (stock: Stock): Promise<Input> => {
 const newFleet = async (stock: Stock): Promise<Input> => ({
   fleetId: (await created(stock, "/v1/fleets", { name: "sample", deviceIds: [stock.device.deviceId] }))["fleetId"],
 });
+const newAlert = async ({ world }: Pick<Stock, "world">, tenantId: string): Promise<Input> => {
+  const alertId = newId("sal");
+  await world.sql.query(
+    `insert into security_alerts (alert_id, tenant_id, rule_id, type, severity, entity_type, entity_id, count, last_event_at)
+     values ($1, $2, 'srl_B0AuthFailedBurst000000', 'auth.failed_burst', 'medium', 'ip', $3, 20, now())`,
+    [alertId, tenantId, alertId],
+  );
+  return { alertId };
+};
+const ALERT_RULE = { name: "noise", type: "auth.failed_burst", conditions: { count: 5, windowSeconds: 60, severity: "low" } };
+/** The last samples' rules go, because a tenant has 50 at most. */
+const newRule = async (stock: Stock): Promise<Input> => {
+  await stock.world.sql.query("delete from security_rules where tenant_id = $1", [stock.tenant.tenantId]);
+  return { ruleId: (await created(stock, "/v1/security/rules", ALERT_RULE))["id"] };
+};
+const freshBlock = (): Input => ({ entityType: "device", entityValue: newId("dev"), reason: "stolen" });
+const newBlock = async (stock: Stock): Promise<Input> => ({ blockedEntityId: (await created(stock, "/v1/security/blocked-entities", freshBlock()))["id"] });
+const newBlockEverywhere = async ({ world, operator }: Stock): Promise<Input> => ({
+  blockedEntityId: data(await world.call(operator, "POST", "/v1/admin/security/blocked-entities", { body: freshBlock() })).id,
+});
 /** A member that no other sample needs; the user's own membership, if the user is to leave. */
 const newMember = async ({ world, tenant }: Pick<Stock, "world" | "tenant">): Promise<Input> => {
   const memberId = newId("mem");
@@ -368,6 +388,29 @@ export const SAMPLES: { readonly [Id in OperationId]: (stock: Stock, userId: str
   "traces.services": nothing,
   "traces.operations": nothing,
   "traces.get": async ({ world, device }) => ({ traceId: await sentTrace(world, device.as) }),
+  "security.listEvents": nothing,
+  "security.listAlerts": nothing,
+  "security.getAlert": (stock) => newAlert(stock, stock.tenant.tenantId),
+  "security.acknowledge": (stock) => newAlert(stock, stock.tenant.tenantId),
+  "security.resolve": async (stock) => ({ ...(await newAlert(stock, stock.tenant.tenantId)), resolution: "mitigated", note: "password changed" }),
+  "security.metrics": nothing,
+  "security.listRules": nothing,
+  "security.getRule": newRule,
+  "security.createRule": async (stock) => {
+    await newRule(stock);
+    return ALERT_RULE;
+  },
+  "security.updateRule": async (stock) => ({ ...(await newRule(stock)), enabled: false }),
+  "security.removeRule": newRule,
+  "security.listBlocked": nothing,
+  "security.block": async () => freshBlock(),
+  "security.unblock": newBlock,
+  "security.installationEvents": nothing,
+  "security.installationAlerts": nothing,
+  "security.resolveForInstallation": async (stock) => ({ ...(await newAlert(stock, "-")), resolution: "accepted" }),
+  "security.listBlockedEverywhere": nothing,
+  "security.blockEverywhere": async () => freshBlock(),
+  "security.unblockEverywhere": newBlockEverywhere,
 };
 
 /** A value as text for a path or query. String() throws for a fuzzed object such as `{ toString: false }`. */

@@ -15,6 +15,10 @@ const UNCHECKED: Readonly<Record<string, string>> = {
   "untold_outcomes.*": "inserted while the command is locked; a job deletes it when retention has deleted the command",
   "audit_logs.tenant_id": "the log outlives the tenant, and the installation has one too",
   "audit_chains.tenant_id": "the log outlives the tenant, and the installation has one too",
+  "security_events.tenant_id": "the installation has its own, and every flush would lock its tenants' rows",
+  "security_alerts.tenant_id": "the installation has its own",
+  "security_rules.tenant_id": "the installation may have its own",
+  "blocked_entities.tenant_id": "the installation has its own",
   "outbox_events.tenant_id": "every event of every node would lock its tenant's row",
   "idempotency_keys.tenant_id": "every keyed call would lock its tenant's row, and calls outside of tenants have none",
   "used_signatures.agent_id": "every signed change would read the device again, right after the signature check",
@@ -30,6 +34,7 @@ const UNCHECKED: Readonly<Record<string, string>> = {
 /** Tables whose rows belong to no tenant, or to none yet. */
 const WITHOUT_TENANT: Readonly<Record<string, string>> = {
   gateway_nodes: "nodes serve the whole installation",
+  blocked_entities_version: "one number for the whole installation",
   feature_flags: "decided for the whole installation",
   job_runs: "jobs serve the whole installation",
   metric_progress: "how far the roll-up has come with all tenants",

@@ -21,6 +21,8 @@ const RAW = [
   "server/features/fleets/store.ts",
   "server/features/live/store.ts",
   ...["enrollments", "pairings", "tokens"].map((name) => `server/features/pairing/store/${name}.ts`),
+  "server/features/security/block-rows.ts",
+  "server/features/security/event-rows.ts",
   "server/features/tenants/store/any-tenant.ts",
   "server/features/tenants/store/metrics.ts",
   ...["forget", "read", "write"].map((name) => `server/features/traces/store/${name}.ts`),

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Role } from "../../protocol/index.ts";
 import { accessOf } from "../../server/core/access.ts";
 import { systemClock } from "../../server/core/clock.ts";
+import { unwatched } from "../../server/core/security.ts";
 import { createApiKeyLookup } from "../../server/features/api-keys/api-key-lookup.ts";
 import { isWellFormed, makeKey } from "../../server/features/api-keys/keys.ts";
 import { createToLimit } from "../../server/features/fleets/limits.ts";
@@ -100,7 +101,13 @@ describe("keys", () => {
         return Reflect.get(db, name) as unknown;
       },
     });
-    const { lookup } = createApiKeyLookup({ db: counting, clock: systemClock, memberships: world.tenants.memberships, toLimit: createToLimit(world.db) });
+    const { lookup } = createApiKeyLookup({
+      db: counting,
+      clock: systemClock,
+      memberships: world.tenants.memberships,
+      toLimit: createToLimit(world.db),
+      watch: unwatched,
+    });
     const { apiKey } = makeKey("key_01J9ZQ3E8W6Y2V7K4M5N6P7Q8R");
     for (const bad of [`${apiKey.slice(0, -1)}${apiKey.endsWith("0") ? "1" : "0"}`, apiKey.slice(1), "svk_live_x", "svk_", "\0", "__proto__", ""])
       expect(await failureOf(lookup.find(bad))).toEqual({ code: "UNAUTHORIZED", status: 401, details: { reason: "api_key_malformed" } });
@@ -113,8 +120,8 @@ describe("keys", () => {
     const { scope } = await newOwner();
     const { keyId } = await world.call.apiKeys.create(scope, { name: "k" });
     const flush = async () => {
-      world.apiKeys.lookup.used(keyId, "192.0.2.1");
-      world.apiKeys.lookup.used(keyId, "2001:db8::1");
+      world.apiKeys.lookup.used({ keyId, tenantId: scope.tenantId }, "192.0.2.1");
+      world.apiKeys.lookup.used({ keyId, tenantId: scope.tenantId }, "2001:db8::1");
       expect((await world.call.apiKeys.get(scope, { keyId })).lastUsedIp).toBe(seen);
       await runJobs();
       const { lastUsedAt, lastUsedIp } = await world.call.apiKeys.get(scope, { keyId });
@@ -180,7 +187,13 @@ describe("rotation", () => {
     expect(second.expiresAt).toBe(first.expiresAt);
     const states = async () => {
       // Nothing may come from the cache of the reads before.
-      const { lookup } = createApiKeyLookup({ db: world.db, clock: systemClock, memberships: world.tenants.memberships, toLimit: createToLimit(world.db) });
+      const { lookup } = createApiKeyLookup({
+        db: world.db,
+        clock: systemClock,
+        memberships: world.tenants.memberships,
+        toLimit: createToLimit(world.db),
+        watch: unwatched,
+      });
       return [(await lookup.find(first.apiKey))?.status, (await lookup.find(second.apiKey))?.status];
     };
     const set = (change: string) => world.db.query(`update api_keys set ${change} where key_id = $1`, [first.keyId]);

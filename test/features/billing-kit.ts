@@ -3,6 +3,7 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { contract, type TenantId } from "../../protocol/index.ts";
 import { createTestClock } from "../../server/core/clock.ts";
 import type { Emit, Happened } from "../../server/core/events.ts";
+import { unwatched } from "../../server/core/security.ts";
 import { createApiKeys } from "../../server/features/api-keys/index.ts";
 import { createAuditTrail } from "../../server/features/audit/index.ts";
 import { createBeginTrial, createBilling, createTellCrossing } from "../../server/features/billing/index.ts";
@@ -51,6 +52,7 @@ export const openBilling = async (stripe: { readonly secretKey?: string; readonl
     onError: () => undefined,
   });
   const apiKeys = createApiKeys({
+    watch: unwatched,
     checkSelector: async () => undefined,
     toLimit: createToLimit(db),
     db,

@@ -5,6 +5,7 @@ import { systemClock } from "../../server/core/clock.ts";
 import type { Emit, Happened } from "../../server/core/events.ts";
 import { newId, newSecret } from "../../server/core/ids.ts";
 import type { Overrides } from "../../server/core/scope.ts";
+import { unwatched } from "../../server/core/security.ts";
 import { createApiKeys } from "../../server/features/api-keys/index.ts";
 import { createAuditTrail } from "../../server/features/audit/index.ts";
 import { deployments } from "../../server/features/deployments/index.ts";
@@ -55,6 +56,7 @@ export const openTenancy = async ({ planLimits }: { planLimits?: Readonly<Record
     onError: () => undefined,
   });
   const apiKeys = createApiKeys({
+    watch: unwatched,
     db,
     clock: systemClock,
     emit,

@@ -5,6 +5,7 @@ import { z } from "zod";
 import { contract, type Group, group, mutation, query, type Rest } from "../../protocol/index.ts";
 import { createTestClock } from "../../server/core/clock.ts";
 import { createLazyAbort } from "../../server/core/lazy-abort.ts";
+import { nothingBlocked, unwatched } from "../../server/core/security.ts";
 import { createCatalogue } from "../../server/gateway/catalogue.ts";
 import { createLimits } from "../../server/gateway/limits.ts";
 import { createPipeline } from "../../server/gateway/pipeline.ts";
@@ -116,6 +117,8 @@ const serve = async (operations: Group["operations"], path: string): Promise<Htt
     audit: noAudit,
     holdVersion: async () => undefined,
     useSignature: async () => undefined,
+    blocks: nothingBlocked,
+    watch: unwatched,
     databaseError: () => null,
     record: () => undefined,
     strictOutput: true,

@@ -9,6 +9,7 @@ import { systemClock } from "../../server/core/clock.ts";
 import { implement } from "../../server/core/feature.ts";
 import { newId } from "../../server/core/ids.ts";
 import { createLazyAbort } from "../../server/core/lazy-abort.ts";
+import { nothingBlocked, unwatched } from "../../server/core/security.ts";
 import { createCatalogue } from "../../server/gateway/catalogue.ts";
 import { createLimits } from "../../server/gateway/limits.ts";
 import { createPipeline } from "../../server/gateway/pipeline.ts";
@@ -165,6 +166,8 @@ describe("timeouts", () => {
       audit: noAudit,
       holdVersion: async () => undefined,
       useSignature: async () => undefined,
+      blocks: nothingBlocked,
+      watch: unwatched,
       databaseError,
       record: () => undefined,
       strictOutput: true,

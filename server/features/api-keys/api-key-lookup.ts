@@ -9,9 +9,10 @@ import { AppError } from "../../core/errors.ts";
 import { secretHash } from "../../core/ids.ts";
 import type { ApiKeyLookup, ApiKeyRecord, Memberships } from "../../core/lookups.ts";
 import { userIdOf } from "../../core/scope.ts";
+import type { SecurityWatch } from "../../core/security.ts";
 import type { Job } from "../../platform/jobs.ts";
 import { isWellFormed } from "./keys.ts";
-import { findByHash, type Use, writeUses } from "./store.ts";
+import { findByHash, type MovedKey, type Use, writeUses } from "./store.ts";
 
 // A key revoked through another node keeps working on this one for up to this long; its streams for as long as stream-reauthorizer.ts adds.
 const CACHE_MS = 2_000;
@@ -25,6 +26,7 @@ interface ApiKeyLookupDeps {
   readonly clock: Clock;
   readonly memberships: Memberships;
   readonly toLimit: ToLimit;
+  readonly watch: SecurityWatch;
 }
 
 interface CachedKey {
@@ -40,7 +42,7 @@ const keyAccess = ({ key: { role, scopes }, limit }: CachedKey, creator: Access)
   return createAccess(granted.length === own.length ? role : creator.role, scoped, limit === null ? creator.limits : [limit, ...creator.limits]);
 };
 
-export const createApiKeyLookup = ({ db, clock, memberships, toLimit }: ApiKeyLookupDeps) => {
+export const createApiKeyLookup = ({ db, clock, memberships, toLimit, watch }: ApiKeyLookupDeps) => {
   const load = async (hash: string): Promise<CachedKey | null> => {
     const key = await findByHash(db, Buffer.from(hash, "hex"));
     return key === null ? null : { key, limit: key.selector === null ? null : await toLimit(key.tenantId, key.selector) };
@@ -58,6 +60,9 @@ export const createApiKeyLookup = ({ db, clock, memberships, toLimit }: ApiKeyLo
     return access;
   };
 
+  const noteMove = ({ tenantId, keyId, ip }: MovedKey): void =>
+    watch.note({ type: "api_key.used_from_new_ip", tenantId, entityType: "key", entityId: keyId, ipAddress: ip });
+
   const lookup: ApiKeyLookup = {
     find: async (apiKey) => {
       if (!isWellFormed(apiKey)) throw new AppError("UNAUTHORIZED", { details: { reason: "api_key_malformed" } });
@@ -71,7 +76,9 @@ export const createApiKeyLookup = ({ db, clock, memberships, toLimit }: ApiKeyLo
       const { role, permissions, limits } = creator === null ? NOTHING : accessOfKey(cached, creator);
       return { keyId, tenantId, ipAllowlist, status, role, permissions, limits };
     },
-    used: (keyId, ip) => {
+    used: ({ keyId, tenantId }, ip) => {
+      const last = uses.get(keyId);
+      if (last !== undefined && last.ip !== ip) noteMove({ tenantId, keyId, ip });
       if (uses.size < MAX_USES || uses.has(keyId)) uses.set(keyId, { at: clock.now(), ip });
     },
   };
@@ -80,7 +87,7 @@ export const createApiKeyLookup = ({ db, clock, memberships, toLimit }: ApiKeyLo
     if (uses.size === 0) return;
     const written = uses;
     uses = new Map();
-    await writeUses(db, written);
+    for (const moved of await writeUses(db, written)) noteMove(moved);
   };
   const jobs: readonly Job[] = [{ name: "api-keys.write-uses", everyMs: WRITE_USES_MS, run: write }];
   // A change is rare and touches up to three hashes, or the keys that are limited to a fleet, so it simply empties the cache.

@@ -19,7 +19,7 @@ import { createExpiryNotices } from "./expiry-notices.ts";
 import { makeKey } from "./keys.ts";
 import { countKeys, findKey, findLimitedKeys, insertKey, pageOfKeys, replaceKey, revokeKey, updateKey } from "./store.ts";
 
-export type ApiKeysDeps = Pick<FeatureKit, "db" | "clock" | "emit" | "audit" | "plan" | "secretBox"> & {
+export type ApiKeysDeps = Pick<FeatureKit, "db" | "clock" | "emit" | "audit" | "plan" | "secretBox" | "watch"> & {
   readonly memberships: Memberships;
   readonly toLimit: ToLimit;
   /** Throws DEVICE_NOT_FOUND or FLEET_NOT_FOUND for what the tenant does not have. */

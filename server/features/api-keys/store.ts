@@ -167,14 +167,25 @@ export interface Use {
   readonly ip: string;
 }
 
-const WRITE_USES = statement(
+/** A key that was last used from another address. */
+export interface MovedKey {
+  readonly tenantId: string;
+  readonly keyId: string;
+  readonly ip: string;
+}
+
+const WRITE_USES = statement<MovedKey & { readonly moved: boolean }>(
   "apiKeys.writeUses",
-  `update api_keys k set last_used_at = u.at, last_used_ip = u.ip from unnest($1::text[], $2::timestamptz[], $3::text[]) as u(key_id, at, ip)
-   where k.key_id = u.key_id and (k.last_used_at is null or k.last_used_at <= u.at - interval '60 seconds')`,
+  `with u as (select * from unnest($1::text[], $2::timestamptz[], $3::text[]) as given(key_id, at, ip)),
+   old as (select k.key_id, k.last_used_ip from api_keys k join u on u.key_id = k.key_id
+     where k.last_used_at is null or k.last_used_at <= u.at - interval '60 seconds' order by k.key_id for no key update of k)
+   update api_keys k set last_used_at = u.at, last_used_ip = u.ip from u join old on old.key_id = u.key_id where k.key_id = u.key_id
+   returning k.tenant_id as "tenantId", k.key_id as "keyId", u.ip, coalesce(old.last_used_ip <> u.ip, false) as moved`,
 );
 
-/** Writes many uses in one statement and skips a use within a minute of the last one written. */
-export const writeUses = async (sql: SqlTx, uses: ReadonlyMap<string, Use>): Promise<void> => {
+/** Writes many uses in one statement and skips a use within a minute of the last one written. Returns the keys that came from another address. */
+export const writeUses = async (sql: SqlTx, uses: ReadonlyMap<string, Use>): Promise<readonly MovedKey[]> => {
   const last = [...uses.values()];
-  await sql.query(WRITE_USES, [[...uses.keys()], last.map(({ at }) => at), last.map(({ ip }) => ip)]);
+  const written = await sql.query(WRITE_USES, [[...uses.keys()], last.map(({ at }) => at), last.map(({ ip }) => ip)]);
+  return written.filter(({ moved }) => moved);
 };

@@ -6,6 +6,7 @@ import { AppError } from "../../core/errors.ts";
 import { type Emit, happened } from "../../core/events.ts";
 import { newId, newSecret } from "../../core/ids.ts";
 import type { SystemScope } from "../../core/scope.ts";
+import type { SecurityWatch } from "../../core/security.ts";
 import type { Evictor } from "../../core/sessions.ts";
 import type { SecretBox } from "../../platform/secrets.ts";
 import type { Deployments } from "../deployments/index.ts";
@@ -48,6 +49,7 @@ export interface EnrolDeps {
   readonly agents: Pick<Agents, "announce">;
   readonly evictor: Evictor;
   readonly resetCommands: ResetCommands;
+  readonly watch: SecurityWatch;
   readonly settings: DeviceSettings;
 }
 
@@ -114,7 +116,7 @@ export const createEnrol = (deps: EnrolDeps): Enrol => {
   ): Promise<readonly Enrolled[]> => {
     const [first] = pairs;
     if (first === undefined) return [];
-    if (allowed === null) throw alreadyPaired(first.known);
+    if (allowed === null) throw alreadyPaired(scope, first.known);
     // Fences the older sessions first, because every transaction locks presence before devices.
     const fenced = await fencePresence(tx, scope, { deviceIds: pairs.map(({ known }) => known.device_id), graceMs: settings.closeGraceMs });
     const made = pairs.map(({ known, device }) => ({ known, device, secret: newSecret() }));
@@ -134,7 +136,7 @@ export const createEnrol = (deps: EnrolDeps): Enrol => {
       scope,
       made.filter(({ known }) => !replaced.has(known.device_id)).map(({ known }) => known.fingerprint),
     );
-    if (refused[0] !== undefined) throw alreadyPaired(refused[0]);
+    if (refused[0] !== undefined) throw alreadyPaired(scope, refused[0]);
     // The caller commits, so live views learn of this from the events only.
     for (const { known } of renewed) await deps.resetCommands(tx, { tenantId: scope.tenantId, deviceId: known.device_id }, "paired_again");
     await emit(
@@ -144,6 +146,11 @@ export const createEnrol = (deps: EnrolDeps): Enrol => {
         happened(scope, secretsRotated, deviceId, { deviceId }),
       ]),
     );
+    for (const { known } of renewed)
+      deps.watch.note({
+        ...{ type: "device.fingerprint_changed", tenantId: scope.tenantId, ipAddress: scope.ip ?? null, reason: means },
+        ...{ entityType: "device", entityId: known.device_id },
+      });
     const unlocked = renewed.filter(({ known }) => replaced.get(known.device_id)?.unlocked === true);
     if (unlocked.length > 0)
       await emit(
@@ -197,8 +204,11 @@ export const createEnrol = (deps: EnrolDeps): Enrol => {
   };
 };
 
-const alreadyPaired = ({ device_id: deviceId, fingerprint, last_seen_at }: ExistingDevice): AppError =>
-  new AppError("DEVICE_ALREADY_PAIRED", { details: { deviceId, fingerprint, lastSeen: last_seen_at?.toISOString() ?? null } });
+const alreadyPaired = ({ tenantId }: SystemScope, { device_id: deviceId, fingerprint, last_seen_at }: ExistingDevice): AppError =>
+  new AppError("DEVICE_ALREADY_PAIRED", {
+    details: { deviceId, fingerprint, lastSeen: last_seen_at?.toISOString() ?? null },
+    about: { tenantId, entityType: "device", entityId: deviceId },
+  });
 
 /** Returns the same identity again as long as nobody has used it, because the first answer may have been lost. Null once the device has called. */
 export type Reissue = (tx: Tx, scope: SystemScope, deviceId: DeviceId) => Promise<Enrolled | null>;

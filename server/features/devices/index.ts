@@ -13,6 +13,7 @@ import { type Handlers, implement } from "../../core/feature.ts";
 import { newId } from "../../core/ids.ts";
 import { given, partOf } from "../../core/records.ts";
 import { actorOf, type SystemScope, type TenantScope } from "../../core/scope.ts";
+import type { SecurityWatch } from "../../core/security.ts";
 import type { DuplicateProbe, Evictor, Machine } from "../../core/sessions.ts";
 import type { CreateBatch } from "../../platform/batch.ts";
 import type { Bus } from "../../platform/bus.ts";
@@ -79,6 +80,7 @@ export interface DevicesDeps {
   /** Known when the listener is open, so read at each use. */
   readonly socketUrl: () => string;
   readonly createBatch: CreateBatch;
+  readonly watch: SecurityWatch;
   /** What the device reported over time. */
   readonly history: (scope: SystemScope, deviceId: DeviceId, range: string) => Promise<DeviceMetrics>;
   readonly settings?: DeviceSettings;
@@ -117,7 +119,7 @@ export const createDevices = (deps: DevicesDeps): Devices => {
   const registry = createAgentRegistry({ db, bus: deps.bus, emit, box: secrets, settings, onError: deps.onError });
   const signatureLock = createSignatureLock({ emit, agents: registry });
   const presence = createPresence({ ...deps, signatureLock, settings });
-  const enrol = createEnrol({ emit, box: secrets, plan, deployments, agents: registry, evictor, resetCommands, settings });
+  const enrol = createEnrol({ emit, box: secrets, plan, deployments, agents: registry, evictor, resetCommands, watch: deps.watch, settings });
   return {
     handlers: implement(contract.devices, {
       ...createReadHandlers(deps),

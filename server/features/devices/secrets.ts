@@ -9,6 +9,7 @@ import { type Emit, happened } from "../../core/events.ts";
 import type { Handlers, KeyedCall } from "../../core/feature.ts";
 import { newSecret } from "../../core/ids.ts";
 import { actorOf, type Principal, type TenantScope } from "../../core/scope.ts";
+import type { SecuritySignal, SecurityWatch } from "../../core/security.ts";
 import type { Evictor } from "../../core/sessions.ts";
 import type { Db } from "../../platform/db.ts";
 import type { SecretBox } from "../../platform/secrets.ts";
@@ -24,6 +25,7 @@ interface SecretDeps {
   readonly db: Db;
   readonly emit: Emit;
   readonly audit: AuditTrail;
+  readonly watch: SecurityWatch;
   readonly secrets: Pick<SecretBox, "seal" | "open">;
   readonly evictor: Evictor;
   readonly enqueue: Enqueue;
@@ -48,6 +50,12 @@ const readOf = (scope: TenantScope, deviceId: string): AuditEntry => {
   const user = principal.kind === "user" ? principal : null;
   const actor = { type: principal.kind, id: user?.userId ?? actorOf(principal), email: user?.email ?? null };
   return { tenantId, actor, action: "devices.secrets", resource: { type: "devices", id: deviceId }, code: null, call: scope };
+};
+
+const signalOf = ({ tenantId, principal, ip }: TenantScope, deviceId: string): SecuritySignal => {
+  const reader =
+    principal.kind === "user" ? ({ entityType: "user", entityId: principal.userId } as const) : ({ entityType: "key", entityId: actorOf(principal) } as const);
+  return { type: "secrets.read", tenantId, ...reader, ipAddress: ip, reason: deviceId, operation: "devices.secrets" };
 };
 
 interface SecretParts {
@@ -121,6 +129,7 @@ export const createSecretHandlers = (deps: SecretDeps, { agents, signatureLock }
           await deps.emit(tx, [happened(scope, contract.devices.events.secretsRead, deviceId, data)]);
           await deps.audit.append(tx, readOf(scope, deviceId));
         });
+        deps.watch.note(signalOf(scope, deviceId));
       }
       // An agent gets the pending secret of a rotation that somebody else began and completes the rotation by signing with it.
       const sealed = isAgent(scope.principal) ? (row.pendingSecret ?? row.secret) : row.secret;

@@ -2,7 +2,7 @@
 import { parseTimestamp, SKEW_AHEAD_V2_MS, SKEW_TOLERANCE_MS, verify, verifyV2 } from "../../../protocol/index.ts";
 import type { AgentRecord, AgentRegistry } from "../../core/agent-registry.ts";
 import type { Clock } from "../../core/clock.ts";
-import { AppError } from "../../core/errors.ts";
+import { AppError, type Concerned } from "../../core/errors.ts";
 import { takesBody } from "../rest-input.ts";
 import type { Credential } from "./credentials.ts";
 
@@ -13,7 +13,12 @@ export interface AgentAuthDeps {
 
 export type AgentCredential = Extract<Credential, { kind: "agent" }>;
 
-const invalid = (reason: string, details: Record<string, unknown> = {}): AppError => new AppError("INVALID_SIGNATURE", { details: { reason, ...details } });
+const invalid = (reason: string, details: Record<string, unknown> = {}, about?: Concerned): AppError =>
+  new AppError("INVALID_SIGNATURE", { details: { reason, ...details }, about });
+
+/** The device that somebody calls in the name of; undefined for an agent that does not exist. */
+export const deviceOf = (record: AgentRecord | null): Concerned | undefined =>
+  record === null ? undefined : { tenantId: record.tenantId, entityType: "device", entityId: record.deviceId };
 
 // A stand-in to compare with, so that an unknown agent takes as long as a known one.
 const NOBODY = "no agent has this secret";
@@ -71,7 +76,7 @@ export const createAgentAuth =
     const secret = matchCredential(record, credential, body);
     // A removed agent has no secrets and can prove nothing; without this answer it would come back for ever.
     if (record?.revoked === true) throw new AppError("FORBIDDEN", { details: { reason: "device_revoked" } });
-    if (record === null || secret === null) throw invalid("bad_signature");
+    if (record === null || secret === null) throw invalid("bad_signature", {}, deviceOf(record));
     checkVersion(record, versionOf(credential));
     checkSkew(timestampMs, clock.now(), aheadMs(credential));
     if (secret === record.secrets[1]) await agents.promote(record.agentId, secret);

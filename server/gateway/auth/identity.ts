@@ -2,7 +2,7 @@
 import { isOfTenant, type TenantId } from "../../../protocol/index.ts";
 import { type Access, NO_ACCESS } from "../../core/access.ts";
 import type { AgentRecord } from "../../core/agent-registry.ts";
-import { AppError } from "../../core/errors.ts";
+import { AppError, type Concerned } from "../../core/errors.ts";
 import type { ApiKeyLookup, ApiKeyRecord, Memberships, StreamTickets, TenantLookup } from "../../core/lookups.ts";
 import type { OpenScope, Principal, TenantFacts, UserPrincipal } from "../../core/scope.ts";
 import type { Entry } from "../catalogue.ts";
@@ -45,14 +45,15 @@ export interface IdentityDeps {
   readonly admins?: ReadonlySet<string>;
 }
 
-const unauthorized = (reason: string): AppError => new AppError("UNAUTHORIZED", { details: { reason } });
+const unauthorized = (reason: string, about?: Concerned): AppError => new AppError("UNAUTHORIZED", { details: { reason }, about });
 const forbidden = (details: Record<string, unknown>): AppError => new AppError("FORBIDDEN", { details });
 
 const checkApiKey = (record: ApiKeyRecord | null, headerTenantId: string | null, ip: string): ApiKeyRecord => {
   if (record === null) throw unauthorized("api_key_unknown");
-  if (record.status !== "active") throw unauthorized(`api_key_${record.status}`);
-  if (headerTenantId !== null && record.tenantId !== headerTenantId) throw forbidden({ reason: "tenant_mismatch" });
-  if (record.ipAllowlist.length > 0 && !isWithin(ip, parseNetworks(record.ipAllowlist))) throw new AppError("API_KEY_IP_DENIED");
+  const about: Concerned = { tenantId: record.tenantId, entityType: "key", entityId: record.keyId };
+  if (record.status !== "active") throw unauthorized(`api_key_${record.status}`, about);
+  if (headerTenantId !== null && record.tenantId !== headerTenantId) throw new AppError("FORBIDDEN", { details: { reason: "tenant_mismatch" }, about });
+  if (record.ipAllowlist.length > 0 && !isWithin(ip, parseNetworks(record.ipAllowlist))) throw new AppError("API_KEY_IP_DENIED", { about });
   return record;
 };
 
@@ -74,7 +75,7 @@ export const createAuthenticate =
       }
       case "apiKey": {
         const record = checkApiKey(await deps.apiKeys.find(credential.key), credential.tenantId, info.ip);
-        deps.apiKeys.used(record.keyId, info.ip);
+        deps.apiKeys.used(record, info.ip);
         return { kind: "apiKey", record };
       }
       case "agent":
@@ -101,8 +102,11 @@ export const createRecheck =
   };
 
 /** A user names the tenant in the token, the header or the request, in this order; token and header must agree. */
-const tenantOf = (claimed: string | null, header: string | undefined, input: unknown): string | null => {
-  if (claimed !== null && header !== undefined && claimed !== header) throw forbidden({ reason: "tenant_mismatch" });
+const tenantOf = (claimed: string | null, header: string | undefined, input: unknown, userId: string): string | null => {
+  if (claimed !== null && header !== undefined && claimed !== header) {
+    const about: Concerned = { tenantId: claimed, entityType: "user", entityId: userId };
+    throw new AppError("FORBIDDEN", { details: { reason: "tenant_mismatch" }, about });
+  }
   if (claimed !== null || header !== undefined) return claimed ?? header ?? null;
   const named = typeof input === "object" && input !== null ? (input as Record<string, unknown>) : {};
   const tenantId = named["tenantId"] ?? named["tenant_id"];
@@ -158,7 +162,7 @@ const scopeOfUser = async (
     return outside;
   }
   const mayStandOutside = op.tenancy !== "tenant";
-  const named = mayStandOutside ? (claimedTenantId ?? tenantHeader ?? null) : tenantOf(claimedTenantId, tenantHeader, rawInput);
+  const named = mayStandOutside ? (claimedTenantId ?? tenantHeader ?? null) : tenantOf(claimedTenantId, tenantHeader, rawInput, userId);
   const tenantId = named ?? (op.tenancy === "none" ? null : ((await deps.defaultTenantOf?.(userId)) ?? null));
   const member = tenantId === null ? null : await deps.memberships.find(tenantId, userId);
   if (mayStandOutside && member === null) return outside;

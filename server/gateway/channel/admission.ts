@@ -7,7 +7,7 @@ import { AppError } from "../../core/errors.ts";
 import type { TenantLookup } from "../../core/lookups.ts";
 import type { TenantFacts } from "../../core/scope.ts";
 import type { SignatureMemory } from "../../core/signature-memory.ts";
-import { type AgentCredential, aheadMs, checkSkew, checkVersion, matchCredential, versionOf } from "../auth/agent.ts";
+import { type AgentCredential, aheadMs, checkSkew, checkVersion, deviceOf, matchCredential, versionOf } from "../auth/agent.ts";
 import { readCredential } from "../auth/credentials.ts";
 import { handshakeFault } from "../handshake.ts";
 import { NOWHERE } from "../replay.ts";
@@ -56,7 +56,8 @@ const SPREAD_SECONDS = 10;
 
 const spread = (seconds = SPREAD_SECONDS): number => 1 + Math.floor(Math.random() * seconds);
 const unauthorized = (reason: string): AppError => new AppError("UNAUTHORIZED", { details: { reason } });
-const invalid = (reason: string): AppError => new AppError("INVALID_SIGNATURE", { details: { reason } });
+const invalid = (reason: string, agent: AgentRecord | null = null): AppError =>
+  new AppError("INVALID_SIGNATURE", { details: { reason }, about: deviceOf(agent) });
 const tooMany = (bucket: string, limit: number | null, retryAfter: number): AppError =>
   new AppError("RATE_LIMIT_EXCEEDED", { details: { bucket, limit, windowSeconds: 60 }, retryAfter });
 const forbidden = (reason: string): AppError => new AppError("FORBIDDEN", { details: { reason } });
@@ -101,7 +102,7 @@ export const createAdmission = ({ agents, tenants, signatures, clock, settings }
     if (agent === null) throw unauthorized("unknown_agent");
     // The secrets were removed with the device, so no signature can be checked; its id is enough for this answer.
     if (agent.revoked) throw forbidden("device_revoked");
-    if (secret === null) throw invalid("bad_signature");
+    if (secret === null) throw invalid("bad_signature", agent);
     const signatureVersion = versionOf(credential);
     checkVersion(agent, signatureVersion);
     checkSkew(timestampMs, clock.now(), aheadMs(credential));
@@ -131,7 +132,7 @@ export const createAdmission = ({ agents, tenants, signatures, clock, settings }
       const { signature, v2 } = credential;
       const bind = (used: string): Promise<string> => signatures.bind(`${agent.agentId}:${used}`, place, NOWHERE);
       const [first] = await Promise.all(v2 === null ? [bind(signature)] : [bind(v2.nonce), bind(signature)]);
-      if (first !== place) throw invalid("replayed");
+      if (first !== place) throw invalid("replayed", agent);
       const tenant = await tenants.find(agent.tenantId);
       if (tenant === null) throw unauthorized("unknown_agent");
       if (tenant.status !== "active")

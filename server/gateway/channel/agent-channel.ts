@@ -8,6 +8,7 @@ import type { CommandDelivery } from "../../core/delivery.ts";
 import type { AppError } from "../../core/errors.ts";
 import type { TenantLookup } from "../../core/lookups.ts";
 import type { BusMessage, PubSub } from "../../core/pub-sub.ts";
+import type { Blocks, SecurityWatch } from "../../core/security.ts";
 import type { AgentSessions, DuplicateProbe, SessionOwners, SocketPresence } from "../../core/sessions.ts";
 import type { SignatureMemory } from "../../core/signature-memory.ts";
 import type { Limits } from "../limits.ts";
@@ -27,7 +28,7 @@ import { type ClusterLoad, createHelloJudge, createWelcome } from "./hello.ts";
 import { type LoopMeter, startLoopMeter } from "./overload.ts";
 import { createPresenceFlush } from "./presence-flush.ts";
 import type { AgentSession } from "./session.ts";
-import { createSessionCloser } from "./session-closer.ts";
+import { createSessionCloser, endBlocked } from "./session-closer.ts";
 import { createSessionRegistry } from "./session-registry.ts";
 import type { ChannelSettings } from "./settings.ts";
 import { createSocketDrain } from "./socket-drain.ts";
@@ -49,6 +50,8 @@ export interface AgentChannelDeps {
   readonly notifier: Pick<ClusterNotifier, "evictAt" | "attach" | "receive">;
   readonly limits: Limits;
   readonly facts: (request: HttpRequest, prefix: RequestInfo["prefix"]) => RequestInfo;
+  readonly blocks: Blocks;
+  readonly watch: SecurityWatch;
   /** The answer to an error of the database itself; null for a defect. */
   readonly databaseError: (error: unknown, retryAfter?: number) => AppError | null;
   readonly clock: Clock;
@@ -138,7 +141,9 @@ export const createAgentChannel = (given: AgentChannelDeps): AgentChannel => {
     flush,
     start: async () => {
       notifier.attach(registry);
-      running.stops = await Promise.all([nodeChannel(nodeId), ALL_NODES].map((channel) => given.bus.subscribe(channel, receive)));
+      const stops = await Promise.all([nodeChannel(nodeId), ALL_NODES].map((channel) => given.bus.subscribe(channel, receive)));
+      const stopHearing = given.blocks.onBlocked(() => endBlocked(registry.open, given.blocks));
+      running.stops = [...stops, async () => stopHearing()];
       running.meter = (given.startMeter ?? startLoopMeter)();
       running.timer = setInterval(tick, settings.tickMs);
     },

@@ -1,10 +1,11 @@
 // The handshake on an open socket: the gateway welcomes the agent with a nonce and judges its hello. First the proof, then whether another living agent
 // uses the same identity, then the epoch. A hello without a good proof changes nothing.
 import type { z } from "zod";
-import { CAPABILITIES, CLOSE, type Close, type Hello, parseTimestamp, SUBPROTOCOL, type Welcome } from "../../../protocol/index.ts";
+import { CAPABILITIES, CLOSE, type Close, type Hello, parseTimestamp, type SecurityEventType, SUBPROTOCOL, type Welcome } from "../../../protocol/index.ts";
 import type { AgentRecord, AgentRegistry } from "../../core/agent-registry.ts";
 import type { Clock } from "../../core/clock.ts";
 import { AppError, isAppError } from "../../core/errors.ts";
+import type { SecurityWatch } from "../../core/security.ts";
 import type { AgentSessions, SessionBegun, SessionHello } from "../../core/sessions.ts";
 import { checkSkew, checkVersion, matchSecret } from "../auth/agent.ts";
 import type { DuplicateProbes } from "./duplicate-probe.ts";
@@ -53,6 +54,7 @@ export interface HelloJudgeDeps {
   readonly clock: Clock;
   readonly nodeId: string;
   readonly duplicates: Pick<DuplicateProbes, "isDuplicate">;
+  readonly watch: SecurityWatch;
   readonly onError: (error: unknown, session: AgentSession) => void;
 }
 
@@ -93,12 +95,18 @@ const toSessionHello = (session: AgentSession, hello: Hello, { agent, signatureV
   machine: { hostname: hello.hostname, platform: hello.os, arch: hello.arch, agentVersion: hello.agentVersion },
 });
 
-export const createHelloJudge = ({ agents, sessions, clock, nodeId, duplicates, onError }: HelloJudgeDeps) => {
-  const prove = async ({ agentId, nonce, signatureVersion }: Challenge, { proof }: Hello): Promise<Proven | Refusal> => {
+export const createHelloJudge = ({ agents, sessions, clock, nodeId, duplicates, watch, onError }: HelloJudgeDeps) => {
+  const noteDevice = ({ tenantId, deviceId, ip }: AgentSession, type: SecurityEventType, reason: string): void =>
+    watch.note({ type, tenantId, entityType: "device", entityId: deviceId, ipAddress: ip, reason });
+
+  const prove = async (session: AgentSession, { agentId, nonce, signatureVersion }: Challenge, { proof }: Hello): Promise<Proven | Refusal> => {
     // Read again: the device may have been removed, or its secret replaced, since the upgrade.
     const agent = await agents.take(agentId);
     if (agent === null || agent.revoked) return refusal(CLOSE.deviceRevoked, new AppError("FORBIDDEN", { details: { reason: "device_revoked" } }));
-    const refuseProof = (reason: string) => refusal(CLOSE.authFailed, new AppError("INVALID_SIGNATURE", { details: { reason } }));
+    const refuseProof = (reason: string) => {
+      noteDevice(session, "signature.invalid_burst", reason);
+      return refusal(CLOSE.authFailed, new AppError("INVALID_SIGNATURE", { details: { reason } }));
+    };
     const timestampMs = parseTimestamp(proof.timestamp);
     if (timestampMs === null) return refuseProof("bad_timestamp");
     const secret = matchSecret(agent, { body: nonce, ...proof });
@@ -111,6 +119,7 @@ export const createHelloJudge = ({ agents, sessions, clock, nodeId, duplicates, 
 
   /** Refuses the newcomer even if its event cannot be written. */
   const refuseClone = async (session: AgentSession, hello: SessionHello): Promise<HelloVerdict> => {
+    noteDevice(session, "device.cloned", "duplicate_identity");
     await sessions.reportDuplicate(hello).catch((error: unknown) => onError(error, session));
     return refusal(CLOSE.duplicateIdentity, new AppError("FORBIDDEN", { details: { reason: "duplicate_identity" } }));
   };
@@ -120,7 +129,7 @@ export const createHelloJudge = ({ agents, sessions, clock, nodeId, duplicates, 
     session.challenge = null;
     if (challenge === null) return refusal(CLOSE.authFailed, new AppError("INVALID_SIGNATURE", { details: { reason: "bad_signature" } }));
     try {
-      const proof = await prove(challenge, hello);
+      const proof = await prove(session, challenge, hello);
       if ("close" in proof) return proof;
       const newcomer = toSessionHello(session, hello, { ...proof, nodeId });
       if (await duplicates.isDuplicate(session, hello)) return await refuseClone(session, newcomer);

@@ -5,6 +5,7 @@
 import { CLOSE, type Close, PING_PONG_WAIT_SEC } from "../../../protocol/index.ts";
 import type { ChannelStats } from "../../core/channel-stats.ts";
 import type { TenantLookup } from "../../core/lookups.ts";
+import type { Blocks } from "../../core/security.ts";
 import type { SocketPresence, Superseded } from "../../core/sessions.ts";
 import { type AgentSession, endSession, holdsPresence, secondsWithin } from "./session.ts";
 
@@ -19,6 +20,14 @@ const PING_PONG_TIMES = 3;
 
 /** A long wait once two agents keep pushing each other out; undefined means the close's usual wait. */
 export const pushedOutWait = (times: number): number | undefined => (times < PING_PONG_TIMES ? undefined : secondsWithin(PING_PONG_WAIT_SEC));
+
+export const isBlocked = ({ tenantId, deviceId, ip }: AgentSession, blocks: Pick<Blocks, "refuses">): boolean =>
+  blocks.refuses({ tenantId, ip, principal: { kind: "agent", deviceId } });
+
+/** Ends the sessions of blocked devices and addresses. Their agents stop, and ask over REST until they are welcome again. */
+export const endBlocked = (open: ReadonlySet<AgentSession>, blocks: Pick<Blocks, "refuses">): void => {
+  for (const session of open) if (isBlocked(session, blocks)) endSession(session, CLOSE.authFailed);
+};
 
 export const createSessionCloser = ({ presence, tenants, stats, onError }: SessionCloserDeps) => {
   const end = (session: AgentSession, { why, pushedOut }: Superseded): void => {

@@ -52,6 +52,8 @@ export interface AgentSession extends TokenBucket, FixedWindow {
   readonly id: string;
   readonly tenantId: TenantId;
   readonly deviceId: DeviceId;
+  /** Of the agent, at the upgrade. */
+  readonly ip: string;
   /** The first hello uses it up. */
   challenge: Challenge | null;
   readonly maxAgeMs: number;
@@ -94,13 +96,14 @@ export interface AgentSession extends TokenBucket, FixedWindow {
 export interface NewSession {
   readonly id: string;
   readonly agent: { readonly agentId: AgentId; readonly deviceId: DeviceId; readonly tenantId: TenantId };
+  readonly ip: string;
   readonly signatureVersion: 1 | 2;
   readonly heartbeatLimit: RateBucket | null;
 }
 
 const NONE: readonly number[] = [];
 
-export const newSession = ({ id, agent, signatureVersion, heartbeatLimit }: NewSession, settings: ChannelSettings, nowMs: number): AgentSession => ({
+export const newSession = ({ id, agent, ip, signatureVersion, heartbeatLimit }: NewSession, settings: ChannelSettings, nowMs: number): AgentSession => ({
   link: null,
   phase: "opening",
   lastSeenAt: nowMs,
@@ -119,6 +122,7 @@ export const newSession = ({ id, agent, signatureVersion, heartbeatLimit }: NewS
   id,
   tenantId: agent.tenantId,
   deviceId: agent.deviceId,
+  ip,
   challenge: { agentId: agent.agentId, nonce: newSecret(), signatureVersion },
   // Jitter of 10 %, so agents that connected together do not expire together.
   maxAgeMs: Math.round(settings.sessionMaxAgeMs * (0.9 + Math.random() * 0.2)),

@@ -1,21 +1,24 @@
 // The agent socket transport: connects the socket library to the channel, from the upgrade to the close. Refused upgrades get a REST error body.
 
-import { SIGNATURE_VERSIONS, SIGNATURE_VERSIONS_HEADER } from "../../../protocol/index.ts";
+import { CLOSE, SIGNATURE_VERSIONS, SIGNATURE_VERSIONS_HEADER } from "../../../protocol/index.ts";
 import type { ChannelStats } from "../../core/channel-stats.ts";
 import type { Clock } from "../../core/clock.ts";
 import { AppError, isAppError } from "../../core/errors.ts";
 import { newId } from "../../core/ids.ts";
 import type { RateBucket } from "../../core/rate-limiter.ts";
 import type { OpenScope } from "../../core/scope.ts";
+import { type Blocks, entityBlocked, type SecurityWatch } from "../../core/security.ts";
 import { errorBody } from "../envelope.ts";
 import { subprotocolOf, UPGRADE_HEADERS } from "../handshake.ts";
 import type { Limits } from "../limits.ts";
 import type { HttpRequest, HttpResponse } from "../request-context.ts";
 import type { RequestInfo } from "../request-info.ts";
+import { watchUpgrade } from "../security-signals.ts";
 import type { SocketHandler } from "../uws/socket.ts";
 import type { Admitted, NodeCondition, SocketAdmission } from "./admission.ts";
 import { newBucket, takeToken } from "./rate-limits.ts";
-import { type AgentSession, newSession } from "./session.ts";
+import { type AgentSession, endSession, newSession } from "./session.ts";
+import { isBlocked } from "./session-closer.ts";
 import type { SessionRegistry } from "./session-registry.ts";
 import type { ChannelSettings } from "./settings.ts";
 import { countUp } from "./stats.ts";
@@ -32,6 +35,8 @@ export interface SocketTransportDeps {
   readonly condition: Readonly<NodeCondition>;
   readonly limits: Pick<Limits, "byCaller">;
   readonly facts: (request: HttpRequest, prefix: RequestInfo["prefix"]) => RequestInfo;
+  readonly blocks: Pick<Blocks, "any" | "refusesAddress" | "refuses">;
+  readonly watch: SecurityWatch;
   readonly databaseError: (error: unknown) => AppError | null;
   readonly clock: Clock;
   readonly log: { info(fields: object, message: string): void };
@@ -67,7 +72,7 @@ const render = (error: AppError, facts: RequestInfo, now: Date): HttpResponse =>
 });
 
 export const createSocketTransport = (deps: SocketTransportDeps): SocketHandler<AgentSession> => {
-  const { admission, registry, condition, limits, clock, settings, stats } = deps;
+  const { admission, registry, condition, limits, clock, settings, stats, blocks } = deps;
   const upgrades = createUpgradeLog(deps);
 
   const toAppError = (error: unknown): AppError => {
@@ -87,20 +92,23 @@ export const createSocketTransport = (deps: SocketTransportDeps): SocketHandler<
     const id = newId("ses");
     const node = { ...condition, connections: stats.connections };
     const { agent, tenant, signatureVersion } = await admission.admit(request, { ip: facts.ip, sessionId: id, node });
+    if (blocks.any && blocks.refuses({ tenantId: agent.tenantId, ip: facts.ip, principal: { kind: "agent", deviceId: agent.deviceId } })) throw entityBlocked();
     stats.connections += 1;
-    return newSession({ id, agent, signatureVersion, heartbeatLimit: heartbeatLimit({ agent, tenant }, facts) }, settings, clock.elapsed());
+    return newSession({ id, agent, ip: facts.ip, signatureVersion, heartbeatLimit: heartbeatLimit({ agent, tenant }, facts) }, settings, clock.elapsed());
   };
 
   return {
     upgrade: async (request) => {
       const facts = deps.facts(request, request.path.startsWith("/api/") ? "/api/v1" : "/v1");
       try {
+        if (blocks.any && blocks.refusesAddress(facts.ip)) throw entityBlocked();
         const session = await admit(request, facts);
         upgrades.accepted(facts, session);
         return { accept: session, subprotocol: subprotocolOf(request) };
       } catch (error) {
         const failure = toAppError(error);
         upgrades.refused(facts, failure);
+        watchUpgrade(failure, { ip: facts.ip, headers: request.headers }, deps.watch);
         return { refuse: render(failure, facts, clock.now()) };
       }
     },
@@ -112,7 +120,9 @@ export const createSocketTransport = (deps: SocketTransportDeps): SocketHandler<
       session.phaseAt = clock.elapsed();
       session.openedAt = session.phaseAt;
       registry.open.add(session);
-      deps.welcome(session);
+      // It may have been blocked since it was let in.
+      if (blocks.any && isBlocked(session, blocks)) endSession(session, CLOSE.authFailed);
+      else deps.welcome(session);
     },
     received: deps.received,
     drained: deps.resume,

@@ -22,6 +22,8 @@ export const codesOf = (op: Operation, changesVersioned = false): ReadonlyMap<nu
     "SERVICE_UNAVAILABLE",
     "DATABASE_BUSY",
     "DATABASE_UNAVAILABLE",
+    // Also without a credential: by its address.
+    "ENTITY_BLOCKED",
     ...op.errors,
     ...openTo(op),
     // The gateway verifies a credential before it checks whether the operation accepts its kind.
