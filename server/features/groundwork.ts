@@ -22,10 +22,9 @@ interface Later {
   readonly enqueue: FeatureKit["enqueue"];
   readonly isShown: LiveDeps["isShown"];
   readonly onError: (what: string, error: unknown) => void;
-  readonly onBlocked: (blocked: Blocked) => void;
 }
 
-export const createGroundwork = (deps: FeaturesDeps, { enqueue, isShown, onError, onBlocked }: Later) => {
+export const createGroundwork = (deps: FeaturesDeps, { enqueue, isShown, onError }: Later) => {
   const { config, db, secretBox, clock, log, cluster } = deps;
   const outbox = createOutbox({ db, onError, settings: { keepDays: config.EVENT_RETENTION_DAYS } });
   const { emit } = outbox;
@@ -43,8 +42,12 @@ export const createGroundwork = (deps: FeaturesDeps, { enqueue, isShown, onError
   const plan = createPlan({ replaced: config.PLAN_LIMITS_JSON, counters, crossed: createTellCrossing(emit) });
   const audit = createAudit({ db, secretBox, keepDays: config.AUDIT_RETENTION_DAYS });
   const mails = createMails({ db, clock, secretBox, log, send: createSmtp(mailSettings(config)) });
-  const outbound = createOutbound({ guard: outboundGuard(config, deps.publicUrl), onBlocked, clock, settings: deps.settings?.outbound });
   const watch = createSecurityWatch(clock);
+  const onBlocked = (blocked: Blocked): void => {
+    log.warn({ blocked }, "refused to call an address");
+    watch.note({ type: "webhook.ssrf_blocked", tenantId: blocked.owner, entityType: "webhook", entityId: blocked.host, reason: blocked.reason });
+  };
+  const outbound = createOutbound({ guard: outboundGuard(config, deps.publicUrl), onBlocked, clock, settings: deps.settings?.outbound });
   const kit: FeatureKit = { db, clock, emit, hint, audit: audit.trail, enqueue, plan, secretBox, mails, outbound, watch };
   return { kit, outbox, live, audit, mails, outbound, counters, outcomes, watch };
 };

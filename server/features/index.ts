@@ -90,7 +90,6 @@ export const createFeatures = (deps: FeaturesDeps) => {
     enqueue: (tx, scope, orders) => commands.enqueue(tx, scope, orders),
     isShown: (scope, deviceId) => devices.isShown(scope, deviceId),
     onError,
-    onBlocked: (blocked) => log.warn({ blocked }, "refused to call an address"),
   });
 
   const toLimit: ToLimit = (tenantId, selector) => fleets.toLimit(tenantId, selector);
