@@ -19,6 +19,7 @@ import type { Tokens } from "./platform/jwt.ts";
 import type { Log } from "./platform/log.ts";
 import { createMetrics } from "./platform/metrics.ts";
 import { createOwnSpans } from "./platform/own-spans.ts";
+import { createTrustedOutbound } from "./platform/outbound.ts";
 import { SERVICE } from "./version.ts";
 
 export type BootstrapRequest = EnsureTenant;
@@ -94,12 +95,15 @@ export const createBootstrap = ({ db, baseUrl, tokens, tenants, apiKeys, pairing
 
 /** Whether a Mooring gateway of any installation answers at this URL. */
 const answers = async (url: string): Promise<boolean> => {
+  const outbound = createTrustedOutbound();
   try {
-    const response = await fetch(`${url}/v1/info`, { signal: AbortSignal.timeout(ANSWER_WITHIN_MS) });
-    const { data } = (await response.json()) as { data?: { name?: unknown } };
+    const { body } = await outbound.send({ url: `${url}/v1/info`, owner: "command line", timeoutMs: ANSWER_WITHIN_MS });
+    const { data } = JSON.parse(body.toString("utf8")) as { data?: { name?: unknown } };
     return data?.name === SERVICE;
   } catch {
     return false;
+  } finally {
+    await outbound.close();
   }
 };
 

@@ -157,7 +157,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
     ...pairingLimits({ limit: config.RATE_LIMIT_PAIRING, limiter, addressKey: deps.addressKey }),
     settings: pairingSettings(config, { publicUrl, socketUrl }),
   });
-  const billing = createBilling({ ...kit, counters, tenants: tenants.standing, settings: billingSettings(config, publicUrl) });
+  const billing = createBilling({ ...kit, counters, tenants: tenants.standing, settings: billingSettings(config, publicUrl, deps.trusted) });
   const provider = openProvider(deps);
   const people = createPeople(deps, { kit, tenants, roles, audit, provider });
   const security = createSecurity({ ...kit, bus, members: tenants.members, counted: watch, onError: (error) => onError("security", error) });

@@ -31,7 +31,7 @@ export const healthOf = ({ clock, node, db, config, cluster }: FeaturesDeps, { m
   });
 
 /** Null without a provider, or if this gateway is not registered there. */
-export const openProvider = ({ config, publicUrl }: FeaturesDeps): IdentityProvider | null =>
+export const openProvider = ({ config, publicUrl, trusted }: FeaturesDeps): IdentityProvider | null =>
   config.OIDC_ISSUER === undefined || config.OIDC_CLIENT_ID === undefined
     ? null
     : createIdentityProvider({
@@ -40,6 +40,7 @@ export const openProvider = ({ config, publicUrl }: FeaturesDeps): IdentityProvi
         clientSecret: config.OIDC_CLIENT_SECRET,
         scopes: config.OIDC_SCOPES,
         tenantClaim: config.OIDC_TENANT_CLAIM,
+        outbound: trusted,
         redirectUri: () => `${publicUrl()}/v1/auth/callback`,
       });
 

@@ -1,6 +1,8 @@
 // What the configuration means for each feature.
 import { INVITES_PER_HOUR, LIMITS } from "../../protocol/index.ts";
 import type { Config } from "../config.ts";
+import type { Outbound } from "../core/outbound.ts";
+import { createOutboundFetch } from "../platform/outbound-fetch.ts";
 import { createOutboundGuard, type OutboundGuard } from "../platform/outbound-url.ts";
 import type { BillingSettings } from "./billing/index.ts";
 import type { CommandSettings } from "./commands/index.ts";
@@ -24,12 +26,15 @@ export const outboundGuard = (config: Config, publicUrl: () => string): Outbound
     ownUrls: () => [publicUrl(), ...(config.PORTAL_URL === undefined ? [] : [config.PORTAL_URL])],
   });
 
-export const billingSettings = (config: Config, publicUrl: () => string): BillingSettings => {
+/** Of an answer of Stripe: a page of a hundred subscriptions has some 500 KB. */
+const STRIPE_BOUNDS = { owner: "stripe", timeoutMs: 10_000, maxBodyBytes: 4_194_304 };
+
+export const billingSettings = (config: Config, publicUrl: () => string, outbound: Outbound): BillingSettings => {
   const portalUrl = (): string => config.PORTAL_URL ?? publicUrl();
   const { STRIPE_SECRET_KEY: secretKey, STRIPE_WEBHOOK_SECRET: webhookSecret, STRIPE_PRICES: prices, STRIPE_API_URL: apiUrl } = config;
   return {
     graceDays: config.BILLING_GRACE_DAYS,
-    stripe: { secretKey, webhookSecret, prices, apiUrl },
+    stripe: { secretKey, webhookSecret, prices, apiUrl, fetch: createOutboundFetch({ outbound, ...STRIPE_BOUNDS }) },
     portalUrl,
     isReturnAllowed: (url) => isReturnAllowed(url, { portalUrl: portalUrl(), hosts: config.RETURN_HOSTS }),
   };

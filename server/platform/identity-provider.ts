@@ -11,7 +11,9 @@ import {
   ClientSecretBasic,
   ClientSecretPost,
   type Configuration,
+  type CustomFetch,
   calculatePKCECodeChallenge,
+  customFetch,
   discovery,
   fetchUserInfo,
   None,
@@ -22,8 +24,10 @@ import {
 } from "openid-client";
 import { type Clock, systemClock } from "../core/clock.ts";
 import { AppError } from "../core/errors.ts";
+import { type Outbound, OutboundError } from "../core/outbound.ts";
 import { isStorableText } from "../core/storable.ts";
 import { type Claims, readClaims } from "./claims.ts";
+import { createOutboundFetch } from "./outbound-fetch.ts";
 
 export interface ProviderSettings {
   readonly issuer: string;
@@ -33,6 +37,7 @@ export interface ProviderSettings {
   readonly tenantClaim: string;
   /** Where the provider sends the browser; known once the listener is open. */
   readonly redirectUri: () => string;
+  readonly outbound: Outbound;
 }
 
 /** What the browser keeps between the two halves of a sign-in. */
@@ -57,6 +62,8 @@ export interface IdentityProvider {
 }
 
 const TIMEOUT_SECONDS = 5;
+/** Of the description, the tokens or the user info. */
+const MAX_BYTES = 262_144;
 const DISCOVERY_KEPT_MS = 600_000;
 /** Calls in this time after a failure get its answer without a new attempt. */
 const PAUSE_MS = 5_000;
@@ -77,7 +84,7 @@ const toAppError = (error: unknown): AppError => {
   if (error instanceof AuthorizationResponseError)
     return TROUBLE.has(error.error) ? unavailable(error) : failed(error.error === "access_denied" ? "denied" : "refused", error);
   if (error instanceof ResponseBodyError) return TROUBLE.has(error.error) || error.status >= 500 ? unavailable(error) : failed("refused", error);
-  if (error instanceof ClientError && !TROUBLE.has(error.code)) return failed("invalid_answer", error);
+  if (error instanceof ClientError && !(error.cause instanceof OutboundError) && !TROUBLE.has(error.code)) return failed("invalid_answer", error);
   return unavailable(error);
 };
 
@@ -91,7 +98,8 @@ const withSecret =
   };
 
 /** The provider's description, asked for when somebody needs it. A provider that is away keeps its last one. */
-const createDiscovery = ({ issuer, clientId, clientSecret }: ProviderSettings, clock: Pick<Clock, "elapsed">) => {
+const createDiscovery = ({ issuer, clientId, clientSecret, outbound }: ProviderSettings, clock: Pick<Clock, "elapsed">) => {
+  const ourFetch = createOutboundFetch({ outbound, owner: "identity provider", timeoutMs: TIMEOUT_SECONDS * 1_000, maxBodyBytes: MAX_BYTES });
   let known: Configuration | null = null;
   let freshUntil = 0;
   let trouble: { readonly error: AppError; readonly until: number } | null = null;
@@ -102,7 +110,7 @@ const createDiscovery = ({ issuer, clientId, clientSecret }: ProviderSettings, c
       const auth = clientSecret === undefined ? None() : withSecret(clientSecret);
       // The settings refuse a provider without TLS in production.
       const execute = issuer.startsWith("http:") ? [allowInsecureRequests] : [];
-      known = await discovery(new URL(issuer), clientId, undefined, auth, { timeout: TIMEOUT_SECONDS, execute });
+      known = await discovery(new URL(issuer), clientId, undefined, auth, { timeout: TIMEOUT_SECONDS, execute, [customFetch]: ourFetch as CustomFetch });
       freshUntil = clock.elapsed() + DISCOVERY_KEPT_MS;
       return known;
     } catch (error) {

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { Config } from "../config.ts";
 import { ConfigError } from "../core/errors.ts";
 import type { Lifecycle } from "../core/lifecycle.ts";
+import type { Outbound } from "../core/outbound.ts";
 import type { HoldVersion } from "../core/row-versions.ts";
 import { keep } from "./data-dir.ts";
 import { type Db, openDb } from "./db.ts";
@@ -11,6 +12,7 @@ import { openEmbeddedPostgres } from "./embedded-postgres.ts";
 import { createLocalTokens, createOidcTokens, generateSigningKey, type Tokens } from "./jwt.ts";
 import type { Log } from "./log.ts";
 import { migrate } from "./migrate.ts";
+import { createTrustedOutbound } from "./outbound.ts";
 import { createSecretBox, type SecretBox } from "./secrets.ts";
 import { holdVersion } from "./tenant-client.ts";
 
@@ -19,6 +21,8 @@ export interface Installation {
   readonly secretBox: SecretBox;
   readonly tokens: Tokens;
   readonly holdVersion: HoldVersion;
+  /** For addresses that the operator names. */
+  readonly trusted: Outbound;
 }
 
 const databaseUrl = async (config: Config, life: Lifecycle, log: Log): Promise<string> =>
@@ -33,9 +37,9 @@ const masterKey = async (config: Config): Promise<Uint8Array> => {
   return key;
 };
 
-const openTokens = async (config: Config): Promise<Tokens> => {
+const openTokens = async (config: Config, outbound: Outbound): Promise<Tokens> => {
   const settings = { audience: config.OIDC_AUDIENCE, tenantClaim: config.OIDC_TENANT_CLAIM };
-  if (config.OIDC_ISSUER !== undefined) return createOidcTokens(config.OIDC_ISSUER, config.OIDC_JWKS_URI, settings);
+  if (config.OIDC_ISSUER !== undefined) return createOidcTokens(config.OIDC_ISSUER, config.OIDC_JWKS_URI, { ...settings, outbound });
   const jwk = await keep(config.DATA_DIR, "signing-key.json", async () => JSON.stringify(await generateSigningKey()));
   return createLocalTokens(JSON.parse(jwk) as Parameters<typeof createLocalTokens>[0], settings);
 };
@@ -55,5 +59,6 @@ export const openInstallation = async (config: Config, life: Lifecycle, log: Log
   const applied = await migrateOrExplain(config, url);
   if (applied.length > 0) log.info({ migrations: applied }, "migrated");
   const db = life.use("db", await openDb({ url, poolSize: config.DATABASE_POOL, namedStatements: config.DATABASE_STATEMENTS === "named", log }));
-  return { db, secretBox: createSecretBox(await masterKey(config)), tokens: await openTokens(config), holdVersion };
+  const trusted = life.use("calls to providers", createTrustedOutbound());
+  return { db, secretBox: createSecretBox(await masterKey(config)), tokens: await openTokens(config, trusted), holdVersion, trusted };
 };

@@ -2,6 +2,7 @@
 import { type CryptoKey, createLocalJWKSet, errors, exportJWK, generateKeyPair, importJWK, type JWK, type JWTVerifyGetKey, jwtVerify, SignJWT } from "jose";
 import { type Clock, DAY_SECONDS, systemClock } from "../core/clock.ts";
 import { AppError } from "../core/errors.ts";
+import type { Outbound } from "../core/outbound.ts";
 import { type Claims, isAccessToken, isMeantFor, isTimely, readClaims, TOLERANCE_SECONDS } from "./claims.ts";
 import { createKeySet } from "./key-set.ts";
 
@@ -94,9 +95,14 @@ const createVerify = (key: JWTVerifyGetKey, issuer: string | null, { audience, t
 };
 
 /** Tokens of an OpenID Connect identity provider. */
-export const createOidcTokens = (issuer: string, jwksUri: string | undefined, settings: TokenSettings, clock: Clock = systemClock): Tokens => {
+export const createOidcTokens = (
+  issuer: string,
+  jwksUri: string | undefined,
+  { outbound, ...settings }: TokenSettings & { readonly outbound: Outbound },
+  clock: Clock = systemClock,
+): Tokens => {
   const uri = jwksUri ?? `${issuer.replace(/\/$/, "")}/.well-known/jwks.json`;
-  const verify = createVerify(createKeySet(uri, clock), issuer, { ...settings, maxLifeSeconds: OIDC_MAX_LIFE, clock });
+  const verify = createVerify(createKeySet(uri, outbound, clock), issuer, { ...settings, maxLifeSeconds: OIDC_MAX_LIFE, clock });
   return { verify, issuer, audience: settings.audience, jwksUri: uri, algorithms: ALGORITHMS };
 };
 

@@ -1,6 +1,7 @@
 // The published keys (JWKS) of an identity provider, fetched on demand, seldom, within limits of size and time.
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from "jose";
 import { type Clock, systemClock } from "../core/clock.ts";
+import type { Outbound } from "../core/outbound.ts";
 
 /** The provider's keys cannot be fetched, so nobody knows whether the token is good. */
 export class KeysUnavailable extends Error {
@@ -16,33 +17,27 @@ const TIMEOUT_MS = 5_000;
 // Providers publish about ten kilobytes.
 const MAX_BYTES = 262_144;
 
-const readBounded = async (response: Response): Promise<string> => {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of response.body ?? []) {
-    bytes += chunk.byteLength;
-    if (bytes > MAX_BYTES) throw new KeysUnavailable(`the key set is larger than ${MAX_BYTES} bytes`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString("utf8");
-};
-
 /** Follows no redirect: the operator names the address, OIDC_JWKS_URI. */
-const fetchKeys = async (uri: string): Promise<JWTVerifyGetKey> => {
+const fetchKeys = async (uri: string, outbound: Outbound): Promise<JWTVerifyGetKey> => {
   try {
-    const response = await fetch(uri, { redirect: "manual", signal: AbortSignal.timeout(TIMEOUT_MS), headers: { accept: "application/json" } });
-    if (response.status !== 200) {
-      await response.body?.cancel();
-      throw new KeysUnavailable(`the key set answers ${response.status} instead of 200`);
-    }
-    return createLocalJWKSet(JSON.parse(await readBounded(response)) as JSONWebKeySet); // as: createLocalJWKSet checks it
+    const headers = { accept: "application/json" };
+    const { statusCode, body, truncated } = await outbound.send({
+      url: uri,
+      owner: "identity provider",
+      timeoutMs: TIMEOUT_MS,
+      maxBodyBytes: MAX_BYTES,
+      headers,
+    });
+    if (statusCode !== 200) throw new KeysUnavailable(`the key set answers ${statusCode} instead of 200`);
+    if (truncated) throw new KeysUnavailable(`the key set is larger than ${MAX_BYTES} bytes`);
+    return createLocalJWKSet(JSON.parse(body.toString("utf8")) as JSONWebKeySet); // as: createLocalJWKSet checks it
   } catch (error) {
     throw error instanceof KeysUnavailable ? error : new KeysUnavailable("the key set cannot be fetched", { cause: error });
   }
 };
 
 /** Rejects with KeysUnavailable while the provider cannot be asked for the key, and with JOSE's own error when it has no such key. */
-export const createKeySet = (uri: string, clock: Pick<Clock, "elapsed"> = systemClock): JWTVerifyGetKey => {
+export const createKeySet = (uri: string, outbound: Outbound, clock: Pick<Clock, "elapsed"> = systemClock): JWTVerifyGetKey => {
   let keys: JWTVerifyGetKey | null = null;
   let fetchedAt = Number.NEGATIVE_INFINITY;
   const askedAt = { age: Number.NEGATIVE_INFINITY, search: Number.NEGATIVE_INFINITY };
@@ -51,7 +46,7 @@ export const createKeySet = (uri: string, clock: Pick<Clock, "elapsed"> = system
 
   const fetchOnce = async (): Promise<void> => {
     try {
-      keys = await fetchKeys(uri);
+      keys = await fetchKeys(uri, outbound);
       fetchedAt = clock.elapsed();
       trouble = null;
     } catch (error) {

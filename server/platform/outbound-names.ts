@@ -3,8 +3,8 @@ import { Resolver, type lookup as systemLookup } from "node:dns/promises";
 import { OutboundError } from "../core/outbound.ts";
 
 export interface NamesDeps {
-  /** One for each name, so that giving one up ends no other. */
-  readonly newResolver?: () => Pick<Resolver, "resolve4" | "resolve6" | "cancel">;
+  /** One for each name, so that giving one up ends no other. Null asks the system only. */
+  readonly newResolver: (() => Pick<Resolver, "resolve4" | "resolve6" | "cancel">) | null;
   /** getaddrinfo; null asks the DNS only. */
   readonly systemLookup: typeof systemLookup | null;
 }
@@ -13,6 +13,8 @@ export type FindAddresses = (name: string, signal: AbortSignal) => Promise<reado
 
 // Three seconds in all: within the five of a connection.
 const DNS = { timeout: 1_000, tries: 2 };
+export const newDnsResolver = (): Resolver => new Resolver(DNS);
+
 /** getaddrinfo occupies one of the four threads that files and cryptography also need, for as long as a silent name server pleases. */
 const SYSTEM_LOOKUPS = 2;
 
@@ -43,14 +45,28 @@ const createSystemNames = (lookup: typeof systemLookup) => {
 };
 
 const codeOf = (reason: unknown): string => (reason as { code?: unknown }).code?.toString() ?? "unknown";
+const unknownName = (name: string, cause?: unknown): OutboundError =>
+  new OutboundError("DNS", `the name ${name} cannot be resolved: ${cause === undefined ? "no address" : codeOf(cause)}`, { cause });
+
+/** The reason of the first failure, and whether one of them was silence. */
+const failuresOf = (answers: readonly PromiseSettledResult<unknown>[]) => {
+  const reasons = answers.flatMap((answer) => (answer.status === "rejected" ? [answer.reason as unknown] : []));
+  return { first: reasons[0], isSilent: reasons.some((reason) => codeOf(reason) === "ETIMEOUT") };
+};
 
 /**
  * The DNS alone decides for the names that it knows, and for those whose servers are silent: strangers choose these names, and waiting for them
  * costs no thread. Only names that the DNS denies go to the system, which knows those of the operator.
  */
-export const createFindAddresses = ({ newResolver = () => new Resolver(DNS), systemLookup }: NamesDeps): FindAddresses => {
-  const askSystem = systemLookup === null ? null : createSystemNames(systemLookup);
+export const createFindAddresses = ({ newResolver, systemLookup }: NamesDeps): FindAddresses => {
+  const systemNames = systemLookup === null ? null : createSystemNames(systemLookup);
+  const askSystem = (name: string, signal: AbortSignal, lookUp: (name: string) => Promise<readonly string[]>) =>
+    untilAborted(lookUp(name), signal).catch((cause: unknown) => {
+      signal.throwIfAborted();
+      throw unknownName(name, cause);
+    });
   return async (name, signal) => {
+    if (newResolver === null) return systemNames === null ? [] : askSystem(name, signal, systemNames);
     const resolver = newResolver();
     const cancel = (): void => resolver.cancel();
     signal.addEventListener("abort", cancel, { once: true });
@@ -59,11 +75,8 @@ export const createFindAddresses = ({ newResolver = () => new Resolver(DNS), sys
     signal.throwIfAborted();
     const found = answers.flatMap((answer) => (answer.status === "fulfilled" ? answer.value : []));
     if (found.length > 0) return found;
-    const codes = answers.flatMap((answer) => (answer.status === "rejected" ? [codeOf(answer.reason)] : []));
-    if (askSystem === null || codes.includes("ETIMEOUT")) throw new OutboundError("DNS", `the name ${name} cannot be resolved: ${codes[0] ?? "no address"}`);
-    return untilAborted(askSystem(name), signal).catch((cause: unknown) => {
-      signal.throwIfAborted();
-      throw new OutboundError("DNS", `the name ${name} cannot be resolved: ${codeOf(cause)}`, { cause });
-    });
+    const { first, isSilent } = failuresOf(answers);
+    if (systemNames === null || isSilent) throw unknownName(name, first);
+    return askSystem(name, signal, systemNames);
   };
 };

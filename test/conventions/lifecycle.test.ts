@@ -12,6 +12,7 @@ import { createTestDatabase } from "../kit/database.ts";
 
 const PARTS = [
   "db",
+  "calls to providers",
   "bus",
   "outgoing calls",
   "outbox",
@@ -66,7 +67,7 @@ describe("a node", () => {
     const app = await createApp(settings({ PORT: String(taken.port) }), { log });
     await expect(app.listen()).rejects.toThrow(String(taken.port));
     expect(closed).toEqual(
-      ["internal listener", "jobs", "agent registry", "remote waiters", "change notifier", "outbox", "outgoing calls", "bus", "db"].map(
+      ["internal listener", "jobs", "agent registry", "remote waiters", "change notifier", "outbox", "outgoing calls", "bus", "calls to providers", "db"].map(
         (part) => `${part} closed`,
       ),
     );
@@ -82,7 +83,7 @@ describe("a node", () => {
     await rm(join(dataDir, "nested", "internal.token"));
     await mkdir(join(dataDir, "nested", "internal.token"));
     await expect(createApp(config, { log })).rejects.toThrow();
-    expect(closed).toEqual(["bus", "db"].map((part) => `${part} closed`));
+    expect(closed).toEqual(["bus", "calls to providers", "db"].map((part) => `${part} closed`));
   });
 });
 

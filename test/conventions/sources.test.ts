@@ -100,6 +100,20 @@ describe("the system clock", () => {
   });
 });
 
+describe("calls to others", () => {
+  /** Everything that leaves the service goes through one client with bounds and a guard. */
+  const CLIENT = /^server\/platform\/outbound[a-z-]*\.ts$/;
+  const ELSEWHERE: Readonly<Record<string, string>> = {
+    "server/gateway/docs.ts": "a script that runs in the browser",
+  };
+  const CALL = /\bfetch\(|\bhttps?\.(request|get)\(|import \{[^}]*\b(request|get)\b[^}]*\} from "node:https?"|from "(undici|node:https|node:http2)"/;
+
+  test("use the outbound client", () => {
+    const calling = SOURCES.filter((file) => file.startsWith("server/") && !CLIENT.test(file) && CALL.test(read(file)));
+    expect(calling).toEqual(Object.keys(ELSEWHERE));
+  });
+});
+
 describe("error codes", () => {
   const server = SOURCES.filter((file) => file.startsWith("server/"))
     .map(read)

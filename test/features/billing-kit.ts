@@ -12,6 +12,8 @@ import { createToLimit } from "../../server/features/fleets/limits.ts";
 import { type Counters, createPlan, createTenants } from "../../server/features/tenants/index.ts";
 import { openDb } from "../../server/platform/db.ts";
 import { silentLog } from "../../server/platform/log.ts";
+import { createTrustedOutbound } from "../../server/platform/outbound.ts";
+import { createOutboundFetch } from "../../server/platform/outbound-fetch.ts";
 import { createSecretBox } from "../../server/platform/secrets.ts";
 import { deleteRowsOf } from "../../server/platform/tenant-client.ts";
 import { callable, inside, userOf } from "../kit/call.ts";
@@ -72,7 +74,13 @@ export const openBilling = async (stripe: { readonly secretKey?: string; readonl
     tenants: tenants.standing,
     settings: {
       graceDays: 14,
-      stripe: { secretKey: stripe.secretKey, webhookSecret: WEBHOOK_SECRET, prices: PRICES, apiUrl: stripe.apiUrl },
+      stripe: {
+        secretKey: stripe.secretKey,
+        webhookSecret: WEBHOOK_SECRET,
+        prices: PRICES,
+        apiUrl: stripe.apiUrl,
+        fetch: createOutboundFetch({ outbound: createTrustedOutbound(), owner: "stripe", timeoutMs: 10_000, maxBodyBytes: 4_194_304 }),
+      },
       portalUrl: () => PORTAL,
       isReturnAllowed: (url) => new URL(url).origin === PORTAL,
     },

@@ -4,6 +4,7 @@ import { type CryptoKey, exportJWK, exportSPKI, generateKeyPair, type JWK, SignJ
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { createTestClock } from "../../server/core/clock.ts";
 import { createOidcTokens } from "../../server/platform/jwt.ts";
+import { createTrustedOutbound } from "../../server/platform/outbound.ts";
 import { asBearer, startWorld, type World } from "../kit/world.ts";
 
 const AUDIENCE = "mooring";
@@ -255,7 +256,7 @@ describe("unavailable provider", () => {
     await other.close();
   });
 
-  const SETTINGS = { audience: AUDIENCE, tenantClaim: "tenant_id" };
+  const SETTINGS = { audience: AUDIENCE, tenantClaim: "tenant_id", outbound: createTrustedOutbound() };
   const open = (uri?: string) => {
     const clock = createTestClock(new Date());
     return { ...createOidcTokens(provider.issuer, uri, SETTINGS, clock), clock };

@@ -2,6 +2,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { createTestClock } from "../../server/core/clock.ts";
 import { createIdentityProvider } from "../../server/platform/identity-provider.ts";
+import { createTrustedOutbound } from "../../server/platform/outbound.ts";
 import { openBrowser, type Page } from "../kit/browser.ts";
 import { freePort } from "../kit/free-port.ts";
 import { type Fault, startIdentityProvider, type TestIdentityProvider } from "../kit/identity-provider.ts";
@@ -237,7 +238,14 @@ describe("unavailable provider", () => {
 
   const open = () => {
     const clock = createTestClock();
-    const settings = { issuer: provider.issuer, clientId: "mooring", clientSecret: "s", scopes: "openid", tenantClaim: "tenant_id" };
+    const settings = {
+      issuer: provider.issuer,
+      clientId: "mooring",
+      clientSecret: "s",
+      scopes: "openid",
+      tenantClaim: "tenant_id",
+      outbound: createTrustedOutbound(),
+    };
     return { clock, idp: createIdentityProvider({ ...settings, redirectUri: () => `${world.url}/v1/auth/callback` }, clock) };
   };
   const discoveries = () => provider.asked.filter((path) => path.startsWith("/.well-known/")).length;

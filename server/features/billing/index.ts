@@ -38,6 +38,7 @@ export interface BillingSettings {
     readonly webhookSecret: string | undefined;
     readonly prices: StripePrices;
     readonly apiUrl: string | undefined;
+    readonly fetch: typeof fetch;
   };
   readonly portalUrl: () => string;
   readonly isReturnAllowed: (url: string) => boolean;
@@ -98,9 +99,9 @@ interface HandlersDeps extends BillingDeps {
 }
 
 /** The provider of new subscriptions, and the one of a subscription that exists. */
-const createProviders = (clock: Clock, { secretKey, prices, apiUrl }: BillingSettings["stripe"]) => {
+const createProviders = (clock: Clock, { secretKey, prices, apiUrl, fetch }: BillingSettings["stripe"]) => {
   const local = createLocalProvider(clock);
-  const stripe = secretKey === undefined ? null : createStripeProvider({ secretKey, prices, apiUrl, clock });
+  const stripe = secretKey === undefined ? null : createStripeProvider({ secretKey, prices, apiUrl, fetch, clock });
   return {
     own: stripe ?? local,
     isAnswering: stripe === null ? null : stripe.isAnswering,

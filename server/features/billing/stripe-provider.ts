@@ -24,6 +24,7 @@ export interface StripeDeps {
   /** For a proxy or a stand-in. */
   readonly apiUrl: string | undefined;
   readonly clock: Clock;
+  readonly fetch: typeof fetch;
 }
 
 export interface StripeProvider extends BillingProvider {
@@ -35,11 +36,11 @@ const TIMEOUT_MS = 10_000;
 // Stripe ends an unused session of the portal after some minutes.
 const PORTAL_SESSION_MS = 300_000;
 
-const open = async ({ secretKey, apiUrl }: StripeDeps): Promise<Stripe> => {
+const open = async ({ secretKey, apiUrl, fetch }: StripeDeps): Promise<Stripe> => {
   const Library = await loadStripe();
   const at = apiUrl === undefined ? null : new URL(apiUrl);
   const host = at === null ? {} : { host: at.hostname, protocol: at.protocol === "http:" ? ("http" as const) : ("https" as const), port: at.port };
-  return new Library(secretKey, { timeout: TIMEOUT_MS, maxNetworkRetries: 1, telemetry: false, ...host });
+  return new Library(secretKey, { timeout: TIMEOUT_MS, maxNetworkRetries: 1, telemetry: false, httpClient: Library.createFetchHttpClient(fetch), ...host });
 };
 
 // Nobody may call again for hours, and then nobody knows.
