@@ -32,7 +32,6 @@ import { createJobBook, type Job, type JobBook, startJobs } from "./platform/job
 import { localIssuerDocuments } from "./platform/jwt.ts";
 import type { Log } from "./platform/log.ts";
 import { createMetrics, type Metrics } from "./platform/metrics.ts";
-import { createOwnSpans } from "./platform/own-spans.ts";
 import { createSignatures } from "./platform/signatures.ts";
 import { openTraces } from "./platform/traces.ts";
 import { commit, packageFile, version } from "./version.ts";
@@ -88,8 +87,7 @@ const openBase = async (deps: BaseDeps): Promise<Base> => {
   const nodeId = config.NODE_ID ?? `node_${randomUUID().slice(0, 8)}`;
   const state: NodeState = { draining: false, listeners: [], port: config.PORT, internalPort: config.INTERNAL_PORT };
   const installation = await openInstallation(config, life, log);
-  const collector = await openTraces({ endpoint: config.OTEL_EXPORTER_OTLP_ENDPOINT, service: { version, nodeId }, life, log });
-  const { tracing, spans: ownSpans } = createOwnSpans({ collector });
+  const traces = await openTraces({ endpoint: config.OTEL_EXPORTER_OTLP_ENDPOINT, service: { version, nodeId }, life, log });
   const metrics = createMetrics();
   const cluster = openCluster({ ...deps, nodeId, clock: systemClock, onNudge: metrics.channelMeters.nudged, settings: settings.cluster });
   const limits = createLimits({ limiter: cluster.limiter, configured: configuredLimits(config) });
@@ -97,21 +95,7 @@ const openBase = async (deps: BaseDeps): Promise<Base> => {
   const publicUrl = (): string => publicUrlOf(config, state.port);
   const consoleFiles = config.CONSOLE === "on" ? await readStatic(settings.consoleFolder ?? packageFile("dist/portal")) : undefined;
   if (consoleFiles === null) log.warn({}, "the console is not built; the gateway serves without it");
-  return {
-    ...deps,
-    ...installation,
-    consoleFiles,
-    nodeId,
-    state,
-    publicUrl,
-    tracing,
-    ownSpans,
-    metrics,
-    cluster,
-    limits,
-    book: createJobBook(),
-    internalToken,
-  };
+  return { ...deps, ...installation, ...traces, consoleFiles, nodeId, state, publicUrl, metrics, cluster, limits, book: createJobBook(), internalToken };
 };
 
 const transportsOf = (base: Base, features: Features, entries: readonly Entry[], shutdown: () => void) => {

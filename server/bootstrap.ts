@@ -126,15 +126,13 @@ export const openBootstrap = async (config: Config, life: Lifecycle, { log, onNo
     drain: () => undefined,
   };
   const base = { config, log, nodeId: "cli", clock: systemClock };
-  const { tracing, spans: ownSpans } = createOwnSpans({ collector: null });
   const features = createFeatures({
     ...base,
     ...installation,
     node,
     book: createJobBook(),
     metrics: createMetrics(),
-    tracing,
-    ownSpans,
+    ...createOwnSpans({ collector: null }),
     // The command line serves no calls, so it need not wait for Redis.
     cluster: openCluster({ ...base, config: { ...config, REDIS_URL: undefined }, life, liveNodes: () => 1 }),
     probe: async () => false,

@@ -59,5 +59,5 @@ const root = protobuf.Root.fromJSON({
 export type Message = Readonly<Record<string, unknown>>;
 
 // as: the library knows a message only as an object
-export const decodeMessage = (name: string, bytes: Uint8Array): Message => root.lookupType(name).decode(bytes) as unknown as Message;
-export const encodeMessage = (name: string, message: Message): Uint8Array => root.lookupType(name).encode(root.lookupType(name).fromObject(message)).finish();
+export const decodeOtlp = (name: string, bytes: Uint8Array): Message => root.lookupType(name).decode(bytes) as unknown as Message;
+export const encodeOtlp = (name: string, message: Message): Uint8Array => root.lookupType(name).encode(root.lookupType(name).fromObject(message)).finish();

@@ -1,7 +1,7 @@
 // OTLP over HTTP: reads an export request in JSON or protobuf, plain or gzip'd, into its JSON form, and answers in the request's own encoding.
 import { constants, gunzipSync } from "node:zlib";
 import { AppError } from "../core/errors.ts";
-import { decodeMessage, encodeMessage, type Message } from "./otlp-messages.ts";
+import { decodeOtlp, encodeOtlp, type Message } from "./otlp-messages.ts";
 import { invalid } from "./parse.ts";
 import type { HttpRequest, HttpResponse } from "./request-context.ts";
 
@@ -40,7 +40,7 @@ const whole = (message: Message, field: string): string | undefined => own(messa
 
 const nested = (name: string, encoded: Buffer): readonly Message[] => {
   try {
-    return list(decodeMessage(name, encoded), "values");
+    return list(decodeOtlp(name, encoded), "values");
   } catch {
     return [];
   }
@@ -65,7 +65,7 @@ const ids = (message: Message): Message => ({ traceId: hex(message, "traceId"), 
 
 const toSpan = (encoded: Uint8Array): Message | null => {
   try {
-    const span = decodeMessage("Span", encoded);
+    const span = decodeOtlp("Span", encoded);
     const status = own(span, "status") as Message | undefined;
     return {
       ...ids(span),
@@ -102,7 +102,7 @@ const toResourceSpans = (message: Message): Message => ({
 /** The JSON form of an ExportTraceServiceRequest in protobuf; a span that is broken is null. */
 export const readProtobuf = (content: Uint8Array): Record<string, unknown> => {
   try {
-    return { resourceSpans: list(decodeMessage("Request", content), "resourceSpans").map(toResourceSpans) };
+    return { resourceSpans: list(decodeOtlp("Request", content), "resourceSpans").map(toResourceSpans) };
   } catch {
     throw invalid("body", "is not a valid ExportTraceServiceRequest in protobuf", "malformed_protobuf");
   }
@@ -111,7 +111,7 @@ export const readProtobuf = (content: Uint8Array): Record<string, unknown> => {
 /** The result without an envelope. */
 export const renderOtlp = (request: Head, result: unknown, head: Pick<HttpResponse, "status" | "headers">): HttpResponse =>
   isProtobuf(request)
-    ? { ...head, headers: { ...head.headers, "Content-Type": PROTOBUF }, body: encodeMessage("Response", result as Message) }
+    ? { ...head, headers: { ...head.headers, "Content-Type": PROTOBUF }, body: encodeOtlp("Response", result as Message) }
     : { ...head, body: JSON.stringify(result) };
 
 /** Canonical codes of google.rpc.Status, by HTTP status. */
@@ -131,5 +131,5 @@ const INTERNAL = 13;
 export const asRpcStatus = (refusal: HttpResponse, { code, message }: Pick<AppError, "code" | "message">): HttpResponse => ({
   ...refusal,
   headers: { ...refusal.headers, "Content-Type": PROTOBUF },
-  body: encodeMessage("RpcStatus", { code: RPC_CODES.get(refusal.status) ?? INTERNAL, message: `${code}: ${message}` }),
+  body: encodeOtlp("RpcStatus", { code: RPC_CODES.get(refusal.status) ?? INTERNAL, message: `${code}: ${message}` }),
 });

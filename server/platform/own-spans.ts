@@ -22,7 +22,7 @@ export interface OwnSpansDeps {
   readonly collector: Tracing | null;
 }
 
-export const createOwnSpans = ({ collector }: OwnSpansDeps): { readonly tracing: Tracing; readonly spans: OwnSpans } => {
+export const createOwnSpans = ({ collector }: OwnSpansDeps): { readonly tracing: Tracing; readonly ownSpans: OwnSpans } => {
   let kept: OwnSpan[] = [];
   let dropped = 0;
   /** The traceparents of calls that run and whose traces we keep. */
@@ -69,7 +69,7 @@ export const createOwnSpans = ({ collector }: OwnSpansDeps): { readonly tracing:
 
   return {
     tracing: { isForAll: collector?.isForAll ?? false, begin, record },
-    spans: {
+    ownSpans: {
       take: (limit) => {
         const taken = kept.slice(0, limit);
         kept = kept.slice(limit);

@@ -11,19 +11,32 @@ import type { Log } from "../../server/platform/log.ts";
 import { createTestDatabase } from "../kit/database.ts";
 
 const PARTS = [
+  
   "db",
-  "calls to providers",
+  "calls
+  to providers",
   "bus",
-  "outgoing calls",
+  "outgoing
+  calls",
   "outbox",
-  "change notifier",
+  spans",
+  
+  "own"change notifier",
+  
   "remote waiters",
+  
   "agent registry",
+  
   "jobs",
+  
   "internal listener",
+  
   "listener",
+  
   "node",
+  
   "agent sockets",
+,
 ];
 
 /** Records the log line for each part that the app closes. */
@@ -67,7 +80,7 @@ describe("a node", () => {
     const app = await createApp(settings({ PORT: String(taken.port) }), { log });
     await expect(app.listen()).rejects.toThrow(String(taken.port));
     expect(closed).toEqual(
-      ["internal listener", "jobs", "agent registry", "remote waiters", "change notifier", "outbox", "outgoing calls", "bus", "calls to providers", "db"].map(
+      ["internal listener", "jobs", "agent registry", "remote waiters", "change notifier", "own spans", "outbox", "outgoing calls", "bus", "calls to providers", "db"].map(
         (part) => `${part} closed`,
       ),
     );

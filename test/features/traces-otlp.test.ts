@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 import { gzipSync } from "node:zlib";
 import protobuf from "protobufjs/light.js";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { decodeMessage, encodeMessage } from "../../server/gateway/otlp-messages.ts";
+import { decodeOtlp, encodeOtlp } from "../../server/gateway/otlp-messages.ts";
 import { asKey, type Caller, startWorld, type TestTenant, type World } from "../kit/world.ts";
 import { nanos, newSpanId, newTraceId, readTrace, request, span } from "./traces-kit.ts";
 
@@ -35,9 +35,9 @@ const encodedSpan = (more: object = {}): { traceId: string; bytes: Uint8Array } 
   const traceId = newTraceId();
   const fields = { traceId: bytesOf(traceId), spanId: bytesOf(newSpanId()), name: Buffer.from("encoded"), kind: 2 };
   const times = { startTimeUnixNano: nanos(Date.now() - 2_000), endTimeUnixNano: nanos(Date.now() - 1_000) };
-  return { traceId, bytes: encodeMessage("Span", { ...fields, ...times, ...more }) };
+  return { traceId, bytes: encodeOtlp("Span", { ...fields, ...times, ...more }) };
 };
-const encodedRequest = (spans: readonly Uint8Array[]): Uint8Array => encodeMessage("Request", { resourceSpans: [{ scopeSpans: [{ spans }] }] });
+const encodedRequest = (spans: readonly Uint8Array[]): Uint8Array => encodeOtlp("Request", { resourceSpans: [{ scopeSpans: [{ spans }] }] });
 
 describe.each(["@opentelemetry/exporter-trace-otlp-proto", "@opentelemetry/exporter-trace-otlp-http"])("%s", (exporter) => {
   const program = async (env: Record<string, string>) => {
@@ -76,9 +76,9 @@ describe("protobuf", () => {
     expect(await readTrace(world, tenant.apiKey, traceId)).toMatchObject({ spanCount: 1, rootOperation: "encoded" });
     const broken = await post(Buffer.from([0x0a, 0xff]), { "content-type": PROTOBUF });
     expect([broken.status, broken.type]).toEqual([400, PROTOBUF]);
-    expect(decodeMessage("RpcStatus", broken.bytes)).toMatchObject({ code: 3, message: expect.stringContaining("VALIDATION_FAILED") });
+    expect(decodeOtlp("RpcStatus", broken.bytes)).toMatchObject({ code: 3, message: expect.stringContaining("VALIDATION_FAILED") });
     const refused = await post(encodedRequest([]), { "content-type": PROTOBUF, "x-api-key": "svk_wrong" });
-    expect([refused.status, decodeMessage("RpcStatus", refused.bytes)["code"]]).toEqual([401, 16]);
+    expect([refused.status, decodeOtlp("RpcStatus", refused.bytes)["code"]]).toEqual([401, 16]);
   });
 
   test("a broken span costs itself alone", async () => {
@@ -92,7 +92,7 @@ describe("protobuf", () => {
     ];
     const answer = await post(encodedRequest([...bad, good.bytes]), { "content-type": PROTOBUF });
     expect(answer.status).toBe(200);
-    const { rejectedSpans } = decodeMessage("Response", answer.bytes)["partialSuccess"] as { rejectedSpans: protobuf.Long };
+    const { rejectedSpans } = decodeOtlp("Response", answer.bytes)["partialSuccess"] as { rejectedSpans: protobuf.Long };
     expect(Number(rejectedSpans)).toBe(bad.length);
     expect((await readTrace(world, tenant.apiKey, good.traceId)).spanCount).toBe(1);
   });
@@ -102,9 +102,8 @@ describe("protobuf", () => {
       const writer = protobuf.Writer.create();
       return [...writer.uint32(bytes.length).finish()];
     };
-    let deep: Uint8Array = encodeMessage("AnyValue", { intValue: "-9223372036854775808" });
-    for (let depth = 0; depth < 500; depth += 1)
-      deep = encodeMessage("AnyValue", { arrayValue: Buffer.concat([Buffer.from([0x0a, ...lengthOf(deep)]), deep]) });
+    let deep: Uint8Array = encodeOtlp("AnyValue", { intValue: "-9223372036854775808" });
+    for (let depth = 0; depth < 500; depth += 1) deep = encodeOtlp("AnyValue", { arrayValue: Buffer.concat([Buffer.from([0x0a, ...lengthOf(deep)]), deep]) });
     const value = protobuf.Writer.create().uint32(0x0a).bytes(Buffer.from("deep")).uint32(0x12).bytes(deep).finish();
     const { traceId, bytes } = encodedSpan({ name: Buffer.from([0x61, 0xed, 0xa0, 0x80, 0x00]) });
     const withDeep = Buffer.concat([
@@ -151,7 +150,7 @@ describe("bodies", () => {
     expect((await readTrace(world, tenant.apiKey, sent.traceId)).spanCount).toBe(1);
     const bomb = gzipSync(Buffer.alloc(64_000_000));
     const refused = await post(bomb, { "content-type": PROTOBUF, "content-encoding": "gzip" });
-    expect([refused.status, decodeMessage("RpcStatus", refused.bytes)["code"]]).toEqual([413, 8]);
+    expect([refused.status, decodeOtlp("RpcStatus", refused.bytes)["code"]]).toEqual([413, 8]);
     expect((await post(zipped.subarray(0, 40), { ...json, "content-encoding": "gzip" })).status).toBe(400);
     expect((await post("no gzip", { ...json, "content-encoding": "gzip" })).status).toBe(400);
     expect((await post(zipped, { ...json, "content-encoding": "br" })).status).toBe(415);

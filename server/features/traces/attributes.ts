@@ -16,8 +16,8 @@ export const SPAN_BOUNDS: AttributeBounds = { count: 64, characters: 32_768 };
 export const RESOURCE_BOUNDS: AttributeBounds = { count: 32, characters: 2_048 };
 export const EVENT_BOUNDS: AttributeBounds = { count: 16, characters: 8_192 };
 
-export type Json = Readonly<Record<string, unknown>>;
-export const asObject = (value: unknown): Json => (typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Json) : {});
+export type OtlpFields = Readonly<Record<string, unknown>>;
+export const asObject = (value: unknown): OtlpFields => (typeof value === "object" && value !== null && !Array.isArray(value) ? (value as OtlpFields) : {});
 export const asList = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 
 /** Text that PostgreSQL stores, cut to so many characters. */
@@ -54,13 +54,13 @@ const nameOf = (pair: unknown): string => cleanText(asObject(pair)["key"], MAX_N
 /** The first of each name; those beyond the bounds are left out. */
 export const readAttributes = (given: unknown, { count, characters }: AttributeBounds): Attributes => {
   const read = new Map<string, AttributeValue>();
-  let room = characters;
+  let left = characters;
   for (const pair of asList(given).slice(0, count)) {
     const [name, value] = [nameOf(pair), readValue(asObject(pair)["value"], 0)];
     // Libraries that copy an object drop this name, or worse.
     if (name === "" || name === "__proto__" || read.has(name)) continue;
-    room -= name.length + JSON.stringify(value).length;
-    if (room < 0) break;
+    left -= name.length + JSON.stringify(value).length;
+    if (left < 0) break;
     read.set(name, value);
   }
   return Object.fromEntries(read);

@@ -1,7 +1,7 @@
 // The way of a command as spans, derived from its history when somebody reads the trace: its wait, each delivery, its run and its end.
 import { createHash } from "node:crypto";
 import type { CommandHistory } from "../../core/command-history.ts";
-import type { Span } from "./span.ts";
+import type { StoredSpan } from "./span.ts";
 
 /** What a command did while it had this status. */
 const PHASES: ReadonlyMap<string, string> = new Map([
@@ -22,7 +22,7 @@ interface Part {
   readonly startUs: number;
   readonly endUs: number;
   readonly failed: boolean;
-  readonly attributes: Span["attributes"];
+  readonly attributes: StoredSpan["attributes"];
 }
 
 /** A status lasts until the next one; several steps may keep it. */
@@ -42,7 +42,7 @@ const partsOf = ({ command, steps }: CommandHistory, nowUs: number): readonly Pa
   });
 };
 
-const spanOf = (created: Span, part: Part, { spanId, parentSpanId }: Pick<Span, "spanId" | "parentSpanId">): Span => ({
+const spanOf = (created: StoredSpan, part: Part, { spanId, parentSpanId }: Pick<StoredSpan, "spanId" | "parentSpanId">): StoredSpan => ({
   ...created,
   spanId,
   parentSpanId,
@@ -59,13 +59,13 @@ const spanOf = (created: Span, part: Part, { spanId, parentSpanId }: Pick<Span, 
 const CARRIES: readonly string[] = ["command run", "command deliver"];
 
 /** What the device did for the command stands below the step in which it had it. */
-const carrierOf = (parts: readonly Span[], { startUs }: Span): Span | undefined => {
+const carrierOf = (parts: readonly StoredSpan[], { startUs }: StoredSpan): StoredSpan | undefined => {
   const begun = parts.filter(({ name }) => CARRIES.includes(name));
   return begun.findLast((part) => part.startUs <= startUs) ?? begun[0];
 };
 
 /** `created` is the span that was stored when the command was. */
-const deriveOne = (created: Span, history: CommandHistory, nowUs: number): readonly Span[] => {
+const deriveOne = (created: StoredSpan, history: CommandHistory, nowUs: number): readonly StoredSpan[] => {
   const { command } = history;
   const parts = partsOf(history, nowUs);
   const endUs = Math.max(created.startUs, ...parts.map((part) => part.endUs));
@@ -81,16 +81,16 @@ const deriveOne = (created: Span, history: CommandHistory, nowUs: number): reado
 };
 
 /** A device names the call that queued its command as parent; with one command of this call for the device, the command's step is nearer. */
-const placed = (span: Span, derived: ReadonlyMap<string, readonly Span[] | null>): Span => {
+const placed = (span: StoredSpan, derived: ReadonlyMap<string, readonly StoredSpan[] | null>): StoredSpan => {
   const steps = span.source === "sent" && span.deviceId !== null ? derived.get(`${span.parentSpanId} ${span.deviceId}`) : undefined;
   const carrier = steps == null ? undefined : carrierOf(steps, span);
   return carrier === undefined ? span : { ...span, parentSpanId: carrier.spanId };
 };
 
 /** Puts the ways of the commands in place of the spans that tell of their creation. */
-export const withCommands = (spans: readonly Span[], histories: readonly CommandHistory[], nowUs: number): readonly Span[] => {
+export const withCommands = (spans: readonly StoredSpan[], histories: readonly CommandHistory[], nowUs: number): readonly StoredSpan[] => {
   const byCommand = new Map(histories.map((history) => [history.command.commandId, history]));
-  const steps = new Map<string, readonly Span[] | null>();
+  const steps = new Map<string, readonly StoredSpan[] | null>();
   const whole = spans.flatMap((span) => {
     const history = span.source === "command" && span.commandId !== null ? byCommand.get(span.commandId) : undefined;
     if (history === undefined) return [span];

@@ -4,7 +4,7 @@ import type { OwnSpan, OwnSpans, SpanAttributes } from "../../core/trace.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { Ingest } from "./ingest.ts";
 import type { SpanMeters } from "./meters.ts";
-import type { Span } from "./span.ts";
+import type { StoredSpan } from "./span.ts";
 
 const EVERY_MS = 1_000;
 const BATCH = 500;
@@ -26,7 +26,7 @@ const textOf = (attributes: SpanAttributes, name: string): string | null => {
   return typeof value === "string" ? value : null;
 };
 
-const toSpan = ({ tenantId, isCall, failed, attributes, ...own }: OwnSpan): Span => ({
+const toSpan = ({ tenantId, isCall, failed, attributes, ...own }: OwnSpan): StoredSpan => ({
   ...own,
   source: isCall ? "gateway" : "command",
   service: "mooring",

@@ -12,7 +12,7 @@ import { createFlush } from "./flush.ts";
 import { createIngest } from "./ingest.ts";
 import { createSpanMeters } from "./meters.ts";
 import { type Rejections, readSpans, reject } from "./read-spans.ts";
-import { isoOfUs, KINDS, type Span, STATUSES } from "./span.ts";
+import { isoOfUs, KINDS, STATUSES, type StoredSpan } from "./span.ts";
 import { forgetNames, forgetTraces } from "./store/forget.ts";
 import { findSpans, listOperations, operationsOfDevices, pageOfTraces, type TraceWindow } from "./store/read.ts";
 
@@ -21,7 +21,7 @@ const HOUR_MS = 3_600_000;
 /** Commands of one trace whose ways it shows. */
 const MAX_COMMANDS = 50;
 
-export interface TracesDeps extends Pick<FeatureKit, "db" | "clock" | "plan"> {
+export interface TracesFeatureDeps extends Pick<FeatureKit, "db" | "clock" | "plan"> {
   readonly ownSpans: OwnSpans;
   readonly tenants: Pick<TenantLookup, "find">;
   /** The devices that the caller sees. */
@@ -41,7 +41,7 @@ const answerOf = (rejected: Rejections) => {
   return { partialSuccess: { rejectedSpans: String(count), errorMessage } };
 };
 
-const shown = (span: Span): TraceSpan => ({
+const shown = (span: StoredSpan): TraceSpan => ({
   spanId: span.spanId,
   parentSpanId: span.parentSpanId,
   service: span.service,
@@ -60,7 +60,7 @@ const shown = (span: Span): TraceSpan => ({
   links: [...span.links],
 });
 
-const traceOf = (traceId: string, spans: readonly Span[], truncated: boolean): Trace => {
+const traceOf = (traceId: string, spans: readonly StoredSpan[], truncated: boolean): Trace => {
   const [first] = spans;
   const root = spans.find(({ parentSpanId }) => parentSpanId === null) ?? first;
   const startUs = first?.startUs ?? 0;
@@ -86,7 +86,7 @@ const windowOf = ({ from, to }: { readonly from?: string | undefined; readonly t
   return toMs - fromMs > TRACE_LIMITS.windowHours * HOUR_MS ? null : { fromMs, toMs };
 };
 
-export const createTraces = ({ db, clock, plan, ownSpans, tenants, devices, commands }: TracesDeps): Traces => {
+export const createTraces = ({ db, clock, plan, ownSpans, tenants, devices, commands }: TracesFeatureDeps): Traces => {
   const meters = createSpanMeters(ownSpans.dropped);
   const ingest = createIngest({ db, plan });
   const { job, flush } = createFlush({ ownSpans, tenants, ingest, meters });

@@ -1,7 +1,7 @@
 // Reads the spans of an OTLP export request in its JSON form. A span that cannot be kept is rejected alone, with a reason.
 import { TRACE_LIMITS } from "../../../protocol/index.ts";
-import { asList, asObject, cleanText, EVENT_BOUNDS, type Json, RESOURCE_BOUNDS, readAttributes, SPAN_BOUNDS } from "./attributes.ts";
-import { type Attributes, isoOfUs, KINDS, type Span, STATUSES } from "./span.ts";
+import { asList, asObject, cleanText, EVENT_BOUNDS, type OtlpFields, RESOURCE_BOUNDS, readAttributes, SPAN_BOUNDS } from "./attributes.ts";
+import { type Attributes, isoOfUs, KINDS, STATUSES, type StoredSpan } from "./span.ts";
 
 const MAX_NAME = 256;
 const MAX_EVENTS = 16;
@@ -35,7 +35,7 @@ const microseconds = (nano: unknown): number | null => {
 
 const indexOf = (value: unknown, names: readonly string[]): number => (typeof value === "number" && names[value] !== undefined ? value : 0);
 
-const eventOf = (given: unknown): Span["events"][number] => {
+const eventOf = (given: unknown): StoredSpan["events"][number] => {
   const event = asObject(given);
   return {
     name: cleanText(event["name"], MAX_NAME),
@@ -44,7 +44,7 @@ const eventOf = (given: unknown): Span["events"][number] => {
   };
 };
 
-const linksOf = (given: unknown): Span["links"] =>
+const linksOf = (given: unknown): StoredSpan["links"] =>
   asList(given)
     .slice(0, MAX_LINKS)
     .flatMap((each) => {
@@ -60,7 +60,7 @@ const resourceOf = (given: unknown, { tenantId, deviceId }: Sender): Attributes 
 const textOf = (attributes: Attributes, name: string): string | null => cleanText(attributes[name], MAX_NAME) || null;
 
 /** The text says why it is rejected. */
-const timesOf = (span: Json, nowUs: number): { readonly startUs: number; readonly durationUs: number } | string => {
+const timesOf = (span: OtlpFields, nowUs: number): { readonly startUs: number; readonly durationUs: number } | string => {
   const start = microseconds(span["startTimeUnixNano"]);
   const end = microseconds(span["endTimeUnixNano"] ?? 0);
   if (start === null || end === null) return "have no valid time";
@@ -69,7 +69,7 @@ const timesOf = (span: Json, nowUs: number): { readonly startUs: number; readonl
   return { startUs: start, durationUs: Math.max(0, end - start) };
 };
 
-const spanOf = (given: unknown, resource: Attributes, { deviceId }: Sender, nowUs: number): Span | string => {
+const spanOf = (given: unknown, resource: Attributes, { deviceId }: Sender, nowUs: number): StoredSpan | string => {
   if (typeof given !== "object" || given === null) return "are malformed";
   const span = asObject(given);
   const [traceId, spanId] = [idOf(span["traceId"], 32), idOf(span["spanId"], 16)];
@@ -98,8 +98,8 @@ const spanOf = (given: unknown, resource: Attributes, { deviceId }: Sender, nowU
 };
 
 /** Without duplicates. */
-export const readSpans = (resourceSpans: readonly unknown[], sender: Sender, nowUs: number): { spans: Span[]; rejected: Rejections } => {
-  const spans = new Map<string, Span>();
+export const readSpans = (resourceSpans: readonly unknown[], sender: Sender, nowUs: number): { spans: StoredSpan[]; rejected: Rejections } => {
+  const spans = new Map<string, StoredSpan>();
   const rejected: Rejections = new Map();
   let seen = 0;
   for (const each of resourceSpans) {

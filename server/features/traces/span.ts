@@ -3,16 +3,16 @@ import type { SpanAttributes } from "../../core/trace.ts";
 
 export const STATUSES = ["unset", "ok", "error"] as const;
 export const KINDS = ["unspecified", "internal", "server", "client", "producer", "consumer"] as const;
-export type Source = "sent" | "gateway" | "command";
+export type SpanSource = "sent" | "gateway" | "command";
 
 export type AttributeValue = string | number | boolean | readonly unknown[] | null;
 export type Attributes = Readonly<Record<string, AttributeValue>>;
 
-export interface Span {
+export interface StoredSpan {
   readonly traceId: string;
   readonly spanId: string;
   readonly parentSpanId: string | null;
-  readonly source: Source;
+  readonly source: SpanSource;
   readonly service: string;
   readonly name: string;
   /** Index into KINDS. */

@@ -1,6 +1,7 @@
 // Deletes what is older than the plans keep, in batches.
 import type { SqlTx } from "../../../core/events.ts";
 import { statement } from "../../../core/statements.ts";
+import { TODAY } from "./write.ts";
 
 const TRACES = 200;
 const SPANS = 5_000;
@@ -28,7 +29,7 @@ export const forgetTraces = async (db: SqlTx): Promise<boolean> => {
 const FORGET_NAMES = statement<{ readonly deleted: number }>(
   "traces.forgetNames",
   `with names as (delete from trace_operations where last_seen_at < now() - interval '${NAME_DAYS} days' returning 1),
-   days as (delete from trace_usage where day < (now() at time zone 'utc')::date - 2 returning 1)
+   days as (delete from trace_usage where day < ${TODAY} - 2 returning 1)
    select (select count(*) from names) + (select count(*) from days) as deleted`,
 );
 export const forgetNames = async (db: SqlTx): Promise<void> => {

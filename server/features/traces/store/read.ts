@@ -8,7 +8,7 @@ import { createListing } from "../../../core/listing.ts";
 import { given } from "../../../core/records.ts";
 import type { TenantScope } from "../../../core/scope.ts";
 import { statement } from "../../../core/statements.ts";
-import { isoOfUs, type Source, type Span } from "../span.ts";
+import { isoOfUs, type SpanSource, type StoredSpan } from "../span.ts";
 
 export interface TraceFilter {
   readonly service?: string | undefined;
@@ -122,21 +122,21 @@ export const pageOfTraces = async (
 };
 
 // as: this feature alone writes these columns, from values of these types.
-const toSpan = ({ startUs, durationUs, source, attributes, resource, events, links, ...row }: Prisma.TraceSpanModel): Span => ({
+const toSpan = ({ startUs, durationUs, source, attributes, resource, events, links, ...row }: Prisma.TraceSpanModel): StoredSpan => ({
   ...row,
-  source: source as Source,
+  source: source as SpanSource,
   startUs: Number(startUs),
   durationUs: Number(durationUs),
   appId: null,
   requestId: null,
-  attributes: attributes as Span["attributes"],
-  resource: resource as Span["resource"],
-  events: events as unknown as Span["events"],
-  links: links as unknown as Span["links"],
+  attributes: attributes as StoredSpan["attributes"],
+  resource: resource as StoredSpan["resource"],
+  events: events as unknown as StoredSpan["events"],
+  links: links as unknown as StoredSpan["links"],
 });
 
 /** Earliest first; empty for a trace that the caller does not see. */
-export const findSpans = async (db: Clients, scope: TenantScope, traceId: string, limit: number): Promise<readonly Span[]> => {
+export const findSpans = async (db: Clients, scope: TenantScope, traceId: string, limit: number): Promise<readonly StoredSpan[]> => {
   const trace = await db.for(scope).trace.findFirst({ where: { traceId } });
   if (trace === null) return [];
   // The devices have to be named for a limited caller, and only those in its reach are left then.

@@ -1,9 +1,9 @@
 // Writes spans: one statement inserts a batch, brings the summaries of its traces up to date and counts it against the tenant's day.
 import type { SqlTx } from "../../../core/events.ts";
 import { statement } from "../../../core/statements.ts";
-import type { Span } from "../span.ts";
+import type { StoredSpan } from "../span.ts";
 
-const TODAY = "(now() at time zone 'utc')::date";
+export const TODAY = "floor(extract(epoch from now()) / 86400)::int";
 /** Services and operations of a trace that its summary names. */
 const NAMES = 50;
 /** Devices, apps and requests of a trace by which a list finds it. */
@@ -33,7 +33,7 @@ export const countSpans = async (tx: SqlTx, tenantId: string, traceIds: readonly
 interface Column {
   readonly name: string;
   readonly type: string;
-  readonly value: (span: Span) => unknown;
+  readonly value: (span: StoredSpan) => unknown;
 }
 /** Of trace_spans. */
 const COLUMNS: readonly Column[] = [
@@ -108,7 +108,7 @@ const WRITE = statement<{ readonly added: number }>(
 );
 
 /** Leaves out spans that are there already; returns how many were new. */
-export const writeSpans = async (tx: SqlTx, tenantId: string, spans: readonly Span[], keepDays: number): Promise<number> => {
+export const writeSpans = async (tx: SqlTx, tenantId: string, spans: readonly StoredSpan[], keepDays: number): Promise<number> => {
   const [row] = await tx.query(WRITE, [tenantId, keepDays, ...GIVEN.map(({ value }) => spans.map(value))]);
   return row?.added ?? 0;
 };

@@ -58,7 +58,7 @@ CREATE TABLE "trace_operations" (
 -- CreateTable
 CREATE TABLE "trace_usage" (
     "tenant_id" TEXT NOT NULL,
-    "day" DATE NOT NULL,
+    "day" INTEGER NOT NULL,
     "spans" INTEGER NOT NULL DEFAULT 0,
 
     CONSTRAINT "trace_usage_pkey" PRIMARY KEY ("tenant_id","day")
