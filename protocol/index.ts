@@ -5,6 +5,7 @@ import type { ErrorFacts, RouterOf, Stream } from "./client/router.ts";
 import { account } from "./groups/account.ts";
 import { admin } from "./groups/admin.ts";
 import { agent } from "./groups/agent.ts";
+import { alerts } from "./groups/alerts.ts";
 import { apiKeys } from "./groups/api-keys.ts";
 import { audit } from "./groups/audit.ts";
 import { billing } from "./groups/billing.ts";
@@ -44,6 +45,7 @@ export const contract = {
   sessions,
   fleets,
   traces,
+  alerts,
 } as const satisfies Record<string, Group>;
 export type Contract = typeof contract;
 
@@ -97,6 +99,7 @@ export * from "./kit/signing.ts";
 export * from "./kit/signing-v2.ts";
 export * from "./records/actor.ts";
 export { AdminDevice, AdminUser, BackgroundJob, FeatureFlag, InstallationStats, STUCK_KINDS, StuckItem } from "./records/admin.ts";
+export * from "./records/alerts.ts";
 export * from "./records/command.ts";
 export * from "./records/command-ack.ts";
 export * from "./records/connect-plan.ts";

@@ -3,6 +3,7 @@ import type { Contract } from "../index.ts";
 import { account } from "./account.ts";
 import { admin } from "./admin.ts";
 import { agent } from "./agent.ts";
+import { alerts } from "./alerts.ts";
 import { apiKeys } from "./api-keys.ts";
 import { audit } from "./audit.ts";
 import { billing } from "./billing.ts";
@@ -27,6 +28,7 @@ const GUIDES: { readonly [G in keyof Contract]?: Readonly<Record<string, Operati
   account,
   admin,
   agent,
+  alerts,
   apiKeys,
   audit,
   billing,
@@ -54,6 +56,7 @@ export const TAGS: Readonly<Record<string, string>> = {
   Account: "Sign-in and sessions of people, the signed-in user's own account, and API keys for scripts and third parties, which only signed-in users manage.",
   Administration: "The installation's gateway nodes and tenants. For administrators of the installation.",
   Agent: "An agent's calls about its own device, signed with the device's secret.",
+  Alerts: "Rules over what devices report and what happens, the alerts that they open, silences, and the channels that tell people of alerts.",
   Audit: "Who changed what, when and from where. Each record is chained to the one before it by hashes.",
   Billing: "Plans, subscriptions, usage and invoices.",
   Commands:

@@ -10,8 +10,11 @@ export const id = <const P extends string>(prefix: P) =>
 /** What each prefix names. */
 export const ID_NAMES: ReadonlyMap<string, string> = new Map([
   ["agt", "agent"],
+  ["alr", "alert"],
+  ["arl", "alert rule"],
   ["aud", "audit record"],
   ["bke", "blocked entity"],
+  ["chn", "alert channel"],
   ["cmd", "command"],
   ["dep", "deployment"],
   ["dev", "device"],
@@ -25,6 +28,7 @@ export const ID_NAMES: ReadonlyMap<string, string> = new Map([
   ["ses", "session"],
   ["sev", "security event"],
   ["srl", "security rule"],
+  ["sil", "silence"],
   ["ten", "tenant"],
 ]);
 
@@ -54,6 +58,10 @@ export const RoleId = id("rol");
 export const EnrollmentTokenId = id("ent");
 export const EventId = id("evt");
 export const SessionId = id("ses");
+export const AlertId = id("alr");
+export const AlertRuleId = id("arl");
+export const AlertChannelId = id("chn");
+export const SilenceId = id("sil");
 
 export type DeviceId = Id<"dev">;
 export type TenantId = Id<"ten">;

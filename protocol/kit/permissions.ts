@@ -3,8 +3,8 @@ export const ROLES = ["viewer", "operator", "admin", "owner"] as const;
 export type Role = (typeof ROLES)[number];
 
 const GRANTS = {
-  viewer: ["tenant:read", "device:read", "fleet:read", "command:read", "event:read", "trace:read", "member:read", "role:read", "security:read"],
-  operator: ["device:pair", "device:update", "device:command", "trace:write", "security:respond"],
+  viewer: ["tenant:read", "device:read", "fleet:read", "command:read", "event:read", "trace:read", "member:read", "role:read", "security:read", "alert:read", "alert_rule:read"],
+  operator: ["device:pair", "device:update", "device:command", "trace:write", "security:respond", "alert:acknowledge", "alert:silence"],
   admin: [
     "device:delete",
     "device:provision",
@@ -25,6 +25,7 @@ const GRANTS = {
     "role:write",
     "security:rules",
     "security:block",
+    "alert_rule:write",
   ],
   owner: ["tenant:delete", "billing:write", "tenant:transfer"],
 } as const satisfies Record<Role, readonly string[]>;
@@ -71,10 +72,14 @@ export const DESCRIBED: Readonly<Record<Permission, Described>> = {
   "trace:read": row("device", "low", "See traces of calls, commands and devices"),
   "member:read": row("tenant", "low", "See the members and their roles"),
   "role:read": row("tenant", "low", "See the roles and what each may do"),
+  "alert:read": row("device", "low", "See alerts"),
+  "alert_rule:read": row("tenant", "low", "See alert rules, silences and channels, without their secrets"),
   "device:pair": row("tenant", "medium", "Pair a device with the tenant"),
   "device:update": row("device", "low", "Change a device's name, tags, deployment and maintenance"),
   "device:command": row("device", "medium", "Send commands to devices and cancel them"),
   "trace:write": row("tenant", "low", "Send spans of traces"),
+  "alert:acknowledge": row("device", "low", "Acknowledge, snooze and resolve alerts"),
+  "alert:silence": row("tenant", "medium", "Silence alerts for a time"),
   "device:delete": row("device", "high", "Remove devices"),
   "device:provision": row("tenant", "high", "Create many devices at once, with their secrets"),
   "device:disconnect": row("device", "low", "Close a device's connection"),
@@ -96,6 +101,7 @@ export const DESCRIBED: Readonly<Record<Permission, Described>> = {
   "security:respond": row("tenant", "low", "Acknowledge and resolve security alerts"),
   "security:rules": row("tenant", "high", "Create, change and delete rules that raise security alerts and block callers"),
   "security:block": row("tenant", "high", "Block addresses, users, keys and devices, and unblock them"),
+  "alert_rule:write": row("tenant", "medium", "Change alert rules and the channels that alerts go to"),
   "tenant:delete": row("tenant", "high", "Delete the tenant, and restore it"),
   "billing:write": row("tenant", "high", "Buy, change and cancel the plan"),
   "tenant:transfer": row("tenant", "high", "Make another member the owner"),

@@ -90,13 +90,14 @@ export const STUCK_KINDS = [
   "load_test_lost",
   "mail_failed",
   "mail_late",
+  "alert_unsent",
   "job_failing",
   "node_silent",
 ] as const;
 export const StuckItem = z.object({
   kind: z.enum(STUCK_KINDS),
   tenantId: TenantId.nullable().describe("`null`: concerns the whole installation."),
-  id: z.string().describe("The command, event, tenant, subscription, mail, job or node."),
+  id: z.string().describe("The command, event, tenant, subscription, mail, notification, job or node."),
   since: Timestamp,
   reason: z.string(),
   whatToDo: z.string(),

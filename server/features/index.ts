@@ -20,6 +20,7 @@ import type { OutboundSettings } from "../platform/outbound.ts";
 import { processIdentity } from "../platform/process-identity.ts";
 import { deleteRowsOf } from "../platform/tenant-client.ts";
 import { type AdminSettings, createAdmin, type ThisNode } from "./admin/index.ts";
+import { createAlerting } from "./alerting.ts";
 import { createApiKeys } from "./api-keys/index.ts";
 import { createBeginTrial, createBilling } from "./billing/index.ts";
 import { spreadChanges } from "./changes.ts";
@@ -199,6 +200,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
     fleets,
     traces: createTraces({ ...kit, ownSpans: deps.ownSpans, tenants: tenants.lookup, devices, commands }),
     security,
+    alerts: createAlerting(deps, { kit, devices, fleets, onError }),
   } satisfies FeaturesOf<Contract>;
 
   const parts = connectParts(features, { outbox, outcomes, counters, stuck });

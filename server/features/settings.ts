@@ -29,6 +29,8 @@ export const outboundGuard = (config: Config, publicUrl: () => string): Outbound
 /** Of an answer of Stripe: a page of a hundred subscriptions has some 500 KB. */
 const STRIPE_BOUNDS = { owner: "stripe", timeoutMs: 10_000, maxBodyBytes: 4_194_304 };
 
+export const alertSettings = (config: Config, publicUrl: () => string) => ({ portalUrl: (): string => config.PORTAL_URL ?? publicUrl() });
+
 export const billingSettings = (config: Config, publicUrl: () => string, outbound: Outbound): BillingSettings => {
   const portalUrl = (): string => config.PORTAL_URL ?? publicUrl();
   const { STRIPE_SECRET_KEY: secretKey, STRIPE_WEBHOOK_SECRET: webhookSecret, STRIPE_PRICES: prices, STRIPE_API_URL: apiUrl } = config;

@@ -27,6 +27,10 @@ export const NOT_WATCHED: Readonly<Record<string, string>> = {
   security_events: "what callers did; a change of theirs is recorded by itself",
   blocked_entities_version: "a number by which nodes learn of changes that are recorded",
   untold_outcomes: "work that a job still has to do",
+  alert_states: "what a job has found",
+  alert_tenants: "who has got the first rules",
+  alert_notifications: "tells people of what alerts say already",
+  alert_signals: "events, which are recorded already",
 };
 
 /** A database whose migrations do not know the log, as a test's may be, has nothing to attach. */

@@ -8,7 +8,7 @@ import { newId } from "../../server/core/ids.ts";
 import { eventually } from "../kit/eventually.ts";
 import { mintWith } from "../kit/tokens.ts";
 import { type Answer, anonymous, asBearer, asKey, type Caller, type CallOptions, emailOf, startWorld, type World } from "../kit/world.ts";
-import { initiate, invite, openStock, pair, prepare, type Stock } from "./samples.ts";
+import { initiate, invite, openStock, pair, prepare, SAMPLES, type Stock } from "./samples.ts";
 
 const FREE = {
   RATE_LIMIT_ANONYMOUS: "off",
@@ -426,6 +426,28 @@ const SCENARIOS: Readonly<Record<Exclude<ErrorCode, Streamed>, Scenario>> = {
   INVITE_NOT_FOUND: (at, probe) => probe(own(at, "GET", "/invites/inv_unknown")),
   TRACE_NOT_FOUND: (at, probe) => probe(own(at, "GET", "/traces/4bf92f3577b34da6a3ce929d0e0e4736")),
   TRACE_RANGE_TOO_LARGE: (at, probe) => probe(own(at, "GET", "/traces?from=2026-01-01T00:00:00Z&to=2026-01-03T00:00:00Z")),
+  ALERT_NOT_FOUND: (at, probe) => probe(own(at, "GET", "/alerts/alr_unknown")),
+  ALERT_RULE_NOT_FOUND: (at, probe) => probe(own(at, "GET", "/alert-rules/arl_unknown")),
+  SILENCE_NOT_FOUND: (at, probe) => probe(own(at, "GET", "/alert-silences/sil_unknown")),
+  CHANNEL_NOT_FOUND: (at, probe) => probe(own(at, "GET", "/alert-channels/chn_unknown")),
+  ALERT_ALREADY_RESOLVED: async (at, probe) => {
+    const { alertId } = await SAMPLES["alerts.get"](at.stock, at.stock.tenant.ownerId);
+    await done(at.world, at.stock.owner, `POST /alerts/${alertId}/resolve`, { body: {} });
+    await probe(own(at, "POST", `/alerts/${alertId}/acknowledge`, { body: {} }));
+  },
+  ALERT_LIMIT_REACHED: async (at, probe) => {
+    const { tenant, owner } = await fresh(at);
+    await at.world.sql.query(
+      `insert into alert_channels (channel_id, tenant_id, type, name, config, address, send_resolved, created_by, updated_at)
+       select 'chn_' || md5($1 || n), $1, 'email', 'c', '', 'a', false, 'system', now() from generate_series(1, 50) n`,
+      [tenant.tenantId],
+    );
+    await probe(call(at.world, "POST", "/alert-channels", { as: owner, body: await SAMPLES["alerts.createChannel"](at.stock, "") }));
+  },
+  EVENT_TYPE_UNKNOWN: (at, probe) =>
+    probe(own(at, "POST", "/alert-rules", { body: { name: "r", metric: "event", eventType: "no.such_event", operator: "gte", threshold: 1 } })),
+  CHANNEL_URL_NOT_ALLOWED: (at, probe) =>
+    probe(own(at, "POST", "/alert-channels", { body: { type: "slack", name: "c", config: { url: "https://10.0.0.1/hook" } } })),
   NODE_NOT_FOUND: ({ world, stock }, probe) => probe(call(world, "POST", "/admin/nodes/node_unknown/drain", { as: stock.operator })),
   NODE_DRAINING: async ({ odd }, probe) => {
     odd.app.channel.refuseUpgrades();

@@ -183,6 +183,23 @@ const acceptable = async ({ world }: Stock, userId: string): Promise<Input> => {
 
 type Input = Record<string, unknown>;
 
+const RULE = { name: "Busy", metric: "device.cpu", threshold: 90 };
+const CHANNEL = { type: "email", name: "On call", config: { to: ["oncall@users.example"] } };
+const inDays = (days: number): string => new Date(Date.now() + days * 86_400_000).toISOString();
+const silenceBody = () => ({ matchers: [{ name: "tag", value: "site:lisbon" }], endsAt: inDays(1), comment: "The site moves" });
+const newSilence = async (stock: Stock): Promise<Input> => ({ silenceId: (await created(stock, "/v1/alert-silences", silenceBody()))["silenceId"] });
+/** Only the evaluation opens alerts. */
+const newAlert = async ({ world, tenant, device }: Stock): Promise<Input> => {
+  const alertId = newId("alr");
+  await world.sql.query(
+    `with a as (insert into alerts (alert_id, tenant_id, rule_id, rule_name, type, severity, target_id, value, target_count, active_count, updated_at)
+       values ($1, $2, 'arl_01J9ZQD2G4J6M8P0R3T5W7Y9A1', 'Busy', 'device.cpu', 'warning', $3, 91, 1, 1, now()) returning tenant_id, alert_id, target_id)
+     insert into alert_targets (tenant_id, alert_id, target_id, device_id, value) select tenant_id, alert_id, target_id, target_id, 91 from a`,
+    [alertId, tenant.tenantId, device.deviceId],
+  );
+  return { alertId };
+};
+
 export const SAMPLES: { readonly [Id in OperationId]: (stock: Stock, userId: string) => Promise<Input> } = {
   "health.check": nothing,
   "health.full": nothing,
@@ -411,6 +428,29 @@ export const SAMPLES: { readonly [Id in OperationId]: (stock: Stock, userId: str
   "security.listBlockedEverywhere": nothing,
   "security.blockEverywhere": async () => freshBlock(),
   "security.unblockEverywhere": newBlockEverywhere,
+  "alerts.list": nothing,
+  "alerts.summary": nothing,
+  "alerts.get": newAlert,
+  "alerts.listTargets": newAlert,
+  "alerts.acknowledge": newAlert,
+  "alerts.resolve": newAlert,
+  "alerts.snooze": async (stock) => ({ ...(await newAlert(stock)), until: inDays(1) }),
+  "alerts.listRules": nothing,
+  "alerts.getRule": ofNew("/v1/alert-rules", "ruleId", RULE),
+  "alerts.createRule": async () => RULE,
+  "alerts.updateRule": async (stock) => ({ ...(await ofNew("/v1/alert-rules", "ruleId", RULE)(stock)), name: "renamed" }),
+  "alerts.removeRule": ofNew("/v1/alert-rules", "ruleId", RULE),
+  "alerts.preview": async () => ({ metric: "device.cpu", threshold: 90 }),
+  "alerts.listSilences": nothing,
+  "alerts.getSilence": newSilence,
+  "alerts.createSilence": async () => silenceBody(),
+  "alerts.removeSilence": newSilence,
+  "alerts.listChannels": nothing,
+  "alerts.getChannel": ofNew("/v1/alert-channels", "channelId", CHANNEL),
+  "alerts.createChannel": async () => CHANNEL,
+  "alerts.updateChannel": async (stock) => ({ ...(await ofNew("/v1/alert-channels", "channelId", CHANNEL)(stock)), name: "renamed" }),
+  "alerts.removeChannel": ofNew("/v1/alert-channels", "channelId", CHANNEL),
+  "alerts.testChannel": ofNew("/v1/alert-channels", "channelId", CHANNEL),
 };
 
 /** A value as text for a path or query. String() throws for a fuzzed object such as `{ toString: false }`. */

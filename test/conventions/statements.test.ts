@@ -14,6 +14,7 @@ const RAW = [
   "server/core/statements.ts",
   "server/features/admin/jobs.ts",
   "server/features/admin/store.ts",
+  ...["alerts", "incidents", "notifications", "observe", "preview", "rules"].map((name) => `server/features/alerts/store/${name}.ts`),
   "server/features/api-keys/store.ts",
   "server/features/audit/store.ts",
   ...["change", "claim", "create", "list", "outcomes", "read", "retention", "stuck", "timeline"].map((name) => `server/features/commands/store/${name}.ts`),

@@ -104,6 +104,17 @@ const MAKE: Record<StuckItem["kind"], () => Promise<string>> = {
   },
   mail_failed: () => mail("failed"),
   mail_late: () => mail("queued"),
+  alert_unsent: async () => {
+    const [channelId, notificationId] = [newId("chn"), newId("anf")];
+    await sql(
+      `with c as (insert into alert_channels (channel_id, tenant_id, type, name, config, address, send_resolved, created_by, updated_at)
+         values ($1, $2, 'slack', 'c', '', 'a', true, 'system', now()) returning tenant_id, channel_id)
+       insert into alert_notifications (notification_id, tenant_id, channel_id, alert_id, message, created_at)
+       select $3, tenant_id, channel_id, 'alr_1', '{}', now() - interval '1 hour' from c`,
+      [channelId, tenant.tenantId, notificationId],
+    );
+    return notificationId;
+  },
   job_failing: async () => {
     await sql(
       "insert into job_runs (node_id, name, started_at, duration_ms, runs, failures, failed_since, error) values ('n', 'some.job', now(), 1, 9, 3, now(), 'Error: no')",

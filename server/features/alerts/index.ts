@@ -1,0 +1,93 @@
+// Alerts: rules over devices, commands and events, the alerts that they open, silences, and channels that tell people.
+import { contract } from "../../../protocol/index.ts";
+import { secondsFromNow } from "../../core/clock.ts";
+import { implement } from "../../core/feature.ts";
+import type { FindStuck } from "../../core/stuck.ts";
+import type { Feature, FeatureKit } from "../kit.ts";
+import { type ActionsDeps, createAlertHandlers } from "./actions.ts";
+import { type ChannelsDeps, createChannelHandlers, createSilenceHandlers } from "./channels.ts";
+import { createEvaluation } from "./evaluate.ts";
+import { createNotifier } from "./notify.ts";
+import { createRuleHandlers, type RulesDeps } from "./rules.ts";
+import { createSend } from "./send.ts";
+import { createSignals } from "./signals.ts";
+import { countOpen, deleteOldAlerts } from "./store/alerts.ts";
+import { countNotifications, deleteOldNotifications, findUnsent } from "./store/notifications.ts";
+import { countRules } from "./store/rules.ts";
+import { deleteOldSignals } from "./store/signals.ts";
+import { deleteOldSilences } from "./store/silences.ts";
+
+export interface AlertsDeps extends Pick<FeatureKit, "db" | "clock" | "emit" | "plan" | "secretBox" | "mails" | "outbound"> {
+  readonly knownDevices: RulesDeps["knownDevices"];
+  readonly holdFleets: RulesDeps["holdFleets"];
+  readonly portalUrl: () => string;
+  readonly onError: (error: unknown) => void;
+}
+
+const KEEP_ALERTS_DAYS = 90;
+const KEEP_NOTIFICATIONS_DAYS = 30;
+/** The longest window. */
+const KEEP_SIGNALS_SECONDS = 3_600;
+// Some attempts have failed by then.
+const LATE_SECONDS = 900;
+
+const createFindUnsent =
+  ({ db, clock }: Pick<AlertsDeps, "db" | "clock">): FindStuck =>
+  async (limit) =>
+    (await findUnsent(db, secondsFromNow(-LATE_SECONDS, clock.now()), limit)).map(({ notificationId, tenantId, status, attempts, lastError, createdAt }) => ({
+      kind: "alert_unsent",
+      tenantId,
+      id: notificationId,
+      since: createdAt,
+      reason: `${status === "failed" ? "given up" : "not sent yet"} after ${attempts} attempts${lastError === null ? "" : `: ${lastError}`}`,
+      whatToDo: "The tenant's channel shows the same error, and its administrators can test it. It is listed for 30 days.",
+    }));
+
+const createRetention = ({ db }: Pick<AlertsDeps, "db">) => ({
+  name: "alerts.retention",
+  everyMs: 600_000,
+  run: async (): Promise<boolean> => {
+    const more = [
+      await deleteOldAlerts(db, KEEP_ALERTS_DAYS),
+      await deleteOldNotifications(db, KEEP_NOTIFICATIONS_DAYS),
+      await deleteOldSilences(db, KEEP_ALERTS_DAYS),
+      await deleteOldSignals(db, KEEP_SIGNALS_SECONDS),
+    ];
+    return more.includes(true);
+  },
+});
+
+const createGauges = ({ db }: Pick<AlertsDeps, "db">) => [
+  {
+    name: "alerts_open",
+    help: "Alerts that are not resolved, by severity",
+    labels: ["severity"],
+    read: async () => [...(await countOpen(db))].map(([severity, count]) => [{ severity }, count] as const),
+  },
+  {
+    name: "alert_notifications",
+    help: "Messages to alert channels of the last 30 days by status: queued, sent or failed",
+    labels: ["status"],
+    read: async () => [...(await countNotifications(db))].map(([status, count]) => [{ status }, count] as const),
+  },
+];
+
+export const createAlerts = (deps: AlertsDeps): Feature<typeof contract.alerts> => {
+  const send = createSend(deps);
+  const signals = createSignals(deps.db);
+  const channels: ChannelsDeps = { ...deps, send };
+  const actions: ActionsDeps = deps;
+  return {
+    handlers: implement(contract.alerts, {
+      ...createAlertHandlers(actions),
+      ...createRuleHandlers({ ...deps, eventRulesChanged: signals.forget }),
+      ...createSilenceHandlers(channels),
+      ...createChannelHandlers(channels),
+    }),
+    jobs: [createEvaluation(deps).job, createNotifier({ ...deps, send }), createRetention(deps)],
+    consumer: signals.consumer,
+    counters: { alertRules: countRules },
+    gauges: createGauges(deps),
+    stuck: createFindUnsent(deps),
+  };
+};

@@ -1,0 +1,86 @@
+// Sends one message to one channel: over the outbound client, or as mail. Says what came of it, and whether another attempt can help.
+import { createHmac } from "node:crypto";
+import type { ChannelConfig } from "../../../protocol/index.ts";
+import { oneLine } from "../../core/mail.ts";
+import type { Outbound, OutboundError, OutboundFailure } from "../../core/outbound.ts";
+import type { FeatureKit } from "../kit.ts";
+import { configContext, openConfig } from "./channel-config.ts";
+import { type AlertMessage, letterOf, postOf } from "./messages.ts";
+import type { SealedChannel } from "./store/channels.ts";
+
+export { configContext };
+
+export interface Outcome {
+  readonly delivered: boolean;
+  readonly statusCode: number | null;
+  readonly error: string | null;
+  /** Another attempt cannot help. */
+  readonly isFinal: boolean;
+}
+
+export interface Parcel {
+  /** The same for every attempt, so that a receiver recognises a second copy. */
+  readonly id: string;
+  readonly channel: SealedChannel;
+  readonly message: AlertMessage;
+  readonly signal: AbortSignal;
+}
+export type Send = (parcel: Parcel) => Promise<Outcome>;
+
+const TIMEOUT_MS = 10_000;
+const KEPT_BYTES = 1_024;
+
+/** As Standard Webhooks say: `whsec_` and base64, or the bytes of any other text. */
+const keyOf = (secret: string): Buffer => (/^whsec_[\w+/=-]+$/.test(secret) ? Buffer.from(secret.slice(6), "base64") : Buffer.from(secret));
+const signerOf = (id: string, secret: string, now: Date) => (body: string) => {
+  const timestamp = Math.floor(now.getTime() / 1_000);
+  const signature = createHmac("sha256", keyOf(secret)).update(`${id}.${timestamp}.${body}`).digest("base64");
+  return { "webhook-id": id, "webhook-timestamp": String(timestamp), "webhook-signature": `v1,${signature}` };
+};
+
+const isFailure = (error: unknown): error is OutboundError => (error as Error | null)?.name === "OutboundError";
+const REASONS: Readonly<Record<OutboundFailure, string>> = {
+  BLOCKED: "its address is not allowed",
+  DNS: "its name does not resolve",
+  CONNECT: "it cannot be reached",
+  TLS: "its certificate or TLS failed",
+  TIMEOUT: "it did not answer in time",
+  TOO_LARGE: "its answer is too large",
+  PROTOCOL: "its answer is no valid HTTP",
+};
+
+const outcomeOf = (statusCode: number, body: Buffer): Outcome => {
+  if (statusCode >= 200 && statusCode < 300) return { delivered: true, statusCode, error: null, isFinal: true };
+  const words = oneLine(body.toString("utf8").slice(0, 200)).toWellFormed();
+  const isFinal = statusCode >= 300 && statusCode < 500 && statusCode !== 408 && statusCode !== 429;
+  return { delivered: false, statusCode, error: `it answered ${statusCode}${words === "" ? "" : `: ${words}`}`, isFinal };
+};
+const failed = (error: string, isFinal: boolean): Outcome => ({ delivered: false, statusCode: null, error, isFinal });
+
+const ofPost = async (outbound: Outbound, call: Parameters<Outbound["send"]>[0]): Promise<Outcome> => {
+  try {
+    const { statusCode, body } = await outbound.send(call);
+    return outcomeOf(statusCode, body);
+  } catch (error) {
+    if (!isFailure(error)) throw error;
+    return failed(REASONS[error.code], error.code === "BLOCKED");
+  }
+};
+
+export const createSend = ({ db, secretBox, outbound, mails, clock }: Pick<FeatureKit, "db" | "secretBox" | "outbound" | "mails" | "clock">): Send => {
+  const mail = async ({ channel, message }: Parcel, { to = [] }: ChannelConfig): Promise<Outcome> => {
+    if (!mails.enabled) return failed("this installation has no mail server", true);
+    await db.tx(async (tx) => {
+      for (const address of to) await mails.order(tx, { tenantId: channel.tenantId, to: address, letter: letterOf(message) });
+    });
+    return { delivered: true, statusCode: null, error: null, isFinal: true };
+  };
+  return async (parcel) => {
+    const { id, channel, message, signal } = parcel;
+    const config = openConfig(secretBox, channel);
+    if (config === null) return failed("its settings were sealed with another master key", true);
+    if (channel.type === "email") return mail(parcel, config);
+    const post = postOf(channel.type, { config, message, sign: signerOf(id, config.secret ?? "", clock.now()) });
+    return ofPost(outbound, { ...post, method: "POST", timeoutMs: TIMEOUT_MS, maxBodyBytes: KEPT_BYTES, signal, owner: channel.tenantId });
+  };
+};

@@ -1,0 +1,21 @@
+// Events that rules wait for.
+import { secondsFromNow } from "../../../core/clock.ts";
+import type { Clients } from "../../../core/database.ts";
+
+export interface Signal {
+  readonly tenantId: string;
+  readonly eventId: string;
+  readonly type: string;
+  readonly targetId: string;
+  readonly isDevice: boolean;
+  readonly at: Date;
+}
+
+export const insertSignals = async (db: Clients, signals: readonly Signal[]): Promise<void> => {
+  await db.system.alertSignal.createMany({ data: [...signals], skipDuplicates: true });
+};
+
+const SWEEP_ROWS = 10_000;
+/** True when there may be more. */
+export const deleteOldSignals = async (db: Clients, keepSeconds: number): Promise<boolean> =>
+  (await db.system.alertSignal.deleteMany({ where: { at: { lt: secondsFromNow(-keepSeconds) } }, limit: SWEEP_ROWS })).count === SWEEP_ROWS;

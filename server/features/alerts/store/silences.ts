@@ -1,0 +1,59 @@
+// Rows of silences.
+import { AlertSilence, type Page, SilenceMatcher } from "../../../../protocol/index.ts";
+import { secondsFromNow, systemClock } from "../../../core/clock.ts";
+import type { Clients } from "../../../core/database.ts";
+import { createListing } from "../../../core/listing.ts";
+import { type RowOf, recordOf } from "../../../core/records.ts";
+import type { SystemScope } from "../../../core/scope.ts";
+
+const toSilence = (row: Omit<RowOf<typeof AlertSilence>, "active"> & { readonly startsAt: Date; readonly endsAt: Date }): AlertSilence => {
+  const now = systemClock.now();
+  return recordOf(AlertSilence, { ...row, matchers: SilenceMatcher.array().parse(row.matchers), active: row.startsAt <= now && row.endsAt > now });
+};
+
+const list = createListing("alertSilences", { createdAt: { kind: "time" }, endsAt: { kind: "time" } }, { column: "silenceId", kind: "text" });
+type SilencesQuery = Parameters<typeof list>[0] & { readonly active?: boolean | undefined };
+
+export const pageOfSilences = (db: Clients, scope: SystemScope, query: SilencesQuery): Promise<Page<AlertSilence>> => {
+  const { alertSilence } = db.for(scope);
+  const now = systemClock.now();
+  const isActive = { startsAt: { lte: now }, endsAt: { gt: now } };
+  const where = query.active === undefined ? {} : query.active ? isActive : { NOT: isActive };
+  return list(query, {
+    owner: scope.tenantId,
+    rows: (asked) => alertSilence.findMany({ ...asked, where: { ...where, AND: asked.where } }),
+    count: () => alertSilence.count({ where }),
+    record: toSilence,
+  });
+};
+
+export const findSilence = async (db: Clients, scope: SystemScope, silenceId: string): Promise<AlertSilence | null> => {
+  const row = await db.for(scope).alertSilence.findFirst({ where: { silenceId } });
+  return row === null ? null : toSilence(row);
+};
+
+export interface NewSilence {
+  readonly silenceId: string;
+  readonly matchers: SilenceMatcher[];
+  readonly startsAt: Date;
+  readonly endsAt: Date;
+  readonly comment: string;
+  readonly createdBy: string;
+}
+export const insertSilence = async (db: Clients, scope: SystemScope, silence: NewSilence): Promise<AlertSilence> =>
+  toSilence(await db.for(scope).alertSilence.create({ data: silence }));
+
+/** Those that are not over. */
+export const countSilences = (db: Clients, scope: SystemScope): Promise<number> =>
+  db.for(scope).alertSilence.count({ where: { endsAt: { gt: systemClock.now() } } });
+
+/** False when it is gone. */
+export const deleteSilence = async (db: Clients, scope: SystemScope, silenceId: string): Promise<boolean> =>
+  (await db.for(scope).alertSilence.deleteMany({ where: { silenceId } })).count === 1;
+
+const SWEEP_ROWS = 1_000;
+/** True when there may be more. */
+export const deleteOldSilences = async (db: Clients, keepDays: number): Promise<boolean> => {
+  const where = { endsAt: { lt: secondsFromNow(-keepDays * 86_400) } };
+  return (await db.system.alertSilence.deleteMany({ where, limit: SWEEP_ROWS })).count === SWEEP_ROWS;
+};
