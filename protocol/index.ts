@@ -22,6 +22,7 @@ import { security } from "./groups/security.ts";
 import { sessions } from "./groups/sessions.ts";
 import { tenants } from "./groups/tenants.ts";
 import { traces } from "./groups/traces.ts";
+import { webhooks } from "./groups/webhooks.ts";
 import type { ErrorCode } from "./kit/errors.ts";
 import type { Group, Operation } from "./kit/operation.ts";
 
@@ -46,6 +47,7 @@ export const contract = {
   fleets,
   traces,
   alerts,
+  webhooks,
 } as const satisfies Record<string, Group>;
 export type Contract = typeof contract;
 
@@ -108,3 +110,4 @@ export * from "./records/enrollment.ts";
 export * from "./records/load-test.ts";
 export * from "./records/metrics.ts";
 export { EnrollmentToken, PAIRING_STATUSES, PairingActivateResponse, PairingRequest } from "./records/pairing.ts";
+export * from "./records/webhook.ts";

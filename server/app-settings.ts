@@ -2,6 +2,7 @@
 import type { ClusterSettings } from "./cluster.ts";
 import type { AdminSettings } from "./features/admin/index.ts";
 import type { CommandSettings } from "./features/commands/index.ts";
+import type { WebhooksDeps } from "./features/webhooks/index.ts";
 import type { ChannelSettings } from "./gateway/channel/settings.ts";
 import type { OutboundSettings } from "./platform/outbound.ts";
 
@@ -11,6 +12,7 @@ export interface AppSettings {
   readonly channel?: Partial<ChannelSettings>;
   readonly admin?: Partial<AdminSettings>;
   readonly outbound?: Partial<OutboundSettings>;
+  readonly webhooks?: WebhooksDeps["settings"];
   readonly lingerMs?: number;
   readonly withoutJobs?: true;
   readonly certificateEveryMs?: number;

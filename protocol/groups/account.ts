@@ -19,6 +19,7 @@ export const NOTICES = [
   "tenant.deletion_scheduled",
   "billing.payment_failed",
   "api_key.expiring",
+  "webhook.disabled",
 ] as const;
 export type Notice = (typeof NOTICES)[number];
 

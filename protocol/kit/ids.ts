@@ -19,6 +19,7 @@ export const ID_NAMES: ReadonlyMap<string, string> = new Map([
   ["dep", "deployment"],
   ["dev", "device"],
   ["ent", "enrollment token"],
+  ["evt", "event"],
   ["flt", "fleet"],
   ["inv", "invite"],
   ["key", "API key"],
@@ -30,6 +31,8 @@ export const ID_NAMES: ReadonlyMap<string, string> = new Map([
   ["srl", "security rule"],
   ["sil", "silence"],
   ["ten", "tenant"],
+  ["wh", "webhook"],
+  ["whd", "delivery"],
 ]);
 
 /**
@@ -62,6 +65,7 @@ export const AlertId = id("alr");
 export const AlertRuleId = id("arl");
 export const AlertChannelId = id("chn");
 export const SilenceId = id("sil");
+export const WebhookId = id("wh");
 
 export type DeviceId = Id<"dev">;
 export type TenantId = Id<"ten">;
@@ -73,3 +77,4 @@ export type KeyId = Id<"key">;
 export type MemberId = Id<"mem">;
 export type RoleId = Id<"rol">;
 export type SessionId = Id<"ses">;
+export type WebhookId = Id<"wh">;

@@ -40,6 +40,7 @@ export const LIMITS = {
   "pairing.guess": [perMinute("pairing.guess.ip", 10, "ip"), perMinute("pairing.guess.all", 600, "installation")],
   "invite.token": [perMinute("invite.token.ip", 10, "ip")],
   "alerts.test": [perMinute("alerts.test", 10, "tenant")],
+  "webhook.test": [perMinute("webhook.test", 10, "tenant")],
   "pairing.tokens": [perMinute("pairing.tokens.user", 10, "credential")],
 } as const satisfies Record<string, readonly Bucket[]>;
 

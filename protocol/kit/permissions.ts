@@ -3,8 +3,8 @@ export const ROLES = ["viewer", "operator", "admin", "owner"] as const;
 export type Role = (typeof ROLES)[number];
 
 const GRANTS = {
-  viewer: ["tenant:read", "device:read", "fleet:read", "command:read", "event:read", "trace:read", "member:read", "role:read", "security:read", "alert:read", "alert_rule:read"],
-  operator: ["device:pair", "device:update", "device:command", "trace:write", "security:respond", "alert:acknowledge", "alert:silence"],
+  viewer: ["tenant:read", "device:read", "fleet:read", "command:read", "event:read", "trace:read", "member:read", "role:read", "security:read", "alert:read", "alert_rule:read", "webhook:read"],
+  operator: ["device:pair", "device:update", "device:command", "trace:write", "security:respond", "alert:acknowledge", "alert:silence", "webhook:deliver"],
   admin: [
     "device:delete",
     "device:provision",
@@ -21,6 +21,7 @@ const GRANTS = {
     "invite:write",
     "audit:read",
     "billing:read",
+    "webhook:write",
     "member:write",
     "role:write",
     "security:rules",
@@ -95,6 +96,9 @@ export const DESCRIBED: Readonly<Record<Permission, Described>> = {
   "invite:write": row("tenant", "high", "Invite people, send invites again and revoke them"),
   "audit:read": row("tenant", "medium", "Read and export the audit log"),
   "billing:read": row("tenant", "low", "See invoices and usage"),
+  "webhook:read": row("tenant", "low", "See webhooks, without their secrets, and the types of events"),
+  "webhook:deliver": row("tenant", "medium", "See what webhooks have sent and received, send it again and send tests"),
+  "webhook:write": row("tenant", "high", "Create, change and delete webhooks, which send events to others"),
   "member:write": row("tenant", "high", "Change the roles of members and remove them"),
   "role:write": row("tenant", "high", "Create, change and delete roles"),
   "security:read": row("tenant", "low", "See security events, security alerts, their rules and what is blocked"),

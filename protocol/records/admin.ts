@@ -91,6 +91,7 @@ export const STUCK_KINDS = [
   "mail_failed",
   "mail_late",
   "alert_unsent",
+  "webhook_delivery_late",
   "job_failing",
   "node_silent",
 ] as const;

@@ -39,6 +39,8 @@ export interface Happened<E extends DeclaredEvent = DeclaredEvent> {
   /** The id of the record that the event is about. */
   readonly subjectId: string;
   readonly data: Readonly<Record<string, unknown>>;
+  /** For an event that somebody has been told of already; by default it gets a new id. */
+  readonly eventId?: string;
   readonly [byHappened]: true;
 }
 

@@ -40,6 +40,8 @@ import { healthOf, openProvider, serviceFacts } from "./service.ts";
 import { billingSettings, pairingSettings, tenantSettings } from "./settings.ts";
 import { createTenants } from "./tenants/index.ts";
 import { createTraces } from "./traces/index.ts";
+import { connectWebhooks } from "./webhook-wiring.ts";
+import type { WebhooksDeps } from "./webhooks/index.ts";
 
 export interface FeaturesDeps extends Installation {
   readonly config: Config;
@@ -75,6 +77,7 @@ export interface FeaturesDeps extends Installation {
     readonly admin?: Partial<AdminSettings>;
     readonly commands?: Partial<CommandSettings>;
     readonly outbound?: Partial<OutboundSettings>;
+    readonly webhooks?: WebhooksDeps["settings"];
   };
 }
 
@@ -180,6 +183,8 @@ export const createFeatures = (deps: FeaturesDeps) => {
     ...serviceFacts(deps, provider),
   });
 
+  const webhooks = connectWebhooks(deps, { kit, outbox, changes, deviceIds: devices.ids });
+
   /** One line registers a feature: its operations, jobs, event consumer, command outcomes, plan counters and gauges. */
   const features = {
     health: healthOf(deps, { mails, billing }),
@@ -201,6 +206,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
     traces: createTraces({ ...kit, ownSpans: deps.ownSpans, tenants: tenants.lookup, devices, commands }),
     security,
     alerts: createAlerting(deps, { kit, devices, fleets, onError }),
+    webhooks,
   } satisfies FeaturesOf<Contract>;
 
   const parts = connectParts(features, { outbox, outcomes, counters, stuck });

@@ -15,7 +15,7 @@ export const insertEvents = async (tx: SqlTx, events: Parameters<Emit>[1]): Prom
   if (events.length === 0) return;
   for (const { event } of events) if (!event.durable) throw new Error(`${event.type} is a hint and has no place in the outbox`);
   await tx.query(INSERT, [
-    events.map(() => newId("evt")),
+    events.map(({ eventId }) => eventId ?? newId("evt")),
     events.map(({ scope }) => scope.tenantId),
     events.map(({ event }) => event.type),
     events.map(({ subjectId }) => subjectId),

@@ -70,6 +70,10 @@ const fresh = async ({ world }: Stage) => {
 const command = async ({ world, stock }: Stage, deviceId: string): Promise<string> =>
   (await done(world, stock.owner, `POST /devices/${deviceId}/commands`, { body: { type: "ping" } })).commandId;
 
+/** Nobody listens there. */
+const hookUrl = (): string => `http://127.0.0.2:9/${newId("wh")}`;
+const newWebhook = ({ world, stock }: Stage) => done(world, stock.owner, "POST /webhooks", { body: { url: hookUrl(), events: ["webhook.recovered"] } });
+
 /** An upgrade request, which fetch cannot make. */
 const upgrade =
   (world: World, headers: Readonly<Record<string, string>>): Send =>
@@ -175,6 +179,36 @@ const SCENARIOS: Readonly<Record<Exclude<ErrorCode, Streamed>, Scenario>> = {
   PERMISSION_UNKNOWN: (at, probe) => probe(own(at, "POST", "/roles", { body: { name: "dancers", permissions: ["device:dance"] } })),
   ROLE_NAME_RESERVED: (at, probe) => probe(own(at, "POST", "/roles", { body: { name: "Owner", permissions: ["device:read"] } })),
   ROLE_IMMUTABLE: (at, probe) => probe(own(at, "DELETE", "/roles/rol_00000000000000viewer")),
+  WEBHOOK_NOT_FOUND: (at, probe) => probe(own(at, "GET", "/webhooks/wh_unknown")),
+  DELIVERY_NOT_FOUND: async (at, probe) => {
+    const { webhookId } = await newWebhook(at);
+    await probe(own(at, "GET", `/webhooks/${webhookId}/deliveries/whd_unknown`));
+  },
+  EVENT_NOT_FOUND: (at, probe) => probe(own(at, "GET", "/events/evt_unknown")),
+  WEBHOOK_ALREADY_EXISTS: async (at, probe) => {
+    const { url, events } = await newWebhook(at);
+    await probe(own(at, "POST", "/webhooks", { body: { url, events } }));
+  },
+  WEBHOOK_DISABLED: async (at, probe) => {
+    const { webhookId } = await newWebhook(at);
+    const { deliveryId } = await done(at.world, at.stock.owner, `POST /webhooks/${webhookId}/test`);
+    await done(at.world, at.stock.owner, `PATCH /webhooks/${webhookId}`, { body: { status: "disabled" } });
+    await probe(own(at, "POST", `/webhooks/${webhookId}/deliveries/${deliveryId}/redeliver`));
+  },
+  WEBHOOK_URL_NOT_ALLOWED: (at, probe) => probe(own(at, "POST", "/webhooks", { body: { url: "http://10.0.0.1/", events: ["*"] } })),
+  EVENT_TYPE_UNKNOWN: (at, probe) => probe(own(at, "POST", "/webhooks", { body: { url: hookUrl(), events: ["device.exploded"] } })),
+  REPLAY_TOO_LARGE: async (at, probe) => {
+    const { tenantId } = at.stock.tenant;
+    const { webhookId } = await newWebhook(at);
+    await at.world.sql.query(
+      `insert into outbox_events (event_id, tenant_id, type, subject_id, data, created_at, sequence, dispatched_at)
+       select 'evt_bulk' || n, $1, 'webhook.recovered', 's', '{}', '2020-01-02', n + 1000000, now() from generate_series(1, 10001) as n`,
+      [tenantId],
+    );
+    const body = { since: "2020-01-01T00:00:00Z", until: "2020-02-01T00:00:00Z", status: "missing" };
+    await probe(own(at, "POST", `/webhooks/${webhookId}/replay`, { body }));
+    await at.world.sql.query("delete from outbox_events where tenant_id = $1 and created_at < '2020-02-01'", [tenantId]);
+  },
   FLEET_NOT_FOUND: (at, probe) => probe(own(at, "GET", "/fleets/flt_unknown")),
   FLEET_IN_USE: async (at, probe) => {
     const { fleetId } = await done(at.world, at.stock.owner, "POST /fleets", { body: { name: "used" } });

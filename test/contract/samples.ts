@@ -181,6 +181,32 @@ const acceptable = async ({ world }: Stock, userId: string): Promise<Input> => {
   return { token: (await invite({ world, owner: await other.user("owner") }, emailOf(userId))).token };
 };
 
+/** Nobody listens there, so every delivery fails at once. */
+const newHookUrl = (): string => `http://127.0.0.2:9/${newId("wh")}`;
+const newWebhook = async (stock: Stock): Promise<Input> => ({
+  webhookId: (await created(stock, "/v1/webhooks", { url: newHookUrl(), events: ["webhook.recovered"] }))["webhookId"],
+});
+/** One about the stock's device, so that callers who are limited to it see it. */
+const newEvent = async ({ world, tenant, device }: Stock): Promise<string> => {
+  const eventId = newId("evt");
+  await world.sql.query(
+    `insert into outbox_events (event_id, tenant_id, type, subject_id, data, sequence, dispatched_at)
+     select $1, $2, 'device.offline', $3, '{}', (extract(epoch from clock_timestamp()) * 1000000)::bigint, now()`,
+    [eventId, tenant.tenantId, device.deviceId],
+  );
+  return eventId;
+};
+const newDelivery = async (stock: Stock): Promise<Input> => {
+  const { webhookId } = await newWebhook(stock);
+  const deliveryId = newId("whd");
+  await stock.world.sql.query(
+    `insert into webhook_deliveries (delivery_id, tenant_id, webhook_id, event_id, event_type, subject_id, position, status, body, next_attempt_at)
+     values ($1, $2, $3, $4, 'device.offline', 'dev_1', 1, 'exhausted', '{}', null)`,
+    [deliveryId, stock.tenant.tenantId, webhookId, newId("evt")],
+  );
+  return { webhookId, deliveryId };
+};
+
 type Input = Record<string, unknown>;
 
 const RULE = { name: "Busy", metric: "device.cpu", threshold: 90 };
@@ -451,6 +477,20 @@ export const SAMPLES: { readonly [Id in OperationId]: (stock: Stock, userId: str
   "alerts.updateChannel": async (stock) => ({ ...(await ofNew("/v1/alert-channels", "channelId", CHANNEL)(stock)), name: "renamed" }),
   "alerts.removeChannel": ofNew("/v1/alert-channels", "channelId", CHANNEL),
   "alerts.testChannel": ofNew("/v1/alert-channels", "channelId", CHANNEL),
+  "webhooks.list": nothing,
+  "webhooks.eventTypes": nothing,
+  "webhooks.get": newWebhook,
+  "webhooks.create": async () => ({ url: newHookUrl(), events: ["device.offline"] }),
+  "webhooks.update": async (stock) => ({ ...(await newWebhook(stock)), description: "renamed" }),
+  "webhooks.remove": newWebhook,
+  "webhooks.rotateSecret": newWebhook,
+  "webhooks.test": newWebhook,
+  "webhooks.listDeliveries": newWebhook,
+  "webhooks.getDelivery": newDelivery,
+  "webhooks.redeliver": newDelivery,
+  "webhooks.replay": async (stock) => ({ ...(await newWebhook(stock)), since: "2026-01-01T00:00:00Z", status: "missing" }),
+  "webhooks.listEvents": nothing,
+  "webhooks.getEvent": async (stock) => ({ eventId: await newEvent(stock) }),
 };
 
 /** A value as text for a path or query. String() throws for a fuzzed object such as `{ toString: false }`. */

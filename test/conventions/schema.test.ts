@@ -25,6 +25,7 @@ const UNCHECKED: Readonly<Record<string, string>> = {
   "user_profiles.default_tenant_id": "a person's choice, which counts only while they are a member",
   "enrollments.pairing_id": "progress outlives the pairing",
   "device_metrics.*": "one row per device and minute",
+  "webhook_deliveries.tenant_id": "every event that the relay hands on would lock its tenant's row",
   "tenant_metrics.tenant_id": "every round of the relay would lock the row of each tenant",
   "sessions.claimed_tenant_id": "a provider's token may name a tenant that this installation does not have",
   "sign_in_links.claimed_tenant_id": "as the session that it opens",

@@ -69,6 +69,15 @@ const MAKE: Record<StuckItem["kind"], () => Promise<string>> = {
     await sql("update tenants set status = 'pending_deletion', delete_after = now() - interval '2 hours' where tenant_id = $1", [tenantId]);
     return tenantId;
   },
+  webhook_delivery_late: async () => {
+    const webhookId = newId("wh");
+    await sql("insert into webhooks (webhook_id, tenant_id, url, secret, secret_hint, created_by) values ($1, $2, 'https://a.example', '\\x00', '', 's')", [
+      webhookId,
+      tenant.tenantId,
+    ]);
+    await sql("insert into webhook_endpoints (webhook_id, tenant_id, next_due_at) values ($1, $2, now() - interval '2 minutes')", [webhookId, tenant.tenantId]);
+    return webhookId;
+  },
   metrics_behind: async () => {
     await sql(
       "insert into metric_progress (step_seconds, at) values (3600, now() - interval '9 hours') on conflict (step_seconds) do update set at = excluded.at",

@@ -10,8 +10,8 @@ import { findProfiles } from "./store.ts";
 import type { AccountDeps } from "./types.ts";
 
 interface Rule {
-  /** The inviter, or everyone with the role of an owner. */
-  readonly to: "inviter" | "owners";
+  /** The inviter, everyone with the role of an owner, or of an administrator, too. */
+  readonly to: "inviter" | "owners" | "administrators";
   readonly email: boolean;
   readonly what: (data: DispatchedEvent["data"]) => string;
 }
@@ -23,6 +23,7 @@ const RULES: Readonly<Record<Notice, Rule>> = {
   "tenant.suspended": { to: "owners", email: true, what: ({ reason }) => `The tenant was suspended: ${String(reason)}` },
   "tenant.deletion_scheduled": { to: "owners", email: true, what: ({ deleteAfter }) => `The tenant will be deleted after ${String(deleteAfter)}` },
   "billing.payment_failed": { to: "owners", email: true, what: () => "A payment failed" },
+  "webhook.disabled": { to: "administrators", email: true, what: ({ url, reason }) => `The webhook to ${String(url)} was disabled: ${String(reason)}` },
   "api_key.expiring": { to: "owners", email: true, what: ({ name, expiresAt }) => `The API key ${String(name)} expires at ${String(expiresAt)}` },
 };
 
@@ -46,6 +47,7 @@ const letterOf = (rule: Rule, tenantName: string, { data, createdAt }: Dispatche
 
 export const createNoticeConsumer = ({ mails, tenants }: Pick<AccountDeps, "mails" | "tenants">): Consumer => {
   const recipientsOf = (tx: Tx, scope: SystemScope, { data }: DispatchedEvent, { to }: Rule): Promise<readonly Recipient[]> => {
+    if (to === "administrators") return tenants.members.recipients(tx, scope, { role: { in: ["owner", "admin"] } }, MAX_RECIPIENTS);
     if (to === "owners") return tenants.members.recipients(tx, scope, { role: "owner" }, MAX_RECIPIENTS);
     return tenants.members.recipients(tx, scope, { userId: userIdOf(String(data["invitedBy"])) ?? "" }, MAX_RECIPIENTS);
   };

@@ -33,6 +33,7 @@ export const text = {
     "tenant.deletion_scheduled": "The tenant will be deleted",
     "billing.payment_failed": "A payment fails",
     "api_key.expiring": "An API key is about to expire",
+    "webhook.disabled": "A webhook was disabled",
   } satisfies Record<Notification["event"], string> as Readonly<Record<string, string>>,
   mail: "Mail",
   inApp: "Console",

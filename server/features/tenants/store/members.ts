@@ -157,7 +157,7 @@ export interface Recipient {
 export const findRecipients = async (
   db: Clients,
   scope: SystemScope,
-  who: { readonly role: "owner" } | { readonly userId: string },
+  who: { readonly role: "owner" | { in: string[] } } | { readonly userId: string },
   limit: number,
 ): Promise<readonly Recipient[]> => {
   const rows = await db.for(scope).membership.findMany({ where: { ...who, email: { not: null } }, take: limit, select: { userId: true, email: true } });

@@ -1,0 +1,51 @@
+// A receiver of webhooks on the address that tests may reach; it keeps what it got and answers as the test wants.
+import { once } from "node:events";
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+
+export interface Received {
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+  readonly at: number;
+}
+export type Respond = (received: Received, response: ServerResponse) => void;
+
+export const RECEIVER_HOST = "127.0.0.2";
+const ok: Respond = (_, response) => void response.writeHead(200).end("ok");
+
+export const startReceiver = async (respond: Respond = ok) => {
+  const received: Received[] = [];
+  let current = respond;
+  const server = createServer((request, response) => {
+    const parts: Buffer[] = [];
+    request.on("data", (part: Buffer) => parts.push(part));
+    request.on("end", () => {
+      const one = { path: request.url ?? "", headers: request.headers, body: Buffer.concat(parts).toString(), at: performance.now() };
+      received.push(one);
+      current(one, response);
+    });
+  });
+  server.listen(0, RECEIVER_HOST);
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo; // as: it listens on a port
+  return {
+    received,
+    url: (path = "/"): string => `http://${RECEIVER_HOST}:${port}${path}`,
+    at: (path: string): readonly Received[] => received.filter((one) => one.path === path),
+    respond: (next: Respond): void => {
+      current = next;
+    },
+    close: async (): Promise<void> => {
+      server.closeAllConnections();
+      server.close();
+      await once(server, "close");
+    },
+  };
+};
+export type Receiver = Awaited<ReturnType<typeof startReceiver>>;
+
+export const status =
+  (code: number, headers: Readonly<Record<string, string>> = {}): Respond =>
+  (_, response) =>
+    void response.writeHead(code, headers).end(`status ${code}`);
