@@ -18,8 +18,8 @@ import { createJobBook } from "./platform/jobs.ts";
 import type { Tokens } from "./platform/jwt.ts";
 import type { Log } from "./platform/log.ts";
 import { createMetrics } from "./platform/metrics.ts";
-import { createOwnSpans } from "./platform/own-spans.ts";
 import { createTrustedOutbound } from "./platform/outbound.ts";
+import { createOwnSpans } from "./platform/own-spans.ts";
 import { SERVICE } from "./version.ts";
 
 export type BootstrapRequest = EnsureTenant;

@@ -3,7 +3,20 @@ export const ROLES = ["viewer", "operator", "admin", "owner"] as const;
 export type Role = (typeof ROLES)[number];
 
 const GRANTS = {
-  viewer: ["tenant:read", "device:read", "fleet:read", "command:read", "event:read", "trace:read", "member:read", "role:read", "security:read", "alert:read", "alert_rule:read", "webhook:read"],
+  viewer: [
+    "tenant:read",
+    "device:read",
+    "fleet:read",
+    "command:read",
+    "event:read",
+    "trace:read",
+    "member:read",
+    "role:read",
+    "security:read",
+    "alert:read",
+    "alert_rule:read",
+    "webhook:read",
+  ],
   operator: ["device:pair", "device:update", "device:command", "trace:write", "security:respond", "alert:acknowledge", "alert:silence", "webhook:deliver"],
   admin: [
     "device:delete",

@@ -11,32 +11,20 @@ import type { Log } from "../../server/platform/log.ts";
 import { createTestDatabase } from "../kit/database.ts";
 
 const PARTS = [
-  
   "db",
-  "calls
-  to providers",
+  "calls to providers",
   "bus",
-  "outgoing
-  calls",
+  "outgoing calls",
   "outbox",
-  spans",
-  
-  "own"change notifier",
-  
+  "own spans",
+  "change notifier",
   "remote waiters",
-  
   "agent registry",
-  
   "jobs",
-  
   "internal listener",
-  
   "listener",
-  
   "node",
-  
   "agent sockets",
-,
 ];
 
 /** Records the log line for each part that the app closes. */
@@ -80,7 +68,7 @@ describe("a node", () => {
     const app = await createApp(settings({ PORT: String(taken.port) }), { log });
     await expect(app.listen()).rejects.toThrow(String(taken.port));
     expect(closed).toEqual(
-      ["internal listener", "jobs", "agent registry", "remote waiters", "change notifier", "own spans", "outbox", "outgoing calls", "bus", "calls to providers", "db"].map(
+      ["internal listener", "jobs", "agent registry", "remote waiters", "change notifier", "outbox", "outgoing calls", "bus", "calls to providers", "db"].map(
         (part) => `${part} closed`,
       ),
     );
