@@ -478,8 +478,6 @@ const SCENARIOS: Readonly<Record<Exclude<ErrorCode, Streamed>, Scenario>> = {
     );
     await probe(call(at.world, "POST", "/alert-channels", { as: owner, body: await SAMPLES["alerts.createChannel"](at.stock, "") }));
   },
-  EVENT_TYPE_UNKNOWN: (at, probe) =>
-    probe(own(at, "POST", "/alert-rules", { body: { name: "r", metric: "event", eventType: "no.such_event", operator: "gte", threshold: 1 } })),
   CHANNEL_URL_NOT_ALLOWED: (at, probe) =>
     probe(own(at, "POST", "/alert-channels", { body: { type: "slack", name: "c", config: { url: "https://10.0.0.1/hook" } } })),
   NODE_NOT_FOUND: ({ world, stock }, probe) => probe(call(world, "POST", "/admin/nodes/node_unknown/drain", { as: stock.operator })),

@@ -129,7 +129,7 @@ const newRole = async (stock: Stock): Promise<Input> => {
 const newFleet = async (stock: Stock): Promise<Input> => ({
   fleetId: (await created(stock, "/v1/fleets", { name: "sample", deviceIds: [stock.device.deviceId] }))["fleetId"],
 });
-const newAlert = async ({ world }: Pick<Stock, "world">, tenantId: string): Promise<Input> => {
+const newSecurityAlert = async ({ world }: Pick<Stock, "world">, tenantId: string): Promise<Input> => {
   const alertId = newId("sal");
   await world.sql.query(
     `insert into security_alerts (alert_id, tenant_id, rule_id, type, severity, entity_type, entity_id, count, last_event_at)
@@ -433,9 +433,9 @@ export const SAMPLES: { readonly [Id in OperationId]: (stock: Stock, userId: str
   "traces.get": async ({ world, device }) => ({ traceId: await sentTrace(world, device.as) }),
   "security.listEvents": nothing,
   "security.listAlerts": nothing,
-  "security.getAlert": (stock) => newAlert(stock, stock.tenant.tenantId),
-  "security.acknowledge": (stock) => newAlert(stock, stock.tenant.tenantId),
-  "security.resolve": async (stock) => ({ ...(await newAlert(stock, stock.tenant.tenantId)), resolution: "mitigated", note: "password changed" }),
+  "security.getAlert": (stock) => newSecurityAlert(stock, stock.tenant.tenantId),
+  "security.acknowledge": (stock) => newSecurityAlert(stock, stock.tenant.tenantId),
+  "security.resolve": async (stock) => ({ ...(await newSecurityAlert(stock, stock.tenant.tenantId)), resolution: "mitigated", note: "password changed" }),
   "security.metrics": nothing,
   "security.listRules": nothing,
   "security.getRule": newRule,
@@ -450,7 +450,7 @@ export const SAMPLES: { readonly [Id in OperationId]: (stock: Stock, userId: str
   "security.unblock": newBlock,
   "security.installationEvents": nothing,
   "security.installationAlerts": nothing,
-  "security.resolveForInstallation": async (stock) => ({ ...(await newAlert(stock, "-")), resolution: "accepted" }),
+  "security.resolveForInstallation": async (stock) => ({ ...(await newSecurityAlert(stock, "-")), resolution: "accepted" }),
   "security.listBlockedEverywhere": nothing,
   "security.blockEverywhere": async () => freshBlock(),
   "security.unblockEverywhere": newBlockEverywhere,

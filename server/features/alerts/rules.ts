@@ -39,7 +39,7 @@ const checkEvent = ({ metric, eventType }: { readonly metric: string; readonly e
     return null;
   }
   if (eventType === undefined) throw refused("eventType", "is needed for the metric event");
-  if (!EVENT_TYPES.has(eventType)) throw new AppError("EVENT_TYPE_UNKNOWN", { details: { eventType } });
+  if (!EVENT_TYPES.has(eventType)) throw new AppError("EVENT_TYPE_UNKNOWN", { details: { unknown: [eventType] } });
   return eventType;
 };
 
