@@ -120,6 +120,14 @@ const attempt = (read: () => unknown): Attempt => {
   }
 };
 
+/** OTLP costs too much to read for a caller who is beyond its limit, and never names the tenant. */
+const LATER: Attempt = { ok: false, error: null };
+const settled = (gathered: Attempt, read: () => unknown): unknown => {
+  if (gathered === LATER) return read();
+  if (!gathered.ok) throw gathered.error;
+  return gathered.value;
+};
+
 export const createPipeline = (deps: PipelineDeps) => {
   const { clock, limits } = deps;
 
@@ -137,14 +145,13 @@ export const createPipeline = (deps: PipelineDeps) => {
     const { op } = entry;
     const identity = await request.identify();
     // Authorization fails before validation does, and a malformed request counts against its caller's limit.
-    const gathered = attempt(request.readInput);
-    const rawInput = gathered.ok ? gathered.value : {};
-    const scope = await deps.scopeOf({ entry, identity, info, tenantHeader, rawInput });
+    const gathered = op.otlp === true ? LATER : attempt(request.readInput);
+    const scope = await deps.scopeOf({ entry, identity, info, tenantHeader, rawInput: gathered.ok ? gathered.value : {} });
     seen.scope = scope;
     refuseBlocked(scope, deps.blocks);
     const admitted = limits.admit(op, scope, request.taken);
     if (admitted !== null) seen.verdict = await admitted;
-    if (!gathered.ok) throw gathered.error;
+    const rawInput = settled(gathered, request.readInput);
     ownDevice(scope, rawInput);
     const input = parseInput(op, rawInput);
     seen.deviceId = deviceOf(scope, input);

@@ -148,6 +148,6 @@ describe("the gateway's own spans", () => {
     await send(world, tenant.apiKey, [{}]);
     const response = await fetch(`http://127.0.0.1:${world.app.internalPort()}/metrics`, { headers: { authorization: `Bearer ${world.app.internalToken}` } });
     const metrics = await response.text();
-    for (const outcome of ["received", "rejected", "dropped"]) expect(metrics).toMatch(new RegExp(`mooring_trace_spans_total\\{outcome="${outcome}"\\} \\d+`));
+    for (const outcome of ["received", "rejected", "dropped"]) expect(metrics).toMatch(new RegExp(`mooring_trace_spans\\{outcome="${outcome}"\\} \\d+`));
   });
 });

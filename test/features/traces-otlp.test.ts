@@ -196,7 +196,9 @@ describe("bodies", () => {
     await fresh();
     await world.sql.query(`update tenants set rate_limit_overrides = '{"traces": 1}' where tenant_id = $1`, [tenant.tenantId]);
     const headers = { "content-type": PROTOBUF };
-    const answers = [await post(encodedRequest([]), headers), await post(encodedRequest([]), headers)];
+    // Not even unpacked then.
+    const bomb = gzipSync(Buffer.alloc(8_000_000));
+    const answers = [await post(encodedRequest([]), headers), await post(bomb, { ...headers, "content-encoding": "gzip" })];
     expect(answers.map(({ status }) => status)).toEqual([200, 429]);
     expect(Number(answers[1]?.retryAfter)).toBeGreaterThan(0);
   });

@@ -23,7 +23,7 @@ export const createSpanMeters = (lost: () => number): SpanMeters => {
     },
     gauges: [
       {
-        name: "trace_spans_total",
+        name: "trace_spans",
         help: "Spans since the start of this process, by what became of them: received over OTLP, rejected of these, or dropped of the gateway's own",
         labels: ["outcome"],
         read: () => [
