@@ -13,6 +13,7 @@ const UNRECORDED: Partial<Record<OperationId, string>> = {
   "agent.reportInventory": "telemetry of a device",
   "commands.queue": "each command has its own history, which names who queued it",
   "commands.ack": "each command has its own history, which names who acknowledged it",
+  "traces.ingest": "what programs report of themselves",
   "billing.providerEvents": "the payment provider tells of its own records; events tell what follows from them",
   "general.streamTicket": "opens one stream within a minute and changes nothing",
   "sessions.token": "gives an access token to a session, whose beginning is recorded, and changes nothing",

@@ -168,6 +168,11 @@ describe("answers", () => {
         shapes.push(typeof answer.body);
         continue;
       }
+      if (each.op.otlp === true) {
+        expect(each.op.output.safeParse(answer.body).success).toBe(true);
+        shapes.push(typeof answer.body);
+        continue;
+      }
       expect(answer.body.success).toBe(true);
       expect(answer.body.meta.requestId).toBe(answer.headers.get("x-request-id"));
       const result = each.op.list === undefined ? answer.body.data : { ...answer.body, items: answer.body.data, total: answer.body.meta.pagination?.total };
