@@ -115,6 +115,7 @@ export const configuredLimits = (config: Config): Overrides => {
     tenant: config.RATE_LIMIT_TENANT,
     agent: config.RATE_LIMIT_AGENT,
     inventory: config.RATE_LIMIT_AGENT,
+    traces: config.RATE_LIMIT_AGENT,
     heartbeat: config.RATE_LIMIT_HEARTBEAT,
     anonymous: config.RATE_LIMIT_ANONYMOUS,
     "invite.token.ip": config.RATE_LIMIT_INVITES,
