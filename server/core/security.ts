@@ -1,7 +1,7 @@
 // What the gateway and the features need of security: a place to note what looks like an attack, and whom to refuse.
 import type { SecurityEventType, SecuritySubject, TenantId } from "../../protocol/index.ts";
 import { AppError } from "./errors.ts";
-import type { Principal } from "./scope.ts";
+import type { OpenScope, Principal } from "./scope.ts";
 
 /** The tenant of rows that belong to the installation. */
 export const INSTALLATION = "-" as TenantId; // as: no tenant has this id
@@ -46,3 +46,7 @@ const never = (): void => undefined;
 export const nothingBlocked: Blocks = { any: false, refusesAddress: () => false, refuses: () => false, onBlocked: () => never };
 
 export const entityBlocked = (): AppError => new AppError("ENTITY_BLOCKED");
+
+/** Whether the caller of this scope is refused now, even if it was let in. */
+export const isBlocked = ({ tenantId, ip, principal }: OpenScope, blocks: Pick<Blocks, "any" | "refuses">): boolean =>
+  blocks.any && principal !== null && blocks.refuses({ tenantId, ip, principal });

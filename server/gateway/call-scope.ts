@@ -8,6 +8,7 @@ import type { Call, Commit, Committed, KeyedCall, Reply } from "../core/feature.
 import { createLazyAbort, type LazyAbort } from "../core/lazy-abort.ts";
 import type { HeldRecord, HoldVersion } from "../core/row-versions.ts";
 import type { OpenScope } from "../core/scope.ts";
+import { type Blocks, entityBlocked, isBlocked } from "../core/security.ts";
 import { auditEntryOf } from "./audit-entry.ts";
 import type { Entry } from "./catalogue.ts";
 
@@ -48,6 +49,8 @@ export interface RunDeps {
   /** Tests and development: a result that does not fit its schema is an error. Production logs it and serves. */
   readonly strictOutput: boolean;
   readonly callTimeoutMs: number;
+  /** Callers whom the installation or their tenant refuses. */
+  readonly blocks: Pick<Blocks, "any" | "refuses" | "onBlocked">;
 }
 
 /** Interval of the deadline check; a call may overrun by this much. */
@@ -214,7 +217,7 @@ const checkOutput: Shared["check"] = ({ id, op }, result) => {
   if (!checked.success) throw new Error(`${id} returned what its contract does not allow: ${checked.error.message}`);
 };
 
-export const createRun = ({ transact, audit, holdVersion, strictOutput, callTimeoutMs }: RunDeps) => {
+export const createRun = ({ transact, audit, holdVersion, strictOutput, callTimeoutMs, blocks }: RunDeps) => {
   const within = createDeadlines(Math.min(LOOK_MS, callTimeoutMs));
   const shared: Shared = { transact, audit, holdVersion, check: strictOutput ? checkOutput : () => undefined };
   return async (entry: Entry, prepared: Prepared, gone: LazyAbort): Promise<CallOutcome> => {
@@ -222,13 +225,19 @@ export const createRun = ({ transact, audit, holdVersion, strictOutput, callTime
     const work = entry.handler(call, prepared.input);
     // A subscription gives its events at once, without a promise around them.
     if (entry.op.kind === "subscription") return { result: work, reply: call.reply };
+    const { scope } = prepared;
+    const wait = waitMs(entry.op, prepared.input);
+    // Whoever is blocked while it waits gets an answer at once, and it is not the one it waits for.
+    const stopListening = wait === 0 ? null : blocks.onBlocked(() => isBlocked(scope, blocks) && call.end());
     try {
-      const result = await within(Promise.resolve(work), callTimeoutMs + waitMs(entry.op, prepared.input), () => call.end());
+      const result = await within(Promise.resolve(work), callTimeoutMs + wait, () => call.end());
+      if (wait > 0 && isBlocked(scope, blocks)) throw entityBlocked();
       // The commit has checked a keyed operation.
       if (entry.op.idempotency === "key") return { result: (result as Committed<unknown>).result, reply: call.reply };
       shared.check(entry, result);
       return { result, reply: call.reply };
     } finally {
+      stopListening?.();
       call.release();
     }
   };

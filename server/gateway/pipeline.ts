@@ -8,7 +8,7 @@ import type { LazyAbort } from "../core/lazy-abort.ts";
 import type { RateLimitVerdict } from "../core/rate-limiter.ts";
 import type { HeldRecord } from "../core/row-versions.ts";
 import { actorOf, type OpenScope, type SystemScope } from "../core/scope.ts";
-import { type Blocks, entityBlocked, type SecurityWatch } from "../core/security.ts";
+import { type Blocks, entityBlocked, isBlocked, type SecurityWatch } from "../core/security.ts";
 import type { Identity, ScopeRequest } from "./auth/identity.ts";
 import type { CallRecord, Notes } from "./call-record.ts";
 import { createRun, type RunDeps } from "./call-scope.ts";
@@ -29,8 +29,6 @@ export interface PipelineDeps extends RunDeps {
   readonly isVisible: (scope: SystemScope, deviceId: string) => Promise<boolean>;
   /** Rejects a signature that was used before in a way that forbids this use. */
   readonly useSignature: (use: SignatureUse) => Promise<void>;
-  /** Callers whom the installation or their tenant refuses. */
-  readonly blocks: Pick<Blocks, "any" | "refuses">;
   /** Hears of refusals that look like an attack. */
   readonly watch: SecurityWatch;
   /** The answer to a failure of the database; null for a defect. */
@@ -84,9 +82,7 @@ interface Seen {
   deviceId: string | null;
 }
 
-const isBlocked = ({ tenantId, ip, principal }: OpenScope, blocks: PipelineDeps["blocks"]): boolean =>
-  blocks.any && principal !== null && blocks.refuses({ tenantId, ip, principal });
-const refuseBlocked = (scope: OpenScope, blocks: PipelineDeps["blocks"]): void => {
+const refuseBlocked = (scope: OpenScope, blocks: Pick<Blocks, "any" | "refuses">): void => {
   if (isBlocked(scope, blocks)) throw entityBlocked();
 };
 

@@ -3,13 +3,21 @@ import { expect, test } from "vitest";
 import { contract } from "../../protocol/index.ts";
 import type { Call } from "../../server/core/feature.ts";
 import { createLazyAbort, eitherOf, lazyAbortOf } from "../../server/core/lazy-abort.ts";
+import { nothingBlocked } from "../../server/core/security.ts";
 import { createRun } from "../../server/gateway/call-scope.ts";
 import type { Entry } from "../../server/gateway/catalogue.ts";
 import { noAudit } from "../kit/call.ts";
 
 const CALL_TIMEOUT_MS = 40;
 const transact = () => Promise.reject(new Error("not asked for"));
-const run = createRun({ transact, audit: noAudit, holdVersion: async () => undefined, strictOutput: false, callTimeoutMs: CALL_TIMEOUT_MS });
+const run = createRun({
+  transact,
+  audit: noAudit,
+  holdVersion: async () => undefined,
+  strictOutput: false,
+  blocks: nothingBlocked,
+  callTimeoutMs: CALL_TIMEOUT_MS,
+});
 const prepared = {
   scope: { requestId: "req_12345678", ip: "127.0.0.1", traceparent: null, tenantId: null, tenant: null, principal: null },
   input: {},
