@@ -77,7 +77,7 @@ export interface Post {
   readonly body: string;
 }
 
-/** Slack reads these three as its own signs. */
+/** Slack reads these three as its own signs, also in the text of its own notifications. */
 const slackText = (text: string): string => text.replace(/[&<>]/g, (sign) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;" })[sign] ?? "");
 /** Discord and Teams read Markdown; a sign after a backslash is itself. */
 const plainMarkdown = (text: string): string => text.replace(/[\\`*_~|<>[\]()#@]/g, "\\$&");
@@ -95,15 +95,18 @@ const PRIORITIES: ReadonlyMap<string, number> = new Map([
 type Body = (message: AlertMessage, config: ChannelConfig) => object;
 const BODIES: Readonly<Record<Exclude<ChannelType, "email">, Body>> = {
   webhook: ({ kind, at, ...data }) => ({ type: `alert.${kind}`, timestamp: at, data }),
-  slack: (message) => {
-    const section = `*${slackText(headline(message))}*\n${slackText(message.text)}\n<${message.url}|Open>`;
-    return {
-      text: slackText(headline(message)),
-      attachments: [
-        { color: `#${colorOf(message).toString(16).padStart(6, "0")}`, blocks: [{ type: "section", text: { type: "mrkdwn", text: bounded(section, 3_000) } }] },
-      ],
-    };
-  },
+  slack: (message) => ({
+    text: slackText(headline(message)),
+    attachments: [
+      {
+        color: `#${colorOf(message).toString(16).padStart(6, "0")}`,
+        blocks: [
+          { type: "section", text: { type: "plain_text", text: bounded(`${headline(message)}\n${message.text}`, 3_000), emoji: false } },
+          { type: "section", text: { type: "mrkdwn", text: `<${message.url}|Open>` } },
+        ],
+      },
+    ],
+  }),
   discord: (message) => ({
     allowed_mentions: { parse: [] },
     embeds: [
