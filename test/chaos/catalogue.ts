@@ -27,6 +27,7 @@ import { slowPeerScenarios } from "./slow-peers.ts";
 import { stormScenarios } from "./storm.ts";
 import { twinScenarios } from "./twins.ts";
 import { redisScenarios } from "./wakeups.ts";
+import { webhookScenarios } from "./webhooks.ts";
 
 export const SCENARIOS: readonly Scenario[] = [
   ...killScenarios,
@@ -56,4 +57,5 @@ export const SCENARIOS: readonly Scenario[] = [
   ...rotationScenarios,
   ...sharedLimitScenarios,
   ...outboxScenarios,
+  ...webhookScenarios,
 ];

@@ -62,3 +62,13 @@ export const SUCCESS_IS_FORGOTTEN = spoil(
 
 /** The transaction of an effect does not store its key; see lost-commits.ts. */
 export const KEY_IS_KEPT_BESIDE = spoil("idempotency_keys", "insert", "return null;");
+
+/** One attempt counts as enough, whatever the receiver answered. */
+export const DELIVERED_IS_ENOUGH = spoil(
+  "webhook_deliveries",
+  "update",
+  "if new.status = 'retrying' then new.status := 'succeeded'; new.next_attempt_at := null; new.completed_at := now(); end if;",
+);
+
+/** What waits for its next attempt lets later events of its subject pass. */
+export const RETRIES_HOLD_NOTHING = spoil("webhook_deliveries", "insert or update", "new.holds_until := 'epoch';");
