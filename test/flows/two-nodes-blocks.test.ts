@@ -97,85 +97,51 @@ describe.each([
 
   test.each<[string, () => Caller, string, () => Block, () => readonly ((world: World) => Promise<string>)[]]>([
     [
-      
       "an address, for the installation",
-      
       () => operator,
-      
       "/v1/admin/security/blocked-entities",
-      
       () => ({ entityType: "ip", entityValue: VICTIM }),
-      
-      () => [(world) => ways.rest(world, member),  (world) => ways.trpc(world, member),  (world) => ways.stream(world, member),  ways.socket,  ways.poll]],
+      () => [(world) => ways.rest(world, member), (world) => ways.trpc(world, member), (world) => ways.stream(world, member), ways.socket, ways.poll],
     ],
     [
-      
       "a network, for a tenant",
-      
       () => owner,
-      
-      OWN"/v1/security/blocked-entities",
-      
+      OWN,
       () => ({ entityType: "ip", entityValue: "::ffff:203.0.113.0/120" }),
-      
-      () => [(world) => ways.rest(world, member),  (world) => ways.trpc(world, member),  (world) => ways.stream(world, member),  ways.socket,  ways.poll]],
+      () => [(world) => ways.rest(world, member), (world) => ways.trpc(world, member), (world) => ways.stream(world, member), ways.socket, ways.poll],
     ],
     [
-      
       "a user",
-      
       () => owner,
-      
-      OWN"/v1/security/blocked-entities",
-      
+      OWN,
       () => ({ entityType: "user", entityValue: tenant.ownerId.replace("owner", "operator") }),
-      
-      () => [(world) => ways.rest(world, member),  (world) => ways.trpc(world, member),  (world) => ways.stream(world, member)]],
+      () => [(world) => ways.rest(world, member), (world) => ways.trpc(world, member), (world) => ways.stream(world, member)],
     ],
     [
-      
       "a key",
-      
       () => owner,
-      
-      OWN"/v1/security/blocked-entities",
-      
+      OWN,
       () => ({ entityType: "key", entityValue: key.keyId }),
-      
-      () => [(world) => ways.rest(world, key.as),  (world) => ways.trpc(world, key.as),  (world) => ways.stream(world, key.as)]],
+      () => [(world) => ways.rest(world, key.as), (world) => ways.trpc(world, key.as), (world) => ways.stream(world, key.as)],
     ],
     [
-      
       "a device",
-      
       () => owner,
-      
-      OWN"/v1/security/blocked-entities",
-      
+      OWN,
       () => ({ entityType: "device", entityValue: device.deviceId }),
-      
-      () => [(world) => ways.rest(world, device.as),  ways.poll,  ways.socket]],
+      () => [(world) => ways.rest(world, device.as), ways.poll, ways.socket],
     ],
   ])(
-    
     "%s is refused on both nodes on every way in within two seconds, and served as fast",
-    
     async (_name, as, path, body, looks) => {
-      
       const all = nodes.flatMap((world) => looks().map((look) => () => look(world)));
-      
       for (const look of all) expect(await look()).toBe("served");
-      
       const { at, unblock } = await blockBy(as(), path, body());
-      
-      const refused =await Promise.all(all.map((look) => expectSoon(at, look, "ENTITY_BLOCKED")));
-      
+      const refused = Promise.all(all.map((look) => expectSoon(at, look, "ENTITY_BLOCKED")));
       await refused.catch(unblock);
       await refused;
       const unblockedAt = await unblock();
-      
       await Promise.all(all.map((look) => expectSoon(unblockedAt, look, "served")));
-    
     },
     60_000,
   );
@@ -191,9 +157,8 @@ describe.each([
     const blocks = await Promise.all(devices.map(({ deviceId: entityValue }) => blockBy(owner, OWN, { entityType: "device", entityValue })));
     const at = blocks.at(-1)?.at ?? 0;
     for (const [code, endedAt] of await Promise.all(polls)) expect([code, endedAt - at < WITHIN_MS]).toEqual(["ENTITY_BLOCKED", true]);
-    for (const { unblock } of blocks) await unblock();},
-    30_000,
-  );
+    for (const { unblock } of blocks) await unblock();
+  }, 30_000);
 
   test("streams and sockets that are open on both nodes end within two seconds", async () => {
     const devices = [await tenant.device(), await tenant.device()];
