@@ -59,6 +59,18 @@ export const Trace = z.object({
 });
 export type Trace = z.infer<typeof Trace>;
 
+/** OpenTelemetry's ExportTraceServiceResponse. */
+export const SpansTaken = z.object({
+  partialSuccess: z
+    .object({ rejectedSpans: z.string().describe("A 64-bit number, in JSON as text."), errorMessage: z.string() })
+    .optional()
+    .describe("Absent if every span was accepted."),
+});
+
+const lastSeenAt = z.iso.datetime().describe("To the hour.");
+export const TraceService = z.object({ service: z.string(), lastSeenAt });
+export const TraceOperation = z.object({ service: z.string(), operation: z.string(), lastSeenAt });
+
 const Name = z.string().min(1).max(256);
 const Milliseconds = z.int().min(0).max(2_147_483_647).optional();
 
@@ -84,15 +96,7 @@ export const traces = group({
           .optional()
           .describe("OpenTelemetry's ResourceSpans (opentelemetry.proto.trace.v1). The gateway ignores fields that it does not know."),
       }),
-      output: z.object({
-        partialSuccess: z
-          .object({
-            rejectedSpans: z.string().describe("A 64-bit number, in JSON as text."),
-            errorMessage: z.string(),
-          })
-          .optional()
-          .describe("Absent if every span was accepted."),
-      }),
+      output: SpansTaken,
       errors: ["PAYLOAD_TOO_LARGE", "MALFORMED_JSON"],
     }),
     list: query({
@@ -103,11 +107,11 @@ export const traces = group({
       input: cursorQuery({
         service: Name.optional().describe("Some span is of this service."),
         operation: Name.optional().describe("Some span has this operation."),
-        deviceId: ref("dev").optional(),
-        appId: ref("app").optional(),
+        deviceId: ref("dev").optional().describe("Some span is of this device."),
+        appId: ref("app").optional().describe("Some span has this app as `svc.app.id` of its resource."),
         status: z.enum(["ok", "error"]).optional().describe("`error`: some span failed."),
-        minDurationMs: Milliseconds,
-        maxDurationMs: Milliseconds,
+        minDurationMs: Milliseconds.describe("Took at least so long."),
+        maxDurationMs: Milliseconds.describe("Took at most so long."),
         from: Moment.optional().describe(`Started then or later. Default: an hour before \`to\`; at most ${TRACE_LIMITS.windowHours} hours before it.`),
         to: Moment.optional().describe("Started before this time. Default: now."),
         requestId: z.string().min(1).max(64).optional().describe("The trace of this request."),
@@ -121,7 +125,7 @@ export const traces = group({
       rest: ["GET /traces/services"],
       list: "plain",
       input: z.strictObject({}),
-      output: z.object({ items: z.array(z.object({ service: z.string(), lastSeenAt: z.iso.datetime().describe("To the hour.") })) }),
+      output: z.object({ items: z.array(TraceService) }),
     }),
     operations: query({
       ...reading,
@@ -129,7 +133,7 @@ export const traces = group({
       rest: ["GET /traces/operations"],
       list: "plain",
       input: z.strictObject({ service: Name.optional().describe("Without it, those of all services.") }),
-      output: z.object({ items: z.array(z.object({ service: z.string(), operation: z.string(), lastSeenAt: z.iso.datetime().describe("To the hour.") })) }),
+      output: z.object({ items: z.array(TraceOperation) }),
     }),
     get: query({
       ...reading,
@@ -146,5 +150,5 @@ export const traces = group({
       errors: ["TRACE_NOT_FOUND"],
     }),
   },
-  records: { Trace, TraceSummary, TraceSpan },
+  records: { SpansTaken, Trace, TraceOperation, TraceService, TraceSpan, TraceSummary },
 });

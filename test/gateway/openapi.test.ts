@@ -100,7 +100,7 @@ describe.each(["/v1", "/api/v1"] as const)("document of %s", (prefix) => {
         .filter(([status]) => status.startsWith("2"))
         .flatMap(([, { content = {} }]) => (content["application/json"] === undefined ? [] : [content["application/json"].schema]))
         .flatMap((schema: Json) => schema.anyOf ?? [schema])
-        .filter((schema: Json) => !isNamed(schema.properties.data))
+        .filter((schema: Json) => !isNamed(schema.properties?.data ?? schema))
         .map(() => "answers a record without a name: give it one in protocol/schemas.ts"),
     );
     expect(unnamed).toEqual([]);

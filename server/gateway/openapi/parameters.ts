@@ -112,7 +112,7 @@ export const askedOf = ({ schemas, versions }: AskedParts, op: Operation, { meth
   const value = Object.fromEntries(inBody.filter((name) => name in example).map((name) => [name, example[name]]));
   const content = {
     "application/json": { schema, examples: { request: { value } } },
-    ...(op.otlp === true ? { [PROTOBUF]: { schema: BINARY } } : {}),
+    ...(op.otlp === true ? { [PROTOBUF]: { schema: BINARY, examples: { protobuf: { value: "The encoded ExportTraceServiceRequest." } } } } : {}),
   };
   return { parameters, requestBody: { required: needed.length > 0, content } };
 };

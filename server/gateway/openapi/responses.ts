@@ -72,7 +72,8 @@ const success = ({ schemas, versions }: Parts, { id, op }: Pick<Entry, "id" | "o
   const parsed = op.input.safeParse(input ?? {});
   if (op.otlp === true) {
     const json = { schema: schemas.of(op.output, "output"), examples: { [id]: { value: output } } };
-    return { description: "Success.", headers, content: { "application/json": json, [PROTOBUF]: { schema: { type: "string", format: "binary" } } } };
+    const protobuf = { schema: { type: "string", format: "binary" }, examples: { protobuf: { value: "The encoded ExportTraceServiceResponse." } } };
+    return { description: "Success.", headers, content: { "application/json": json, [PROTOBUF]: protobuf } };
   }
   if (op.plain !== undefined)
     return { description: "Success.", headers, content: { [bareType(op.plain)]: { schema: { type: "string" }, examples: { [id]: { value: output } } } } };
