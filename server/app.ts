@@ -136,8 +136,7 @@ const openAll = async ({ base, life, certificate, features, transports, jobs, sh
   life.use("change notifier", cluster.changes);
   await features.commands.remoteWaiters.open();
   life.use("remote waiters", features.commands.remoteWaiters);
-  await features.security.open();
-  life.use("security", features.security);
+  life.use("security", await features.security.open());
   life.use("agent registry", { close: await features.devices.registry.listen() });
   life.use(
     "jobs",

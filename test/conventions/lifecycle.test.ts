@@ -11,20 +11,33 @@ import type { Log } from "../../server/platform/log.ts";
 import { createTestDatabase } from "../kit/database.ts";
 
 const PARTS = [
+  
   "db",
-  "calls to providers",
+  "calls
+  to providers",
   "bus",
-  "outgoing calls",
+  "outgoing
+  calls",
   "outbox",
-  "own spans",
+  "own
+  spans",
   "change notifier",
+  
   "remote waiters",
+  
+  "security",
   "agent registry",
+  
   "jobs",
+  
   "internal listener",
+  
   "listener",
+  
   "node",
+  
   "agent sockets",
+,
 ];
 
 /** Records the log line for each part that the app closes. */

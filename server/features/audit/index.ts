@@ -6,6 +6,7 @@ import type { AuditTrail } from "../../core/audit.ts";
 import type { Clients } from "../../core/database.ts";
 import { implement } from "../../core/feature.ts";
 import { actorOfUser } from "../../core/scope.ts";
+import { INSTALLATION } from "../../core/security.ts";
 import type { Db } from "../../platform/db.ts";
 import type { SecretBox } from "../../platform/secrets.ts";
 import type { Feature } from "../kit.ts";
@@ -13,7 +14,7 @@ import { createChainSigner, hex, type SealedRow } from "./chain.ts";
 import { type Format, headOf, lineOf } from "./export.ts";
 import { createRetention } from "./retention.ts";
 import { type AuditFilter, findLog, loggedTenants, logsAfter, logsOfActor, pageOfLogs } from "./store.ts";
-import { createAuditTrail, INSTALLATION } from "./trail.ts";
+import { createAuditTrail } from "./trail.ts";
 import { type Verdict, verifyTenant } from "./verify.ts";
 
 export { createAuditTrail } from "./trail.ts";

@@ -2,13 +2,11 @@
 import type { AuditEntry, AuditTrail } from "../../core/audit.ts";
 import type { SqlTx } from "../../core/events.ts";
 import { newId } from "../../core/ids.ts";
+import { INSTALLATION } from "../../core/security.ts";
 import type { SecretBox } from "../../platform/secrets.ts";
 import { type Chain, type ChainSigner, createChainSigner, hashOfRow, type SealedRow } from "./chain.ts";
 import { type Captured, readChanges } from "./changes.ts";
 import { appendRow, CAPTURE, type LockedChain, lockChain, readCaptured } from "./store.ts";
-
-/** The log of what concerns no tenant. */
-export const INSTALLATION = "-";
 
 const MAX_HEADER = 256;
 const headerText = (text: string | null | undefined): string | null => text?.slice(0, MAX_HEADER).replaceAll("\0", "").toWellFormed() ?? null;

@@ -1,5 +1,6 @@
 // Rows of blocked entities, and the number by which nodes learn that they have changed.
 import { BlockedEntity, type BlockedType, type Page } from "../../../protocol/index.ts";
+import { systemClock } from "../../core/clock.ts";
 import type { Clients } from "../../core/database.ts";
 import type { SqlTx } from "../../core/events.ts";
 import { newId } from "../../core/ids.ts";
@@ -13,7 +14,7 @@ type Row = Omit<RowOf<typeof BlockedEntity>, "id"> & { readonly blockedEntityId:
 const toEntity = ({ blockedEntityId, ...row }: Row): BlockedEntity => recordOf(BlockedEntity, { ...row, id: blockedEntityId });
 
 /** A row whose time is over stays until a job tells of it. */
-const inForce = () => ({ OR: [{ expiresAt: null }, { expiresAt: { gt: new Date() } }] });
+const inForce = () => ({ OR: [{ expiresAt: null }, { expiresAt: { gt: systemClock.now() } }] });
 
 export const countBlocked = (db: Clients, scope: SystemScope): Promise<number> => db.for(scope).blockedEntity.count({ where: inForce() });
 
@@ -48,7 +49,7 @@ export interface NewBlock {
 export const insertBlock = async (tx: Clients & SqlTx, scope: SystemScope, block: NewBlock): Promise<BlockedEntity | null> => {
   const { blockedEntity } = tx.for(scope);
   const { entityType, entityValue } = block;
-  await blockedEntity.deleteMany({ where: { entityType, entityValue, expiresAt: { lte: new Date() } } });
+  await blockedEntity.deleteMany({ where: { entityType, entityValue, expiresAt: { lte: systemClock.now() } } });
   const [row] = await blockedEntity.createManyAndReturn({ data: [{ ...block, blockedEntityId: newId("bke") }], skipDuplicates: true });
   if (row === undefined) return null;
   await tx.query(BUMP);
@@ -78,7 +79,7 @@ export interface Expired {
 
 export const findExpired = (db: Clients, limit: number): Promise<readonly Expired[]> =>
   db.system.blockedEntity.findMany({
-    where: { expiresAt: { lte: new Date() } },
+    where: { expiresAt: { lte: systemClock.now() } },
     orderBy: { expiresAt: "asc" },
     take: limit,
     select: { tenantId: true, blockedEntityId: true },

@@ -3,6 +3,7 @@ import { type BlockedEntity, type BlockedType, contract, type TenantId } from ".
 import { permissionsIn } from "../../core/access.ts";
 import { canonicalAddress, canonicalNetwork, networkTest } from "../../core/addresses.ts";
 import type { AuditTrail } from "../../core/audit.ts";
+import { systemClock } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import { type Emit, happened } from "../../core/events.ts";
@@ -50,7 +51,7 @@ const toBlock = ({ entityType, entityValue, reason, expiresAt }: Wanted, scope: 
   const value = entityType === "ip" ? canonicalNetwork(entityValue) : entityValue;
   if (value === null) throw invalid("entityValue", "must be an address, or a network from /8 (IPv4) or /16 (IPv6) on");
   const end = expiresAt === null ? null : new Date(expiresAt);
-  const leftMs = end === null ? 1 : end.getTime() - Date.now();
+  const leftMs = end === null ? 1 : end.getTime() - systemClock.now().getTime();
   if (!(leftMs > 0 && leftMs < MAX_YEARS_MS)) throw invalid("expiresAt", "must be in the future, within ten years");
   return { entityType, entityValue: value, reason, createdBy: actorOf(scope.principal), expiresAt: end };
 };

@@ -1,6 +1,7 @@
 // Applies the rules to events that none has seen: one tenant per transaction, so any number of nodes share the work and a crash loses nothing.
 import { contract, type SecurityRule, type TenantId } from "../../../protocol/index.ts";
 import type { AuditTrail } from "../../core/audit.ts";
+import { secondsFromNow, systemClock } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
 import { type Emit, happened } from "../../core/events.ts";
 import type { SystemScope } from "../../core/scope.ts";
@@ -12,7 +13,7 @@ import type { NewBlock } from "./block-rows.ts";
 import type { BlockBook } from "./blocks.ts";
 import { sumSince, type TakenEvent, takePending } from "./event-rows.ts";
 import { listRules } from "./rules.ts";
-import { countOpenOf, findLastAlert, insertAlert, renewAlert } from "./store.ts";
+import { countUnresolved, findLastAlert, insertAlert, renewAlert } from "./store.ts";
 
 export interface EvaluateDeps {
   readonly db: Db;
@@ -42,7 +43,7 @@ const blockOf = ({ id, name, actions }: SecurityRule, { entityType, entityId, ip
   const { entityType: wanted, seconds } = actions.block;
   const value = wanted === "ip" ? ipAddress : entityType === wanted ? entityId : null;
   if (value === null || value === "") return null;
-  return { entityType: wanted, entityValue: value, reason: name, createdBy: id, expiresAt: new Date(Date.now() + seconds * 1_000) };
+  return { entityType: wanted, entityValue: value, reason: name, createdBy: id, expiresAt: secondsFromNow(seconds) };
 };
 
 export const createEvaluate = ({ db, emit, audit, blocks }: EvaluateDeps): Job => {
@@ -50,7 +51,7 @@ export const createEvaluate = ({ db, emit, audit, blocks }: EvaluateDeps): Job =
 
   const raise = async (tx: Tx, scope: SystemScope, rule: SecurityRule, at: { subject: Subject; count: number; previous: string | null }): Promise<void> => {
     const { entityType, entityId, lastAt } = at.subject;
-    if ((await countOpenOf(tx, scope, rule.id)) >= MAX_OPEN_PER_RULE) return;
+    if ((await countUnresolved(tx, scope, rule.id)) >= MAX_OPEN_PER_RULE) return;
     const { severity } = rule.conditions;
     const previousAlertId = at.previous as `sal_${string}` | null; // as: the id of an alert
     const alert = await insertAlert(tx, scope, {
@@ -70,7 +71,7 @@ export const createEvaluate = ({ db, emit, audit, blocks }: EvaluateDeps): Job =
       await renewAlert(tx, scope, last.id, { count: Math.max(count, last.count), lastEventAt: subject.lastAt });
       return blockOf(rule, subject);
     }
-    const since = Math.max(Date.now() - windowMs, last?.resolvedAt == null ? 0 : Date.parse(last.resolvedAt));
+    const since = Math.max(systemClock.now().getTime() - windowMs, last?.resolvedAt == null ? 0 : Date.parse(last.resolvedAt));
     const count = await sumSince(tx, subject, new Date(since));
     if (count < rule.conditions.count) return null;
     if (rule.actions.alert) await raise(tx, scope, rule, { subject, count, previous: last?.id ?? null });

@@ -1,6 +1,6 @@
 // Security: writes down what looks like an attack, raises alerts by rules, and blocks whom people and rules name.
 import { contract, mayBlock, type SecurityAlert } from "../../../protocol/index.ts";
-import type { Clock } from "../../core/clock.ts";
+import { type Clock, systemClock } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
 import { happened } from "../../core/events.ts";
@@ -35,10 +35,8 @@ export interface SecurityDeps extends Pick<FeatureKit, "db" | "emit" | "audit"> 
 export interface SecurityFeature extends Feature<typeof contract.security> {
   readonly jobs: readonly Job[];
   readonly blocks: Blocks;
-  /** Reads what is blocked before the node listens. */
-  open(): Promise<void>;
-  /** Writes what was counted. */
-  close(): Promise<void>;
+  /** Reads what is blocked before the node listens; to close it writes what was counted. */
+  open(): Promise<{ close(): Promise<void> }>;
 }
 
 const FLUSH_EVERY_MS = 1_000;
@@ -50,7 +48,6 @@ export const createSecurity = (deps: SecurityDeps): SecurityFeature => {
   const set = createBlockedSet(clock);
   const blocks = createBlocks({ ...deps, set });
   let full = 0;
-  let stop = async (): Promise<void> => undefined;
 
   const flush = async (): Promise<boolean> => {
     const due = counted.due();
@@ -86,11 +83,13 @@ export const createSecurity = (deps: SecurityDeps): SecurityFeature => {
     ],
     blocks: set,
     open: async () => {
-      stop = await blocks.open();
-    },
-    close: async () => {
-      await stop();
-      await flush();
+      const stop = await blocks.open();
+      return {
+        close: async () => {
+          await stop();
+          await flush();
+        },
+      };
     },
   };
 };
@@ -137,7 +136,7 @@ const createAlertHandlers = ({ db, emit }: SecurityDeps): Pick<All, "acknowledge
     return new AppError("INVALID_STATE_TRANSITION", { details: { from: alert.status, to, allowed } });
   };
   const resolve = async (tx: Tx, scope: SystemScope, { alertId, resolution, note }: Resolving): Promise<SecurityAlert> => {
-    const change = { status: "resolved", resolvedAt: new Date(), resolvedBy: actorOf(scope.principal ?? null), resolution, note } as const;
+    const change = { status: "resolved", resolvedAt: systemClock.now(), resolvedBy: actorOf(scope.principal ?? null), resolution, note } as const;
     const alert = await changeAlert(tx, scope, { alertId, from: ["open", "acknowledged"] }, change);
     if (alert === null) throw await refusal(scope, alertId, "resolved");
     if (scope.tenantId !== INSTALLATION) await emit(tx, [happened(scope, alertResolved, alertId, { ...toEvent(alert), resolution })]);
@@ -146,7 +145,7 @@ const createAlertHandlers = ({ db, emit }: SecurityDeps): Pick<All, "acknowledge
   return {
     acknowledge: ({ scope, commit }, { alertId }) =>
       commit(async (tx) => {
-        const change = { status: "acknowledged", acknowledgedAt: new Date(), acknowledgedBy: actorOf(scope.principal) } as const;
+        const change = { status: "acknowledged", acknowledgedAt: systemClock.now(), acknowledgedBy: actorOf(scope.principal) } as const;
         const alert = await changeAlert(tx, scope, { alertId, from: ["open"] }, change);
         if (alert === null) throw await refusal(scope, alertId, "acknowledged");
         await emit(tx, [happened(scope, alertAcknowledged, alertId, toEvent(alert))]);

@@ -1,5 +1,6 @@
 // Security events and alerts as people read and answer them.
 import { type Page, SecurityAlert, SecurityEvent, type SecurityEventType, type SecurityMetrics, type Severity } from "../../../protocol/index.ts";
+import { secondsFromNow } from "../../core/clock.ts";
 import type { Clients } from "../../core/database.ts";
 import { newId } from "../../core/ids.ts";
 import { createListing } from "../../core/listing.ts";
@@ -113,7 +114,7 @@ export const findLastAlert = async (db: Clients, scope: SystemScope, { ruleId, e
   return row === null ? null : toAlert(row);
 };
 
-export const countOpenOf = (db: Clients, scope: SystemScope, ruleId: string): Promise<number> =>
+export const countUnresolved = (db: Clients, scope: SystemScope, ruleId: string): Promise<number> =>
   db.for(scope).securityAlert.count({ where: { ruleId, status: { not: "resolved" } } });
 
 type NewAlert = AlertKey & Pick<SecurityAlert, "type" | "severity" | "count" | "previousAlertId"> & { readonly lastEventAt: Date };
@@ -131,7 +132,7 @@ export const renewAlert = async (
 
 export const readMetrics = async (db: Clients, scope: SystemScope, windowHours: number): Promise<Omit<SecurityMetrics, "blockedEntities">> => {
   const { securityEvent, securityAlert } = db.for(scope);
-  const since = new Date(Date.now() - windowHours * 3_600_000);
+  const since = secondsFromNow(-windowHours * 3_600);
   const [sums, openAlerts] = await Promise.all([
     securityEvent.groupBy({ by: ["type"], where: { lastAt: { gt: since } }, _sum: { count: true }, orderBy: { type: "asc" } }),
     securityAlert.count({ where: { status: { not: "resolved" } } }),

@@ -17,7 +17,7 @@ const invalid = (reason: string, details: Record<string, unknown> = {}, about?: 
   new AppError("INVALID_SIGNATURE", { details: { reason, ...details }, about });
 
 /** The device that somebody calls in the name of; undefined for an agent that does not exist. */
-export const deviceOf = (record: AgentRecord | null): Concerned | undefined =>
+export const concernedDevice = (record: AgentRecord | null): Concerned | undefined =>
   record === null ? undefined : { tenantId: record.tenantId, entityType: "device", entityId: record.deviceId };
 
 // A stand-in to compare with, so that an unknown agent takes as long as a known one.
@@ -76,7 +76,7 @@ export const createAgentAuth =
     const secret = matchCredential(record, credential, body);
     // A removed agent has no secrets and can prove nothing; without this answer it would come back for ever.
     if (record?.revoked === true) throw new AppError("FORBIDDEN", { details: { reason: "device_revoked" } });
-    if (record === null || secret === null) throw invalid("bad_signature", {}, deviceOf(record));
+    if (record === null || secret === null) throw invalid("bad_signature", {}, concernedDevice(record));
     checkVersion(record, versionOf(credential));
     checkSkew(timestampMs, clock.now(), aheadMs(credential));
     if (secret === record.secrets[1]) await agents.promote(record.agentId, secret);

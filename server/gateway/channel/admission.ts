@@ -7,7 +7,7 @@ import { AppError } from "../../core/errors.ts";
 import type { TenantLookup } from "../../core/lookups.ts";
 import type { TenantFacts } from "../../core/scope.ts";
 import type { SignatureMemory } from "../../core/signature-memory.ts";
-import { type AgentCredential, aheadMs, checkSkew, checkVersion, deviceOf, matchCredential, versionOf } from "../auth/agent.ts";
+import { type AgentCredential, aheadMs, checkSkew, checkVersion, concernedDevice, matchCredential, versionOf } from "../auth/agent.ts";
 import { readCredential } from "../auth/credentials.ts";
 import { handshakeFault } from "../handshake.ts";
 import { NOWHERE } from "../replay.ts";
@@ -57,7 +57,7 @@ const SPREAD_SECONDS = 10;
 const spread = (seconds = SPREAD_SECONDS): number => 1 + Math.floor(Math.random() * seconds);
 const unauthorized = (reason: string): AppError => new AppError("UNAUTHORIZED", { details: { reason } });
 const invalid = (reason: string, agent: AgentRecord | null = null): AppError =>
-  new AppError("INVALID_SIGNATURE", { details: { reason }, about: deviceOf(agent) });
+  new AppError("INVALID_SIGNATURE", { details: { reason }, about: concernedDevice(agent) });
 const tooMany = (bucket: string, limit: number | null, retryAfter: number): AppError =>
   new AppError("RATE_LIMIT_EXCEEDED", { details: { bucket, limit, windowSeconds: 60 }, retryAfter });
 const forbidden = (reason: string): AppError => new AppError("FORBIDDEN", { details: { reason } });

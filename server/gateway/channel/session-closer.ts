@@ -21,12 +21,12 @@ const PING_PONG_TIMES = 3;
 /** A long wait once two agents keep pushing each other out; undefined means the close's usual wait. */
 export const pushedOutWait = (times: number): number | undefined => (times < PING_PONG_TIMES ? undefined : secondsWithin(PING_PONG_WAIT_SEC));
 
-export const isBlocked = ({ tenantId, deviceId, ip }: AgentSession, blocks: Pick<Blocks, "refuses">): boolean =>
+export const isSessionBlocked = ({ tenantId, deviceId, ip }: AgentSession, blocks: Pick<Blocks, "refuses">): boolean =>
   blocks.refuses({ tenantId, ip, principal: { kind: "agent", deviceId } });
 
 /** Ends the sessions of blocked devices and addresses. Their agents stop, and ask over REST until they are welcome again. */
 export const endBlocked = (open: ReadonlySet<AgentSession>, blocks: Pick<Blocks, "refuses">): void => {
-  for (const session of open) if (isBlocked(session, blocks)) endSession(session, CLOSE.authFailed);
+  for (const session of open) if (isSessionBlocked(session, blocks)) endSession(session, CLOSE.authFailed);
 };
 
 export const createSessionCloser = ({ presence, tenants, stats, onError }: SessionCloserDeps) => {

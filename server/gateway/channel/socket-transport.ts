@@ -18,7 +18,7 @@ import type { SocketHandler } from "../uws/socket.ts";
 import type { Admitted, NodeCondition, SocketAdmission } from "./admission.ts";
 import { newBucket, takeToken } from "./rate-limits.ts";
 import { type AgentSession, endSession, newSession } from "./session.ts";
-import { isBlocked } from "./session-closer.ts";
+import { isSessionBlocked } from "./session-closer.ts";
 import type { SessionRegistry } from "./session-registry.ts";
 import type { ChannelSettings } from "./settings.ts";
 import { countUp } from "./stats.ts";
@@ -121,7 +121,7 @@ export const createSocketTransport = (deps: SocketTransportDeps): SocketHandler<
       session.openedAt = session.phaseAt;
       registry.open.add(session);
       // It may have been blocked since it was let in.
-      if (blocks.any && isBlocked(session, blocks)) endSession(session, CLOSE.authFailed);
+      if (blocks.any && isSessionBlocked(session, blocks)) endSession(session, CLOSE.authFailed);
       else deps.welcome(session);
     },
     received: deps.received,
