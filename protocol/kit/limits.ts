@@ -39,7 +39,8 @@ export const LIMITS = {
   // if it is `off`.
   "pairing.guess": [perMinute("pairing.guess.ip", 10, "ip"), perMinute("pairing.guess.all", 600, "installation")],
   "invite.token": [perMinute("invite.token.ip", 10, "ip")],
-  "alerts.test": [perMinute("alerts.test", 10, "tenant")],
+  // Each call sends a message to somebody else's service.
+  "alerts.test": [perMinute("standard", 100, "credential"), perMinute("tenant", 1_000, "tenant"), perMinute("alerts.test", 10, "tenant")],
   "webhook.test": [perMinute("webhook.test", 10, "tenant")],
   "pairing.tokens": [perMinute("pairing.tokens.user", 10, "credential")],
 } as const satisfies Record<string, readonly Bucket[]>;

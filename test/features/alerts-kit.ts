@@ -36,7 +36,7 @@ export const openAlerts = async () => {
       MAIL_FROM: "Mooring <mooring@gateway.example>",
       PORTAL_URL: PORTAL,
       WEBHOOK_ALLOW_CIDRS: "127.0.0.1/32",
-      WEBHOOK_ALLOW_HTTP: "on",
+      WEBHOOK_ALLOW_HTTP: "true",
     },
     { settings: { withoutJobs: true } },
   );

@@ -157,7 +157,6 @@ CREATE TABLE "alert_signals" (
     "event_id" TEXT NOT NULL,
     "type" TEXT NOT NULL,
     "target_id" TEXT NOT NULL,
-    "is_device" BOOLEAN NOT NULL,
     "at" TIMESTAMPTZ(3) NOT NULL,
 
     CONSTRAINT "alert_signals_pkey" PRIMARY KEY ("tenant_id","event_id")
@@ -189,9 +188,6 @@ CREATE UNIQUE INDEX "alerts_tenant_id_alert_id_key" ON "alerts"("tenant_id", "al
 
 -- CreateIndex
 CREATE INDEX "alert_targets_tenant_id_device_id_idx" ON "alert_targets"("tenant_id", "device_id");
-
--- CreateIndex
-CREATE INDEX "alert_targets_silenced_idx" ON "alert_targets"("tenant_id", "alert_id") WHERE ("silenced" = true);
 
 -- CreateIndex
 CREATE INDEX "alert_silences_tenant_id_created_at_idx" ON "alert_silences"("tenant_id", "created_at");

@@ -12,8 +12,7 @@ const keyOf = (tenantId: string, type: string): string => `${tenantId} ${type}`;
 
 const signalOf = ({ tenantId, eventId, type, subjectId, data, createdAt }: DispatchedEvent): Signal => {
   const deviceId = typeof data["deviceId"] === "string" ? data["deviceId"] : subjectId;
-  const isDevice = deviceId.startsWith("dev_");
-  return { tenantId, eventId, type, targetId: isDevice ? deviceId : subjectId, isDevice, at: createdAt };
+  return { tenantId, eventId, type, targetId: deviceId.startsWith("dev_") ? deviceId : subjectId, at: createdAt };
 };
 
 /** The relay is a hot path: while no rule waits for an event, it pays one look into a set per event. */

@@ -76,11 +76,12 @@ const observing = (metric: AlertMetric, values: string, more = ""): string =>
 
 // The longest time between two heartbeats, and some.
 const FRESH = "p.last_heartbeat_at > now() - interval '6 minutes'";
+/** A report may name anything; a figure is a number of percent. */
 const reported = (name: "cpu" | "memory" | "disk"): string =>
   observing(
     `device.${name}`,
     valuesFrom(
-      `case when jsonb_typeof(p.metrics -> '${name}') = 'number' then (p.metrics ->> '${name}')::float8 end`,
+      `case when jsonb_typeof(p.metrics -> '${name}') = 'number' then case when (p.metrics ->> '${name}')::numeric between 0 and 100 then (p.metrics ->> '${name}')::float8 end end`,
       `${DEVICES} join device_presence p on p.device_id = d.device_id and ${FRESH}`,
     ),
   );
@@ -125,13 +126,13 @@ const OBSERVE: Readonly<Record<AlertMetric, Statement<Observation>>> = {
     "alerts.observeEvents",
     observing(
       "event",
-      `select r.*, k.target_id, coalesce(q.is_device, d.device_id is not null) as is_device, coalesce(d.name, d.hostname) as name, coalesce(d.tags, '{}') as tags,
+      `select r.*, k.target_id, d.device_id is not null as is_device, coalesce(d.name, d.hostname) as name, coalesce(d.tags, '{}') as tags,
        coalesce(q.times, 0)::float8 as value
      from r join (select rule_id, target_id from q union select s.rule_id, s.target_id from alert_states s join r using (rule_id)) k on k.rule_id = r.rule_id
        left join q on q.rule_id = k.rule_id and q.target_id = k.target_id
        left join devices d on d.tenant_id = r.tenant_id and d.device_id = k.target_id where r.scope is null or (d.device_id is not null and ${IN_SCOPE})`,
       `,
-     q as (select r.rule_id, g.target_id, bool_or(g.is_device) as is_device, count(*) as times from r
+     q as (select r.rule_id, g.target_id, count(*) as times from r
        join alert_signals g on g.tenant_id = r.tenant_id and g.type = r.type and g.at > now() - make_interval(secs => r.window_seconds) group by r.rule_id, g.target_id)`,
     ),
   ),

@@ -7,7 +7,6 @@ export interface Signal {
   readonly eventId: string;
   readonly type: string;
   readonly targetId: string;
-  readonly isDevice: boolean;
   readonly at: Date;
 }
 
