@@ -20,6 +20,7 @@ import { security } from "./security.ts";
 import { sessions } from "./sessions.ts";
 import { tenants } from "./tenants.ts";
 import { traces } from "./traces.ts";
+import { webhooks } from "./webhooks.ts";
 
 export type { OperationGuide } from "./guide.ts";
 export * from "./records.ts";
@@ -44,6 +45,7 @@ const GUIDES: { readonly [G in keyof Contract]?: Readonly<Record<string, Operati
   sessions,
   tenants,
   traces,
+  webhooks,
 };
 
 /** The guide to `group.operation`; empty if there is none. */
@@ -72,4 +74,5 @@ export const TAGS: Readonly<Record<string, string>> = {
     "What looks like an attack, the alerts that rules raise from it, and who is blocked. Events that belong to no tenant are for administrators of the installation.",
   Tenants: "The accounts to which all other resources belong.",
   Traces: "Where time went: spans that programs and agents send over OTLP, joined with the calls and commands that the gateway handled.",
+  Webhooks: "Events of the tenant, sent to URLs that it names, signed and until they arrive; and the log of events.",
 };

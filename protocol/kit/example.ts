@@ -56,9 +56,9 @@ const sampleOf = (schema: Json, name: string): unknown => {
 };
 
 /** JSON Schema of a record as a client gets it. */
-export const jsonSchemaOf = (schema: z.ZodType): Json => {
+export const payloadSchemaOf = (schema: z.ZodType): Json => {
   const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, { io: "output", unrepresentable: "any" });
   return rest;
 };
 
-export const exampleOf = (schema: z.ZodType): Json => sampleOf(jsonSchemaOf(schema), "") as Json; // as: payloads of events are objects
+export const exampleOf = (schema: z.ZodType): Json => sampleOf(payloadSchemaOf(schema), "") as Json; // as: payloads of events are objects

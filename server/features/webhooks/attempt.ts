@@ -25,7 +25,7 @@ export interface Sending {
   readonly trigger: DeliveryAttempt["trigger"];
 }
 
-export interface Outcome {
+export interface AttemptOutcome {
   readonly attempt: DeliveryAttempt;
   readonly retryAfter: string | null;
 }
@@ -76,7 +76,7 @@ const failed = ({ code, message, address }: OutboundError) => ({
 /** Null when `signal` ended it: then nobody knows whether it arrived. */
 export const createAttempt =
   ({ outbound, clock }: { readonly outbound: Pick<Outbound, "send">; readonly clock: Clock }) =>
-  async (endpoint: Endpoint, sending: Sending, signal: AbortSignal): Promise<Outcome | null> => {
+  async (endpoint: Endpoint, sending: Sending, signal: AbortSignal): Promise<AttemptOutcome | null> => {
     const startedAt = clock.now();
     const begun = clock.elapsed();
     const note = (result: ReturnType<typeof answered> | ReturnType<typeof failed>): DeliveryAttempt => ({

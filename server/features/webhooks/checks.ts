@@ -3,7 +3,7 @@ import type { Webhook } from "../../../protocol/index.ts";
 import { AppError } from "../../core/errors.ts";
 import type { Outbound } from "../../core/outbound.ts";
 import type { SecretBox } from "../../platform/secrets.ts";
-import { headersContext, secretContext } from "./endpoint-state.ts";
+import { headersContext, webhookSecretContext } from "./endpoint-state.ts";
 import { unknownPatterns } from "./event-patterns.ts";
 import { isWeak, newWebhookSecret } from "./signing.ts";
 
@@ -31,7 +31,7 @@ export const sealSecret = (secretBox: Pick<SecretBox, "seal">, { tenantId, webho
   const secret = chosen ?? newWebhookSecret();
   const warnings: "WEAK_SECRET"[] = isWeak(secret) ? ["WEAK_SECRET"] : [];
   return {
-    columns: { secret: secretBox.seal(secret, secretContext(tenantId, webhookId)), secretHint: secret.slice(-HINT) },
+    columns: { secret: secretBox.seal(secret, webhookSecretContext(tenantId, webhookId)), secretHint: secret.slice(-HINT) },
     /** A secret of the caller's is never returned. */
     shown: { ...(chosen === undefined ? { secret } : {}), warnings },
   };

@@ -11,7 +11,7 @@ import type { FeatureKit } from "../kit.ts";
 import { ownHeaders } from "./attempt.ts";
 import { markDue, redeliver } from "./fan-out-rows.ts";
 import type { WebhookFormat } from "./payload.ts";
-import { MASK, signatureHeaders } from "./signing.ts";
+import { MASKED, signatureHeaders } from "./signing.ts";
 import { findWebhook, type WebhookRow } from "./store.ts";
 
 const toDelivery = (row: Prisma.WebhookDeliveryModel): WebhookDelivery => recordOf(WebhookDelivery, row);
@@ -44,7 +44,7 @@ const requestOf = (row: Prisma.WebhookDeliveryModel, webhook: WebhookRow) => {
   const { deliveryId, eventId, eventType, body, traceparent, attemptCount: attemptsBefore } = row;
   const sending = { deliveryId, eventId, eventType, body, traceparent, attemptsBefore, trigger: "scheduled" as const };
   const signatures = Object.keys(signatureHeaders(sending, [], row.createdAt)).filter((name) => name !== "webhook-id");
-  const masked = Object.fromEntries([...signatures, ...webhook.headerNames].map((name) => [name, MASK]));
+  const masked = Object.fromEntries([...signatures, ...webhook.headerNames].map((name) => [name, MASKED]));
   return { method: "POST" as const, url: webhook.url, headers: { "webhook-id": eventId, ...masked, ...ownHeaders(endpoint, sending) }, body };
 };
 

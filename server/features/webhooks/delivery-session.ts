@@ -11,7 +11,7 @@ import { createWriter } from "./writer.ts";
 const MARGIN_MS = 1_000;
 const IDLE_TICKS = 2;
 
-export const createSession = (deps: WorkerDeps) => {
+export const createDeliverySession = (deps: WorkerDeps) => {
   const { db, clock, holder, settings } = deps;
   const runners = new Map<string, Runner>();
   const stop = new AbortController();
@@ -118,4 +118,4 @@ export const createSession = (deps: WorkerDeps) => {
     },
   };
 };
-export type Session = ReturnType<typeof createSession>;
+export type DeliverySession = ReturnType<typeof createDeliverySession>;

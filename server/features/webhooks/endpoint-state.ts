@@ -2,10 +2,10 @@
 import type { SecretBox } from "../../platform/secrets.ts";
 import type { EndpointState, Runner } from "./endpoint-runner.ts";
 import type { WebhookFormat } from "./payload.ts";
-import { keyOf } from "./signing.ts";
+import { signingKeyOf } from "./signing.ts";
 import type { EndpointRow } from "./work-rows.ts";
 
-export const secretContext = (tenantId: string, webhookId: string): string => `webhook-secret|${tenantId}|${webhookId}`;
+export const webhookSecretContext = (tenantId: string, webhookId: string): string => `webhook-secret|${tenantId}|${webhookId}`;
 export const headersContext = (tenantId: string, webhookId: string): string => `webhook-headers|${tenantId}|${webhookId}`;
 
 export interface Sealed {
@@ -15,7 +15,7 @@ export interface Sealed {
 }
 
 export const openSealed = (secretBox: Pick<SecretBox, "open">, tenantId: string, webhookId: string, { secret, previous, headers }: Sealed) => ({
-  keys: [secret, ...(previous === null ? [] : [previous])].map((each) => keyOf(secretBox.open(each, secretContext(tenantId, webhookId)))),
+  keys: [secret, ...(previous === null ? [] : [previous])].map((each) => signingKeyOf(secretBox.open(each, webhookSecretContext(tenantId, webhookId)))),
   headers: headers === null ? {} : (JSON.parse(secretBox.open(headers, headersContext(tenantId, webhookId))) as Record<string, string>), // as: we sealed one
 });
 

@@ -1,6 +1,6 @@
 // The log of the tenant's events, and the types that there are: for those who reconcile what they have received.
 import { type contract, type EventType, type EventTypeRecord, FIRST, type TenantEvent, type TenantId, toWindow } from "../../../protocol/index.ts";
-import { exampleOf, jsonSchemaOf } from "../../../protocol/kit/example.ts";
+import { exampleOf, payloadSchemaOf } from "../../../protocol/kit/example.ts";
 import { isLimited } from "../../core/access.ts";
 import { bindingOf, readCursor, writeCursor } from "../../core/cursor.ts";
 import { AppError } from "../../core/errors.ts";
@@ -41,7 +41,7 @@ const firstId = (data: Readonly<Record<string, unknown>>): string => String(Obje
 const describe = ({ type, summary, schema }: EventType): EventTypeRecord => {
   const data = exampleOf(schema);
   const example = JSON.parse(bodyOf({ ...EXAMPLE, type, data, subjectId: firstId(data) }, "standard")) as Record<string, unknown>; // as: a body is an object
-  return { name: type, description: summary, group: type.slice(0, type.indexOf(".")), schema: jsonSchemaOf(schema), example };
+  return { name: type, description: summary, group: type.slice(0, type.indexOf(".")), schema: payloadSchemaOf(schema), example };
 };
 /** Made at the first use: it takes some milliseconds. */
 let described: EventTypeRecord[] = [];

@@ -13,8 +13,8 @@ import { createFanOut } from "./fan-out.ts";
 import { createMaintenance } from "./maintenance.ts";
 import { createReplay } from "./replay.ts";
 import { countWebhooks } from "./store.ts";
-import { createSubscriptions } from "./subscriptions.ts";
 import { createTestDelivery } from "./test-delivery.ts";
+import { createWebhookChanges } from "./webhook-changes.ts";
 import { createWorker, WORKER_DEFAULTS, type WorkerSettings } from "./worker.ts";
 
 export const DELIVERY_JOB = "webhooks.deliver";
@@ -51,7 +51,7 @@ export const createWebhooks = (deps: WebhooksDeps): Webhooks => {
   };
   return {
     handlers: implement(contract.webhooks, {
-      ...createSubscriptions({ ...deps, disable }),
+      ...createWebhookChanges({ ...deps, disable }),
       ...createDeliveryLog(deps),
       ...createTestDelivery({ ...deps, attempt }),
       ...createReplay(),

@@ -3,31 +3,31 @@ import { contract, type DISABLED_REASONS, type TenantId } from "../../../protoco
 import type { Tx } from "../../core/database.ts";
 import type { Emit } from "../../core/events.ts";
 import { happened } from "../../core/events.ts";
-import type { Outcome } from "./attempt.ts";
+import type { AttemptOutcome } from "./attempt.ts";
 import type { Runner, Waiting } from "./endpoint-runner.ts";
 import { delayAfter, FAILING_AFTER, isGivenUp } from "./schedule.ts";
 import type { Result } from "./work-rows.ts";
 
 type DisabledReason = (typeof DISABLED_REASONS)[number];
-export type Effect =
+export type Consequence =
   | { readonly kind: "recovered" }
   | { readonly kind: "disable"; readonly reason: DisabledReason }
   | { readonly kind: "exhausted"; readonly waiting: Waiting };
 
-export interface Settled {
+export interface SettledAttempt {
   readonly runner: Runner;
   readonly waiting: Waiting;
   readonly result: Result;
-  readonly effects: readonly Effect[];
+  readonly effects: readonly Consequence[];
 }
 
 const GONE = 410;
 
 /** Also counts the attempt in the runner's health. */
-export const settle = (runner: Runner, waiting: Waiting, { attempt, retryAfter }: Outcome, now: Date): Settled => {
+export const settle = (runner: Runner, waiting: Waiting, { attempt, retryAfter }: AttemptOutcome, now: Date): SettledAttempt => {
   const { webhookId } = runner;
   const { deliveryId, attemptsBefore, trigger } = waiting;
-  const settled = (status: Result["status"], delay: number | null, effects: readonly Effect[]): Settled => ({
+  const settled = (status: Result["status"], delay: number | null, effects: readonly Consequence[]): SettledAttempt => ({
     runner,
     waiting,
     result: { webhookId, deliveryId, attemptsBefore, status, delay, attempt },
@@ -37,7 +37,7 @@ export const settle = (runner: Runner, waiting: Waiting, { attempt, retryAfter }
   if (error === null) return settled("succeeded", null, runner.noteSuccess(FAILING_AFTER) ? [{ kind: "recovered" }] : []);
   const { failingSince, consecutiveFailures } = runner.noteFailure(now);
   const isOver = statusCode === GONE || isGivenUp(failingSince, consecutiveFailures, now);
-  const disable: readonly Effect[] = isOver ? [{ kind: "disable", reason: statusCode === GONE ? "gone" : "consecutive_failures" }] : [];
+  const disable: readonly Consequence[] = isOver ? [{ kind: "disable", reason: statusCode === GONE ? "gone" : "consecutive_failures" }] : [];
   if (error.code === "BLOCKED") return settled("blocked", null, disable);
   const delay = trigger === "manual" || statusCode === GONE ? null : delayAfter(waiting.tries + 1, { code: error.code, statusCode, retryAfter }, now);
   if (delay !== null) return settled("retrying", delay, disable);
@@ -56,7 +56,7 @@ export interface EffectDeps {
 /** In the transaction that writes the result. */
 export const createApply =
   ({ emit, disable }: EffectDeps) =>
-  async (tx: Tx, { runner }: Settled, effect: Effect): Promise<void> => {
+  async (tx: Tx, { runner }: SettledAttempt, effect: Consequence): Promise<void> => {
     const { webhookId, state } = runner;
     const scope = { tenantId: runner.tenantId as TenantId }; // as: the column holds nothing else
     const about = { webhookId: webhookId as `wh_${string}`, url: state?.url ?? "" };

@@ -12,7 +12,7 @@ const DISABLE_AFTER_FAILURES = 10;
 /** So many failed attempts in a row make a webhook `failing`. */
 export const FAILING_AFTER = 4;
 
-export interface Failure {
+export interface FailedAttempt {
   readonly code: string;
   readonly statusCode: number | null;
   /** The answer's Retry-After. */
@@ -27,7 +27,7 @@ const retryAfterSeconds = (text: string | null, now: Date): number | null => {
 };
 
 /** Seconds until the next attempt after the `tries`th one failed; null when none is left. */
-export const delayAfter = (tries: number, { code, statusCode, retryAfter }: Failure, now: Date, random: () => number = Math.random): number | null => {
+export const delayAfter = (tries: number, { code, statusCode, retryAfter }: FailedAttempt, now: Date, random: () => number = Math.random): number | null => {
   const base = DELAYS[tries - 1];
   if (base === undefined) return null;
   const jittered = base * (1 - JITTER + random() * 2 * JITTER);

@@ -3,7 +3,7 @@
 import type { Clock } from "../../core/clock.ts";
 import type { Attempt } from "./attempt.ts";
 import type { Runner, Waiting } from "./endpoint-runner.ts";
-import { type Settled, settle } from "./results.ts";
+import { type SettledAttempt, settle } from "./results.ts";
 import { createSlots, type SlotLimits } from "./slots.ts";
 
 /** Of those that had no place so many may take one that became free. */
@@ -15,7 +15,7 @@ export interface SenderDeps {
   readonly settings: SlotLimits;
   readonly signal: AbortSignal;
   readonly ask: (runner: Runner) => void;
-  readonly settled: (settled: Settled) => void;
+  readonly settled: (settled: SettledAttempt) => void;
 }
 
 export const createSender = ({ clock, attempt, settings, signal, ask, settled }: SenderDeps) => {

@@ -1,7 +1,7 @@
 // The headers of a delivery: two signatures by each valid secret, the one of Standard Webhooks and the one that agents use.
 import { createHmac, randomBytes } from "node:crypto";
 
-export const MASK = "***";
+export const MASKED = "***";
 const PREFIX = "whsec_";
 const MIN_BYTES = 24;
 const MAX_BYTES = 64;
@@ -12,7 +12,7 @@ export const newWebhookSecret = (): string => `${PREFIX}${randomBytes(32).toStri
 export const isWeak = (secret: string): boolean => secret.length < WEAK_BELOW;
 
 /** `whsec_` and Base64 stands for bytes, as Standard Webhooks says; any other text is the key itself. */
-export const keyOf = (secret: string): Buffer => {
+export const signingKeyOf = (secret: string): Buffer => {
   if (!secret.startsWith(PREFIX)) return Buffer.from(secret);
   const text = secret.slice(PREFIX.length);
   const bytes = Buffer.from(text, "base64");

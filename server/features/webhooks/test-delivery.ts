@@ -7,7 +7,7 @@ import type { Handlers } from "../../core/feature.ts";
 import { newId } from "../../core/ids.ts";
 import type { TenantScope } from "../../core/scope.ts";
 import type { FeatureKit } from "../kit.ts";
-import type { Attempt, Outcome } from "./attempt.ts";
+import type { Attempt, AttemptOutcome } from "./attempt.ts";
 import { openSealed } from "./endpoint-state.ts";
 import { DURABLE_EVENTS } from "./event-patterns.ts";
 import { bodyOf, type WebhookFormat } from "./payload.ts";
@@ -43,7 +43,10 @@ export const createTestDelivery = ({ db, emit, clock, secretBox, attempt }: Test
     return { sent, outcome };
   };
 
-  const logged = ({ sent, outcome: { attempt: done } }: { readonly sent: { readonly deliveryId: string }; readonly outcome: Outcome }, row: WebhookRow) => ({
+  const logged = (
+    { sent, outcome: { attempt: done } }: { readonly sent: { readonly deliveryId: string }; readonly outcome: AttemptOutcome },
+    row: WebhookRow,
+  ) => ({
     ...sent,
     webhookId: row.webhookId,
     subjectId: row.webhookId,

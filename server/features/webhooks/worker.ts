@@ -4,7 +4,7 @@ import type { Db } from "../../platform/db.ts";
 import type { Log } from "../../platform/log.ts";
 import type { SecretBox } from "../../platform/secrets.ts";
 import type { Attempt } from "./attempt.ts";
-import { createSession, type Session } from "./delivery-session.ts";
+import { createDeliverySession, type DeliverySession } from "./delivery-session.ts";
 import type { EffectDeps } from "./results.ts";
 
 export interface WorkerSettings {
@@ -40,11 +40,11 @@ export interface WorkerDeps extends EffectDeps {
 }
 
 export const createWorker = (deps: WorkerDeps) => {
-  let session: Session | null = null;
+  let session: DeliverySession | null = null;
   return {
     /** Until nothing is due any more, or the signal ends it. */
     run: async (signal: AbortSignal): Promise<void> => {
-      session = createSession(deps);
+      session = createDeliverySession(deps);
       try {
         await session.run(signal);
       } finally {

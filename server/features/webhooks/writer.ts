@@ -1,7 +1,7 @@
 // Writes results: all that came in while the last batch was written, in one statement.
 import type { Db } from "../../platform/db.ts";
 import type { Runner } from "./endpoint-runner.ts";
-import { createApply, type EffectDeps, type Settled } from "./results.ts";
+import { createApply, type EffectDeps, type SettledAttempt } from "./results.ts";
 import { type Health, writeResults } from "./work-rows.ts";
 
 export interface WriterDeps extends EffectDeps {
@@ -12,7 +12,7 @@ export interface WriterDeps extends EffectDeps {
 
 const BATCH = 500;
 
-const healthOf = (batch: readonly Settled[]): readonly Health[] => {
+const healthOf = (batch: readonly SettledAttempt[]): readonly Health[] => {
   const counts = new Map<Runner, { succeeded: number; failed: number }>();
   for (const { runner, result } of batch) {
     const count = counts.get(runner) ?? { succeeded: 0, failed: 0 };
@@ -24,11 +24,11 @@ const healthOf = (batch: readonly Settled[]): readonly Health[] => {
 };
 
 export const createWriter = ({ db, guarded, written, ...effectDeps }: WriterDeps) => {
-  let settled: Settled[] = [];
+  let settled: SettledAttempt[] = [];
   let writing: Promise<void> | null = null;
   const apply = createApply(effectDeps);
 
-  const write = async (batch: readonly Settled[]): Promise<void> => {
+  const write = async (batch: readonly SettledAttempt[]): Promise<void> => {
     const health = healthOf(batch);
     const results = batch.map(({ result }) => result);
     if (batch.every(({ effects }) => effects.length === 0)) await writeResults(db, health, results);
@@ -55,7 +55,7 @@ export const createWriter = ({ db, guarded, written, ...effectDeps }: WriterDeps
   };
 
   return {
-    add: (one: Settled): void => {
+    add: (one: SettledAttempt): void => {
       settled.push(one);
       writing ??= writeAll();
       guarded(writing);

@@ -9,6 +9,7 @@ import { pathsOf } from "./operations.ts";
 import { createResponses } from "./responses.ts";
 import { createSchemas, type Json } from "./schemas.ts";
 import { SECURITY_SCHEMES } from "./security.ts";
+import { webhooksOf } from "./webhooks.ts";
 
 const DESCRIPTION = `Mooring is a multi-tenant control plane for self-hosted software: tenants, their devices, pairing, and commands to devices.
 
@@ -40,6 +41,7 @@ export const createOpenApi = (entries: readonly Entry[], prefix: Prefix, { versi
   const responses = createResponses(schemas, versions);
   const paths = pathsOf({ schemas, responses, versions }, served);
   schemas.add("Error", errorSchema(prefix));
+  const webhooks = webhooksOf(schemas);
   const document = JSON.stringify([paths, responses.components()]);
   return {
     openapi: "3.1.0",
@@ -53,6 +55,7 @@ export const createOpenApi = (entries: readonly Entry[], prefix: Prefix, { versi
     servers: [{ url: `${baseUrl}${prefix}`, description: "This gateway" }],
     tags: [...new Set(served.map(({ tag }) => tag))].sort().map((name) => ({ name, ...(TAGS[name] === undefined ? {} : { description: TAGS[name] }) })),
     paths,
+    webhooks,
     components: {
       schemas: schemas.components(),
       responses: responses.components(),

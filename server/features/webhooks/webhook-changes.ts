@@ -12,7 +12,7 @@ import type { Disable } from "./disable.ts";
 import { markDue } from "./fan-out-rows.ts";
 import { findTwin, findWebhook, insertWebhook, pageOfWebhooks, recordOfWebhook, resetEndpoint, updateWebhook, type WebhookChange } from "./store.ts";
 
-export interface SubscriptionsDeps extends Pick<FeatureKit, "db" | "plan" | "secretBox" | "outbound" | "emit"> {
+export interface WebhookChangesDeps extends Pick<FeatureKit, "db" | "plan" | "secretBox" | "outbound" | "emit"> {
   readonly clock: Clock;
   readonly disable: Disable;
 }
@@ -25,14 +25,14 @@ const requireNoTwin = async (tx: Tx, scope: SystemScope, wanted: Parameters<type
   if (webhookId !== null) throw new AppError("WEBHOOK_ALREADY_EXISTS", { details: { webhookId } });
 };
 
-export const createSubscriptions = (deps: SubscriptionsDeps): Pick<Handlers<typeof contract.webhooks>, Own> => ({
+export const createWebhookChanges = (deps: WebhookChangesDeps): Pick<Handlers<typeof contract.webhooks>, Own> => ({
   ...createReads(deps),
   ...createCreate(deps),
   ...createUpdate(deps),
   ...createEnds(deps),
 });
 
-const createReads = ({ db }: SubscriptionsDeps): Pick<Handlers<typeof contract.webhooks>, "list" | "get"> => ({
+const createReads = ({ db }: WebhookChangesDeps): Pick<Handlers<typeof contract.webhooks>, "list" | "get"> => ({
   list: ({ scope }, query) => pageOfWebhooks(db, scope, query),
   get: async ({ scope }, { webhookId }) => {
     const row = await findWebhook(db, scope, webhookId);
@@ -41,7 +41,7 @@ const createReads = ({ db }: SubscriptionsDeps): Pick<Handlers<typeof contract.w
   },
 });
 
-const createCreate = ({ plan, secretBox, outbound }: SubscriptionsDeps): Pick<Handlers<typeof contract.webhooks>, "create"> => ({
+const createCreate = ({ plan, secretBox, outbound }: WebhookChangesDeps): Pick<Handlers<typeof contract.webhooks>, "create"> => ({
   create: async ({ scope, commit }, { events: patterns, secret, headers, ...fields }) => {
     const events = checkEvents(patterns);
     await checkUrl(outbound, fields.url);
@@ -58,7 +58,7 @@ const createCreate = ({ plan, secretBox, outbound }: SubscriptionsDeps): Pick<Ha
   },
 });
 
-const createUpdate = ({ secretBox, outbound, disable }: SubscriptionsDeps): Pick<Handlers<typeof contract.webhooks>, "update"> => {
+const createUpdate = ({ secretBox, outbound, disable }: WebhookChangesDeps): Pick<Handlers<typeof contract.webhooks>, "update"> => {
   const enable = async (tx: Tx, scope: SystemScope, webhookId: string): Promise<void> => {
     await updateWebhook(tx, scope, { webhookId }, { status: "active", disabledReason: null, disabledAt: null });
     await resetEndpoint(tx, scope, webhookId);
@@ -86,7 +86,7 @@ const createUpdate = ({ secretBox, outbound, disable }: SubscriptionsDeps): Pick
   };
 };
 
-const createEnds = ({ secretBox, clock }: SubscriptionsDeps): Pick<Handlers<typeof contract.webhooks>, "remove" | "rotateSecret"> => ({
+const createEnds = ({ secretBox, clock }: WebhookChangesDeps): Pick<Handlers<typeof contract.webhooks>, "remove" | "rotateSecret"> => ({
   remove: ({ scope, commit }, { webhookId }) =>
     commit(async (tx) => {
       if ((await updateWebhook(tx, scope, { webhookId }, { deletedAt: clock.now() })) === null) throw unknown(webhookId);
