@@ -110,9 +110,9 @@ const Bootstrapped = z.object({ tenantId: z.string(), apiKey: z.string(), token:
 export type BenchTenant = z.output<typeof Bootstrapped>;
 
 /** Creates a tenant by the usual command line. Its rate limits stay in place. */
-export const createTenant = async (stage: BenchStage): Promise<BenchTenant> => {
+export const createTenant = async (stage: BenchStage, { unlimited = false }: { readonly unlimited?: boolean } = {}): Promise<BenchTenant> => {
   const slug = `fleet-${randomUUID().slice(0, 8)}`;
-  const words = [join(ROOT, "dist/server/cli.js"), "bootstrap", "--json", "--tenant", "Fleet", "--slug", slug];
+  const words = [join(ROOT, "dist/server/cli.js"), "bootstrap", "--json", "--tenant", "Fleet", "--slug", slug, ...(unlimited ? ["--unlimited"] : [])];
   const { stdout } = await promisify(execFile)(process.execPath, words, { env: settingsOf(stage, {}) });
   return Bootstrapped.parse(JSON.parse(stdout));
 };

@@ -7,10 +7,11 @@ import { heartbeats } from "./benches/heartbeats.ts";
 import { ingest } from "./benches/ingest.ts";
 import { memory } from "./benches/memory.ts";
 import { transports } from "./benches/transports.ts";
+import { webhooks } from "./benches/webhooks.ts";
 import { compileLoader } from "./loader.ts";
 import type { MetricId } from "./metrics.ts";
 import { BENCH_HELP, type BenchOptions, isWanted, readOptions, UsageError } from "./options.ts";
-import { COMMANDS, FULL, QUICK } from "./plan.ts";
+import { COMMANDS, FULL, QUICK, WEBHOOKS } from "./plan.ts";
 import { document, type Finding, save, table, toResult } from "./report.ts";
 import { InvalidRun } from "./rounds.ts";
 import { type BenchStage, createFolder, openStage } from "./stage.ts";
@@ -48,6 +49,7 @@ const BENCHES: readonly Bench[] = [
     quick: false,
     run: (stage, options) => fleet(stage, { idle: isWanted(options, "idle-fleet"), storm: isWanted(options, "storm") }),
   },
+  { ids: ["webhooks", "webhooks-cpu", "webhooks-rate"], quick: false, run: (stage) => webhooks(stage, WEBHOOKS) },
   { ids: ["nodes"], quick: false, run: (stage) => nodes(stage, { ...COMMANDS, agents: fleetSize() }) },
 ];
 

@@ -35,6 +35,7 @@ const figure = (
 });
 
 const ECHO = "bare uWebSockets.js echo";
+const UNDICI = "bare undici loop";
 const BARE_HTTP = "bare uWebSockets.js HTTP";
 
 export const METRICS = [
@@ -94,6 +95,9 @@ export const METRICS = [
     reference: "itself",
     target: 1.2,
   }),
+  ratio("webhooks", "webhook deliveries per second from committed event to stored result, ours over a bare loop", UNDICI, [0.5, 0.7]),
+  ratio("webhooks-cpu", "webhook deliveries: CPU per delivery, bare loop over ours", UNDICI, [null, null]),
+  figure("webhooks-rate", "webhook deliveries of one node", "1/s", { better: "more", reference: "none" }),
 ] as const satisfies readonly Metric[];
 
 export type MetricId = (typeof METRICS)[number]["id"];

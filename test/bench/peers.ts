@@ -13,7 +13,7 @@ const FOLDER = join(import.meta.dirname, "reference");
 const READY_MS = 20_000;
 const Frozen = z.record(z.string(), z.string());
 
-export type Reference = "echo" | "ws" | "socketio" | "http-uws" | "http-fastify" | "http-trpc";
+export type Reference = "echo" | "ws" | "socketio" | "http-uws" | "http-fastify" | "http-trpc" | "receiver" | "undici-loop";
 
 export interface Peer {
   readonly pid: number;

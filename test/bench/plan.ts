@@ -11,4 +11,6 @@ export interface BenchPlan {
 export const FULL: BenchPlan = { rounds: 5, moreRounds: 3, warmMs: 400, windowMs: 1_500 };
 export const QUICK: BenchPlan = { rounds: 3, moreRounds: 2, warmMs: 150, windowMs: 500 };
 
+export const WEBHOOKS = { rounds: 5, tenants: 4, deliveries: 6_000 } as const;
+
 export const COMMANDS = { rounds: 5, windowMs: 2_000 } as const;

@@ -8,13 +8,12 @@ import { openSql, type SqlConnection, withSql } from "./sql.ts";
 import { firstAttempts, type Sent, subscribe, WEBHOOK_TYPES, writeEvents } from "./webhook-events.ts";
 
 const FAILING = 0.2;
-const SUBJECTS = 25;
 const REST_MS = 150_000;
 /** A control loses events for good, and nobody needs to wait for them. */
 const CONTROL_REST_MS = 25_000;
 const HURRY_EVERY_MS = 500;
-const FULL = { events: 10_000, perSecond: 160, killEveryMs: 10_000, redisEveryMs: 15_000 };
-const SHORT = { events: 800, perSecond: 80, killEveryMs: 4_000, redisEveryMs: 5_000 };
+const FULL = { subjects: 250, events: 10_000, perSecond: 160, killEveryMs: 10_000, redisEveryMs: 15_000 };
+const SHORT = { subjects: 25, events: 800, perSecond: 80, killEveryMs: 4_000, redisEveryMs: 5_000 };
 
 const withReceiver = async <T>(options: ReceiverOptions, use: (receiver: ChaosReceiver) => Promise<T>): Promise<T> => {
   const receiver = await startChaosReceiver(options);
@@ -87,7 +86,7 @@ const runDelivery = ({ seed, scale, control }: Context, sabotage: string): Promi
   withRig({ nodes: 2, seed, redis: true, env: RECEIVER_ENV, sabotage: control ? sabotage : undefined }, (rig) =>
     withReceiver({ random: createRandom(seed + 1), failing: FAILING }, (receiver) =>
       withSql(rig.postgres, async (sql) => {
-        const { events: count, perSecond, killEveryMs, redisEveryMs } = scale.agents > 50 ? FULL : SHORT;
+        const { subjects, events: count, perSecond, killEveryMs, redisEveryMs } = scale.agents > 50 ? FULL : SHORT;
         const random = createRandom(seed);
         await subscribe(
           rig,
@@ -114,7 +113,7 @@ const runDelivery = ({ seed, scale, control }: Context, sabotage: string): Promi
           ),
         ]);
         try {
-          const sent = await writeEvents({ sql, tenantId: rig.credentials.tenantId, types: WEBHOOK_TYPES, subjects: SUBJECTS, count, perSecond });
+          const sent = await writeEvents({ sql, tenantId: rig.credentials.tenantId, types: WEBHOOK_TYPES, subjects, count, perSecond });
           state.written = true;
           const isComplete = (): boolean => judge(sent, receiver.arrivals).lost === 0;
           await until(time, isComplete, { everyMs: 500, withinMs: control ? CONTROL_REST_MS : REST_MS });
@@ -128,7 +127,7 @@ const runDelivery = ({ seed, scale, control }: Context, sabotage: string): Promi
             violations,
             latencyMs: first,
             notes: [
-              `n counts committed events for ${WEBHOOK_TYPES.length} webhooks, ${SUBJECTS} subjects each, across ${kills} kills of a node and ${restarts} restarts of Redis; ms are from the commit to the first attempt`,
+              `n counts committed events for ${WEBHOOK_TYPES.length} webhooks, ${subjects} subjects each, across ${kills} kills of a node and ${restarts} restarts of Redis; ms are from the commit to the first attempt`,
               `the receiver failed ${FAILING * 100} % of ${attempts} attempts; ${duplicates} events came again after a success; attempts after the second come without their delay of minutes to hours`,
             ],
           };
