@@ -45,6 +45,10 @@ const csrfHeader = (): Record<string, string> => {
   return value === undefined ? {} : { "x-csrf-token": value };
 };
 
+const hex = (bytes: number): string => Array.from(crypto.getRandomValues(new Uint8Array(bytes)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+/** Begins the trace in which a change is found with all that follows from it: its command, the delivery, the agent's work. */
+const newTraceparent = (): string => `00-${hex(16)}-${hex(8)}-01`;
+
 const MAX_QUERY_ATTEMPTS = 3;
 /** A query that would have to wait longer fails at once, so the page can tell its user. */
 const MAX_QUERY_WAIT_SECONDS = 10;
@@ -85,7 +89,10 @@ export const createMooring = ({ url, token, EventSource: Source, onRetry }: Moor
           url: endpoint,
           maxItems: MAX_CALLS_PER_REQUEST,
           maxURLLength: MAX_URL_LENGTH,
-          headers: credential,
+          headers: async ({ opList }) => ({
+            ...(await credential()),
+            ...(opList.some(({ type }) => type === "mutation") ? { traceparent: newTraceparent() } : {}),
+          }),
         }),
       }),
     ],

@@ -11,33 +11,21 @@ import type { Log } from "../../server/platform/log.ts";
 import { createTestDatabase } from "../kit/database.ts";
 
 const PARTS = [
-  
   "db",
-  "calls
-  to providers",
+  "calls to providers",
   "bus",
-  "outgoing
-  calls",
+  "outgoing calls",
   "outbox",
-  "own
-  spans",
+  "own spans",
   "change notifier",
-  
   "remote waiters",
-  
   "security",
   "agent registry",
-  
   "jobs",
-  
   "internal listener",
-  
   "listener",
-  
   "node",
-  
   "agent sockets",
-,
 ];
 
 /** Records the log line for each part that the app closes. */
@@ -80,11 +68,8 @@ describe("a node", () => {
     const { log, closed } = closings();
     const app = await createApp(settings({ PORT: String(taken.port) }), { log });
     await expect(app.listen()).rejects.toThrow(String(taken.port));
-    expect(closed).toEqual(
-      ["internal listener", "jobs", "agent registry", "remote waiters", "change notifier", "outbox", "outgoing calls", "bus", "calls to providers", "db"].map(
-        (part) => `${part} closed`,
-      ),
-    );
+    const opened = PARTS.slice(0, PARTS.indexOf("listener"));
+    expect(closed).toEqual(opened.toReversed().map((part) => `${part} closed`));
     await new Promise((resolve) => blocker.close(resolve));
   });
 
