@@ -18,6 +18,12 @@ const KEPT_IN = { key: "idempotency_keys", own: "command_keys", none: "" } as co
 
 /** The columns to compare in tables that background jobs update at any time. */
 const STABLE: Readonly<Record<string, string>> = {
+  alert_channels: "to_jsonb(t) - 'last_sent_at' - 'last_error' - 'last_error_at'",
+  alert_notifications: "null",
+  alert_rules: "case when created_by <> 'system' then t end",
+  alert_states: "null",
+  alert_tenants: "null",
+  alerts: "(alert_id, status, version)",
   api_keys: "to_jsonb(t) - 'last_used_at' - 'last_used_ip'",
   job_runs: "null",
   load_tests: "(load_test_id, status, cancel_asked_at)",
