@@ -46,6 +46,7 @@ const VALUES: Readonly<Record<string, unknown>> = {
   locale: "pt-PT",
   timezone: "Europe/Lisbon",
   selector: { deviceIds: [], tags: ["site:home"], fleetIds: [] },
+  scope: { deviceIds: [], tags: ["site:home"], fleetIds: [] },
   error: "no space left on the disk",
 };
 

@@ -473,7 +473,7 @@ const SCENARIOS: Readonly<Record<Exclude<ErrorCode, Streamed>, Scenario>> = {
     const { tenant, owner } = await fresh(at);
     await at.world.sql.query(
       `insert into alert_channels (channel_id, tenant_id, type, name, config, address, send_resolved, created_by, updated_at)
-       select 'chn_' || md5($1 || n), $1, 'email', 'c', '', 'a', false, 'system', now() from generate_series(1, 50) n`,
+       select 'chn_' || md5($1 || n), $1, 'email', 'c', '', 'a', false, 'system', now() from generate_series(1, 500) n`,
       [tenant.tenantId],
     );
     await probe(call(at.world, "POST", "/alert-channels", { as: owner, body: await SAMPLES["alerts.createChannel"](at.stock, "") }));

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { AlertOperator } from "../../protocol/index.ts";
-import { FLAP_CALM_SECONDS, FLAP_CHANGES, judge, step, type TargetState } from "../../server/features/alerts/model.ts";
+import { FLAP_CALM_SECONDS, FLAP_CHANGES, judgeValue, step, type TargetState } from "../../server/features/alerts/model.ts";
 import { observeMetric } from "../../server/features/alerts/store/observe.ts";
 import { EFFORT } from "../kit/seed.ts";
 import type { Answer } from "../kit/world.ts";
@@ -30,7 +30,7 @@ describe("the model", () => {
       let isFiring = false;
       for (const [at, value] of runs.flatMap(([each, times]) => Array.from({ length: times }, () => each)).entries()) {
         const now = at * 15 * SECOND;
-        const judged = judge(rule, value);
+        const judged = judgeValue(rule, value);
         breachedSince = judged.breached ? (breachedSince ?? now) : null;
         clearedSince = judged.cleared ? (clearedSince ?? now) : null;
         const needed = state?.flapping === true ? FLAP_CALM_SECONDS : timing.clearForSeconds;
@@ -77,7 +77,7 @@ describe("the model", () => {
       const found = (await rig.db.tx((tx) => observeMetric(tx, "device.cpu", 100))).filter(({ rule_id }) => rule_id === ruleId);
       expect(found.length).toBe(5);
       for (const { value, breached, cleared } of found)
-        expect([operator, value, { breached, cleared }]).toEqual([operator, value, judge({ operator, threshold: 90, clearThreshold }, value)]);
+        expect([operator, value, { breached, cleared }]).toEqual([operator, value, judgeValue({ operator, threshold: 90, clearThreshold }, value)]);
     }
   });
 });

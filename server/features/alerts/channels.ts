@@ -19,7 +19,7 @@ export interface ChannelsDeps extends Pick<FeatureKit, "db" | "clock" | "plan" |
   readonly portalUrl: () => string;
 }
 
-const MAX_CHANNELS = 50;
+const MAX_CHANNELS = 500;
 const MAX_SILENCES = 100;
 const MAX_SILENCE_SECONDS = 30 * 86_400;
 

@@ -7,12 +7,12 @@ import { newId } from "../../core/ids.ts";
 import type { FeatureKit } from "../kit.ts";
 import { queueMessages } from "./notify.ts";
 import {
+  type AffectedTarget,
   type AlertRow,
   addMembers,
   clearMembers,
   findCandidates,
   insertAlerts,
-  type Member,
   type NewAlert,
   recountAlerts,
   reopenAlerts,
@@ -31,7 +31,7 @@ export interface Clearing {
 }
 
 interface Placed {
-  readonly members: readonly Member[];
+  readonly members: readonly AffectedTarget[];
   readonly created: readonly NewAlert[];
   readonly reopened: ReadonlyMap<string, number>;
 }

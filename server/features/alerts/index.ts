@@ -11,7 +11,7 @@ import { createNotifier } from "./notify.ts";
 import { createRuleHandlers, type RulesDeps } from "./rules.ts";
 import { createSend } from "./send.ts";
 import { createSignals } from "./signals.ts";
-import { countOpen, deleteOldAlerts } from "./store/alerts.ts";
+import { countOpenAlerts, deleteOldAlerts } from "./store/alerts.ts";
 import { countNotifications, deleteOldNotifications, findUnsent } from "./store/notifications.ts";
 import { countRules } from "./store/rules.ts";
 import { deleteOldSignals } from "./store/signals.ts";
@@ -62,7 +62,7 @@ const createGauges = ({ db }: Pick<AlertsDeps, "db">) => [
     name: "alerts_open",
     help: "Alerts that are not resolved, by severity",
     labels: ["severity"],
-    read: async () => [...(await countOpen(db))].map(([severity, count]) => [{ severity }, count] as const),
+    read: async () => [...(await countOpenAlerts(db))].map(([severity, count]) => [{ severity }, count] as const),
   },
   {
     name: "alert_notifications",

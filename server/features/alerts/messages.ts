@@ -25,7 +25,7 @@ const MAX_TITLE = 200;
 const MAX_NAME = 100;
 const bounded = (text: string, max: number): string => (text.length <= max ? text : `${text.slice(0, max - 1).toWellFormed()}…`);
 
-export const messageOf = (kind: "opened" | "resolved", alert: DueAlert, portalUrl: string): AlertMessage => {
+export const alertMessageOf = (kind: "opened" | "resolved", alert: DueAlert, portalUrl: string): AlertMessage => {
   const targets = alert.names.map((name) => bounded(oneLine(name), MAX_NAME));
   const count = alert.count;
   const what = count === 1 ? (targets[0] ?? "") : `${count} ${alert.has_devices ? "devices" : "things"}`;

@@ -1,10 +1,10 @@
 // How a rule judges one of its targets over time: when an alert opens, when it clears, and when a target counts as flapping. Pure, so that tests and previews run it.
 import type { AlertRule } from "../../../protocol/index.ts";
 
-export type Phase = "pending" | "firing" | "clearing" | "calm";
+export type TargetPhase = "pending" | "firing" | "clearing" | "calm";
 
 export interface TargetState {
-  readonly phase: Phase;
+  readonly phase: TargetPhase;
   readonly sinceMs: number;
   /** How often it began to fire or stopped since `changesSinceMs`. */
   readonly changes: number;
@@ -15,7 +15,7 @@ export interface TargetState {
 export type Condition = Pick<AlertRule, "operator" | "threshold" | "clearThreshold">;
 export type Timing = Pick<AlertRule, "forSeconds" | "clearForSeconds">;
 
-export interface Judged {
+export interface Judgement {
   readonly breached: boolean;
   /** Beyond the margin. Between both lies neither. */
   readonly cleared: boolean;
@@ -36,13 +36,13 @@ const COMPARE: Readonly<Record<AlertRule["operator"], (value: number, threshold:
 };
 
 /** SQL judges in the same way, see store/observe.ts. */
-export const judge = ({ operator, threshold, clearThreshold }: Condition, value: number): Judged => {
+export const judgeValue = ({ operator, threshold, clearThreshold }: Condition, value: number): Judgement => {
   const breached = COMPARE[operator](value, threshold);
   const isBack = operator.startsWith("g") ? value <= clearThreshold : operator.startsWith("l") ? value >= clearThreshold : true;
   return { breached, cleared: !breached && isBack };
 };
 
-export interface Step {
+export interface TargetStep {
   /** Null: forget the target. */
   readonly state: TargetState | null;
   readonly turn: "fires" | "clears" | null;
@@ -57,24 +57,24 @@ const changed = (state: TargetState, phase: "firing" | "calm", nowMs: number): T
   return { phase, sinceMs: nowMs, changes, changesSinceMs: isRecent ? state.changesSinceMs : nowMs, flapping };
 };
 
-const begin = (before: TargetState | null, { forSeconds }: Timing, nowMs: number): Step => {
+const begin = (before: TargetState | null, { forSeconds }: Timing, nowMs: number): TargetStep => {
   const pending: TargetState = { changes: 0, changesSinceMs: nowMs, flapping: false, ...before, phase: "pending", sinceMs: nowMs };
   return forSeconds === 0 ? { state: changed(pending, "firing", nowMs), turn: "fires" } : { state: pending, turn: null };
 };
 
-const endPending = (before: TargetState, nowMs: number): Step => ({
+const endPending = (before: TargetState, nowMs: number): TargetStep => ({
   state: before.changes === 0 ? null : { ...before, phase: "calm", sinceMs: nowMs },
   turn: null,
 });
 
-const clear = (before: TargetState, { clearForSeconds }: Timing, nowMs: number): Step => {
+const clear = (before: TargetState, { clearForSeconds }: Timing, nowMs: number): TargetStep => {
   const clearing: TargetState = before.phase === "clearing" ? before : { ...before, phase: "clearing", sinceMs: nowMs };
   const calmSeconds = before.flapping ? Math.max(clearForSeconds, FLAP_CALM_SECONDS) : clearForSeconds;
   if (!isOver(clearing.sinceMs, calmSeconds, nowMs)) return { state: clearing, turn: null };
   return { state: changed(clearing, "calm", nowMs), turn: "clears" };
 };
 
-export const step = (before: TargetState | null, { breached, cleared }: Judged, timing: Timing, nowMs: number): Step => {
+export const step = (before: TargetState | null, { breached, cleared }: Judgement, timing: Timing, nowMs: number): TargetStep => {
   if (before === null || before.phase === "calm") return breached ? begin(before, timing, nowMs) : { state: before, turn: null };
   if (before.phase === "pending") {
     if (!breached) return endPending(before, nowMs);

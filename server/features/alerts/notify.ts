@@ -5,8 +5,8 @@ import type { Tx } from "../../core/database.ts";
 import { newId } from "../../core/ids.ts";
 import type { Db } from "../../platform/db.ts";
 import type { Job } from "../../platform/jobs.ts";
-import { type AlertMessage, messageOf } from "./messages.ts";
-import type { Outcome, Send } from "./send.ts";
+import { type AlertMessage, alertMessageOf } from "./messages.ts";
+import type { Send, SendOutcome } from "./send.ts";
 import { findSealed, noteOutcome } from "./store/channels.ts";
 import {
   type DueAlert,
@@ -15,9 +15,9 @@ import {
   insertNotifications,
   type Leased,
   leaseNotifications,
-  markFailed,
-  markSent,
-  postpone,
+  markGivenUp,
+  markTold,
+  postponeNotification,
   takeDue,
 } from "./store/notifications.ts";
 
@@ -33,7 +33,7 @@ const queue = async (
     routes.flatMap(({ alert_id: alertId, channel_id: channelId }) => {
       const alert = byId.get(alertId);
       if (alert === undefined) return [];
-      return [{ notificationId: newId("anf"), tenantId: alert.tenant_id, channelId, alertId, message: messageOf(kind, alert, portalUrl) }];
+      return [{ notificationId: newId("anf"), tenantId: alert.tenant_id, channelId, alertId, message: alertMessageOf(kind, alert, portalUrl) }];
     }),
   );
 };
@@ -52,7 +52,7 @@ export const queueDue = async (tx: Tx, portalUrl: string): Promise<boolean> => {
 };
 
 /** About 90 minutes. */
-export const MAX_ATTEMPTS = 10;
+export const MAX_SENDS = 10;
 const FIRST_DELAY_SECONDS = 10;
 const MAX_DELAY_SECONDS = 1_800;
 // Longer than an attempt can take.
@@ -62,7 +62,7 @@ const LOOK_MS = 2_000;
 const WAIT_MS = 1_000;
 
 /** Doubles from ten seconds to half an hour, ±20 %. */
-export const retrySeconds = (attempts: number, random: () => number = Math.random): number =>
+export const resendSeconds = (attempts: number, random: () => number = Math.random): number =>
   Math.round(Math.min(FIRST_DELAY_SECONDS * 2 ** (attempts - 1), MAX_DELAY_SECONDS) * (0.8 + random() * 0.4));
 
 export interface NotifierDeps {
@@ -73,11 +73,11 @@ export interface NotifierDeps {
 }
 
 export const createNotifier = ({ db, clock, send, onError }: NotifierDeps): Job => {
-  const settle = async (leased: Leased, { delivered, error, isFinal }: Outcome): Promise<void> => {
+  const settle = async (leased: Leased, { delivered, error, isFinal }: SendOutcome): Promise<void> => {
     const reason = error ?? "unknown";
-    if (delivered) await markSent(db, leased, clock.now());
-    else if (isFinal || leased.attempts >= MAX_ATTEMPTS) await markFailed(db, leased, reason);
-    else await postpone(db, leased, reason, secondsFromNow(retrySeconds(leased.attempts), clock.now()));
+    if (delivered) await markTold(db, leased, clock.now());
+    else if (isFinal || leased.attempts >= MAX_SENDS) await markGivenUp(db, leased, reason);
+    else await postponeNotification(db, leased, reason, secondsFromNow(resendSeconds(leased.attempts), clock.now()));
     await noteOutcome(db, { tenantId: leased.tenant_id as TenantId }, leased.channel_id, { at: clock.now(), error: delivered ? null : reason });
   };
   const deliver = async (leased: Leased, signal: AbortSignal): Promise<void> => {

@@ -2,7 +2,7 @@
 import type { AlertPreview, AlertRule, AlertScope, METRICS_WITH_HISTORY } from "../../../protocol/index.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import type { Db } from "../../platform/db.ts";
-import { judge, step, type TargetState } from "./model.ts";
+import { judgeValue, step, type TargetState } from "./model.ts";
 import { findNear, findSilent, readSamples, type Sample } from "./store/preview.ts";
 
 /** Devices whose samples one call reads: about 72,000 rows in 24 hours. */
@@ -21,7 +21,7 @@ export const replay = (rule: PreviewInput, samples: readonly Omit<Sample, "devic
   const firings: Omit<FiringRecord, "deviceId" | "name">[] = [];
   let state: TargetState | null = null;
   for (const { at, value } of samples) {
-    const { state: next, turn } = step(state, judge(rule, value), rule, at.getTime());
+    const { state: next, turn } = step(state, judgeValue(rule, value), rule, at.getTime());
     state = next;
     if (turn === "fires") firings.push({ openedAt: at.toISOString(), clearedAt: null, value });
     const last = firings.at(-1);

@@ -10,7 +10,7 @@ import type { SealedChannel } from "./store/channels.ts";
 
 export { configContext };
 
-export interface Outcome {
+export interface SendOutcome {
   readonly delivered: boolean;
   readonly statusCode: number | null;
   readonly error: string | null;
@@ -18,14 +18,14 @@ export interface Outcome {
   readonly isFinal: boolean;
 }
 
-export interface Parcel {
+export interface Sending {
   /** The same for every attempt, so that a receiver recognises a second copy. */
   readonly id: string;
   readonly channel: SealedChannel;
   readonly message: AlertMessage;
   readonly signal: AbortSignal;
 }
-export type Send = (parcel: Parcel) => Promise<Outcome>;
+export type Send = (parcel: Sending) => Promise<SendOutcome>;
 
 const TIMEOUT_MS = 10_000;
 const KEPT_BYTES = 1_024;
@@ -49,15 +49,15 @@ const REASONS: Readonly<Record<OutboundFailure, string>> = {
   PROTOCOL: "its answer is no valid HTTP",
 };
 
-const outcomeOf = (statusCode: number, body: Buffer): Outcome => {
+const outcomeOf = (statusCode: number, body: Buffer): SendOutcome => {
   if (statusCode >= 200 && statusCode < 300) return { delivered: true, statusCode, error: null, isFinal: true };
   const words = oneLine(body.toString("utf8").slice(0, 200)).toWellFormed();
   const isFinal = statusCode >= 300 && statusCode < 500 && statusCode !== 408 && statusCode !== 429;
   return { delivered: false, statusCode, error: `it answered ${statusCode}${words === "" ? "" : `: ${words}`}`, isFinal };
 };
-const failed = (error: string, isFinal: boolean): Outcome => ({ delivered: false, statusCode: null, error, isFinal });
+const failed = (error: string, isFinal: boolean): SendOutcome => ({ delivered: false, statusCode: null, error, isFinal });
 
-const ofPost = async (outbound: Outbound, call: Parameters<Outbound["send"]>[0]): Promise<Outcome> => {
+const ofPost = async (outbound: Outbound, call: Parameters<Outbound["send"]>[0]): Promise<SendOutcome> => {
   try {
     const { statusCode, body } = await outbound.send(call);
     return outcomeOf(statusCode, body);
@@ -68,7 +68,7 @@ const ofPost = async (outbound: Outbound, call: Parameters<Outbound["send"]>[0])
 };
 
 export const createSend = ({ db, secretBox, outbound, mails, clock }: Pick<FeatureKit, "db" | "secretBox" | "outbound" | "mails" | "clock">): Send => {
-  const mail = async ({ channel, message }: Parcel, { to = [] }: ChannelConfig): Promise<Outcome> => {
+  const mail = async ({ channel, message }: Sending, { to = [] }: ChannelConfig): Promise<SendOutcome> => {
     if (!mails.enabled) return failed("this installation has no mail server", true);
     await db.tx(async (tx) => {
       for (const address of to) await mails.order(tx, { tenantId: channel.tenantId, to: address, letter: letterOf(message) });

@@ -169,7 +169,7 @@ export const deleteOldAlerts = async (db: Clients, keepDays: number): Promise<bo
 };
 
 /** Those that are not resolved, by severity. */
-export const countOpen = async (db: Clients): Promise<ReadonlyMap<string, number>> => {
+export const countOpenAlerts = async (db: Clients): Promise<ReadonlyMap<string, number>> => {
   const groups = await db.system.alert.groupBy({ by: ["severity"], where: { resolvedAt: null }, _count: { alertId: true } });
   return new Map(groups.map(({ severity, _count }) => [severity, _count.alertId]));
 };

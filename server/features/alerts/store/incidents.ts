@@ -75,7 +75,7 @@ export const reopenAlerts = async (tx: SqlTx, alerts: readonly { readonly alert_
   if (alerts.length > 0) await tx.query(REOPEN, [JSON.stringify(alerts)]);
 };
 
-export interface Member {
+export interface AffectedTarget {
   readonly tenant_id: string;
   readonly alert_id: string;
   readonly target_id: string;
@@ -91,7 +91,7 @@ const ADD_MEMBERS = statement(
      from jsonb_to_recordset($1::jsonb) as n(tenant_id text, alert_id text, target_id text, is_device boolean, name text, tags jsonb, value float8) order by 1, 2, 3
    on conflict (tenant_id, alert_id, target_id) do update set active = true, cleared_at = null, value = excluded.value, name = excluded.name, tags = excluded.tags`,
 );
-export const addMembers = async (tx: SqlTx, members: readonly Member[]): Promise<void> => {
+export const addMembers = async (tx: SqlTx, members: readonly AffectedTarget[]): Promise<void> => {
   if (members.length > 0) await tx.query(ADD_MEMBERS, [JSON.stringify(members)]);
 };
 
@@ -100,7 +100,7 @@ const CLEAR_MEMBERS = statement(
   `update alert_targets t set active = false, silenced = false, cleared_at = now() from jsonb_to_recordset($1::jsonb) as n(tenant_id text, alert_id text, target_id text)
     where t.tenant_id = n.tenant_id and t.alert_id = n.alert_id and t.target_id = n.target_id and t.active`,
 );
-export const clearMembers = async (tx: SqlTx, members: readonly Pick<Member, "tenant_id" | "alert_id" | "target_id">[]): Promise<void> => {
+export const clearMembers = async (tx: SqlTx, members: readonly Pick<AffectedTarget, "tenant_id" | "alert_id" | "target_id">[]): Promise<void> => {
   if (members.length > 0) await tx.query(CLEAR_MEMBERS, [JSON.stringify(members)]);
 };
 

@@ -46,19 +46,19 @@ const DESCRIBE = statement<DueAlert>(
 export const describeAlerts = async (tx: SqlTx, alertIds: readonly string[]): Promise<readonly DueAlert[]> =>
   alertIds.length === 0 ? [] : tx.query(DESCRIBE, [alertIds]);
 
-export interface Route {
+export interface ChannelRoute {
   readonly alert_id: string;
   readonly channel_id: string;
   readonly send_resolved: boolean;
 }
-const FIND_ROUTES = statement<Route>(
+const FIND_ROUTES = statement<ChannelRoute>(
   "alerts.findRoutes",
   `select a.alert_id, c.channel_id, c.send_resolved from alerts a left join alert_rules r on r.tenant_id = a.tenant_id and r.rule_id = a.rule_id
      join alert_channels c on c.tenant_id = a.tenant_id and c.enabled
        and case when cardinality(coalesce(r.channel_ids, '{}')) = 0 then c.is_default else c.channel_id = any(r.channel_ids) end
     where a.alert_id = any($1::text[])`,
 );
-export const findRoutes = async (tx: SqlTx, alertIds: readonly string[]): Promise<readonly Route[]> =>
+export const findRoutes = async (tx: SqlTx, alertIds: readonly string[]): Promise<readonly ChannelRoute[]> =>
   alertIds.length === 0 ? [] : tx.query(FIND_ROUTES, [alertIds]);
 
 export interface NewNotification {
@@ -102,13 +102,13 @@ export const leaseNotifications = (
 
 /** The rest is for the holder of the lease alone. */
 const held = ({ notification_id: notificationId, attempts }: Leased) => ({ notificationId, attempts, status: "queued" });
-export const markSent = async (db: Clients, leased: Leased, sentAt: Date): Promise<void> => {
+export const markTold = async (db: Clients, leased: Leased, sentAt: Date): Promise<void> => {
   await db.system.alertNotification.updateMany({ where: held(leased), data: { status: "sent", sentAt, lastError: null } });
 };
-export const markFailed = async (db: Clients, leased: Leased, lastError: string): Promise<void> => {
+export const markGivenUp = async (db: Clients, leased: Leased, lastError: string): Promise<void> => {
   await db.system.alertNotification.updateMany({ where: held(leased), data: { status: "failed", lastError } });
 };
-export const postpone = async (db: Clients, leased: Leased, lastError: string, nextAttemptAt: Date): Promise<void> => {
+export const postponeNotification = async (db: Clients, leased: Leased, lastError: string, nextAttemptAt: Date): Promise<void> => {
   await db.system.alertNotification.updateMany({ where: held(leased), data: { lastError, nextAttemptAt } });
 };
 

@@ -3,7 +3,7 @@ import type { AlertMetric } from "../../../../protocol/index.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import { matchesAnyRule } from "../../../core/fleet-rules.ts";
 import { type Statement, statement, TRY_LOCK } from "../../../core/statements.ts";
-import { FLAP_CALM_SECONDS, type Phase } from "../model.ts";
+import { FLAP_CALM_SECONDS, type TargetPhase } from "../model.ts";
 
 // Any number that nothing else locks; released with the transaction.
 const ALERTS_LOCK = 7_266_530_029;
@@ -16,7 +16,7 @@ export const findMetrics = async (tx: SqlTx): Promise<readonly AlertMetric[]> =>
   (await tx.query(FIND_METRICS)).map(({ metric }) => metric as AlertMetric).filter((metric) => metric in OBSERVE); // as: just checked
 
 interface StateRow {
-  readonly phase: Phase | null;
+  readonly phase: TargetPhase | null;
   readonly since: Date | null;
   readonly alert_id: string | null;
   readonly changes: number | null;
@@ -142,7 +142,7 @@ const OBSERVE: Readonly<Record<AlertMetric, Statement<Observation>>> = {
 export const observeMetric = (tx: SqlTx, metric: AlertMetric, limit: number): Promise<readonly Observation[]> => tx.query(OBSERVE[metric], [limit]);
 
 export interface Orphan extends StateRow, KeyRow {
-  readonly phase: Phase;
+  readonly phase: TargetPhase;
 }
 const FIND_ORPHANS = statement<Orphan>(
   "alerts.findOrphans",
@@ -160,7 +160,7 @@ export interface StateChange {
   readonly rule_id: string;
   readonly target_id: string;
   /** Null: forget it. */
-  readonly phase: Phase | null;
+  readonly phase: TargetPhase | null;
   readonly since: Date;
   readonly alert_id: string | null;
   readonly changes: number;

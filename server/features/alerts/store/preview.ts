@@ -28,8 +28,8 @@ const MINUTES = "m.tenant_id = $1 and m.device_id = d.device_id and m.step_secon
 
 const nearOf = (column: string): string =>
   `with ${SCOPE} select d.device_id, d.name from d where exists (select from device_metrics m where ${MINUTES}
-       and case $5::text when 'gt' then m.${column} > $6 when 'gte' then m.${column} >= $6 when 'lt' then m.${column} < $6 when 'lte' then m.${column} <= $6
-         when 'eq' then m.${column} = $6 else m.${column} <> $6 end) order by d.device_id limit $7`;
+       and case $5::text when 'gt' then m.${column} > $6::float8 when 'gte' then m.${column} >= $6::float8 when 'lt' then m.${column} < $6::float8 when 'lte' then m.${column} <= $6::float8
+         when 'eq' then m.${column} = $6::float8 else m.${column} <> $6::float8 end) order by d.device_id limit $7`;
 const samplesOf = (column: string): string =>
   `select d.device_id, coalesce(d.name, d.hostname) as name, m.at, m.${column}::float8 as value from devices d join device_metrics m on ${MINUTES.replace("$4", "$3")}
       where d.tenant_id = $1 and d.device_id = any($2::text[]) and m.${column} is not null order by d.device_id, m.at`;
