@@ -35,11 +35,8 @@ const portOf = ({ port, protocol }: URL): number => Number(port === "" ? (protoc
 const isPortAllowed = (port: number, allowHttp: boolean): boolean => port === 443 || port >= 1_024 || (allowHttp && port === 80);
 
 /** A name of ours is refused with any port; of an address only the port on which we listen, as others may share the machine. */
-const isOwn = (url: URL, ownUrls: readonly string[]): boolean =>
-  ownUrls.some((text) => {
-    const own = new URL(text);
-    return own.hostname === url.hostname && (isIP(hostOf(url)) === 0 && url.hostname !== "localhost" ? true : portOf(own) === portOf(url));
-  });
+const isOwn = (url: URL, ownUrls: readonly URL[]): boolean =>
+  ownUrls.some((own) => own.hostname === url.hostname && ((isIP(hostOf(url)) === 0 && url.hostname !== "localhost") || portOf(own) === portOf(url)));
 
 const refusalOfName = (name: string, { allowLocalNames }: UrlRules): string | null => {
   if (name.length > MAX_HOST) return `the host must have at most ${MAX_HOST} characters`;
@@ -48,27 +45,34 @@ const refusalOfName = (name: string, { allowLocalNames }: UrlRules): string | nu
   return LOCAL_NAME.test(name) && !allowLocalNames ? "the host names a private network" : null;
 };
 
-const refusalOf = (url: URL, rules: UrlRules): string | null => {
+const refusalOf = (url: URL, rules: UrlRules, ownUrls: readonly URL[]): string | null => {
   const host = hostOf(url);
   if (url.protocol !== "https:" && !(rules.allowHttp && url.protocol === "http:"))
     return rules.allowHttp ? "must be an http or https URL" : "must be an https URL";
   if (url.username !== "" || url.password !== "") return "must not contain a user or password";
   if (url.hash !== "") return "must not contain a fragment";
   if (!isPortAllowed(portOf(url), rules.allowHttp)) return "the port must be 443, 8443 or 1024 to 65535";
-  if (isOwn(url, rules.ownUrls())) return "the host is this service itself";
+  if (isOwn(url, ownUrls)) return "the host is this service itself";
   return isIP(host) === 0 ? refusalOfName(host, rules) : rules.judgeAddress(host);
 };
 
 /** `URL` brings every notation of an address (octal, hexadecimal, one number, full-width digits) into one form before this judges it. */
-export const createJudgeUrl =
-  (rules: UrlRules): JudgeUrl =>
-  (text) => {
+export const createJudgeUrl = (rules: UrlRules): JudgeUrl => {
+  // Our few are the same with every call.
+  const parsed = new Map<string, URL>();
+  const ownUrl = (text: string): URL => {
+    const url = parsed.get(text) ?? new URL(text);
+    parsed.set(text, url);
+    return url;
+  };
+  return (text) => {
     if (text.length > MAX_URL) return { url: null, refusal: `must have at most ${MAX_URL} characters`, address: null };
     const url = URL.canParse(text) ? new URL(text) : null;
     if (url === null) return { url, refusal: "is not a URL", address: null };
-    const refusal = refusalOf(url, rules);
+    const refusal = refusalOf(url, rules, rules.ownUrls().map(ownUrl));
     return { url, refusal, address: refusal !== null && isIP(hostOf(url)) !== 0 ? hostOf(url) : null };
   };
+};
 
 /** Which calls are refused: by the text of their URL, and by the address that is about to be connected. */
 export interface OutboundGuard {
