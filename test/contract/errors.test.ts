@@ -71,7 +71,7 @@ const command = async ({ world, stock }: Stage, deviceId: string): Promise<strin
   (await done(world, stock.owner, `POST /devices/${deviceId}/commands`, { body: { type: "ping" } })).commandId;
 
 /** Nobody listens there. */
-const hookUrl = (): string => `http://127.0.0.2:9/${newId("wh")}`;
+const hookUrl = (): string => `http://127.0.0.2:8443/${newId("wh")}`;
 const newWebhook = ({ world, stock }: Stage) => done(world, stock.owner, "POST /webhooks", { body: { url: hookUrl(), events: ["webhook.recovered"] } });
 
 /** An upgrade request, which fetch cannot make. */

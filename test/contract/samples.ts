@@ -182,7 +182,7 @@ const acceptable = async ({ world }: Stock, userId: string): Promise<Input> => {
 };
 
 /** Nobody listens there, so every delivery fails at once. */
-const newHookUrl = (): string => `http://127.0.0.2:9/${newId("wh")}`;
+const newHookUrl = (): string => `http://127.0.0.2:8443/${newId("wh")}`;
 const newWebhook = async (stock: Stock): Promise<Input> => ({
   webhookId: (await created(stock, "/v1/webhooks", { url: newHookUrl(), events: ["webhook.recovered"] }))["webhookId"],
 });
