@@ -21,7 +21,7 @@ import {
   Severity,
 } from "../records/security.ts";
 
-import { AlertsQuery, BLOCK_ERRORS, Block, BlockedQuery, EventsQuery, ofInstallation, oneAlert, oneBlock, Resolve } from "./security-installation.ts";
+import { AlertsQuery, BLOCK_ERRORS, Block, BlockedQuery, EventsQuery, ofInstallation, oneAlert, oneBlock, Resolve } from "../records/security-installation.ts";
 
 export * from "../records/security.ts";
 

@@ -1,6 +1,6 @@
 // What is blocked, in the memory of this node: a call costs one look-up, and none while nothing is blocked.
 import type { BlockedType } from "../../../protocol/index.ts";
-import { canonicalAddress, networkTest } from "../../core/addresses.ts";
+import { type Address, networkTest, parseAddress } from "../../core/addresses.ts";
 import type { Clock } from "../../core/clock.ts";
 import { type BlockedCaller, type Blocks, INSTALLATION } from "../../core/security.ts";
 
@@ -19,7 +19,7 @@ interface Block {
 }
 
 interface Network {
-  readonly has: (address: string) => boolean;
+  readonly has: (address: Address) => boolean;
   readonly blocks: readonly Block[];
 }
 
@@ -44,10 +44,11 @@ export const createBlockedSet = (clock: Pick<Clock, "elapsed">): BlockedSet => {
   const ofAddress = new Map<string, readonly Block[]>();
 
   const lookUp = (ip: string): readonly Block[] => {
-    const address = canonicalAddress(ip);
+    const address = parseAddress(ip);
     if (address === null) return NONE;
     const inNetworks = networks.flatMap(({ has, blocks }) => (has(address) ? blocks : NONE));
-    return inNetworks.length === 0 ? (addresses.get(address) ?? NONE) : [...inNetworks, ...(addresses.get(address) ?? NONE)];
+    const alone = addresses.get(address.toString()) ?? NONE;
+    return inNetworks.length === 0 ? alone : [...inNetworks, ...alone];
   };
   const blocksOf = (ip: string): readonly Block[] => {
     if (addresses.size === 0 && networks.length === 0) return NONE;

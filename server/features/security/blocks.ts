@@ -1,7 +1,7 @@
 // Blocks callers, and keeps this node's memory of them fresh: a hint brings a change at once, and a look every second finds it when the hint is lost.
 import { type BlockedEntity, type BlockedType, contract, type TenantId } from "../../../protocol/index.ts";
 import { permissionsIn } from "../../core/access.ts";
-import { canonicalAddress, canonicalNetwork, networkTest } from "../../core/addresses.ts";
+import { canonicalNetwork, networkTest, parseAddress } from "../../core/addresses.ts";
 import type { AuditTrail } from "../../core/audit.ts";
 import { systemClock } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
@@ -60,8 +60,8 @@ const isSelf = ({ entityType, entityValue }: NewBlock, { principal, ip }: OpenSc
   if (entityType === "user") return principal?.kind === "user" && principal.userId === entityValue;
   if (entityType === "key") return principal?.kind === "apiKey" && principal.keyId === entityValue;
   if (entityType === "device") return false;
-  const own = canonicalAddress(ip);
-  return own !== null && (entityValue.includes("/") ? networkTest(entityValue)(own) : entityValue === own);
+  const own = parseAddress(ip);
+  return own !== null && (entityValue.includes("/") ? networkTest(entityValue)(own) : entityValue === own.toString());
 };
 
 const toEvent = ({ id, entityType, entityValue }: BlockedEntity) => ({ blockedEntityId: id, entityType, entityValue });

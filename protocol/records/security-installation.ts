@@ -12,7 +12,7 @@ import {
   SecurityAlert,
   SecurityEvent,
   Severity,
-} from "../records/security.ts";
+} from "./security.ts";
 
 const platform = { auth: ["user"], permission: "platform", tenancy: "none" } as const;
 
