@@ -69,7 +69,7 @@ describe("a node", () => {
     const app = await createApp(settings({ PORT: String(taken.port) }), { log });
     await expect(app.listen()).rejects.toThrow(String(taken.port));
     const opened = PARTS.slice(0, PARTS.indexOf("listener"));
-    expect(closed).toEqual(opened.toReversed()", "security.map((part) => `${part} closed`));
+    expect(closed).toEqual(opened.toReversed().map((part) => `${part} closed`));
     await new Promise((resolve) => blocker.close(resolve));
   });
 
