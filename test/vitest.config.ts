@@ -6,7 +6,7 @@ export default defineConfig({
   root: fileURLToPath(new URL("..", import.meta.url)),
   test: {
     include: ["test/**/*.test.ts"],
-    setupFiles: ["test/kit/seed.ts"],
+    setupFiles: ["test/kit/seed.ts", "test/kit/emitted.ts"],
     globalSetup: ["test/kit/global-setup.ts"],
     maxWorkers: 2,
     reporters: ["default", "./test/kit/totals-reporter.ts"],

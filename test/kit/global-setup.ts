@@ -1,9 +1,10 @@
 // One PostgreSQL for the whole test run, with a migrated template that every test file clones. It ends with the run, however the run ends.
-import { chmod, mkdtemp, readdir, rm } from "node:fs/promises";
+import { chmod, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
 import type { TestProject } from "vitest/node";
+import { contract, type Group } from "../../protocol/index.ts";
 import { openEmbeddedPostgres } from "../../server/platform/embedded-postgres.ts";
 import { silentLog } from "../../server/platform/log.ts";
 import { migrate } from "../../server/platform/migrate.ts";
@@ -16,6 +17,8 @@ declare module "vitest" {
     readonly templateDatabase: string;
     /** The address that the code under test uses for the same server; a pooler may stand between. */
     readonly pooledUrl: string;
+    /** Where the workers note the types of the events that they emit, one per line. */
+    readonly emittedFile: string;
   }
 }
 
@@ -32,16 +35,32 @@ const openServer = (dataDir: string): Promise<PostgresServer> => {
     : startPostgres(binaries, join(dataDir, "cluster"), FORGETFUL);
 };
 
+/** Every durable event is emitted in some test by what causes it; otherwise it is dead, or untested. */
+const refuseDeadEvents = async (emittedFile: string): Promise<void> => {
+  const emitted = new Set((await readFile(emittedFile, "utf8")).split("\n"));
+  const declared = Object.values<Group>(contract).flatMap(({ events }) => Object.values(events));
+  const dead = declared.filter(({ type, durable }) => durable && !emitted.has(type)).map(({ type }) => type);
+  if (dead.length === 0) return;
+  // vitest only reports what a teardown throws.
+  process.exitCode = 1;
+  throw new Error(`no test causes these events: ${dead.join(", ")}`);
+};
+
 const setUp = async (project: TestProject): Promise<() => Promise<void>> => {
   await sweep();
   const dataDir = await mkdtemp(join(tmpdir(), `${PREFIX}${process.pid}-`));
   await chmod(dataDir, 0o755);
+  const emittedFile = join(dataDir, "emitted");
   const server = await openServer(dataDir);
   const pooler = process.env["TEST_POOLER"] === "pgbouncer" ? await startPgBouncer(server.url) : null;
   const tearDown = async (): Promise<void> => {
     await pooler?.close();
     await server.close();
-    await rm(dataDir, { recursive: true, force: true });
+    try {
+      if (process.env["TEST_WHOLE_RUN"] !== undefined) await refuseDeadEvents(emittedFile);
+    } finally {
+      await rm(dataDir, { recursive: true, force: true });
+    }
   };
   try {
     const admin = new pg.Client({ connectionString: server.url });
@@ -51,6 +70,8 @@ const setUp = async (project: TestProject): Promise<() => Promise<void>> => {
     const template = new URL(server.url);
     template.pathname = `/${TEMPLATE}`;
     await migrate({ url: template.href });
+    await writeFile(emittedFile, "");
+    project.provide("emittedFile", emittedFile);
     project.provide("databaseUrl", server.url);
     project.provide("pooledUrl", pooler?.through(server.url) ?? server.url);
     project.provide("templateDatabase", TEMPLATE);
