@@ -15,6 +15,7 @@ export const PLACES = [
   { to: "/devices", word: "Devices", key: "d", needs: "device:read" },
   { to: "/fleets", word: "Fleets", key: "f", needs: "fleet:read" },
   { to: "/commands", word: "Commands", key: "c", needs: "command:read" },
+  { to: "/alerts", word: "Alerts", key: "l", needs: "alert:read" },
   { to: "/pair", word: "Pair", key: "p", needs: "device:pair" },
   { to: "/members", word: "Members", key: "m", needs: "member:read" },
   { to: "/keys", word: "API keys", key: "k", needs: "api_key:read" },

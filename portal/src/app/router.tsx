@@ -1,5 +1,6 @@
 // Every screen with its path and its search parameters. Screens load when somebody goes to them.
-import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from "@tanstack/react-router";
+import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect } from "@tanstack/react-router";
+import { readAlertSearch } from "../screens/alerts/search.ts";
 import { readAuditSearch } from "../screens/audit/search.ts";
 import { readCommandSearch } from "../screens/commands/search.ts";
 import { readOneDeviceSearch } from "../screens/device/search.ts";
@@ -101,6 +102,20 @@ const fleet = createRoute({
   path: "/fleets/$fleetId",
   component: lazyRouteComponent(() => import("../screens/fleets/fleet.tsx"), "FleetScreen"),
 });
+const alerts = createRoute({
+  getParentRoute: () => root,
+  path: "/alerts",
+  validateSearch: readAlertSearch,
+  component: lazyRouteComponent(() => import("../screens/alerts/alerts.tsx"), "AlertsScreen"),
+});
+/** Where messages of channels lead. */
+const alert = createRoute({
+  getParentRoute: () => root,
+  path: "/alerts/$alertId",
+  beforeLoad: ({ params: { alertId } }) => {
+    throw redirect({ to: "/alerts", search: { open: alertId }, replace: true });
+  },
+});
 const signIn = createRoute({
   getParentRoute: () => root,
   path: "/sign-in",
@@ -124,6 +139,8 @@ export const router = createRouter({
     nodes,
     fleets,
     fleet,
+    alerts,
+    alert,
     signIn,
   ]),
   defaultPreload: "intent",

@@ -13,6 +13,7 @@ const TONES: Readonly<Record<string, Tone>> = {
   ok: "good",
   healthy: "good",
   completed: "good",
+  resolved: "good",
   queued: "warn",
   pending: "warn",
   canceling: "warn",
@@ -20,6 +21,8 @@ const TONES: Readonly<Record<string, Tone>> = {
   suspended: "warn",
   degraded: "warn",
   draining: "warn",
+  warning: "warn",
+  medium: "warn",
   sent: "busy",
   acknowledged: "busy",
   running: "busy",
@@ -31,6 +34,9 @@ const TONES: Readonly<Record<string, Tone>> = {
   undeliverable: "bad",
   unhealthy: "bad",
   offline: "bad",
+  open: "bad",
+  critical: "bad",
+  high: "bad",
 };
 export const toneOf = (status: string): Tone => TONES[status] ?? "idle";
 

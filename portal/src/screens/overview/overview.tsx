@@ -8,7 +8,7 @@ import { OfflinePanel } from "./offline-panel.tsx";
 import css from "./overview.module.css";
 import { RatePanel } from "./rate-panel.tsx";
 import { text } from "./text.ts";
-import { CommandTiles, DeviceTiles, useDeviceCounts } from "./tiles.tsx";
+import { AlertTile, CommandTiles, DeviceTiles, useDeviceCounts } from "./tiles.tsx";
 
 const Fleet = () => {
   const may = useMay();
@@ -25,6 +25,7 @@ const Fleet = () => {
       <div className={css["tiles"]}>
         <DeviceTiles counts={counts} />
         {readsCommands ? <CommandTiles /> : null}
+        {counts.total !== undefined && may("alert:read") ? <AlertTile /> : null}
       </div>
       <div className={css["columns"]}>
         <div className="stack">

@@ -17,6 +17,7 @@ export const text = {
     offline: "offline",
     provisioning: "never connected",
     open: (count: number) => (count === 1 ? "open command" : "open commands"),
+    alerts: (count: number) => (count === 1 ? "open alert" : "open alerts"),
     pastDeadline: (count: number) => (count === 1 ? "overdue command" : "overdue commands"),
   },
   states: { online: "online", offline: "offline", provisioning: "never connected" },

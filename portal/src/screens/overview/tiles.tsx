@@ -62,3 +62,19 @@ export const CommandTiles = () => {
     </>
   );
 };
+
+export const AlertTile = () => {
+  const { data, error, refetch } = useQuery(api.alerts.summary.queryOptions({}));
+  const open = data === undefined ? undefined : Object.values(data.open).reduce((sum, count) => sum + count, 0);
+  return (
+    <>
+      {error === null ? null : <Failure error={error} retry={() => void refetch()} />}
+      <Tile
+        link={{ to: "/alerts", search: { status: "open" } }}
+        count={open}
+        word={text.tiles.alerts(open ?? 0)}
+        tone={open === undefined ? undefined : open === 0 ? "good" : "bad"}
+      />
+    </>
+  );
+};

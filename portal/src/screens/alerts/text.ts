@@ -1,0 +1,46 @@
+// The sentences of alerts.
+import { numbers } from "../../ui/count.ts";
+
+export const text = {
+  title: "Alerts",
+  tabs: { alerts: "Alerts", rules: "Rules", silences: "Silences", channels: "Channels" },
+  forbidden: "Your role does not show rules, silences and channels. An administrator of your tenant can change that.",
+  close: "Close",
+  save: "Save",
+  remove: "Delete",
+  done: "Done",
+
+  filter: "Filter alerts",
+  none: "Nothing needs anybody now. Alerts open here when a rule applies.",
+  showAll: "Show resolved alerts, too",
+  noMatch: "No alert matches these filters.",
+  clear: "Clear filters",
+  noTarget: "nothing that you see",
+  of: (active: number, all: number) => (active === all ? numbers.format(all) : `${numbers.format(active)} of ${numbers.format(all)}`),
+  silenced: "silenced",
+  snoozed: "snoozed",
+  flapping: "comes and goes",
+  flappingNote: "It comes and goes. It stays open, and notifies nobody, until it has been calm for a while.",
+  silencedNote: "Silences match all that it is still true for, so nobody is notified.",
+  targets: "What it is about",
+  history: "History",
+  somebody: (who: string | null) => (who === "auto" ? "by itself" : who === null ? "" : `by ${who}`),
+  times: (count: number) => (count === 1 ? "once" : `${numbers.format(count)} times`),
+
+  acknowledge: "Acknowledge",
+  acknowledgeNote: "Others see that you take care of it. It notifies nobody again while it stays acknowledged.",
+  resolve: "Resolve",
+  resolveNote: "If its condition is still true, the alert opens again.",
+  snooze: "Snooze",
+  snoozeNote: "It notifies nobody until then.",
+  note: "Note",
+  noteHint: "Optional. Others read it.",
+  length: "For",
+  lengths: [
+    ["3600", "1 hour"],
+    ["14400", "4 hours"],
+    ["86400", "1 day"],
+    ["604800", "7 days"],
+    ["2505600", "29 days"],
+  ],
+} as const;

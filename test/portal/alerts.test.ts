@@ -1,0 +1,135 @@
+// The screen of alerts: from a rule and the heartbeat that breaks it to the person who takes care, and the parts around it.
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { type RunningAgent, startAgent } from "../kit/agents.ts";
+import { accessFindings, type Chromium, openChromium, scrollsSideways, type Visitor } from "../kit/chromium.ts";
+import { eventually } from "../kit/eventually.ts";
+import { type Answer, type Caller, startWorld, type TestTenant, type World } from "../kit/world.ts";
+
+const HOSTILE = '"><img src=x onerror=alert(1)>';
+
+let world: World;
+let chromium: Chromium;
+let tenant: TestTenant;
+let owner: Caller;
+let visitor: Visitor;
+let agent: RunningAgent;
+let deviceId: string;
+const call = async (method: string, path: string, body?: object): Promise<Answer["body"]> =>
+  (await world.call(owner, method, `/v1${path}`, body === undefined ? {} : { body })).body.data;
+
+beforeAll(async () => {
+  world = await startWorld({ CONSOLE: "on", RATE_LIMIT_STANDARD: "off", RATE_LIMIT_TENANT: "off" });
+  chromium = await openChromium(world);
+  tenant = await world.tenant();
+  owner = await tenant.user();
+  const device = await tenant.device();
+  ({ deviceId } = device);
+  await call("PATCH", `/devices/${deviceId}`, { name: HOSTILE });
+  agent = await startAgent(world.url, device);
+  visitor = await chromium.visitor();
+  await visitor.signIn(tenant.ownerId, { path: "/alerts" });
+});
+beforeEach(async () => void (await visitor.page.goto("/alerts", { waitUntil: "domcontentloaded" })));
+afterAll(async () => {
+  await visitor?.close();
+  await agent?.stop();
+  await chromium?.close();
+  await world.close();
+});
+
+/** Any heartbeat breaks it. */
+const makeRule = (name: string): Promise<{ readonly ruleId: string }> =>
+  call("POST", "/alert-rules", { name, metric: "device.cpu", operator: "gte", threshold: 0, severity: "critical" });
+const alertOf = (ruleId: string): Promise<{ readonly alertId: string }> =>
+  eventually(async () => {
+    const [alert] = await call("GET", `/alerts?ruleId=${ruleId}`);
+    if (alert === undefined) throw new Error("no alert yet");
+    return alert;
+  }, 60_000);
+const list = () => visitor.page.getByRole("grid", { name: "Alerts" });
+const dialog = () => visitor.page.getByRole("dialog");
+
+describe("an alert", () => {
+  test("that a heartbeat opens appears by itself, and is acknowledged, snoozed and resolved here", { timeout: 120_000 }, async () => {
+    const { page } = visitor;
+    await page.getByText("Nothing needs anybody now.").waitFor();
+    await page.getByText("live", { exact: true }).waitFor();
+    const { ruleId } = await makeRule("Busy");
+    const { alertId } = await alertOf(ruleId);
+    await list().getByText(`Busy: ${HOSTILE}`).click();
+    const panel = page.getByRole("region", { name: /^Busy: / });
+    await panel.getByRole("link", { name: HOSTILE }).waitFor();
+    expect(await page.evaluate("document.querySelectorAll('img').length")).toBe(0);
+
+    await panel.getByRole("button", { name: "Acknowledge" }).click();
+    await dialog().getByLabel("Note").fill(HOSTILE);
+    expect(await accessFindings(page)).toEqual([]);
+    await dialog().getByRole("button", { name: "Acknowledge" }).click();
+    await dialog().waitFor({ state: "detached" });
+    await panel.getByRole("list", { name: "History" }).getByText("acknowledged").waitFor();
+    expect(await call("GET", `/alerts/${alertId}`)).toMatchObject({ status: "acknowledged", note: HOSTILE });
+    expect(await panel.getByRole("button", { name: "Acknowledge" }).count()).toBe(0);
+
+    await panel.getByRole("button", { name: "Snooze" }).click();
+    await dialog().getByLabel("For").selectOption("4 hours");
+    await dialog().getByRole("button", { name: "Snooze" }).click();
+    await panel.getByText("in 3 h").or(panel.getByText("in 4 h")).waitFor();
+    const { snoozedUntil } = await call("GET", `/alerts/${alertId}`);
+    expect(Date.parse(snoozedUntil) - Date.now()).toBeGreaterThan(3.9 * 3_600_000);
+
+    await call("PATCH", `/alert-rules/${ruleId}`, { enabled: false });
+    await list().waitFor({ state: "detached", timeout: 60_000 });
+    await panel.getByRole("list", { name: "History" }).getByText("by itself").waitFor();
+    await page.getByRole("button", { name: "Show resolved alerts, too" }).click();
+    await list().getByText("resolved").waitFor();
+  });
+
+  test("is resolved by a person with a note", { timeout: 120_000 }, async () => {
+    const { page } = visitor;
+    const { alertId } = await alertOf((await makeRule("Resolved here")).ruleId);
+    await page.goto(`/alerts/${alertId}`, { waitUntil: "domcontentloaded" });
+    const panel = page.getByRole("region", { name: /^Resolved here: / });
+    await panel.getByRole("button", { name: "Resolve" }).click();
+    await dialog().getByLabel("Note").fill("replaced the fan");
+    await dialog().getByRole("button", { name: "Resolve" }).click();
+    await panel.getByText("replaced the fan").waitFor();
+    expect(await call("GET", `/alerts/${alertId}`)).toMatchObject({ resolvedBy: expect.stringContaining(tenant.ownerId), note: "replaced the fan" });
+  });
+
+  test("is found by the filters of the URL, and counted on the overview", { timeout: 120_000 }, async () => {
+    const { page } = visitor;
+    const { ruleId } = await makeRule("Filtered");
+    await alertOf(ruleId);
+    await page.goto(`/alerts?deviceId=${deviceId}&severity=critical&ruleId=${ruleId}`, { waitUntil: "domcontentloaded" });
+    await list().getByText("Filtered").waitFor();
+    expect(await page.getByRole("combobox", { name: "Filter alerts" }).inputValue()).toBe(`severity:critical rule:${ruleId} device:${deviceId}`);
+    await page.getByRole("combobox", { name: "Filter alerts" }).fill("severity:info ");
+    await page.getByText("No alert matches these filters.").waitFor();
+    await page.getByRole("button", { name: "Clear filters" }).click();
+    await list().getByText("Filtered").waitFor();
+    await page.getByRole("link", { name: "Overview" }).click();
+    await page.getByRole("link", { name: /^1 open alert/ }).click();
+    await list().getByText("Filtered").waitFor();
+  });
+});
+
+describe.each([
+  { colorScheme: "light", viewport: { width: 1_440, height: 900 } },
+  { colorScheme: "dark", viewport: { width: 390, height: 844 } },
+] as const)("$colorScheme at $viewport.width px", (look) => {
+  test("an open alert is without a finding", { timeout: 120_000 }, async () => {
+    const { alertId } = await alertOf((await makeRule(`Seen at ${look.viewport.width}`)).ruleId);
+    const { page, problems, signIn, close } = await chromium.visitor(look);
+    await signIn(tenant.ownerId, { path: `/alerts?open=${alertId}` });
+    await page.getByRole("list", { name: "History" }).waitFor();
+    expect(await accessFindings(page)).toEqual([]);
+    expect(await scrollsSideways(page)).toBe(false);
+    if (process.env["SHOTS"] !== undefined) await page.screenshot({ path: `${process.env["SHOTS"]}/alert-${look.viewport.width}.png` });
+    expect(problems).toEqual([]);
+    await close();
+  });
+});
+
+test("all of this went without a complaint of the browser", () => {
+  expect(visitor.problems).toEqual([]);
+});
