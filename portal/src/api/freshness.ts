@@ -23,6 +23,7 @@ const CONCERNS: ReadonlyMap<string, readonly QueryFilters[]> = new Map<string, r
   ["tenant", [api.tenants.pathFilter(), api.account.pathFilter(), api.audit.pathFilter()]],
   ["account", [api.account.pathFilter()]],
   ["alert", [api.alerts.pathFilter(), api.audit.pathFilter()]],
+  ["webhook", [api.webhooks.pathFilter(), api.audit.pathFilter()]],
   ["load_test", [api.tenants.pathFilter()]],
 ]);
 const concernOf = ({ type }: LiveEvent): string => type.slice(0, type.indexOf("."));

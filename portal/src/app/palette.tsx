@@ -22,10 +22,15 @@ const useTargets = (typed: string, places: readonly Place[]): readonly Target[] 
   const q = useDeferredValue(typed.trim());
   const found = useQuery({
     ...api.devices.list.queryOptions({ q: q || "-", pageSize: MAX_DEVICES, sort: "name" }),
-    enabled: q.length > 1 && !/^(dev|cmd)_/.test(q),
+    enabled: q.length > 1 && !/^(dev|cmd|wh|evt)_/.test(q),
   });
   const byId = /^dev_\w+$/.test(q) ? [{ key: q, word: q, kind: "device", go: () => navigate({ to: "/devices/$deviceId", params: { deviceId: q } }) }] : [];
   const command = /^cmd_\w+$/.test(q) ? [{ key: q, word: q, kind: "command", go: () => navigate({ to: "/commands", search: { command: q } }) }] : [];
+  const webhook = /^wh_\w+$/.test(q)
+    ? [{ key: q, word: q, kind: "webhook", go: () => navigate({ to: "/webhooks/$webhookId", params: { webhookId: q } }) }]
+    : [];
+  const event = /^evt_\w+$/.test(q) ? [{ key: q, word: q, kind: "event", go: () => navigate({ to: "/events", search: { event: q } }) }] : [];
+  const trace = /^[0-9a-f]{32}$/.test(q) ? [{ key: q, word: q, kind: "trace", go: () => navigate({ to: "/traces/$traceId", params: { traceId: q } }) }] : [];
   const named = places
     .filter(({ word }) => word.toLowerCase().includes(q.toLowerCase()))
     .map(({ to, word }) => ({ key: to, word, kind: "place", go: () => navigate({ to }) }));
@@ -35,7 +40,7 @@ const useTargets = (typed: string, places: readonly Place[]): readonly Target[] 
     kind: "device",
     go: () => navigate({ to: "/devices/$deviceId", params: { deviceId: device.deviceId } }),
   }));
-  return [...byId, ...command, ...named, ...devices];
+  return [...byId, ...command, ...webhook, ...event, ...trace, ...named, ...devices];
 };
 
 export const Palette = ({ places, onClose }: { readonly places: readonly Place[]; readonly onClose: () => void }) => {

@@ -5,12 +5,15 @@ import { readAuditSearch } from "../screens/audit/search.ts";
 import { readCommandSearch } from "../screens/commands/search.ts";
 import { readOneDeviceSearch } from "../screens/device/search.ts";
 import { readDeviceSearch } from "../screens/devices/search.ts";
+import { readEventSearch } from "../screens/events/search.ts";
 import { readInviteSearch } from "../screens/invite/search.ts";
 import { readKeySearch } from "../screens/keys/search.ts";
 import { readMemberSearch } from "../screens/members/search.ts";
 import { readNodeSearch } from "../screens/nodes/search.ts";
 import { readOverviewSearch } from "../screens/overview/search.ts";
 import { readPairSearch } from "../screens/pair/search.ts";
+import { readOneTraceSearch, readTraceSearch } from "../screens/traces/search.ts";
+import { readDeliverySearch } from "../screens/webhooks/search.ts";
 import { Failure } from "../ui/failure.tsx";
 import { Page } from "../ui/parts.tsx";
 import { Gate } from "./gate.tsx";
@@ -116,6 +119,35 @@ const alert = createRoute({
     throw redirect({ to: "/alerts", search: { open: alertId }, replace: true });
   },
 });
+const webhooks = createRoute({
+  getParentRoute: () => root,
+  path: "/webhooks",
+  component: lazyRouteComponent(() => import("../screens/webhooks/webhooks.tsx"), "WebhooksScreen"),
+});
+const webhook = createRoute({
+  getParentRoute: () => root,
+  path: "/webhooks/$webhookId",
+  validateSearch: readDeliverySearch,
+  component: lazyRouteComponent(() => import("../screens/webhooks/webhook.tsx"), "WebhookScreen"),
+});
+const events = createRoute({
+  getParentRoute: () => root,
+  path: "/events",
+  validateSearch: readEventSearch,
+  component: lazyRouteComponent(() => import("../screens/events/events.tsx"), "EventsScreen"),
+});
+const traces = createRoute({
+  getParentRoute: () => root,
+  path: "/traces",
+  validateSearch: readTraceSearch,
+  component: lazyRouteComponent(() => import("../screens/traces/traces.tsx"), "TracesScreen"),
+});
+const trace = createRoute({
+  getParentRoute: () => root,
+  path: "/traces/$traceId",
+  validateSearch: readOneTraceSearch,
+  component: lazyRouteComponent(() => import("../screens/traces/trace.tsx"), "TraceScreen"),
+});
 const signIn = createRoute({
   getParentRoute: () => root,
   path: "/sign-in",
@@ -141,6 +173,11 @@ export const router = createRouter({
     fleet,
     alerts,
     alert,
+    webhooks,
+    webhook,
+    events,
+    traces,
+    trace,
     signIn,
   ]),
   defaultPreload: "intent",

@@ -1,6 +1,7 @@
 // One command: what it waits for, where its time went, its steps and its result. For every screen that has a list of commands.
 import type { TimelineEntry } from "@mooring/client";
 import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { api } from "../api/client.ts";
 import { useMay } from "../api/session.ts";
@@ -9,10 +10,10 @@ import { type Phase, Phases } from "../ui/phases.tsx";
 import { Status } from "../ui/status.tsx";
 import { Ago, duration, useNow } from "../ui/time.tsx";
 import { type Step, Timeline } from "../ui/timeline.tsx";
+import { Value } from "../ui/value.tsx";
 import { Blocked, type LinkToCommand } from "./blocked.tsx";
 import { CancelButtons } from "./cancel.tsx";
 import { type CommandTimeline, isOpen } from "./command.ts";
-import css from "./parts.module.css";
 import { actorText, detailText, text } from "./text.ts";
 
 const phasesOf = (events: readonly TimelineEntry[], now: number): readonly Phase[] => {
@@ -34,13 +35,6 @@ const stepOf = ({ to, at, by, nodeId, attempt, code, detail }: TimelineEntry): S
   ...(detail === null ? {} : { detail: detailText(detail) }),
 });
 
-const Value = ({ label, value }: { readonly label: string; readonly value: unknown }) => (
-  // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and only a focused part scrolls by keyboard
-  <section className={css["value"]} tabIndex={0} aria-label={label}>
-    <pre>{typeof value === "string" ? value : JSON.stringify(value, null, 2)}</pre>
-  </section>
-);
-
 const Result = ({ command: { ack, status, failureCode, late, outputTruncated } }: { readonly command: CommandTimeline["command"] }) => (
   <>
     {isOpen(status) ? null : (
@@ -55,6 +49,7 @@ const Result = ({ command: { ack, status, failureCode, late, outputTruncated } }
 const traceIdOf = (traceparent: string | null): string | null => traceparent?.split("-")[1] ?? null;
 
 const Delivery = ({ timeline: { command, traceparent } }: { readonly timeline: CommandTimeline }) => {
+  const may = useMay();
   const trace = traceIdOf(traceparent);
   return (
     <div className="stack">
@@ -68,7 +63,14 @@ const Delivery = ({ timeline: { command, traceparent } }: { readonly timeline: C
           "Deliver until": command.expiresAt === null ? "no limit" : <Ago at={command.expiresAt} />,
           "Time to run": duration(1_000 * command.executionTimeoutSeconds),
           Acknowledgement: command.requiresAck ? "required" : "none",
-          Trace: trace === null ? null : <Copyable text={trace} />,
+          Trace:
+            trace === null ? null : may("trace:read") ? (
+              <Link to="/traces/$traceId" params={{ traceId: trace }} className="mono">
+                {trace}
+              </Link>
+            ) : (
+              <Copyable text={trace} />
+            ),
         }}
       />
     </div>

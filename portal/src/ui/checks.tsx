@@ -8,6 +8,10 @@ export interface CheckProps {
   readonly label: ReactNode;
   readonly hint?: string;
   readonly defaultChecked?: boolean;
+  /** With `onChange`, the form's own state decides. */
+  readonly checked?: boolean;
+  readonly disabled?: boolean;
+  readonly onChange?: (event: { readonly target: { readonly checked: boolean } }) => void;
 }
 
 export const Check = ({ label, hint, ...input }: CheckProps) => {
@@ -27,7 +31,7 @@ export const Check = ({ label, hint, ...input }: CheckProps) => {
   );
 };
 
-export const Checks = ({ label, hint, children }: { readonly label: string; readonly hint?: string; readonly children: ReactNode }) => (
+export const Checks = ({ label, hint, children }: { readonly label: ReactNode; readonly hint?: string; readonly children: ReactNode }) => (
   <fieldset className={css["checks"]}>
     <legend>{label}</legend>
     {hint === undefined ? null : <p className="muted">{hint}</p>}

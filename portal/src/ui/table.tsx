@@ -6,6 +6,8 @@ import css from "./table.module.css";
 
 export interface Column<R> {
   readonly title: string;
+  /** Drawn in place of the title, which stays the column's name. */
+  readonly head?: ReactNode;
   readonly cell: (row: R) => ReactNode;
   /** A track of CSS grid. */
   readonly width?: string;
@@ -104,8 +106,8 @@ export const Table = <R,>(props: TableProps<R>) => {
     >
       <div className={`${css["row"]} ${css["head"]}`} role="row" aria-rowindex={1}>
         {columns.map((column) => (
-          <div key={column.title} role="columnheader" className={cellClass(column)}>
-            {column.title}
+          <div key={column.title} role="columnheader" aria-label={column.head === undefined ? undefined : column.title} className={cellClass(column)}>
+            {column.head ?? column.title}
           </div>
         ))}
       </div>

@@ -7,13 +7,14 @@ import { fromCursor, PAGE_SIZE, useCursorList } from "../../api/lists.ts";
 import { given } from "../../api/search.ts";
 import { FilterBar, type FilterKey, type Filters } from "../../ui/filter-bar.tsx";
 import { Empty, Loaded, Page } from "../../ui/parts.tsx";
+import { fromOf, SPANS } from "../../ui/since.ts";
 import { Split } from "../../ui/split.tsx";
 import { Status } from "../../ui/status.tsx";
 import { type Column, Table } from "../../ui/table.tsx";
 import { exactTime } from "../../ui/time.tsx";
 import { Exports } from "./exports.tsx";
 import { AuditRecord, actorName } from "./record.tsx";
-import { fromOf, readAuditSearch, SPANS } from "./search.ts";
+import { readAuditSearch } from "./search.ts";
 import { text } from "./text.ts";
 
 const route = getRouteApi("/audit");

@@ -35,6 +35,13 @@ const Resource = ({ id }: { readonly id: string }) => {
       </Link>
     );
   }
+  if (id.startsWith("wh_")) {
+    return (
+      <Link to="/webhooks/$webhookId" params={{ webhookId: id }}>
+        {id}
+      </Link>
+    );
+  }
   if (id.startsWith("mem_")) return <Link to="/members">{id}</Link>;
   return <Copyable text={id} />;
 };

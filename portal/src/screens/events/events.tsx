@@ -1,0 +1,117 @@
+// The tenant's events as webhooks receive them, newest first, with the chosen one beside the list.
+import type { LiveEvent, TenantEvent } from "@mooring/client";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { getRouteApi, useNavigate } from "@tanstack/react-router";
+import { useCallback, useMemo } from "react";
+import { api, queryClient } from "../../api/client.ts";
+import { useEvents } from "../../api/events.ts";
+import { fromCursor, PAGE_SIZE, useCursorList } from "../../api/lists.ts";
+import { given } from "../../api/search.ts";
+import { useMay } from "../../api/session.ts";
+import { FilterBar, type FilterKey, type Filters } from "../../ui/filter-bar.tsx";
+import { Empty, Loaded, Page } from "../../ui/parts.tsx";
+import { fromOf, SPANS } from "../../ui/since.ts";
+import { Split } from "../../ui/split.tsx";
+import { type Column, Table } from "../../ui/table.tsx";
+import { exactTime } from "../../ui/time.tsx";
+import { Event } from "./event.tsx";
+import { readEventSearch } from "./search.ts";
+import { text } from "./text.ts";
+
+const route = getRouteApi("/events");
+
+const COLUMNS: readonly Column<TenantEvent>[] = [
+  { title: "When", width: "minmax(90px, 184px)", phone: true, cell: ({ at }) => <time dateTime={at}>{exactTime(at)}</time> },
+  { title: "Type", phone: true, cell: ({ type }) => <code>{type}</code> },
+  { title: "Subject", width: "minmax(0, 1.4fr)", cell: ({ subjectId }) => <span className="mono muted">{subjectId}</span> },
+  { title: "Number", width: "90px", cell: ({ sequence }) => sequence },
+];
+/** Beside an open event. */
+const FEWER = COLUMNS.filter(({ phone }) => phone === true);
+
+const READ_AGAIN_MS = 1_000;
+const MAX_TYPES = 50;
+let isWaiting = false;
+const readAgainSoon = (events: readonly LiveEvent[]): void => {
+  if (isWaiting || events.every(({ id }) => id === null)) return;
+  isWaiting = true;
+  setTimeout(() => {
+    isWaiting = false;
+    void queryClient.invalidateQueries(api.webhooks.listEvents.pathFilter(), { cancelRefetch: false });
+  }, READ_AGAIN_MS);
+};
+
+const useFilterKeys = (): readonly FilterKey[] => {
+  const enabled = useMay()("webhook:read");
+  const types = useQuery({ ...api.webhooks.eventTypes.queryOptions({}), staleTime: 600_000, refetchInterval: false, enabled }).data;
+  return useMemo(() => {
+    const groups = [...new Set(types?.items.map(({ group }) => `${group}.*`))];
+    return [
+      { key: "type", name: "type", values: [...groups, ...(types?.items.map(({ name }) => name) ?? [])], several: true },
+      { key: "subject", name: "subject" },
+      { key: "since", name: "since", values: SPANS },
+    ];
+  }, [types]);
+};
+
+export const EventsScreen = () => {
+  const { event, ...filters } = route.useSearch();
+  const { type, subject: subjectId } = filters;
+  const navigate = useNavigate();
+  const keys = useFilterKeys();
+  const since = useMemo(() => fromOf(filters.since), [filters.since]);
+  const types = type?.split(",").filter(Boolean).slice(0, MAX_TYPES);
+  const list = useCursorList<TenantEvent>({
+    ...api.webhooks.listEvents.infiniteQueryOptions({ ...given({ types, subjectId, since }), pageSize: PAGE_SIZE }, fromCursor),
+    placeholderData: keepPreviousData,
+  });
+  useEvents(readAgainSoon);
+  const setFilters = useCallback(
+    (next: Filters) => void navigate({ to: "/events", search: (before) => readEventSearch({ ...next, event: before.event }), replace: true }),
+    [navigate],
+  );
+  const open = useCallback(
+    (eventId?: string): void => void navigate({ to: "/events", search: (before) => readEventSearch({ ...before, event: eventId }) }),
+    [navigate],
+  );
+  const close = useCallback(() => open(), [open]);
+  const isFiltered = Object.keys(filters).length > 0;
+  return (
+    <Page title={text.title} fill>
+      <FilterBar label={text.filter} example="a subject's id, " keys={keys} filters={filters} onChange={setFilters} />
+      <Split
+        onClose={close}
+        detail={event === undefined ? null : <Event key={event} eventId={event} onClose={close} />}
+        list={
+          <Loaded read={list.read} rows={10}>
+            {() =>
+              list.count > 0 ? (
+                <Table
+                  label={text.title}
+                  columns={event === undefined ? COLUMNS : FEWER}
+                  {...list}
+                  id={({ eventId }) => eventId}
+                  onOpen={({ eventId }) => open(eventId)}
+                  opened={event}
+                  fill
+                />
+              ) : (
+                <Empty
+                  action={
+                    isFiltered ? (
+                      <button type="button" onClick={() => setFilters({})}>
+                        {text.clear}
+                      </button>
+                    ) : undefined
+                  }
+                >
+                  {isFiltered ? text.noMatch : text.none}
+                </Empty>
+              )
+            }
+          </Loaded>
+        }
+      />
+    </Page>
+  );
+};
