@@ -95,6 +95,7 @@ export const Settings = z.object({
   RATE_LIMIT_PAIRING: rate.describe("requests a minute for each of the pairing limits (3 to 10)"),
   RATE_LIMIT_FAILED_AUTH: rate.describe("failed credentials a minute per address before the answer is 429 instead of 401 (20)"),
   RATE_LIMIT_CONNECT: rate.describe("socket connects a minute per agent (10)"),
+  RATE_LIMIT_WEBHOOK_TESTS: rate.describe("tests of webhooks a minute per tenant (10)"),
   RATE_LIMIT_INVITES: rate.describe("invite links looked up, accepted or declined a minute per address (10)"),
   ADMIN_USERS: list.describe(`ids of the users who may call /v1/admin (${LOCAL_USER}, if nothing is set up: neither OIDC_ISSUER nor DATABASE_URL)`),
   ACCEPT_PER_SECOND: integer(200, 1, 1_000_000).describe("socket upgrades a second on this node; a quarter of that in its first 10 s"),

@@ -118,6 +118,7 @@ export const configuredLimits = (config: Config): Overrides => {
     traces: config.RATE_LIMIT_AGENT,
     heartbeat: config.RATE_LIMIT_HEARTBEAT,
     anonymous: config.RATE_LIMIT_ANONYMOUS,
+    "webhook.test": config.RATE_LIMIT_WEBHOOK_TESTS,
     "invite.token.ip": config.RATE_LIMIT_INVITES,
   };
   for (const { name } of Object.values(LIMITS).flat()) if (name.startsWith("pairing.")) given[name] = config.RATE_LIMIT_PAIRING;

@@ -6,7 +6,7 @@ import { type Case, openStock, REST_CASES, type Stock, sample, toRequest } from 
 
 const LIMIT = 2;
 const TIGHT = Object.fromEntries(
-  ["STANDARD", "READS", "AGENT", "HEARTBEAT", "ANONYMOUS", "PAIRING", "INVITES"].map((name) => [`RATE_LIMIT_${name}`, String(LIMIT)]),
+  ["STANDARD", "READS", "AGENT", "HEARTBEAT", "ANONYMOUS", "PAIRING", "INVITES", "WEBHOOK_TESTS"].map((name) => [`RATE_LIMIT_${name}`, String(LIMIT)]),
 );
 
 let world: World;
