@@ -138,14 +138,8 @@ const openAll = async ({ base, life, certificate, features, transports, jobs, sh
   life.use("remote waiters", features.commands.remoteWaiters);
   life.use("security", await features.security.open());
   life.use("agent registry", { close: await features.devices.registry.listen() });
-  life.use(
-    "jobs",
-    startJobs(base.settings.withoutJobs === true ? [] : jobs, {
-      signal: life.signal,
-      book: base.book,
-      onError: (job, error) => log.error({ job, error }, "job failed"),
-    }),
-  );
+  const onError = (job: string, error: unknown): void => log.error({ job, error }, "job failed");
+  life.use("jobs", startJobs(base.settings.withoutJobs === true ? [] : jobs, { signal: life.signal, book: base.book, onError }));
   const onLate = (error: Error): void => log.warn({ error }, "the internal listener still waits for its port");
   const internalAt = { host: config.INTERNAL_HOST, port: config.INTERNAL_PORT, inherits, onLate };
   const internal = life.use("internal listener", await listenInternal({ ...internalAt, routes: transports.internal }));

@@ -30,7 +30,7 @@ const respond = { auth: ["user", "apiKey"], permission: "security:respond" } as 
 const rules = { auth: ["user", "apiKey"], permission: "security:rules" } as const;
 const block = { auth: ["user", "apiKey"], permission: "security:block" } as const;
 
-const oneRule = z.strictObject({ ruleId: ref("srl") });
+const oneRule = z.strictObject({ securityRuleId: ref("srl") });
 const Name = z.string().trim().min(1).max(100);
 const CONDITION = "only `ip` can be blocked for this type: anybody can cause it in another's name";
 /** For the checks of create and update. */
@@ -109,7 +109,7 @@ export const security = group({
     getRule: query({
       ...read,
       summary: "Get a security rule",
-      rest: ["GET /security/rules/{ruleId}"],
+      rest: ["GET /security/rules/{securityRuleId}"],
       input: oneRule,
       output: SecurityRule,
       errors: ["SECURITY_RULE_NOT_FOUND"],
@@ -135,7 +135,7 @@ export const security = group({
     updateRule: mutation({
       ...rules,
       summary: "Change a security rule",
-      rest: ["PATCH /security/rules/{ruleId}"],
+      rest: ["PATCH /security/rules/{securityRuleId}"],
       input: oneRule.extend({
         name: Name.optional(),
         enabled: z.boolean().optional(),
@@ -149,7 +149,7 @@ export const security = group({
     removeRule: mutation({
       ...rules,
       summary: "Delete a security rule",
-      rest: ["DELETE /security/rules/{ruleId}"],
+      rest: ["DELETE /security/rules/{securityRuleId}"],
       status: 204,
       input: oneRule,
       output: z.null(),

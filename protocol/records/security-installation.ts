@@ -1,5 +1,6 @@
 // The operations of the security group that concern the installation as a whole, and the inputs that they share with those of a tenant.
 import { z } from "zod";
+import { Moment } from "../kit/bounds.ts";
 import { ref } from "../kit/ids.ts";
 import { mutation, query } from "../kit/operation.ts";
 import { listQuery, paged } from "../kit/page.ts";
@@ -18,7 +19,7 @@ const platform = { auth: ["user"], permission: "platform", tenancy: "none" } as 
 
 const type = z.enum(SECURITY_EVENT_TYPES).optional().describe("Only this type.");
 const severity = Severity.optional().describe("Only this severity.");
-const time = z.iso.datetime().optional();
+const time = Moment.optional();
 
 export const EventsQuery = listQuery({
   sort: ["timestamp"],

@@ -183,7 +183,7 @@ export const createClients = (run: RunOperation): Clients => ({
 /** The model that has this field for its id: the one named after it, or the only one that begins with it. */
 export const versionedModel = (field: string): string | undefined => {
   const fitting = MODELS.filter(({ columns }) => columns.has("version") && [...columns][0] === field).map(({ key }) => key);
-  return fitting.find((key) => `${key}Id` === field) ?? fitting[0];
+  return fitting.find((key) => `${key}Id` === field) ?? (fitting.length === 1 ? fitting[0] : undefined);
 };
 
 interface Versioned {

@@ -173,7 +173,8 @@ describe("columns", () => {
     expect(new Set(checked.map(({ field }) => field))).toEqual(
       new Set([
         ...["version", "priority", "maxAttempts", "maxUses", "maxInFlight", "clockOffsetMs", "executionTimeoutSeconds", "offlineAfterSeconds"],
-        ...["duration", "concurrency"],
+        ...["duration", "concurrency", "maxPerSecond"],
+        ...["threshold", "forSeconds", "clearThreshold", "clearForSeconds", "cooldownSeconds", "count", "windowSeconds"],
       ]),
     );
     // The gateway clamps maxInFlight to 1..32 before it stores it.

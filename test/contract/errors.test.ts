@@ -238,7 +238,7 @@ const SCENARIOS: Readonly<Record<Exclude<ErrorCode, Streamed>, Scenario>> = {
   },
   SECURITY_ALERT_NOT_FOUND: (at, probe) => probe(own(at, "GET", "/security/alerts/sal_unknown")),
   SECURITY_RULE_NOT_FOUND: (at, probe) => probe(own(at, "GET", "/security/rules/srl_unknown")),
-  SECURITY_RULE_BUILT_IN: (at, probe) => probe(own(at, "DELETE", "/security/rules/srl_B0AuthFailedBurst000000")),
+  SECURITY_RULE_BUILT_IN: (at, probe) => probe(own(at, "DELETE", "/security/rules/srl_B0AuthFailedBurst0000000")),
   SECURITY_LIMIT_REACHED: async (at, probe) => {
     const { owner } = await fresh(at);
     const rule = { name: "one of many", type: "device.cloned", conditions: { count: 1, windowSeconds: 60, severity: "high" } };

@@ -28,6 +28,9 @@ const STABLE: Readonly<Record<string, string>> = {
   job_runs: "null",
   load_tests: "(load_test_id, status, cancel_asked_at)",
   outbox_events: "event_id",
+  webhook_deliveries: "delivery_id",
+  webhook_endpoints: "null",
+  webhook_hours: "null",
   metric_progress: "null",
   device_metrics: "null",
   tenant_metrics: "null",
@@ -96,7 +99,7 @@ describe("operations with an Idempotency-Key", () => {
 
 test("every mutation by an authenticated caller takes a key, unless repeating it does no harm", () => {
   const without = CASES.filter(({ op }) => op.kind === "mutation" && op.idempotency === "none" && !op.auth.includes("public")).map(({ id }) => id);
-  // Agents repeat their reports anyway, and an extra ticket or token does no harm.
-  const harmless = ["general.streamTicket", "sessions.token"];
+  // Exporters repeat a batch of spans, which is stored once. Agents repeat their reports anyway, and an extra ticket or token does no harm.
+  const harmless = ["general.streamTicket", "sessions.token", "traces.ingest"];
   expect(without.sort()).toEqual(["agent.reportInventory", "commands.ack", "devices.heartbeat", "pairing.updateDeviceProgress", ...harmless].sort());
 });

@@ -1,7 +1,7 @@
 // Every operation enforces its rate limit: the first call beyond it is refused and says how long to wait.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { LIMITS } from "../../protocol/index.ts";
-import { type Answer, asBearer, asKey, type Caller, startWorld, type TestTenant, type World } from "../kit/world.ts";
+import { type Answer, asBearer, asKey, type Caller, OPERATOR, startWorld, type TestTenant, type World } from "../kit/world.ts";
 import { type Case, openStock, REST_CASES, type Stock, sample, toRequest } from "./samples.ts";
 
 const LIMIT = 2;
@@ -23,7 +23,7 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 /** Administrators of the installation, because some operations admit only them. */
-const ADMINISTRATORS = Array.from({ length: 500 }, (_, index) => `caller-${index}`).join(",");
+const ADMINISTRATORS = [OPERATOR, ...Array.from({ length: 999 }, (_, index) => `caller-${index}`)].join(",");
 let callers = 0;
 /** A caller that has made no calls. */
 const freshCaller = async ({ op }: Case): Promise<Caller & { readonly deviceId?: string }> => {

@@ -133,7 +133,7 @@ const newSecurityAlert = async ({ world }: Pick<Stock, "world">, tenantId: strin
   const alertId = newId("sal");
   await world.sql.query(
     `insert into security_alerts (alert_id, tenant_id, rule_id, type, severity, entity_type, entity_id, count, last_event_at)
-     values ($1, $2, 'srl_B0AuthFailedBurst000000', 'auth.failed_burst', 'medium', 'ip', $3, 20, now())`,
+     values ($1, $2, 'srl_B0AuthFailedBurst0000000', 'auth.failed_burst', 'medium', 'ip', $3, 20, now())`,
     [alertId, tenantId, alertId],
   );
   return { alertId };
@@ -142,7 +142,7 @@ const ALERT_RULE = { name: "noise", type: "auth.failed_burst", conditions: { cou
 /** The last samples' rules go, because a tenant has 50 at most. */
 const newRule = async (stock: Stock): Promise<Input> => {
   await stock.world.sql.query("delete from security_rules where tenant_id = $1", [stock.tenant.tenantId]);
-  return { ruleId: (await created(stock, "/v1/security/rules", ALERT_RULE))["id"] };
+  return { securityRuleId: (await created(stock, "/v1/security/rules", ALERT_RULE))["id"] };
 };
 const freshBlock = (): Input => ({ entityType: "device", entityValue: newId("dev"), reason: "stolen" });
 const newBlock = async (stock: Stock): Promise<Input> => ({ blockedEntityId: (await created(stock, "/v1/security/blocked-entities", freshBlock()))["id"] });

@@ -64,7 +64,7 @@ export interface TestTenant {
 }
 
 /** The user who runs the installation. */
-const OPERATOR = "operator-of-the-installation";
+export const OPERATOR = "operator-of-the-installation";
 
 export const anonymous: Caller = { kind: "none", headers: () => ({}) };
 export const asBearer = (token: string): Caller => ({ kind: "user", headers: () => ({ authorization: `Bearer ${token}` }) });

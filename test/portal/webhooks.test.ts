@@ -67,7 +67,7 @@ describe("a webhook", () => {
     expect(await page.content()).not.toContain(secret);
     await post("/fleets", { name: HOSTILE });
     await arrived(path, 1);
-    const [{ headers, body } = { headers: {}, body: "" }] = receiver.at(path);
+    const [{ headers, body } = { headers: {} as Record<string, string>, body: "" }] = receiver.at(path);
     expect(new Verifier(secret).verify(body, headers as Record<string, string>)).toMatchObject({ type: "fleet.created", data: { name: HOSTILE } });
     expect(headers).toMatchObject({ authorization: "Bearer of-the-receiver" });
     await deliveries().getByText("succeeded").click();
@@ -122,7 +122,7 @@ describe("a webhook", () => {
     await page.getByText(`…${secret.slice(-4)}`).waitFor();
     await post("/fleets", { name: "rotated" });
     await arrived(path, 1);
-    const [{ headers, body } = { headers: {}, body: "" }] = receiver.at(path);
+    const [{ headers, body } = { headers: {} as Record<string, string>, body: "" }] = receiver.at(path);
     expect(new Verifier(secret).verify(body, headers as Record<string, string>)).toMatchObject({ type: "fleet.created" });
     expect(String(headers["webhook-signature"]).split(" ")).toHaveLength(2);
   });

@@ -13,7 +13,7 @@ import {
   describeAlerts,
   findRoutes,
   insertNotifications,
-  type Leased,
+  type LeasedNotification,
   leaseNotifications,
   markGivenUp,
   markTold,
@@ -73,14 +73,14 @@ export interface NotifierDeps {
 }
 
 export const createNotifier = ({ db, clock, send, onError }: NotifierDeps): Job => {
-  const settle = async (leased: Leased, { delivered, error, isFinal }: SendOutcome): Promise<void> => {
+  const settle = async (leased: LeasedNotification, { delivered, error, isFinal }: SendOutcome): Promise<void> => {
     const reason = error ?? "unknown";
     if (delivered) await markTold(db, leased, clock.now());
     else if (isFinal || leased.attempts >= MAX_SENDS) await markGivenUp(db, leased, reason);
     else await postponeNotification(db, leased, reason, secondsFromNow(resendSeconds(leased.attempts), clock.now()));
     await noteOutcome(db, { tenantId: leased.tenant_id as TenantId }, leased.channel_id, { at: clock.now(), error: delivered ? null : reason });
   };
-  const deliver = async (leased: Leased, signal: AbortSignal): Promise<void> => {
+  const deliver = async (leased: LeasedNotification, signal: AbortSignal): Promise<void> => {
     const channel = await findSealed(db, { tenantId: leased.tenant_id as TenantId }, leased.channel_id); // as: a column is plain text
     if (channel === null) return;
     const outcome = await send({ id: leased.notification_id, channel, message: leased.message as AlertMessage, signal }); // as: `queue` wrote one
@@ -88,7 +88,7 @@ export const createNotifier = ({ db, clock, send, onError }: NotifierDeps): Job 
     if (!signal.aborted || outcome.delivered) await settle(leased, outcome);
   };
   const busy = new Map<string, Promise<void>>();
-  const begin = (leased: Leased, signal: AbortSignal): Promise<void> => {
+  const begin = (leased: LeasedNotification, signal: AbortSignal): Promise<void> => {
     const sending = deliver(leased, signal)
       .catch(onError)
       .finally(() => busy.delete(leased.channel_id));

@@ -18,14 +18,14 @@ export interface SendOutcome {
   readonly isFinal: boolean;
 }
 
-export interface Sending {
+export interface AlertParcel {
   /** The same for every attempt, so that a receiver recognises a second copy. */
   readonly id: string;
   readonly channel: SealedChannel;
   readonly message: AlertMessage;
   readonly signal: AbortSignal;
 }
-export type Send = (parcel: Sending) => Promise<SendOutcome>;
+export type Send = (parcel: AlertParcel) => Promise<SendOutcome>;
 
 const TIMEOUT_MS = 10_000;
 const KEPT_BYTES = 1_024;
@@ -68,7 +68,7 @@ const ofPost = async (outbound: Outbound, call: Parameters<Outbound["send"]>[0])
 };
 
 export const createSend = ({ db, secretBox, outbound, mails, clock }: Pick<FeatureKit, "db" | "secretBox" | "outbound" | "mails" | "clock">): Send => {
-  const mail = async ({ channel, message }: Sending, { to = [] }: ChannelConfig): Promise<SendOutcome> => {
+  const mail = async ({ channel, message }: AlertParcel, { to = [] }: ChannelConfig): Promise<SendOutcome> => {
     if (!mails.enabled) return failed("this installation has no mail server", true);
     await db.tx(async (tx) => {
       for (const address of to) await mails.order(tx, { tenantId: channel.tenantId, to: address, letter: letterOf(message) });

@@ -18,8 +18,8 @@ import { createBlockedSet } from "./blocked-set.ts";
 import { type BlockBook, createBlocks, installationScope } from "./blocks.ts";
 import { createEvaluate } from "./evaluate.ts";
 import { deleteOld, writeEvents } from "./event-rows.ts";
-import { countRules, deleteRule, findRule, insertRule, isBuiltIn, listRules, writeRule } from "./rules.ts";
-import { changeAlert, findAlert, pageOfAlerts, pageOfEvents, readMetrics } from "./store.ts";
+import { countSecurityRules, deleteSecurityRule, findSecurityRule, insertSecurityRule, isBuiltIn, listRules, writeRule } from "./rules.ts";
+import { changeAlert, findSecurityAlert, pageOfEvents, pageOfSecurityAlerts, readMetrics } from "./store.ts";
 import { type CountedWatch, createSecurityWatch } from "./watch.ts";
 
 export { type CountedWatch, createSecurityWatch };
@@ -103,9 +103,9 @@ const createReads = ({
   "listEvents" | "listAlerts" | "getAlert" | "metrics" | "listBlocked" | "installationEvents" | "installationAlerts" | "listBlockedEverywhere"
 > => ({
   listEvents: ({ scope }, query) => pageOfEvents(db, scope, query),
-  listAlerts: ({ scope }, query) => pageOfAlerts(db, scope, query),
+  listAlerts: ({ scope }, query) => pageOfSecurityAlerts(db, scope, query),
   getAlert: async ({ scope, fail }, { alertId }) => {
-    const alert = await findAlert(db, scope, alertId);
+    const alert = await findSecurityAlert(db, scope, alertId);
     if (alert === null) throw fail("SECURITY_ALERT_NOT_FOUND", { alertId });
     return alert;
   },
@@ -115,7 +115,7 @@ const createReads = ({
   },
   listBlocked: ({ scope }, query) => pageOfBlocked(db, scope, query),
   installationEvents: ({ scope }, query) => pageOfEvents(db, installationScope(scope), query),
-  installationAlerts: ({ scope }, query) => pageOfAlerts(db, installationScope(scope), query),
+  installationAlerts: ({ scope }, query) => pageOfSecurityAlerts(db, installationScope(scope), query),
   listBlockedEverywhere: ({ scope }, query) => pageOfBlocked(db, installationScope(scope), query),
 });
 
@@ -130,7 +130,7 @@ const toEvent = ({ id: alertId, type, severity, ruleId, entityType, entityId }: 
 const createAlertHandlers = ({ db, emit }: SecurityDeps): Pick<All, "acknowledge" | "resolve" | "resolveForInstallation"> => {
   const { alertAcknowledged, alertResolved } = contract.security.events;
   const refusal = async (scope: SystemScope, alertId: string, to: SecurityAlert["status"]): Promise<AppError> => {
-    const alert = await findAlert(db, scope, alertId);
+    const alert = await findSecurityAlert(db, scope, alertId);
     if (alert === null) return new AppError("SECURITY_ALERT_NOT_FOUND", { details: { alertId } });
     const allowed = alert.status === "open" ? ["acknowledged", "resolved"] : alert.status === "acknowledged" ? ["resolved"] : [];
     return new AppError("INVALID_STATE_TRANSITION", { details: { from: alert.status, to, allowed } });
@@ -166,31 +166,31 @@ const createRuleHandlers = ({ db }: SecurityDeps): Pick<All, "listRules" | "getR
   const lockName = ({ tenantId }: SystemScope): string => `security rules of ${tenantId}`;
   return {
     listRules: async ({ scope }) => ({ items: [...(await listRules(db, scope))] }),
-    getRule: async ({ scope }, { ruleId }) => {
-      const rule = await findRule(db, scope, ruleId);
+    getRule: async ({ scope }, { securityRuleId: ruleId }) => {
+      const rule = await findSecurityRule(db, scope, ruleId);
       if (rule === null) throw notFound(ruleId);
       return rule;
     },
     createRule: ({ scope, fail, commit }, rule) =>
       commit(async (tx) => {
         await tx.query(LOCK, [lockName(scope)]);
-        if ((await countRules(tx, scope)) >= MAX_RULES) throw fail("SECURITY_LIMIT_REACHED", { limit: MAX_RULES });
-        return insertRule(tx, scope, newId("srl"), rule);
+        if ((await countSecurityRules(tx, scope)) >= MAX_RULES) throw fail("SECURITY_LIMIT_REACHED", { limit: MAX_RULES });
+        return insertSecurityRule(tx, scope, newId("srl"), rule);
       }),
-    updateRule: ({ scope, fail, commit }, { ruleId, version, ...change }) =>
+    updateRule: ({ scope, fail, commit }, { securityRuleId: ruleId, version, ...change }) =>
       commit(async (tx) => {
         await tx.query(LOCK, [lockName(scope)]);
-        const before = await findRule(tx, scope, ruleId);
+        const before = await findSecurityRule(tx, scope, ruleId);
         if (before === null) throw notFound(ruleId);
         if (version !== undefined && version !== before.version) throw fail("VERSION_CONFLICT", { currentVersion: before.version });
         const rule = { ...before, ...Object.fromEntries(Object.entries(change).filter(([, value]) => value !== undefined)) };
         if (!mayBlock(rule.type, rule.actions)) throw onlyAddresses();
         return writeRule(tx, scope, rule);
       }),
-    removeRule: ({ scope, fail, commit }, { ruleId }) =>
+    removeRule: ({ scope, fail, commit }, { securityRuleId: ruleId }) =>
       commit(async (tx) => {
         if (isBuiltIn(ruleId)) throw fail("SECURITY_RULE_BUILT_IN", { ruleId });
-        if (!(await deleteRule(tx, scope, ruleId))) throw notFound(ruleId);
+        if (!(await deleteSecurityRule(tx, scope, ruleId))) throw notFound(ruleId);
         return null;
       }),
   };

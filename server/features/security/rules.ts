@@ -39,8 +39,8 @@ const builtInRule = (type: SecurityEventType): SecurityRule => {
 const BUILT_IN: ReadonlyMap<string, SecurityRule> = new Map(SECURITY_EVENT_TYPES.map((type) => [builtInId(type), builtInRule(type)]));
 export const isBuiltIn = (ruleId: string): boolean => BUILT_IN.has(ruleId);
 
-type Row = Omit<RowOf<typeof SecurityRule>, "id" | "builtIn"> & { readonly ruleId: string };
-const toRule = ({ ruleId, conditions, actions, ...row }: Row): SecurityRule =>
+type Row = Omit<RowOf<typeof SecurityRule>, "id" | "builtIn"> & { readonly securityRuleId: string };
+const toRule = ({ securityRuleId: ruleId, conditions, actions, ...row }: Row): SecurityRule =>
   recordOf(SecurityRule, {
     ...row,
     id: ruleId,
@@ -51,30 +51,30 @@ const toRule = ({ ruleId, conditions, actions, ...row }: Row): SecurityRule =>
 
 /** The built-in ones first, then the tenant's own, oldest first. */
 export const listRules = async (db: Clients, scope: SystemScope): Promise<readonly SecurityRule[]> => {
-  const stored = (await db.for(scope).securityRule.findMany({ orderBy: [{ createdAt: "asc" }, { ruleId: "asc" }] })).map(toRule);
+  const stored = (await db.for(scope).securityRule.findMany({ orderBy: [{ createdAt: "asc" }, { securityRuleId: "asc" }] })).map(toRule);
   const changed = new Map(stored.map((rule) => [rule.id as string, rule]));
   return [...[...BUILT_IN.values()].map((rule) => changed.get(rule.id) ?? rule), ...stored.filter(({ builtIn }) => !builtIn)];
 };
 
-export const findRule = async (db: Clients, scope: SystemScope, ruleId: string): Promise<SecurityRule | null> => {
-  const row = await db.for(scope).securityRule.findFirst({ where: { ruleId } });
+export const findSecurityRule = async (db: Clients, scope: SystemScope, ruleId: string): Promise<SecurityRule | null> => {
+  const row = await db.for(scope).securityRule.findFirst({ where: { securityRuleId: ruleId } });
   return row === null ? (BUILT_IN.get(ruleId) ?? null) : toRule(row);
 };
 
-export const countRules = async (db: Clients, scope: SystemScope): Promise<number> =>
-  db.for(scope).securityRule.count({ where: { ruleId: { notIn: [...BUILT_IN.keys()] } } });
+export const countSecurityRules = async (db: Clients, scope: SystemScope): Promise<number> =>
+  db.for(scope).securityRule.count({ where: { securityRuleId: { notIn: [...BUILT_IN.keys()] } } });
 
 type NewRule = Pick<SecurityRule, "name" | "type" | "enabled" | "conditions" | "actions">;
-export const insertRule = async (db: Clients, scope: SystemScope, ruleId: string, rule: NewRule): Promise<SecurityRule> =>
-  toRule(await db.for(scope).securityRule.create({ data: { ...rule, ruleId } }));
+export const insertSecurityRule = async (db: Clients, scope: SystemScope, ruleId: string, rule: NewRule): Promise<SecurityRule> =>
+  toRule(await db.for(scope).securityRule.create({ data: { ...rule, securityRuleId: ruleId } }));
 
 /** A built-in rule becomes a row with its first change. */
 export const writeRule = async (db: Clients, scope: SystemScope, rule: SecurityRule): Promise<SecurityRule> => {
-  const { id: ruleId, name, type, enabled, conditions, actions } = rule;
+  const { id: securityRuleId, name, type, enabled, conditions, actions } = rule;
   const change = { name, type, enabled, conditions, actions, version: rule.version + 1 };
   const { securityRule } = db.for(scope);
-  return toRule(await securityRule.upsert({ where: { tenantId_ruleId: { ruleId } }, create: { ...change, ruleId }, update: change }));
+  return toRule(await securityRule.upsert({ where: { tenantId_securityRuleId: { securityRuleId } }, create: { ...change, securityRuleId }, update: change }));
 };
 
-export const deleteRule = async (db: Clients, scope: SystemScope, ruleId: string): Promise<boolean> =>
-  (await db.for(scope).securityRule.deleteMany({ where: { ruleId } })).count === 1;
+export const deleteSecurityRule = async (db: Clients, scope: SystemScope, ruleId: string): Promise<boolean> =>
+  (await db.for(scope).securityRule.deleteMany({ where: { securityRuleId: ruleId } })).count === 1;

@@ -63,7 +63,7 @@ type AlertsQuery = Parameters<typeof listAlerts>[0] & {
   readonly status?: SecurityAlert["status"] | undefined;
 };
 
-export const pageOfAlerts = (db: Clients, scope: SystemScope, query: AlertsQuery): Promise<Page<SecurityAlert>> => {
+export const pageOfSecurityAlerts = (db: Clients, scope: SystemScope, query: AlertsQuery): Promise<Page<SecurityAlert>> => {
   const { securityAlert } = db.for(scope);
   const { type, severity, status } = query;
   const where = { ...(type === undefined ? {} : { type }), ...(severity === undefined ? {} : { severity }), ...(status === undefined ? {} : { status }) };
@@ -75,7 +75,7 @@ export const pageOfAlerts = (db: Clients, scope: SystemScope, query: AlertsQuery
   });
 };
 
-export const findAlert = async (db: Clients, scope: SystemScope, alertId: string): Promise<SecurityAlert | null> => {
+export const findSecurityAlert = async (db: Clients, scope: SystemScope, alertId: string): Promise<SecurityAlert | null> => {
   const row = await db.for(scope).securityAlert.findFirst({ where: { alertId } });
   return row === null ? null : toAlert(row);
 };

@@ -1,5 +1,4 @@
 // The log of deliveries: lists them, shows one with its attempts, sends one again.
-import type { Prisma } from "../../../prisma/generated/client.ts";
 import { type contract, DeliveryAttempt, FIRST, type Page, WebhookDelivery } from "../../../protocol/index.ts";
 import type { Clients } from "../../core/database.ts";
 import { AppError } from "../../core/errors.ts";
@@ -12,9 +11,9 @@ import { ownHeaders } from "./attempt.ts";
 import { markDue, redeliver } from "./fan-out-rows.ts";
 import type { WebhookFormat } from "./payload.ts";
 import { MASKED, signatureHeaders } from "./signing.ts";
-import { findWebhook, type WebhookRow } from "./store.ts";
+import { type DeliveryRow, findWebhook, type WebhookRow } from "./store.ts";
 
-const toDelivery = (row: Prisma.WebhookDeliveryModel): WebhookDelivery => recordOf(WebhookDelivery, row);
+const toDelivery = (row: DeliveryRow): WebhookDelivery => recordOf(WebhookDelivery, row);
 
 // Ids of events sort by time, so a replay does not move a delivery to another place.
 const list = createListing("webhook-deliveries", { eventId: { kind: "text" } }, { column: "eventId", kind: "text" });
@@ -39,7 +38,7 @@ const page = (db: Clients, scope: SystemScope, query: Asked): Promise<Page<Webho
   );
 };
 
-const requestOf = (row: Prisma.WebhookDeliveryModel, webhook: WebhookRow) => {
+const requestOf = (row: DeliveryRow, webhook: WebhookRow) => {
   const endpoint = { ...webhook, format: webhook.format as WebhookFormat, keys: [], headers: {} }; // as: the column holds nothing else
   const { deliveryId, eventId, eventType, body, traceparent, attemptCount: attemptsBefore } = row;
   const sending = { deliveryId, eventId, eventType, body, traceparent, attemptsBefore, trigger: "scheduled" as const };

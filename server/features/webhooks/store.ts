@@ -10,6 +10,7 @@ import { FAILING_AFTER } from "./schedule.ts";
 
 const include = { endpoint: true } as const;
 const existing = { deletedAt: null } as const;
+export type DeliveryRow = Prisma.WebhookDeliveryModel;
 export type WebhookRow = Prisma.Result<Prisma.WebhookDelegate, { include: typeof include }, "findFirstOrThrow">;
 interface Counts {
   readonly success24h: number;

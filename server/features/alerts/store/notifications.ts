@@ -73,7 +73,7 @@ export const insertNotifications = async (db: Clients, notifications: readonly N
     await db.system.alertNotification.createMany({ data: notifications.map((each) => ({ ...each, message: { ...each.message } })) });
 };
 
-export interface Leased {
+export interface LeasedNotification {
   readonly notification_id: string;
   readonly tenant_id: string;
   readonly channel_id: string;
@@ -84,7 +84,7 @@ export interface Leased {
 /** Messages that a channel gets within an hour; more wait. */
 export const CHANNEL_PER_HOUR = 60;
 // One of each channel at a time, so that a channel that hangs holds up no other, and its messages arrive in order.
-const LEASE = statement<Leased>(
+const LEASE = statement<LeasedNotification>(
   "alerts.leaseNotifications",
   `with next as (select distinct on (n.tenant_id, n.channel_id) n.notification_id from alert_notifications n
       where n.status = 'queued' and n.next_attempt_at <= now() and n.channel_id <> all($3::text[])
@@ -98,17 +98,17 @@ const LEASE = statement<Leased>(
 export const leaseNotifications = (
   sql: SqlTx,
   asked: { readonly leaseSeconds: number; readonly limit: number; readonly busy: readonly string[] },
-): Promise<readonly Leased[]> => sql.query(LEASE, [asked.leaseSeconds, asked.limit, asked.busy]);
+): Promise<readonly LeasedNotification[]> => sql.query(LEASE, [asked.leaseSeconds, asked.limit, asked.busy]);
 
 /** The rest is for the holder of the lease alone. */
-const held = ({ notification_id: notificationId, attempts }: Leased) => ({ notificationId, attempts, status: "queued" });
-export const markTold = async (db: Clients, leased: Leased, sentAt: Date): Promise<void> => {
+const held = ({ notification_id: notificationId, attempts }: LeasedNotification) => ({ notificationId, attempts, status: "queued" });
+export const markTold = async (db: Clients, leased: LeasedNotification, sentAt: Date): Promise<void> => {
   await db.system.alertNotification.updateMany({ where: held(leased), data: { status: "sent", sentAt, lastError: null } });
 };
-export const markGivenUp = async (db: Clients, leased: Leased, lastError: string): Promise<void> => {
+export const markGivenUp = async (db: Clients, leased: LeasedNotification, lastError: string): Promise<void> => {
   await db.system.alertNotification.updateMany({ where: held(leased), data: { status: "failed", lastError } });
 };
-export const postponeNotification = async (db: Clients, leased: Leased, lastError: string, nextAttemptAt: Date): Promise<void> => {
+export const postponeNotification = async (db: Clients, leased: LeasedNotification, lastError: string, nextAttemptAt: Date): Promise<void> => {
   await db.system.alertNotification.updateMany({ where: held(leased), data: { lastError, nextAttemptAt } });
 };
 
