@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { type RunningAgent, startAgent } from "../kit/agents.ts";
 import { accessFindings, type Chromium, openChromium, scrollsSideways, type Visitor } from "../kit/chromium.ts";
 import { eventually } from "../kit/eventually.ts";
+import { type Receiver, startReceiver, status } from "../kit/receiver.ts";
 import { type Answer, type Caller, startWorld, type TestTenant, type World } from "../kit/world.ts";
 
 const HOSTILE = '"><img src=x onerror=alert(1)>';
@@ -14,6 +15,7 @@ let owner: Caller;
 let visitor: Visitor;
 let agent: RunningAgent;
 let deviceId: string;
+let receiver: Receiver;
 const call = async (method: string, path: string, body?: object): Promise<Answer["body"]> =>
   (await world.call(owner, method, `/v1${path}`, body === undefined ? {} : { body })).body.data;
 
@@ -25,6 +27,7 @@ beforeAll(async () => {
   const device = await tenant.device();
   ({ deviceId } = device);
   await call("PATCH", `/devices/${deviceId}`, { name: HOSTILE });
+  receiver = await startReceiver();
   agent = await startAgent(world.url, device);
   visitor = await chromium.visitor();
   await visitor.signIn(tenant.ownerId, { path: "/alerts" });
@@ -33,6 +36,7 @@ beforeEach(async () => void (await visitor.page.goto("/alerts", { waitUntil: "do
 afterAll(async () => {
   await visitor?.close();
   await agent?.stop();
+  await receiver?.close();
   await chromium?.close();
   await world.close();
 });
@@ -108,8 +112,119 @@ describe("an alert", () => {
     await page.getByRole("button", { name: "Clear filters" }).click();
     await list().getByText("Filtered").waitFor();
     await page.getByRole("link", { name: "Overview" }).click();
-    await page.getByRole("link", { name: /^1 open alert/ }).click();
+    await page.getByRole("link", { name: /^\d+ open alert/ }).click();
     await list().getByText("Filtered").waitFor();
+  });
+});
+
+describe("a rule", () => {
+  test("is tried on stored data before it is saved, changed and deleted", { timeout: 120_000 }, async () => {
+    const { page } = visitor;
+    const trial = { metric: "device.cpu", operator: "gte", threshold: 0 };
+    await eventually(async () => expect((await call("POST", "/alert-rules/preview", trial)).deviceCount).toBe(1), 60_000);
+    await page.goto("/alerts?tab=rules", { waitUntil: "domcontentloaded" });
+    await page.getByRole("button", { name: "Create a rule" }).click();
+    await dialog().getByLabel("Name", { exact: true }).fill(HOSTILE);
+    await dialog().getByLabel("Threshold").fill("101");
+    await dialog().getByRole("button", { name: "Try it on the last day" }).click();
+    await dialog().getByText("In the last 24 hours it would have opened no alert.").waitFor();
+    await dialog().getByLabel("Comparison").selectOption("≥");
+    await dialog().getByLabel("Threshold").fill("0");
+    await dialog().getByRole("button", { name: "Try it on the last day" }).click();
+    await dialog().getByText("In the last 24 hours it would have opened an alert for 1 device.").waitFor();
+    await dialog().getByRole("listitem").filter({ hasText: HOSTILE }).first().waitFor();
+    await dialog().getByText("When it ends, and who is told").click();
+    await dialog().getByLabel("For", { exact: true }).selectOption("1 h");
+    expect(await accessFindings(page)).toEqual([]);
+    await dialog().getByRole("button", { name: "Create a rule" }).click();
+    await dialog().waitFor({ state: "detached" });
+
+    const grid = page.getByRole("grid", { name: "Rules" });
+    await grid.getByText("CPU in percent ≥ 0 for 1 h").click();
+    await dialog().getByLabel("Threshold").fill("90");
+    await dialog().getByText("When it ends, and who is told").click();
+    await dialog().getByLabel("Is on").uncheck();
+    await dialog().getByRole("button", { name: "Save" }).click();
+    await dialog().waitFor({ state: "detached" });
+    await grid.getByText("CPU in percent ≥ 90 for 1 h").click();
+    await dialog().getByRole("button", { name: "Delete" }).click();
+    await page.getByRole("heading", { name: `Delete ${HOSTILE}?` }).waitFor();
+    await dialog().last().getByRole("button", { name: "Delete" }).click();
+    await grid.getByText(HOSTILE).waitFor({ state: "detached" });
+  });
+});
+
+describe("a silence", () => {
+  test("keeps quiet what it matches until somebody ends it here", { timeout: 120_000 }, async () => {
+    const { page } = visitor;
+    await page.goto("/alerts?tab=silences", { waitUntil: "domcontentloaded" });
+    await page.getByRole("button", { name: "Create a silence" }).click();
+    await dialog().getByLabel("By").selectOption("Name of the rule");
+    await dialog().getByLabel("Value").fill("Quiet.*");
+    await dialog()
+      .getByRole("checkbox", { name: /^Pattern/ })
+      .check();
+    await dialog().getByRole("button", { name: "Add a condition" }).click();
+    await dialog().getByLabel("By").last().selectOption("Severity");
+    await dialog().getByLabel("Value").last().fill("critical");
+    await dialog().getByLabel("Reason").fill(HOSTILE);
+    expect(await accessFindings(page)).toEqual([]);
+    await dialog().getByRole("button", { name: "Create a silence" }).click();
+    await dialog().waitFor({ state: "detached" });
+    expect((await call("GET", "/alert-silences"))[0]).toMatchObject({
+      matchers: [
+        { name: "rule", value: "Quiet.*", isRegex: true },
+        { name: "severity", value: "critical", isRegex: false },
+      ],
+    });
+    const { alertId } = await alertOf((await makeRule("Quiet now")).ruleId);
+    await eventually(async () => expect((await call("GET", `/alerts/${alertId}`)).silenced).toBe(true), 60_000);
+    await page.getByRole("link", { name: "Alerts", exact: true }).last().click();
+    await page.getByRole("row").filter({ hasText: "Quiet now" }).getByText("silenced").waitFor();
+
+    await page.getByRole("link", { name: "Silences" }).click();
+    await page.getByRole("grid", { name: "Silences" }).getByText(HOSTILE).click();
+    await dialog().getByRole("button", { name: "End the silence" }).click();
+    await page.getByRole("heading", { name: "End this silence?" }).waitFor();
+    await dialog().getByRole("button", { name: "End the silence" }).click();
+    await page.getByText("A silence keeps alerts quiet for a time").waitFor();
+    expect(await call("GET", "/alert-silences")).toEqual([]);
+  });
+});
+
+describe("a channel", () => {
+  test("shows its secret once, masks its address, and says what the other side answered to a test", { timeout: 120_000 }, async () => {
+    const { page } = visitor;
+    await page.goto("/alerts?tab=channels", { waitUntil: "domcontentloaded" });
+    await page.getByRole("button", { name: "Create a channel" }).click();
+    await dialog().getByLabel("Type").selectOption("Webhook");
+    await dialog().getByLabel("Name", { exact: true }).fill(HOSTILE);
+    await dialog().getByLabel("URL").fill(receiver.url("/on-call/secret-path"));
+    expect(await accessFindings(page)).toEqual([]);
+    await dialog().getByRole("button", { name: "Create a channel" }).click();
+    await dialog().getByText("Copy it now").waitFor();
+    await dialog().getByRole("button", { name: "I have copied it" }).click();
+
+    const grid = page.getByRole("grid", { name: "Channels" });
+    await grid.getByText(HOSTILE).click();
+    await dialog().getByRole("button", { name: "Send a test message" }).click();
+    await dialog().getByText("Delivered: the answer was 200").waitFor();
+    expect(receiver.received.map(({ path }) => path)).toEqual(["/on-call/secret-path"]);
+    receiver.respond(status(500));
+    await dialog().getByRole("button", { name: "Send a test message" }).click();
+    await dialog().getByText("Not delivered, the answer was 500").waitFor();
+    expect(await dialog().getByText("changed elsewhere").count()).toBe(0);
+    expect(await page.content()).not.toContain("secret-path");
+    expect(await accessFindings(page)).toEqual([]);
+
+    await dialog().getByLabel("Name", { exact: true }).fill("On call");
+    await dialog().getByLabel("Is on").uncheck();
+    await dialog().getByRole("button", { name: "Save" }).click();
+    await grid.getByText("off", { exact: true }).waitFor();
+    await grid.getByText("On call").click();
+    await dialog().getByRole("button", { name: "Delete" }).click();
+    await dialog().last().getByRole("button", { name: "Delete" }).click();
+    await page.getByText("A channel tells of alerts").waitFor();
   });
 });
 

@@ -70,11 +70,9 @@ const Shown = ({ alert }: { readonly alert: Alert }) => {
           Type: <code>{alert.type}</code>,
           Rule: may("alert_rule:read") ? (
             <Link to="/alerts" search={{ tab: "rules", open: alert.ruleId }}>
-              {alert.ruleId}
+              {text.showRule}
             </Link>
-          ) : (
-            alert.ruleId
-          ),
+          ) : null,
           Id: <Copyable text={alert.alertId} />,
           Note: alert.note,
         }}

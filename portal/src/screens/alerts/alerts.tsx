@@ -4,12 +4,15 @@ import { useMay } from "../../api/session.ts";
 import { Empty, Page } from "../../ui/parts.tsx";
 import { Tabs } from "../../ui/tabs.tsx";
 import { AlertList } from "./alert-list.tsx";
+import { Channels } from "./channels.tsx";
+import { Rules } from "./rules.tsx";
 import { TABS, type Tab } from "./search.ts";
+import { Silences } from "./silences.tsx";
 import { text } from "./text.ts";
 
 const route = getRouteApi("/alerts");
 
-const SHOWN = { alerts: AlertList, rules: AlertList, silences: AlertList, channels: AlertList } as const satisfies Record<Tab, () => React.ReactNode>;
+const SHOWN = { alerts: AlertList, rules: Rules, silences: Silences, channels: Channels } as const satisfies Record<Tab, () => React.ReactNode>;
 
 export const AlertsScreen = () => {
   const { tab = "alerts" } = route.useSearch();
