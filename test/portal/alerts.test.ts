@@ -17,7 +17,7 @@ let agent: RunningAgent;
 let deviceId: string;
 let receiver: Receiver;
 const call = async (method: string, path: string, body?: object): Promise<Answer["body"]> =>
-  (await world.call(owner, method, `/v1${path}`, body === undefined ? {} : { body })).body.data;
+  (await world.call(owner, method, `/v1${path}`, body === undefined ? {} : { body })).body?.data;
 
 beforeAll(async () => {
   world = await startWorld({ CONSOLE: "on", RATE_LIMIT_STANDARD: "off", RATE_LIMIT_TENANT: "off" });

@@ -24,6 +24,8 @@ const CONCERNS: ReadonlyMap<string, readonly QueryFilters[]> = new Map<string, r
   ["account", [api.account.pathFilter()]],
   ["alert", [api.alerts.pathFilter(), api.audit.pathFilter()]],
   ["webhook", [api.webhooks.pathFilter(), api.audit.pathFilter()]],
+  ["security_alert", [api.security.pathFilter(), api.audit.pathFilter()]],
+  ["security", [api.security.pathFilter(), api.audit.pathFilter()]],
   ["load_test", [api.tenants.pathFilter()]],
 ]);
 const concernOf = ({ type }: LiveEvent): string => type.slice(0, type.indexOf("."));

@@ -14,6 +14,7 @@ import { readOverviewSearch } from "../screens/overview/search.ts";
 import { readPairSearch } from "../screens/pair/search.ts";
 import { readOneTraceSearch, readTraceSearch } from "../screens/traces/search.ts";
 import { readDeliverySearch } from "../screens/webhooks/search.ts";
+import { readSecuritySearch } from "../screens/security/search.ts";
 import { Failure } from "../ui/failure.tsx";
 import { Page } from "../ui/parts.tsx";
 import { Gate } from "./gate.tsx";
@@ -148,6 +149,12 @@ const trace = createRoute({
   validateSearch: readOneTraceSearch,
   component: lazyRouteComponent(() => import("../screens/traces/trace.tsx"), "TraceScreen"),
 });
+const security = createRoute({
+  getParentRoute: () => root,
+  path: "/security",
+  validateSearch: readSecuritySearch,
+  component: lazyRouteComponent(() => import("../screens/security/security.tsx"), "SecurityScreen"),
+});
 const signIn = createRoute({
   getParentRoute: () => root,
   path: "/sign-in",
@@ -178,6 +185,7 @@ export const router = createRouter({
     events,
     traces,
     trace,
+    security,
     signIn,
   ]),
   defaultPreload: "intent",

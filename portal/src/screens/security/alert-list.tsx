@@ -1,0 +1,86 @@
+// The security alerts, the newest first, with the chosen one beside the list.
+import type { SecurityAlert } from "@mooring/client";
+import { getRouteApi, useNavigate } from "@tanstack/react-router";
+import { useCallback } from "react";
+import { api } from "../../api/client.ts";
+import { PAGE_SIZE, usePages } from "../../api/lists.ts";
+import { FilterBar, type FilterKey, type Filters } from "../../ui/filter-bar.tsx";
+import { Empty, Loaded } from "../../ui/parts.tsx";
+import { Split } from "../../ui/split.tsx";
+import { Status } from "../../ui/status.tsx";
+import { type Column, Table } from "../../ui/table.tsx";
+import { Ago } from "../../ui/time.tsx";
+import { AlertPanel } from "./alert.tsx";
+import { Entity } from "./entity.tsx";
+import { knownType, MEANINGS, TYPES } from "./meanings.ts";
+import { readSecuritySearch, SEVERITIES, STATUSES } from "./search.ts";
+import { text } from "./text.ts";
+
+const route = getRouteApi("/security");
+
+const COLUMNS: readonly Column<SecurityAlert>[] = [
+  { title: "Severity", width: "92px", phone: true, cell: ({ severity }) => <Status status={severity} /> },
+  { title: "What", width: "minmax(120px, 3fr)", phone: true, cell: ({ type }) => MEANINGS[type] },
+  { title: "About", width: "minmax(100px, 2fr)", cell: ({ entityType, entityId }) => <Entity entityType={entityType} entityId={entityId} /> },
+  { title: "Times", width: "64px", cell: ({ count }) => text.number(count) },
+  { title: "State", width: "124px", cell: ({ status }) => <Status status={status} /> },
+  { title: "Last", width: "92px", phone: true, cell: ({ lastEventAt }) => <Ago at={lastEventAt} /> },
+];
+const FEWER = COLUMNS.filter(({ title, phone }) => phone === true || title === "State");
+
+const KEYS: readonly FilterKey[] = [
+  { key: "status", name: "status", values: STATUSES },
+  { key: "severity", name: "severity", values: SEVERITIES },
+  { key: "type", name: "type", values: TYPES },
+];
+
+export const AlertList = () => {
+  const { open, tab: _, entityId: __, ...filters } = route.useSearch();
+  const navigate = useNavigate();
+  const list = usePages<SecurityAlert>((page) => api.security.listAlerts.queryOptions({ ...knownType(filters), page, pageSize: PAGE_SIZE }));
+  const setFilters = useCallback((next: Filters) => void navigate({ to: "/security", search: readSecuritySearch(next), replace: true }), [navigate]);
+  const show = useCallback(
+    (alertId?: string): void => void navigate({ to: "/security", search: (before) => readSecuritySearch({ ...before, open: alertId }) }),
+    [navigate],
+  );
+  const close = useCallback(() => show(), [show]);
+  const isDefault = Object.keys(filters).length === 0;
+  return (
+    <>
+      <FilterBar label={text.filter} example="" keys={KEYS} filters={filters} onChange={setFilters} />
+      <Split
+        onClose={close}
+        detail={open === undefined ? null : <AlertPanel key={open} alertId={open} onClose={close} />}
+        list={
+          <Loaded read={list.read} rows={8}>
+            {() =>
+              list.count > 0 ? (
+                <Table
+                  label={text.tabs.alerts}
+                  columns={open === undefined ? COLUMNS : FEWER}
+                  {...list}
+                  id={({ id }) => id}
+                  onOpen={({ id }) => show(id)}
+                  opened={open}
+                  fill
+                />
+              ) : (
+                <Empty
+                  action={
+                    isDefault ? undefined : (
+                      <button type="button" onClick={() => setFilters({})}>
+                        {text.clear}
+                      </button>
+                    )
+                  }
+                >
+                  {isDefault ? text.noAlerts : text.noMatch}
+                </Empty>
+              )
+            }
+          </Loaded>
+        }
+      />
+    </>
+  );
+};

@@ -1,0 +1,69 @@
+// The security events, the newest first.
+import type { SecurityEvent } from "@mooring/client";
+import { getRouteApi, useNavigate } from "@tanstack/react-router";
+import { useCallback } from "react";
+import { api } from "../../api/client.ts";
+import { PAGE_SIZE, usePages } from "../../api/lists.ts";
+import { FilterBar, type FilterKey, type Filters } from "../../ui/filter-bar.tsx";
+import { Empty, Loaded } from "../../ui/parts.tsx";
+import { Status } from "../../ui/status.tsx";
+import { type Column, Table } from "../../ui/table.tsx";
+import { exactTime } from "../../ui/time.tsx";
+import { Entity } from "./entity.tsx";
+import { knownType, MEANINGS, TYPES } from "./meanings.ts";
+import { readSecuritySearch, SEVERITIES } from "./search.ts";
+import { text } from "./text.ts";
+
+const route = getRouteApi("/security");
+
+const COLUMNS: readonly Column<SecurityEvent>[] = [
+  { title: "When", width: "minmax(90px, 184px)", phone: true, cell: ({ timestamp }) => <time dateTime={timestamp}>{exactTime(timestamp)}</time> },
+  { title: "Severity", width: "92px", cell: ({ severity }) => <Status status={severity} /> },
+  { title: "What", width: "minmax(110px, 3fr)", phone: true, cell: ({ type }) => MEANINGS[type] },
+  { title: "About", width: "minmax(100px, 2fr)", cell: ({ details }) => <Entity {...details} /> },
+  { title: "From", width: "minmax(70px, 120px)", cell: ({ details: { ipAddress } }) => <span className="mono muted">{ipAddress}</span> },
+  { title: "Call", width: "minmax(70px, 1fr)", cell: ({ details: { operation, reason } }) => <code>{operation ?? reason}</code> },
+  { title: "Times", width: "56px", phone: true, cell: ({ details: { count } }) => text.number(count) },
+];
+const KEYS: readonly FilterKey[] = [
+  { key: "type", name: "type", values: TYPES },
+  { key: "severity", name: "severity", values: SEVERITIES },
+];
+
+export const EventList = () => {
+  const { type, severity, entityId } = route.useSearch();
+  const navigate = useNavigate();
+  const query = readSecuritySearch({ type, severity, entityId });
+  const list = usePages<SecurityEvent>((page) => api.security.listEvents.queryOptions({ ...knownType(query), page, pageSize: PAGE_SIZE }));
+  const setFilters = useCallback(
+    ({ q, ...next }: Filters) =>
+      void navigate({ to: "/security", search: readSecuritySearch({ ...next, ...(q === undefined ? {} : { entityId: q }), tab: "events" }), replace: true }),
+    [navigate],
+  );
+  const { entityId: q, ...rest } = query;
+  const isDefault = Object.keys(query).length === 0;
+  return (
+    <>
+      <FilterBar label={text.filterEvents} example="an address or id, " keys={KEYS} filters={q === undefined ? rest : { ...rest, q }} onChange={setFilters} />
+      <Loaded read={list.read} rows={8}>
+        {() =>
+          list.count > 0 ? (
+            <Table label={text.tabs.events} columns={COLUMNS} {...list} id={({ id }) => id} fill />
+          ) : (
+            <Empty
+              action={
+                isDefault ? undefined : (
+                  <button type="button" onClick={() => setFilters({})}>
+                    {text.clear}
+                  </button>
+                )
+              }
+            >
+              {isDefault ? text.noEvents : text.noMatch}
+            </Empty>
+          )
+        }
+      </Loaded>
+    </>
+  );
+};

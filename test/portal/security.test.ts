@@ -1,0 +1,166 @@
+// The screen of security: what looks like an attack is seen, looked at, blocked and unblocked, with real calls behind it.
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { accessFindings, type Chromium, openChromium, scrollsSideways, type Visitor } from "../kit/chromium.ts";
+import { eventually } from "../kit/eventually.ts";
+import { type Answer, asKey, type Caller, startWorld, type TestTenant, type World } from "../kit/world.ts";
+
+const HOSTILE = '"><img src=x onerror=alert(1)>';
+
+let world: World;
+let chromium: Chromium;
+let tenant: TestTenant;
+let owner: Caller;
+let visitor: Visitor;
+const call = async (method: string, path: string, body?: object): Promise<Answer["body"]> =>
+  (await world.call(owner, method, `/v1${path}`, body === undefined ? {} : { body })).body?.data;
+
+beforeAll(async () => {
+  world = await startWorld({ CONSOLE: "on", TRUSTED_PROXIES: "127.0.0.0/8", RATE_LIMIT_STANDARD: "off", RATE_LIMIT_TENANT: "off", RATE_LIMIT_READS: "off" });
+  chromium = await openChromium(world);
+  tenant = await world.tenant();
+  owner = await tenant.user();
+  visitor = await chromium.visitor();
+  await visitor.signIn(tenant.ownerId, { path: "/security" });
+});
+beforeEach(async () => void (await visitor.page.goto("/security", { waitUntil: "domcontentloaded" })));
+afterAll(async () => {
+  await visitor?.close();
+  await chromium?.close();
+  await world.close();
+});
+
+let addresses = 0;
+/** Each from an address of its own: whoever fails too often is asked to wait. */
+const newKey = async () => {
+  addresses += 1;
+  const headers = { "x-forwarded-for": `203.0.113.${addresses}` };
+  const { apiKey, keyId } = await call("POST", "/api-keys", { name: HOSTILE });
+  const as = asKey(apiKey, tenant.tenantId);
+  return { keyId, status: async (): Promise<number> => (await world.call(as, "GET", "/v1/devices", { headers })).status };
+};
+/** A revoked key that goes on calling, until the gateway has noticed. */
+const raiseAlert = async () => {
+  const key = await newKey();
+  await call("DELETE", `/api-keys/${key.keyId}`);
+  for (let calls = 0; calls < 24; calls += 1) await key.status();
+  const alert: { readonly id: string } = await eventually(async () => {
+    const found = (await call("GET", "/security/alerts")).find(({ entityId }: { entityId: string }) => entityId === key.keyId);
+    if (found === undefined) throw new Error("no alert yet");
+    return found;
+  }, 30_000);
+  return { ...key, alertId: alert.id };
+};
+const dialog = () => visitor.page.getByRole("dialog");
+const grid = (name: string) => visitor.page.getByRole("grid", { name });
+
+describe("an alert", () => {
+  test("of a revoked key that goes on calling appears by itself, leads to its events, is acknowledged and resolved", { timeout: 60_000 }, async () => {
+    const { page } = visitor;
+    await page.getByText("Nothing looked like an attack.").waitFor();
+    await page.getByText("live", { exact: true }).waitFor();
+    const { alertId, keyId } = await raiseAlert();
+    await grid("Alerts").getByText("Credentials were refused again and again.").click();
+    const panel = page.getByRole("region", { name: "Credentials were refused again and again." });
+    await panel.getByRole("link", { name: keyId }).waitFor();
+    await page.getByRole("link", { name: "1 alert to look at" }).waitFor();
+    expect(await accessFindings(page)).toEqual([]);
+    await panel.getByRole("button", { name: "Acknowledge" }).click();
+    await panel.getByRole("list", { name: "History" }).getByText("acknowledged").waitFor();
+    await panel.getByRole("button", { name: "Resolve" }).click();
+    await dialog().getByLabel("What it was").selectOption("False positive");
+    await dialog().getByLabel("Note").fill(HOSTILE);
+    await dialog().getByRole("button", { name: "Resolve" }).click();
+    await panel.getByRole("list", { name: "History" }).getByText("False positive").waitFor();
+    expect(await call("GET", `/security/alerts/${alertId}`)).toMatchObject({ status: "resolved", resolution: "false_positive", note: HOSTILE });
+    await panel.getByRole("link", { name: "Its events" }).click();
+    await grid("Events").getByRole("link", { name: keyId }).first().waitFor();
+    expect(await page.getByRole("combobox", { name: "Filter events" }).inputValue()).toBe(`type:auth.failed_burst ${keyId}`);
+    await page.getByRole("combobox", { name: "Filter events" }).fill("nobody");
+    await page.getByText("Nothing matches these filters.").waitFor();
+  });
+});
+
+describe("a key", () => {
+  test("that is blocked here is refused, and works again once it is unblocked here", { timeout: 60_000 }, async () => {
+    const { page } = visitor;
+    const { keyId, status } = await newKey();
+    expect(await status()).toBe(200);
+    await page.goto("/security?tab=blocked", { waitUntil: "domcontentloaded" });
+    await page.getByRole("button", { name: "Block" }).click();
+    await dialog().getByLabel("What").selectOption("API key");
+    await dialog().getByLabel("Value").fill(keyId);
+    await dialog().getByLabel("Reason").fill(HOSTILE);
+    expect(await accessFindings(page)).toEqual([]);
+    await dialog().getByRole("button", { name: "Block" }).click();
+    await grid("Blocked").getByText(HOSTILE).waitFor();
+    await eventually(async () => expect(await status()).toBe(403));
+    expect(await page.evaluate("document.querySelectorAll('img').length")).toBe(0);
+    expect((await call("GET", "/security/blocked-entities"))[0].expiresAt).not.toBeNull();
+
+    await page.getByRole("button", { name: `Unblock ${keyId}` }).click();
+    await page.getByRole("heading", { name: `Unblock ${keyId}?` }).waitFor();
+    await dialog().getByRole("button", { name: "Unblock" }).click();
+    await page.getByText("Nobody is blocked.").waitFor();
+    await eventually(async () => expect(await status()).toBe(200));
+  });
+});
+
+describe("a rule", () => {
+  test("of one's own is created, changed and deleted, and a built-in one is turned off", { timeout: 60_000 }, async () => {
+    const { page } = visitor;
+    await page.goto("/security?tab=rules", { waitUntil: "domcontentloaded" });
+    await page.getByRole("button", { name: "Create a rule" }).click();
+    await dialog().getByLabel("Name").fill(HOSTILE);
+    await dialog().getByLabel("Type of event").selectOption("A device's secrets were read.");
+    await dialog().getByLabel("Events about the same").fill("7");
+    await dialog().getByLabel("It blocks").selectOption("user");
+    expect(await accessFindings(page)).toEqual([]);
+    await dialog().getByRole("button", { name: "Create a rule" }).click();
+    await dialog().waitFor({ state: "detached" });
+    const row = grid("Rules").getByRole("row").filter({ hasText: HOSTILE });
+    await row.getByText("7 within 5 min").waitFor();
+    await row.getByText("medium alert, blocks the user for 1 h").click();
+    await dialog().getByLabel("It blocks").selectOption("nobody");
+    await dialog().getByRole("button", { name: "Save" }).click();
+    await row.getByText("medium alert", { exact: true }).click();
+    await dialog().getByRole("button", { name: "Delete" }).click();
+    await page.getByRole("heading", { name: `Delete ${HOSTILE}?` }).waitFor();
+    await dialog().last().getByRole("button", { name: "Delete" }).click();
+    await row.waitFor({ state: "detached" });
+
+    const builtIn = grid("Rules").getByRole("row").filter({ hasText: "pairing.bruteforce" });
+    await builtIn.click();
+    await dialog().getByRole("checkbox", { name: "Is on" }).uncheck();
+    expect(await dialog().getByRole("button", { name: "Delete" }).count()).toBe(0);
+    await dialog().getByRole("button", { name: "Save" }).click();
+    await builtIn.getByText("off", { exact: true }).waitFor();
+    const { items } = await call("GET", "/security/rules").then((data) => (Array.isArray(data) ? { items: data } : data));
+    expect(items.find(({ type, builtIn: is }: { type: string; builtIn: boolean }) => is && type === "pairing.bruteforce").enabled).toBe(false);
+  });
+});
+
+test("all of this went without a complaint of the browser", () => {
+  expect(visitor.problems).toEqual([]);
+});
+
+describe.each([
+  { colorScheme: "dark", viewport: { width: 1_440, height: 900 } },
+  { colorScheme: "light", viewport: { width: 390, height: 844 } },
+] as const)("$colorScheme at $viewport.width px", (look) => {
+  test("an open alert, the events and who is blocked are without a finding", { timeout: 60_000 }, async () => {
+    const { alertId, keyId } = await raiseAlert();
+    await call("POST", "/security/blocked-entities", { entityType: "key", entityValue: keyId, reason: HOSTILE });
+    const { page, problems, signIn, close } = await chromium.visitor(look);
+    await signIn(tenant.ownerId, { path: `/security?open=${alertId}` });
+    for (const path of [`/security?open=${alertId}`, "/security?tab=events", "/security?tab=rules", "/security?tab=blocked"]) {
+      await page.goto(path, { waitUntil: "domcontentloaded" });
+      await page.getByRole("grid").getByRole("gridcell").first().waitFor();
+      await expect.poll(() => page.locator("[data-skeleton]").count()).toBe(0);
+      expect(await accessFindings(page)).toEqual([]);
+      expect(await scrollsSideways(page)).toBe(false);
+      if (process.env["SHOTS"] !== undefined) await page.screenshot({ path: `${process.env["SHOTS"]}/security-${look.viewport.width}${path.length}.png` });
+    }
+    expect(problems).toEqual([]);
+    await close();
+  });
+});
