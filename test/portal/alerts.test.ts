@@ -1,4 +1,5 @@
 // The screen of alerts: from a rule and the heartbeat that breaks it to the person who takes care, and the parts around it.
+import type { Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type RunningAgent, startAgent } from "../kit/agents.ts";
 import { accessFindings, type Chromium, openChromium, scrollsSideways, type Visitor } from "../kit/chromium.ts";
@@ -50,8 +51,15 @@ const alertOf = (ruleId: string): Promise<{ readonly alertId: string }> =>
     if (alert === undefined) throw new Error("no alert yet");
     return alert;
   }, 60_000);
+/** One that stays open, for all who only look at it. */
+let standing: Promise<{ readonly alertId: string; readonly ruleId: string }> | undefined;
+const standingAlert = () => {
+  standing ??= makeRule("Standing").then(async ({ ruleId }) => ({ ruleId, ...(await alertOf(ruleId)) }));
+  return standing;
+};
 const list = () => visitor.page.getByRole("grid", { name: "Alerts" });
-const dialog = () => visitor.page.getByRole("dialog");
+const dialogOf = (page: Page) => page.getByRole("dialog");
+const dialog = () => dialogOf(visitor.page);
 
 describe("an alert", () => {
   test("that a heartbeat opens appears by itself, and is acknowledged, snoozed and resolved here", { timeout: 120_000 }, async () => {
@@ -102,18 +110,37 @@ describe("an alert", () => {
 
   test("is found by the filters of the URL, and counted on the overview", { timeout: 120_000 }, async () => {
     const { page } = visitor;
-    const { ruleId } = await makeRule("Filtered");
-    await alertOf(ruleId);
+    const { ruleId } = await standingAlert();
     await page.goto(`/alerts?deviceId=${deviceId}&severity=critical&ruleId=${ruleId}`, { waitUntil: "domcontentloaded" });
-    await list().getByText("Filtered").waitFor();
+    await list().getByText("Standing").waitFor();
     expect(await page.getByRole("combobox", { name: "Filter alerts" }).inputValue()).toBe(`severity:critical rule:${ruleId} device:${deviceId}`);
     await page.getByRole("combobox", { name: "Filter alerts" }).fill("severity:info ");
     await page.getByText("No alert matches these filters.").waitFor();
     await page.getByRole("button", { name: "Clear filters" }).click();
-    await list().getByText("Filtered").waitFor();
+    await list().getByText("Standing").waitFor();
     await page.getByRole("link", { name: "Overview" }).click();
     await page.getByRole("link", { name: /^\d+ open alert/ }).click();
-    await list().getByText("Filtered").waitFor();
+    await list().getByText("Standing").waitFor();
+  });
+
+  test("is reached and read by keyboard alone", { timeout: 120_000 }, async () => {
+    const { page } = visitor;
+    const { alertId } = await standingAlert();
+    await page.goto("/devices", { waitUntil: "domcontentloaded" });
+    await page.getByRole("heading", { name: "Devices" }).waitFor();
+    await page.keyboard.press("g");
+    await page.keyboard.press("l");
+    await list().getByText("Standing").waitFor();
+    await list().focus();
+    await page.keyboard.press("Enter");
+    await page.getByRole("list", { name: "History" }).waitFor();
+    await page.keyboard.press("Escape");
+    await page.getByRole("list", { name: "History" }).waitFor({ state: "detached" });
+    await page.keyboard.press("Control+k");
+    await page.getByRole("combobox", { name: "Place, device or id" }).fill(alertId);
+    await page.getByRole("option", { name: alertId }).waitFor();
+    await page.keyboard.press("Enter");
+    await page.getByRole("region", { name: /^Standing: / }).waitFor();
   });
 });
 
@@ -233,7 +260,7 @@ describe.each([
   { colorScheme: "dark", viewport: { width: 390, height: 844 } },
 ] as const)("$colorScheme at $viewport.width px", (look) => {
   test("an open alert is without a finding", { timeout: 120_000 }, async () => {
-    const { alertId } = await alertOf((await makeRule(`Seen at ${look.viewport.width}`)).ruleId);
+    const { alertId } = await standingAlert();
     const { page, problems, signIn, close } = await chromium.visitor(look);
     await signIn(tenant.ownerId, { path: `/alerts?open=${alertId}` });
     await page.getByRole("list", { name: "History" }).waitFor();
@@ -247,4 +274,33 @@ describe.each([
 
 test("all of this went without a complaint of the browser", () => {
   expect(visitor.problems).toEqual([]);
+});
+
+test("a viewer sees alerts, rules and channels without a way to change them, and nothing is refused", { timeout: 120_000 }, async () => {
+  const { alertId } = await standingAlert();
+  await tenant.token("viewer");
+  const { page, problems, signIn, close } = await chromium.visitor();
+  await signIn(tenant.ownerId.replace("owner", "viewer"), { path: `/alerts?open=${alertId}` });
+  await page.getByRole("list", { name: "History" }).waitFor();
+  await page.getByRole("link", { name: "Show the rule" }).click();
+  await dialogOf(page).getByText("CPU in percent ≥ 0").waitFor();
+  await page.keyboard.press("Escape");
+  for (const tab of ["Silences", "Channels"]) {
+    await page.getByRole("link", { name: tab }).click();
+    await page.getByText(/^A (silence keeps|channel tells)/).waitFor();
+  }
+  expect(await page.getByRole("button", { name: /Acknowledge|Resolve|Snooze|Create/ }).count()).toBe(0);
+  expect(problems).toEqual([]);
+  await close();
+});
+
+test("the alert of another tenant is unknown", { timeout: 120_000 }, async () => {
+  const { alertId } = await standingAlert();
+  const other = await world.tenant();
+  const { page, problems, signIn, close } = await chromium.visitor();
+  await signIn(other.ownerId, { path: `/alerts/${alertId}` });
+  await page.getByText("Unknown, or not yours.").waitFor();
+  expect(await page.content()).not.toContain("Standing");
+  expect(problems.filter(({ kind }) => kind !== "answer")).toEqual([]);
+  await close();
 });

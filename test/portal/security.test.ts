@@ -164,3 +164,19 @@ describe.each([
     await close();
   });
 });
+
+test("a viewer sees alerts and who is blocked without a way to change it, and nothing is refused", { timeout: 60_000 }, async () => {
+  const { alertId } = await raiseAlert();
+  await tenant.token("viewer");
+  const { page, problems, signIn, close } = await chromium.visitor();
+  await signIn(tenant.ownerId.replace("owner", "viewer"), { path: `/security?open=${alertId}` });
+  await page.getByRole("list", { name: "History" }).waitFor();
+  await page.getByRole("link", { name: "Its rule" }).click();
+  await page.getByRole("dialog").getByText("20 within 5 min").waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByRole("link", { name: "Blocked", exact: true }).click();
+  await page.getByRole("grid", { name: "Blocked" }).or(page.getByText("Nobody is blocked.")).waitFor();
+  expect(await page.getByRole("button", { name: /Acknowledge|Resolve|Block|Create/ }).count()).toBe(0);
+  expect(problems).toEqual([]);
+  await close();
+});

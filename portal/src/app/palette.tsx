@@ -22,7 +22,7 @@ const useTargets = (typed: string, places: readonly Place[]): readonly Target[] 
   const q = useDeferredValue(typed.trim());
   const found = useQuery({
     ...api.devices.list.queryOptions({ q: q || "-", pageSize: MAX_DEVICES, sort: "name" }),
-    enabled: q.length > 1 && !/^(dev|cmd|wh|evt)_/.test(q),
+    enabled: q.length > 1 && !/^(dev|cmd|wh|evt|alr|sal)_/.test(q),
   });
   const byId = /^dev_\w+$/.test(q) ? [{ key: q, word: q, kind: "device", go: () => navigate({ to: "/devices/$deviceId", params: { deviceId: q } }) }] : [];
   const command = /^cmd_\w+$/.test(q) ? [{ key: q, word: q, kind: "command", go: () => navigate({ to: "/commands", search: { command: q } }) }] : [];
@@ -31,6 +31,8 @@ const useTargets = (typed: string, places: readonly Place[]): readonly Target[] 
     : [];
   const event = /^evt_\w+$/.test(q) ? [{ key: q, word: q, kind: "event", go: () => navigate({ to: "/events", search: { event: q } }) }] : [];
   const trace = /^[0-9a-f]{32}$/.test(q) ? [{ key: q, word: q, kind: "trace", go: () => navigate({ to: "/traces/$traceId", params: { traceId: q } }) }] : [];
+  const alert = /^alr_\w+$/.test(q) ? [{ key: q, word: q, kind: "alert", go: () => navigate({ to: "/alerts", search: { open: q } }) }] : [];
+  const security = /^sal_\w+$/.test(q) ? [{ key: q, word: q, kind: "security alert", go: () => navigate({ to: "/security", search: { open: q } }) }] : [];
   const named = places
     .filter(({ word }) => word.toLowerCase().includes(q.toLowerCase()))
     .map(({ to, word }) => ({ key: to, word, kind: "place", go: () => navigate({ to }) }));
@@ -40,7 +42,7 @@ const useTargets = (typed: string, places: readonly Place[]): readonly Target[] 
     kind: "device",
     go: () => navigate({ to: "/devices/$deviceId", params: { deviceId: device.deviceId } }),
   }));
-  return [...byId, ...command, ...webhook, ...event, ...trace, ...named, ...devices];
+  return [...byId, ...command, ...webhook, ...event, ...trace, ...alert, ...security, ...named, ...devices];
 };
 
 export const Palette = ({ places, onClose }: { readonly places: readonly Place[]; readonly onClose: () => void }) => {
