@@ -70,7 +70,6 @@ const More = ({ rule }: { readonly rule: AlertRule | null }) => {
           </Checks>
         )}
         <Check name="autoResolve" label={text.autoResolve} defaultChecked={rule?.autoResolve ?? true} />
-        <Check name="enabled" label={text.enabled} defaultChecked={rule?.enabled ?? true} />
       </div>
     </details>
   );
@@ -156,6 +155,7 @@ const Change = ({ rule, onClose, onDelete }: { readonly rule: AlertRule | null; 
       <TextField label={text.name} name="name" required maxLength={100} defaultValue={rule?.name} />
       <Condition rule={rule} metric={metric} onMetric={setMetric} />
       <SelectorField label={text.devices} value={scope} onChange={setScope} />
+      <Check name="enabled" label={text.enabled} defaultChecked={rule?.enabled ?? true} />
       <More rule={rule} />
       {tried === undefined ? (
         <p className="muted">{text.notTriable}</p>
