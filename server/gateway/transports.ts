@@ -193,7 +193,7 @@ const httpOf = (deps: TransportsDeps, infoOf: InfoOf): HttpTransport => {
 };
 
 const agentChannelOf = (deps: TransportsDeps, facts: InfoOf): AgentChannel => {
-  const { config, cluster, lookups, channel } = deps;
+  const { config, cluster, lookups, channel, blocks, watch } = deps;
   return createAgentChannel({
     nodeId: deps.nodeId,
     agents: lookups.agents,
@@ -207,8 +207,7 @@ const agentChannelOf = (deps: TransportsDeps, facts: InfoOf): AgentChannel => {
     notifier: cluster.notifier,
     limits: deps.limits,
     facts,
-    blocks: deps.blocks,
-    watch: deps.watch,
+    ...{ blocks, watch },
     databaseError: deps.databaseError,
     clock: deps.clock,
     log: deps.log,
