@@ -54,7 +54,10 @@ describe("a webhook", () => {
     const dialog = page.getByRole("dialog");
     await dialog.getByLabel("URL").fill(receiver.url(path));
     expect(await dialog.getByRole("button", { name: "Create a webhook" }).isDisabled()).toBe(true);
-    await dialog.getByText(/^fleet\b/).click();
+    await dialog
+      .locator("summary")
+      .filter({ hasText: /^fleet/ })
+      .click();
     await dialog.getByRole("checkbox", { name: "All of fleet" }).check();
     await dialog.getByLabel("Description").fill(HOSTILE);
     await dialog.getByLabel("Headers").fill("Authorization: Bearer of-the-receiver\n");
@@ -78,7 +81,7 @@ describe("a webhook", () => {
     expect(await page.locator("img").count()).toBe(0);
   });
 
-  test("delivers again from here what has failed", async () => {
+  test("delivers what waits for its next attempt at once when somebody asks for it here", async () => {
     receiver.respond((one, response) => (receiver.at(one.path).length > 1 ? status(204) : status(500))(one, response));
     const { page, path } = await openMade();
     await post("/fleets", { name: "kiosks" });
@@ -86,11 +89,27 @@ describe("a webhook", () => {
     await page.getByText("Attempt 1, by itself").waitFor();
     await page.getByRole("region", { name: "Body of answer 1" }).getByText("status 500").waitFor();
     await page.getByRole("button", { name: "Deliver again" }).click();
-    await page.getByText(/Attempt \d, by a person/).waitFor();
+    await page.getByText("Attempt 2").waitFor();
     await deliveries().getByText("succeeded").waitFor();
     const [first, second] = receiver.at(path);
     expect([second?.body, second?.headers["webhook-id"]]).toEqual([first?.body, first?.headers["webhook-id"]]);
     receiver.respond(status(200));
+  });
+
+  test("whose receiver is gone says so, and delivers from here what failed once it is enabled again", async () => {
+    receiver.respond(status(410));
+    const { page, path } = await openMade();
+    await post("/fleets", { name: "gone" });
+    await page.getByText("disabled: its receiver answered 410 Gone").waitFor();
+    await deliveries().getByText("exhausted").click();
+    await page.getByText("Attempt 1, by itself").waitFor();
+    expect(await page.getByRole("button", { name: "Deliver again" }).count()).toBe(0);
+    receiver.respond(status(200));
+    await page.getByRole("button", { name: "Enable" }).click();
+    await page.getByRole("button", { name: "Deliver again" }).click();
+    await page.getByText("Attempt 2, by a person").waitFor();
+    await deliveries().getByText("succeeded").waitFor();
+    expect(receiver.at(path)).toHaveLength(2);
   });
 
   test("shows the receiver's answer to a test where it was asked for, also when it is a refusal", async () => {
@@ -151,14 +170,17 @@ describe("a webhook", () => {
     const { page, webhookId } = await openMade({ headers: { Authorization: "Bearer of-the-receiver" } });
     await page.getByRole("button", { name: "Change" }).click();
     const dialog = page.getByRole("dialog");
-    await dialog.getByText(/^device\b/).click();
+    await dialog
+      .locator("summary")
+      .filter({ hasText: /^device/ })
+      .click();
     await dialog.getByRole("checkbox", { name: "device.offline" }).check();
     await dialog.getByLabel("Format").selectOption("CloudEvents 1.0");
     await dialog.getByRole("button", { name: "Save" }).click();
     await dialog.waitFor({ state: "detached" });
-    await page.getByText("fleet.*, device.offline").waitFor();
+    await page.getByText("device.offline, fleet.*").waitFor();
     const { body } = await world.call(owner, "GET", `/v1/webhooks/${webhookId}`);
-    expect(body.data).toMatchObject({ format: "cloudevents", events: ["fleet.*", "device.offline"], headerNames: ["Authorization"] });
+    expect(body.data).toMatchObject({ format: "cloudevents", events: ["device.offline", "fleet.*"], headerNames: ["authorization"] });
     await page.getByRole("button", { name: "Delete" }).click();
     await dialog.getByRole("button", { name: "Delete" }).click();
     await page.getByRole("heading", { name: "Webhooks" }).waitFor();
@@ -168,18 +190,23 @@ describe("a webhook", () => {
 
 test("the log of events shows what happens as it happens, with its data as text, and filters by type and subject", async () => {
   const { page } = visitor;
+  await post("/fleets", { name: HOSTILE });
   await page.goto("/events", { waitUntil: "domcontentloaded" });
   await page.getByText("live", { exact: true }).waitFor();
   const device = await tenant.device();
-  await world.call(owner, "PATCH", `/v1/devices/${device.deviceId}`, { body: { name: HOSTILE } });
   const { commandId } = await post(`/devices/${device.deviceId}/commands`, { type: "echo", payload: { says: HOSTILE } });
+  await post(`/commands/${commandId}/cancel`, {});
   const grid = page.getByRole("grid", { name: "Events" });
-  await grid.getByRole("row").filter({ hasText: commandId }).first().waitFor();
+  const canceled = grid.getByRole("row").filter({ hasText: "command.canceled" });
+  await canceled.waitFor();
   await page.getByRole("combobox", { name: "Filter events" }).fill("type:command.* ");
   await grid.getByText("fleet.created").first().waitFor({ state: "detached" });
-  await grid.getByRole("row").filter({ hasText: commandId }).first().click();
+  await canceled.click();
   await page.getByRole("region", { name: "Data" }).getByText(device.deviceId).waitFor();
   expect(await accessFindings(page)).toEqual([]);
+  await page.getByRole("link", { name: "Events of the same subject" }).click();
+  await canceled.waitFor();
+  await canceled.click();
   await page.getByRole("link", { name: commandId }).click();
   await page.getByRole("heading", { name: "echo" }).waitFor();
   expect(await page.locator("img").count()).toBe(0);

@@ -4,6 +4,7 @@ import { api } from "../../api/client.ts";
 import { Check, Checks } from "../../ui/checks.tsx";
 import { Loaded } from "../../ui/parts.tsx";
 import { text } from "./text.ts";
+import css from "./webhooks.module.css";
 
 const ALL = "*";
 
@@ -50,15 +51,19 @@ const GroupField = ({ group, types, picked, onChange }: EventsFieldProps & { rea
 export const EventsField = ({ picked, onChange }: EventsFieldProps) => {
   const read = useEventTypes();
   return (
-    <Checks label={text.events} hint={picked.length === 0 ? text.noEvents : picked.join(", ")}>
+    <fieldset className={css["events"]}>
+      <legend>{text.events}</legend>
+      <p className="muted">{picked.length === 0 ? text.noEvents : picked.join(", ")}</p>
       <Check name={ALL} label={text.allEvents} checked={picked.includes(ALL)} onChange={({ target }) => onChange(target.checked ? [ALL] : [])} />
       <Loaded read={read} rows={4}>
-        {({ items }) =>
-          [...new Set(items.map(({ group }) => group))].map((group) => (
-            <GroupField key={group} group={group} types={items.filter((each) => each.group === group)} picked={picked} onChange={onChange} />
-          ))
-        }
+        {({ items }) => (
+          <div className={css["groups"]}>
+            {[...new Set(items.map(({ group }) => group))].map((group) => (
+              <GroupField key={group} group={group} types={items.filter((each) => each.group === group)} picked={picked} onChange={onChange} />
+            ))}
+          </div>
+        )}
       </Loaded>
-    </Checks>
+    </fieldset>
   );
 };
