@@ -1,4 +1,5 @@
 // A tenant as people have it after some weeks: devices in every state, commands that ended in different ways, one that waits for another, people and keys.
+import { randomBytes } from "node:crypto";
 import { openAgent } from "./agents.ts";
 import { eventually } from "./eventually.ts";
 import type { TestTenant, World } from "./world.ts";
@@ -22,6 +23,8 @@ export interface Populated {
   /** Of a command that waits for its lane. */
   readonly waiting: { readonly deviceId: string; readonly commandId: string };
   readonly fleetId: string;
+  readonly webhookId: string;
+  readonly traceId: string;
   stop(): Promise<void>;
 }
 
@@ -63,11 +66,26 @@ export const populate = async (world: World, tenant: TestTenant, { devices = 16,
   await post("/v1/api-keys", { name: "Backup script", role: "viewer", expiresInDays: 5 });
   await post("/v1/pairing/enrollment-tokens", { name: "Rollout in Oslo", maxUses: 20, tags: ["site:oslo"] });
   const { fleetId } = await post("/v1/fleets", { name: "Kiosks", deviceIds: deviceIds.slice(0, 5) });
+  // Nobody listens there, and none of these events happens.
+  const { webhookId } = await post("/v1/webhooks", {
+    url: "http://127.0.0.2:9/inventory",
+    events: ["billing.*"],
+    description: hostile ? HOSTILE_NAME : "Inventory",
+  });
+  const traceId = randomBytes(16).toString("hex");
+  const traceparent = `00-${traceId}-${randomBytes(8).toString("hex")}-01`;
+  await world.call(owner, "POST", `/v1/devices/${second}/commands`, { body: { type: "diagnostics" }, headers: { traceparent } });
+  await eventually(async () => {
+    const { status } = await world.call(owner, "GET", `/v1/traces/${traceId}`);
+    if (status !== 200) throw new Error("the trace has not come");
+  });
   await tenant.user("viewer");
   return {
     deviceIds,
     waiting: { deviceId: first, commandId },
     fleetId,
+    webhookId,
+    traceId,
     stop: async () => {
       await Promise.all(agents.map((agent) => agent?.stop()));
     },

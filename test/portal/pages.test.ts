@@ -33,6 +33,8 @@ const opened = (): readonly string[] => [
   `/devices/${populated.deviceIds[1]}?tab=settings`,
   `/commands?command=${populated.waiting.commandId}`,
   `/fleets/${populated.fleetId}`,
+  `/webhooks/${populated.webhookId}`,
+  `/traces/${populated.traceId}`,
   "/devices?q=nothing-has-this-name",
   "/devices/dev_unknown",
   "/members?tab=invites",
@@ -84,7 +86,13 @@ test("another tenant's ids are unknown", async () => {
   const { page, problems, signIn, close } = await chromium.visitor();
   await signIn(stranger.ownerId, { path: "/devices" });
   const { deviceId, commandId } = populated.waiting;
-  for (const path of [`/devices/${deviceId}`, `/commands?command=${commandId}`, `/fleets/${populated.fleetId}`]) {
+  for (const path of [
+    `/devices/${deviceId}`,
+    `/commands?command=${commandId}`,
+    `/fleets/${populated.fleetId}`,
+    `/webhooks/${populated.webhookId}`,
+    `/traces/${populated.traceId}`,
+  ]) {
     await page.goto(path, { waitUntil: "domcontentloaded" });
     await page.getByText("Unknown, or not yours.").first().waitFor();
   }

@@ -57,8 +57,10 @@ test("a program's spans, the gateway's call and the command's steps stand in one
   await page.getByRole("heading", { name: "checkout" }).waitFor();
   expect(new URL(page.url()).pathname).toBe(`/traces/${traceId}`);
   const rows = page.getByRole("grid", { name: "Spans" }).getByRole("row");
-  const indentOf = (name: string) =>
-    rows.filter({ hasText: name }).locator("[title]").first().evaluate<number>("(element) => parseInt(getComputedStyle(element).paddingLeft)");
+  const indentOf = async (name: string): Promise<number> => {
+    const style = await rows.filter({ hasText: name }).locator("[title]").first().getAttribute("style");
+    return Number(/--depth: (\d+)/.exec(style ?? "")?.[1]);
+  };
   const [root, call, command, queue] = [
     await indentOf("checkout"),
     await indentOf("commands.queue"),

@@ -17,6 +17,16 @@ export const parsed = (text: string): unknown => {
   }
 };
 
+/** Its label is for everybody, where several stand below each other. */
+export const NamedValue = ({ label, value }: { readonly label: string; readonly value: unknown }) => (
+  <div className={css["named"]}>
+    <div className="muted" aria-hidden="true">
+      {label}
+    </div>
+    <Value label={label} value={value} />
+  </div>
+);
+
 export const Value = ({ label, value }: { readonly label: string; readonly value: unknown }) => (
   // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and only a focused part scrolls by keyboard
   <section className={css["value"]} tabIndex={0} aria-label={label}>

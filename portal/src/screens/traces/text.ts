@@ -28,7 +28,6 @@ export const text = {
   minHint: "ms",
   window: "Window",
   windows: { "15m": "last 15 minutes", "1h": "last hour", "6h": "last 6 hours", "24h": "last 24 hours" },
-  spans: (count: number) => counted(count, "span"),
   errors: (count: number) => counted(count, "error"),
   truncated: (shown: number) => `The trace is longer: this shows its first ${counted(shown, "span")}.`,
   waterfall: "Spans",

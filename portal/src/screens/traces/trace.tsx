@@ -2,8 +2,9 @@
 import type { Trace, TraceSpan } from "@mooring/client";
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, useNavigate } from "@tanstack/react-router";
-import { useCallback, useMemo } from "react";
+import { type CSSProperties, useCallback, useMemo } from "react";
 import { api } from "../../api/client.ts";
+import { numbers } from "../../ui/count.ts";
 import { Copyable, Facts, Loaded, Page } from "../../ui/parts.tsx";
 import { Split } from "../../ui/split.tsx";
 import { Shape, Status } from "../../ui/status.tsx";
@@ -16,13 +17,12 @@ import { extentOf, type Node, placeOf, treeOf } from "./tree.ts";
 
 const route = getRouteApi("/traces/$traceId");
 
-const STEP_PX = 14;
 /** Deeper spans stand below each other, or their names would have no room. */
 const MAX_STEPS = 12;
 const MARKS = [0, 0.25, 0.5, 0.75, 1] as const;
 
 const Name = ({ span: { operation, status }, depth }: Node) => (
-  <span className={css["name"]} style={{ paddingLeft: STEP_PX * Math.min(depth, MAX_STEPS) }} title={operation}>
+  <span className={css["name"]} style={{ "--depth": Math.min(depth, MAX_STEPS) } as CSSProperties} title={operation}>
     {status === "error" ? (
       <>
         <Shape tone="bad" /> <span className="out-of-sight">error: </span>
@@ -42,13 +42,13 @@ const columnsOf = (spans: readonly TraceSpan[]): readonly Column<Node>[] => {
     </span>
   );
   return [
-    { title: text.operation, width: "minmax(0, 1.1fr)", phone: true, cell: Name },
+    { title: text.operation, width: "minmax(0, 1.4fr)", phone: true, cell: Name },
     { title: text.service, width: "minmax(0, 0.5fr)", cell: ({ span }) => <span className="muted">{span.service}</span> },
-    { title: "Took", width: "76px", phone: true, cell: ({ span }) => took(span.durationMs) },
+    { title: "Took", width: "64px", phone: true, cell: ({ span }) => took(span.durationMs) },
     {
       title: "When",
       head: axis,
-      width: "minmax(0, 1.6fr)",
+      width: "minmax(0, 1.4fr)",
       phone: true,
       cell: ({ span }) => (
         <span className={css["track"]}>
@@ -111,7 +111,7 @@ export const TraceScreen = () => {
                 [text.service]: trace.rootService,
                 Began: exactTime(trace.startTime),
                 Took: took(trace.durationMs),
-                [text.waterfall]: text.spans(trace.spanCount),
+                [text.waterfall]: numbers.format(trace.spanCount),
                 [text.status]: <Status status={trace.errorCount > 0 ? "error" : "ok"} word={trace.errorCount > 0 ? text.errors(trace.errorCount) : "ok"} />,
                 Services: trace.services.join(", "),
               }}

@@ -8,7 +8,7 @@ import { Failure } from "../../ui/failure.tsx";
 import { Copyable, Facts, Loaded, Panel } from "../../ui/parts.tsx";
 import { Status } from "../../ui/status.tsx";
 import { Ago, duration, exactTime } from "../../ui/time.tsx";
-import { parsed, Value } from "../../ui/value.tsx";
+import { NamedValue, parsed } from "../../ui/value.tsx";
 import { text } from "./text.ts";
 
 type Attempt = WebhookDeliveryDetail["attempts"][number];
@@ -37,8 +37,8 @@ const OneAttempt = ({ of, open }: { readonly of: Attempt; readonly open: boolean
             Address: ip,
           }}
         />
-        {Object.keys(responseHeaders).length === 0 ? null : <Value label={text.answerHeaders(number)} value={responseHeaders} />}
-        {responseBody === "" ? null : <Value label={text.answerBody(number)} value={parsed(responseBody)} />}
+        {responseBody === "" ? null : <NamedValue label={text.answerBody(number)} value={parsed(responseBody)} />}
+        {Object.keys(responseHeaders).length === 0 ? null : <NamedValue label={text.answerHeaders(number)} value={responseHeaders} />}
       </div>
     </details>
   );
@@ -81,8 +81,8 @@ const Shown = ({ of }: { readonly of: WebhookDeliveryDetail }) => {
           <p className="mono">
             {request.method} {request.url}
           </p>
-          <Value label={text.requestHeaders} value={request.headers} />
-          <Value label={text.requestBody} value={parsed(request.body)} />
+          <NamedValue label={text.requestHeaders} value={request.headers} />
+          <NamedValue label={text.requestBody} value={parsed(request.body)} />
         </div>
       </details>
     </>

@@ -58,7 +58,7 @@ export const EventsField = ({ picked, onChange }: EventsFieldProps) => {
       <Loaded read={read} rows={4}>
         {({ items }) => (
           <div className={css["groups"]}>
-            {[...new Set(items.map(({ group }) => group))].map((group) => (
+            {[...new Set(items.map(({ group }) => group))].toSorted().map((group) => (
               <GroupField key={group} group={group} types={items.filter((each) => each.group === group)} picked={picked} onChange={onChange} />
             ))}
           </div>

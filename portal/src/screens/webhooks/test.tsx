@@ -7,7 +7,7 @@ import { Dialog, Form, SelectField } from "../../ui/dialog.tsx";
 import { Facts } from "../../ui/parts.tsx";
 import { Status } from "../../ui/status.tsx";
 import { duration } from "../../ui/time.tsx";
-import { parsed, Value } from "../../ui/value.tsx";
+import { NamedValue, parsed } from "../../ui/value.tsx";
 import { useEventTypes } from "./events-field.tsx";
 import { text } from "./text.ts";
 
@@ -28,7 +28,7 @@ const Answer = ({ webhookId, of: { deliveryId, statusCode, durationMs, error, re
           ),
       }}
     />
-    {response.body === "" ? null : <Value label={text.answerBody(1)} value={parsed(response.body)} />}
+    {response.body === "" ? null : <NamedValue label={text.answerBody(1)} value={parsed(response.body)} />}
     <Link to="/webhooks/$webhookId" params={{ webhookId }} search={{ delivery: deliveryId }}>
       {text.testShown}
     </Link>

@@ -24,7 +24,7 @@ export const text = {
   changed: "Change the webhook",
   save: "Save",
   url: "URL",
-  urlHint: "It receives each event as a POST, and answers within ten seconds.",
+  urlHint: "It receives each event as a POST, and answers within 15 seconds.",
   description: "Description",
   events: "Events",
   allEvents: "All events, also those of later releases",
