@@ -14,6 +14,7 @@ import { type Column, Table } from "../../ui/table.tsx";
 import { Ago } from "../../ui/time.tsx";
 import { Delivery } from "./delivery.tsx";
 import { useEventTypes } from "./events-field.tsx";
+import { useRemains } from "./remains.ts";
 import { readDeliverySearch, STATUSES } from "./search.ts";
 import { text } from "./text.ts";
 
@@ -59,6 +60,7 @@ export const Deliveries = ({ of: webhook }: { readonly of: Webhook }) => {
   const navigate = useNavigate();
   const list = useCursorList<WebhookDelivery>({
     ...api.webhooks.listDeliveries.infiniteQueryOptions({ webhookId, ...given({ status, eventType }), pageSize: PAGE_SIZE }, fromCursor),
+    enabled: useRemains(),
     refetchInterval: ({ state }: Pages) => paceOf(state.data?.pages.flatMap(({ items }) => items) ?? []),
   });
   useEvents(readAgainSoon);

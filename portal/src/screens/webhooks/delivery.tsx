@@ -9,6 +9,7 @@ import { Copyable, Facts, Loaded, Panel } from "../../ui/parts.tsx";
 import { Status } from "../../ui/status.tsx";
 import { Ago, duration, exactTime } from "../../ui/time.tsx";
 import { NamedValue, parsed } from "../../ui/value.tsx";
+import { useRemains } from "./remains.ts";
 import { text } from "./text.ts";
 
 type Attempt = WebhookDeliveryDetail["attempts"][number];
@@ -98,6 +99,7 @@ export interface DeliveryProps {
 export const Delivery = ({ webhook: { webhookId, status }, deliveryId, onClose }: DeliveryProps) => {
   const read = useQuery({
     ...api.webhooks.getDelivery.queryOptions({ webhookId, deliveryId }),
+    enabled: useRemains(),
     refetchInterval: ({ state }) => (state.data?.status === "pending" || state.data?.status === "retrying" ? OPEN_MS : false),
   });
   const redeliver = useMutation(api.webhooks.redeliver.mutationOptions({ onSuccess: () => queryClient.invalidateQueries(api.webhooks.pathFilter()) }));

@@ -9,6 +9,7 @@ import { Status } from "../../ui/status.tsx";
 import { Ago } from "../../ui/time.tsx";
 import { WebhookActions } from "./actions.tsx";
 import { Deliveries } from "./deliveries.tsx";
+import { useRemains } from "./remains.ts";
 import { stateWord, text } from "./text.ts";
 
 const route = getRouteApi("/webhooks/$webhookId");
@@ -38,7 +39,7 @@ const Known = ({ of }: { readonly of: Webhook }) => {
 export const WebhookScreen = () => {
   const { webhookId } = route.useParams();
   const may = useMay();
-  const read = useQuery(api.webhooks.get.queryOptions({ webhookId }));
+  const read = useQuery({ ...api.webhooks.get.queryOptions({ webhookId }), enabled: useRemains() });
   return (
     <Page title={read.data?.url ?? text.one} beside={<Copyable text={webhookId} />} fill>
       <Loaded read={read} rows={8}>
