@@ -68,7 +68,7 @@ export const populate = async (world: World, tenant: TestTenant, { devices = 16,
   const { fleetId } = await post("/v1/fleets", { name: "Kiosks", deviceIds: deviceIds.slice(0, 5) });
   // Nobody listens there, and none of these events happens.
   const { webhookId } = await post("/v1/webhooks", {
-    url: "http://127.0.0.2:9/inventory",
+    url: "http://127.0.0.2:8443/inventory",
     events: ["billing.*"],
     description: hostile ? HOSTILE_NAME : "Inventory",
   });
