@@ -46,46 +46,50 @@ const Result = ({ command: { ack, status, failureCode, late, outputTruncated } }
   </>
 );
 
-const traceIdOf = (traceparent: string | null): string | null => traceparent?.split("-")[1] ?? null;
-
-const Delivery = ({ timeline: { command, traceparent } }: { readonly timeline: CommandTimeline }) => {
+const TraceLink = ({ traceparent }: { readonly traceparent: string }) => {
   const may = useMay();
-  const trace = traceIdOf(traceparent);
+  const [, traceId = ""] = traceparent.split("-");
   return (
-    <div className="stack">
-      <Value label="Payload" value={command.payload} />
-      <Facts
-        of={{
-          Lane: <span className="mono">{command.lane}</span>,
-          Priority: command.priority,
-          Attempts: `${command.attempts} of ${command.maxAttempts}`,
-          "Not before": command.notBefore > command.issuedAt ? <Ago at={command.notBefore} /> : null,
-          "Deliver until": command.expiresAt === null ? "no limit" : <Ago at={command.expiresAt} />,
-          "Time to run": duration(1_000 * command.executionTimeoutSeconds),
-          Acknowledgement: command.requiresAck ? "required" : "none",
-          Trace:
-            trace === null ? null : may("trace:read") ? (
-              <Link to="/traces/$traceId" params={{ traceId: trace }} className="mono">
-                {trace}
-              </Link>
-            ) : (
-              <Copyable text={trace} />
-            ),
-        }}
-      />
-    </div>
+    <p>
+      {text.trace}{" "}
+      {may("trace:read") ? (
+        <Link to="/traces/$traceId" params={{ traceId }} className="mono">
+          {traceId}
+        </Link>
+      ) : (
+        <Copyable text={traceId} />
+      )}
+    </p>
   );
 };
+
+const Delivery = ({ timeline: { command } }: { readonly timeline: CommandTimeline }) => (
+  <div className="stack">
+    <Value label="Payload" value={command.payload} />
+    <Facts
+      of={{
+        Lane: <span className="mono">{command.lane}</span>,
+        Priority: command.priority,
+        Attempts: `${command.attempts} of ${command.maxAttempts}`,
+        "Not before": command.notBefore > command.issuedAt ? <Ago at={command.notBefore} /> : null,
+        "Deliver until": command.expiresAt === null ? "no limit" : <Ago at={command.expiresAt} />,
+        "Time to run": duration(1_000 * command.executionTimeoutSeconds),
+        Acknowledgement: command.requiresAck ? "required" : "none",
+      }}
+    />
+  </div>
+);
 
 const TickingPhases = ({ events }: { readonly events: readonly TimelineEntry[] }) => <Phases label={text.phases} of={phasesOf(events, useNow())} />;
 
 const Story = ({ timeline, link }: { readonly timeline: CommandTimeline; readonly link: LinkToCommand }) => {
-  const { command, events } = timeline;
+  const { command, events, traceparent } = timeline;
   return (
     <>
       <Blocked timeline={timeline} link={link} />
       {isOpen(command.status) ? <TickingPhases events={events} /> : <Phases label={text.phases} of={phasesOf(events, 0)} />}
       <Timeline label={text.steps} steps={events.map(stepOf)} />
+      {traceparent === null ? null : <TraceLink traceparent={traceparent} />}
       <details open>
         <summary>{text.result}</summary>
         <Result command={command} />

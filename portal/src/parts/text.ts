@@ -56,6 +56,7 @@ export const text = {
   endedWithout: "It ended without a result.",
   truncated: "The agent sent only a part of the output, because all of it was too large.",
   late: "This result came after the gateway had given the command up.",
+  trace: "Trace",
   payload: "Payload and delivery",
   waitsFor: "for",
   deadline: "Deadline",

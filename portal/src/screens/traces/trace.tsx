@@ -19,7 +19,8 @@ const route = getRouteApi("/traces/$traceId");
 
 /** Deeper spans stand below each other, or their names would have no room. */
 const MAX_STEPS = 12;
-const MARKS = [0, 0.25, 0.5, 0.75, 1] as const;
+/** Where the lines behind the bars are. */
+const MARKS = [0, 0.25, 0.5, 0.75] as const;
 
 const Name = ({ span: { operation, status }, depth }: Node) => (
   <span className={css["name"]} style={{ "--depth": Math.min(depth, MAX_STEPS) } as CSSProperties} title={operation}>

@@ -18,16 +18,16 @@ import { text, took } from "./text.ts";
 const route = getRouteApi("/traces");
 
 const COLUMNS: readonly Column<TraceSummary>[] = [
-  { title: "Began", width: "100px", phone: true, cell: ({ startTime }) => <Ago at={startTime} /> },
+  { title: "Began", width: "100px", cell: ({ startTime }) => <Ago at={startTime} /> },
   { title: text.service, width: "minmax(0, 1fr)", cell: ({ rootService }) => rootService },
   { title: text.operation, width: "minmax(0, 1.6fr)", phone: true, cell: ({ rootOperation }) => rootOperation },
   {
     title: text.status,
-    width: "110px",
+    width: "90px",
     phone: true,
     cell: ({ errorCount }) => <Status status={errorCount > 0 ? "error" : "ok"} word={errorCount > 0 ? text.errors(errorCount) : "ok"} />,
   },
-  { title: "Took", width: "90px", phone: true, cell: ({ durationMs }) => took(durationMs) },
+  { title: "Took", width: "76px", phone: true, cell: ({ durationMs }) => took(durationMs) },
   { title: text.waterfall, width: "70px", cell: ({ spanCount }) => numbers.format(spanCount) },
   { title: "Services", cell: ({ services }) => <span title={services.join(", ")}>{services.join(", ")}</span> },
 ];

@@ -14,8 +14,8 @@ import { CreateWebhook } from "./create.tsx";
 import { stateWord, text } from "./text.ts";
 
 const COLUMNS: readonly Column<Webhook>[] = [
-  { title: text.url, width: "minmax(0, 2fr)", phone: true, cell: ({ url }) => <span title={url}>{url}</span> },
-  { title: text.status, width: "minmax(96px, 1fr)", phone: true, cell: (webhook) => <Status status={webhook.status} word={stateWord(webhook)} /> },
+  { title: text.url, width: "minmax(0, 1.5fr)", phone: true, cell: ({ url }) => <span title={url}>{url}</span> },
+  { title: text.status, width: "minmax(96px, 1.4fr)", phone: true, cell: (webhook) => <Status status={webhook.status} word={stateWord(webhook)} /> },
   { title: text.events, cell: ({ events }) => <span title={events.join(", ")}>{events.join(", ")}</span> },
   { title: "Arrived, 24 h", width: "100px", cell: ({ stats }) => numbers.format(stats.success24h) },
   { title: "Failed, 24 h", width: "90px", cell: ({ stats }) => numbers.format(stats.failure24h) },
