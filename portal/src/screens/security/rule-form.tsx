@@ -78,7 +78,7 @@ const Change = ({ rule, onClose, onDelete }: { readonly rule: SecurityRule | nul
   const create = useMutation(api.security.createRule.mutationOptions(done));
   const update = useMutation(api.security.updateRule.mutationOptions(done));
   const send = (fields: FormData): void => {
-    if (rule !== null) update.mutate({ ruleId: rule.id, version: rule.version, ...wishesOf(fields) });
+    if (rule !== null) update.mutate({ securityRuleId: rule.id, version: rule.version, ...wishesOf(fields) });
     else create.mutate({ type: String(fields.get("type")) as SecurityType, ...wishesOf(fields) }); // as: the options say so
   };
   return (
@@ -111,7 +111,14 @@ const Remove = ({ of: { id: ruleId, name }, onBack, onClose }: { readonly of: Se
     }),
   );
   return (
-    <Confirm title={text.removeTitle(name)} open onClose={onBack} submit={text.remove} action={remove} onConfirm={() => remove.mutate({ ruleId })}>
+    <Confirm
+      title={text.removeTitle(name)}
+      open
+      onClose={onBack}
+      submit={text.remove}
+      action={remove}
+      onConfirm={() => remove.mutate({ securityRuleId: ruleId })}
+    >
       {text.removeRule}
     </Confirm>
   );

@@ -32,7 +32,7 @@ const COLUMNS: readonly Column<SecurityRule>[] = [
 
 const OneRule = ({ ruleId, onClose }: { readonly ruleId: string; readonly onClose: () => void }) => {
   const may = useMay();
-  const read = useQuery(api.security.getRule.queryOptions({ ruleId }));
+  const read = useQuery(api.security.getRule.queryOptions({ securityRuleId: ruleId }));
   return (
     <Dialog title={read.data?.name ?? "Rule"} open onClose={onClose}>
       <Loaded read={read} rows={6}>
