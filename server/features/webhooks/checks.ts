@@ -7,10 +7,15 @@ import { headersContext, webhookSecretContext } from "./endpoint-state.ts";
 import { unknownPatterns } from "./event-patterns.ts";
 import { isWeak, newWebhookSecret } from "./signing.ts";
 
-/** Before the transaction: it looks up the host's name. */
-export const checkUrl = async (outbound: Pick<Outbound, "refusal">, url: string | undefined): Promise<void> => {
+interface Named {
+  readonly tenantId: string;
+  readonly webhookId: string;
+}
+
+/** Before the transaction: it looks up the host's name. A refusal counts as a blocked call of the tenant's. */
+export const checkUrl = async (outbound: Pick<Outbound, "refusal">, { tenantId }: Pick<Named, "tenantId">, url: string | undefined): Promise<void> => {
   if (url === undefined) return;
-  const reason = await outbound.refusal(url);
+  const reason = await outbound.refusal(url, tenantId);
   if (reason !== null) throw new AppError("WEBHOOK_URL_NOT_ALLOWED", { details: { reason } });
 };
 
@@ -20,11 +25,6 @@ export const checkEvents = (events: readonly string[]): string[] => {
   if (unknown.length > 0) throw new AppError("EVENT_TYPE_UNKNOWN", { details: { unknown } });
   return [...new Set(events)].sort();
 };
-
-interface Named {
-  readonly tenantId: string;
-  readonly webhookId: string;
-}
 
 const HINT = 4;
 export const sealSecret = (secretBox: Pick<SecretBox, "seal">, { tenantId, webhookId }: Named, chosen: string | undefined) => {

@@ -51,7 +51,7 @@ export const createTestDelivery = ({ db, emit, clock, secretBox, attempt }: Test
     webhookId: row.webhookId,
     subjectId: row.webhookId,
     position: 0n,
-    status: done.error === null ? "succeeded" : "exhausted",
+    status: done.error === null ? "succeeded" : done.error.code === "BLOCKED" ? "blocked" : "exhausted",
     trigger: "test",
     attemptCount: 1,
     attempts: [done],

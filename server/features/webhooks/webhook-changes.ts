@@ -44,7 +44,7 @@ const createReads = ({ db }: WebhookChangesDeps): Pick<Handlers<typeof contract.
 const createCreate = ({ plan, secretBox, outbound }: WebhookChangesDeps): Pick<Handlers<typeof contract.webhooks>, "create"> => ({
   create: async ({ scope, commit }, { events: patterns, secret, headers, ...fields }) => {
     const events = checkEvents(patterns);
-    await checkUrl(outbound, fields.url);
+    await checkUrl(outbound, scope, fields.url);
     const named = { tenantId: scope.tenantId, webhookId: newId("wh") };
     const { columns, shown } = sealSecret(secretBox, named, secret);
     const kept = sealHeaders(secretBox, named, headers);
@@ -66,7 +66,7 @@ const createUpdate = ({ secretBox, outbound, disable }: WebhookChangesDeps): Pic
   return {
     update: async ({ scope, commit }, { webhookId, version, status, headers, events: patterns, ...fields }) => {
       const events = patterns === undefined ? undefined : checkEvents(patterns);
-      await checkUrl(outbound, fields.url);
+      await checkUrl(outbound, scope, fields.url);
       const named = { tenantId: scope.tenantId, webhookId };
       const kept = headers === undefined ? {} : sealHeaders(secretBox, named, headers);
       const change = { ...fields, ...kept, ...(events === undefined ? {} : { events }) } as WebhookChange; // as: the store leaves out what is undefined
