@@ -34,6 +34,7 @@ const alert = {
   resolution: null,
   note: null,
 };
+const acknowledged = { ...alert, status: "acknowledged", acknowledgedAt: at, acknowledgedBy: user };
 const resolving = { alertId, resolution: "mitigated", note: "key revoked" };
 const resolved = { ...alert, status: "resolved", resolvedAt: at, resolvedBy: user, resolution: "mitigated", note: "key revoked" };
 const own = {
@@ -60,7 +61,7 @@ export const security: Guide<"security"> = {
   acknowledge: {
     description: "Says that somebody looks at it. Only an open alert can be acknowledged.",
     input: { alertId },
-    output: { ...alert, status: "acknowledged", acknowledgedAt: at, acknowledgedBy: user },
+    output: acknowledged,
   },
   resolve: {
     description: "A resolved alert never opens again: what happens afterwards raises a new one, which names it as `previousAlertId`.",
@@ -95,6 +96,7 @@ export const security: Guide<"security"> = {
   unblock: { description: "Every node serves it again within two seconds.", input: { blockedEntityId } },
   installationEvents: { description: "What cannot be told to a tenant, such as unknown keys.", input: page, output: { items: [event], total: 1 } },
   installationAlerts: { input: page, output: { items: [alert], total: 1 } },
+  acknowledgeForInstallation: { input: { alertId }, output: acknowledged },
   resolveForInstallation: { input: resolving, output: resolved },
   listBlockedEverywhere: { input: page, output: { items: [blocked], total: 1 } },
   blockEverywhere: { description: "Refuses an address before anything of its calls is read, in every tenant and without one.", input: wanted, output: blocked },

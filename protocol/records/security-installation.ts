@@ -77,6 +77,14 @@ export const ofInstallation = {
     input: AlertsQuery,
     output: paged(SecurityAlert),
   }),
+  acknowledgeForInstallation: mutation({
+    ...platform,
+    summary: "Acknowledge a security alert that belongs to no tenant",
+    rest: ["POST /admin/security/alerts/{alertId}/acknowledge"],
+    input: oneAlert,
+    output: SecurityAlert,
+    errors: ["SECURITY_ALERT_NOT_FOUND", "INVALID_STATE_TRANSITION"],
+  }),
   resolveForInstallation: mutation({
     ...platform,
     summary: "Resolve a security alert that belongs to no tenant",

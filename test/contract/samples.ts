@@ -450,6 +450,7 @@ export const SAMPLES: { readonly [Id in OperationId]: (stock: Stock, userId: str
   "security.unblock": newBlock,
   "security.installationEvents": nothing,
   "security.installationAlerts": nothing,
+  "security.acknowledgeForInstallation": (stock) => newSecurityAlert(stock, "-"),
   "security.resolveForInstallation": async (stock) => ({ ...(await newSecurityAlert(stock, "-")), resolution: "accepted" }),
   "security.listBlockedEverywhere": nothing,
   "security.blockEverywhere": async () => freshBlock(),

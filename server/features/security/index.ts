@@ -127,13 +127,20 @@ interface Resolving {
 
 const toEvent = ({ id: alertId, type, severity, ruleId, entityType, entityId }: SecurityAlert) => ({ alertId, type, severity, ruleId, entityType, entityId });
 
-const createAlertHandlers = ({ db, emit }: SecurityDeps): Pick<All, "acknowledge" | "resolve" | "resolveForInstallation"> => {
+const createAlertHandlers = ({ db, emit }: SecurityDeps): Pick<All, "acknowledge" | "acknowledgeForInstallation" | "resolve" | "resolveForInstallation"> => {
   const { alertAcknowledged, alertResolved } = contract.security.events;
   const refusal = async (scope: SystemScope, alertId: string, to: SecurityAlert["status"]): Promise<AppError> => {
     const alert = await findSecurityAlert(db, scope, alertId);
     if (alert === null) return new AppError("SECURITY_ALERT_NOT_FOUND", { details: { alertId } });
     const allowed = alert.status === "open" ? ["acknowledged", "resolved"] : alert.status === "acknowledged" ? ["resolved"] : [];
     return new AppError("INVALID_STATE_TRANSITION", { details: { from: alert.status, to, allowed } });
+  };
+  const acknowledge = async (tx: Tx, scope: SystemScope, alertId: string): Promise<SecurityAlert> => {
+    const change = { status: "acknowledged", acknowledgedAt: systemClock.now(), acknowledgedBy: actorOf(scope.principal ?? null) } as const;
+    const alert = await changeAlert(tx, scope, { alertId, from: ["open"] }, change);
+    if (alert === null) throw await refusal(scope, alertId, "acknowledged");
+    if (scope.tenantId !== INSTALLATION) await emit(tx, [happened(scope, alertAcknowledged, alertId, toEvent(alert))]);
+    return alert;
   };
   const resolve = async (tx: Tx, scope: SystemScope, { alertId, resolution, note }: Resolving): Promise<SecurityAlert> => {
     const change = { status: "resolved", resolvedAt: systemClock.now(), resolvedBy: actorOf(scope.principal ?? null), resolution, note } as const;
@@ -143,14 +150,8 @@ const createAlertHandlers = ({ db, emit }: SecurityDeps): Pick<All, "acknowledge
     return alert;
   };
   return {
-    acknowledge: ({ scope, commit }, { alertId }) =>
-      commit(async (tx) => {
-        const change = { status: "acknowledged", acknowledgedAt: systemClock.now(), acknowledgedBy: actorOf(scope.principal) } as const;
-        const alert = await changeAlert(tx, scope, { alertId, from: ["open"] }, change);
-        if (alert === null) throw await refusal(scope, alertId, "acknowledged");
-        await emit(tx, [happened(scope, alertAcknowledged, alertId, toEvent(alert))]);
-        return alert;
-      }),
+    acknowledge: ({ scope, commit }, { alertId }) => commit((tx) => acknowledge(tx, scope, alertId)),
+    acknowledgeForInstallation: ({ scope, commit }, { alertId }) => commit((tx) => acknowledge(tx, installationScope(scope), alertId)),
     resolve: ({ scope, commit }, input) => commit((tx) => resolve(tx, scope, input)),
     resolveForInstallation: ({ scope, commit }, input) => commit((tx) => resolve(tx, installationScope(scope), input)),
   };
