@@ -26,7 +26,7 @@ const RAW = [
   "server/features/security/event-rows.ts",
   "server/features/tenants/store/any-tenant.ts",
   "server/features/tenants/store/metrics.ts",
-  ...["forget", "read", "write"].map((name) => `server/features/traces/store/${name}.ts`),
+  ...["forget", "narrow", "read", "write"].map((name) => `server/features/traces/store/${name}.ts`),
   ...["event-rows", "fan-out-rows", "maintenance-rows", "work-rows"].map((name) => `server/features/webhooks/${name}.ts`),
   ...["idempotency", "mail-rows", "outbox-rows", "signatures"].map((name) => `server/platform/${name}.ts`),
 ];

@@ -207,6 +207,40 @@ describe("who sees what", () => {
   });
 });
 
+describe("a list for a member who is limited to a device", () => {
+  test("knows nothing of other spans, whatever it is filtered by, and pages without gaps", async () => {
+    const tenant = await opened();
+    const [own, other] = [await tenant.device(), await tenant.device()];
+    const [traceId, second] = [newTraceId(), newTraceId()];
+    const lasting = (agoMs: number, ms: number) => ({ startTimeUnixNano: nanos(Date.now() - agoMs), endTimeUnixNano: nanos(Date.now() - agoMs + ms) });
+    const failed = { traceId, name: "server", status: { code: 2 }, ...lasting(600_000, 599_000) };
+    await send(world, tenant.apiKey, [span(failed)], [text("service.name", "shop"), text("svc.app.id", "app_1")]);
+    await send(world, other.as, [span({ ...failed, spanId: newSpanId(), name: "other" })], [text("service.name", "other-agent")]);
+    const app = [text("service.name", "own-agent"), text("svc.app.id", "app_2")];
+    await send(world, own.as, [span({ traceId, name: "own", ...lasting(60_000, 10) }), span({ traceId: second, name: "own", ...lasting(30_000, 10) })], app);
+    const viewer = await tenant.user("viewer");
+    await world.sql.query("update memberships set selector = $2 where tenant_id = $1 and role = 'viewer'", [
+      tenant.tenantId,
+      { deviceIds: [own.deviceId], tags: [], fleetIds: [] },
+    ]);
+    const get = async (query: string, as = viewer) => (await world.call(as, "GET", `/v1/traces${query}`)).body;
+    const ids = async (query: string) => (await get(query)).data.map((each: { traceId: string }) => each.traceId);
+    const before = new Date(Date.now() - 300_000).toISOString();
+    for (const hidden of ["service=shop", "operation=server", "operation=other", `deviceId=${other.deviceId}`, "appId=app_1"])
+      expect([hidden, await ids(`?${hidden}`), (await get(`?${hidden}`, tenant.apiKey)).data.length]).toEqual([hidden, [], 1]);
+    for (const hidden of ["status=error", "minDurationMs=1000", `to=${before}`]) expect([hidden, await ids(`?${hidden}`)]).toEqual([hidden, []]);
+    for (const shown of ["service=own-agent", "operation=own", `deviceId=${own.deviceId}`, "appId=app_2", "status=ok", "maxDurationMs=1000", `from=${before}`])
+      expect([shown, await ids(`?${shown}`)]).toEqual([shown, [second, traceId]]);
+    const page = await get("?pageSize=1");
+    const next = await get(`?pageSize=1&cursor=${page.meta.pagination.nextCursor}`);
+    expect([...page.data, ...next.data]).toMatchObject([
+      { traceId: second, spanCount: 1, errorCount: 0, durationMs: 10 },
+      { traceId, spanCount: 1, errorCount: 0, durationMs: 10, rootOperation: "own", services: ["own-agent"] },
+    ]);
+    expect(next.meta.pagination.nextCursor).toBe(null);
+  });
+});
+
 describe("retention", () => {
   test("deletes traces with all of their spans after the plan's days, and leaves others", async () => {
     const tenant = await opened();

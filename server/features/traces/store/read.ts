@@ -9,6 +9,7 @@ import { given } from "../../../core/records.ts";
 import type { TenantScope } from "../../../core/scope.ts";
 import { statement } from "../../../core/statements.ts";
 import { isoOfUs, type SpanSource, type StoredSpan } from "../span.ts";
+import { listNarrow, type NarrowRow } from "./narrow.ts";
 
 export interface TraceFilter {
   readonly service?: string | undefined;
@@ -27,7 +28,7 @@ export interface TraceWindow {
 
 const has = (value: string | undefined) => (value === undefined ? undefined : { has: value });
 
-const conditionOf = (filter: TraceFilter, { fromMs, toMs }: TraceWindow, visible: readonly string[] | null): Prisma.TraceWhereInput => {
+const conditionOf = (filter: TraceFilter, { fromMs, toMs }: TraceWindow): Prisma.TraceWhereInput => {
   const { service, operation, deviceId, appId, status, minDurationMs, maxDurationMs, requestId } = filter;
   const duration = given({
     gte: minDurationMs === undefined ? undefined : BigInt(minDurationMs) * 1_000n,
@@ -38,63 +39,23 @@ const conditionOf = (filter: TraceFilter, { fromMs, toMs }: TraceWindow, visible
     ...given({ services: has(service), operations: has(operation), deviceIds: has(deviceId), appIds: has(appId), requestIds: has(requestId) }),
     ...(Object.keys(duration).length === 0 ? {} : { durationUs: duration }),
     ...(status === undefined ? {} : { errorCount: status === "error" ? { gt: 0 } : 0 }),
-    ...(visible === null ? {} : { AND: [{ deviceIds: { hasSome: [...visible] } }] }),
   };
 };
 
-interface SummaryRow {
-  readonly trace_id: string;
-  readonly start_us: number;
-  readonly duration_us: number;
-  readonly root_service: string;
-  readonly root_operation: string;
-  readonly span_count: number;
-  readonly error_count: number;
-  readonly services: readonly string[];
+interface Figures {
+  readonly startUs: number | bigint;
+  readonly durationUs: number | bigint;
 }
-const toSummary = (row: SummaryRow): TraceSummary => ({
-  traceId: row.trace_id,
-  rootService: row.root_service,
-  rootOperation: row.root_operation,
-  startTime: isoOfUs(row.start_us),
-  durationMs: row.duration_us / 1_000,
-  spanCount: row.span_count,
-  errorCount: row.error_count,
-  services: [...row.services],
+const toSummary = ({ startUs, durationUs, services, ...row }: Omit<NarrowRow, "startUs" | "durationUs"> & Figures): TraceSummary => ({
+  traceId: row.traceId,
+  rootService: row.rootService,
+  rootOperation: row.rootOperation,
+  startTime: isoOfUs(Number(startUs)),
+  durationMs: Number(durationUs) / 1_000,
+  spanCount: row.spanCount,
+  errorCount: row.errorCount,
+  services: [...services],
 });
-const fromModel = (row: Prisma.TraceModel): TraceSummary =>
-  toSummary({
-    trace_id: row.traceId,
-    start_us: Number(row.startUs),
-    duration_us: Number(row.durationUs),
-    root_service: row.rootService,
-    root_operation: row.rootOperation,
-    span_count: row.spanCount,
-    error_count: row.errorCount,
-    services: row.services,
-  });
-
-const ROOT_FIRST = "order by (parent_span_id is null) desc, start_us";
-const SUMMARIZE = statement<SummaryRow>(
-  "traces.summarize",
-  `select trace_id, min(start_us) as start_us, max(start_us + duration_us) - min(start_us) as duration_us,
-     (array_agg(service ${ROOT_FIRST}))[1] as root_service, (array_agg(name ${ROOT_FIRST}))[1] as root_operation,
-     count(*) as span_count, count(*) filter (where status = 2) as error_count, (array_agg(distinct service))[1:50] as services
-   from trace_spans where tenant_id = $1 and trace_id = any($2::text[]) and device_id = any($3::text[]) group by trace_id`,
-);
-
-/** The figures of the spans that a limited caller sees. */
-const narrowed = async (
-  db: SqlTx,
-  { tenantId }: TenantScope,
-  items: readonly TraceSummary[],
-  visible: readonly string[] | null,
-): Promise<readonly TraceSummary[]> => {
-  if (visible === null || items.length === 0) return items;
-  const rows = await db.query(SUMMARIZE, [tenantId, items.map(({ traceId }) => traceId), visible]);
-  const found = new Map(rows.map((row) => [row.trace_id, toSummary(row)]));
-  return items.flatMap(({ traceId }) => found.get(traceId) ?? []);
-};
 
 const listTraces = createListing("traces", { startUs: { kind: "number" } }, { column: "traceId", kind: "text" });
 
@@ -109,16 +70,18 @@ export const pageOfTraces = async (
   scope: TenantScope,
   { query, window, visible }: { readonly query: TraceQuery; readonly window: TraceWindow; readonly visible: readonly string[] | null },
 ): Promise<Page<TraceSummary>> => {
-  const where = conditionOf(query, window, visible);
+  const where = conditionOf(query, window);
   // Always by cursor, so nothing is counted.
   const asked = { ...query, cursor: query.cursor ?? FIRST, sort: "-startUs" };
-  const { items, ...rest } = await listTraces(asked, {
+  return listTraces(asked, {
     owner: scope.tenantId,
-    rows: (part) => db.for(scope).trace.findMany({ ...part, where: { AND: [where, part.where] } }),
+    rows: async (part, last): Promise<readonly (NarrowRow | Prisma.TraceModel)[]> =>
+      visible === null
+        ? db.for(scope).trace.findMany({ ...part, where: { AND: [where, part.where] } })
+        : listNarrow(db, scope, { query, window, visible, last, take: part.take }),
     count: () => Promise.resolve(0),
-    record: fromModel,
+    record: toSummary,
   });
-  return { items: [...(await narrowed(db, scope, items, visible))], ...rest };
 };
 
 // as: this feature alone writes these columns, from values of these types.
