@@ -5,7 +5,7 @@ import { HOSTILE_NAME, type Populated, populate } from "../kit/populated.ts";
 import { startWorld, type TestTenant, type World } from "../kit/world.ts";
 
 // Not by name: the console is compiled with the browser's types, the tests are not.
-const { PLACES }: { readonly PLACES: readonly { readonly to: string; readonly needs?: string }[] } = await import(
+const { PLACES }: { readonly PLACES: readonly { readonly to: string; readonly needs?: string; readonly key?: string }[] } = await import(
   new URL("../../portal/src/app/places.ts", import.meta.url).href
 );
 
@@ -98,4 +98,9 @@ test("another tenant's ids are unknown", async () => {
   }
   expect(problems.filter(({ kind }) => kind !== "answer")).toEqual([]);
   await close();
+});
+
+test("each key leads to one place", () => {
+  const keys = PLACES.flatMap(({ key }) => key ?? []);
+  expect(keys).toEqual([...new Set(keys)]);
 });

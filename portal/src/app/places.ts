@@ -23,7 +23,7 @@ export const PLACES = [
   { to: "/keys", word: "API keys", key: "k", needs: "api_key:read" },
   { to: "/webhooks", word: "Webhooks", key: "w", needs: "webhook:read" },
   { to: "/audit", word: "Audit log", key: "a", needs: "audit:read" },
-  { to: "/security", word: "Security", key: "e", needs: "security:read" },
+  { to: "/security", word: "Security", key: "y", needs: "security:read" },
   { to: "/billing", word: "Usage and billing", key: "b", needs: "billing:read" },
   { to: "/settings", word: "Settings", key: "s", needs: "tenant:read" },
   { to: "/nodes", word: "Nodes", key: "n", needs: "administrator" },
