@@ -82,12 +82,13 @@ describe("a webhook", () => {
   });
 
   test("delivers what waits for its next attempt at once when somebody asks for it here", async () => {
-    receiver.respond((one, response) => (receiver.at(one.path).length > 1 ? status(204) : status(500))(one, response));
+    // By itself it would come a minute later.
+    receiver.respond((one, response) => (receiver.at(one.path).length > 1 ? status(204) : status(429))(one, response));
     const { page, path } = await openMade();
     await post("/fleets", { name: "kiosks" });
     await deliveries().getByText("retrying").click();
     await page.getByText("Attempt 1, by itself").waitFor();
-    await page.getByRole("region", { name: "Body of answer 1" }).getByText("status 500").waitFor();
+    await page.getByRole("region", { name: "Body of answer 1" }).getByText("status 429").waitFor();
     await page.getByRole("button", { name: "Deliver again" }).click();
     await page.getByText("Attempt 2").waitFor();
     await deliveries().getByText("succeeded").waitFor();
@@ -210,6 +211,22 @@ test("the log of events shows what happens as it happens, with its data as text,
   await page.getByRole("link", { name: commandId }).click();
   await page.getByRole("heading", { name: "echo" }).waitFor();
   expect(await page.locator("img").count()).toBe(0);
+});
+
+test("a pasted id leads to its webhook or event", async () => {
+  const { page, webhookId } = await openMade();
+  const { body } = await world.call(owner, "GET", "/v1/events?pageSize=1");
+  const [{ eventId, type }] = body.data;
+  const goTo = async (id: string): Promise<void> => {
+    await page.keyboard.press("Control+k");
+    await page.getByRole("combobox", { name: "Place, device or id" }).fill(id);
+    await page.getByRole("option", { name: id }).waitFor();
+    await page.keyboard.press("Enter");
+  };
+  await goTo(eventId);
+  await page.getByRole("region", { name: type }).waitFor();
+  await goTo(webhookId);
+  await page.getByRole("heading", { name: "Deliveries" }).waitFor();
 });
 
 test("all of this went without a complaint of the browser", () => {
