@@ -49,6 +49,9 @@ const hex = (bytes: number): string => Array.from(crypto.getRandomValues(new Uin
 /** Begins the trace in which a change is found with all that follows from it: its command, the delivery, the agent's work. */
 const newTraceparent = (): string => `00-${hex(16)}-${hex(8)}-01`;
 
+/** A ticket opens a stream and changes nothing. */
+const isChange = ({ type, path }: { readonly type: string; readonly path: string }): boolean => type === "mutation" && path !== "general.streamTicket";
+
 const MAX_QUERY_ATTEMPTS = 3;
 /** A query that would have to wait longer fails at once, so the page can tell its user. */
 const MAX_QUERY_WAIT_SECONDS = 10;
@@ -91,7 +94,7 @@ export const createMooring = ({ url, token, EventSource: Source, onRetry }: Moor
           maxURLLength: MAX_URL_LENGTH,
           headers: async ({ opList }) => ({
             ...(await credential()),
-            ...(opList.some(({ type }) => type === "mutation") ? { traceparent: newTraceparent() } : {}),
+            ...(opList.some(isChange) ? { traceparent: newTraceparent() } : {}),
           }),
         }),
       }),

@@ -120,6 +120,22 @@ test("filters by service, operation, outcome, duration and device, and its URL b
   await close();
 });
 
+test("what a person changes here is a trace of its own, and looking at the console is none", async () => {
+  const { visitor, owner, close } = await openStage(world, chromium, () => "/fleets");
+  const { page, problems } = visitor;
+  await page.getByRole("status").getByText("live", { exact: true }).waitFor();
+  await page.getByRole("button", { name: "Create a fleet" }).click();
+  await page.getByRole("dialog").getByLabel("Name").fill("kiosks");
+  await page.getByRole("dialog").getByRole("button", { name: "Create a fleet" }).click();
+  await page.getByRole("heading", { name: "kiosks" }).waitFor();
+  await eventually(async () => {
+    const { body } = await world.call(owner, "GET", "/v1/traces");
+    expect(body.data.map(({ rootOperation }: { readonly rootOperation: string }) => rootOperation)).toEqual(["fleets.create"]);
+  });
+  expect(problems).toEqual([]);
+  await close();
+});
+
 test("spans whose parents are missing or name each other in a circle are shown all the same", async () => {
   const tenant = await world.tenant();
   const exports = await exporterOf(tenant);
