@@ -120,7 +120,7 @@ const ACTS: Readonly<Record<SecurityEventType, () => Promise<Told>>> = {
     return { entityType: "key", entityId: keyId };
   },
   "webhook.ssrf_blocked": async () => {
-    const url = `http://${RECEIVER_OF_NOBODY}:9/`;
+    const url = `http://${RECEIVER_OF_NOBODY}:8080/`;
     expect((await world.call(owner, "POST", "/v1/webhooks", { body: { url, events: ["fleet.*"] } })).body.code).toBe("WEBHOOK_URL_NOT_ALLOWED");
     return { entityType: "webhook", entityId: RECEIVER_OF_NOBODY };
   },
