@@ -4,6 +4,9 @@ import react from "@vitejs/plugin-react";
 import { defineConfig } from "vite";
 
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
+/** What lists, details and forms are made of, beyond what the first screen needs. */
+const PARTS =
+  /portal\/src\/(?:ui\/(?:checks|edition|pick-field|save-file|secret-once|seconds-field|since|split|tabs|time-zone-field|timeline|value)|parts\/selector-field)\.tsx?$/;
 const GATEWAY = "http://127.0.0.1:8080";
 
 export default defineConfig({
@@ -20,6 +23,15 @@ export default defineConfig({
     reportCompressedSize: false,
     // One small file is smaller than its forty parts, and has its layers in order.
     cssCodeSplit: false,
+    // So are the parts of lists, details and forms, which every area needs a few of.
+    rolldownOptions: {
+      output: {
+        codeSplitting: {
+          includeDependenciesRecursively: false,
+          groups: [{ name: "parts", test: PARTS }],
+        },
+      },
+    },
   },
   server: { host: "127.0.0.1", proxy: { "/trpc": GATEWAY, "/v1": GATEWAY } },
 });

@@ -66,6 +66,7 @@ const Shown = ({ alert }: { readonly alert: Alert }) => {
           Began: <Ago at={alert.startedAt} />,
           "Seen last": <Ago at={alert.lastSeenAt} />,
           Snoozed: isSnoozed ? <Ago at={alert.snoozedUntil} /> : null,
+          Quiet: isOver ? null : alert.silenced ? text.silenced : alert.flapping ? text.flapping : null,
           Opened: text.times(alert.occurrences),
           Type: <code>{alert.type}</code>,
           Rule: may("alert_rule:read") ? (
@@ -77,8 +78,6 @@ const Shown = ({ alert }: { readonly alert: Alert }) => {
           Note: alert.note,
         }}
       />
-      {alert.flapping && !isOver ? <p className="muted">{text.flappingNote}</p> : null}
-      {alert.silenced && !isOver ? <p className="muted">{text.silencedNote}</p> : null}
       {may("alert:acknowledge") && !isOver ? <AlertActions of={alert} /> : null}
       <div className="muted">{text.history}</div>
       <Timeline label={text.history} steps={stepsOf(alert)} />

@@ -40,7 +40,7 @@ const Reached = ({ type, stored }: { readonly type: Type; readonly stored?: Aler
         label={text.url}
         name="url"
         type="url"
-        hint={stored === undefined ? text.urlHints[type] : text.urlKept}
+        hint={stored === undefined ? text.urlHint : text.urlKept}
         required={stored === undefined}
         maxLength={2_048}
         placeholder="https://"

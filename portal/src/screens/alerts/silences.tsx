@@ -35,7 +35,6 @@ const COLUMNS: readonly Column<AlertSilence>[] = [
 ];
 
 const Remove = ({ of, onBack, onClose }: { readonly of: AlertSilence; readonly onBack: () => void; readonly onClose: () => void }) => {
-  const over = isOver(of);
   const remove = useMutation(
     api.alerts.removeSilence.mutationOptions({
       onSuccess: async () => {
@@ -45,15 +44,8 @@ const Remove = ({ of, onBack, onClose }: { readonly of: AlertSilence; readonly o
     }),
   );
   return (
-    <Confirm
-      title={over ? text.deleteTitle : text.endTitle}
-      open
-      onClose={onBack}
-      submit={over ? text.deleteSilence : text.endSilence}
-      action={remove}
-      onConfirm={() => remove.mutate({ silenceId: of.silenceId })}
-    >
-      {over ? text.deleteNote : text.endNote}
+    <Confirm title={text.endTitle} open onClose={onBack} submit={text.endSilence} action={remove} onConfirm={() => remove.mutate({ silenceId: of.silenceId })}>
+      {text.endNote}
     </Confirm>
   );
 };
@@ -79,10 +71,10 @@ const OneSilence = ({ silenceId, onClose }: { readonly silenceId: string; readon
                 Id: <Copyable text={silence.silenceId} />,
               }}
             />
-            {may("alert:silence") ? (
+            {may("alert:silence") && !isOver(silence) ? (
               <div className="row">
                 <button type="button" data-kind="danger" onClick={() => setRemoving(true)}>
-                  {isOver(silence) ? text.deleteSilence : text.endSilence}
+                  {text.endSilence}
                 </button>
               </div>
             ) : null}
