@@ -1,5 +1,6 @@
 // Which URLs calls to others may have, as far as the text of a URL tells: scheme, port, host, and addresses in any notation.
 import { isIP } from "node:net";
+import { LRUCache } from "lru-cache";
 import { createJudgeAddress, type JudgeAddress } from "./outbound-address.ts";
 
 export interface JudgedUrl {
@@ -56,21 +57,34 @@ const refusalOf = (url: URL, rules: UrlRules, ownUrls: readonly URL[]): string |
   return isIP(host) === 0 ? refusalOfName(host, rules) : rules.judgeAddress(host);
 };
 
+/** An endpoint is called again and again. */
+const KNOWN_URLS = 1_000;
+
 /** `URL` brings every notation of an address (octal, hexadecimal, one number, full-width digits) into one form before this judges it. */
 export const createJudgeUrl = (rules: UrlRules): JudgeUrl => {
-  // Our few are the same with every call.
-  const parsed = new Map<string, URL>();
-  const ownUrl = (text: string): URL => {
-    const url = parsed.get(text) ?? new URL(text);
-    parsed.set(text, url);
-    return url;
+  const known = new LRUCache<string, JudgedUrl>({ max: KNOWN_URLS });
+  let judgedBeside = "";
+  const judge = (text: string, ownUrls: readonly string[]): JudgedUrl => {
+    const url = URL.canParse(text) ? new URL(text) : null;
+    if (url === null) return { url, refusal: "is not a URL", address: null };
+    const refusal = refusalOf(
+      url,
+      rules,
+      ownUrls.map((each) => new URL(each)),
+    );
+    return { url, refusal, address: refusal !== null && isIP(hostOf(url)) !== 0 ? hostOf(url) : null };
   };
   return (text) => {
     if (text.length > MAX_URL) return { url: null, refusal: `must have at most ${MAX_URL} characters`, address: null };
-    const url = URL.canParse(text) ? new URL(text) : null;
-    if (url === null) return { url, refusal: "is not a URL", address: null };
-    const refusal = refusalOf(url, rules, rules.ownUrls().map(ownUrl));
-    return { url, refusal, address: refusal !== null && isIP(hostOf(url)) !== 0 ? hostOf(url) : null };
+    const ownUrls = rules.ownUrls();
+    const beside = ownUrls.join(" ");
+    if (beside !== judgedBeside) known.clear();
+    judgedBeside = beside;
+    const before = known.get(text);
+    if (before !== undefined) return before;
+    const judged = judge(text, ownUrls);
+    known.set(text, judged);
+    return judged;
   };
 };
 
