@@ -151,6 +151,8 @@ const createRelay = ({ db, consumers, onError, batch }: RelayDeps) => {
       if (!(await becomeRelay(tx))) return [];
       const events = await nextEvents(tx, limit, held);
       if (events.length === 0) return [];
+      // First, because consumers lock rows that others wait for.
+      await markDispatched(tx, events);
       for (const { name, consumer } of consumers) {
         try {
           await consumer(tx, events);
@@ -158,7 +160,6 @@ const createRelay = ({ db, consumers, onError, batch }: RelayDeps) => {
           throw new ConsumerFailed(name, events[0]?.tenantId ?? "", error);
         }
       }
-      await markDispatched(tx, events);
       return events;
     });
 
