@@ -28,6 +28,25 @@ const flat = (headers: Readonly<Record<string, string | string[] | undefined>>):
   return all;
 };
 
+/** What ends the calls of a signal. Hundreds of calls share one, and each listener of its own would be looked for among all others. */
+const endings = new WeakMap<AbortSignal, Set<() => void>>();
+const callsOf = (signal: AbortSignal): Set<() => void> => {
+  const before = endings.get(signal);
+  if (before !== undefined) return before;
+  const calls = new Set<() => void>();
+  endings.set(signal, calls);
+  signal.addEventListener(
+    "abort",
+    () => {
+      for (const end of calls) end();
+    },
+    { once: true },
+  );
+  return calls;
+};
+
+const NOTHING = Buffer.alloc(0);
+
 export class Exchange implements Dispatcher.DispatchHandler {
   readonly answer: Promise<OutboundAnswer>;
   /** Set by the client that serves the call. */
@@ -52,8 +71,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
     });
     this.#timer = setTimeout(() => this.#end(`no complete answer within ${timeoutMs} ms`), timeoutMs);
     this.#signal = signal;
-    signal?.addEventListener("abort", this.#aborted, { once: true });
     if (signal?.aborted === true) this.#aborted();
+    else if (signal !== undefined) callsOf(signal).add(this.#aborted);
   }
 
   get isOver(): boolean {
@@ -67,7 +86,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     const settle = this.#settle;
     this.#settle = null;
     clearTimeout(this.#timer);
-    this.#signal?.removeEventListener("abort", this.#aborted);
+    if (this.#signal !== undefined) endings.get(this.#signal)?.delete(this.#aborted);
     return settle;
   }
 
@@ -82,7 +101,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   #finish(truncated: boolean): void {
     if (this.#head === null) return;
-    const [body, durationMs] = [Buffer.concat(this.#chunks), Math.round(this.#elapsed() - this.#startedAt)];
+    const [body, durationMs] = [this.#bytes === 0 ? NOTHING : Buffer.concat(this.#chunks), Math.round(this.#elapsed() - this.#startedAt)];
     this.#take()?.resolve({ ...this.#head, body, truncated, address: this.reached?.address ?? null, durationMs });
   }
 
