@@ -100,13 +100,11 @@ describe("a runner", () => {
     event_id: `evt_${position}`,
     event_type: "device.offline",
     subject_id: subject,
-    status: "pending",
     trigger: "scheduled",
     body: "{}",
     traceparent: null,
     tries: 0,
     attempt_count: 0,
-    created_at: new Date(),
   });
   const state = { webhookId: "wh_1", tenantId: "ten_1", url: "", format: "standard", keys: [], headers: {}, epoch: 0, maxPerSecond: 10, isOpen: true } as const;
 
@@ -144,6 +142,36 @@ describe("a runner", () => {
     expect(take()?.deliveryId).toBe("whd_4");
     runner.written("a");
     expect([...runner.wanted().busy].sort()).toEqual(["b", "c"]);
+  });
+
+  test("reads again after news that came while it read", () => {
+    const runner = createRunner(leased, 1_000_000);
+    runner.wanted();
+    runner.stir();
+    runner.loaded([]);
+    expect(runner.wants()).toBe(true);
+    runner.wanted();
+    runner.loaded([]);
+    expect(runner.wants()).toBe(false);
+  });
+
+  test("reads on while it still has a few, and reads again what it left out of a subject once nothing of it is here", () => {
+    const runner = createRunner(leased, 1_000_000);
+    runner.state = { ...state, maxPerSecond: 50 };
+    runner.wanted();
+    runner.loaded([due(1, "a"), due(2, "a")]);
+    runner.stir();
+    expect([runner.wants(), runner.wanted().busy]).toEqual([true, ["a"]]);
+    runner.loaded([]);
+    const send = (atMs: number): void => {
+      const one = runner.pause(atMs) === 0 ? runner.take() : undefined;
+      if (one !== undefined) runner.ended(one, true);
+      runner.written("a");
+    };
+    send(10_000);
+    expect(runner.wants()).toBe(false);
+    send(20_000);
+    expect(runner.wants()).toBe(true);
   });
 });
 

@@ -54,8 +54,11 @@ export const ownHeaders = ({ webhookId, tenantId, format }: Endpoint, sending: O
 const storable = (text: string, max: number): string => text.replaceAll("\u0000", "\u{fffd}").slice(0, max).toWellFormed();
 const isKnown = (code: string): code is (typeof DELIVERY_ERRORS)[number] => (DELIVERY_ERRORS as readonly string[]).includes(code);
 
-const kept = (headers: OutboundAnswer["headers"]): Record<string, string> =>
-  Object.fromEntries(KEPT_HEADERS.flatMap((name) => (headers[name] === undefined ? [] : [[name, storable(headers[name], MAX_HEADER)]])));
+const kept = (headers: OutboundAnswer["headers"]): Record<string, string> => {
+  const some: Record<string, string> = {};
+  for (const name of KEPT_HEADERS) if (headers[name] !== undefined) some[name] = storable(headers[name], MAX_HEADER);
+  return some;
+};
 
 const answered = ({ statusCode, headers, body, address }: OutboundAnswer) => ({
   statusCode,

@@ -75,7 +75,7 @@ export const createDeliverySession = (deps: WorkerDeps) => {
     const released = over.length === 0 ? new Set<string>() : await releaseEndpoints(db, over);
     for (const [webhookId, runner] of runners) if (released.has(webhookId) || (runner.isStopped && runner.isEmpty())) runners.delete(webhookId);
     for (const runner of held()) {
-      runner.isDry = false;
+      runner.stir();
       loader.ask(runner);
     }
   };
@@ -114,7 +114,7 @@ export const createDeliverySession = (deps: WorkerDeps) => {
       const named = new Set(tenantIds);
       for (const runner of runners.values()) {
         if (!named.has(runner.tenantId) || runner.isStopped) continue;
-        runner.isDry = false;
+        runner.stir();
         loader.ask(runner);
       }
       guarded(claim());

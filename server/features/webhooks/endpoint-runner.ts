@@ -17,6 +17,8 @@ export interface EndpointState extends Endpoint {
 
 const CONCURRENCY = 4;
 const WINDOW = 100;
+/** Reads on before the last of the window is sent. */
+const LOW = 25;
 
 const toWaiting = (row: DueRow): Waiting => ({
   deliveryId: row.delivery_id,
@@ -38,6 +40,8 @@ export const createRunner = ({ webhook_id: webhookId, tenant_id: tenantId, fence
   const unwritten = new Map<string, number>();
   /** Subjects that the last read has left out. */
   let leftOut: ReadonlySet<string> = new Set();
+  /** There may be more than the read under way finds. */
+  let isStirred = false;
   let consecutiveFailures = consecutive_failures;
   let failingSince = failing_since;
   let tokens = 1;
@@ -63,16 +67,22 @@ export const createRunner = ({ webhook_id: webhookId, tenant_id: tenantId, fence
     leasedUntilMs,
 
     isEmpty: (): boolean => waiting.length === 0 && sending.size === 0 && unwritten.size === 0,
-    wants: (): boolean => !runner.isStopped && !runner.isDry && sending.size < CONCURRENCY && firstFree() === -1,
+    wants: (): boolean => !runner.isStopped && !runner.isDry && (waiting.length < LOW || (sending.size < CONCURRENCY && firstFree() === -1)),
     /** Rows of a subject that is named here would come twice, or too early. */
     wanted: (): Wanted => {
+      isStirred = false;
       leftOut = new Set([...waiting.map(({ subjectId }) => subjectId), ...sending, ...unwritten.keys()]);
       return { webhookId, places: WINDOW, busy: [...leftOut] };
     },
     loaded: (rows: readonly DueRow[]): void => {
       if (runner.isStopped) return;
       waiting.push(...rows.map(toWaiting));
-      if (rows.length < WINDOW) runner.isDry = true;
+      if (rows.length < WINDOW && !isStirred) runner.isDry = true;
+    },
+    /** There may be more to read. */
+    stir: (): void => {
+      runner.isDry = false;
+      isStirred = true;
     },
     /** Milliseconds until the pace allows the next request; null when there is none that may go. */
     pause: (atMs: number): number | null => {
@@ -99,7 +109,8 @@ export const createRunner = ({ webhook_id: webhookId, tenant_id: tenantId, fence
       const left = (unwritten.get(subjectId) ?? 1) - 1;
       if (left > 0) unwritten.set(subjectId, left);
       else unwritten.delete(subjectId);
-      if (leftOut.has(subjectId)) runner.isDry = false;
+      // What is left of the subject can be read as soon as nothing of it is here.
+      if (left <= 0 && leftOut.has(subjectId) && !sending.has(subjectId) && !waiting.some((each) => each.subjectId === subjectId)) runner.stir();
     },
     stopSending: (): void => {
       if (runner.state !== null) runner.state = { ...runner.state, isOpen: false };

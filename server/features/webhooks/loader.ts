@@ -72,7 +72,7 @@ export const createLoader = ({ db, log, secretBox, guarded, loaded }: LoaderDeps
       while (asking.size > 0) {
         const batch = [...asking].slice(0, BATCH);
         for (const runner of batch) asking.delete(runner);
-        await load(batch);
+        await load(batch.filter((runner) => runner.wants()));
       }
     } finally {
       // At once, so that nobody asks in between and is forgotten.

@@ -38,8 +38,18 @@ export const createSender = ({ clock, attempt, settings, signal, ask, settled }:
       settled(result);
     }
     if (signal.aborted) return;
-    for (const next of [...starved].slice(0, OTHERS)) pump(next);
+    pumpOthers();
     pump(runner);
+  };
+
+  const pumpOthers = (): void => {
+    let left = Math.min(OTHERS, starved.size);
+    for (const next of starved) {
+      if (left-- === 0) return;
+      starved.delete(next);
+      if (slots.isFree(next.tenantId)) pump(next);
+      else starved.add(next);
+    }
   };
 
   const later = (runner: Runner, ms: number): void => {

@@ -7,12 +7,13 @@ export interface SlotLimits {
 export const createSlots = ({ perTenant, perNode }: SlotLimits) => {
   const taken = new Map<string, number>();
   let total = 0;
+  const isFree = (tenantId: string): boolean => total < perNode && (taken.get(tenantId) ?? 0) < perTenant;
   return {
     total: () => total,
+    isFree,
     take: (tenantId: string): boolean => {
-      const own = taken.get(tenantId) ?? 0;
-      if (total >= perNode || own >= perTenant) return false;
-      taken.set(tenantId, own + 1);
+      if (!isFree(tenantId)) return false;
+      taken.set(tenantId, (taken.get(tenantId) ?? 0) + 1);
       total += 1;
       return true;
     },

@@ -73,27 +73,24 @@ export interface DueRow {
   readonly event_id: string;
   readonly event_type: string;
   readonly subject_id: string;
-  readonly status: string;
   readonly trigger: string;
   readonly body: string;
   readonly traceparent: string | null;
   readonly tries: number;
   readonly attempt_count: number;
-  readonly created_at: Date;
 }
-// An earlier event of the subject that waits for its next attempt holds back the later ones, for an hour at most.
+// An earlier event of the subject that waits for its next attempt holds back the later ones, for an hour at most. `offset 0` keeps this one look into
+// the index per row: as a join the planner reads all rows that wait for their next attempt, of which it may know nothing yet.
 const READ_DUE = statement<DueRow>(
   "webhooks.readDue",
   `select d.* from unnest($1::text[], $2::int[]) as wanted(webhook_id, places) cross join lateral (
-     select o.webhook_id, o.delivery_id, o.event_id, o.event_type, o.subject_id, o.status, o.trigger, o.body, o.traceparent, o.tries, o.attempt_count, o.created_at
+     select o.webhook_id, o.delivery_id, o.event_id, o.event_type, o.subject_id, o.trigger, o.body, o.traceparent, o.tries, o.attempt_count
        from webhook_deliveries o
       where o.webhook_id = wanted.webhook_id and o.status in ('pending', 'retrying') and o.next_attempt_at <= now()
         and not exists (
           select 1 from webhook_deliveries h where h.webhook_id = o.webhook_id and h.subject_id = o.subject_id and h.status = 'retrying'
-             and h.position < o.position and h.next_attempt_at > now() and h.holds_until > now())
-        and not exists (
-          select 1 from unnest($3::text[], $4::text[]) as busy(webhook_id, subject_id)
-           where busy.webhook_id = o.webhook_id and busy.subject_id = o.subject_id)
+             and h.position < o.position and h.next_attempt_at > now() and h.holds_until > now() offset 0)
+        and (o.webhook_id, o.subject_id) not in (select busy.* from unnest($3::text[], $4::text[]) as busy)
       order by o.position limit wanted.places) as d`,
 );
 export interface Wanted {
@@ -129,6 +126,7 @@ export interface Health extends Held {
 }
 /** Kept per delivery. */
 const ATTEMPTS = 20;
+// `not in`, although it says the same as `in ('pending', 'retrying')`: the planner must not take the index of open rows and read all of them per result.
 const WRITE_RESULTS = statement(
   "webhooks.writeResults",
   `with ${LOCKED},
@@ -149,7 +147,7 @@ const WRITE_RESULTS = statement(
           completed_at = case when r.delay is null then now() end
      from unnest($7::text[], $8::text[], $9::int[], $10::text[], $11::float8[], $12::jsonb[]) as r(webhook_id, delivery_id, before, status, delay, attempt)
      join locked on locked.webhook_id = r.webhook_id
-    where d.delivery_id = r.delivery_id and d.attempt_count = r.before and d.status in ('pending', 'retrying')`,
+    where d.delivery_id = r.delivery_id and d.attempt_count = r.before and d.status not in ('succeeded', 'exhausted', 'cancelled', 'blocked')`,
 );
 /** Writes nothing of an endpoint that another node has leased meanwhile. */
 export const writeResults = async (db: Query, health: readonly Health[], results: readonly Result[]): Promise<void> => {
