@@ -97,7 +97,7 @@ CREATE UNIQUE INDEX "webhook_endpoints_tenant_id_webhook_id_key" ON "webhook_end
 CREATE INDEX "webhook_deliveries_open_idx" ON "webhook_deliveries"("webhook_id", "position") WHERE (status IN ('pending', 'retrying'));
 
 -- CreateIndex
-CREATE INDEX "webhook_deliveries_next_idx" ON "webhook_deliveries"("webhook_id", "next_attempt_at") WHERE (status = 'retrying');
+CREATE INDEX "webhook_deliveries_next_idx" ON "webhook_deliveries"("webhook_id", "next_attempt_at") WHERE ((next_attempt_at IS NOT NULL) AND (status = 'retrying'::text));
 
 -- CreateIndex
 CREATE INDEX "webhook_deliveries_retrying_idx" ON "webhook_deliveries"("webhook_id", "subject_id") WHERE (status = 'retrying');

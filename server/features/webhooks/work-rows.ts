@@ -79,8 +79,8 @@ export interface DueRow {
   readonly tries: number;
   readonly attempt_count: number;
 }
-// An earlier event of the subject that waits for its next attempt holds back the later ones, for an hour at most. `offset 0` keeps this one look into
-// the index per row: as a join the planner reads all rows that wait for their next attempt, of which it may know nothing yet.
+// An earlier event of the subject that waits for its next attempt holds back the later ones, for an hour at most. `offset 0` keeps this a look into an
+// index per row, and `least` leaves the planner only the index of subjects: with old statistics it read all that waits, for each row.
 const READ_DUE = statement<DueRow>(
   "webhooks.readDue",
   `select d.* from unnest($1::text[], $2::int[]) as wanted(webhook_id, places) cross join lateral (
@@ -89,7 +89,7 @@ const READ_DUE = statement<DueRow>(
       where o.webhook_id = wanted.webhook_id and o.status in ('pending', 'retrying') and o.next_attempt_at <= now()
         and not exists (
           select 1 from webhook_deliveries h where h.webhook_id = o.webhook_id and h.subject_id = o.subject_id and h.status = 'retrying'
-             and h.position < o.position and h.next_attempt_at > now() and h.holds_until > now() offset 0)
+             and h.position < o.position and least(h.next_attempt_at, h.holds_until) > now() offset 0)
         and (o.webhook_id, o.subject_id) not in (select busy.* from unnest($3::text[], $4::text[]) as busy)
       order by o.position limit wanted.places) as d`,
 );
