@@ -13,7 +13,7 @@ import { AckResult } from "./records/command-ack.ts";
 import { EnrollmentProgress, EnrollmentStep, StepStatus } from "./records/enrollment.ts";
 import { EnrollmentToken, PairingActivateResponse, PairingRequest } from "./records/pairing.ts";
 
-const { account, admin, agent, apiKeys, commands, devices, general, health, invites, pairing, roles, tenants } = contract;
+const { account, admin, agent, alerts, apiKeys, commands, devices, general, health, invites, pairing, roles, tenants, webhooks } = contract;
 
 export const SCHEMAS: Readonly<Record<string, z.ZodType>> = {
   AcceptedInvite: invites.operations.accept.output,
@@ -30,6 +30,8 @@ export const SCHEMAS: Readonly<Record<string, z.ZodType>> = {
   Command,
   CommandCounts: commands.operations.summary.output,
   CommandStatus,
+  CreatedAlertChannel: alerts.operations.createChannel.output,
+  AlertChannelTest: alerts.operations.testChannel.output,
   CommandSummary,
   CommandTypeRecord,
   CommandTimeline: commands.operations.timeline.output,
@@ -37,6 +39,9 @@ export const SCHEMAS: Readonly<Record<string, z.ZodType>> = {
   CreatedApiKey: apiKeys.operations.create.output,
   CreatedInvite: invites.operations.create.output,
   CreatedEnrollmentToken: pairing.operations.createToken.output,
+  CreatedWebhook: webhooks.operations.create.output,
+  WebhookSecret: webhooks.operations.rotateSecret.output,
+  WebhookReplay: webhooks.operations.replay.output,
   CreatedTenant: tenants.operations.create.output,
   DeepHealthResponse,
   Delivery: DeliveredCommand.shape.delivery,

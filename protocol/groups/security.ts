@@ -95,7 +95,7 @@ export const security = group({
       ...read,
       summary: "Count security events, open alerts and what is blocked",
       rest: ["GET /security/metrics"],
-      input: z.strictObject({ windowHours: z.int().min(1).max(720).default(24) }),
+      input: z.strictObject({ windowHours: z.int().min(1).max(720).default(24).describe("Counts the events of so many hours.") }),
       output: SecurityMetrics,
     }),
     listRules: query({

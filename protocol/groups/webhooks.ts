@@ -18,7 +18,7 @@ import {
 } from "../records/webhook.ts";
 
 const Url = z.url({ protocol: /^https?$/ }).max(2_048);
-const EventName = z.string().min(1).max(100);
+const EventName = z.string().regex(/^[\x21-\x7e]{1,100}$/);
 const Events = z.array(EventName).min(1).max(100).describe("Types of events, such as `device.offline`; `device.*` for all of a group, `*` for all.");
 export const WebhookSecret = z
   .string()
@@ -154,7 +154,11 @@ export const webhooks = group({
       summary: "List a webhook's deliveries, newest first",
       rest: ["GET /webhooks/{webhookId}/deliveries"],
       list: "cursor",
-      input: cursorQuery({ webhookId: ref("wh"), status: z.enum(DELIVERY_STATUSES).optional(), eventType: EventName.optional() }),
+      input: cursorQuery({
+        webhookId: ref("wh"),
+        status: z.enum(DELIVERY_STATUSES).optional().describe("Only deliveries in this state."),
+        eventType: EventName.optional().describe("Only deliveries of events of this type."),
+      }),
       output: paged(WebhookDelivery),
       errors: ["WEBHOOK_NOT_FOUND"],
     }),
@@ -200,9 +204,9 @@ export const webhooks = group({
       input: cursorQuery({
         after: ref("evt").optional().describe("Only events after this one, oldest first. Default: all, newest first."),
         types: z.array(EventName).min(1).max(50).optional().describe("Types of events, or `group.*`."),
-        subjectId: Subject.optional(),
-        since: Moment.optional(),
-        until: Moment.optional(),
+        subjectId: Subject.optional().describe("Only events about this resource."),
+        since: Moment.optional().describe("At this time or later."),
+        until: Moment.optional().describe("Before this time."),
       }),
       output: paged(TenantEvent),
       errors: ["EVENT_NOT_FOUND"],

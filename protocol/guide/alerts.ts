@@ -119,7 +119,7 @@ export const alerts: Guide<"alerts"> = {
     output: { ...alert, snoozedUntil: TOMORROW, version: 2 },
   },
   listRules: { description: "Lists the rules, newest first. Each tenant begins with two.", input: { enabled: true }, output: { items: [rule], total: 1 } },
-  getRule: { description: "Returns the rule.", input: { ruleId }, output: rule },
+  getRule: { description: "Returns the rule with its margins and channels.", input: { ruleId }, output: rule },
   createRule: {
     description:
       "The gateway looks at all rules every 15 seconds. An alert opens when the condition has held for `forSeconds`, and clears when the value has been back to `clearThreshold` for `clearForSeconds`. Devices in maintenance open no alert.",
@@ -138,10 +138,15 @@ export const alerts: Guide<"alerts"> = {
     output: { hours: 24, deviceCount: 1, truncated: false, firings: [{ deviceId, name: "attic", openedAt: AT, clearedAt: null, value: 93.4 }] },
   },
   listSilences: { description: "Lists the silences, newest first.", input: { active: true }, output: { items: [silence], total: 1 } },
-  getSilence: { description: "Returns the silence.", input: { silenceId }, output: silence },
+  getSilence: { description: "Returns the silence, also one that is over.", input: { silenceId }, output: silence },
   createSilence: {
     description: "While it lasts, channels are told nothing of targets that match; alerts are recorded all the same. At most 30 days.",
-    input: { matchers: [{ name: "tag", value: "site:lisbon" }], endsAt: TOMORROW, comment: "The site moves" },
+    input: {
+      matchers: [{ name: "tag", value: "site:lisbon" }],
+      startsAt: "2099-01-15T09:30:00.000Z",
+      endsAt: "2099-01-16T09:30:00.000Z",
+      comment: "The site moves",
+    },
     output: silence,
   },
   removeSilence: { description: "Ends the silence at once.", input: { silenceId } },

@@ -44,6 +44,7 @@ const own = {
   conditions: { count: 3, windowSeconds: 600, severity: "critical" },
   actions: { alert: true, block: { entityType: "key", seconds: 3_600 } },
 };
+const securityRuleId = ruleId;
 const rule = { id: ruleId, ...own, builtIn: false, version: 1, createdAt: at, updatedAt: at };
 const wanted = { entityType: "ip", entityValue: "203.0.113.0/24", reason: "guesses pairing codes", expiresAt: null };
 const blocked = { id: blockedEntityId, ...wanted, createdBy: user, createdAt: at };
@@ -57,7 +58,7 @@ export const security: Guide<"security"> = {
     output: { items: [event], total: 1 },
   },
   listAlerts: { description: "A rule has one alert about one subject until somebody resolves it.", input: page, output: { items: [alert], total: 1 } },
-  getAlert: { input: { alertId }, output: alert },
+  getAlert: { description: "Returns the alert and who looked at it.", input: { alertId }, output: alert },
   acknowledge: {
     description: "Says that somebody looks at it. Only an open alert can be acknowledged.",
     input: { alertId },
@@ -69,11 +70,12 @@ export const security: Guide<"security"> = {
     output: resolved,
   },
   metrics: {
+    description: "Counts the events of the last hours, and what is open and blocked now.",
     input: { windowHours: 24 },
     output: { totalEvents: 4, openAlerts: 1, blockedEntities: 1, windowHours: 24, byType: [{ type: "cross_tenant.attempt", count: 4 }] },
   },
   listRules: { description: "The built-in rules come first, one for each type, then your own.", output: { items: [rule] } },
-  getRule: { input: { ruleId }, output: rule },
+  getRule: { description: "Returns a rule of yours or a built-in one.", input: { securityRuleId }, output: rule },
   createRule: {
     description:
       "The rule is applied to new events within seconds. It may block for a while: the address of the last event, or the user, device or key that the event is about. An owner is never blocked by a rule.",
@@ -82,11 +84,11 @@ export const security: Guide<"security"> = {
   },
   updateRule: {
     description: "Built-in rules can be changed and disabled, too. A rule keeps its type.",
-    input: { ruleId, enabled: false },
+    input: { securityRuleId: ruleId, enabled: false },
     output: { ...rule, enabled: false, version: 2 },
   },
-  removeRule: { input: { ruleId } },
-  listBlocked: { input: page, output: { items: [blocked], total: 1 } },
+  removeRule: { description: "Built-in rules cannot be deleted, but disabled.", input: { securityRuleId: ruleId } },
+  listBlocked: { description: "Lists what is refused in your tenant now, newest first.", input: page, output: { items: [blocked], total: 1 } },
   block: {
     description:
       "Every node refuses it within two seconds with 403 `ENTITY_BLOCKED`, and closes its open streams and sockets. An address is refused for calls that act in your tenant.",
@@ -95,10 +97,10 @@ export const security: Guide<"security"> = {
   },
   unblock: { description: "Every node serves it again within two seconds.", input: { blockedEntityId } },
   installationEvents: { description: "What cannot be told to a tenant, such as unknown keys.", input: page, output: { items: [event], total: 1 } },
-  installationAlerts: { input: page, output: { items: [alert], total: 1 } },
-  acknowledgeForInstallation: { input: { alertId }, output: acknowledged },
-  resolveForInstallation: { input: resolving, output: resolved },
-  listBlockedEverywhere: { input: page, output: { items: [blocked], total: 1 } },
+  installationAlerts: { description: "Alerts about callers of whom no tenant is known.", input: page, output: { items: [alert], total: 1 } },
+  acknowledgeForInstallation: { description: "Says that an operator looks at it.", input: { alertId }, output: acknowledged },
+  resolveForInstallation: { description: "Closes an alert about callers of whom no tenant is known.", input: resolving, output: resolved },
+  listBlockedEverywhere: { description: "Lists what is refused in the whole installation now.", input: page, output: { items: [blocked], total: 1 } },
   blockEverywhere: { description: "Refuses an address before anything of its calls is read, in every tenant and without one.", input: wanted, output: blocked },
-  unblockEverywhere: { input: { blockedEntityId } },
+  unblockEverywhere: { description: "Every node serves it again within two seconds.", input: { blockedEntityId } },
 };

@@ -19,7 +19,11 @@ export const alertSilenceOperations = {
     summary: "List silences",
     rest: ["GET /alert-silences"],
     list: "page",
-    input: listQuery({ sort: ["createdAt", "endsAt"], by: "-createdAt", filters: { active: z.boolean().optional() } }),
+    input: listQuery({
+      sort: ["createdAt", "endsAt"],
+      by: "-createdAt",
+      filters: { active: z.boolean().optional().describe("Only silences that hold now, or only the others.") },
+    }),
     output: paged(AlertSilence),
   }),
   createSilence: mutation({

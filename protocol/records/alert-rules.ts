@@ -7,7 +7,7 @@ import { listQuery, paged } from "../kit/page.ts";
 import { AlertMetric, AlertOperator, AlertPreview, AlertRule, AlertScope, AlertSeverity, METRICS_WITH_HISTORY } from "./alerts.ts";
 
 const Name = z.string().trim().min(1).max(100);
-const Figure = z.number().min(-1e12).max(1e12);
+const Figure = z.number().min(-1e9).max(1e9);
 const seconds = (max: number, by: number, min = 0) => z.int().min(min).max(max).default(by);
 const ChannelIds = z.array(ref("chn")).max(20);
 const EventTypeName = z
@@ -46,7 +46,11 @@ export const alertRuleOperations = {
     summary: "List alert rules",
     rest: ["GET /alert-rules"],
     list: "page",
-    input: listQuery({ sort: ["createdAt", "name"], by: "-createdAt", filters: { enabled: z.boolean().optional(), metric: AlertMetric.optional() } }),
+    input: listQuery({
+      sort: ["createdAt", "name"],
+      by: "-createdAt",
+      filters: { enabled: z.boolean().optional().describe("Only rules that are evaluated, or only the others."), metric: AlertMetric.optional() },
+    }),
     output: paged(AlertRule),
   }),
   getRule: query({

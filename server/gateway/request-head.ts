@@ -4,7 +4,7 @@ import type { HttpRequest } from "./request-context.ts";
 
 /** Two lines of one of these contradict each other; lines of any other header are one list. */
 const SINGLE: ReadonlySet<string> = new Set([
-  ...["host", "content-length", "transfer-encoding", "content-type"],
+  ...["host", "content-length", "transfer-encoding", "content-type", "content-encoding"],
   ...["authorization", "x-api-key", "idempotency-key", "x-idempotency-key", "if-match"],
   ...["origin", "access-control-request-method", "traceparent", "last-event-id", "trpc-accept"],
   ...["sec-websocket-key", "sec-websocket-version"],

@@ -128,7 +128,7 @@ test("only harmless reads of this API can be called", async () => {
     "/v1/agent/me",
     "/v1/pairing/lookup?code=BCDFGHJK",
     "/v1/pairing/status?device_fingerprint=somebody",
-    "/v1/events/stream",
+    "/v1/events/stream/live",
     "/v1/devices/dev_1/secrets",
     "/v1/nothing",
     "//example.org/v1/devices",

@@ -50,7 +50,7 @@ describe.each(["/v1", "/api/v1"] as const)("document of %s", (prefix) => {
   test("the document has the top level that OpenAPI 3.1 demands, and this gateway as its server", () => {
     const document = documents[prefix];
     expect(document.openapi).toBe("3.1.0");
-    expect(Object.keys(document)).toEqual(["openapi", "info", "servers", "tags", "paths", "components"]);
+    expect(Object.keys(document)).toEqual(["openapi", "info", "servers", "tags", "paths", "webhooks", "components"]);
     expect(document.servers).toMatchObject([{ url: `${world.url}${prefix}` }]);
     expect(document.tags.map(({ name }: Json) => name)).toEqual(Object.keys(TAGS).toSorted());
     expect(document.tags.filter(({ description }: Json) => !description)).toEqual([]);

@@ -104,7 +104,8 @@ test("the profile and the notifications are stored, and the person can take thei
   await page.getByRole("button", { name: "Save" }).click();
   await page.getByText("Saved.").waitFor();
   const notice = page.getByRole("checkbox", { name: "Somebody becomes a member: Mail" });
-  await notice.click();
+  // The reload would cut off the call.
+  await Promise.all([page.waitForResponse((answer) => answer.request().method() === "POST" && answer.ok()), notice.click()]);
   await page.reload({ waitUntil: "domcontentloaded" });
   await notice.waitFor();
   expect([await notice.isChecked(), await page.getByLabel("Name").inputValue()]).toEqual([true, "Ada"]);

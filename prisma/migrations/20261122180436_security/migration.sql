@@ -45,7 +45,7 @@ CREATE TABLE "security_alerts" (
 -- CreateTable
 CREATE TABLE "security_rules" (
     "tenant_id" TEXT NOT NULL,
-    "rule_id" TEXT NOT NULL,
+    "security_rule_id" TEXT NOT NULL,
     "name" TEXT NOT NULL,
     "type" TEXT NOT NULL,
     "enabled" BOOLEAN NOT NULL,
@@ -55,7 +55,7 @@ CREATE TABLE "security_rules" (
     "created_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
     "updated_at" TIMESTAMPTZ(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
 
-    CONSTRAINT "security_rules_pkey" PRIMARY KEY ("tenant_id","rule_id")
+    CONSTRAINT "security_rules_pkey" PRIMARY KEY ("tenant_id","security_rule_id")
 );
 
 -- CreateTable

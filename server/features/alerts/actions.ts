@@ -80,13 +80,17 @@ export const createAlertHandlers = ({ db, emit, clock, portalUrl }: ActionsDeps)
     snooze: ({ scope, commit }, { alertId, until }) => {
       const snoozedUntil = new Date(until);
       const now = clock.now();
-      if (snoozedUntil <= now || snoozedUntil > secondsFromNow(MAX_SNOOZE_SECONDS, now)) {
-        const issues = [{ path: "until", code: "custom", message: "must lie within the next 30 days" }];
+      const isOver = snoozedUntil <= now;
+      if (snoozedUntil > secondsFromNow(MAX_SNOOZE_SECONDS, now)) {
+        const issues = [{ path: "until", code: "custom", message: "must lie at most 30 days ahead" }];
         throw new AppError("VALIDATION_FAILED", { details: { issues } });
       }
       return commit(async (tx) => {
         const { status } = await hold(tx, scope, alertId);
-        return change(tx, scope, alertId, { snoozedUntil, ...(status === "open" ? { notifyAt: snoozedUntil } : {}) });
+        return change(tx, scope, alertId, {
+          snoozedUntil: isOver ? null : snoozedUntil,
+          ...(status === "open" ? { notifyAt: isOver ? now : snoozedUntil } : {}),
+        });
       });
     },
   };

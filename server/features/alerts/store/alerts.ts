@@ -150,7 +150,7 @@ export interface AlertChange {
   readonly acknowledgedBy?: string;
   readonly resolvedAt?: Date;
   readonly resolvedBy?: string;
-  readonly snoozedUntil?: Date;
+  readonly snoozedUntil?: Date | null;
   readonly notifyAt?: Date | null;
   readonly flapping?: boolean;
   readonly note?: string | undefined;
