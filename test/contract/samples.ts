@@ -490,7 +490,7 @@ export const SAMPLES: { readonly [Id in OperationId]: (stock: Stock, userId: str
   "webhooks.getDelivery": newDelivery,
   "webhooks.redeliver": newDelivery,
   "webhooks.replay": async (stock) => ({ ...(await newWebhook(stock)), since: "2026-01-01T00:00:00Z", status: "missing" }),
-  "webhooks.listEvents": nothing,
+  "webhooks.listEvents": async () => ({ types: ["device.*"] }),
   "webhooks.getEvent": async (stock) => ({ eventId: await newEvent(stock) }),
 };
 

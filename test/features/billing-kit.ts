@@ -14,6 +14,7 @@ import { openDb } from "../../server/platform/db.ts";
 import { silentLog } from "../../server/platform/log.ts";
 import { createTrustedOutbound } from "../../server/platform/outbound.ts";
 import { createOutboundFetch } from "../../server/platform/outbound-fetch.ts";
+import { insertEvents } from "../../server/platform/outbox-rows.ts";
 import { createSecretBox } from "../../server/platform/secrets.ts";
 import { deleteRowsOf } from "../../server/platform/tenant-client.ts";
 import { callable, inside, userOf } from "../kit/call.ts";
@@ -28,7 +29,12 @@ export const openBilling = async (stripe: { readonly secretKey?: string; readonl
   const db = await openDb({ url: await createTestDatabase(), poolSize: 8, log: silentLog, namedStatements });
   const clock = createTestClock(new Date());
   const emitted: Happened[] = [];
-  const emit: Emit = async (_tx, events) => void emitted.push(...events);
+  const emit: Emit = async (tx, events) => {
+    await insertEvents(tx, events);
+    // No relay runs here, and a tenant that goes waits for its events.
+    await tx.query("update outbox_events set dispatched_at = now() where dispatched_at is null");
+    emitted.push(...events);
+  };
   const counters: Counters = { ...deployments.counters };
   const plan = createPlan({ counters, crossed: createTellCrossing(emit) });
   const secretBox = createSecretBox(randomBytes(32));

@@ -15,6 +15,7 @@ import { createPairing } from "../../server/features/pairing/index.ts";
 import { type Counters, createPlan, createTenants } from "../../server/features/tenants/index.ts";
 import { type Db, openDb } from "../../server/platform/db.ts";
 import { silentLog } from "../../server/platform/log.ts";
+import { insertEvents } from "../../server/platform/outbox-rows.ts";
 import { createMemoryRateLimiter } from "../../server/platform/rate-limit.ts";
 import { createSecretBox } from "../../server/platform/secrets.ts";
 import { callable } from "../kit/call.ts";
@@ -25,7 +26,10 @@ export const PORTAL = "https://portal.example";
 export const openTenancy = async ({ planLimits }: { planLimits?: Readonly<Record<string, Overrides>> } = {}) => {
   const db = await openDb({ url: await createTestDatabase(), poolSize: 8, log: silentLog, namedStatements });
   const emitted: Happened[] = [];
-  const emit: Emit = async (_tx, events) => void emitted.push(...events);
+  const emit: Emit = async (tx, events) => {
+    await insertEvents(tx, events);
+    emitted.push(...events);
+  };
   const secretBox = createSecretBox(randomBytes(32));
   const audit = createAuditTrail({ secretBox });
   const limiter = createMemoryRateLimiter({ clock: systemClock });

@@ -105,7 +105,7 @@ test("the profile and the notifications are stored, and the person can take thei
   await page.getByText("Saved.").waitFor();
   const notice = page.getByRole("checkbox", { name: "Somebody becomes a member: Mail" });
   // The reload would cut off the call.
-  await Promise.all([page.waitForResponse((answer) => answer.request().method() === "POST" && answer.ok()), notice.click()]);
+  await Promise.all([page.waitForResponse((answer) => answer.url().includes("account.updateNotifications")), notice.click()]);
   await page.reload({ waitUntil: "domcontentloaded" });
   await notice.waitFor();
   expect([await notice.isChecked(), await page.getByLabel("Name").inputValue()]).toEqual([true, "Ada"]);
