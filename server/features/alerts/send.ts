@@ -1,8 +1,8 @@
 // Sends one message to one channel: over the outbound client, or as mail. Says what came of it, and whether another attempt can help.
-import { createHmac } from "node:crypto";
 import type { ChannelConfig } from "../../../protocol/index.ts";
 import { oneLine } from "../../core/mail.ts";
-import type { Outbound, OutboundError, OutboundFailure } from "../../core/outbound.ts";
+import { type Outbound, OutboundError, type OutboundFailure } from "../../core/outbound.ts";
+import { standardHeaders } from "../../core/standard-webhooks.ts";
 import type { FeatureKit } from "../kit.ts";
 import { configContext, openConfig } from "./channel-config.ts";
 import { type AlertMessage, letterOf, postOf } from "./messages.ts";
@@ -32,13 +32,8 @@ const KEPT_BYTES = 1_024;
 
 /** As Standard Webhooks say: `whsec_` and base64, or the bytes of any other text. */
 const keyOf = (secret: string): Buffer => (/^whsec_[\w+/=-]+$/.test(secret) ? Buffer.from(secret.slice(6), "base64") : Buffer.from(secret));
-const signerOf = (id: string, secret: string, now: Date) => (body: string) => {
-  const timestamp = Math.floor(now.getTime() / 1_000);
-  const signature = createHmac("sha256", keyOf(secret)).update(`${id}.${timestamp}.${body}`).digest("base64");
-  return { "webhook-id": id, "webhook-timestamp": String(timestamp), "webhook-signature": `v1,${signature}` };
-};
+const signerOf = (id: string, secret: string, at: Date) => (body: string) => standardHeaders(id, body, { keys: [keyOf(secret)], at });
 
-const isFailure = (error: unknown): error is OutboundError => (error as Error | null)?.name === "OutboundError";
 const REASONS: Readonly<Record<OutboundFailure, string>> = {
   BLOCKED: "its address is not allowed",
   DNS: "its name does not resolve",
@@ -62,7 +57,7 @@ const ofPost = async (outbound: Outbound, call: Parameters<Outbound["send"]>[0])
     const { statusCode, body } = await outbound.send(call);
     return outcomeOf(statusCode, body);
   } catch (error) {
-    if (!isFailure(error)) throw error;
+    if (!(error instanceof OutboundError)) throw error;
     return failed(REASONS[error.code], error.code === "BLOCKED");
   }
 };

@@ -1,5 +1,6 @@
 // The headers of a delivery: two signatures by each valid secret, the one of Standard Webhooks and the one that agents use.
 import { createHmac, randomBytes } from "node:crypto";
+import { standardHeaders } from "../../core/standard-webhooks.ts";
 
 export const MASKED = "***";
 const PREFIX = "whsec_";
@@ -27,15 +28,7 @@ export interface Signed {
 
 /** One signature of each scheme for each key, separated by spaces. */
 export const signatureHeaders = ({ eventId, body }: Signed, keys: readonly Buffer[], at: Date): Record<string, string> => {
-  const seconds = String(Math.floor(at.getTime() / 1_000));
   const iso = at.toISOString();
-  const standard = keys.map((key) => `v1,${createHmac("sha256", key).update(`${eventId}.${seconds}.${body}`).digest("base64")}`);
   const own = keys.map((key) => createHmac("sha256", key).update(`${body}${iso}`).digest("hex"));
-  return {
-    "webhook-id": eventId,
-    "webhook-timestamp": seconds,
-    "webhook-signature": standard.join(" "),
-    "x-svc-timestamp": iso,
-    "x-svc-signature": own.join(" "),
-  };
+  return { ...standardHeaders(eventId, body, { keys, at }), "x-svc-timestamp": iso, "x-svc-signature": own.join(" ") };
 };
