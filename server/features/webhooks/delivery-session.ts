@@ -1,5 +1,4 @@
 // One run of the delivery job: from the first endpoint that is due until none is left.
-import { setMaxListeners } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createRunner, type Runner } from "./endpoint-runner.ts";
 import { createLoader } from "./loader.ts";
@@ -16,8 +15,6 @@ export const createDeliverySession = (deps: WorkerDeps) => {
   const { db, clock, holder, settings } = deps;
   const runners = new Map<string, Runner>();
   const stop = new AbortController();
-  // Each request listens.
-  setMaxListeners(settings.perNode * 2, stop.signal);
   let fail: (error: unknown) => void = () => undefined;
   const broken = new Promise<never>((_, reject) => {
     fail = reject;

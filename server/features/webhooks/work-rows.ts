@@ -29,7 +29,7 @@ export interface Held {
   readonly webhookId: string;
   readonly fence: number;
 }
-const idsOf = (held: readonly Held[]) => held.map(({ webhookId }) => webhookId);
+const idsOf = (held: readonly Pick<Held, "webhookId">[]) => held.map(({ webhookId }) => webhookId);
 const fencesOf = (held: readonly Held[]) => held.map(({ fence }) => fence);
 const LOCKED = `locked as (
    select e.webhook_id from webhook_endpoints e join unnest($1::text[], $2::bigint[]) as v(webhook_id, fence) on v.webhook_id = e.webhook_id and v.fence = e.fence
@@ -158,7 +158,7 @@ export const writeResults = async (db: Query, health: readonly Health[], results
     health.map(({ failingSince }) => failingSince),
     health.map(({ succeeded }) => succeeded),
     health.map(({ failed }) => failed),
-    idsOf(results as never),
+    idsOf(results),
     results.map(({ deliveryId }) => deliveryId),
     results.map(({ attemptsBefore }) => attemptsBefore),
     results.map(({ status }) => status),
