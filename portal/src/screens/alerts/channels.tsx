@@ -1,22 +1,18 @@
 // The channels that tell of alerts, and the one that is open.
 import type { AlertChannel } from "@mooring/client";
 import { useQuery } from "@tanstack/react-query";
-import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { api } from "../../api/client.ts";
 import { PAGE_SIZE, usePages } from "../../api/lists.ts";
 import { useMay } from "../../api/session.ts";
 import { Dialog } from "../../ui/dialog.tsx";
-import { Copyable, Empty, Facts, Loaded } from "../../ui/parts.tsx";
+import { Copyable, Facts, Loaded } from "../../ui/parts.tsx";
 import { Status } from "../../ui/status.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
+import type { Column } from "../../ui/table.tsx";
 import { Ago } from "../../ui/time.tsx";
 import { CreateChannel, EditChannel } from "./channel-form.tsx";
 import { Test } from "./channel-test.tsx";
+import { NEW, TabList } from "./tab-list.tsx";
 import { text } from "./text.ts";
-
-const route = getRouteApi("/alerts");
-/** Instead of an id: a channel that does not exist yet. */
-const NEW = "new";
 
 const State = ({ of: { enabled, lastError } }: { readonly of: AlertChannel }) => {
   if (!enabled) return <Status status="off" word={text.off} />;
@@ -68,38 +64,17 @@ const OneChannel = ({ channelId, onClose }: { readonly channelId: string; readon
 };
 
 export const Channels = () => {
-  const { open } = route.useSearch();
-  const navigate = useNavigate();
   const may = useMay();
   const list = usePages<AlertChannel>((page) => api.alerts.listChannels.queryOptions({ sort: "name", page, pageSize: PAGE_SIZE }));
-  const show = (channelId?: string): void =>
-    void navigate({ to: "/alerts", search: { tab: "channels", ...(channelId === undefined ? {} : { open: channelId }) }, replace: true });
-  const create = may("alert_rule:write") ? (
-    <button type="button" data-kind="primary" onClick={() => show(NEW)}>
-      {text.createChannel}
-    </button>
-  ) : undefined;
   return (
-    <>
-      {list.count > 0 && create !== undefined ? <div>{create}</div> : null}
-      <Loaded read={list.read} rows={6}>
-        {() =>
-          list.count === 0 ? (
-            <Empty action={create}>{text.noChannels}</Empty>
-          ) : (
-            <Table
-              label={text.tabs.channels}
-              columns={COLUMNS}
-              {...list}
-              id={({ channelId }) => channelId}
-              opened={open}
-              onOpen={({ channelId }) => show(channelId)}
-              fill
-            />
-          )
-        }
-      </Loaded>
-      {open === undefined ? null : open === NEW ? <CreateChannel onClose={() => show()} /> : <OneChannel key={open} channelId={open} onClose={() => show()} />}
-    </>
+    <TabList
+      tab="channels"
+      list={list}
+      columns={COLUMNS}
+      id={({ channelId }) => channelId}
+      create={may("alert_rule:write") ? text.createChannel : undefined}
+      none={text.noChannels}
+      dialog={(open, onClose) => (open === NEW ? <CreateChannel onClose={onClose} /> : <OneChannel key={open} channelId={open} onClose={onClose} />)}
+    />
   );
 };

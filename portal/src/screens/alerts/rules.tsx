@@ -1,22 +1,18 @@
 // The rules of alerts, and the one that is open.
 import type { AlertRule } from "@mooring/client";
 import { useQuery } from "@tanstack/react-query";
-import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { api } from "../../api/client.ts";
 import { PAGE_SIZE, usePages } from "../../api/lists.ts";
 import { useMay } from "../../api/session.ts";
 import { selectorText } from "../../parts/selector-field.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
-import { Empty, Facts, Loaded } from "../../ui/parts.tsx";
+import { Facts, Loaded } from "../../ui/parts.tsx";
 import { Status } from "../../ui/status.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
+import type { Column } from "../../ui/table.tsx";
 import { conditionText } from "./condition.ts";
 import { RuleForm } from "./rule-form.tsx";
+import { NEW, TabList } from "./tab-list.tsx";
 import { text } from "./text.ts";
-
-const route = getRouteApi("/alerts");
-/** Instead of an id: a rule that does not exist yet. */
-const NEW = "new";
 
 const State = ({ of: { enabled } }: { readonly of: AlertRule }) => <Status status={enabled ? "active" : "off"} word={enabled ? text.on : text.off} />;
 
@@ -47,36 +43,25 @@ const OneRule = ({ ruleId, onClose }: { readonly ruleId: string; readonly onClos
 };
 
 export const Rules = () => {
-  const { open } = route.useSearch();
-  const navigate = useNavigate();
   const may = useMay();
   const list = usePages<AlertRule>((page) => api.alerts.listRules.queryOptions({ sort: "name", page, pageSize: PAGE_SIZE }));
-  const show = (ruleId?: string): void =>
-    void navigate({ to: "/alerts", search: { tab: "rules", ...(ruleId === undefined ? {} : { open: ruleId }) }, replace: true });
-  const create = may("alert_rule:write") ? (
-    <button type="button" data-kind="primary" onClick={() => show(NEW)}>
-      {text.createRule}
-    </button>
-  ) : undefined;
   return (
-    <>
-      {list.count > 0 && create !== undefined ? <div>{create}</div> : null}
-      <Loaded read={list.read} rows={6}>
-        {() =>
-          list.count === 0 ? (
-            <Empty action={create}>{text.noRules}</Empty>
-          ) : (
-            <Table label={text.tabs.rules} columns={COLUMNS} {...list} id={({ ruleId }) => ruleId} opened={open} onOpen={({ ruleId }) => show(ruleId)} fill />
-          )
-        }
-      </Loaded>
-      {open === undefined ? null : open === NEW ? (
-        <Dialog title={text.createRule} open onClose={() => show()}>
-          <RuleForm stored={null} onClose={() => show()} />
-        </Dialog>
-      ) : (
-        <OneRule key={open} ruleId={open} onClose={() => show()} />
-      )}
-    </>
+    <TabList
+      tab="rules"
+      list={list}
+      columns={COLUMNS}
+      id={({ ruleId }) => ruleId}
+      create={may("alert_rule:write") ? text.createRule : undefined}
+      none={text.noRules}
+      dialog={(open, onClose) =>
+        open === NEW ? (
+          <Dialog title={text.createRule} open onClose={onClose}>
+            <RuleForm stored={null} onClose={onClose} />
+          </Dialog>
+        ) : (
+          <OneRule key={open} ruleId={open} onClose={onClose} />
+        )
+      }
+    />
   );
 };

@@ -1,22 +1,18 @@
 // The silences: what keeps quiet, why and until when.
 import type { AlertSilence } from "@mooring/client";
 import { useMutation, useQuery } from "@tanstack/react-query";
-import { getRouteApi, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { api, queryClient } from "../../api/client.ts";
 import { PAGE_SIZE, usePages } from "../../api/lists.ts";
 import { useMay } from "../../api/session.ts";
 import { Confirm, Dialog } from "../../ui/dialog.tsx";
-import { Copyable, Empty, Facts, Loaded } from "../../ui/parts.tsx";
+import { Copyable, Facts, Loaded } from "../../ui/parts.tsx";
 import { Status } from "../../ui/status.tsx";
-import { type Column, Table } from "../../ui/table.tsx";
+import type { Column } from "../../ui/table.tsx";
 import { Ago, exactTime } from "../../ui/time.tsx";
 import { CreateSilence } from "./create-silence.tsx";
+import { NEW, TabList } from "./tab-list.tsx";
 import { text } from "./text.ts";
-
-const route = getRouteApi("/alerts");
-/** Instead of an id: a silence that does not exist yet. */
-const NEW = "new";
 
 const matchersText = ({ matchers }: AlertSilence): string =>
   matchers.map(({ name, value, isRegex }) => `${text.matcherNames[name]} ${text.isWord(isRegex)} ${value}`).join(", ");
@@ -86,38 +82,17 @@ const OneSilence = ({ silenceId, onClose }: { readonly silenceId: string; readon
 };
 
 export const Silences = () => {
-  const { open } = route.useSearch();
-  const navigate = useNavigate();
   const may = useMay();
   const list = usePages<AlertSilence>((page) => api.alerts.listSilences.queryOptions({ page, pageSize: PAGE_SIZE }));
-  const show = (silenceId?: string): void =>
-    void navigate({ to: "/alerts", search: { tab: "silences", ...(silenceId === undefined ? {} : { open: silenceId }) }, replace: true });
-  const create = may("alert:silence") ? (
-    <button type="button" data-kind="primary" onClick={() => show(NEW)}>
-      {text.createSilence}
-    </button>
-  ) : undefined;
   return (
-    <>
-      {list.count > 0 && create !== undefined ? <div>{create}</div> : null}
-      <Loaded read={list.read} rows={6}>
-        {() =>
-          list.count === 0 ? (
-            <Empty action={create}>{text.noSilences}</Empty>
-          ) : (
-            <Table
-              label={text.tabs.silences}
-              columns={COLUMNS}
-              {...list}
-              id={({ silenceId }) => silenceId}
-              opened={open}
-              onOpen={({ silenceId }) => show(silenceId)}
-              fill
-            />
-          )
-        }
-      </Loaded>
-      {open === undefined ? null : open === NEW ? <CreateSilence onClose={() => show()} /> : <OneSilence key={open} silenceId={open} onClose={() => show()} />}
-    </>
+    <TabList
+      tab="silences"
+      list={list}
+      columns={COLUMNS}
+      id={({ silenceId }) => silenceId}
+      create={may("alert:silence") ? text.createSilence : undefined}
+      none={text.noSilences}
+      dialog={(open, onClose) => (open === NEW ? <CreateSilence onClose={onClose} /> : <OneSilence key={open} silenceId={open} onClose={onClose} />)}
+    />
   );
 };
