@@ -134,8 +134,9 @@ const openAll = async ({ base, life, certificate, features, transports, jobs, sh
   life.use("own spans", { close: features.traces.flush });
   await cluster.changes.open();
   life.use("change notifier", cluster.changes);
-  await features.commands.remoteWaiters.open();
-  life.use("remote waiters", features.commands.remoteWaiters);
+  await features.commands.remote.open();
+  life.use("questions between nodes", features.commands.remote);
+  life.use("sent commands", { close: features.commands.writeSent });
   life.use("security", await features.security.open());
   life.use("agent registry", { close: await features.devices.registry.listen() });
   const onError = (job: string, error: unknown): void => log.error({ job, error }, "job failed");

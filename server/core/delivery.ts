@@ -50,12 +50,19 @@ export interface Settled {
 }
 
 export interface CommandDelivery {
-  /** Resolves once the commands are committed as sent; empty when the epoch is stale, nothing is due or no credit is left. Claims of a node are batched. */
+  /**
+   * What the session sends now; empty when the epoch is stale, nothing is due or no credit is left. Commands that must not be delivered twice are committed
+   * as sent by then, others a moment later. Claims of a node are batched.
+   */
   claim(want: Want): Promise<Claim>;
   /** The socket took the frames: ends the commands that ask for no ack, and changes no other. */
-  delivered(deviceId: string, epoch: number, commandIds: readonly string[]): Promise<void>;
+  delivered(device: DeviceRef, epoch: number, commandIds: readonly string[]): Promise<void>;
   /** The socket refused the frames: the commands go back to the queue without losing an attempt. */
-  refused(deviceId: string, epoch: number, commandIds: readonly string[]): Promise<void>;
+  refused(device: DeviceRef, epoch: number, commandIds: readonly string[]): Promise<void>;
+  /** The device's session here has ended: writes what it has sent. */
+  ended(deviceId: string): void;
+  /** Whether the device's session here has sent something that is not written yet. */
+  holds(deviceId: string): boolean;
   /**
    * Resolves after the commit; acks of a node are batched. `refused` is the error of a damaged ack: the ack's status counts, and the answer carries the
    * error. An unknown status is answered the same way.
@@ -100,6 +107,16 @@ export interface DeviceNotifier {
   /** Credit or a lane became free: sessions whose last claim left commands claim again. */
   freed(deviceIds: readonly string[]): void;
   cancel(deviceId: string, order: CancelNotice): void;
+  /** For the session of this node. False when it cannot take the command from memory and should be nudged instead. */
+  offer(deviceId: string, offer: Offer): boolean;
+}
+
+/** A new command of a device that has no other open one. */
+export interface Offer {
+  /** Of the session that the database knew when the command was queued. */
+  readonly epoch: number;
+  /** Takes the command; null when it is not to be sent now. */
+  readonly take: () => DeliveredCommand | null;
 }
 
 export interface CancelNotice {

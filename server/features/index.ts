@@ -125,6 +125,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
     tenants,
     live,
     outcomes,
+    wakeRelay: outbox.wake,
     socketUrl,
     liveNodes: () => admin.liveNodes(),
     onError,

@@ -16,12 +16,13 @@ interface Others {
   readonly tenants: Tenants;
   readonly live: Live;
   readonly outcomes: ReadonlyMap<string, RegisteredOutcome>;
+  readonly wakeRelay: () => void;
   readonly socketUrl: () => string;
   readonly liveNodes: () => number;
   readonly onError: (what: string, error: unknown) => void;
 }
 
-export const createMachines = (deps: FeaturesDeps, { kit, tenants, live, outcomes, socketUrl, liveNodes, onError }: Others) => {
+export const createMachines = (deps: FeaturesDeps, { kit, tenants, live, outcomes, wakeRelay, socketUrl, liveNodes, onError }: Others) => {
   const { config, clock, cluster, nodeId, publicUrl } = deps;
   const { bus, notifier, channelOf } = cluster;
   const devices = createDevices({
@@ -46,6 +47,7 @@ export const createMachines = (deps: FeaturesDeps, { kit, tenants, live, outcome
     onError: (error) => onError("commands", error),
     notifier,
     outcomes,
+    wakeRelay,
     createBatch,
     nodeId,
     bus,

@@ -5,16 +5,23 @@ import { newId } from "../core/ids.ts";
 import { statement, TRY_LOCK } from "../core/statements.ts";
 import type { Db } from "./db.ts";
 
-const INSERT = statement(
-  "outbox.insert",
-  `insert into outbox_events (event_id, tenant_id, type, subject_id, data, request_id, traceparent)
-   select e.* from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::jsonb[], $6::text[], $7::text[]) as e`,
-);
+const INTO = "insert into outbox_events (event_id, tenant_id, type, subject_id, data, request_id, traceparent)";
+const COLUMN_TYPES = ["text", "text", "text", "text", "jsonb", "text", "text"];
+
+/** Inserts `eventColumns`, which begin at that parameter, if `where` holds of the event `e`. For a statement that writes events together with their cause. */
+export const insertEventsSql = (first: number, where = "true"): string =>
+  `${INTO} select e.* from unnest(${COLUMN_TYPES.map((type, index) => `$${first + index}::${type}[]`).join(", ")})
+     as e(event_id, tenant_id, type, subject_id, data, request_id, traceparent) where ${where}`;
+
+const INSERT = statement("outbox.insert", insertEventsSql(1));
 
 export const insertEvents = async (tx: SqlTx, events: Parameters<Emit>[1]): Promise<void> => {
-  if (events.length === 0) return;
+  if (events.length > 0) await tx.query(INSERT, eventColumns(events));
+};
+
+export const eventColumns = (events: Parameters<Emit>[1]): readonly unknown[][] => {
   for (const { event } of events) if (!event.durable) throw new Error(`${event.type} is a hint and has no place in the outbox`);
-  await tx.query(INSERT, [
+  return [
     events.map(({ eventId }) => eventId ?? newId("evt")),
     events.map(({ scope }) => scope.tenantId),
     events.map(({ event }) => event.type),
@@ -22,7 +29,7 @@ export const insertEvents = async (tx: SqlTx, events: Parameters<Emit>[1]): Prom
     events.map(({ event, data }) => JSON.stringify(event.schema.parse(data))),
     events.map(({ scope }) => scope.requestId ?? null),
     events.map(({ scope }) => scope.traceparent ?? null),
-  ]);
+  ];
 };
 
 // Any number that nothing else locks. One relay runs at a time over all nodes; its lock ends with the transaction.

@@ -52,7 +52,7 @@ export const checkRows = async (stage: BenchStage, members: readonly PairedDevic
 
 /** Checks that every command of the run succeeded and no other exists. Throws InvalidRun. */
 export const checkCommands = async (stage: BenchStage, tenantId: string, expected: number): Promise<void> => {
-  const rows = await stage.query<{ status: string; count: string }>("select status, count(*) from commands where tenant_id = $1 group by status", [tenantId]);
+  const rows = await stage.query<{ status: string; count: string }>("select status, count(*) from commands_now where tenant_id = $1 group by status", [tenantId]);
   const found = new Map(rows.map(({ status, count }) => [status, Number(count)]));
   if (found.size > 1 || (found.get("succeeded") ?? 0) !== expected)
     throw new InvalidRun(`of ${expected} commands PostgreSQL shows ${JSON.stringify(Object.fromEntries(found))}`);

@@ -48,12 +48,23 @@ export interface DeviceFacts {
   readonly isOnline: boolean;
   /** The node that has its socket. */
   readonly heldBy: string | null;
+  /** Of that socket's session; null without one. */
+  readonly liveEpoch: number | null;
   readonly nextSeq: number;
   readonly open: number;
 }
 
+export interface Created {
+  readonly kind: "created";
+  readonly item: NewCommand;
+  readonly row: CommandRow;
+  readonly heldBy: string | null;
+  /** The device had no other open command: nothing stands before this one. */
+  readonly isAlone: boolean;
+}
+
 export type Admission =
-  | { readonly kind: "created"; readonly item: NewCommand; readonly row: CommandRow; readonly heldBy: string | null }
+  | Created
   | { readonly kind: "replayed"; readonly row: CommandRow }
   | { readonly kind: "refused"; readonly code: ErrorCode; readonly options: AppErrorOptions };
 
@@ -63,6 +74,8 @@ export interface AdmissionFacts {
   readonly existing: ReadonlyMap<string, { readonly row: CommandRow; readonly requestHash: Buffer }>;
   readonly openOfTenant: ReadonlyMap<string, number>;
   readonly limits: QueueLimits;
+  /** This node, for the history. */
+  readonly nodeId: string;
   readonly now: Instant;
 }
 
@@ -89,11 +102,13 @@ export const admit = (items: readonly NewCommand[], facts: AdmissionFacts): read
       times,
     );
     if (reason !== null) return reason;
-    const row = newRow(item, { tenantId: item.scope.tenantId, seq: device.nextSeq + onDevice, issuedAt: facts.now, ...times });
+    const { liveEpoch, heldBy } = device;
+    const queued = { at: facts.now, to: "queued", by: item.createdBy, node: facts.nodeId } as const;
+    const row = newRow(item, { tenantId: item.scope.tenantId, seq: device.nextSeq + onDevice, issuedAt: facts.now, liveEpoch, history: [queued], ...times });
     admittedOn.set(item.deviceId, onDevice + 1);
     admittedFor.set(item.scope.tenantId, forTenant + 1);
     if (key !== null && idempotency !== null) known.set(key, { row, requestHash: idempotency.requestHash });
-    return { kind: "created", item, row, heldBy: device.heldBy };
+    return { kind: "created", item, row, heldBy, isAlone: device.open + onDevice === 0 };
   });
 };
 
@@ -146,10 +161,10 @@ type Made = Pick<
   | "traceparent"
   | "createdBy"
 >;
-type Placed = TimeWindow & Pick<CommandRow, "tenantId" | "seq" | "issuedAt">;
+type Placed = TimeWindow & Pick<CommandRow, "tenantId" | "seq" | "issuedAt" | "liveEpoch" | "history">;
 
 // One literal in the order of `toRow` gives all rows one hidden class.
-const newRow = (made: Made, { tenantId, seq, issuedAt, availableAt, expiresAt }: Placed): CommandRow => {
+const newRow = (made: Made, { tenantId, seq, issuedAt, availableAt, expiresAt, liveEpoch, history }: Placed): CommandRow => {
   const { status, deadlineAt, attempt } = created(availableAt, expiresAt);
   return {
     commandId: made.commandId,
@@ -191,7 +206,9 @@ const newRow = (made: Made, { tenantId, seq, issuedAt, availableAt, expiresAt }:
     lateOutcome: null,
     traceparent: made.traceparent,
     createdBy: made.createdBy,
-    liveEpoch: null,
+    liveEpoch,
+    history,
+    revision: 0,
   };
 };
 

@@ -3,11 +3,15 @@
 import { type CommandStatus, contract } from "../../../protocol/index.ts";
 import type { DeviceNotifier } from "../../core/delivery.ts";
 import type { Hint } from "../../core/events.ts";
+import type { Created } from "./admission.ts";
 import type { CommandTelemetry } from "./command-telemetry.ts";
+import { isoTime, toDelivered } from "./records.ts";
 import type { RemoteChanges } from "./remote-changes.ts";
 import type { RemoteWaiters } from "./remote-waiters.ts";
+import { isWrittenLater } from "./rules.ts";
+import { type Sending, sentNow } from "./sending.ts";
 import type { CommandSettings } from "./settings.ts";
-import { type CommandRow, isoTime } from "./store/rows.ts";
+import type { CommandRow } from "./store/rows.ts";
 import { cancelDeadline, commandHappened, freesCapacity, isDueAgain, isEnd, type Transition } from "./transitions.ts";
 import type { Waiters } from "./waiters.ts";
 
@@ -18,12 +22,15 @@ export interface AfterCommitDeps {
   readonly waiters: Pick<Waiters, "wake" | "ended">;
   readonly remoteWaiters: Pick<RemoteWaiters, "notify">;
   readonly notifier: DeviceNotifier;
+  readonly sending: Pick<Sending, "take">;
   readonly settings: Pick<CommandSettings, "cancelTimeoutMs">;
 }
 
+/** A new command; `heldBy` is the node that holds its device's socket, according to the database. */
+export type Fresh = Pick<Created, "row" | "heldBy" | "isAlone">;
+
 export interface AfterCommit {
-  /** New commands. `nodeOf` returns the node that holds a device's socket, according to the database. */
-  created(rows: readonly CommandRow[], nodeOf?: (deviceId: string) => string | null): void;
+  created(admissions: readonly Fresh[]): void;
   changed(transitions: readonly Transition[]): void;
   /** Something became claimable for these devices: wakes the polls that wait here and nudges the socket, on whichever node it is. */
   due(deviceIds: readonly string[], nodeOf?: (deviceId: string) => string | null): void;
@@ -31,11 +38,11 @@ export interface AfterCommit {
   remind(canceling: readonly CommandRow[]): void;
 }
 
-const { queued, changed } = contract.commands.events;
+const { queued, changed: changedEvent } = contract.commands.events;
 const NO_DEVICES: readonly string[] = [];
 
-export const createAfterCommit = ({ telemetry, hint, remoteChanges, waiters, remoteWaiters, notifier, settings }: AfterCommitDeps): AfterCommit => {
-  const show = (event: typeof queued | typeof changed, row: CommandRow, previous: CommandStatus | null): void => {
+export const createAfterCommit = ({ telemetry, hint, remoteChanges, waiters, remoteWaiters, notifier, sending, settings }: AfterCommitDeps): AfterCommit => {
+  const show = (event: typeof queued | typeof changedEvent, row: CommandRow, previous: CommandStatus | null): void => {
     remoteChanges.note(row);
     hint(row.tenantId, () => commandHappened(event, row, previous));
   };
@@ -49,33 +56,50 @@ export const createAfterCommit = ({ telemetry, hint, remoteChanges, waiters, rem
     notifier.cancel(row.deviceId, { commandId: row.commandId, deadline: isoTime(deadline), ...(reason === null ? {} : { reason }) });
   };
 
+  const changed: AfterCommit["changed"] = (transitions) => {
+    for (const transition of transitions) {
+      telemetry.saw(transition);
+      // The outbox shows the end of a command to live views.
+      if (!isEnd(transition)) show(changedEvent, transition.row, transition.from);
+      const deadline = cancelDeadline(transition, settings);
+      if (deadline !== null) orderCancel(transition.row, deadline);
+    }
+    const ended = rowsOf(transitions, isEnd);
+    waiters.ended(ended);
+    remoteWaiters.notify(ended);
+    const again = devicesOf(rowsOf(transitions, isDueAgain));
+    if (again.length > 0) due(again);
+    const freed = devicesOf(rowsOf(transitions, freesCapacity));
+    if (freed.length === 0) return;
+    waiters.wake(freed);
+    notifier.freed(freed);
+  };
+  /** Nothing stands before it, so a session on this node gets it from memory. */
+  const offer = ({ row, isAlone }: Fresh): boolean => {
+    const { liveEpoch, deviceId } = row;
+    if (!isAlone || liveEpoch === null || !isWrittenLater(row) || row.availableAt > row.issuedAt) return false;
+    const take = () => {
+      const sent = sending.take(row, liveEpoch);
+      if (sent === null) return null;
+      changed([sentNow(sent)]);
+      return toDelivered(sent);
+    };
+    return notifier.offer(deviceId, { epoch: liveEpoch, take });
+  };
+
   return {
     due,
-    created: (rows, nodeOf) => {
-      for (const row of rows) {
+    created: (admissions) => {
+      for (const { row } of admissions) {
         telemetry.created(row);
         show(queued, row, null);
       }
-      if (rows.length > 0) due(devicesOf(rows), nodeOf);
+      const waiting = admissions.filter((fresh) => !offer(fresh));
+      if (waiting.length === 0) return;
+      const holders = new Map(waiting.map(({ row, heldBy }) => [row.deviceId as string, heldBy]));
+      due([...holders.keys()], (deviceId) => holders.get(deviceId) ?? null);
     },
-    changed: (transitions) => {
-      for (const transition of transitions) {
-        telemetry.saw(transition);
-        // The outbox shows the end of a command to live views.
-        if (!isEnd(transition)) show(changed, transition.row, transition.from);
-        const deadline = cancelDeadline(transition, settings);
-        if (deadline !== null) orderCancel(transition.row, deadline);
-      }
-      const ended = rowsOf(transitions, isEnd);
-      waiters.ended(ended);
-      remoteWaiters.notify(ended);
-      const again = devicesOf(rowsOf(transitions, isDueAgain));
-      if (again.length > 0) due(again);
-      const freed = devicesOf(rowsOf(transitions, freesCapacity));
-      if (freed.length === 0) return;
-      waiters.wake(freed);
-      notifier.freed(freed);
-    },
+    changed,
     remind: (canceling) => {
       for (const row of canceling) if (row.deadlineAt !== null && row.deadlineAt !== Infinity) orderCancel(row, row.deadlineAt);
     },

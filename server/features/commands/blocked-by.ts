@@ -1,8 +1,9 @@
 // Says what a command waits for: as fields for programs, and in one line for people.
 import type { z } from "zod";
 import { type BlockedBy, isOpen } from "../../../protocol/index.ts";
+import { isoTime } from "./records.ts";
 import type { Surroundings } from "./store/read.ts";
-import { type CommandRow, isoTime } from "./store/rows.ts";
+import type { CommandRow } from "./store/rows.ts";
 
 type Blocked = z.infer<typeof BlockedBy>;
 type Reason = Omit<Blocked, "until" | "deadlineAt"> & { readonly until?: string };

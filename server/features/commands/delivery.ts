@@ -1,94 +1,80 @@
-// The agent socket's side of the queue: a hello settles what older sessions left open, then the session claims, reports its writes and acknowledges.
+// The agent socket's side of the queue: a session reads what it may send, sends it, and acknowledges. settling.ts compares at its hello.
 import { type Ack, type AckResult, toAckStatus } from "../../../protocol/index.ts";
-import type { CommandDelivery, DeviceRef, SessionStart, Settled, Want } from "../../core/delivery.ts";
-import type { SqlTx } from "../../core/events.ts";
+import type { CommandDelivery, DeviceRef, Want } from "../../core/delivery.ts";
 import type { CreateBatch } from "../../platform/batch.ts";
 import type { Db } from "../../platform/db.ts";
 import type { AfterCommit } from "./after-commit.ts";
+import { batchBounds } from "./batches.ts";
 import type { CommandTelemetry } from "./command-telemetry.ts";
+import type { DatabaseClock } from "./database-clock.ts";
+import { createFinish } from "./finishing.ts";
+import type { Hand } from "./in-hand.ts";
+import type { Outcomes } from "./outcomes.ts";
 import { boundOutput } from "./payload.ts";
-import { reconcile } from "./rules.ts";
+import { toDelivered } from "./records.ts";
+import { isWrittenLater } from "./rules.ts";
 import { ackResult } from "./rules-ack.ts";
+import { type Sending, sentNow, untold } from "./sending.ts";
 import type { CommandSettings } from "./settings.ts";
+import { createSettle } from "./settling.ts";
 import type { AckEvent, CommandEvent } from "./state.ts";
-import { lockCommands, lockForSettling, lockOfDevice } from "./store/change.ts";
-import { type Claimed, claimForSessions } from "./store/claim.ts";
-import { countOpenOf, type OpenCount } from "./store/read.ts";
-import { type CommandRow, canSplit, toDelivered } from "./store/rows.ts";
-import type { Transition, Transitions } from "./transitions.ts";
+import { peek, writeSent } from "./store/claim.ts";
+import { lockCommands, lockOfDevice } from "./store/lock.ts";
+import type { CommandRow } from "./store/rows.ts";
+import type { Effect, Transition, Transitions } from "./transitions.ts";
 
 export interface DeliveryDeps {
   readonly db: Db;
   readonly transitions: Transitions;
+  readonly outcomes: Pick<Outcomes, "has">;
   readonly afterCommit: Pick<AfterCommit, "changed" | "remind">;
   readonly telemetry: Pick<CommandTelemetry, "claimed">;
   readonly createBatch: CreateBatch;
-  readonly nodeId: string;
+  readonly hand: Hand;
+  readonly sending: Sending;
+  readonly databaseClock: DatabaseClock;
+  /** The relay has events to dispatch. */
+  readonly wakeRelay: () => void;
   readonly settings: CommandSettings;
+  readonly onError: (error: unknown) => void;
 }
 
-interface AckCall extends DeviceRef {
+export interface AckCall extends DeviceRef {
   readonly commandId: string;
   readonly event: AckEvent;
 }
 
-export const createDelivery = ({ db, transitions, afterCommit, telemetry, createBatch, nodeId, settings }: DeliveryDeps): CommandDelivery => {
-  const bounds = {
-    maxSize: settings.batchSize,
-    maxConcurrent: settings.batchConcurrency,
-    maxWaiting: settings.batchWaiting,
-    paceMs: settings.batchPaceMs,
-    splitOn: canSplit,
-  };
-  const claim = createBatch((wants: readonly Want[]) => claimAll(wants), bounds);
-  const ack = createBatch((calls: readonly AckCall[]) => ackAll(calls), { ...bounds, paceMs: settings.ackPaceMs });
+interface Claimed {
+  readonly rows: readonly CommandRow[];
+  /** Something is still queued for the device. */
+  readonly left: boolean;
+}
 
-  const claimAll = async (wants: readonly Want[]): Promise<readonly Claimed[]> => {
-    // Of two sessions of one device in a batch only the newer claims; of two claims of one session the first gets everything.
-    const newest = new Map<string, Want>();
-    for (const want of wants) if (want.epoch > (newest.get(want.deviceId)?.epoch ?? -1)) newest.set(want.deviceId, want);
-    const claims = await claimForSessions(db, [...newest.values()], { nodeId, timings: settings });
-    return wants.map((want) => (newest.get(want.deviceId) === want ? (claims.get(want.deviceId) ?? NOTHING) : NOTHING));
-  };
+export const createDelivery = (deps: DeliveryDeps): CommandDelivery => {
+  const { db, transitions, afterCommit, telemetry, createBatch, hand, settings, onError } = deps;
+  const bounds = batchBounds(settings);
+  const claim = createBatch(createClaim(deps), bounds);
+  const ack = createBatch(createAck(deps), { ...bounds, paceMs: settings.ackPaceMs });
 
-  const ackAll = async (calls: readonly AckCall[]): Promise<readonly AckResult[]> => {
-    const perCommand = grouped(calls, keyOf);
-    const refs = [...perCommand.values()].flatMap(([call]) => (call === undefined ? [] : [call]));
-    const applied = await db.sqlTx(async (tx) =>
-      transitions.apply(
-        tx,
-        await lockCommands(tx, refs),
-        (row) => (perCommand.get(keyOf(row)) ?? []).map(({ event }) => event),
-        ({ deviceId }) => deviceId,
-      ),
-    );
-    afterCommit.changed(applied.transitions);
-    return calls.map((call) => {
-      const index = perCommand.get(keyOf(call))?.indexOf(call) ?? -1;
-      const effect = applied.effects.get(call.commandId)?.[index];
-      // A command id is one device's: another's call about it has found nothing.
-      if (effect === undefined || effect.before.deviceId !== call.deviceId) return { commandId: call.commandId, status: null, result: "unknown" };
-      const { refused } = call.event;
-      return {
-        commandId: call.commandId,
-        status: effect.after.status,
-        result: ackResult(effect.before, call.event, effect.step),
-        ...(refused === null ? {} : { code: refused }),
-      };
-    });
-  };
-
-  const report = async (deviceId: string, commandIds: readonly string[], event: CommandEvent): Promise<void> => {
+  const report = async (device: DeviceRef, commandIds: readonly string[], event: CommandEvent): Promise<void> => {
     if (commandIds.length === 0) return;
     const { transitions: made } = await db.sqlTx(async (tx) =>
       transitions.apply(
         tx,
-        await lockOfDevice(tx, deviceId, commandIds),
+        await lockOfDevice(tx, device, commandIds),
         () => [event],
         () => "session",
       ),
     );
     afterCommit.changed(made);
+  };
+
+  /** What was only in hand was never written as sent, so there is nothing to take back. */
+  const putBack = (commandIds: readonly string[]): readonly string[] => {
+    const items = commandIds.flatMap((commandId) => hand.find(commandId) ?? []);
+    for (const item of items) hand.drop(item);
+    afterCommit.changed(items.map(({ queued }): Transition => ({ row: queued, from: "sent", step: { patch: { status: "queued" }, code: null } })));
+    return commandIds.filter((commandId) => !items.some(({ queued }) => queued.commandId === commandId));
   };
 
   return {
@@ -98,17 +84,101 @@ export const createDelivery = ({ db, transitions, afterCommit, telemetry, create
       afterCommit.changed(rows.map(sentNow));
       return { commands: rows.map(toDelivered), left };
     },
-    delivered: (deviceId, epoch, commandIds) => report(deviceId, commandIds, { kind: "written", epoch }),
-    refused: (deviceId, epoch, commandIds) => report(deviceId, commandIds, { kind: "refused", epoch }),
+    delivered: (device, epoch, commandIds) => report(device, commandIds, { kind: "written", epoch }),
+    refused: (device, epoch, commandIds) => report(device, putBack(commandIds), { kind: "refused", epoch }),
+    ended: (deviceId) => {
+      if (hand.of(deviceId).length > 0) void hand.write([deviceId]).catch(onError);
+    },
+    holds: (deviceId) => hand.of(deviceId).length > 0,
     ack: async (device, given, refused = null) =>
       ack({ tenantId: device.tenantId, deviceId: device.deviceId, commandId: given.commandId, event: toAckEvent(given, refused, settings) }),
-    settle: createSettle({ transitions, afterCommit }),
+    settle: createSettle({ transitions, afterCommit, hand }),
   };
 };
 
 /** The code of an ack with an unknown status word. */
 export const STATUS_UNKNOWN = "ACK_STATUS_UNKNOWN";
 const NOTHING: Claimed = { rows: [], left: false };
+
+const createClaim = ({ db, hand, sending, databaseClock }: DeliveryDeps) => {
+  /** Of two sessions of one device in a batch only the newer claims; of two claims of one session the first gets everything. */
+  const newestOf = (wants: readonly Want[]): ReadonlyMap<string, Want> => {
+    const newest = new Map<string, Want>();
+    for (const want of wants) if (want.epoch > (newest.get(want.deviceId)?.epoch ?? -1)) newest.set(want.deviceId, want);
+    return newest;
+  };
+
+  /** A command that must not be delivered twice is sent once it is written. */
+  const writeNow = async (rows: readonly CommandRow[]): Promise<ReadonlySet<string>> => (rows.length === 0 ? new Set() : writeSent(db, rows));
+
+  return async (wants: readonly Want[]): Promise<readonly Claimed[]> => {
+    const newest = newestOf(wants);
+    const { peeked, now } = await peek(
+      db,
+      [...newest.values()].map((want) => ({ ...want, held: hand.of(want.deviceId).map(({ queued }) => queued.seq) })),
+    );
+    databaseClock.saw(now);
+    const first = [...newest].flatMap(([deviceId, { epoch }]) =>
+      hand.isPaused(deviceId) ? [] : (peeked.get(deviceId)?.rows ?? []).map((row) => ({ row, epoch })),
+    );
+    const waits = (row: CommandRow): boolean => !isWrittenLater(row) || hand.isCautious(row.deviceId);
+    const later = first.flatMap(({ row, epoch }) => (waits(row) ? [] : (sending.take(row, epoch) ?? [])));
+    const atOnce = first.flatMap(({ row, epoch }) => (waits(row) ? (sending.send(row, epoch) ?? []) : []));
+    const written = await writeNow(atOnce);
+    const sent = new Map([...atOnce.filter(({ commandId }) => written.has(commandId)), ...later].map((row) => [row.commandId as string, row]));
+    return wants.map((want) => {
+      const found = newest.get(want.deviceId) === want ? peeked.get(want.deviceId) : undefined;
+      if (found === undefined) return NOTHING;
+      const rows = found.rows.flatMap(({ commandId }) => sent.get(commandId) ?? []);
+      return { rows, left: found.left || rows.length < found.rows.length };
+    });
+  };
+};
+
+const createAck = (deps: DeliveryDeps) => {
+  const { db, transitions, afterCommit, hand, databaseClock } = deps;
+  const finish = createFinish(deps);
+
+  const applyLocked = async (groups: readonly (readonly AckCall[])[]): Promise<ReadonlyMap<string, readonly Effect[]>> => {
+    const perCommand = new Map(groups.map((group) => [keyOf(group[0] as AckCall), group])); // as: no group is empty
+    const refs = [...perCommand.values()].flatMap(([call]) => (call === undefined ? [] : [call]));
+    const { effects, transitions: made } = await db.sqlTx(async (tx) => {
+      const locked = await lockCommands(tx, refs);
+      databaseClock.saw(locked.now);
+      return transitions.apply(
+        tx,
+        locked,
+        (row) => [...untold(row, hand), ...(perCommand.get(keyOf(row)) ?? []).map(({ event }) => event)],
+        ({ deviceId }, event) => (event.kind === "claimed" ? "session" : deviceId),
+      );
+    });
+    for (const { commandId } of refs) {
+      const item = hand.find(commandId);
+      if (item !== undefined && effects.has(commandId)) hand.drop(item);
+    }
+    // Viewers know already that it was sent.
+    afterCommit.changed(made.filter(({ row, from }) => !(from === "queued" && row.status === "sent")));
+    return effects;
+  };
+
+  return async (calls: readonly AckCall[]): Promise<readonly AckResult[]> => {
+    const perCommand = grouped(calls, keyOf);
+    const finished = await finish([...perCommand.values()]);
+    const rest = [...perCommand.values()].filter((group) => !group.some(({ commandId }) => finished.has(commandId)));
+    const applied = rest.length === 0 ? finished : await applyLocked(rest);
+    return calls.map((call) => {
+      const { commandId } = call;
+      const group = perCommand.get(keyOf(call)) ?? [];
+      const effects = finished.get(commandId) ?? applied.get(commandId);
+      const effect = effects?.[effects.length - group.length + group.indexOf(call)];
+      // A command id is one device's: another's call about it has found nothing.
+      if (effect === undefined || effect.before.deviceId !== call.deviceId) return { commandId, status: null, result: "unknown" };
+      const { refused } = call.event;
+      const result = ackResult(effect.before, call.event, effect.step);
+      return { commandId, status: effect.after.status, result, ...(refused === null ? {} : { code: refused }) };
+    });
+  };
+};
 
 const grouped = <T>(items: readonly T[], keyOfItem: (item: T) => string): ReadonlyMap<string, readonly T[]> => {
   const groups = new Map<string, T[]>();
@@ -121,9 +191,6 @@ const grouped = <T>(items: readonly T[], keyOfItem: (item: T) => string): Readon
 };
 
 const keyOf = ({ tenantId, deviceId, commandId }: AckCall | CommandRow): string => `${tenantId} ${deviceId} ${commandId}`;
-
-/** The claim itself is one SQL statement; this is the transition it made. */
-export const sentNow = (row: CommandRow): Transition => ({ row, from: "queued", step: { patch: { status: "sent" }, code: null } });
 
 /** An unknown word may mean progress or an end. It proves that the agent has the command; a later word or the deadline decides the rest. */
 const toAckEvent = (ack: Ack, refused: string | null, { maxOutputBytes }: CommandSettings): AckEvent => {
@@ -141,63 +208,3 @@ const toAckEvent = (ack: Ack, refused: string | null, { maxOutputBytes }: Comman
     refused: word === null ? STATUS_UNKNOWN : refused,
   };
 };
-
-type Start = DeviceRef & SessionStart;
-type HeldSettled = Pick<Settled, "reconcile" | "notify">;
-
-const NONE_OPEN: OpenCount = { queued: 0, inFlight: 0 };
-const nothing = (): void => undefined;
-
-/** Most devices of a batch of hellos have nothing open and cost no statement of their own. */
-const createSettle = ({ transitions, afterCommit }: Pick<DeliveryDeps, "transitions" | "afterCommit">): CommandDelivery["settle"] => {
-  /** Locks the rows of all devices in one order, so that a concurrent ack waits instead of deadlocking. */
-  const settleHeld = async (tx: SqlTx, starts: readonly Start[]): Promise<ReadonlyMap<string, HeldSettled>> => {
-    const byDevice = new Map(starts.map((start) => [start.deviceId, { ...start, listed: listOf(start), rows: new Map<string, CommandRow>() }]));
-    const locked = await lockForSettling(
-      tx,
-      starts,
-      starts.flatMap(({ tenantId, deviceId, inFlight }) => inFlight.map(({ commandId }) => ({ tenantId, deviceId, commandId }))),
-    );
-    const { transitions: made } = await transitions.apply(
-      tx,
-      locked,
-      ({ deviceId, commandId }) => {
-        const start = byDevice.get(deviceId);
-        if (start === undefined) return [];
-        const { epoch, journal, listsAll, cancels, listed, handoff = false } = start;
-        return [{ kind: "settled", epoch, listedAs: listed.get(commandId) ?? null, journal, listsAll, cancels, handoff }];
-      },
-      () => "session",
-    );
-    // The changed rows come last and so replace what was read.
-    for (const row of [...locked.rows, ...made.map((transition) => transition.row)]) byDevice.get(row.deviceId)?.rows.set(row.commandId, row);
-    const at = transitions.circumstances(locked.now ?? 0);
-    return new Map(
-      [...byDevice.values()].map(({ deviceId, listed, rows }) => [
-        deviceId,
-        {
-          reconcile: [...listed].map(([commandId, word]) => ({ commandId, action: reconcile(rows.get(commandId) ?? null, word, at) })),
-          notify: () => {
-            afterCommit.changed(made.filter((transition: Transition) => transition.row.deviceId === deviceId));
-            // The agent learns from `reconcile` about the commands that it lists.
-            afterCommit.remind([...rows.values()].filter(({ commandId, status }) => status === "canceling" && !listed.has(commandId)));
-          },
-        },
-      ]),
-    );
-  };
-
-  return async (tx, starts) => {
-    const open = await countOpenOf(tx, starts);
-    const held = starts.filter(({ deviceId, inFlight }) => inFlight.length > 0 || (open.get(deviceId) ?? NONE_OPEN).inFlight > 0);
-    const settled = held.length === 0 ? new Map<string, HeldSettled>() : await settleHeld(tx, held);
-    const left = held.length === 0 ? open : await countOpenOf(tx, held);
-    return starts.map(({ deviceId }) => {
-      const found = settled.get(deviceId);
-      const { queued } = (found === undefined ? open : left).get(deviceId) ?? NONE_OPEN;
-      return { reconcile: [], notify: nothing, ...found, queuedCount: queued };
-    });
-  };
-};
-
-const listOf = ({ inFlight }: Start) => new Map(inFlight.map(({ commandId, status }) => [commandId, toAckStatus(status) ?? "unknown"] as const));

@@ -32,13 +32,13 @@ export const createEnqueue =
     const admissions = await admitCommands(
       tx,
       orders.map((order) => toNewCommand(scope, order, settings)),
-      { limits: settings, quota },
+      { limits: settings, quota, nodeId },
     );
     const refused = admissions.find(isRefused);
     // Thrown before anything is written: a caller that catches this and commits all the same has ordered nothing.
     if (refused !== undefined) throw new AppError(refused.code, refused.options);
-    await insertCommands(tx, admissions, nodeId);
-    const made = admissions.flatMap((admission) => (admission.kind === "created" ? [admission.row] : []));
+    await insertCommands(tx, admissions);
+    const made = admissions.flatMap((admission) => (admission.kind === "created" ? [admission] : []));
     return {
       commandIds: admissions.flatMap((admission) => (isRefused(admission) ? [] : [admission.row.commandId])),
       notify: () => afterCommit.created(made),

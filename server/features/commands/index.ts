@@ -10,9 +10,8 @@
 //    the session claims again with the lane and credit that became free.
 //
 // Every step after a commit is a hint. jobs.ts makes up for lost ones: the reaper ends what is past its deadline, the sweep finds what is due.
-import { encodeTime } from "ulid";
 import { type CommandId, contract } from "../../../protocol/index.ts";
-import { type Clock, systemClock } from "../../core/clock.ts";
+import type { Clock } from "../../core/clock.ts";
 import type { CommandHistory } from "../../core/command-history.ts";
 import type { CommandDelivery, DeviceNotifier, DeviceRef, Enqueue } from "../../core/delivery.ts";
 import type { Emit, Happened, Hint, SqlTx } from "../../core/events.ts";
@@ -28,8 +27,10 @@ import type { Log } from "../../platform/log.ts";
 import type { Feature } from "../kit.ts";
 import { createAfterCommit } from "./after-commit.ts";
 import { type CommandMeters, createCommandTelemetry } from "./command-telemetry.ts";
+import { createDatabaseClock } from "./database-clock.ts";
 import { createDelivery } from "./delivery.ts";
 import { createEnqueue } from "./enqueue.ts";
+import { createHand } from "./in-hand.ts";
 import { reaperJob, retentionJob, sweepJob } from "./jobs.ts";
 import { agentSide } from "./operations/agent.ts";
 import { cancelling } from "./operations/cancel.ts";
@@ -39,8 +40,11 @@ import { createOutcomes, type OutcomeRegistry } from "./outcomes.ts";
 import { createQueueQuota } from "./queue-quota.ts";
 import { createRemoteChanges } from "./remote-changes.ts";
 import { createRemoteWaiters, type RemoteWaitersDeps } from "./remote-waiters.ts";
+import { createSending } from "./sending.ts";
 import { type CommandSettings, defaultSettings } from "./settings.ts";
-import { lockOpen } from "./store/change.ts";
+import { createSettler } from "./settler.ts";
+import { writeSent } from "./store/claim.ts";
+import { lockOpen } from "./store/lock.ts";
 import { countOpen, findPending } from "./store/read.ts";
 import { countNewer } from "./store/stuck.ts";
 import { findHistories } from "./store/timeline.ts";
@@ -55,6 +59,8 @@ export interface CommandsDeps {
   readonly db: Db;
   readonly clock: Clock;
   readonly emit: Emit;
+  /** The relay has events to dispatch. */
+  readonly wakeRelay: () => void;
   readonly hint: Hint;
   readonly notifier: DeviceNotifier;
   readonly devices: DeviceLookup;
@@ -90,8 +96,10 @@ export interface Commands extends Feature<typeof contract.commands> {
   sweep(): Promise<void>;
   /** Answers every waiting call now and refuses new waits, because the node shuts down. */
   endWaits(): void;
-  /** Subscribes to the messages of other nodes about waiting calls. */
-  readonly remoteWaiters: { open(): Promise<void>; close(): Promise<void> };
+  /** What this node and others ask each other: about waiting calls, and before a cancellation. */
+  readonly remote: { open(): Promise<void>; close(): Promise<void> };
+  /** Writes what the sessions of this node have sent; call it when they have ended. */
+  writeSent(): Promise<void>;
   /** Something changed on another node: wakes the waiting calls that it concerns. */
   recheck(): void;
   /** Another node changed the tenant: shows the viewers here the state of its open commands. */
@@ -115,11 +123,27 @@ export const createCommands = (deps: CommandsDeps): Commands => {
   const remoteChanges = createRemoteChanges({ db, showHere, onError });
   const remoteWaiters = createRemoteWaiters({ ...deps, onEnded: waiters.wake, onError });
   const telemetry = createCommandTelemetry(deps);
-  const shared = { ...deps, settings, waiters, remoteWaiters, telemetry, quota: createQueueQuota(settings.maxOpenPerTenant) };
-  const afterCommit = createAfterCommit({ ...shared, remoteChanges });
   const outcomes = createOutcomes({ db, registry: deps.outcomes ?? new Map(), onError });
   const transitions = createTransitions({ ...deps, outcomes, settings, random: deps.random ?? Math.random });
-  const delivery = createDelivery({ ...shared, afterCommit, transitions });
+  const hand = createHand({ ...deps, settings, writeSent: (rows) => writeSent(db, rows), onResume: (deviceId) => deps.notifier.nudge([deviceId]), onError });
+  const databaseClock = createDatabaseClock(deps.clock);
+  const sending = createSending({ ...deps, hand, transitions, databaseClock });
+  const settler = createSettler({ ...deps, hand, timeoutMs: settings.settleTimeoutMs, onError });
+  const shared = {
+    ...deps,
+    settings,
+    waiters,
+    remoteWaiters,
+    telemetry,
+    hand,
+    sending,
+    settler,
+    databaseClock,
+    onError,
+    quota: createQueueQuota(settings.maxOpenPerTenant),
+  };
+  const afterCommit = createAfterCommit({ ...shared, remoteChanges });
+  const delivery = createDelivery({ ...shared, outcomes, afterCommit, transitions });
   const parts = { ...shared, afterCommit, transitions, delivery };
   const sweep = sweepJob(parts);
 
@@ -130,7 +154,15 @@ export const createCommands = (deps: CommandsDeps): Commands => {
     jobs: [reaperJob(parts), sweep, waiters.job, retentionJob(parts), outcomes.job],
     sweep: sweep.now,
     endWaits: waiters.close,
-    remoteWaiters,
+    remote: {
+      open: async () => {
+        await Promise.all([remoteWaiters.open(), settler.open()]);
+      },
+      close: async () => {
+        await Promise.all([remoteWaiters.close(), settler.close()]);
+      },
+    },
+    writeSent: hand.close,
     recheck: waiters.recheck,
     showRecent: remoteChanges.show,
     resetDevice: async (tx, device, reason) => {
@@ -145,12 +177,10 @@ export const createCommands = (deps: CommandsDeps): Commands => {
     histories: (scope, commandIds) => findHistories(db, scope, commandIds),
     pending: (device) => findPending(deps.db, device),
     commandGauges: () => countOpen(deps.db, settings.reaperEveryMs * 2),
-    perMinute: () => countNewer(deps.db, idAt(MINUTE_MS), COUNTED_UP_TO),
+    perMinute: () => countNewer(deps.db, MINUTE_MS, COUNTED_UP_TO),
     stuck: createStuckCommands(deps.db),
   };
 };
 
 const MINUTE_MS = 60_000;
 const COUNTED_UP_TO = 1_000_000;
-/** The smallest id of a command that is as old. */
-const idAt = (ageMs: number): string => `cmd_${encodeTime(systemClock.now().getTime() - ageMs)}`;

@@ -6,7 +6,7 @@ import type { Job } from "../../platform/jobs.ts";
 import type { AfterCommit } from "./after-commit.ts";
 import type { CommandTelemetry } from "./command-telemetry.ts";
 import type { CommandSettings } from "./settings.ts";
-import { lockOverdue } from "./store/change.ts";
+import { lockOverdue } from "./store/lock.ts";
 import { findSweepable } from "./store/read.ts";
 import { deleteEnded } from "./store/retention.ts";
 import type { Transitions } from "./transitions.ts";
@@ -38,7 +38,7 @@ export const reaperJob = ({ db, transitions, afterCommit, settings }: CommandJob
   everyMs: settings.reaperEveryMs,
   run: async () => {
     const { count, made } = await db.sqlTx(async (tx) => {
-      const locked = await lockOverdue(tx, settings.reaperBatch);
+      const locked = await lockOverdue(tx, settings.reaperBatch, settings.sentGraceMs);
       const applied = await transitions.apply(
         tx,
         locked,

@@ -41,8 +41,10 @@ export const created = (availableAt: Instant, expiresAt: Instant | null): Pick<C
   attempt: 0,
 });
 
-// T2, T3. In production SQL claims over many devices at once (store/claim.ts); a test checks that both agree.
-const claimed = (row: CommandFacts, { channel, epoch, nodeId }: Extract<CommandEvent, { kind: "claimed" }>, { now, timings }: Circumstances): Step | null => {
+// T2, T3. SQL claims for polls (store/claim.ts); a test checks that both agree.
+const claimed = (row: CommandFacts, event: Extract<CommandEvent, { kind: "claimed" }>, at: Circumstances): Step | null => {
+  const { channel, epoch, nodeId, at: now = at.now } = event;
+  const { timings } = at;
   if (row.status !== "queued" || row.availableAt > now || isExpired(row, now)) return null;
   const waitMs = channel === "ws" ? timings.ackTimeoutMs : timings.pollLeaseMs;
   return step({
@@ -144,15 +146,19 @@ const pressedCancel = (row: CommandFacts, { now, timings }: Circumstances): Step
 const canceled = (row: CommandFacts, event: Extract<CommandEvent, { kind: "cancel" }>, at: Circumstances): Step | null => {
   if (!isOpen(row.status)) return null;
   const asked: Patch = { cancelRequestedAt: row.cancelRequestedAt ?? at.now, cancelReason: event.reason ?? row.cancelReason };
-  if (row.status === "queued") return ended("canceled", null, at, asked); // T16
+  if (row.status === "queued" && (event.settled || !mayBeSent(row, at.now))) return ended("canceled", null, at, asked); // T16
   if (event.force) return ended("canceled", "CANCEL_UNCONFIRMED", at, asked); // T21
   if (row.status === "canceling") return null;
   const deadlineAt =
     row.liveEpoch === null
       ? Math.max(at.now + at.timings.cancelTimeoutMs, row.expiresAt ?? at.now + at.timings.cancelOfflineMs)
       : at.now + at.timings.cancelTimeoutMs;
-  return step({ status: "canceling", cancelPrevStatus: row.status, deadlineAt, ...asked }, null); // T17
+  return step({ status: "canceling", cancelPrevStatus: row.status === "queued" ? "sent" : row.status, deadlineAt, ...asked }, null); // T17
 };
+
+/** Whether a node may keep it in hand (in-hand.ts): sent to the agent, and not yet written. */
+export const isWrittenLater = ({ redeliverSafe, requiresAck }: Pick<CommandFacts, "redeliverSafe" | "requiresAck">): boolean => redeliverSafe && requiresAck;
+const mayBeSent = (row: CommandFacts, now: Instant): boolean => row.liveEpoch !== null && row.availableAt <= now && isWrittenLater(row);
 
 /** Whether a session that lists this command should go on with it. */
 export const reconcile = (

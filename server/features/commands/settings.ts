@@ -24,6 +24,14 @@ export interface CommandSettings extends Timings {
   readonly waitRecheckEveryMs: number;
   /** Pause between two reads that hints of other nodes cause. */
   readonly waitRecheckPauseMs: number;
+  /** A command that was sent and may be delivered again is written as sent after this time, unless it is acknowledged before. */
+  readonly writeSentAfterMs: number;
+  /** For this time after it was due, or expired, a queued command may have been sent without having been written: the reaper and polls leave it alone. */
+  readonly sentGraceMs: number;
+  /** How long a node sends nothing to a device while one of its commands is cancelled. */
+  readonly pauseMs: number;
+  /** How long a cancellation waits for the node that holds the device. */
+  readonly settleTimeoutMs: number;
   readonly batchSize: number;
   readonly batchConcurrency: number;
   /** Interval between two batches of creations or claims; calls meanwhile share the next one. */
@@ -64,6 +72,10 @@ export const defaultSettings: CommandSettings = {
   maxWaits: 10_000,
   waitRecheckEveryMs: SECOND,
   waitRecheckPauseMs: 100,
+  writeSentAfterMs: 200,
+  sentGraceMs: SECOND,
+  pauseMs: SECOND,
+  settleTimeoutMs: 300,
   batchSize: 500,
   batchConcurrency: 1,
   batchPaceMs: 5,

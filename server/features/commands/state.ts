@@ -77,13 +77,26 @@ export interface SettledEvent {
 }
 
 export type CommandEvent =
-  | { readonly kind: "claimed"; readonly channel: "ws" | "poll"; readonly epoch: number | null; readonly nodeId: string }
+  | {
+      readonly kind: "claimed";
+      readonly channel: "ws" | "poll";
+      readonly epoch: number | null;
+      readonly nodeId: string;
+      /** When it was sent, if that is told later. */
+      readonly at?: Instant;
+    }
   | { readonly kind: "refused"; readonly epoch: number }
   | { readonly kind: "written"; readonly epoch: number | null }
   | AckEvent
   | { readonly kind: "deadline" }
   | SettledEvent
-  | { readonly kind: "cancel"; readonly reason: string | null; readonly force: boolean }
+  | {
+      readonly kind: "cancel";
+      readonly reason: string | null;
+      readonly force: boolean;
+      /** The node that holds the device has written what it sent, so a queued command was never sent. */
+      readonly settled: boolean;
+    }
   | { readonly kind: "reset"; readonly reason: string | null };
 
 /** Everything else that the rules depend on. `now` is the database's. */

@@ -1,13 +1,16 @@
-// Carries out what the rules decide in the caller's transaction: rows, history and durable events. after-commit.ts does the rest.
+// Carries out what the rules decide in the caller's transaction: rows with their history, and durable events. after-commit.ts does the rest.
 import type { z } from "zod";
 import { type CommandStatus, contract, isOpen } from "../../../protocol/index.ts";
 import { type Emit, type Happened, happened, type SqlTx } from "../../core/events.ts";
 import type { Outcomes } from "./outcomes.ts";
+import { isoOrNull, isoTime } from "./records.ts";
 import { decide } from "./rules.ts";
 import type { CommandSettings } from "./settings.ts";
-import type { Circumstances, CommandEvent, Step } from "./state.ts";
-import { type Locked, saveRows } from "./store/change.ts";
-import { type CommandRow, isoOrNull, isoTime } from "./store/rows.ts";
+import type { Circumstances, CommandEvent, Instant, Step } from "./state.ts";
+import { addStep } from "./steps.ts";
+import type { Locked } from "./store/lock.ts";
+import type { CommandRow } from "./store/rows.ts";
+import { saveRows } from "./store/save.ts";
 
 /** One step of one command; `row` is the command after it. */
 export interface Transition {
@@ -38,27 +41,41 @@ export interface Applied {
   readonly transitions: readonly Transition[];
 }
 
+type ActorOf = (row: CommandRow, event: CommandEvent) => string;
+
 export interface Transitions {
-  /** Several events of one command are applied one after the other. */
-  apply(tx: SqlTx, locked: Locked, eventsOf: (row: CommandRow) => readonly CommandEvent[], actorOf: (row: CommandRow) => string): Promise<Applied>;
+  /** What the events do to the row, one after the other; writes nothing. */
+  plan(row: CommandRow, events: readonly CommandEvent[], by: { readonly now: Instant; readonly actorOf: ActorOf }): readonly Effect[];
+  apply(tx: SqlTx, locked: Locked, eventsOf: (row: CommandRow) => readonly CommandEvent[], actorOf: ActorOf): Promise<Applied>;
   circumstances(now: number): Circumstances;
 }
 
 export const createTransitions = ({ emit, outcomes: featureOutcomes, nodeId, settings, random }: TransitionsDeps): Transitions => {
   const circumstances = (now: number): Circumstances => ({ now, jitter: random(), timings: settings });
 
+  const plan: Transitions["plan"] = (row, events, { now, actorOf }) => {
+    const at = circumstances(now);
+    let before = row;
+    return events.map((event) => {
+      const step = decide(before, event, at);
+      const after =
+        step === null ? before : withStep({ ...before, ...step.patch }, step, { before, by: actorOf(before, event), nodeId, now: timeOf(event) ?? now });
+      const effect = { before, after, step };
+      before = after;
+      return effect;
+    });
+  };
+
   return {
     circumstances,
+    plan,
     apply: async (tx, { rows, now }, eventsOf, actorOf) => {
-      const effects = new Map(rows.map((row) => [row.commandId as string, follow(row, eventsOf(row), circumstances(now ?? 0))]));
+      const effects = new Map(rows.map((row) => [row.commandId as string, plan(row, eventsOf(row), { now: now ?? 0, actorOf })]));
       const changed = [...effects.values()].flatMap((steps) => (steps.some(({ step }) => step !== null) ? steps.slice(-1) : []));
       const transitions = [...effects.values()].flat().flatMap(({ before, after, step }) => (step === null ? [] : [{ row: after, from: before.status, step }]));
-      const visible = transitions.filter(({ row, from, step }) => row.status !== from || step.code !== null);
       const saved = saveRows(
         tx,
         changed.map(({ after }) => after),
-        visible.map(({ row, from, step }) => ({ row, from, code: step.code, detail: detailOf(row, step), actor: actorOf(row) })),
-        nodeId,
       );
       const ends = transitions.filter(isEnd);
       const events = ends.map(endOf);
@@ -75,14 +92,20 @@ export const createTransitions = ({ emit, outcomes: featureOutcomes, nodeId, set
   };
 };
 
-const follow = (row: CommandRow, events: readonly CommandEvent[], at: Circumstances): readonly Effect[] => {
-  let before = row;
-  return events.map((event) => {
-    const step = decide(before, event, at);
-    const effect = { before, after: step === null ? before : { ...before, ...step.patch }, step };
-    before = effect.after;
-    return effect;
-  });
+const timeOf = (event: CommandEvent): Instant | undefined => (event.kind === "claimed" ? event.at : undefined);
+
+/** The timeline shows a step if the status changes or the step has a code. */
+const withStep = (
+  row: CommandRow,
+  step: Step,
+  at: { readonly before: CommandRow; readonly by: string; readonly nodeId: string; readonly now: Instant },
+): CommandRow => {
+  if (row.status === at.before.status && step.code === null) return row;
+  const { status: to, attempt, sessionEpoch: epoch } = row;
+  return {
+    ...row,
+    history: addStep(row.history, { at: at.now, to, by: at.by, attempt, epoch, node: at.nodeId, code: step.code, detail: detailOf(row, step) }),
+  };
 };
 
 const detailOf = (row: CommandRow, { patch }: Step): Readonly<Record<string, unknown>> | null => {
@@ -107,7 +130,9 @@ const ENDS = {
 } as const;
 type EndStatus = keyof typeof ENDS;
 
-const endOf = ({ row, from, step }: Transition) => commandHappened(step.patch.late === true ? events.lateResult : ENDS[row.status as EndStatus], row, from);
+/** The durable event of an end. */
+export const endOf = ({ row, from, step }: Transition) =>
+  commandHappened(step.patch.late === true ? events.lateResult : ENDS[row.status as EndStatus], row, from);
 
 export const commandHappened = <E extends (typeof events)[keyof typeof events]>(event: E, row: CommandRow, previous: CommandStatus | null): Happened<E> => {
   const { tenantId, traceparent, commandId, deviceId, type, status, failureCode } = row;

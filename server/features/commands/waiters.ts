@@ -17,9 +17,15 @@ export interface Wait {
   end(): void;
 }
 
+/** A device for a poll, a command for a queueing call. */
+export interface WaitKey {
+  readonly tenantId: string;
+  readonly id: string;
+}
+
 export interface Waiters {
   /** Null when this node holds as many as it may, or is leaving: the caller answers at once. */
-  take(key: string, seconds: number): Wait | null;
+  take(key: WaitKey, seconds: number): Wait | null;
   /** Device ids for polls, command ids for queueing calls. */
   wake(keys: Iterable<string>): void;
   /** These commands have ended on this node. */
@@ -46,7 +52,7 @@ interface Waiter {
 }
 
 export const createWaiters = ({ db, settings, onError = () => undefined }: WaitersDeps): Waiters => {
-  const waiting = new Map<string, Set<Waiter>>();
+  const waiting = new Map<string, { readonly tenantId: string; readonly waiters: Set<Waiter> }>();
   let count = 0;
   let closed = false;
   let leaving: AbortSignal | null = null;
@@ -56,33 +62,39 @@ export const createWaiters = ({ db, settings, onError = () => undefined }: Waite
     waiter.stir();
   };
   const wake = (keys: Iterable<string>): void => {
-    if (count > 0) for (const key of keys) waiting.get(key)?.forEach(stir);
+    if (count > 0) for (const key of keys) waiting.get(key)?.waiters.forEach(stir);
   };
   const ended = (commands: readonly CommandRow[]): void => {
     if (count === 0) return;
     for (const command of commands)
-      waiting.get(command.commandId)?.forEach((waiter) => {
+      waiting.get(command.commandId)?.waiters.forEach((waiter) => {
         waiter.ended = command;
         stir(waiter);
       });
   };
   const recheckNow = async (): Promise<void> => {
-    if (count > 0 && !closed) wake(await findAwaited(db, [...waiting.keys()]));
+    if (count > 0 && !closed)
+      wake(
+        await findAwaited(
+          db,
+          [...waiting].map(([id, { tenantId }]) => ({ tenantId, id })),
+        ),
+      );
   };
   const recheckSoon = coalesced(recheckNow, { pauseMs: settings.waitRecheckPauseMs, onError });
   const recheck = (): void => {
     if (count > 0 && !closed) recheckSoon();
   };
   const leave = (key: string, waiter: Waiter): void => {
-    const set = waiting.get(key);
-    if (set?.delete(waiter) !== true) return;
+    const at = waiting.get(key);
+    if (at?.waiters.delete(waiter) !== true) return;
     count -= 1;
-    if (set.size === 0) waiting.delete(key);
+    if (at.waiters.size === 0) waiting.delete(key);
   };
 
   const close = (): void => {
     closed = true;
-    for (const waiter of [...waiting.values()].flatMap((set) => [...set])) {
+    for (const waiter of [...waiting.values()].flatMap(({ waiters }) => [...waiters])) {
       waiter.over = true;
       waiter.stir();
     }
@@ -93,10 +105,12 @@ export const createWaiters = ({ db, settings, onError = () => undefined }: Waite
     ended,
     recheck,
     close,
-    take: (key, seconds) => {
+    take: ({ tenantId, id }, seconds) => {
       if (closed || seconds <= 0 || count >= settings.maxWaits) return null;
       const waiter: Waiter = { woken: false, ended: null, over: false, stir: () => undefined };
-      waiting.set(key, (waiting.get(key) ?? new Set()).add(waiter));
+      const at = waiting.get(id) ?? { tenantId, waiters: new Set() };
+      waiting.set(id, at);
+      at.waiters.add(waiter);
       count += 1;
       const timer = setTimeout(() => {
         waiter.over = true;
@@ -107,7 +121,7 @@ export const createWaiters = ({ db, settings, onError = () => undefined }: Waite
         ended: () => waiter.ended,
         end: () => {
           clearTimeout(timer);
-          leave(key, waiter);
+          leave(id, waiter);
         },
       };
     },

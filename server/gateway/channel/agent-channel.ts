@@ -95,9 +95,10 @@ export const createAgentChannel = (given: AgentChannelDeps): AgentChannel => {
   const deps = { ...given, clock, meters, stats, condition, onError };
 
   const admission = createAdmission(deps);
-  const push = createCommandPush(deps);
+  const commands = createCommandPush(deps);
+  const { push } = commands;
   const acks = createAcks({ ...deps, isTemporary: (error) => databaseError(error) !== null });
-  const registry = createSessionRegistry({ ...deps, push, acks });
+  const registry = createSessionRegistry({ ...deps, commands, acks });
   const closer = createSessionCloser(deps);
   const pacing = createHeartbeatPacing({ registry, clock, settings });
   const heartbeats = createHeartbeat(deps);
@@ -111,7 +112,7 @@ export const createAgentChannel = (given: AgentChannelDeps): AgentChannel => {
     Promise.all(sessions.map((session) => owners.claim(session.deviceId, nodeId, session.epoch)));
   const flush = createPresenceFlush({ ...deps, closeSuperseded: closer.closeSuperseded, registry, claim });
   const others = (): number => Math.max(0, (cluster?.().liveNodes ?? 1) - 1);
-  const sendAgentsAway = createSocketDrain({ registry, retire: closer.retire, settings, clock, others });
+  const sendAgentsAway = createSocketDrain({ ...deps, registry, retire: closer.retire, others });
 
   const running: { timer?: NodeJS.Timeout; meter?: LoopMeter; stops: readonly (() => Promise<void>)[] } = { stops: [] };
   const loopDelayMs = (): number => running.meter?.delayMs() ?? 0;

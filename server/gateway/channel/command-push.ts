@@ -1,8 +1,8 @@
-// Command push: claims due commands for a ready session, commits the claim, then writes them to the socket while credit is left.
-// Each session runs one push loop at a time; nudges that arrive meanwhile join it. The command queue batches the claims of a node.
+// Command push: claims due commands for a ready session and writes them to the socket while credit is left. Each session runs one push loop at a time;
+// nudges that arrive meanwhile join it. The command queue batches the claims of a node. A command that stands alone is offered from memory, without a claim.
 import type { ChannelStats } from "../../core/channel-stats.ts";
 import type { Clock } from "../../core/clock.ts";
-import type { Claim, CommandDelivery } from "../../core/delivery.ts";
+import type { Claim, CommandDelivery, Offer } from "../../core/delivery.ts";
 import { expectAck } from "./acks.ts";
 import { type AgentSession, canPush, send } from "./session.ts";
 import type { ChannelSettings } from "./settings.ts";
@@ -38,22 +38,22 @@ export const createCommandPush = ({ delivery, clock, stats, onError }: CommandPu
   };
 
   const claimAndWrite = async (session: AgentSession): Promise<void> => {
-    const { deviceId } = session;
+    const { deviceId, epoch } = session;
     session.claimingSince = clock.elapsed();
-    const { commands, left } = await delivery.claim({ deviceId, epoch: session.epoch, maxInFlight: session.maxInFlight });
+    const { commands, left } = await delivery.claim({ deviceId, epoch, maxInFlight: session.maxInFlight });
     session.claimingSince = null;
     session.left = left;
     if (commands.length === 0) return;
     const { done, refused } = write(session, commands);
-    if (refused.length > 0) await delivery.refused(deviceId, session.epoch, refused);
+    if (refused.length > 0) await delivery.refused(session, epoch, refused);
     if (done.length > 0) {
-      await delivery.delivered(deviceId, session.epoch, done);
+      await delivery.delivered(session, epoch, done);
       // Commands without an ack free their credit at once.
       if (left) session.wanted = true;
     }
   };
 
-  return async (session: AgentSession): Promise<void> => {
+  const push = async (session: AgentSession): Promise<void> => {
     session.wanted = true;
     if (session.pushing) return;
     session.pushing = true;
@@ -71,8 +71,21 @@ export const createCommandPush = ({ delivery, clock, stats, onError }: CommandPu
       session.claimingSince = null;
     }
   };
+
+  // A claim that runs may have read the command, so it claims once more instead.
+  const offer = (session: AgentSession, { epoch, take }: Offer): boolean => {
+    if (session.pushing || session.epoch !== epoch || session.maxInFlight < 1 || !canPush(session)) return false;
+    const item = take();
+    if (item === null) return false;
+    const { refused } = write(session, [item]);
+    if (refused.length > 0) void delivery.refused(session, epoch, refused).catch((error: unknown) => onError(error, session));
+    return true;
+  };
+
+  return { push, offer };
 };
-export type PushCommands = ReturnType<typeof createCommandPush>;
+export type CommandPush = ReturnType<typeof createCommandPush>;
+export type PushCommands = CommandPush["push"];
 
 /** Continues pushing once enough of the socket's buffer has drained. */
 export const createResume =

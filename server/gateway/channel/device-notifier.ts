@@ -2,7 +2,7 @@
 // A message may be lost: the sweep, the next hello and the next flush of presence make up for it.
 import { CLOSE, type Close } from "../../../protocol/index.ts";
 import { chunk, IDS_PER_MESSAGE } from "../../core/chunk.ts";
-import type { CancelNotice, DeviceNotifier } from "../../core/delivery.ts";
+import type { CancelNotice, DeviceNotifier, Offer } from "../../core/delivery.ts";
 import type { BusMessage, PubSub } from "../../core/pub-sub.ts";
 import type { Evictor, SessionOwners } from "../../core/sessions.ts";
 
@@ -28,6 +28,7 @@ export interface Eviction {
 export interface LocalSessions {
   nudge(deviceId: string): boolean;
   freed(deviceId: string): boolean;
+  offer(deviceId: string, offer: Offer): boolean;
   cancel(deviceId: string, order: CancelNotice): boolean;
   evict(deviceId: string, order: Eviction): boolean;
 }
@@ -51,7 +52,7 @@ export interface DeviceNotifierDeps {
 }
 
 const MAX_REASON = 120;
-const NO_SESSIONS: LocalSessions = { nudge: () => false, freed: () => false, cancel: () => false, evict: () => false };
+const NO_SESSIONS: LocalSessions = { nudge: () => false, freed: () => false, offer: () => false, cancel: () => false, evict: () => false };
 
 const evictionMessage = (deviceId: string, { close, epochBelow, waitSeconds }: Eviction): BusMessage => ({
   op: "evict",
@@ -146,6 +147,11 @@ export const createDeviceNotifier = ({ bus, owners, onError, onNudge = () => und
       for (const deviceId of deviceIds)
         if (local.freed(deviceId)) onNudge("local", 1);
         else sendLater("freed", deviceId, null);
+    },
+    offer: (deviceId, offer) => {
+      const taken = local.offer(deviceId, offer);
+      if (taken) onNudge("local", 1);
+      return taken;
     },
     cancel: (deviceId, order) => {
       const notice = order.reason === undefined ? order : { ...order, reason: order.reason.slice(0, MAX_REASON) };

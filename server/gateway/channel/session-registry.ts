@@ -2,16 +2,18 @@
 
 import { CLOSE } from "../../../protocol/index.ts";
 import type { ChannelStats } from "../../core/channel-stats.ts";
+import type { CommandDelivery } from "../../core/delivery.ts";
 import type { SessionBegun, SessionOwners, SessionRef } from "../../core/sessions.ts";
 import type { Acks } from "./acks.ts";
-import type { PushCommands } from "./command-push.ts";
+import type { CommandPush } from "./command-push.ts";
 import type { ClusterNotifier, LocalSessions } from "./device-notifier.ts";
 import { type AgentSession, endSession } from "./session.ts";
 import { pushedOutWait } from "./session-closer.ts";
 
 export interface SessionRegistryDeps {
   readonly nodeId: string;
-  readonly push: PushCommands;
+  readonly commands: CommandPush;
+  readonly delivery: Pick<CommandDelivery, "ended">;
   readonly acks: Pick<Acks, "cancel">;
   readonly notifier: Pick<ClusterNotifier, "evictAt">;
   readonly owners: Pick<SessionOwners, "claim" | "release">;
@@ -30,7 +32,7 @@ export interface SessionRegistry extends LocalSessions {
   remove(session: AgentSession): void;
 }
 
-export const createSessionRegistry = ({ nodeId, push, acks, notifier, owners, stats, onError }: SessionRegistryDeps): SessionRegistry => {
+export const createSessionRegistry = ({ nodeId, commands, delivery, acks, notifier, owners, stats, onError }: SessionRegistryDeps): SessionRegistry => {
   const ready = new Map<string, AgentSession>();
   const open = new Set<AgentSession>();
   const lost: SessionRef[] = [];
@@ -74,22 +76,29 @@ export const createSessionRegistry = ({ nodeId, push, acks, notifier, owners, st
       // A drained session keeps its presence: the agent is on its way to another node.
       if (session.phase === "ready") lost.push({ deviceId, epoch: session.epoch });
       session.phase = "closed";
-      if (ready.get(deviceId) === session) ready.delete(deviceId);
+      if (ready.get(deviceId) === session) {
+        ready.delete(deviceId);
+        delivery.ended(deviceId);
+      }
       if (session.epoch > 0) void owners.release(deviceId, session.epoch).catch(onError);
       stats.ready = ready.size;
     },
     nudge: (deviceId) => {
       const session = ready.get(deviceId);
       if (session === undefined) return false;
-      void push(session);
+      void commands.push(session);
       return true;
     },
     freed: (deviceId) => {
       const session = ready.get(deviceId);
       if (session === undefined) return false;
       // A running claim may have read too early, and its `left` is not known yet.
-      if (session.left || session.pushing) void push(session);
+      if (session.left || session.pushing) void commands.push(session);
       return true;
+    },
+    offer: (deviceId, offer) => {
+      const session = ready.get(deviceId);
+      return session !== undefined && commands.offer(session, offer);
     },
     cancel: (deviceId, order) => {
       const session = ready.get(deviceId);

@@ -2,6 +2,7 @@
 // next session first, and the node waits for it; the others are closed and told when to come back.
 import { CLOSE } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
+import type { CommandDelivery } from "../../core/delivery.ts";
 import { type AgentSession, endSession, holdsPresence, send } from "./session.ts";
 import type { SessionCloser } from "./session-closer.ts";
 import type { SessionRegistry } from "./session-registry.ts";
@@ -10,6 +11,7 @@ import type { ChannelSettings } from "./settings.ts";
 export interface SocketDrainDeps {
   readonly registry: Pick<SessionRegistry, "open" | "ready">;
   readonly retire: SessionCloser["retire"];
+  readonly delivery: Pick<CommandDelivery, "ended" | "holds">;
   readonly settings: ChannelSettings;
   readonly clock: Clock;
   /** The number of other nodes that agents can go to. */
@@ -41,7 +43,7 @@ const isoIn = (clock: Clock, ms: number): string => new Date(clock.now().getTime
 const mayLeave = (session: AgentSession): boolean => session.phase === "proving" || holdsPresence(session);
 
 /** Takes the window, and after it up to `handoffMs` for agents that hand over; less once all have gone. */
-export const createSocketDrain = ({ registry, retire, settings, clock, others }: SocketDrainDeps) => {
+export const createSocketDrain = ({ registry, retire, delivery, settings, clock, others }: SocketDrainDeps) => {
   /** Returns the wait of an agent that cannot hand over; null for the others, whose sockets stay open a little longer. */
   const tell = (session: AgentSession, handoff: boolean): number | null => {
     const reconnectAfterMs = handoff ? 0 : Math.round(Math.random() * settings.reconnect.firstWindowMs);
@@ -59,20 +61,24 @@ export const createSocketDrain = ({ registry, retire, settings, clock, others }:
     const startMs = clock.elapsed();
     let silenced: AgentSession[] = [];
 
-    // A silenced session claims nothing more, but first writes what it has claimed, so no command is lost between two sessions.
+    // A silenced session claims nothing more, but first sends what it has claimed and writes what it has sent, so no command is lost between two sessions or
+    // sent by both.
     const silence = (session: AgentSession): void => {
       if (session.phase !== "ready") return;
       session.phase = "draining";
       session.phaseAt = clock.elapsed();
+      delivery.ended(session.deviceId);
       silenced.push(session);
     };
+    const isBusy = ({ pushing, deviceId }: AgentSession): boolean => pushing || delivery.holds(deviceId);
     const tellSilenced = (): void => {
       const waits = new Map<AgentSession, number>();
+      const busy = silenced.filter(isBusy);
       for (const session of silenced) {
-        const waitSeconds = session.pushing ? null : tell(session, canHandOver && session.handsOver);
+        const waitSeconds = busy.includes(session) ? null : tell(session, canHandOver && session.handsOver);
         if (waitSeconds !== null) waits.set(session, waitSeconds);
       }
-      silenced = silenced.filter(({ pushing }) => pushing);
+      silenced = busy;
       void retire([...waits.keys()], CLOSE.drain, waits);
     };
 

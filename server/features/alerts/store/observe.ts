@@ -104,7 +104,7 @@ const OBSERVE: Readonly<Record<AlertMetric, Statement<Observation>>> = {
     observing(
       "command.queue_depth",
       valuesFrom("coalesce(q.depth, 0)::float8", `${DEVICES} left join q on q.device_id = d.device_id`),
-      ",\n     q as (select c.device_id, count(*) as depth from commands c where c.deadline_at is not null and c.tenant_id in (select tenant_id from r) group by c.device_id)",
+      ",\n     q as (select c.device_id, count(*) as depth from command_queue c where c.tenant_id in (select tenant_id from r) group by c.device_id)",
     ),
   ),
   "command.failure_rate": statement<Observation>(
@@ -117,7 +117,7 @@ const OBSERVE: Readonly<Record<AlertMetric, Statement<Observation>>> = {
       ),
       `,
      recent as materialized (select c.tenant_id, c.device_id, c.status, c.finished_at from commands c
-       where c.deadline_at is null and c.finished_at > now() - interval '1 hour' and c.status <> 'canceled' and c.tenant_id in (select tenant_id from r)),
+       where c.finished_at > now() - interval '1 hour' and c.status <> 'canceled' and c.tenant_id in (select tenant_id from r)),
      q as (select r.rule_id, recent.device_id, count(*) as ended, count(*) filter (where ${FAILED}) as failed from r
        join recent on recent.tenant_id = r.tenant_id and recent.finished_at > now() - make_interval(secs => r.window_seconds) group by r.rule_id, recent.device_id)`,
     ),

@@ -7,12 +7,14 @@ import type { PollPresence } from "../../../core/sessions.ts";
 import type { Db } from "../../../platform/db.ts";
 import type { AfterCommit } from "../after-commit.ts";
 import type { CommandTelemetry } from "../command-telemetry.ts";
-import { STATUS_UNKNOWN, sentNow } from "../delivery.ts";
+import { STATUS_UNKNOWN } from "../delivery.ts";
+import { toDelivered } from "../records.ts";
+import { sentNow } from "../sending.ts";
 import type { CommandSettings } from "../settings.ts";
-import { lockOfDevice } from "../store/change.ts";
 import { claimForPoll, type PolledRow } from "../store/claim.ts";
+import { lockOfDevice } from "../store/lock.ts";
 import { findPending } from "../store/read.ts";
-import { type CommandRow, toDelivered } from "../store/rows.ts";
+import type { CommandRow } from "../store/rows.ts";
 import type { Transitions } from "../transitions.ts";
 import type { Waiters } from "../waiters.ts";
 
@@ -43,12 +45,12 @@ export const agentSide = ({
   settings,
 }: AgentOperationsDeps): Pick<Handlers<typeof contract.commands>, "poll" | "ack"> => {
   // T5: no ack will come for these, and the answer that carries them is on its way.
-  const finishUnacknowledged = async (rows: readonly CommandRow[], deviceId: string): Promise<void> => {
+  const finishUnacknowledged = async (rows: readonly CommandRow[], device: DeviceRef): Promise<void> => {
     if (rows.length === 0) return;
     const made = await db.sqlTx(async (tx) => {
       const locked = await lockOfDevice(
         tx,
-        deviceId,
+        device,
         rows.map(({ commandId }) => commandId),
       );
       return (
@@ -63,7 +65,8 @@ export const agentSide = ({
     afterCommit.changed(made);
   };
 
-  const claim = (device: DeviceRef, limit: number): Promise<readonly PolledRow[]> => claimForPoll(db, device, limit, { nodeId, timings: settings });
+  const claim = (device: DeviceRef, limit: number): Promise<readonly PolledRow[]> =>
+    claimForPoll(db, device, limit, { nodeId, timings: settings, graceMs: settings.sentGraceMs });
 
   interface Found {
     readonly rows: readonly PolledRow[];
@@ -92,7 +95,7 @@ export const agentSide = ({
       await presence.polled(device, { instanceId: instanceId ?? null, aliveForMs });
       return claimDue(device, limit);
     };
-    const wait = waiters.take(device.deviceId, seconds);
+    const wait = waiters.take({ tenantId: device.tenantId, id: device.deviceId }, seconds);
     try {
       let found = await claimAsHolder();
       while (isEmpty(found) && wait !== null && (await wait.next(signal))) found = await claimAsHolder();
@@ -110,7 +113,7 @@ export const agentSide = ({
       for (const { again } of rows) if (again) telemetry.polledAgain();
       await finishUnacknowledged(
         rows.filter(({ requiresAck }) => !requiresAck),
-        deviceId,
+        device,
       );
       reply.headers["x-svc-poll-interval"] = String(settings.pollIntervalSeconds);
       return { items: rows.map(toDelivered).map(({ command, delivery: given }) => ({ ...command, delivery: given })), cancel: [...cancel] };

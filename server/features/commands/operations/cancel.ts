@@ -5,20 +5,32 @@ import type { SqlTx } from "../../../core/events.ts";
 import type { Handlers } from "../../../core/feature.ts";
 import type { DeviceLookup } from "../../../core/lookups.ts";
 import { actorOf } from "../../../core/scope.ts";
+import type { Db } from "../../../platform/db.ts";
 import type { AfterCommit } from "../after-commit.ts";
-import { type Locked, lockCommand, lockQueued } from "../store/change.ts";
-import { toCommand } from "../store/rows.ts";
+import { toCommand } from "../records.ts";
+import { isWrittenLater } from "../rules.ts";
+import type { Settler } from "../settler.ts";
+import { type Locked, lockCommand, lockQueued } from "../store/lock.ts";
 import type { Transitions } from "../transitions.ts";
 import { findVisibleCommand } from "./read.ts";
 
 export interface CancelDeps {
+  readonly db: Db;
+  readonly settler: Pick<Settler, "settle">;
   readonly devices: DeviceLookup;
   readonly transitions: Transitions;
   readonly afterCommit: Pick<AfterCommit, "changed">;
 }
 
-export const cancelling = ({ devices, transitions, afterCommit }: CancelDeps): Pick<Handlers<typeof contract.commands>, "cancel" | "purge"> => {
-  const change = (tx: SqlTx, locked: Locked, { actor, ...event }: { readonly reason: string | null; readonly force: boolean; readonly actor: string }) =>
+interface Order {
+  readonly reason: string | null;
+  readonly force: boolean;
+  readonly settled: boolean;
+  readonly actor: string;
+}
+
+export const cancelling = ({ db, settler, devices, transitions, afterCommit }: CancelDeps): Pick<Handlers<typeof contract.commands>, "cancel" | "purge"> => {
+  const change = (tx: SqlTx, locked: Locked, { actor, ...event }: Order) =>
     transitions.apply(
       tx,
       locked,
@@ -27,12 +39,14 @@ export const cancelling = ({ devices, transitions, afterCommit }: CancelDeps): P
     );
 
   return {
-    cancel: ({ scope, fail, commit }, { commandId, deviceId, reason, force }) =>
-      commit(async (tx, afterwards) => {
-        const found = await findVisibleCommand(tx, scope, { commandId, deviceId }, devices);
-        if (found === null) throw fail("COMMAND_NOT_FOUND", { commandId });
+    cancel: async ({ scope, fail, commit }, { commandId, deviceId, reason, force }) => {
+      const found = await findVisibleCommand(db, scope, { commandId, deviceId }, devices);
+      if (found === null) throw fail("COMMAND_NOT_FOUND", { commandId });
+      const settled = found.status === "queued" && isWrittenLater(found) ? await settler.settle(found) : true;
+      return commit(async (tx, afterwards) => {
         const locked = await lockCommand(tx, scope, commandId);
-        const { effects, transitions: made } = await change(tx, locked, { reason: reason ?? null, force, actor: actorOf(scope.principal) });
+        const order = { reason: reason ?? null, force, settled, actor: actorOf(scope.principal) };
+        const { effects, transitions: made } = await change(tx, locked, order);
         const effect = effects.get(commandId)?.[0];
         if (effect === undefined) throw fail("COMMAND_NOT_FOUND", { commandId });
         // Cancelling twice is no mistake: the second call answers the command as it is.
@@ -40,10 +54,12 @@ export const cancelling = ({ devices, transitions, afterCommit }: CancelDeps): P
           throw fail("COMMAND_ALREADY_FINAL", { commandId, status: effect.before.status });
         afterwards(() => afterCommit.changed(made));
         return toCommand({ ...effect.after, payload: found.payload });
-      }),
+      });
+    },
     purge: async ({ scope, fail, commit }, { deviceId }) => {
       if ((await devices.find(scope, deviceId)) === null) throw fail("DEVICE_NOT_FOUND", { deviceId });
-      const order = { reason: "purged", force: false, actor: actorOf(scope.principal) };
+      const settled = await settler.settle({ tenantId: scope.tenantId, deviceId });
+      const order = { reason: "purged", force: false, settled, actor: actorOf(scope.principal) };
       return commit(async (tx, afterwards) => {
         const { transitions: made } = await change(tx, await lockQueued(tx, { tenantId: scope.tenantId, deviceId }), order);
         afterwards(() => afterCommit.changed(made));

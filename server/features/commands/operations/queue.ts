@@ -11,14 +11,16 @@ import type { CreateBatch } from "../../../platform/batch.ts";
 import type { Db } from "../../../platform/db.ts";
 import type { NewCommand } from "../admission.ts";
 import type { AfterCommit } from "../after-commit.ts";
+import { batchBounds } from "../batches.ts";
 import { type CommandType, commandType, laneOf } from "../command-types.ts";
 import { isDeeperThan, jsonBytes } from "../payload.ts";
 import type { QueueQuota } from "../queue-quota.ts";
+import { toCommand } from "../records.ts";
 import type { RemoteWaiters } from "../remote-waiters.ts";
 import type { CommandSettings } from "../settings.ts";
 import { createCommandRows } from "../store/create.ts";
 import { findCommands } from "../store/read.ts";
-import { type CommandRow, canSplit, toCommand } from "../store/rows.ts";
+import type { CommandRow } from "../store/rows.ts";
 import type { Waiters } from "../waiters.ts";
 
 type Operation = typeof contract.commands.operations.queue;
@@ -46,16 +48,13 @@ export const queueing = ({
   quota,
   settings,
 }: QueueDeps): Pick<Handlers<typeof contract.commands>, "queue"> => {
-  const bounds = { maxSize: settings.batchSize, maxConcurrent: settings.batchConcurrency, maxWaiting: settings.batchWaiting, splitOn: canSplit };
-  const create = createBatch((items: readonly NewCommand[]) => createCommandRows(db, items, { limits: settings, quota, nodeId }), {
-    ...bounds,
-    paceMs: settings.batchPaceMs,
-  });
-  const reread = createBatch((rows: readonly CommandRow[]) => findCommands(db, rows), bounds);
+  const bounds = batchBounds(settings);
+  const create = createBatch((items: readonly NewCommand[]) => createCommandRows(db, items, { limits: settings, quota, nodeId }), bounds);
+  const reread = createBatch((rows: readonly CommandRow[]) => findCommands(db, rows), { ...bounds, paceMs: 0 });
 
   /** Waits for the end of the command, and returns the command as it is when the wait times out. */
   const ended = async (row: CommandRow, seconds: number, { signal, isNew }: { readonly signal: AbortSignal; readonly isNew: boolean }): Promise<CommandRow> => {
-    const wait = isOpen(row.status) ? waiters.take(row.commandId, seconds) : null;
+    const wait = isOpen(row.status) ? waiters.take({ tenantId: row.tenantId, id: row.commandId }, seconds) : null;
     if (wait === null) return row;
     try {
       // An older one may have ended before this wait began.
@@ -84,7 +83,7 @@ export const queueing = ({
       if (isNew) {
         // Asks first, so the node that holds the device knows of the wait before it gets the command.
         if (input.wait > 0 && admission.heldBy !== null) remoteWaiters.ask(admission.heldBy, row.commandId);
-        afterCommit.created([row], () => admission.heldBy);
+        afterCommit.created([admission]);
       } else reply.replayed = true;
       return toCommand(await ended(row, input.wait, { signal: call.signal, isNew }));
     },

@@ -13,9 +13,10 @@ import type { TenantScope } from "../../../core/scope.ts";
 import type { Db } from "../../../platform/db.ts";
 import { blockedBy } from "../blocked-by.ts";
 import { COMMAND_TYPES } from "../command-types.ts";
+import { toCommand } from "../records.ts";
 import { countCommands, getCommands, listAllCommands, listCommands, type NamedRow, summarizeCommands, type TenantCommandFilter } from "../store/list.ts";
 import { findCommand, readSurroundings } from "../store/read.ts";
-import { type CommandRow, toCommand } from "../store/rows.ts";
+import type { CommandRow } from "../store/rows.ts";
 import { readTimeline } from "../store/timeline.ts";
 
 export interface ReadDeps {

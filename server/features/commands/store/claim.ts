@@ -1,86 +1,114 @@
-// Claims: queued rows become sent, for many sessions in one statement (T2) or for one poller (T3). Committed when they return.
+// Claims. A session reads what it may send next (T2); what it has sent is written a little later, or at once where a command must not be delivered twice.
+// A poller's claim is written before it gets the commands (T3).
 import type { DeviceRef, Want } from "../../../core/delivery.ts";
 import { statement } from "../../../core/statements.ts";
 import type { Db } from "../../../platform/db.ts";
-import type { Timings } from "../state.ts";
-import { ALL_COLUMNS, type CommandRow, type DbRow, IN_FLIGHT, OPEN, toRow } from "./rows.ts";
+import type { Instant, Timings } from "../state.ts";
+import { IN_FLIGHT, OPEN_COLUMNS, QUEUE_STATE, WITH_COMMAND } from "./columns.ts";
+import { type CommandRow, type DbRow, toInstant, toRow } from "./rows.ts";
 
-export interface Claimer {
-  readonly nodeId: string;
-  readonly timings: Pick<Timings, "ackTimeoutMs" | "pollLeaseMs">;
+const DUE = `q.status = 'queued' and q.available_at <= now() and (q.expires_at is null or q.expires_at > now())`;
+const OPEN_WITH_PAYLOAD = `${OPEN_COLUMNS}, c.payload`;
+
+export interface PeekWant extends Want {
+  /** Sequence numbers of the commands that the session has in hand. */
+  readonly held: readonly number[];
 }
 
-const DUE = `c.status = 'queued' and c.available_at <= now() and (c.expires_at is null or c.expires_at > now())`;
-
-const HISTORY = (from: string) =>
-  `insert into command_events (tenant_id, command_id, from_status, to_status, actor, node_id, epoch, attempt)
-   select tenant_id, command_id, ${from}, 'sent', actor, $1, session_epoch, attempt from claimed`;
-
-type ClaimedRow = (DbRow | { readonly command_id: null }) & {
+type PeekedRow = (DbRow | { readonly command_id: null }) & {
+  readonly db_now: Date;
   readonly wanted_by: string;
-  readonly actor: string;
-  readonly known: boolean;
   readonly left_waiting: boolean;
 };
 
-// Locks the presence row, so a claim and a hello of the same device run one after the other: a superseded session no longer finds its
-// epoch and claims nothing, not even at the moment of the change.
-// The update finds rows by id alone: they are locked by then, and with a status beside it the planner would use the index of open commands.
-// Within a lane the earliest open command goes first and alone; across lanes priority and age decide. A command that this session received and
-// has not answered keeps its place while it waits for its next attempt, and then goes first: the agent may be working on it silently.
-// `left_waiting` is as of the snapshot: whether anything stays queued, for whatever reason.
-const CLAIM = statement<ClaimedRow>(
-  "commands.claim",
+// Within a lane the earliest open command goes first and alone; across lanes priority and age decide. A command that this session received and has not
+// answered keeps its place while it waits for its next attempt, and then goes first: the agent may be working on it silently. What the session has in hand
+// is still queued here: it keeps its lane and uses up credit. A superseded session no longer finds its epoch.
+// `left_waiting`: whether anything else stays queued, for whatever reason.
+const PEEK = statement<PeekedRow>(
+  "commands.peek",
   `
-  with live as materialized (
-    select w.device_id, w.epoch, w.max_in_flight from unnest($2::text[], $3::bigint[], $4::int[]) as w(device_id, epoch, max_in_flight)
-      join device_presence p on p.device_id = w.device_id and p.epoch = w.epoch
-     order by w.device_id for share of p),
+  with held as materialized (select * from unnest($4::text[], $5::bigint[]) as h(device_id, seq)),
+  live as materialized (
+    select p.tenant_id, w.device_id, w.epoch, w.max_in_flight, (select count(*) from held h where h.device_id = w.device_id) as in_hand
+      from unnest($1::text[], $2::bigint[], $3::int[]) as w(device_id, epoch, max_in_flight)
+      join device_presence p on p.device_id = w.device_id and p.epoch = w.epoch),
   head as materialized (
-    select h.command_id, h.known, l.epoch from live l cross join lateral (
-      select c.command_id, c.session_epoch is not distinct from l.epoch as known from commands c
-       where c.device_id = l.device_id and ${DUE}
-         and not exists (select 1 from commands b where b.device_id = c.device_id and b.lane = c.lane and b.seq < c.seq and b.status in ${OPEN})
-       order by known desc, c.priority desc, c.seq
-       limit greatest(0, l.max_in_flight - (
-         select count(*) from commands o where o.device_id = l.device_id and o.status in ${OPEN}
-            and (o.status in ${IN_FLIGHT} or (o.session_epoch = l.epoch and o.available_at > now()))))
-       for update skip locked) h),
-  claimed as (
-    update commands c set status = 'sent', attempt = c.attempt + 1, channel = 'ws', session_epoch = head.epoch, node_id = $1, sent_at = now(),
-           deadline_at = least(now() + $5 * interval '1 millisecond', coalesce(c.expires_at, 'infinity'))
-      from head where c.command_id = head.command_id
-    returning ${ALL_COLUMNS}, 'session' as actor, head.known),
-  history as (${HISTORY("'queued'")})
-  select l.device_id as wanted_by, c.*, exists (
-           select 1 from commands q where q.device_id = l.device_id and q.status = 'queued' and q.status in ${OPEN}
-              and q.command_id not in (select command_id from head)) as left_waiting
-    from live l left join claimed c on c.device_id = l.device_id order by l.device_id, c.known desc, c.priority desc, c.seq`,
+    select l.tenant_id, l.device_id, l.epoch, h.seq, h.known, h.priority from live l cross join lateral (
+      select q.seq, q.priority, q.session_epoch is not distinct from l.epoch as known from command_queue q
+       where q.tenant_id = l.tenant_id and q.device_id = l.device_id and ${DUE}
+         and not exists (select 1 from held h where h.device_id = q.device_id and h.seq = q.seq)
+         and not exists (select 1 from command_queue b where b.tenant_id = q.tenant_id and b.device_id = q.device_id and b.lane = q.lane and b.seq < q.seq)
+       order by known desc, q.priority desc, q.seq
+       limit greatest(0, l.max_in_flight - l.in_hand - (
+         select count(*) from command_queue o where o.tenant_id = l.tenant_id and o.device_id = l.device_id
+            and (o.status in ${IN_FLIGHT} or (o.session_epoch = l.epoch and o.available_at > now()))))) h),
+  found as (
+    select ${OPEN_WITH_PAYLOAD}, h.epoch as live_epoch, h.known from head h
+      join command_queue q on q.tenant_id = h.tenant_id and q.device_id = h.device_id and q.seq = h.seq ${WITH_COMMAND})
+  select now() as db_now, l.device_id as wanted_by, c.*, (
+           select count(*) from command_queue q where q.tenant_id = l.tenant_id and q.device_id = l.device_id and q.status = 'queued')
+           > l.in_hand + (select count(*) from head h where h.device_id = l.device_id) as left_waiting
+    from live l left join found c on c.device_id = l.device_id order by l.device_id, c.known desc, c.priority desc, c.seq`,
 );
 
-export interface Claimed {
+export interface Peeked {
+  /** Still queued. */
   readonly rows: readonly CommandRow[];
-  /** Something is still queued for the device. */
+  /** Something else is queued for the device. */
   readonly left: boolean;
 }
 
 /** By device; one whose session was superseded has no entry. */
-export const claimForSessions = async (db: Db, wants: readonly Want[], { nodeId, timings }: Claimer): Promise<ReadonlyMap<string, Claimed>> => {
-  const sorted = [...wants].sort((a, b) => (a.deviceId < b.deviceId ? -1 : 1));
-  const found = await db.query(CLAIM, [
-    nodeId,
-    sorted.map(({ deviceId }) => deviceId),
-    sorted.map(({ epoch }) => epoch),
-    sorted.map(({ maxInFlight }) => maxInFlight),
-    timings.ackTimeoutMs,
+export const peek = async (db: Db, wants: readonly PeekWant[]): Promise<{ readonly peeked: ReadonlyMap<string, Peeked>; readonly now: Instant | null }> => {
+  const held = wants.flatMap(({ deviceId, held: seqs }) => seqs.map((seq) => ({ deviceId, seq })));
+  const found = await db.query(PEEK, [
+    wants.map(({ deviceId }) => deviceId),
+    wants.map(({ epoch }) => epoch),
+    wants.map(({ maxInFlight }) => maxInFlight),
+    held.map(({ deviceId }) => deviceId),
+    held.map(({ seq }) => seq),
   ]);
-  const claims = new Map<string, { readonly rows: CommandRow[]; readonly left: boolean }>();
+  const peeked = new Map<string, { readonly rows: CommandRow[]; readonly left: boolean }>();
   for (const row of found) {
-    const claim = claims.get(row.wanted_by) ?? { rows: [], left: row.left_waiting };
-    if (row.command_id !== null) claim.rows.push(toRow(row));
-    claims.set(row.wanted_by, claim);
+    const device = peeked.get(row.wanted_by) ?? { rows: [], left: row.left_waiting };
+    if (row.command_id !== null) device.rows.push(toRow(row));
+    peeked.set(row.wanted_by, device);
   }
-  return claims;
+  return { peeked, now: found[0] === undefined ? null : toInstant(found[0].db_now) };
+};
+
+// Shares the presence row, so that this and a hello of the device run one after the other: a superseded session writes nothing, not even at the
+// moment of the change. A command that was changed since it was sent is left as it is.
+const WRITE_SENT = statement<{ readonly command_id: string }>(
+  "commands.writeSent",
+  `
+  with v as materialized (
+    select * from unnest($1::text[], $2::text[], $3::bigint[], $4::int[], $5::int[], $6::bigint[], $7::text[], $8::timestamptz[], $9::timestamptz[], $10::json[])
+      as v(tenant_id, device_id, seq, revision, attempt, session_epoch, node_id, sent_at, deadline_at, history)),
+  live as materialized (
+    select p.device_id, p.epoch from device_presence p join (select distinct device_id, session_epoch from v) w on p.device_id = w.device_id and p.epoch = w.session_epoch
+     order by p.device_id for share of p)
+  update command_queue q set status = 'sent', channel = 'ws', revision = q.revision + 1, attempt = v.attempt, session_epoch = v.session_epoch, node_id = v.node_id,
+         sent_at = v.sent_at, deadline_at = v.deadline_at, history = v.history
+    from v join live l on l.device_id = v.device_id and l.epoch = v.session_epoch
+   where q.tenant_id = v.tenant_id and q.device_id = v.device_id and q.seq = v.seq and q.revision = v.revision and q.status = 'queued'
+  returning q.command_id`,
+);
+
+/** Rows as they were sent; `revision` is that of before. Returns the ids of those that it wrote. */
+export const writeSent = async (db: Db, rows: readonly CommandRow[]): Promise<ReadonlySet<string>> => {
+  const sorted = [...rows].sort((a, b) => (a.commandId < b.commandId ? -1 : 1));
+  const names = ["attempt", "session_epoch", "node_id", "sent_at", "deadline_at", "history"];
+  const columns = names.flatMap((name) => QUEUE_STATE.filter(({ column }) => column === name));
+  const written = await db.query(WRITE_SENT, [
+    sorted.map(({ tenantId }) => tenantId),
+    sorted.map(({ deviceId }) => deviceId),
+    sorted.map(({ seq }) => seq),
+    sorted.map(({ revision }) => revision),
+    ...columns.map(({ value }) => sorted.map(value)),
+  ]);
+  return new Set(written.map(({ command_id }) => command_id));
 };
 
 interface PollRow extends DbRow {
@@ -88,40 +116,51 @@ interface PollRow extends DbRow {
   readonly was: string;
 }
 
+export interface PollClaimer {
+  readonly nodeId: string;
+  readonly timings: Pick<Timings, "pollLeaseMs">;
+  /** For so long a due command of a device with a socket is left to the socket, which may have sent it and not written it yet. */
+  readonly graceMs: number;
+}
+
+const LEFT_TO_SOCKET = (q: string): string =>
+  `case when p.connectivity = 'realtime' and ${q}.redeliver_safe and ${q}.requires_ack then $6 * interval '1 millisecond' else interval '0' end`;
+
 // A poller runs the commands of a lane one after the other by itself, so it gets whole lanes. A command waits only for an earlier one of its lane that the
 // agent does not hold and does not get now: one that is not due yet, or one that travels over a socket. The running minimum of the
-// priority keeps a lane in order under the limit. The state is checked again under the lock, as a CASE for the planner (see above).
+// priority keeps a lane in order under the limit.
 // A command that was polled and not acknowledged comes again, and an expired lease starts anew. The first claim gets a command: a row that another
 // claim has locked is skipped together with its lane, and a row that another claim took meanwhile is returned as the lock found it.
 const POLL = statement<PollRow>(
   "commands.poll",
   `
   with candidates as materialized (
-    select c.command_id, c.lane, c.seq, min(c.priority) over (partition by c.lane order by c.seq) as rank
-      from commands c
-     where c.tenant_id = $2 and c.device_id = $3 and c.status in ${OPEN}
-       and ((${DUE}) or (c.status = 'sent' and c.channel = 'poll'
-              and (c.deadline_at > now() or (c.requires_ack and c.attempt < c.max_attempts and coalesce(c.expires_at, 'infinity') > now()))))
+    select q.seq, q.lane, min(q.priority) over (partition by q.lane order by q.seq) as rank
+      from command_queue q left join device_presence p on p.device_id = q.device_id
+     where q.tenant_id = $2 and q.device_id = $3
+       and ((${DUE} and q.available_at <= now() - ${LEFT_TO_SOCKET("q")})
+            or (q.status = 'sent' and q.channel = 'poll'
+              and (q.deadline_at > now() or (q.requires_ack and q.attempt < q.max_attempts and coalesce(q.expires_at, 'infinity') > now()))))
        and not exists (
-         select 1 from commands b where b.device_id = c.device_id and b.lane = c.lane and b.seq < c.seq and b.status in ${OPEN}
-            and ((b.status = 'queued' and b.available_at > now()) or (b.status = 'sent' and b.channel = 'ws')))),
+         select 1 from command_queue b where b.tenant_id = q.tenant_id and b.device_id = q.device_id and b.lane = q.lane and b.seq < q.seq
+            and ((b.status = 'queued' and b.available_at > now() - ${LEFT_TO_SOCKET("b")}) or (b.status = 'sent' and b.channel = 'ws')))),
   picked as materialized (select * from candidates order by rank desc, seq limit $4),
   head as materialized (
-    select ${ALL_COLUMNS}, k.rank, c.status as was, (c.status = 'queued' or c.deadline_at <= now()) as anew
-      from commands c join picked k using (command_id)
-     where case c.status when 'queued' then true when 'sent' then c.channel = 'poll' else false end for update of c skip locked),
+    select q.*, k.rank, q.status as was, (q.status = 'queued' or q.deadline_at <= now()) as anew
+      from picked k join command_queue q on q.tenant_id = $2 and q.device_id = $3 and q.seq = k.seq
+     where case q.status when 'queued' then true when 'sent' then q.channel = 'poll' else false end for update of q skip locked),
   free as materialized (
     select h.* from head h where not exists (
-      select 1 from picked k where k.lane = h.lane and k.seq < h.seq and not exists (select 1 from head o where o.command_id = k.command_id))),
+      select 1 from picked k where k.lane = h.lane and k.seq < h.seq and not exists (select 1 from head o where o.seq = k.seq))),
   claimed as (
-    update commands c set status = 'sent', attempt = c.attempt + 1, channel = 'poll', session_epoch = null, node_id = $1, sent_at = now(),
-           deadline_at = least(now() + $5 * interval '1 millisecond', coalesce(c.expires_at, 'infinity'))
-      from free where c.command_id = free.command_id and free.anew
-    returning ${ALL_COLUMNS}, 'poll' as actor, free.rank, free.was),
-  history as (${HISTORY("was")})
-  select ${ALL_COLUMNS}, c.rank, c.was from claimed c
+    update command_queue q set status = 'sent', attempt = q.attempt + 1, channel = 'poll', session_epoch = null, node_id = $1, sent_at = now(), revision = q.revision + 1,
+           deadline_at = least(now() + $5 * interval '1 millisecond', coalesce(q.expires_at, 'infinity')),
+           history = (q.history::jsonb || jsonb_build_object('at', floor(extract(epoch from now()) * 1000)::bigint, 'to', 'sent', 'by', 'poll', 'attempt', q.attempt + 1, 'epoch', null, 'node', $1::text))::json
+      from free where q.tenant_id = $2 and q.device_id = $3 and q.seq = free.seq and free.anew
+    returning q.*, free.rank, free.was)
+  select ${OPEN_WITH_PAYLOAD}, q.rank, q.was from claimed q ${WITH_COMMAND}
   union all
-  select ${ALL_COLUMNS}, c.rank, c.was from free c where not c.anew
+  select ${OPEN_WITH_PAYLOAD}, q.rank, q.was from free q ${WITH_COMMAND} where not q.anew
   order by rank desc, seq`,
 );
 
@@ -130,7 +169,8 @@ export interface PolledRow extends CommandRow {
   readonly again: boolean;
 }
 
-export const claimForPoll = async (db: Db, { tenantId, deviceId }: DeviceRef, limit: number, { nodeId, timings }: Claimer): Promise<readonly PolledRow[]> => {
-  const rows = await db.query(POLL, [nodeId, tenantId, deviceId, limit, timings.pollLeaseMs]);
+export const claimForPoll = async (db: Db, { tenantId, deviceId }: DeviceRef, limit: number, claimer: PollClaimer): Promise<readonly PolledRow[]> => {
+  const { nodeId, timings, graceMs } = claimer;
+  const rows = await db.query(POLL, [nodeId, tenantId, deviceId, limit, timings.pollLeaseMs, graceMs]);
   return rows.map((row) => ({ ...toRow(row), again: row.was === "sent" }));
 };

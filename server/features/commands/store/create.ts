@@ -6,14 +6,12 @@ import { statement } from "../../../core/statements.ts";
 import type { Db } from "../../../platform/db.ts";
 import { type Admission, admit, type DeviceFacts, type NewCommand, type QueueLimits } from "../admission.ts";
 import type { QueueQuota } from "../queue-quota.ts";
-import { ALL_COLUMNS, type CommandRow, type DbRow, OPEN, sqlTime, toInstant, toRow } from "./rows.ts";
+import { ALL_COLUMNS } from "./columns.ts";
+import { type CommandRow, type DbRow, sqlTime, toInstant, toRow } from "./rows.ts";
 
-export interface AdmitFacts {
+export interface CreateFacts {
   readonly limits: QueueLimits;
   readonly quota: QueueQuota;
-}
-
-export interface CreateFacts extends AdmitFacts {
   readonly nodeId: string;
 }
 
@@ -21,12 +19,12 @@ export interface CreateFacts extends AdmitFacts {
 export const createCommandRows = (db: Db, items: readonly NewCommand[], facts: CreateFacts): Promise<readonly Admission[]> =>
   db.sqlTx(async (tx) => {
     const admissions = await admitCommands(tx, items, facts);
-    tx.defer(insertCommands(tx, admissions, facts.nodeId));
+    tx.defer(insertCommands(tx, admissions));
     return admissions;
   });
 
 /** Decides about new commands under the locks of their devices and writes nothing yet. */
-export const admitCommands = async (tx: SqlTx, items: readonly NewCommand[], { limits, quota }: AdmitFacts): Promise<readonly Admission[]> => {
+export const admitCommands = async (tx: SqlTx, items: readonly NewCommand[], { limits, quota, nodeId }: CreateFacts): Promise<readonly Admission[]> => {
   const tenantIds = items.map(({ scope }) => scope.tenantId);
   const near = quota.near(tenantIds);
   // Sent together, in this order: each sees what others committed while the first waited for its locks.
@@ -36,7 +34,7 @@ export const admitCommands = async (tx: SqlTx, items: readonly NewCommand[], { l
     countOpenOfTenants(tx, near, limits.maxOpenPerTenant),
   ]);
   quota.counted(openOfTenant, tenantIds);
-  return admit(items, { devices, existing, openOfTenant, limits, now });
+  return admit(items, { devices, existing, openOfTenant, limits, nodeId, now });
 };
 
 const LOCK_DEVICES = statement<{ readonly device_id: string; readonly tenant_id: string; readonly status: string; readonly next_command_seq: number }>(
@@ -49,20 +47,24 @@ interface DeviceCount {
   readonly now: Date;
   readonly device_id: string | null;
   readonly node_id: string | null;
+  readonly live_epoch: number | null;
   readonly open: number;
 }
 
 const COUNT_OPEN_OF_DEVICES = statement<DeviceCount>(
   "commands.countOpenOfDevices",
-  `select now(), d.device_id, p.node_id, (select count(*) from commands c where c.device_id = d.device_id and c.status in ${OPEN}) as open
-     from (select now()) n left join unnest($1::text[]) as d(device_id) on true left join device_presence p on p.device_id = d.device_id`,
+  `select now(), d.device_id, p.node_id, case when p.connectivity = 'realtime' then p.epoch end as live_epoch,
+          (select count(*) from command_queue q where q.tenant_id = d.tenant_id and q.device_id = d.device_id) as open
+     from (select now()) n left join (select * from unnest($1::text[], $2::text[])) as d(tenant_id, device_id) on true
+     left join device_presence p on p.device_id = d.device_id`,
 );
 
 const lockDevices = async (tx: SqlTx, items: readonly NewCommand[]) => {
-  const ids = [...new Set(items.map(({ deviceId }) => deviceId))];
+  const tenantOf = new Map(items.map(({ scope, deviceId }) => [deviceId as string, scope.tenantId as string]));
+  const ids = [...tenantOf.keys()];
   const locked = tx.query(LOCK_DEVICES, [ids]);
   // A second statement, because it sees what others committed while the first one waited for the lock.
-  const counting = tx.query(COUNT_OPEN_OF_DEVICES, [ids]);
+  const counting = tx.query(COUNT_OPEN_OF_DEVICES, [[...tenantOf.values()], ids]);
   const [rows, counted] = await Promise.all([locked, counting]);
   const facts = new Map(counted.map((row) => [row.device_id, row]));
   const devices = new Map<string, DeviceFacts>(
@@ -73,6 +75,7 @@ const lockDevices = async (tx: SqlTx, items: readonly NewCommand[]) => {
         isOnline: row.status === "online",
         nextSeq: row.next_command_seq,
         heldBy: facts.get(row.device_id)?.node_id ?? null,
+        liveEpoch: facts.get(row.device_id)?.live_epoch ?? null,
         open: facts.get(row.device_id)?.open ?? 0,
       },
     ]),
@@ -87,9 +90,9 @@ interface KeyedRow extends DbRow {
 
 const FIND_BY_KEYS = statement<KeyedRow>(
   "commands.findByKeys",
-  `select ${ALL_COLUMNS}, c.idempotency_key, c.request_hash
+  `select ${ALL_COLUMNS}, k.idempotency_key, k.request_hash
      from (select distinct * from unnest($1::text[], $2::text[], $3::text[])) as w(tenant_id, device_id, idempotency_key)
-     join command_keys k using (tenant_id, device_id, idempotency_key) join commands c on c.command_id = k.command_id and c.tenant_id = w.tenant_id`,
+     join commands k using (tenant_id, device_id, idempotency_key) join commands_now c on c.tenant_id = k.tenant_id and c.command_id = k.command_id`,
 );
 
 const findByKeys = async (
@@ -109,7 +112,7 @@ const findByKeys = async (
 // Counting stops at the limit, so a tenant far above it costs no more.
 const COUNT_OPEN_OF_TENANTS = statement<{ readonly tenant_id: string; readonly open: number }>(
   "commands.countOpenOfTenants",
-  `select t.tenant_id, (select count(*) from (select from commands c where c.tenant_id = t.tenant_id and c.deadline_at is not null limit $2) o) as open
+  `select t.tenant_id, (select count(*) from (select from command_queue q where q.tenant_id = t.tenant_id limit $2) o) as open
      from unnest($1::text[]) as t(tenant_id)`,
 );
 
@@ -121,27 +124,26 @@ const countOpenOfTenants = async (tx: SqlTx, tenantIds: readonly string[], max: 
 
 const INSERT_COMMANDS = statement(
   "commands.insert",
-  `with fresh as (
-     insert into commands (command_id, tenant_id, device_id, seq, lane, priority, type, payload, requires_ack, available_at, expires_at,
-                           deadline_at, max_attempts,
-                           redeliver_safe, exec_timeout_s, idempotency_key, request_hash, traceparent, created_by, issued_at, status)
-     select n.*, 'queued' from unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::int[], $7::text[],
-            $8::jsonb[], $9::boolean[], $10::timestamptz[],
-            $11::timestamptz[], $12::timestamptz[], $13::int[], $14::boolean[], $15::int[],
-            $16::text[], $17::bytea[], $18::text[], $19::text[], $20::timestamptz[]) as n
-     returning command_id, tenant_id, device_id, seq, created_by, idempotency_key),
-   keys as (
-     insert into command_keys (tenant_id, device_id, idempotency_key, command_id)
-     select tenant_id, device_id, idempotency_key, command_id from fresh where idempotency_key is not null),
-   history as (
-     insert into command_events (tenant_id, command_id, to_status, actor, node_id)
-     select tenant_id, command_id, 'queued', created_by, $21 from fresh order by seq)
+  `with n as materialized (
+     select * from unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::int[], $7::text[], $8::jsonb[], $9::boolean[], $10::timestamptz[],
+       $11::timestamptz[], $12::timestamptz[], $13::int[], $14::boolean[], $15::int[], $16::text[], $17::bytea[], $18::text[], $19::text[], $20::timestamptz[], $21::json[])
+       as n(command_id, tenant_id, device_id, seq, lane, priority, type, payload, requires_ack, available_at, expires_at, deadline_at, max_attempts, redeliver_safe,
+         exec_timeout_s, idempotency_key, request_hash, traceparent, created_by, issued_at, history)),
+   facts as (
+     insert into commands (command_id, tenant_id, device_id, seq, lane, priority, type, payload, requires_ack, available_at, expires_at, max_attempts, redeliver_safe,
+       exec_timeout_s, idempotency_key, request_hash, traceparent, created_by, issued_at)
+     select command_id, tenant_id, device_id, seq, lane, priority, type, payload, requires_ack, available_at, expires_at, max_attempts, redeliver_safe,
+       exec_timeout_s, idempotency_key, request_hash, traceparent, created_by, issued_at from n),
+   queue as (
+     insert into command_queue (tenant_id, device_id, seq, command_id, lane, priority, status, deadline_at, available_at, expires_at, requires_ack, redeliver_safe,
+       max_attempts, history)
+     select tenant_id, device_id, seq, command_id, lane, priority, 'queued', deadline_at, available_at, expires_at, requires_ack, redeliver_safe, max_attempts, history from n)
    update devices d set next_command_seq = f.next
-     from (select device_id, max(seq) + 1 as next from fresh group by device_id) f where d.device_id = f.device_id`,
+     from (select device_id, max(seq) + 1 as next from n group by device_id) f where d.device_id = f.device_id`,
 );
 
 /** Writes the admitted commands, in the transaction that admitted them. */
-export const insertCommands = async (tx: SqlTx, admissions: readonly Admission[], nodeId: string): Promise<void> => {
+export const insertCommands = async (tx: SqlTx, admissions: readonly Admission[]): Promise<void> => {
   const created = admissions.flatMap((admission) => (admission.kind === "created" ? [admission] : []));
   if (created.length === 0) return;
   const rows = created.map(({ row }) => row);
@@ -166,6 +168,6 @@ export const insertCommands = async (tx: SqlTx, admissions: readonly Admission[]
     rows.map((row) => row.traceparent),
     rows.map((row) => row.createdBy),
     rows.map((row) => sqlTime(row.issuedAt)),
-    nodeId,
+    rows.map((row) => JSON.stringify(row.history)),
   ]);
 };

@@ -5,7 +5,8 @@ import { limitsValue, withinLimits } from "../../../core/access.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import { statement } from "../../../core/statements.ts";
 import type { Db } from "../../../platform/db.ts";
-import { ALL_COLUMNS, type CommandRow, type DbRow, LIGHT_COLUMNS, toRow } from "./rows.ts";
+import { ALL_COLUMNS, ENDED_COLUMNS, LIGHT_COLUMNS, OPEN_COLUMNS, WITH_COMMAND } from "./columns.ts";
+import { type CommandRow, type DbRow, toRow } from "./rows.ts";
 
 export interface CommandFilter {
   readonly status?: readonly CommandStatus[] | undefined;
@@ -18,7 +19,7 @@ export interface CommandFilter {
 
 // Casts name the types, because a parameter may be null.
 const MATCHING = `c.tenant_id = $1 and ($2::text[] is null or c.status = any($2)) and ($3::text is null or c.type = $3) and ($4::text is null or c.created_by = $4)
-  and ($5::boolean is null or $5 = (c.deadline_at is not null)) and ($6::timestamptz is null or c.issued_at >= $6)`;
+  and ($5::boolean is null or $5 = (c.finished_at is null)) and ($6::timestamptz is null or c.issued_at >= $6)`;
 const filterValues = ({ tenantId }: SystemScope, { status, type, createdBy, open, since }: CommandFilter): readonly unknown[] => [
   tenantId,
   status ?? null,
@@ -30,9 +31,9 @@ const filterValues = ({ tenantId }: SystemScope, { status, type, createdBy, open
 
 const LIST = statement<DbRow>(
   "commands.list",
-  `select ${ALL_COLUMNS} from commands c where ${MATCHING} and c.device_id = $7 and c.seq < coalesce($8::bigint, 9223372036854775807) order by c.seq desc limit $9 offset $10`,
+  `select ${ALL_COLUMNS} from commands_now c where ${MATCHING} and c.device_id = $7 and c.seq < coalesce($8::bigint, 9223372036854775807) order by c.seq desc limit $9 offset $10`,
 );
-const COUNT = statement<{ readonly total: number }>("commands.count", `select count(*) as total from commands c where ${MATCHING} and c.device_id = $7`);
+const COUNT = statement<{ readonly total: number }>("commands.count", `select count(*) as total from commands_now c where ${MATCHING} and c.device_id = $7`);
 
 export interface CommandWindow {
   readonly limit: number;
@@ -67,18 +68,20 @@ const toNamed = (row: NamedDbRow): NamedRow => ({ row: toRow(row), deviceName: r
 const seen = (n: string): string =>
   `(${n}::jsonb is null or exists (select from devices d where d.tenant_id = c.tenant_id and d.device_id = c.device_id and ${withinLimits("d", n)}))`;
 
-const BLOCKED = "(c.deadline_at is not null and c.status = 'queued' and c.available_at <= now())";
+const BLOCKED = "(c.finished_at is null and c.status = 'queued' and c.available_at <= now())";
 type Order = "newest" | "oldest";
 const ORDERS = { newest: { direction: "desc", beyond: "<" }, oldest: { direction: "asc", beyond: ">" } } as const;
-// Open commands are few, and each has an index of the ended ones; each branch reads no more than it needs.
-const branch = (order: Order, condition: string): string =>
-  `(select ${LIGHT_COLUMNS} from commands c where ${MATCHING} and ${condition} and ($7::boolean is null or $7 = ${BLOCKED})
+// Open commands are few; ended ones come in the order of the primary key. Each branch reads no more than it needs.
+const OPEN_ONES = `(select ${OPEN_COLUMNS} from command_queue q ${WITH_COMMAND})`;
+const ENDED_ONES = `(select ${ENDED_COLUMNS} from commands c where c.finished_at is not null)`;
+const branch = (order: Order, source: string, condition: string): string =>
+  `(select ${LIGHT_COLUMNS} from ${source} c where ${MATCHING} and ${condition} and ($7::boolean is null or $7 = ${BLOCKED})
       and c.command_id ${ORDERS[order].beyond} $8 and c.command_id >= $9 and ($12::text is null or c.device_id = $12) and ${seen("$11")}
       order by c.command_id ${ORDERS[order].direction} limit $10)`;
 const allIn = (order: Order): string =>
   `select c.*, coalesce(d.name, d.hostname) as device_name
-     from (${branch(order, "c.deadline_at is not null and $5 is distinct from false")}
-           union all ${branch(order, "c.deadline_at is null and $5 is distinct from true and $7 is distinct from true")}) c
+     from (${branch(order, OPEN_ONES, "$5 is distinct from false")}
+           union all ${branch(order, ENDED_ONES, "$5 is distinct from true and $7 is distinct from true")}) c
      left join devices d on d.tenant_id = c.tenant_id and d.device_id = c.device_id order by c.command_id ${ORDERS[order].direction} limit $10`;
 const LIST_ALL = {
   newest: statement<NamedDbRow>("commands.listAll", allIn("newest")),
@@ -114,7 +117,7 @@ export const listAllCommands = async (
 
 const GET_MANY = statement<NamedDbRow>(
   "commands.getMany",
-  `select ${LIGHT_COLUMNS}, coalesce(d.name, d.hostname) as device_name from commands c left join devices d on d.tenant_id = c.tenant_id and d.device_id = c.device_id
+  `select ${LIGHT_COLUMNS}, coalesce(d.name, d.hostname) as device_name from commands_now c left join devices d on d.tenant_id = c.tenant_id and d.device_id = c.device_id
     where c.tenant_id = $1 and c.command_id = any($2::text[]) and ${seen("$3")}`,
 );
 
@@ -124,9 +127,9 @@ export const getCommands = async (db: Db, scope: SystemScope, commandIds: readon
 const SUMMARIZE = statement<{ readonly status: string; readonly open: boolean; readonly count: number; readonly past: number; readonly blocked: number }>(
   "commands.summarize",
   `select c.status, true as open, count(*), count(*) filter (where c.deadline_at < now()) as past, count(*) filter (where ${BLOCKED}) as blocked
-     from commands c where c.tenant_id = $1 and c.deadline_at is not null and ${seen("$3")} group by c.status
+     from ${OPEN_ONES} c where c.tenant_id = $1 and ${seen("$3")} group by c.status
    union all select c.status, false, count(*), 0, 0 from commands c
-    where c.tenant_id = $1 and c.deadline_at is null and c.command_id >= $2 and c.issued_at > now() - interval '1 day' and ${seen("$3")} group by c.status`,
+    where c.tenant_id = $1 and c.finished_at is not null and c.command_id >= $2 and c.issued_at > now() - interval '1 day' and ${seen("$3")} group by c.status`,
 );
 
 export interface CommandCounts {

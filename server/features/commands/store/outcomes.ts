@@ -11,7 +11,7 @@ interface Untold {
 
 const READ_PAYLOADS = statement<{ readonly command_id: string; readonly payload: CommandRow["payload"] }>(
   "commands.readPayloads",
-  "select command_id, payload from commands where command_id = any($1::text[])",
+  "select c.command_id, c.payload from unnest($1::text[], $2::text[]) as v(tenant_id, command_id) join commands c on c.tenant_id = v.tenant_id and c.command_id = v.command_id",
 );
 const ADD_UNTOLD = statement(
   "commands.addUntold",
@@ -21,12 +21,12 @@ const ADD_UNTOLD = statement(
 const REMOVE_UNTOLD = statement("commands.removeUntold", "delete from untold_outcomes where command_id = $1");
 const TAKE_UNTOLD = statement<Untold>(
   "commands.takeUntold",
-  `select u.command_id as "commandId", u.tenant_id as "tenantId" from untold_outcomes u join commands c on c.command_id = u.command_id
+  `select u.command_id as "commandId", u.tenant_id as "tenantId" from untold_outcomes u join commands c on c.tenant_id = u.tenant_id and c.command_id = u.command_id
     where u.retry_at <= now() order by u.retry_at limit 1 for update of c skip locked`,
 );
 const REMOVE_ORPHANS = statement(
   "commands.removeOrphanedUntold",
-  "delete from untold_outcomes u where retry_at <= now() and not exists (select 1 from commands c where c.command_id = u.command_id)",
+  "delete from untold_outcomes u where retry_at <= now() and not exists (select 1 from commands c where c.tenant_id = u.tenant_id and c.command_id = u.command_id)",
 );
 const RETRY_LATER = statement(
   "commands.retryUntoldLater",
@@ -35,7 +35,7 @@ const RETRY_LATER = statement(
 
 /** Reads the payloads, which the rows of a change leave out because they may be large. */
 export const payloadsOf = async (tx: SqlTx, commands: readonly Untold[]): Promise<ReadonlyMap<string, CommandRow["payload"]>> => {
-  const rows = await tx.query(READ_PAYLOADS, [commands.map(({ commandId }) => commandId)]);
+  const rows = await tx.query(READ_PAYLOADS, [commands.map(({ tenantId }) => tenantId), commands.map(({ commandId }) => commandId)]);
   return new Map(rows.map(({ command_id, payload }) => [command_id, payload]));
 };
 

@@ -5,11 +5,12 @@ import type { SqlTx } from "../../../core/events.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import { statement } from "../../../core/statements.ts";
 import type { Db } from "../../../platform/db.ts";
-import { ALL_COLUMNS, type CommandRow, type DbRow, IN_FLIGHT, LEAN_COLUMNS, LIGHT_COLUMNS, OPEN, toRow } from "./rows.ts";
+import { ALL_COLUMNS, IN_FLIGHT, OPEN_COLUMNS, WITH_COMMAND } from "./columns.ts";
+import { type CommandRow, type DbRow, toRow } from "./rows.ts";
 
 const FIND_MANY = statement<DbRow>(
   "commands.findMany",
-  `select ${ALL_COLUMNS} from unnest($1::text[], $2::text[]) as v(command_id, tenant_id) join commands c on c.command_id = v.command_id and c.tenant_id = v.tenant_id`,
+  `select ${ALL_COLUMNS} from unnest($1::text[], $2::text[]) as v(command_id, tenant_id) join commands_now c on c.command_id = v.command_id and c.tenant_id = v.tenant_id`,
 );
 
 /** In the order of the refs; null for a command that the tenant does not have. */
@@ -24,7 +25,7 @@ export const findCommands = async (
 
 const FIND = statement<DbRow>(
   "commands.find",
-  `select ${ALL_COLUMNS} from commands c where c.command_id = $1 and c.tenant_id = $2 and ($3::text is null or c.device_id = $3)`,
+  `select ${ALL_COLUMNS} from commands_now c where c.command_id = $1 and c.tenant_id = $2 and ($3::text is null or c.device_id = $3)`,
 );
 
 /** With a device id, only as a command of that device. */
@@ -60,11 +61,12 @@ const READ_SURROUNDINGS = statement<SurroundingsRow>(
   "commands.readSurroundings",
   `select now(), p.connectivity, p.last_seen_at, p.max_in_flight, b.command_id as ahead_id, b.type as ahead_type, b.status as ahead_status,
           coalesce(b.started_at, b.sent_at, b.issued_at) as ahead_since,
-          (select count(*) from commands o where o.device_id = $2 and o.status in ${IN_FLIGHT} and o.status in ${OPEN}) as in_flight
+          (select count(*) from command_queue o where o.tenant_id = $1 and o.device_id = $2 and o.status in ${IN_FLIGHT}) as in_flight
      from (select) one
      left join device_presence p on p.device_id = $2 and p.tenant_id = $1
      left join lateral (
-       select * from commands c where c.device_id = $2 and c.lane = $3 and c.seq < $4 and c.status in ${OPEN} order by c.seq limit 1) b on true`,
+       select q.command_id, c.type, q.status, q.started_at, q.sent_at, c.issued_at from command_queue q ${WITH_COMMAND}
+        where q.tenant_id = $1 and q.device_id = $2 and q.lane = $3 and q.seq < $4 order by q.seq limit 1) b on true`,
 );
 
 export const readSurroundings = async (db: Db, row: CommandRow): Promise<Surroundings> => {
@@ -83,11 +85,22 @@ export const readSurroundings = async (db: Db, row: CommandRow): Promise<Surroun
   };
 };
 
+const FIND_HOLDER = statement<{ readonly node_id: string | null }>(
+  "commands.findHolder",
+  "select p.node_id from device_presence p where p.device_id = $2 and p.tenant_id = $1 and p.connectivity = 'realtime'",
+);
+
+/** The node that holds the device's session. */
+export const findHolder = async (db: Db, { tenantId, deviceId }: DeviceRef): Promise<string | null> => {
+  const [row] = await db.query(FIND_HOLDER, [tenantId, deviceId]);
+  return row?.node_id ?? null;
+};
+
 const FIND_PENDING = statement<{ readonly queued: number; readonly cancel: readonly CommandId[] | null }>(
   "commands.findPending",
-  `select count(*) filter (where c.status = 'queued') as queued,
-     array_agg(c.command_id order by c.seq) filter (where c.status = 'canceling' and c.deadline_at > now()) as cancel
-   from commands c where c.device_id = $2 and c.tenant_id = $1 and c.status in ('queued', 'canceling') and c.status in ${OPEN}`,
+  `select count(*) filter (where q.status = 'queued') as queued,
+     array_agg(q.command_id order by q.seq) filter (where q.status = 'canceling' and q.deadline_at > now()) as cancel
+   from command_queue q where q.tenant_id = $1 and q.device_id = $2`,
 );
 
 /** How many commands wait for the device, and which ones it must cancel until it acknowledges or the deadline passes. */
@@ -109,8 +122,8 @@ export interface OpenCount {
 const COUNT_OPEN_OF = statement<OpenCount & { readonly deviceId: string }>(
   "commands.countOpenOf",
   `select s.device_id as "deviceId", n.queued, n.in_flight as "inFlight" from unnest((select $1::text[]), (select $2::text[])) as s(tenant_id, device_id) cross join lateral (
-     select count(*) filter (where c.status = 'queued') as queued, count(*) filter (where c.status <> 'queued') as in_flight
-       from commands c where c.device_id = s.device_id and c.tenant_id = s.tenant_id and c.status in ${OPEN}) n
+     select count(*) filter (where q.status = 'queued') as queued, count(*) filter (where q.status <> 'queued') as in_flight
+       from command_queue q where q.tenant_id = s.tenant_id and q.device_id = s.device_id) n
     where n.queued > 0 or n.in_flight > 0`,
 );
 
@@ -134,16 +147,16 @@ const SWEEP_UNTIL = statement<{ readonly until: string }>(
 );
 const FIND_SWEEPABLE = statement<{ readonly device_id: string }>(
   "commands.findSweepable",
-  `select distinct c.device_id from device_presence p join commands c on c.device_id = p.device_id
-    where p.node_id = $1 and p.connectivity = 'realtime' and c.status = 'queued' and c.deadline_at is not null
-      and ($2::timestamptz is null or c.available_at > $2::timestamptz - interval '10 s') and c.available_at <= $3::timestamptz limit $4`,
+  `select distinct q.device_id from device_presence p join command_queue q on q.tenant_id = p.tenant_id and q.device_id = p.device_id
+    where p.node_id = $1 and p.connectivity = 'realtime' and q.status = 'queued'
+      and ($2::timestamptz is null or q.available_at > $2::timestamptz - interval '10 s') and q.available_at <= $3::timestamptz limit $4`,
 );
 
 const FIND_CANCELING = statement<DbRow>(
   "commands.findCanceling",
-  `select ${LEAN_COLUMNS} from commands c join device_presence p on p.device_id = c.device_id
-    where p.node_id = $1 and p.connectivity = 'realtime' and c.status = 'canceling' and c.deadline_at is not null
-      and ($2::timestamptz is null or c.cancel_requested_at > $2::timestamptz - interval '10 s') and c.cancel_requested_at <= $3::timestamptz limit $4`,
+  `select ${OPEN_COLUMNS} from command_queue q ${WITH_COMMAND} join device_presence p on p.device_id = q.device_id
+    where p.node_id = $1 and p.connectivity = 'realtime' and q.status = 'canceling'
+      and ($2::timestamptz is null or q.cancel_requested_at > $2::timestamptz - interval '10 s') and q.cancel_requested_at <= $3::timestamptz limit $4`,
 );
 
 /** Devices of this node with something to claim, and the commands that they are to stop. The window keeps a backlog for absent devices from being read again and again. */
@@ -161,8 +174,7 @@ export const findSweepable = async (
 
 const COUNT_OPEN = statement<{ readonly status: string; readonly count: number; readonly past: number }>(
   "commands.countOpen",
-  `select c.status, count(*), count(*) filter (where c.deadline_at < now() - $1 * interval '1 millisecond') as past
-     from commands c where c.deadline_at is not null group by c.status`,
+  `select q.status, count(*), count(*) filter (where q.deadline_at < now() - $1 * interval '1 millisecond') as past from command_queue q group by q.status`,
 );
 
 /** Over all tenants, for metrics. `pastDeadline` must be 0: a row past its deadline by more than the reaper's grace is a defect. */
@@ -171,13 +183,14 @@ export const countOpen = async (db: Db, graceMs: number): Promise<{ readonly ope
   return { open: Object.fromEntries(rows.map(({ status, count }) => [status, count])), pastDeadline: rows.reduce((sum, { past }) => sum + past, 0) };
 };
 
-const LAST_STEP = "greatest(c.issued_at, c.sent_at, c.acked_at, c.started_at, c.cancel_requested_at, c.ack_at)";
+const LAST_STEP = "greatest(c.issued_at, q.sent_at, q.acked_at, q.started_at, q.cancel_requested_at, q.ack_at)";
+const LIGHT_OPEN_COLUMNS = OPEN_COLUMNS.replace("q.output,", "null::jsonb as output,");
 // The left join returns the time even if there are no rows.
 const FIND_RECENT = statement<DbRow & { readonly until: string; readonly last_step: Date }>(
   "commands.findRecent",
   `with c as (
-     select ${LIGHT_COLUMNS}, ${LAST_STEP} as last_step from commands c
-      where c.tenant_id = $1 and c.deadline_at is not null and ${LAST_STEP} > coalesce($2::timestamptz, now()) - interval '2 s' order by last_step desc limit $3)
+     select ${LIGHT_OPEN_COLUMNS}, ${LAST_STEP} as last_step from command_queue q ${WITH_COMMAND}
+      where q.tenant_id = $1 and ${LAST_STEP} > coalesce($2::timestamptz, now()) - interval '2 s' order by last_step desc limit $3)
    select now()::text as until, c.* from (select) as one left join c on true order by c.last_step`,
 );
 
@@ -195,15 +208,14 @@ export const findRecent = async (
 
 const FIND_AWAITED = statement<{ readonly key: string }>(
   "commands.findAwaited",
-  `select distinct c.device_id as key from commands c
-    where c.device_id = any($1::text[]) and c.status = 'queued' and c.available_at <= now() and (c.expires_at is null or c.expires_at > now())
-   union all select distinct c.device_id from commands c
-    where c.device_id = any($1::text[]) and c.status = 'canceling' and c.status in ${OPEN} and c.deadline_at > now()
-   union all select c.command_id from commands c where c.command_id = any($1::text[]) and c.status not in ${OPEN}`,
+  `select distinct q.device_id as key from unnest($1::text[], $2::text[]) as w(tenant_id, key) join command_queue q on q.tenant_id = w.tenant_id and q.device_id = w.key
+    where (q.status = 'queued' and q.available_at <= now() and (q.expires_at is null or q.expires_at > now())) or (q.status = 'canceling' and q.deadline_at > now())
+   union all select c.command_id from unnest($1::text[], $2::text[]) as w(tenant_id, key) join commands c on c.tenant_id = w.tenant_id and c.command_id = w.key
+    where c.finished_at is not null`,
 );
 
 /** Which of these waiting calls can return: devices with a command to run or to cancel, and commands that have ended. */
-export const findAwaited = async (db: Db, keys: readonly string[]): Promise<readonly string[]> => {
-  const rows = await db.query(FIND_AWAITED, [keys]);
+export const findAwaited = async (db: Db, keys: readonly { readonly tenantId: string; readonly id: string }[]): Promise<readonly string[]> => {
+  const rows = await db.query(FIND_AWAITED, [keys.map(({ tenantId }) => tenantId), keys.map(({ id }) => id)]);
   return rows.map(({ key }) => key);
 };

@@ -1,21 +1,18 @@
-// Deletes commands that ended long ago, each with its history, in small batches and on one node at a time.
+// Deletes commands that ended long ago, in small batches and on one node at a time.
 import type { SqlTx } from "../../../core/events.ts";
 import { statement, TRY_LOCK } from "../../../core/statements.ts";
 
 // Any number that nothing else locks; released with the transaction.
 const RETENTION_LOCK = 7_266_530_022;
 
-// An ended command has no deadline, and the index of ended commands is ordered by the time of their end. An open command is kept however old it is.
+// The index summarises ranges of pages by the time of the ends in them. An open command is kept however old it is.
 const DELETE_ENDED = statement<{ readonly count: number }>(
   "commands.deleteEnded",
   `with gone as (
-     delete from commands where command_id in (
-       select command_id from commands where deadline_at is null and finished_at < now() - $1 * interval '1 day' order by finished_at limit $2)
-     returning command_id, tenant_id, device_id, idempotency_key),
-   keys as (
-     delete from command_keys k using gone
-      where k.tenant_id = gone.tenant_id and k.device_id = gone.device_id and k.idempotency_key = gone.idempotency_key),
-   history as (delete from command_events e using gone where e.command_id = gone.command_id)
+     delete from commands c using (
+       select tenant_id, command_id from commands where finished_at < now() - $1 * interval '1 day' limit $2) old
+      where c.tenant_id = old.tenant_id and c.command_id = old.command_id
+     returning c.command_id)
    select count(*) from gone`,
 );
 

@@ -1,7 +1,6 @@
-// Commands of all tenants that have waited for longer than they should. Each read follows one of the partial indexes of open commands.
+// Commands of all tenants that have waited for longer than they should.
 import type { SqlTx } from "../../../core/events.ts";
 import { statement } from "../../../core/statements.ts";
-import { OPEN } from "./rows.ts";
 
 interface StuckCommand {
   readonly tenant_id: string;
@@ -17,8 +16,8 @@ export interface BlockedCommand extends StuckCommand {
 
 const FIND_OVERDUE = statement<StuckCommand>(
   "commands.findOverdue",
-  `select c.tenant_id, c.command_id, c.device_id, c.status, c.deadline_at as since from commands c
-    where c.deadline_at is not null and c.deadline_at < now() - $1 * interval '1 second' order by c.deadline_at limit $2`,
+  `select q.tenant_id, q.command_id, q.device_id, q.status, q.deadline_at as since from command_queue q
+    where q.deadline_at < now() - $1 * interval '1 second' order by q.deadline_at limit $2`,
 );
 
 export const findOverdue = (sql: SqlTx, afterSeconds: number, limit: number): Promise<readonly StuckCommand[]> =>
@@ -27,11 +26,12 @@ export const findOverdue = (sql: SqlTx, afterSeconds: number, limit: number): Pr
 const FIND_BLOCKED = statement<BlockedCommand>(
   "commands.findBlocked",
   `select c.tenant_id, c.command_id, c.device_id, c.status, c.available_at as since, b.command_id as ahead_id
-     from (select * from commands q where q.status = 'queued' and q.deadline_at is not null and q.available_at < now() - $1 * interval '1 second'
+     from (select * from command_queue q where q.status = 'queued' and q.available_at < now() - $1 * interval '1 second'
             order by q.available_at limit $3) c
      join device_presence p on p.device_id = c.device_id and p.tenant_id = c.tenant_id and p.connectivity <> 'none'
      left join lateral (
-       select o.command_id from commands o where o.device_id = c.device_id and o.lane = c.lane and o.seq < c.seq and o.status in ${OPEN} order by o.seq limit 1) b on true
+       select o.command_id from command_queue o where o.tenant_id = c.tenant_id and o.device_id = c.device_id and o.lane = c.lane and o.seq < c.seq
+        order by o.seq limit 1) b on true
     order by c.available_at limit $2`,
 );
 
@@ -48,18 +48,18 @@ const FIND_UNTOLD = statement<{
 }>(
   "commands.findUntold",
   `select u.tenant_id, u.command_id, c.type, u.attempts, coalesce(c.finished_at, u.retry_at) as since
-     from (select * from untold_outcomes order by retry_at limit $1) u join commands c on c.command_id = u.command_id`,
+     from (select * from untold_outcomes order by retry_at limit $1) u join commands c on c.tenant_id = u.tenant_id and c.command_id = u.command_id`,
 );
 
 export const findUntold = (sql: SqlTx, limit: number) => sql.query(FIND_UNTOLD, [limit]);
 
 const COUNT_NEWER = statement<{ readonly count: number }>(
   "commands.countNewer",
-  "select count(*)::int as count from (select from commands where command_id > $1 limit $2) as newer",
+  "select count(*)::int as count from (select from commands where issued_at > now() - $1 * interval '1 millisecond' limit $2) as newer",
 );
 
-/** How many commands have an id after this one; ids sort by their creation. */
-export const countNewer = async (sql: SqlTx, commandId: string, upTo: number): Promise<number> => {
-  const [row] = await sql.query(COUNT_NEWER, [commandId, upTo]);
+/** How many commands were queued in the last time, at most so many. */
+export const countNewer = async (sql: SqlTx, withinMs: number, upTo: number): Promise<number> => {
+  const [row] = await sql.query(COUNT_NEWER, [withinMs, upTo]);
   return row?.count ?? 0;
 };
