@@ -4,7 +4,7 @@ import type { DeviceRef, Want } from "../../../core/delivery.ts";
 import { statement } from "../../../core/statements.ts";
 import type { Db } from "../../../platform/db.ts";
 import type { Instant, Timings } from "../state.ts";
-import { IN_FLIGHT, OPEN_COLUMNS, QUEUE_STATE, WITH_COMMAND } from "./columns.ts";
+import { IN_FLIGHT, OPEN_COLUMNS, PLACES_IN_QUEUE, QUEUE_STATE, SAME_QUEUED, WITH_COMMAND } from "./columns.ts";
 import { type CommandRow, type DbRow, toInstant, toRow } from "./rows.ts";
 
 const DUE = `q.status = 'queued' and q.available_at <= now() and (q.expires_at is null or q.expires_at > now())`;
@@ -32,7 +32,7 @@ const PEEK = statement<PeekedRow>(
   live as materialized (
     select p.tenant_id, w.device_id, w.epoch, w.max_in_flight, (select count(*) from held h where h.device_id = w.device_id) as in_hand
       from unnest($1::text[], $2::bigint[], $3::int[]) as w(device_id, epoch, max_in_flight)
-      join device_presence p on p.device_id = w.device_id and p.epoch = w.epoch),
+      cross join lateral (select d.tenant_id, d.epoch from device_presence d where d.device_id = w.device_id offset 0) p where p.epoch = w.epoch),
   head as materialized (
     select l.tenant_id, l.device_id, l.epoch, h.seq, h.known, h.priority from live l cross join lateral (
       select q.seq, q.priority, q.session_epoch is not distinct from l.epoch as known from command_queue q
@@ -45,7 +45,7 @@ const PEEK = statement<PeekedRow>(
             and (o.status in ${IN_FLIGHT} or (o.session_epoch = l.epoch and o.available_at > now()))))) h),
   found as (
     select ${OPEN_WITH_PAYLOAD}, h.epoch as live_epoch, h.known from head h
-      join command_queue q on q.tenant_id = h.tenant_id and q.device_id = h.device_id and q.seq = h.seq ${WITH_COMMAND})
+      cross join lateral (select * from command_queue o where o.tenant_id = h.tenant_id and o.device_id = h.device_id and o.seq = h.seq offset 0) q ${WITH_COMMAND})
   select now() as db_now, l.device_id as wanted_by, c.*, (
            select count(*) from command_queue q where q.tenant_id = l.tenant_id and q.device_id = l.device_id and q.status = 'queued')
            > l.in_hand + (select count(*) from head h where h.device_id = l.device_id) as left_waiting
@@ -87,12 +87,12 @@ const WRITE_SENT = statement<{ readonly command_id: string }>(
     select * from unnest($1::text[], $2::text[], $3::bigint[], $4::int[], $5::int[], $6::bigint[], $7::text[], $8::timestamptz[], $9::timestamptz[], $10::json[])
       as v(tenant_id, device_id, seq, revision, attempt, session_epoch, node_id, sent_at, deadline_at, history)),
   live as materialized (
-    select p.device_id, p.epoch from device_presence p join (select distinct device_id, session_epoch from v) w on p.device_id = w.device_id and p.epoch = w.session_epoch
-     order by p.device_id for share of p)
+    select p.device_id, p.epoch from (select distinct device_id, session_epoch from v order by device_id) w
+     cross join lateral (select d.device_id, d.epoch from device_presence d where d.device_id = w.device_id and d.epoch = w.session_epoch for share offset 0) p)
   update command_queue q set status = 'sent', channel = 'ws', revision = q.revision + 1, attempt = v.attempt, session_epoch = v.session_epoch, node_id = v.node_id,
          sent_at = v.sent_at, deadline_at = v.deadline_at, history = v.history
     from v join live l on l.device_id = v.device_id and l.epoch = v.session_epoch
-   where q.tenant_id = v.tenant_id and q.device_id = v.device_id and q.seq = v.seq and q.revision = v.revision and q.status = 'queued'
+   where q.ctid = any(${PLACES_IN_QUEUE("o.revision = v.revision and o.status = 'queued'")}) and ${SAME_QUEUED}
   returning q.command_id`,
 );
 

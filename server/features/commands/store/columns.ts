@@ -79,8 +79,21 @@ export const ENDED_COLUMNS = `${from("c", FIXED)}, ${from(
   "c",
   END_STATE.map(({ column }) => column),
 )}, null::timestamptz as deadline_at`;
+
+// Statements over many commands look up each by its key: `offset 0` keeps the planner from joining whole tables, which it prefers while they are small, and the
+// plan outlives that time. Changes find the rows of such look-ups by their place (ctid), which other transactions cannot move unnoticed: a row that was changed
+// since has another place and is left alone.
 /** Joins a command of the queue `q` as `c`. */
-export const WITH_COMMAND = "join commands c on c.tenant_id = q.tenant_id and c.command_id = q.command_id";
+export const WITH_COMMAND = "cross join lateral (select * from commands f where f.tenant_id = q.tenant_id and f.command_id = q.command_id offset 0) c";
+/** The places in the queue of the rows of `v`. */
+export const PLACES_IN_QUEUE = (condition = "true"): string =>
+  `array(select t.place from v cross join lateral (select o.ctid as place from command_queue o
+     where o.tenant_id = v.tenant_id and o.device_id = v.device_id and o.seq = v.seq and ${condition} offset 0) t)`;
+/** The places in `commands` of the rows of that relation, which has the columns of their primary key. */
+export const placesOfCommands = (relation: string): string =>
+  `array(select t.place from ${relation} r cross join lateral (select o.ctid as place from commands o
+     where o.tenant_id = r.tenant_id and o.command_id = r.command_id offset 0) t)`;
+export const SAME_QUEUED = "q.tenant_id = v.tenant_id and q.device_id = v.device_id and q.seq = v.seq";
 
 /** Open states in which the agent may hold the command: they use up credit. */
 export const IN_FLIGHT = `('sent', 'acknowledged', 'running', 'canceling')`;

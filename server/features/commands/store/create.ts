@@ -39,8 +39,8 @@ export const admitCommands = async (tx: SqlTx, items: readonly NewCommand[], { l
 
 const LOCK_DEVICES = statement<{ readonly device_id: string; readonly tenant_id: string; readonly status: string; readonly next_command_seq: number }>(
   "commands.lockDevices",
-  `select d.device_id, d.tenant_id, d.status, d.next_command_seq
-     from devices d where d.device_id = any($1::text[]) and ${notDeleted("d")} order by d.device_id for no key update`,
+  `select d.device_id, d.tenant_id, d.status, d.next_command_seq from unnest($1::text[]) as w(device_id)
+     cross join lateral (select * from devices o where o.device_id = w.device_id and ${notDeleted("o")} for no key update offset 0) d`,
 );
 
 interface DeviceCount {
@@ -55,12 +55,12 @@ const COUNT_OPEN_OF_DEVICES = statement<DeviceCount>(
   "commands.countOpenOfDevices",
   `select now(), d.device_id, p.node_id, case when p.connectivity = 'realtime' then p.epoch end as live_epoch,
           (select count(*) from command_queue q where q.tenant_id = d.tenant_id and q.device_id = d.device_id) as open
-     from (select now()) n left join (select * from unnest($1::text[], $2::text[])) as d(tenant_id, device_id) on true
-     left join device_presence p on p.device_id = d.device_id`,
+     from (select now()) n left join unnest($1::text[], $2::text[]) as d(tenant_id, device_id) on true
+     left join lateral (select o.node_id, o.connectivity, o.epoch from device_presence o where o.device_id = d.device_id offset 0) p on true`,
 );
 
 const lockDevices = async (tx: SqlTx, items: readonly NewCommand[]) => {
-  const tenantOf = new Map(items.map(({ scope, deviceId }) => [deviceId as string, scope.tenantId as string]));
+  const tenantOf = new Map(items.map(({ scope, deviceId }): [string, string] => [deviceId, scope.tenantId]).sort());
   const ids = [...tenantOf.keys()];
   const locked = tx.query(LOCK_DEVICES, [ids]);
   // A second statement, because it sees what others committed while the first one waited for the lock.
@@ -92,7 +92,8 @@ const FIND_BY_KEYS = statement<KeyedRow>(
   "commands.findByKeys",
   `select ${ALL_COLUMNS}, k.idempotency_key, k.request_hash
      from (select distinct * from unnest($1::text[], $2::text[], $3::text[])) as w(tenant_id, device_id, idempotency_key)
-     join commands k using (tenant_id, device_id, idempotency_key) join commands_now c on c.tenant_id = k.tenant_id and c.command_id = k.command_id`,
+     cross join lateral (select * from commands o where o.tenant_id = w.tenant_id and o.device_id = w.device_id and o.idempotency_key = w.idempotency_key offset 0) k
+     cross join lateral (select * from commands_now o where o.tenant_id = k.tenant_id and o.command_id = k.command_id offset 0) c`,
 );
 
 const findByKeys = async (
@@ -138,8 +139,9 @@ const INSERT_COMMANDS = statement(
      insert into command_queue (tenant_id, device_id, seq, command_id, lane, priority, status, deadline_at, available_at, expires_at, requires_ack, redeliver_safe,
        max_attempts, history)
      select tenant_id, device_id, seq, command_id, lane, priority, 'queued', deadline_at, available_at, expires_at, requires_ack, redeliver_safe, max_attempts, history from n)
-   update devices d set next_command_seq = f.next
-     from (select device_id, max(seq) + 1 as next from n group by device_id) f where d.device_id = f.device_id`,
+   update devices d set next_command_seq = f.next from (select device_id, max(seq) + 1 as next from n group by device_id) f
+    where d.device_id = f.device_id and d.ctid = any(array(
+      select t.place from (select distinct device_id from n) w cross join lateral (select o.ctid as place from devices o where o.device_id = w.device_id offset 0) t))`,
 );
 
 /** Writes the admitted commands, in the transaction that admitted them. */

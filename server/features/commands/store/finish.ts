@@ -4,7 +4,7 @@ import type { DurableEvent, Happened } from "../../../core/events.ts";
 import { statement } from "../../../core/statements.ts";
 import type { Db } from "../../../platform/db.ts";
 import { eventColumns, insertEventsSql } from "../../../platform/outbox-rows.ts";
-import { arrayParameters, assignments, END_STATE, namesOf } from "./columns.ts";
+import { arrayParameters, assignments, END_STATE, namesOf, PLACES_IN_QUEUE, placesOfCommands } from "./columns.ts";
 import type { CommandRow } from "./rows.ts";
 
 const FIRST_STATE = 6;
@@ -13,12 +13,9 @@ const FINISH = statement<{ readonly command_id: string }>(
   `with v as materialized (
      select * from unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::int[], ${arrayParameters(END_STATE, FIRST_STATE)})
        as v(tenant_id, device_id, seq, command_id, revision, ${namesOf(END_STATE)})),
-   gone as (
-     delete from command_queue q using v where q.tenant_id = v.tenant_id and q.device_id = v.device_id and q.seq = v.seq and q.revision = v.revision
-     returning q.command_id),
+   gone as (delete from command_queue q where q.ctid = any(${PLACES_IN_QUEUE("o.revision = v.revision")}) returning q.tenant_id, q.command_id),
    ended as (
-     update commands c set ${assignments(END_STATE)} from v join gone on gone.command_id = v.command_id
-      where c.tenant_id = v.tenant_id and c.command_id = v.command_id),
+     update commands c set ${assignments(END_STATE)} from v where c.ctid = any(${placesOfCommands("gone")}) and c.tenant_id = v.tenant_id and c.command_id = v.command_id),
    told as (${insertEventsSql(FIRST_STATE + END_STATE.length, "e.subject_id in (select command_id from gone)")})
    select command_id from gone`,
 );

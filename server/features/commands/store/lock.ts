@@ -19,12 +19,21 @@ interface LockedRow extends DbRow {
   readonly db_now: Date;
 }
 
+const WITH_PRESENCE = "left join lateral (select d.epoch, d.connectivity from device_presence d where d.device_id = q.device_id offset 0) p on true";
 const openText = (where: string, tail = "order by q.command_id for update of q"): string =>
   `select ${OPEN_COLUMNS}, case when p.connectivity = 'realtime' then p.epoch end as live_epoch, now() as db_now
-     from command_queue q ${WITH_COMMAND} left join device_presence p on p.device_id = q.device_id where ${where} ${tail}`;
+     from command_queue q ${WITH_COMMAND} ${WITH_PRESENCE} where ${where} ${tail}`;
 
-const endedText = (where: string): string =>
-  `select ${ENDED_COLUMNS}, null::bigint as live_epoch, now() as db_now from commands c where ${where} and c.finished_at is not null order by c.command_id for update of c`;
+/** Each command of `refs`, which has tenant, command and device, in the order of its rows. */
+const openOf = (refs: string): string =>
+  `select ${OPEN_COLUMNS}, case when p.connectivity = 'realtime' then p.epoch end as live_epoch, now() as db_now
+     from (${refs}) r cross join lateral (select * from commands f where f.tenant_id = r.tenant_id and f.command_id = r.command_id and f.device_id = r.device_id offset 0) c
+     cross join lateral (select * from command_queue o where o.tenant_id = c.tenant_id and o.device_id = c.device_id and o.seq = c.seq for update offset 0) q ${WITH_PRESENCE}`;
+
+const endedOf = (refs: string): string =>
+  `select ${ENDED_COLUMNS}, null::bigint as live_epoch, now() as db_now
+     from (${refs}) r cross join lateral (select * from commands f where f.tenant_id = r.tenant_id and f.command_id = r.command_id and f.device_id = r.device_id
+       and f.finished_at is not null for update offset 0) c`;
 
 const toLocked = (rows: readonly LockedRow[]): Locked => ({ rows: rows.map(toRow), now: rows[0] === undefined ? null : toInstant(rows[0].db_now) });
 
@@ -47,32 +56,27 @@ export interface CommandRef extends DeviceRef {
   readonly commandId: string;
 }
 
-// Joins by the primary key of `commands`, one command after the other: the queue itself has no index by id.
-const OF_REFS = (alias: string): string =>
-  `(${alias}.tenant_id, ${alias}.command_id, ${alias}.device_id) in (select * from unnest($1::text[], $2::text[], $3::text[]))`;
-const LOCK_OPEN_COMMANDS = statement<LockedRow>("commands.lockOpenCommands", openText(`${OF_REFS("c")} and q.seq = c.seq and q.device_id = c.device_id`));
-const LOCK_ENDED_COMMANDS = statement<LockedRow>("commands.lockEndedCommands", endedText(OF_REFS("c")));
+const REFS = "select * from unnest($1::text[], $2::text[], $3::text[]) as r(tenant_id, command_id, device_id)";
+const LOCK_OPEN_COMMANDS = statement<LockedRow>("commands.lockOpenCommands", openOf(REFS));
+const LOCK_ENDED_COMMANDS = statement<LockedRow>("commands.lockEndedCommands", endedOf(REFS));
+
+const refValues = (refs: readonly CommandRef[]): readonly unknown[] => {
+  const sorted = [...refs].sort((a, b) => (a.commandId < b.commandId ? -1 : 1));
+  return [sorted.map(({ tenantId }) => tenantId), sorted.map(({ commandId }) => commandId), sorted.map(({ deviceId }) => deviceId)];
+};
 
 /** Finds a command only under its own device and tenant. Takes each once. */
 export const lockCommands = (tx: SqlTx, refs: readonly CommandRef[]): Promise<Locked> =>
-  lockBoth(
-    tx,
-    { open: LOCK_OPEN_COMMANDS, ended: LOCK_ENDED_COMMANDS },
-    [refs.map(({ tenantId }) => tenantId), refs.map(({ commandId }) => commandId), refs.map(({ deviceId }) => deviceId)],
-    refs.length,
-  );
+  lockBoth(tx, { open: LOCK_OPEN_COMMANDS, ended: LOCK_ENDED_COMMANDS }, refValues(refs), refs.length);
 
 const SHARE_PRESENCE = statement<{ readonly one: number }>(
   "commands.sharePresence",
   "select 1 as one from device_presence p join commands c on c.device_id = p.device_id where c.command_id = $1 and c.tenant_id = $2 for share of p",
 );
-const BY_ID = "c.command_id = $1 and c.tenant_id = $2";
-const LOCK_OPEN_COMMAND = statement<LockedRow>("commands.lockOpenCommand", openText(`${BY_ID} and q.device_id = c.device_id and q.seq = c.seq`));
-const LOCK_ENDED_COMMAND = statement<LockedRow>("commands.lockEndedCommand", endedText(BY_ID));
-const WAIT_FOR_COMMAND = statement<{ readonly one: number }>(
-  "commands.waitForCommand",
-  `select 1 as one from command_queue q ${WITH_COMMAND} and q.device_id = c.device_id and q.seq = c.seq where ${BY_ID} for update of q`,
-);
+const ONE_REF = "select f.tenant_id, f.command_id, f.device_id from commands f where f.command_id = $1 and f.tenant_id = $2";
+const LOCK_OPEN_COMMAND = statement<LockedRow>("commands.lockOpenCommand", openOf(ONE_REF));
+const LOCK_ENDED_COMMAND = statement<LockedRow>("commands.lockEndedCommand", endedOf(ONE_REF));
+const WAIT_FOR_COMMAND = statement<{ readonly one: number }>("commands.waitForCommand", `select 1 as one from (${openOf(ONE_REF)}) locked`);
 
 // Locks the presence first, as a hello does: a cancel that waited for a hello must see the session that the hello opened. One statement that waits for
 // the command would join it with the presence of before the wait. A device's first hello has no presence row yet; the second statement then waits for
@@ -94,33 +98,21 @@ export const lockOfDevice = (tx: SqlTx, { tenantId, deviceId }: DeviceRef, comma
     commandIds.map((commandId) => ({ tenantId, deviceId, commandId })),
   );
 
-// Reads each device by itself (`offset 0` keeps the planner from reading the whole queue) and the listed commands by id.
 const LOCK_FOR_SETTLING = statement<LockedRow>(
   "commands.lockForSettling",
-  openText(`(q.tenant_id, q.device_id, q.seq) in (
-       select s.tenant_id, s.device_id, held.seq from unnest($1::text[], $2::text[]) as s(tenant_id, device_id) cross join lateral (
-         select o.seq from command_queue o where o.tenant_id = s.tenant_id and o.device_id = s.device_id and o.status in ${IN_FLIGHT} offset 0) held
-       union select l.tenant_id, l.device_id, l.seq from unnest($3::text[], $4::text[], $5::text[]) as v(tenant_id, device_id, command_id)
-         join commands l on l.tenant_id = v.tenant_id and l.command_id = v.command_id and l.device_id = v.device_id)`),
+  openOf(`select * from (
+       select s.tenant_id, held.command_id, s.device_id from unnest($1::text[], $2::text[]) as s(tenant_id, device_id) cross join lateral (
+         select o.command_id from command_queue o where o.tenant_id = s.tenant_id and o.device_id = s.device_id and o.status in ${IN_FLIGHT} offset 0) held
+       union select * from unnest($3::text[], $4::text[], $5::text[])) as u(tenant_id, command_id, device_id) order by command_id`),
 );
 
 /** Open commands that these devices hold according to their rows, and those that they list, in any state. */
 export const lockForSettling = async (tx: SqlTx, devices: readonly DeviceRef[], listed: readonly CommandRef[]): Promise<Locked> => {
-  const open = await lock(tx, LOCK_FOR_SETTLING, [
-    devices.map(({ tenantId }) => tenantId),
-    devices.map(({ deviceId }) => deviceId),
-    listed.map(({ tenantId }) => tenantId),
-    listed.map(({ deviceId }) => deviceId),
-    listed.map(({ commandId }) => commandId),
-  ]);
+  const open = await lock(tx, LOCK_FOR_SETTLING, [devices.map(({ tenantId }) => tenantId), devices.map(({ deviceId }) => deviceId), ...refValues(listed)]);
   const found = new Set<string>(open.rows.map(({ commandId }) => commandId));
   const missing = listed.filter(({ commandId }) => !found.has(commandId));
   if (missing.length === 0) return open;
-  const ended = await lock(tx, LOCK_ENDED_COMMANDS, [
-    missing.map(({ tenantId }) => tenantId),
-    missing.map(({ commandId }) => commandId),
-    missing.map(({ deviceId }) => deviceId),
-  ]);
+  const ended = await lock(tx, LOCK_ENDED_COMMANDS, refValues(missing));
   return { rows: [...open.rows, ...ended.rows], now: open.now ?? ended.now };
 };
 

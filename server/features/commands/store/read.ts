@@ -10,7 +10,8 @@ import { type CommandRow, type DbRow, toRow } from "./rows.ts";
 
 const FIND_MANY = statement<DbRow>(
   "commands.findMany",
-  `select ${ALL_COLUMNS} from unnest($1::text[], $2::text[]) as v(command_id, tenant_id) join commands_now c on c.command_id = v.command_id and c.tenant_id = v.tenant_id`,
+  `select ${ALL_COLUMNS} from unnest($1::text[], $2::text[]) as v(command_id, tenant_id)
+     cross join lateral (select * from commands_now o where o.tenant_id = v.tenant_id and o.command_id = v.command_id offset 0) c`,
 );
 
 /** In the order of the refs; null for a command that the tenant does not have. */
@@ -148,14 +149,14 @@ const SWEEP_UNTIL = statement<{ readonly until: string }>(
 const FIND_SWEEPABLE = statement<{ readonly device_id: string }>(
   "commands.findSweepable",
   `select distinct q.device_id from device_presence p join command_queue q on q.tenant_id = p.tenant_id and q.device_id = p.device_id
-    where p.node_id = $1 and p.connectivity = 'realtime' and q.status = 'queued'
+    where p.node_id = $1 and p.connectivity = 'realtime' and q.status = 'queued' and q.seq > 0
       and ($2::timestamptz is null or q.available_at > $2::timestamptz - interval '10 s') and q.available_at <= $3::timestamptz limit $4`,
 );
 
 const FIND_CANCELING = statement<DbRow>(
   "commands.findCanceling",
   `select ${OPEN_COLUMNS} from command_queue q ${WITH_COMMAND} join device_presence p on p.device_id = q.device_id
-    where p.node_id = $1 and p.connectivity = 'realtime' and q.status = 'canceling'
+    where p.node_id = $1 and p.connectivity = 'realtime' and q.status = 'canceling' and q.seq > 0
       and ($2::timestamptz is null or q.cancel_requested_at > $2::timestamptz - interval '10 s') and q.cancel_requested_at <= $3::timestamptz limit $4`,
 );
 

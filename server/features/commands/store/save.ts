@@ -2,23 +2,24 @@
 import { isOpen } from "../../../../protocol/index.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import { statement } from "../../../core/statements.ts";
-import { arrayParameters, assignments, END_STATE, namesOf, QUEUE_STATE } from "./columns.ts";
+import { arrayParameters, assignments, END_STATE, namesOf, PLACES_IN_QUEUE, placesOfCommands, QUEUE_STATE, SAME_QUEUED } from "./columns.ts";
 import type { CommandRow } from "./rows.ts";
 
 const SAVE_OPEN = statement(
   "commands.saveOpen",
-  `update command_queue q set revision = q.revision + 1, ${assignments(QUEUE_STATE)}
-     from unnest($1::text[], $2::text[], $3::bigint[], ${arrayParameters(QUEUE_STATE, 4)}) as v(tenant_id, device_id, seq, ${namesOf(QUEUE_STATE)})
-    where q.tenant_id = v.tenant_id and q.device_id = v.device_id and q.seq = v.seq`,
+  `with v as materialized (
+     select * from unnest($1::text[], $2::text[], $3::bigint[], ${arrayParameters(QUEUE_STATE, 4)}) as v(tenant_id, device_id, seq, ${namesOf(QUEUE_STATE)}))
+   update command_queue q set revision = q.revision + 1, ${assignments(QUEUE_STATE)} from v where q.ctid = any(${PLACES_IN_QUEUE()}) and ${SAME_QUEUED}`,
 );
 
 const SAVE_ENDED = statement(
   "commands.saveEnded",
-  `with v as (
+  `with v as materialized (
      select * from unnest($1::text[], $2::text[], $3::bigint[], $4::text[], ${arrayParameters(END_STATE, 5)})
        as v(tenant_id, device_id, seq, command_id, ${namesOf(END_STATE)})),
-   gone as (delete from command_queue q using v where q.tenant_id = v.tenant_id and q.device_id = v.device_id and q.seq = v.seq)
-   update commands c set ${assignments(END_STATE)} from v where c.tenant_id = v.tenant_id and c.command_id = v.command_id`,
+   gone as (delete from command_queue q where q.ctid = any(${PLACES_IN_QUEUE()}))
+   update commands c set ${assignments(END_STATE)} from v
+    where c.ctid = any(${placesOfCommands("v")}) and c.tenant_id = v.tenant_id and c.command_id = v.command_id`,
 );
 
 export const saveRows = async (tx: SqlTx, rows: readonly CommandRow[]): Promise<void> => {

@@ -26,7 +26,7 @@ export const findOverdue = (sql: SqlTx, afterSeconds: number, limit: number): Pr
 const FIND_BLOCKED = statement<BlockedCommand>(
   "commands.findBlocked",
   `select c.tenant_id, c.command_id, c.device_id, c.status, c.available_at as since, b.command_id as ahead_id
-     from (select * from command_queue q where q.status = 'queued' and q.available_at < now() - $1 * interval '1 second'
+     from (select * from command_queue q where q.status = 'queued' and q.seq > 0 and q.available_at < now() - $1 * interval '1 second'
             order by q.available_at limit $3) c
      join device_presence p on p.device_id = c.device_id and p.tenant_id = c.tenant_id and p.connectivity <> 'none'
      left join lateral (
