@@ -160,7 +160,7 @@ describe("whole rotation", () => {
     const device = await tenant.device();
     await rotate(device);
     expect((await rotate(device)).body.code).toBe("ROTATION_IN_PROGRESS");
-    expect((await world.sql.query("select 1 from commands where device_id = $1", [device.deviceId])).rows).toHaveLength(1);
+    expect((await world.sql.query("select 1 from commands_now where device_id = $1", [device.deviceId])).rows).toHaveLength(1);
   });
 
   test("a revoked secret stops working at once and closes its socket with 4032", async () => {

@@ -20,18 +20,23 @@ interface Row {
 }
 const rowOf = async (commandId: string): Promise<Row | undefined> =>
   (
-    await node.db.query<Row>(`select status, ack_status, output, output_truncated, failure_code, attempt, late from commands where command_id = $1`, [
+    await node.db.query<Row>(`select status, ack_status, output, output_truncated, failure_code, attempt, late from commands_now where command_id = $1`, [
       commandId,
     ])
   )[0];
 const codesOf = async (commandId: string): Promise<readonly (string | null)[]> =>
-  (await node.db.query<{ code: string | null }>("select code from command_events where command_id = $1 order by id", [commandId])).map(({ code }) => code);
+  (
+    await node.db.query<{ code: string | null }>(
+      "select e.step->>'code' as code from commands_now c, json_array_elements(c.history) with ordinality as e(step, n) where c.command_id = $1 order by e.n",
+      [commandId],
+    )
+  ).map(({ code }) => code);
 const run = async (name: string): Promise<void> => {
   await node.commands.jobs.find((job) => job.name === name)?.run(new AbortController().signal);
 };
 /** Its deadline has just passed. */
 const overdue = async (commandId: string): Promise<void> => {
-  await node.db.query("update commands set deadline_at = now() - interval '1 second' where command_id = $1", [commandId]);
+  await node.db.query("update command_queue set deadline_at = now() - interval '1 second' where command_id = $1", [commandId]);
   await run("commands.reaper");
 };
 
@@ -186,14 +191,14 @@ describe("an agent without inflight.v1", () => {
   test("gets no second command before it acknowledges the first, which is redelivered before any other", async () => {
     const { device, socket, commandId } = await given(SIMPLE);
     const second = await node.queue(device);
-    await node.db.query("update commands set priority = 9 where command_id = $1", [second]);
+    await node.db.query("update command_queue set priority = 9 where command_id = $1", [second]);
     await overdue(commandId);
     expect(await rowOf(commandId)).toMatchObject({ status: "queued" });
     node.notifier.nudge([device.deviceId]);
     socket.say("heartbeat", { status: "online" });
     await socket.next("heartbeat_ack");
     expect(await rowOf(second)).toMatchObject({ status: "queued" });
-    await node.db.query("update commands set available_at = now() - interval '1 second' where command_id = $1", [commandId]);
+    await node.db.query("update command_queue set available_at = now() - interval '1 second' where command_id = $1", [commandId]);
     node.notifier.nudge([device.deviceId]);
     expect((await socket.next("command")).data).toMatchObject({ command: { commandId }, delivery: { attempt: 2 } });
     // The redelivered command is running, and so the agent answers.
@@ -205,7 +210,7 @@ describe("an agent without inflight.v1", () => {
 
   test("that works longer than the redeliveries last makes the command undeliverable, and its late result replaces that", async () => {
     const { socket, commandId } = await given(SIMPLE);
-    await node.db.query("update commands set attempt = max_attempts where command_id = $1", [commandId]);
+    await node.db.query("update command_queue set attempt = max_attempts where command_id = $1", [commandId]);
     await overdue(commandId);
     expect(await rowOf(commandId)).toMatchObject({ status: "undeliverable", failure_code: "DELIVERY_ATTEMPTS_EXCEEDED" });
     expect(await answer(socket, { commandId, status: "succeeded", output: { n: 1 } })).toMatchObject({ status: "succeeded", result: "applied" });

@@ -15,9 +15,14 @@ const CAN = { capabilities: ["journal.v1", "inflight.v1", "cancel.v1"] };
 const CANNOT = { capabilities: ["journal.v1"] };
 
 const rowOf = async (commandId: string) =>
-  (await node.db.query<{ status: string; failure_code: string | null }>("select status, failure_code from commands where command_id = $1", [commandId]))[0];
+  (await node.db.query<{ status: string; failure_code: string | null }>("select status, failure_code from commands_now where command_id = $1", [commandId]))[0];
 const codesOf = async (commandId: string): Promise<readonly (string | null)[]> =>
-  (await node.db.query<{ code: string | null }>("select code from command_events where command_id = $1 order by id", [commandId])).map(({ code }) => code);
+  (
+    await node.db.query<{ code: string | null }>(
+      "select e.step->>'code' as code from commands_now c, json_array_elements(c.history) with ordinality as e(step, n) where c.command_id = $1 order by e.n",
+      [commandId],
+    )
+  ).map(({ code }) => code);
 const cancel = async ({ tenantId }: TestDevice, commandId: string) =>
   callable(contract.commands, node.commands.handlers, node.db).cancel(inside(tenantId, userOf("u")), { commandId: commandId as `cmd_${string}`, force: false });
 const pushed = async (hello: object, word: string | null = "running") => {

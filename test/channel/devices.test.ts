@@ -81,7 +81,7 @@ describe("pairing in sets", () => {
     expect(again).toMatchObject({ device_id: device.deviceId, agent_id: device.identity.agentId });
     expect(again.shared_secret).not.toBe(device.identity.secret);
     expect((await socket.closed()).code).toBe(4032);
-    expect(await node.db.query("select status, failure_code from commands where command_id = $1", [commandId])).toEqual([
+    expect(await node.db.query("select status, failure_code from commands_now where command_id = $1", [commandId])).toEqual([
       { status: "canceled", failure_code: "DEVICE_RESET" },
     ]);
     expect(((await attempt(node, device)) as Refusal).body.details.reason).toBe("bad_signature");
@@ -125,7 +125,7 @@ describe("removal", () => {
     await socket.next("command");
     await run("remove", device.tenantId, { deviceId: device.deviceId });
     expect(await socket.closed()).toEqual({ code: 4501, reason: "device_revoked" });
-    expect(await node.db.query("select status from commands where command_id = $1", [commandId])).toEqual([{ status: "canceled" }]);
+    expect(await node.db.query("select status from commands_now where command_id = $1", [commandId])).toEqual([{ status: "canceled" }]);
     expect(await node.db.query("select length(secret) as size, pending_secret from devices where device_id = $1", [device.deviceId])).toEqual([
       { size: 0, pending_secret: null },
     ]);

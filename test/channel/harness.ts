@@ -1,4 +1,5 @@
 // Starts a node for a test: real PostgreSQL, real features devices and commands, real sockets, and a clock that the test controls.
+
 import WebSocket from "ws";
 import { type AgentIdentity, CONNECT_PATHS, HEADERS, type ServerFrame, SUBPROTOCOL, sign, signedHeaders, type TenantId } from "../../protocol/index.ts";
 import type { Clock } from "../../server/core/clock.ts";
@@ -26,6 +27,7 @@ import { createOutbox } from "../../server/platform/outbox.ts";
 import { createMemoryRateLimiter } from "../../server/platform/rate-limit.ts";
 import { createSecretBox } from "../../server/platform/secrets.ts";
 import { createTestDatabase, namedStatements } from "../kit/database.ts";
+import { insertOpenCommand } from "../kit/open-commands.ts";
 import { undeclared } from "./declared.ts";
 
 /** Runs with the real clock; `advance` moves it forward and `freeze` stops its time of day. */
@@ -106,6 +108,7 @@ export const startNode = async (options: NodeOptions = {}) => {
     db,
     clock,
     emit: outbox.emit,
+    wakeRelay: outbox.wake,
     hint: () => undefined,
     notifier,
     createBatch,
@@ -179,12 +182,7 @@ export const startNode = async (options: NodeOptions = {}) => {
   };
   const queue = async ({ tenantId, deviceId }: TestDevice, input: { readonly requiresAck?: boolean } = {}): Promise<string> => {
     const commandId = newId("cmd");
-    await db.query(
-      `insert into commands (command_id, tenant_id, device_id, seq, lane, type, payload, requires_ack, status, deadline_at, exec_timeout_s, created_by)
-       select $1, $2, $3, next_command_seq, $4, 'ping', '{"n":1}', $5, 'queued', 'infinity', 900, 'test' from devices where device_id = $3`,
-      [commandId, tenantId, deviceId, `cmd:${commandId}`, input.requiresAck ?? true],
-    );
-    await db.query("update devices set next_command_seq = next_command_seq + 1 where device_id = $1", [deviceId]);
+    await insertOpenCommand((text, values) => db.query(text, values), { commandId, tenantId, deviceId, payload: '{"n":1}', ...input });
     notifier.nudge([deviceId]);
     return commandId;
   };

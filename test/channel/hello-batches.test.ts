@@ -29,7 +29,7 @@ const counted = (): { readonly sessions: AgentSessions; transactions: number } =
 const helloOf = (device: TestDevice, more: Partial<SessionHello> = {}): SessionHello => helloAt(device, node.nodeId, more);
 
 const statusOf = async (commandId: string): Promise<string | undefined> =>
-  (await node.db.query<{ status: string }>("select status from commands where command_id = $1", [commandId]))[0]?.status;
+  (await node.db.query<{ status: string }>("select status from commands_now where command_id = $1", [commandId]))[0]?.status;
 const eventsOf = async ({ deviceId }: TestDevice): Promise<readonly string[]> =>
   (await node.db.query<{ type: string }>("select type from outbox_events where subject_id = $1 order by position", [deviceId])).map(({ type }) => type);
 

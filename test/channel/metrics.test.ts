@@ -1,9 +1,11 @@
 // The metrics page while one device goes through its life: each documented metric changes when its cause happens.
+
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { newId } from "../../server/core/ids.ts";
 import { commit, version } from "../../server/version.ts";
 import { withClient } from "../kit/database.ts";
 import { eventually } from "../kit/eventually.ts";
+import { insertOpenCommand } from "../kit/open-commands.ts";
 import { startDeafProxy, startRedis, type TestRedis } from "../kit/redis.ts";
 import { type Device, startWorld, type TestTenant, type World } from "../kit/world.ts";
 import { type AgentSocket, attempt, connect, greet } from "./harness.ts";
@@ -69,15 +71,13 @@ const queue = async (body: object = {}, of: Device = device): Promise<string> =>
   if (answer.status !== 201) throw new Error(JSON.stringify(answer.body));
   return answer.body.data.commandId;
 };
+const eachInTurn = async (count: number, run: () => Promise<unknown>): Promise<void> => {
+  for (let n = 0; n < count; n += 1) await run();
+};
 /** Queues commands without a nudge. */
 const slipIn = (count: number, { payload = "{}", requiresAck = true } = {}) =>
-  world.sql.query(
-    `with fresh as (
-       insert into commands (command_id, tenant_id, device_id, seq, lane, type, payload, requires_ack, status, deadline_at, exec_timeout_s, created_by)
-       select id, $2, $3, next_command_seq + n, id, 'ping', $4::jsonb, $5, 'queued', 'infinity', 900, 'test'
-         from devices, unnest($1::text[]) with ordinality as given(id, n) where device_id = $3 returning seq)
-     update devices set next_command_seq = (select max(seq) + 1 from fresh) where device_id = $3`,
-    [Array.from({ length: count }, () => newId("cmd")), tenant.tenantId, device.deviceId, payload, requiresAck],
+  eachInTurn(count, () =>
+    insertOpenCommand((text, values) => world.sql.query(text, values), { commandId: newId("cmd"), ...tenant, deviceId: device.deviceId, payload, requiresAck }),
   );
 
 test("the metric that must be 0 comes first, every metric has a help text, and no label names a tenant or a device", async () => {
@@ -107,7 +107,7 @@ test("the pool metrics count connections to the database and the calls that wait
   expect(page.get('mooring_db_pool_connections{state="total"}')).toBeGreaterThan(0);
   const held = await withClient(world.databaseUrl, async (client) => {
     await client.query("begin");
-    await client.query("lock table commands in access exclusive mode");
+    await client.query("lock table command_queue in access exclusive mode");
     const calls = Array.from({ length: 12 }, () => world.call(tenant.apiKey, "GET", `/v1/commands/${newId("cmd")}`));
     // All connections wait for the lock, so the other calls wait for a connection. That ends soon, and a scrape before it waits too.
     const blocked = "select count(*)::int as sessions from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
@@ -190,7 +190,7 @@ test("a late result is counted", async () => {
   await socket.next("command");
   socket.say("ack", { commandId, status: "received" });
   await socket.next("ack_ok");
-  await world.sql.query("update commands set deadline_at = now() - interval '1 second' where command_id = $1", [commandId]);
+  await world.sql.query("update command_queue set deadline_at = now() - interval '1 second' where command_id = $1", [commandId]);
   await socket.next("cancel");
   socket.say("ack", { commandId, status: "succeeded" });
   await grown("mooring_command_late_results_total");
@@ -221,11 +221,11 @@ test("a deadline that no reaper enforces is reported", async () => {
   await held.query("begin");
   await held.query("select 1 from device_presence where device_id = $1 for update", [device.deviceId]);
   await slipIn(1);
-  await held.query("select 1 from commands where device_id = $1 and status = 'queued' for update", [device.deviceId]);
-  await held.query("update commands set deadline_at = now() - interval '1 hour' where device_id = $1 and status = 'queued'", [device.deviceId]);
+  await held.query("select 1 from command_queue where device_id = $1 and status = 'queued' for update", [device.deviceId]);
+  await held.query("update command_queue set deadline_at = now() - interval '1 hour' where device_id = $1 and status = 'queued'", [device.deviceId]);
   await held.query("commit");
   await held.query("begin");
-  await held.query("select 1 from commands where device_id = $1 for update", [device.deviceId]);
+  await held.query("select 1 from command_queue where device_id = $1 for update", [device.deviceId]);
   await becomes("mooring_commands_past_deadline", 1);
   await held.query("rollback");
   held.release();
@@ -248,7 +248,7 @@ test("an agent that reads nothing shows as buffered bytes, then as dropped frame
   await eventually(async () => expect((await scrape()).get("mooring_ws_buffered_bytes")).toBeGreaterThan(0));
   await grown("mooring_ws_dropped_frames_total");
   await grown('mooring_command_redeliveries_total{cause="write_refused"}');
-  await world.sql.query("delete from commands where device_id = $1 and status = 'queued'", [device.deviceId]);
+  await world.sql.query("delete from command_queue where device_id = $1 and status = 'queued'", [device.deviceId]);
   socket.end();
   await becomes("mooring_ws_buffered_bytes", 0);
 });

@@ -129,7 +129,7 @@ describe("a cancellation", () => {
     await poll(device, "p");
     await cancel(commandId);
     expect((await poll(device, "p")).body.cancel).toEqual([commandId]);
-    await world.sql.query("update commands set deadline_at = now() - interval '1 millisecond' where command_id = $1", [commandId]);
+    await world.sql.query("update command_queue set deadline_at = now() - interval '1 millisecond' where command_id = $1", [commandId]);
     expect((await poll(device, "p")).body.cancel).toEqual([]);
     await eventually(async () => expect(await statusOf(commandId)).toBe("canceled"));
   });

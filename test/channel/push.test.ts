@@ -12,7 +12,7 @@ beforeAll(async () => {
 afterAll(() => node.close());
 
 const statusOf = async (commandId: string): Promise<string | undefined> =>
-  (await node.db.query<{ status: string }>("select status from commands where command_id = $1", [commandId]))[0]?.status;
+  (await node.db.query<{ status: string }>("select status from commands_now where command_id = $1", [commandId]))[0]?.status;
 
 describe("push and ack", () => {
   test("a queued command reaches the agent, and each ack is answered after its commit", async () => {

@@ -60,7 +60,7 @@ const runFlood = ({ seed, scale, control }: Context): Promise<ScenarioOutcome> =
     // A low rate, so that the other devices' queues never come near the limit.
     const trial = await runTrial({ rig, seed, scale, impatient: control, trouble: flood });
     const [row] = await withSql(rig.postgres, (sql) =>
-      sql.query<{ held: string }>("select count(*) as held from commands where device_id = $1 and deadline_at is not null", [deviceId]),
+      sql.query<{ held: string }>("select count(*) as held from commands_now where device_id = $1 and deadline_at is not null", [deviceId]),
     );
     const held = z.coerce.number().parse(row?.held ?? 0);
     const before = callsWithin(trial.history, 0, state.sinceMs);

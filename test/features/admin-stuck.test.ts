@@ -1,7 +1,9 @@
 // The operators' list of what is stuck: each kind appears when it is stuck, with its tenant, its reason and what to do.
+
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { STUCK_KINDS, type StuckItem } from "../../protocol/index.ts";
 import { newId } from "../../server/core/ids.ts";
+import { insertOpenCommand } from "../kit/open-commands.ts";
 import { type Caller, startWorld, type TestTenant, type World } from "../kit/world.ts";
 
 let world: World;
@@ -19,11 +21,7 @@ const sql = (text: string, values: readonly unknown[] = []) => world.sql.query(t
 
 const command = async (status: string, { deadline = "1 hour", available = "0 s", lane = "x", seq = 1, deviceId = newId("dev") } = {}) => {
   const commandId = newId("cmd");
-  await sql(
-    `insert into commands (command_id, tenant_id, device_id, seq, lane, type, payload, status, deadline_at, available_at, exec_timeout_s, created_by)
-     values ($1, $2, $3, $4, $5, 'ping', '{}', $6, now() + $7::interval, now() - $8::interval, 60, 'user:u')`,
-    [commandId, tenant.tenantId, deviceId, seq, lane, status, deadline, available],
-  );
+  await insertOpenCommand(sql, { commandId, tenantId: tenant.tenantId, deviceId, seq, lane, status, deadline, available: `-${available}` });
   return commandId;
 };
 const present = (deviceId: string, connectivity: string) =>
@@ -49,7 +47,8 @@ const MAKE: Record<StuckItem["kind"], () => Promise<string>> = {
   },
   outcome_untold: async () => {
     const commandId = await command("queued");
-    await sql("update commands set status = 'succeeded', deadline_at = null, finished_at = now() - interval '1 minute' where command_id = $1", [commandId]);
+    await sql("delete from command_queue where command_id = $1", [commandId]);
+    await sql("update commands set status = 'succeeded', finished_at = now() - interval '1 minute' where command_id = $1", [commandId]);
     await sql("insert into untold_outcomes (command_id, tenant_id, attempts, retry_at) values ($1, $2, 3, now() + interval '1 hour')", [
       commandId,
       tenant.tenantId,

@@ -25,7 +25,7 @@ const order = ({ deviceId }: Pick<DeviceRef, "deviceId">, more: { type?: string;
 });
 const kept = ({ deviceId }: DeviceRef) =>
   db.query<{ command_id: string; type: string; lane: string; created_by: string; status: string }>(
-    "select command_id, type, lane, created_by, status from commands where device_id = $1 order by seq",
+    "select command_id, type, lane, created_by, status from commands_now where device_id = $1 order by seq",
     [deviceId],
   );
 

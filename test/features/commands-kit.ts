@@ -1,8 +1,8 @@
 // The commands feature on a real database, a fresh device per test, and a record of everything that the feature tells others.
 import { contract, type DeviceId, type Role, type TenantId } from "../../protocol/index.ts";
-import { systemClock } from "../../server/core/clock.ts";
+import { type Clock, systemClock } from "../../server/core/clock.ts";
 import type { RegisteredOutcome } from "../../server/core/command-outcomes.ts";
-import type { CancelNotice } from "../../server/core/delivery.ts";
+import type { CancelNotice, DeviceNotifier } from "../../server/core/delivery.ts";
 import { AppError } from "../../server/core/errors.ts";
 import type { Happened } from "../../server/core/events.ts";
 import type { Call } from "../../server/core/feature.ts";
@@ -41,6 +41,8 @@ export const createCommandsFeature = (
     hintsArrive = true,
     outcomes = new Map(),
     onError = () => undefined,
+    clock = systemClock,
+    offers = () => false,
   }: {
     nodeId?: string;
     settings?: Partial<CommandSettings>;
@@ -49,6 +51,9 @@ export const createCommandsFeature = (
     hintsArrive?: boolean;
     outcomes?: ReadonlyMap<string, RegisteredOutcome>;
     onError?: (error: unknown) => void;
+    clock?: Clock;
+    /** The session of a device on this node, for new commands. */
+    offers?: DeviceNotifier["offer"];
   } = {},
 ) => {
   const recorded: Recorded = { hints: [], nudges: [], freed: [], cancels: [], polls: [] };
@@ -61,7 +66,7 @@ export const createCommandsFeature = (
   });
   const commands = createCommands({
     db,
-    clock: systemClock,
+    clock,
     createBatch,
     nodeId,
     bus,
@@ -72,11 +77,13 @@ export const createCommandsFeature = (
     outcomes,
     onError,
     emit: outbox.emit,
+    wakeRelay: outbox.wake,
     hint: (_tenantId, make) => void recorded.hints.push(make()),
     notifier: {
       nudge: (ids) => void recorded.nudges.push(...ids),
       freed: (ids) => void recorded.freed.push(...ids),
       cancel: (deviceId, order) => void recorded.cancels.push({ deviceId, ...order }),
+      offer: (deviceId, offer) => offers(deviceId, offer),
     },
     devices: {
       isVisible: async () => true,
@@ -120,11 +127,10 @@ export const disconnectDevice = async (db: Db, { deviceId }: DeviceRef): Promise
 
 /** Moves a command's times into the past, as if that much time had passed. */
 export const age = async (db: Db, commandId: string, seconds: number): Promise<void> => {
-  const columns = ["deadline_at", "available_at", "expires_at", "exec_deadline_at", "sent_at", "finished_at"];
-  await db.query(`update commands set ${columns.map((column) => `${column} = ${column} - $2 * interval '1 second'`).join(", ")} where command_id = $1`, [
-    commandId,
-    seconds,
-  ]);
+  const earlier = (columns: readonly string[]): string => columns.map((column) => `${column} = ${column} - $2 * interval '1 second'`).join(", ");
+  const times = ["available_at", "expires_at", "exec_deadline_at", "sent_at"];
+  await db.query(`update command_queue set ${earlier([...times, "deadline_at"])} where command_id = $1`, [commandId, seconds]);
+  await db.query(`update commands set ${earlier([...times, "finished_at"])} where command_id = $1`, [commandId, seconds]);
 };
 
 type Operations = typeof contract.commands.operations;

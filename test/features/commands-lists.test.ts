@@ -158,7 +158,7 @@ describe("summary, batch and types", () => {
     const [done = "", overdue = ""] = [await at.queue(), await at.queue()];
     await poll(at);
     await finish(at, done);
-    await world.sql.query("update commands set deadline_at = now() - interval '1 second' where command_id = $1", [overdue]);
+    await world.sql.query("update command_queue set deadline_at = now() - interval '1 second' where command_id = $1", [overdue]);
     await at.queue();
     const { body } = await at.get("/commands/summary");
     expect(body.data).toMatchObject({ blocked: expect.any(Number), endedLastDay: { succeeded: 1 } });

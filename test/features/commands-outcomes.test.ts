@@ -107,7 +107,7 @@ describe("a handler is told of", () => {
     const [running = "", silent = ""] = await sent("a", "b");
     await ack(running, "running");
     const waiting = await order("c");
-    await db.query("update commands set max_attempts = attempt where command_id = $1", [silent]);
+    await db.query("update command_queue set max_attempts = attempt where command_id = $1", [silent]);
     for (const commandId of [running, silent, waiting]) await age(db, commandId, 40 * 86_400);
     await runJob(feature, "commands.reaper");
     expect(told.map((outcome) => outcome.kind === "unsuccessful" && [outcome.commandId, outcome.status]).sort()).toEqual(
@@ -123,7 +123,7 @@ describe("a handler is told of", () => {
     const { sent, ack, told, feature } = await setUp();
     const [commandId = ""] = await sent("a");
     await ack(commandId, "running");
-    await db.query("update commands set deadline_at = now() - interval '1 second' where command_id = $1", [commandId]);
+    await db.query("update command_queue set deadline_at = now() - interval '1 second' where command_id = $1", [commandId]);
     await runJob(feature, "commands.reaper");
     await ack(commandId, "succeeded", { bytes: 1 });
     expect(told).toMatchObject([
@@ -188,7 +188,7 @@ describe("a handler that throws", () => {
       if (state.broken) throw new Error("not today");
     });
     const [commandId = ""] = await sent("a");
-    await db.query("update commands set deadline_at = now() - interval '1 second', max_attempts = attempt where command_id = $1", [commandId]);
+    await db.query("update command_queue set deadline_at = now() - interval '1 second', max_attempts = attempt where command_id = $1", [commandId]);
     await runJob(feature, "commands.reaper");
     state.broken = false;
     await ack(commandId, "succeeded", { bytes: 1 });

@@ -34,9 +34,9 @@ test("every operation on a command reads a few rows, however large the fleet and
     [device.tenantId, FLEET],
   );
   await db.query(
-    `insert into commands (command_id, tenant_id, device_id, seq, lane, priority, type, payload, requires_ack, available_at, deadline_at, max_attempts, redeliver_safe,
+    `insert into commands (command_id, tenant_id, device_id, seq, lane, priority, type, payload, requires_ack, available_at, max_attempts, redeliver_safe,
        exec_timeout_s, created_by, issued_at, status, finished_at)
-     select 'cmd_' || n, $1, $2, -n, 'old', 5, 'ping', '{}', true, now(), null, 10, true, 60, 'test', now(), 'succeeded', now() from generate_series(1, $3::int) n`,
+     select 'cmd_' || n, $1, $2, -n, 'old', 5, 'ping', '{}', true, now(), 10, true, 60, 'test', now(), 'succeeded', now() from generate_series(1, $3::int) n`,
     [device.tenantId, device.deviceId, HISTORY],
   );
   const epoch = await connectDevice(db, device);
@@ -46,7 +46,7 @@ test("every operation on a command reads a few rows, however large the fleet and
     const { commandId } = await asOperator(feature, device).queue({ requiresAck: n % 2 === 0 });
     await feature.delivery.claim({ deviceId: device.deviceId, epoch, maxInFlight: 8 });
     if (n % 2 === 0) await feature.delivery.ack(device, { commandId, status: "succeeded" });
-    else await feature.delivery.delivered(device.deviceId, epoch, [commandId]);
+    else await feature.delivery.delivered(device, epoch, [commandId]);
     const operator = asOperator(feature, device);
     const polled = await operator.queue();
     await operator.poll(5);

@@ -30,7 +30,9 @@ const ended = async ({ feature, device, operator }: Awaited<ReturnType<typeof se
   return commandId;
 };
 const left = async ({ deviceId }: DeviceRef) =>
-  (await db.query<{ command_id: string }>("select command_id from commands where device_id = $1 order by seq", [deviceId])).map(({ command_id }) => command_id);
+  (await db.query<{ command_id: string }>("select command_id from commands_now where device_id = $1 order by seq", [deviceId])).map(
+    ({ command_id }) => command_id,
+  );
 const historyOf = async (ids: readonly string[]) =>
   (await db.query<{ command_id: string }>("select distinct command_id from command_events where command_id = any($1)", [ids])).map(
     ({ command_id }) => command_id,
@@ -88,7 +90,7 @@ test("retention reads the index of ended commands, not the table", async () => {
   const plan = await db.sqlTx(async (tx) => {
     await tx.query("set local enable_seqscan = off");
     return tx.query<{ "QUERY PLAN": string }>(
-      "explain select command_id from commands where deadline_at is null and finished_at < now() - 30 * interval '1 day' order by finished_at limit 500",
+      "explain select command_id from commands_now where deadline_at is null and finished_at < now() - 30 * interval '1 day' order by finished_at limit 500",
     );
   });
   expect(plan.map((line) => line["QUERY PLAN"]).join("\n")).toContain("commands_ended_finished_at_idx");

@@ -63,8 +63,8 @@ const ack = (word: AckStatus, more: Partial<AckEvent> = {}): AckEvent => ({
   ...more,
 });
 const deadline: CommandEvent = { kind: "deadline" };
-const cancel: CommandEvent = { kind: "cancel", reason: null, force: false };
-const force: CommandEvent = { kind: "cancel", reason: "now", force: true };
+const cancel: CommandEvent = { kind: "cancel", reason: null, force: false, settled: true };
+const force: CommandEvent = { kind: "cancel", reason: "now", force: true, settled: true };
 const reset: CommandEvent = { kind: "reset", reason: "paired anew" };
 const settled = (more: Partial<Extract<CommandEvent, { kind: "settled" }>> = {}): CommandEvent => ({
   kind: "settled",
@@ -273,7 +273,7 @@ const eventArb: fc.Arbitrary<CommandEvent> = fc.oneof(
     cancels: fc.boolean(),
     handoff: fc.boolean(),
   }),
-  fc.record({ kind: fc.constant("cancel" as const), reason: fc.constant(null), force: fc.boolean() }),
+  fc.record({ kind: fc.constant("cancel" as const), reason: fc.constant(null), force: fc.boolean(), settled: fc.boolean() }),
   fc.constant(reset),
 );
 const lifeArb = fc.record({

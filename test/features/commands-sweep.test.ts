@@ -24,7 +24,7 @@ test("the sweep finds a command whose nudge was lost, for this node's devices on
   const { feature, own, foreign } = await prepare("node-sweep", true);
   await runJob(feature, "commands.sweep");
   expect(feature.recorded.nudges, "the sweep leaves young commands to the hints").toEqual([]);
-  await db.query(`update commands set available_at = now() - interval '5 s' where device_id = any($1)`, [[own.deviceId, foreign.deviceId]]);
+  await db.query(`update command_queue set available_at = now() - interval '5 s' where device_id = any($1)`, [[own.deviceId, foreign.deviceId]]);
   await runJob(feature, "commands.sweep");
   expect(feature.recorded.nudges).toEqual([own.deviceId]);
 });
@@ -33,13 +33,14 @@ test("the sweep repeats a cancel whose message was lost, for this node's devices
   const { feature, own, foreign } = await prepare("node-cancel", true);
   for (const device of [own, foreign]) {
     const user = asOperator(feature, device);
+    await db.query("update command_queue set available_at = now() - interval '5 s' where device_id = $1", [device.deviceId]);
     const [command] = await user.poll();
     await user.cancel(command?.commandId ?? "", { reason: "no longer wanted" });
   }
   feature.recorded.cancels.length = 0;
   await runJob(feature, "commands.sweep");
   expect(feature.recorded.cancels, "the sweep leaves young cancels to the hints").toEqual([]);
-  await db.query(`update commands set cancel_requested_at = now() - interval '5 s' where device_id = any($1)`, [[own.deviceId, foreign.deviceId]]);
+  await db.query(`update command_queue set cancel_requested_at = now() - interval '5 s' where device_id = any($1)`, [[own.deviceId, foreign.deviceId]]);
   await runJob(feature, "commands.sweep");
   expect(feature.recorded.cancels).toMatchObject([{ deviceId: own.deviceId, reason: "no longer wanted" }]);
 });

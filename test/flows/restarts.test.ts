@@ -78,7 +78,7 @@ const disturbed = async (disturb: () => Promise<void>): Promise<void> => {
 const rowsByOpenness = (): Promise<{ total: number; open: number }> =>
   withDatabase(sandbox, (url) =>
     withClient(url, async (client) => {
-      const { rows } = await client.query(`select count(*)::int as total, count(*) filter (where finished_at is null)::int as open from commands`);
+      const { rows } = await client.query(`select count(*)::int as total, count(*) filter (where finished_at is null)::int as open from commands_now`);
       return rows[0];
     }),
   );
@@ -149,7 +149,7 @@ describe("checker", { timeout: 60_000 }, () => {
         let work: Promise<unknown> | undefined;
         const thin = (): Promise<unknown> =>
           client.query(
-            "delete from commands where command_id in (select command_id from commands where status = 'succeeded' order by command_id desc limit 3)",
+            "delete from commands where command_id in (select command_id from commands_now where status = 'succeeded' order by command_id desc limit 3)",
           );
         const onProgress = ({ phase, accepted, open }: FleetProgress): void => {
           if (phase === "running" && accepted - open > 5) work ??= thin();

@@ -29,7 +29,8 @@ export const readSteps = (stored: readonly StoredStep[]): readonly (HistoryStep 
   let [place, from]: [Place, CommandStatus | null] = [NOWHERE, null];
   return stored.map(({ at, to, by, code = null, detail = null, ...moved }) => {
     const step = { at, from, to, by, ...place, ...moved, code, detail };
-    [place, from] = [step, to];
+    place = { attempt: step.attempt, epoch: step.epoch, node: step.node };
+    from = to;
     return step;
   });
 };

@@ -117,7 +117,7 @@ export const openReplay = async (sabotage: Sabotage = (sql) => sql): Promise<Rep
 
   return {
     run: async (moments, programs) => {
-      await db.query(`truncate commands, command_events, device_presence, devices, outbox_events cascade`);
+      await db.query(`truncate commands, command_queue, device_presence, devices, outbox_events cascade`);
       await setClock(START);
       const players = await Promise.all(programs.map(join));
       for (const [at, moment] of moments.entries()) {
@@ -194,10 +194,10 @@ const perform = async ({ db, feature, device }: Target, op: Op, { idOf, epoch: c
     case "poll":
       return (await operator.poll(op.limit)).map(({ commandId, delivery }) => [commandId, delivery.attempt]);
     case "written":
-      await feature.delivery.delivered(device.deviceId, epoch, [idOf(op.of)]);
+      await feature.delivery.delivered(device, epoch, [idOf(op.of)]);
       return null;
     case "refused":
-      await feature.delivery.refused(device.deviceId, epoch, [idOf(op.of)]);
+      await feature.delivery.refused(device, epoch, [idOf(op.of)]);
       return null;
     case "ack": {
       const progress = op.progress ? { progress: { pct: 50 } } : {};
