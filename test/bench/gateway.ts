@@ -50,6 +50,8 @@ export interface GatewayOptions {
   readonly redis?: boolean;
   /** The processor to pin it to; null for any. */
   readonly cpu?: number | null;
+  /** Its inspector can be opened on a free port; everything else is as in production. */
+  readonly inspected?: boolean;
   readonly env?: Readonly<Record<string, string>>;
 }
 
@@ -72,7 +74,7 @@ const HEAP = "--initial-old-space-size=256";
 export const startBenchGateway = async (stage: BenchStage, options: GatewayOptions = {}): Promise<BenchGateway> => {
   const file = join(stage.folder, `gateway-${randomUUID().slice(0, 8)}.log`);
   const log = openSync(file, "a");
-  const flags = stage.profile === null ? [] : ["--cpu-prof", `--cpu-prof-dir=${stage.profile}`];
+  const flags = options.inspected ? ["--inspect-port=0"] : stage.profile === null ? [] : ["--cpu-prof", `--cpu-prof-dir=${stage.profile}`];
   const child = endWithParent(
     spawn(process.execPath, [HEAP, ...flags, join(ROOT, "dist/server/main.js")], { env: settingsOf(stage, options), stdio: ["ignore", log, log] }),
   );

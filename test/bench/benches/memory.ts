@@ -1,7 +1,6 @@
 // Resident memory of an idle agent: a fresh, warm gateway before and after ten thousand agents, with garbage collected both times.
-import { WebSocket } from "ws";
-import { waitUntil } from "../gateway.ts";
 import { startGatewayWithAgents } from "../gateway-with-agents.ts";
+import { openInspector } from "../inspector.ts";
 import { residentBytes } from "../machine.ts";
 import type { Finding } from "../report.ts";
 import { InvalidRun } from "../rounds.ts";
@@ -10,18 +9,11 @@ import type { BenchStage } from "../stage.ts";
 const WARM_UP = 200;
 const WIDTH = 256;
 
-/** Opens the inspector of a running process, as an operator would, and collects garbage twice. The process needs no flag for it. */
-const collectGarbage = async ({ pid, said }: { readonly pid: number; said(): string }): Promise<void> => {
-  const address = (): string | undefined => /listening on (ws:\S+)/.exec(said())?.[1];
-  if (address() === undefined) process.kill(pid, "SIGUSR1");
-  const socket = new WebSocket(await waitUntil(address, { withinMs: 10_000, said }));
-  await new Promise((resolve, reject) => void socket.once("open", resolve).once("error", reject));
-  for (const id of [1, 2]) {
-    const done = new Promise((resolve) => void socket.once("message", resolve));
-    socket.send(JSON.stringify({ id, method: "HeapProfiler.collectGarbage" }));
-    await done;
-  }
-  socket.terminate();
+/** Twice, as the first round only finds some of it. */
+const collectGarbage = async (gateway: { readonly pid: number; said(): string }): Promise<void> => {
+  const inspector = await openInspector(gateway);
+  for (let n = 0; n < 2; n += 1) await inspector.call("HeapProfiler.collectGarbage");
+  inspector.close();
 };
 
 /** The resident memory after garbage collection: the least of several readings, because presence is written meanwhile. */
@@ -37,8 +29,7 @@ const settledBytes = async (gateway: { readonly pid: number; said(): string }): 
 
 export const memory = (stage: BenchStage, agents: number): Promise<readonly Finding[]> =>
   stage.scope(async (scope) => {
-    // The inspector opens on a free port; everything else is as in production.
-    const { gateway, loader } = await startGatewayWithAgents(scope, agents, { env: { NODE_OPTIONS: "--inspect-port=0" } });
+    const { gateway, loader } = await startGatewayWithAgents(scope, agents, { inspected: true });
     await loader.connect(WARM_UP, WIDTH);
     await loader.cut();
     const before = await settledBytes(gateway);
