@@ -50,6 +50,7 @@ export interface Order {
 }
 
 export interface Loader {
+  readonly pid: number;
   connect(connections: number, width: number): Promise<LoaderReply>;
   /** Connects that many sockets, `width` at a time, and closes each once it reaches the stage. */
   churn(connections: number, width: number, stage: "open" | "ready"): Promise<LoaderReply>;
@@ -58,6 +59,8 @@ export interface Loader {
   cut(): Promise<LoaderReply>;
   tally(): Promise<LoaderReply>;
   report(file: string): Promise<LoaderReply>;
+  /** The time from planned request to push of the stamped commands since the last such order. */
+  pushes(): Promise<LoaderReply>;
 }
 
 /** Compiles the load generator, or returns why it cannot. */
@@ -111,6 +114,7 @@ export const startLoader = async (stage: Pick<BenchStage, "program" | "add">, op
   await order(`watch ours ${process.pid}`);
   for (const [at, pid] of options.serverPids.entries()) await order(`watch server${at} ${pid}`);
   return {
+    pid: child.pid ?? -1,
     connect: (connections, width) => order(`connect ${connections} ${width}`),
     churn: (connections, width, stage) => order(`churn ${connections} ${width} ${stage}`),
     run: ({ warmMs, windowMs, connections, rate = 0, mixedPercent = 0 }) => order(`run ${warmMs} ${windowMs} ${connections} ${rate} ${mixedPercent}`),
@@ -118,6 +122,7 @@ export const startLoader = async (stage: Pick<BenchStage, "program" | "add">, op
     cut: () => order("cut"),
     tally: () => order("tally"),
     report: (file) => order(`report ${file}`),
+    pushes: () => order("pushes"),
   };
 };
 

@@ -1,17 +1,21 @@
 // `npm run bench`: runs the chosen benchmarks on one stage, prints the table and writes the results.
 
-import { ackedCommands, nodes, roundTrip } from "./benches/commands.ts";
+import { commands, commandsOnOneNode } from "./benches/commands.ts";
 import { fleet, fleetSize } from "./benches/fleet.ts";
 import { handshake } from "./benches/handshake.ts";
 import { heartbeats } from "./benches/heartbeats.ts";
 import { ingest } from "./benches/ingest.ts";
 import { memory } from "./benches/memory.ts";
+import { nodes } from "./benches/nodes.ts";
+import { oneEach } from "./benches/one-each.ts";
+import { push, roundTrip } from "./benches/round-trip.ts";
 import { transports } from "./benches/transports.ts";
 import { webhooks } from "./benches/webhooks.ts";
 import { compileLoader } from "./loader.ts";
 import type { MetricId } from "./metrics.ts";
 import { BENCH_HELP, type BenchOptions, isWanted, readOptions, UsageError } from "./options.ts";
 import { COMMANDS, FULL, QUICK, WEBHOOKS } from "./plan.ts";
+import { mediansOf } from "./repeat.ts";
 import { document, type Finding, save, table, toResult } from "./report.ts";
 import { InvalidRun } from "./rounds.ts";
 import { type BenchStage, createFolder, openStage } from "./stage.ts";
@@ -24,6 +28,8 @@ interface Bench {
 
 const wantsTenThousand = (options: BenchOptions): boolean => !options.quick && isWanted(options, "ingest-10k");
 
+const wantsClosedLoop = (options: BenchOptions): boolean => (["acked-commands", "command-cpu", "command-wal"] as const).some((id) => isWanted(options, id));
+
 const BENCHES: readonly Bench[] = [
   {
     ids: ["ingest-1k", "ingest-10k", "ingest-mixed", "vs-socketio", "vs-ws", "vs-mosquitto"],
@@ -33,12 +39,15 @@ const BENCHES: readonly Bench[] = [
   { ids: ["memory-per-agent"], quick: true, run: (stage) => memory(stage, 10_000) },
   { ids: ["handshake", "handshake-vs-socketio"], quick: false, run: (stage) => handshake(stage, FULL) },
   { ids: ["trpc", "trpc-vs-stock", "trpc-input", "trpc-input-vs-stock", "rest", "rest-vs-fastify"], quick: false, run: (stage) => transports(stage, FULL) },
-  { ids: ["acked-commands"], quick: false, run: (stage) => ackedCommands(stage, { ...COMMANDS, agents: 10_000 }) },
   {
-    ids: ["command-roundtrip", "command-roundtrip-p50", "command-roundtrip-p99"],
+    ids: ["acked-commands", "command-cpu", "command-wal", "command-bytes"],
     quick: false,
-    run: (stage) => roundTrip(stage, { ...COMMANDS, agents: 10_000 }),
+    run: (stage, options) => commands(stage, { ...COMMANDS, agents: 10_000 }, { bytes: isWanted(options, "command-bytes"), rounds: wantsClosedLoop(options) }),
   },
+  { ids: ["acked-commands-one-node"], quick: false, run: (stage) => commandsOnOneNode(stage, { ...COMMANDS, agents: 10_000 }) },
+  { ids: ["command-roundtrip-p50", "command-roundtrip-p99"], quick: false, run: (stage) => roundTrip(stage, { ...COMMANDS, agents: 10_000 }) },
+  { ids: ["command-push-p99"], quick: false, run: (stage) => push(stage, 2_000) },
+  { ids: ["one-each"], quick: false, run: (stage) => oneEach(stage, 10_000) },
   {
     ids: ["persisted-heartbeats", "persisted-heartbeats-vs-prisma", "persisted-heartbeats-lag"],
     quick: false,
@@ -64,16 +73,15 @@ const attempt = async ({ ids, run }: Bench, stage: BenchStage, options: BenchOpt
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error);
     say(error instanceof InvalidRun ? `  ${text}` : `  ${error instanceof Error ? error.stack : text}`);
-    return ids.map((id) => ({ id, value: error instanceof InvalidRun ? 0 : null, unsound: true, note: text.split("\n")[0] ?? "" }));
+    const invalid = error instanceof InvalidRun;
+    return ids.map((id) => ({ id, value: invalid ? 0 : null, unsound: true, invalid, note: text.split("\n")[0] ?? "" }));
   } finally {
     say(`  took ${Math.round((performance.now() - startedAt) / 1_000)} s`);
   }
 };
 
-const main = async (): Promise<void> => {
-  const options = readOptions(process.argv.slice(2));
-  if (options === null) return void process.stdout.write(`${BENCH_HELP}\n`);
-  const started = new Date();
+/** Measures everything that is wanted once, from an empty database. */
+const runAll = async (options: BenchOptions): Promise<readonly Finding[]> => {
   const folder = createFolder();
   const loader = compileLoader(folder);
   if ("missing" in loader) throw new UsageError(`cannot measure: ${loader.missing}`);
@@ -88,7 +96,19 @@ const main = async (): Promise<void> => {
   } finally {
     await stage.close();
   }
-  const results = document(findings.map(toResult), started);
+  return findings;
+};
+
+const main = async (): Promise<void> => {
+  const options = readOptions(process.argv.slice(2));
+  if (options === null) return void process.stdout.write(`${BENCH_HELP}\n`);
+  const started = new Date();
+  const runs: (readonly Finding[])[] = [];
+  for (let run = 1; run <= options.repeat; run += 1) {
+    if (options.repeat > 1) say(`\nrun ${run} of ${options.repeat}`);
+    runs.push(await runAll(options));
+  }
+  const results = document(mediansOf(runs).map(toResult), started);
   process.stdout.write(options.json ? `${JSON.stringify(results, null, 2)}\n` : `\n${table(results.metrics)}\n`);
   say(`\n${Math.round((Date.now() - started.getTime()) / 1_000)} s; raw rounds in ${save(results)}`);
   process.exitCode = results.metrics.every(({ ok }) => ok !== false) ? 0 : 1;

@@ -50,10 +50,19 @@ export const checkRows = async (stage: BenchStage, members: readonly PairedDevic
   });
 };
 
-/** Checks that every command of the run succeeded and no other exists. Throws InvalidRun. */
+/** Open commands are rows of their own in newer schemas; in older ones `commands` shows them by status. */
+const openCommands = async (stage: BenchStage, tenantId: string): Promise<number> => {
+  const [table] = await stage.query<{ exists: boolean }>("select to_regclass('command_queue') is not null as exists");
+  if (table?.exists !== true) return 0;
+  const [row] = await stage.query<{ open: string }>("select count(*) as open from command_queue where tenant_id = $1", [tenantId]);
+  return Number(row?.open);
+};
+
+/** Checks that every command of the run succeeded, none is open and no other exists. Throws InvalidRun. */
 export const checkCommands = async (stage: BenchStage, tenantId: string, expected: number): Promise<void> => {
   const rows = await stage.query<{ status: string; count: string }>("select status, count(*) from commands_now where tenant_id = $1 group by status", [tenantId]);
   const found = new Map(rows.map(({ status, count }) => [status, Number(count)]));
-  if (found.size > 1 || (found.get("succeeded") ?? 0) !== expected)
-    throw new InvalidRun(`of ${expected} commands PostgreSQL shows ${JSON.stringify(Object.fromEntries(found))}`);
+  const open = await openCommands(stage, tenantId);
+  if (open > 0 || found.size > 1 || (found.get("succeeded") ?? 0) !== expected)
+    throw new InvalidRun(`of ${expected} commands PostgreSQL shows ${JSON.stringify(Object.fromEntries(found))} and ${open} in its queue`);
 };

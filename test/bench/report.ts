@@ -17,6 +17,8 @@ export interface Finding {
   readonly note?: string;
   /** The figure is not reliable, so it meets no target. */
   readonly unsound?: boolean;
+  /** The run was wrong, so there is no figure: something was lost, wrong or accepted when it should not have been. */
+  readonly invalid?: boolean;
 }
 
 export type MetricResult = ReturnType<typeof toResult>;

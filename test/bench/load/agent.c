@@ -51,6 +51,8 @@ static void obey(struct conn *c, const struct frame *f) {
     count.wrong++;
     return;
   }
+  uint64_t due = number_after(f->bytes, f->length, "\"text\":\"@");
+  if (due) pushed(due);
   // Acks and heartbeats share the connection's numbers; each benchmark sends only one of the two.
   c->answered = ++c->asked;
   int length = snprintf(text, sizeof text, "{\"op\":\"ack\",\"id\":\"%llu\",\"ts\":\"%s\",\"data\":{\"commandId\":\"%s\",\"status\":\"succeeded\"}}",

@@ -1,11 +1,15 @@
 // HTTP/1.1 over kept-alive connections: prepared requests in turn, each with the text that its answer must contain.
+// A text "@00000000000000000000" in a request becomes the time for which the request is planned, so that an agent can tell how long its command took.
 #include "load.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-static struct request { char *expected, *text; int length; } *requests;
+#define STAMP "@00000000000000000000"
+#define STAMP_DIGITS 20
+
+static struct request { char *expected, *text, *stamp; int length; } *requests;
 static int request_count;
 static uint64_t next_request;
 
@@ -23,6 +27,7 @@ int load_requests(const char *path) {
     struct request *r = &requests[request_count++];
     *r = (struct request){.expected = strdup(words + 1), .text = malloc(length), .length = length};
     if (fread(r->text, 1, length, file) != (size_t)length) return -1;
+    r->stamp = memmem(r->text, length, STAMP, sizeof STAMP - 1);
   }
   fclose(file);
   return request_count;
@@ -36,6 +41,11 @@ static void open_http(struct conn *c) {
 static void ask_http(struct conn *c) {
   struct request *r = &requests[next_request++ % request_count];
   snprintf(c->expected, sizeof c->expected, "%s", r->expected);
+  if (r->stamp) {
+    char digits[STAMP_DIGITS + 1];
+    snprintf(digits, sizeof digits, "%0*llu", STAMP_DIGITS, (unsigned long long)c->due);
+    memcpy(r->stamp + 1, digits, STAMP_DIGITS);
+  }
   put(c, r->text, r->length);
 }
 

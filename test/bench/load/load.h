@@ -66,6 +66,8 @@ const char *timestamp(void);
 void reached(struct conn *, enum stage);
 void answered(struct conn *, uint64_t number);
 void dropped(struct conn *, enum stage);
+/** A command whose request was planned for that time has arrived. */
+void pushed(uint64_t due);
 void command(char *line);
 
 // websocket.c

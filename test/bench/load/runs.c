@@ -1,4 +1,4 @@
-// The orders of the harness, one line each, answered with a line of JSON: connect, churn, run, cut, tally, report.
+// The orders of the harness, one line each, answered with a line of JSON: connect, churn, run, cut, tally, pushes, report.
 #include "load.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,6 +68,11 @@ void answered(struct conn *c, uint64_t number) {
     outstanding++;
     ask(c, nanoseconds());
   } else if (mode == OPEN_LOOP) free_conns[free_count++] = c;
+}
+
+/** An agent asks for nothing while it waits for commands, so the samples are free. */
+void pushed(uint64_t due) {
+  if (!in_window && sample_count < MAX_SAMPLES) samples[sample_count++] = (uint32_t)((nanoseconds() - due) / 1000);
 }
 
 static int by_value(const void *a, const void *b) { return (*(const uint32_t *)a > *(const uint32_t *)b) - (*(const uint32_t *)a < *(const uint32_t *)b); }
@@ -170,6 +175,15 @@ static void run(int warm_ms, int window_ms, int connections, double rate) {
   say("ran", more);
 }
 
+/** Reports the time from planned request to push since the last such order. */
+static void pushes(void) {
+  char more[96];
+  qsort(samples, sample_count, sizeof *samples, by_value);
+  snprintf(more, sizeof more, "\"windowAnswers\":%d,\"p50Ms\":%.3f,\"p99Ms\":%.3f,", sample_count, quantile(.5), quantile(.99));
+  sample_count = 0;
+  say("pushes", more);
+}
+
 /** Writes for each active connection its number, the number of its last answer and the random value of that. */
 static void report(const char *path) {
   FILE *file = fopen(path, "w");
@@ -198,5 +212,6 @@ void command(char *line) {
     for (int i = 0; i < capacity; i++) end(&conns[i]);
     say("cut", "");
   } else if (!strcmp(word, "report") && sscanf(line, "%*s %500s", text) == 1) report(text);
+  else if (!strcmp(word, "pushes")) pushes();
   else say(strcmp(word, "tally") ? "unknown" : "tally", "");
 }
