@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { keptRate } from "./benches/cluster.ts";
 import { PROCESSORS } from "./machine.ts";
 import { type ProcessorSample, treeNs, treeOf, useBetween } from "./processor-time.ts";
-import { type CpuProfile, sharesOf } from "./profile-parts.ts";
+import { type CpuProfile, sharesOf, statementPart, sums } from "./profile-parts.ts";
 import { growth } from "./storage.ts";
 
 const SECOND = 1_000_000_000;
@@ -76,4 +76,24 @@ test("a sample counts for the part whose file is on top of it, or for the neares
     ["rest", 0.1],
   ]);
   expect(files.get("server/core/ids.js")).toBe(0.1);
+});
+
+test("a statement counts for the part that it serves", () => {
+  const texts = [
+    "with fresh as (insert into commands (command_id) values ($1))",
+    "DELETE FROM command_queue q",
+    "insert into outbox_events select $1",
+    "select $1",
+  ];
+  expect(texts.map(statementPart)).toEqual(["PostgreSQL create", "PostgreSQL finish", "PostgreSQL events", "PostgreSQL, other statements"]);
+  expect([
+    ...sums([
+      ["a", 1],
+      ["b", 5],
+      ["a", 2],
+    ]),
+  ]).toEqual([
+    ["b", 5],
+    ["a", 3],
+  ]);
 });

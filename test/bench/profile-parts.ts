@@ -77,3 +77,23 @@ export const sharesOf = (profiles: readonly CpuProfile[]): Shares => {
   }
   return { parts: normalise(parts, total), files: normalise(files, total) };
 };
+
+/** The first that matches counts. */
+const STATEMENT_PARTS: readonly (readonly [part: string, texts: RegExp])[] = [
+  ["PostgreSQL create", /insert into commands|insert into command_queue|insert into command_keys|next_command_seq/],
+  ["PostgreSQL push", /with live as|skip locked/],
+  ["PostgreSQL finish", /update commands|delete from command_queue|update command_queue/],
+  ["PostgreSQL events", /outbox_events|webhook|command_changes/],
+  ["PostgreSQL presence", /device_presence/],
+  ["PostgreSQL commit", /^(commit|begin)/],
+];
+
+export const statementPart = (text: string): string =>
+  STATEMENT_PARTS.find(([, texts]) => texts.test(text.toLowerCase()))?.[0] ?? "PostgreSQL, other statements";
+
+/** Values of the same name added up, the largest first. */
+export const sums = (values: Iterable<readonly [name: string, value: number]>): ReadonlyMap<string, number> => {
+  const found = new Map<string, number>();
+  for (const [name, value] of values) found.set(name, (found.get(name) ?? 0) + value);
+  return new Map([...found].toSorted(([, a], [, b]) => b - a));
+};

@@ -2,7 +2,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Inspector, openInspector } from "./inspector.ts";
-import { CpuProfile, sharesOf } from "./profile-parts.ts";
+import { CpuProfile, sharesOf, statementPart, sums } from "./profile-parts.ts";
 import type { BenchStage } from "./stage.ts";
 import { type LogMark, markLog } from "./storage.ts";
 
@@ -32,14 +32,6 @@ const stop = async (inspector: Inspector, file: string): Promise<CpuProfile> => 
   return CpuProfile.parse(profile);
 };
 
-const printGateways = (profiles: readonly CpuProfile[], gatewayUs: number): void => {
-  const { parts, files } = sharesOf(profiles);
-  say(`\n  gateways: ${gatewayUs.toFixed(0)} us of processor time per command, divided like the samples of their main threads`);
-  for (const [part, share] of parts) row(share * gatewayUs, "us", part);
-  say("the files in which most of it is spent");
-  for (const [file, share] of [...files].slice(0, FILES)) row(share * gatewayUs, "us", file);
-};
-
 interface StatementRow {
   readonly text: string;
   readonly calls: number;
@@ -48,12 +40,41 @@ interface StatementRow {
 }
 
 const STATEMENT_ROWS = `select regexp_replace(query, '\\s+', ' ', 'g') as text, calls::float8 as calls, (total_exec_time * 1000)::float8 as us, wal_bytes::float8 as wal
-  from pg_stat_statements where dbid = (select oid from pg_database where datname = current_database()) order by total_exec_time desc limit $1`;
+  from pg_stat_statements where dbid = (select oid from pg_database where datname = current_database()) order by total_exec_time desc`;
 
-const printStatements = async (stage: BenchStage, commands: number): Promise<void> => {
-  say("\n  PostgreSQL, by statement: execution time per command, which includes waiting for a processor, a lock or the disk");
-  for (const { text, calls, us, wal } of await stage.admin<StatementRow>(STATEMENT_ROWS, [STATEMENTS]))
-    row(us / commands, "us", `${(calls / commands).toFixed(3)} calls, ${(wal / commands).toFixed(0)} bytes of log: ${text.slice(0, 100)}`);
+type PartUs = Readonly<Record<string, number>>;
+
+interface Found {
+  readonly profiles: readonly CpuProfile[];
+  readonly statements: readonly StatementRow[];
+  /** Processor time of the measured parts per command. */
+  readonly partUs: PartUs;
+  readonly commands: number;
+}
+
+/** One table for everything: the gateways' time divided like their samples, PostgreSQL's like the execution times of its statements. */
+const printParts = ({ profiles, statements, partUs: { gateway = 0, postgres = 0, ...others } }: Found): void => {
+  const executed = statements.reduce((sum, { us }) => sum + us, 0);
+  const inGateway = [...sharesOf(profiles).parts].map(([part, share]) => [part, share * gateway] as const);
+  const inPostgres = statements.map(({ text, us }) => [statementPart(text), (us / executed) * postgres] as const);
+  const total = Object.values(others).reduce((sum, us) => sum + us, gateway + postgres);
+  say(`\n  microseconds of processor time per command, ${total.toFixed(0)} in all`);
+  for (const [part, us] of sums([...inGateway, ...inPostgres, ...Object.entries(others)])) row(us, "us", part);
+};
+
+const printFiles = ({ profiles, partUs: { gateway = 0 } }: Found): void => {
+  say(`\n  gateways, ${gateway.toFixed(0)} us per command: the files and native functions in which most of it is spent`);
+  for (const [file, share] of [...sharesOf(profiles).files].slice(0, FILES)) row(share * gateway, "us", file);
+};
+
+const printStatements = ({ statements, partUs: { postgres = 0 }, commands }: Found): void => {
+  say(`\n  PostgreSQL, ${postgres.toFixed(0)} us per command: execution time by statement, which includes waiting for a processor, a lock or the disk`);
+  for (const { text, calls, us, wal } of statements.slice(0, STATEMENTS))
+    row(
+      us / commands,
+      "us",
+      `${(calls / commands).toFixed(3)} calls, ${(wal / commands).toFixed(0)} bytes of log, ${statementPart(text)}: ${text.slice(0, 100)}`,
+    );
 };
 
 const LOG_ROWS = `select "resource_manager/record_type" as name, combined_size::float8 as bytes, count::float8 as count
@@ -66,12 +87,13 @@ const printLog = async (stage: BenchStage, [before, after]: readonly [LogMark, L
     row(bytes / commands, "bytes", `${(count / commands).toFixed(2)} ${name}`);
 };
 
-/** Runs the load; if the bench is to profile, prints where the time went and writes the samples into the folder. `gatewayUs`: processor time per command. */
-export const profiled = async <T>(
-  stage: BenchStage,
-  cluster: Profiled,
-  { run, gatewayUs }: { readonly run: () => Promise<T>; gatewayUs(found: T): number },
-): Promise<T> => {
+interface Profiling<T> {
+  run(): Promise<T>;
+  partUs(found: T): PartUs;
+}
+
+/** Runs the load; if the bench is to profile, prints where the time of a command went and writes the samples into the folder. */
+export const profiled = async <T>(stage: BenchStage, cluster: Profiled, { run, partUs }: Profiling<T>): Promise<T> => {
   const { profile: folder } = stage;
   if (folder === null) return run();
   mkdirSync(folder, { recursive: true });
@@ -80,12 +102,11 @@ export const profiled = async <T>(
   await Promise.all(inspectors.map(start));
   const [created, before] = [cluster.created, await markLog(stage)];
   await stage.admin("select pg_stat_statements_reset()");
-  const found = await run();
-  const after = await markLog(stage);
+  const result = await run();
+  const [after, statements] = [await markLog(stage), await stage.admin<StatementRow>(STATEMENT_ROWS)];
   const profiles = await Promise.all(inspectors.map((inspector, at) => stop(inspector, join(folder, `commands-${cluster.nodes[at]?.pid}.cpuprofile`))));
-  const commands = cluster.created - created;
-  printGateways(profiles, gatewayUs(found));
-  await printStatements(stage, commands);
-  await printLog(stage, [before, after], commands);
-  return found;
+  const found: Found = { profiles, statements, partUs: partUs(result), commands: cluster.created - created };
+  for (const print of [printParts, printFiles, printStatements]) print(found);
+  await printLog(stage, [before, after], found.commands);
+  return result;
 };

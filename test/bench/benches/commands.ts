@@ -60,7 +60,7 @@ const closedLoop = async (stage: BenchStage, cluster: BenchCluster, { rounds, wi
     }
     return found;
   };
-  return profiled(stage, cluster, { run, gatewayUs: (found) => medianParts(found)["gateway"] ?? Number.NaN });
+  return profiled(stage, cluster, { run, partUs: medianParts });
 };
 
 const findingOf = (id: MetricId, rounds: readonly Round[], of: (round: Round) => number, note: string): Finding => {
