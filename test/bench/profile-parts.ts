@@ -19,6 +19,7 @@ const PARTS: readonly (readonly [part: string, files: RegExp])[] = [
   ["finish", new RegExp(`${COMMANDS}/`)],
   ["agent socket", new RegExp(`${CHANNEL}/`)],
   ["REST call", /server\/gateway\//],
+  ["sockets to PostgreSQL and Redis", /^node:(net|internal\/(stream|js_stream|streams))/],
   ["PostgreSQL client", /node_modules\/pg|platform\/(db|pool|wire|prisma|tenant-client)|node_modules\/@prisma|prisma\/generated/],
 ];
 const SPECIAL: ReadonlyMap<string, string> = new Map([
@@ -81,7 +82,7 @@ export const sharesOf = (profiles: readonly CpuProfile[]): Shares => {
 /** The first that matches counts. */
 const STATEMENT_PARTS: readonly (readonly [part: string, texts: RegExp])[] = [
   ["PostgreSQL create", /insert into commands|insert into command_queue|insert into command_keys|next_command_seq/],
-  ["PostgreSQL push", /with live as|skip locked/],
+  ["PostgreSQL push", /with live as|skip locked|^select c\.command_id/],
   ["PostgreSQL finish", /update commands|delete from command_queue|update command_queue/],
   ["PostgreSQL events", /outbox_events|webhook|command_changes/],
   ["PostgreSQL presence", /device_presence/],

@@ -22,9 +22,16 @@ test("a run of the bench replaces the costs that it measured and keeps the other
   const inputs = await loadInputs();
   const metric = (id: string, value: number | null, rounds: readonly unknown[] = []) => ({ id, value, rounds });
   const taken = takeOver(inputs, {
-    metrics: [metric("idle-fleet", 1.9), metric("handshake", 20, [{ ready: [300, 100, 200] }]), metric("memory-per-agent", null), metric("acked-commands", 0)],
+    metrics: [
+      metric("idle-fleet", 1.9),
+      metric("handshake", 20, [{ ready: [300, 100, 200] }]),
+      metric("memory-per-agent", null),
+      metric("acked-commands", 0),
+      metric("one-each", 4),
+    ],
   });
   expect(taken.heartbeat.value).toBe(30);
   expect(taken.connect.value).toBe(200);
+  expect(taken.broadcast.value).toBe(2_500);
   expect(taken).toMatchObject({ agentBytes: inputs.agentBytes, commands: inputs.commands, redisClaim: inputs.redisClaim });
 });

@@ -16,6 +16,9 @@ const Inputs = z.strictObject({
   agentBytes: Input,
   presenceRows: Input,
   commands: Input,
+  broadcast: Input,
+  commandWal: Input,
+  commandBytes: Input,
   socketBytes: Input,
   presenceRow: Input,
   presenceWal: Input,
@@ -50,6 +53,7 @@ const PACE = { leastSeconds: CHOSEN.heartbeatSeconds, perSecond: channelSettings
 
 const MICRO = 1e-6;
 const HOUR = 3_600;
+const DAY = 24 * HOUR;
 const FLEETS = [100_000, 1_000_000, 10_000_000] as const;
 
 export const loadInputs = async (): Promise<Inputs> => Inputs.parse(JSON.parse(await readFile(INPUTS, "utf8")));
@@ -74,13 +78,15 @@ const needsOf = (agents: number, inputs: Inputs) => {
     presenceProcessors: beats * inputs.presenceRow.value * MICRO,
     presenceWal: beats * inputs.presenceWal.value,
     commandRows: commands * inputs.commandRows.value,
+    commandWal: commands * inputs.commandWal.value,
+    commandBytes: commands * inputs.commandBytes.value * DAY,
     connectSecondsPerNode: Math.min(agents, agentsPerNode) * inputs.connect.value * MICRO,
     helloSeconds: agents / inputs.hellos.value,
     helloLog: agents * inputs.helloWal.value,
     redis,
     redisShards: Math.ceil(redis / busy),
     directory: agents * inputs.redisEntry.value,
-    broadcastSeconds: agents / inputs.commands.value,
+    broadcastSeconds: agents / inputs.broadcast.value,
   };
 };
 type Needs = ReturnType<typeof needsOf>;
@@ -97,6 +103,10 @@ const limitsOf = (inputs: Inputs): readonly { readonly what: string; readonly ag
     {
       what: "commands: one per hour and agent, at the rate of this machine's two processors",
       agents: (inputs.commands.value * HOUR) / commandsPerAgentAndHour,
+    },
+    {
+      what: `commands: ${walMegabytes} MB/s of WAL`,
+      agents: (walMegabytes * 1e6 * HOUR) / (inputs.commandWal.value * commandsPerAgentAndHour),
     },
     { what: `reconnect of all agents within ${windowSeconds} s: hellos of one primary`, agents: inputs.hellos.value * windowSeconds },
     { what: "presence: rows written over one connection", agents: inputs.presenceRows.value * heartbeatSeconds },
@@ -124,6 +134,8 @@ const ROWS: readonly (readonly [what: string, cell: (needs: Needs) => string])[]
   ["PostgreSQL: processors for presence", ({ presenceProcessors }) => two(presenceProcessors)],
   ["PostgreSQL: WAL for presence, per second", ({ presenceWal }) => bytes(presenceWal)],
   ["PostgreSQL: command rows per second", ({ commandRows }) => two(commandRows)],
+  ["PostgreSQL: WAL for commands, per second", ({ commandWal }) => bytes(commandWal)],
+  ["PostgreSQL: ended commands of a day", ({ commandBytes }) => bytes(commandBytes)],
   ["Redis: share of a processor", ({ redis }) => `${two(redis * 100)} %`],
   ["Redis: shards", ({ redisShards }) => String(redisShards)],
   ["Redis: memory of the directory", ({ directory }) => bytes(directory)],
@@ -159,12 +171,13 @@ export const scaleTables = (inputs: Inputs): string => {
 
 const Results = z.object({ metrics: z.array(z.object({ id: z.string(), value: z.number().nullable(), rounds: z.array(z.unknown()) })) });
 const WANTED = 19_000;
+const AGENTS_OF_ONE_EACH = 10_000;
 
 /** The inputs with the costs that a bench run measured; the others stay. */
 export const takeOver = (inputs: Inputs, results: unknown): Inputs => {
   const metrics = new Map(Results.parse(results).metrics.map((metric) => [metric.id, metric]));
   const found = (id: string): number | undefined => metrics.get(id)?.value || undefined;
-  const share = found("idle-fleet");
+  const [share, each] = [found("idle-fleet"), found("one-each")];
   const ready = z
     .array(z.object({ ready: z.array(z.number()) }))
     .safeParse(metrics.get("handshake")?.rounds)
@@ -175,6 +188,9 @@ export const takeOver = (inputs: Inputs, results: unknown): Inputs => {
     agentBytes: found("memory-per-agent"),
     presenceRows: found("persisted-heartbeats"),
     commands: found("acked-commands"),
+    broadcast: each === undefined ? undefined : AGENTS_OF_ONE_EACH / each,
+    commandWal: found("command-wal"),
+    commandBytes: found("command-bytes"),
   };
   return Inputs.parse(
     Object.fromEntries(
