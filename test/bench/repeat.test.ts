@@ -25,6 +25,7 @@ test("one invalid run makes the result invalid", () => {
 
 test("a figure that most runs could not measure is missing", () => {
   expect(mediansOf([storm(3), storm(null), storm(null)])[0]?.value).toBeNull();
+  expect(mediansOf([storm(null), storm(null)])[0]).not.toHaveProperty("span");
   expect(mediansOf([storm(3), storm(null), storm(2)])[0]?.value).toBe(2.5);
 });
 
