@@ -158,6 +158,11 @@ test("a device that comes and goes pages once, stays open as flapping, and resol
   expect(await own.alerts()).toMatchObject([{ status: "resolved", flapping: false }]);
 });
 
+const endCommands = async (tenantId: string, status: string): Promise<void> => {
+  await rig.world.sql.query("update commands set status = $2, finished_at = now() where tenant_id = $1 and finished_at is null", [tenantId, status]);
+  await rig.world.sql.query("delete from command_queue where tenant_id = $1", [tenantId]);
+};
+
 describe("a metric", () => {
   test("of the queue counts a device's open commands", async () => {
     const own = await rig.open();
@@ -169,7 +174,7 @@ describe("a metric", () => {
     await own.made(`/devices/${device}/commands`, { type: "ping" });
     await rig.evaluate();
     expect(await own.alerts()).toMatchObject([{ type: "command.queue_depth", value: 2 }]);
-    await own.rows("update commands set status = 'canceled', deadline_at = null, finished_at = now() where tenant_id = $1");
+    await endCommands(own.tenant.tenantId, "canceled");
     await rig.evaluate();
     expect(await own.alerts()).toMatchObject([{ status: "resolved" }]);
   });
@@ -180,10 +185,7 @@ describe("a metric", () => {
     await own.rule({ metric: "command.failure_rate", threshold: 50, windowSeconds: 600 });
     const end = async (count: number, status: string) => {
       for (let n = 0; n < count; n += 1) await own.made(`/devices/${device}/commands`, { type: "ping" });
-      await rig.world.sql.query("update commands set status = $2, deadline_at = null, finished_at = now() where tenant_id = $1 and deadline_at is not null", [
-        own.tenant.tenantId,
-        status,
-      ]);
+      await endCommands(own.tenant.tenantId, status);
       await rig.evaluate();
     };
     await end(4, "failed");

@@ -44,7 +44,7 @@ test("a poll skips a command that another transaction has locked, and the rest o
   const [first, second, other] = [await operator.queue({ lane: "a" }), await operator.queue({ lane: "a" }), await operator.queue({ lane: "b" })];
   const idsOf = (items: readonly { readonly commandId: string }[]) => items.map(({ commandId }) => commandId);
   await db.sqlTx(async (tx) => {
-    await tx.query(`select 1 from commands_now where command_id = $1 for update`, [first.commandId]);
+    await tx.query(`select 1 from command_queue where command_id = $1 for update`, [first.commandId]);
     expect(idsOf(await operator.poll())).toEqual([other.commandId]);
   });
   expect(idsOf(await operator.poll())).toEqual(idsOf([first, second, other]));

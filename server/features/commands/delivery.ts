@@ -121,7 +121,7 @@ const createClaim = ({ db, hand, sending, databaseClock }: DeliveryDeps) => {
     const first = [...newest].flatMap(([deviceId, { epoch }]) =>
       hand.isPaused(deviceId) ? [] : (peeked.get(deviceId)?.rows ?? []).map((row) => ({ row, epoch })),
     );
-    const waits = (row: CommandRow): boolean => !isWrittenLater(row) || hand.isCautious(row.deviceId);
+    const waits = (row: CommandRow): boolean => !isWrittenLater(row) || row.liveEpoch === null || hand.isCautious(row.deviceId);
     const later = first.flatMap(({ row, epoch }) => (waits(row) ? [] : (sending.take(row, epoch) ?? [])));
     const atOnce = first.flatMap(({ row, epoch }) => (waits(row) ? (sending.send(row, epoch) ?? []) : []));
     const written = await writeNow(atOnce);

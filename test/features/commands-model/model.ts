@@ -6,6 +6,8 @@ import type { Held, Queue } from "./queue.ts";
 const SECOND = 1_000;
 const HOUR = 3_600 * SECOND;
 const [ACK_WAIT, POLL_LEASE, CANCEL_WAIT, LATE_WINDOW] = [20 * SECOND, 60 * SECOND, 60 * SECOND, 24 * HOUR];
+/** A command may have been sent for so long without having been written. */
+const SENT_GRACE = SECOND;
 const REDELIVERY = [20, 40, 80, 160, 300] as const;
 export const WORK_TIME_SECONDS = 90;
 
@@ -42,6 +44,9 @@ const create = (queue: Queue, op: Extract<Op, { kind: "create" }>, id: string): 
 };
 
 const isDue = (queue: Queue, each: Held): boolean => waits(each) && each.due <= queue.now && each.dies > queue.now;
+const isWrittenLater = ({ safe, asksAck }: Held): boolean => safe && asksAck;
+/** Polls leave it to the socket for a moment. */
+const dueForPolls = (queue: Queue, each: Held): number => each.due + (queue.connected && isWrittenLater(each) ? SENT_GRACE : 0);
 
 /** T2: the commands that go now, in order. */
 const claimable = (queue: Queue, epoch: number, maxInFlight: number): readonly Held[] => {
@@ -63,8 +68,10 @@ const pollable = (queue: Queue): readonly Held[] => {
     each.status === "sent" &&
     each.carrier === "poll" &&
     ((each.deadline ?? 0) > queue.now || (each.asksAck && each.attempts < each.maxAttempts && each.dies > queue.now));
-  const isBarrier = (each: Held): boolean => (waits(each) && each.due > queue.now) || (each.status === "sent" && each.carrier !== "poll");
-  const free = queue.commands.filter((each) => (isDue(queue, each) || again(each)) && !earlierInLane(queue, each).some(isBarrier));
+  const isBarrier = (each: Held): boolean => (waits(each) && dueForPolls(queue, each) > queue.now) || (each.status === "sent" && each.carrier !== "poll");
+  const free = queue.commands.filter(
+    (each) => ((isDue(queue, each) && dueForPolls(queue, each) <= queue.now) || again(each)) && !earlierInLane(queue, each).some(isBarrier),
+  );
   const rank = (each: Held): number => Math.min(...free.filter((other) => other.lane === each.lane && other.seq <= each.seq).map(({ priority }) => priority));
   return free
     .map((each) => ({ each, rank: rank(each) }))
@@ -132,8 +139,9 @@ const cancel = (queue: Queue, each: Held, force: boolean): void => {
 /** T10, T12-T15, T21: the reaper acts on every command that is past its deadline. */
 export const reap = (queue: Queue): void => {
   for (const each of queue.commands.filter((one) => one.deadline !== null && one.deadline <= queue.now)) {
-    if (waits(each)) end(queue, each, "expired", "EXPIRED_BEFORE_DELIVERY");
-    else if (each.status === "canceling") end(queue, each, "canceled", "CANCEL_UNCONFIRMED");
+    if (waits(each)) {
+      if ((each.deadline ?? 0) <= queue.now - SENT_GRACE) end(queue, each, "expired", "EXPIRED_BEFORE_DELIVERY");
+    } else if (each.status === "canceling") end(queue, each, "canceled", "CANCEL_UNCONFIRMED");
     else if (each.status !== "sent") end(queue, each, "timed_out", "EXECUTION_TIMED_OUT");
     else if (each.dies <= queue.now) end(queue, each, "expired", "EXPIRED_UNACKED");
     else if (!each.asksAck) end(queue, each, "undeliverable", "DELIVERY_UNKNOWN");
@@ -210,6 +218,10 @@ export const play = (queue: Queue, op: Op | Flushed, page: Page): unknown => {
     case "claim": {
       const free = claimable(queue, epoch, given === null ? op.maxInFlight : Infinity);
       const taken = given === null ? free : free.filter(({ id }) => given.has(id));
+      if (page.kept !== undefined) {
+        for (const one of taken) if (!isWrittenLater(one) || page.kept.has(one.id)) send(queue, one, epoch);
+        return page.seen;
+      }
       for (const one of taken) send(queue, one, epoch);
       // Beside another act, the answer describes the queue as it was when the claim began.
       const left = given === null ? epoch === queue.epoch && queue.epoch !== 0 && queue.commands.some(waits) : (page.seen as Claim).left;

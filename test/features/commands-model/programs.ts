@@ -46,6 +46,8 @@ export interface Page {
   readonly seen: unknown;
   /** Another act ran at the same time. */
   readonly crowded: boolean;
+  /** The other act changed what this claim sent before it was written, except these. */
+  readonly kept?: ReadonlySet<string>;
 }
 
 /** Shared by all devices of a run, since they share the database's clock. */

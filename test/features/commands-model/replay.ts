@@ -1,7 +1,9 @@
 // Replays programs against the real feature on real SQL and compares every answer and every row with the model, many devices at a time.
 // The test sets the database's clock: its own `now` comes before PostgreSQL's in the search path, so the statements run unchanged.
 import { isDeepStrictEqual } from "node:util";
+import { systemClock } from "../../../server/core/clock.ts";
 import { AppError } from "../../../server/core/errors.ts";
+import { openMemoryBus } from "../../../server/platform/bus-memory.ts";
 import type { Db } from "../../../server/platform/db.ts";
 import { createTestDatabase, withClient } from "../../kit/database.ts";
 import { addDevice, asOperator, createCommandsFeature, type DeviceRef, openTestDb, runJob } from "../commands-kit.ts";
@@ -32,6 +34,8 @@ interface Player {
   readonly device: DeviceRef;
   queue: Queue;
   rows: readonly Row[];
+  /** Of the newest session. */
+  node: number;
 }
 
 const sabotaged = (db: Db, sabotage: Sabotage): Db => ({
@@ -52,15 +56,18 @@ const openClockedDb = async (): Promise<Db> => {
 
 export const openReplay = async (sabotage: Sabotage = (sql) => sql): Promise<Replay> => {
   const db = await openClockedDb();
-  const features = ["node-a", "node-b"].map((nodeId) =>
-    createCommandsFeature(sabotaged(db, sabotage), { nodeId, settings: { batchPaceMs: 0, ackPaceMs: 0 }, random: () => 0.5 }),
-  );
+  const bus = openMemoryBus();
+  // The test writes what was sent after each step, and its clock stands still within one.
+  const settings = { batchPaceMs: 0, ackPaceMs: 0, pauseMs: 0, writeSentAfterMs: 3_600_000 };
+  const clock = { ...systemClock, elapsed: () => 0 };
+  const features = ["node-a", "node-b"].map((nodeId) => createCommandsFeature(sabotaged(db, sabotage), { nodeId, settings, bus, clock, random: () => 0.5 }));
+  await Promise.all(features.map(({ remote }) => remote.open()));
   const featureOf = (index: number) => features[index] ?? features[0] ?? createCommandsFeature(db);
   // Replaced for each step, so that reading the clock costs a constant instead of a look-up per row.
   const setClock = (now: number) =>
     db.query(`create or replace function clock.now() returns timestamptz language sql stable as $$ select '${new Date(now).toISOString()}'::timestamptz $$`);
 
-  const join = async (): Promise<Player> => ({ device: await addDevice(db), queue: emptyQueue(START), rows: [] });
+  const join = async (): Promise<Player> => ({ device: await addDevice(db), queue: emptyQueue(START), rows: [], node: 0 });
 
   /** Runs one act of one device and, at the same time, the act beside it. */
   const carryOut = async (player: Player, { op, beside }: Act): Promise<readonly (readonly Played[])[]> => {
@@ -77,7 +84,13 @@ export const openReplay = async (sabotage: Sabotage = (sql) => sql): Promise<Rep
   };
 
   const actOn = (player: Player, op: Op, page: Omit<Page, "seen">) =>
-    perform({ db, feature: featureOf("node" in op ? op.node : 0), device: player.device }, op, { ...page, now: player.queue.now });
+    perform({ db, feature: featureOf(nodeFor(player, op)), device: player.device }, op, { ...page, now: player.queue.now });
+  /** Only the node of the newest session sends over its socket. */
+  const nodeFor = (player: Player, op: Op): number => {
+    if (op.kind === "hello") player.node = op.node;
+    if (op.kind === "claim" || op.kind === "written" || op.kind === "refused") return player.node;
+    return "node" in op ? op.node : 0;
+  };
 
   const moveTime = async (players: readonly Player[], { advanceMs }: TimeStep): Promise<void> => {
     for (const { queue } of players) queue.now += advanceMs;
@@ -106,6 +119,7 @@ export const openReplay = async (sabotage: Sabotage = (sql) => sql): Promise<Rep
   ) => {
     await moveTime(players, moment);
     const played = await Promise.all(players.map((player, index) => (acts[index] === undefined ? [] : carryOut(player, acts[index]))));
+    await Promise.all(features.map((feature) => feature.writeSent()));
     const connected = await readConnected(db);
     const wrong = await inspect(players, isLast && moment.reapers === 0, (player, rows, index) =>
       explain(player, { rows, connected: connected.has(player.device.deviceId) }, played[index] ?? []),
@@ -146,7 +160,7 @@ const explain = (
   [one = [], other = []]: readonly (readonly Played[])[],
 ): string | null => {
   let complaint: string | null = null;
-  for (const order of ordersOf(one, other)) {
+  for (const order of ordersOf(one, other).flatMap((each) => overtakenOrNot(each, rows))) {
     const queue = structuredClone(player.queue);
     const wrong = follow(queue, order) ?? firstDifference(queue, rows) ?? (queue.connected === connected ? null : `connected is ${connected}`);
     if (wrong === null) {
@@ -164,6 +178,14 @@ const ordersOf = (one: readonly Played[], other: readonly Played[]): readonly (r
   if (first === undefined) return [other];
   if (second === undefined) return [one];
   return [...ordersOf(rest, other).map((order) => [first, ...order]), ...ordersOf(one, others).map((order) => [second, ...order])];
+};
+
+/** What a session sent is written a moment later, and not at all if another act changed the command meanwhile: then it is as if it had not been sent. */
+const overtakenOrNot = (order: readonly Played[], rows: readonly Row[]): readonly (readonly Played[])[] => {
+  if (!order.some(({ op, page }) => op.kind === "claim" && page.crowded)) return [order];
+  const written = new Set(rows.filter(({ status, channel }) => status === "sent" && channel === "ws").map(({ command_id }) => command_id));
+  const variants: readonly ReadonlySet<string>[] = [written, new Set()];
+  return [order, ...variants.map((kept) => order.map(({ op, page }) => ({ op, page: op.kind === "claim" && page.crowded ? { ...page, kept } : page })))];
 };
 
 const follow = (queue: Queue, played: readonly Played[]): string | null => {

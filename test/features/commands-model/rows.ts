@@ -1,5 +1,6 @@
 // Reads the tables: compares each row with the model's, and checks what must hold of rows, history and events whatever the model says.
 import type { CommandStatus } from "../../../protocol/index.ts";
+import type { StoredStep } from "../../../server/features/commands/steps.ts";
 import type { Db } from "../../../server/platform/db.ts";
 import type { Held, Queue } from "./queue.ts";
 
@@ -21,7 +22,7 @@ export interface Row {
   readonly kept: boolean;
   readonly exec_deadline_at: Time;
   readonly cancel_prev_status: string | null;
-  readonly story?: readonly { readonly from: string | null; readonly to: string }[];
+  readonly story?: readonly StoredStep[];
   readonly ends?: readonly string[] | null;
 }
 
@@ -29,16 +30,14 @@ export const readConnected = async (db: Db): Promise<ReadonlySet<string>> =>
   new Set((await db.query<{ device_id: string }>(`select device_id from device_presence where connectivity = 'realtime'`)).map(({ device_id }) => device_id));
 
 const HISTORIES = `
-  join (select command_id, jsonb_agg(jsonb_build_object('from', from_status, 'to', to_status) order by id) as story
-          from command_events group by 1) e using (command_id)
   left join (select subject_id, array_agg(type order by position) as ends from outbox_events group by 1) o on o.subject_id = c.command_id`;
 
 /** The rows of all devices, with their histories and durable events on request. */
 export const readRows = async (db: Db, withHistories: boolean): Promise<ReadonlyMap<string, readonly Row[]>> => {
   const rows = await db.query<Row>(
     `select c.device_id, c.command_id, c.seq, c.lane, c.status, c.attempt, c.max_attempts, c.available_at, c.deadline_at, c.channel, c.session_epoch,
-            c.failure_code, c.late, c.late_outcome is not null as kept, c.exec_deadline_at, c.cancel_prev_status ${withHistories ? ", e.story, o.ends" : ""}
-       from commands c ${withHistories ? HISTORIES : ""} order by c.device_id, c.seq`,
+            c.failure_code, c.late, c.late_outcome is not null as kept, c.exec_deadline_at, c.cancel_prev_status ${withHistories ? ", c.history as story, o.ends" : ""}
+       from commands_now c ${withHistories ? HISTORIES : ""} order by c.device_id, c.seq`,
   );
   const perDevice = new Map<string, Row[]>();
   for (const row of rows) perDevice.set(row.device_id, [...(perDevice.get(row.device_id) ?? []), row]);
@@ -112,10 +111,10 @@ const breach = (row: Row, earlier: Row | undefined, all: readonly Row[]): string
   return row.story === undefined ? null : (storyGap(row, row.story) ?? eventGap(row));
 };
 
-/** The timeline is a chain from nothing to the row's status. */
+/** The timeline begins with the queue and ends with the row's status. */
 const storyGap = ({ seq, status }: Row, story: NonNullable<Row["story"]>): string | null => {
-  const gap = story.findIndex(({ from }, index) => from !== (story[index - 1]?.to ?? null));
-  if (gap >= 0) return `the history of command ${seq} has a gap: ${JSON.stringify(story)}`;
+  const gap = story.findIndex(({ at }, index) => at < (story[index - 1]?.at ?? 0));
+  if (gap >= 0 || story[0]?.to !== "queued") return `the history of command ${seq} is out of order: ${JSON.stringify(story)}`;
   return story.at(-1)?.to === status ? null : `the history of command ${seq} ends in ${story.at(-1)?.to}, the row in ${status}`;
 };
 

@@ -30,11 +30,11 @@ const PEEK = statement<PeekedRow>(
   `
   with held as materialized (select * from unnest($4::text[], $5::bigint[]) as h(device_id, seq)),
   live as materialized (
-    select p.tenant_id, w.device_id, w.epoch, w.max_in_flight, (select count(*) from held h where h.device_id = w.device_id) as in_hand
+    select p.tenant_id, w.device_id, w.epoch, p.connectivity = 'realtime' as is_live, w.max_in_flight, (select count(*) from held h where h.device_id = w.device_id) as in_hand
       from unnest($1::text[], $2::bigint[], $3::int[]) as w(device_id, epoch, max_in_flight)
-      cross join lateral (select d.tenant_id, d.epoch from device_presence d where d.device_id = w.device_id offset 0) p where p.epoch = w.epoch),
+      cross join lateral (select d.tenant_id, d.epoch, d.connectivity from device_presence d where d.device_id = w.device_id offset 0) p where p.epoch = w.epoch),
   head as materialized (
-    select l.tenant_id, l.device_id, l.epoch, h.seq, h.known, h.priority from live l cross join lateral (
+    select l.tenant_id, l.device_id, l.epoch, l.is_live, h.seq, h.known, h.priority from live l cross join lateral (
       select q.seq, q.priority, q.session_epoch is not distinct from l.epoch as known from command_queue q
        where q.tenant_id = l.tenant_id and q.device_id = l.device_id and ${DUE}
          and not exists (select 1 from held h where h.device_id = q.device_id and h.seq = q.seq)
@@ -44,7 +44,7 @@ const PEEK = statement<PeekedRow>(
          select count(*) from command_queue o where o.tenant_id = l.tenant_id and o.device_id = l.device_id
             and (o.status in ${IN_FLIGHT} or (o.session_epoch = l.epoch and o.available_at > now()))))) h),
   found as (
-    select ${OPEN_WITH_PAYLOAD}, h.epoch as live_epoch, h.known from head h
+    select ${OPEN_WITH_PAYLOAD}, case when h.is_live then h.epoch end as live_epoch, h.known from head h
       cross join lateral (select * from command_queue o where o.tenant_id = h.tenant_id and o.device_id = h.device_id and o.seq = h.seq offset 0) q ${WITH_COMMAND})
   select now() as db_now, l.device_id as wanted_by, c.*, (
            select count(*) from command_queue q where q.tenant_id = l.tenant_id and q.device_id = l.device_id and q.status = 'queued')
