@@ -1,30 +1,94 @@
-// The row of a durable event, as the outbox and the live feed read it.
-import type { DispatchedEvent } from "./events.ts";
+// The rows of durable events: how an event is written, in the SQL of whoever writes it, and how dispatched ones are read with their sequence numbers.
+import type { DispatchedEvent, Emit } from "./events.ts";
+import { newId } from "./ids.ts";
 
+/** Takes the values of `eventColumns` as its parameters, of which the first has this number; the rows are called `e`. */
+export const eventSource = (first: number): string => {
+  const arrays = [0, 1, 2, 3, 4, 5, 6].map((at) => (at === DATA ? `string_to_array($${first + at}, e'\\n')::json[]` : `$${first + at}::text[]`));
+  return `unnest(${arrays.join(", ")}) as e(${WRITTEN})`;
+};
+const WRITTEN = "event_id, tenant_id, type, subject_id, data, request_id, traceparent";
+const DATA = 4;
+
+/** Followed by `from` and a source of events, which may be joined with what decides whether they happened. */
+export const INSERT_EVENTS = `insert into outbox_events (${WRITTEN}) select e.event_id, e.tenant_id, e.type, e.subject_id, e.data, e.request_id, e.traceparent`;
+
+/** JSON contains no line break, so its texts need no quotes between them. */
+const LINES = "\n";
+
+export const eventColumns = (events: Parameters<Emit>[1]): readonly unknown[] => {
+  for (const { event } of events) if (!event.durable) throw new Error(`${event.type} is a hint and has no place in the outbox`);
+  return [
+    events.map(({ eventId }) => eventId ?? newId("evt")),
+    events.map(({ scope }) => scope.tenantId),
+    events.map(({ event }) => event.type),
+    events.map(({ subjectId }) => subjectId),
+    events.map(({ event, data }) => JSON.stringify(event.schema.parse(data))).join(LINES),
+    events.map(({ scope }) => scope.requestId ?? null),
+    events.map(({ scope }) => scope.traceparent ?? null),
+  ];
+};
+
+/** Of a dispatched event. */
 export interface EventRow {
   readonly event_id: string;
   readonly position: number;
-  readonly sequence: number | null;
+  readonly sequence: number;
   readonly tenant_id: string;
   readonly type: string;
   readonly subject_id: string;
-  readonly data: Readonly<Record<string, unknown>>;
+  readonly data: string;
   readonly created_at: Date;
   readonly request_id: string | null;
   readonly traceparent: string | null;
 }
 
-export const EVENT_COLUMNS = "event_id, position, sequence, tenant_id, type, subject_id, data, created_at, request_id, traceparent";
+/** Dispatched events `e`, each with its place `o` in its dispatch `d`; order them by `d.last_sequence, o.nth`. The limit keeps the planner from reading all events. */
+export const dispatchedOf = (dispatches: string): string =>
+  `${dispatches} d cross join lateral unnest(d.positions) with ordinality as o(position, nth)
+   cross join lateral (select * from outbox_events where position = o.position limit 1) as e`;
+export const DISPATCHED = dispatchedOf("outbox_dispatches");
+export const SEQUENCE = "(d.last_sequence - cardinality(d.positions) + o.nth)";
+const EVENT = "e.event_id, e.position, e.tenant_id, e.type, e.subject_id, e.data::text as data, e.created_at, e.request_id, e.traceparent";
+/** Of `DISPATCHED`. */
+export const EVENT_COLUMNS = `${EVENT}, ${SEQUENCE} as sequence`;
 
-export const toEvent = (row: EventRow): DispatchedEvent => ({
-  eventId: row.event_id,
-  position: row.position,
-  sequence: row.sequence ?? 0,
-  tenantId: row.tenant_id,
-  type: row.type,
-  subjectId: row.subject_id,
-  data: row.data,
-  createdAt: row.created_at,
-  requestId: row.request_id,
-  traceparent: row.traceparent,
-});
+/** Finds one event and its place by the condition that follows. */
+export const DISPATCHED_EVENT = `outbox_events e cross join lateral (
+    select d.last_sequence, d.positions from outbox_dispatches d
+     where d.tenant_id = e.tenant_id and d.highest_position >= e.position and e.position = any(d.positions) order by d.highest_position limit 1
+  ) as d cross join lateral (select array_position(d.positions, e.position) as nth) as o`;
+
+/** Few look at the data of an event, so it is parsed for the first who does. */
+class StoredEvent implements DispatchedEvent {
+  readonly eventId: string;
+  readonly position: number;
+  readonly sequence: number;
+  readonly tenantId: string;
+  readonly type: string;
+  readonly subjectId: string;
+  readonly createdAt: Date;
+  readonly requestId: string | null;
+  readonly traceparent: string | null;
+  #data: string | DispatchedEvent["data"];
+
+  constructor(row: EventRow) {
+    this.eventId = row.event_id;
+    this.position = row.position;
+    this.sequence = row.sequence;
+    this.tenantId = row.tenant_id;
+    this.type = row.type;
+    this.subjectId = row.subject_id;
+    this.createdAt = row.created_at;
+    this.requestId = row.request_id;
+    this.traceparent = row.traceparent;
+    this.#data = row.data;
+  }
+
+  get data(): DispatchedEvent["data"] {
+    if (typeof this.#data === "string") this.#data = JSON.parse(this.#data) as DispatchedEvent["data"]; // as: the outbox holds objects
+    return this.#data;
+  }
+}
+
+export const toEvent = (row: EventRow): DispatchedEvent => new StoredEvent(row);

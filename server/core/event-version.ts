@@ -5,7 +5,7 @@ import { statement } from "./statements.ts";
 
 const FIND = statement<{ readonly version: number }>(
   "events.findVersion",
-  "select coalesce(max(sequence), 0)::int8 as version from outbox_events where tenant_id = $1",
+  "select coalesce(max(last_sequence), 0)::int8 as version from outbox_dispatches where tenant_id = $1",
 );
 
 /** Read it before what it shall describe: that then contains the effects of every event up to it. */

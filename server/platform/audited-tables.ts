@@ -7,6 +7,8 @@ export const NOT_WATCHED: Readonly<Record<string, string>> = {
   audit_chains: "the ends of the log's chains",
   _prisma_migrations: "Prisma's own",
   outbox_events: "an event tells of a change that is recorded already",
+  outbox_pending: "which events the relay has still to dispatch",
+  outbox_dispatches: "which events the relay has dispatched",
   idempotency_keys: "the answer of the call that is recorded",
   used_signatures: "proves a call, and changes nothing of the tenant's",
   mails: "tells people of what is recorded already",

@@ -1,35 +1,14 @@
-// The rows of the outbox: inserts events, numbers and marks them for the relay, and deletes old ones.
-import { EVENT_COLUMNS, type EventRow, toEvent } from "../core/event-rows.ts";
+// The rows of the outbox: inserts events, numbers those that wait for the relay, and deletes old ones.
+import { dispatchedOf, EVENT_COLUMNS, type EventRow, eventColumns, eventSource, INSERT_EVENTS, toEvent } from "../core/event-rows.ts";
 import type { DispatchedEvent, Emit, SqlTx } from "../core/events.ts";
-import { newId } from "../core/ids.ts";
+import type { SystemScope } from "../core/scope.ts";
 import { statement, TRY_LOCK } from "../core/statements.ts";
 import type { Db } from "./db.ts";
 
-const INTO = "insert into outbox_events (event_id, tenant_id, type, subject_id, data, request_id, traceparent)";
-const COLUMN_TYPES = ["text", "text", "text", "text", "jsonb", "text", "text"];
-
-/** Inserts `eventColumns`, which begin at that parameter, if `where` holds of the event `e`. For a statement that writes events together with their cause. */
-export const insertEventsSql = (first: number, where = "true"): string =>
-  `${INTO} select e.* from unnest(${COLUMN_TYPES.map((type, index) => `$${first + index}::${type}[]`).join(", ")})
-     as e(event_id, tenant_id, type, subject_id, data, request_id, traceparent) where ${where}`;
-
-const INSERT = statement("outbox.insert", insertEventsSql(1));
+const INSERT = statement("outbox.insert", `${INSERT_EVENTS} from ${eventSource(1)}`);
 
 export const insertEvents = async (tx: SqlTx, events: Parameters<Emit>[1]): Promise<void> => {
   if (events.length > 0) await tx.query(INSERT, eventColumns(events));
-};
-
-export const eventColumns = (events: Parameters<Emit>[1]): readonly unknown[][] => {
-  for (const { event } of events) if (!event.durable) throw new Error(`${event.type} is a hint and has no place in the outbox`);
-  return [
-    events.map(({ eventId }) => eventId ?? newId("evt")),
-    events.map(({ scope }) => scope.tenantId),
-    events.map(({ event }) => event.type),
-    events.map(({ subjectId }) => subjectId),
-    events.map(({ event, data }) => JSON.stringify(event.schema.parse(data))),
-    events.map(({ scope }) => scope.requestId ?? null),
-    events.map(({ scope }) => scope.traceparent ?? null),
-  ];
 };
 
 // Any number that nothing else locks. One relay runs at a time over all nodes; its lock ends with the transaction.
@@ -40,36 +19,34 @@ export const becomeRelay = async (tx: SqlTx): Promise<boolean> => {
   return row?.mine ?? false;
 };
 
-const NEXT = statement<EventRow>(
-  "outbox.next",
-  `select ${EVENT_COLUMNS} from outbox_events where dispatched_at is null and tenant_id <> all($2::text[]) order by position limit $1`,
+// One row of what waits may be taken in part. What is left keeps its place.
+const DISPATCH = statement<EventRow>(
+  "outbox.dispatch",
+  `with next as (
+     select q.position as key, q.tenant_id, p.position from outbox_pending q cross join lateral unnest(q.positions) as p(position)
+      where q.tenant_id <> all($2::text[]) order by q.position, p.position limit $1
+   ), taken as (
+     select key, count(*)::int as taken from next group by key
+   ), gone as (
+     delete from outbox_pending q using taken t where q.position = t.key and cardinality(q.positions) = t.taken
+   ), shortened as (
+     update outbox_pending q set positions = q.positions[t.taken + 1:] from taken t where q.position = t.key and cardinality(q.positions) > t.taken
+   ), numbered as (
+     insert into outbox_dispatches (tenant_id, last_sequence, positions, highest_position)
+     select n.tenant_id, coalesce((select max(l.last_sequence) from outbox_dispatches l where l.tenant_id = n.tenant_id), 0) + count(*),
+            array_agg(n.position order by n.position), max(n.position)
+       from next n group by n.tenant_id
+     returning tenant_id, last_sequence, positions
+   )
+   select ${EVENT_COLUMNS} from ${dispatchedOf("numbered")} order by e.position`,
 );
 
-const LAST_SEQUENCES = statement<{ readonly tenant_id: string; readonly sequence: number | null }>(
-  "outbox.lastSequences",
-  `select t.tenant_id, (select max(e.sequence) from outbox_events e where e.tenant_id = t.tenant_id) as sequence from unnest($1::text[]) as t(tenant_id)`,
-);
+/** Numbers the next events in order of position, and takes them from those that wait. */
+export const dispatchNext = async (tx: SqlTx, limit: number, heldTenants: readonly string[]): Promise<readonly DispatchedEvent[]> =>
+  (await tx.query(DISPATCH, [limit, heldTenants])).map(toEvent);
 
-/** Undispatched events in order of position, already numbered within their tenant. */
-export const nextEvents = async (tx: SqlTx, limit: number, heldTenants: readonly string[]): Promise<readonly DispatchedEvent[]> => {
-  const rows = await tx.query(NEXT, [limit, heldTenants]);
-  const last = await tx.query(LAST_SEQUENCES, [[...new Set(rows.map(({ tenant_id }) => tenant_id))]]);
-  const counters = new Map(last.map(({ tenant_id, sequence }) => [tenant_id, sequence ?? 0]));
-  return rows.map((row) => {
-    const sequence = (counters.get(row.tenant_id) ?? 0) + 1;
-    counters.set(row.tenant_id, sequence);
-    return { ...toEvent(row), sequence };
-  });
-};
-
-const MARK_DISPATCHED = statement(
-  "outbox.markDispatched",
-  `update outbox_events e set sequence = v.sequence, dispatched_at = now()
-     from unnest($1::text[], $2::bigint[]) as v(event_id, sequence) where e.event_id = v.event_id`,
-);
-
-export const markDispatched = (tx: SqlTx, events: readonly DispatchedEvent[]): Promise<unknown> =>
-  tx.query(MARK_DISPATCHED, [events.map(({ eventId }) => eventId), events.map(({ sequence }) => sequence)]);
+const IS_WAITING = statement<{ readonly waiting: boolean }>("outbox.isWaiting", "select exists (select from outbox_pending) as waiting");
+export const isWaiting = async (db: Pick<Db, "query">): Promise<boolean> => (await db.query(IS_WAITING))[0]?.waiting ?? false;
 
 export interface OutboxFigures {
   readonly undispatched: number;
@@ -82,8 +59,8 @@ const COUNTED_UP_TO = 10_000;
 
 const COUNT_UNDISPATCHED = statement<{ readonly undispatched: number; readonly oldest: number }>(
   "outbox.countUndispatched",
-  `select count(*)::int as undispatched, coalesce(extract(epoch from clock_timestamp() - min(created_at)), 0)::float8 as oldest
-     from (select created_at from outbox_events where dispatched_at is null order by position limit $1) as waiting`,
+  `select coalesce(sum(cardinality(positions)), 0)::int as undispatched, coalesce(extract(epoch from clock_timestamp() - min(created_at)), 0)::float8 as oldest
+     from (select positions, created_at from outbox_pending order by position limit $1) as waiting`,
 );
 
 export const countUndispatched = async (db: Pick<Db, "query">): Promise<OutboxFigures> => {
@@ -93,23 +70,55 @@ export const countUndispatched = async (db: Pick<Db, "query">): Promise<OutboxFi
 
 const FIND_WAITING = statement<{ readonly tenant_id: string; readonly event_id: string; readonly since: Date; readonly count: number }>(
   "outbox.findWaiting",
-  `select tenant_id, (array_agg(event_id order by position))[1] as event_id, min(created_at) as since, count(*)::int as count
-     from (select tenant_id, event_id, position, created_at from outbox_events where dispatched_at is null order by position limit $1) as waiting
-    where created_at < now() - $2 * interval '1 second' group by tenant_id order by 3 limit $3`,
+  `select w.tenant_id, e.event_id, w.since, w.count
+     from (select tenant_id, min(positions[1]) as position, min(created_at) as since, sum(cardinality(positions))::int as count
+             from (select tenant_id, positions, created_at from outbox_pending order by position limit $1) as waiting
+            where created_at < now() - $2 * interval '1 second' group by tenant_id order by 3 limit $3) as w
+     join outbox_events e on e.position = w.position order by w.since`,
 );
 
 /** The tenants whose events wait for longer, with their oldest one. */
 export const findWaiting = (db: Pick<Db, "query">, afterSeconds: number, limit: number) => db.query(FIND_WAITING, [COUNTED_UP_TO, afterSeconds, limit]);
 
-// The newest event of each tenant stays: it holds the last sequence number, and without it numbering would restart.
-const DELETE_OLD = statement(
+// The newest event of each tenant stays: its dispatch holds the last sequence number, and without that numbering would restart.
+const DELETE_OLD = statement<{ readonly deleted: number }>(
   "outbox.deleteOldEvents",
-  `delete from outbox_events where event_id in (
-     select o.event_id from outbox_events o
-      where o.dispatched_at is not null and o.created_at < now() - $1 * interval '1 day'
-        and exists (select 1 from outbox_events n where n.tenant_id = o.tenant_id and n.sequence > o.sequence)
-      order by o.created_at limit $2)`,
+  `with old as (
+     select o.tenant_id, o.last_sequence, o.positions, o.dispatched_at,
+            exists (select from outbox_dispatches n where n.tenant_id = o.tenant_id and n.last_sequence > o.last_sequence) as followed
+       from outbox_dispatches o where o.dispatched_at < now() - $1 * interval '1 day' order by o.dispatched_at
+   ), due as (
+     select *, sum(cardinality(positions)) over (order by dispatched_at, tenant_id, last_sequence) - cardinality(positions) as before
+       from (select tenant_id, last_sequence, dispatched_at, followed, case when followed then positions else trim_array(positions, 1) end as positions
+               from old where followed or cardinality(positions) > 1 limit $2) as oldest
+   ), gone as (
+     delete from outbox_dispatches d using due where d.tenant_id = due.tenant_id and d.last_sequence = due.last_sequence and due.followed and due.before < $2
+   ), shortened as (
+     update outbox_dispatches d set positions = d.positions[cardinality(d.positions):] from due
+      where d.tenant_id = due.tenant_id and d.last_sequence = due.last_sequence and not due.followed and due.before < $2
+   ), deleted as (
+     delete from outbox_events e using due, unnest(due.positions) as p(position) where e.position = p.position and due.before < $2
+   )
+   select coalesce(sum(cardinality(positions)), 0)::int as deleted from due where before < $2`,
 );
 
-export const deleteOldEvents = (db: Db, { keepDays, limit }: { readonly keepDays: number; readonly limit: number }): Promise<number> =>
-  db.execute(DELETE_OLD, [keepDays, limit]);
+/** How many events it deleted: at least `limit` if there are so many. */
+export const deleteOldEvents = async (db: Pick<Db, "query">, { keepDays, limit }: { readonly keepDays: number; readonly limit: number }): Promise<number> =>
+  (await db.query(DELETE_OLD, [keepDays, limit]))[0]?.deleted ?? 0;
+
+const DELETE_DISPATCHED = statement<{ readonly deleted: number }>(
+  "outbox.deleteDispatched",
+  `with due as (
+     select last_sequence, positions, sum(cardinality(positions)) over (order by last_sequence) - cardinality(positions) as before
+       from (select last_sequence, positions from outbox_dispatches where tenant_id = $1 order by last_sequence limit $2) as oldest
+   ), gone as (
+     delete from outbox_dispatches d using due where d.tenant_id = $1 and d.last_sequence = due.last_sequence and due.before < $2
+   ), deleted as (
+     delete from outbox_events e using due, unnest(due.positions) as p(position) where e.position = p.position and e.tenant_id = $1 and due.before < $2
+   )
+   select count(*)::int as deleted from due where before < $2`,
+);
+
+/** Deletes a tenant's oldest events, without those that wait for the relay. Returns 0 when there are no more. */
+export const deleteDispatched = async (db: SqlTx, { tenantId }: SystemScope, limit: number): Promise<number> =>
+  (await db.query(DELETE_DISPATCHED, [tenantId, limit]))[0]?.deleted ?? 0;

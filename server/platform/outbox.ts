@@ -1,11 +1,11 @@
 // Transactional outbox: an event is written in the transaction of its cause and dispatched after the commit, in order, at least once.
-// The relay looks for undispatched rows and keeps no cursor, so it never skips a transaction that commits late.
+// The relay takes what waits and keeps no cursor, so it never skips a transaction that commits late.
 import type { Tx } from "../core/database.ts";
 import type { DispatchedEvent, Emit } from "../core/events.ts";
 import type { FindStuck } from "../core/stuck.ts";
 import type { Db } from "./db.ts";
 import type { Job } from "./jobs.ts";
-import { becomeRelay, countUndispatched, deleteOldEvents, findWaiting, insertEvents, markDispatched, nextEvents, type OutboxFigures } from "./outbox-rows.ts";
+import { becomeRelay, countUndispatched, deleteOldEvents, dispatchNext, findWaiting, insertEvents, isWaiting, type OutboxFigures } from "./outbox-rows.ts";
 
 /** Runs in the relay's transaction: its writes and the dispatch of the events are atomic. After a failure it may see an event again. */
 export type Consumer = (tx: Tx, events: readonly DispatchedEvent[]) => Promise<void>;
@@ -106,11 +106,12 @@ export const createOutbox = ({ db, onError, settings: given }: OutboxDeps): Outb
       wake();
     },
     jobs: [
-      { name: "outbox.relay", everyMs: settings.relayEveryMs, run },
+      // A node that has nothing to do finds that out with one small read.
+      { name: "outbox.relay", everyMs: settings.relayEveryMs, run: async () => (await isWaiting(db)) && run() },
       {
         name: "outbox.retention",
         everyMs: settings.retentionEveryMs,
-        run: async () => (await deleteOldEvents(db, { keepDays: settings.keepDays, limit: settings.retentionBatch })) === settings.retentionBatch,
+        run: async () => (await deleteOldEvents(db, { keepDays: settings.keepDays, limit: settings.retentionBatch })) >= settings.retentionBatch,
       },
     ],
     consume: (name, consumer) => void consumers.push({ name, consumer }),
@@ -149,10 +150,9 @@ const createRelay = ({ db, consumers, onError, batch }: RelayDeps) => {
   const dispatch = (limit: number, held: readonly string[]): Promise<readonly DispatchedEvent[]> =>
     db.tx(async (tx) => {
       if (!(await becomeRelay(tx))) return [];
-      const events = await nextEvents(tx, limit, held);
+      // Written first, because consumers lock rows that others wait for.
+      const events = await dispatchNext(tx, limit, held);
       if (events.length === 0) return [];
-      // First, because consumers lock rows that others wait for.
-      await markDispatched(tx, events);
       for (const { name, consumer } of consumers) {
         try {
           await consumer(tx, events);

@@ -3,10 +3,12 @@ import { Prisma } from "../../prisma/generated/client.ts";
 import { type DeviceLimit, deviceLimitsOf } from "../core/access.ts";
 import type { Clients, OperationName, SystemClient, TenantClient } from "../core/database.ts";
 import { AppError } from "../core/errors.ts";
+import type { SqlTx } from "../core/events.ts";
 import type { HoldVersion } from "../core/row-versions.ts";
 import type { SystemScope } from "../core/scope.ts";
 import { unlessReferenced } from "./db-errors.ts";
 import { conditionOf, limitToDevices } from "./device-wall.ts";
+import { deleteDispatched } from "./outbox-rows.ts";
 
 /** Runs one operation on a Prisma client: the one of a transaction, or the one for single statements. */
 export type RunOperation = (operation: (prisma: Prisma.TransactionClient) => PromiseLike<unknown>) => Promise<unknown>;
@@ -150,23 +152,23 @@ const System = clientClass(MODELS);
 interface Deleting {
   deleteMany(args: { readonly where?: object; readonly limit: number }): Promise<{ readonly count: number }>;
 }
-/** An event that has not been dispatched is still to be told. */
-const DELETABLE: ReadonlyMap<string, object> = new Map([["outboxEvent", { dispatchedAt: { not: null } }]]);
-
 /** The tenant's own row goes last. The audit log is append-only and outlives its tenant: its rows stay until their retention ends. */
-const NOT_PURGED: ReadonlySet<string> = new Set(["tenant", "auditLog", "auditChain"]);
+const NOT_PURGED: ReadonlySet<string> = new Set(["tenant", "auditLog", "auditChain", "outboxEvent", "outboxPending", "outboxDispatch"]);
 
-/** Deletes up to `limit` rows of the tenant from every table with a tenant, except those above. `waiting`: only undispatched events are left. */
-export const deleteRowsOf = async (clients: Pick<Clients, "for">, scope: SystemScope, limit: number): Promise<"more" | "waiting" | "done"> => {
+/**
+ * Deletes up to `limit` rows of the tenant from every table with a tenant, except the log and its own row. `waiting`: only undispatched events are left,
+ * which are still to be told.
+ */
+export const deleteRowsOf = async (clients: Pick<Clients, "for"> & SqlTx, scope: SystemScope, limit: number): Promise<"more" | "waiting" | "done"> => {
   const client = clients.for(scope);
-  let deleted = 0;
+  let deleted = await deleteDispatched(clients, scope, limit);
   for (const { key } of TENANT_MODELS.filter((model) => !NOT_PURGED.has(model.key))) {
     const rows = client[key as keyof typeof client] as unknown as Deleting; // as: every model has the operation
     // A row that others still point to goes in a later round, after them.
-    deleted += (await unlessReferenced(rows.deleteMany({ where: DELETABLE.get(key) ?? {}, limit })))?.count ?? 0;
+    deleted += (await unlessReferenced(rows.deleteMany({ limit })))?.count ?? 0;
   }
   if (deleted > 0) return "more";
-  return (await client.outboxEvent.count()) > 0 ? "waiting" : "done";
+  return (await client.outboxPending.count()) > 0 ? "waiting" : "done";
 };
 
 export const createClients = (run: RunOperation): Clients => ({

@@ -108,7 +108,8 @@ const run = ({ seed, scale, control }: Context): Promise<ScenarioOutcome> =>
       const start = { id: idOf(), device: "before-all", n: 0 };
       await write(sql, tenantId, start);
       const dispatched = async (): Promise<boolean> =>
-        (await sql.query("select 1 from outbox_events where event_id = $1 and dispatched_at is not null", [start.id])).length > 0;
+        (await sql.query("select 1 from outbox_events e join outbox_dispatches d on e.position = any(d.positions) where e.event_id = $1", [start.id])).length >
+        0;
       while (!(await dispatched())) await pause(time, 50);
       const feed = watchFeed({ port: rig.apiProxy.port, credentials: rig.credentials, types: [TYPE], after: start.id });
       const untilMs = time.elapsedMs() + scale.seconds * 1_000;
@@ -125,9 +126,9 @@ const run = ({ seed, scale, control }: Context): Promise<ScenarioOutcome> =>
         const viewed = feed.events.map(({ id, subjectId, data }): Seen => ({ id, device: subjectId, n: Number(data["n"]) }));
         const naively = judgeOrder(written, await naive);
         const judged = control ? naively : judgeOrder(written, viewed);
-        const open = await sql.query("select 1 from outbox_events where tenant_id = $1 and dispatched_at is null", [tenantId]);
+        const open = await sql.query("select 1 from outbox_pending where tenant_id = $1", [tenantId]);
         const holes = await sql.query<{ holes: string }>(
-          "select max(sequence) - count(*) as holes from outbox_events where tenant_id = $1 and sequence is not null",
+          "select max(last_sequence) - sum(cardinality(positions)) as holes from outbox_dispatches where tenant_id = $1",
           [tenantId],
         );
         const latency = createLatency();

@@ -189,10 +189,17 @@ const newWebhook = async (stock: Stock): Promise<Input> => ({
 /** One about the stock's device, so that callers who are limited to it see it. */
 const newEvent = async ({ world, tenant, device }: Stock): Promise<string> => {
   const eventId = newId("evt");
+  await world.sql.query(`insert into outbox_events (event_id, tenant_id, type, subject_id, data) values ($1, $2, 'device.offline', $3, '{}')`, [
+    eventId,
+    tenant.tenantId,
+    device.deviceId,
+  ]);
+  // The relay does the same, and may have done so already.
   await world.sql.query(
-    `insert into outbox_events (event_id, tenant_id, type, subject_id, data, sequence, dispatched_at)
-     select $1, $2, 'device.offline', $3, '{}', (extract(epoch from clock_timestamp()) * 1000000)::bigint, now()`,
-    [eventId, tenant.tenantId, device.deviceId],
+    `with waiting as (delete from outbox_pending where positions = (select array_agg(position) from outbox_events where event_id = $1) returning tenant_id, positions)
+     insert into outbox_dispatches (tenant_id, last_sequence, positions, highest_position)
+     select tenant_id, (extract(epoch from clock_timestamp()) * 1000000)::bigint, positions, positions[1] from waiting`,
+    [eventId],
   );
   return eventId;
 };

@@ -20,6 +20,8 @@ const UNCHECKED: Readonly<Record<string, string>> = {
   "security_rules.tenant_id": "the installation may have its own",
   "blocked_entities.tenant_id": "the installation has its own",
   "outbox_events.tenant_id": "every event of every node would lock its tenant's row",
+  "outbox_pending.tenant_id": "written with its events",
+  "outbox_dispatches.tenant_id": "every round of the relay would lock the row of each tenant",
   "idempotency_keys.tenant_id": "every keyed call would lock its tenant's row, and calls outside of tenants have none",
   "used_signatures.agent_id": "every signed change would read the device again, right after the signature check",
   "user_profiles.default_tenant_id": "a person's choice, which counts only while they are a member",
@@ -63,6 +65,7 @@ const UNIQUE_EVERYWHERE: Readonly<Record<string, string>> = {
   slug_reservations_pkey: "unique in the whole installation",
   tenants_slug_key: "unique in the whole installation",
   tenants_durable_object_id_key: "unique in the whole installation",
+  outbox_pending_pkey: "the relay takes what waits of all tenants in order of position",
   command_events_pkey: "history of one command; every command writes this index four times",
   commands_device_id_seq_key: "numbers per device; every command writes this index, and rebuilding it would stop an installation's queue",
 };

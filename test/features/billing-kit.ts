@@ -32,7 +32,7 @@ export const openBilling = async (stripe: { readonly secretKey?: string; readonl
   const emit: Emit = async (tx, events) => {
     await insertEvents(tx, events);
     // No relay runs here, and a tenant that goes waits for its events.
-    await tx.query("update outbox_events set dispatched_at = now() where dispatched_at is null");
+    await tx.query("delete from outbox_pending");
     emitted.push(...events);
   };
   const counters: Counters = { ...deployments.counters };

@@ -103,7 +103,7 @@ test("a viewer that missed too many events, or whose position was deleted, learn
   const first = await finishCommand(device);
   await eventually(() => expect(watched.completed()).toEqual([first]), PATIENCE_MS);
   const newest = async (): Promise<number> =>
-    (await always.sql.query("select max(sequence)::int as newest from outbox_events where tenant_id = $1", [tenant.tenantId])).rows[0].newest;
+    (await always.sql.query("select max(last_sequence)::int as newest from outbox_dispatches where tenant_id = $1", [tenant.tenantId])).rows[0].newest;
 
   await wire.down();
   const before = await newest();

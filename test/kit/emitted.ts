@@ -2,16 +2,16 @@
 import { appendFileSync } from "node:fs";
 import pg from "pg";
 import { inject } from "vitest";
+// Rows that a test writes by itself prove nothing, so this listens to the statements of those who emit.
+import { INSERT_EVENTS } from "../../server/core/event-rows.ts";
 
-// Rows that a test writes by itself prove nothing, so this listens to the outbox's own statement.
-const INSERT = "insert into outbox_events (event_id, tenant_id, type, subject_id, data, request_id, traceparent)";
-const TYPES = 2;
-
+const TYPE = /^[a-z_]+\.[a-z_]+$/;
 const file = inject("emittedFile");
 const noted = new Set<string>();
-const note = (types: unknown): void => {
-  for (const type of String(types).slice(1, -1).split(",")) {
-    if (noted.has(type)) continue;
+/** The types stand in one of the statement's arrays. */
+const note = (values: readonly unknown[]): void => {
+  for (const type of values.flatMap((value) => (typeof value === "string" && value.startsWith("{") ? value.slice(1, -1).split(",") : []))) {
+    if (noted.has(type) || !TYPE.test(type)) continue;
     noted.add(type);
     appendFileSync(file, `${type}\n`);
   }
@@ -20,6 +20,6 @@ const note = (types: unknown): void => {
 const query = pg.Client.prototype.query as (this: unknown, ...given: readonly unknown[]) => unknown;
 pg.Client.prototype.query = function (this: unknown, ...given: readonly unknown[]): unknown {
   const [asked] = given as readonly [pg.QueryConfig | string | undefined]; // as: pg takes nothing else first
-  if (typeof asked === "object" && typeof asked.text === "string" && asked.text.startsWith(INSERT)) note(asked.values?.[TYPES]);
+  if (typeof asked === "object" && typeof asked.text === "string" && asked.text.includes(INSERT_EVENTS)) note(asked.values ?? []);
   return query.call(this, ...given);
 } as typeof pg.Client.prototype.query;

@@ -66,6 +66,7 @@ const tableOf = (sql: RowSql, name: string): Promise<Table> => {
 const SAMPLES: Readonly<Record<string, (column: string) => unknown>> = {
   text: (column) => `${column}_${randomUUID()}`,
   bytea: () => randomBytes(32),
+  json: () => "{}",
   jsonb: () => "{}",
   timestamptz: () => new Date(),
   bool: () => false,

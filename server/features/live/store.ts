@@ -1,5 +1,5 @@
 // Reads the dispatched events of one tenant from a position in its sequence on.
-import { EVENT_COLUMNS, type EventRow, toEvent } from "../../core/event-rows.ts";
+import { DISPATCHED, DISPATCHED_EVENT, EVENT_COLUMNS, type EventRow, SEQUENCE, toEvent } from "../../core/event-rows.ts";
 import type { DispatchedEvent } from "../../core/events.ts";
 import { statement } from "../../core/statements.ts";
 import type { Db } from "../../platform/db.ts";
@@ -22,7 +22,7 @@ const toPosition = (row: PositionRow | undefined): Position | null => (row === u
 
 const FIND_POSITION = statement<PositionRow>(
   "live.findPosition",
-  `select event_id, sequence from outbox_events where tenant_id = $1 and event_id = $2 and sequence is not null`,
+  `select e.event_id, ${SEQUENCE} as sequence from ${DISPATCHED_EVENT} where e.tenant_id = $1 and e.event_id = $2`,
 );
 
 /** Null when the tenant has no such event or retention has deleted it. */
@@ -34,7 +34,7 @@ export const findPosition = async (db: Db, tenantId: string, eventId: string): P
 
 const NEWEST_POSITION = statement<PositionRow>(
   "live.newestPosition",
-  `select event_id, sequence from outbox_events where tenant_id = $1 and sequence is not null order by sequence desc limit 1`,
+  `select e.event_id, ${SEQUENCE} as sequence from ${DISPATCHED} where d.tenant_id = $1 order by d.last_sequence desc, o.nth desc limit 1`,
 );
 
 /** The position of the tenant's newest dispatched event. */
@@ -48,7 +48,8 @@ export const PAGE = 200;
 
 const READ_AFTER = statement<EventRow>(
   "live.readAfter",
-  `select ${EVENT_COLUMNS} from outbox_events where tenant_id = $1 and sequence > $2 order by sequence limit ${PAGE}`,
+  `select ${EVENT_COLUMNS} from ${DISPATCHED} where d.tenant_id = $1 and d.last_sequence > $2 and ${SEQUENCE} > $2
+    order by d.last_sequence, o.nth limit ${PAGE}`,
 );
 
 export const readAfter = async (db: Db, tenantId: string, sequence: number): Promise<readonly DispatchedEvent[]> => {
@@ -58,7 +59,7 @@ export const readAfter = async (db: Db, tenantId: string, sequence: number): Pro
 
 const READ_NEWEST = statement<EventRow>(
   "live.readNewest",
-  `select ${EVENT_COLUMNS} from outbox_events where tenant_id = $1 and sequence is not null order by sequence desc limit $2`,
+  `select ${EVENT_COLUMNS} from ${DISPATCHED} where d.tenant_id = $1 order by d.last_sequence desc, o.nth desc limit $2`,
 );
 
 export const readNewest = async (db: Db, tenantId: string, limit: number): Promise<readonly DispatchedEvent[]> =>

@@ -1,5 +1,5 @@
 // Rows that the relay writes: one delivery per event and webhook, and the endpoints that are due.
-import { EVENT_COLUMNS, type EventRow, toEvent } from "../../core/event-rows.ts";
+import { DISPATCHED, EVENT_COLUMNS, type EventRow, toEvent } from "../../core/event-rows.ts";
 import type { DispatchedEvent, SqlTx } from "../../core/events.ts";
 import { statement } from "../../core/statements.ts";
 
@@ -90,13 +90,10 @@ export const redeliver = async (tx: SqlTx, tenantId: string, deliveryId: string)
 
 const REPLAYABLE = statement<EventRow>(
   "webhooks.replayable",
-  `select ${EVENT_COLUMNS.split(", ")
-    .map((name) => `e.${name}`)
-    .join(", ")} from outbox_events e
-     left join webhook_deliveries d on d.tenant_id = e.tenant_id and d.webhook_id = $2 and d.event_id = e.event_id
-    where e.tenant_id = $1 and e.sequence is not null and e.created_at >= $3 and e.created_at < coalesce($4, now()) and e.type = any($5::text[])
-      and case $6 when 'failed' then d.status in ('exhausted', 'blocked') when 'missing' then d.delivery_id is null or d.status = 'cancelled' else true end
-    order by e.sequence limit $7`,
+  `select ${EVENT_COLUMNS} from ${DISPATCHED} left join webhook_deliveries w on w.tenant_id = e.tenant_id and w.webhook_id = $2 and w.event_id = e.event_id
+    where d.tenant_id = $1 and e.created_at >= $3 and e.created_at < coalesce($4, now()) and e.type = any($5::text[])
+      and case $6 when 'failed' then w.status in ('exhausted', 'blocked') when 'missing' then w.delivery_id is null or w.status = 'cancelled' else true end
+    order by d.last_sequence, o.nth limit $7`,
 );
 export interface ReplayWindow {
   readonly tenantId: string;
