@@ -1,4 +1,5 @@
 // The rows of durable events: how an event is written, in the SQL of whoever writes it, and how dispatched ones are read with their sequence numbers.
+import { packData, unpackData } from "./event-data.ts";
 import type { DispatchedEvent, Emit } from "./events.ts";
 import { newId } from "./ids.ts";
 
@@ -16,6 +17,9 @@ export const INSERT_EVENTS = `insert into outbox_events (${WRITTEN}) select e.ev
 /** JSON contains no line break, so its texts need no quotes between them. */
 const LINES = "\n";
 
+const dataText = ({ event, subjectId, data }: Parameters<Emit>[1][number]): string =>
+  JSON.stringify(packData({ type: event.type, subjectId, data: event.schema.parse(data) }));
+
 export const eventColumns = (events: Parameters<Emit>[1]): readonly unknown[] => {
   for (const { event } of events) if (!event.durable) throw new Error(`${event.type} is a hint and has no place in the outbox`);
   return [
@@ -23,7 +27,7 @@ export const eventColumns = (events: Parameters<Emit>[1]): readonly unknown[] =>
     events.map(({ scope }) => scope.tenantId),
     events.map(({ event }) => event.type),
     events.map(({ subjectId }) => subjectId),
-    events.map(({ event, data }) => JSON.stringify(event.schema.parse(data))).join(LINES),
+    events.map(dataText).join(LINES),
     events.map(({ scope }) => scope.requestId ?? null),
     events.map(({ scope }) => scope.traceparent ?? null),
   ];
@@ -86,7 +90,7 @@ class StoredEvent implements DispatchedEvent {
   }
 
   get data(): DispatchedEvent["data"] {
-    if (typeof this.#data === "string") this.#data = JSON.parse(this.#data) as DispatchedEvent["data"]; // as: the outbox holds objects
+    if (typeof this.#data === "string") this.#data = unpackData(this.subjectId, JSON.parse(this.#data));
     return this.#data;
   }
 }

@@ -1,5 +1,7 @@
 // The queue on a real database: its guarantees for callers, sessions, pollers and several nodes.
+
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { unpackData } from "../../server/core/event-data.ts";
 import type { Db } from "../../server/platform/db.ts";
 import { addDevice, age, as, asOperator, connectDevice, createCommandsFeature, type DeviceRef, disconnectDevice, openTestDb, runJob } from "./commands-kit.ts";
 
@@ -28,8 +30,10 @@ const claimOf =
     await feature.writeSent();
     return commands.map(({ command }) => command.commandId);
   };
-const outboxOf = (commandId: string) =>
-  db.query<{ type: string; data: object }>(`select type, data from outbox_events where subject_id = $1 order by position`, [commandId]);
+const outboxOf = async (commandId: string) =>
+  (await db.query<{ type: string; data: unknown }>(`select type, data from outbox_events where subject_id = $1 order by position`, [commandId])).map(
+    ({ type, data }) => ({ type, data: unpackData(commandId, data) }),
+  );
 
 describe("queueing", () => {
   test("a queued command gets the settings of its type, tells its viewers and nudges its device", async () => {

@@ -3,6 +3,7 @@ import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/pr
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { DISPATCHED, SEQUENCE } from "../../server/core/event-rows.ts";
 import { difference, migrate } from "../../server/platform/migrate.ts";
 import { migrationsFolder, schemaFolder } from "../../server/platform/schema-engine.ts";
 import { createEmptyDatabase, createTestDatabase, withClient } from "../kit/database.ts";
@@ -69,10 +70,9 @@ describe("migrate", () => {
 });
 
 describe("the migrations from 0.2.0 on", () => {
-  const NEXT = "20261122080721";
-  const openOld = async (): Promise<string> => {
-    const old = join(folder, "0.2.0");
-    await cp(migrationsFolder(), old, { recursive: true, filter: (path) => (/\/(\d{14})_[^/]*$/.exec(path)?.[1] ?? "") < NEXT });
+  const openOld = async (next = "20261122080721"): Promise<string> => {
+    const old = join(folder, next);
+    await cp(migrationsFolder(), old, { recursive: true, filter: (path) => (/\/(\d{14})_[^/]*$/.exec(path)?.[1] ?? "") < next });
     const url = await createEmptyDatabase();
     await migrate({ url, folder: old });
     return url;
@@ -129,6 +129,55 @@ describe("the migrations from 0.2.0 on", () => {
         ["-", "usr|make|1"],
         ["ten_a", "usr|make|1"],
       ],
+    });
+  });
+
+  test("keep each event's sequence number, and what the relay had still to dispatch", async () => {
+    const url = await openOld("20261122213344");
+    const found = await withClient(url, async (client) => {
+      const write = (tenant_id: string, position: number, sequence: number | null) =>
+        insertRow(client, "outbox_events", {
+          tenant_id,
+          event_id: `evt_${position}`,
+          position,
+          sequence,
+          dispatched_at: sequence === null ? null : new Date(),
+        });
+      // Retention has left a hole, 3 was dispatched after 4, and 7 and 9 wait.
+      const numbers: readonly (readonly [number, number | null])[] = [
+        [1, 2],
+        [2, 5],
+        [4, 6],
+        [3, 7],
+        [5, 8],
+        [7, null],
+        [9, null],
+      ];
+      for (const [position, sequence] of numbers) await write("ten_a", position, sequence);
+      await write("ten_b", 6, 1);
+      await write("ten_b", 8, null);
+      await migrate({ url });
+      const read = async (text: string) => (await client.query({ text, rowMode: "array" })).rows;
+      return {
+        dispatched: await read(`select e.tenant_id, e.event_id, ${SEQUENCE}::int from ${DISPATCHED} order by d.tenant_id, d.last_sequence, o.nth`),
+        waiting: await read("select tenant_id, array_to_string(positions, ' ') from outbox_pending order by 1"),
+        data: await read("select distinct data::text from outbox_events"),
+      };
+    });
+    expect(found).toEqual({
+      dispatched: [
+        ["ten_a", "evt_1", 2],
+        ["ten_a", "evt_2", 5],
+        ["ten_a", "evt_4", 6],
+        ["ten_a", "evt_3", 7],
+        ["ten_a", "evt_5", 8],
+        ["ten_b", "evt_6", 1],
+      ],
+      waiting: [
+        ["ten_a", "7 9"],
+        ["ten_b", "8"],
+      ],
+      data: [["{}"]],
     });
   });
 });

@@ -1,4 +1,5 @@
 // Rows of the event log.
+import { DEVICE_OF } from "../../core/event-data.ts";
 import { DISPATCHED, DISPATCHED_EVENT, EVENT_COLUMNS, type EventRow, SEQUENCE, toEvent } from "../../core/event-rows.ts";
 import type { DispatchedEvent } from "../../core/events.ts";
 import { statement } from "../../core/statements.ts";
@@ -25,7 +26,7 @@ const MATCHING = `select ${EVENT_COLUMNS} from ${DISPATCHED}
     and d.last_sequence <= coalesce((select min(b.last_sequence) from outbox_dispatches b where b.tenant_id = $1 and b.last_sequence >= $3), $3)
     and ($4::text[] is null or e.type = any($4)) and ($5::text is null or e.subject_id = $5)
     and ($6::timestamptz is null or e.created_at >= $6) and ($7::timestamptz is null or e.created_at < $7)
-    and ($8::text[] is null or e.subject_id = any($8) or e.data ->> 'deviceId' = any($8))`;
+    and ($8::text[] is null or e.subject_id = any($8) or ${DEVICE_OF} = any($8))`;
 const OLDEST_FIRST = statement<EventRow>("webhooks.eventsOldestFirst", `${MATCHING} order by d.last_sequence, o.nth limit $9`);
 const NEWEST_FIRST = statement<EventRow>("webhooks.eventsNewestFirst", `${MATCHING} order by d.last_sequence desc, o.nth desc limit $9`);
 

@@ -1,9 +1,9 @@
 // Ends commands that this node has in hand, with their events, in one statement and without locking them first: a command whose row was changed since
 // the node read it is left alone.
+import { eventColumns, eventSource, INSERT_EVENTS } from "../../../core/event-rows.ts";
 import type { DurableEvent, Happened } from "../../../core/events.ts";
 import { statement } from "../../../core/statements.ts";
 import type { Db } from "../../../platform/db.ts";
-import { eventColumns, insertEventsSql } from "../../../platform/outbox-rows.ts";
 import { arrayParameters, assignments, END_STATE, namesOf, PLACES_IN_QUEUE, placesOfCommands } from "./columns.ts";
 import type { CommandRow } from "./rows.ts";
 
@@ -16,7 +16,7 @@ const FINISH = statement<{ readonly command_id: string }>(
    gone as (delete from command_queue q where q.ctid = any(${PLACES_IN_QUEUE("o.revision = v.revision")}) returning q.tenant_id, q.command_id),
    ended as (
      update commands c set ${assignments(END_STATE)} from v where c.ctid = any(${placesOfCommands("gone")}) and c.tenant_id = v.tenant_id and c.command_id = v.command_id),
-   told as (${insertEventsSql(FIRST_STATE + END_STATE.length, "e.subject_id in (select command_id from gone)")})
+   told as (${INSERT_EVENTS} from ${eventSource(FIRST_STATE + END_STATE.length)} join gone on gone.command_id = e.subject_id)
    select command_id from gone`,
 );
 
