@@ -60,7 +60,7 @@ export const createOutbox = ({ db, onError, settings: given }: OutboxDeps): Outb
   const consumers: { readonly name: string; readonly consumer: Consumer }[] = [];
   const subscribers = new Set<EventSubscriber>();
   let timer: NodeJS.Timeout | null = null;
-  let running: Promise<boolean> | null = null;
+  let running: Promise<number> | null = null;
   let closed = false;
 
   const tell = (events: readonly DispatchedEvent[]): void => {
@@ -74,31 +74,32 @@ export const createOutbox = ({ db, onError, settings: given }: OutboxDeps): Outb
   };
 
   const relay = createRelay({ db, consumers, onError, batch: settings.relayBatch });
-  const relayOnce = async (): Promise<boolean> => {
+  const relayOnce = async (): Promise<number> => {
     const events = await relay();
-    if (events.length === 0) return false;
-    tell(events);
-    return true;
+    if (events.length > 0) tell(events);
+    return events.length;
   };
-  /** One run at a time in this process, so that subscribers see one order. */
-  const run = (): Promise<boolean> =>
+  /** One run at a time in this process, so that subscribers see one order. Returns how many events it has dispatched. */
+  const run = (): Promise<number> =>
     (running ??= relayOnce().finally(() => {
       running = null;
     }));
 
-  const wake = (): void => {
+  const wakeAfter = (ms: number): void => {
     if (timer !== null || closed) return;
     timer = setTimeout(() => {
       timer = null;
       void run().then(
-        (more) => {
-          if (more) wake();
+        (count) => {
+          // A full round leaves others waiting, and the time of the round has gathered more.
+          if (count > 0) wakeAfter(count < settings.relayBatch ? settings.wakeAfterMs : 0);
         },
         (error: unknown) => onError("outbox relay", error),
       );
-    }, settings.wakeAfterMs);
+    }, ms);
     timer.unref();
   };
+  const wake = (): void => wakeAfter(settings.wakeAfterMs);
 
   return {
     emit: async (tx, events) => {
@@ -107,7 +108,7 @@ export const createOutbox = ({ db, onError, settings: given }: OutboxDeps): Outb
     },
     jobs: [
       // A node that has nothing to do finds that out with one small read.
-      { name: "outbox.relay", everyMs: settings.relayEveryMs, run: async () => (await isWaiting(db)) && run() },
+      { name: "outbox.relay", everyMs: settings.relayEveryMs, run: async () => (await isWaiting(db)) && (await run()) > 0 },
       {
         name: "outbox.retention",
         everyMs: settings.retentionEveryMs,
