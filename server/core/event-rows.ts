@@ -57,10 +57,33 @@ const EVENT = "e.event_id, e.position, e.tenant_id, e.type, e.subject_id, e.data
 /** Of `DISPATCHED`. */
 export const EVENT_COLUMNS = `${EVENT}, ${SEQUENCE} as sequence`;
 
-/** Finds one event and its place by the condition that follows. */
+interface Window {
+  readonly tenant: string;
+  /** Both exclusive. */
+  readonly above: string;
+  readonly below: string;
+  readonly order: "asc" | "desc";
+  /** Of the events to look at. */
+  readonly count: string | number;
+}
+
+/**
+ * As `DISPATCHED`, of one tenant and between two sequence numbers: the first dispatches that have so many events there. It is bounded by itself, since
+ * a planner that takes the tenant for a small one would read and sort all of its events for any page.
+ */
+export const dispatchedWithin = ({ tenant, above, below, order, count }: Window): string => {
+  const within = `least(cardinality(positions), last_sequence - ${above}, ${below} - 1 - last_sequence + cardinality(positions))`;
+  const dispatches = `(select last_sequence, positions, sum(${within}) over (order by last_sequence ${order}) - ${within} as before
+     from outbox_dispatches where tenant_id = ${tenant} and last_sequence > ${above} and last_sequence - cardinality(positions) + 1 < ${below}
+      and last_sequence <= coalesce((select min(b.last_sequence) from outbox_dispatches b where b.tenant_id = ${tenant} and b.last_sequence >= ${below}), ${below})
+    order by last_sequence ${order} limit ${count})`;
+  return `${dispatchedOf(dispatches)} where d.before < ${count} and ${SEQUENCE} > ${above} and ${SEQUENCE} < ${below}`;
+};
+
+/** Finds one event and its place by the condition that follows. `is true` keeps the planner from reading all dispatches of the tenant. */
 export const DISPATCHED_EVENT = `outbox_events e cross join lateral (
     select d.last_sequence, d.positions from outbox_dispatches d
-     where d.tenant_id = e.tenant_id and d.highest_position >= e.position and e.position = any(d.positions) order by d.highest_position limit 1
+     where (d.tenant_id = e.tenant_id) is true and d.highest_position >= e.position and e.position = any(d.positions) order by d.highest_position limit 1
   ) as d cross join lateral (select array_position(d.positions, e.position) as nth) as o`;
 
 /** Few look at the data of an event, so it is parsed for the first who does. */

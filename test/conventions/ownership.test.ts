@@ -39,7 +39,6 @@ const EXCEPTIONS: Readonly<Record<string, { readonly tables: readonly string[]; 
   },
   "server/core/event-rows.ts": { tables: ["outbox_dispatches", "outbox_events"], reason: "whoever reads or writes an event does it the same way" },
   "server/core/event-version.ts": { tables: ["outbox_dispatches"], reason: "what a feature reads carries the number of the tenant's last event" },
-  "server/features/webhooks/event-rows.ts": { tables: ["outbox_dispatches"], reason: "the event log is the outbox, as tenants see it" },
 };
 
 interface Table {

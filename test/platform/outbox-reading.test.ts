@@ -4,7 +4,7 @@ import { contract, type TenantId } from "../../protocol/index.ts";
 import { findEventVersion } from "../../server/core/event-version.ts";
 import { type DispatchedEvent, happened } from "../../server/core/events.ts";
 import { newId } from "../../server/core/ids.ts";
-import { findPosition, newestPosition, readAfter, readNewest } from "../../server/features/live/store.ts";
+import { findPosition, newestPosition, PAGE, readAfter, readNewest } from "../../server/features/live/store.ts";
 import { findEvent, findEvents } from "../../server/features/webhooks/event-rows.ts";
 import { findReplayable } from "../../server/features/webhooks/fan-out-rows.ts";
 import { type Db, openDb } from "../../server/platform/db.ts";
@@ -125,4 +125,18 @@ test("retention and the deletion of a tenant stop at their limits and leave the 
   expect(await deleteDispatched(db, { tenantId }, 10)).toBe(0);
   expect(await db.query("select 1 from outbox_events where tenant_id = $1", [tenantId])).toEqual([]);
   expect(await sequences(other)).toEqual(others);
+});
+
+test("a stream's page is full although it begins near the end of a large dispatch", async () => {
+  const tenantId = newId("ten");
+  const { outbox, relay } = outboxOf(300);
+  await outbox.emit(
+    db,
+    Array.from({ length: 700 }, () => event(tenantId)),
+  );
+  for (let round = 0; round < 3; round += 1) await relay();
+  for (const after of [0, 299, 450]) {
+    const page = await readAfter(db, tenantId, after);
+    expect(page.map(({ sequence }) => sequence)).toEqual(Array.from({ length: PAGE }, (_, at) => after + at + 1));
+  }
 });

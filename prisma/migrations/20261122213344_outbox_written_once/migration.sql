@@ -48,7 +48,7 @@ ALTER TABLE "outbox_events" DROP COLUMN "dispatched_at",
 DROP COLUMN "sequence";
 
 -- CreateIndex
-CREATE INDEX "outbox_dispatches_tenant_id_highest_position_idx" ON "outbox_dispatches"("tenant_id", "highest_position");
+CREATE INDEX "outbox_dispatches_highest_position_idx" ON "outbox_dispatches"("highest_position");
 
 -- CreateIndex
 CREATE INDEX "outbox_dispatches_dispatched_at_idx" ON "outbox_dispatches"("dispatched_at");

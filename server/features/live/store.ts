@@ -1,5 +1,5 @@
 // Reads the dispatched events of one tenant from a position in its sequence on.
-import { DISPATCHED, DISPATCHED_EVENT, EVENT_COLUMNS, type EventRow, SEQUENCE, toEvent } from "../../core/event-rows.ts";
+import { DISPATCHED, DISPATCHED_EVENT, dispatchedWithin, EVENT_COLUMNS, type EventRow, SEQUENCE, toEvent } from "../../core/event-rows.ts";
 import type { DispatchedEvent } from "../../core/events.ts";
 import { statement } from "../../core/statements.ts";
 import type { Db } from "../../platform/db.ts";
@@ -46,9 +46,10 @@ export const newestPosition = async (db: Db, tenantId: string): Promise<Position
 /** Events per read. */
 export const PAGE = 200;
 
+const FAR = `${Number.MAX_SAFE_INTEGER}`;
 const READ_AFTER = statement<EventRow>(
   "live.readAfter",
-  `select ${EVENT_COLUMNS} from ${DISPATCHED} where d.tenant_id = $1 and d.last_sequence > $2 and ${SEQUENCE} > $2
+  `select ${EVENT_COLUMNS} from ${dispatchedWithin({ tenant: "$1", above: "$2::int8", below: FAR, order: "asc", count: PAGE })}
     order by d.last_sequence, o.nth limit ${PAGE}`,
 );
 
@@ -59,7 +60,8 @@ export const readAfter = async (db: Db, tenantId: string, sequence: number): Pro
 
 const READ_NEWEST = statement<EventRow>(
   "live.readNewest",
-  `select ${EVENT_COLUMNS} from ${DISPATCHED} where d.tenant_id = $1 order by d.last_sequence desc, o.nth desc limit $2`,
+  `select ${EVENT_COLUMNS} from ${dispatchedWithin({ tenant: "$1", above: "0", below: FAR, order: "desc", count: "$2::int8" })}
+    order by d.last_sequence desc, o.nth desc limit $2`,
 );
 
 export const readNewest = async (db: Db, tenantId: string, limit: number): Promise<readonly DispatchedEvent[]> =>
