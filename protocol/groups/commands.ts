@@ -6,8 +6,10 @@ import { CommandId, DeviceId, ref } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
 import { cursorQuery, orderedQuery, paged } from "../kit/page.ts";
 import { partialOf } from "../kit/partial.ts";
-import { BlockedBy, Command, CommandPayload, CommandStatus, CommandSummary, CommandTypeRecord, PolledCommand, TimelineEntry } from "../records/command.ts";
+import { BlockedBy, Command, CommandStatus, CommandSummary, CommandTypeRecord, PolledCommand, TimelineEntry } from "../records/command.ts";
 import { Ack, AckResult } from "../records/command-ack.ts";
+import { CommandResult, commandFields } from "../records/command-order.ts";
+import { FleetSelector } from "./fleets.ts";
 
 const CommandChanged = CommandSummary.pick({
   ...{ commandId: true, deviceId: true, type: true, status: true, lane: true, createdBy: true, attempts: true, progress: true, failureCode: true },
@@ -51,31 +53,38 @@ export const commands = group({
       maxWaitSeconds: 30,
       input: z.strictObject({
         ...onDevice,
-        type: z.string().regex(/^[A-Za-z][A-Za-z0-9._-]{0,63}$/),
-        payload: CommandPayload.default({}),
-        requiresAck: z.boolean().default(true),
-        lane: z
-          .string()
-          .regex(/^[\x21-\x7e]{1,128}$/)
-          .optional()
-          .describe("Commands in the same lane run one after another."),
-        priority: z.int().min(0).max(9).default(5),
-        ttlSeconds: z
-          .int()
-          .min(60)
-          .max(2_592_000)
-          .optional()
-          .describe("Delivery deadline, in seconds from now. The default depends on the type; mostly 24 hours."),
-        expiresAt: Moment.nullable().optional().describe("Delivery deadline. `null`: the command never expires."),
-        notBefore: Moment.optional(),
-        executionTimeoutSeconds: z.int().min(10).max(604_800).optional(),
-        maxAttempts: z.int().min(1).max(100).default(10),
-        ifOffline: z.enum(["queue", "fail"]).default("queue"),
-        idempotencyKey: z.string().optional(),
+        ...commandFields,
         wait: wait(30, "until the command has ended"),
       }),
       output: Command,
       errors: ["DEVICE_NOT_FOUND", "DEVICE_OFFLINE", "COMMAND_TYPE_UNKNOWN", "COMMAND_PAYLOAD_INVALID", "COMMAND_QUEUE_FULL"],
+    }),
+    queueMany: mutation({
+      summary: "Queue a command for many devices",
+      rest: ["POST /devices/commands"],
+      auth: ["user", "apiKey"],
+      permission: "device:command",
+      idempotency: "own",
+      weight: { field: "deviceIds", per: 200, otherwise: 5 },
+      input: z
+        .strictObject({
+          deviceIds: z.array(ref("dev")).min(1).max(1_000).optional().describe("The devices. An id that occurs again counts once, at its first place."),
+          selector: FleetSelector.optional().describe("Instead of `deviceIds`: the devices that match everything it names, at most 1,000."),
+          ...commandFields,
+        })
+        .refine(({ deviceIds, selector }) => (deviceIds === undefined) !== (selector === undefined), {
+          path: ["deviceIds"],
+          message: "give either deviceIds or selector",
+        }),
+      output: z.object({
+        items: z.array(CommandResult).describe("One for each device, in the order of `deviceIds`, or of the ids if a selector chose the devices."),
+        counts: z.object({
+          created: z.int().describe("Commands that this call queued."),
+          replayed: z.int().describe("Commands that an earlier call with this idempotency key had queued."),
+          refused: z.int().describe("Devices with an error."),
+        }),
+      }),
+      errors: ["COMMAND_TYPE_UNKNOWN", "COMMAND_PAYLOAD_INVALID"],
     }),
     list: query({
       summary: "List a device's commands, newest first",
@@ -227,7 +236,7 @@ export const commands = group({
       }),
     }),
   },
-  records: { PartialCommand: part.record },
+  records: { PartialCommand: part.record, CommandResult },
   events: {
     // Hints, because a row per step would double the writes of every command. None needs an id: each repeats all that a list shows of the command.
     queued: hint("command.queued", CommandChanged, "A command was queued"),

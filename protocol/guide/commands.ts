@@ -1,8 +1,10 @@
 // Guide to commands.
+import { messageOf } from "../kit/errors.ts";
 import type { Guide } from "./guide.ts";
 import { AT, actor, IDS, LATER, queuedCommand, succeeded, TOMORROW } from "./records.ts";
 
 const { commandId, deviceId, nodeId, userId } = IDS;
+const otherDeviceId = "dev_01J9ZQ7X1C3D5F7H9K2M4P6R8T";
 
 const { payload: _, ack: __, ...light } = succeeded;
 const summary = { ...light, deviceName: "attic", actor };
@@ -13,6 +15,27 @@ export const commands: Guide<"commands"> = {
       "Once this call returns, the command is stored. The gateway pushes it at once if the device has a socket; otherwise the device gets it when it connects or polls. Send an `Idempotency-Key`, so that repeating the request never queues the command twice. With `wait`, the response is held until the command has ended, up to 30 seconds.",
     input: { deviceId, type: "restart-app", payload: queuedCommand.payload },
     output: queuedCommand,
+  },
+  queueMany: {
+    description:
+      "Queues the same command for up to 1,000 devices in one transaction: for `deviceIds`, or for the devices that match `selector`. Each device has its own item with its own command or error, and a device that is unknown, offline or full keeps no other from its command. The response is 200 whenever the request itself is valid, so read `counts.refused`. An error concerns the request as a whole, and then nothing was queued: a selector that matches more than 1,000 devices gets 400 `VALIDATION_FAILED` with the number in `details.matches`, and a payload whose size times the number of devices exceeds 4 MiB gets 422 `COMMAND_PAYLOAD_INVALID` with the largest number in `details.maxDevices`.\n\nAn `Idempotency-Key` applies to each device by itself, as if you had called `POST /devices/{deviceId}/commands` with this key: repeat the request, also after an answer that was lost or partly refused, and each device has one command. A repeat with a selector chooses the devices again. Against the rate limit each 200 devices count as one call, a selector as five.",
+    input: { deviceIds: [deviceId, otherDeviceId], type: "restart-app", payload: queuedCommand.payload },
+    output: {
+      items: [
+        { deviceId, command: queuedCommand, error: null },
+        {
+          deviceId: otherDeviceId,
+          command: null,
+          error: {
+            code: "DEVICE_NOT_FOUND",
+            message: messageOf("DEVICE_NOT_FOUND", { deviceId: otherDeviceId }),
+            retryable: false,
+            details: { deviceId: otherDeviceId },
+          },
+        },
+      ],
+      counts: { created: 1, replayed: 0, refused: 1 },
+    },
   },
   list: {
     description: "Lists the device's commands, newest first: open ones, and ended ones until they are deleted after the retention period.",

@@ -23,6 +23,16 @@ export type Tenancy = "tenant" | "optional" | "none";
 /** `key`: the gateway honors an Idempotency-Key and commits the answer with the effect; `own`: the feature stores the key with its row; `none`: ignored. */
 export type Idempotency = "key" | "own" | "none";
 
+/**
+ * What a call counts against its caller's rate limits: one for each `per` entries of this array of the input, begun ones too, and `otherwise`
+ * if the array is missing.
+ */
+export interface Weight {
+  readonly field: string;
+  readonly per: number;
+  readonly otherwise: number;
+}
+
 /** A REST answer that is no envelope but text of a media type of its own. Over tRPC the text is the result; a text in pieces has no tRPC form. */
 export interface Plain {
   /** Media type, with its charset. */
@@ -67,6 +77,8 @@ export interface Operation<
   /** A change that is allowed although the tenant is suspended or about to be deleted, so that it can become active again. */
   readonly whileSuspended?: true;
   readonly limit: LimitClass;
+  /** Absent: a call counts as one. */
+  readonly weight?: Weight;
   /** 303 sends a browser on: over REST the output's `location` becomes the header, without a body. */
   readonly status: 200 | 201 | 204 | 303;
   /** Health operations answer with this status, and the same record, when the service is unhealthy. */

@@ -1,5 +1,5 @@
 // The reads by which the gateway identifies a caller: tenants, memberships, API keys, sessions, stream tickets. Answers may be up to five seconds old.
-import type { KeyId, SessionId, TenantId } from "../../protocol/index.ts";
+import type { DeviceId, FleetSelector, KeyId, SessionId, TenantId } from "../../protocol/index.ts";
 import type { Access } from "./access.ts";
 import type { SystemScope, TenantFacts } from "./scope.ts";
 
@@ -72,4 +72,13 @@ export interface DeviceLookup {
   /** False for a caller who is limited to other devices. */
   isVisible(scope: SystemScope, deviceId: string): Promise<boolean>;
   find(scope: SystemScope, deviceId: string): Promise<{ readonly deviceId: string; readonly status: string; readonly lastSeenAt: Date | null } | null>;
+  /** Those of these devices that the caller sees. */
+  visible(scope: SystemScope, deviceIds: readonly string[]): Promise<ReadonlySet<string>>;
+  /** The devices that the selector selects and the caller sees: how many, and the first `limit` of them by id. */
+  matching(scope: SystemScope, selector: FleetSelector, limit: number): Promise<Matching>;
+}
+
+export interface Matching {
+  readonly deviceIds: readonly DeviceId[];
+  readonly count: number;
 }

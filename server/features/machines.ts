@@ -53,7 +53,7 @@ export const createMachines = (deps: FeaturesDeps, { kit, tenants, live, outcome
     bus,
     channelOf,
     presence: devices.presence,
-    devices: { find: devices.findSummary, isVisible: devices.isVisible },
+    devices: { ...devices, find: devices.findSummary },
     settings: { ...commandSettings(config), ...deps.settings?.commands },
     // Without Redis hints stay within the process, which suffices for a single node.
     hintsArrive: () => bus.healthy() && (config.REDIS_URL !== undefined || liveNodes() <= 1),

@@ -1,5 +1,5 @@
 // Applies an operation's limit class to a caller and says in headers how much is left.
-import { type Bucket, LIMITS, type LimitClass, type Operation } from "../../protocol/index.ts";
+import { type Bucket, LIMITS, type LimitClass, type Operation, type Weight } from "../../protocol/index.ts";
 import { AppError } from "../core/errors.ts";
 import type { BucketState, RateBucket, RateLimiter, RateLimitVerdict } from "../core/rate-limiter.ts";
 import type { OpenScope, Overrides, Principal } from "../core/scope.ts";
@@ -57,6 +57,11 @@ const EVERYDAY: Readonly<Record<Principal["kind"], readonly LimitClass[]>> = {
   agent: ["agent", "heartbeat", "inventory"],
 };
 
+const weightOf = ({ field, per, otherwise }: Weight, input: unknown): number => {
+  const entries = (input as Readonly<Record<string, unknown>>)[field];
+  return Array.isArray(entries) ? Math.ceil(entries.length / per) : otherwise;
+};
+
 export interface LimitDeps {
   readonly limiter: RateLimiter;
   readonly configured: Overrides;
@@ -74,11 +79,10 @@ export const createLimits = ({ limiter, configured }: LimitDeps) => {
     return counting;
   };
   const byCaller = (limitClass: LimitClass, scope: OpenScope): readonly RateBucket[] => counted(BY_CALLER.get(limitClass), scope, undefined);
-  const byInput = (limitClass: LimitClass, scope: OpenScope, input: unknown): readonly RateBucket[] => counted(BY_INPUT.get(limitClass), scope, input);
-  /** Takes one unit of each bucket; throws RATE_LIMIT_EXCEEDED, with the verdict as details. */
-  const take = async (buckets: readonly RateBucket[]): Promise<RateLimitVerdict | null> => {
+  /** Takes so many units of each bucket; throws RATE_LIMIT_EXCEEDED, with the verdict as details. */
+  const take = async (buckets: readonly RateBucket[], cost = 1): Promise<RateLimitVerdict | null> => {
     if (buckets.length === 0) return null;
-    const verdict = await limiter.take(buckets);
+    const verdict = await limiter.take(buckets, cost);
     if (!verdict.allowed) throw new RateLimited(verdict);
     return verdict;
   };
@@ -93,13 +97,20 @@ export const createLimits = ({ limiter, configured }: LimitDeps) => {
     taken.set(first.key, shared);
     return shared;
   };
+  /** Takes what follows from the input: the buckets that count by it, and the weight beyond the one unit that `admit` took. Null when that is nothing. */
+  const admitInput = ({ limit, weight }: Operation, scope: OpenScope, input: unknown): Promise<RateLimitVerdict | null> | null => {
+    const more = weight === undefined ? 0 : weightOf(weight, input) - 1;
+    if (more > 0) return take(byCaller(limit, scope), more);
+    const buckets = counted(BY_INPUT.get(limit), scope, input);
+    return buckets.length === 0 ? null : take(buckets);
+  };
   /** The buckets that this caller's everyday calls count against; consumes nothing. */
   const describe = (scope: OpenScope): Promise<readonly BucketState[]> => {
     const classes = EVERYDAY[scope.principal?.kind ?? "apiKey"];
     const buckets = classes.flatMap((limitClass) => byCaller(limitClass, scope));
     return buckets.length === 0 ? Promise.resolve([]) : limiter.peek(buckets);
   };
-  return { byCaller, byInput, admit, take, describe };
+  return { byCaller, admit, admitInput, take, describe };
 };
 export type Limits = ReturnType<typeof createLimits>;
 

@@ -30,7 +30,7 @@ const isHarmless = ({ op }: Entry): boolean =>
   op.maxWaitSeconds === undefined &&
   CLASSES.has(op.limit);
 
-const NO_LIMITS: PipelineDeps["limits"] = { admit: () => null, byInput: () => [], take: async () => null };
+const NO_LIMITS: PipelineDeps["limits"] = { admit: () => null, admitInput: () => null };
 const BODY_CODE = /"code":"([A-Z_]{1,64})"/;
 
 const requestOf = (target: string, { tenantId }: LoadCaller): HttpRequest => {

@@ -22,7 +22,7 @@ import { watchRefusal } from "./security-signals.ts";
 
 export interface PipelineDeps extends RunDeps {
   readonly clock: Clock;
-  readonly limits: Pick<Limits, "admit" | "byInput" | "take">;
+  readonly limits: Pick<Limits, "admit" | "admitInput">;
   readonly scopeOf: (request: ScopeRequest) => Promise<OpenScope>;
   readonly idempotency: IdempotencyStore;
   /** Whether a caller who is limited to some devices sees this one. */
@@ -152,8 +152,8 @@ export const createPipeline = (deps: PipelineDeps) => {
     const input = parseInput(op, rawInput);
     seen.deviceId = deviceOf(scope, input);
     if (isLimited(scope)) await checkDevice(entry, scope, input, deps.isVisible);
-    const byInput = limits.byInput(op.limit, scope, input);
-    if (byInput.length > 0) seen.verdict = tighter(seen.verdict, await limits.take(byInput));
+    const byInput = limits.admitInput(op, scope, input);
+    if (byInput !== null) seen.verdict = tighter(seen.verdict, await byInput);
     if (request.signed !== null && identity.kind === "agent")
       await deps.useSignature({ agentId: identity.record.agentId, replay: op.replay, ...request.signed });
     const key = op.idempotency === "none" || scope.principal === null ? null : readKey(request.idempotencyKey);

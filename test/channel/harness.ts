@@ -115,7 +115,7 @@ export const startNode = async (options: NodeOptions = {}) => {
     nodeId,
     bus,
     channelOf: nodeChannel,
-    devices: { find: (scope, deviceId) => devices.findSummary(scope, deviceId), isVisible: devices.isVisible },
+    devices: { ...devices, find: devices.findSummary },
     presence: devices.presence,
   });
   const settings = channelSettings(30, { acceptPerSecond: 10_000, acceptBurst: 10_000, connectsPerMinute: 6_000, connectBurst: 1_000, ...options.settings });

@@ -12,6 +12,7 @@ const UNRECORDED: Partial<Record<OperationId, string>> = {
   "devices.heartbeat": "telemetry of a device, twice a minute",
   "agent.reportInventory": "telemetry of a device",
   "commands.queue": "each command has its own history, which names who queued it",
+  "commands.queueMany": "each command has its own history, which names who queued it",
   "commands.ack": "each command has its own history, which names who acknowledged it",
   "traces.ingest": "what programs report of themselves",
   "billing.providerEvents": "the payment provider tells of its own records; events tell what follows from them",

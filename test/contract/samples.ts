@@ -281,6 +281,7 @@ export const SAMPLES: { readonly [Id in OperationId]: (stock: Stock, userId: str
   "devices.disconnect": onDevice,
   "devices.provision": async () => ({ count: 1 }),
   "commands.queue": async ({ device }) => ({ deviceId: device.deviceId, type: "ping" }),
+  "commands.queueMany": async ({ device }) => ({ deviceIds: [device.deviceId], type: "ping" }),
   "commands.list": onDevice,
   "commands.listAll": nothing,
   "commands.listPartial": async () => ({ fields: ["type", "status"] }),

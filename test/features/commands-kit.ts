@@ -9,6 +9,7 @@ import type { Call } from "../../server/core/feature.ts";
 import { newId } from "../../server/core/ids.ts";
 import type { Principal, TenantScope } from "../../server/core/scope.ts";
 import { type CommandSettings, type Commands, createCommands } from "../../server/features/commands/index.ts";
+import { findKnown, findMatching } from "../../server/features/devices/store/devices.ts";
 import { createBatch } from "../../server/platform/batch.ts";
 import type { Bus } from "../../server/platform/bus.ts";
 import { openMemoryBus } from "../../server/platform/bus-memory.ts";
@@ -94,6 +95,8 @@ export const createCommandsFeature = (
         ]);
         return row === undefined ? null : { deviceId, status: row.status, lastSeenAt: null };
       },
+      visible: (scope, deviceIds) => findKnown(db, scope, deviceIds),
+      matching: (scope, selector, limit) => findMatching(db, scope, selector, limit),
     },
     presence: { polled: async ({ deviceId }) => void recorded.polls.push(deviceId) },
   });

@@ -35,6 +35,7 @@ import { reaperJob, retentionJob, sweepJob } from "./jobs.ts";
 import { agentSide } from "./operations/agent.ts";
 import { cancelling } from "./operations/cancel.ts";
 import { queueing } from "./operations/queue.ts";
+import { queueingMany } from "./operations/queue-many.ts";
 import { reading } from "./operations/read.ts";
 import { createOutcomes, type OutcomeRegistry } from "./outcomes.ts";
 import { createQueueQuota } from "./queue-quota.ts";
@@ -148,7 +149,7 @@ export const createCommands = (deps: CommandsDeps): Commands => {
   const sweep = sweepJob(parts);
 
   return {
-    handlers: implement(contract.commands, { ...queueing(parts), ...reading(parts), ...agentSide(parts), ...cancelling(parts) }),
+    handlers: implement(contract.commands, { ...queueing(parts), ...queueingMany(parts), ...reading(parts), ...agentSide(parts), ...cancelling(parts) }),
     delivery,
     enqueue: createEnqueue(parts),
     jobs: [reaperJob(parts), sweep, waiters.job, retentionJob(parts), outcomes.job],

@@ -1,15 +1,15 @@
-// Which devices a caller sees who is limited to some of them.
+// Which devices a caller sees, who may be limited to some of them.
 import type { TenantId } from "../../../protocol/index.ts";
 import { deviceLimitsOf, isLimited, isSelected } from "../../core/access.ts";
 import { createCached } from "../../core/cached.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Tx } from "../../core/database.ts";
 import type { DeviceTraits } from "../../core/fleet-rules.ts";
+import type { DeviceLookup } from "../../core/lookups.ts";
 import type { SystemScope } from "../../core/scope.ts";
-import { findTraits } from "./store/devices.ts";
+import { findKnown, findMatching, findTraits } from "./store/devices.ts";
 
-export interface Visibility {
-  isVisible(scope: SystemScope, deviceId: string): Promise<boolean>;
+export interface Visibility extends Pick<DeviceLookup, "isVisible" | "visible" | "matching"> {
   /** For streams, which ask at every event: tags and fleets that changed on another node may be a second old. */
   isShown(scope: SystemScope, deviceId: string): Promise<boolean>;
   /** The device's tags or fleets have changed. */
@@ -28,6 +28,8 @@ export const createVisibility = (db: Tx, clock: Clock): Visibility => {
   const traits = createCached<DeviceTraits>({ load, clock, ttlMs: CACHE_MS });
   return {
     isVisible: async (scope, deviceId) => !isLimited(scope) || (await findTraits(db, scope, deviceId)) !== null,
+    visible: (scope, deviceIds) => findKnown(db, scope, deviceIds),
+    matching: (scope, selector, limit) => findMatching(db, scope, selector, limit),
     isShown: async (scope, deviceId) => {
       if (!isLimited(scope)) return true;
       const found = await traits.get(`${scope.tenantId}${SEPARATOR}${deviceId}`);

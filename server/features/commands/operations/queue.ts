@@ -1,10 +1,10 @@
 // Queues a command: checks type and payload, writes the row in a batch with others of this moment, and may wait for the command's end.
 import type { z } from "zod";
-import { type Command, type contract, isOpen } from "../../../../protocol/index.ts";
+import { type Command, type contract, type DeviceId, isOpen } from "../../../../protocol/index.ts";
 import { permissionsIn } from "../../../core/access.ts";
 import { AppError } from "../../../core/errors.ts";
 import type { Call, Handlers } from "../../../core/feature.ts";
-import { fingerprint } from "../../../core/fingerprint.ts";
+import { fingerprintWith } from "../../../core/fingerprint.ts";
 import { newId } from "../../../core/ids.ts";
 import { actorOf, type TenantScope } from "../../../core/scope.ts";
 import type { CreateBatch } from "../../../platform/batch.ts";
@@ -25,7 +25,9 @@ import type { Waiters } from "../waiters.ts";
 
 type Operation = typeof contract.commands.operations.queue;
 type Input = z.output<Operation["input"]>;
-type Fail = Call<Operation>["fail"];
+type Order = Omit<Input, "deviceId" | "wait">;
+type Fail = (code: "COMMAND_TYPE_UNKNOWN" | "COMMAND_PAYLOAD_INVALID", details: Readonly<Record<string, unknown>>) => AppError;
+type Ordering = Pick<Call<Operation>, "scope" | "idempotencyKey"> & { readonly fail: Fail };
 
 export interface QueueDeps {
   readonly db: Db;
@@ -69,13 +71,9 @@ export const queueing = ({
 
   return {
     queue: async (call, input): Promise<Command> => {
-      const { scope, fail, reply, idempotencyKey } = call;
-      const known = commandType(input.type);
-      if (known === null) throw fail("COMMAND_TYPE_UNKNOWN", { type: input.type });
-      checkPermission(scope, known);
-      checkPayload(input, known, settings, fail);
-      checkTimes(input);
-      const admission = await create(toNewCommand(scope, input, known, checkKey(idempotencyKey ?? input.idempotencyKey ?? null)));
+      const { reply } = call;
+      const { deviceId, wait: _wait, ...order } = input;
+      const admission = await create(prepareCommands(call, order, settings)(deviceId));
 
       if (admission.kind === "refused") throw new AppError(admission.code, admission.options);
       const { row } = admission;
@@ -90,12 +88,31 @@ export const queueing = ({
   };
 };
 
+/** Checks what does not depend on a device, and returns what makes the command of each. */
+export const prepareCommands = ({ scope, fail, idempotencyKey }: Ordering, order: Order, settings: CommandSettings): ((deviceId: DeviceId) => NewCommand) => {
+  const known = commandType(order.type);
+  if (known === null) throw fail("COMMAND_TYPE_UNKNOWN", { type: order.type });
+  checkPermission(scope, known);
+  checkPayload(order, known, settings, fail);
+  checkTimes(order);
+  const key = checkKey(idempotencyKey ?? order.idempotencyKey ?? null);
+  const { idempotencyKey: _key, ...request } = order;
+  const hashOf = fingerprintWith(request);
+  return (deviceId) => toNewCommand(scope, order, known, { deviceId, key, hashOf });
+};
+
+interface Naming {
+  readonly deviceId: DeviceId;
+  readonly key: string | null;
+  readonly hashOf: (own: object) => Buffer;
+}
+
 const checkPermission = (scope: TenantScope, { permission }: CommandType): void => {
   if (permission === null) return;
   if (!permissionsIn(scope).has(permission)) throw new AppError("FORBIDDEN", { details: { requiredPermission: permission } });
 };
 
-const checkPayload = ({ type, payload }: Input, known: CommandType, { maxPayloadBytes, maxPayloadDepth }: CommandSettings, fail: Fail): void => {
+const checkPayload = ({ type, payload }: Order, known: CommandType, { maxPayloadBytes, maxPayloadDepth }: CommandSettings, fail: Fail): void => {
   const bounds = { type, maxBytes: maxPayloadBytes, maxDepth: maxPayloadDepth };
   if (isDeeperThan(payload, maxPayloadDepth)) throw fail("COMMAND_PAYLOAD_INVALID", { ...bounds, reason: "too_deep" });
   if (jsonBytes(payload) > maxPayloadBytes) throw fail("COMMAND_PAYLOAD_INVALID", { ...bounds, reason: "too_large" });
@@ -105,7 +122,7 @@ const checkPayload = ({ type, payload }: Input, known: CommandType, { maxPayload
   throw fail("COMMAND_PAYLOAD_INVALID", { type, issues });
 };
 
-const checkTimes = ({ ttlSeconds, expiresAt }: Input): void => {
+const checkTimes = ({ ttlSeconds, expiresAt }: Order): void => {
   if (ttlSeconds === undefined || expiresAt === undefined) return;
   throw new AppError("VALIDATION_FAILED", {
     details: { issues: [{ path: "expiresAt", code: "custom", message: "ttlSeconds and expiresAt exclude each other" }] },
@@ -118,28 +135,27 @@ const checkKey = (key: string | null): string | null => {
   return key;
 };
 
-const toNewCommand = (scope: TenantScope, input: Input, known: CommandType, key: string | null): NewCommand => {
+const toNewCommand = (scope: TenantScope, order: Order, known: CommandType, { deviceId, key, hashOf }: Naming): NewCommand => {
   const commandId = newId("cmd");
   const createdBy = actorOf(scope.principal);
-  const { idempotencyKey: _key, wait: _wait, ...request } = input;
   return {
     scope,
     commandId,
-    deviceId: input.deviceId,
-    type: input.type,
-    payload: input.payload,
-    requiresAck: input.requiresAck,
-    lane: input.lane ?? laneOf(commandId, input.payload, known),
-    priority: input.priority,
-    expiresAt: typeof input.expiresAt === "string" ? Date.parse(input.expiresAt) : input.expiresAt,
-    ttlSeconds: input.ttlSeconds ?? known.ttlSeconds,
-    notBefore: input.notBefore === undefined ? null : Date.parse(input.notBefore),
-    execTimeoutSeconds: input.executionTimeoutSeconds ?? known.executionTimeoutSeconds,
-    maxAttempts: input.maxAttempts,
+    deviceId,
+    type: order.type,
+    payload: order.payload,
+    requiresAck: order.requiresAck,
+    lane: order.lane ?? laneOf(commandId, order.payload, known),
+    priority: order.priority,
+    expiresAt: typeof order.expiresAt === "string" ? Date.parse(order.expiresAt) : order.expiresAt,
+    ttlSeconds: order.ttlSeconds ?? known.ttlSeconds,
+    notBefore: order.notBefore === undefined ? null : Date.parse(order.notBefore),
+    execTimeoutSeconds: order.executionTimeoutSeconds ?? known.executionTimeoutSeconds,
+    maxAttempts: order.maxAttempts,
     redeliverSafe: known.redeliverSafe,
-    onlyOnline: input.ifOffline === "fail",
+    onlyOnline: order.ifOffline === "fail",
     bounded: true,
-    idempotency: key === null ? null : { key: `${createdBy}:${key}`, requestHash: fingerprint(request) },
+    idempotency: key === null ? null : { key: `${createdBy}:${key}`, requestHash: hashOf({ deviceId }) },
     createdBy,
     traceparent: scope.traceparent,
   };

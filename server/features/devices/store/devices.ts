@@ -1,11 +1,12 @@
 // Rows of devices with their presence, as records of the contract.
 import { Prisma } from "../../../../prisma/generated/client.ts";
-import { Device, type DeviceId } from "../../../../protocol/index.ts";
+import { Device, type DeviceId, type FleetSelector } from "../../../../protocol/index.ts";
 import { secondsFromNow, systemClock } from "../../../core/clock.ts";
 import type { Clients } from "../../../core/database.ts";
 import type { DeviceRef } from "../../../core/delivery.ts";
 import type { SqlTx } from "../../../core/events.ts";
-import type { DeviceTraits } from "../../../core/fleet-rules.ts";
+import { type DeviceTraits, ruleCondition } from "../../../core/fleet-rules.ts";
+import type { Matching } from "../../../core/lookups.ts";
 import { given, recordOf } from "../../../core/records.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import { statement } from "../../../core/statements.ts";
@@ -90,6 +91,15 @@ export const findDeviceSummary = async (sql: SqlTx, { tenantId }: SystemScope, d
 export const findKnown = async (db: Clients, scope: SystemScope, deviceIds: readonly string[]): Promise<ReadonlySet<string>> => {
   const rows = await db.for(scope).device.findMany({ where: { deviceId: { in: [...deviceIds] }, ...living }, select: { deviceId: true } });
   return new Set(rows.map(({ deviceId }) => deviceId));
+};
+
+/** The first `limit` devices that match, by id; the count is exact beyond that too. */
+export const findMatching = async (db: Clients, scope: SystemScope, selector: FleetSelector, limit: number): Promise<Matching> => {
+  const { device } = db.for(scope);
+  const where = { ...living, AND: ruleCondition(selector) };
+  const rows = await device.findMany({ where, select: { deviceId: true }, orderBy: { deviceId: "asc" }, take: limit + 1 });
+  const count = rows.length > limit ? await device.count({ where }) : rows.length;
+  return { deviceIds: rows.slice(0, limit).map(({ deviceId }) => deviceId as DeviceId), count };
 };
 
 export const listIds = async (db: Clients, scope: SystemScope): Promise<readonly string[]> =>
