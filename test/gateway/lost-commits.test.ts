@@ -90,6 +90,22 @@ describe("a failing network", () => {
     expect(await count("commands")).toBe(before + 6);
   });
 
+  test("a command for many devices whose COMMIT went unanswered is queued once for each, and a repeat gives the same commands on every node", async () => {
+    const deviceIds = [(await tenant.device()).deviceId, (await tenant.device()).deviceId, (await tenant.device()).deviceId];
+    const headers = { "idempotency-key": newId("k") };
+    const queue = (on: World) => on.call(owner, "POST", "/v1/devices/commands", { body: { deviceIds, type: "ping" }, headers });
+    const before = await count("commands");
+    losing = true;
+    const lost = await queue(far);
+    losing = false;
+    expect([lost.status, lost.body.code]).toEqual([503, "DATABASE_UNAVAILABLE"]);
+    expect(await count("commands")).toBe(before + 3);
+    const repeats = [await queue(far), await queue(near)];
+    expect(repeats.map((answer) => [isReplay(answer), answer.body.data.counts])).toEqual(repeats.map(() => [true, { created: 0, replayed: 3, refused: 0 }]));
+    expect(repeats[0]?.body.data).toEqual(repeats[1]?.body.data);
+    expect(await count("commands")).toBe(before + 3);
+  });
+
   test("a node forgets an API key at once although it cannot know whether the revocation committed", async () => {
     const { keyId, apiKey } = (await near.call(owner, "POST", "/v1/api-keys", { body: { name: "k" } })).body.data;
     const script = asKey(apiKey, tenant.tenantId);
