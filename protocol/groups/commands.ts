@@ -8,7 +8,7 @@ import { cursorQuery, orderedQuery, paged } from "../kit/page.ts";
 import { partialOf } from "../kit/partial.ts";
 import { BlockedBy, Command, CommandStatus, CommandSummary, CommandTypeRecord, PolledCommand, TimelineEntry } from "../records/command.ts";
 import { Ack, AckResult } from "../records/command-ack.ts";
-import { CommandResult, commandFields } from "../records/command-order.ts";
+import { CommandResult, CommandResults, commandFields } from "../records/command-order.ts";
 import { FleetSelector } from "./fleets.ts";
 
 const CommandChanged = CommandSummary.pick({
@@ -76,14 +76,7 @@ export const commands = group({
           path: ["deviceIds"],
           message: "give either deviceIds or selector",
         }),
-      output: z.object({
-        items: z.array(CommandResult).describe("One for each device, in the order of `deviceIds`, or of the ids if a selector chose the devices."),
-        counts: z.object({
-          created: z.int().describe("Commands that this call queued."),
-          replayed: z.int().describe("Commands that an earlier call with this idempotency key had queued."),
-          refused: z.int().describe("Devices with an error."),
-        }),
-      }),
+      output: CommandResults,
       errors: ["COMMAND_TYPE_UNKNOWN", "COMMAND_PAYLOAD_INVALID"],
     }),
     list: query({

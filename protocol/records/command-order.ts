@@ -38,3 +38,12 @@ export const CommandResult = z.object({
     .describe("Why there is no command: the error that `POST /devices/{deviceId}/commands` returns in this case."),
 });
 export type CommandResult = z.infer<typeof CommandResult>;
+
+export const CommandResults = z.object({
+  items: z.array(CommandResult).describe("One for each device, in the order of `deviceIds`, or of the ids if a selector chose the devices."),
+  counts: z.object({
+    created: z.int().describe("Commands that this call queued."),
+    replayed: z.int().describe("Commands that an earlier call with this idempotency key had queued."),
+    refused: z.int().describe("Devices with an error."),
+  }),
+});
