@@ -21,6 +21,7 @@ import { raceScenarios } from "./races.ts";
 import { revocationScenarios } from "./revocation.ts";
 import { rotationScenarios } from "./rotation.ts";
 import { sameKeyScenarios } from "./same-key.ts";
+import { sameKeyManyScenarios } from "./same-key-many.ts";
 import type { Scenario } from "./scenario.ts";
 import { sharedLimitScenarios } from "./shared-limits.ts";
 import { slowPeerScenarios } from "./slow-peers.ts";
@@ -46,6 +47,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...redisScenarios,
   ...deafNodeScenarios,
   ...sameKeyScenarios,
+  ...sameKeyManyScenarios,
   ...lostCommitScenarios,
   ...deadlineScenarios,
   ...floodScenarios,
