@@ -5,7 +5,7 @@ import { newId } from "../../server/core/ids.ts";
 import type { Db } from "../../server/platform/db.ts";
 import { eventually } from "../kit/eventually.ts";
 import { sampleRow } from "../kit/rows.ts";
-import { addDevice, as, asOperator, connectDevice, createCommandsFeature, openTestDb } from "./commands-kit.ts";
+import { addDevice, as, asOperator, createCommandsFeature, openTestDb } from "./commands-kit.ts";
 
 let db: Db;
 beforeAll(async () => {
@@ -34,9 +34,8 @@ const countOf = async (tenantId: TenantId): Promise<number> =>
   (await db.query<{ n: number }>("select count(*)::int as n from commands where tenant_id = $1", [tenantId]))[0]?.n ?? 0;
 
 describe("each device", () => {
-  test("has its own command, as a call for it alone would have made it, and its viewers and its node hear of it", async () => {
-    const { feature, devices, ids, many } = await setUp(3);
-    await connectDevice(db, devices[0] as never);
+  test("has its own command, as a call for it alone would have made it, and its viewers and its device hear of it", async () => {
+    const { feature, ids, many } = await setUp(3);
     const { result, reply } = await many.send({ deviceIds: ids, type: "restart-app", payload: { appId: "app_1" }, priority: 7 });
     expect(result.counts).toEqual({ created: 3, replayed: 0, refused: 0 });
     expect(reply.replayed).toBeUndefined();
