@@ -26,7 +26,7 @@ const run = async ({ seed, scale, control }: Context): Promise<ScenarioOutcome> 
     withClients(rig.nodes, async (clients) => {
       // No agent is connected, so only the posts change commands.
       const ids = (await rig.provision(DEVICES)).map(({ deviceId }) => deviceId);
-      const [keys, posts] = scale.agents > 50 ? [60, 24] : [12, 8];
+      const [keys, posts] = scale.agents > 50 ? [30, 16] : [12, 8];
       const commandsOf = new Map<string, Set<string>>();
       const latency = createLatency();
       const state = { unanswered: 0, refused: 0, faults: 0 };

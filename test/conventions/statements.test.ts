@@ -17,7 +17,9 @@ const RAW = [
   ...["alerts", "incidents", "notifications", "observe", "preview", "rules"].map((name) => `server/features/alerts/store/${name}.ts`),
   "server/features/api-keys/store.ts",
   "server/features/audit/store.ts",
-  ...["change", "claim", "create", "list", "outcomes", "read", "retention", "stuck", "timeline"].map((name) => `server/features/commands/store/${name}.ts`),
+  ...["change", "claim", "create", "create-many", "list", "outcomes", "read", "retention", "stuck", "timeline"].map(
+    (name) => `server/features/commands/store/${name}.ts`,
+  ),
   ...["agents", "contact", "devices", "enrol", "fleets", "hello", "list", "presence", "seen"].map((name) => `server/features/devices/store/${name}.ts`),
   "server/features/fleets/store.ts",
   "server/features/live/store.ts",

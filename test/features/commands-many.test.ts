@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { CommandResult, TenantId } from "../../protocol/index.ts";
 import { newId } from "../../server/core/ids.ts";
 import type { Db } from "../../server/platform/db.ts";
+import { createTestDatabase, withClient } from "../kit/database.ts";
 import { eventually } from "../kit/eventually.ts";
 import { sampleRow } from "../kit/rows.ts";
 import { addDevice, as, asOperator, createCommandsFeature, openTestDb } from "./commands-kit.ts";
@@ -221,6 +222,29 @@ describe("a call as a whole", () => {
     expect([await countOf(tenantId), feature.recorded.nudges, feature.recorded.hints]).toEqual([0, [], []]);
     expect((await many.send({ deviceIds: ids }, "k")).result.counts.created).toBe(3);
   });
+});
+
+test("a repeat is as quick when PostgreSQL has planned its statements for empty tables", { timeout: 60_000 }, async () => {
+  const url = await createTestDatabase();
+  await withClient(url, async (client) => {
+    await client.query("vacuum analyze");
+    await client.query(`alter database "${new URL(url).pathname.slice(1)}" set plan_cache_mode = force_generic_plan`);
+  });
+  // One connection, which keeps its plans.
+  const young = await openTestDb(url, 1);
+  try {
+    const feature = createCommandsFeature(young);
+    const first = await addDevice(young);
+    const many = callerOf(feature, first);
+    await many.send({ deviceIds: [first.deviceId] }, "first");
+    const others = Array.from({ length: 499 }, () => addDevice(young, { tenantId: first.tenantId }));
+    const deviceIds = [first, ...(await Promise.all(others))].map(({ deviceId }) => deviceId);
+    expect((await many.send({ deviceIds }, "k")).result.counts.created).toBe(500);
+    // Beyond five seconds the gateway ends a statement.
+    expect((await many.send({ deviceIds }, "k")).result.counts.replayed).toBe(500);
+  } finally {
+    await young.close();
+  }
 });
 
 describe("a selector", () => {

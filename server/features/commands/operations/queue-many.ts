@@ -13,7 +13,7 @@ import type { AfterCommit } from "../after-commit.ts";
 import { jsonBytes } from "../payload.ts";
 import type { QueueQuota } from "../queue-quota.ts";
 import type { CommandSettings } from "../settings.ts";
-import { createCommandRows } from "../store/create.ts";
+import { createManyRows } from "../store/create-many.ts";
 import { toCommand } from "../store/rows.ts";
 import { prepareCommands } from "./queue.ts";
 
@@ -42,10 +42,7 @@ export interface QueueManyDeps {
 export const queueingMany = (deps: QueueManyDeps): Pick<Handlers<typeof contract.commands>, "queueMany"> => {
   const { db, devices, afterCommit, createBatch, nodeId, quota, settings } = deps;
   const facts = { limits: settings, quota, nodeId };
-  const create = createBatch(
-    (requests: readonly (readonly NewCommand[])[]) => Promise.all(requests.map((items) => createCommandRows(db, items, facts))),
-    BOUNDS,
-  );
+  const create = createBatch((requests: readonly (readonly NewCommand[])[]) => Promise.all(requests.map((items) => createManyRows(db, items, facts))), BOUNDS);
   return {
     queueMany: async (call, { deviceIds, selector, ...order }) => {
       const { scope, reply } = call;
