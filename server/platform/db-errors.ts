@@ -59,6 +59,9 @@ export const isUndone = (error: unknown): boolean => ROLLED_BACK.has(failureOf(e
 /** The request is in order: the database is away or rolled the work back. */
 export const isTemporary = (error: unknown): boolean => failureOf(error) !== null;
 
+/** The transaction has failed earlier; this only says so. */
+export const isAborted = (error: unknown): boolean => typeof error === "object" && error !== null && "code" in error && error.code === "25P02";
+
 /** Of the rollbacks, those that a transaction repeats by itself: two collided and neither waited in vain. */
 export const isConflict = (error: unknown): boolean => failureOf(error) === "conflict";
 

@@ -2,7 +2,7 @@
 import type pg from "pg";
 import type { Clients, Tx } from "../core/database.ts";
 import { nameOfStatement, type Statement } from "../core/statements.ts";
-import { isConflict } from "./db-errors.ts";
+import { isAborted, isConflict } from "./db-errors.ts";
 import type { Log } from "./log.ts";
 import { BEGIN, commitTransaction, openPool } from "./pool.ts";
 import { openPrisma, type PrismaOnConnections } from "./prisma-clients.ts";
@@ -140,7 +140,9 @@ const transaction = async <T>({ pool, statements, prisma }: TransactionDeps, run
     return result;
   } catch (last) {
     const [first] = (await Promise.allSettled(deferred)).filter(({ status }) => status === "rejected");
-    const error: unknown = first?.status === "rejected" ? first.reason : last;
+    const told: unknown = first?.status === "rejected" ? first.reason : last;
+    // Of statements that were sent together, a later one may be heard first: it only says that the transaction has failed before it.
+    const error = isAborted(told) && seat.failure !== undefined ? seat.failure : told;
     await client.query("ROLLBACK").catch((cause: unknown) => (broken = new Error("connection is in an unknown state", { cause })));
     throw error;
   } finally {
@@ -153,6 +155,8 @@ const transaction = async <T>({ pool, statements, prisma }: TransactionDeps, run
 /** Holds the connection of a transaction until the transaction ends. */
 interface Seat {
   client: pg.PoolClient | undefined;
+  /** Of the last statement that failed by itself. */
+  failure?: unknown;
 }
 
 const clientOf = ({ client }: Seat): pg.PoolClient => {
@@ -179,7 +183,15 @@ const createStatements = (nameOf: NameOf) => {
   });
   const inside = (seat: Seat): Sql => {
     const client = () => on(clientOf(seat));
-    return { query: async (text, values) => client().query(text, values), execute: async (text, values) => client().execute(text, values) };
+    const noting = async <T>(answer: Promise<T>): Promise<T> => {
+      try {
+        return await answer;
+      } catch (error) {
+        if (!isAborted(error)) seat.failure = error;
+        throw error;
+      }
+    };
+    return { query: async (text, values) => noting(client().query(text, values)), execute: async (text, values) => noting(client().execute(text, values)) };
   };
   return { on, inside };
 };

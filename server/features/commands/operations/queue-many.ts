@@ -12,9 +12,9 @@ import type { Admission, NewCommand } from "../admission.ts";
 import type { AfterCommit } from "../after-commit.ts";
 import { jsonBytes } from "../payload.ts";
 import type { QueueQuota } from "../queue-quota.ts";
+import { toCommand } from "../records.ts";
 import type { CommandSettings } from "../settings.ts";
-import { createManyRows } from "../store/create-many.ts";
-import { toCommand } from "../store/rows.ts";
+import { createCommandRows } from "../store/create.ts";
 import { prepareCommands } from "./queue.ts";
 
 type Operation = typeof contract.commands.operations.queueMany;
@@ -42,7 +42,10 @@ export interface QueueManyDeps {
 export const queueingMany = (deps: QueueManyDeps): Pick<Handlers<typeof contract.commands>, "queueMany"> => {
   const { db, devices, afterCommit, createBatch, nodeId, quota, settings } = deps;
   const facts = { limits: settings, quota, nodeId };
-  const create = createBatch((requests: readonly (readonly NewCommand[])[]) => Promise.all(requests.map((items) => createManyRows(db, items, facts))), BOUNDS);
+  const create = createBatch(
+    (requests: readonly (readonly NewCommand[])[]) => Promise.all(requests.map((items) => createCommandRows(db, items, facts))),
+    BOUNDS,
+  );
   return {
     queueMany: async (call, { deviceIds, selector, ...order }) => {
       const { scope, reply } = call;
@@ -53,11 +56,7 @@ export const queueingMany = (deps: QueueManyDeps): Pick<Handlers<typeof contract
       const items = named.filter((deviceId) => known === null || known.has(deviceId)).map(commandFor);
       const admissions = items.length === 0 ? [] : await create(items);
       const made = admissions.flatMap((admission) => (admission.kind === "created" ? [admission] : []));
-      const holders = new Map(made.map(({ row, heldBy }) => [row.deviceId as string, heldBy]));
-      afterCommit.created(
-        made.map(({ row }) => row),
-        (deviceId) => holders.get(deviceId) ?? null,
-      );
+      afterCommit.created(made);
       const replayed = admissions.filter(({ kind }) => kind === "replayed").length;
       if (replayed > 0 && made.length === 0) reply.replayed = true;
       const results = new Map(items.map(({ deviceId }, index) => [deviceId, admissions[index]]));
