@@ -28,28 +28,24 @@ type PeekedRow = (DbRow | { readonly command_id: null }) & {
 const PEEK = statement<PeekedRow>(
   "commands.peek",
   `
-  with held as materialized (select * from unnest($4::text[], $5::bigint[]) as h(device_id, seq)),
-  live as materialized (
-    select p.tenant_id, w.device_id, w.epoch, p.connectivity = 'realtime' as is_live, w.max_in_flight, (select count(*) from held h where h.device_id = w.device_id) as in_hand
-      from unnest($1::text[], $2::bigint[], $3::int[]) as w(device_id, epoch, max_in_flight)
-      cross join lateral (select d.tenant_id, d.epoch, d.connectivity from device_presence d where d.device_id = w.device_id offset 0) p where p.epoch = w.epoch),
-  head as materialized (
-    select l.tenant_id, l.device_id, l.epoch, l.is_live, h.seq, h.known, h.priority from live l cross join lateral (
-      select q.seq, q.priority, q.session_epoch is not distinct from l.epoch as known from command_queue q
-       where q.tenant_id = l.tenant_id and q.device_id = l.device_id and ${DUE}
-         and not exists (select 1 from held h where h.device_id = q.device_id and h.seq = q.seq)
+  with live as materialized (
+    select p.tenant_id, w.device_id, w.epoch, w.max_in_flight, w.held, case when p.connectivity = 'realtime' then w.epoch end as live_epoch
+      from (select device_id, epoch, max_in_flight, held::bigint[] as held from unnest($1::text[], $2::bigint[], $3::int[], $4::text[]) as u(device_id, epoch, max_in_flight, held)) w
+      cross join lateral (select d.tenant_id, d.epoch, d.connectivity from device_presence d where d.device_id = w.device_id offset 0) p where p.epoch = w.epoch)
+  select now() as db_now, l.device_id as wanted_by, l.live_epoch, ${OPEN_WITH_PAYLOAD}, (
+           select count(*) from command_queue a where a.tenant_id = l.tenant_id and a.device_id = l.device_id and a.status = 'queued')
+           > cardinality(l.held) + count(h.seq) over (partition by l.device_id) as left_waiting
+    from live l left join lateral (
+      select q.seq, q.session_epoch is not distinct from l.epoch as known from command_queue q
+       where q.tenant_id = l.tenant_id and q.device_id = l.device_id and ${DUE} and q.seq <> all(l.held)
          and not exists (select 1 from command_queue b where b.tenant_id = q.tenant_id and b.device_id = q.device_id and b.lane = q.lane and b.seq < q.seq)
        order by known desc, q.priority desc, q.seq
-       limit greatest(0, l.max_in_flight - l.in_hand - (
+       limit greatest(0, l.max_in_flight - cardinality(l.held) - (
          select count(*) from command_queue o where o.tenant_id = l.tenant_id and o.device_id = l.device_id
-            and (o.status in ${IN_FLIGHT} or (o.session_epoch = l.epoch and o.available_at > now()))))) h),
-  found as (
-    select ${OPEN_WITH_PAYLOAD}, case when h.is_live then h.epoch end as live_epoch, h.known from head h
-      cross join lateral (select * from command_queue o where o.tenant_id = h.tenant_id and o.device_id = h.device_id and o.seq = h.seq offset 0) q ${WITH_COMMAND})
-  select now() as db_now, l.device_id as wanted_by, c.*, (
-           select count(*) from command_queue q where q.tenant_id = l.tenant_id and q.device_id = l.device_id and q.status = 'queued')
-           > l.in_hand + (select count(*) from head h where h.device_id = l.device_id) as left_waiting
-    from live l left join found c on c.device_id = l.device_id order by l.device_id, c.known desc, c.priority desc, c.seq`,
+            and (o.status in ${IN_FLIGHT} or (o.session_epoch = l.epoch and o.available_at > now()))))) h on true
+    left join lateral (select * from command_queue o where o.tenant_id = l.tenant_id and o.device_id = l.device_id and o.seq = h.seq offset 0) q on true
+    left join lateral (select * from commands f where f.tenant_id = q.tenant_id and f.command_id = q.command_id offset 0) c on true
+   order by l.device_id, h.known desc, q.priority desc, q.seq`,
 );
 
 export interface Peeked {
@@ -61,13 +57,11 @@ export interface Peeked {
 
 /** By device; one whose session was superseded has no entry. */
 export const peek = async (db: Db, wants: readonly PeekWant[]): Promise<{ readonly peeked: ReadonlyMap<string, Peeked>; readonly now: Instant | null }> => {
-  const held = wants.flatMap(({ deviceId, held: seqs }) => seqs.map((seq) => ({ deviceId, seq })));
   const found = await db.query(PEEK, [
     wants.map(({ deviceId }) => deviceId),
     wants.map(({ epoch }) => epoch),
     wants.map(({ maxInFlight }) => maxInFlight),
-    held.map(({ deviceId }) => deviceId),
-    held.map(({ seq }) => seq),
+    wants.map(({ held }) => `{${held.join()}}`),
   ]);
   const peeked = new Map<string, { readonly rows: CommandRow[]; readonly left: boolean }>();
   for (const row of found) {
