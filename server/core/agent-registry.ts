@@ -19,8 +19,14 @@ export interface AgentRecord {
 export interface AgentRegistry {
   /** Null: no such agent. Finds a removed one too, marked `revoked`. */
   find(agentId: string): Promise<AgentRecord | null>;
-  /** Finds and forgets the record: an agent whose socket is open seldom calls. */
+  /** Finds the record, at most seconds old, and forgets it: an agent whose socket is open seldom calls. */
   take(agentId: string): Promise<AgentRecord | null>;
+  /** Keeps the record of an agent that this node has let in or has just lost, because it is likely to come back. */
+  remember(record: AgentRecord): void;
+  /** A record kept by `remember` or `expect`, without a read. It may be minutes old on a node that missed the message about a change: do not refuse by it. */
+  recall(agentId: string): AgentRecord | null;
+  /** Reads and remembers the agents of these devices. */
+  expect(deviceIds: readonly string[]): Promise<void>;
   /** Call it when a signature was good under `secrets[1]`: that secret becomes the current one. Repeating it changes nothing. */
   promote(agentId: string, usedSecret: string): Promise<void>;
   /** Drops this node's cached records. */

@@ -13,6 +13,8 @@ export interface CachedOptions<V> {
 export interface Cached<V> {
   /** Concurrent callers share one load. It never caches failure or absence, so a new record is found at once. */
   get(key: string): Promise<V | null>;
+  /** What `get` would return without a load; null when it would load. */
+  peek(key: string): V | null;
   forget(keys: readonly string[]): void;
   forgetAll(): void;
 }
@@ -36,6 +38,7 @@ export const createCached = <V extends object>({ load, clock, ttlMs, maxEntries 
 
   return {
     get: async (key) => entries.get(key) ?? loading.get(key) ?? loadOnce(key),
+    peek: (key) => entries.get(key) ?? null,
     forget: (keys) => {
       for (const key of keys) {
         entries.delete(key);

@@ -5,6 +5,8 @@ import type { SystemScope, TenantFacts } from "./scope.ts";
 
 export interface TenantLookup {
   find(tenantId: string): Promise<TenantFacts | null>;
+  /** What `find` would return without a read; null when it would read. */
+  peek(tenantId: string): TenantFacts | null;
   /** Those of these tenants that are not active, read without the cache. */
   suspended(tenantIds: readonly string[]): Promise<ReadonlySet<string>>;
 }

@@ -5,6 +5,11 @@ export interface SignatureMemory {
    * have the same place.
    */
   bind(use: string, place: string, kept?: string): Promise<string>;
+  /**
+   * The same for a use that is good once, without waiting: `first` is what this node knows, and `shared` what all nodes together know, or null when
+   * nobody else need be asked. From now on this node refuses every other use.
+   */
+  claim(use: string, place: string, kept: string): { readonly first: string; readonly shared: Promise<string> | null };
   /** The memory has every use of the last so many milliseconds, of this node or of all nodes. */
   readonly coversMs: number;
 }

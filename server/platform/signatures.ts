@@ -51,6 +51,14 @@ export const createSignatureMemory = (redis: Redis | null = null): CountedSignat
       seen.set(key, first === place ? kept : first);
       return first;
     },
+    claim: (use, place, kept) => {
+      const digest = createHash("sha256").update(use).digest();
+      const key = shortKey(digest);
+      const first = seen.get(key);
+      if (first !== undefined) return { first, shared: null };
+      seen.set(key, kept);
+      return { first: place, shared: redis === null ? null : askAll(digest, place).then((found) => found ?? place) };
+    },
     get coversMs() {
       return redis === null ? seen.coversMs() : Infinity;
     },

@@ -26,6 +26,7 @@ import { silentLog } from "../../server/platform/log.ts";
 import { createOutbox } from "../../server/platform/outbox.ts";
 import { createMemoryRateLimiter } from "../../server/platform/rate-limit.ts";
 import { createSecretBox } from "../../server/platform/secrets.ts";
+import { createSignatureMemory } from "../../server/platform/signatures.ts";
 import { createTestDatabase, namedStatements } from "../kit/database.ts";
 import { insertOpenCommand } from "../kit/open-commands.ts";
 import { undeclared } from "./declared.ts";
@@ -47,18 +48,6 @@ export const createShiftedClock = (): Clock & { advance(ms: number): void; freez
   };
 };
 
-const createSignatures = (): SignatureMemory => {
-  const places = new Map<string, string>();
-  return {
-    coversMs: Infinity,
-    bind: async (key, place) => {
-      const first = places.get(key) ?? place;
-      places.set(key, first);
-      return first;
-    },
-  };
-};
-
 export interface NodeOptions {
   readonly settings?: Partial<ChannelSettings>;
   readonly databaseUrl?: string;
@@ -67,6 +56,7 @@ export interface NodeOptions {
   /** Shared with another node on the same database. */
   readonly tenants?: Map<string, TenantFacts>;
   readonly cluster?: AgentChannelDeps["cluster"];
+  readonly signatures?: SignatureMemory;
   readonly startMeter?: AgentChannelDeps["startMeter"];
 }
 
@@ -126,9 +116,10 @@ export const startNode = async (options: NodeOptions = {}) => {
     agents: devices.registry,
     tenants: {
       find: async (tenantId) => tenants.get(tenantId) ?? null,
+      peek: (tenantId) => tenants.get(tenantId) ?? null,
       suspended: async (tenantIds) => new Set(tenantIds.filter((tenantId) => tenants.get(tenantId)?.status === "suspended")),
     },
-    signatures: createSignatures(),
+    signatures: options.signatures ?? createSignatureMemory(),
     sessions: createAgentSessions({ db, presence: devices.presence, delivery: commands.delivery, createBatch }),
     presence: devices.presence,
     delivery: commands.delivery,

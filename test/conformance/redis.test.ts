@@ -113,6 +113,15 @@ describe("several nodes", () => {
     expect(await two.bind(key, "GET /b")).toBe("GET /a");
   });
 
+  test("a signature that one node claims cannot be claimed on the other", async () => {
+    const [one, two] = [createSignatureMemory(await connect()), createSignatureMemory(await connect())];
+    const key = randomUUID();
+    const claims = [one.claim(key, "GET /a#1", ""), two.claim(key, "GET /a#2", "")];
+    expect(claims.map(({ first }) => first)).toEqual(["GET /a#1", "GET /a#2"]);
+    const found = await Promise.all(claims.map(({ shared }) => shared));
+    expect(new Set(found).size).toBe(1);
+  });
+
   test("an owner entry that Redis cannot change fails alone", async () => {
     const redis = await connect();
     const owners = openRedisSessionOwners({ redis });

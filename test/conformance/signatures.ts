@@ -31,4 +31,23 @@ export const signatureSuite = (open: () => CountedSignatureMemory): void => {
     const places = await Promise.all(Array.from({ length: 50 }, (_, n) => memory.bind(key, `GET /${n}`)));
     expect(new Set(places).size).toBe(1);
   });
+
+  test("a claim passes once, and its node refuses the next use at once", async () => {
+    const [memory, key] = [open(), randomUUID()];
+    const passes = async (at: CountedSignatureMemory, place: string): Promise<boolean> => {
+      const { first, shared } = at.claim(key, place, "");
+      return first === place && (shared === null || (await shared) === place);
+    };
+    const first = passes(memory, "GET /a#1");
+    expect(memory.claim(key, "GET /a#2", "").first).toBe("");
+    expect(await first).toBe(true);
+    expect(await memory.bind(key, "GET /a#3")).not.toBe("GET /a#3");
+  });
+
+  test("of 50 claims of a signature at the same time, one passes", async () => {
+    const [memory, key] = [open(), randomUUID()];
+    const claims = Array.from({ length: 50 }, (_, n) => ({ place: `GET /a#${n}`, ...memory.claim(key, `GET /a#${n}`, "") }));
+    const heard = await Promise.all(claims.map(async ({ place, first, shared }) => first === place && (shared === null || (await shared) === place)));
+    expect(heard.filter(Boolean)).toHaveLength(1);
+  });
 };

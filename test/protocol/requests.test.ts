@@ -10,6 +10,7 @@ import { readCredential } from "../../server/gateway/auth/credentials.ts";
 import { createAdmission } from "../../server/gateway/channel/admission.ts";
 import { channelSettings } from "../../server/gateway/channel/settings.ts";
 import type { HttpRequest } from "../../server/gateway/request-context.ts";
+import { createSignatureMemory } from "../../server/platform/signatures.ts";
 
 const Agent = z.object({ agentId: z.string(), tenantId: z.string(), deviceId: z.string(), secret: z.string(), state: z.string().optional() });
 const Case = z.object({
@@ -28,7 +29,7 @@ const { requests } = z
   .parse(JSON.parse(readFileSync(new URL("../../protocol/vectors.json", import.meta.url), "utf8")));
 
 const clock = { now: () => new Date(requests.now), elapsed: () => 0 };
-const find = async (agentId: string): Promise<AgentRecord | null> => {
+const agentOf = (agentId: string): AgentRecord | null => {
   const agent = requests.agents.find((each) => each.agentId === agentId);
   if (agent === undefined) return null;
   const revoked = agent.state === "removed";
@@ -41,7 +42,7 @@ const find = async (agentId: string): Promise<AgentRecord | null> => {
     tenantStatus: "active",
   };
 };
-const agents = { find, take: find, promote: async () => undefined, forget: () => undefined };
+const agents = { find: async (agentId: string) => agentOf(agentId), promote: async () => undefined };
 const tenantOf = (tenantId: string): TenantFacts => {
   const suspended = requests.agents.some((agent) => agent.tenantId === tenantId && agent.state === "tenant suspended");
   return { status: suspended ? "suspended" : "active" } as TenantFacts;
@@ -64,27 +65,20 @@ const toRequest = ({ method, path, query, headers }: Case): HttpRequest => ({
   peer: "192.0.2.1",
 });
 
-const newGate = () => {
-  const places = new Map<string, string>();
-  return createAdmission({
-    agents,
-    tenants: { find: async (tenantId: string) => tenantOf(tenantId), suspended: async () => new Set() },
-    signatures: {
-      coversMs: Number.POSITIVE_INFINITY,
-      bind: async (use, place, kept) => {
-        const first = places.get(use);
-        places.set(use, first ?? kept ?? place);
-        return first ?? place;
-      },
-    },
+type Gate = ReturnType<typeof createAdmission>;
+const newGate = (remembers = false): Gate =>
+  createAdmission({
+    agents: { ...agents, recall: (agentId) => (remembers ? agentOf(agentId) : null), remember: () => undefined },
+    tenants: { find: async (tenantId: string) => tenantOf(tenantId), peek: tenantOf, suspended: async () => new Set() },
+    signatures: createSignatureMemory(),
     clock,
     settings: channelSettings(),
   });
-};
-const upgrade = async (vector: Case): Promise<number> => {
-  const gate = newGate();
-  const admit = (sessionId: string) =>
-    gate.admit(toRequest(vector), { ip: "192.0.2.1", sessionId, node: { draining: false, overloaded: false, connections: 0 } });
+const upgradeAt = async (gate: Gate, vector: Case): Promise<number> => {
+  const admit = async (sessionId: string) => {
+    const at = { ip: "192.0.2.1", sessionId, node: { draining: false, overloaded: false, connections: 0 } };
+    return gate.admitRemembered(toRequest(vector), at) ?? (await gate.admit(toRequest(vector), at));
+  };
   if (vector.seen === true) await admit("ses_1");
   await admit("ses_2");
   return 101;
@@ -96,8 +90,8 @@ const call = async (vector: Case): Promise<number> => {
   return 200;
 };
 
-test.each(requests.cases.map((vector) => [vector.name, `${vector.method} ${vector.path}`, vector] as const))("%s (%s)", async (_, __, vector) => {
-  const answer = await (vector.path.endsWith("/agent/connect") ? upgrade(vector) : call(vector)).then(
+const answerTo = (asked: Promise<number>): Promise<object> =>
+  asked.then(
     (status) => ({ status }),
     (error: unknown) => {
       if (!isAppError(error)) throw error;
@@ -105,5 +99,13 @@ test.each(requests.cases.map((vector) => [vector.name, `${vector.method} ${vecto
       return { status: error.status, code: error.code, ...(reason === undefined ? {} : { reason }) };
     },
   );
-  expect(answer).toEqual(vector.expected);
+const isUpgrade = ({ path }: Case): boolean => path.endsWith("/agent/connect");
+const named = (vector: Case) => [vector.name, `${vector.method} ${vector.path}`, vector] as const;
+
+test.each(requests.cases.map(named))("%s (%s)", async (_, __, vector) => {
+  expect(await answerTo(isUpgrade(vector) ? upgradeAt(newGate(), vector) : call(vector))).toEqual(vector.expected);
+});
+
+test.each(requests.cases.filter(isUpgrade).map(named))("%s (%s), of an agent that the node remembers", async (_, __, vector) => {
+  expect(await answerTo(upgradeAt(newGate(true), vector))).toEqual(vector.expected);
 });

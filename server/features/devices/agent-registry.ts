@@ -12,7 +12,7 @@ import type { Job } from "../../platform/jobs.ts";
 import type { SecretBox } from "../../platform/secrets.ts";
 import { secretContext } from "./rules.ts";
 import type { DeviceSettings } from "./settings.ts";
-import { type AgentRow, findAgents, lockAgent, promoteSecret } from "./store/agents.ts";
+import { type AgentRow, findAgents, findAgentsOf, lockAgent, promoteSecret } from "./store/agents.ts";
 
 interface AgentRegistryDeps {
   readonly db: Db;
@@ -47,6 +47,7 @@ interface Asking {
 export const createAgentRegistry = ({ db, bus, emit, box, settings, onError = () => undefined }: AgentRegistryDeps): Agents => {
   const known = new LRUCache<string, { readonly record: AgentRecord | null }>({ max: settings.registrySize, ttl: settings.registryMs });
   const unsettled = new LRUCache<string, true>({ max: settings.registrySize, ttl: UNSETTLED_MS });
+  const remembered = new LRUCache<string, AgentRecord>({ max: settings.registrySize, ttl: settings.rememberedMs });
   const same = createStringInterner(OWNERS);
   const pending = new Map<string, Promise<AgentRecord | null>>();
   let asking = new Map<string, Asking>();
@@ -115,6 +116,7 @@ export const createAgentRegistry = ({ db, bus, emit, box, settings, onError = ()
     for (const agentId of agentIds) {
       unsettled.set(agentId, true);
       known.delete(agentId);
+      remembered.delete(agentId);
       // A read under way may return the old row; later calls read again.
       pending.delete(agentId);
     }
@@ -123,6 +125,10 @@ export const createAgentRegistry = ({ db, bus, emit, box, settings, onError = ()
   const announce = (agentIds: readonly string[]): void => {
     forget(agentIds);
     for (const some of chunk(agentIds, IDS_PER_MESSAGE)) void bus.publish(CHANNEL, { op: "forget", agentIds: some.join(",") }).catch(onError);
+  };
+
+  const remember = (record: AgentRecord): void => {
+    if (!unsettled.has(record.agentId)) remembered.set(record.agentId, record);
   };
 
   const find = async (agentId: string): Promise<AgentRecord | null> => {
@@ -135,7 +141,13 @@ export const createAgentRegistry = ({ db, bus, emit, box, settings, onError = ()
     take: async (agentId) => {
       const record = await find(agentId);
       known.delete(agentId);
+      remembered.delete(agentId);
       return record;
+    },
+    remember,
+    recall: (agentId) => remembered.get(agentId) ?? null,
+    expect: async (deviceIds) => {
+      for (const some of chunk(deviceIds, BATCH)) for (const row of await findAgentsOf(db, some)) remember(toRecord(row, row.agent_id));
     },
     promote: async (agentId, usedSecret) => {
       const promoted = await db.sqlTx(async (tx) => {
@@ -161,6 +173,7 @@ export const createAgentRegistry = ({ db, bus, emit, box, settings, onError = ()
         everyMs: 2 * settings.registryMs,
         run: async () => {
           known.purgeStale();
+          remembered.purgeStale();
           unsettled.purgeStale();
         },
       },

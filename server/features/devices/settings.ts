@@ -21,6 +21,8 @@ export interface DeviceSettings {
   readonly registrySize: number;
   /** A node that misses the hint accepts a removed agent or a revoked secret for up to this long. */
   readonly registryMs: number;
+  /** How long a node remembers agents that it let in or lost: longer than their first reconnects are spread over. */
+  readonly rememberedMs: number;
   /** Short, because another node may pair an unknown agent at any moment. */
   readonly registryMissMs: number;
   /** How hellos share transactions: all agents of a full node may reconnect at once. */
@@ -41,6 +43,7 @@ export const deviceSettings = (heartbeatSeconds = 30, overrides: Partial<DeviceS
   sweepBatch: 500,
   registrySize: 50_000,
   registryMs: 5 * SECOND,
+  rememberedMs: 150 * SECOND,
   registryMissMs: 2 * SECOND,
   hellos: { maxSize: 250, maxConcurrent: 2, maxWaiting: 20_000, splitOn: (error) => !isUnavailable(error) },
   ...overrides,

@@ -29,7 +29,7 @@ export const createTenantLookup = ({ db, clock, toLimit }: TenantLookupDeps) => 
     clock,
     ttlMs: CACHE_MS,
   });
-  const lookup: TenantLookup = { find: facts.get, suspended: (tenantIds) => findSuspended(db, tenantIds) };
+  const lookup: TenantLookup = { find: facts.get, peek: facts.peek, suspended: (tenantIds) => findSuspended(db, tenantIds) };
   const memberships: Memberships = {
     find: (tenantId, userId) => members.get(`${tenantId}${SEPARATOR}${userId}`),
     list: (userId) => listMemberships(db, toLimit, userId),

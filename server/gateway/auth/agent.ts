@@ -7,7 +7,7 @@ import { takesBody } from "../rest-input.ts";
 import type { Credential } from "./credentials.ts";
 
 export interface AgentAuthDeps {
-  readonly agents: AgentRegistry;
+  readonly agents: Pick<AgentRegistry, "find" | "promote">;
   readonly clock: Clock;
 }
 
@@ -23,17 +23,17 @@ export const concernedDevice = (record: AgentRecord | null): Concerned | undefin
 // A stand-in to compare with, so that an unknown agent takes as long as a known one.
 const NOBODY = "no agent has this secret";
 
-/** The secret that made the signature, or null. Always computes two signatures. */
+/** The secret that made the signature, or null. A wrong signature is always compared with two. */
 export const matchSecret = (record: AgentRecord | null, signed: { body: string | Uint8Array; timestamp: string; signature: string }): string | null =>
   matchBy(record, (secret) => verify(secret, signed.body, signed.timestamp, signed.signature));
 
 const matchBy = (record: AgentRecord | null, isGood: (secret: string) => boolean): string | null => {
   const [current = NOBODY, pending = NOBODY] = record?.secrets ?? [];
   const byCurrent = isGood(current);
+  // Only the maker of a good signature is answered sooner.
+  if (byCurrent && record !== null && current !== NOBODY) return current;
   const byPending = isGood(pending);
-  if (record === null || !(byCurrent || byPending)) return null;
-  const secret = byCurrent ? current : pending;
-  return secret === NOBODY ? null : secret;
+  return byPending && record !== null && pending !== NOBODY ? pending : null;
 };
 
 /** Verifies v2 whenever any part of it is there, even if v1 is good too: an attacker who strips one header must not choose the version. */

@@ -1,6 +1,6 @@
 // The agent channel of a node: wires its parts together, starts and stops them. The life of a socket leads through admission, socket-transport, session,
 // hello with duplicate-probe and session-registry, then frame-dispatcher, frame-handlers, heartbeat, command-push and acks, and ends in session-closer,
-// socket-drain or tick.
+// socket-drain, tick or returning.
 import type { AgentRegistry } from "../../core/agent-registry.ts";
 import type { ChannelStats } from "../../core/channel-stats.ts";
 import { type Clock, inWholeMs } from "../../core/clock.ts";
@@ -27,6 +27,7 @@ import { createHeartbeatPacing } from "./heartbeat-pacing.ts";
 import { type ClusterLoad, createHelloJudge, createWelcome } from "./hello.ts";
 import { type LoopMeter, startLoopMeter } from "./overload.ts";
 import { createPresenceFlush } from "./presence-flush.ts";
+import { createReturning } from "./returning.ts";
 import type { AgentSession } from "./session.ts";
 import { createSessionCloser, endBlocked } from "./session-closer.ts";
 import { createSessionRegistry } from "./session-registry.ts";
@@ -38,7 +39,7 @@ import { createTick } from "./tick.ts";
 
 export interface AgentChannelDeps {
   readonly nodeId: string;
-  readonly agents: Pick<AgentRegistry, "find" | "take" | "promote">;
+  readonly agents: Pick<AgentRegistry, "find" | "take" | "promote" | "remember" | "recall" | "expect">;
   readonly tenants: TenantLookup;
   /** Shared with REST. */
   readonly signatures: SignatureMemory;
@@ -107,7 +108,15 @@ export const createAgentChannel = (given: AgentChannelDeps): AgentChannel => {
   const handlers = createFrameHandlers({ ...deps, judge, register: registry.register, heartbeats, push, acks });
   const dispatcher = createFrameDispatcher({ ...deps, handlers, heartbeats });
   const welcome = createWelcome({ pacing, cluster, clock, settings });
-  const transport = createSocketTransport({ ...deps, admission, registry, welcome, ...dispatcher, resume: createResume(push, settings) });
+  const transport = createSocketTransport({
+    ...deps,
+    admission,
+    registry,
+    welcome,
+    returning: createReturning(deps),
+    ...dispatcher,
+    resume: createResume(push, settings),
+  });
   const claim = (sessions: readonly AgentSession[]): Promise<unknown> =>
     Promise.all(sessions.map((session) => owners.claim(session.deviceId, nodeId, session.epoch)));
   const flush = createPresenceFlush({ ...deps, closeSuperseded: closer.closeSuperseded, registry, claim });

@@ -14,8 +14,8 @@ import type { Limits } from "../limits.ts";
 import type { HttpRequest, HttpResponse } from "../request-context.ts";
 import type { RequestInfo } from "../request-info.ts";
 import { watchUpgrade } from "../security-signals.ts";
-import type { SocketHandler } from "../uws/socket.ts";
-import type { Admitted, NodeCondition, SocketAdmission } from "./admission.ts";
+import type { SocketHandler, UpgradeVerdict } from "../uws/socket.ts";
+import type { Admitted, NodeCondition, NodeOccupancy, SocketAdmission } from "./admission.ts";
 import { newBucket, takeToken } from "./rate-limits.ts";
 import { type AgentSession, endSession, newSession } from "./session.ts";
 import { isSessionBlocked } from "./session-closer.ts";
@@ -27,6 +27,8 @@ export interface SocketTransportDeps {
   readonly admission: SocketAdmission;
   readonly registry: Pick<SessionRegistry, "open" | "remove">;
   readonly welcome: (session: AgentSession) => void;
+  /** Notes a device whose socket broke. */
+  readonly returning: (deviceId: string) => void;
   readonly received: SocketHandler<AgentSession>["received"];
   /** Counts a ping or pong against the session's rate limit. */
   readonly control: (session: AgentSession) => void;
@@ -46,6 +48,20 @@ export interface SocketTransportDeps {
 }
 
 const INTERNAL_RETRY_SECONDS = 2;
+/** The library's code for a connection that ended without a close frame. */
+const BROKEN = 1006;
+
+interface Upgrade {
+  /** Of the session to be. */
+  readonly id: string;
+  readonly facts: RequestInfo;
+  readonly headers: HttpRequest["headers"];
+}
+
+/** An open socket whose upgrade may turn out to be a replay. */
+interface Asking extends Pick<Upgrade, "facts" | "headers"> {
+  readonly replayed: NonNullable<Admitted["replayed"]>;
+}
 
 const rateLimitHeaders = ({ code, details, retryAfter = 0 }: AppError, now: Date): Readonly<Record<string, string>> => {
   const { limit } = details ?? {};
@@ -74,6 +90,7 @@ const render = (error: AppError, facts: RequestInfo, now: Date): HttpResponse =>
 export const createSocketTransport = (deps: SocketTransportDeps): SocketHandler<AgentSession> => {
   const { admission, registry, condition, limits, clock, settings, stats, blocks } = deps;
   const upgrades = createUpgradeLog(deps);
+  const asking = new WeakMap<AgentSession, Asking>();
 
   const toAppError = (error: unknown): AppError => {
     if (isAppError(error)) return error;
@@ -88,28 +105,66 @@ export const createSocketTransport = (deps: SocketTransportDeps): SocketHandler<
     return limits.byCaller("heartbeat", scope)[0] ?? null;
   };
 
-  const admit = async (request: HttpRequest, facts: RequestInfo): Promise<AgentSession> => {
-    const id = newId("ses");
-    const node = { ...condition, connections: stats.connections };
-    const { agent, tenant, signatureVersion } = await admission.admit(request, { ip: facts.ip, sessionId: id, node });
+  const begin = ({ agent, tenant, signatureVersion, replayed }: Admitted, { id, facts, headers }: Upgrade): AgentSession => {
     if (blocks.any && blocks.refuses({ tenantId: agent.tenantId, ip: facts.ip, principal: { kind: "agent", deviceId: agent.deviceId } })) throw entityBlocked();
     stats.connections += 1;
-    return newSession({ id, agent, ip: facts.ip, signatureVersion, heartbeatLimit: heartbeatLimit({ agent, tenant }, facts) }, settings, clock.elapsed());
+    const heartbeats = heartbeatLimit({ agent, tenant }, facts);
+    const session = newSession({ id, agent, ip: facts.ip, signatureVersion, heartbeatLimit: heartbeats }, settings, clock.elapsed());
+    if (replayed !== null) asking.set(session, { facts, headers, replayed });
+    return session;
+  };
+
+  const accept = (session: AgentSession, request: HttpRequest, facts: RequestInfo): UpgradeVerdict<AgentSession> => {
+    upgrades.accepted(facts, session);
+    return { accept: session, subprotocol: subprotocolOf(request) };
+  };
+
+  const noteRefusal = ({ facts, headers }: Pick<Upgrade, "facts" | "headers">, failure: AppError): void => {
+    upgrades.refused(facts, failure);
+    watchUpgrade(failure, { ip: facts.ip, headers }, deps.watch);
+  };
+
+  const refuse = (upgrade: Upgrade, error: unknown): UpgradeVerdict<AgentSession> => {
+    const failure = toAppError(error);
+    noteRefusal(upgrade, failure);
+    return { refuse: render(failure, upgrade.facts, clock.now()) };
+  };
+
+  const judge = async (request: HttpRequest, upgrade: Upgrade, node: NodeOccupancy): Promise<UpgradeVerdict<AgentSession>> => {
+    const { id, facts } = upgrade;
+    try {
+      return accept(begin(await admission.admit(request, { ip: facts.ip, sessionId: id, node }), upgrade), request, facts);
+    } catch (error) {
+      return refuse(upgrade, error);
+    }
+  };
+
+  /** Without a welcome there is no nonce to sign, so a replayed upgrade never becomes a session that an agent could prove. */
+  const welcomeOnceNew = async (session: AgentSession, asked: Asking): Promise<void> => {
+    const failure = await asked.replayed;
+    if (session.link === null || session.link.closed) return;
+    if (failure === null) return deps.welcome(session);
+    noteRefusal(asked, failure);
+    endSession(session, CLOSE.tryLater);
+  };
+
+  const greet = (session: AgentSession): void => {
+    const asked = asking.get(session);
+    if (asked === undefined) deps.welcome(session);
+    else void welcomeOnceNew(session, asked);
   };
 
   return {
-    upgrade: async (request) => {
+    upgrade: (request) => {
       const facts = deps.facts(request, request.path.startsWith("/api/") ? "/api/v1" : "/v1");
+      const upgrade = { id: newId("ses"), facts, headers: request.headers };
+      const node = { ...condition, connections: stats.connections };
       try {
         if (blocks.any && blocks.refusesAddress(facts.ip)) throw entityBlocked();
-        const session = await admit(request, facts);
-        upgrades.accepted(facts, session);
-        return { accept: session, subprotocol: subprotocolOf(request) };
+        const admitted = admission.admitRemembered(request, { ip: facts.ip, sessionId: upgrade.id, node });
+        return admitted === null ? judge(request, upgrade, node) : accept(begin(admitted, upgrade), request, facts);
       } catch (error) {
-        const failure = toAppError(error);
-        upgrades.refused(facts, failure);
-        watchUpgrade(failure, { ip: facts.ip, headers: request.headers }, deps.watch);
-        return { refuse: render(failure, facts, clock.now()) };
+        return refuse(upgrade, error);
       }
     },
     abandoned: () => {
@@ -122,7 +177,7 @@ export const createSocketTransport = (deps: SocketTransportDeps): SocketHandler<
       registry.open.add(session);
       // It may have been blocked since it was let in.
       if (blocks.any && isSessionBlocked(session, blocks)) endSession(session, CLOSE.authFailed);
-      else deps.welcome(session);
+      else greet(session);
     },
     received: deps.received,
     drained: deps.resume,
@@ -137,6 +192,7 @@ export const createSocketTransport = (deps: SocketTransportDeps): SocketHandler<
     closed: (session, code) => {
       stats.connections -= 1;
       countUp(stats.closes, code);
+      if (code === BROKEN && session.phase === "ready") deps.returning(session.deviceId);
       registry.remove(session);
     },
   };

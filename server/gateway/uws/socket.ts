@@ -26,11 +26,16 @@ export interface SocketLink {
   end(code: number, reason: string): void;
 }
 
-export type UpgradeVerdict<S> = { readonly accept: S; readonly subprotocol: string } | { readonly refuse: HttpResponse };
+interface Accepted<S> {
+  readonly accept: S;
+  readonly subprotocol: string;
+}
+export type UpgradeVerdict<S> = Accepted<S> | { readonly refuse: HttpResponse };
 
 /** What stands behind the socket. `S` is its idea of a session; no call comes for it after `closed`. */
 export interface SocketHandler<S> {
-  upgrade(request: HttpRequest): Promise<UpgradeVerdict<S>>;
+  /** A verdict at once saves the library most of its writes. */
+  upgrade(request: HttpRequest): UpgradeVerdict<S> | Promise<UpgradeVerdict<S>>;
   /** The upgrade was accepted, but the peer was gone. */
   abandoned(session: S): void;
   opened(session: S, link: SocketLink): void;
@@ -109,36 +114,39 @@ const createUpgrade =
   (res: UwsResponse, req: UwsRequest, context: us_socket_context_t): void => {
     // Read everything now: after the first await the request is gone.
     const request = snapshot(res, req);
+    const { "sec-websocket-key": key = "", "sec-websocket-extensions": extensions = "" } = request.headers;
+    const accept = ({ accept: session, subprotocol }: Accepted<S>): void =>
+      res.upgrade({ session, link: null } satisfies Held<S>, key, subprotocol, extensions, context);
+    // The next bytes of this connection may be frames of a client that did not wait for the answer.
+    const refuse = (response: HttpResponse): void => writeResponse(res, { ...response, close: true }, false);
+    const verdict = handler.upgrade(request);
+    if (!(verdict instanceof Promise)) {
+      // The library corks a connection while its handler runs, and unlike `res.cork` it knows then that this one was upgraded.
+      if ("accept" in verdict) accept(verdict);
+      else refuse(verdict.refuse);
+      return;
+    }
     let gone = false;
     res.onAborted(() => {
       gone = true;
     });
-    const { "sec-websocket-key": key = "", "sec-websocket-extensions": extensions = "" } = request.headers;
-    const accept = (session: S, subprotocol: string): void => {
-      if (gone) {
-        handler.abandoned(session);
-        return;
-      }
+    const acceptLater = (accepted: Accepted<S>): void => {
+      if (gone) handler.abandoned(accepted.accept);
       // Inside another connection's cork this one does nothing, and so its end does no harm; it only silences the library's warning.
-      res.cork(() => res.upgrade({ session, link: null } satisfies Held<S>, key, subprotocol, extensions, context));
+      else res.cork(() => accept(accepted));
     };
-    const finish = (verdict: UpgradeVerdict<S>): void => {
-      if (gone) {
-        if ("accept" in verdict) handler.abandoned(verdict.accept);
+    const finish = (found: UpgradeVerdict<S>): void => {
+      if ("refuse" in found) {
+        if (!gone) refuse(found.refuse);
         return;
       }
-      if ("refuse" in verdict) {
-        // The next bytes of this connection may be frames of a client that did not wait for the answer.
-        writeResponse(res, { ...verdict.refuse, close: true }, false);
-        return;
-      }
-      // An upgrade must not be corked by itself, against the library's advice: when the socket keeps its address, the end of `res.cork` takes it
-      // for an HTTP response still, reads its state from what is now the WebSocket's memory, and at times closes it. Seen on first connections.
-      const upgrade = (): void => accept(verdict.accept, verdict.subprotocol);
-      if (neighbour.link === null) corkedElsewhere(upgrade);
-      else neighbour.link.cork(upgrade);
+      // An upgrade must not be corked by itself, against the library's advice: the socket keeps its address, so the end of `res.cork` takes it
+      // for an HTTP response still, reads its state from memory that was freed, and at times closes it. Seen on first connections.
+      if (gone) handler.abandoned(found.accept);
+      else if (neighbour.link === null) corkedElsewhere(() => acceptLater(found));
+      else neighbour.link.cork(() => acceptLater(found));
     };
-    handler.upgrade(request).then(finish, () => finish({ refuse: internalError }));
+    verdict.then(finish, () => finish({ refuse: internalError }));
   };
 
 const COMPRESSION_OFF = 0;

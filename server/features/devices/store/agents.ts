@@ -29,6 +29,10 @@ const FIND_AGENTS = statement<AgentRow>("agents.find", `${AGENT} where d.agent_i
 /** Takes no scope, because the agent's row determines it. */
 export const findAgents = (db: SqlTx, agentIds: readonly string[]): Promise<AgentRow[]> => db.query(FIND_AGENTS, [agentIds]);
 
+const FIND_AGENTS_OF = statement<AgentRow>("agents.findByDevice", `${AGENT} where d.device_id = any($1) and d.deleted_at is null`);
+
+export const findAgentsOf = (db: SqlTx, deviceIds: readonly string[]): Promise<AgentRow[]> => db.query(FIND_AGENTS_OF, [deviceIds]);
+
 const LOCK_AGENT = statement<AgentRow>("agents.lock", `${AGENT} where d.agent_id = $1 and d.deleted_at is null for update of d`);
 
 export const lockAgent = async (tx: SqlTx, agentId: string): Promise<AgentRow | undefined> => (await tx.query(LOCK_AGENT, [agentId]))[0];
