@@ -4,8 +4,9 @@ import type { SqlTx } from "../core/events.ts";
 import { createRecentSet } from "../core/recent-set.ts";
 import type { SignatureMemory } from "../core/signature-memory.ts";
 import { statement } from "../core/statements.ts";
+import { createBatch } from "./batch.ts";
 import type { Job } from "./jobs.ts";
-import type { Redis } from "./redis.ts";
+import { type Redis, script } from "./redis.ts";
 import { signatureKey } from "./redis-keys.ts";
 
 // Twice the clock tolerance and a little more: a signature from the future stays good that long.
@@ -25,16 +26,42 @@ export interface CountedSignatureMemory extends SignatureMemory {
  */
 const shortKey = (digest: Buffer): string => digest.toString("latin1", 0, 16);
 
+interface Use {
+  readonly digest: Buffer;
+  readonly place: string;
+}
+
+/** Stores the place of each use that has none, and returns the places of earlier uses; a place may be empty. */
+const FIRST_USES = script(`
+local found = {}
+for at = 1, #KEYS do
+  found[at] = redis.call('SET', KEYS[at], ARGV[at + 1], 'NX', 'GET', 'PX', ARGV[1])
+end
+return found`);
+
+/** The uses of one turn of the event loop go together. A failed batch is not repeated: it would only add load to a Redis in trouble. */
+const BOUNDS = { maxSize: 250, maxConcurrent: 4, maxWaiting: 50_000, splitOn: () => false };
+
 /** With Redis all nodes remember together. While it is away each remembers for itself: a changing call is still refused by its row, a socket still has to prove its nonce. */
 export const createSignatureMemory = (redis: Redis | null = null): CountedSignatureMemory => {
   const seen = createRecentSet<string>({ keep: MAX_SIGNATURES, keepMs: REMEMBERED_MS });
   let degraded = 0;
 
+  const askShared = createBatch(async (asked: readonly Use[]): Promise<readonly string[]> => {
+    if (redis === null) return asked.map(({ place }) => place);
+    const found = await redis.run(
+      FIRST_USES,
+      asked.map(({ digest }) => signatureKey(digest)),
+      [REMEMBERED_MS, ...asked.map(({ place }) => place)],
+    );
+    if (!Array.isArray(found)) throw new Error("Redis did not answer with a list");
+    return asked.map(({ place }, at) => (typeof found[at] === "string" ? found[at] : place));
+  }, BOUNDS);
+
   const askAll = async (digest: Buffer, place: string): Promise<string | null> => {
     if (redis === null) return null;
     try {
-      const first = await redis.command("SET", signatureKey(digest), place, "NX", "GET", "PX", String(REMEMBERED_MS));
-      return typeof first === "string" ? first : place;
+      return await askShared({ digest, place });
     } catch {
       degraded += 1;
       return null;

@@ -113,6 +113,13 @@ describe("several nodes", () => {
     expect(await two.bind(key, "GET /b")).toBe("GET /a");
   });
 
+  test("a signature that one node has bound to nowhere is good nowhere on the other, whatever is asked beside it", async () => {
+    const [one, two] = [createSignatureMemory(await connect()), createSignatureMemory(await connect())];
+    const [spent, fresh, used] = [randomUUID(), randomUUID(), randomUUID()];
+    await Promise.all([one.bind(spent, ""), one.bind(used, "GET /used")]);
+    expect(await Promise.all([spent, fresh, used].map((key) => two.bind(key, "GET /b")))).toEqual(["", "GET /b", "GET /used"]);
+  });
+
   test("a signature that one node claims cannot be claimed on the other", async () => {
     const [one, two] = [createSignatureMemory(await connect()), createSignatureMemory(await connect())];
     const key = randomUUID();
