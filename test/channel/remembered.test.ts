@@ -1,7 +1,9 @@
 // The upgrades of agents that the node remembers, which it decides without reading anything: it lets in nobody whom it would otherwise refuse.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CLOSE, sign, signedHeaders } from "../../protocol/index.ts";
-import type { AgentRecord } from "../../server/core/agent-registry.ts";
+import { newSecret } from "../../server/core/ids.ts";
+import { secretContext } from "../../server/features/devices/rules.ts";
+import { createSecretBox } from "../../server/platform/secrets.ts";
 import { createSignatureMemory } from "../../server/platform/signatures.ts";
 import { eventually } from "../kit/eventually.ts";
 import { attempt, connect, freshTime, online, startNode, type TestDevice, type TestNode } from "./harness.ts";
@@ -24,11 +26,20 @@ const letIn = async (at: TestNode = node): Promise<TestDevice> => {
 const remove = ({ deviceId }: TestDevice): Promise<unknown> =>
   node.db.sqlTx((tx) => tx.query("update devices set deleted_at = now(), secret = '', pending_secret = null where device_id = $1", [deviceId]));
 
-/** As after a message about a change was lost: remembered with these facts, and with nothing read lately. */
-const rememberAs = async ({ identity }: TestDevice, stale: Partial<AgentRecord>): Promise<void> => {
+const box = createSecretBox(Buffer.alloc(32, 7));
+/** Gives the device another secret; the agent that it returns knows it. */
+const replaceSecret = async (device: TestDevice): Promise<TestDevice> => {
+  const { deviceId, tenantId, identity } = device;
+  const secret = newSecret();
+  await node.db.sqlTx((tx) => tx.query("update devices set secret = $2 where device_id = $1", [deviceId, box.seal(secret, secretContext(tenantId, deviceId))]));
+  return { ...device, identity: { ...identity, secret } };
+};
+
+/** Remembered with what is true now, of which nothing was read lately: as if the message about the next change were lost. */
+const rememberOnly = async ({ identity }: TestDevice): Promise<void> => {
   const record = await node.devices.registry.take(identity.agentId);
   if (record === null) throw new Error("no such agent");
-  node.devices.registry.remember({ ...record, ...stale });
+  node.devices.registry.remember(record);
 };
 
 const closeAfterHello = async (device: TestDevice): Promise<number> => {
@@ -62,8 +73,8 @@ describe("an agent", () => {
 
   test("that signs with its new secret is let in although the node remembers an old one", async () => {
     const device = await node.device();
-    await rememberAs(device, { secrets: ["an old secret"] });
-    (await online(node, device)).end();
+    await rememberOnly(device);
+    (await online(node, await replaceSecret(device))).end();
   });
 });
 
@@ -85,15 +96,16 @@ describe("an agent that the node remembers", () => {
 
   test("gets no session after its removal even if the node missed the message", async () => {
     const device = await node.device();
-    await rememberAs(device, {});
+    await rememberOnly(device);
     await remove(device);
     expect(await closeAfterHello(device)).toBe(CLOSE.deviceRevoked.code);
   });
 
   test("gets no session with a replaced secret even if the node missed the message", async () => {
     const device = await node.device();
-    await rememberAs(device, { secrets: ["an old secret"] });
-    expect(await closeAfterHello({ ...device, identity: { ...device.identity, secret: "an old secret" } })).toBe(CLOSE.authFailed.code);
+    await rememberOnly(device);
+    await replaceSecret(device);
+    expect(await closeAfterHello(device)).toBe(CLOSE.authFailed.code);
   });
 
   test("is refused once its tenant is suspended", async () => {

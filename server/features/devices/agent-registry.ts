@@ -39,6 +39,11 @@ const BATCH = 1_000;
 /** Interned ids of tenants and deployments, which all their agents share. */
 const OWNERS = 10_000;
 
+/** The sealed form of the secrets: while it stays the same, they need not be opened again. */
+interface Opened {
+  readonly sealed: string;
+}
+
 interface Asking {
   readonly resolve: (record: AgentRecord | null) => void;
   readonly reject: (error: unknown) => void;
@@ -47,20 +52,23 @@ interface Asking {
 export const createAgentRegistry = ({ db, bus, emit, box, settings, onError = () => undefined }: AgentRegistryDeps): Agents => {
   const known = new LRUCache<string, { readonly record: AgentRecord | null }>({ max: settings.registrySize, ttl: settings.registryMs });
   const unsettled = new LRUCache<string, true>({ max: settings.registrySize, ttl: UNSETTLED_MS });
-  const remembered = new LRUCache<string, AgentRecord>({ max: settings.registrySize, ttl: settings.rememberedMs });
+  const remembered = new LRUCache<string, AgentRecord & Partial<Opened>>({ max: settings.registrySize, ttl: settings.rememberedMs });
   const same = createStringInterner(OWNERS);
   const pending = new Map<string, Promise<AgentRecord | null>>();
   let asking = new Map<string, Asking>();
 
-  const toRecord = (row: AgentRow, agentId: string): AgentRecord => {
+  const toRecord = (row: AgentRow, agentId: string): AgentRecord & Opened => {
     const context = secretContext(row.tenant_id, row.device_id);
-    const sealed = row.removed ? [] : row.pending_secret === null ? [row.secret] : [row.secret, row.pending_secret];
+    const both = row.removed ? [] : row.pending_secret === null ? [row.secret] : [row.secret, row.pending_secret];
+    const sealed = both.map((secret) => Buffer.from(secret.buffer, secret.byteOffset, secret.byteLength).toString("latin1")).join();
+    const before = remembered.get(agentId);
     return {
       agentId: agentId as AgentId, // as: it is the row's id; the record and its cache key share one string
       deviceId: row.device_id,
       tenantId: same(row.tenant_id),
       deploymentId: same(row.deployment_id),
-      secrets: sealed.map((secret) => box.open(secret, context)),
+      secrets: before?.sealed === sealed ? before.secrets : both.map((secret) => box.open(secret, context)),
+      sealed,
       minSignatureVersion: row.min_sig_version === 2 ? 2 : 1,
       revoked: row.removed,
       tenantStatus: same(row.tenant_status),
@@ -131,6 +139,12 @@ export const createAgentRegistry = ({ db, bus, emit, box, settings, onError = ()
     if (!unsettled.has(record.agentId)) remembered.set(record.agentId, record);
   };
 
+  const expectBack = (record: AgentRecord): void => {
+    if (unsettled.has(record.agentId)) return;
+    remembered.set(record.agentId, record);
+    known.set(record.agentId, { record });
+  };
+
   const find = async (agentId: string): Promise<AgentRecord | null> => {
     const hit = known.get(agentId);
     return hit === undefined ? load(agentId) : hit.record;
@@ -147,7 +161,7 @@ export const createAgentRegistry = ({ db, bus, emit, box, settings, onError = ()
     remember,
     recall: (agentId) => remembered.get(agentId) ?? null,
     expect: async (deviceIds) => {
-      for (const some of chunk(deviceIds, BATCH)) for (const row of await findAgentsOf(db, some)) remember(toRecord(row, row.agent_id));
+      for (const some of chunk(deviceIds, BATCH)) for (const row of await findAgentsOf(db, some)) expectBack(toRecord(row, row.agent_id));
     },
     promote: async (agentId, usedSecret) => {
       const promoted = await db.sqlTx(async (tx) => {
