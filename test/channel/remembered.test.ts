@@ -2,11 +2,12 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CLOSE, sign, signedHeaders } from "../../protocol/index.ts";
 import { newSecret } from "../../server/core/ids.ts";
+import type { SignatureMemory } from "../../server/core/signature-memory.ts";
 import { secretContext } from "../../server/features/devices/rules.ts";
 import { createSecretBox } from "../../server/platform/secrets.ts";
 import { createSignatureMemory } from "../../server/platform/signatures.ts";
 import { eventually } from "../kit/eventually.ts";
-import { attempt, connect, freshTime, online, startNode, type TestDevice, type TestNode } from "./harness.ts";
+import { attempt, connect, freshTime, greet, online, startNode, type TestDevice, type TestNode } from "./harness.ts";
 
 let node: TestNode;
 beforeAll(async () => {
@@ -42,11 +43,12 @@ const rememberOnly = async ({ identity }: TestDevice): Promise<void> => {
   node.devices.registry.remember(record);
 };
 
-const closeAfterHello = async (device: TestDevice): Promise<number> => {
-  const socket = await connect(node, device);
+const closeAfterHello = async (device: TestDevice, at: TestNode = node, said: () => unknown = () => undefined): Promise<number> => {
+  const socket = await connect(at, device);
   const { data } = await socket.next("welcome");
-  const timestamp = node.clock.now().toISOString();
+  const timestamp = at.clock.now().toISOString();
   socket.say("hello", { proof: { timestamp, signature: sign(device.identity.secret, data.nonce, timestamp) } });
+  await said();
   return (await socket.closed()).code;
 };
 
@@ -123,20 +125,28 @@ describe("an agent that the node remembers", () => {
     await own.close();
   });
 
-  test("is welcomed only after the other nodes were asked about its signature, and sent away if one of them has seen it", async () => {
+  test("gets a session only after the other nodes were asked about its signature, and none if one of them has seen it", async () => {
     const memory = createSignatureMemory();
-    const elsewhere = { found: (_place: string): void => undefined };
-    const shared = new Promise<string>((resolve) => {
-      elsewhere.found = resolve;
+    const answers: ((own: boolean) => void)[] = [];
+    const claim: SignatureMemory["claim"] = (use, place, kept) => {
+      const shared = new Promise<string>((resolve) => answers.push((own) => resolve(own ? place : "GET /v1/agent/connect#elsewhere")));
+      return { ...memory.claim(use, place, kept), shared };
+    };
+    const own = await startNode({ signatures: { bind: memory.bind, coversMs: 0, claim } });
+    const heard = (frames: number) => eventually(() => expect(own.channel.stats.framesIn).toBe(frames));
+    const replay = await closeAfterHello(await letIn(own), own, async () => {
+      await heard(1);
+      answers.shift()?.(false);
     });
-    const own = await startNode({ signatures: { ...memory, coversMs: 0, claim: (...use) => ({ ...memory.claim(...use), shared }) } });
+    expect([replay, own.channel.stats.connects.get("replayed"), own.channel.stats.ready]).toEqual([CLOSE.tryLater.code, 1, 0]);
     const device = await letIn(own);
     const socket = await connect(own, device);
-    expect(socket.frames).toEqual([]);
-    elsewhere.found("GET /v1/agent/connect#elsewhere");
-    expect((await socket.closed()).code).toBe(CLOSE.tryLater.code);
-    expect(socket.frames).toEqual([]);
-    expect(own.channel.stats.connects.get("replayed")).toBe(1);
+    const ready = greet(own, socket, device);
+    await heard(2);
+    expect(own.channel.stats.ready).toBe(0);
+    answers.shift()?.(true);
+    await ready;
+    socket.end();
     await own.close();
   });
 });

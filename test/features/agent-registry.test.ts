@@ -78,3 +78,22 @@ test("a record leaves memory at the end of its lifetime even if nobody asks agai
     expect(record.deref()).toBeUndefined();
   });
 });
+
+test("an agent that is expected back costs no second query, and is not remembered once it is taken", async () => {
+  const { registry, asked } = open(60_000);
+  await registry.expect(["dev_1"]);
+  expect(registry.recall(AGENT)?.secrets).toEqual(["secret"]);
+  expect((await registry.take(AGENT))?.agentId).toBe(AGENT);
+  expect([asked(), registry.recall(AGENT)]).toEqual([1, null]);
+});
+
+test("an agent that changes while it is read is not remembered from before the change", async () => {
+  const answers: ((rows: object[]) => void)[] = [];
+  const { registry } = open(60_000, () => new Promise((resolve) => void answers.push(resolve)));
+  const expected = registry.expect(["dev_1"]);
+  await eventually(async () => expect(answers).toHaveLength(1));
+  registry.forget([AGENT]);
+  answers[0]?.([row]);
+  await expected;
+  expect(registry.recall(AGENT)).toBeNull();
+});

@@ -48,7 +48,7 @@ export interface SocketAdmission {
   /**
    * Decides at once about an agent that this node remembers; null if it cannot let the agent in, then `admit` decides. Throws AppError.
    * What it remembers may be old, so it refuses nobody for it, and hello checks the agent again. A replay of an upgrade to another node meets a node that
-   * does not remember the agent, unless the agent has just moved; then `replayed` tells, before the welcome.
+   * does not remember the agent, unless the agent has just moved; then `replayed` tells, before any hello is accepted.
    */
   admitRemembered(request: HttpRequest, at: At): Admitted | null;
 }

@@ -128,6 +128,9 @@ export const createHelloJudge = ({ agents, sessions, clock, nodeId, duplicates, 
     const { challenge } = session;
     session.challenge = null;
     if (challenge === null) return refusal(CLOSE.authFailed, new AppError("INVALID_SIGNATURE", { details: { reason: "bad_signature" } }));
+    // Whoever replays an upgrade cannot sign its nonce either; this keeps the session from whoever can.
+    const replayed = challenge.replayed === null ? null : await challenge.replayed;
+    if (replayed !== null) return refusal(CLOSE.tryLater, replayed);
     try {
       const proof = await prove(session, challenge, hello);
       if ("close" in proof) return proof;

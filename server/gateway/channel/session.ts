@@ -2,6 +2,7 @@
 import type { z } from "zod";
 import { type AgentId, CLOSE, type Close, closeReason, type DeviceId, type SocketHeartbeat, type TenantId } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
+import type { AppError } from "../../core/errors.ts";
 import { newSecret } from "../../core/ids.ts";
 import type { RateBucket } from "../../core/rate-limiter.ts";
 import type { SendResult, SocketLink } from "../uws/socket.ts";
@@ -23,6 +24,8 @@ export interface Challenge {
   readonly nonce: string;
   /** Of the upgrade's own signature. */
   readonly signatureVersion: 1 | 2;
+  /** The other nodes are still being asked whether they have seen that signature: null if not, or the refusal. */
+  readonly replayed: Promise<AppError | null> | null;
 }
 
 /** When the command was sent, and how often the gateway has asked for its ack. */
@@ -98,12 +101,17 @@ export interface NewSession {
   readonly agent: { readonly agentId: AgentId; readonly deviceId: DeviceId; readonly tenantId: TenantId };
   readonly ip: string;
   readonly signatureVersion: 1 | 2;
+  readonly replayed?: Challenge["replayed"];
   readonly heartbeatLimit: RateBucket | null;
 }
 
 const NONE: readonly number[] = [];
 
-export const newSession = ({ id, agent, ip, signatureVersion, heartbeatLimit }: NewSession, settings: ChannelSettings, nowMs: number): AgentSession => ({
+export const newSession = (
+  { id, agent, ip, signatureVersion, replayed = null, heartbeatLimit }: NewSession,
+  settings: ChannelSettings,
+  nowMs: number,
+): AgentSession => ({
   link: null,
   phase: "opening",
   lastSeenAt: nowMs,
@@ -123,7 +131,7 @@ export const newSession = ({ id, agent, ip, signatureVersion, heartbeatLimit }: 
   tenantId: agent.tenantId,
   deviceId: agent.deviceId,
   ip,
-  challenge: { agentId: agent.agentId, nonce: newSecret(), signatureVersion },
+  challenge: { agentId: agent.agentId, nonce: newSecret(), signatureVersion, replayed },
   // Jitter of 10 %, so agents that connected together do not expire together.
   maxAgeMs: Math.round(settings.sessionMaxAgeMs * (0.9 + Math.random() * 0.2)),
   phaseAt: nowMs,

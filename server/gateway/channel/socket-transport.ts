@@ -58,11 +58,6 @@ interface Upgrade {
   readonly headers: HttpRequest["headers"];
 }
 
-/** An open socket whose upgrade may turn out to be a replay. */
-interface Asking extends Pick<Upgrade, "facts" | "headers"> {
-  readonly replayed: NonNullable<Admitted["replayed"]>;
-}
-
 const rateLimitHeaders = ({ code, details, retryAfter = 0 }: AppError, now: Date): Readonly<Record<string, string>> => {
   const { limit } = details ?? {};
   if (code !== "RATE_LIMIT_EXCEEDED" || typeof limit !== "number") return {};
@@ -90,7 +85,6 @@ const render = (error: AppError, facts: RequestInfo, now: Date): HttpResponse =>
 export const createSocketTransport = (deps: SocketTransportDeps): SocketHandler<AgentSession> => {
   const { admission, registry, condition, limits, clock, settings, stats, blocks } = deps;
   const upgrades = createUpgradeLog(deps);
-  const asking = new WeakMap<AgentSession, Asking>();
 
   const toAppError = (error: unknown): AppError => {
     if (isAppError(error)) return error;
@@ -105,23 +99,28 @@ export const createSocketTransport = (deps: SocketTransportDeps): SocketHandler<
     return limits.byCaller("heartbeat", scope)[0] ?? null;
   };
 
-  const begin = ({ agent, tenant, signatureVersion, replayed }: Admitted, { id, facts, headers }: Upgrade): AgentSession => {
+  const noteRefusal = ({ facts, headers }: Pick<Upgrade, "facts" | "headers">, failure: AppError): void => {
+    upgrades.refused(facts, failure);
+    watchUpgrade(failure, { ip: facts.ip, headers }, deps.watch);
+  };
+
+  const begin = ({ agent, tenant, signatureVersion, replayed }: Admitted, upgrade: Upgrade): AgentSession => {
+    const { id, facts } = upgrade;
     if (blocks.any && blocks.refuses({ tenantId: agent.tenantId, ip: facts.ip, principal: { kind: "agent", deviceId: agent.deviceId } })) throw entityBlocked();
     stats.connections += 1;
     const heartbeats = heartbeatLimit({ agent, tenant }, facts);
-    const session = newSession({ id, agent, ip: facts.ip, signatureVersion, heartbeatLimit: heartbeats }, settings, clock.elapsed());
-    if (replayed !== null) asking.set(session, { facts, headers, replayed });
+    const session = newSession({ id, agent, ip: facts.ip, signatureVersion, replayed, heartbeatLimit: heartbeats }, settings, clock.elapsed());
+    void replayed?.then((failure) => {
+      if (failure === null) return;
+      noteRefusal(upgrade, failure);
+      endSession(session, CLOSE.tryLater);
+    });
     return session;
   };
 
   const accept = (session: AgentSession, request: HttpRequest, facts: RequestInfo): UpgradeVerdict<AgentSession> => {
     upgrades.accepted(facts, session);
     return { accept: session, subprotocol: subprotocolOf(request) };
-  };
-
-  const noteRefusal = ({ facts, headers }: Pick<Upgrade, "facts" | "headers">, failure: AppError): void => {
-    upgrades.refused(facts, failure);
-    watchUpgrade(failure, { ip: facts.ip, headers }, deps.watch);
   };
 
   const refuse = (upgrade: Upgrade, error: unknown): UpgradeVerdict<AgentSession> => {
@@ -137,21 +136,6 @@ export const createSocketTransport = (deps: SocketTransportDeps): SocketHandler<
     } catch (error) {
       return refuse(upgrade, error);
     }
-  };
-
-  /** Without a welcome there is no nonce to sign, so a replayed upgrade never becomes a session that an agent could prove. */
-  const welcomeOnceNew = async (session: AgentSession, asked: Asking): Promise<void> => {
-    const failure = await asked.replayed;
-    if (session.link === null || session.link.closed) return;
-    if (failure === null) return deps.welcome(session);
-    noteRefusal(asked, failure);
-    endSession(session, CLOSE.tryLater);
-  };
-
-  const greet = (session: AgentSession): void => {
-    const asked = asking.get(session);
-    if (asked === undefined) deps.welcome(session);
-    else void welcomeOnceNew(session, asked);
   };
 
   return {
@@ -177,7 +161,7 @@ export const createSocketTransport = (deps: SocketTransportDeps): SocketHandler<
       registry.open.add(session);
       // It may have been blocked since it was let in.
       if (blocks.any && isSessionBlocked(session, blocks)) endSession(session, CLOSE.authFailed);
-      else greet(session);
+      else deps.welcome(session);
     },
     received: deps.received,
     drained: deps.resume,
