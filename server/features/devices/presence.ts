@@ -18,6 +18,7 @@ import {
   commitToDisk,
   findSuperseded,
   flushBeats,
+  heldDigests,
   leavePresence,
   markDuplicateReported,
   releasePresence,
@@ -127,11 +128,11 @@ export const createPresence = (deps: PresenceDeps): Presence => {
   /** Returns the devices whose update came from their newest session. */
   const flush = (updates: readonly PresenceUpdate[]): Promise<readonly (string | null)[]> =>
     db.sqlTx(async (tx) => {
-      const current = await flushBeats(tx, updates);
-      const revived = current.flatMap((row) => (row.revived ? [row.device_id] : []));
+      const { current = [], revived = null } = (await flushBeats(tx, updates)) ?? {};
       // Heartbeats do not wait for the disk; a status change with its event does.
-      if (revived.length > 0) await Promise.all([commitToDisk(tx), setOnlineAndEmit(tx, revived)]);
-      const ids = new Set(current.map((row) => row.device_id));
+      if (revived !== null) await Promise.all([commitToDisk(tx), setOnlineAndEmit(tx, revived)]);
+      if (current === null) return updates.map(({ deviceId }) => deviceId);
+      const ids = new Set(current);
       return updates.map(({ deviceId }) => (ids.has(deviceId) ? deviceId : null));
     });
 
@@ -176,6 +177,7 @@ export const createPresence = (deps: PresenceDeps): Presence => {
       }
       return new Set(settled.flatMap((result) => (result.status === "fulfilled" && result.value !== null ? [result.value] : [])));
     },
+    digests: async () => new Map((await heldDigests(db, nodeId)).map(({ part, digest }) => [part, digest])),
     superseded: async (sessions) =>
       new Map(
         (await findSuperseded(db, sessions)).map((row) => [

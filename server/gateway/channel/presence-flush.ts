@@ -1,22 +1,23 @@
 // Presence flush: once a second writes what sessions have heard since the last flush, one statement per thousand sessions.
-// Every few seconds it also asks the database whether the quiet sessions still are the newest of their devices, because evictions can get lost.
+// Every few seconds it also looks for sessions that were superseded, because evictions can get lost: it compares digests of all sessions with the last ones
+// of the database, and asks about the sessions behind a digest that has changed.
 import { chunk } from "../../core/chunk.ts";
 import type { Clock } from "../../core/clock.ts";
-import type { PresenceUpdate, SocketPresence } from "../../core/sessions.ts";
+import { digestPart, type PresenceUpdate, type SocketPresence } from "../../core/sessions.ts";
 import { metricsOf } from "./heartbeat.ts";
-import { type AgentSession, holdsPresence } from "./session.ts";
+import { type AgentSession, holdsPresence, noteNews } from "./session.ts";
 import type { SessionCloser } from "./session-closer.ts";
 import type { SessionRegistry } from "./session-registry.ts";
 import type { ChannelSettings } from "./settings.ts";
 import type { ChannelMeters } from "./stats.ts";
 
 export interface PresenceFlushDeps {
-  readonly presence: Pick<SocketPresence, "flush" | "closed">;
+  readonly presence: Pick<SocketPresence, "flush" | "closed" | "digests">;
   readonly closeSuperseded: SessionCloser["closeSuperseded"];
   readonly clock: Clock;
   readonly settings: ChannelSettings;
   readonly meters: ChannelMeters;
-  readonly registry: Pick<SessionRegistry, "ready" | "lost">;
+  readonly registry: Pick<SessionRegistry, "ready" | "news" | "changed" | "lost">;
   /** Renews the sessions' entries among the session owners. */
   readonly claim: (sessions: readonly AgentSession[]) => Promise<unknown>;
   readonly onError: (error: unknown) => void;
@@ -24,7 +25,6 @@ export interface PresenceFlushDeps {
 
 const take = (session: AgentSession, nowMs: number): PresenceUpdate => {
   const { heartbeatAt, heartbeat } = session;
-  session.seen = false;
   session.heartbeatAt = null;
   session.heartbeat = null;
   return {
@@ -39,7 +39,6 @@ const take = (session: AgentSession, nowMs: number): PresenceUpdate => {
 
 /** After a failed write; anything newer that the session has heard meanwhile wins. */
 const restore = (session: AgentSession, update: PresenceUpdate, nowMs: number): void => {
-  session.seen = true;
   session.heartbeat ??= update.metrics === null ? null : { metrics: update.metrics };
   session.heartbeatAt ??= update.heartbeatAgoMs === null ? null : nowMs - update.heartbeatAgoMs;
 };
@@ -68,7 +67,10 @@ export const createPresenceFlush = ({ presence, closeSuperseded, clock, settings
       const doubtful = held.filter(({ deviceId }) => !current.has(deviceId));
       if (doubtful.length > 0) await closeSuperseded(doubtful).catch(onError);
     } catch (error) {
-      for (const { session, update } of taken) restore(session, update, nowMs);
+      for (const { session, update } of taken) {
+        noteNews(session, registry.news);
+        restore(session, update, nowMs);
+      }
       onError(error);
     }
   };
@@ -82,20 +84,39 @@ export const createPresenceFlush = ({ presence, closeSuperseded, clock, settings
       });
   };
 
+  const isHeld = (session: AgentSession): boolean => holdsPresence(session) && registry.ready.get(session.deviceId) === session;
+  /** The sessions to write. Those without presence either get it later, or are over. */
+  const takeNews = (everyone: boolean): readonly AgentSession[] => {
+    const news = registry.news.splice(0);
+    for (const session of news) session.seen = false;
+    return everyone ? [...registry.ready.values()].filter(holdsPresence) : news.filter(isHeld);
+  };
+
+  let known: ReadonlyMap<string, string> = new Map();
+  const closeStale = async (): Promise<void> => {
+    const parts = new Set(registry.changed);
+    registry.changed.clear();
+    try {
+      const digests = await presence.digests();
+      for (const part of [...known.keys(), ...digests.keys()]) if (known.get(part) !== digests.get(part)) parts.add(part);
+      const doubtful = parts.size === 0 ? [] : [...registry.ready.values()].filter((each) => holdsPresence(each) && parts.has(digestPart(each.deviceId)));
+      for (const some of chunk(doubtful, settings.flushChunk)) await closeSuperseded(some);
+      known = digests;
+    } catch (error) {
+      for (const part of parts) registry.changed.add(part);
+      onError(error);
+    }
+  };
+
   const run = async (everyone: boolean): Promise<void> => {
     await flushLost();
-    const all = [...registry.ready.values()].filter(holdsPresence);
-    if (all.length === 0) return;
+    const due = takeNews(everyone);
+    if (registry.ready.size === 0) return;
     const startedMs = clock.elapsed();
-    const isDue = ({ seen }: AgentSession): boolean => everyone || seen;
-    for (const some of chunk(all.filter(isDue), settings.flushChunk)) await flushChunk(some, everyone);
+    for (const some of chunk(due, settings.flushChunk)) await flushChunk(some, everyone);
     if (!everyone && startedMs - checkedAt >= settings.checkEveryMs) {
       checkedAt = startedMs;
-      for (const some of chunk(
-        all.filter((session) => !isDue(session)),
-        settings.flushChunk,
-      ))
-        await closeSuperseded(some).catch(onError);
+      await closeStale();
     }
     meters.presenceFlush((clock.elapsed() - startedMs) / 1_000);
   };

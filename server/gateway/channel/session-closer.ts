@@ -2,7 +2,7 @@
 // An eviction may be late or lost, and a superseded agent that is told to come back would push out its own newer session. So the closer asks the database
 // first: does a newer session exist, and was this one handed over to it?
 
-import { CLOSE, type Close, PING_PONG_WAIT_SEC } from "../../../protocol/index.ts";
+import { CLOSE, type Close, PING_PONG_WAIT_SEC, type TenantId } from "../../../protocol/index.ts";
 import type { ChannelStats } from "../../core/channel-stats.ts";
 import type { TenantLookup } from "../../core/lookups.ts";
 import type { Blocks } from "../../core/security.ts";
@@ -64,7 +64,10 @@ export const createSessionCloser = ({ presence, tenants, stats, onError }: Sessi
 
   let readingTenants = false;
   const endSuspended = async (open: ReadonlySet<AgentSession>): Promise<void> => {
-    const suspended = await tenants.suspended([...new Set([...open].map(({ tenantId }) => tenantId))]);
+    const present = new Set<TenantId>();
+    for (const { tenantId } of open) present.add(tenantId);
+    const suspended = await tenants.suspended([...present]);
+    if (suspended.size === 0) return;
     for (const session of open) if (suspended.has(session.tenantId)) endSession(session, CLOSE.tenantSuspended);
   };
 

@@ -77,10 +77,11 @@ export const setOnline = async (tx: SqlTx, deviceIds: readonly string[]): Promis
 /** Rows are locked in the order of the list. One order for all nodes prevents deadlocks when devices move between them. */
 const inOrder = <T extends { readonly deviceId: string }>(items: readonly T[]): readonly T[] => [...items].sort((a, b) => (a.deviceId < b.deviceId ? -1 : 1));
 
-export interface FlushedBeat {
-  readonly device_id: string;
-  /** The device had been set offline meanwhile. */
-  readonly revived: boolean;
+export interface Flushed {
+  /** Devices that had been set offline meanwhile. */
+  readonly revived: readonly string[] | null;
+  /** The devices whose sessions are still the newest; null when all of them are. */
+  readonly current: readonly string[] | null;
 }
 
 const SYNCHRONOUS_COMMIT = statement<{ readonly set_config: string }>("presence.synchronousCommit", "select set_config('synchronous_commit', $1, true)");
@@ -91,21 +92,25 @@ export const commitToDisk = (tx: SqlTx): Promise<unknown> => tx.query(SYNCHRONOU
 // Neither indexed column changes here, so the update stays on its page (HOT). A session that has closed has no session_id any more; the coalesce
 // hides this from the planner, whose statistics from before anybody connected would make it expect no row and choose a nested loop.
 // The flush does not wait for the disk: if a database crash loses a beat, the next one follows.
-const FLUSH_BEATS = statement<FlushedBeat>(
+const FLUSH_BEATS = statement<Flushed>(
   "presence.flushBeats",
-  `update device_presence p set
+  `with flushed as (
+   update device_presence p set
      last_seen_at = greatest(p.last_seen_at, now() - ${ms("v.seen_ago")}),
      last_heartbeat_at = greatest(p.last_heartbeat_at, now() - ${ms("v.beat_ago")}),
      offline_after = greatest(p.offline_after, now() - ${ms("v.seen_ago")} + ${ms("v.patience")}),
-     metrics = coalesce(v.metrics::jsonb, p.metrics),
+     metrics = coalesce(nullif(v.metrics, 'null'), p.metrics),
      since = case when p.connectivity = 'none' then now() else p.since end,
      connectivity = 'realtime'
-   from unnest($1::text[], $2::int8[], $3::float8[], $4::float8[], $5::text[], $6::float8[]) as v(id, epoch, seen_ago, beat_ago, metrics, patience)
+   from rows from (unnest($1::text[], $2::int8[], $3::float8[], $4::float8[], $5::float8[]), jsonb_array_elements($6::jsonb))
+     as v(id, epoch, seen_ago, beat_ago, patience, metrics)
    where p.device_id = v.id and p.epoch = v.epoch and coalesce(p.session_id, '') <> ''
-   returning p.device_id, p.since = now()::timestamptz(3) as revived`,
+   returning p.device_id, p.since = now()::timestamptz(3) as revived)
+   select array_agg(device_id) filter (where revived) as revived,
+     case when count(*) < cardinality($1::text[]) then coalesce(array_agg(device_id), '{}') end as current from flushed`,
 );
 
-export const flushBeats = async (tx: SqlTx, unsorted: readonly PresenceUpdate[]): Promise<FlushedBeat[]> => {
+export const flushBeats = async (tx: SqlTx, unsorted: readonly PresenceUpdate[]): Promise<Flushed | undefined> => {
   const beats = inOrder(unsorted);
   const set = tx.query(SYNCHRONOUS_COMMIT, ["off"]);
   const flushed = tx.query(FLUSH_BEATS, [
@@ -113,10 +118,10 @@ export const flushBeats = async (tx: SqlTx, unsorted: readonly PresenceUpdate[])
     beats.map(({ epoch }) => epoch),
     beats.map(({ seenAgoMs }) => seenAgoMs),
     beats.map(({ heartbeatAgoMs }) => heartbeatAgoMs),
-    beats.map(({ metrics }) => (metrics === null ? null : JSON.stringify(metrics))),
     beats.map(({ patienceMs }) => patienceMs),
+    JSON.stringify(beats.map(({ metrics }) => metrics)),
   ]);
-  return (await Promise.all([flushed, set]))[0];
+  return (await Promise.all([flushed, set]))[0][0];
 };
 
 export interface SupersededRow {
@@ -135,7 +140,20 @@ const FIND_SUPERSEDED = statement<SupersededRow>(
    where p.epoch is distinct from v.epoch or p.session_id is null`,
 );
 
-/** Only reads, so checking every quiet session costs next to nothing. */
+export interface HeldDigest {
+  readonly part: string;
+  readonly digest: string;
+}
+
+const HELD_DIGESTS = statement<HeldDigest>(
+  "presence.heldDigests",
+  `select right(device_id, 1) as part, bit_xor(hashtextextended(session_id, epoch))::text as digest
+   from device_presence where node_id = $1 and session_id is not null group by 1`,
+);
+
+/** Of all sessions that hold presence on this node, in parts by the last character of the device's id: a digest changes when one of its part does. */
+export const heldDigests = (db: SqlTx, nodeId: string): Promise<HeldDigest[]> => db.query(HELD_DIGESTS, [nodeId]);
+
 export const findSuperseded = (db: SqlTx, sessions: readonly HeldSession[]): Promise<SupersededRow[]> =>
   db.query(FIND_SUPERSEDED, [sessions.map(({ deviceId }) => deviceId), sessions.map(({ epoch }) => epoch), sessions.map(({ id }) => id)]);
 
