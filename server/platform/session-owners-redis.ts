@@ -11,7 +11,7 @@ export interface RedisSessionOwnersDeps {
   readonly ttlMs?: number;
 }
 
-const TTL_MS = 120_000;
+const TTL_MS = 180_000;
 
 /** Per key: the device's node, or '' to remove the entry, and the epoch. An entry that cannot be changed fails alone. */
 const CHANGE = script(`

@@ -17,7 +17,7 @@ import type { RequestInfo } from "../request-info.ts";
 import type { SocketHandler } from "../uws/socket.ts";
 import { createAcks } from "./acks.ts";
 import { createAdmission, type NodeCondition } from "./admission.ts";
-import { createCommandPush, createResume } from "./command-push.ts";
+import { createCommandPush, createResume, withBusy, type PushCommands } from "./command-push.ts";
 import { ALL_NODES, type ClusterNotifier, nodeChannel } from "./device-notifier.ts";
 import { createDuplicateProbes } from "./duplicate-probe.ts";
 import { createFrameDispatcher } from "./frame-dispatcher.ts";
@@ -96,17 +96,18 @@ export const createAgentChannel = (given: AgentChannelDeps): AgentChannel => {
   const deps = { ...given, clock, meters, stats, condition, onError };
 
   const admission = createAdmission(deps);
-  const commands = createCommandPush(deps);
+  const busy = new Set<AgentSession>();
+  const commands = withBusy(createCommandPush(deps), busy);
   const { push } = commands;
   const acks = createAcks({ ...deps, isTemporary: (error) => databaseError(error) !== null });
-  const registry = createSessionRegistry({ ...deps, commands, acks });
+  const registry = createSessionRegistry({ ...deps, busy, commands, acks });
   const closer = createSessionCloser(deps);
   const pacing = createHeartbeatPacing({ registry, clock, settings });
   const heartbeats = createHeartbeat(deps);
   const duplicates = createDuplicateProbes({ ...deps, ready: registry.ready });
   const judge = createHelloJudge({ ...deps, duplicates });
   const handlers = createFrameHandlers({ ...deps, judge, register: registry.register, heartbeats, push, acks });
-  const dispatcher = createFrameDispatcher({ ...deps, handlers, heartbeats });
+  const dispatcher = createFrameDispatcher({ ...deps, handlers, heartbeats, registry });
   const welcome = createWelcome({ pacing, cluster, clock, settings });
   const transport = createSocketTransport({
     ...deps,

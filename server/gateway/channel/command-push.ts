@@ -87,6 +87,18 @@ export const createCommandPush = ({ delivery, clock, stats, onError }: CommandPu
 export type CommandPush = ReturnType<typeof createCommandPush>;
 export type PushCommands = CommandPush["push"];
 
+/** The tick looks at sessions that push. */
+export const withBusy = ({ push, offer }: CommandPush, busy: Set<AgentSession>): CommandPush => ({
+  push: (session) => {
+    busy.add(session);
+    return push(session);
+  },
+  offer: (session, offered) => {
+    busy.add(session);
+    return offer(session, offered);
+  },
+});
+
 /** Continues pushing once enough of the socket's buffer has drained. */
 export const createResume =
   (push: PushCommands, settings: ChannelSettings) =>

@@ -10,7 +10,8 @@ import { errorFrame, type InboundFrame, readFrame } from "./frames.ts";
 import type { Heartbeats } from "./heartbeat.ts";
 import { secondsToToken, takeToken } from "./rate-limits.ts";
 import { createScanner } from "./scan.ts";
-import { type AgentSession, endSession, isUnproven, send, tooManyFaults } from "./session.ts";
+import { type AgentSession, endSession, isUnproven, noteNews, send, tooManyFaults } from "./session.ts";
+import type { SessionRegistry } from "./session-registry.ts";
 import type { ChannelSettings } from "./settings.ts";
 
 export interface FrameDispatcherDeps {
@@ -20,6 +21,7 @@ export interface FrameDispatcherDeps {
   readonly handlers: FrameHandlers;
   readonly databaseError: (error: unknown, retryAfter?: number) => AppError | null;
   readonly heartbeats: Heartbeats;
+  readonly registry: Pick<SessionRegistry, "busy" | "news">;
   readonly onError: (error: unknown, session: AgentSession) => void;
 }
 
@@ -29,7 +31,8 @@ const RETRY_SECONDS = 5;
 /** Almost every frame is a heartbeat. */
 const [, HeartbeatFrame] = AgentFrame.options;
 
-export const createFrameDispatcher = ({ clock, settings, stats, handlers, heartbeats, databaseError, onError }: FrameDispatcherDeps) => {
+export const createFrameDispatcher = ({ clock, settings, stats, handlers, heartbeats, registry, databaseError, onError }: FrameDispatcherDeps) => {
+  const { busy, news } = registry;
   const scanner = createScanner(HeartbeatFrame);
   const takePlain = heartbeats.takePlain(scanner);
   const rate = { perSecond: settings.inboundPerSecond, burst: settings.inboundBurst };
@@ -116,12 +119,14 @@ export const createFrameDispatcher = ({ clock, settings, stats, handlers, heartb
     stats.framesIn += 1;
     const nowMs = clock.elapsed();
     session.lastSeenAt = nowMs;
-    session.seen = true;
+    noteNews(session, news);
     const isTooBig = bytes.length > settings.maxFrameBytes;
     if (isTooBig && (isBinary || isUnproven(session))) tooBig(session);
     else if (isBinary) close(session, new AppError("VALIDATION_FAILED", { details: { reason: "binary_frame" } }), CLOSE.protocolError);
     else if (tooFast(session, nowMs) || (!isTooBig && takeHeartbeat(session, bytes, nowMs))) return;
     else {
+      // The frame may change its phase.
+      busy.add(session);
       const inbound = readFrame(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("utf8"));
       // An agent that is closed for a long output would come back and send it again forever, so the command queue truncates the output instead.
       if (isTooBig && !isAck(inbound)) tooBig(session);

@@ -3,7 +3,7 @@
 import type { z } from "zod";
 import type { HeartbeatPlan } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
-import { type AgentSession, send } from "./session.ts";
+import { type AgentSession, noteNews, send } from "./session.ts";
 import type { SessionRegistry } from "./session-registry.ts";
 import type { ChannelSettings } from "./settings.ts";
 
@@ -43,7 +43,7 @@ export const heartbeatPlan = (intervalSec: number, { heartbeatJitterPct, heartbe
 });
 
 export interface HeartbeatPacingDeps {
-  readonly registry: Pick<SessionRegistry, "ready">;
+  readonly registry: Pick<SessionRegistry, "open" | "busy" | "news">;
   readonly clock: Clock;
   readonly settings: ChannelSettings;
 }
@@ -59,6 +59,8 @@ export interface HeartbeatPacing {
 export const createHeartbeatPacing = ({ registry, clock, settings }: HeartbeatPacingDeps): HeartbeatPacing => {
   const { heartbeatSeconds: least } = settings;
   let seconds = least;
+  /** All sessions have this interval and its patience; new ones start with both. */
+  let settledAt = least;
   const patienceOf = (intervalSec: number): number => settings.silenceMs + 3 * (intervalSec - least) * 1_000;
 
   const setPace = (session: AgentSession): void => {
@@ -69,8 +71,26 @@ export const createHeartbeatPacing = ({ registry, clock, settings }: HeartbeatPa
     setPace(session);
     session.patienceMs = Math.max(session.patienceMs, patienceOf(seconds));
     // The next flush writes the new patience before the agent uses it.
-    session.seen = true;
+    noteNews(session, registry.news);
     send(session, { op: "config", data: { heartbeat: heartbeatPlan(seconds, settings) } }, clock);
+  };
+
+  /** Tells agents that have another interval, and shrinks the patience of those that have spoken since; true once all have interval and patience. */
+  const tellSome = (): boolean => {
+    let left = settings.configsPerTick;
+    let settled = true;
+    for (const session of registry.open) {
+      if (session.phase === "ready" && session.heartbeatSeconds !== seconds && left > 0) {
+        left -= 1;
+        tell(session);
+      } else if (session.phase === "ready" && session.lastSeenAt > session.toldAt) {
+        session.patienceMs = patienceOf(session.heartbeatSeconds);
+        // Its time in the wheel may be too late now.
+        registry.busy.add(session);
+      }
+      settled &&= session.heartbeatSeconds === seconds && session.patienceMs === patienceOf(seconds);
+    }
+    return settled;
   };
 
   return {
@@ -84,14 +104,7 @@ export const createHeartbeatPacing = ({ registry, clock, settings }: HeartbeatPa
     },
     update: (load) => {
       seconds = plannedSeconds(seconds, load, { leastSeconds: least, perSecond: settings.heartbeatsPerSecond });
-      let left = settings.configsPerTick;
-      for (const session of registry.ready.values()) {
-        if (session.phase !== "ready") continue;
-        if (session.heartbeatSeconds !== seconds && left > 0) {
-          left -= 1;
-          tell(session);
-        } else if (session.lastSeenAt > session.toldAt) session.patienceMs = patienceOf(session.heartbeatSeconds);
-      }
+      if (seconds !== settledAt && tellSome()) settledAt = seconds;
     },
   };
 };

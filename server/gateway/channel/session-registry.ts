@@ -3,15 +3,17 @@
 import { CLOSE } from "../../../protocol/index.ts";
 import type { ChannelStats } from "../../core/channel-stats.ts";
 import type { CommandDelivery } from "../../core/delivery.ts";
-import type { SessionBegun, SessionOwners, SessionRef } from "../../core/sessions.ts";
+import { digestPart, type SessionBegun, type SessionOwners, type SessionRef } from "../../core/sessions.ts";
 import type { Acks } from "./acks.ts";
 import type { CommandPush } from "./command-push.ts";
 import type { ClusterNotifier, LocalSessions } from "./device-notifier.ts";
-import { type AgentSession, endSession } from "./session.ts";
+import { type AgentSession, endSession, noteNews } from "./session.ts";
 import { pushedOutWait } from "./session-closer.ts";
+import { createSessionWheel, type SessionWheel } from "./session-wheel.ts";
 
 export interface SessionRegistryDeps {
   readonly nodeId: string;
+  readonly busy: Set<AgentSession>;
   readonly commands: CommandPush;
   readonly delivery: Pick<CommandDelivery, "ended">;
   readonly acks: Pick<Acks, "cancel">;
@@ -25,6 +27,13 @@ export interface SessionRegistry extends LocalSessions {
   readonly open: Set<AgentSession>;
   /** By device. */
   readonly ready: Map<string, AgentSession>;
+  /** Sessions that every tick looks at: all but the quiet ones, which wait in the wheel. */
+  readonly busy: Set<AgentSession>;
+  readonly wheel: SessionWheel;
+  /** Sessions that the next presence flush writes, each once; see `noteNews`. */
+  readonly news: AgentSession[];
+  /** The digest parts whose sessions are no longer those of the last comparison with the database. */
+  readonly changed: Set<string>;
   /** Sessions whose sockets closed without a goodbye, until the next presence flush writes them. */
   readonly lost: SessionRef[];
   /** False when a newer session of the device is already registered, or the socket has closed. */
@@ -32,9 +41,13 @@ export interface SessionRegistry extends LocalSessions {
   remove(session: AgentSession): void;
 }
 
-export const createSessionRegistry = ({ nodeId, commands, delivery, acks, notifier, owners, stats, onError }: SessionRegistryDeps): SessionRegistry => {
+export const createSessionRegistry = (deps: SessionRegistryDeps): SessionRegistry => {
+  const { nodeId, busy, commands, delivery, acks, notifier, owners, stats, onError } = deps;
   const ready = new Map<string, AgentSession>();
   const open = new Set<AgentSession>();
+  const wheel = createSessionWheel();
+  const news: AgentSession[] = [];
+  const changed = new Set<string>();
   const lost: SessionRef[] = [];
 
   const takeOver = (session: AgentSession, { previousNodeId, handedOver, pushedOut, epoch }: SessionBegun): void => {
@@ -50,6 +63,10 @@ export const createSessionRegistry = ({ nodeId, commands, delivery, acks, notifi
   return {
     open,
     ready,
+    busy,
+    wheel,
+    news,
+    changed,
     lost,
     register: (session, begun) => {
       const { deviceId } = session;
@@ -65,6 +82,8 @@ export const createSessionRegistry = ({ nodeId, commands, delivery, acks, notifi
       }
       takeOver(session, begun);
       session.phase = "ready";
+      noteNews(session, news);
+      changed.add(digestPart(deviceId));
       stats.ready = ready.size;
       void owners.claim(deviceId, nodeId, begun.epoch).catch(onError);
       return true;
@@ -72,6 +91,8 @@ export const createSessionRegistry = ({ nodeId, commands, delivery, acks, notifi
     remove: (session) => {
       const { deviceId } = session;
       open.delete(session);
+      busy.delete(session);
+      wheel.remove(session);
       session.probe?.settle(false);
       // A drained session keeps its presence: the agent is on its way to another node.
       if (session.phase === "ready") lost.push({ deviceId, epoch: session.epoch });
@@ -80,6 +101,7 @@ export const createSessionRegistry = ({ nodeId, commands, delivery, acks, notifi
         ready.delete(deviceId);
         delivery.ended(deviceId);
       }
+      if (session.epoch > 0) changed.add(digestPart(deviceId));
       if (session.epoch > 0) void owners.release(deviceId, session.epoch).catch(onError);
       stats.ready = ready.size;
     },

@@ -42,7 +42,7 @@ export interface AgentSession extends TokenBucket, FixedWindow {
   link: SocketLink | null;
   phase: Phase;
   lastSeenAt: number;
-  /** The next presence flush has something to write. */
+  /** The next presence flush has something to write; set by `noteNews`. */
   seen: boolean;
   framesOut: number;
   /** The highest frame number received. */
@@ -92,6 +92,8 @@ export interface AgentSession extends TokenBucket, FixedWindow {
   /** The socket's buffer is full; pushing waits until it drains. */
   paused: boolean;
   slowSince: number | null;
+  /** The second for which it waits in the wheel of quiet sessions. */
+  lookAt: number | null;
   /** The ping that duplicate probes wait for. */
   probe: { readonly answer: Promise<boolean>; readonly settle: (alive: boolean) => void } | null;
 }
@@ -154,12 +156,20 @@ export const newSession = (
   left: true,
   paused: false,
   slowSince: null,
+  lookAt: null,
   probe: null,
 });
 
 export const send = (session: AgentSession, frame: OutboundFrame, clock: Clock): SendResult => {
   session.framesOut += 1;
   return session.link?.send(writeFrame(frame, `s${session.framesOut}`, clock.now())) ?? "closed";
+};
+
+/** Queues the session for the next presence flush. */
+export const noteNews = (session: AgentSession, news: AgentSession[]): void => {
+  if (session.seen) return;
+  session.seen = true;
+  news.push(session);
 };
 
 /** A random whole number in the range, so agents that are told to wait at the same moment come back apart. */
@@ -187,6 +197,13 @@ export const isUnproven = ({ phase }: AgentSession): boolean => phase === "openi
 export const holdsPresence = ({ phase }: AgentSession): boolean => phase === "ready" || phase === "draining";
 
 export const canPush = ({ phase, paused, link }: AgentSession): boolean => phase === "ready" && !paused && link !== null && !link.closed;
+
+/** Nothing but its silence or its age can end it: no phase that soon ends, nothing that waits for the socket or the database. */
+export const isQuiet = ({ phase, slowSince, wanted, pushing, link }: AgentSession): boolean =>
+  phase === "ready" && slowSince === null && !wanted && !pushing && link?.bufferedBytes() === 0;
+
+/** When silence or age end a quiet session. */
+export const quietUntil = ({ lastSeenAt, patienceMs, openedAt, maxAgeMs }: AgentSession): number => Math.min(lastSeenAt + patienceMs, openedAt + maxAgeMs);
 
 /** The close that time alone makes due, or null. */
 export const dueClose = (session: AgentSession, settings: ChannelSettings, nowMs: number): Close | null => {

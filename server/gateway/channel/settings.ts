@@ -96,7 +96,7 @@ export const channelSettings = (heartbeatSeconds = 30, overrides: Partial<Channe
   flushEveryMs: SECOND,
   flushChunk: 1_000,
   checkEveryMs: 5 * SECOND,
-  claimEveryMs: 25 * SECOND,
+  claimEveryMs: 50 * SECOND,
   tenantsEveryMs: 3 * SECOND,
   tickMs: SECOND,
   probeMs: 2 * SECOND,

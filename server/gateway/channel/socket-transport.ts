@@ -25,7 +25,7 @@ import { countUp } from "./stats.ts";
 
 export interface SocketTransportDeps {
   readonly admission: SocketAdmission;
-  readonly registry: Pick<SessionRegistry, "open" | "remove">;
+  readonly registry: Pick<SessionRegistry, "open" | "busy" | "remove">;
   readonly welcome: (session: AgentSession) => void;
   /** Notes a device whose socket broke. */
   readonly returning: (deviceId: string) => void;
@@ -164,6 +164,7 @@ export const createSocketTransport = (deps: SocketTransportDeps): SocketHandler<
       else deps.welcome(session);
     },
     received: deps.received,
+    wrote: (session) => void registry.busy.add(session),
     drained: deps.resume,
     dropped: () => {
       stats.droppedFrames += 1;

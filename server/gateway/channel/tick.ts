@@ -1,4 +1,5 @@
 // The tick: once a second closes sessions that are due, retries failed claims, judges the load of the node and starts the presence flush.
+// It looks at the sessions that are busy or due; all others wait in the wheel.
 import type { Close } from "../../../protocol/index.ts";
 import type { ChannelStats } from "../../core/channel-stats.ts";
 import type { Clock } from "../../core/clock.ts";
@@ -7,13 +8,13 @@ import type { PushCommands } from "./command-push.ts";
 import type { HeartbeatPacing } from "./heartbeat-pacing.ts";
 import type { ClusterLoad } from "./hello.ts";
 import { judgeOverload, NOT_OVERLOADED } from "./overload.ts";
-import { type AgentSession, canPush, dueClose, endSession, holdsPresence } from "./session.ts";
+import { type AgentSession, canPush, dueClose, endSession, holdsPresence, isQuiet, quietUntil } from "./session.ts";
 import type { SessionCloser } from "./session-closer.ts";
 import type { SessionRegistry } from "./session-registry.ts";
 import type { ChannelSettings } from "./settings.ts";
 
 export interface TickDeps {
-  readonly registry: Pick<SessionRegistry, "open">;
+  readonly registry: Pick<SessionRegistry, "open" | "busy" | "wheel">;
   readonly closer: Pick<SessionCloser, "retire" | "closeSuspended">;
   readonly push: PushCommands;
   readonly pacing: Pick<HeartbeatPacing, "update" | "seconds">;
@@ -42,6 +43,10 @@ export const createTick = ({ registry, closer, push, pacing, flush, loopDelayMs,
     else if (close !== null) endSession(session, close);
     // Retries a claim that failed.
     else if (session.wanted && !session.pushing && canPush(session)) void push(session);
+    else if (isQuiet(session)) {
+      registry.busy.delete(session);
+      registry.wheel.add(session, quietUntil(session));
+    }
     return buffered;
   };
 
@@ -60,7 +65,8 @@ export const createTick = ({ registry, closer, push, pacing, flush, loopDelayMs,
     let bufferedBytes = 0;
     let claimWaitMs = 0;
     const due = new Map<Close, AgentSession[]>();
-    for (const session of registry.open) {
+    for (const session of registry.wheel.take(nowMs)) registry.busy.add(session);
+    for (const session of registry.busy) {
       bufferedBytes += watch(session, nowMs, due);
       claimWaitMs = Math.max(claimWaitMs, nowMs - (session.claimingSince ?? nowMs));
     }

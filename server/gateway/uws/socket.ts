@@ -41,6 +41,8 @@ export interface SocketHandler<S> {
   opened(session: S, link: SocketLink): void;
   /** The bytes are only good during the call. */
   received(session: S, bytes: Uint8Array, isBinary: boolean): void;
+  /** Something was written to a socket whose buffer was empty. */
+  wrote?(session: S): void;
   drained(session: S): void;
   /** A frame was not taken: the peer is slower than the buffer is large. */
   dropped?(session: S): void;
@@ -75,15 +77,22 @@ class Link<S> implements SocketLink {
   /** Something was written since the buffer was last empty. Most sockets are idle at most ticks, and then nobody need ask the library. */
   #mayHold = false;
   readonly #ws: WebSocket<Held<S>>;
-  constructor(ws: WebSocket<Held<S>>) {
+  readonly #handler: Pick<SocketHandler<S>, "wrote">;
+  constructor(ws: WebSocket<Held<S>>, handler: Pick<SocketHandler<S>, "wrote">) {
     this.#ws = ws;
+    this.#handler = handler;
+  }
+  #writes(): void {
+    if (this.#mayHold || this.closed) return;
+    this.#mayHold = true;
+    this.#handler.wrote?.(this.#ws.getUserData().session);
   }
   send(data: string | Uint8Array): SendResult {
-    this.#mayHold = true;
+    this.#writes();
     return this.closed ? "closed" : (SEND_RESULTS[this.#ws.send(data, typeof data !== "string", false)] ?? "dropped");
   }
   sendText(bytes: Uint8Array): SendResult {
-    this.#mayHold = true;
+    this.#writes();
     return this.closed ? "closed" : (SEND_RESULTS[this.#ws.send(bytes, false, false)] ?? "dropped");
   }
   cork(write: () => void): void {
@@ -179,7 +188,7 @@ export const registerAgentSocket = <S>(app: TemplatedApp, handler: SocketHandler
       open: (ws) => {
         upgraded();
         const held = ws.getUserData();
-        held.link = new Link(ws);
+        held.link = new Link(ws, handler);
         neighbour.link ??= held.link;
         handler.opened(held.session, held.link);
       },
