@@ -54,6 +54,7 @@ export type { AnyDevice } from "./any-device.ts";
 export type { Enrolled, Enrolment, Reissue, Replacement, ResetCommands } from "./enrol.ts";
 export type { FleetDevices } from "./fleets.ts";
 export { createDeviceNames } from "./names.ts";
+export { OFFLINE_JOB } from "./offline-sweep.ts";
 export type { DeviceSummary } from "./store/devices.ts";
 /** For the plan. */
 export type { KnownMachine } from "./store/enrol.ts";
@@ -76,6 +77,7 @@ export interface DevicesDeps {
   readonly pendingCommands: (device: DeviceRef) => Promise<{ readonly queued: number; readonly cancel: readonly CommandId[] }>;
   readonly probe: DuplicateProbe;
   readonly nodeId: string;
+  readonly wakeSweep?: () => void;
   readonly enqueue: Enqueue;
   /** Known when the listener is open, so read at each use. */
   readonly socketUrl: () => string;

@@ -9,6 +9,7 @@ import type { CreateBatch } from "../../platform/batch.ts";
 import type { Db } from "../../platform/db.ts";
 import { isTemporary } from "../../platform/db-errors.ts";
 import type { Job } from "../../platform/jobs.ts";
+import { createOfflineSweep } from "./offline-sweep.ts";
 import type { DeviceSettings } from "./settings.ts";
 import type { SignatureLock } from "./signature-lock.ts";
 import { type Contact, type Contacted, contactPresence, type Poll, refusePoll } from "./store/contact.ts";
@@ -25,7 +26,6 @@ import {
   type StatusChange,
   setOnline,
   sweepNeverConnected,
-  sweepOffline,
 } from "./store/presence.ts";
 
 export interface PresenceDeps {
@@ -35,6 +35,8 @@ export interface PresenceDeps {
   readonly signatureLock: Pick<SignatureLock, "locked">;
   readonly probe: DuplicateProbe;
   readonly nodeId: string;
+  /** Runs the sweep of silent devices soon. */
+  readonly wakeSweep?: (() => void) | undefined;
   readonly settings: DeviceSettings;
   /** Called for an update that the database rejects. */
   readonly onError?: ((error: unknown) => void) | undefined;
@@ -77,7 +79,7 @@ const toEvent = (change: StatusChange, status: "online" | "offline") =>
   });
 
 export const createPresence = (deps: PresenceDeps): Presence => {
-  const { db, emit, createBatch, signatureLock, probe, nodeId, settings, onError = () => undefined } = deps;
+  const { db, emit, createBatch, signatureLock, probe, nodeId, settings, wakeSweep = () => undefined, onError = () => undefined } = deps;
   const emitChanges = async (tx: SqlTx, changes: readonly StatusChange[], status: "online" | "offline"): Promise<void> => {
     if (changes.length > 0)
       await emit(
@@ -116,13 +118,20 @@ export const createPresence = (deps: PresenceDeps): Presence => {
     if (aliveForSeconds !== undefined) throw duplicate("poll", aliveForSeconds);
   };
 
-  const sweep = async (find: (tx: SqlTx) => Promise<StatusChange[]>): Promise<boolean> => {
-    const found = await db.sqlTx(async (tx) => {
-      const changes = await find(tx);
-      await emitChanges(tx, changes, "offline");
-      return changes.length;
+  const emitOffline = (tx: SqlTx, changes: readonly StatusChange[]): Promise<void> => emitChanges(tx, changes, "offline");
+  const sweep = createOfflineSweep({ db, emitOffline, wake: wakeSweep, settings });
+  const sweepUnconnected = (): Promise<boolean> =>
+    db.sqlTx(async (tx) => {
+      const changes = await sweepNeverConnected(tx, { afterMs: settings.neverConnectedMs, limit: settings.sweepBatch });
+      await emitOffline(tx, changes);
+      return changes.length >= settings.sweepBatch;
     });
-    return found >= settings.sweepBatch;
+  const leave = async (
+    session: { readonly deviceId: string; readonly epoch: number | null },
+    goodbye: { readonly reason: string; readonly expectBackMs: number },
+  ) => {
+    await db.sqlTx((tx) => leavePresence(tx, session, goodbye));
+    sweep.farewell();
   };
 
   /** Returns the devices whose update came from their newest session. */
@@ -189,21 +198,10 @@ export const createPresence = (deps: PresenceDeps): Presence => {
     closed: async (sessions) => {
       if (sessions.length > 0) await closePresence(db, sessions, settings.closeGraceMs);
     },
-    goodbye: (session, goodbye) => db.sqlTx((tx) => leavePresence(tx, session, goodbye)),
+    goodbye: leave,
     contact: async (scope, news) => (await contact(scope, { ...news, poll: null }))?.at ?? null,
     polled,
-    reportedOffline: (deviceId) => db.sqlTx((tx) => leavePresence(tx, { deviceId, epoch: null }, { reason: "reported", expectBackMs: 0 })),
-    jobs: [
-      {
-        name: "devices.offline",
-        everyMs: settings.sweepEveryMs,
-        run: () => sweep((tx) => sweepOffline(tx, { offlineAfterMs: settings.offlineAfterMs, limit: settings.sweepBatch })),
-      },
-      {
-        name: "devices.never-connected",
-        everyMs: settings.neverConnectedEveryMs,
-        run: () => sweep((tx) => sweepNeverConnected(tx, { afterMs: settings.neverConnectedMs, limit: settings.sweepBatch })),
-      },
-    ],
+    reportedOffline: (deviceId) => leave({ deviceId, epoch: null }, { reason: "reported", expectBackMs: 0 }),
+    jobs: [sweep.job, { name: "devices.never-connected", everyMs: settings.neverConnectedEveryMs, run: sweepUnconnected }],
   };
 };

@@ -15,6 +15,7 @@ export interface DeviceSettings {
   readonly duplicateReportEveryMs: number;
   /** How long a poller stays away while another process of its identity holds a socket. */
   readonly duplicatePauseSeconds: number;
+  /** The shortest time between two sweeps. */
   readonly sweepEveryMs: number;
   readonly neverConnectedEveryMs: number;
   readonly sweepBatch: number;

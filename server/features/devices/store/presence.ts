@@ -224,6 +224,14 @@ const SWEEP_OFFLINE = statement<StatusChange>(
 export const sweepOffline = (tx: SqlTx, { offlineAfterMs, limit }: { offlineAfterMs: number; limit: number }): Promise<StatusChange[]> =>
   tx.query(SWEEP_OFFLINE, [offlineAfterMs, limit]);
 
+const UNTIL_OFFLINE = statement<{ readonly ms: number | null }>(
+  "presence.untilOffline",
+  "select extract(epoch from min(offline_after) - now())::float8 * 1000 as ms from device_presence where connectivity <> 'none'",
+);
+
+/** Milliseconds until the first device that is not offline may be; it may turn out to have more time. */
+export const untilOffline = async (tx: SqlTx): Promise<number> => (await tx.query(UNTIL_OFFLINE))[0]?.ms ?? Number.POSITIVE_INFINITY;
+
 const SWEEP_NEVER_CONNECTED = statement<StatusChange>(
   "presence.sweepNeverConnected",
   `with old as (select device_id, status from devices where status = 'provisioning' and deleted_at is null and created_at < now() - ${ms("$1")} order by device_id limit $2 for update skip locked)
