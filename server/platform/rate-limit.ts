@@ -53,18 +53,12 @@ export const createMemoryRateLimiter = ({ clock, maxCounters = 200_000 }: Memory
     const counter = counters.get(idOf(bucket));
     return counter !== undefined && counter.endsAtMs > elapsedMs ? counter : null;
   };
-  const stateOf = (bucket: RateBucket, elapsedMs: number, now: Date): BucketState => {
-    const counter = living(bucket, elapsedMs);
+  const stateOf = (bucket: RateBucket, counter: Counter | null, { elapsedMs, now }: { readonly elapsedMs: number; readonly now: Date }): BucketState => {
     const leftMs = counter === null ? bucket.windowSeconds * 1_000 : counter.endsAtMs - elapsedMs;
     const { name, limit, windowSeconds } = bucket;
     return { bucket: name, limit, windowSeconds, remaining: Math.max(0, limit - (counter?.used ?? 0)), resetAt: new Date(now.getTime() + leftMs) };
   };
-  const consume = (bucket: RateBucket, cost: number, elapsedMs: number): void => {
-    const counter = living(bucket, elapsedMs);
-    if (counter !== null) {
-      counter.used += cost;
-      return;
-    }
+  const open = (bucket: RateBucket, cost: number, elapsedMs: number): void => {
     // Deleted first, so that the map stays in the order in which windows started.
     counters.delete(idOf(bucket));
     sweep(elapsedMs);
@@ -75,17 +69,22 @@ export const createMemoryRateLimiter = ({ clock, maxCounters = 200_000 }: Memory
 
   return {
     take: async (buckets, cost = 1) => {
-      const elapsedMs = clock.elapsed();
-      const now = clock.now();
-      const verdict = judge(
-        buckets.map((bucket) => stateOf(bucket, elapsedMs, now)),
-        cost,
-        now,
-      );
-      if (verdict.allowed) for (const bucket of buckets) consume(bucket, cost, elapsedMs);
+      const at = { elapsedMs: clock.elapsed(), now: clock.now() };
+      const found = buckets.map((bucket) => living(bucket, at.elapsedMs));
+      const states = buckets.map((bucket, index) => stateOf(bucket, found[index] ?? null, at));
+      const verdict = judge(states, cost, at.now);
+      if (!verdict.allowed) return verdict;
+      for (const [index, bucket] of buckets.entries()) {
+        const counter = found[index] ?? living(bucket, at.elapsedMs);
+        if (counter === null) open(bucket, cost, at.elapsedMs);
+        else counter.used += cost;
+      }
       return verdict;
     },
-    peek: async (buckets) => buckets.map((bucket) => stateOf(bucket, clock.elapsed(), clock.now())),
+    peek: async (buckets) => {
+      const at = { elapsedMs: clock.elapsed(), now: clock.now() };
+      return buckets.map((bucket) => stateOf(bucket, living(bucket, at.elapsedMs), at));
+    },
     get size() {
       return counters.size;
     },
