@@ -4,7 +4,7 @@ import { createBatch } from "../platform/batch.ts";
 import { createAgent } from "./agent/index.ts";
 import { createCommands } from "./commands/index.ts";
 import { deployments } from "./deployments/index.ts";
-import { createAgentSessions, createDevices, deviceSettings, OFFLINE_JOB } from "./devices/index.ts";
+import { createAgentSessions, createDevices, deviceSettings } from "./devices/index.ts";
 import type { FeaturesDeps } from "./index.ts";
 import type { FeatureKit } from "./kit.ts";
 import type { Live } from "./live/index.ts";
@@ -35,7 +35,7 @@ export const createMachines = (deps: FeaturesDeps, { kit, tenants, live, outcome
     resetCommands: (tx, device, reason) => commands.resetDevice(tx, device, reason),
     probe: deps.probe,
     nodeId,
-    wakeSweep: () => deps.book.wake(OFFLINE_JOB),
+    wakeJob: deps.book.wake,
     onError: (error) => onError("devices", error),
     pendingCommands: (device) => commands.pending(device),
     socketUrl,

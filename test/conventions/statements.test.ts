@@ -17,10 +17,12 @@ const RAW = [
   ...["alerts", "incidents", "notifications", "observe", "preview", "rules"].map((name) => `server/features/alerts/store/${name}.ts`),
   "server/features/api-keys/store.ts",
   "server/features/audit/store.ts",
-  ...["change", "claim", "create", "create-many", "list", "outcomes", "read", "retention", "stuck", "timeline"].map(
+  ...["claim", "create", "finish", "list", "lock", "outcomes", "read", "retention", "save", "stuck", "timeline"].map(
     (name) => `server/features/commands/store/${name}.ts`,
   ),
-  ...["agents", "contact", "devices", "enrol", "fleets", "hello", "list", "presence", "seen"].map((name) => `server/features/devices/store/${name}.ts`),
+  ...["agents", "contact", "devices", "enrol", "fleets", "hello", "list", "presence", "seen", "sweep"].map(
+    (name) => `server/features/devices/store/${name}.ts`,
+  ),
   "server/features/fleets/store.ts",
   "server/features/live/store.ts",
   ...["enrollments", "pairings", "tokens"].map((name) => `server/features/pairing/store/${name}.ts`),

@@ -59,17 +59,17 @@ describe("the pause after a sweep", () => {
   });
 });
 
-test("farewells wake the sweep once, two seconds later", () => {
+test("announced disconnects wake the sweep once, two seconds later", () => {
   vi.useFakeTimers();
   try {
     const { sweep, wake } = start();
-    sweep.farewell();
-    sweep.farewell();
+    sweep.announced();
+    sweep.announced();
     vi.advanceTimersByTime(1_999);
     expect(wake).not.toHaveBeenCalled();
     vi.advanceTimersByTime(1);
     expect(wake).toHaveBeenCalledTimes(1);
-    sweep.farewell();
+    sweep.announced();
     vi.advanceTimersByTime(2_000);
     expect(wake).toHaveBeenCalledTimes(2);
   } finally {

@@ -1,5 +1,4 @@
 // Devices: paired machines, their presence and their secrets. Other features pair through `enrol` and read through `find`.
-
 import { CLOSE, type CommandId, connectTo, contract, type Device, type DeviceId, type DeviceMetrics } from "../../../protocol/index.ts";
 import { isLimited } from "../../core/access.ts";
 import type { AuditTrail } from "../../core/audit.ts";
@@ -54,7 +53,6 @@ export type { AnyDevice } from "./any-device.ts";
 export type { Enrolled, Enrolment, Reissue, Replacement, ResetCommands } from "./enrol.ts";
 export type { FleetDevices } from "./fleets.ts";
 export { createDeviceNames } from "./names.ts";
-export { OFFLINE_JOB } from "./offline-sweep.ts";
 export type { DeviceSummary } from "./store/devices.ts";
 /** For the plan. */
 export type { KnownMachine } from "./store/enrol.ts";
@@ -77,7 +75,7 @@ export interface DevicesDeps {
   readonly pendingCommands: (device: DeviceRef) => Promise<{ readonly queued: number; readonly cancel: readonly CommandId[] }>;
   readonly probe: DuplicateProbe;
   readonly nodeId: string;
-  readonly wakeSweep?: () => void;
+  readonly wakeJob?: (name: string) => void;
   readonly enqueue: Enqueue;
   /** Known when the listener is open, so read at each use. */
   readonly socketUrl: () => string;

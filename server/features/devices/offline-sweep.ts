@@ -4,7 +4,8 @@ import type { SqlTx } from "../../core/events.ts";
 import type { Db } from "../../platform/db.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { DeviceSettings } from "./settings.ts";
-import { type StatusChange, sweepOffline, untilOffline } from "./store/presence.ts";
+import type { StatusChange } from "./store/presence.ts";
+import { sweepOffline, untilOffline } from "./store/sweep.ts";
 
 export interface OfflineSweepDeps {
   readonly db: Pick<Db, "sqlTx">;
@@ -22,7 +23,7 @@ const LONGEST_MS = 15_000;
 
 export const createOfflineSweep = ({ db, emitOffline, wake, settings }: OfflineSweepDeps) => {
   const { offlineAfterMs, closeGraceMs, sweepEveryMs, sweepBatch } = settings;
-  // Only a farewell makes a device due sooner than this, and its node calls `farewell`.
+  // Only an announced disconnect makes a device due sooner than this, and its node calls `announced`.
   const longestMs = Math.max(sweepEveryMs, Math.min(closeGraceMs, offlineAfterMs, LONGEST_MS) / JITTER);
   let pauseMs = sweepEveryMs;
   let timer: NodeJS.Timeout | null = null;
@@ -47,7 +48,7 @@ export const createOfflineSweep = ({ db, emitOffline, wake, settings }: OfflineS
   return {
     job,
     /** A device has said when it expects to be back. */
-    farewell: (): void => {
+    announced: (): void => {
       if (timer !== null) return;
       timer = setTimeout(() => {
         timer = null;

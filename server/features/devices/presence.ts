@@ -9,7 +9,7 @@ import type { CreateBatch } from "../../platform/batch.ts";
 import type { Db } from "../../platform/db.ts";
 import { isTemporary } from "../../platform/db-errors.ts";
 import type { Job } from "../../platform/jobs.ts";
-import { createOfflineSweep } from "./offline-sweep.ts";
+import { createOfflineSweep, OFFLINE_JOB } from "./offline-sweep.ts";
 import type { DeviceSettings } from "./settings.ts";
 import type { SignatureLock } from "./signature-lock.ts";
 import { type Contact, type Contacted, contactPresence, type Poll, refusePoll } from "./store/contact.ts";
@@ -25,8 +25,8 @@ import {
   releasePresence,
   type StatusChange,
   setOnline,
-  sweepNeverConnected,
 } from "./store/presence.ts";
+import { sweepNeverConnected } from "./store/sweep.ts";
 
 export interface PresenceDeps {
   readonly db: Db;
@@ -35,8 +35,8 @@ export interface PresenceDeps {
   readonly signatureLock: Pick<SignatureLock, "locked">;
   readonly probe: DuplicateProbe;
   readonly nodeId: string;
-  /** Runs the sweep of silent devices soon. */
-  readonly wakeSweep?: (() => void) | undefined;
+  /** Runs a job again soon. */
+  readonly wakeJob?: ((name: string) => void) | undefined;
   readonly settings: DeviceSettings;
   /** Called for an update that the database rejects. */
   readonly onError?: ((error: unknown) => void) | undefined;
@@ -79,7 +79,7 @@ const toEvent = (change: StatusChange, status: "online" | "offline") =>
   });
 
 export const createPresence = (deps: PresenceDeps): Presence => {
-  const { db, emit, createBatch, signatureLock, probe, nodeId, settings, wakeSweep = () => undefined, onError = () => undefined } = deps;
+  const { db, emit, createBatch, signatureLock, probe, nodeId, settings, wakeJob = () => undefined, onError = () => undefined } = deps;
   const emitChanges = async (tx: SqlTx, changes: readonly StatusChange[], status: "online" | "offline"): Promise<void> => {
     if (changes.length > 0)
       await emit(
@@ -119,7 +119,7 @@ export const createPresence = (deps: PresenceDeps): Presence => {
   };
 
   const emitOffline = (tx: SqlTx, changes: readonly StatusChange[]): Promise<void> => emitChanges(tx, changes, "offline");
-  const sweep = createOfflineSweep({ db, emitOffline, wake: wakeSweep, settings });
+  const sweep = createOfflineSweep({ db, emitOffline, wake: () => wakeJob(OFFLINE_JOB), settings });
   const sweepUnconnected = (): Promise<boolean> =>
     db.sqlTx(async (tx) => {
       const changes = await sweepNeverConnected(tx, { afterMs: settings.neverConnectedMs, limit: settings.sweepBatch });
@@ -131,7 +131,7 @@ export const createPresence = (deps: PresenceDeps): Presence => {
     goodbye: { readonly reason: string; readonly expectBackMs: number },
   ) => {
     await db.sqlTx((tx) => leavePresence(tx, session, goodbye));
-    sweep.farewell();
+    sweep.announced();
   };
 
   /** Returns the devices whose update came from their newest session. */

@@ -17,7 +17,7 @@ import type { RequestInfo } from "../request-info.ts";
 import type { SocketHandler } from "../uws/socket.ts";
 import { createAcks } from "./acks.ts";
 import { createAdmission, type NodeCondition } from "./admission.ts";
-import { createCommandPush, createResume, withBusy, type PushCommands } from "./command-push.ts";
+import { createCommandPush, createResume, withBusy } from "./command-push.ts";
 import { ALL_NODES, type ClusterNotifier, nodeChannel } from "./device-notifier.ts";
 import { createDuplicateProbes } from "./duplicate-probe.ts";
 import { createFrameDispatcher } from "./frame-dispatcher.ts";
