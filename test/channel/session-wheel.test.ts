@@ -22,7 +22,9 @@ const start = () => {
   const registry = createSessionRegistry({
     nodeId: "node",
     busy,
-    ...quiet,
+    onError: quiet.onError,
+    commands: { push: quiet.push, offer: () => false },
+    delivery: { ended: () => undefined },
     acks: { cancel: () => undefined },
     notifier: { evictAt: () => undefined },
     owners: openMemorySessionOwners(),
