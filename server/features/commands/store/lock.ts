@@ -24,15 +24,16 @@ const openText = (where: string, tail = "order by q.command_id for update of q")
   `select ${OPEN_COLUMNS}, case when p.connectivity = 'realtime' then p.epoch end as live_epoch, now() as db_now
      from command_queue q ${WITH_COMMAND} ${WITH_PRESENCE} where ${where} ${tail}`;
 
+// `is not distinct from` says = to everybody but the planner, who shall not take the index by device and read everything that the device ever had.
 /** Each command of `refs`, which has tenant, command and device, in the order of its rows. */
 const openOf = (refs: string): string =>
   `select ${OPEN_COLUMNS}, case when p.connectivity = 'realtime' then p.epoch end as live_epoch, now() as db_now
-     from (${refs}) r cross join lateral (select * from commands f where f.tenant_id = r.tenant_id and f.command_id = r.command_id and f.device_id = r.device_id offset 0) c
+     from (${refs}) r cross join lateral (select * from commands f where f.tenant_id = r.tenant_id and f.command_id = r.command_id and f.device_id is not distinct from r.device_id offset 0) c
      cross join lateral (select * from command_queue o where o.tenant_id = c.tenant_id and o.device_id = c.device_id and o.seq = c.seq for update offset 0) q ${WITH_PRESENCE}`;
 
 const endedOf = (refs: string): string =>
   `select ${ENDED_COLUMNS}, null::bigint as live_epoch, now() as db_now
-     from (${refs}) r cross join lateral (select * from commands f where f.tenant_id = r.tenant_id and f.command_id = r.command_id and f.device_id = r.device_id
+     from (${refs}) r cross join lateral (select * from commands f where f.tenant_id = r.tenant_id and f.command_id = r.command_id and f.device_id is not distinct from r.device_id
        and f.finished_at is not null for update offset 0) c`;
 
 const toLocked = (rows: readonly LockedRow[]): Locked => ({ rows: rows.map(toRow), now: rows[0] === undefined ? null : toInstant(rows[0].db_now) });
@@ -71,7 +72,7 @@ export const lockCommands = (tx: SqlTx, refs: readonly CommandRef[]): Promise<Lo
 
 const SHARE_PRESENCE = statement<{ readonly one: number }>(
   "commands.sharePresence",
-  "select 1 as one from device_presence p join commands c on c.device_id = p.device_id where c.command_id = $1 and c.tenant_id = $2 for share of p",
+  "select 1 as one from device_presence p where p.device_id = (select c.device_id from commands c where c.command_id = $1 and c.tenant_id = $2) for share",
 );
 const ONE_REF = "select f.tenant_id, f.command_id, f.device_id from commands f where f.command_id = $1 and f.tenant_id = $2";
 const LOCK_OPEN_COMMAND = statement<LockedRow>("commands.lockOpenCommand", openOf(ONE_REF));

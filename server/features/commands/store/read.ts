@@ -26,7 +26,7 @@ export const findCommands = async (
 
 const FIND = statement<DbRow>(
   "commands.find",
-  `select ${ALL_COLUMNS} from commands_now c where c.command_id = $1 and c.tenant_id = $2 and ($3::text is null or c.device_id = $3)`,
+  `select ${ALL_COLUMNS} from commands_now c where c.command_id = $1 and c.tenant_id = $2 and ($3::text is null or c.device_id is not distinct from $3)`,
 );
 
 /** With a device id, only as a command of that device. */
