@@ -9,7 +9,7 @@ import { isoTime, toDelivered } from "./records.ts";
 import type { RemoteChanges } from "./remote-changes.ts";
 import type { RemoteWaiters } from "./remote-waiters.ts";
 import { isWrittenLater } from "./rules.ts";
-import { type Sending, sentNow } from "./sending.ts";
+import { type CommandSending, sentNow } from "./sending.ts";
 import type { CommandSettings } from "./settings.ts";
 import type { CommandRow } from "./store/rows.ts";
 import { cancelDeadline, commandHappened, freesCapacity, isDueAgain, isEnd, type Transition } from "./transitions.ts";
@@ -22,7 +22,7 @@ export interface AfterCommitDeps {
   readonly waiters: Pick<Waiters, "wake" | "ended">;
   readonly remoteWaiters: Pick<RemoteWaiters, "notify">;
   readonly notifier: DeviceNotifier;
-  readonly sending: Pick<Sending, "take">;
+  readonly sending: Pick<CommandSending, "take">;
   readonly settings: Pick<CommandSettings, "cancelTimeoutMs">;
 }
 

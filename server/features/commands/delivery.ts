@@ -14,7 +14,7 @@ import { boundOutput } from "./payload.ts";
 import { toDelivered } from "./records.ts";
 import { isWrittenLater } from "./rules.ts";
 import { ackResult } from "./rules-ack.ts";
-import { type Sending, sentNow, untold } from "./sending.ts";
+import { type CommandSending, sentNow, untold } from "./sending.ts";
 import type { CommandSettings } from "./settings.ts";
 import { createSettle } from "./settling.ts";
 import type { AckEvent, CommandEvent } from "./state.ts";
@@ -31,7 +31,7 @@ export interface DeliveryDeps {
   readonly telemetry: Pick<CommandTelemetry, "claimed">;
   readonly createBatch: CreateBatch;
   readonly hand: Hand;
-  readonly sending: Sending;
+  readonly sending: CommandSending;
   readonly databaseClock: DatabaseClock;
   /** The relay has events to dispatch. */
   readonly wakeRelay: () => void;

@@ -12,15 +12,15 @@ export interface SendingDeps {
   readonly nodeId: string;
 }
 
-export interface Sending {
+export interface CommandSending {
   /** The command as it is sent now; null when it is no longer due. Nothing is written or kept. */
   send(row: CommandRow, epoch: number): CommandRow | null;
   /** The same, and keeps it in hand; null also if it is in hand already. */
   take(row: CommandRow, epoch: number): CommandRow | null;
 }
 
-export const createSending = ({ hand, transitions, databaseClock, nodeId }: SendingDeps): Sending => {
-  const send: Sending["send"] = (row, epoch) => {
+export const createSending = ({ hand, transitions, databaseClock, nodeId }: SendingDeps): CommandSending => {
+  const send: CommandSending["send"] = (row, epoch) => {
     const event: CommandEvent = { kind: "claimed", channel: "ws", epoch, nodeId };
     const [effect] = transitions.plan(row, [event], { now: Math.max(databaseClock.now(), row.availableAt), actorOf: () => "session" });
     return effect?.step === null ? null : (effect?.after ?? null);
