@@ -36,6 +36,7 @@ const run = async (name: string): Promise<void> => {
 };
 /** Its deadline has just passed. */
 const overdue = async (commandId: string): Promise<void> => {
+  await node.commands.writeSent();
   await node.db.query("update command_queue set deadline_at = now() - interval '1 second' where command_id = $1", [commandId]);
   await run("commands.reaper");
 };
@@ -210,6 +211,7 @@ describe("an agent without inflight.v1", () => {
 
   test("that works longer than the redeliveries last makes the command undeliverable, and its late result replaces that", async () => {
     const { socket, commandId } = await given(SIMPLE);
+    await node.commands.writeSent();
     await node.db.query("update command_queue set attempt = max_attempts where command_id = $1", [commandId]);
     await overdue(commandId);
     expect(await rowOf(commandId)).toMatchObject({ status: "undeliverable", failure_code: "DELIVERY_ATTEMPTS_EXCEEDED" });

@@ -67,6 +67,7 @@ describe("with another node", () => {
     await stays.db.query("update device_presence set offline_after = least(offline_after, now() + interval '60 s') where device_id = $1", [device.deviceId]);
     await sweep();
     expect([await eventsOf(device, "device.online"), await eventsOf(device, "device.offline")]).toEqual([1, 0]);
+    await stays.commands.writeSent();
     const rows = await stays.db.query<{ attempt: number }>("select attempt from commands_now where device_id = $1", [device.deviceId]);
     expect(rows.map(({ attempt: times }) => times)).toEqual([1, 1]);
     young.end();

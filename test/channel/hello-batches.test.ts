@@ -110,5 +110,6 @@ test("each hello settles the commands of its own device, and devices without a h
     { commandId: held, action: "continue" },
     { commandId: lost, action: "forget" },
   ]);
+  await node.commands.writeSent();
   expect([await statusOf(lost), await statusOf(held), await statusOf(left)]).toEqual(["queued", "running", "sent"]);
 });

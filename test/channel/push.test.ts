@@ -1,4 +1,4 @@
-// Commands over the socket: claimed and committed before they are written, acknowledged after the commit, cancelled by a message.
+// Commands over the socket: sent once their row is committed, acknowledged after the commit, cancelled by a message.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { contract } from "../../protocol/index.ts";
 import { callable, inside, userOf } from "../kit/call.ts";
@@ -21,7 +21,7 @@ describe("push and ack", () => {
     const commandId = await node.queue(device);
     const { data } = await socket.next("command");
     expect(data).toMatchObject({ command: { commandId, type: "ping", payload: { n: 1 }, requiresAck: true }, delivery: { attempt: 1, redelivered: false } });
-    expect(await statusOf(commandId)).toBe("sent");
+    await eventually(async () => expect(await statusOf(commandId)).toBe("sent"));
     for (const [word, status] of [
       ["received", "acknowledged"],
       ["running", "running"],
@@ -46,17 +46,17 @@ describe("push and ack", () => {
     await greet(node, socket, device, { maxInFlight: 1 });
     const [first, second] = [await node.queue(device), await node.queue(device)];
     expect((await socket.next("command")).data.command.commandId).toBe(first);
-    expect(await blocker(second)).toMatchObject({ kind: "credit", explanation: expect.stringContaining("at work on 1") });
+    await eventually(async () => expect(await blocker(second)).toMatchObject({ kind: "credit", explanation: expect.stringContaining("at work on 1") }));
     socket.say("ack", { commandId: first, status: "succeeded" });
     expect((await socket.next("command")).data.command.commandId).toBe(second);
     // A newer session with a larger maxInFlight counts by its own.
     const third = await node.queue(device);
-    expect(await blocker(third)).toMatchObject({ kind: "credit" });
+    await eventually(async () => expect(await blocker(third)).toMatchObject({ kind: "credit" }));
     const wider = await connect(node, device);
     await greet(node, wider, device, { maxInFlight: 2, inFlight: [{ commandId: second, status: "running" }] });
     expect((await wider.next("command")).data.command.commandId).toBe(third);
     const fourth = await node.queue(device);
-    expect(await blocker(fourth)).toMatchObject({ kind: "credit", explanation: expect.stringContaining("at work on 2") });
+    await eventually(async () => expect(await blocker(fourth)).toMatchObject({ kind: "credit", explanation: expect.stringContaining("at work on 2") }));
     wider.end();
   });
 

@@ -30,7 +30,7 @@ const telling = (db: Db): Db => ({
 
 const entriesRead = async (): Promise<number> => {
   const [row] = await node.db.query<{ read: number }>(
-    "select sum(idx_tup_read)::int8 as read from pg_stat_user_indexes where relname in ('devices', 'device_presence', 'commands')",
+    "select sum(idx_tup_read)::int8 as read from pg_stat_user_indexes where relname in ('devices', 'device_presence', 'commands', 'command_queue')",
   );
   return row?.read ?? 0;
 };

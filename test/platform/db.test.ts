@@ -105,6 +105,30 @@ describe("transactions", () => {
     await db.sqlTx((tx) => increment(tx, 1));
   });
 
+  test.each(["tx", "sqlTx"] as const)("a %s transaction of several statements sent together fails with the error of the first that failed", async (opener) => {
+    const before = await db.query("select id from counters order by id");
+    const sendTogether = (order: (statements: readonly Promise<unknown>[]) => readonly Promise<unknown>[]) =>
+      failure(
+        db[opener](async (tx: Sql) => {
+          const statements = [tx.execute("insert into counters values (1, 0)"), tx.query("select 1"), increment(tx, 2)];
+          await Promise.all(order(statements));
+        }),
+      );
+    expect(isUniqueViolation(await sendTogether((statements) => statements))).toBe(true);
+    // The caller may hear of a later statement first, which only says that the transaction is aborted.
+    const heardLate = await failure(
+      db[opener](async (tx: Sql) => {
+        const first = failure(tx.execute("insert into counters values (1, 0)"));
+        const second = tx.query("select 1");
+        await first;
+        await second;
+      }),
+    );
+    expect(isUniqueViolation(heardLate)).toBe(true);
+    expect(isUniqueViolation(await sendTogether((statements) => [...statements].reverse()))).toBe(true);
+    expect(await db.query("select id from counters order by id")).toEqual(before);
+  });
+
   test.each(["tx", "sqlTx"] as const)("a %s transaction refuses statements once it has ended", async (opener) => {
     let kept: Sql | undefined;
     await db[opener](async (tx: Sql) => {

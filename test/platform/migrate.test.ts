@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { DISPATCHED, SEQUENCE } from "../../server/core/event-rows.ts";
+import { readSteps } from "../../server/features/commands/steps.ts";
 import { difference, migrate } from "../../server/platform/migrate.ts";
 import { migrationsFolder, schemaFolder } from "../../server/platform/schema-engine.ts";
 import { createEmptyDatabase, createTestDatabase, withClient } from "../kit/database.ts";
@@ -94,7 +95,7 @@ describe("the migrations from 0.2.0 on", () => {
       await insertRow(client, "enrollments", { pairing_id: "forgotten", tenant_id: "ten_a", device_id: "dev_none" });
       await insertRow(client, "enrollment_tokens", { token_id: "kept", tenant_id: "ten_a", deployment_id: "dep_gone" });
       for (const table of ["memberships", "api_keys", "stream_tickets", "enrollment_tokens"]) await insertRow(client, table, { tenant_id: "ten_gone" });
-      await insertRow(client, "commands", { tenant_id: "ten_a", device_id: "dev_a", command_id: "cmd_a", status: "succeeded" });
+      await insertRow(client, "commands", { tenant_id: "ten_a", device_id: "dev_a", command_id: "cmd_a", status: "succeeded", idempotency_key: "usr:one" });
       await insertRow(client, "command_keys", { device_id: "dev_a", idempotency_key: "usr:one", command_id: "cmd_a" });
       await insertRow(client, "command_keys", { device_id: "dev_a", idempotency_key: "usr:two", command_id: "cmd_none" });
       for (const tenant_id of ["ten_a", "-"]) await insertRow(client, "idempotency_keys", { tenant_id, scope: `${tenant_id}|usr|make|1`, status: 200 });
@@ -110,7 +111,7 @@ describe("the migrations from 0.2.0 on", () => {
         enrollments: await read("select pairing_id from enrollments"),
         tokens: await read("select token_id, deployment_id from enrollment_tokens"),
         others: await read("select tenant_id from memberships union all select tenant_id from api_keys union all select tenant_id from stream_tickets"),
-        keys: await read("select * from command_keys"),
+        keys: await read("select tenant_id, device_id, idempotency_key, command_id from commands"),
         scopes: await read("select tenant_id, scope from idempotency_keys order by 1"),
       };
     });
@@ -130,6 +131,77 @@ describe("the migrations from 0.2.0 on", () => {
         ["ten_a", "usr|make|1"],
       ],
     });
+  });
+
+  test("keep open and ended commands with their states, histories and keys", async () => {
+    const url = await openOld("20261122212006");
+    const [issued, sent, ended] = [new Date("2026-01-01T00:00:00.001Z"), new Date("2026-01-01T00:00:01.002Z"), new Date("2026-01-01T00:00:02.003Z")];
+    const facts = {
+      tenant_id: "ten_a",
+      device_id: "dev_a",
+      lane: "one",
+      type: "ping",
+      payload: { n: 1 },
+      exec_timeout_s: 60,
+      created_by: "usr_a",
+      issued_at: issued,
+    };
+    const carried = { channel: "ws", session_epoch: 7, node_id: "node_a", attempt: 2, sent_at: sent };
+    const hash = Buffer.from("digest");
+    const old = [
+      { ...facts, command_id: "cmd_queued", seq: 1, status: "queued", deadline_at: "infinity", available_at: sent },
+      { ...facts, ...carried, command_id: "cmd_sent", seq: 2, status: "sent", deadline_at: ended, idempotency_key: "usr:one", request_hash: hash },
+      {
+        ...{ ...facts, ...carried, command_id: "cmd_ended", seq: 3, status: "failed", finished_at: ended, acked_at: sent, failure_code: "OUT_OF_DISK" },
+        ...{ ack_status: "failed", ack_at: ended, output: { left: 0 }, output_truncated: true, late: true, idempotency_key: "usr:two", request_hash: hash },
+        ...{ late_outcome: { status: "succeeded" } },
+      },
+      { ...facts, command_id: "cmd_bare", seq: 4, status: "canceled" },
+    ];
+    const steps = [
+      { command_id: "cmd_sent", at: issued, from_status: null, to_status: "queued", actor: "usr_a" },
+      { command_id: "cmd_ended", at: issued, from_status: null, to_status: "queued", actor: "usr_a" },
+      { command_id: "cmd_sent", at: sent, from_status: "queued", to_status: "sent", actor: "session", attempt: 2, epoch: 7, node_id: "node_a" },
+      {
+        command_id: "cmd_ended",
+        at: ended,
+        from_status: "queued",
+        to_status: "failed",
+        actor: "dev_a",
+        attempt: 2,
+        code: "OUT_OF_DISK",
+        detail: { left: null },
+      },
+    ];
+    const found = await withClient(url, async (client) => {
+      for (const row of old) await insertRow(client, "commands", { ...row, idempotency_key: null, ...row });
+      for (const [id, step] of steps.entries()) await insertRow(client, "command_events", { id, tenant_id: "ten_a", ...step });
+      for (const { command_id, ...row } of old)
+        if ("idempotency_key" in row) {
+          const { tenant_id, device_id, idempotency_key } = row;
+          await insertRow(client, "command_keys", { tenant_id, device_id, idempotency_key, command_id });
+        }
+      const [before] = [(await client.query("select * from commands order by seq")).rows];
+      await migrate({ url });
+      const read = async (text: string) => (await client.query(text)).rows;
+      return { before, after: await read("select * from commands_now order by seq"), queue: await read("select command_id from command_queue order by seq") };
+    });
+    const columns = Object.keys(found.after[0] ?? {}).filter((name) => name !== "history" && name !== "revision");
+    const only = (row: Record<string, unknown>) => Object.fromEntries(columns.map((name) => [name, row[name]]));
+    // An end without a time is taken for one at once.
+    expect(found.after.map(only)).toEqual(found.before.map(only).map((row) => (row["command_id"] === "cmd_bare" ? { ...row, finished_at: issued } : row)));
+    expect(Object.keys(found.before[0] ?? {}).filter((name) => !columns.includes(name))).toEqual([]);
+    expect(found.queue).toEqual([{ command_id: "cmd_queued" }, { command_id: "cmd_sent" }]);
+    const step = (at: Date, from: string | null, to: string, by: string, more: object = {}) => ({
+      ...{ at: at.getTime(), from, to, by, attempt: 0, epoch: null, node: null, code: null, detail: null },
+      ...more,
+    });
+    expect(found.after.map(({ history }) => readSteps(history))).toEqual([
+      [],
+      [step(issued, null, "queued", "usr_a"), step(sent, "queued", "sent", "session", { attempt: 2, epoch: 7, node: "node_a" })],
+      [step(issued, null, "queued", "usr_a"), step(ended, "queued", "failed", "dev_a", { attempt: 2, code: "OUT_OF_DISK", detail: { left: null } })],
+      [],
+    ]);
   });
 
   test("keep each event's sequence number, and what the relay had still to dispatch", async () => {
