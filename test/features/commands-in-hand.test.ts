@@ -1,0 +1,85 @@
+// Commands that a session has sent and that are not written as sent yet: whatever overtakes the write, nothing that the agent has got ends as if it had
+// never been sent, and nothing is stranded, sent twice or ended twice. MODEL_RUNS=20000 searches longer, SEED=… repeats a search.
+import fc from "fast-check";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { EFFORT, SEED } from "../kit/seed.ts";
+import { program, type Program, type Moment, STEPS, timeline } from "./commands-in-hand/programs.ts";
+import type { Sabotage } from "./commands-in-hand/node.ts";
+import { openStage, type Stage } from "./commands-in-hand/run.ts";
+
+const RUNS = Number(process.env["MODEL_RUNS"] ?? 600 * EFFORT);
+const AT_ONCE = 60;
+const MS_PER_RUN = 120;
+const PATIENCE_WITH_CONTROLS = 600;
+
+interface Found {
+  readonly seed: number;
+  readonly message: string;
+  readonly moments: readonly Moment[];
+  readonly program: Program;
+}
+
+const search = async (stage: Stage, runs: number, seed: number): Promise<Found | null> => {
+  for (let done = 0; done < runs; done += AT_ONCE) {
+    const [moments = []] = fc.sample(timeline, { seed: seed + done, numRuns: 1 });
+    const programs = fc.sample(program, { seed: seed + done, numRuns: Math.min(AT_ONCE, runs - done) });
+    const found = await stage.run(moments, programs);
+    if (found === null) continue;
+    const last = found.step < 0 ? STEPS : found.step + 1;
+    const one = programs[found.device] ?? { lists: false, acts: [] };
+    return { seed, message: found.message, moments: moments.slice(0, last), program: { ...one, acts: one.acts.slice(0, last) } };
+  }
+  return null;
+};
+
+const SHRINKING_MS = 10_000;
+/** The shortest program that still breaks a promise. */
+const shrink = async (stage: Stage, found: Found): Promise<Found> => {
+  let shortest = found;
+  const until = performance.now() + SHRINKING_MS;
+  for (let at = 0; at < shortest.moments.length && performance.now() < until; at += 1) {
+    const without = <T>(items: readonly T[]): readonly T[] => items.filter((_, index) => index !== at);
+    const tried = { ...shortest, moments: without(shortest.moments), program: { ...shortest.program, acts: without(shortest.program.acts) } };
+    const again = await stage.run(tried.moments, [tried.program]);
+    if (again === null) continue;
+    shortest = { ...tried, message: again.message };
+    at = -1;
+  }
+  return shortest;
+};
+
+const describeFound = ({ seed, message, moments, program: { lists, acts } }: Found): string =>
+  [`${message}\nSEED=${seed}, lists ${lists}:`, ...moments.map((moment, at) => JSON.stringify({ ...moment, ...acts[at] }))].join("\n");
+
+describe("commands in hand", () => {
+  let stage: Stage;
+  beforeAll(async () => {
+    stage = await openStage();
+  });
+  afterAll(() => stage.close());
+
+  test(`what was sent and not written yet keeps its promises through ${RUNS} programs of ${STEPS} steps (seed ${SEED})`, { timeout: 60_000 + RUNS * MS_PER_RUN }, async () => {
+    const found = await search(stage, RUNS, SEED);
+    if (found !== null) expect.fail(describeFound(await shrink(stage, found)));
+  });
+});
+
+const without =
+  (guard: string, instead: string) =>
+  (text: string): string =>
+    text.replaceAll(guard, instead);
+const CONTROLS: readonly (readonly [what: string, sabotage: Sabotage])[] = [
+  ["answers a canceller without writing", { settlesUnasked: true }],
+  ["ends sessions without writing", { endsUnwritten: true }],
+  ["ends commands whatever happened to them since", { sql: without("and o.revision = v.revision offset 0", "and v.revision is not null offset 0") }],
+  ["expires commands without a grace", { sql: without("and (q.status <> 'queued' or q.deadline_at <= now() - $2 * interval '1 millisecond')", "and $2::int is not null") }],
+  ["lets polls take what the socket has just sent", { sql: without("then $6 * interval '1 millisecond'", "then 0 * $6 * interval '1 millisecond'") }],
+];
+
+test.each(CONTROLS)("the programs notice a queue that %s", { timeout: 60_000 + PATIENCE_WITH_CONTROLS * MS_PER_RUN }, async (_, sabotage) => {
+  const stage = await openStage(sabotage);
+  const found = await search(stage, PATIENCE_WITH_CONTROLS, SEED);
+  await stage.close();
+  console.log(_, found?.message);
+  expect(found).not.toBeNull();
+});
