@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 const KEYED = CASES.filter(({ op }) => op.idempotency !== "none").map((each) => [each.id, each] as const);
-const KEPT_IN = { key: "idempotency_keys", own: "command_keys", none: "" } as const;
+const KEPT_IN = { key: "idempotency_keys", own: "commands", none: "" } as const;
 
 /** The columns to compare in tables that background jobs update at any time. */
 const STABLE: Readonly<Record<string, string>> = {

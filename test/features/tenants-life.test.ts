@@ -78,9 +78,10 @@ describe("suspension", () => {
   });
 });
 
-/** What a sample row of these tables must say: a dispatch has its events, and an open command has a deadline. */
-const ENDED: ReadonlyMap<string, object> = new Map<string, object>([
+/** What a sample row of these tables must say: a dispatch has its events, and each command has a state. */
+const SAID: ReadonlyMap<string, object> = new Map<string, object>([
   ["outbox_dispatches", { last_sequence: 1_000, positions: [-1] }],
+  ["command_queue", { status: "queued" }],
   ["commands", { status: "succeeded", finished_at: new Date() }],
 ]);
 
@@ -121,14 +122,14 @@ describe("deletion", () => {
     const machine = await mine.device();
     const tables = (
       await world.sql.query<{ name: string }>(
-        "select table_name as name from information_schema.columns where table_schema = 'public' and column_name = 'tenant_id' and table_name <> all($1) order by 1",
+        "select table_name as name from information_schema.columns join information_schema.tables t using (table_schema, table_name) where table_schema = 'public' and t.table_type = 'BASE TABLE' and column_name = 'tenant_id' and table_name <> all($1) order by 1",
         [["tenants", RELAYED, ...AUDIT]],
       )
     ).rows.map(({ name }) => name);
     expect((await readForeignKeys(world.sql)).length).toBeGreaterThan(10);
     for (const { tenantId } of [mine, other])
       for (const table of tables) {
-        await insertRow(world.sql, table, { tenant_id: tenantId, ...ENDED.get(table) });
+        await insertRow(world.sql, table, { tenant_id: tenantId, ...SAID.get(table) });
       }
     await mine.remove(`confirm=${mine.slug}&force=true`);
     await world.sql.query("update tenants set delete_after = now() - interval '1 second' where tenant_id = $1", [mine.tenantId]);

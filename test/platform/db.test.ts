@@ -258,16 +258,26 @@ describe("errors", () => {
     }
   });
 
-  test("the database refuses an open command without a deadline, an unknown state and an empty tenant id", async () => {
-    const insert = (status: string, deadline: string | null, tenantId = "ten_1"): Promise<number> =>
+  test("the database refuses an open command without a deadline, an end without a time, an unknown state and an empty tenant id", async () => {
+    const end = (status: string | null, finishedAt: string | null, tenantId = "ten_1"): Promise<number> =>
       db.execute(
-        "insert into commands (command_id, tenant_id, device_id, seq, lane, type, payload, exec_timeout_s, created_by, status, deadline_at) values ('cmd_1', $3, 'dev_1', 1, 'l', 't', '{}', 1, 'me', $1, $2)",
+        "insert into commands (command_id, tenant_id, device_id, seq, lane, type, payload, exec_timeout_s, created_by, status, finished_at) values ('cmd_1', $3, 'dev_1', 1, 'l', 't', '{}', 1, 'me', $1, $2)",
+        [status, finishedAt, tenantId],
+      );
+    const queue = (status: string, deadline: string | null, tenantId = "ten_1"): Promise<number> =>
+      db.execute(
+        "insert into command_queue (command_id, tenant_id, device_id, seq, lane, priority, status, deadline_at, available_at, requires_ack, redeliver_safe, max_attempts, history) values ('cmd_1', $3, 'dev_1', 1, 'l', 5, $1, $2, now(), true, true, 1, '[]')",
         [status, deadline, tenantId],
       );
-    await expect(insert("queued", null)).rejects.toThrow(/commands_open_has_deadline/);
-    await expect(insert("dreaming", "2030-01-01")).rejects.toThrow(/commands_status_known/);
-    await expect(insert("queued", "2030-01-01", "")).rejects.toThrow(/commands_tenant_named/);
-    expect(await insert("succeeded", null)).toBe(1);
+    await expect(queue("queued", null)).rejects.toThrow(/"deadline_at".* violates not-null/);
+    await expect(queue("dreaming", "2030-01-01")).rejects.toThrow(/command_queue_status_known/);
+    await expect(queue("succeeded", "2030-01-01")).rejects.toThrow(/command_queue_status_known/);
+    await expect(queue("queued", "2030-01-01", "")).rejects.toThrow(/command_queue_tenant_named/);
+    await expect(end("succeeded", null)).rejects.toThrow(/commands_end_has_time/);
+    await expect(end(null, "2030-01-01")).rejects.toThrow(/commands_end_has_time/);
+    await expect(end("queued", "2030-01-01")).rejects.toThrow(/commands_status_known/);
+    await expect(end("succeeded", "2030-01-01", "")).rejects.toThrow(/commands_tenant_named/);
+    expect([await queue("queued", "2030-01-01"), await end("succeeded", "2030-01-01")]).toEqual([1, 1]);
   });
 
   test("a lock timeout is retryable", async () => {
