@@ -104,7 +104,7 @@ export { AdminDevice, AdminUser, BackgroundJob, FeatureFlag, InstallationStats, 
 export * from "./records/alerts.ts";
 export * from "./records/command.ts";
 export * from "./records/command-ack.ts";
-export { CommandResult } from "./records/command-order.ts";
+export { CommandResult, CommandResults } from "./records/command-order.ts";
 export * from "./records/connect-plan.ts";
 export * from "./records/dashboard.ts";
 export * from "./records/enrollment.ts";

@@ -229,7 +229,7 @@ export const commands = group({
       }),
     }),
   },
-  records: { PartialCommand: part.record, CommandResult },
+  records: { PartialCommand: part.record, CommandResult, CommandResults },
   events: {
     // Hints, because a row per step would double the writes of every command. None needs an id: each repeats all that a list shows of the command.
     queued: hint("command.queued", CommandChanged, "A command was queued"),
