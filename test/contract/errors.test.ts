@@ -199,13 +199,14 @@ const SCENARIOS: Readonly<Record<Exclude<ErrorCode, Streamed>, Scenario>> = {
   EVENT_TYPE_UNKNOWN: (at, probe) => probe(own(at, "POST", "/webhooks", { body: { url: hookUrl(), events: ["device.exploded"] } })),
   REPLAY_TOO_LARGE: async (at, probe) => {
     const { tenantId } = at.stock.tenant;
-    const { webhookId } = await newWebhook(at);
     await at.world.sql.query(
       `insert into outbox_events (event_id, tenant_id, type, subject_id, data, created_at)
        select 'evt_bulk' || n, $1, 'webhook.recovered', 's', '{}', '2020-01-02' from generate_series(1, 10001) as n`,
       [tenantId],
     );
     await eventually(async () => expect((await at.world.sql.query("select 1 from outbox_pending where tenant_id = $1", [tenantId])).rows).toEqual([]), 30_000);
+    // After the relay has passed by, so that nothing of it was sent.
+    const { webhookId } = await newWebhook(at);
     const body = { since: "2020-01-01T00:00:00Z", until: "2020-02-01T00:00:00Z", status: "missing" };
     await probe(own(at, "POST", `/webhooks/${webhookId}/replay`, { body }));
     await at.world.sql.query("delete from outbox_events where tenant_id = $1 and created_at < '2020-02-01'", [tenantId]);
