@@ -78,14 +78,11 @@ const muteCrew = (
 const runDeadlines = ({ seed, scale, control }: Context): Promise<ScenarioOutcome> =>
   withRig({ nodes: 1, seed }, async (rig) => {
     if (control)
-      await withSql(rig.postgres, (sql) =>
-        meddle(
-          sql,
-          "commands",
-          "insert",
-          "new.expires_at := new.expires_at + interval '1 hour'; new.deadline_at := new.deadline_at + interval '1 hour'; new.max_attempts := 100;",
-        ),
-      );
+      await withSql(rig.postgres, async (sql) => {
+        const lenient = "new.expires_at := new.expires_at + interval '1 hour'; new.max_attempts := 100;";
+        await meddle(sql, "commands", "insert", lenient);
+        await meddle(sql, "command_queue", "insert", `${lenient} new.deadline_at := new.deadline_at + interval '1 hour';`);
+      });
     const members = await rig.provision(Math.min(scale.agents, 60));
     const proxy = await rig.openProxy({ filter: frameFilter((direction, text) => direction === "down" || !text.includes('"op":"ack"')) });
     const deliveries = new Map<string, number[]>();

@@ -41,7 +41,9 @@ const firstLevel: Scenario = {
         tune: (_, base) => ({ ...base, capabilities, maxInFlight: 1, journal: silent(base.journal) }),
       });
       const [row] = await withSql(rig.postgres, (sql) =>
-        sql.query<{ count: string }>("select count(distinct command_id) as count from command_events where code = 'AGENT_LOST_STATE'"),
+        sql.query<{ count: string }>(
+          "select count(distinct command_id) as count from commands_now cross join lateral json_array_elements(history) as step where step->>'code' = 'AGENT_LOST_STATE'",
+        ),
       );
       return { ...outcome, violations: { ...outcome.violations, "called-lost": Number(row?.count ?? 0) } };
     } finally {

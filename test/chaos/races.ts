@@ -118,7 +118,8 @@ const run = async ({ seed, scale, control }: Context): Promise<ScenarioOutcome> 
     for (const each of races) for (const wrong of judgeRace(each, ends.get(each.commandId))) violations[wrong] = (violations[wrong] ?? 0) + 1;
     const twice = await ask(
       rig.postgres,
-      "select command_id from command_events where to_status in ('succeeded', 'failed') group by command_id having count(*) > 1",
+      `select command_id from commands_now cross join lateral json_array_elements(history) as step where step->>'to' in ('succeeded', 'failed')
+        group by command_id having count(*) > 1`,
     );
     const conflicts = races.filter(({ said }) => said.some(({ result }) => result === "conflict")).length;
     return {
