@@ -82,6 +82,8 @@ describe("suspension", () => {
 const SAID: ReadonlyMap<string, object> = new Map<string, object>([
   ["outbox_dispatches", { last_sequence: 1_000, positions: [-1] }],
   ["command_queue", { status: "queued" }],
+  // A job deletes those that are due and have no command.
+  ["untold_outcomes", { retry_at: "2100-01-01" }],
   ["commands", { status: "succeeded", finished_at: new Date() }],
 ]);
 
