@@ -8,6 +8,7 @@ import { failoverScenarios } from "./failover.ts";
 import { firstLevelScenarios } from "./first-level.ts";
 import { floodScenarios } from "./flood.ts";
 import { idleMemoryScenarios } from "./idle-memory.ts";
+import { inHandScenarios } from "./in-hand.ts";
 import { killScenarios } from "./kills.ts";
 import { lateCloseScenarios } from "./late-close.ts";
 import { lostCommitScenarios } from "./lost-commits.ts";
@@ -39,6 +40,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...firstLevelScenarios,
   ...orderScenarios,
   ...raceScenarios,
+  ...inHandScenarios,
   ...twinScenarios,
   ...presenceScenarios,
   ...ownerScenarios,

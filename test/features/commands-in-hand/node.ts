@@ -1,7 +1,8 @@
 // One of two nodes of a device: the real feature over a database that it can be cut off from, as if it had been killed between two statements.
-import type { BusMessage } from "../../../server/core/pub-sub.ts";
+
 import type { Clock } from "../../../server/core/clock.ts";
 import type { DeviceNotifier } from "../../../server/core/delivery.ts";
+import type { BusMessage } from "../../../server/core/pub-sub.ts";
 import type { Bus } from "../../../server/platform/bus.ts";
 import { openMemoryBus } from "../../../server/platform/bus-memory.ts";
 import type { Db } from "../../../server/platform/db.ts";
@@ -29,15 +30,14 @@ export interface Life {
   readonly isDead: () => boolean;
   /** Dies after so many more statements. */
   readonly doom: (statements: number) => void;
+  /** Forgets everything, so that no timer of it stays. */
+  readonly close: () => Promise<void>;
 }
 
-const mortal = (db: Db, { sql = (text) => text }: Sabotage, pass: () => void): Db => {
+const mortal = (db: Db, { sql = (text) => text }: Sabotage, pass: () => boolean): Db => {
   const over = <T extends Pick<Db, "query">>(inner: T): T => ({
     ...inner,
-    query: async (text: string, values?: readonly unknown[]) => {
-      pass();
-      return inner.query(sql(text), values);
-    },
+    query: async (text: string, values?: readonly unknown[]) => (pass() ? inner.query(sql(text), values) : []),
   });
   return { ...over(db), tx: (run) => db.tx((tx) => run(over(tx as never))), sqlTx: (run) => db.sqlTx((tx) => run(over(tx as never))) };
 };
@@ -52,15 +52,22 @@ export interface LifeOptions {
 
 export const startNode = async (db: Db, { nodeId, bus, clock, sabotage, offers }: LifeOptions): Promise<Life> => {
   let left = Number.POSITIVE_INFINITY;
+  let isClosed = false;
   const isDead = (): boolean => left <= 0;
-  const pass = (): void => {
+  const pass = (): boolean => {
+    if (isClosed) return false;
     if (isDead()) throw new Killed("the node is dead");
     left -= 1;
+    return true;
   };
   const own: Bus = { ...bus, subscribe: (channel, handler) => bus.subscribe(channel, (message: BusMessage) => void (isDead() || handler(message))) };
   const feature = createCommandsFeature(mortal(db, sabotage, pass), { nodeId, bus: own, clock, settings: SETTINGS, random: () => 0.5, offers });
   await feature.remote.open();
-  return { feature, nodeId, isDead, doom: (statements) => (left = statements) };
+  const close = async (): Promise<void> => {
+    isClosed = true;
+    await Promise.all([feature.remote.close(), feature.writeSent(), feature.outbox.close()]);
+  };
+  return { feature, nodeId, isDead, doom: (statements) => void (left = statements), close };
 };
 
 /** A bus that the program may cut. */
@@ -71,7 +78,7 @@ export const openCuttableBus = ({ settlesUnasked = false }: Sabotage): Bus & { s
     state: "up" as BusState,
     publish: async (channel: string, message: BusMessage): Promise<boolean> => {
       if (cuttable.state !== "up") return cuttable.state === "swallowing";
-      if (settlesUnasked && message["op"] === "settle") return bus.publish(`node:${String(message["from"])}`, { op: "settled", ask: message["ask"] });
+      if (settlesUnasked && message["op"] === "settle") return bus.publish(`node:${String(message["from"])}`, { op: "settled", ask: message["ask"] ?? null });
       return bus.publish(channel, message);
     },
   };

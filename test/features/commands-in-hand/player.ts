@@ -6,7 +6,7 @@ import type { Db } from "../../../server/platform/db.ts";
 import { addDevice, asOperator, connectDevice, type DeviceRef, disconnectDevice } from "../commands-kit.ts";
 import { type Life, openCuttableBus, type Sabotage, startNode } from "./node.ts";
 import type { NodeIndex, Op } from "./programs.ts";
-import { inDatabase, openCount, readRow, type Row } from "./rows.ts";
+import { inDatabase, openCount, type Row, readRow } from "./rows.ts";
 
 /** A command that a session or a poll gave to the agent. */
 export interface Handing {
@@ -46,7 +46,7 @@ export const createPlayer = async (db: Db, { clock, sabotage, lists }: { clock: 
     const isLate = given.carrier !== "poll" && given.carrier < epoch;
     handings.push({ ...given, at, lost: isLate });
   };
-  const lives: [Life, Life] = await Promise.all([0, 1].map((index) => begin(index as NodeIndex))) as [Life, Life];
+  const lives: [Life, Life] = (await Promise.all([0, 1].map((index) => begin(index as NodeIndex)))) as [Life, Life];
   function begin(node: NodeIndex): Promise<Life> {
     const life: { current: Life | null } = { current: null };
     const offers = (_: string, offer: { epoch: number; take: () => { command: { commandId: string }; delivery: { attempt: number } } | null }): boolean => {
@@ -65,7 +65,9 @@ export const createPlayer = async (db: Db, { clock, sabotage, lists }: { clock: 
     lives[node].doom(0);
     loseInHand(node);
     if (session?.node === node) session = null;
+    const dead = lives[node];
     lives[node] = await begin(node);
+    await dead.close();
   };
   /** Commands that the agent has and whose result is not confirmed. */
   const held = (): readonly string[] => [...new Set(handings.filter(({ got, commandId }) => got && !settled.has(commandId)).map(({ commandId }) => commandId))];
@@ -86,8 +88,7 @@ export const createPlayer = async (db: Db, { clock, sabotage, lists }: { clock: 
       const start = { ...device, epoch: at, inFlight, journal: true, listsAll: lists, cancels: true, handoff };
       return [at, (await feature.delivery.settle(tx, [start]))[0]] as const;
     });
-    for (const other of [0, 1] as const)
-      if (other !== node && lives[other].feature.delivery.holds(device.deviceId)) loseInHand(other);
+    for (const other of [0, 1] as const) if (other !== node && lives[other].feature.delivery.holds(device.deviceId)) loseInHand(other);
     epoch = Math.max(epoch, began);
     if (began === epoch && !isDead()) session = { epoch: began, node, pushing: false };
     answer?.notify();
@@ -232,7 +233,7 @@ export const createPlayer = async (db: Db, { clock, sabotage, lists }: { clock: 
     held,
     ack,
     close: async (): Promise<void> => {
-      await Promise.all(lives.map(({ feature }) => feature.remote.close()));
+      await Promise.all(lives.map(({ close }) => close()));
     },
     rowsSeen: new Map<string, Row>(),
   };

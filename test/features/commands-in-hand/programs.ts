@@ -5,7 +5,14 @@ import type { AckStatus } from "../../../protocol/index.ts";
 export type NodeIndex = 0 | 1;
 
 export type Op =
-  | { readonly kind: "create"; readonly at: NodeIndex; readonly lane: string | null; readonly safe: boolean; readonly asksAck: boolean; readonly lifeMs: number | null }
+  | {
+      readonly kind: "create";
+      readonly at: NodeIndex;
+      readonly lane: string | null;
+      readonly safe: boolean;
+      readonly asksAck: boolean;
+      readonly lifeMs: number | null;
+    }
   /** `lost`: the frames never reach the agent. */
   | { readonly kind: "claim"; readonly maxInFlight: number; readonly lost: boolean }
   | { readonly kind: "ack"; readonly at: NodeIndex; readonly of: number; readonly word: AckStatus }
@@ -50,7 +57,10 @@ const create = fc.record({
 const word = fc.constantFrom<AckStatus[]>("received", "running", "succeeded", "succeeded", "failed", "canceled", "cancel_rejected");
 const op: fc.Arbitrary<Op> = fc.oneof(
   { weight: 7, arbitrary: create },
-  { weight: 7, arbitrary: fc.record({ kind: fc.constant("claim" as const), maxInFlight: fc.constantFrom(8, 8, 1, 2), lost: fc.constantFrom(false, false, false, true) }) },
+  {
+    weight: 7,
+    arbitrary: fc.record({ kind: fc.constant("claim" as const), maxInFlight: fc.constantFrom(8, 8, 1, 2), lost: fc.constantFrom(false, false, false, true) }),
+  },
   { weight: 7, arbitrary: fc.record({ kind: fc.constant("ack" as const), at, of, word }) },
   { weight: 5, arbitrary: fc.record({ kind: fc.constant("cancel" as const), at, of }) },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant("hello" as const), at }) },

@@ -52,7 +52,7 @@ export const openCount = async (db: Db, { deviceId }: DeviceRef, commandIds: rea
 
 /** Waits for work of a node that has no promise of its own. */
 export const inDatabase = async (isDone: () => boolean): Promise<void> => {
-  for (let turns = 0; !isDone() && turns < 100_000; turns += 1) await new Promise((resolve) => setImmediate(resolve));
+  for (let turns = 0; !isDone() && turns < 2_000; turns += 1) await new Promise((resolve) => setImmediate(resolve));
 };
 
 const SOFT: readonly CommandStatus[] = ["expired", "timed_out", "undeliverable"];

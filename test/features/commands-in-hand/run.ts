@@ -1,14 +1,15 @@
 // Runs programs of many devices at the same time on one database whose clock the test sets, checks the rows after each step, and lets everything end.
-import type { Clock } from "../../../server/core/clock.ts";
+
 import { isOpen } from "../../../protocol/index.ts";
+import type { Clock } from "../../../server/core/clock.ts";
+import { openMemoryBus } from "../../../server/platform/bus-memory.ts";
 import type { Db } from "../../../server/platform/db.ts";
 import { createTestDatabase, withClient } from "../../kit/database.ts";
 import { openTestDb, runJob } from "../commands-kit.ts";
 import { type Sabotage, startNode } from "./node.ts";
-import { openMemoryBus } from "../../../server/platform/bus-memory.ts";
 import { createPlayer, type Player } from "./player.ts";
 import type { Moment, Program } from "./programs.ts";
-import { firstBreach, readAll, type Row } from "./rows.ts";
+import { firstBreach, type Row, readAll } from "./rows.ts";
 
 const START = Date.parse("2026-03-01T00:00:00.000Z");
 /** The write-behind takes no longer. */
@@ -44,7 +45,9 @@ export const openStage = async (sabotage: Sabotage = {}): Promise<Stage> => {
   const time = { now: START, unwrittenMs: 0 };
   const clock: Clock = { now: () => new Date(time.now), elapsed: () => time.now };
   const setClock = (): Promise<unknown> =>
-    db.query(`create or replace function clock.now() returns timestamptz language sql stable as $$ select '${new Date(time.now).toISOString()}'::timestamptz $$`);
+    db.query(
+      `create or replace function clock.now() returns timestamptz language sql stable as $$ select '${new Date(time.now).toISOString()}'::timestamptz $$`,
+    );
   const reaper = await startNode(db, { nodeId: "node-reaper", bus: openMemoryBus(), clock, sabotage, offers: () => false });
   let players: readonly Player[] = [];
 
@@ -85,7 +88,10 @@ export const openStage = async (sabotage: Sabotage = {}): Promise<Stage> => {
     for (let round = 0; round < 3; round += 1) {
       const rows = byDevice(await readAll(db));
       await Promise.all(players.map((player) => settleOnce(player, rows.get(player.device.deviceId) ?? [])));
-      const wrong = await inspect(-1, players.map(({ handings }) => handings.length));
+      const wrong = await inspect(
+        -1,
+        players.map(({ handings }) => handings.length),
+      );
       if (wrong !== null) return wrong;
       await advance(round === 0 ? 400_000 : 90_000_000);
       const overdue = await reap();
@@ -93,7 +99,12 @@ export const openStage = async (sabotage: Sabotage = {}): Promise<Stage> => {
     }
     const left = (await readAll(db)).find(({ status }) => isOpen(status));
     const device = players.findIndex((player) => player.device.deviceId === left?.device_id);
-    return left === undefined ? inspect(-1, players.map(({ handings }) => handings.length)) : { device, step: -1, message: `${left.command_id} stays ${left.status}` };
+    return left === undefined
+      ? inspect(
+          -1,
+          players.map(({ handings }) => handings.length),
+        )
+      : { device, step: -1, message: `${left.command_id} stays ${left.status}` };
   };
 
   const play = async (moments: readonly Moment[], programs: readonly Program[]): Promise<Finding | null> => {
