@@ -16,8 +16,6 @@ const SLOW_MS = 150;
 const CANCELED_SHARE = 0.5;
 /** A cancellation comes within this time after its command, mostly before the write-behind. */
 const CANCEL_WITHIN_MS = 120;
-/** Long enough to be cancelled while it runs. */
-const TAKES_SECONDS = 0.1;
 
 /** What the agents saw, in times of this machine. */
 interface Seen {
@@ -156,7 +154,7 @@ const run = async ({ seed, scale, control }: Context): Promise<ScenarioOutcome> 
   try {
     const slow = await rig.openProxy();
     slow.set({ latencyMs: SLOW_MS });
-    const short = asking(rig.portal, (command) => ({ ...command, type: "wait", requiresAck: true, payload: { seconds: TAKES_SECONDS } }));
+    const short = asking(rig.portal, (command) => ({ ...command, type: "echo", requiresAck: true, payload: { text: "in hand" } }));
     const queue: Rig["portal"]["queue"] = async (command, key, retry) => {
       const queued = await short.queue(command, key, retry);
       canceller.queued(command.deviceId, queued.commandId);

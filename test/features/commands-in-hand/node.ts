@@ -67,7 +67,10 @@ export const startNode = async (db: Db, { nodeId, bus, clock, sabotage, offers }
     isClosed = true;
     await Promise.all([feature.remote.close(), feature.writeSent(), feature.outbox.close()]);
   };
-  return { feature, nodeId, isDead, doom: (statements) => void (left = statements), close };
+  const doom = (statements: number): void => {
+    left = statements;
+  };
+  return { feature, nodeId, isDead, doom, close };
 };
 
 /** A bus that the program may cut. */
