@@ -1,12 +1,16 @@
 // A command's cost does not grow with the fleet or with history: its statements read only its own device, even before the planner has statistics of the tables.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Db } from "../../server/platform/db.ts";
+import { createTestDatabase, withClient } from "../kit/database.ts";
 import { addDevice, asOperator, connectDevice, createCommandsFeature, openTestDb } from "./commands-kit.ts";
 
 let db: Db;
 beforeAll(async () => {
   // One connection: PostgreSQL reports its reads when the test flushes the statistics.
-  db = await openTestDb(undefined, 1);
+  const url = await createTestDatabase();
+  // As autovacuum may do it right after the installation.
+  await withClient(url, (client) => client.query("vacuum"));
+  db = await openTestDb(url, 1);
 });
 afterAll(() => db.close());
 
