@@ -1,6 +1,6 @@
 // Commands that a node has sent and not written as sent yet: they are cancelled from every node while their owners are killed, PostgreSQL restarts, Redis is
 // cut off and agents poll beside their sockets.
-import { type Agent, createAgent, createHttp, createMemoryJournal, type Http, systemTime as time } from "../../agent-sim/agent/index.ts";
+import { type Agent, createAgent, createHttp, createMemoryJournal, type Http, type HttpAnswer, systemTime as time } from "../../agent-sim/agent/index.ts";
 import { isOpen } from "../../protocol/index.ts";
 import { throughProxy } from "./agents.ts";
 import { headersOf, orNoAnswer, tally } from "./calls.ts";
@@ -32,15 +32,22 @@ const createCanceller = (rig: Rig, { random, seen }: { readonly random: () => nu
   const running = new Set<Promise<void>>();
   let forget: (commandId: string) => void = () => undefined;
   const cancel = async (deviceId: string, commandId: string): Promise<void> => {
-    const http = clients[Math.floor(random() * clients.length)];
-    const path = `/v1/devices/${deviceId}/commands/${commandId}/cancel`;
-    const answer = await orNoAnswer(
-      http?.call({ method: "POST", path, headers: headersOf(rig.credentials), body: "{}" }) ?? Promise.reject(new Error("no node")),
-    );
+    const first = Math.floor(random() * clients.length);
+    // A node that is down does not answer; the next one does.
+    let answer: HttpAnswer | null = null;
+    for (let turn = 0; turn < clients.length && answer === null; turn += 1) {
+      const http = clients[(first + turn) % clients.length];
+      answer =
+        http === undefined
+          ? null
+          : await orNoAnswer(
+              http.call({ method: "POST", path: `/v1/devices/${deviceId}/commands/${commandId}/cancel`, headers: headersOf(rig.credentials), body: "{}" }),
+            );
+    }
     tally(seen.answers, String(answer?.status ?? "no answer"));
     const status = (answer?.body as { data?: { status?: string } } | undefined)?.data?.status;
     // Nobody waits for its ack any more.
-    if (status === "canceled") forget(commandId);
+    if (status === "canceled") await forget(commandId);
   };
   return {
     orders,
@@ -95,13 +102,14 @@ interface Ended {
   readonly status: string;
   readonly failure_code: string | null;
   readonly ended_ms: number | null;
-  readonly before: string | null;
+  /** Its history says that it was sent, or that the agent was asked to cancel it. */
+  readonly told: boolean;
   readonly first: string | null;
   readonly last: string | null;
   readonly ends: number;
 }
 const READ = `
-  select c.command_id, c.status, c.failure_code, (extract(epoch from c.finished_at) * 1000)::float8 as ended_ms, c.history::jsonb -> -2 ->> 'to' as before,
+  select c.command_id, c.status, c.failure_code, (extract(epoch from c.finished_at) * 1000)::float8 as ended_ms, c.history::jsonb @? '$[*] ? (@.to == "sent" || @.to == "canceling")' as told,
          c.history::jsonb -> 0 ->> 'to' as first, c.history::jsonb -> -1 ->> 'to' as last,
          (select count(*) from outbox_events o where o.subject_id = c.command_id and o.type like 'command.%' and o.type <> 'command.late_result')::int as ends
     from commands_now c`;
@@ -115,7 +123,7 @@ const judgeEnds = (rows: readonly Ended[], { begun, breaks }: Seen) => {
     if (isEnded && row.ends !== 1) violations["not-ended-once"] += 1;
     if (row.first !== "queued" || row.last !== row.status) violations["history-broken"] += 1;
     const start = begun.get(row.command_id);
-    if (start === undefined || row.status !== "canceled" || row.failure_code !== null || row.before !== "queued" || row.ended_ms === null) continue;
+    if (start === undefined || row.status !== "canceled" || row.failure_code !== null || row.told || row.ended_ms === null) continue;
     const endedMs = row.ended_ms;
     // Its session broke, or its owner died, with the command in hand.
     if ((breaks.get(start.deviceId) ?? []).some((atMs) => atMs >= start.atMs - 1_000 && atMs <= endedMs + 2_000)) excused += 1;
