@@ -60,7 +60,9 @@ const openCommands = async (stage: BenchStage, tenantId: string): Promise<number
 
 /** Checks that every command of the run succeeded, none is open and no other exists. Throws InvalidRun. */
 export const checkCommands = async (stage: BenchStage, tenantId: string, expected: number): Promise<void> => {
-  const rows = await stage.query<{ status: string; count: string }>("select status, count(*) from commands_now where tenant_id = $1 group by status", [tenantId]);
+  const rows = await stage.query<{ status: string; count: string }>("select status, count(*) from commands_now where tenant_id = $1 group by status", [
+    tenantId,
+  ]);
   const found = new Map(rows.map(({ status, count }) => [status, Number(count)]));
   const open = await openCommands(stage, tenantId);
   if (open > 0 || found.size > 1 || (found.get("succeeded") ?? 0) !== expected)

@@ -63,8 +63,8 @@ const ack = (word: AckStatus, more: Partial<AckEvent> = {}): AckEvent => ({
   ...more,
 });
 const deadline: CommandEvent = { kind: "deadline" };
-const cancel: CommandEvent = { kind: "cancel", reason: null, force: false, settled: true };
-const force: CommandEvent = { kind: "cancel", reason: "now", force: true, settled: true };
+const cancel: CommandEvent = { kind: "cancel", reason: null, force: false, settled: { epoch: 3 } };
+const force: CommandEvent = { kind: "cancel", reason: "now", force: true, settled: null };
 const reset: CommandEvent = { kind: "reset", reason: "paired anew" };
 const settled = (more: Partial<Extract<CommandEvent, { kind: "settled" }>> = {}): CommandEvent => ({
   kind: "settled",
@@ -155,6 +155,14 @@ const TABLE: readonly Row[] = [
   ["T15 acknowledged, out of time", { ...acknowledged, ...due }, deadline, { status: "timed_out", deadlineAt: null }],
   ["T15 running, out of time", { ...running, ...due }, deadline, { status: "timed_out" }],
   ["T16 cancelled in the queue", queued, cancel, { status: "canceled", finishedAt: NOW, failureCode: null }],
+  [
+    "T17 in the queue, perhaps sent: its session is not the one that was asked",
+    queued,
+    { ...cancel, settled: { epoch: 2 } },
+    { status: "canceling", cancelPrevStatus: "sent" },
+  ],
+  ["T17 in the queue, perhaps sent: its node did not answer", queued, { ...cancel, settled: null }, { status: "canceling", cancelPrevStatus: "sent" }],
+  ["T16 in the queue, and never sent before it is written", { ...queued, redeliverSafe: false }, { ...cancel, settled: null }, { status: "canceled" }],
   ["T17 cancelled when sent", sent, cancel, { status: "canceling", cancelPrevStatus: "sent", deadlineAt: NOW + 60 * SECOND }],
   ["T17 cancelled when running", running, cancel, { status: "canceling", cancelPrevStatus: "running" }],
   ["T17 an absent agent has until the command expires", { ...running, liveEpoch: null }, cancel, { status: "canceling", deadlineAt: NOW + 24 * HOUR }],
@@ -273,7 +281,12 @@ const eventArb: fc.Arbitrary<CommandEvent> = fc.oneof(
     cancels: fc.boolean(),
     handoff: fc.boolean(),
   }),
-  fc.record({ kind: fc.constant("cancel" as const), reason: fc.constant(null), force: fc.boolean(), settled: fc.boolean() }),
+  fc.record({
+    kind: fc.constant("cancel" as const),
+    reason: fc.constant(null),
+    force: fc.boolean(),
+    settled: fc.option(fc.record({ epoch: fc.option(fc.integer({ min: 1, max: 6 })) })),
+  }),
   fc.constant(reset),
 );
 const lifeArb = fc.record({

@@ -118,9 +118,7 @@ const createClaim = ({ db, hand, sending, databaseClock }: DeliveryDeps) => {
       [...newest.values()].map((want) => ({ ...want, held: hand.of(want.deviceId).map(({ queued }) => queued.seq) })),
     );
     databaseClock.saw(now);
-    const first = [...newest].flatMap(([deviceId, { epoch }]) =>
-      hand.isPaused(deviceId) ? [] : (peeked.get(deviceId)?.rows ?? []).map((row) => ({ row, epoch })),
-    );
+    const first = [...newest].flatMap(([deviceId, { epoch }]) => (peeked.get(deviceId)?.rows ?? []).map((row) => ({ row, epoch })));
     const waits = (row: CommandRow): boolean => !isWrittenLater(row) || row.liveEpoch === null || hand.isCautious(row.deviceId);
     const later = first.flatMap(({ row, epoch }) => (waits(row) ? [] : (sending.take(row, epoch) ?? [])));
     const atOnce = first.flatMap(({ row, epoch }) => (waits(row) ? (sending.send(row, epoch) ?? []) : []));

@@ -23,12 +23,8 @@ export interface Hand {
   drop(item: InHand): void;
   /** Writes what is in hand for these devices; rejects if that fails. */
   write(deviceIds: readonly string[]): Promise<void>;
-  /**
-   * For a moment nothing is sent to the device: what is queued for it then was not sent, once `write` has returned. For a while after that its commands
-   * are written before they are sent, in case the change that asked for the pause still holds their locks.
-   */
-  pause(deviceId: string): void;
-  isPaused(deviceId: string): boolean;
+  /** For a while the device's commands are written before they are sent: once `write` has returned, what is queued for it was never sent. */
+  beCautious(deviceId: string): void;
   isCautious(deviceId: string): boolean;
   /** Writes everything, because the node shuts down. */
   close(): Promise<void>;
@@ -38,10 +34,8 @@ export interface HandDeps {
   readonly clock: Pick<Clock, "elapsed">;
   /** Returns the ids of those that it wrote; the others were changed since, or belong to a session that was superseded. */
   readonly writeSent: (rows: readonly CommandRow[]) => Promise<ReadonlySet<string>>;
-  /** Something may be sent to the device again. */
-  readonly onResume: (deviceId: string) => void;
   readonly onError: (error: unknown) => void;
-  readonly settings: Pick<CommandSettings, "writeSentAfterMs" | "pauseMs" | "batchSize">;
+  readonly settings: Pick<CommandSettings, "writeSentAfterMs" | "batchSize">;
 }
 
 const NONE: readonly InHand[] = [];
@@ -49,12 +43,11 @@ const NONE: readonly InHand[] = [];
 const CAUTIOUS_MS = 60_000;
 const MAX_CAUTIOUS = 10_000;
 
-export const createHand = ({ clock, writeSent, onResume, onError, settings }: HandDeps): Hand => {
-  const { writeSentAfterMs, pauseMs, batchSize } = settings;
+export const createHand = ({ clock, writeSent, onError, settings }: HandDeps): Hand => {
+  const { writeSentAfterMs, batchSize } = settings;
   /** In the order in which they were sent. */
   const items = new Map<string, InHand>();
   const byDevice = new Map<string, Set<InHand>>();
-  const paused = new Map<string, NodeJS.Timeout>();
   const cautious = new LRUCache<string, true>({ max: MAX_CAUTIOUS, ttl: CAUTIOUS_MS });
   let timer: NodeJS.Timeout | null = null;
 
@@ -99,11 +92,6 @@ export const createHand = ({ clock, writeSent, onResume, onError, settings }: Ha
     timer.unref();
   };
 
-  const resume = (deviceId: string): void => {
-    paused.delete(deviceId);
-    onResume(deviceId);
-  };
-
   return {
     take: (queued, sent, epoch) => {
       if (items.has(queued.commandId) || cautious.has(queued.deviceId)) return null;
@@ -122,19 +110,9 @@ export const createHand = ({ clock, writeSent, onResume, onError, settings }: Ha
     },
     drop,
     write: (deviceIds) => write(deviceIds.flatMap((deviceId) => [...(byDevice.get(deviceId) ?? NONE)])),
-    pause: (deviceId) => {
-      cautious.set(deviceId, true);
-      clearTimeout(paused.get(deviceId));
-      paused.set(
-        deviceId,
-        setTimeout(() => resume(deviceId), pauseMs),
-      );
-    },
-    isPaused: (deviceId) => paused.has(deviceId),
+    beCautious: (deviceId) => void cautious.set(deviceId, true),
     isCautious: (deviceId) => cautious.has(deviceId),
     close: async () => {
-      for (const each of paused.values()) clearTimeout(each);
-      paused.clear();
       await write([...items.values()]);
       if (timer !== null) clearTimeout(timer);
     },

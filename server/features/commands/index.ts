@@ -126,7 +126,7 @@ export const createCommands = (deps: CommandsDeps): Commands => {
   const telemetry = createCommandTelemetry(deps);
   const outcomes = createOutcomes({ db, registry: deps.outcomes ?? new Map(), onError });
   const transitions = createTransitions({ ...deps, outcomes, settings, random: deps.random ?? Math.random });
-  const hand = createHand({ ...deps, settings, writeSent: (rows) => writeSent(db, rows), onResume: (deviceId) => deps.notifier.nudge([deviceId]), onError });
+  const hand = createHand({ ...deps, settings, writeSent: (rows) => writeSent(db, rows), onError });
   const databaseClock = createDatabaseClock(deps.clock);
   const sending = createSending({ ...deps, hand, transitions, databaseClock });
   const settler = createSettler({ ...deps, hand, timeoutMs: settings.settleTimeoutMs, onError });

@@ -3,7 +3,7 @@
 import { type AckStatus, type CommandStatus, isOpen } from "../../../protocol/index.ts";
 import { unreachable } from "../../core/errors.ts";
 import { acknowledge, isSoftTerminal } from "./rules-ack.ts";
-import type { AckEvent, Circumstances, CommandEvent, CommandFacts, CommandState, Instant, Patch, SettledEvent, Step } from "./state.ts";
+import type { AckEvent, Circumstances, CommandEvent, CommandFacts, CommandState, Instant, Patch, SettledEvent, SettledSession, Step } from "./state.ts";
 
 /** The gateway refuses a cancellation with this code for an agent without `cancel.v1`. */
 export const CANCEL_UNSUPPORTED = "CANCEL_UNSUPPORTED";
@@ -146,7 +146,7 @@ const pressedCancel = (row: CommandFacts, { now, timings }: Circumstances): Step
 const canceled = (row: CommandFacts, event: Extract<CommandEvent, { kind: "cancel" }>, at: Circumstances): Step | null => {
   if (!isOpen(row.status)) return null;
   const asked: Patch = { cancelRequestedAt: row.cancelRequestedAt ?? at.now, cancelReason: event.reason ?? row.cancelReason };
-  if (row.status === "queued" && (event.settled || !mayBeSent(row, at.now))) return ended("canceled", null, at, asked); // T16
+  if (row.status === "queued" && !mayBeSent(row, event.settled, at.now)) return ended("canceled", null, at, asked); // T16
   if (event.force) return ended("canceled", "CANCEL_UNCONFIRMED", at, asked); // T21
   if (row.status === "canceling") return null;
   const deadlineAt =
@@ -158,7 +158,8 @@ const canceled = (row: CommandFacts, event: Extract<CommandEvent, { kind: "cance
 
 /** Whether a node may keep it in hand (in-hand.ts): sent to the agent, and not yet written. */
 export const isWrittenLater = ({ redeliverSafe, requiresAck }: Pick<CommandFacts, "redeliverSafe" | "requiresAck">): boolean => redeliverSafe && requiresAck;
-const mayBeSent = (row: CommandFacts, now: Instant): boolean => row.liveEpoch !== null && row.availableAt <= now && isWrittenLater(row);
+const mayBeSent = (row: CommandFacts, settled: SettledSession | null, now: Instant): boolean =>
+  row.liveEpoch !== null && row.liveEpoch !== settled?.epoch && row.availableAt <= now && isWrittenLater(row);
 
 /** Whether a session that lists this command should go on with it. */
 export const reconcile = (

@@ -28,8 +28,6 @@ export interface CommandSettings extends Timings {
   readonly writeSentAfterMs: number;
   /** For this time after it was due, or expired, a queued command may have been sent without having been written: the reaper and polls leave it alone. */
   readonly sentGraceMs: number;
-  /** How long a node sends nothing to a device while one of its commands is cancelled. */
-  readonly pauseMs: number;
   /** How long a cancellation waits for the node that holds the device. */
   readonly settleTimeoutMs: number;
   readonly batchSize: number;
@@ -74,7 +72,6 @@ export const defaultSettings: CommandSettings = {
   waitRecheckPauseMs: 100,
   writeSentAfterMs: 200,
   sentGraceMs: SECOND,
-  pauseMs: SECOND,
   settleTimeoutMs: 300,
   batchSize: 500,
   batchConcurrency: 1,

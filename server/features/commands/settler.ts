@@ -1,16 +1,17 @@
-// Before commands of a device are cancelled, the node that holds its session writes what it has sent and sends nothing more for a moment. Then a command
-// that is still queued was never sent. Without an answer in time, it may have been.
+// Before commands of a device are cancelled, the node that holds its session writes what it has sent, and from then on writes before it sends. Then a
+// command that is still queued was never sent. Without an answer in time, it may have been.
 
 import type { DeviceRef } from "../../core/delivery.ts";
 import { newId } from "../../core/ids.ts";
 import type { Bus } from "../../platform/bus.ts";
 import type { Db } from "../../platform/db.ts";
 import type { Hand } from "./in-hand.ts";
+import type { SettledSession } from "./state.ts";
 import { findHolder } from "./store/read.ts";
 
 export interface SettlerDeps {
   readonly db: Db;
-  readonly hand: Pick<Hand, "pause" | "write">;
+  readonly hand: Pick<Hand, "beCautious" | "write">;
   readonly bus: Pick<Bus, "publish" | "subscribe">;
   readonly nodeId: string;
   /** The bus channel of one node. */
@@ -20,8 +21,8 @@ export interface SettlerDeps {
 }
 
 export interface Settler {
-  /** True once nothing that is queued for the device was sent. */
-  settle(device: DeviceRef): Promise<boolean>;
+  /** Null without an answer in time. A session that begins later is not settled. */
+  settle(device: DeviceRef): Promise<SettledSession | null>;
   open(): Promise<void>;
   close(): Promise<void>;
 }
@@ -34,7 +35,7 @@ export const createSettler = ({ db, hand, bus, nodeId, channelOf, timeoutMs, onE
   let stop: (() => Promise<void>) | null = null;
 
   const settleHere = async (deviceId: string): Promise<void> => {
-    hand.pause(deviceId);
+    hand.beCautious(deviceId);
     await hand.write([deviceId]);
   };
 
@@ -67,10 +68,11 @@ export const createSettler = ({ db, hand, bus, nodeId, channelOf, timeoutMs, onE
   return {
     settle: async ({ tenantId, deviceId }) => {
       const holder = await findHolder(db, { tenantId, deviceId });
-      if (holder === null) return true;
-      if (holder !== nodeId) return ask(holder, deviceId);
+      if (holder === null) return { epoch: null };
+      const { epoch } = holder;
+      if (holder.nodeId !== nodeId) return (await ask(holder.nodeId, deviceId)) ? { epoch } : null;
       await settleHere(deviceId);
-      return true;
+      return { epoch };
     },
     open: async () => {
       stop = await bus.subscribe(channelOf(nodeId), ({ op, from, deviceId, ask: id }) => {

@@ -76,6 +76,11 @@ export interface SettledEvent {
   readonly handoff: boolean;
 }
 
+/** The session of that epoch (null: no session) has written what it sent and writes before it sends, so what is queued was never sent. */
+export interface SettledSession {
+  readonly epoch: number | null;
+}
+
 export type CommandEvent =
   | {
       readonly kind: "claimed";
@@ -94,8 +99,7 @@ export type CommandEvent =
       readonly kind: "cancel";
       readonly reason: string | null;
       readonly force: boolean;
-      /** The node that holds the device has written what it sent, so a queued command was never sent. */
-      readonly settled: boolean;
+      readonly settled: SettledSession | null;
     }
   | { readonly kind: "reset"; readonly reason: string | null };
 

@@ -20,7 +20,7 @@ export interface Sabotage {
   readonly endsUnwritten?: boolean;
 }
 
-export const SETTINGS = { batchPaceMs: 0, ackPaceMs: 0, pauseMs: 0, writeSentAfterMs: 3_600_000, settleTimeoutMs: 40, sentGraceMs: 1_000 };
+export const SETTINGS = { batchPaceMs: 0, ackPaceMs: 0, writeSentAfterMs: 3_600_000, settleTimeoutMs: 40, sentGraceMs: 1_000 };
 
 export class Killed extends Error {}
 

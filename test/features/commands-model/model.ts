@@ -124,16 +124,17 @@ const hearLate = (queue: Queue, each: Held, word: AckStatus): "applied" | "dupli
 };
 
 /** T16, T17, T21 */
-const cancel = (queue: Queue, each: Held, force: boolean): void => {
+const cancel = (queue: Queue, each: Held, { force, unsettled = false }: { readonly force: boolean; readonly unsettled?: boolean | undefined }): void => {
   if (!isOpen(each)) return;
-  if (waits(each) || force) {
-    end(queue, each, "canceled", waits(each) ? null : "CANCEL_UNCONFIRMED");
+  const never = waits(each) && !(unsettled && queue.connected && isWrittenLater(each) && each.due <= queue.now);
+  if (never || force) {
+    end(queue, each, "canceled", never ? null : "CANCEL_UNCONFIRMED");
     return;
   }
   if (each.status === "canceling") return;
   const soon = queue.now + CANCEL_WAIT;
   const patience = each.dies === Infinity ? queue.now + 24 * HOUR : each.dies;
-  Object.assign(each, { before: each.status, status: "canceling", deadline: queue.connected ? soon : Math.max(soon, patience) });
+  Object.assign(each, { before: waits(each) ? "sent" : each.status, status: "canceling", deadline: queue.connected ? soon : Math.max(soon, patience) });
 };
 
 /** T10, T12-T15, T21: the reaper acts on every command that is past its deadline. */
@@ -257,12 +258,12 @@ export const play = (queue: Queue, op: Op | Flushed, page: Page): unknown => {
     case "cancel": {
       if (each === undefined) return "COMMAND_NOT_FOUND";
       if (!isOpen(each) && each.status !== "canceled") return "COMMAND_ALREADY_FINAL";
-      cancel(queue, each, op.force);
+      cancel(queue, each, { force: op.force, unsettled: page.unsettled });
       return each.status;
     }
     case "purge": {
       const waiting = queue.commands.filter(waits);
-      for (const one of waiting) end(queue, one, "canceled", null);
+      for (const one of waiting) cancel(queue, one, { force: false, unsettled: page.unsettled });
       return waiting.length;
     }
     case "reset": {

@@ -48,6 +48,8 @@ export interface Page {
   readonly crowded: boolean;
   /** The other act changed what this claim sent before it was written, except these. */
   readonly kept?: ReadonlySet<string>;
+  /** A hello came between the question to the old session's node and this cancellation. */
+  readonly unsettled?: boolean;
 }
 
 /** Shared by all devices of a run, since they share the database's clock. */

@@ -10,6 +10,7 @@ import type { AfterCommit } from "../after-commit.ts";
 import { toCommand } from "../records.ts";
 import { isWrittenLater } from "../rules.ts";
 import type { Settler } from "../settler.ts";
+import type { SettledSession } from "../state.ts";
 import { type Locked, lockCommand, lockQueued } from "../store/lock.ts";
 import type { Transitions } from "../transitions.ts";
 import { findVisibleCommand } from "./read.ts";
@@ -25,7 +26,7 @@ export interface CancelDeps {
 interface Order {
   readonly reason: string | null;
   readonly force: boolean;
-  readonly settled: boolean;
+  readonly settled: SettledSession | null;
   readonly actor: string;
 }
 
@@ -42,7 +43,7 @@ export const cancelling = ({ db, settler, devices, transitions, afterCommit }: C
     cancel: async ({ scope, fail, commit }, { commandId, deviceId, reason, force }) => {
       const found = await findVisibleCommand(db, scope, { commandId, deviceId }, devices);
       if (found === null) throw fail("COMMAND_NOT_FOUND", { commandId });
-      const settled = found.status === "queued" && isWrittenLater(found) ? await settler.settle(found) : true;
+      const settled = isOpen(found.status) && isWrittenLater(found) ? await settler.settle(found) : null;
       return commit(async (tx, afterwards) => {
         const locked = await lockCommand(tx, scope, commandId);
         const order = { reason: reason ?? null, force, settled, actor: actorOf(scope.principal) };

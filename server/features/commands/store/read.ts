@@ -86,16 +86,18 @@ export const readSurroundings = async (db: Db, row: CommandRow): Promise<Surroun
   };
 };
 
-const FIND_HOLDER = statement<{ readonly node_id: string | null }>(
+export interface Holder {
+  readonly nodeId: string;
+  readonly epoch: number;
+}
+const FIND_HOLDER = statement<Holder>(
   "commands.findHolder",
-  "select p.node_id from device_presence p where p.device_id = $2 and p.tenant_id = $1 and p.connectivity = 'realtime'",
+  `select p.node_id as "nodeId", p.epoch from device_presence p where p.device_id = $2 and p.tenant_id = $1 and p.connectivity = 'realtime' and p.node_id is not null`,
 );
 
 /** The node that holds the device's session. */
-export const findHolder = async (db: Db, { tenantId, deviceId }: DeviceRef): Promise<string | null> => {
-  const [row] = await db.query(FIND_HOLDER, [tenantId, deviceId]);
-  return row?.node_id ?? null;
-};
+export const findHolder = async (db: Db, { tenantId, deviceId }: DeviceRef): Promise<Holder | null> =>
+  (await db.query(FIND_HOLDER, [tenantId, deviceId]))[0] ?? null;
 
 const FIND_PENDING = statement<{ readonly queued: number; readonly cancel: readonly CommandId[] | null }>(
   "commands.findPending",
