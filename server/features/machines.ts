@@ -45,6 +45,7 @@ export const createMachines = (deps: FeaturesDeps, { kit, tenants, live, outcome
   const commands = createCommands({
     ...kit,
     showHere: live.hint,
+    tellNodes: (tenantId) => cluster.changes.changed(tenantId),
     onError: (error) => onError("commands", error),
     notifier,
     outcomes,

@@ -34,6 +34,8 @@ export interface HandDeps {
   readonly clock: Pick<Clock, "elapsed">;
   /** Returns the ids of those that it wrote; the others were changed since, or belong to a session that was superseded. */
   readonly writeSent: (rows: readonly CommandRow[]) => Promise<ReadonlySet<string>>;
+  /** Called after a write, for the viewers of other nodes, who read what is written. */
+  readonly onWritten: (rows: readonly CommandRow[]) => void;
   readonly onError: (error: unknown) => void;
   readonly settings: Pick<CommandSettings, "writeSentAfterMs" | "batchSize">;
 }
@@ -43,7 +45,7 @@ const NONE: readonly InHand[] = [];
 const CAUTIOUS_MS = 60_000;
 const MAX_CAUTIOUS = 10_000;
 
-export const createHand = ({ clock, writeSent, onError, settings }: HandDeps): Hand => {
+export const createHand = ({ clock, writeSent, onWritten, onError, settings }: HandDeps): Hand => {
   const { writeSentAfterMs, batchSize } = settings;
   /** In the order in which they were sent. */
   const items = new Map<string, InHand>();
@@ -64,8 +66,10 @@ export const createHand = ({ clock, writeSent, onError, settings }: HandDeps): H
     for (let from = 0; from < some.length; from += batchSize) {
       const batch = some.slice(from, from + batchSize).filter((item) => items.get(item.queued.commandId) === item);
       if (batch.length === 0) continue;
-      await writeSent(batch.map(({ sent }) => sent));
+      const rows = batch.map(({ sent }) => sent);
+      await writeSent(rows);
       for (const item of batch) drop(item);
+      onWritten(rows);
     }
   };
 

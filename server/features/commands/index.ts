@@ -47,6 +47,7 @@ import { createSettler } from "./settler.ts";
 import { writeSent } from "./store/claim.ts";
 import { lockOpen } from "./store/lock.ts";
 import { countOpen, findPending } from "./store/read.ts";
+import type { CommandRow } from "./store/rows.ts";
 import { countNewer } from "./store/stuck.ts";
 import { findHistories } from "./store/timeline.ts";
 import { createStuckCommands } from "./stuck.ts";
@@ -80,6 +81,8 @@ export interface CommandsDeps {
   readonly log?: Pick<Log, "info">;
   /** False while hints between nodes get lost: the sweep then runs more often. */
   readonly hintsArrive?: () => boolean;
+  /** Viewers of other nodes read the tenant's commands again. */
+  readonly tellNodes?: (tenantId: string) => void;
   /** For the viewers of this node only. */
   readonly showHere?: (event: Happened) => void;
   readonly onError?: ((error: unknown) => void) | undefined;
@@ -119,14 +122,17 @@ export interface Commands extends Feature<typeof contract.commands> {
 
 export const createCommands = (deps: CommandsDeps): Commands => {
   const settings = { ...defaultSettings, ...deps.settings };
-  const { db, onError = () => undefined, showHere = () => undefined } = deps;
+  const { db, onError = () => undefined, showHere = () => undefined, tellNodes = () => undefined } = deps;
   const waiters = createWaiters({ db, settings, onError });
   const remoteChanges = createRemoteChanges({ db, showHere, onError });
   const remoteWaiters = createRemoteWaiters({ ...deps, onEnded: waiters.wake, onError });
   const telemetry = createCommandTelemetry(deps);
   const outcomes = createOutcomes({ db, registry: deps.outcomes ?? new Map(), onError });
   const transitions = createTransitions({ ...deps, outcomes, settings, random: deps.random ?? Math.random });
-  const hand = createHand({ ...deps, settings, writeSent: (rows) => writeSent(db, rows), onError });
+  const onWritten = (rows: readonly CommandRow[]): void => {
+    for (const tenantId of new Set(rows.map((row) => row.tenantId))) tellNodes(tenantId);
+  };
+  const hand = createHand({ ...deps, settings, writeSent: (rows) => writeSent(db, rows), onWritten, onError });
   const databaseClock = createDatabaseClock(deps.clock);
   const sending = createSending({ ...deps, hand, transitions, databaseClock });
   const settler = createSettler({ ...deps, hand, timeoutMs: settings.settleTimeoutMs, onError });
