@@ -31,7 +31,7 @@ const EXCEPTIONS: Readonly<Record<string, { readonly tables: readonly string[]; 
   "server/features/commands/store/read.ts": { tables: ["device_presence"], reason: "the sweep finds connected devices with waiting commands" },
   "server/features/commands/store/stuck.ts": { tables: ["device_presence"], reason: "a command of an absent device is not stuck" },
   "server/features/devices/store/agents.ts": { tables: ["tenants"], reason: "authentication must refuse a suspended tenant at once" },
-  "server/features/devices/store/presence.ts": { tables: ["tenant_settings"], reason: "the tenant's settings say how long the sweep leaves a silent device" },
+  "server/features/devices/store/sweep.ts": { tables: ["tenant_settings"], reason: "the tenant's settings say how long the sweep leaves a silent device" },
   "server/features/tenants/store/any-tenant.ts": { tables: ["users"], reason: "operators see members and those who have signed in as one list" },
   "server/features/tenants/store/metrics.ts": {
     tables: ["device_presence"],
