@@ -19,7 +19,6 @@ type PeekedRow = (DbRow | { readonly command_id: null }) & {
   readonly db_now: Date;
   readonly wanted_by: string;
   readonly left_waiting: boolean;
-  readonly known: boolean | null;
 };
 
 // Within a lane the earliest open command goes first and alone; across lanes priority and age decide. A command that this session received and has not

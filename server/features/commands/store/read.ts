@@ -86,17 +86,17 @@ export const readSurroundings = async (db: Db, row: CommandRow): Promise<Surroun
   };
 };
 
-export interface Holder {
+export interface SessionHolder {
   readonly nodeId: string;
   readonly epoch: number;
 }
-const FIND_HOLDER = statement<Holder>(
+const FIND_HOLDER = statement<SessionHolder>(
   "commands.findHolder",
   `select p.node_id as "nodeId", p.epoch from device_presence p where p.device_id = $2 and p.tenant_id = $1 and p.connectivity = 'realtime' and p.node_id is not null`,
 );
 
 /** The node that holds the device's session. */
-export const findHolder = async (db: Db, { tenantId, deviceId }: DeviceRef): Promise<Holder | null> =>
+export const findHolder = async (db: Db, { tenantId, deviceId }: DeviceRef): Promise<SessionHolder | null> =>
   (await db.query(FIND_HOLDER, [tenantId, deviceId]))[0] ?? null;
 
 const FIND_PENDING = statement<{ readonly queued: number; readonly cancel: readonly CommandId[] | null }>(
