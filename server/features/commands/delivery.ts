@@ -137,8 +137,7 @@ const createAck = (deps: DeliveryDeps) => {
   const { db, transitions, afterCommit, hand, databaseClock } = deps;
   const finish = createFinish(deps);
 
-  const applyLocked = async (groups: readonly (readonly AckCall[])[]): Promise<ReadonlyMap<string, readonly Effect[]>> => {
-    const perCommand = new Map(groups.map((group) => [keyOf(group[0] as AckCall), group])); // as: no group is empty
+  const applyLocked = async (perCommand: ReadonlyMap<string, readonly AckCall[]>): Promise<ReadonlyMap<string, readonly Effect[]>> => {
     const refs = [...perCommand.values()].flatMap(([call]) => (call === undefined ? [] : [call]));
     const { effects, transitions: made } = await db.sqlTx(async (tx) => {
       const locked = await lockCommands(tx, refs);
@@ -162,8 +161,8 @@ const createAck = (deps: DeliveryDeps) => {
   return async (calls: readonly AckCall[]): Promise<readonly AckResult[]> => {
     const perCommand = grouped(calls, keyOf);
     const finished = await finish([...perCommand.values()]);
-    const rest = [...perCommand.values()].filter((group) => !group.some(({ commandId }) => finished.has(commandId)));
-    const applied = rest.length === 0 ? finished : await applyLocked(rest);
+    const rest = new Map([...perCommand].filter(([, group]) => !group.some(({ commandId }) => finished.has(commandId))));
+    const applied = rest.size === 0 ? finished : await applyLocked(rest);
     return calls.map((call) => {
       const { commandId } = call;
       const group = perCommand.get(keyOf(call)) ?? [];

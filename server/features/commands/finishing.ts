@@ -4,7 +4,7 @@ import { isOpen } from "../../../protocol/index.ts";
 import type { AckCall, DeliveryDeps } from "./delivery.ts";
 import type { InHand } from "./in-hand.ts";
 import { type Finished, finishCommands } from "./store/finish.ts";
-import { type Effect, endOf, isEnd, type Transition } from "./transitions.ts";
+import { type Effect, endOf, isEnd, type Transition, transitionsOf } from "./transitions.ts";
 
 type FinishDeps = Pick<DeliveryDeps, "db" | "hand" | "transitions" | "outcomes" | "afterCommit" | "databaseClock" | "wakeRelay">;
 
@@ -27,7 +27,7 @@ export const createFinish = ({ db, hand, transitions, outcomes, afterCommit, dat
       calls.map(({ event }) => event),
       { now: Math.max(databaseClock.now(), sent.sentAt ?? 0), actorOf: ({ deviceId }) => deviceId },
     );
-    const made = effects.flatMap(({ before, after, step }) => (step === null ? [] : [{ row: after, from: before.status, step }]));
+    const made = transitionsOf(effects);
     const end = made.find(isEnd);
     const row = effects.at(-1)?.after;
     if (end === undefined || row === undefined || isOpen(row.status)) return null;

@@ -32,8 +32,8 @@ export interface Hand {
 
 export interface HandDeps {
   readonly clock: Pick<Clock, "elapsed">;
-  /** Returns the ids of those that it wrote; the others were changed since, or belong to a session that was superseded. */
-  readonly writeSent: (rows: readonly CommandRow[]) => Promise<ReadonlySet<string>>;
+  /** Leaves out those that were changed since, or belong to a session that was superseded. */
+  readonly writeSent: (rows: readonly CommandRow[]) => Promise<unknown>;
   /** Called after a write, for the viewers of other nodes, who read what is written. */
   readonly onWritten: (rows: readonly CommandRow[]) => void;
   readonly onError: (error: unknown) => void;

@@ -72,7 +72,7 @@ export const createTransitions = ({ emit, outcomes: featureOutcomes, nodeId, set
     apply: async (tx, { rows, now }, eventsOf, actorOf) => {
       const effects = new Map(rows.map((row) => [row.commandId as string, plan(row, eventsOf(row), { now: now ?? 0, actorOf })]));
       const changed = [...effects.values()].flatMap((steps) => (steps.some(({ step }) => step !== null) ? steps.slice(-1) : []));
-      const transitions = [...effects.values()].flat().flatMap(({ before, after, step }) => (step === null ? [] : [{ row: after, from: before.status, step }]));
+      const transitions = transitionsOf([...effects.values()].flat());
       const saved = saveRows(
         tx,
         changed.map(({ after }) => after),
@@ -91,6 +91,10 @@ export const createTransitions = ({ emit, outcomes: featureOutcomes, nodeId, set
     },
   };
 };
+
+/** The steps that these effects made. */
+export const transitionsOf = (effects: readonly Effect[]): readonly Transition[] =>
+  effects.flatMap(({ before, after, step }) => (step === null ? [] : [{ row: after, from: before.status, step }]));
 
 const timeOf = (event: CommandEvent): Instant | undefined => (event.kind === "claimed" ? event.at : undefined);
 

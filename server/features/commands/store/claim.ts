@@ -4,7 +4,7 @@ import type { DeviceRef, Want } from "../../../core/delivery.ts";
 import { statement } from "../../../core/statements.ts";
 import type { Db } from "../../../platform/db.ts";
 import type { Instant, Timings } from "../state.ts";
-import { IN_FLIGHT, OPEN_COLUMNS, PLACES_IN_QUEUE, QUEUE_STATE, SAME_QUEUED, WITH_COMMAND } from "./columns.ts";
+import { IN_FLIGHT, OPEN_COLUMNS, placesInQueue, QUEUE_STATE, SAME_QUEUED, WITH_COMMAND } from "./columns.ts";
 import { type CommandRow, type DbRow, toInstant, toRow } from "./rows.ts";
 
 const DUE = `q.status = 'queued' and q.available_at <= now() and (q.expires_at is null or q.expires_at > now())`;
@@ -86,7 +86,7 @@ const WRITE_SENT = statement<{ readonly command_id: string }>(
   update command_queue q set status = 'sent', channel = 'ws', revision = q.revision + 1, attempt = v.attempt, session_epoch = v.session_epoch, node_id = v.node_id,
          sent_at = v.sent_at, deadline_at = v.deadline_at, history = v.history
     from v join live l on l.device_id = v.device_id and l.epoch = v.session_epoch
-   where q.ctid = any(${PLACES_IN_QUEUE("o.revision = v.revision and o.status = 'queued'")}) and ${SAME_QUEUED}
+   where q.ctid = any(${placesInQueue("o.revision = v.revision and o.status = 'queued'")}) and ${SAME_QUEUED}
   returning q.command_id`,
 );
 

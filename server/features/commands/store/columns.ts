@@ -86,7 +86,7 @@ export const ENDED_COLUMNS = `${from("c", FIXED)}, ${from(
 /** Joins a command of the queue `q` as `c`. */
 export const WITH_COMMAND = "cross join lateral (select * from commands f where f.tenant_id = q.tenant_id and f.command_id = q.command_id offset 0) c";
 /** The places in the queue of the rows of `v`. */
-export const PLACES_IN_QUEUE = (condition = "true"): string =>
+export const placesInQueue = (condition = "true"): string =>
   `array(select t.place from v cross join lateral (select o.ctid as place from command_queue o
      where o.tenant_id = v.tenant_id and o.device_id = v.device_id and o.seq = v.seq and ${condition} offset 0) t)`;
 /** The places in `commands` of the rows of that relation, which has the columns of their primary key. */

@@ -4,7 +4,7 @@ import { eventColumns, eventSource, INSERT_EVENTS } from "../../../core/event-ro
 import type { DurableEvent, Happened } from "../../../core/events.ts";
 import { statement } from "../../../core/statements.ts";
 import type { Db } from "../../../platform/db.ts";
-import { arrayParameters, assignments, END_STATE, namesOf, PLACES_IN_QUEUE, placesOfCommands } from "./columns.ts";
+import { arrayParameters, assignments, END_STATE, namesOf, placesInQueue, placesOfCommands } from "./columns.ts";
 import type { CommandRow } from "./rows.ts";
 
 const FIRST_STATE = 6;
@@ -13,7 +13,7 @@ const FINISH = statement<{ readonly command_id: string }>(
   `with v as materialized (
      select * from unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::int[], ${arrayParameters(END_STATE, FIRST_STATE)})
        as v(tenant_id, device_id, seq, command_id, revision, ${namesOf(END_STATE)})),
-   gone as (delete from command_queue q where q.ctid = any(${PLACES_IN_QUEUE("o.revision = v.revision")}) returning q.tenant_id, q.command_id),
+   gone as (delete from command_queue q where q.ctid = any(${placesInQueue("o.revision = v.revision")}) returning q.tenant_id, q.command_id),
    ended as (
      update commands c set ${assignments(END_STATE)} from v where c.ctid = any(${placesOfCommands("gone")}) and c.tenant_id = v.tenant_id and c.command_id = v.command_id),
    told as (${INSERT_EVENTS} from ${eventSource(FIRST_STATE + END_STATE.length)} join gone on gone.command_id = e.subject_id)
