@@ -59,8 +59,8 @@ export interface CommandDelivery {
   delivered(device: DeviceRef, epoch: number, commandIds: readonly string[]): Promise<void>;
   /** The socket refused the frames: the commands go back to the queue without losing an attempt. */
   refused(device: DeviceRef, epoch: number, commandIds: readonly string[]): Promise<void>;
-  /** The device's session here has ended: writes what it has sent. */
-  ended(deviceId: string): void;
+  /** Writes at once what the device's session here has sent, because it has ended or another one may begin elsewhere. */
+  writeSent(deviceId: string): void;
   /** Whether the device's session here has sent something that is not written yet. */
   holds(deviceId: string): boolean;
   /**

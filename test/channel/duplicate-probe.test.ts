@@ -232,6 +232,7 @@ test("concurrent probes of one holder share one ping", async () => {
     nodeId: "n",
     bus: openMemoryBus(),
     sessions: { holder: async () => null },
+    delivery: { writeSent: () => undefined },
     ready: new Map([[device.deviceId, holder]]),
     clock: { now: () => new Date(), elapsed: () => 0 },
     settings: channelSettings(),

@@ -24,7 +24,7 @@ const start = () => {
     busy,
     onError: quiet.onError,
     commands: { push: quiet.push, offer: () => false },
-    delivery: { ended: () => undefined },
+    delivery: { writeSent: () => undefined },
     acks: { cancel: () => undefined },
     notifier: { evictAt: () => undefined },
     owners: openMemorySessionOwners(),

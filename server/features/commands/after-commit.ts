@@ -33,7 +33,7 @@ export interface AfterCommit {
   created(admissions: readonly Fresh[]): void;
   changed(transitions: readonly Transition[]): void;
   /** Something became claimable for these devices: wakes the polls that wait here and nudges the socket, on whichever node it is. */
-  due(deviceIds: readonly string[], nodeOf?: (deviceId: string) => string | null): void;
+  due(deviceIds: readonly string[]): void;
   /** Repeats pending cancellations to the agents. */
   remind(canceling: readonly CommandRow[]): void;
 }
@@ -46,9 +46,9 @@ export const createAfterCommit = ({ telemetry, hint, remoteChanges, waiters, rem
     remoteChanges.note(row);
     hint(row.tenantId, () => commandHappened(event, row, previous));
   };
-  const due: AfterCommit["due"] = (deviceIds, nodeOf) => {
+  const due: AfterCommit["due"] = (deviceIds) => {
     waiters.wake(deviceIds);
-    notifier.nudge(deviceIds, nodeOf);
+    notifier.nudge(deviceIds);
   };
   const orderCancel = (row: CommandRow, deadline: number): void => {
     const reason = row.cancelReason ?? row.failureCode;
@@ -94,10 +94,12 @@ export const createAfterCommit = ({ telemetry, hint, remoteChanges, waiters, rem
         telemetry.created(row);
         show(queued, row, null);
       }
+      // A poll that a session has replaced ends with the next command, whoever gets it.
+      waiters.wake(admissions.map(({ row }) => row.deviceId));
       const waiting = admissions.filter((fresh) => !offer(fresh));
       if (waiting.length === 0) return;
       const holders = new Map(waiting.map(({ row, heldBy }) => [row.deviceId as string, heldBy]));
-      due([...holders.keys()], (deviceId) => holders.get(deviceId) ?? null);
+      notifier.nudge([...holders.keys()], (deviceId) => holders.get(deviceId) ?? null);
     },
     changed,
     remind: (canceling) => {

@@ -86,7 +86,7 @@ export const createDelivery = (deps: DeliveryDeps): CommandDelivery => {
     },
     delivered: (device, epoch, commandIds) => report(device, commandIds, { kind: "written", epoch }),
     refused: (device, epoch, commandIds) => report(device, putBack(commandIds), { kind: "refused", epoch }),
-    ended: (deviceId) => {
+    writeSent: (deviceId) => {
       if (hand.of(deviceId).length > 0) void hand.write([deviceId]).catch(onError);
     },
     holds: (deviceId) => hand.of(deviceId).length > 0,

@@ -2,7 +2,7 @@
 // Only an answer keeps the newcomer out. Silence, a lost message, a hung node or an unreachable bus let it in, after `probeMs` at the latest.
 import type { Hello } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
-import type { DeviceRef } from "../../core/delivery.ts";
+import type { CommandDelivery, DeviceRef } from "../../core/delivery.ts";
 import { newId } from "../../core/ids.ts";
 import type { BusMessage, PubSub } from "../../core/pub-sub.ts";
 import type { AgentSessions, DuplicateProbe } from "../../core/sessions.ts";
@@ -14,6 +14,7 @@ export interface DuplicateProbesDeps {
   readonly nodeId: string;
   readonly bus: Pick<PubSub, "publish" | "healthy">;
   readonly sessions: Pick<AgentSessions, "holder">;
+  readonly delivery: Pick<CommandDelivery, "writeSent">;
   /** This node's sessions by device. */
   readonly ready: ReadonlyMap<string, AgentSession>;
   readonly clock: Clock;
@@ -50,7 +51,7 @@ const ping = (session: AgentSession, waitMs: number): Promise<boolean> => {
   return answer;
 };
 
-export const createDuplicateProbes = ({ nodeId, bus, sessions, ready, clock, settings, onError }: DuplicateProbesDeps): DuplicateProbes => {
+export const createDuplicateProbes = ({ nodeId, bus, sessions, delivery, ready, clock, settings, onError }: DuplicateProbesDeps): DuplicateProbes => {
   const heartbeatMs = settings.heartbeatSeconds * 1_000;
   const asked = new Map<string, (alive: boolean) => void>();
 
@@ -100,6 +101,8 @@ export const createDuplicateProbes = ({ nodeId, bus, sessions, ready, clock, set
       if (typeof request !== "string") return;
       if (op === ANSWER) asked.get(request)?.(alive === true);
       if (op !== ASK || typeof deviceId !== "string" || typeof from !== "string") return;
+      // If the newcomer gets in, its first claim tells which commands were sent before.
+      delivery.writeSent(deviceId);
       const old = ready.get(deviceId);
       const asking = old === undefined ? Promise.resolve(false) : answers(old);
       void asking.then((found) => bus.publish(nodeChannel(from), { op: ANSWER, request, alive: found })).catch(onError);

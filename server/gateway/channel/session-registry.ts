@@ -15,7 +15,7 @@ export interface SessionRegistryDeps {
   readonly nodeId: string;
   readonly busy: Set<AgentSession>;
   readonly commands: CommandPush;
-  readonly delivery: Pick<CommandDelivery, "ended">;
+  readonly delivery: Pick<CommandDelivery, "writeSent">;
   readonly acks: Pick<Acks, "cancel">;
   readonly notifier: Pick<ClusterNotifier, "evictAt">;
   readonly owners: Pick<SessionOwners, "claim" | "release">;
@@ -99,7 +99,7 @@ export const createSessionRegistry = (deps: SessionRegistryDeps): SessionRegistr
       session.phase = "closed";
       if (ready.get(deviceId) === session) {
         ready.delete(deviceId);
-        delivery.ended(deviceId);
+        delivery.writeSent(deviceId);
       }
       if (session.epoch > 0) changed.add(digestPart(deviceId));
       if (session.epoch > 0) void owners.release(deviceId, session.epoch).catch(onError);

@@ -11,7 +11,7 @@ import type { ChannelSettings } from "./settings.ts";
 export interface SocketDrainDeps {
   readonly registry: Pick<SessionRegistry, "open" | "ready">;
   readonly retire: SessionCloser["retire"];
-  readonly delivery: Pick<CommandDelivery, "ended" | "holds">;
+  readonly delivery: Pick<CommandDelivery, "writeSent" | "holds">;
   readonly settings: ChannelSettings;
   readonly clock: Clock;
   /** The number of other nodes that agents can go to. */
@@ -67,7 +67,7 @@ export const createSocketDrain = ({ registry, retire, delivery, settings, clock,
       if (session.phase !== "ready") return;
       session.phase = "draining";
       session.phaseAt = clock.elapsed();
-      delivery.ended(session.deviceId);
+      delivery.writeSent(session.deviceId);
       silenced.push(session);
     };
     const isBusy = ({ pushing, deviceId }: AgentSession): boolean => pushing || delivery.holds(deviceId);

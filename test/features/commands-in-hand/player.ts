@@ -75,7 +75,7 @@ export const createPlayer = async (db: Db, { clock, sabotage, lists }: { clock: 
   const endAt = async (node: NodeIndex): Promise<void> => {
     const { feature, isDead } = lives[node];
     if (sabotage.endsUnwritten) return;
-    feature.delivery.ended(device.deviceId);
+    feature.delivery.writeSent(device.deviceId);
     await inDatabase(() => isDead() || !feature.delivery.holds(device.deviceId));
   };
 
