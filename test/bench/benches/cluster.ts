@@ -147,8 +147,13 @@ export interface Burst {
   readonly p99Ms: number;
 }
 
+export interface Load {
+  readonly windowMs: number;
+  readonly rate?: number;
+}
+
 /** Creates commands for that long, waits for the last ack, and counts the whole time. Throws InvalidRun. */
-export const burst = async (cluster: BenchCluster, { windowMs, rate = 0 }: { readonly windowMs: number; readonly rate?: number }): Promise<Burst> => {
+export const burst = async (cluster: BenchCluster, { windowMs, rate = 0 }: Load): Promise<Burst> => {
   const createdBefore = total(await tally(cluster.callers), ({ answers }) => answers);
   for (const caller of cluster.callers) await caller.connect(cluster.width, cluster.width);
   const ran: LoaderReply[] = [];
@@ -182,7 +187,7 @@ export interface CommandPlan {
 }
 
 /** Bursts in rounds; the first one warms up and is dropped. */
-export const bursts = async (cluster: BenchCluster, rounds: number, load: { readonly windowMs: number; readonly rate?: number }): Promise<readonly Burst[]> => {
+export const bursts = async (cluster: BenchCluster, rounds: number, load: Load): Promise<readonly Burst[]> => {
   const counted: Burst[] = [];
   for (let round = 0; round <= rounds; round += 1) {
     const found = await burst(cluster, load);

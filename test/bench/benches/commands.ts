@@ -8,7 +8,7 @@ import { checkCommands } from "../read-back.ts";
 import type { Finding } from "../report.ts";
 import type { BenchStage } from "../stage.ts";
 import { growth, type LogUse, logBetween, markLog, vacuumedSizes } from "../storage.ts";
-import { type BenchCluster, type Burst, burst, bursts, type CommandPlan, openCluster, show } from "./cluster.ts";
+import { type BenchCluster, type Burst, burst, bursts, type CommandPlan, type Load, openCluster, show } from "./cluster.ts";
 
 /** Work that a command leaves for later, such as the relay of its events, ends within this time and counts as its cost. */
 const SETTLE_MS = 250;
@@ -19,20 +19,20 @@ const MIN_KEPT = 20_000;
 
 const settle = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
 
-interface Round extends Burst {
+export interface MeasuredBurst extends Burst {
   readonly use: ProcessorUse;
   readonly log: LogUse;
 }
 
-const measuredBurst = async (stage: BenchStage, cluster: BenchCluster, windowMs: number): Promise<Round> => {
+const measuredBurst = async (stage: BenchStage, cluster: BenchCluster, load: Load): Promise<MeasuredBurst> => {
   const [mark, sample] = [await markLog(stage), sampleParts(cluster.parts)];
-  const found = await burst(cluster, { windowMs });
+  const found = await burst(cluster, load);
   await settle();
   const use = useBetween(sample, sampleParts(cluster.parts), found.commands);
   return { ...found, use, log: await logBetween(stage, mark, await markLog(stage)) };
 };
 
-const showCost = ({ use, log, commands }: Round): void =>
+const showCost = ({ use, log, commands }: MeasuredBurst): void =>
   void process.stderr.write(
     `        ${use.totalUs.toFixed(0)} us each: ${partsOf(use)}; foreign ${use.foreign.toFixed(2)}; log ${(log.bytes / commands).toFixed(0)} bytes each\n`,
   );
@@ -43,17 +43,16 @@ const partsOf = ({ partUs }: Pick<ProcessorUse, "partUs">): string =>
     .join(", ");
 
 /** The median of each part over the rounds. */
-const medianParts = (rounds: readonly Round[]): Readonly<Record<string, number>> =>
+const medianParts = (rounds: readonly MeasuredBurst[]): Readonly<Record<string, number>> =>
   Object.fromEntries(Object.keys(rounds[0]?.use.partUs ?? {}).map((part) => [part, summarise(rounds.map(({ use }) => use.partUs[part] ?? 0)).value]));
 
-/** A checkpoint first, so that the first round writes the whole pages that a later round would otherwise write at an unknown moment. */
-const closedLoop = async (stage: BenchStage, cluster: BenchCluster, { rounds, windowMs }: CommandPlan): Promise<readonly Round[]> => {
-  await stage.admin("checkpoint");
-  show(0, await burst(cluster, { windowMs }));
-  const run = async (): Promise<readonly Round[]> => {
-    const found: Round[] = [];
+/** Rounds after one that warms up. A profile covers the rounds alone. */
+export const measuredBursts = async (stage: BenchStage, cluster: BenchCluster, { rounds, load }: { readonly rounds: number; readonly load: Load }) => {
+  show(0, await burst(cluster, load));
+  const run = async (): Promise<readonly MeasuredBurst[]> => {
+    const found: MeasuredBurst[] = [];
     for (let round = 1; round <= rounds; round += 1) {
-      const measured = await measuredBurst(stage, cluster, windowMs);
+      const measured = await measuredBurst(stage, cluster, load);
       show(round, measured);
       showCost(measured);
       found.push(measured);
@@ -63,12 +62,18 @@ const closedLoop = async (stage: BenchStage, cluster: BenchCluster, { rounds, wi
   return profiled(stage, cluster, { run, partUs: medianParts });
 };
 
-const findingOf = (id: MetricId, rounds: readonly Round[], of: (round: Round) => number, note: string): Finding => {
+/** A checkpoint first, so that the first round writes the whole pages that a later round would otherwise write at an unknown moment. */
+const closedLoop = async (stage: BenchStage, cluster: BenchCluster, { rounds, windowMs }: CommandPlan): Promise<readonly MeasuredBurst[]> => {
+  await stage.admin("checkpoint");
+  return measuredBursts(stage, cluster, { rounds, load: { windowMs } });
+};
+
+const findingOf = (id: MetricId, rounds: readonly MeasuredBurst[], of: (round: MeasuredBurst) => number, note: string): Finding => {
   const { value, min, max } = summarise(rounds.map(of));
   return { id, value, span: [min, max], rounds, note };
 };
 
-const costsOf = (rounds: readonly Round[]): readonly Finding[] => {
+const costsOf = (rounds: readonly MeasuredBurst[]): readonly Finding[] => {
   const foreign = Math.max(...rounds.map(({ use }) => use.foreign));
   const pages = summarise(rounds.map(({ log, commands }) => log.pageBytes / commands)).value;
   const checkpoints = rounds.reduce((sum, { log }) => sum + log.checkpoints, 0);

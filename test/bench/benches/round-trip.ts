@@ -4,7 +4,8 @@ import { checkCommands } from "../read-back.ts";
 import type { Finding } from "../report.ts";
 import { InvalidRun } from "../rounds.ts";
 import type { BenchStage } from "../stage.ts";
-import { burst, bursts, type CommandPlan, keptRate, openCluster, total } from "./cluster.ts";
+import { burst, type CommandPlan, keptRate, openCluster, total } from "./cluster.ts";
+import { measuredBursts } from "./commands.ts";
 
 const RATE = 2_000;
 const WAIT_SECONDS = 10;
@@ -12,8 +13,8 @@ const WAIT_SECONDS = 10;
 /** The commits are durable: PostgreSQL waits for its disk. */
 export const roundTrip = (stage: BenchStage, { rounds, windowMs, agents }: CommandPlan): Promise<readonly Finding[]> =>
   stage.scope(async (scope) => {
-    const cluster = await openCluster(scope, { nodes: 2, agents, wait: WAIT_SECONDS });
-    const found = await bursts(cluster, rounds, { windowMs, rate: RATE });
+    const cluster = await openCluster(scope, { nodes: 2, agents, wait: WAIT_SECONDS, inspected: scope.profile !== null });
+    const found = await measuredBursts(scope, cluster, { rounds, load: { windowMs, rate: RATE } });
     await checkCommands(scope, cluster.tenant.tenantId, cluster.created);
     const [p50, p99] = [summarise(found.map(({ p50Ms }) => p50Ms)), summarise(found.map(({ p99Ms }) => p99Ms))];
     const rate = keptRate(found, RATE);
