@@ -54,7 +54,7 @@ export const openPool = ({ url, size, applicationName, log }: PoolOptions): pg.P
 };
 
 /** A read waits for no row, so it goes without the messages around it. Behind a table that a migration locks, this side's own limit ends it. */
-const READ = /^\s*select\b(?!.*\bfor (?:no key )?(?:update|share)\b)/is;
+const READ = /^\s*(?:select|with)\b(?!.*\b(?:insert|delete|merge|update|share)\b)/is;
 
 /** One statement outside of a transaction. What may wait for a lock gets a transaction of its own, for the limits. */
 const runAlone = async (pool: pg.Pool, config: pg.QueryConfig | string, values: unknown[] | undefined): Promise<pg.QueryResult> => {

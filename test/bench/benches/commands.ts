@@ -8,7 +8,7 @@ import { checkCommands } from "../read-back.ts";
 import type { Finding } from "../report.ts";
 import type { BenchStage } from "../stage.ts";
 import { growth, type LogUse, logBetween, markLog, vacuumedSizes } from "../storage.ts";
-import { type BenchCluster, type Burst, burst, bursts, type CommandPlan, type Load, openCluster, show } from "./cluster.ts";
+import { type BenchCluster, type Burst, burst, bursts, type CommandPlan, type Load, openCluster, show, warmUp } from "./cluster.ts";
 
 /** Work that a command leaves for later, such as the relay of its events, ends within this time and counts as its cost. */
 const SETTLE_MS = 250;
@@ -46,9 +46,9 @@ const partsOf = ({ partUs }: Pick<ProcessorUse, "partUs">): string =>
 const medianParts = (rounds: readonly MeasuredBurst[]): Readonly<Record<string, number>> =>
   Object.fromEntries(Object.keys(rounds[0]?.use.partUs ?? {}).map((part) => [part, summarise(rounds.map(({ use }) => use.partUs[part] ?? 0)).value]));
 
-/** Rounds after one that warms up. A profile covers the rounds alone. */
+/** Rounds after those that warm up. A profile covers the rounds alone. */
 export const measuredBursts = async (stage: BenchStage, cluster: BenchCluster, { rounds, load }: { readonly rounds: number; readonly load: Load }) => {
-  show(0, await burst(cluster, load));
+  await warmUp(cluster, load);
   const run = async (): Promise<readonly MeasuredBurst[]> => {
     const found: MeasuredBurst[] = [];
     for (let round = 1; round <= rounds; round += 1) {
