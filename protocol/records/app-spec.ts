@@ -1,0 +1,108 @@
+// What a device runs: the runtime part of a template, the desired apps of a device, and what the agent reports about them.
+import { z } from "zod";
+import { AppId, DeploymentId } from "../kit/ids.ts";
+
+/** Also the name of the app's folder on the device. */
+const Slug = z
+  .string()
+  .regex(/^[a-z0-9]+(?:-[a-z0-9]+)*$/)
+  .max(64);
+/** A variable of the app's environment. */
+const VariableName = z.string().regex(/^[A-Z_][A-Z0-9_]{0,127}$/);
+const Port = z.int().min(1).max(65_535);
+
+/** Where a variable of the app's environment comes from. The agent sets these variables and no others. */
+const Source = z.union([
+  z.strictObject({ config: z.string().max(128) }).describe("A property of the configuration, as text."),
+  z.strictObject({ secret: VariableName }).describe("A secret of the app."),
+  z.strictObject({ value: z.string().max(4_096) }).describe("This text."),
+]);
+
+const common = {
+  environment: z.record(VariableName, Source).default({}),
+  ports: z
+    .array(
+      z.strictObject({
+        name: Slug,
+        protocol: z.enum(["tcp", "udp"]).default("tcp"),
+        config: z.string().max(128).describe("The property of the configuration that holds the port's number on the device."),
+        variable: VariableName.optional().describe("A process finds the number in this variable."),
+        target: Port.optional().describe("The port inside the container."),
+      }),
+    )
+    .max(32)
+    .default([]),
+  volumes: z
+    .array(z.strictObject({ name: Slug, variable: VariableName.optional().describe("A process finds the folder in this variable.") }))
+    .max(32)
+    .default([]),
+  health: z.strictObject({
+    http: z
+      .strictObject({
+        port: Slug,
+        path: z
+          .string()
+          .regex(/^\/[^\s\\]*$/)
+          .max(256),
+      })
+      .optional()
+      .describe("Healthy if a GET answers 2xx or 3xx; without it, healthy while it runs."),
+    intervalSeconds: z.int().min(1).max(300).default(10),
+    timeoutSeconds: z.int().min(1).max(60).default(5),
+    retries: z.int().min(1).max(20).default(3),
+    startSeconds: z.int().min(1).max(1_800).default(60).describe("An app that is not healthy by then has failed to start."),
+  }),
+  stopSeconds: z.int().min(1).max(300).default(10).describe("Between SIGTERM and SIGKILL."),
+};
+
+/** How an app runs. `process` names a program that comes with the agent; nothing is ever given to a shell. */
+export const AppSpec = z.discriminatedUnion("kind", [
+  z.strictObject({ kind: z.literal("process"), program: Slug, ...common }),
+  z.strictObject({ kind: z.literal("compose"), compose: z.string().max(65_536).describe("A Compose file."), ...common }),
+]);
+export type AppSpec = z.output<typeof AppSpec>;
+
+export const AppConfig = z.record(z.string().max(128), z.json());
+export type AppConfig = z.output<typeof AppConfig>;
+
+/** One app of a device as it should be. Secrets travel apart: the agent fetches their values by a signed call. */
+export const DesiredApp = z.object({
+  appId: AppId,
+  deploymentId: DeploymentId.nullable(),
+  name: z.string().max(128),
+  template: Slug,
+  templateVersion: z.string().max(64),
+  revision: z.int().min(1).describe("Rises with every change of what should run."),
+  state: z.enum(["running", "stopped", "removed"]),
+  keepVolumes: z.boolean().describe("Of a removed app."),
+  spec: AppSpec,
+  config: AppConfig.describe("With the template's defaults."),
+  secretsVersion: z.int().min(0).describe("Rises with every change of the secrets; 0 for none."),
+});
+export type DesiredApp = z.output<typeof DesiredApp>;
+
+/** The stage in which an app failed. */
+export const AppStage = z.enum(["refused", "preparing", "fetching", "stopping", "starting", "health", "running", "removing"]);
+export type AppStage = z.output<typeof AppStage>;
+
+/** One app as it is, by the agent's word. */
+export const ReportedApp = z.object({
+  appId: AppId,
+  revision: z.int().min(0).describe("The one that runs, or ran last; 0 for none."),
+  state: z.enum(["installing", "running", "stopped", "failed", "removed"]),
+  health: z.enum(["healthy", "unhealthy", "unknown"]),
+  failure: z
+    .object({
+      stage: AppStage,
+      reason: z.string().max(64).describe("For machines: PORT_TAKEN, DISK_FULL, EXITED, HEALTH_CHECK_FAILED, …"),
+      message: z.string().max(1_000),
+      revision: z.int().min(1),
+      lines: z.array(z.string().max(1_000)).max(20).describe("The last lines of its log, at most 4 KiB, with secrets masked."),
+    })
+    .nullable(),
+  restarts: z.int().min(0),
+  cpuPercent: z.number().min(0).nullable(),
+  memoryBytes: z.int().min(0).nullable(),
+  ports: z.record(Slug, Port),
+});
+export type ReportedApp = z.output<typeof ReportedApp>;
