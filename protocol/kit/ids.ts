@@ -11,6 +11,7 @@ export const id = <const P extends string>(prefix: P) =>
 export const ID_NAMES: ReadonlyMap<string, string> = new Map([
   ["agt", "agent"],
   ["alr", "alert"],
+  ["app", "app"],
   ["arl", "alert rule"],
   ["aud", "audit record"],
   ["bke", "blocked entity"],
@@ -53,6 +54,7 @@ export const DeviceId = id("dev");
 export const TenantId = id("ten");
 export const DeploymentId = id("dep");
 export const AgentId = id("agt");
+export const AppId = id("app");
 export const CommandId = id("cmd");
 export const KeyId = id("key");
 export const FleetId = id("flt");
