@@ -31,6 +31,7 @@ export const ID_NAMES: ReadonlyMap<string, string> = new Map([
   ["sev", "security event"],
   ["srl", "security rule"],
   ["sil", "silence"],
+  ["snp", "snapshot"],
   ["ten", "tenant"],
   ["wh", "webhook"],
   ["whd", "delivery"],
@@ -71,6 +72,7 @@ export const WebhookId = id("wh");
 
 export type DeviceId = Id<"dev">;
 export type TenantId = Id<"ten">;
+export type AppId = Id<"app">;
 export type DeploymentId = Id<"dep">;
 export type AgentId = Id<"agt">;
 export type CommandId = Id<"cmd">;

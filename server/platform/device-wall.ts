@@ -7,7 +7,14 @@ import { ruleCondition } from "../core/fleet-rules.ts";
 type Args = Readonly<Record<string, unknown>>;
 
 /** Models with a relation to their device. A model that gets one does not compile until it stands here. */
-const RELATED: Readonly<Record<Uncapitalize<ModelWithDevice>, true>> = { pairing: true, enrollment: true, alertTarget: true };
+const RELATED: Readonly<Record<Uncapitalize<ModelWithDevice>, true>> = {
+  pairing: true,
+  enrollment: true,
+  alertTarget: true,
+  app: true,
+  deployment: true,
+  desiredVersion: true,
+};
 
 interface Model {
   readonly key: string;

@@ -11,6 +11,8 @@ const UNCHECKED: Readonly<Record<string, string>> = {
   "commands.*": "a foreign key slows inserts by 29 % (from 759 to 982 ms for 20,000), and the transaction has locked the device's row anyway",
   "command_queue.*": "inserted with its command in one statement, and deleted in the one that ends it; a foreign key takes a share of every insert",
   "trace_spans.*": "come in batches of thousands, and outlive the devices and commands that they tell of",
+  "apps.command_id": "retention deletes commands, and the app stays",
+  "deployments.command_id": "as of the app",
   "untold_outcomes.*": "inserted while the command is locked; a job deletes it when retention has deleted the command",
   "audit_logs.tenant_id": "the log outlives the tenant, and the installation has one too",
   "audit_chains.tenant_id": "the log outlives the tenant, and the installation has one too",

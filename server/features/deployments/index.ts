@@ -3,10 +3,10 @@
 import type { Clients } from "../../core/database.ts";
 import { newId } from "../../core/ids.ts";
 import type { SystemScope } from "../../core/scope.ts";
-import { countByTenant, countDeploymentsByStatus, findForDevices, hasDeployment, insertDefault } from "./store.ts";
+import { countByTenant, countDeploymentsByStatus, findForDevices, hasGroup, insertDefault } from "./store/groups.ts";
 
 export const deployments = {
-  has: hasDeployment,
+  has: hasGroup,
   findForDevices,
   countByStatus: countDeploymentsByStatus,
   countByTenant,
