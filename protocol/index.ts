@@ -11,6 +11,7 @@ import { apps } from "./groups/apps.ts";
 import { audit } from "./groups/audit.ts";
 import { billing } from "./groups/billing.ts";
 import { commands } from "./groups/commands.ts";
+import { deployments } from "./groups/deployments.ts";
 import { devices } from "./groups/devices.ts";
 import { fleets } from "./groups/fleets.ts";
 import { general } from "./groups/general.ts";
@@ -33,6 +34,8 @@ export const contract = {
   devices,
   commands,
   agent,
+  apps,
+  deployments,
   tenants,
   roles,
   apiKeys,
@@ -49,7 +52,6 @@ export const contract = {
   traces,
   alerts,
   webhooks,
-  apps,
 } as const satisfies Record<string, Group>;
 export type Contract = typeof contract;
 
@@ -77,6 +79,7 @@ export * from "./channel/close.ts";
 export * from "./groups/account.ts";
 export { AdminTenant } from "./groups/admin.ts";
 export { ApiKey } from "./groups/api-keys.ts";
+export { MAX_SECRETS } from "./groups/apps.ts";
 export * from "./groups/audit.ts";
 export * from "./groups/billing.ts";
 export * from "./groups/devices.ts";
@@ -105,7 +108,7 @@ export * from "./records/actor.ts";
 export { AdminDevice, AdminUser, BackgroundJob, FeatureFlag, InstallationStats, STUCK_KINDS, StuckItem } from "./records/admin.ts";
 export * from "./records/alerts.ts";
 export * from "./records/app.ts";
-export * from "./records/app-spec.ts";
+export { AppConfig, AppSpec, AppStage, DesiredApp, ReportedApp, Slug, VariableName } from "./records/app-spec.ts";
 export * from "./records/app-template.ts";
 export * from "./records/command.ts";
 export * from "./records/command-ack.ts";

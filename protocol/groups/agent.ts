@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { AgentId, DeploymentId, DeviceId, TenantId } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
+import { DesiredApp, ReportedApp } from "../records/app-spec.ts";
 
 const Timestamp = z.iso.datetime();
 const common = { auth: ["agent"], permission: "self", limit: "agent" } as const;
@@ -37,6 +38,32 @@ export const agent = group({
         maintenance: z.object({ enabled: z.boolean(), until: Timestamp.nullable() }),
         logLevel: z.enum(["debug", "info", "warn", "error"]),
         version: z.string().describe("Changes whenever another field of this record changes."),
+      }),
+    }),
+    desiredState: query({
+      ...common,
+      summary: "Get what the device should run",
+      rest: ["GET /agent/desired-state"],
+      input: z.strictObject({}),
+      output: z.object({
+        version: z.int().describe("Rises with every change. 0 before the first."),
+        hash: z.string().describe("Of `apps`: equal for equal content."),
+        apps: z.array(DesiredApp),
+      }),
+    }),
+    reportState: mutation({
+      ...common,
+      summary: "Report what the device runs",
+      rest: ["PUT /agent/reported-state"],
+      idempotency: "none",
+      replay: "repeatable",
+      input: z.object({
+        version: z.int().min(0).max(2_147_483_647).describe("Of the desired state that the agent has applied."),
+        apps: z.array(ReportedApp).max(500),
+      }),
+      output: z.object({
+        desiredVersion: z.int().describe("The present version. If it is higher than the reported one, get the desired state."),
+        ignored: z.array(z.string()).describe("The ids of apps that the device should not have."),
       }),
     }),
     reportInventory: mutation({

@@ -1,14 +1,59 @@
-// Apps: the catalogue of applications that a device can run.
+// Apps: instances of templates on devices. A change is an order for the device's agent; the app's state follows from what the agent reports.
 import { z } from "zod";
-import { group, query } from "../kit/operation.ts";
-import { cursorQuery, paged } from "../kit/page.ts";
+import { Version } from "../kit/bounds.ts";
+import { command } from "../kit/command-type.ts";
+import { event } from "../kit/event.ts";
+import { AppId, DeploymentId, DeviceId, id, ref } from "../kit/ids.ts";
+import { group, mutation, query } from "../kit/operation.ts";
+import { cursorQuery, listQuery, paged } from "../kit/page.ts";
+import { App, AppFailure, AppSnapshot, AppStatus, Timeline } from "../records/app.ts";
+import { DesiredApp, ReportedApp, VariableName } from "../records/app-spec.ts";
 import { AppCategory, AppTemplate } from "../records/app-template.ts";
 
-const read = { auth: ["user", "apiKey"], permission: "app:read" } as const;
+/** Of any depth and size here: the server answers 422 with the path of each fault. */
+export const ConfigInput = z.record(z.string().max(128), z.unknown());
+const MAX_SECRET_BYTES = 32_768;
+const SecretValue = z
+  .string()
+  .max(MAX_SECRET_BYTES)
+  .refine((value) => new TextEncoder().encode(value).length <= MAX_SECRET_BYTES, "must have at most 32 KiB");
+export const MAX_SECRETS = 200;
+export const SecretsInput = z
+  .record(VariableName, SecretValue)
+  .refine((secrets) => Object.keys(secrets).length <= MAX_SECRETS, `must have at most ${MAX_SECRETS} keys`);
+
+const Name = z.string().trim().min(1).max(100);
+const one = z.strictObject({ appId: ref("app") });
+const oneSnapshot = one.extend({ snapshotId: ref("snp") });
+const requireOnline = z.boolean().default(false).describe("`true`: 409 `DEVICE_OFFLINE` while the device is not connected. Otherwise the order waits for it.");
+const verb = one.extend({ requireOnline });
+
+const people = { auth: ["user", "apiKey"] } as const;
+const read = { ...people, permission: "app:read" } as const;
+const update = { ...people, permission: "app:update" } as const;
+const CHANGE = ["APP_NOT_FOUND", "INVALID_STATE_TRANSITION", "DEVICE_NOT_FOUND", "COMMAND_QUEUE_FULL"] as const;
+const VERB = [...CHANGE, "DEVICE_OFFLINE"] as const;
+
+const AppEvent = z.object({
+  appId: AppId,
+  deviceId: DeviceId,
+  deploymentId: DeploymentId.nullable(),
+  name: z.string(),
+  appType: z.string(),
+  templateVersion: z.string(),
+  revision: z.int(),
+  status: AppStatus,
+  previous: AppStatus.nullable(),
+});
+const ordered = {
+  payload: z.object({ app: DesiredApp, desiredVersion: z.int() }),
+  output: z.object({ app: ReportedApp }),
+  lane: "app",
+} as const;
 
 export const apps = group({
   tag: "Apps",
-  records: { AppTemplate },
+  records: { App, AppSnapshot, AppTemplate },
   operations: {
     templates: query({
       ...read,
@@ -30,5 +75,182 @@ export const apps = group({
       output: AppTemplate,
       errors: ["APP_TEMPLATE_NOT_FOUND"],
     }),
+    list: query({
+      ...read,
+      summary: "List apps",
+      rest: ["GET /apps"],
+      list: "page",
+      input: listQuery({
+        sort: ["createdAt", "name", "status"],
+        by: "-createdAt",
+        filters: {
+          deviceId: ref("dev").optional().describe("Only apps on this device."),
+          deploymentId: ref("dep").optional().describe("Only apps of this deployment."),
+          status: z.array(AppStatus).min(1).max(12).optional().describe("Only apps in one of these states, separated by commas."),
+          appType: z.string().min(1).max(64).optional().describe("Only apps of this template."),
+          q: z.string().min(1).max(100).optional().describe("Only apps whose name contains this text."),
+        },
+      }),
+      output: paged(App),
+    }),
+    get: query({ ...read, summary: "Get an app", rest: ["GET /apps/{appId}"], input: one, output: App, errors: ["APP_NOT_FOUND"] }),
+    timeline: query({
+      ...read,
+      summary: "List the steps of an app",
+      rest: ["GET /apps/{appId}/timeline"],
+      input: one,
+      output: Timeline,
+      errors: ["APP_NOT_FOUND"],
+    }),
+    create: mutation({
+      ...people,
+      permission: "app:create",
+      summary: "Install an app on a device",
+      rest: ["POST /apps"],
+      status: 201,
+      location: "/apps/{appId}",
+      input: z.strictObject({
+        appType: z.string().min(1).max(64).describe("The template."),
+        deviceId: ref("dev"),
+        name: Name.optional().describe("Default: the template's name."),
+        tenantId: ref("ten").optional().describe("If given, the caller's own."),
+        deploymentId: ref("dep").optional().describe("A deployment that waits for its device. Default: the app belongs to none."),
+        config: ConfigInput.default({}),
+        secrets: SecretsInput.default({}),
+      }),
+      output: App,
+      errors: [
+        ...["DEVICE_NOT_FOUND", "DEPLOYMENT_NOT_FOUND", "APP_TEMPLATE_NOT_FOUND", "TENANT_NOT_FOUND", "APP_CONFIG_INVALID"],
+        ...["PLAN_LIMIT_EXCEEDED", "PLAN_UPGRADE_REQUIRED", "INVALID_STATE_TRANSITION", "COMMAND_QUEUE_FULL"],
+      ] as const,
+    }),
+    change: mutation({
+      ...update,
+      summary: "Change an app",
+      rest: ["PATCH /apps/{appId}"],
+      input: one.extend({
+        name: Name.optional(),
+        config: ConfigInput.optional().describe("Replaces the configuration and updates the app."),
+        status: z.enum(["running", "stopped"]).optional().describe("Starts or stops the app."),
+        version: Version.optional(),
+      }),
+      output: App,
+      errors: [...CHANGE, "APP_CONFIG_INVALID", "APP_TEMPLATE_NOT_FOUND", "VERSION_CONFLICT"],
+    }),
+    remove: mutation({
+      ...people,
+      permission: "app:delete",
+      summary: "Remove an app from its device",
+      rest: ["DELETE /apps/{appId}"],
+      status: 204,
+      query: ["keepVolumes"],
+      input: one.extend({ keepVolumes: z.boolean().default(false).describe("`true`: the app's data stays on the device.") }),
+      output: z.null(),
+      errors: [...CHANGE],
+    }),
+    start: mutation({ ...update, summary: "Start an app", rest: ["POST /apps/{appId}/start"], query: ["requireOnline"], input: verb, output: App, errors: [...VERB] }),
+    stop: mutation({ ...update, summary: "Stop an app", rest: ["POST /apps/{appId}/stop"], query: ["requireOnline"], input: verb, output: App, errors: [...VERB] }),
+    restart: mutation({
+      ...update,
+      summary: "Restart an app",
+      rest: ["POST /apps/{appId}/restart"],
+      query: ["requireOnline"],
+      input: verb,
+      output: App,
+      errors: [...VERB],
+    }),
+    upgrade: mutation({
+      ...update,
+      summary: "Update an app to the template's version",
+      rest: ["POST /apps/{appId}/update"],
+      query: ["requireOnline"],
+      input: verb,
+      output: App,
+      errors: [...VERB, "APP_CONFIG_INVALID", "APP_TEMPLATE_NOT_FOUND"],
+    }),
+    secrets: query({
+      auth: ["user", "apiKey", "agent"],
+      permission: "app:secrets:read",
+      replay: "once",
+      summary: "Get an app's secrets",
+      rest: ["GET /apps/{appId}/secrets"],
+      limit: "agent",
+      input: one,
+      output: z.record(z.string(), z.string()),
+      errors: ["APP_NOT_FOUND"],
+    }),
+    setSecrets: mutation({
+      ...people,
+      permission: "app:secrets:write",
+      summary: "Set an app's secrets",
+      rest: ["PUT /apps/{appId}/secrets"],
+      input: one.extend({
+        secrets: z
+          .record(VariableName, SecretValue.nullable())
+          .refine((secrets) => Object.keys(secrets).length <= 2 * MAX_SECRETS, `must have at most ${2 * MAX_SECRETS} keys`)
+          .describe("`null` removes a secret. Others stay as they are."),
+      }),
+      output: z.object({ appId: AppId, keys: z.array(z.string()), secretsVersion: z.int() }),
+      errors: [...CHANGE, "APP_CONFIG_INVALID"],
+    }),
+    listSnapshots: query({
+      ...read,
+      summary: "List the snapshots of an app, newest first",
+      rest: ["GET /apps/{appId}/snapshots"],
+      list: "plain",
+      input: one,
+      output: z.object({ items: z.array(AppSnapshot) }),
+      errors: ["APP_NOT_FOUND"],
+    }),
+    createSnapshot: mutation({
+      ...update,
+      summary: "Keep an app's configuration",
+      rest: ["POST /apps/{appId}/snapshots"],
+      status: 201,
+      input: one.extend({ metadata: z.record(z.string().max(64), z.string().max(1_024)).default({}) }),
+      output: AppSnapshot,
+      errors: ["APP_NOT_FOUND", "APP_CONFIG_INVALID"],
+    }),
+    removeSnapshot: mutation({
+      ...update,
+      summary: "Delete a snapshot of an app",
+      rest: ["DELETE /apps/{appId}/snapshots/{snapshotId}"],
+      status: 204,
+      input: oneSnapshot,
+      output: z.null(),
+      errors: ["APP_NOT_FOUND", "SNAPSHOT_NOT_FOUND"],
+    }),
+    rollback: mutation({
+      ...people,
+      permission: "app:rollback",
+      summary: "Roll an app back to a snapshot",
+      rest: ["POST /apps/{appId}/rollback"],
+      input: oneSnapshot,
+      output: App,
+      errors: [...CHANGE, "SNAPSHOT_NOT_FOUND", "SNAPSHOT_INCOMPATIBLE"],
+    }),
+  },
+  commands: {
+    deploy: command("app.deploy", { summary: "Install or update an app", ...ordered }),
+    start: command("app.start", { summary: "Start an app", ...ordered }),
+    stop: command("app.stop", { summary: "Stop an app", ...ordered }),
+    restart: command("app.restart", { summary: "Restart an app", ...ordered }),
+    remove: command("app.remove", { summary: "Remove an app", ...ordered }),
+  },
+  events: {
+    created: event("app.created", AppEvent, "Somebody ordered an app for a device"),
+    changed: event("app.changed", AppEvent, "An app began a change: it is installed, started, stopped, restarted, updated, rolled back or removed"),
+    installed: event("app.installed", AppEvent, "An app runs for the first time"),
+    running: event("app.running", AppEvent, "An app runs again"),
+    stopped: event("app.stopped", AppEvent, "An app was stopped"),
+    updated: event("app.updated", AppEvent, "An app runs in another revision"),
+    failed: event("app.failed", AppEvent.extend({ failure: AppFailure }), "A change of an app failed, or the app stopped working"),
+    rolledBack: event(
+      "app.rolled_back",
+      AppEvent.extend({ failure: AppFailure.nullable().describe("Of the update that the agent took back by itself. `null`: somebody ordered it.") }),
+      "An app runs in an earlier revision again",
+    ),
+    removed: event("app.removed", AppEvent, "An app is gone from its device"),
+    snapshotCreated: event("app.snapshot_created", z.object({ appId: AppId, snapshotId: id("snp"), revision: z.int(), automatic: z.boolean() }), "An app's configuration was kept"),
   },
 });

@@ -84,6 +84,8 @@ export interface CommandOrder {
   readonly key: string;
   /** In the form of `actorOf`, or "system". */
   readonly orderedBy: string;
+  /** Instead of its type's. */
+  readonly executionTimeoutSeconds?: number;
 }
 
 export interface Enqueued {

@@ -8,7 +8,7 @@ import { createSmtp } from "../platform/smtp.ts";
 import { createAudit } from "./audit/index.ts";
 import { createTellCrossing } from "./billing/index.ts";
 import { createHint } from "./changes.ts";
-import { deployments } from "./deployments/index.ts";
+import { deploymentGroups } from "./deployments/index.ts";
 import { createDeviceNames, findSeen } from "./devices/index.ts";
 import type { FeaturesDeps } from "./index.ts";
 import type { FeatureKit } from "./kit.ts";
@@ -37,7 +37,7 @@ export const createGroundwork = (deps: FeaturesDeps, { enqueue, isShown, onError
   });
   const hint = createHint(live, cluster.changes);
   // Both are filled when the features are connected.
-  const counters: Counters = { ...deployments.counters };
+  const counters: Counters = { ...deploymentGroups.counters };
   const outcomes = new Map<string, RegisteredOutcome>();
   const plan = createPlan({ replaced: config.PLAN_LIMITS_JSON, counters, crossed: createTellCrossing(emit) });
   const audit = createAudit({ db, secretBox, keepDays: config.AUDIT_RETENTION_DAYS });

@@ -22,12 +22,13 @@ import { deleteRowsOf } from "../platform/tenant-client.ts";
 import { type AdminSettings, createAdmin, type ThisNode } from "./admin/index.ts";
 import { createAlerting } from "./alerting.ts";
 import { createApiKeys } from "./api-keys/index.ts";
-import { type AppCatalogue, createApps } from "./apps/index.ts";
+import type { AppCatalogue } from "./apps/index.ts";
 import { createBeginTrial, createBilling } from "./billing/index.ts";
 import { spreadChanges } from "./changes.ts";
 import type { CommandSettings } from "./commands/index.ts";
 import { connectParts } from "./connect.ts";
-import { deployments } from "./deployments/index.ts";
+import { createDeployables } from "./deployables.ts";
+import { deploymentGroups } from "./deployments/index.ts";
 import { createFindReferences, createFleets } from "./fleets/index.ts";
 import { createGeneral, type GeneralDeps } from "./general/index.ts";
 import { createGroundwork } from "./groundwork.ts";
@@ -101,7 +102,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
   const toLimit: ToLimit = (tenantId, selector) => fleets.toLimit(tenantId, selector);
   const tenants = createTenants({
     ...kit,
-    deployments,
+    deployments: deploymentGroups,
     counters,
     ...tenantSettings(config),
     beginTrial: createBeginTrial(clock),
@@ -131,7 +132,9 @@ export const createFeatures = (deps: FeaturesDeps) => {
     socketUrl,
     liveNodes: () => admin.liveNodes(),
     onError,
+    apps: () => deployables.apps.ofDevice,
   });
+  const deployables = createDeployables({ kit, catalogue: deps.catalogue, devices, commands });
   const roles = createRoles({ ...kit, ...tenants, knownDevices: devices.known, holdFleets: (...holding) => fleets.holdForLimit(...holding) });
   const stuck: FindStuck[] = [outbox.stuck, createStuckMails(db)];
   const admin = createAdmin({
@@ -155,7 +158,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
     memberships: tenants.memberships,
     flags: admin.flags,
     enrol: devices.enrol,
-    deployments,
+    deployments: deploymentGroups,
     devices: {
       exists: async (scope, deviceId) => (await devices.find(scope, deviceId)) !== undefined,
       withFingerprint: devices.withFingerprint,
@@ -210,7 +213,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
     security,
     alerts: createAlerting(deps, { kit, devices, fleets, onError }),
     webhooks,
-    apps: createApps({ ...kit, catalogue: deps.catalogue }),
+    ...deployables,
   } satisfies FeaturesOf<Contract>;
 
   const parts = connectParts(features, { outbox, outcomes, counters, stuck });

@@ -2,8 +2,9 @@
 import type { RegisteredOutcome } from "../core/command-outcomes.ts";
 import { createBatch } from "../platform/batch.ts";
 import { createAgent } from "./agent/index.ts";
+import type { DeviceApps } from "./apps/index.ts";
 import { createCommands } from "./commands/index.ts";
-import { deployments } from "./deployments/index.ts";
+import { deploymentGroups } from "./deployments/index.ts";
 import { createAgentSessions, createDevices, deviceSettings } from "./devices/index.ts";
 import type { FeaturesDeps } from "./index.ts";
 import type { FeatureKit } from "./kit.ts";
@@ -20,15 +21,17 @@ interface Others {
   readonly socketUrl: () => string;
   readonly liveNodes: () => number;
   readonly onError: (what: string, error: unknown) => void;
+  /** What devices run; known later. */
+  readonly apps: () => DeviceApps;
 }
 
-export const createMachines = (deps: FeaturesDeps, { kit, tenants, live, outcomes, wakeRelay, socketUrl, liveNodes, onError }: Others) => {
+export const createMachines = (deps: FeaturesDeps, { kit, tenants, live, outcomes, wakeRelay, socketUrl, liveNodes, onError, apps }: Others) => {
   const { config, clock, cluster, nodeId, publicUrl } = deps;
   const { bus, notifier, channelOf } = cluster;
   const devices = createDevices({
     ...kit,
     bus,
-    deployments,
+    deployments: deploymentGroups,
     secrets: kit.secretBox,
     evictor: notifier,
     settings: deviceSettings(config.HEARTBEAT_SECONDS, { closeGraceMs: config.CLOSE_GRACE_SECONDS * 1_000 }),
@@ -66,7 +69,7 @@ export const createMachines = (deps: FeaturesDeps, { kit, tenants, live, outcome
   return {
     devices,
     commands,
-    agent: createAgent({ clock, devices, settings: { publicUrl, ...agentSettings(config) } }),
+    agent: createAgent({ clock, devices, apps, settings: { publicUrl, ...agentSettings(config) } }),
     agentSessions: createAgentSessions({ db: kit.db, presence: devices.presence, delivery: commands.delivery, createBatch }),
   };
 };

@@ -246,6 +246,9 @@ test("an agent reads its identity and its settings, and reports its machine", as
   const { handlers } = createAgent({
     clock: node.clock,
     devices: node.devices,
+    apps: () => {
+      throw new Error("it has no apps");
+    },
     settings: {
       heartbeatSeconds: 30,
       pollSeconds: 30,

@@ -9,7 +9,7 @@ import { nothingBlocked, unwatched } from "../../server/core/security.ts";
 import type { SignatureMemory } from "../../server/core/signature-memory.ts";
 import { createAuditTrail } from "../../server/features/audit/index.ts";
 import { createCommands } from "../../server/features/commands/index.ts";
-import { deployments } from "../../server/features/deployments/index.ts";
+import { deploymentGroups } from "../../server/features/deployments/index.ts";
 import { createAgentSessions, createDevices, deviceSettings } from "../../server/features/devices/index.ts";
 import { type AgentChannelDeps, createAgentChannel } from "../../server/gateway/channel/agent-channel.ts";
 import { createDeviceNotifier, nodeChannel } from "../../server/gateway/channel/device-notifier.ts";
@@ -82,7 +82,7 @@ export const startNode = async (options: NodeOptions = {}) => {
     watch: unwatched,
     secrets: box,
     plan: { require: async () => undefined },
-    deployments,
+    deployments: deploymentGroups,
     evictor: notifier,
     resetCommands: (tx, device, reason) => commands.resetDevice(tx, device, reason),
     pendingCommands: (device) => commands.pending(device),

@@ -15,14 +15,14 @@ updating > running error rolling_back removing
 rolling_back > running error removing
 running > stopping restarting updating rolling_back removing error
 stopped > starting updating removing
-error > starting stopping updating rolling_back removing running
+error > starting stopping updating rolling_back removing running stopped
 removing > removed error
 removed >`;
 const DEPLOYMENTS = `pending > queued cancelling deleting
 queued > deploying failed cancelling deleting
 deploying > active failed cancelling deleting
 active > updating rolling_back stopping failed deleting
-failed > queued rolling_back stopping active deleting
+failed > queued rolling_back stopping active stopped deleting
 updating > active rolling_back failed deleting
 rolling_back > active failed deleting
 stopping > stopped failed deleting

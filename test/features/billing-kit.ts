@@ -7,7 +7,7 @@ import { unwatched } from "../../server/core/security.ts";
 import { createApiKeys } from "../../server/features/api-keys/index.ts";
 import { createAuditTrail } from "../../server/features/audit/index.ts";
 import { createBeginTrial, createBilling, createTellCrossing } from "../../server/features/billing/index.ts";
-import { deployments } from "../../server/features/deployments/index.ts";
+import { deploymentGroups } from "../../server/features/deployments/index.ts";
 import { createToLimit } from "../../server/features/fleets/limits.ts";
 import { type Counters, createPlan, createTenants } from "../../server/features/tenants/index.ts";
 import { openDb } from "../../server/platform/db.ts";
@@ -35,7 +35,7 @@ export const openBilling = async (stripe: { readonly secretKey?: string; readonl
     await tx.query("delete from outbox_pending");
     emitted.push(...events);
   };
-  const counters: Counters = { ...deployments.counters };
+  const counters: Counters = { ...deploymentGroups.counters };
   const plan = createPlan({ counters, crossed: createTellCrossing(emit) });
   const secretBox = createSecretBox(randomBytes(32));
   const audit = createAuditTrail({ secretBox });
@@ -44,7 +44,7 @@ export const openBilling = async (stripe: { readonly secretKey?: string; readonl
     clock,
     emit,
     audit,
-    deployments,
+    deployments: deploymentGroups,
     counters,
     ownedTenantsPerUser: 3,
     beginTrial: createBeginTrial(clock),

@@ -8,7 +8,7 @@ import type { Overrides } from "../../server/core/scope.ts";
 import { unwatched } from "../../server/core/security.ts";
 import { createApiKeys } from "../../server/features/api-keys/index.ts";
 import { createAuditTrail } from "../../server/features/audit/index.ts";
-import { deployments } from "../../server/features/deployments/index.ts";
+import { deploymentGroups } from "../../server/features/deployments/index.ts";
 import type { Enrol } from "../../server/features/devices/index.ts";
 import { createToLimit } from "../../server/features/fleets/limits.ts";
 import { createPairing } from "../../server/features/pairing/index.ts";
@@ -44,7 +44,7 @@ export const openTenancy = async ({ planLimits }: { planLimits?: Readonly<Record
     clock: systemClock,
     emit,
     audit,
-    deployments,
+    deployments: deploymentGroups,
     counters,
     ownedTenantsPerUser: 3,
     beginTrial: async () => undefined,
@@ -81,7 +81,7 @@ export const openTenancy = async ({ planLimits }: { planLimits?: Readonly<Record
     tenants: tenants.lookup,
     flags: { isOn: async () => true, on: async () => [] },
     memberships: tenants.memberships,
-    deployments,
+    deployments: deploymentGroups,
     devices: {
       exists: async ({ tenantId }, deviceId) =>
         (await db.query("select 1 from devices where tenant_id = $1 and device_id = $2", [tenantId, deviceId])).length > 0,

@@ -5,6 +5,7 @@ import type { Clock } from "../../core/clock.ts";
 import { AppError } from "../../core/errors.ts";
 import { implement } from "../../core/feature.ts";
 import type { AgentPrincipal, TenantScope } from "../../core/scope.ts";
+import type { DeviceApps } from "../apps/index.ts";
 import type { Devices } from "../devices/index.ts";
 import type { Feature } from "../kit.ts";
 
@@ -21,6 +22,7 @@ export interface AgentSettings {
 export interface AgentDeps {
   readonly clock: Clock;
   readonly devices: Pick<Devices, "find" | "describe">;
+  readonly apps: () => DeviceApps;
   readonly settings: AgentSettings;
 }
 
@@ -33,7 +35,7 @@ const self = ({ principal }: TenantScope): AgentPrincipal => {
 
 const revoked = (): AppError => new AppError("FORBIDDEN", { details: { reason: "device_revoked" } });
 
-export const createAgent = ({ clock, devices, settings }: AgentDeps): Feature<typeof contract.agent> => ({
+export const createAgent = ({ clock, devices, apps, settings }: AgentDeps): Feature<typeof contract.agent> => ({
   handlers: implement(contract.agent, {
     me: async ({ scope }) => {
       const { agentId, deviceId, deploymentId } = self(scope);
@@ -61,6 +63,8 @@ export const createAgent = ({ clock, devices, settings }: AgentDeps): Feature<ty
       };
       return { ...config, version: createHash("sha256").update(JSON.stringify(config)).digest("hex").slice(0, 16) };
     },
+    desiredState: ({ scope }) => apps().desiredState(scope, self(scope).deviceId),
+    reportState: ({ scope }, report) => apps().report(scope, self(scope).deviceId, report),
     reportInventory: async ({ scope }, inventory) => {
       const { deviceId } = self(scope);
       const { hostname, platform, arch, osVersion, agentVersion } = inventory;

@@ -1,13 +1,81 @@
-// Apps: the catalogue of applications that a device can run.
-import { contract } from "../../../protocol/index.ts";
+// Apps: the catalogue, and its applications on devices. The way of a change:
+//
+// 1. handlers/ checks what somebody wants and locks the app.
+// 2. orders.ts writes the app, raises the device's desired version and orders the command, in one transaction; steps.ts moves the app's state, emits
+//    the event and moves the app's deployment with it.
+// 3. agent-word.ts moves the app on when the command has ended, or when the agent reports a state. Nothing else changes a state.
+import { contract, type DeviceId } from "../../../protocol/index.ts";
+import type { Clients, Tx } from "../../core/database.ts";
 import { implement } from "../../core/feature.ts";
-import type { Feature } from "../kit.ts";
-import { createTemplates, type TemplatesDeps } from "./templates.ts";
+import type { SystemScope, TenantScope } from "../../core/scope.ts";
+import type { Feature, FeatureKit } from "../kit.ts";
+import { type AgentReport, createAgentWord } from "./agent-word.ts";
+import type { AppCatalogue } from "./catalogue/load.ts";
+import { createContents } from "./contents.ts";
+import { type CancelOrdered, createPlacing, type Placing } from "./deployed.ts";
+import { desiredState } from "./desired-state.ts";
+import { createAppChanges } from "./handlers/changes.ts";
+import { createAppReads } from "./handlers/reads.ts";
+import { createAppSecrets } from "./handlers/secrets.ts";
+import { createAppSnapshots } from "./handlers/snapshots.ts";
+import { createOrders } from "./orders.ts";
+import { createSteps, type FollowApp } from "./steps.ts";
+import { countApps, countAppsByStatus } from "./store/apps.ts";
+import { createTemplates } from "./templates.ts";
 
 export type { CheckedConfig, ConfigFault } from "./catalogue/check-config.ts";
 export { completeSecrets } from "./catalogue/complete-secrets.ts";
 export { type AppCatalogue, type CatalogueEntry, createAppCatalogue, loadAppCatalogue } from "./catalogue/load.ts";
+export type { CancelOrdered, Placing } from "./deployed.ts";
+export type { AppRow } from "./record.ts";
+export type { AppMove, FollowApp } from "./steps.ts";
+export type { Content } from "./store/snapshots.ts";
 
-export const createApps = (deps: TemplatesDeps): Feature<typeof contract.apps> => ({
-  handlers: implement(contract.apps, createTemplates(deps)),
-});
+export interface AppsDeps extends Pick<FeatureKit, "db" | "clock" | "emit" | "enqueue" | "plan" | "secretBox" | "audit" | "watch"> {
+  readonly catalogue: AppCatalogue;
+  readonly follow: FollowApp;
+  /** Those of these devices that the caller sees. */
+  readonly knownDevices: (db: Clients, scope: SystemScope, deviceIds: readonly string[]) => Promise<ReadonlySet<string>>;
+  readonly isOnline: (scope: SystemScope, deviceId: string) => Promise<boolean>;
+  readonly cancelOrdered: CancelOrdered;
+  /** Whether the deployment waits for its device. */
+  readonly adopt: (tx: Tx, scope: SystemScope, deploymentId: string) => Promise<void>;
+}
+
+/** The agent's view of its device. */
+export interface DeviceApps {
+  desiredState(scope: TenantScope, deviceId: DeviceId): Promise<Awaited<ReturnType<typeof desiredState>>>;
+  report(scope: TenantScope, deviceId: DeviceId, report: AgentReport): Promise<{ readonly desiredVersion: number; readonly ignored: string[] }>;
+}
+
+export interface Apps extends Feature<typeof contract.apps> {
+  readonly ofDevice: DeviceApps;
+  readonly placing: Placing;
+  readonly countByStatus: (scope: SystemScope) => Promise<ReadonlyMap<string, number>>;
+}
+
+export const createAppFeature = (deps: AppsDeps): Apps => {
+  const { db } = deps;
+  const steps = createSteps(deps);
+  const orders = createOrders({ ...deps, steps });
+  const contents = createContents(deps);
+  const word = createAgentWord({ ...deps, steps, orders });
+  const parts = { ...deps, steps, orders, contents };
+  return {
+    handlers: implement(contract.apps, {
+      ...createTemplates(deps),
+      ...createAppReads(deps),
+      ...createAppChanges(parts),
+      ...createAppSecrets(parts),
+      ...createAppSnapshots(parts),
+    }),
+    outcomes: word.outcomes,
+    counters: { apps: countApps },
+    countByStatus: (scope) => countAppsByStatus(db, scope),
+    placing: createPlacing(parts),
+    ofDevice: {
+      desiredState: (scope, deviceId) => desiredState(db, scope, deviceId),
+      report: (scope, deviceId, report) => db.tx((tx) => word.report(tx, scope, deviceId, report)),
+    },
+  };
+};

@@ -12,8 +12,8 @@ const NEXT: Readonly<Record<AppStatus, readonly AppStatus[]>> = {
   rolling_back: ["running", "error", "removing"],
   running: ["stopping", "restarting", "updating", "rolling_back", "removing", "error"],
   stopped: ["starting", "updating", "removing"],
-  // By itself it runs again only by its agent's word.
-  error: ["starting", "stopping", "updating", "rolling_back", "removing", "running"],
+  // It runs again, or has stopped, by its agent's word.
+  error: ["starting", "stopping", "updating", "rolling_back", "removing", "running", "stopped"],
   removing: ["removed", "error"],
   removed: [],
 };

@@ -10,7 +10,7 @@ export interface TemplatesDeps extends Pick<FeatureKit, "plan"> {
   readonly catalogue: AppCatalogue;
 }
 
-const allows = (tier: Tier, template: TemplateFacts): boolean => PLANS.indexOf(tier) >= PLANS.indexOf(template.minPlan);
+export const allows = (tier: Tier, template: TemplateFacts): boolean => PLANS.indexOf(tier) >= PLANS.indexOf(template.minPlan);
 
 const shownTo = (tier: Tier, template: TemplateFacts): AppTemplate =>
   allows(tier, template) ? { ...template, available: true } : { ...template, available: false, requiredPlan: template.minPlan };

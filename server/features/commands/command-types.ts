@@ -134,6 +134,7 @@ export const COMMAND_TYPES: readonly CommandTypeRecord[] = [
 /** A command that names an app shares that app's lane, whatever its type. */
 export const laneOf = (commandId: string, payload: Readonly<Record<string, unknown>>, known: CommandType): string => {
   if (known.lane === "host") return "host";
-  const { appId } = payload;
+  const { app } = payload as { readonly app?: { readonly appId?: unknown } | null };
+  const appId = payload["appId"] ?? app?.appId;
   return typeof appId === "string" && appId !== "" ? `app:${appId}` : `cmd:${commandId}`;
 };

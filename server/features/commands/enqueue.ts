@@ -7,7 +7,7 @@ import type { SystemScope } from "../../core/scope.ts";
 import type { Admission, NewCommand } from "./admission.ts";
 import type { AfterCommit } from "./after-commit.ts";
 import { type CommandType, commandType, declaredType, laneOf, systemType } from "./command-types.ts";
-import { isDeeperThan, jsonBytes } from "./payload.ts";
+import { isDeeperThan, jsonBytes } from "../../core/json-bounds.ts";
 import type { QueueQuota } from "./queue-quota.ts";
 import type { CommandSettings } from "./settings.ts";
 import { admitCommands, insertCommands } from "./store/create.ts";
@@ -45,9 +45,14 @@ export const createEnqueue =
     };
   };
 
+// A feature's order carries what people give, within their bounds, and what the feature adds.
+const MORE_BYTES = 3;
+const DEEPER = 6;
+
 const checked = ({ type, payload = {} }: CommandOrder, known: CommandType, { maxPayloadBytes, maxPayloadDepth }: CommandSettings): NewCommand["payload"] => {
-  const fits = !isDeeperThan(payload, maxPayloadDepth) && jsonBytes(payload) <= maxPayloadBytes && known.payload.safeParse(payload).success;
-  if (!fits) throw new AppError("COMMAND_PAYLOAD_INVALID", { details: { type, maxBytes: maxPayloadBytes, maxDepth: maxPayloadDepth } });
+  const [maxBytes, maxDepth] = [maxPayloadBytes * MORE_BYTES, maxPayloadDepth + DEEPER];
+  const fits = !isDeeperThan(payload, maxDepth) && jsonBytes(payload) <= maxBytes && known.payload.safeParse(payload).success;
+  if (!fits) throw new AppError("COMMAND_PAYLOAD_INVALID", { details: { type, maxBytes, maxDepth } });
   return payload;
 };
 
@@ -70,7 +75,7 @@ const toNewCommand = (scope: SystemScope, order: CommandOrder, settings: Command
     expiresAt: undefined,
     ttlSeconds: known.ttlSeconds,
     notBefore: null,
-    execTimeoutSeconds: known.executionTimeoutSeconds,
+    execTimeoutSeconds: order.executionTimeoutSeconds ?? known.executionTimeoutSeconds,
     redeliverSafe: known.redeliverSafe,
     onlyOnline: false,
     // No caller's key begins like this: those name their principal.

@@ -33,7 +33,7 @@ import { createEnqueue } from "./enqueue.ts";
 import { createHand } from "./in-hand.ts";
 import { reaperJob, retentionJob, sweepJob } from "./jobs.ts";
 import { agentSide } from "./operations/agent.ts";
-import { cancelling } from "./operations/cancel.ts";
+import { cancelling, createCancelOrdered } from "./operations/cancel.ts";
 import { queueing } from "./operations/queue.ts";
 import { queueingMany } from "./operations/queue-many.ts";
 import { reading } from "./operations/read.ts";
@@ -110,6 +110,8 @@ export interface Commands extends Feature<typeof contract.commands> {
   showRecent(tenantId: string): void;
   /** Cancels the device's open commands, in the transaction that pairs it again, removes or resets it (T24). Call `notify` after commit. */
   resetDevice(tx: SqlTx, device: DeviceRef, reason: string): Promise<{ readonly canceled: number; readonly notify: () => void }>;
+  /** Cancels a command that another feature ordered, in that feature's transaction. */
+  readonly cancelOrdered: ReturnType<typeof createCancelOrdered>;
   /** The number of commands that wait for the device, and the commands that it must cancel. */
   pending(device: DeviceRef): Promise<{ readonly queued: number; readonly cancel: readonly CommandId[] }>;
   /** Commands that a trace names, with their histories; those of other tenants are left out. */
@@ -158,6 +160,7 @@ export const createCommands = (deps: CommandsDeps): Commands => {
     handlers: implement(contract.commands, { ...queueing(parts), ...queueingMany(parts), ...reading(parts), ...agentSide(parts), ...cancelling(parts) }),
     delivery,
     enqueue: createEnqueue(parts),
+    cancelOrdered: createCancelOrdered(parts),
     jobs: [reaperJob(parts), sweep, waiters.job, retentionJob(parts), outcomes.job],
     sweep: sweep.now,
     endWaits: waiters.close,

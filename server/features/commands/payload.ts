@@ -1,13 +1,5 @@
-// Bounds a command's payload, which is refused beyond them, and its output, which is cut.
-
-/** Bytes of the value as JSON in UTF-8. */
-export const jsonBytes = (value: unknown): number => Buffer.byteLength(JSON.stringify(value) ?? "");
-
-/** Whether objects and arrays are nested deeper than `max`. Stops at the bound, so a hostile value costs nothing. */
-export const isDeeperThan = (value: unknown, max: number): boolean => {
-  if (typeof value !== "object" || value === null) return false;
-  return max === 0 || Object.values(value).some((inner) => isDeeperThan(inner, max - 1));
-};
+// Bounds a command's output, which is cut beyond them.
+import { isDeeperThan, jsonBytes } from "../../core/json-bounds.ts";
 
 // Deeper than people write, and not deep enough to overflow a stack here or in the database.
 const MAX_OUTPUT_DEPTH = 64;

@@ -7,8 +7,8 @@ const NEXT: Readonly<Record<DeploymentStatus, readonly DeploymentStatus[]>> = {
   queued: ["deploying", "failed", "cancelling", "deleting"],
   deploying: ["active", "failed", "cancelling", "deleting"],
   active: ["updating", "rolling_back", "stopping", "failed", "deleting"],
-  // By itself it becomes active again only by its agent's word.
-  failed: ["queued", "rolling_back", "stopping", "active", "deleting"],
+  // It is active again, or has stopped, by its agent's word.
+  failed: ["queued", "rolling_back", "stopping", "active", "stopped", "deleting"],
   updating: ["active", "rolling_back", "failed", "deleting"],
   rolling_back: ["active", "failed", "deleting"],
   stopping: ["stopped", "failed", "deleting"],
@@ -36,3 +36,7 @@ export const DEPLOYMENT_TARGET = {
 export type DeploymentEvent = keyof typeof DEPLOYMENT_TARGET;
 
 export const { move: moveDeployment, can: canMoveDeployment } = createStateMachine<DeploymentStatus, DeploymentEvent>(NEXT, DEPLOYMENT_TARGET);
+
+const IN_PROGRESS: ReadonlySet<string> = new Set<DeploymentStatus>(["queued", "deploying", "updating", "rolling_back", "stopping", "cancelling", "deleting"]);
+/** A command is open that will move it on. */
+export const isInProgress = (status: string): boolean => IN_PROGRESS.has(status);

@@ -9,7 +9,7 @@ import type { SystemScope } from "../../core/scope.ts";
 import type { SecurityWatch } from "../../core/security.ts";
 import type { Evictor } from "../../core/sessions.ts";
 import type { SecretBox } from "../../platform/secrets.ts";
-import type { Deployments } from "../deployments/index.ts";
+import type { DeploymentGroups } from "../deployments/index.ts";
 import type { Agents } from "./agent-registry.ts";
 import { secretContext } from "./rules.ts";
 import type { DeviceSettings } from "./settings.ts";
@@ -45,7 +45,7 @@ export interface EnrolDeps {
   readonly emit: Emit;
   readonly box: Pick<SecretBox, "seal">;
   readonly plan: PlanGuard;
-  readonly deployments: Pick<Deployments, "findForDevices">;
+  readonly deployments: Pick<DeploymentGroups, "findForDevices">;
   readonly agents: Pick<Agents, "announce">;
   readonly evictor: Evictor;
   readonly resetCommands: ResetCommands;

@@ -19,7 +19,7 @@ import type { Bus } from "../../platform/bus.ts";
 import type { Db } from "../../platform/db.ts";
 import type { Job } from "../../platform/jobs.ts";
 import type { SecretBox } from "../../platform/secrets.ts";
-import type { Deployments } from "../deployments/index.ts";
+import type { DeploymentGroups } from "../deployments/index.ts";
 import type { Feature } from "../kit.ts";
 import { type Agents, createAgentRegistry } from "./agent-registry.ts";
 import { type AnyDevice, createAnyDevice } from "./any-device.ts";
@@ -68,7 +68,7 @@ export interface DevicesDeps {
   readonly audit: AuditTrail;
   readonly secrets: Pick<SecretBox, "seal" | "open">;
   readonly plan: PlanGuard;
-  readonly deployments: Pick<Deployments, "has" | "findForDevices">;
+  readonly deployments: Pick<DeploymentGroups, "has" | "findForDevices">;
   readonly evictor: Evictor;
   readonly resetCommands: ResetCommands;
   /** The number of commands that wait for the device, and the commands that it must cancel. */

@@ -7,7 +7,7 @@ import type { Memberships, TenantLookup } from "../../core/lookups.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import type { Db } from "../../platform/db.ts";
 import type { SecretBox } from "../../platform/secrets.ts";
-import type { Deployments } from "../deployments/index.ts";
+import type { DeploymentGroups } from "../deployments/index.ts";
 import type { Enrol, KnownMachine, Reissue } from "../devices/index.ts";
 import type { GuessDeps } from "./guesses.ts";
 
@@ -39,7 +39,7 @@ export interface PairingDeps extends Omit<GuessDeps, "db"> {
     withFingerprint(scope: SystemScope, fingerprint: string): Promise<KnownMachine | null>;
     readonly reissue: Reissue;
   };
-  readonly deployments: Pick<Deployments, "has">;
+  readonly deployments: Pick<DeploymentGroups, "has">;
   readonly plan: { require(tx: Tx, scope: SystemScope, resource: "enrollmentTokens", adding: number): Promise<void> };
   /** Counts wrong enrollment tokens: 3 a minute per address. */
   readonly failures: Failures;

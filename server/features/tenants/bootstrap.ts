@@ -3,7 +3,7 @@ import type { TenantId } from "../../../protocol/index.ts";
 import { type AuditTrail, operatorTx } from "../../core/audit.ts";
 import { newId } from "../../core/ids.ts";
 import type { Db } from "../../platform/db.ts";
-import type { Deployments } from "../deployments/index.ts";
+import type { DeploymentGroups } from "../deployments/index.ts";
 import { DEFAULT_PLAN } from "./plans.ts";
 import { findIdBySlug, insertTenant, liftLimits, upsertMember } from "./store/tenants.ts";
 
@@ -25,7 +25,7 @@ export interface EnsuredTenant {
 interface Deps {
   readonly db: Db;
   readonly audit: AuditTrail;
-  readonly deployments: Pick<Deployments, "ensureDefault">;
+  readonly deployments: Pick<DeploymentGroups, "ensureDefault">;
   readonly forgetTenant: (tenantId: string) => void;
   readonly forgetMember: (tenantId: string, userId: string) => void;
 }

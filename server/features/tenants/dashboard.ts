@@ -4,7 +4,7 @@ import type { DispatchedEvent } from "../../core/events.ts";
 import type { Handlers } from "../../core/feature.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import type { Db } from "../../platform/db.ts";
-import type { Deployments } from "../deployments/index.ts";
+import type { DeploymentGroups } from "../deployments/index.ts";
 import type { Counters } from "./plan.ts";
 
 /** Numbers of devices by their status. */
@@ -12,7 +12,7 @@ export type DeviceStates = Omit<Dashboard["devices"], "total">;
 
 export interface DashboardDeps {
   readonly db: Db;
-  readonly deployments: Pick<Deployments, "countByStatus">;
+  readonly deployments: Pick<DeploymentGroups, "countByStatus">;
   /** Counts apps for the records; the same functions that the plan asks. */
   readonly counters: Counters;
   readonly deviceStates: (scope: SystemScope) => Promise<DeviceStates>;

@@ -11,7 +11,7 @@ import { newId } from "../../core/ids.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import { userOf } from "../../core/user-of.ts";
 import type { Db } from "../../platform/db.ts";
-import type { Deployments } from "../deployments/index.ts";
+import type { DeploymentGroups } from "../deployments/index.ts";
 import { createAnyTenant } from "./any-tenant.ts";
 import { createEnsureTenant } from "./bootstrap.ts";
 import { createDashboard, type DashboardDeps } from "./dashboard.ts";
@@ -53,7 +53,7 @@ export interface TenantsDeps extends DashboardDeps, LoadTestDeps, Pick<LifeDeps,
   readonly emit: Emit;
   readonly audit: AuditTrail;
   readonly toLimit: ToLimit;
-  readonly deployments: Deployments;
+  readonly deployments: DeploymentGroups;
   readonly ownedTenantsPerUser: number;
   /** Begins the trial of a tenant in the transaction that creates it. */
   readonly beginTrial: (tx: Tx, scope: SystemScope) => Promise<void>;

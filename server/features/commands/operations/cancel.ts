@@ -1,10 +1,11 @@
 // Cancels one command, at once if the agent never had it and by request if it does, or everything that waits in a queue.
 import type { contract } from "../../../../protocol/index.ts";
 import { isOpen } from "../../../../protocol/index.ts";
+import type { DeviceRef } from "../../../core/delivery.ts";
 import type { SqlTx } from "../../../core/events.ts";
 import type { Handlers } from "../../../core/feature.ts";
 import type { DeviceLookup } from "../../../core/lookups.ts";
-import { actorOf } from "../../../core/scope.ts";
+import { actorOf, type SystemScope } from "../../../core/scope.ts";
 import type { Db } from "../../../platform/db.ts";
 import type { AfterCommit } from "../after-commit.ts";
 import { toCommand } from "../records.ts";
@@ -29,6 +30,24 @@ interface Order {
   readonly settled: SettledSession | null;
   readonly actor: string;
 }
+
+/** For the feature that ordered the command, in its own transaction. Ended or unknown, the command stays as it is. */
+export const createCancelOrdered =
+  ({ settler, transitions, afterCommit }: Pick<CancelDeps, "settler" | "transitions" | "afterCommit">) =>
+  async (scope: SystemScope, { commandId, ...device }: DeviceRef & { readonly commandId: string }) => {
+    const settled = await settler.settle(device);
+    return async (tx: SqlTx, { by, reason, before }: { readonly by: string; readonly reason: string; readonly before: () => Promise<void> }) => {
+      const locked = await lockCommand(tx, scope, commandId);
+      await before();
+      const { transitions: made } = await transitions.apply(
+        tx,
+        locked,
+        () => [{ kind: "cancel", reason, force: false, settled }],
+        () => by,
+      );
+      return { notify: () => afterCommit.changed(made) };
+    };
+  };
 
 export const cancelling = ({ db, settler, devices, transitions, afterCommit }: CancelDeps): Pick<Handlers<typeof contract.commands>, "cancel" | "purge"> => {
   const change = (tx: SqlTx, locked: Locked, { actor, ...event }: Order) =>

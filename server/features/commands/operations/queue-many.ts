@@ -10,7 +10,7 @@ import type { CreateBatch } from "../../../platform/batch.ts";
 import type { Db } from "../../../platform/db.ts";
 import type { Admission, NewCommand } from "../admission.ts";
 import type { AfterCommit } from "../after-commit.ts";
-import { jsonBytes } from "../payload.ts";
+import { jsonBytes } from "../../../core/json-bounds.ts";
 import type { QueueQuota } from "../queue-quota.ts";
 import { toCommand } from "../records.ts";
 import type { CommandSettings } from "../settings.ts";

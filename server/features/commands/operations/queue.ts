@@ -13,7 +13,7 @@ import type { NewCommand } from "../admission.ts";
 import type { AfterCommit } from "../after-commit.ts";
 import { batchBounds } from "../batches.ts";
 import { type CommandType, commandType, laneOf } from "../command-types.ts";
-import { isDeeperThan, jsonBytes } from "../payload.ts";
+import { isDeeperThan, jsonBytes } from "../../../core/json-bounds.ts";
 import type { QueueQuota } from "../queue-quota.ts";
 import { toCommand } from "../records.ts";
 import type { RemoteWaiters } from "../remote-waiters.ts";

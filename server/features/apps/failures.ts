@@ -1,0 +1,62 @@
+// Why an app failed, as records and events tell it: by the agent's word, or by how the command ended. Secrets of the app never appear.
+import type { AppFailure, CommandId, ReportedApp } from "../../../protocol/index.ts";
+import type { Outcome } from "../../core/command-outcomes.ts";
+
+const MAX_LINES = 20;
+const MAX_BYTES = 4_096;
+/** A shorter value would mask half of the text and is no secret. */
+const MIN_SECRET = 4;
+
+/** Longest first, so that a secret that is part of another does not uncover it. */
+const masked = (text: string, secrets: readonly string[]): string =>
+  secrets
+    .filter((secret) => secret.length >= MIN_SECRET)
+    .sort((a, b) => b.length - a.length)
+    .reduce((left, secret) => left.replaceAll(secret, "***"), text);
+
+/** The newest lines that fit. */
+const bounded = (lines: readonly string[]): string[] => {
+  let left = MAX_BYTES;
+  const kept: string[] = [];
+  for (const line of lines.slice(-MAX_LINES).reverse()) {
+    left -= Buffer.byteLength(line) + 1;
+    if (left < 0) break;
+    kept.unshift(line);
+  }
+  return kept;
+};
+
+/** By the agent's word. */
+export const failureSaid = (said: NonNullable<ReportedApp["failure"]>, commandId: CommandId | null, secrets: readonly string[]): AppFailure => ({
+  stage: said.stage,
+  reason: said.reason,
+  message: masked(said.message, secrets),
+  revision: said.revision,
+  commandId,
+  lines: bounded(said.lines.map((line) => masked(line, secrets))),
+});
+
+const REASONS: Readonly<Record<string, readonly [string, string]>> = {
+  expired: ["COMMAND_EXPIRED", "The device did not take the command in time."],
+  undeliverable: ["COMMAND_UNDELIVERABLE", "The command could not be delivered to the device."],
+  canceled: ["COMMAND_CANCELED", "The command was canceled."],
+  timed_out: ["COMMAND_TIMED_OUT", "The agent did not end the command in time."],
+  rejected: ["COMMAND_REJECTED", "The agent rejected the command."],
+  failed: ["COMMAND_FAILED", "The agent could not carry the command out."],
+};
+const NOT_AS_ORDERED = ["NOT_AS_ORDERED", "The agent reports another state than the one that was ordered."] as const;
+
+const reasonOf = (outcome: Outcome, isDeploy: boolean): readonly [string, string] => {
+  if (outcome.kind === "invalid_output") return ["INVALID_OUTPUT", `The agent's answer does not fit: ${outcome.issues.join("; ").slice(0, 500)}`];
+  if (outcome.kind === "succeeded") return NOT_AS_ORDERED;
+  const [reason, message] = REASONS[outcome.status] ?? NOT_AS_ORDERED;
+  // Our codes of these ends say less than the reason; an agent's code says more.
+  if (outcome.status === "timed_out") return [isDeploy ? "DEPLOY_TIMEOUT" : reason, message];
+  return ["failed", "rejected"].includes(outcome.status) || outcome.code === "DEVICE_RESET" ? [outcome.code ?? reason, message] : [reason, message];
+};
+
+/** By how its command ended. */
+export const failureOf = (outcome: Outcome, revision: number, isDeploy: boolean): AppFailure => {
+  const [reason, message] = reasonOf(outcome, isDeploy);
+  return { stage: null, reason, message, revision, commandId: outcome.commandId, lines: [] };
+};

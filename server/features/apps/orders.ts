@@ -1,0 +1,139 @@
+// What people want of apps, as orders to the device's agent: the app's row, the device's desired version and the command change together or not at all.
+import type { Prisma } from "../../../prisma/generated/client.ts";
+import { Prisma as PrismaValues } from "../../../prisma/generated/client.ts";
+import { type AppId, type AppSpec, contract, type DeploymentId, type DeviceId } from "../../../protocol/index.ts";
+import { orderOf } from "../../core/command-outcomes.ts";
+import type { Tx } from "../../core/database.ts";
+import type { Enqueue } from "../../core/delivery.ts";
+import { isAppError } from "../../core/errors.ts";
+import { type Emit, happened } from "../../core/events.ts";
+import { newId } from "../../core/ids.ts";
+import type { SystemScope } from "../../core/scope.ts";
+import { type AppRow, toDesired } from "./record.ts";
+import { type AppEvent, moveApp } from "./states.ts";
+import type { Steps } from "./steps.ts";
+import { type AppChange, raiseDesired } from "./store/apps.ts";
+import { type Content, insertSnapshot } from "./store/snapshots.ts";
+
+type Verb = keyof typeof contract.apps.commands;
+
+export interface Ordered {
+  readonly app: AppRow;
+  /** Call it after the commit. */
+  readonly notify: () => void;
+}
+
+export interface NewInstall {
+  readonly content: Content;
+  readonly deviceId: DeviceId;
+  readonly deploymentId: DeploymentId | null;
+  readonly name: string;
+  readonly timeoutSeconds: number;
+  readonly by: string;
+  /** Sealed for this app; null: none. */
+  readonly seal: (appId: AppId) => Uint8Array<ArrayBuffer> | null;
+}
+
+export interface Update {
+  readonly content: Content;
+  readonly event: "update" | "rollBack";
+  readonly by: string;
+  readonly rolledBackTo?: number | null;
+}
+
+export interface Orders {
+  install(tx: Tx, scope: SystemScope, wanted: NewInstall): Promise<Ordered>;
+  update(tx: Tx, scope: SystemScope, app: AppRow, update: Update): Promise<Ordered>;
+  start(tx: Tx, scope: SystemScope, app: AppRow, by: string): Promise<Ordered>;
+  stop(tx: Tx, scope: SystemScope, app: AppRow, by: string): Promise<Ordered>;
+  restart(tx: Tx, scope: SystemScope, app: AppRow, by: string, patch?: AppChange): Promise<Ordered>;
+  /** From a device that is gone the app is gone, too. */
+  remove(tx: Tx, scope: SystemScope, app: AppRow, removal: { readonly by: string; readonly keepVolumes: boolean }): Promise<Ordered>;
+}
+
+export interface OrdersDeps {
+  readonly enqueue: Enqueue;
+  readonly emit: Emit;
+  readonly steps: Steps;
+}
+
+interface Order {
+  readonly event: AppEvent;
+  readonly verb: Verb;
+  readonly by: string;
+  readonly patch?: AppChange;
+  readonly rolledBackTo?: number | null;
+}
+
+const json = (value: object): Prisma.InputJsonObject => value as Prisma.InputJsonObject; // as: parsed JSON
+const isGone = (error: unknown): boolean => isAppError(error) && error.code === "DEVICE_NOT_FOUND";
+
+export const createOrders = ({ enqueue, emit, steps }: OrdersDeps): Orders => {
+  const send = async (tx: Tx, scope: SystemScope, app: AppRow, { verb, by }: Pick<Order, "verb" | "by">) => {
+    const { appId, deviceId, revision, desiredVersion, timeoutSeconds } = app;
+    const { commandIds, notify } = await enqueue(tx, scope, [
+      orderOf(contract.apps.commands[verb], {
+        deviceId,
+        key: `${appId}:${revision}:${verb}:${desiredVersion}`,
+        orderedBy: by,
+        payload: { app: toDesired(app), desiredVersion },
+        executionTimeoutSeconds: timeoutSeconds,
+      }),
+    ]);
+    return { commandId: commandIds[0] ?? null, notify };
+  };
+
+  const order = async (tx: Tx, scope: SystemScope, app: AppRow, { event, verb, by, patch = {}, rolledBackTo = null }: Order): Promise<Ordered> => {
+    moveApp(app.status, event);
+    const desiredVersion = await raiseDesired(tx, scope, app.deviceId);
+    const change = { ...patch, desiredVersion };
+    const { commandId, notify } = await send(tx, scope, { ...app, ...change } as AppRow, { verb, by }); // as: a change holds plain values
+    const saved = { ...change, commandId, cancelAsked: false, failure: PrismaValues.DbNull };
+    return { app: await steps.take(tx, scope, app, { event, by, patch: saved, rolledBackTo }), notify };
+  };
+
+  const start: Orders["start"] = (tx, scope, app, by) => {
+    // An agent that never got this revision has nothing to start.
+    const verb = app.reported?.revision === app.revision ? "start" : "deploy";
+    return order(tx, scope, app, { event: "start", verb, by, patch: { desiredState: "running" } });
+  };
+
+  return {
+    start,
+    install: async (tx, scope, { content, deviceId, deploymentId, name, timeoutSeconds, by, seal }) => {
+      const desiredVersion = await raiseDesired(tx, scope, deviceId);
+      const appId = newId("app");
+      const secrets = seal(appId);
+      const made = { appId, deviceId, deploymentId, name, ...content, secrets, secretsVersion: secrets === null ? 0 : 1, desiredVersion, timeoutSeconds };
+      const first = { ...made, revision: 1, desiredState: "running", keepVolumes: false } as AppRow; // as: all that an order reads
+      const { commandId, notify } = await send(tx, scope, first, { verb: "deploy", by });
+      const row = { ...made, config: json(content.config), spec: json(content.spec), commandId, createdBy: by };
+      return { app: await steps.insert(tx, scope, row, by), notify };
+    },
+    update: async (tx, scope, app, { content, event, by, rolledBackTo = null }) => {
+      moveApp(app.status, event);
+      const snapshot = await insertSnapshot(tx, scope, app, { automatic: true, metadata: {}, by });
+      const { appId } = app;
+      const data = { appId, snapshotId: snapshot.snapshotId, revision: app.revision, automatic: true };
+      await emit(tx, [happened(scope, contract.apps.events.snapshotCreated, appId, data)]);
+      const revision = app.lastRevision + 1;
+      const patch = { ...content, config: json(content.config), spec: json(content.spec), revision, lastRevision: revision, desiredState: "running" };
+      return order(tx, scope, app, { event, verb: "deploy", by, patch, rolledBackTo });
+    },
+    stop: (tx, scope, app, by) => order(tx, scope, app, { event: "stop", verb: "stop", by, patch: { desiredState: "stopped" } }),
+    restart: (tx, scope, app, by, patch = {}) => order(tx, scope, app, { event: "restart", verb: "restart", by, patch }),
+    remove: async (tx, scope, app, { by, keepVolumes }) => {
+      const patch = { desiredState: "removed", keepVolumes };
+      try {
+        return await order(tx, scope, app, { event: "remove", verb: "remove", by, patch });
+      } catch (error) {
+        if (!isGone(error)) throw error;
+        const removing = await steps.take(tx, scope, app, { event: "remove", by, patch: { ...patch, commandId: null } });
+        return { app: await steps.take(tx, scope, removing, { event: "removed", by, reason: "DEVICE_REMOVED" }), notify: () => undefined };
+      }
+    },
+  };
+};
+
+/** The content of an app, for another revision of it. */
+export const contentOf = ({ appType, templateVersion, config, spec }: AppRow): Content => ({ appType, templateVersion, config, spec: spec as AppSpec });

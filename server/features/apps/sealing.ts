@@ -1,0 +1,15 @@
+// The secrets of an app at rest: one sealed map, bound to tenant and app.
+import type { SystemScope } from "../../core/scope.ts";
+import type { SecretBox } from "../../platform/secrets.ts";
+import type { AppRow } from "./record.ts";
+
+type Secrets = Readonly<Record<string, string>>;
+
+const contextOf = ({ tenantId }: SystemScope, appId: string): string => `app-secrets|${tenantId}|${appId}`;
+
+/** Null for none. */
+export const sealSecrets = (box: Pick<SecretBox, "seal">, scope: SystemScope, appId: string, secrets: Secrets): Uint8Array<ArrayBuffer> | null =>
+  Object.keys(secrets).length === 0 ? null : box.seal(JSON.stringify(secrets), contextOf(scope, appId));
+
+export const openSecrets = (box: Pick<SecretBox, "open">, scope: SystemScope, { appId, secrets }: Pick<AppRow, "appId" | "secrets">): Secrets =>
+  secrets === null ? {} : (JSON.parse(box.open(secrets, contextOf(scope, appId))) as Secrets); // as: only we seal it

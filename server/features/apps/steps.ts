@@ -1,0 +1,93 @@
+// The one way in which an app changes its state: the row, its timeline, its event, and its deployment, in the caller's transaction.
+import type { z } from "zod";
+import { contract } from "../../../protocol/index.ts";
+import type { Clock } from "../../core/clock.ts";
+import type { Tx } from "../../core/database.ts";
+import { type Emit, type Happened, happened } from "../../core/events.ts";
+import type { SystemScope } from "../../core/scope.ts";
+import { addTimelineStep } from "../../core/timeline.ts";
+import type { AppRow } from "./record.ts";
+import { type AppEvent, moveApp } from "./states.ts";
+import { type AppChange, insertApp, type NewApp, saveApp } from "./store/apps.ts";
+
+/** `created`: the app was inserted. `canceled`: the end of a command that was to be canceled. */
+export type MoveEvent = AppEvent | "created" | "canceled";
+
+export interface AppMove {
+  /** After the change. */
+  readonly app: AppRow;
+  readonly event: MoveEvent;
+  readonly by: string;
+  /** The revision of the deployment that the new content repeats. */
+  readonly rolledBackTo: number | null;
+}
+/** Moves the deployment of the app with it, in the same transaction. */
+export type FollowApp = (tx: Tx, scope: SystemScope, move: AppMove) => Promise<void>;
+
+export interface Step {
+  readonly event: AppEvent;
+  readonly by: string;
+  readonly patch?: AppChange;
+  readonly reason?: string | null;
+  readonly rolledBackTo?: number | null;
+}
+
+export interface StepsDeps {
+  readonly clock: Clock;
+  readonly emit: Emit;
+  readonly follow: FollowApp;
+}
+
+const { created, changed, installed, running, stopped, updated, failed, rolledBack, removed } = contract.apps.events;
+
+const RAN: Readonly<Partial<Record<AppRow["status"], typeof installed | typeof updated | typeof running>>> = { installing: installed, updating: updated };
+
+const told = (scope: SystemScope, app: AppRow, event: MoveEvent, previous: AppRow["status"] | null) => {
+  const { appId, deviceId, deploymentId, name, appType, templateVersion, revision, status } = app;
+  const data = { appId, deviceId, deploymentId, name, appType, templateVersion, revision, status, previous } satisfies z.input<typeof changed.schema>;
+  if (event === "created") return happened(scope, created, appId, data);
+  if (event === "failed" && app.failure !== null) return happened(scope, failed, appId, { ...data, failure: app.failure });
+  if (event === "stopped") return happened(scope, stopped, appId, data);
+  if (event === "removed") return happened(scope, removed, appId, data);
+  if (event !== "ran") return happened(scope, changed, appId, data);
+  if (previous === "rolling_back") return happened(scope, rolledBack, appId, { ...data, failure: app.failure });
+  return happened(scope, RAN[previous ?? "pending"] ?? running, appId, data);
+};
+
+export interface Steps {
+  insert(tx: Tx, scope: SystemScope, made: NewApp, by: string): Promise<AppRow>;
+  /** Throws INVALID_STATE_TRANSITION unless the app's states list the change. The app is locked. */
+  take(tx: Tx, scope: SystemScope, app: AppRow, step: Step): Promise<AppRow>;
+  /** The deployment learns that the canceled command has ended. */
+  canceled(tx: Tx, scope: SystemScope, app: AppRow, by: string): Promise<void>;
+}
+
+export const createSteps = ({ clock, emit, follow }: StepsDeps): Steps => {
+  const at = (): string => clock.now().toISOString();
+  const tell = async (tx: Tx, scope: SystemScope, move: AppMove, previous: AppRow["status"] | null): Promise<void> => {
+    // as: a union of events, each with its own payload
+    await emit(tx, [told(scope, move.app, move.event, previous) as Happened<typeof changed>]);
+    if (move.app.deploymentId !== null) await follow(tx, scope, move);
+  };
+  return {
+    insert: async (tx, scope, made, by) => {
+      const step = { at: at(), from: null, to: "pending", by, revision: 1, commandId: made.commandId ?? null, reason: null };
+      const app = await insertApp(tx, scope, { ...made, timeline: addTimelineStep([], step as Parameters<typeof addTimelineStep>[1]) }); // as: the id comes from `enqueue`
+      await tell(tx, scope, { app, event: "created", by, rolledBackTo: null }, null);
+      return app;
+    },
+    take: async (tx, scope, app, { event, by, patch = {}, reason = null, rolledBackTo = null }) => {
+      const to = moveApp(app.status, event);
+      const next = { ...app, ...patch } as AppRow; // as: a change holds plain values
+      const step = { at: at(), from: app.status, to, by, revision: next.revision, commandId: next.commandId, reason };
+      const timeline = addTimelineStep(app.timeline, step);
+      const removedAt = to === "removed" ? { removedAt: clock.now() } : {};
+      const saved = await saveApp(tx, scope, app.appId, { ...patch, ...removedAt, status: to, timeline, version: { increment: 1 } });
+      await tell(tx, scope, { app: saved, event, by, rolledBackTo }, app.status);
+      return saved;
+    },
+    canceled: async (tx, scope, app, by) => {
+      if (app.deploymentId !== null) await follow(tx, scope, { app, event: "canceled", by, rolledBackTo: null });
+    },
+  };
+};

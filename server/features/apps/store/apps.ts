@@ -1,0 +1,93 @@
+// Rows of apps, and the versions of what devices should run.
+import type { Prisma } from "../../../../prisma/generated/client.ts";
+import type { App, Page } from "../../../../protocol/index.ts";
+import type { Clients, Tx } from "../../../core/database.ts";
+import { createListing, likeLiteral } from "../../../core/listing.ts";
+import type { SystemScope } from "../../../core/scope.ts";
+import { statement } from "../../../core/statements.ts";
+import { type AppRow, toApp, toRow } from "../record.ts";
+
+const existing = { removedAt: null } as const;
+
+/** For the plan. */
+export const countApps = (db: Clients, scope: SystemScope): Promise<number> => db.for(scope).app.count({ where: existing });
+
+export const countAppsByStatus = async (db: Clients, scope: SystemScope): Promise<ReadonlyMap<string, number>> => {
+  const counts = await db.for(scope).app.groupBy({ by: ["status"], where: existing, _count: true });
+  return new Map(counts.map(({ status, _count }) => [status, _count]));
+};
+
+const list = createListing(
+  "apps",
+  { createdAt: { kind: "time" }, name: { kind: "text" }, status: { kind: "text" } },
+  { column: "appId", kind: "text" },
+);
+type AppsQuery = Parameters<typeof list>[0] & {
+  readonly deviceId?: string | undefined;
+  readonly deploymentId?: string | undefined;
+  readonly appType?: string | undefined;
+  readonly status?: readonly string[] | undefined;
+  readonly q?: string | undefined;
+};
+
+export const pageOfApps = (db: Clients, scope: SystemScope, query: AppsQuery): Promise<Page<App>> => {
+  const { app } = db.for(scope);
+  const { deviceId, deploymentId, appType, status, q } = query;
+  const where = {
+    ...existing,
+    ...(deviceId === undefined ? {} : { deviceId }),
+    ...(deploymentId === undefined ? {} : { deploymentId }),
+    ...(appType === undefined ? {} : { appType }),
+    ...(status === undefined ? {} : { status: { in: [...status] } }),
+    ...(q === undefined ? {} : { name: { contains: likeLiteral(q), mode: "insensitive" as const } }),
+  };
+  return list(query, {
+    owner: scope.tenantId,
+    rows: (asked) => app.findMany({ ...asked, where: { ...where, AND: asked.where } }),
+    count: () => app.count({ where }),
+    record: (row: Prisma.AppModel) => toApp(toRow(row)),
+  });
+};
+
+export const findApp = async (db: Clients, scope: SystemScope, appId: string): Promise<AppRow | null> => {
+  const row = await db.for(scope).app.findFirst({ where: { appId, ...existing } });
+  return row === null ? null : toRow(row);
+};
+
+/** Of the device, in the order of their ids. */
+export const appsOnDevice = async (db: Clients, scope: SystemScope, deviceId: string): Promise<readonly AppRow[]> =>
+  (await db.for(scope).app.findMany({ where: { deviceId, ...existing }, orderBy: { appId: "asc" } })).map(toRow);
+
+export const appsOfDeployment = async (db: Clients, scope: SystemScope, deploymentId: string): Promise<readonly AppRow[]> =>
+  (await db.for(scope).app.findMany({ where: { deploymentId, ...existing }, orderBy: { appId: "asc" } })).map(toRow);
+
+const LOCK_ONE = statement<{ readonly app_id: string }>("apps.lockOne", "select a.app_id from apps a where a.tenant_id = $1 and a.app_id = $2 for no key update");
+/** Until the transaction ends, nobody else changes the app. Null: there is no such app, or none that a limited caller sees. */
+export const lockApp = async (tx: Tx, scope: SystemScope, appId: string): Promise<AppRow | null> => {
+  await tx.query(LOCK_ONE, [scope.tenantId, appId]);
+  return findApp(tx, scope, appId);
+};
+
+export type NewApp = Omit<Prisma.AppUncheckedCreateInput, "tenantId">;
+export const insertApp = async (tx: Clients, scope: SystemScope, made: NewApp): Promise<AppRow> => toRow(await tx.for(scope).app.create({ data: made }));
+
+export type AppChange = Omit<Prisma.AppUncheckedUpdateInput, "tenantId">;
+/** Of an app that is locked. */
+export const saveApp = async (tx: Clients, { tenantId }: SystemScope, appId: string, change: AppChange): Promise<AppRow> => {
+  const [row] = await tx.for({ tenantId }).app.updateManyAndReturn({ where: { appId }, data: change });
+  if (row === undefined) throw new Error(`app ${appId} is gone although it is locked`);
+  return toRow(row);
+};
+
+/** Returns the new version. Until the transaction ends, nobody else changes what the device should run. */
+export const raiseDesired = async (tx: Clients, { tenantId }: SystemScope, deviceId: string): Promise<number> => {
+  const { version } = await tx.for({ tenantId }).desiredVersion.upsert({
+    where: { tenantId_deviceId: { deviceId } },
+    create: { deviceId, version: 1 },
+    update: { version: { increment: 1 } },
+  });
+  return version;
+};
+
+export const readDesired = async (db: Clients, { tenantId }: SystemScope, deviceId: string): Promise<number> =>
+  (await db.for({ tenantId }).desiredVersion.findFirst({ where: { deviceId }, select: { version: true } }))?.version ?? 0;

@@ -1,0 +1,30 @@
+// Creates the features of what devices run: apps and deployments, which need each other.
+import type { Clients } from "../core/database.ts";
+import type { SystemScope } from "../core/scope.ts";
+import { type AppCatalogue, type CancelOrdered, createAppFeature, type Placing } from "./apps/index.ts";
+import { createDeployments } from "./deployments/index.ts";
+import type { FeatureKit } from "./kit.ts";
+
+interface Others {
+  readonly kit: FeatureKit;
+  readonly catalogue: AppCatalogue;
+  readonly devices: {
+    known(db: Clients, scope: SystemScope, deviceIds: readonly string[]): Promise<ReadonlySet<string>>;
+    findSummary(scope: SystemScope, deviceId: string): Promise<{ readonly status: string } | null>;
+  };
+  readonly commands: { readonly cancelOrdered: CancelOrdered };
+}
+
+export const createDeployables = ({ kit, catalogue, devices, commands }: Others) => {
+  const deployments = createDeployments({ ...kit, placing: (): Placing => apps.placing });
+  const apps = createAppFeature({
+    ...kit,
+    catalogue,
+    follow: deployments.follow,
+    adopt: deployments.adopt,
+    knownDevices: devices.known,
+    isOnline: async (scope, deviceId) => (await devices.findSummary(scope, deviceId))?.status === "online",
+    cancelOrdered: commands.cancelOrdered,
+  });
+  return { apps, deployments };
+};

@@ -1,0 +1,78 @@
+// Reads of deployments: lists, revisions, apps, steps, the plan of a change and the dashboard.
+import type { contract, Deployment } from "../../../protocol/index.ts";
+import type { Clock } from "../../core/clock.ts";
+import { AppError } from "../../core/errors.ts";
+import type { Handlers } from "../../core/feature.ts";
+import type { SystemScope } from "../../core/scope.ts";
+import type { Db } from "../../platform/db.ts";
+import type { Placing } from "../apps/index.ts";
+import { nextContent } from "./changes.ts";
+import { dashboardModel, describeDashboard } from "./dashboard.ts";
+import { compareContents } from "./plan.ts";
+import { isInProgress } from "./states.ts";
+import { type DeploymentRow, findDeployment, pageOfDeployments, pageOfRevisions, toDeployment } from "./store/deployments.ts";
+
+export interface DeploymentReadsDeps {
+  readonly db: Db;
+  readonly clock: Clock;
+  readonly placing: () => Placing;
+}
+
+type H = Handlers<typeof contract.deployments>;
+type Names = "list" | "listOfTenant" | "get" | "plan" | "listRevisions" | "listApps" | "timeline" | "dashboard" | "exportDashboard";
+
+export const createDeploymentReads = ({ db, clock, placing }: DeploymentReadsDeps): Pick<H, Names> => {
+  const find = async (scope: SystemScope, deploymentId: string): Promise<DeploymentRow> => {
+    const row = await findDeployment(db, scope, deploymentId);
+    if (row === null) throw new AppError("DEPLOYMENT_NOT_FOUND", { details: { deploymentId } });
+    return row;
+  };
+  return {
+    list: ({ scope }, query) => pageOfDeployments(db, scope, query),
+    listOfTenant: async ({ scope, fail }, { tenantId, ...query }) => {
+      if (tenantId !== scope.tenantId) throw fail("TENANT_NOT_FOUND", { tenantId });
+      return pageOfDeployments(db, scope, query);
+    },
+    get: async ({ scope }, { deploymentId }) => toDeployment(await find(scope, deploymentId)),
+    plan: createPlanning({ db, placing }, find),
+    listRevisions: async ({ scope }, query) => {
+      await find(scope, query.deploymentId);
+      return pageOfRevisions(db, scope, query);
+    },
+    listApps: async ({ scope }, { deploymentId }) => {
+      await find(scope, deploymentId);
+      return { items: (await placing().of(db, scope, deploymentId)).map(({ summary }) => summary) };
+    },
+    timeline: async ({ scope }, { deploymentId }) => {
+      const { timeline, commandId, deviceId, status } = await find(scope, deploymentId);
+      return { items: [...timeline], waitsFor: commandId !== null && deviceId !== null && isInProgress(status) ? { commandId, deviceId } : null };
+    },
+    dashboard: async ({ scope }, { deploymentId }) => {
+      const row = await find(scope, deploymentId);
+      return { deploymentId: row.deploymentId, tenantId: scope.tenantId, ...describeDashboard(row) };
+    },
+    exportDashboard: async ({ scope }, { deploymentId }) => {
+      const row = await find(scope, deploymentId);
+      return { deploymentId: row.deploymentId, exportedAt: clock.now().toISOString(), dashboard: dashboardModel(row) };
+    },
+  };
+};
+
+type Find = (scope: SystemScope, deploymentId: string) => Promise<DeploymentRow>;
+const ACTION: Readonly<Partial<Record<Deployment["status"], "update" | "start">>> = { active: "update", stopped: "start" };
+
+const createPlanning =
+  ({ db, placing }: Pick<DeploymentReadsDeps, "db" | "placing">, find: Find): H["plan"] =>
+  async ({ scope, fail }, { deploymentId, configuration, upgrade }) => {
+    const row = await find(scope, deploymentId);
+    if (row.template === null) throw fail("INVALID_STATE_TRANSITION", { from: row.status, to: "queued", allowed: [] });
+    const [app] = await placing().of(db, scope, deploymentId);
+    if (app === undefined) {
+      const { title: _, ...content } = placing().contents.prepare(scope, row.template, configuration ?? row.configuration ?? {});
+      return { deploymentId: row.deploymentId, action: "deploy", changes: compareContents(null, content), drift: false, revision: row.revision + 1 };
+    }
+    const changes = compareContents(app.content, nextContent(placing(), scope, app.content, { configuration, upgrade }));
+    const isNothing = changes.length === 0 && !app.drift && row.status === "active";
+    const action = isNothing ? "none" : (ACTION[row.status] ?? "deploy");
+    return { deploymentId: row.deploymentId, action, changes, drift: app.drift, revision: row.revision + (isNothing ? 0 : 1) };
+  };
