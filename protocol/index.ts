@@ -108,7 +108,7 @@ export * from "./records/actor.ts";
 export { AdminDevice, AdminUser, BackgroundJob, FeatureFlag, InstallationStats, STUCK_KINDS, StuckItem } from "./records/admin.ts";
 export * from "./records/alerts.ts";
 export * from "./records/app.ts";
-export { AppConfig, AppSpec, AppStage, DesiredApp, ReportedApp, Slug, VariableName } from "./records/app-spec.ts";
+export { AppConfig, AppSlug, AppSpec, AppStage, DesiredApp, ReportedApp, VariableName } from "./records/app-spec.ts";
 export * from "./records/app-template.ts";
 export * from "./records/command.ts";
 export * from "./records/command-ack.ts";

@@ -9,6 +9,7 @@ import { cursorQuery, listQuery, paged } from "../kit/page.ts";
 import { App, AppFailure, AppSnapshot, AppStatus, Timeline } from "../records/app.ts";
 import { DesiredApp, ReportedApp, VariableName } from "../records/app-spec.ts";
 import { AppCategory, AppTemplate } from "../records/app-template.ts";
+import { ConfigProperty, ConfigSchema } from "../records/config-schema.ts";
 
 /** Of any depth and size here: the server answers 422 with the path of each fault. */
 export const ConfigInput = z.record(z.string().max(128), z.unknown());
@@ -53,7 +54,7 @@ const ordered = {
 
 export const apps = group({
   tag: "Apps",
-  records: { App, AppSnapshot, AppTemplate },
+  records: { App, AppSnapshot, AppTemplate, ConfigSchema, ConfigProperty },
   operations: {
     templates: query({
       ...read,
