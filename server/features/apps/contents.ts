@@ -8,7 +8,7 @@ import type { ConfigFault } from "./catalogue/check-config.ts";
 import { completeSecrets } from "./catalogue/complete-secrets.ts";
 import type { AppCatalogue, CatalogueEntry } from "./catalogue/load.ts";
 import type { Content } from "./store/snapshots.ts";
-import { allows } from "./templates.ts";
+import { allows, installTier } from "./templates.ts";
 
 const MAX_BYTES = 65_536;
 const MAX_DEPTH = 10;
@@ -49,7 +49,7 @@ export const createContents = ({ catalogue, plan }: { readonly catalogue: AppCat
     prepare: (scope, templateId, given) => {
       const entry = find(templateId);
       const { template, spec } = entry;
-      if (!allows(plan.tierOf(scope.tenant), template)) throw new AppError("PLAN_UPGRADE_REQUIRED", { details: { templateId, requiredPlan: template.minPlan } });
+      if (!allows(installTier(plan, scope.tenant), template)) throw new AppError("PLAN_UPGRADE_REQUIRED", { details: { templateId, requiredPlan: template.minPlan } });
       return { appType: templateId, templateVersion: template.version, spec, config: checked(entry, given), title: template.name };
     },
     configure: (content, given) => ({ ...content, config: checked(find(content.appType), given) }),
