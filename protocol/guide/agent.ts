@@ -2,7 +2,40 @@
 import type { Guide } from "./guide.ts";
 import { AT, IDS } from "./records.ts";
 
-const { agentId, deploymentId, deviceId, tenantId } = IDS;
+const { agentId, appId, deploymentId, deviceId, tenantId } = IDS;
+
+const desired = {
+  appId,
+  deploymentId,
+  name: "Key-value store",
+  template: "key-value",
+  templateVersion: "1.0.0",
+  revision: 1,
+  state: "running",
+  keepVolumes: false,
+  spec: {
+    kind: "process",
+    program: "key-value",
+    environment: { MAX_KEYS: { config: "maxKeys" }, KV_TOKEN: { secret: "KV_TOKEN" } },
+    ports: [{ name: "http", protocol: "tcp", config: "port", variable: "PORT" }],
+    volumes: [{ name: "data", variable: "DATA_DIR" }],
+    health: { http: { port: "http", path: "/health" }, intervalSeconds: 5, timeoutSeconds: 5, retries: 3, startSeconds: 15 },
+    stopSeconds: 10,
+  },
+  config: { port: 8_701, maxKeys: 10_000 },
+  secretsVersion: 1,
+};
+const reported = {
+  appId,
+  revision: 1,
+  state: "running",
+  health: "healthy",
+  failure: null,
+  restarts: 0,
+  cpuPercent: 0.4,
+  memoryBytes: 52_428_800,
+  ports: { http: 8_701 },
+};
 
 export const agent: Guide<"agent"> = {
   me: {
@@ -28,6 +61,17 @@ export const agent: Guide<"agent"> = {
       logLevel: "info",
       version: "3f1a9c0d72b84e65",
     },
+  },
+  desiredState: {
+    description:
+      "Everything that the device should run. Read it at start, and when an answer or a command names a higher version; `If-None-Match` spares the body. Secrets travel apart: `GET /apps/{appId}/secrets`.",
+    output: { version: 7, hash: "9a3f1c0d72b84e65b1f0a4c2d8e6f713", apps: [desired] },
+  },
+  reportState: {
+    description:
+      "Reports every app of the device, at start and whenever one changes. A report of an older version never undoes a newer change. Remove the apps in `ignored`.",
+    input: { version: 7, apps: [reported] },
+    output: { desiredVersion: 7, ignored: [] },
   },
   reportInventory: {
     description: "Stores what the machine is, for people who look at the device. You can send fields of your own beside the known ones.",

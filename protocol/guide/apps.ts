@@ -1,5 +1,6 @@
 // Guide to apps and the catalogue.
 import type { Guide } from "./guide.ts";
+import { AT, IDS, LATER } from "./records.ts";
 
 const template = {
   id: "key-value",
@@ -32,6 +33,50 @@ const template = {
   upgradeNotes: null,
 };
 
+const { appId, commandId, deviceId, tenantId, userId } = IDS;
+const snapshotId = "snp_01J9ZQ6T8W0Y2A4C6E8G0J2M4P";
+const config = { port: 8_701, maxKeys: 10_000 };
+const report = { revision: 1, state: "running", health: "healthy", restarts: 0, cpuPercent: 0.4, memoryBytes: 52_428_800, ports: { http: 8_701 } };
+const app = {
+  id: appId,
+  appId,
+  tenantId,
+  deploymentId: null,
+  deviceId,
+  appType: "key-value",
+  templateVersion: "1.0.0",
+  name: "Key-value store",
+  status: "running",
+  config,
+  revision: 1,
+  desiredState: "running",
+  secretsVersion: 1,
+  reported: report,
+  reportedAt: LATER,
+  drift: false,
+  failure: null,
+  commandId,
+  createdBy: `user:${userId}`,
+  version: 3,
+  createdAt: AT,
+  updatedAt: LATER,
+};
+const pending = { ...app, status: "pending", reported: null, reportedAt: null, version: 1, updatedAt: AT };
+const changing = (status: string, change: object = {}) => ({ ...app, status, ...change });
+const snapshot = {
+  snapshotId,
+  appId,
+  revision: 1,
+  appType: "key-value",
+  templateVersion: "1.0.0",
+  config,
+  automatic: false,
+  metadata: { reason: "before the move" },
+  createdBy: `user:${userId}`,
+  createdAt: AT,
+};
+const updated = { config: { port: 8_701, maxKeys: 500 }, revision: 2 };
+
 export const apps: Guide<"apps"> = {
   templates: {
     description:
@@ -43,5 +88,72 @@ export const apps: Guide<"apps"> = {
     description: "Returns an application of the catalogue, with the JSON Schema of its configuration and the secrets that it needs.",
     input: { templateId: "key-value" },
     output: template,
+  },
+  list: {
+    description: "Lists the tenant's apps, newest first. A caller who is limited to some devices sees the apps on those.",
+    input: { deviceId, status: ["running", "error"] },
+    output: { items: [app], total: 1 },
+  },
+  get: {
+    description:
+      "`status` follows from what the agent has done. `drift` tells that the agent reported something else than what should be, although no command is open.",
+    input: { appId },
+    output: app,
+  },
+  timeline: {
+    description: "Each change of the state, with its cause, and the command whose end comes next.",
+    input: { appId },
+    output: {
+      items: [
+        { at: AT, from: null, to: "pending", by: `user:${userId}`, revision: 1, commandId, reason: null },
+        { at: LATER, from: "pending", to: "installing", by: deviceId, revision: 1, commandId, reason: null },
+      ],
+      waitsFor: { commandId, deviceId },
+    },
+  },
+  create: {
+    description:
+      "Orders the app from the device's agent and answers at once; follow `status` or the event `app.installed`. Secrets that the template marks as generated get a random value unless you give one. A configuration that does not fit answers 422 `APP_CONFIG_INVALID` with the path of each fault.",
+    input: { appType: "key-value", deviceId, config: { maxKeys: 10_000 } },
+    output: pending,
+  },
+  change: {
+    description: "A new configuration replaces the old one, becomes the next revision and updates the app; before, the server keeps a snapshot. An app that was stopped runs afterwards.",
+    input: { appId, config: { maxKeys: 500 } },
+    output: changing("updating", updated),
+  },
+  remove: {
+    description: "The app is `removing` until its agent has removed it. From a device that was removed it is gone at once.",
+    input: { appId, keepVolumes: true },
+  },
+  start: { description: "Starts an app that was stopped or failed.", input: { appId }, output: changing("starting") },
+  stop: { description: "Stops a running app; its data stays.", input: { appId }, output: changing("stopping", { desiredState: "stopped" }) },
+  restart: { description: "Stops and starts a running app.", input: { appId }, output: changing("restarting") },
+  upgrade: {
+    description: "Takes the template's present version with the app's configuration. If the new version does not become healthy, the agent restores the old one by itself.",
+    input: { appId },
+    output: changing("updating", { templateVersion: "1.1.0", revision: 2 }),
+  },
+  secrets: {
+    description: "Returns the secrets. Agents get those of apps on their own device only. Each read by a person or a key is recorded.",
+    input: { appId },
+    output: { KV_TOKEN: "s3cr3t" },
+  },
+  setSecrets: {
+    description: "Sets and removes secrets and answers with their names. A running app is restarted with them; any other takes them when it starts.",
+    input: { appId, secrets: { KV_TOKEN: "another" } },
+    output: { appId, keys: ["KV_TOKEN"], secretsVersion: 2 },
+  },
+  listSnapshots: { description: "A snapshot keeps the configuration, not the data.", input: { appId }, output: { items: [snapshot] } },
+  createSnapshot: {
+    description: "Keeps template, version and configuration. An app has at most 50 snapshots of people.",
+    input: { appId, metadata: { reason: "before the move" } },
+    output: snapshot,
+  },
+  removeSnapshot: { description: "Deletes one snapshot.", input: { appId, snapshotId } },
+  rollback: {
+    description: "Installs what the snapshot kept, as a new revision.",
+    input: { appId, snapshotId },
+    output: changing("rolling_back", { revision: 3 }),
   },
 };

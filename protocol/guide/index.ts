@@ -9,6 +9,7 @@ import { apps } from "./apps.ts";
 import { audit } from "./audit.ts";
 import { billing } from "./billing.ts";
 import { commands } from "./commands.ts";
+import { deployments } from "./deployments.ts";
 import { devices } from "./devices.ts";
 import { fleets } from "./fleets.ts";
 import { general } from "./general.ts";
@@ -36,6 +37,7 @@ const GUIDES: { readonly [G in keyof Contract]?: Readonly<Record<string, Operati
   audit,
   billing,
   commands,
+  deployments,
   devices,
   fleets,
   general,
@@ -66,6 +68,7 @@ export const TAGS: Readonly<Record<string, string>> = {
   Billing: "Plans, subscriptions, usage and invoices.",
   Commands:
     "Work for devices. People and scripts queue commands, the gateway delivers them until the agent acknowledges them, and each can be followed to its end.",
+  Deployments: "What people deploy to devices: a template with a configuration, its revisions and the way back. One without a template groups devices.",
   Devices: "The machines that run an agent. They are also called hosts.",
   "Fleet Management": "Groups of devices: named one by one, or chosen by a rule. Members, API keys and invites can be limited to fleets.",
   General: "Facts about the service and the caller: version, limits, error codes, changes, sign-in, tickets for live streams.",

@@ -11,6 +11,7 @@ const UNRECORDED: Partial<Record<OperationId, string>> = {
   "pairing.updateDeviceProgress": "an installer reports its steps; events tell of them",
   "devices.heartbeat": "telemetry of a device, twice a minute",
   "agent.reportInventory": "telemetry of a device",
+  "agent.reportState": "telemetry of a device; events tell what follows from it",
   "commands.queue": "each command has its own history, which names who queued it",
   "commands.queueMany": "each command has its own history, which names who queued it",
   "commands.ack": "each command has its own history, which names who acknowledged it",
@@ -20,7 +21,7 @@ const UNRECORDED: Partial<Record<OperationId, string>> = {
   "sessions.token": "gives an access token to a session, whose beginning is recorded, and changes nothing",
 };
 /** Queries with a record. */
-const RECORDED_QUERIES: readonly OperationId[] = ["devices.secrets", "sessions.login"];
+const RECORDED_QUERIES: readonly OperationId[] = ["devices.secrets", "sessions.login", "apps.secrets"];
 
 let world: World;
 let stock: Stock;

@@ -36,18 +36,21 @@ const NOT_REPEATED: Readonly<Record<string, string>> = {
   notBefore: "a time in the past becomes now",
 };
 
+/** Here the record tells what is, and the caller what should be. */
+const FOLLOWS: ReadonlySet<string> = new Set(["apps.change.status", "deployments.change.status"]);
+
 /** The sent fields that the answer shows with another value. */
-const changedIn = (sent: Readonly<Record<string, unknown>>, { body }: Answer): readonly string[] => {
+const changedIn = (id: string, sent: Readonly<Record<string, unknown>>, { body }: Answer): readonly string[] => {
   const shown = body?.data;
   if (typeof shown !== "object" || shown === null) return [];
-  return Object.keys(sent).filter((name) => name in shown && !(name in NOT_REPEATED) && !contains(shown[name], sent[name]));
+  return Object.keys(sent).filter((name) => name in shown && !(name in NOT_REPEATED) && !FOLLOWS.has(`${id}.${name}`) && !contains(shown[name], sent[name]));
 };
 
 describe("operations", () => {
   test.each(REST_CASES.filter(({ id }) => !NEEDS_PROVIDER.has(id)).map((each) => [each.id, each] as const))(
     "%s accepts every field at its edges and returns the same values",
     { timeout: 60_000 },
-    async (_, each) => {
+    async (id, each) => {
       const wrong: unknown[] = [];
       for (const edge of edges(each.op.input)) {
         // Long polls have tests of their own and would only slow this one down.
@@ -55,7 +58,7 @@ describe("operations", () => {
         const input = { ...(await sample(each, stock)), [edge.field]: edge.value };
         const answer = await send(stock, callerFor(each, stock), "/v1", toRequest(each.op, input));
         if (answer.status >= 500) wrong.push([nameOf(edge), answer.status, answer.body?.code]);
-        else if (answer.status < 300) for (const name of changedIn(input, answer)) wrong.push([nameOf(edge), name, answer.body.data[name]]);
+        else if (answer.status < 300) for (const name of changedIn(id, input, answer)) wrong.push([nameOf(edge), name, answer.body.data[name]]);
       }
       expect(wrong).toEqual([]);
     },

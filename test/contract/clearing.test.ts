@@ -26,8 +26,8 @@ const PATCHES = REST_CASES.flatMap((each) => {
   return rest === undefined ? [] : [{ ...each, rest }];
 });
 
-/** Here null stands for another kind of record, which no change makes. */
-const KINDS: ReadonlySet<string> = new Set(["fleets.update.selector"]);
+/** Here null stands for another kind of record, or for one that has not begun: no change makes either. */
+const KINDS: ReadonlySet<string> = new Set(["fleets.update.selector", "deployments.change.deviceId"]);
 
 /** Optional in the input, and absent or null in some records. */
 const clearable = ({ id, op }: (typeof PATCHES)[number]): readonly string[] => {

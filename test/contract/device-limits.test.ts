@@ -42,7 +42,11 @@ const inputFor = async (each: Case, stock: Stock) => {
   await limit();
   return sample(each, stock, limitedId);
 };
-const IDS: Readonly<Record<string, string>> = { deviceId: newId("dev"), commandId: newId("cmd"), pairingCode: "BBBB-BBBB", fleetId: newId("flt") };
+const IDS: Readonly<Record<string, string>> = {
+  deviceId: newId("dev"), commandId: newId("cmd"), pairingCode: "BBBB-BBBB", fleetId: newId("flt"),
+  appId: newId("app"),
+  deploymentId: newId("dep"),
+};
 const timeless = (body: unknown): string => JSON.stringify(body, (name, value) => (["timestamp", "requestId", "meta"].includes(name) ? undefined : value));
 
 describe("a limited member", () => {

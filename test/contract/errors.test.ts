@@ -70,6 +70,8 @@ const fresh = async ({ world }: Stage) => {
 const command = async ({ world, stock }: Stage, deviceId: string): Promise<string> =>
   (await done(world, stock.owner, `POST /devices/${deviceId}/commands`, { body: { type: "ping" } })).commandId;
 
+const appOf = async ({ stock }: Stage): Promise<unknown> => (await SAMPLES["apps.get"](stock, ""))["appId"];
+
 /** Nobody listens there. */
 const hookUrl = (): string => `http://127.0.0.2:8443/${newId("wh")}`;
 const newWebhook = ({ world, stock }: Stage) => done(world, stock.owner, "POST /webhooks", { body: { url: hookUrl(), events: ["webhook.recovered"] } });
@@ -210,6 +212,31 @@ const SCENARIOS: Readonly<Record<Exclude<ErrorCode, Streamed>, Scenario>> = {
     const body = { since: "2020-01-01T00:00:00Z", until: "2020-02-01T00:00:00Z", status: "missing" };
     await probe(own(at, "POST", `/webhooks/${webhookId}/replay`, { body }));
     await at.world.sql.query("delete from outbox_events where tenant_id = $1 and created_at < '2020-02-01'", [tenantId]);
+  },
+  PLAN_UPGRADE_REQUIRED: async ({ world }, probe) => {
+    const userId = newId("usr");
+    const as = asBearer((await world.app.mint({ userId, ttlSeconds: 600 })).token);
+    const { tenantId } = await done(world, as, "POST /tenants", { body: { name: "Small", slug: "small-plan", userId } });
+    const headers = { "x-svc-tenant-id": tenantId };
+    const templates = await done(world, as, "GET /app-templates?available=false", { headers });
+    await probe(call(world, "POST", "/deployments", { as, body: { appName: templates[0].id }, headers }));
+  },
+  APP_NOT_FOUND: (at, probe) => probe(own(at, "GET", "/apps/app_unknown")),
+  SNAPSHOT_NOT_FOUND: async (at, probe) => probe(own(at, "POST", `/apps/${await appOf(at)}/rollback`, { body: { snapshotId: "snp_unknown" } })),
+  SNAPSHOT_INCOMPATIBLE: async (at, probe) => {
+    const { appId, snapshotId } = await SAMPLES["apps.rollback"](at.stock, "");
+    await at.world.sql.query("update app_snapshots set app_type = 'another' where snapshot_id = $1", [snapshotId]);
+    await probe(own(at, "POST", `/apps/${appId}/rollback`, { body: { snapshotId } }));
+  },
+  APP_CONFIG_INVALID: async (at, probe) => probe(own(at, "PATCH", `/apps/${await appOf(at)}`, { body: { config: { port: "none", more: 1 } } })),
+  DEPLOYMENT_ALREADY_EXISTS: (at, probe) => probe(own(at, "POST", "/deployments", { body: { name: "default" } })),
+  DEPLOYMENT_IN_USE: async (at, probe) => {
+    const { rows } = await at.world.sql.query("select deployment_id from deployments where tenant_id = $1 and is_default", [at.stock.tenant.tenantId]);
+    await probe(own(at, "DELETE", `/deployments/${rows[0].deployment_id}`));
+  },
+  NO_PREVIOUS_REVISION: async (at, probe) => {
+    const { deploymentId } = await SAMPLES["deployments.rollback"](at.stock, "");
+    await probe(own(at, "POST", `/deployments/${deploymentId}/rollback`, { body: { toRevision: 9 } }));
   },
   APP_TEMPLATE_NOT_FOUND: (at, probe) => probe(own(at, "GET", "/app-templates/unknown")),
   FLEET_NOT_FOUND: (at, probe) => probe(own(at, "GET", "/fleets/flt_unknown")),

@@ -48,7 +48,7 @@ export const openCallers = async (ours: Stock, theirs: Stock): Promise<readonly 
   ];
 };
 
-const IDS = /^(?:deviceId|commandId|tenantId|tenant_id|keyId|tokenId|auditId|pairingCode|deploymentId|roleId|memberId|inviteId|sessionId)$/;
+const IDS = /^(?:deviceId|commandId|tenantId|tenant_id|keyId|tokenId|auditId|pairingCode|deploymentId|roleId|appId|snapshotId|memberId|inviteId|sessionId)$/;
 const idFields = ({ input }: Operation): readonly string[] =>
   Object.keys((z.toJSONSchema(input, { io: "input", unrepresentable: "any" }) as { properties?: object }).properties ?? {}).filter((name) => IDS.test(name));
 
