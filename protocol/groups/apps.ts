@@ -2,26 +2,15 @@
 import { z } from "zod";
 import { Version } from "../kit/bounds.ts";
 import { command } from "../kit/command-type.ts";
-import { event } from "../kit/event.ts";
-import { AppId, DeploymentId, DeviceId, id, ref } from "../kit/ids.ts";
+import { AppId, ref } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
 import { cursorQuery, listQuery, paged } from "../kit/page.ts";
-import { App, AppFailure, AppSnapshot, AppStatus, Timeline } from "../records/app.ts";
+import { App, AppSnapshot, AppStatus, Timeline } from "../records/app.ts";
+import { appEvents } from "../records/app-events.ts";
+import { ConfigInput, MAX_SECRETS, SecretsInput, SecretValue } from "../records/app-input.ts";
 import { DesiredApp, ReportedApp, VariableName } from "../records/app-spec.ts";
 import { AppCategory, AppTemplate } from "../records/app-template.ts";
 import { ConfigProperty, ConfigSchema } from "../records/config-schema.ts";
-
-/** Of any depth and size here: the server answers 422 with the path of each fault. */
-export const ConfigInput = z.record(z.string().max(128), z.unknown());
-const MAX_SECRET_BYTES = 32_768;
-const SecretValue = z
-  .string()
-  .max(MAX_SECRET_BYTES)
-  .refine((value) => new TextEncoder().encode(value).length <= MAX_SECRET_BYTES, "must have at most 32 KiB");
-export const MAX_SECRETS = 200;
-export const SecretsInput = z
-  .record(VariableName, SecretValue)
-  .refine((secrets) => Object.keys(secrets).length <= MAX_SECRETS, `must have at most ${MAX_SECRETS} keys`);
 
 const Name = z.string().trim().min(1).max(100);
 const one = z.strictObject({ appId: ref("app") });
@@ -35,17 +24,6 @@ const update = { ...people, permission: "app:update" } as const;
 const CHANGE = ["APP_NOT_FOUND", "INVALID_STATE_TRANSITION", "DEVICE_NOT_FOUND", "COMMAND_QUEUE_FULL"] as const;
 const VERB = [...CHANGE, "DEVICE_OFFLINE"] as const;
 
-const AppEvent = z.object({
-  appId: AppId,
-  deviceId: DeviceId,
-  deploymentId: DeploymentId.nullable(),
-  name: z.string(),
-  appType: z.string(),
-  templateVersion: z.string(),
-  revision: z.int(),
-  status: AppStatus,
-  previous: AppStatus.nullable(),
-});
 const ordered = {
   payload: z.object({ app: DesiredApp, desiredVersion: z.int() }),
   output: z.object({ app: ReportedApp }),
@@ -238,20 +216,5 @@ export const apps = group({
     restart: command("app.restart", { summary: "Restart an app", ...ordered }),
     remove: command("app.remove", { summary: "Remove an app", ...ordered }),
   },
-  events: {
-    created: event("app.created", AppEvent, "Somebody ordered an app for a device"),
-    changed: event("app.changed", AppEvent, "An app began a change: it is installed, started, stopped, restarted, updated, rolled back or removed"),
-    installed: event("app.installed", AppEvent, "An app runs for the first time"),
-    running: event("app.running", AppEvent, "An app runs again"),
-    stopped: event("app.stopped", AppEvent, "An app was stopped"),
-    updated: event("app.updated", AppEvent, "An app runs in another revision"),
-    failed: event("app.failed", AppEvent.extend({ failure: AppFailure }), "A change of an app failed, or the app stopped working"),
-    rolledBack: event(
-      "app.rolled_back",
-      AppEvent.extend({ failure: AppFailure.nullable().describe("Of the update that the agent took back by itself. `null`: somebody ordered it.") }),
-      "An app runs in an earlier revision again",
-    ),
-    removed: event("app.removed", AppEvent, "An app is gone from its device"),
-    snapshotCreated: event("app.snapshot_created", z.object({ appId: AppId, snapshotId: id("snp"), revision: z.int(), automatic: z.boolean() }), "An app's configuration was kept"),
-  },
+  events: appEvents,
 });

@@ -1,13 +1,13 @@
 // Deployments: what people deploy to a device, its revisions, and the way back. A deployment without a template groups devices.
 import { z } from "zod";
 import { Version } from "../kit/bounds.ts";
-import { event } from "../kit/event.ts";
-import { AppId, CommandId, DeploymentId, DeviceId, ref, TenantId } from "../kit/ids.ts";
+import { DeploymentId, ref, TenantId } from "../kit/ids.ts";
 import { group, mutation, query } from "../kit/operation.ts";
 import { listQuery, paged } from "../kit/page.ts";
-import { AppFailure, Timeline } from "../records/app.ts";
+import { Timeline } from "../records/app.ts";
+import { ConfigInput, SecretsInput } from "../records/app-input.ts";
 import { AppSummary, Deployment, DeploymentPlan, DeploymentRevision, DeploymentStatus } from "../records/deployment.ts";
-import { ConfigInput, SecretsInput } from "./apps.ts";
+import { deploymentEvents } from "../records/deployment-events.ts";
 
 const Timestamp = z.iso.datetime();
 const Name = z.string().trim().min(1).max(100);
@@ -33,18 +33,6 @@ const read = { ...people, permission: "deployment:read" } as const;
 const deploy = { ...people, permission: "deployment:deploy" } as const;
 const CHANGE = ["DEPLOYMENT_NOT_FOUND", "INVALID_STATE_TRANSITION", "DEVICE_NOT_FOUND", "COMMAND_QUEUE_FULL"] as const;
 const CONTENT = ["APP_CONFIG_INVALID", "APP_TEMPLATE_NOT_FOUND"] as const;
-
-const DeploymentEvent = z.object({
-  deploymentId: DeploymentId,
-  name: z.string(),
-  template: z.string().nullable(),
-  deviceId: DeviceId.nullable(),
-  appId: AppId.nullable(),
-  revision: z.int(),
-  currentRevision: z.int().nullable(),
-  status: DeploymentStatus,
-  previous: DeploymentStatus.nullable(),
-});
 
 export const deployments = group({
   tag: "Deployments",
@@ -195,22 +183,5 @@ export const deployments = group({
       errors: ["DEPLOYMENT_NOT_FOUND"],
     }),
   },
-  events: {
-    created: event("deployment.created", DeploymentEvent, "A deployment was created"),
-    started: event("deployment.started", DeploymentEvent, "A deployment began a change: it is deployed, updated, rolled back, started, stopped, cancelled or deleted"),
-    succeeded: event("deployment.succeeded", DeploymentEvent, "A deployment became active"),
-    failed: event(
-      "deployment.failed",
-      DeploymentEvent.extend({ ...AppFailure.pick({ stage: true, reason: true, message: true, lines: true }).shape, commandId: CommandId.nullable() }),
-      "A deployment failed",
-    ),
-    cancelled: event("deployment.cancelled", DeploymentEvent, "A deployment was cancelled before it became active"),
-    stopped: event("deployment.stopped", DeploymentEvent, "A deployment was stopped"),
-    rolledBack: event(
-      "deployment.rolled_back",
-      DeploymentEvent.extend({ failure: AppFailure.nullable().describe("Of the update that the agent took back by itself. `null`: somebody ordered it.") }),
-      "A deployment is active in an earlier revision again",
-    ),
-    deleted: event("deployment.deleted", DeploymentEvent, "A deployment is gone, and its app with it"),
-  },
+  events: deploymentEvents,
 });

@@ -110,6 +110,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
     endBilling: (scope) => billing.end(scope),
     deviceStates: (scope) => devices.states(scope),
     deviceIds: (scope) => devices.ids(scope),
+    appStates: (scope) => deployables.apps.countByStatus(scope),
     nodeId,
     flags: () => admin.flags,
     loadCalls: deps.loadCalls,

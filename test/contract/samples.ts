@@ -4,6 +4,7 @@ import { type Contract, contract, type Operation, type Rest } from "../../protoc
 import { newId } from "../../server/core/ids.ts";
 import { signedEvent } from "../kit/stripe.ts";
 import { type Answer, anonymous, asAgent, type Caller, type Device, emailOf, type TestTenant, type World } from "../kit/world.ts";
+import { APP_SAMPLES } from "./app-samples.ts";
 
 export type OperationId = { [G in keyof Contract]: `${G}.${Extract<keyof Contract[G]["operations"], string>}` }[keyof Contract];
 
@@ -213,58 +214,6 @@ const newDelivery = async (stock: Stock): Promise<Input> => {
   );
   return { webhookId, deliveryId };
 };
-
-/** A device of its own, which whoever sees the stock's device sees too. */
-const ownDevice = async ({ world, tenant, device }: Stock): Promise<string> => {
-  const { deviceId } = await tenant.device();
-  await world.sql.query("update devices set tags = (select tags from devices where device_id = $2) where device_id = $1", [deviceId, device.deviceId]);
-  return deviceId;
-};
-const CONTENT = [JSON.stringify({ port: 8_701, maxKeys: 10_000 }), JSON.stringify({ kind: "process", program: "key-value", health: {} })];
-/** Only an agent's word makes an app run. */
-const newApp = async (stock: Stock, { status = "running", deploymentId = null as string | null, deviceId = "" } = {}): Promise<{ appId: string; deviceId: string }> => {
-  const [appId, on] = [newId("app"), deviceId || (await ownDevice(stock))];
-  await stock.world.sql.query(
-    `insert into apps (app_id, tenant_id, device_id, deployment_id, app_type, template_version, name, status, config, spec, desired_version, created_by)
-     values ($1, $2, $3, $4, 'key-value', '1.0.0', 'sample', $5, $6, $7, 1, 'user:u')`,
-    [appId, stock.tenant.tenantId, on, deploymentId, status, ...CONTENT],
-  );
-  return { appId, deviceId: on };
-};
-const anApp =
-  (more: Record<string, unknown> = {}, status = "running") =>
-  async (stock: Stock) => ({ appId: (await newApp(stock, { status })).appId, ...more });
-const newSnapshot = async (stock: Stock) => {
-  const { appId } = await newApp(stock);
-  const snapshotId = newId("snp");
-  await stock.world.sql.query(
-    `insert into app_snapshots (snapshot_id, tenant_id, app_id, revision, app_type, template_version, config, spec, automatic, created_by)
-     values ($1, $2, $3, 1, 'key-value', '1.0.0', $4, $5, false, 'user:u')`,
-    [snapshotId, stock.tenant.tenantId, appId, ...CONTENT],
-  );
-  return { appId, snapshotId };
-};
-/** With two revisions and its app, or waiting for its app. */
-const aDeployment =
-  (more: Record<string, unknown> = {}, status = "active") =>
-  async (stock: Stock) => {
-    const [deploymentId, deviceId] = [newId("dep"), await ownDevice(stock)];
-    const { tenantId } = stock.tenant;
-    await stock.world.sql.query(
-      `insert into deployments (deployment_id, tenant_id, name, status, template, template_version, device_id, configuration, revision, current_revision)
-       values ($1, $2, $1, $3, 'key-value', '1.0.0', $4, $5, 2, 2)`,
-      [deploymentId, tenantId, status, deviceId, CONTENT[0]],
-    );
-    await stock.world.sql.query(
-      `insert into deployment_revisions (tenant_id, deployment_id, revision, template, template_version, configuration, spec, created_by)
-       select $1, $2, n, 'key-value', '1.0.0', $3, $4, 'user:u' from generate_series(1, 2) as n`,
-      [tenantId, deploymentId, ...CONTENT],
-    );
-    if (status === "pending") return { deploymentId, ...more };
-    const { appId } = await newApp(stock, { status: status === "active" ? "running" : status, deploymentId, deviceId });
-    await stock.world.sql.query("update deployments set app_id = $1 where deployment_id = $2", [appId, deploymentId]);
-    return { deploymentId, ...more };
-  };
 
 type Input = Record<string, unknown>;
 
@@ -552,43 +501,7 @@ export const SAMPLES: { readonly [Id in OperationId]: (stock: Stock, userId: str
   "webhooks.replay": async (stock) => ({ ...(await newWebhook(stock)), since: "2026-01-01T00:00:00Z", status: "missing" }),
   "webhooks.listEvents": async () => ({ types: ["device.*"] }),
   "webhooks.getEvent": async (stock) => ({ eventId: await newEvent(stock) }),
-  "apps.templates": nothing,
-  "apps.template": async () => ({ templateId: "key-value" }),
-  "apps.list": nothing,
-  "apps.get": anApp(),
-  "apps.timeline": anApp(),
-  "apps.create": async (stock) => ({ appType: "key-value", deviceId: await ownDevice(stock) }),
-  "apps.change": anApp({ name: "renamed" }),
-  "apps.remove": anApp(),
-  "apps.start": anApp({}, "stopped"),
-  "apps.stop": anApp(),
-  "apps.restart": anApp(),
-  "apps.upgrade": anApp(),
-  "apps.secrets": async (stock) => ({ appId: (await newApp(stock, { deviceId: stock.device.deviceId })).appId }),
-  "apps.setSecrets": anApp({ secrets: { KV_TOKEN: "sample" } }),
-  "apps.listSnapshots": anApp(),
-  "apps.createSnapshot": anApp({ metadata: { reason: "sample" } }),
-  "apps.removeSnapshot": newSnapshot,
-  "apps.rollback": newSnapshot,
-  "agent.desiredState": nothing,
-  "agent.reportState": async () => ({ version: 0, apps: [] }),
-  "deployments.list": nothing,
-  "deployments.listOfTenant": ofTenant,
-  "deployments.get": aDeployment(),
-  "deployments.create": async (stock) => ({ name: newId("store"), appName: "key-value", deviceId: await ownDevice(stock) }),
-  "deployments.change": async (stock) => ({ ...(await aDeployment()(stock)), name: newId("store") }),
-  "deployments.remove": aDeployment(),
-  "deployments.redeploy": aDeployment({ configuration: { maxKeys: 5 } }),
-  "deployments.stop": aDeployment(),
-  "deployments.start": aDeployment({}, "stopped"),
-  "deployments.cancel": aDeployment({}, "pending"),
-  "deployments.rollback": aDeployment({ toRevision: 1 }),
-  "deployments.plan": aDeployment({ configuration: { maxKeys: 5 } }),
-  "deployments.listRevisions": aDeployment(),
-  "deployments.listApps": aDeployment(),
-  "deployments.timeline": aDeployment(),
-  "deployments.dashboard": aDeployment(),
-  "deployments.exportDashboard": aDeployment(),
+  ...APP_SAMPLES,
 };
 
 /** A value as text for a path or query. String() throws for a fuzzed object such as `{ toString: false }`. */

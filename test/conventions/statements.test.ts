@@ -16,10 +16,12 @@ const RAW = [
   "server/features/admin/store.ts",
   ...["alerts", "incidents", "notifications", "observe", "preview", "rules"].map((name) => `server/features/alerts/store/${name}.ts`),
   "server/features/api-keys/store.ts",
+  "server/features/apps/store/apps.ts",
   "server/features/audit/store.ts",
   ...["claim", "create", "finish", "list", "lock", "outcomes", "read", "retention", "save", "stuck", "timeline"].map(
     (name) => `server/features/commands/store/${name}.ts`,
   ),
+  "server/features/deployments/store/deployments.ts",
   ...["agents", "contact", "devices", "enrol", "fleets", "hello", "list", "presence", "seen", "sweep"].map(
     (name) => `server/features/devices/store/${name}.ts`,
   ),

@@ -93,7 +93,7 @@ describe("a deployment", () => {
     const { rig, path } = await active();
     expect(await rig.ask(`POST ${path}/stop`)).toMatchObject({ status: "stopping" });
     await rig.until(path, "stopped");
-    expect(await rig.refusal(`POST ${path}/stop`)).toEqual([409, "INVALID_STATE_TRANSITION", { from: "stopped", to: "stopping", allowed: ["starting", "updating", "removing"] }]);
+    expect(await rig.refusal(`POST ${path}/stop`)).toEqual([409, "INVALID_STATE_TRANSITION", { from: "stopped", to: "stopping", allowed: ["queued", "deleting"] }]);
     expect(await rig.ask(`PATCH ${path}`, { status: "active" })).toMatchObject({ status: "queued" });
     expect(await rig.until(path, "active")).toMatchObject({ currentRevision: 1 });
     expect(rig.orders.map(({ verb }) => verb)).toEqual(["deploy", "stop", "start"]);

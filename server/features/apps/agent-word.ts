@@ -6,12 +6,12 @@ import type { Outcome, OutcomeHandler, OutcomeHandlers } from "../../core/comman
 import type { Tx } from "../../core/database.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import type { SecretBox } from "../../platform/secrets.ts";
-import { failureOf, failureSaid } from "./failures.ts";
+import { failureByEnd, failureSaid } from "./failures.ts";
 import type { Orders } from "./orders.ts";
 import type { AppRow } from "./record.ts";
 import { openSecrets } from "./sealing.ts";
 import { type AppEvent, canMoveApp, isInTransition } from "./states.ts";
-import type { Steps } from "./steps.ts";
+import type { AppStep, Steps } from "./steps.ts";
 import { appsOnDevice, lockApp, raiseDesired, readDesired, saveApp } from "./store/apps.ts";
 import { findContent } from "./store/snapshots.ts";
 
@@ -58,54 +58,63 @@ export interface AgentWord {
   report(tx: Tx, scope: SystemScope, deviceId: DeviceId, report: AgentReport): Promise<{ readonly desiredVersion: number; readonly ignored: string[] }>;
 }
 
+/** An app that this transaction has locked. */
+interface Held {
+  readonly tx: Tx;
+  readonly scope: SystemScope;
+  readonly row: AppRow;
+}
+interface End {
+  readonly verb: Verb;
+  readonly outcome: Ended;
+  readonly said: ReportedApp | null;
+}
+
+const json = (value: object): Prisma.InputJsonObject => value as Prisma.InputJsonObject; // as: parsed JSON
+
 export const createAgentWord = ({ clock, secretBox, steps, orders }: AgentWordDeps): AgentWord => {
-  const secretsOf = (scope: SystemScope, row: AppRow): readonly string[] => Object.values(openSecrets(secretBox, scope, row));
+  const secretsOf = ({ scope, row }: Held): readonly string[] => Object.values(openSecrets(secretBox, scope, row));
+  const take = ({ tx, scope, row }: Held, step: Omit<AppStep, "by">): Promise<AppRow> => steps.take(tx, scope, row, { ...step, by: row.deviceId });
 
   /** Secrets never reach the row: the report's failure is kept only as the app's own. */
-  const keep = (tx: Tx, scope: SystemScope, row: AppRow, said: ReportedApp, version: number): Promise<AppRow> =>
-    saveApp(tx, scope, row.appId, {
-      reported: { ...said, failure: null } as Prisma.InputJsonObject, // as: parsed JSON
-      reportedVersion: version,
-      reportedAt: clock.now(),
-    });
+  const keep = ({ tx, scope, row }: Held, said: ReportedApp, version: number): Promise<AppRow> =>
+    saveApp(tx, scope, row.appId, { reported: json({ ...said, failure: null }), reportedVersion: version, reportedAt: clock.now() });
 
-  const fail = (tx: Tx, scope: SystemScope, row: AppRow, failure: AppFailure): Promise<AppRow> =>
-    steps.take(tx, scope, row, { event: "failed", by: row.deviceId, reason: failure.reason, patch: { failure: failure as Prisma.InputJsonObject } }); // as: parsed JSON
+  const fail = (held: Held, failure: AppFailure): Promise<AppRow> => take(held, { event: "failed", reason: failure.reason, patch: { failure: json(failure) } });
 
   /** The agent restored an earlier revision by itself, which becomes the desired one. Null when we no longer know what was in it. */
-  const takeBack = async (tx: Tx, scope: SystemScope, row: AppRow, said: ReportedApp, failure: AppFailure): Promise<AppRow | null> => {
+  const takeBack = async (held: Held, said: ReportedApp, failure: AppFailure): Promise<AppRow | null> => {
+    const { tx, scope, row } = held;
     const content = await findContent(tx, scope, row.appId, said.revision);
     if (content === null) return null;
     // Reports that know the version before tell of the same revision, so the app keeps its own.
     await raiseDesired(tx, scope, row.deviceId);
-    const by = row.deviceId;
-    const patch = { failure: failure as Prisma.InputJsonObject }; // as: parsed JSON
-    const back = row.status === "rolling_back" ? row : await steps.take(tx, scope, row, { event: "rollBack", by, reason: failure.reason, patch });
+    const patch = { failure: json(failure) };
+    const back = row.status === "rolling_back" ? row : await take(held, { event: "rollBack", reason: failure.reason, patch });
     const { config, spec, ...rest } = content;
-    const restored = { ...patch, ...rest, config: config as Prisma.InputJsonObject, spec: spec as Prisma.InputJsonObject, revision: said.revision }; // as: parsed JSON
-    return steps.take(tx, scope, back, { event: "ran", by, patch: restored });
+    const restored = { ...patch, ...rest, config: json(config), spec: json(spec), revision: said.revision };
+    return take({ ...held, row: back }, { event: "ran", patch: restored });
   };
 
-  const end = async (tx: Tx, scope: SystemScope, row: AppRow, { verb, outcome, said }: { readonly verb: Verb; readonly outcome: Ended; readonly said: ReportedApp | null }) => {
+  const end = async (held: Held, { verb, outcome, said }: End): Promise<void> => {
+    const { row } = held;
     const [event, state] = SUCCESS[verb];
-    const by = row.deviceId;
-    const isDone = outcome.kind === "succeeded" && said?.state === state && (state !== "running" || said.revision === row.revision);
-    if (isDone) {
-      const begun = row.status === "pending" ? await steps.take(tx, scope, row, { event: "began", by }) : row;
+    if (outcome.kind === "succeeded" && said?.state === state && (state !== "running" || said.revision === row.revision)) {
+      const begun = row.status === "pending" ? await take(held, { event: "began" }) : row;
       // A late success ends what had been given up.
-      if (!canMoveApp(begun.status, event)) return;
-      await steps.take(tx, scope, begun, { event, by, patch: { failure: Prisma.DbNull } });
+      if (canMoveApp(begun.status, event)) await take({ ...held, row: begun }, { event, patch: { failure: Prisma.DbNull } });
       return;
     }
     if (!isInTransition(row.status)) return;
     const own = said?.failure?.revision === row.revision ? said.failure : null;
-    const failure = own === null ? failureOf(outcome as Outcome, row.revision, verb === "deploy") : failureSaid(own, outcome.commandId, secretsOf(scope, row));
+    // as: the handler of one type is a handler of commands
+    const failure = own === null ? failureByEnd(outcome as Outcome, row.revision, verb === "deploy") : failureSaid(own, outcome.commandId, secretsOf(held));
     const isTakenBack = verb === "deploy" && (row.status === "updating" || row.status === "rolling_back") && isOlderRunning(row, said);
-    const restored = isTakenBack ? await takeBack(tx, scope, row, said, failure) : null;
-    if (restored === null) await fail(tx, scope, row, failure);
+    const restored = isTakenBack ? await takeBack(held, said, failure) : null;
+    if (restored === null) await fail(held, failure);
   };
 
-  const cancel = async (tx: Tx, scope: SystemScope, row: AppRow): Promise<void> => {
+  const cancel = async ({ tx, scope, row }: Held): Promise<void> => {
     await steps.canceled(tx, scope, row, "system");
     await orders.remove(tx, scope, row, { by: "system", keepVolumes: false });
   };
@@ -118,46 +127,47 @@ export const createAgentWord = ({ clock, secretBox, steps, orders }: AgentWordDe
       if (locked === null) return;
       const said = saidIn(outcome, locked);
       const isNews = said !== null && payload.desiredVersion >= locked.reportedVersion;
-      const row = isNews ? await keep(tx, scope, locked, said, payload.desiredVersion) : locked;
+      const row = isNews ? await keep({ tx, scope, row: locked }, said, payload.desiredVersion) : locked;
       // A later order has replaced this one.
       if (commandId !== row.commandId) return;
-      if (row.cancelAsked) await cancel(tx, scope, row);
-      else await end(tx, scope, row, { verb, outcome, said });
+      if (row.cancelAsked) await cancel({ tx, scope, row });
+      else await end({ tx, scope, row }, { verb, outcome, said });
     };
 
-  const recover = async (tx: Tx, scope: SystemScope, row: AppRow): Promise<void> => {
-    const by = row.deviceId;
+  const recover = async (held: Held): Promise<void> => {
+    const { row } = held;
     const isRemoved = row.desiredState === "removed";
-    const left = isRemoved ? await steps.take(tx, scope, row, { event: "remove", by }) : row;
+    const left = isRemoved ? await take(held, { event: "remove" }) : row;
     const event = isRemoved ? "removed" : row.desiredState === "stopped" ? "stopped" : "ran";
-    await steps.take(tx, scope, left, { event, by, patch: { failure: Prisma.DbNull } });
+    await take({ ...held, row: left }, { event, patch: { failure: Prisma.DbNull } });
   };
 
   /** What a report says about an app that no command is changing. */
-  const settle = async (tx: Tx, scope: SystemScope, row: AppRow, said: ReportedApp): Promise<void> => {
+  const settle = async (held: Held, said: ReportedApp): Promise<void> => {
+    const { row } = held;
     const { status, desiredState, revision } = row;
     const isAsDesired = said.state === desiredState && (desiredState !== "running" || said.revision === revision);
-    if (status === "error" && isAsDesired) return recover(tx, scope, row);
+    if (status === "error" && isAsDesired) return recover(held);
     const own = said.failure?.revision === revision ? said.failure : null;
     if (status !== "running" || (own === null && said.state !== "failed")) return;
-    const failure = failureSaid(own ?? { ...UNSAID, lines: [], revision }, null, secretsOf(scope, row));
-    const restored = isOlderRunning(row, said) ? await takeBack(tx, scope, row, said, failure) : null;
-    if (restored === null && said.state === "failed") await fail(tx, scope, row, failure);
+    const failure = failureSaid(own ?? { ...UNSAID, lines: [], revision }, null, secretsOf(held));
+    const restored = isOlderRunning(row, said) ? await takeBack(held, said, failure) : null;
+    if (restored === null && said.state === "failed") await fail(held, failure);
   };
 
-  const apply = async (tx: Tx, scope: SystemScope, seen: AppRow, said: ReportedApp, version: number): Promise<void> => {
-    const locked = await lockApp(tx, scope, seen.appId);
+  const apply = async (tx: Tx, scope: SystemScope, said: ReportedApp, version: number): Promise<void> => {
+    const locked = await lockApp(tx, scope, said.appId);
     // Something was ordered that this report does not know yet, or it names a revision that never was.
     if (locked === null || version < locked.desiredVersion || version < locked.reportedVersion || said.revision > locked.lastRevision) return;
-    const row = await keep(tx, scope, locked, said, version);
-    if (row.status === "pending" && said.state === "installing") await steps.take(tx, scope, row, { event: "began", by: row.deviceId });
-    else if (!isInTransition(row.status)) await settle(tx, scope, row, said);
+    const held = { tx, scope, row: await keep({ tx, scope, row: locked }, said, version) };
+    if (held.row.status === "pending" && said.state === "installing") await take(held, { event: "began" });
+    else if (!isInTransition(held.row.status)) await settle(held, said);
   };
 
-  const forget = async (tx: Tx, scope: SystemScope, seen: AppRow, version: number): Promise<void> => {
-    const row = await lockApp(tx, scope, seen.appId);
+  const forget = async (tx: Tx, scope: SystemScope, appId: string, version: number): Promise<void> => {
+    const row = await lockApp(tx, scope, appId);
     if (row === null || row.reported === null || version < row.desiredVersion || isInTransition(row.status)) return;
-    await saveApp(tx, scope, row.appId, { reported: Prisma.DbNull, reportedVersion: version, reportedAt: clock.now() });
+    await saveApp(tx, scope, appId, { reported: Prisma.DbNull, reportedVersion: version, reportedAt: clock.now() });
   };
 
   return {
@@ -168,8 +178,8 @@ export const createAgentWord = ({ clock, secretBox, steps, orders }: AgentWordDe
       const said = new Map(apps.map((app) => [app.appId as string, app]));
       for (const row of rows) {
         const report = said.get(row.appId);
-        if (report !== undefined) await apply(tx, scope, row, report, version);
-        else if (row.reported !== null) await forget(tx, scope, row, version);
+        if (report !== undefined) await apply(tx, scope, report, version);
+        else if (row.reported !== null) await forget(tx, scope, row.appId, version);
       }
       const known = new Set<string>(rows.map(({ appId }) => appId));
       return { desiredVersion: await readDesired(tx, scope, deviceId), ignored: [...said.keys()].filter((appId) => !known.has(appId)) };

@@ -6,7 +6,7 @@ import { AppError } from "../../core/errors.ts";
 import { actorOf, type SystemScope, type TenantScope } from "../../core/scope.ts";
 import type { FeatureKit } from "../kit.ts";
 import type { Contents } from "./contents.ts";
-import { contentOf, type NewInstall, type Ordered, type Orders, type Update } from "./orders.ts";
+import { contentOfApp, type NewInstall, type Ordered, type Orders, type Update } from "./orders.ts";
 import { type AppRow, toApp } from "./record.ts";
 import { sealSecrets } from "./sealing.ts";
 import { appsOfDeployment, lockApp, saveApp } from "./store/apps.ts";
@@ -87,6 +87,6 @@ export const createPlacing = ({ plan, secretBox, orders, contents, cancelOrdered
     (await appsOfDeployment(db, scope, deploymentId)).map((row) => ({
       summary: { appId: row.appId, appName: row.name, deploymentId: deploymentId as AppSummary["deploymentId"], status: row.status, configuration: row.config }, // as: a row's id
       drift: toApp(row).drift,
-      content: contentOf(row),
+      content: contentOfApp(row),
     })),
 });

@@ -56,7 +56,7 @@ const reasonOf = (outcome: Outcome, isDeploy: boolean): readonly [string, string
 };
 
 /** By how its command ended. */
-export const failureOf = (outcome: Outcome, revision: number, isDeploy: boolean): AppFailure => {
+export const failureByEnd = (outcome: Outcome, revision: number, isDeploy: boolean): AppFailure => {
   const [reason, message] = reasonOf(outcome, isDeploy);
   return { stage: null, reason, message, revision, commandId: outcome.commandId, lines: [] };
 };

@@ -5,6 +5,7 @@
 //    the event and moves the app's deployment with it.
 // 3. agent-word.ts moves the app on when the command has ended, or when the agent reports a state. Nothing else changes a state.
 import { contract, type DeviceId } from "../../../protocol/index.ts";
+import { DAY_SECONDS, secondsFromNow } from "../../core/clock.ts";
 import type { Clients, Tx } from "../../core/database.ts";
 import { implement } from "../../core/feature.ts";
 import type { SystemScope, TenantScope } from "../../core/scope.ts";
@@ -20,7 +21,7 @@ import { createAppSecrets } from "./handlers/secrets.ts";
 import { createAppSnapshots } from "./handlers/snapshots.ts";
 import { createOrders } from "./orders.ts";
 import { createSteps, type FollowApp } from "./steps.ts";
-import { countApps, countAppsByStatus } from "./store/apps.ts";
+import { countApps, countAppsByStatus, forgetRemoved } from "./store/apps.ts";
 import { createTemplates } from "./templates.ts";
 
 export type { CheckedConfig, ConfigFault } from "./catalogue/check-config.ts";
@@ -30,6 +31,10 @@ export type { CancelOrdered, Placing } from "./deployed.ts";
 export type { AppRow } from "./record.ts";
 export type { AppMove, FollowApp } from "./steps.ts";
 export type { Content } from "./store/snapshots.ts";
+
+const HOUR_MS = 3_600_000;
+/** How long the row of a removed app stays. */
+const KEPT_DAYS = 30;
 
 export interface AppsDeps extends Pick<FeatureKit, "db" | "clock" | "emit" | "enqueue" | "plan" | "secretBox" | "audit" | "watch"> {
   readonly catalogue: AppCatalogue;
@@ -48,13 +53,13 @@ export interface DeviceApps {
   report(scope: TenantScope, deviceId: DeviceId, report: AgentReport): Promise<{ readonly desiredVersion: number; readonly ignored: string[] }>;
 }
 
-export interface Apps extends Feature<typeof contract.apps> {
+export interface AppsFeature extends Feature<typeof contract.apps> {
   readonly ofDevice: DeviceApps;
   readonly placing: Placing;
   readonly countByStatus: (scope: SystemScope) => Promise<ReadonlyMap<string, number>>;
 }
 
-export const createAppFeature = (deps: AppsDeps): Apps => {
+export const createAppFeature = (deps: AppsDeps): AppsFeature => {
   const { db } = deps;
   const steps = createSteps(deps);
   const orders = createOrders({ ...deps, steps });
@@ -70,6 +75,7 @@ export const createAppFeature = (deps: AppsDeps): Apps => {
       ...createAppSnapshots(parts),
     }),
     outcomes: word.outcomes,
+    jobs: [{ name: "apps.forget", everyMs: HOUR_MS, run: () => forgetRemoved(db, secondsFromNow(-KEPT_DAYS * DAY_SECONDS, deps.clock.now())) }],
     counters: { apps: countApps },
     countByStatus: (scope) => countAppsByStatus(db, scope),
     placing: createPlacing(parts),

@@ -1,6 +1,5 @@
 // What people want of apps, as orders to the device's agent: the app's row, the device's desired version and the command change together or not at all.
-import type { Prisma } from "../../../prisma/generated/client.ts";
-import { Prisma as PrismaValues } from "../../../prisma/generated/client.ts";
+import { Prisma } from "../../../prisma/generated/client.ts";
 import { type AppId, type AppSpec, contract, type DeploymentId, type DeviceId } from "../../../protocol/index.ts";
 import { orderOf } from "../../core/command-outcomes.ts";
 import type { Tx } from "../../core/database.ts";
@@ -46,7 +45,7 @@ export interface Orders {
   update(tx: Tx, scope: SystemScope, app: AppRow, update: Update): Promise<Ordered>;
   start(tx: Tx, scope: SystemScope, app: AppRow, by: string): Promise<Ordered>;
   stop(tx: Tx, scope: SystemScope, app: AppRow, by: string): Promise<Ordered>;
-  restart(tx: Tx, scope: SystemScope, app: AppRow, by: string, patch?: AppChange): Promise<Ordered>;
+  restart(tx: Tx, scope: SystemScope, app: AppRow, restart: { readonly by: string; readonly patch?: AppChange }): Promise<Ordered>;
   /** From a device that is gone the app is gone, too. */
   remove(tx: Tx, scope: SystemScope, app: AppRow, removal: { readonly by: string; readonly keepVolumes: boolean }): Promise<Ordered>;
 }
@@ -88,7 +87,7 @@ export const createOrders = ({ enqueue, emit, steps }: OrdersDeps): Orders => {
     const desiredVersion = await raiseDesired(tx, scope, app.deviceId);
     const change = { ...patch, desiredVersion };
     const { commandId, notify } = await send(tx, scope, { ...app, ...change } as AppRow, { verb, by }); // as: a change holds plain values
-    const saved = { ...change, commandId, cancelAsked: false, failure: PrismaValues.DbNull };
+    const saved = { ...change, commandId, cancelAsked: false, failure: Prisma.DbNull };
     return { app: await steps.take(tx, scope, app, { event, by, patch: saved, rolledBackTo }), notify };
   };
 
@@ -121,7 +120,7 @@ export const createOrders = ({ enqueue, emit, steps }: OrdersDeps): Orders => {
       return order(tx, scope, app, { event, verb: "deploy", by, patch, rolledBackTo });
     },
     stop: (tx, scope, app, by) => order(tx, scope, app, { event: "stop", verb: "stop", by, patch: { desiredState: "stopped" } }),
-    restart: (tx, scope, app, by, patch = {}) => order(tx, scope, app, { event: "restart", verb: "restart", by, patch }),
+    restart: (tx, scope, app, restart) => order(tx, scope, app, { event: "restart", verb: "restart", ...restart }),
     remove: async (tx, scope, app, { by, keepVolumes }) => {
       const patch = { desiredState: "removed", keepVolumes };
       try {
@@ -136,4 +135,4 @@ export const createOrders = ({ enqueue, emit, steps }: OrdersDeps): Orders => {
 };
 
 /** The content of an app, for another revision of it. */
-export const contentOf = ({ appType, templateVersion, config, spec }: AppRow): Content => ({ appType, templateVersion, config, spec: spec as AppSpec });
+export const contentOfApp = ({ appType, templateVersion, config, spec }: AppRow): Content => ({ appType, templateVersion, config, spec: spec as AppSpec });

@@ -19,7 +19,7 @@ type Narrowed = {
 };
 /** A row with the types of what its columns hold. */
 export type AppRow = Omit<Prisma.AppModel, keyof Narrowed> & Narrowed;
-export const toRow = (row: Prisma.AppModel): AppRow => row as unknown as AppRow; // as: only this feature writes the columns
+export const toAppRow = (row: Prisma.AppModel): AppRow => row as unknown as AppRow; // as: only this feature writes the columns
 
 /** Whether the app is not as it should be, and nothing is under way to change it. */
 const drifts = ({ status, desiredState, revision, reported }: AppRow): boolean => {

@@ -24,7 +24,7 @@ export interface AppMove {
 /** Moves the deployment of the app with it, in the same transaction. */
 export type FollowApp = (tx: Tx, scope: SystemScope, move: AppMove) => Promise<void>;
 
-export interface Step {
+export interface AppStep {
   readonly event: AppEvent;
   readonly by: string;
   readonly patch?: AppChange;
@@ -57,7 +57,7 @@ const told = (scope: SystemScope, app: AppRow, event: MoveEvent, previous: AppRo
 export interface Steps {
   insert(tx: Tx, scope: SystemScope, made: NewApp, by: string): Promise<AppRow>;
   /** Throws INVALID_STATE_TRANSITION unless the app's states list the change. The app is locked. */
-  take(tx: Tx, scope: SystemScope, app: AppRow, step: Step): Promise<AppRow>;
+  take(tx: Tx, scope: SystemScope, app: AppRow, step: AppStep): Promise<AppRow>;
   /** The deployment learns that the canceled command has ended. */
   canceled(tx: Tx, scope: SystemScope, app: AppRow, by: string): Promise<void>;
 }

@@ -11,6 +11,7 @@ import { addTimelineStep } from "../../core/timeline.ts";
 import type { Placing } from "../apps/index.ts";
 import type { FeatureKit } from "../kit.ts";
 import { eventData, type TakeStep } from "./follow.ts";
+import { type DeploymentEvent, moveDeployment } from "./states.ts";
 import {
   type DeploymentRow,
   findDeployment,
@@ -39,8 +40,10 @@ interface Work {
 }
 type Deployed = DeploymentRow & { readonly appId: NonNullable<DeploymentRow["appId"]> };
 
-const requireApp = (row: DeploymentRow, to: string): Deployed => {
+/** Answers with the deployment's own states, before the app's are asked. */
+const requireApp = (row: DeploymentRow, event: DeploymentEvent): Deployed => {
   const { appId } = row;
+  const to = moveDeployment(row.status, event);
   if (appId === null) throw new AppError("INVALID_STATE_TRANSITION", { details: { from: row.status, to, allowed: row.template === null ? [] : ["cancelling", "deleting"] } });
   return { ...row, appId };
 };
@@ -54,9 +57,9 @@ export const createDeploymentChanges = (deps: DeploymentChangesDeps) => {
   };
 
   const start = async ({ tx, scope, afterwards }: Work, row: DeploymentRow): Promise<void> =>
-    afterwards((await placing().start(tx, scope, requireApp(row, "queued").appId)).notify);
+    afterwards((await placing().start(tx, scope, requireApp(row, "queue").appId)).notify);
   const stop = async ({ tx, scope, afterwards }: Work, row: DeploymentRow): Promise<void> =>
-    afterwards((await placing().stop(tx, scope, requireApp(row, "stopping").appId)).notify);
+    afterwards((await placing().stop(tx, scope, requireApp(row, "stop").appId)).notify);
 
   /** Resolves to what the transaction does: before it, the node that holds the device writes what it has sent. */
   const prepareCancel = async (scope: TenantScope, deploymentId: string): Promise<(work: Work, row: DeploymentRow) => Promise<void>> => {
@@ -132,6 +135,7 @@ export const createChange =
     const cancel = status === "cancelled" ? await prepareCancel(scope, deploymentId) : null;
     return commit(async (tx, afterwards) => {
       const work = { tx, scope, afterwards };
+      if (version !== undefined) await lockDeployment(tx, scope, deploymentId);
       const row = await find(work, deploymentId);
       if (version !== undefined && version !== row.version) throw fail("VERSION_CONFLICT", { currentVersion: row.version });
       if (cancel !== null && status !== row.status) await cancel(work, row);
@@ -159,6 +163,7 @@ export const createRemoval =
       const row = await find({ tx, scope }, deploymentId);
       if (row.isDefault || (await isJoined(tx, scope, deploymentId))) throw fail("DEPLOYMENT_IN_USE", { deploymentId });
       const by = actorOf(scope.principal);
+      moveDeployment(row.status, "remove");
       const [app] = await placing().of(tx, scope, deploymentId);
       if (app !== undefined && row.status !== "cancelled") {
         afterwards((await placing().remove(tx, scope, app.summary.appId, keepVolumes)).notify);
@@ -170,11 +175,16 @@ export const createRemoval =
       return null;
     });
 
+/** The last revision that was active, if the deployment failed; the one before it otherwise. */
+const activeBefore = ({ status, currentRevision, timeline }: DeploymentRow): number | null =>
+  status === "failed" ? currentRevision : (timeline.findLast(({ to, revision }) => to === "active" && revision !== currentRevision)?.revision ?? null);
+
 type Again = Pick<H, "redeploy" | "rollback">;
 export const createAgain = ({ placing }: DeploymentChangesDeps, { find }: DeploymentWork): Again => ({
   redeploy: ({ scope, commit }, { deploymentId, configuration, upgrade }) =>
     commit(async (tx, afterwards) => {
-      const row = requireApp(await find({ tx, scope }, deploymentId), "queued");
+      const found = await find({ tx, scope }, deploymentId);
+      const row = requireApp(found, found.status === "active" ? "update" : "queue");
       const { notify } = await placing().update(tx, scope, row.appId, {
         event: "update",
         content: (app) => nextContent(placing(), scope, app, { configuration, upgrade }),
@@ -184,8 +194,8 @@ export const createAgain = ({ placing }: DeploymentChangesDeps, { find }: Deploy
     }),
   rollback: ({ scope, commit, fail }, { deploymentId, toRevision }) =>
     commit(async (tx, afterwards) => {
-      const row = requireApp(await find({ tx, scope }, deploymentId), "rolling_back");
-      const to = toRevision ?? (row.status === "failed" ? row.currentRevision : (row.currentRevision ?? 0) - 1);
+      const row = requireApp(await find({ tx, scope }, deploymentId), "rollBack");
+      const to = toRevision ?? activeBefore(row);
       const content = to === null ? null : await findRevision(tx, scope, deploymentId, to);
       if (content === null) throw fail("NO_PREVIOUS_REVISION", { deploymentId, toRevision: to });
       const { notify } = await placing().update(tx, scope, row.appId, { event: "rollBack", rolledBackTo: to, content: () => content });

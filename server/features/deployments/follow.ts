@@ -56,7 +56,8 @@ export const createTakeStep =
     const to = moveDeployment(row.status, event);
     const next = { ...row, ...patch } as DeploymentRow; // as: a change holds plain values
     const at = clock.now();
-    const timeline = addTimelineStep(row.timeline, { at: at.toISOString(), from: row.status, to, by, revision: next.revision, commandId: next.commandId, reason });
+    const revision = event === "ran" ? (next.currentRevision ?? next.revision) : next.revision;
+    const timeline = addTimelineStep(row.timeline, { at: at.toISOString(), from: row.status, to, by, revision, commandId: next.commandId, reason });
     const deletedAt = to === "deleted" ? { deletedAt: at } : {};
     const saved = await saveDeployment(tx, scope, row.deploymentId, { ...patch, ...deletedAt, status: to, timeline });
     // That the agent has begun is a step without an event of its own.

@@ -5,7 +5,6 @@ import type { Handlers } from "../../core/feature.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import type { Db } from "../../platform/db.ts";
 import type { DeploymentGroups } from "../deployments/index.ts";
-import type { Counters } from "./plan.ts";
 
 /** Numbers of devices by their status. */
 export type DeviceStates = Omit<Dashboard["devices"], "total">;
@@ -13,8 +12,8 @@ export type DeviceStates = Omit<Dashboard["devices"], "total">;
 export interface DashboardDeps {
   readonly db: Db;
   readonly deployments: Pick<DeploymentGroups, "countByStatus">;
-  /** Counts apps for the records; the same functions that the plan asks. */
-  readonly counters: Counters;
+  /** Numbers of apps by their status. */
+  readonly appStates: (scope: SystemScope) => Promise<ReadonlyMap<string, number>>;
   readonly deviceStates: (scope: SystemScope) => Promise<DeviceStates>;
   /** Newest first. */
   readonly recentEvents: (scope: SystemScope, limit: number) => Promise<readonly DispatchedEvent[]>;
@@ -26,23 +25,24 @@ const sum = (numbers: readonly number[]): number => numbers.reduce((total, each)
 export const createDashboard = ({
   db,
   deployments,
-  counters,
+  appStates,
   deviceStates,
   recentEvents,
 }: DashboardDeps): Pick<Handlers<typeof contract.tenants>, "dashboard" | "summary"> => {
   const countAll = async (scope: SystemScope) => {
-    const [states, byStatus, apps] = await Promise.all([deviceStates(scope), deployments.countByStatus(db, scope), counters.apps?.(db, scope) ?? 0]);
+    const [states, byStatus, byAppStatus] = await Promise.all([deviceStates(scope), deployments.countByStatus(db, scope), appStates(scope)]);
     const total = sum([...byStatus.values()]);
+    const apps = { total: sum([...byAppStatus.values()]), running: byAppStatus.get("running") ?? 0, stopped: byAppStatus.get("stopped") ?? 0 };
     // No feature keeps backups yet.
-    const counts: ResourceCounts = { devices: sum(Object.values(states)), apps, deployments: total, backups: 0 };
-    return { counts, states, deployments: { total, active: byStatus.get("active") ?? 0, failed: byStatus.get("failed") ?? 0 } };
+    const counts: ResourceCounts = { devices: sum(Object.values(states)), apps: apps.total, deployments: total, backups: 0 };
+    return { counts, states, apps, deployments: { total, active: (byStatus.get("active") ?? 0) + (byStatus.get("updating") ?? 0), failed: byStatus.get("failed") ?? 0 } };
   };
   return {
     dashboard: async ({ scope, fail }, { tenantId }) => {
       if (tenantId !== scope.tenantId) throw fail("TENANT_NOT_FOUND", { tenantId });
       const [{ counts, states, ...rest }, events] = await Promise.all([countAll(scope), recentEvents(scope, SHOWN_EVENTS)]);
       const recentActivity = events.map(({ eventId, type, subjectId, createdAt, data }) => ({ eventId, type, subjectId, at: createdAt.toISOString(), data }));
-      return { ...rest, apps: { total: counts.apps, running: 0, stopped: 0 }, devices: { total: counts.devices, ...states }, recentActivity, counts };
+      return { ...rest, devices: { total: counts.devices, ...states }, recentActivity, counts };
     },
     summary: async ({ scope, fail }, { tenantId }) => {
       if (tenantId !== scope.tenantId) throw fail("TENANT_NOT_FOUND", { tenantId });

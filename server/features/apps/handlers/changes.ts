@@ -6,7 +6,7 @@ import type { Handlers } from "../../../core/feature.ts";
 import { actorOf, type SystemScope, type TenantScope } from "../../../core/scope.ts";
 import type { FeatureKit } from "../../kit.ts";
 import type { Contents } from "../contents.ts";
-import { contentOf, type Ordered, type Orders } from "../orders.ts";
+import { contentOfApp, type Ordered, type Orders } from "../orders.ts";
 import { type AppRow, toApp } from "../record.ts";
 import { sealSecrets } from "../sealing.ts";
 import { findApp, lockApp, saveApp } from "../store/apps.ts";
@@ -53,7 +53,7 @@ const createVerbs = ({ db, orders, contents, isOnline }: AppChangesDeps): Pick<H
   return {
     start: verb((scope) => (tx, app, by) => orders.start(tx, scope, app, by)),
     stop: verb((scope) => (tx, app, by) => orders.stop(tx, scope, app, by)),
-    restart: verb((scope) => (tx, app, by) => orders.restart(tx, scope, app, by)),
+    restart: verb((scope) => (tx, app, by) => orders.restart(tx, scope, app, { by })),
     upgrade: verb((scope) => (tx, app, by) => {
       const { title: _, ...content } = contents.prepare(scope, app.appType, app.config);
       return orders.update(tx, scope, app, { content, event: "update", by });
@@ -97,7 +97,7 @@ const createChange =
       const renamed = name === undefined ? before : await saveApp(tx, scope, appId, { name, version: { increment: 1 } });
       const ordered =
         config !== undefined
-          ? await orders.update(tx, scope, renamed, { content: contents.configure(contentOf(renamed), config), event: "update", by })
+          ? await orders.update(tx, scope, renamed, { content: contents.configure(contentOfApp(renamed), config), event: "update", by })
           : await toStatus(orders, { tx, scope, app: renamed, by }, status);
       if (ordered === null) return toApp(renamed);
       afterwards(ordered.notify);

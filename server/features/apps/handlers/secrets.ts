@@ -59,7 +59,7 @@ export const createAppSecrets = ({ db, secretBox, audit, watch, orders }: AppSec
         const patch = { secrets: sealSecrets(secretBox, scope, appId, secrets), secretsVersion: app.secretsVersion + 1 };
         // A running app gets them by a restart; any other takes them when it starts.
         if (canMoveApp(app.status, "restart")) {
-          const { notify } = await orders.restart(tx, scope, app, actorOf(scope.principal), patch);
+          const { notify } = await orders.restart(tx, scope, app, { by: actorOf(scope.principal), patch });
           afterwards(notify);
         } else {
           await raiseDesired(tx, scope, app.deviceId);

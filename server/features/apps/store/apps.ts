@@ -5,7 +5,7 @@ import type { Clients, Tx } from "../../../core/database.ts";
 import { createListing, likeLiteral } from "../../../core/listing.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import { statement } from "../../../core/statements.ts";
-import { type AppRow, toApp, toRow } from "../record.ts";
+import { type AppRow, toApp, toAppRow } from "../record.ts";
 
 const existing = { removedAt: null } as const;
 
@@ -45,21 +45,21 @@ export const pageOfApps = (db: Clients, scope: SystemScope, query: AppsQuery): P
     owner: scope.tenantId,
     rows: (asked) => app.findMany({ ...asked, where: { ...where, AND: asked.where } }),
     count: () => app.count({ where }),
-    record: (row: Prisma.AppModel) => toApp(toRow(row)),
+    record: (row: Prisma.AppModel) => toApp(toAppRow(row)),
   });
 };
 
 export const findApp = async (db: Clients, scope: SystemScope, appId: string): Promise<AppRow | null> => {
   const row = await db.for(scope).app.findFirst({ where: { appId, ...existing } });
-  return row === null ? null : toRow(row);
+  return row === null ? null : toAppRow(row);
 };
 
 /** Of the device, in the order of their ids. */
 export const appsOnDevice = async (db: Clients, scope: SystemScope, deviceId: string): Promise<readonly AppRow[]> =>
-  (await db.for(scope).app.findMany({ where: { deviceId, ...existing }, orderBy: { appId: "asc" } })).map(toRow);
+  (await db.for(scope).app.findMany({ where: { deviceId, ...existing }, orderBy: { appId: "asc" } })).map(toAppRow);
 
 export const appsOfDeployment = async (db: Clients, scope: SystemScope, deploymentId: string): Promise<readonly AppRow[]> =>
-  (await db.for(scope).app.findMany({ where: { deploymentId, ...existing }, orderBy: { appId: "asc" } })).map(toRow);
+  (await db.for(scope).app.findMany({ where: { deploymentId, ...existing }, orderBy: { appId: "asc" } })).map(toAppRow);
 
 const LOCK_ONE = statement<{ readonly app_id: string }>("apps.lockOne", "select a.app_id from apps a where a.tenant_id = $1 and a.app_id = $2 for no key update");
 /** Until the transaction ends, nobody else changes the app. Null: there is no such app, or none that a limited caller sees. */
@@ -69,14 +69,14 @@ export const lockApp = async (tx: Tx, scope: SystemScope, appId: string): Promis
 };
 
 export type NewApp = Omit<Prisma.AppUncheckedCreateInput, "tenantId">;
-export const insertApp = async (tx: Clients, scope: SystemScope, made: NewApp): Promise<AppRow> => toRow(await tx.for(scope).app.create({ data: made }));
+export const insertApp = async (tx: Clients, scope: SystemScope, made: NewApp): Promise<AppRow> => toAppRow(await tx.for(scope).app.create({ data: made }));
 
 export type AppChange = Omit<Prisma.AppUncheckedUpdateInput, "tenantId">;
 /** Of an app that is locked. */
 export const saveApp = async (tx: Clients, { tenantId }: SystemScope, appId: string, change: AppChange): Promise<AppRow> => {
   const [row] = await tx.for({ tenantId }).app.updateManyAndReturn({ where: { appId }, data: change });
   if (row === undefined) throw new Error(`app ${appId} is gone although it is locked`);
-  return toRow(row);
+  return toAppRow(row);
 };
 
 /** Returns the new version. Until the transaction ends, nobody else changes what the device should run. */
@@ -91,3 +91,8 @@ export const raiseDesired = async (tx: Clients, { tenantId }: SystemScope, devic
 
 export const readDesired = async (db: Clients, { tenantId }: SystemScope, deviceId: string): Promise<number> =>
   (await db.for({ tenantId }).desiredVersion.findFirst({ where: { deviceId }, select: { version: true } }))?.version ?? 0;
+
+const FORGOTTEN_AT_ONCE = 500;
+/** Of all tenants. True if there may be more. */
+export const forgetRemoved = async (db: Clients, before: Date): Promise<boolean> =>
+  (await db.system.app.deleteMany({ where: { removedAt: { lt: before } }, limit: FORGOTTEN_AT_ONCE })).count === FORGOTTEN_AT_ONCE;
