@@ -145,7 +145,7 @@ export const apps = group({
       query: ["requireOnline"],
       input: verb,
       output: App,
-      errors: [...VERB, "APP_CONFIG_INVALID", "APP_TEMPLATE_NOT_FOUND"],
+      errors: [...VERB, "APP_CONFIG_INVALID", "APP_TEMPLATE_NOT_FOUND", "PLAN_UPGRADE_REQUIRED"],
     }),
     secrets: query({
       auth: ["user", "apiKey", "agent"],

@@ -32,7 +32,7 @@ const people = { auth: ["user", "apiKey"] } as const;
 const read = { ...people, permission: "deployment:read" } as const;
 const deploy = { ...people, permission: "deployment:deploy" } as const;
 const CHANGE = ["DEPLOYMENT_NOT_FOUND", "INVALID_STATE_TRANSITION", "DEVICE_NOT_FOUND", "COMMAND_QUEUE_FULL"] as const;
-const CONTENT = ["APP_CONFIG_INVALID", "APP_TEMPLATE_NOT_FOUND"] as const;
+const CONTENT = ["APP_CONFIG_INVALID", "APP_TEMPLATE_NOT_FOUND", "PLAN_UPGRADE_REQUIRED"] as const;
 
 export const deployments = group({
   tag: "Deployments",

@@ -41,8 +41,7 @@ describe("features", () => {
   });
 
   test("every group has its feature, and no feature is without a group", () => {
-    // Deployments serve other features until they have operations of their own.
-    expect(foldersIn("server/features").filter((folder) => folder !== "deployments")).toEqual(groups);
+    expect(foldersIn("server/features")).toEqual(groups);
     expect(groups.filter((feature) => !SOURCES.includes(`server/features/${feature}/index.ts`))).toEqual([]);
   });
 
