@@ -20,6 +20,7 @@ import { createLoadTests, type LoadTestDeps } from "./load-test.ts";
 import { createMembers } from "./members.ts";
 import { createMetricHistory, type MetricRetention, type MetricsDeps } from "./metrics.ts";
 import { DEFAULT_PLAN } from "./plans.ts";
+import type { Counters } from "./plan.ts";
 import { createSettings } from "./settings.ts";
 import { isReservedSlug } from "./slugs.ts";
 import { createStanding } from "./standing.ts";
@@ -54,6 +55,8 @@ export interface TenantsDeps extends DashboardDeps, LoadTestDeps, Pick<LifeDeps,
   readonly audit: AuditTrail;
   readonly toLimit: ToLimit;
   readonly deployments: DeploymentGroups;
+  /** For the usage of administrators' lists; the same functions that the plan asks. */
+  readonly counters: Counters;
   readonly ownedTenantsPerUser: number;
   /** Begins the trial of a tenant in the transaction that creates it. */
   readonly beginTrial: (tx: Tx, scope: SystemScope) => Promise<void>;
