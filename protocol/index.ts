@@ -7,6 +7,7 @@ import { admin } from "./groups/admin.ts";
 import { agent } from "./groups/agent.ts";
 import { alerts } from "./groups/alerts.ts";
 import { apiKeys } from "./groups/api-keys.ts";
+import { apps } from "./groups/apps.ts";
 import { audit } from "./groups/audit.ts";
 import { billing } from "./groups/billing.ts";
 import { commands } from "./groups/commands.ts";
@@ -48,6 +49,7 @@ export const contract = {
   traces,
   alerts,
   webhooks,
+  apps,
 } as const satisfies Record<string, Group>;
 export type Contract = typeof contract;
 
@@ -102,9 +104,12 @@ export * from "./kit/signing-v2.ts";
 export * from "./records/actor.ts";
 export { AdminDevice, AdminUser, BackgroundJob, FeatureFlag, InstallationStats, STUCK_KINDS, StuckItem } from "./records/admin.ts";
 export * from "./records/alerts.ts";
+export { AppConfig, AppSpec, Slug, VariableName } from "./records/app-spec.ts";
+export * from "./records/app-template.ts";
 export * from "./records/command.ts";
 export * from "./records/command-ack.ts";
 export { CommandResult, CommandResults } from "./records/command-order.ts";
+export * from "./records/config-schema.ts";
 export * from "./records/connect-plan.ts";
 export * from "./records/dashboard.ts";
 export * from "./records/enrollment.ts";

@@ -14,6 +14,7 @@ import { createLifecycle, type Lifecycle } from "./core/lifecycle.ts";
 import { createShutdown, type ShutdownOptions } from "./core/shutdown.ts";
 import type { OwnSpans, Tracing } from "./core/trace.ts";
 import type { ThisNode } from "./features/admin/index.ts";
+import { loadAppCatalogue } from "./features/apps/index.ts";
 import { createFeatures, type Features, lookupsOf } from "./features/index.ts";
 import { createCatalogue, type Entry } from "./gateway/catalogue.ts";
 import { SOCKET_LIMITS } from "./gateway/channel/settings.ts";
@@ -177,6 +178,7 @@ const openNode = async (config: Config, life: Lifecycle, { log, settings = {}, s
     addressKey: limitAddress,
     rateLimits: base.limits,
     changelog: await readFile(packageFile("CHANGELOG.md"), "utf8"),
+    catalogue: loadAppCatalogue(packageFile("server/catalogue")),
   });
   const entries = createCatalogue(contract, features.all);
   const { transports, jobs } = transportsOf(base, features, entries, () => void shutdown());

@@ -8,6 +8,7 @@ import { systemClock } from "./core/clock.ts";
 import { ConfigError } from "./core/errors.ts";
 import type { Lifecycle } from "./core/lifecycle.ts";
 import type { ApiKeysFeature } from "./features/api-keys/index.ts";
+import { createAppCatalogue } from "./features/apps/index.ts";
 import { createFeatures } from "./features/index.ts";
 import type { PairingFeature } from "./features/pairing/index.ts";
 import type { NewLink, SessionsFeature, SignInLink } from "./features/sessions/index.ts";
@@ -142,6 +143,7 @@ export const openBootstrap = async (config: Config, life: Lifecycle, { log, onNo
     addressKey: (ip) => ip,
     rateLimits: { describe: async () => [] },
     changelog: "",
+    catalogue: createAppCatalogue([]),
     publicUrl: () => configured,
   });
   const serving = await features.admin.addresses();

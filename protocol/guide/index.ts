@@ -5,6 +5,7 @@ import { admin } from "./admin.ts";
 import { agent } from "./agent.ts";
 import { alerts } from "./alerts.ts";
 import { apiKeys } from "./api-keys.ts";
+import { apps } from "./apps.ts";
 import { audit } from "./audit.ts";
 import { billing } from "./billing.ts";
 import { commands } from "./commands.ts";
@@ -31,6 +32,7 @@ const GUIDES: { readonly [G in keyof Contract]?: Readonly<Record<string, Operati
   agent,
   alerts,
   apiKeys,
+  apps,
   audit,
   billing,
   commands,
@@ -59,6 +61,7 @@ export const TAGS: Readonly<Record<string, string>> = {
   Administration: "The installation's gateway nodes and tenants. For administrators of the installation.",
   Agent: "An agent's calls about its own device, signed with the device's secret.",
   Alerts: "Rules over what devices report and what happens, the alerts that they open, silences, and the channels that tell people of alerts.",
+  Apps: "Applications that devices run, and the catalogue that they come from.",
   Audit: "Who changed what, when and from where. Each record is chained to the one before it by hashes.",
   Billing: "Plans, subscriptions, usage and invoices.",
   Commands:

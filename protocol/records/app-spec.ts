@@ -2,13 +2,13 @@
 import { z } from "zod";
 import { AppId, DeploymentId } from "../kit/ids.ts";
 
-/** Also the name of the app's folder on the device. */
-const Slug = z
+/** Of folders, of templates and on devices. */
+export const Slug = z
   .string()
   .regex(/^[a-z0-9]+(?:-[a-z0-9]+)*$/)
   .max(64);
 /** A variable of the app's environment. */
-const VariableName = z.string().regex(/^[A-Z_][A-Z0-9_]{0,127}$/);
+export const VariableName = z.string().regex(/^[A-Z_][A-Z0-9_]{0,127}$/);
 const Port = z.int().min(1).max(65_535);
 
 /** Where a variable of the app's environment comes from. The agent sets these variables and no others. */

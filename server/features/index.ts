@@ -22,6 +22,7 @@ import { deleteRowsOf } from "../platform/tenant-client.ts";
 import { type AdminSettings, createAdmin, type ThisNode } from "./admin/index.ts";
 import { createAlerting } from "./alerting.ts";
 import { createApiKeys } from "./api-keys/index.ts";
+import { type AppCatalogue, createApps } from "./apps/index.ts";
 import { createBeginTrial, createBilling } from "./billing/index.ts";
 import { spreadChanges } from "./changes.ts";
 import type { CommandSettings } from "./commands/index.ts";
@@ -70,6 +71,7 @@ export interface FeaturesDeps extends Installation {
   /** The form of an address that rate limits count. */
   readonly addressKey: (ip: string) => string;
   readonly rateLimits: GeneralDeps["rateLimits"];
+  readonly catalogue: AppCatalogue;
   /** The text of CHANGELOG.md. */
   readonly changelog: string;
   /** For tests. */
@@ -208,6 +210,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
     security,
     alerts: createAlerting(deps, { kit, devices, fleets, onError }),
     webhooks,
+    apps: createApps({ ...kit, catalogue: deps.catalogue }),
   } satisfies FeaturesOf<Contract>;
 
   const parts = connectParts(features, { outbox, outcomes, counters, stuck });

@@ -211,6 +211,7 @@ const SCENARIOS: Readonly<Record<Exclude<ErrorCode, Streamed>, Scenario>> = {
     await probe(own(at, "POST", `/webhooks/${webhookId}/replay`, { body }));
     await at.world.sql.query("delete from outbox_events where tenant_id = $1 and created_at < '2020-02-01'", [tenantId]);
   },
+  APP_TEMPLATE_NOT_FOUND: (at, probe) => probe(own(at, "GET", "/app-templates/unknown")),
   FLEET_NOT_FOUND: (at, probe) => probe(own(at, "GET", "/fleets/flt_unknown")),
   FLEET_IN_USE: async (at, probe) => {
     const { fleetId } = await done(at.world, at.stock.owner, "POST /fleets", { body: { name: "used" } });

@@ -500,6 +500,8 @@ export const SAMPLES: { readonly [Id in OperationId]: (stock: Stock, userId: str
   "webhooks.replay": async (stock) => ({ ...(await newWebhook(stock)), since: "2026-01-01T00:00:00Z", status: "missing" }),
   "webhooks.listEvents": async () => ({ types: ["device.*"] }),
   "webhooks.getEvent": async (stock) => ({ eventId: await newEvent(stock) }),
+  "apps.templates": nothing,
+  "apps.template": async () => ({ templateId: "key-value" }),
 };
 
 /** A value as text for a path or query. String() throws for a fuzzed object such as `{ toString: false }`. */
