@@ -13,7 +13,7 @@ const template = {
   available: true,
   developer: "Mooring",
   license: "Apache-2.0",
-  website: "https://mooring.example.org",
+  website: null,
   sourceUrl: null,
   architectures: ["amd64", "arm64", "arm"],
   requirements: { memoryMB: 96, diskGB: 0.1 },

@@ -1,7 +1,6 @@
 // Checks a configuration against the schema of its template, and fills the defaults in.
-import { Ajv2020, type ErrorObject, type ValidateFunction } from "ajv/dist/2020.js";
-import formats from "ajv-formats";
-import type { AppConfig } from "../../../../protocol/index.ts";
+import { z } from "zod";
+import { AppConfig, type ConfigSchema } from "../../../../protocol/index.ts";
 
 export interface ConfigFault {
   /** The name of the setting; empty for the configuration as a whole. */
@@ -19,11 +18,10 @@ export interface CheckedConfig {
 
 export type CheckConfig = (config: AppConfig) => CheckedConfig;
 
-const faultOf = ({ keyword, instancePath, params, message = "does not fit" }: ErrorObject): ConfigFault => {
-  if (keyword === "required") return { path: params["missingProperty"], code: keyword, message: "is required" };
-  if (keyword === "additionalProperties") return { path: params["additionalProperty"], code: keyword, message: "is no setting of this application" };
-  return { path: instancePath.slice(1), code: keyword, message };
-};
+const faultsOf = (issue: z.core.$ZodIssue): readonly ConfigFault[] =>
+  issue.code === "unrecognized_keys"
+    ? issue.keys.map((path) => ({ path, code: issue.code, message: "is no setting of this application" }))
+    : [{ path: issue.path.join("."), code: issue.code, message: issue.message }];
 
 /** Two ports of one app cannot have the same number. */
 const portFaults = (config: AppConfig, ports: readonly string[]): readonly ConfigFault[] =>
@@ -32,16 +30,14 @@ const portFaults = (config: AppConfig, ports: readonly string[]): readonly Confi
     return other === undefined ? [] : [{ path: name, code: "port_taken", message: `is the number of ${other} already` }];
   });
 
-export const createConfigChecks = () => {
-  const ajv = new Ajv2020({ allErrors: true, useDefaults: true, strict: true });
-  formats.default(ajv, ["uri", "email", "hostname", "ipv4"]);
-  /** Throws if the schema is none. `ports` names the settings that hold numbers of ports. */
-  return (schema: object, ports: readonly string[]): CheckConfig => {
-    const validate: ValidateFunction = ajv.compile(schema);
-    return (given) => {
-      const config = structuredClone(given);
-      if (validate(config)) return { config, faults: portFaults(config, [...new Set(ports)]) };
-      return { config, faults: (validate.errors ?? []).map(faultOf) };
-    };
+/** `ports` names the settings that hold numbers of ports. */
+export const createCheckConfig = (schema: ConfigSchema, ports: readonly string[]): CheckConfig => {
+  const form = z.fromJSONSchema(schema);
+  const names = [...new Set(ports)];
+  return (given) => {
+    const { success, data, error } = form.safeParse(given);
+    if (!success) return { config: given, faults: error.issues.flatMap(faultsOf) };
+    const config = AppConfig.parse(data);
+    return { config, faults: portFaults(config, names) };
   };
 };

@@ -3,8 +3,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
-import { type AppSpec, type AppTemplate, Slug } from "../../../../protocol/index.ts";
-import { type CheckConfig, createConfigChecks } from "./check-config.ts";
+import { type AppSpec, type AppTemplate, type ConfigSchema, Slug } from "../../../../protocol/index.ts";
+import { type CheckConfig, createCheckConfig } from "./check-config.ts";
 import { parseCompose } from "./compose-file.ts";
 import { composeFaults, type Fault, templateFaults } from "./fit.ts";
 import { TemplateFile } from "./template-file.ts";
@@ -68,26 +68,35 @@ const specOf = (folder: string, id: string, file: TemplateFile): AppSpec =>
 const portsOf = ({ spec, configSchema }: TemplateFile): TemplateFacts["ports"] =>
   spec.ports.map(({ name, protocol, config }) => ({ name, protocol, config, default: Number(configSchema.properties[config]?.default) }));
 
-const readEntry = (folder: string, id: string, checks: ReturnType<typeof createConfigChecks>): CatalogueEntry => {
+/** A default that does not fit its own property. */
+const defaultFaults = ({ configSchema }: TemplateFile, check: (schema: ConfigSchema) => CheckConfig): readonly Fault[] => {
+  const standard = Object.entries(configSchema.properties).flatMap(([name, property]) => (property.default === undefined ? [] : [[name, property.default]]));
+  const { faults } = check({ ...configSchema, required: [] })(Object.fromEntries(standard));
+  return faults.map(({ path, message }) => ({ path: `configSchema.properties.${path}.default`, message }));
+};
+
+const readEntry = (folder: string, id: string): CatalogueEntry => {
   const name = `${id}/app.json`;
   within(id, () => Slug.parse(id));
   const file = within(name, () => TemplateFile.parse(JSON.parse(readFileSync(join(folder, name), "utf8"))));
   refuse(name, templateFaults(file));
-  const ports = portsOf(file);
-  const checkConfig = within(name, () =>
-    checks(
-      file.configSchema,
-      ports.map(({ config }) => config),
-    ),
-  );
-  const misfits = checkConfig({}).faults.filter(({ code }) => code !== "required");
-  refuse(
-    name,
-    misfits.map(({ path, message }) => ({ path: `configSchema.properties.${path}.default`, message })),
-  );
   const { spec, ...facts } = file;
-  const template = { ...facts, id, kind: spec.kind, ports, volumes: spec.volumes.map((volume) => volume.name), healthPath: spec.health.http?.path ?? null };
-  return { template, spec: specOf(folder, id, file), checkConfig };
+  const settings = spec.ports.map(({ config }) => config);
+  const check = (schema: ConfigSchema): CheckConfig => createCheckConfig(schema, settings);
+  const checkConfig = within(name, () => check(file.configSchema));
+  refuse(name, defaultFaults(file, check));
+  return {
+    template: {
+      ...facts,
+      id,
+      kind: spec.kind,
+      ports: portsOf(file),
+      volumes: spec.volumes.map((volume) => volume.name),
+      healthPath: spec.health.http?.path ?? null,
+    },
+    spec: specOf(folder, id, file),
+    checkConfig,
+  };
 };
 
 /** Two applications can run on one device as they are, so no default port occurs twice. */
@@ -110,13 +119,12 @@ export const createAppCatalogue = (entries: readonly CatalogueEntry[]): AppCatal
 
 /** Throws CatalogueError with every fault that it finds. */
 export const loadAppCatalogue = (folder: string): AppCatalogue => {
-  const checks = createConfigChecks();
   const faults: string[] = [];
   const entries = readdirSync(folder, { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
     .flatMap(({ name }) => {
       try {
-        return [readEntry(folder, name, checks)];
+        return [readEntry(folder, name)];
       } catch (error) {
         if (!(error instanceof CatalogueError)) throw error;
         faults.push(...error.faults);

@@ -24,7 +24,7 @@ export const TemplateFile = z.strictObject({
   minPlan: shape.minPlan.default("free"),
   developer: Text.max(100),
   license: Text.max(60),
-  website: z.url({ protocol: /^https$/ }),
+  website: z.url({ protocol: /^https$/ }).nullable(),
   sourceUrl: z.url({ protocol: /^https$/ }).nullable(),
   architectures: shape.architectures.min(1),
   requirements: z.strictObject({ memoryMB: z.int().min(1).max(65_536), diskGB: z.number().min(0).max(10_000) }),
