@@ -104,7 +104,7 @@ export * from "./kit/signing-v2.ts";
 export * from "./records/actor.ts";
 export { AdminDevice, AdminUser, BackgroundJob, FeatureFlag, InstallationStats, STUCK_KINDS, StuckItem } from "./records/admin.ts";
 export * from "./records/alerts.ts";
-export { AppConfig, AppSpec, Slug, VariableName } from "./records/app-spec.ts";
+export { AppConfig, AppSlug, AppSpec, VariableName } from "./records/app-spec.ts";
 export * from "./records/app-template.ts";
 export * from "./records/command.ts";
 export * from "./records/command-ack.ts";

@@ -8,6 +8,15 @@ import { metadata, SCHEMAS } from "../schemas.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 type Io = "input" | "output";
+/** The keywords that decide about a type. */
+interface Shape {
+  readonly $ref: string;
+  readonly anyOf: readonly Json[];
+  readonly oneOf: readonly Json[];
+  readonly enum: readonly unknown[];
+  readonly type: string | readonly string[];
+  readonly items: Json;
+}
 
 /** `enrollment token` becomes `EnrollmentTokenId`. */
 const idType = (name: string): string =>
@@ -46,9 +55,9 @@ const stringType = ({ examples }: Json): string => {
 
 /** Throws on a schema that it does not know, so that no type is lost silently. */
 const typeOf = (schema: Json): string => {
-  const { $ref, anyOf, enum: values, type, items } = schema as { $ref?: string; anyOf?: Json[]; enum?: unknown[]; type?: string | string[]; items?: Json };
+  const { $ref, anyOf, oneOf = anyOf, enum: values, type, items } = schema as Partial<Shape>;
   if ($ref !== undefined) return $ref.replace("#/$defs/", "");
-  if (anyOf !== undefined) return union(anyOf.map(typeOf));
+  if (oneOf !== undefined) return union(oneOf.map(typeOf));
   if (values !== undefined) return union(values.map(literal));
   if ("const" in schema) return literal(schema["const"]);
   if (Array.isArray(type)) return union(type.map((each) => typeOf({ ...schema, type: each })));

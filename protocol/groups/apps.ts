@@ -3,12 +3,13 @@ import { z } from "zod";
 import { group, query } from "../kit/operation.ts";
 import { cursorQuery, paged } from "../kit/page.ts";
 import { AppCategory, AppTemplate } from "../records/app-template.ts";
+import { ConfigProperty, ConfigSchema } from "../records/config-schema.ts";
 
 const read = { auth: ["user", "apiKey"], permission: "app:read" } as const;
 
 export const apps = group({
   tag: "Apps",
-  records: { AppTemplate },
+  records: { AppTemplate, ConfigSchema, ConfigProperty },
   operations: {
     templates: query({
       ...read,

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { AppId, DeploymentId } from "../kit/ids.ts";
 
 /** Of folders, of templates and on devices. */
-export const Slug = z
+export const AppSlug = z
   .string()
   .regex(/^[a-z0-9]+(?:-[a-z0-9]+)*$/)
   .max(64);
@@ -23,7 +23,7 @@ const common = {
   ports: z
     .array(
       z.strictObject({
-        name: Slug,
+        name: AppSlug,
         protocol: z.enum(["tcp", "udp"]).default("tcp"),
         config: z.string().max(128).describe("The property of the configuration that holds the port's number on the device."),
         variable: VariableName.optional().describe("A process finds the number in this variable."),
@@ -33,13 +33,13 @@ const common = {
     .max(32)
     .default([]),
   volumes: z
-    .array(z.strictObject({ name: Slug, variable: VariableName.optional().describe("A process finds the folder in this variable.") }))
+    .array(z.strictObject({ name: AppSlug, variable: VariableName.optional().describe("A process finds the folder in this variable.") }))
     .max(32)
     .default([]),
   health: z.strictObject({
     http: z
       .strictObject({
-        port: Slug,
+        port: AppSlug,
         path: z
           .string()
           .regex(/^\/[^\s\\]*$/)
@@ -57,7 +57,7 @@ const common = {
 
 /** How an app runs. `process` names a program that comes with the agent; nothing is ever given to a shell. */
 export const AppSpec = z.discriminatedUnion("kind", [
-  z.strictObject({ kind: z.literal("process"), program: Slug, ...common }),
+  z.strictObject({ kind: z.literal("process"), program: AppSlug, ...common }),
   z.strictObject({ kind: z.literal("compose"), compose: z.string().max(65_536).describe("A Compose file."), ...common }),
 ]);
 export type AppSpec = z.output<typeof AppSpec>;
@@ -70,7 +70,7 @@ export const DesiredApp = z.object({
   appId: AppId,
   deploymentId: DeploymentId.nullable(),
   name: z.string().max(128),
-  template: Slug,
+  template: AppSlug,
   templateVersion: z.string().max(64),
   revision: z.int().min(1).describe("Rises with every change of what should run."),
   state: z.enum(["running", "stopped", "removed"]),
@@ -103,6 +103,6 @@ export const ReportedApp = z.object({
   restarts: z.int().min(0),
   cpuPercent: z.number().min(0).nullable(),
   memoryBytes: z.int().min(0).nullable(),
-  ports: z.record(Slug, Port),
+  ports: z.record(AppSlug, Port),
 });
 export type ReportedApp = z.output<typeof ReportedApp>;

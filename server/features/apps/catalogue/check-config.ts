@@ -32,7 +32,7 @@ const portFaults = (config: AppConfig, ports: readonly string[]): readonly Confi
 
 /** `ports` names the settings that hold numbers of ports. */
 export const createCheckConfig = (schema: ConfigSchema, ports: readonly string[]): CheckConfig => {
-  const form = z.fromJSONSchema(schema);
+  const form = z.fromJSONSchema(schema as z.core.JSONSchema.JSONSchema); // as: zod allows no undefined property, and text of JSON has none
   const names = [...new Set(ports)];
   return (given) => {
     const { success, data, error } = form.safeParse(given);

@@ -2,7 +2,7 @@
 // privileged, no network or path of the host, no socket of Docker, no image that is built on the device.
 import { parse, YAMLParseError } from "yaml";
 import { z } from "zod";
-import { Slug } from "../../../../protocol/index.ts";
+import { AppSlug } from "../../../../protocol/index.ts";
 
 const Duration = z.string().regex(/^\d+(?:s|m)$/, "must be a duration such as 30s");
 const Port = z.string().regex(/^\$\{[A-Z_][A-Z0-9_]*\}:\d{1,5}(?:\/(?:tcp|udp))?$/, "must be a variable in braces and a number, perhaps with /tcp or /udp");
@@ -20,7 +20,7 @@ const Service = z.strictObject({
   ports: z.array(Port).default([]),
   volumes: z.array(Mount).default([]),
   tmpfs: z.array(z.string().regex(/^\/[\w/-]+$/, "must be a path in the container")).optional(),
-  depends_on: z.record(Slug, z.strictObject({ condition: z.enum(["service_started", "service_healthy"]) })).default({}),
+  depends_on: z.record(AppSlug, z.strictObject({ condition: z.enum(["service_started", "service_healthy"]) })).default({}),
   healthcheck: z
     .strictObject({
       test: z.tuple([z.enum(["CMD", "CMD-SHELL"])], z.string()),
@@ -43,8 +43,8 @@ const Service = z.strictObject({
 export type ComposeService = z.output<typeof Service>;
 
 const ComposeFile = z.strictObject({
-  services: z.record(Slug, Service).refine((services) => Object.keys(services).length > 0, "must have a service"),
-  volumes: z.record(Slug, z.strictObject({})).default({}),
+  services: z.record(AppSlug, Service).refine((services) => Object.keys(services).length > 0, "must have a service"),
+  volumes: z.record(AppSlug, z.strictObject({})).default({}),
 });
 export type ComposeFile = z.output<typeof ComposeFile>;
 

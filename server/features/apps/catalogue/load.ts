@@ -3,7 +3,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
-import { type AppSpec, type AppTemplate, type ConfigSchema, Slug } from "../../../../protocol/index.ts";
+import { AppSlug, type AppSpec, type AppTemplate, type ConfigSchema } from "../../../../protocol/index.ts";
 import { type CheckConfig, createCheckConfig } from "./check-config.ts";
 import { parseCompose } from "./compose-file.ts";
 import { composeFaults, type Fault, templateFaults } from "./fit.ts";
@@ -77,7 +77,7 @@ const defaultFaults = ({ configSchema }: TemplateFile, check: (schema: ConfigSch
 
 const readEntry = (folder: string, id: string): CatalogueEntry => {
   const name = `${id}/app.json`;
-  within(id, () => Slug.parse(id));
+  within(id, () => AppSlug.parse(id));
   const file = within(name, () => TemplateFile.parse(JSON.parse(readFileSync(join(folder, name), "utf8"))));
   refuse(name, templateFaults(file));
   const { spec, ...facts } = file;
