@@ -22,7 +22,7 @@ import { deleteRowsOf } from "../platform/tenant-client.ts";
 import { type AdminSettings, createAdmin, type ThisNode } from "./admin/index.ts";
 import { createAlerting } from "./alerting.ts";
 import { createApiKeys } from "./api-keys/index.ts";
-import { type AppCatalogue, createApps } from "./apps/index.ts";
+import { type AppCatalogue, createAppFeature } from "./apps/index.ts";
 import { createBeginTrial, createBilling } from "./billing/index.ts";
 import { spreadChanges } from "./changes.ts";
 import type { CommandSettings } from "./commands/index.ts";
@@ -210,7 +210,7 @@ export const createFeatures = (deps: FeaturesDeps) => {
     security,
     alerts: createAlerting(deps, { kit, devices, fleets, onError }),
     webhooks,
-    apps: createApps({ ...kit, catalogue: deps.catalogue }),
+    apps: createAppFeature({ ...kit, catalogue: deps.catalogue }),
   } satisfies FeaturesOf<Contract>;
 
   const parts = connectParts(features, { outbox, outcomes, counters, stuck });

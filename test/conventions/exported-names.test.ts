@@ -9,7 +9,6 @@ const DECLARATION = /^export (?:declare |abstract |async )*(?:const|let|function
 /** Names with two meanings, each for a reason. A guide shares the name of its group; that needs no reason here. */
 const EXCEPTIONS: Readonly<Record<string, string>> = {
   createAgent: "the reference agent, and the feature of the group `agent`: every feature's factory has its group's name",
-  createApps: "what the reference agent runs, and the feature of the group `apps`",
   CommandType: "what a group declares, and what the queue knows of a type",
   Plan: "what a tenant pays for, and the check of its limits",
 };

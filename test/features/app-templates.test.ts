@@ -12,9 +12,9 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 /** A viewer of a new tenant with this plan. */
-const withPlan = async (plan: string): Promise<Caller> => {
+const withPlan = async (plan: string, limitOverrides = {}): Promise<Caller> => {
   const tenant = await world.tenant();
-  await world.sql.query("update tenants set plan = $2 where tenant_id = $1", [tenant.tenantId, plan]);
+  await world.sql.query("update tenants set plan = $2, limit_overrides = $3 where tenant_id = $1", [tenant.tenantId, plan, limitOverrides]);
   return tenant.user("viewer");
 };
 const read = (path: string, as = viewer) => world.call(as, "GET", `/v1/app-templates${path}`);
@@ -64,6 +64,11 @@ test("the tenant's plan decides what is available, and what it lacks names the p
   const all = await listed("");
   expect(idsOf(await listed("&available=true"))).toEqual(idsOf(all.filter(({ minPlan }) => minPlan === "free")));
   expect(await listed("&available=false", await withPlan("business"))).toEqual([]);
+});
+
+test("a tenant without limits may install everything, whatever its plan", async () => {
+  expect(await listed("&available=false", await withPlan("free", { "*": null }))).toEqual([]);
+  expect(idsOf(await listed("&available=false", await withPlan("free", { apps: null })))).toContain("mattermost");
 });
 
 test("one application is returned with its configuration schema and its secrets, and without the plan if it is available", async () => {

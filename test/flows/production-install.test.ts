@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createTestDatabase } from "../kit/database.ts";
-import { createSandbox, ROOT, runToEnd, type Sandbox, startGatewayProcess } from "./processes.ts";
+import { type BootstrapCredentials, createSandbox, ROOT, runToEnd, type Sandbox, startGatewayProcess } from "./processes.ts";
 
 interface Locked {
   readonly dev?: boolean;
@@ -35,7 +35,9 @@ const productionPackages = async (): Promise<readonly string[]> => {
     .map(([path]) => path);
 };
 
-test("npm start serves from a built and pruned install, and without a build says what to do", { timeout: 90_000 }, async () => {
+test("npm start serves from a built and pruned install, with the catalogue of applications, and without a build says what to do", {
+  timeout: 90_000,
+}, async () => {
   for (const path of [...(await productionPackages()), "package.json", "tsconfig.json", "CHANGELOG.md", "prisma", "server", "protocol", "agent-sim", "portal"])
     await copy(path);
   const unbuilt = await runToEnd(["npm", "--silent", "start"], { env: sandbox.env, cwd: sandbox.dir });
@@ -50,5 +52,9 @@ test("npm start serves from a built and pruned install, and without a build says
   expect((await fetch(`${gateway.url}/v1/health/ready`)).status).toBe(200);
   expect((await fetch(`${gateway.url}/v1/docs`)).status).toBe(200);
   expect(await (await fetch(gateway.url)).text()).toContain("/assets/index-");
+  const bootstrap = await runToEnd([process.execPath, join(sandbox.dir, "dist/server/cli.js"), "bootstrap", "--json"], { env, cwd: sandbox.dir });
+  const { token } = JSON.parse(bootstrap.stdout) as BootstrapCredentials;
+  const catalogue = await fetch(`${gateway.url}/v1/app-templates/vaultwarden`, { headers: { authorization: `Bearer ${token}` } });
+  expect([catalogue.status, await catalogue.json()]).toMatchObject([200, { data: { id: "vaultwarden", kind: "compose", available: true } }]);
   await gateway.end("SIGTERM");
 });

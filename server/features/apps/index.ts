@@ -8,6 +8,6 @@ export type { CheckedConfig, ConfigFault } from "./catalogue/check-config.ts";
 export { completeSecrets } from "./catalogue/complete-secrets.ts";
 export { type AppCatalogue, type CatalogueEntry, createAppCatalogue, loadAppCatalogue } from "./catalogue/load.ts";
 
-export const createApps = (deps: TemplatesDeps): Feature<typeof contract.apps> => ({
+export const createAppFeature = (deps: TemplatesDeps): Feature<typeof contract.apps> => ({
   handlers: implement(contract.apps, createTemplates(deps)),
 });

@@ -2,15 +2,19 @@
 import { type AppTemplate, type contract, PLANS, type Plan as Tier, toWindow } from "../../../protocol/index.ts";
 import { bindingOf, readCursor, writeCursor } from "../../core/cursor.ts";
 import type { Handlers } from "../../core/feature.ts";
-import type { TenantScope } from "../../core/scope.ts";
+import type { TenantFacts, TenantScope } from "../../core/scope.ts";
 import type { FeatureKit } from "../kit.ts";
+import type { Plan } from "../tenants/index.ts";
 import type { AppCatalogue, TemplateFacts } from "./catalogue/load.ts";
 
 export interface TemplatesDeps extends Pick<FeatureKit, "plan"> {
   readonly catalogue: AppCatalogue;
 }
 
-const allows = (tier: Tier, template: TemplateFacts): boolean => PLANS.indexOf(tier) >= PLANS.indexOf(template.minPlan);
+export const allows = (tier: Tier, template: TemplateFacts): boolean => PLANS.indexOf(tier) >= PLANS.indexOf(template.minPlan);
+
+/** The plan that counts for a tenant. Whoever lifts all of its limits lets it install everything. */
+export const installTier = (plan: Pick<Plan, "tierOf">, tenant: TenantFacts): Tier => (tenant.limitOverrides["*"] === null ? "business" : plan.tierOf(tenant));
 
 const shownTo = (tier: Tier, template: TemplateFacts): AppTemplate =>
   allows(tier, template) ? { ...template, available: true } : { ...template, available: false, requiredPlan: template.minPlan };
@@ -19,7 +23,7 @@ const contains = ({ name, tagline, description }: TemplateFacts, text: string): 
   [name, tagline, description].some((part) => part.toLowerCase().includes(text.toLowerCase()));
 
 export const createTemplates = ({ plan, catalogue }: TemplatesDeps): Pick<Handlers<typeof contract.apps>, "templates" | "template"> => {
-  const all = ({ tenant }: TenantScope): readonly AppTemplate[] => catalogue.entries.map(({ template }) => shownTo(plan.tierOf(tenant), template));
+  const all = ({ tenant }: TenantScope): readonly AppTemplate[] => catalogue.entries.map(({ template }) => shownTo(installTier(plan, tenant), template));
   return {
     templates: async ({ scope }, query) => {
       const { category, q, available } = query;
@@ -39,7 +43,7 @@ export const createTemplates = ({ plan, catalogue }: TemplatesDeps): Pick<Handle
     template: async ({ scope, fail }, { templateId }) => {
       const entry = catalogue.find(templateId);
       if (entry === undefined) throw fail("APP_TEMPLATE_NOT_FOUND", { templateId });
-      return shownTo(plan.tierOf(scope.tenant), entry.template);
+      return shownTo(installTier(plan, scope.tenant), entry.template);
     },
   };
 };
