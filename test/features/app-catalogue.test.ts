@@ -161,6 +161,8 @@ describe("the validator", () => {
     ],
     ["a variable with a default of its own", "has a $ that is neither", (files) => (service(files).environment.X = variable("HOME:-/root"))],
     ["a variable without braces", "has a $ that is neither", (files) => (service(files).environment.X = "$HOME")],
+    ["a variable in the text of a shell", "services.miniflux.command: must not put", (files) => (service(files).command = ["sh", "-c", variable("HTTP_PORT")])],
+    ["a command that is a text", "services.miniflux.command: ", (files) => (service(files).command = "sh -c true")],
     ["a privileged container", 'services.miniflux: Unrecognized key: "privileged"', (files) => (service(files).privileged = true)],
     ["the network of the host", 'services.miniflux: Unrecognized key: "network_mode"', (files) => (service(files).network_mode = "host")],
     [

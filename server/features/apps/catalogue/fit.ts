@@ -89,7 +89,8 @@ const sameNames = (path: string, found: Iterable<string>, expected: Iterable<str
 };
 
 const serviceFaults = ({ services, volumes }: ComposeFile): readonly Fault[] =>
-  Object.entries(services).flatMap(([name, { depends_on, volumes: mounts }]) => [
+  Object.entries(services).flatMap(([name, { command = [], depends_on, volumes: mounts }]) => [
+    ...when(command.includes("-c") && variablesOf(command.join(" ")).size > 0, `services.${name}.command`, "must not put a variable into the text of a shell"),
     ...Object.entries(depends_on).flatMap(([other, { condition }]) => {
       const path = `services.${name}.depends_on.${other}`;
       const service = services[other];
