@@ -181,23 +181,27 @@ export const createSimulatedHost = (options: SimulatedHostOptions): Host => {
     if (anew || state !== "running") return update(app, desired);
     if (app.failure !== null) set(desired.appId, app, { failure: null });
   };
-  const change = (given: DesiredApp, anew: boolean): Promise<ReportedApp> =>
-    inTurn(given.appId, async () => {
-      const app = apps.get(given.appId) ?? newApp();
-      apps.set(checkAppId(given.appId), app);
-      try {
-        await bring(app, checkDesired(given), anew);
-      } catch (error) {
-        if (!(error instanceof HostFailure)) throw error;
-        const state = app.current === null ? "failed" : app.state;
-        set(given.appId, app, { state, failure: toAppFailure(error, Math.max(1, Number(given.revision) || 1)) });
-        throw error;
-      } finally {
-        app.incoming = null;
-        if (app.state === "removed") for (const tell of app.followers) tell(null);
-      }
-      return { ...reportOf(given.appId, app), revision: given.state === "removed" ? given.revision : (app.current?.revision ?? 0) };
-    });
+  const fail = (app: SimulatedApp, { appId, revision }: DesiredApp, error: unknown): never => {
+    if (!(error instanceof HostFailure)) throw error;
+    const failure = toAppFailure(error, Number.isInteger(revision) && revision > 0 ? revision : 1);
+    set(appId, app, { state: app.current === null ? "failed" : app.state, failure });
+    throw error;
+  };
+  const carryOut = async (given: DesiredApp, anew: boolean): Promise<ReportedApp> => {
+    const appId = checkAppId(given.appId);
+    const app = apps.get(appId) ?? newApp();
+    apps.set(appId, app);
+    try {
+      await bring(app, checkDesired(given), anew);
+    } catch (error) {
+      return fail(app, given, error);
+    } finally {
+      app.incoming = null;
+      if (app.state === "removed") for (const tell of app.followers) tell(null);
+    }
+    return reportOf(appId, app);
+  };
+  const change = (given: DesiredApp, anew: boolean): Promise<ReportedApp> => inTurn(given.appId, () => carryOut(given, anew));
   const known = (appId: string): SimulatedApp => [...apps].find(([id]) => id === appId)?.[1] ?? refuse("UNKNOWN_APP", "this app is not on the device");
   return {
     apply: (desired) => change(desired, false),

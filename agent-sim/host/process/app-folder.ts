@@ -67,6 +67,8 @@ export interface AppFolder {
   dropProcess(): void;
   /** Removes the other revisions and unfinished writes. */
   tidy(current: number | null): void;
+  /** Refuses links in place of the folders of volumes, and creates nothing. */
+  checkVolumes(names: readonly string[]): void;
   /** Creates the folders of an app's volumes and returns them by name. Refuses links. */
   prepareVolumes(names: readonly string[]): Readonly<Record<string, string>>;
   removeVolumes(): void;
@@ -79,10 +81,10 @@ export const openAppFolder = (apps: string, appId: string, disk: Disk): AppFolde
   const path = join(apps, appId);
   const at = (...names: readonly string[]): string => join(path, ...names);
   /** Neither the app nor anybody else may lead the agent elsewhere by a link. */
+  const checked = (wanted: string): string =>
+    ["link", "other"].includes(kindOf(wanted)) ? refuse("LINK_REFUSED", `${basename(wanted)} is not a folder of the agent`) : wanted;
   const folder = (wanted: string): string => {
-    const kind = kindOf(wanted);
-    if (kind === "link" || kind === "other") return refuse("LINK_REFUSED", `${basename(wanted)} is not a folder of the agent`);
-    if (kind === "none") mkdirSync(wanted, { recursive: true, mode: 0o700 });
+    mkdirSync(checked(wanted), { recursive: true, mode: 0o700 });
     return wanted;
   };
   const write = (name: string, value: unknown): void => {
@@ -113,6 +115,9 @@ export const openAppFolder = (apps: string, appId: string, disk: Disk): AppFolde
     tidy: (current) => {
       for (const name of namesIn("revisions")) if (name !== `${current}.json`) remove("revisions", name);
       for (const name of namesIn()) if (isUnfinished(name)) remove(name);
+    },
+    checkVolumes: (names) => {
+      for (const volume of [path, at(VOLUMES), ...names.map((name) => at(VOLUMES, name))]) checked(volume);
     },
     prepareVolumes: (names) => {
       folder(path);

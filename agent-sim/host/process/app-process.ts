@@ -71,11 +71,11 @@ export const createAppProcess = (context: AppContext, folder: AppFolder): AppPro
       if (app.spec.kind !== "process") return refuse("KIND_REFUSED", "this device runs no containers");
       const program = programFile(programs, app.spec.program);
       refusePortsOfOthers(context, app);
-      folder.prepareVolumes(app.spec.volumes.map(({ name }) => name));
+      folder.checkVolumes(app.spec.volumes.map(({ name }) => name));
       const secrets = await fetchSecrets(context, app);
       environmentOf(app, secrets);
       await checkPorts(app, ownPorts);
-      return { app, secrets, program, logBytes: supervision.logBytes };
+      return { app, secrets, program, logBytes: supervision.logBytes, onRecorded: () => context.onStep("give order") };
     },
     start: async (prepared) => {
       await checkPorts(prepared.app, new Set());

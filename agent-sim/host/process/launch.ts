@@ -33,12 +33,14 @@ export interface Launch {
   readonly secrets: Secrets;
   readonly program: string;
   readonly logBytes: number;
+  /** Called when the process is on record and has not begun. */
+  readonly onRecorded: () => void;
 }
 
 const failed = (reason: string, message: string): HostFailure => new HostFailure({ stage: "starting", reason, message });
 
 /** Starts the program. The process is on record before it begins: if the agent dies in between, the shim gets no order and ends. */
-export const launch = async (folder: AppFolder, { app, secrets, program, logBytes }: Launch): Promise<ProcessName> => {
+export const launch = async (folder: AppFolder, { app, secrets, program, logBytes, onRecorded }: Launch): Promise<ProcessName> => {
   const { spec, revision } = app;
   const volumes = folder.prepareVolumes(spec.volumes.map(({ name }) => name));
   const ofVolumes = spec.volumes.flatMap(({ name, variable }) => (variable === undefined ? [] : [[variable, volumes[name]]]));
@@ -52,6 +54,7 @@ export const launch = async (folder: AppFolder, { app, secrets, program, logByte
   shim.unref();
   try {
     folder.writeProcess(name);
+    onRecorded();
   } catch (error_) {
     shim.stdin.destroy();
     throw error_;
