@@ -5,8 +5,8 @@ import { pause } from "../../agent/index.ts";
 import { environmentOf, HostFailure, portsOf, refuse, type Secrets, takesSecrets } from "../host.ts";
 import type { AppFolder } from "./app-folder.ts";
 import { askHealth } from "./health.ts";
-import { type Launch, launch, programFile, stopProcess } from "./launch.ts";
-import { linesOfLastStart } from "./log-file.ts";
+import { launch, programFile, stopProcess } from "./launch.ts";
+import { followLog, linesOfLastStart, tailLog } from "./log-file.ts";
 import { checkPorts } from "./ports.ts";
 import { figuresOf, isAlive, membersOf } from "./proc.ts";
 import type { AppContext } from "./settings.ts";
@@ -18,21 +18,26 @@ const STOP_SECONDS = 10;
 /** CPU time over a shorter span says nothing. */
 const MEASURED_OVER_MS = 1_000;
 
+/** Starts what has been prepared. */
+export type Start = () => Promise<void>;
+
 export interface AppProcess {
-  isAlive(): boolean;
+  isAlive(): Promise<boolean>;
   /** Checks everything that can be known before the start, and fetches the secrets. */
-  prepare(app: DesiredApp, ownPorts: ReadonlySet<number>): Promise<Launch>;
-  start(launch: Launch): Promise<void>;
+  prepare(app: DesiredApp, ownPorts: ReadonlySet<number>): Promise<Start>;
   /** Resolves once the app has started, rejects if it ends or takes too long. */
   untilHealthy(app: DesiredApp): Promise<void>;
   stop(app: DesiredApp | null): Promise<void>;
   /** How it ended, in words. */
   ending(): string;
-  lastLines(): readonly string[];
+  lastLines(): Promise<readonly string[]>;
+  tail(lines: number): Promise<readonly string[]>;
+  follow(signal: AbortSignal, isOver: () => boolean): AsyncIterable<string>;
+  removeVolumes(): Promise<void>;
   figures(): { readonly cpuPercent: number | null; readonly memoryBytes: number | null };
 }
 
-const fetchSecrets = async ({ secretsOf }: AppContext, app: DesiredApp): Promise<Secrets> => {
+export const fetchSecrets = async ({ secretsOf }: AppContext, app: DesiredApp): Promise<Secrets> => {
   if (!takesSecrets(app)) return {};
   try {
     return await secretsOf(app.appId);
@@ -42,7 +47,7 @@ const fetchSecrets = async ({ secretsOf }: AppContext, app: DesiredApp): Promise
   }
 };
 
-const refusePortsOfOthers = (context: AppContext, app: DesiredApp): void => {
+export const refusePortsOfOthers = (context: AppContext, app: DesiredApp): void => {
   const taken = context.portsOfOthers(app.appId);
   for (const port of Object.values(portsOf(app))) {
     const other = taken.get(port);
@@ -53,7 +58,7 @@ const refusePortsOfOthers = (context: AppContext, app: DesiredApp): void => {
 export const createAppProcess = (context: AppContext, folder: AppFolder): AppProcess => {
   const { time, supervision, programs } = context;
   let measured = { atMs: 0, cpuMs: 0, percent: null as number | null, pid: 0 };
-  const alive = (): boolean => {
+  const isRunning = (): boolean => {
     const name = folder.readProcess();
     return name !== null && isAlive(name);
   };
@@ -64,9 +69,12 @@ export const createAppProcess = (context: AppContext, folder: AppFolder): AppPro
     return exit.signal === null ? `it ended with code ${exit.code}` : `${exit.signal} ended it`;
   };
   return {
-    isAlive: alive,
+    isAlive: async () => isRunning(),
     ending,
-    lastLines,
+    lastLines: async () => lastLines(),
+    tail: async (lines) => tailLog(folder.path, lines),
+    follow: (signal, isOver) => followLog({ folder: folder.path, time, signal, isOver }),
+    removeVolumes: async () => folder.removeVolumes(),
     prepare: async (app, ownPorts) => {
       if (app.spec.kind !== "process") return refuse("KIND_REFUSED", "this device runs no containers");
       const program = programFile(programs, app.spec.program);
@@ -75,11 +83,10 @@ export const createAppProcess = (context: AppContext, folder: AppFolder): AppPro
       const secrets = await fetchSecrets(context, app);
       environmentOf(app, secrets);
       await checkPorts(app, ownPorts);
-      return { app, secrets, program, logBytes: supervision.logBytes, onRecorded: () => context.onStep("give order") };
-    },
-    start: async (prepared) => {
-      await checkPorts(prepared.app, new Set());
-      await launch(folder, prepared);
+      return async () => {
+        await checkPorts(app, new Set());
+        await launch(folder, { app, secrets, program, logBytes: supervision.logBytes, onRecorded: () => context.onStep("give order") });
+      };
     },
     untilHealthy: async (app) => {
       const { http, startSeconds } = app.spec.health;
@@ -87,7 +94,7 @@ export const createAppProcess = (context: AppContext, folder: AppFolder): AppPro
       for (;;) {
         const answer = await askHealth(app);
         const lasted = time.elapsedMs() - start;
-        if (!alive()) throw new HostFailure({ stage: "starting", reason: "EXITED", message: ending(), lines: lastLines() });
+        if (!isRunning()) throw new HostFailure({ stage: "starting", reason: "EXITED", message: ending(), lines: lastLines() });
         if (answer === null && (http !== undefined || lasted >= Math.min(supervision.settleMs, startSeconds * 1_000))) return;
         if (lasted >= startSeconds * 1_000)
           throw new HostFailure({

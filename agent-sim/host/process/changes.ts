@@ -2,14 +2,15 @@
 import type { DesiredApp } from "../../../protocol/records/app-spec.ts";
 import { type AppFailure, HostFailure, portsOf, toAppFailure } from "../host.ts";
 import type { AppChange } from "./app-folder.ts";
-import type { Launch } from "./launch.ts";
+import type { Start } from "./app-process.ts";
 import { expectFailure, type TrackedApp } from "./tracked-app.ts";
 
 type Update = Extract<AppChange, { kind: "update" }>;
 type Step = (step: string) => void;
 
-const start = async ({ process }: TrackedApp, app: DesiredApp, prepared: Launch | null): Promise<void> => {
-  await process.start(prepared ?? (await process.prepare(app, new Set())));
+const start = async ({ process }: TrackedApp, app: DesiredApp, prepared: Start | null): Promise<void> => {
+  const begin = prepared ?? (await process.prepare(app, new Set()));
+  await begin();
   await process.untilHealthy(app);
 };
 
@@ -53,12 +54,12 @@ const advance = async (tracked: TrackedApp, app: DesiredApp, { change, prepared,
 };
 interface Advance {
   readonly change: Update;
-  readonly prepared: Launch | null;
+  readonly prepared: Start | null;
   readonly step: Step;
 }
 
 /** Ends with the new revision, with the restored one, or with a failed one if there is nothing to restore. */
-export const carryOut = async (tracked: TrackedApp, change: Update, prepared: Launch | null, step: Step): Promise<void> => {
+export const carryOut = async (tracked: TrackedApp, change: Update, prepared: Start | null, step: Step): Promise<void> => {
   const app = tracked.folder.readRevision(change.to);
   tracked.incoming = app;
   const failure = change.failure ?? (await advance(tracked, app, { change, prepared, step }));
@@ -76,7 +77,7 @@ export const carryOut = async (tracked: TrackedApp, change: Update, prepared: La
 export const update = async (tracked: TrackedApp, app: DesiredApp, step: Step): Promise<void> => {
   const { process, folder, record, current } = tracked;
   tracked.incoming = app;
-  const prepared = await process.prepare(app, new Set(current !== null && process.isAlive() ? Object.values(portsOf(current)) : []));
+  const prepared = await process.prepare(app, new Set(current !== null && (await process.isAlive()) ? Object.values(portsOf(current)) : []));
   step("write revision");
   folder.writeRevision(app);
   step("begin");
@@ -95,7 +96,7 @@ export const remove = async (tracked: TrackedApp, keepVolumes: boolean, step: St
   step("stop");
   await tracked.process.stop(tracked.current);
   step("remove volumes");
-  if (!keepVolumes) tracked.folder.removeVolumes();
+  if (!keepVolumes) await tracked.process.removeVolumes();
   step("remove rest");
   tracked.folder.removeRest();
   tracked.removed();

@@ -7,7 +7,6 @@ import type { AppContext } from "./settings.ts";
 import { expectFailure, trackApp } from "./tracked-app.ts";
 
 export interface ProcessApp {
-  readonly folder: string;
   /** False once it is removed. */
   readonly exists: boolean;
   /** The ports of what runs and of what is being installed. */
@@ -16,6 +15,8 @@ export interface ProcessApp {
   /** After a start of the agent: adopts what runs and carries on what was interrupted. */
   recover(): Promise<void>;
   report(): ReportedApp;
+  tail(lines: number): Promise<readonly string[]>;
+  follow(signal: AbortSignal): AsyncIterable<string>;
   close(): Promise<void>;
 }
 
@@ -42,7 +43,7 @@ export const createProcessApp = (context: AppContext, appId: DesiredApp["appId"]
     const { current, record } = tracked;
     if (current === null || !isSame(app, current)) return update(tracked, app, step);
     if (app.state === "stopped") return halt(tracked, step);
-    if (anew || record.state !== "running" || !process.isAlive()) return update(tracked, app, step);
+    if (anew || record.state !== "running" || !(await process.isAlive())) return update(tracked, app, step);
     if (record.failure !== null) tracked.save({ failure: null });
   };
   /** Nothing supervises the app while it changes. */
@@ -64,12 +65,13 @@ export const createProcessApp = (context: AppContext, appId: DesiredApp["appId"]
     throw failure;
   };
   return {
-    folder: folder.path,
     get exists() {
       return tracked.exists;
     },
     ports: () => [tracked.current, tracked.incoming].flatMap((app) => (app === null ? [] : Object.values(portsOf(app)))),
     report: tracked.report,
+    tail: process.tail,
+    follow: (signal) => process.follow(signal, () => !tracked.exists),
     recover: () => alone(recover),
     apply: async (given, anew) => {
       await alone(() => bring(checkDesired(given), anew)).catch((error: unknown) => fail(given, expectFailure(error, "preparing")));

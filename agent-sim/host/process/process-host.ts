@@ -5,9 +5,9 @@ import { AppId } from "../../../protocol/index.ts";
 import { noop } from "../../agent/index.ts";
 import { checkAppId, type Host, refuse } from "../host.ts";
 import { createTurns } from "../turns.ts";
+import { createAppProcess } from "./app-process.ts";
 import { systemDisk } from "./disk.ts";
 import { OWN_PROGRAMS } from "./launch.ts";
-import { followLog, tailLog } from "./log-file.ts";
 import { createProcessApp, type ProcessApp } from "./process-app.ts";
 import { type AppContext, type ProcessHostOptions, SUPERVISION } from "./settings.ts";
 
@@ -16,6 +16,7 @@ export const openProcessHost = ({ folder, supervision, programs = OWN_PROGRAMS, 
   mkdirSync(join(folder, "apps"), { recursive: true, mode: 0o700 });
   const context: AppContext = {
     disk: systemDisk,
+    createProcess: createAppProcess,
     ...given,
     programs,
     onChange,
@@ -33,7 +34,7 @@ export const openProcessHost = ({ folder, supervision, programs = OWN_PROGRAMS, 
     return app;
   };
   const known = (): readonly ProcessApp[] => [...apps.values()].filter(({ exists }) => exists);
-  const folderOf = (appId: string): string => (apps.get(appId)?.exists ? join(context.apps, appId) : refuse("UNKNOWN_APP", "this app is not on the device"));
+  const present = (appId: string): ProcessApp => known().find((app) => app === apps.get(appId)) ?? refuse("UNKNOWN_APP", "this app is not on the device");
   const change = (desired: Parameters<Host["apply"]>[0], anew: boolean) =>
     inTurn(desired.appId, async () => {
       const app = appOf(desired.appId);
@@ -56,8 +57,8 @@ export const openProcessHost = ({ folder, supervision, programs = OWN_PROGRAMS, 
     apply: (desired) => change(desired, false),
     restart: (desired) => change(desired, true),
     report: () => known().map((app) => app.report()),
-    tail: async (appId, lines) => tailLog(folderOf(appId), lines),
-    follow: (appId, signal) => followLog({ folder: folderOf(appId), time: context.time, signal, isOver: () => !apps.get(appId)?.exists }),
+    tail: async (appId, lines) => present(appId).tail(lines),
+    follow: (appId, signal) => present(appId).follow(signal),
     close: async () => {
       await Promise.all([...apps.values()].map((app) => app.close()));
     },

@@ -1,6 +1,8 @@
 // What a process host is given, and the bounds within which it supervises its apps.
 import type { Time } from "../../agent/index.ts";
 import type { HostOptions } from "../host.ts";
+import type { AppFolder } from "./app-folder.ts";
+import type { AppProcess } from "./app-process.ts";
 import type { Disk } from "./disk.ts";
 
 export const SUPERVISION = {
@@ -25,6 +27,8 @@ export interface ProcessHostOptions extends HostOptions {
   readonly programs?: string;
   readonly time: Time;
   readonly supervision?: Partial<typeof SUPERVISION>;
+  /** How the apps run; default: as processes of this machine. */
+  readonly createProcess?: AppContext["createProcess"];
   readonly disk?: Disk;
   /** Called before each step of a change. */
   readonly onStep?: (step: string) => void;
@@ -35,5 +39,6 @@ export interface AppContext extends Required<Pick<ProcessHostOptions, "secretsOf
   readonly apps: string;
   readonly supervision: typeof SUPERVISION;
   /** The ports that other apps have, by number, and whose they are. */
+  readonly createProcess: (context: AppContext, folder: AppFolder) => AppProcess;
   readonly portsOfOthers: (appId: string) => ReadonlyMap<number, string>;
 }

@@ -47,36 +47,40 @@ export const createSupervisor = ({ context, process, app, record, note, changed 
   const giveUp = async (watched: DesiredApp, why: string): Promise<void> => {
     const seconds = Math.round(supervision.windowMs / 1_000);
     const message = `ended ${crashes.length} times within ${seconds} s; the last time, ${why}`;
-    const failure = new HostFailure({ stage: "running", reason: "CRASH_LOOP", message, lines: process.lastLines() });
+    const failure = new HostFailure({ stage: "running", reason: "CRASH_LOOP", message, lines: await process.lastLines() });
     await process.stop(watched);
     health = "unknown";
     note({ state: "failed", failure: toAppFailure(failure, watched.revision) });
   };
   /** Starts it again; if that fails, the next look finds it still ended, which counts as another time. */
-  const startAgain = async (watched: DesiredApp): Promise<string | null> => {
+  const startAgain = async (watched: DesiredApp): Promise<HostFailure | null> => {
     try {
       await process.stop(watched);
-      await process.start(await process.prepare(watched, new Set()));
+      const begin = await process.prepare(watched, new Set());
+      await begin();
       return null;
     } catch (error) {
       const failure = toHostFailure(error, "starting");
-      if (failure instanceof HostFailure) return failure.message;
+      if (failure instanceof HostFailure) return failure;
       throw failure;
     }
   };
-  let notStarted: string | null = null;
+  let notStarted: HostFailure | null = null;
   /** Returns false if the app is given up. */
   const handleEnd = async (watched: DesiredApp, signal: AbortSignal): Promise<boolean> => {
     const nowMs = time.elapsedMs();
-    crashes = [...crashes.filter((atMs) => atMs > nowMs - supervision.windowMs), nowMs];
-    const why = notStarted ?? process.ending();
+    // No fault of the app, so it waits for the gateway as long as that takes.
+    const waits = notStarted?.reason === "SECRETS_UNAVAILABLE";
+    crashes = [...crashes.filter((atMs) => atMs > nowMs - supervision.windowMs), ...(waits ? [] : [nowMs])];
+    const why = notStarted?.message ?? process.ending();
     if (crashes.length > supervision.crashes) {
       await giveUp(watched, why);
       return false;
     }
     health = "unhealthy";
-    note({ restarts: record().restarts + 1 });
-    await pause(time, Math.min(supervision.maxBackoffMs, supervision.backoffMs * 2 ** (crashes.length - 1)), signal);
+    if (!waits) note({ restarts: record().restarts + 1 });
+    const backoffMs = waits ? supervision.maxBackoffMs : supervision.backoffMs * 2 ** (crashes.length - 1);
+    await pause(time, Math.min(supervision.maxBackoffMs, backoffMs), signal);
     if (signal.aborted) return true;
     notStarted = await startAgain(watched);
     if (notStarted === null) [health, missed, startedMs] = ["unknown", 0, time.elapsedMs()];
@@ -94,7 +98,7 @@ export const createSupervisor = ({ context, process, app, record, note, changed 
   };
   const watch = async (watched: DesiredApp, signal: AbortSignal): Promise<void> => {
     while (!signal.aborted) {
-      if (process.isAlive()) await checkHealth(watched);
+      if (await process.isAlive()) await checkHealth(watched);
       else if (!(await handleEnd(watched, signal))) return;
       await pause(time, supervision.lookMs, signal);
     }

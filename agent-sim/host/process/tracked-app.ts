@@ -2,7 +2,7 @@
 import type { DesiredApp, ReportedApp } from "../../../protocol/records/app-spec.ts";
 import { type AppFailure, HostFailure, portsOf, toHostFailure } from "../host.ts";
 import { type AppFolder, type AppRecord, NO_RECORD, openAppFolder } from "./app-folder.ts";
-import { type AppProcess, createAppProcess } from "./app-process.ts";
+import type { AppProcess } from "./app-process.ts";
 import type { AppContext } from "./settings.ts";
 import { createSupervisor, type Supervisor } from "./supervisor.ts";
 
@@ -35,7 +35,7 @@ export interface TrackedApp {
 
 export const trackApp = (context: AppContext, appId: DesiredApp["appId"]): TrackedApp => {
   const folder = openAppFolder(context.apps, appId, context.disk);
-  const process = createAppProcess(context, folder);
+  const process = context.createProcess(context, folder);
   const onDisk = folder.readRecord();
   let exists = onDisk !== null;
   let record = onDisk ?? NO_RECORD;
