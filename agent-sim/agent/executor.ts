@@ -173,7 +173,8 @@ export const createExecutor = ({ journal, handlers, acks, time, serverNowMs, max
       for (const { commandId, result, requiresAck, again } of journal.unsettled()) {
         if (running.has(commandId)) continue;
         if (!result && again !== null) enqueue(again);
-        else if (!result) end(commandId, { status: "failed", code: "AGENT_RESTARTED", output: { message: "the agent stopped while this command was in flight" } });
+        else if (!result)
+          end(commandId, { status: "failed", code: "AGENT_RESTARTED", output: { message: "the agent stopped while this command was in flight" } });
         else if (requiresAck) reportAgain(commandId);
       }
     },

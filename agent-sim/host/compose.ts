@@ -1,17 +1,17 @@
 // The host that runs apps as Compose projects with the `docker compose` of this machine. It has been tested with a recorded double of that
 // program only and has not been run against a real engine. Records, changes and supervision are those of the process host.
 import { execFile, spawn } from "node:child_process";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { createInterface } from "node:readline";
 import { z } from "zod";
 import type { DesiredApp } from "../../protocol/records/app-spec.ts";
 import { environmentOf, type Host, HostFailure, refuse, type Secrets } from "./host.ts";
-import type { AppFolder } from "./process/app-folder.ts";
-import { type AppProcess, fetchSecrets, refusePortsOfOthers } from "./process/app-process.ts";
-import { readText, replaceFile } from "./process/disk.ts";
-import { checkPorts } from "./process/ports.ts";
-import { openProcessHost } from "./process/process-host.ts";
-import type { AppContext, ProcessHostOptions } from "./process/settings.ts";
+import type { AppFolder } from "./processes/app-folder.ts";
+import { type AppProcess, fetchSecrets, refusePortsOfOthers } from "./processes/app-process.ts";
+import { readText, replaceFile } from "./processes/disk.ts";
+import { checkPorts } from "./processes/ports.ts";
+import { openProcessHost } from "./processes/process-host.ts";
+import type { AppContext, ProcessHostOptions } from "./processes/settings.ts";
 
 const FILE = "compose.yaml";
 const VARIABLES = "variables.env";
@@ -33,6 +33,41 @@ const containersIn = (text: string): readonly z.output<typeof Container>[] =>
     .split("\n")
     .filter((line) => line.trim() !== "")
     .flatMap((line) => z.union([z.array(Container), Container.transform((one) => [one])]).parse(JSON.parse(line)));
+
+/** What matters of `docker compose config --format json`: paths are absolute there, and every volume is in its long form. */
+const Resolved = z.object({
+  services: z.record(
+    z.string(),
+    z.object({
+      privileged: z.boolean().default(false),
+      network_mode: z.string().default(""),
+      pid: z.string().default(""),
+      volumes: z.array(z.object({ type: z.string(), source: z.string().default("") })).default([]),
+      env_file: z.array(z.object({ path: z.string() })).default([]),
+      devices: z.array(z.unknown()).default([]),
+      cap_add: z.array(z.string()).default([]),
+    }),
+  ),
+  volumes: z.record(z.string(), z.object({ driver_opts: z.object({ device: z.string().optional() }).default({}) })).default({}),
+  secrets: z.record(z.string(), z.object({ file: z.string().optional() })).default({}),
+  configs: z.record(z.string(), z.object({ file: z.string().optional() })).default({}),
+});
+
+/** A project gets nothing of the machine but its own folder and the ports that it publishes. */
+const checkProject = (text: string, folder: string): void => {
+  const { services, volumes, secrets, configs } = Resolved.parse(JSON.parse(text));
+  for (const [name, { privileged, network_mode: network, pid, devices, cap_add: capabilities }] of Object.entries(services))
+    if (privileged || network === "host" || pid === "host" || devices.length > 0 || capabilities.length > 0)
+      refuse("PRIVILEGE_REFUSED", `the service ${name} asks for the machine itself`);
+  const paths = [
+    ...Object.values(services).flatMap((service) => service.volumes.filter(({ type }) => type === "bind").map(({ source }) => source)),
+    ...Object.values(services).flatMap((service) => service.env_file.map(({ path }) => path)),
+    ...Object.values(volumes).flatMap(({ driver_opts: { device } }) => device ?? []),
+    ...[...Object.values(secrets), ...Object.values(configs)].flatMap(({ file }) => file ?? []),
+  ];
+  const outside = paths.find((path) => relative(folder, path).startsWith(".."));
+  if (outside !== undefined) refuse("PATH_REFUSED", `the project asks for ${outside}, which is not in the app's folder`);
+};
 
 const textOf = (variables: Readonly<Record<string, string>>): string =>
   Object.entries(variables)
@@ -102,6 +137,7 @@ const createComposeProcess = (docker: string, context: AppContext, folder: AppFo
     await checkPorts(app, new Set());
     replaceFile(context.disk, join(folder.path, FILE), app.spec.compose);
     replaceFile(context.disk, join(folder.path, VARIABLES), textOf(shown));
+    checkProject(await run(["config", "--format", "json"], { stage: "preparing", seconds: GRACE_SECONDS }), folder.path);
     await run(["pull", "--quiet", "--policy", "missing"], { stage: "fetching", seconds: 15 * 60, secrets: hidden });
     const wait = ["--wait", "--wait-timeout", String(startSeconds)];
     await run(["up", "--detach", "--remove-orphans", ...wait], { stage: "starting", seconds: startSeconds + GRACE_SECONDS, secrets: hidden });

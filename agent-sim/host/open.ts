@@ -5,8 +5,8 @@ import type { Agent, CommandHandlers, Time } from "../agent/index.ts";
 import { createComposeHost } from "./compose.ts";
 import { createHostHandlers } from "./handlers.ts";
 import type { Host, HostOptions } from "./host.ts";
-import { readText, replaceFile, systemDisk } from "./process/disk.ts";
-import { openProcessHost } from "./process/process-host.ts";
+import { readText, replaceFile, systemDisk } from "./processes/disk.ts";
+import { openProcessHost } from "./processes/process-host.ts";
 import { createSimulatedHost } from "./simulated.ts";
 import { type AppliedVersion, createStateSync, fetchSecretsBy } from "./state-sync.ts";
 

@@ -1,6 +1,6 @@
 // Tells the gateway what the device runs, on every change and once a minute, and carries out a desired state of which no command has told.
 import { z } from "zod";
-import { DesiredApp } from "../../protocol/records/app-spec.ts";
+import type { DesiredApp } from "../../protocol/records/app-spec.ts";
 import { type Agent, type HttpAnswer, NoAnswer, noop, retryAfterMs, type Time } from "../agent/index.ts";
 import { type Host, HostFailure, type Secrets } from "./host.ts";
 
@@ -58,8 +58,7 @@ export const createStateSync = ({ host, call, time, applied }: StateSyncOptions)
     if (answer.status !== 200 || desired === undefined) return;
     applied.raise(desired.version);
     const work = desired.apps.map((app) => host.apply(app as DesiredApp)); // as: the host parses it
-    for (const outcome of await Promise.allSettled(work))
-      if (outcome.status === "rejected" && !(outcome.reason instanceof HostFailure)) throw outcome.reason;
+    for (const outcome of await Promise.allSettled(work)) if (outcome.status === "rejected" && !(outcome.reason instanceof HostFailure)) throw outcome.reason;
   };
   /** Returns the delay before the next report. */
   const report = async (): Promise<number> => {

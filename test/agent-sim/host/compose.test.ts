@@ -35,6 +35,7 @@ if (verb === "up") {
   fs.writeFileSync(state, "running");
 }
 if (verb === "pull" && process.env.FULL) { process.stderr.write("write /x: no space left on device\\n"); process.exit(1); }
+if (verb === "config") process.stdout.write(text(given[given.indexOf("--file") + 1]).match(/^# resolved: (.*)$/m)?.[1] ?? '{"services":{"web":{"image":"nginx:1.29"}}}');
 if (verb === "down") fs.rmSync(state, { force: true });
 if (verb === "ps" && text(state)) process.stdout.write(JSON.stringify({ Name: "web-1", State: "running", Health: "healthy" }) + "\\n");
 if (verb === "logs") process.stdout.write("web-1  | 2026-01-02T00:00:00Z started\\nweb-1  | 2026-01-02T00:00:01Z the secret is ${SECRET}\\n");
@@ -121,6 +122,39 @@ test("shows the project's log with secrets masked", async () => {
   const followed: string[] = [];
   for await (const line of host.follow(app.appId, new AbortController().signal)) followed.push(line);
   expect(followed.at(-1)).toContain("***");
+});
+test.each([
+  ["a folder of the machine", { volumes: [{ type: "bind", source: "/etc" }] }, "PATH_REFUSED"],
+  ["the engine itself", { volumes: [{ type: "bind", source: "/var/run/docker.sock" }] }, "PATH_REFUSED"],
+  ["a file of the machine", { env_file: [{ path: "/etc/environment" }] }, "PATH_REFUSED"],
+  ["all privileges", { privileged: true }, "PRIVILEGE_REFUSED"],
+  ["the machine's network", { network_mode: "host" }, "PRIVILEGE_REFUSED"],
+  ["the machine's processes", { pid: "host" }, "PRIVILEGE_REFUSED"],
+  ["a device", { devices: ["/dev/sda"] }, "PRIVILEGE_REFUSED"],
+  ["more capabilities", { cap_add: ["SYS_ADMIN"] }, "PRIVILEGE_REFUSED"],
+])("refuses a project that asks for %s, and brings the previous one back", async (_what, service, reason) => {
+  await host.apply(app);
+  const resolved = JSON.stringify({ services: { web: service } });
+  await expect(host.apply(next(`# resolved: ${resolved}`))).rejects.toMatchObject({ stage: "refused", reason });
+  expect(host.report()).toEqual([expect.objectContaining({ state: "running", revision: 1, failure: expect.objectContaining({ reason }) })]);
+  expect(verbs().filter((verb) => verb === "pull")).toHaveLength(2);
+});
+test.each([
+  ["volume", { volumes: { data: { driver_opts: { type: "none", o: "bind", device: "/etc" } } } }],
+  ["secret", { secrets: { one: { file: "/etc/shadow" } } }],
+  ["config", { configs: { one: { file: "/etc/passwd" } } }],
+])("refuses a project whose %s is a path of the machine", async (_what, more) => {
+  const resolved = JSON.stringify({ services: { web: {} }, ...more });
+  await expect(host.apply(next(`# resolved: ${resolved}`))).rejects.toMatchObject({ stage: "refused", reason: "PATH_REFUSED" });
+});
+test("lets a project use its own folder and its volumes", async () => {
+  const own = {
+    volumes: [
+      { type: "bind", source: at("volumes", "files") },
+      { type: "volume", source: "data" },
+    ],
+  };
+  expect(await host.apply(next(`# resolved: ${JSON.stringify({ services: { web: own } })}`))).toMatchObject({ state: "running" });
 });
 test("refuses an app that is no project", async () => {
   await expect(host.apply(desiredApp(await freePort()))).rejects.toMatchObject({ stage: "refused", reason: "KIND_REFUSED" });

@@ -51,10 +51,13 @@ describe("a command about an app", () => {
     const output = { app: { state: "failed", failure: { stage: "refused", reason: "SPEC_INVALID" } } };
     await expect(run("app.deploy", { app, desiredVersion: 1 })).rejects.toMatchObject({ code: "SPEC_INVALID", output });
   });
-  test.each([{}, { app: null }, { app: { appId: "../etc", revision: 1 } }, { app: { ...desiredApp(1), revision: 0 } }])("that names no app is rejected (%#)", async (payload) => {
-    await expect(run("app.deploy", payload)).rejects.toMatchObject({ name: "InvalidPayload" });
-    expect(harness.host.report()).toEqual([]);
-  });
+  test.each([{}, { app: null }, { app: { appId: "../etc", revision: 1 } }, { app: { ...desiredApp(1), revision: 0 } }])(
+    "that names no app is rejected (%#)",
+    async (payload) => {
+      await expect(run("app.deploy", payload)).rejects.toMatchObject({ name: "InvalidPayload" });
+      expect(harness.host.report()).toEqual([]);
+    },
+  );
 });
 
 describe("the reported state", () => {
@@ -182,7 +185,8 @@ describe("npm run agent -- --host process", () => {
       command: { commandId, type, issuedAt: new Date().toISOString(), payload: { app: desired, desiredVersion: 1 }, requiresAck: true },
       delivery: { attempt: 1, redelivered: false, seq: 1, lane: app.appId, ackBy: new Date().toISOString(), expiresAt: null, executionTimeoutSec: 60 },
     });
-  const acksOf = (session: FakeSession, commandId: string) => session.frames.flatMap((frame) => (frame.op === "ack" && frame.data.commandId === commandId ? [frame.data] : []));
+  const acksOf = (session: FakeSession, commandId: string) =>
+    session.frames.flatMap((frame) => (frame.op === "ack" && frame.data.commandId === commandId ? [frame.data] : []));
   const statusOf = (session: FakeSession, commandId: string): string | undefined => acksOf(session, commandId).at(-1)?.status;
   const keys = async (): Promise<number> => (await fetch(`http://127.0.0.1:${port}/keys`, { headers: { authorization: "Bearer open sesame" } })).status;
 
@@ -197,7 +201,10 @@ describe("npm run agent -- --host process", () => {
     expect(await keys()).toBe(200);
     const second = await start();
     order(second, "cmd_2", "app.deploy", app);
-    await eventually(() => expect(acksOf(second, "cmd_2").at(-1)).toMatchObject({ status: "succeeded", output: { app: { restarts: 0, state: "running" } } }), 20_000);
+    await eventually(
+      () => expect(acksOf(second, "cmd_2").at(-1)).toMatchObject({ status: "succeeded", output: { app: { restarts: 0, state: "running" } } }),
+      20_000,
+    );
   });
   test("killed while it deploys, finishes the command after its next start", async () => {
     const first = await start();

@@ -7,7 +7,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { OWN_PROGRAMS } from "../../../agent-sim/host/process/launch.ts";
+import { OWN_PROGRAMS } from "../../../agent-sim/host/processes/launch.ts";
 import { eventually } from "../../kit/eventually.ts";
 import { freePort } from "./desired.ts";
 

@@ -10,7 +10,7 @@ import { headlineOf } from "./log-file.ts";
 import { isAlive, membersOf, nameProcess, type ProcessName } from "./proc.ts";
 
 /** Not in dist/: the compiler leaves plain JavaScript where it is. */
-const SHIM = join(packageRoot(import.meta.dirname), "agent-sim/host/process/shim.mjs");
+const SHIM = join(packageRoot(import.meta.dirname), "agent-sim/host/processes/shim.mjs");
 export const OWN_PROGRAMS = join(packageRoot(import.meta.dirname), "agent-sim/programs");
 const LOOK_MS = 50;
 /** How long a group may take to vanish after SIGKILL. */

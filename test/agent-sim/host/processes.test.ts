@@ -4,8 +4,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, sym
 import { createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { Disk } from "../../../agent-sim/host/process/disk.ts";
-import { isAlive, nameProcess } from "../../../agent-sim/host/process/proc.ts";
+import type { Disk } from "../../../agent-sim/host/processes/disk.ts";
+import { isAlive, nameProcess } from "../../../agent-sim/host/processes/proc.ts";
 import type { DesiredApp, ReportedApp } from "../../../protocol/records/app-spec.ts";
 import { eventually } from "../../kit/eventually.ts";
 import { desiredApp, freePort, inMode } from "./desired.ts";
