@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync, writeSync } from "node:fs";
 import { createServer, type Server } from "node:net";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Disk } from "../../../agent-sim/host/processes/disk.ts";
 import { isAlive, nameProcess } from "../../../agent-sim/host/processes/proc.ts";
@@ -272,6 +272,7 @@ describe("the folder", () => {
     mkdirSync(elsewhere);
     writeFileSync(join(elsewhere, "precious"), "data");
     rmSync(at(app, ...names), { recursive: true, force: true });
+    mkdirSync(dirname(at(app, ...names)), { recursive: true });
     symlinkSync(elsewhere, at(app, ...names));
     expect(await reasonOf(harness.host.apply(inMode(app, "serve")))).toBe("LINK_REFUSED");
     await harness.host.apply({ ...app, state: "removed" });
