@@ -1,7 +1,8 @@
-// `npm run sim -- agent`: runs the reference agent as one device, with its identity from pairing, and logs what it does.
+// `npm run agent`: runs the reference agent as one device, with its identity from pairing, and logs what it does.
 import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
+import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { z } from "zod";
 import {
@@ -12,6 +13,7 @@ import {
   IssuedIdentity,
   LONGEST_WAIT_MS,
   lockState,
+  noop,
   openFileJournal,
   openFileKeys,
   type PairedDevice,
@@ -20,17 +22,23 @@ import {
   systemTime as time,
   toPairedDevice,
 } from "./agent/index.ts";
+import { type DeviceHost, HOST_KINDS, openDeviceHost } from "./host/open.ts";
+import { BadOptions } from "./options.ts";
 
 export const DEVICE_HELP = `Runs the reference agent as one device.
 
-  npm run sim -- agent --identity FILE | --pair NAME [--identity FILE] [--seconds N] [--signature 2] [--url URL]
+  npm run agent -- --identity FILE | --pair NAME [--identity FILE] [--host process] [--data DIR] [--seconds N] [--signature 2] [--url URL]
 
   --identity FILE   unchanged response of POST /v1/pairing/activate or auto-activate (with --pair NAME: NAME.json here)
   --pair NAME       without FILE: request a pairing code under this name, wait until a person approves it, and write FILE
+  --host KIND       what runs the device's apps: simulated (nothing runs, the default), process (the small programs that come with the agent,
+                    as processes of this machine) or compose (docker compose; not tested against a real engine)
+  --data DIR        the folder for the apps, their data and their logs (default: FILE.data)
   --seconds N       connect at once and stop after this many seconds (default: run until Ctrl-C)
   --signature 2     sign requests with v2 (default: 1)
   --url URL         the gateway (default: API_URL of the identity, else http://127.0.0.1:8080)
 
+The apps of a process host outlive the agent; the next start adopts them.
 The journal beside the identity (FILE.journal) keeps a command from running twice, even after a restart. One process at a time can use it.
 `;
 
@@ -50,6 +58,8 @@ export const runDevice = async (args: readonly string[]): Promise<number> => {
       url: { type: "string" },
       pair: { type: "string" },
       signature: { type: "string", default: "1" },
+      host: { type: "string", default: "simulated" },
+      data: { type: "string" },
       help: { type: "boolean", short: "h", default: false },
     },
   });
@@ -58,6 +68,8 @@ export const runDevice = async (args: readonly string[]): Promise<number> => {
     process.stdout.write(DEVICE_HELP);
     return values.help ? 0 : 2;
   }
+  const kind = HOST_KINDS.find((each) => each === values.host);
+  if (kind === undefined) throw new BadOptions(`--host: one of ${HOST_KINDS.join(", ")}`);
   const pairs = pair !== undefined && !existsSync(path);
   if (pairs) await pairInto(path, pair, url ?? DEFAULT_URL);
   const identity = Answer.parse(JSON.parse(await readFile(path, "utf8")));
@@ -65,6 +77,7 @@ export const runDevice = async (args: readonly string[]): Promise<number> => {
   try {
     return await runAgent(toPairedDevice(identity), {
       identity,
+      host: openDeviceHost({ kind, folder: resolve(values.data ?? `${path}.data`), time, seed: 1 }),
       path,
       url,
       signatureVersion: values.signature === "2" ? 2 : 1,
@@ -95,13 +108,14 @@ interface Start {
   /** Path of the identity. Journal and keys are stored beside it. */
   readonly path: string;
   readonly url: string | undefined;
+  readonly host: DeviceHost;
   readonly signatureVersion: 1 | 2;
   readonly seconds: string | undefined;
   /** Somebody watches, so it does not wait for its turn among machines that start together. */
   readonly atOnce: boolean;
 }
 
-const runAgent = async (member: PairedDevice, { identity, path, url: given, signatureVersion, seconds, atOnce }: Start): Promise<number> => {
+const runAgent = async (member: PairedDevice, { identity, path, url: given, host, signatureVersion, seconds, atOnce }: Start): Promise<number> => {
   const { connect, infrastructure_secrets: secrets } = identity;
   const url = given ?? secrets["API_URL"] ?? DEFAULT_URL;
   const http = createHttp(url, POLL_SOCKETS);
@@ -122,7 +136,7 @@ const runAgent = async (member: PairedDevice, { identity, path, url: given, sign
     signatureVersion,
     firstWindowMs: atOnce ? 0 : Math.min(LONGEST_WAIT_MS, connect.coldStartMs ?? 0),
     journal: openFileJournal(`${path}.journal`, time.wallMs),
-    handlers: createHandlers({ apps: createApps({ time, random: Math.random }), time }),
+    handlers: { ...createHandlers({ apps: createApps({ time, random: Math.random }), time }), ...host.handlers },
     on: {
       ready: () => say(`connected to ${url} as ${member.deviceId}`),
       executed: (commandId, type) => say(`runs ${type} ${commandId}`),
@@ -131,12 +145,17 @@ const runAgent = async (member: PairedDevice, { identity, path, url: given, sign
     },
   });
   agent.start();
-  await new Promise<void>((resolve) => {
-    process.once("SIGINT", () => resolve());
-    process.once("SIGTERM", () => resolve());
-    if (seconds !== undefined) setTimeout(resolve, Number(seconds) * 1_000);
+  host.start(agent);
+  await new Promise<void>((end) => {
+    const cancel = seconds === undefined ? noop : time.after(Number(seconds) * 1_000, end);
+    for (const signal of ["SIGINT", "SIGTERM"] as const)
+      process.once(signal, () => {
+        cancel();
+        end();
+      });
   });
   await agent.stop();
+  await host.close();
   http.close();
   say("stopped");
   return 0;

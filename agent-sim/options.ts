@@ -5,7 +5,7 @@ import { z } from "zod";
 export const HELP = `Runs simulated agents against a real gateway: they connect, send heartbeats, run commands and acknowledge them.
 
   npm run sim -- [options]
-  npm run sim -- agent --identity FILE     run one device with its identity from pairing; see agent --help
+  npm run agent -- --identity FILE         run one device with its identity from pairing; see npm run agent -- --help
 
   --agents N                number of devices (default 100)
   --duration 30s            duration of the load; ms, s, m or h (default 30s)

@@ -17,6 +17,7 @@ import {
 import { reached, scheduleReconnect } from "./connection.ts";
 import { createExecutor } from "./executor.ts";
 import type { AckAnswer } from "./frames.ts";
+import type { HttpAnswer, HttpCall } from "./http.ts";
 import { createMemoryKeys, type Keys } from "./keys.ts";
 import { DEFAULT_AGENT_PLAN } from "./plan.ts";
 import { createPolling } from "./polling.ts";
@@ -29,6 +30,8 @@ const STOP_MS = 2_000;
 
 export interface Agent {
   start(): void;
+  /** A call that is signed as the agent, for its own device. Rejects with NoAnswer if the network or the gateway fails. */
+  call(method: HttpCall["method"], path: string, body?: unknown): Promise<HttpAnswer>;
   /** Gives running commands two seconds to end, says goodbye and closes. */
   stop(goodbye?: z.input<typeof Goodbye>): Promise<void>;
   readonly state: AgentPhase;
@@ -142,6 +145,11 @@ export const createAgent = (given: AgentOptions): Agent => {
   });
   const context: AgentContext = { options, state, keys, sign, acks, executor, polling, instanceId };
   return {
+    call: (method, path, given) => {
+      const body = given === undefined ? undefined : JSON.stringify(given);
+      const headers = sign(identity, { method, target: path, body: body ?? "" }, new Date(stampMs(options, state)));
+      return http.call({ method, path, headers, ...(body === undefined ? {} : { body }) });
+    },
     start: () => {
       executor.resume();
       state.cancelRotation = rotation.resume();

@@ -2,7 +2,7 @@
 import type { Ack } from "../../protocol/index.ts";
 import type { AckSender, AgentAck } from "./ack-sender.ts";
 import type { Delivered } from "./frames.ts";
-import { type CommandHandler, type CommandHandlers, type HandlerContext, InvalidPayload } from "./handlers.ts";
+import { type CommandHandler, type CommandHandlers, type HandlerContext, HandlerFailure, InvalidPayload } from "./handlers.ts";
 import { CannotWrite, type Journal, type JournalEntry } from "./journal.ts";
 import { createLanes } from "./lanes.ts";
 import { noop, type Time, until } from "./time.ts";
@@ -25,7 +25,7 @@ export interface Executor {
   cancel(commandId: string, reason: string): void;
   /** Sends the latest ack of a command again. */
   reportAgain(commandId: string): void;
-  /** After a start: sends the results of an earlier run and reports its unfinished commands as failed. */
+  /** After a start: sends the results of an earlier run, runs its unfinished repeatable commands again and reports the others as failed. */
   resume(): void;
   /** The gateway has the result or does not want it. */
   settle(commandId: string): void;
@@ -58,6 +58,7 @@ const toFailure = (error: unknown, signal: AbortSignal): Outcome => {
   if (signal.aborted && signal.reason === CANCELED) return { status: "canceled", output: { message: "canceled while it ran" } };
   if (signal.aborted && signal.reason === TIMED_OUT) return { status: "failed", code: "AGENT_TIMEOUT", output: { message: "the execution timed out" } };
   if (error instanceof InvalidPayload) return { status: "rejected", code: "INVALID_PAYLOAD", output: { message: error.message } };
+  if (error instanceof HandlerFailure) return { status: "failed", code: error.code, output: error.output };
   return { status: "failed", code: "HANDLER_FAILED", output: { message: messageOf(error) } };
 };
 
@@ -96,10 +97,10 @@ export const createExecutor = ({ journal, handlers, acks, time, serverNowMs, max
     else time.after(STORE_AGAIN_MS, () => end(commandId, outcome));
   };
   /** True if the command is new and in the journal. A command that cannot be written is dropped; the gateway sends it again. */
-  const begin = (commandId: string, requiresAck: boolean): boolean | "unwritten" => {
+  const begin = (commandId: string, requiresAck: boolean, again?: Delivered): boolean | "unwritten" => {
     let isNew = false;
     const written = stored(() => {
-      isNew = journal.begin(commandId, requiresAck);
+      isNew = journal.begin(commandId, requiresAck, again);
     });
     return written ? isNew : "unwritten";
   };
@@ -137,20 +138,26 @@ export const createExecutor = ({ journal, handlers, acks, time, serverNowMs, max
     end(commandId, { ...outcome, startedAt, finishedAt: new Date(serverNowMs()).toISOString() });
   };
 
+  const handlerOf = (type: string): CommandHandler | undefined => (Object.hasOwn(handlers, type) ? handlers[type] : undefined);
+  const enqueue = (item: Delivered): void => {
+    const { commandId, type } = item.command;
+    const state: Running = { abort: new AbortController(), handler: handlerOf(type), started: false };
+    running.set(commandId, state);
+    lanes.run(item.delivery.lane ?? commandId, () => run(item, state));
+  };
+
   return {
     reportAgain,
     deliver: (item) => {
       const { commandId, requiresAck, type } = item.command;
-      const isNew = begin(commandId, requiresAck);
+      const isNew = begin(commandId, requiresAck, handlerOf(type)?.repeatable ? item : undefined);
       if (isNew === "unwritten") return;
       if (!isNew) return reportAgain(commandId);
-      const { expiresAt, lane } = item.delivery;
+      const { expiresAt } = item.delivery;
       if (typeof expiresAt === "string" && Date.parse(expiresAt) <= serverNowMs())
         return end(commandId, { status: "rejected", code: "EXPIRED", output: { message: "expired before it began" } });
       reportAgain(commandId);
-      const state: Running = { abort: new AbortController(), handler: Object.hasOwn(handlers, type) ? handlers[type] : undefined, started: false };
-      running.set(commandId, state);
-      lanes.run(lane ?? commandId, () => run(item, state));
+      enqueue(item);
     },
     cancel: (commandId, reason) => {
       const state = running.get(commandId);
@@ -163,9 +170,11 @@ export const createExecutor = ({ journal, handlers, acks, time, serverNowMs, max
       reportAgain(commandId);
     },
     resume: () => {
-      for (const { commandId, result, requiresAck } of journal.unsettled()) {
+      for (const { commandId, result, requiresAck, again } of journal.unsettled()) {
         if (running.has(commandId)) continue;
-        if (!result) end(commandId, { status: "failed", code: "AGENT_RESTARTED", output: { message: "the agent stopped while this command was in flight" } });
+        if (!result && again !== null) enqueue(again);
+        else if (!result)
+          end(commandId, { status: "failed", code: "AGENT_RESTARTED", output: { message: "the agent stopped while this command was in flight" } });
         else if (requiresAck) reportAgain(commandId);
       }
     },

@@ -3,13 +3,14 @@ import { closeSync, fdatasyncSync, fsyncSync, ftruncateSync, openSync, readFileS
 import { dirname } from "node:path";
 import { z } from "zod";
 import { ACK_STATUSES, Ack } from "../../protocol/index.ts";
+import { Delivered } from "./frames.ts";
 import { CannotWrite, createJournal, type Journal, type JournalEntry, type JournalRecord } from "./journal.ts";
 
 /** The file is rewritten when it exceeds six lines per known command by this many lines. */
 const SLACK_LINES = 3_000;
 
 const Line: z.ZodType<JournalRecord> = z.discriminatedUnion("kind", [
-  z.object({ kind: z.literal("begin"), id: z.string(), requiresAck: z.boolean() }),
+  z.object({ kind: z.literal("begin"), id: z.string(), requiresAck: z.boolean(), again: Delivered.optional() }),
   z.object({ kind: z.literal("end"), id: z.string(), result: Ack.extend({ status: z.enum(ACK_STATUSES) }) }),
   z.object({ kind: z.literal("ok"), id: z.string(), atMs: z.number() }),
 ]);
@@ -51,8 +52,8 @@ const readPast = (bytes: Buffer, onDamage: (line: number) => void): Replay => {
   return { records, goodBytes: bytes.length };
 };
 
-const recordsOf = ({ commandId, requiresAck, result, status, settledAtMs }: JournalEntry): readonly JournalRecord[] => [
-  { kind: "begin", id: commandId, requiresAck },
+const recordsOf = ({ commandId, requiresAck, result, status, settledAtMs, again }: JournalEntry): readonly JournalRecord[] => [
+  { kind: "begin", id: commandId, requiresAck, again: again ?? undefined },
   ...(result ? [{ kind: "end", id: commandId, result: { ...result, status } } as const] : []),
   ...(settledAtMs === null ? [] : [{ kind: "ok", id: commandId, atMs: settledAtMs } as const]),
 ];

@@ -17,6 +17,8 @@ export interface CommandHandler {
   /** The executor reports `running` before it starts. */
   readonly long: boolean;
   readonly cancelable: boolean;
+  /** Running it twice is the same as once: after a restart of the agent, an unfinished command of this type runs again instead of failing. */
+  readonly repeatable?: boolean;
   run(payload: unknown, context: HandlerContext): Promise<unknown>;
 }
 export type CommandHandlers = Readonly<Record<string, CommandHandler>>;
@@ -24,6 +26,19 @@ export type CommandHandlers = Readonly<Record<string, CommandHandler>>;
 /** The payload does not match the type; the handler did nothing. */
 export class InvalidPayload extends Error {
   override readonly name = "InvalidPayload";
+}
+
+/** The command failed with this code and this output. */
+export class HandlerFailure extends Error {
+  override readonly name = "HandlerFailure";
+  readonly code: string;
+  readonly output: unknown;
+
+  constructor(code: string, output: unknown) {
+    super(code);
+    this.code = code;
+    this.output = output;
+  }
 }
 
 const handler = <S extends z.ZodType>(

@@ -10,7 +10,7 @@ const TIMEOUT_MS = 20_000;
 const MAX_ANSWER_BYTES = 16_777_216;
 
 export interface HttpCall {
-  readonly method: "GET" | "POST" | "DELETE";
+  readonly method: "GET" | "POST" | "PUT" | "DELETE";
   /** Path below the base URL, with a leading slash. */
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;

@@ -7,7 +7,7 @@ export { createApps } from "./apps.ts";
 export { readBootId } from "./boot-id.ts";
 export { openFileJournal } from "./file-journal.ts";
 export type { Delivered } from "./frames.ts";
-export { createHandlers } from "./handlers.ts";
+export { type CommandHandler, type CommandHandlers, createHandlers, HandlerFailure, InvalidPayload } from "./handlers.ts";
 export {
   callWithRetry,
   createHttp,

@@ -1,5 +1,6 @@
 // The journal of commands, which prevents double runs and lost results: its rules, and the version that lives in memory.
 import type { Ack, AckStatus } from "../../protocol/index.ts";
+import type { Delivered } from "./frames.ts";
 import { noop } from "./time.ts";
 
 export interface JournalEntry {
@@ -11,11 +12,13 @@ export interface JournalEntry {
   readonly result: Ack | null;
   /** When the gateway confirmed the result. */
   readonly settledAtMs: number | null;
+  /** What to run again if the agent restarts before there is a result. */
+  readonly again: Delivered | null;
 }
 
 export interface Journal {
   /** True if the command is new; its record is then durable on return. False: it is known and must not run. */
-  begin(commandId: string, requiresAck: boolean): boolean;
+  begin(commandId: string, requiresAck: boolean, again?: Delivered): boolean;
   /** Notes a later open status, for the next `hello`. Not durable. */
   note(commandId: string, status: AckStatus): void;
   /** Stores the first final result durably and returns the stored one. */
@@ -31,13 +34,14 @@ export interface Journal {
 }
 
 export type JournalRecord =
-  | { readonly kind: "begin"; readonly id: string; readonly requiresAck: boolean }
+  | { readonly kind: "begin"; readonly id: string; readonly requiresAck: boolean; readonly again?: Delivered | undefined }
   | { readonly kind: "end"; readonly id: string; readonly result: Ack & { readonly status: AckStatus } }
   | { readonly kind: "ok"; readonly id: string; readonly atMs: number };
 
-const newEntry = (commandId: string, requiresAck: boolean): JournalEntry => ({
+const newEntry = (commandId: string, requiresAck: boolean, again: Delivered | null = null): JournalEntry => ({
   commandId,
   requiresAck,
+  again,
   status: "received",
   result: null,
   settledAtMs: null,
@@ -79,11 +83,11 @@ export const createJournal = ({ wallMs, write, replay = [], close = noop }: Jour
     const entry = find(record.id);
     switch (record.kind) {
       case "begin":
-        if (!entry) open.set(record.id, newEntry(record.id, record.requiresAck));
+        if (!entry) open.set(record.id, newEntry(record.id, record.requiresAck, record.again));
         return;
       // If the line before is damaged, only this one shows that the command ran.
       case "end":
-        if (!entry?.result) open.set(record.id, { ...(entry ?? newEntry(record.id, true)), status: record.result.status, result: record.result });
+        if (!entry?.result) open.set(record.id, { ...(entry ?? newEntry(record.id, true)), status: record.result.status, result: record.result, again: null });
         return;
       case "ok":
         if (settled.has(record.id)) return;
@@ -99,9 +103,9 @@ export const createJournal = ({ wallMs, write, replay = [], close = noop }: Jour
   for (const past of replay) apply(past);
 
   return {
-    begin: (id, requiresAck) => {
+    begin: (id, requiresAck, again) => {
       if (find(id)) return false;
-      record({ kind: "begin", id, requiresAck });
+      record({ kind: "begin", id, requiresAck, again });
       return true;
     },
     note: (id, status) => {

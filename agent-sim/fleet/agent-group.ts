@@ -10,11 +10,15 @@ import {
   createMemoryJournal,
   createRandom,
   type Http,
+  noop,
   type PairedDevice,
   type Random,
   readBootId,
   type Time,
 } from "../agent/index.ts";
+import { createHostHandlers } from "../host/handlers.ts";
+import { createSimulatedHost, type SimulatedHostOptions } from "../host/simulated.ts";
+import { fetchSecretsBy } from "../host/state-sync.ts";
 import type { CommandTracker } from "./command-tracker.ts";
 
 const REST_SOCKETS = 32;
@@ -30,6 +34,8 @@ export interface AgentGroupOptions {
   readonly pollOnlyPct: number;
   readonly rampPerSecond: number;
   readonly onAlarm: (text: string) => void;
+  /** The share of attempts that fail in each stage of a simulated app; default none. */
+  readonly appFailures?: SimulatedHostOptions["failures"];
   /** Changes an agent's options before it is created, to observe the agent or to inject faults. */
   readonly tune?: (member: PairedDevice, options: AgentOptions, index: number) => AgentOptions;
 }
@@ -82,6 +88,12 @@ const createMember = (
       answered = true;
     },
   };
+  const host = createSimulatedHost({
+    time,
+    seed: seed + index,
+    failures: options.appFailures ?? {},
+    secretsOf: (appId) => fetchSecretsBy(agent.call)(appId),
+  });
   const plain: AgentOptions = {
     url,
     http,
@@ -94,11 +106,11 @@ const createMember = (
     fingerprint: member.fingerprint,
     heartbeatSec: options.heartbeatSec,
     journal: createMemoryJournal(time.wallMs),
-    handlers: createHandlers({ apps: createApps({ time, random }), time }),
+    handlers: { ...createHandlers({ apps: createApps({ time, random }), time }), ...createHostHandlers({ host, onVersion: noop }) },
     mode: polls ? "poll" : "socket",
     firstWindowMs: (members.length / rampPerSecond) * 1_000,
   };
-  const agent = createAgent(options.tune?.(member, plain, index) ?? plain);
+  const agent: Agent = createAgent(options.tune?.(member, plain, index) ?? plain);
   return { agent, isConnected: () => (polls ? answered : agent.state === "ready") };
 };
 

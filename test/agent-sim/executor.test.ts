@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { type AckSender, type AgentAck, createAckSender } from "../../agent-sim/agent/ack-sender.ts";
 import { createExecutor, type Executor } from "../../agent-sim/agent/executor.ts";
 import type { AckAnswer } from "../../agent-sim/agent/frames.ts";
-import type { CommandHandler } from "../../agent-sim/agent/handlers.ts";
+import { type CommandHandler, HandlerFailure } from "../../agent-sim/agent/handlers.ts";
 import { createMemoryJournal, type Journal } from "../../agent-sim/agent/index.ts";
 import type { AckResult, CommandStatus, DeliveredCommand } from "../../protocol/index.ts";
 import { eventually } from "../kit/eventually.ts";
@@ -48,7 +48,13 @@ const start = (): void => {
     serverNowMs: time.wallMs,
     maxOutputBytes: () => 1_000,
     onExecute: (commandId) => executed.push(commandId),
-    handlers: { job, "stoppable-job": { ...job, cancelable: true }, "broken-job": { ...job, run: () => Promise.reject(new Error("broken")) } },
+    handlers: {
+      job,
+      "stoppable-job": { ...job, cancelable: true },
+      "repeatable-job": { ...job, repeatable: true },
+      "broken-job": { ...job, run: () => Promise.reject(new Error("broken")) },
+      "failing-job": { ...job, run: () => Promise.reject(new HandlerFailure("PORT_TAKEN", { port: 80 })) },
+    },
   });
 };
 const connect = (): void =>
@@ -235,4 +241,23 @@ test("after a restart the agent sends its results again and reports unfinished c
     ["done", "succeeded", undefined],
   ]);
   expect(executed).toEqual([]);
+});
+
+test("after a restart the agent runs an unfinished repeatable command again, and only once it has no result", async () => {
+  executor.deliver(command({ type: "repeatable-job" }));
+  await begins();
+  start();
+  executor.resume();
+  connect();
+  await begins(2);
+  finish("done now");
+  await eventually(() => expect(journal.find(ID)).toMatchObject({ status: "succeeded", result: { output: "done now" }, again: null }));
+  start();
+  executor.resume();
+  expect(executed).toEqual([ID, ID]);
+});
+
+test("a handler says with which code and output its command fails", async () => {
+  executor.deliver(command({ type: "failing-job" }));
+  await eventually(() => expect(journal.find(ID)?.result).toMatchObject({ status: "failed", code: "PORT_TAKEN", output: { port: 80 } }));
 });

@@ -179,3 +179,11 @@ test("the file is compacted before it grows too large, with the same content", (
   expect(statSync(path()).size).toBeLessThan(before / 100);
   expect(open().begin("first", false)).toBe(false);
 });
+
+test("a command that may run again is in the file until it has a result", () => {
+  const again = { command: { commandId: "a", type: "app.deploy", payload: { app: 1 }, requiresAck: true }, delivery: { lane: "l" } };
+  open().begin("a", true, again);
+  expect(open().find("a")).toMatchObject({ again, result: null });
+  open().finish("a", { status: "succeeded" });
+  expect(open().find("a")).toMatchObject({ again: null, result: { status: "succeeded" } });
+});

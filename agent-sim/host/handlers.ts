@@ -1,0 +1,51 @@
+// The commands about apps: each names an app as it should be, and the host brings it there.
+import { z } from "zod";
+import { AppId } from "../../protocol/kit/ids.ts";
+import type { DesiredApp, ReportedApp } from "../../protocol/records/app-spec.ts";
+import { type CommandHandler, type CommandHandlers, HandlerFailure, InvalidPayload } from "../agent/index.ts";
+import { type Host, HostFailure } from "./host.ts";
+
+/** The host checks the rest, so that what it refuses is on the app's record with a reason. */
+const Order = z.object({
+  app: z.looseObject({ appId: AppId, revision: z.int().min(1) }),
+  desiredVersion: z.int().min(0).default(0),
+});
+
+export interface HostHandlerOptions {
+  readonly host: Host;
+  /** An order of this version of the desired state is being carried out. */
+  readonly onVersion: (version: number) => void;
+}
+
+type Act = (desired: DesiredApp) => Promise<ReportedApp>;
+
+const carryingOut = ({ host, onVersion }: HostHandlerOptions, act: Act): CommandHandler => ({
+  long: true,
+  cancelable: false,
+  // The order says what should be, not what to do.
+  repeatable: true,
+  run: async (payload) => {
+    const order = Order.safeParse(payload);
+    if (!order.success) throw new InvalidPayload(z.prettifyError(order.error).slice(0, 500));
+    const { app, desiredVersion } = order.data;
+    onVersion(desiredVersion);
+    try {
+      return { app: await act(app as unknown as DesiredApp) }; // as: the host parses it
+    } catch (error) {
+      if (!(error instanceof HostFailure)) throw error;
+      throw new HandlerFailure(error.reason, { app: host.report().find(({ appId }) => appId === app.appId) ?? null });
+    }
+  },
+});
+
+export const createHostHandlers = (options: HostHandlerOptions): CommandHandlers => {
+  const { host } = options;
+  const apply = carryingOut(options, host.apply);
+  return {
+    "app.deploy": apply,
+    "app.start": apply,
+    "app.stop": apply,
+    "app.remove": apply,
+    "app.restart": carryingOut(options, host.restart),
+  };
+};

@@ -1,0 +1,84 @@
+// Opens the host that the command line names, connected with its agent.
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import type { Agent, CommandHandlers, Time } from "../agent/index.ts";
+import { createComposeHost } from "./compose.ts";
+import { createHostHandlers } from "./handlers.ts";
+import type { Host, HostOptions } from "./host.ts";
+import { readText, replaceFile, systemDisk } from "./processes/disk.ts";
+import { openProcessHost } from "./processes/process-host.ts";
+import { createSimulatedHost } from "./simulated.ts";
+import { type AppliedVersion, createStateSync, fetchSecretsBy } from "./state-sync.ts";
+
+export const HOST_KINDS = ["simulated", "process", "compose"] as const;
+export type HostKind = (typeof HOST_KINDS)[number];
+
+export interface DeviceHost {
+  readonly handlers: CommandHandlers;
+  /** Begins to report. */
+  start(agent: Pick<Agent, "call">): void;
+  /** Leaves the apps running. */
+  close(): Promise<void>;
+}
+
+export interface DeviceHostOptions {
+  readonly kind: HostKind;
+  /** The folder of the agent's data. */
+  readonly folder: string;
+  readonly time: Time;
+  readonly seed: number;
+}
+
+const openHost = ({ kind, folder, time, seed }: DeviceHostOptions, shared: HostOptions): Host => {
+  if (kind === "process") return openProcessHost({ ...shared, folder, time });
+  return kind === "compose" ? createComposeHost({ ...shared, folder, time }) : createSimulatedHost({ ...shared, time, seed });
+};
+
+/** Kept in a file, so that a restart does not carry out again what has failed. */
+const appliedIn = (folder: string): AppliedVersion => {
+  const path = join(folder, "desired-version");
+  let version = Number.parseInt(readText(path) ?? "0", 10) || 0;
+  return {
+    get: () => version,
+    raise: (next) => {
+      if (next <= version) return;
+      version = next;
+      try {
+        replaceFile(systemDisk, path, String(version));
+      } catch (error) {
+        // On a full disk, the next start may carry out once more what has been carried out.
+        if (!(error instanceof Error && "syscall" in error)) throw error;
+      }
+    },
+  };
+};
+
+export const openDeviceHost = (options: DeviceHostOptions): DeviceHost => {
+  const { folder, time } = options;
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const applied = appliedIn(folder);
+  let changed = (): void => undefined;
+  let stop = (): void => undefined;
+  let provideCall: (call: Agent["call"]) => void = () => undefined;
+  const connected = new Promise<Agent["call"]>((resolve) => {
+    provideCall = resolve;
+  });
+  const host = openHost(options, {
+    // An app that the host starts anew at once waits until there is an agent.
+    secretsOf: async (appId) => fetchSecretsBy(await connected)(appId),
+    onChange: () => changed(),
+  });
+  return {
+    handlers: createHostHandlers({ host, onVersion: applied.raise }),
+    start: ({ call }) => {
+      const sync = createStateSync({ host, call, time, applied });
+      [changed, stop] = [sync.changed, sync.stop];
+      provideCall(call);
+      sync.start();
+    },
+    close: async () => {
+      stop();
+      await host.close();
+    },
+  };
+};

@@ -1,0 +1,123 @@
+// The process of one app: checks what it needs, starts it, waits until it is healthy, and measures it.
+
+import type { DesiredApp } from "../../../protocol/records/app-spec.ts";
+import { pause } from "../../agent/index.ts";
+import { environmentOf, HostFailure, portsOf, refuse, type Secrets, takesSecrets } from "../host.ts";
+import type { AppFolder } from "./app-folder.ts";
+import { askHealth } from "./health.ts";
+import { launch, programFile, stopProcess } from "./launch.ts";
+import { followLog, linesOfLastStart, tailLog } from "./log-file.ts";
+import { checkPorts } from "./ports.ts";
+import { figuresOf, isAlive, membersOf } from "./proc.ts";
+import type { AppContext } from "./settings.ts";
+
+const LOOK_MS = 100;
+const REPORT_LINES = 20;
+/** Of an app of unknown stopping time: its revision cannot be read. */
+const STOP_SECONDS = 10;
+/** CPU time over a shorter span says nothing. */
+const MEASURED_OVER_MS = 1_000;
+
+/** Starts what has been prepared. */
+export type Start = () => Promise<void>;
+
+export interface AppProcess {
+  isAlive(): Promise<boolean>;
+  /** Checks everything that can be known before the start, and fetches the secrets. */
+  prepare(app: DesiredApp, ownPorts: ReadonlySet<number>): Promise<Start>;
+  /** Resolves once the app has started, rejects if it ends or takes too long. */
+  untilHealthy(app: DesiredApp): Promise<void>;
+  stop(app: DesiredApp | null): Promise<void>;
+  /** How it ended, in words. */
+  ending(): string;
+  lastLines(): Promise<readonly string[]>;
+  tail(lines: number): Promise<readonly string[]>;
+  follow(signal: AbortSignal, isOver: () => boolean): AsyncIterable<string>;
+  removeVolumes(): Promise<void>;
+  figures(): { readonly cpuPercent: number | null; readonly memoryBytes: number | null };
+}
+
+export const fetchSecrets = async ({ secretsOf }: AppContext, app: DesiredApp): Promise<Secrets> => {
+  if (!takesSecrets(app)) return {};
+  try {
+    return await secretsOf(app.appId);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new HostFailure({ stage: "preparing", reason: "SECRETS_UNAVAILABLE", message: `the secrets cannot be fetched: ${why}` });
+  }
+};
+
+export const refusePortsOfOthers = (context: AppContext, app: DesiredApp): void => {
+  const taken = context.portsOfOthers(app.appId);
+  for (const port of Object.values(portsOf(app))) {
+    const other = taken.get(port);
+    if (other !== undefined) refuse("PORT_OF_OTHER_APP", `port ${port} belongs to ${other}`);
+  }
+};
+
+export const createAppProcess = (context: AppContext, folder: AppFolder): AppProcess => {
+  const { time, supervision, programs } = context;
+  let measured = { atMs: 0, cpuMs: 0, percent: null as number | null, pid: 0 };
+  const isRunning = (): boolean => {
+    const name = folder.readProcess();
+    return name !== null && isAlive(name);
+  };
+  const lastLines = (): readonly string[] => linesOfLastStart(folder.path, REPORT_LINES);
+  const ending = (): string => {
+    const exit = folder.readExit();
+    if (exit === null) return "it was killed together with its shim";
+    return exit.signal === null ? `it ended with code ${exit.code}` : `${exit.signal} ended it`;
+  };
+  return {
+    isAlive: async () => isRunning(),
+    ending,
+    lastLines: async () => lastLines(),
+    tail: async (lines) => tailLog(folder.path, lines),
+    follow: (signal, isOver) => followLog({ folder: folder.path, time, signal, isOver }),
+    removeVolumes: async () => folder.removeVolumes(),
+    prepare: async (app, ownPorts) => {
+      if (app.spec.kind !== "process") return refuse("KIND_REFUSED", "this device runs no containers");
+      const program = programFile(programs, app.spec.program);
+      refusePortsOfOthers(context, app);
+      folder.checkVolumes(app.spec.volumes.map(({ name }) => name));
+      const secrets = await fetchSecrets(context, app);
+      environmentOf(app, secrets);
+      await checkPorts(app, ownPorts);
+      return async () => {
+        await checkPorts(app, new Set());
+        await launch(folder, { app, secrets, program, logBytes: supervision.logBytes, onRecorded: () => context.onStep("give order") });
+      };
+    },
+    untilHealthy: async (app) => {
+      const { http, startSeconds } = app.spec.health;
+      const start = time.elapsedMs();
+      for (;;) {
+        const answer = await askHealth(app);
+        const lasted = time.elapsedMs() - start;
+        if (!isRunning()) throw new HostFailure({ stage: "starting", reason: "EXITED", message: ending(), lines: lastLines() });
+        if (answer === null && (http !== undefined || lasted >= Math.min(supervision.settleMs, startSeconds * 1_000))) return;
+        if (lasted >= startSeconds * 1_000)
+          throw new HostFailure({
+            stage: "health",
+            reason: "HEALTH_CHECK_FAILED",
+            message: `not healthy within ${startSeconds} s: ${answer}`,
+            lines: lastLines(),
+          });
+        await pause(time, LOOK_MS);
+      }
+    },
+    stop: (app) => stopProcess(folder, app?.spec.stopSeconds ?? STOP_SECONDS, time),
+    figures: () => {
+      const leader = folder.readProcess();
+      if (leader === null || !isAlive(leader)) return { cpuPercent: null, memoryBytes: null };
+      const { cpuMs, memoryBytes } = figuresOf(membersOf(leader, folder.path).filter((pid) => pid !== leader.pid));
+      const nowMs = time.elapsedMs();
+      if (measured.pid !== leader.pid) measured = { atMs: nowMs, cpuMs, percent: null, pid: leader.pid };
+      else if (nowMs - measured.atMs >= MEASURED_OVER_MS) {
+        const share = Math.max(0, cpuMs - measured.cpuMs) / (nowMs - measured.atMs);
+        measured = { ...measured, atMs: nowMs, cpuMs, percent: Math.round(share * 1_000) / 10 };
+      }
+      return { cpuPercent: measured.percent, memoryBytes };
+    },
+  };
+};

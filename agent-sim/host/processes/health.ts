@@ -1,0 +1,22 @@
+// Asks an app over HTTP whether it is healthy.
+import { get } from "node:http";
+import type { DesiredApp } from "../../../protocol/records/app-spec.ts";
+import { portsOf } from "../host.ts";
+
+/** Null if it is healthy, else what it answered. An app without a check is healthy while it runs. */
+export const askHealth = ({ spec, config, ...rest }: DesiredApp): Promise<string | null> => {
+  const { http, timeoutSeconds } = spec.health;
+  const port = http === undefined ? undefined : portsOf({ ...rest, spec, config })[http.port];
+  if (http === undefined || port === undefined) return Promise.resolve(null);
+  return new Promise((resolve) => {
+    // A connection of its own for each question, and nothing of the answer but its status.
+    const request = get(
+      { host: "127.0.0.1", port, path: http.path, agent: false, signal: AbortSignal.timeout(timeoutSeconds * 1_000) },
+      ({ statusCode = 0 }) => {
+        request.destroy();
+        resolve(statusCode >= 200 && statusCode < 400 ? null : `GET ${http.path} answered ${statusCode}`);
+      },
+    );
+    request.on("error", (error) => resolve(`GET ${http.path} failed: ${error.message}`));
+  });
+};

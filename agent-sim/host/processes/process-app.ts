@@ -1,0 +1,82 @@
+// One app of the process host: decides which change brings it to what is desired, and supervises it between the changes.
+import { isDeepStrictEqual } from "node:util";
+import type { DesiredApp, ReportedApp } from "../../../protocol/records/app-spec.ts";
+import { checkDesired, type HostFailure, portsOf, toAppFailure } from "../host.ts";
+import { carryOut, halt, remove, update } from "./changes.ts";
+import type { AppContext } from "./settings.ts";
+import { expectFailure, trackApp } from "./tracked-app.ts";
+
+export interface ProcessApp {
+  /** False once it is removed. */
+  readonly exists: boolean;
+  /** The ports of what runs and of what is being installed. */
+  ports(): readonly number[];
+  apply(desired: DesiredApp, anew: boolean): Promise<ReportedApp>;
+  /** After a start of the agent: adopts what runs and carries on what was interrupted. */
+  recover(): Promise<void>;
+  report(): ReportedApp;
+  tail(lines: number): Promise<readonly string[]>;
+  follow(signal: AbortSignal): AsyncIterable<string>;
+  close(): Promise<void>;
+}
+
+/** Equal, but for whether it is to run. */
+const isSame = (one: DesiredApp, other: DesiredApp): boolean =>
+  isDeepStrictEqual({ ...one, state: null, keepVolumes: null }, { ...other, state: null, keepVolumes: null });
+
+export const createProcessApp = (context: AppContext, appId: DesiredApp["appId"]): ProcessApp => {
+  const { onStep: step } = context;
+  const tracked = trackApp(context, appId);
+  const { folder, process, supervisor } = tracked;
+
+  const recover = async (): Promise<void> => {
+    const { change, current, state } = tracked.record;
+    if (!tracked.exists) return folder.removeRest();
+    if (change?.kind === "remove") return remove(tracked, change.keepVolumes, step);
+    if (change?.kind === "update") return carryOut(tracked, change, null, step);
+    folder.tidy(current);
+    if (state !== "running") await process.stop(tracked.current);
+  };
+  const bring = async (app: DesiredApp, anew: boolean): Promise<void> => {
+    if (app.state === "removed") return remove(tracked, app.keepVolumes, step);
+    if (tracked.record.change !== null) await recover();
+    const { current, record } = tracked;
+    if (current === null || !isSame(app, current)) return update(tracked, app, step);
+    if (app.state === "stopped") return halt(tracked, step);
+    if (anew || record.state !== "running" || !(await process.isAlive())) return update(tracked, app, step);
+    if (record.failure !== null) tracked.save({ failure: null });
+  };
+  /** Nothing supervises the app while it changes. */
+  const alone = async (work: () => Promise<void>): Promise<void> => {
+    await supervisor.pause();
+    try {
+      await work();
+    } finally {
+      tracked.incoming = null;
+      if (tracked.exists && tracked.record.state === "running" && tracked.record.change === null) supervisor.resume();
+    }
+  };
+  /** Most failures are on record by now; one that came before the first step is not. What runs goes on running. */
+  const fail = (given: DesiredApp, failure: HostFailure): never => {
+    const { record, current } = tracked;
+    const revision = Number.isInteger(given.revision) && given.revision > 0 ? given.revision : 1;
+    if (record.failure?.revision !== revision || record.failure.reason !== failure.reason)
+      tracked.note({ state: current === null ? "failed" : record.state, failure: toAppFailure(failure, revision) });
+    throw failure;
+  };
+  return {
+    get exists() {
+      return tracked.exists;
+    },
+    ports: () => [tracked.current, tracked.incoming].flatMap((app) => (app === null ? [] : Object.values(portsOf(app)))),
+    report: tracked.report,
+    tail: process.tail,
+    follow: (signal) => process.follow(signal, () => !tracked.exists),
+    recover: () => alone(recover),
+    apply: async (given, anew) => {
+      await alone(() => bring(checkDesired(given), anew)).catch((error: unknown) => fail(given, expectFailure(error, "preparing")));
+      return tracked.report();
+    },
+    close: () => supervisor.close(),
+  };
+};

@@ -1,0 +1,66 @@
+// The host that runs apps as processes of this machine: one folder, one lane and one supervisor for each app.
+import { mkdirSync, readdirSync, realpathSync } from "node:fs";
+import { join } from "node:path";
+import { AppId } from "../../../protocol/index.ts";
+import { noop } from "../../agent/index.ts";
+import { checkAppId, type Host, refuse } from "../host.ts";
+import { createTurns } from "../turns.ts";
+import { createAppProcess } from "./app-process.ts";
+import { systemDisk } from "./disk.ts";
+import { OWN_PROGRAMS } from "./launch.ts";
+import { createProcessApp, type ProcessApp } from "./process-app.ts";
+import { type AppContext, type ProcessHostOptions, SUPERVISION } from "./settings.ts";
+
+/** Opens the host and adopts the apps that it finds. Changes that were interrupted go on at once; `apply` waits for them. */
+export const openProcessHost = ({ folder, supervision, programs = OWN_PROGRAMS, onChange = noop, onStep = noop, ...given }: ProcessHostOptions): Host => {
+  mkdirSync(join(folder, "apps"), { recursive: true, mode: 0o700 });
+  const context: AppContext = {
+    disk: systemDisk,
+    createProcess: createAppProcess,
+    ...given,
+    programs,
+    onChange,
+    onStep,
+    // The working folders of the processes are compared with it.
+    apps: realpathSync(join(folder, "apps")),
+    supervision: { ...SUPERVISION, ...supervision },
+    portsOfOthers: (appId) => new Map([...apps].flatMap(([id, app]) => (id === appId ? [] : app.ports().map((port) => [port, id] as const)))),
+  };
+  const apps = new Map<string, ProcessApp>();
+  const inTurn = createTurns();
+  const appOf = (given: string): ProcessApp => {
+    const app = apps.get(given) ?? createProcessApp(context, checkAppId(given));
+    apps.set(given, app);
+    return app;
+  };
+  const known = (): readonly ProcessApp[] => [...apps.values()].filter(({ exists }) => exists);
+  const present = (appId: string): ProcessApp => known().find((app) => app === apps.get(appId)) ?? refuse("UNKNOWN_APP", "this app is not on the device");
+  const change = (desired: Parameters<Host["apply"]>[0], anew: boolean) =>
+    inTurn(desired.appId, async () => {
+      const app = appOf(desired.appId);
+      try {
+        return await app.apply(desired, anew);
+      } finally {
+        if (!app.exists) apps.delete(desired.appId);
+      }
+    });
+
+  for (const name of readdirSync(context.apps)) {
+    if (!AppId.safeParse(name).success) continue;
+    const app = appOf(name);
+    void inTurn(name, async () => {
+      await app.recover();
+      if (!app.exists) apps.delete(name);
+    });
+  }
+  return {
+    apply: (desired) => change(desired, false),
+    restart: (desired) => change(desired, true),
+    report: () => known().map((app) => app.report()),
+    tail: async (appId, lines) => present(appId).tail(lines),
+    follow: (appId, signal) => present(appId).follow(signal),
+    close: async () => {
+      await Promise.all([...apps.values()].map((app) => app.close()));
+    },
+  };
+};

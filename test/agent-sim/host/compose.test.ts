@@ -1,0 +1,161 @@
+// The compose host against a recorded double of `docker`: a script that records its command lines and plays answers.
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { systemTime as time } from "../../../agent-sim/agent/index.ts";
+import { createComposeHost } from "../../../agent-sim/host/compose.ts";
+import type { Host } from "../../../agent-sim/host/host.ts";
+import type { DesiredApp } from "../../../protocol/records/app-spec.ts";
+import { desiredApp, freePort } from "./desired.ts";
+
+interface Call {
+  readonly arguments: readonly string[];
+  readonly environment: Readonly<Record<string, string>>;
+  readonly variables: string | null;
+}
+
+let folder: string;
+let host: Host;
+let app: DesiredApp;
+const SECRET = "correct horse battery staple";
+const COMPOSE = "services:\n  web:\n    image: nginx:1.29\n";
+
+/** Runs until `down`; answers as docker compose 2 does. */
+const DOUBLE = `#!${process.execPath}
+const fs = require("node:fs");
+const [state, calls] = [${JSON.stringify("STATE")}, ${JSON.stringify("CALLS")}];
+const given = process.argv.slice(2);
+const verb = given[given.indexOf("--project-directory") + 2];
+const variables = given[given.indexOf("--env-file") + 1];
+const text = (path) => fs.existsSync(path) ? fs.readFileSync(path, "utf8") : null;
+fs.appendFileSync(calls, JSON.stringify({ arguments: given, environment: process.env, variables: text(variables) }) + "\\n");
+if (verb === "up") {
+  if (/bad/.test(text(given[given.indexOf("--file") + 1]))) { process.stderr.write("container web exited (1) with the secret " + process.env.SECRET + "\\n"); process.exit(1); }
+  fs.writeFileSync(state, "running");
+}
+if (verb === "pull" && process.env.FULL) { process.stderr.write("write /x: no space left on device\\n"); process.exit(1); }
+if (verb === "config") process.stdout.write(text(given[given.indexOf("--file") + 1]).match(/^# resolved: (.*)$/m)?.[1] ?? '{"services":{"web":{"image":"nginx:1.29"}}}');
+if (verb === "down") fs.rmSync(state, { force: true });
+if (verb === "ps" && text(state)) process.stdout.write(JSON.stringify({ Name: "web-1", State: "running", Health: "healthy" }) + "\\n");
+if (verb === "logs") process.stdout.write("web-1  | 2026-01-02T00:00:00Z started\\nweb-1  | 2026-01-02T00:00:01Z the secret is ${SECRET}\\n");
+`;
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), "compose-host-"));
+  const docker = join(folder, "docker.cjs");
+  writeFileSync(docker, DOUBLE.replace("STATE", join(folder, "state")).replace("CALLS", join(folder, "calls")));
+  chmodSync(docker, 0o700);
+  host = createComposeHost({ folder, time, docker, secretsOf: async () => ({ SECRET, UNDECLARED: "not for you" }) });
+  const { spec, ...rest } = desiredApp(await freePort());
+  const { program: _program, ...common } = spec as Extract<DesiredApp["spec"], { kind: "process" }>; // as: desiredApp makes no other
+  app = { ...rest, config: { ...rest.config, mode: "it's $HOME" }, spec: { ...common, kind: "compose", compose: COMPOSE } };
+});
+afterEach(async () => {
+  await host.close();
+  rmSync(folder, { recursive: true });
+});
+
+const calls = (): readonly Call[] =>
+  readFileSync(join(folder, "calls"), "utf8")
+    .split("\n")
+    .slice(0, -1)
+    .map((line) => JSON.parse(line));
+const verbs = (): readonly string[] => calls().map(({ arguments: given }) => given[given.indexOf("--project-directory") + 2] ?? "");
+const call = (verb: string): Call => {
+  const found = calls()[verbs().indexOf(verb)];
+  if (found === undefined) throw new Error(`no ${verb} in ${verbs().join(", ")}`);
+  return found;
+};
+const at = (...names: readonly string[]): string => join(folder, "apps", app.appId, ...names);
+const next = (compose: string): DesiredApp => ({ ...app, revision: app.revision + 1, spec: { ...app.spec, compose } as DesiredApp["spec"] }); // as: it is one of compose
+
+test("brings a project up under the app's id, from its own folder, and waits until it is healthy", async () => {
+  expect(await host.apply(app)).toMatchObject({ state: "running", health: "healthy", revision: 1 });
+  const files = ["--file", at("compose.yaml"), "--env-file", at("variables.env"), "--project-directory", at()];
+  const project = ["compose", "--project-name", app.appId.toLowerCase(), ...files];
+  expect(call("pull").arguments).toEqual([...project, "pull", "--quiet", "--policy", "missing"]);
+  expect(call("up").arguments).toEqual([...project, "up", "--detach", "--remove-orphans", "--wait", "--wait-timeout", "10"]);
+  expect(readFileSync(at("compose.yaml"), "utf8")).toBe(COMPOSE);
+});
+test("gives the declared variables in a file, secrets in the environment only, and nothing else", async () => {
+  await host.apply(app);
+  const { variables, environment } = call("up");
+  const port = app.config["port"];
+  expect(variables).toBe(`MODE='it\\'s $HOME'\nSECRET='hidden'\nFIXED='as it is'\nPORT='${port}'\n`);
+  expect(environment["SECRET"]).toBe(SECRET);
+  expect(environment).not.toHaveProperty("UNDECLARED");
+  const written = readdirSync(at(), { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+  expect(written.map((entry) => readFileSync(join(entry.parentPath, entry.name), "utf8")).join("\n")).not.toContain("horse");
+});
+test("an update that does not come up brings the previous file back, and the failure shows no secret", async () => {
+  await host.apply(app);
+  await expect(host.apply(next("# bad"))).rejects.toMatchObject({ stage: "starting", reason: "COMPOSE_FAILED" });
+  const [report] = host.report();
+  expect(report).toMatchObject({ state: "running", revision: 1, failure: { revision: 2, reason: "COMPOSE_FAILED" } });
+  expect(report?.failure?.lines.join("\n")).toContain("exited (1) with the secret ***");
+  expect(readFileSync(at("compose.yaml"), "utf8")).toBe(COMPOSE);
+});
+test("a full disk of the engine is DISK_FULL, and a missing docker NO_DOCKER", async () => {
+  const { spec } = app;
+  const full = { ...app, spec: { ...spec, environment: { ...spec.environment, FULL: { secret: "SECRET" } } } };
+  await expect(host.apply(full)).rejects.toMatchObject({ stage: "fetching", reason: "DISK_FULL" });
+  const without = createComposeHost({ folder: join(folder, "other"), time, docker: join(folder, "none"), secretsOf: async () => ({ SECRET }) });
+  await expect(without.apply(app)).rejects.toMatchObject({ reason: "NO_DOCKER" });
+  await without.close();
+});
+test("stops a project with its time to end, and removes it with or without its volumes", async () => {
+  await host.apply(app);
+  await host.apply({ ...app, state: "stopped" });
+  expect(call("down").arguments.slice(-4)).toEqual(["down", "--remove-orphans", "--timeout", "2"]);
+  await host.apply({ ...app, state: "removed", keepVolumes: true });
+  expect(calls().some(({ arguments: given }) => given.includes("--volumes"))).toBe(false);
+  await host.apply(app);
+  await host.apply({ ...app, state: "removed" });
+  expect(calls().at(-1)?.arguments.slice(-3)).toEqual(["down", "--volumes", "--remove-orphans"]);
+  expect(existsSync(at())).toBe(false);
+});
+test("shows the project's log with secrets masked", async () => {
+  await host.apply(app);
+  expect(await host.tail(app.appId, 2)).toEqual(["web-1  | 2026-01-02T00:00:00Z started", "web-1  | 2026-01-02T00:00:01Z the secret is ***"]);
+  expect(call("logs").arguments.slice(-5)).toEqual(["logs", "--no-color", "--timestamps", "--tail", "2"]);
+  const followed: string[] = [];
+  for await (const line of host.follow(app.appId, new AbortController().signal)) followed.push(line);
+  expect(followed.at(-1)).toContain("***");
+});
+test.each([
+  ["a folder of the machine", { volumes: [{ type: "bind", source: "/etc" }] }, "PATH_REFUSED"],
+  ["the engine itself", { volumes: [{ type: "bind", source: "/var/run/docker.sock" }] }, "PATH_REFUSED"],
+  ["a file of the machine", { env_file: [{ path: "/etc/environment" }] }, "PATH_REFUSED"],
+  ["all privileges", { privileged: true }, "PRIVILEGE_REFUSED"],
+  ["the machine's network", { network_mode: "host" }, "PRIVILEGE_REFUSED"],
+  ["the machine's processes", { pid: "host" }, "PRIVILEGE_REFUSED"],
+  ["a device", { devices: ["/dev/sda"] }, "PRIVILEGE_REFUSED"],
+  ["more capabilities", { cap_add: ["SYS_ADMIN"] }, "PRIVILEGE_REFUSED"],
+])("refuses a project that asks for %s, and brings the previous one back", async (_what, service, reason) => {
+  await host.apply(app);
+  const resolved = JSON.stringify({ services: { web: service } });
+  await expect(host.apply(next(`# resolved: ${resolved}`))).rejects.toMatchObject({ stage: "refused", reason });
+  expect(host.report()).toEqual([expect.objectContaining({ state: "running", revision: 1, failure: expect.objectContaining({ reason }) })]);
+  expect(verbs().filter((verb) => verb === "pull")).toHaveLength(2);
+});
+test.each([
+  ["volume", { volumes: { data: { driver_opts: { type: "none", o: "bind", device: "/etc" } } } }],
+  ["secret", { secrets: { one: { file: "/etc/shadow" } } }],
+  ["config", { configs: { one: { file: "/etc/passwd" } } }],
+])("refuses a project whose %s is a path of the machine", async (_what, more) => {
+  const resolved = JSON.stringify({ services: { web: {} }, ...more });
+  await expect(host.apply(next(`# resolved: ${resolved}`))).rejects.toMatchObject({ stage: "refused", reason: "PATH_REFUSED" });
+});
+test("lets a project use its own folder and its volumes", async () => {
+  const own = {
+    volumes: [
+      { type: "bind", source: at("volumes", "files") },
+      { type: "volume", source: "data" },
+    ],
+  };
+  expect(await host.apply(next(`# resolved: ${JSON.stringify({ services: { web: own } })}`))).toMatchObject({ state: "running" });
+});
+test("refuses an app that is no project", async () => {
+  await expect(host.apply(desiredApp(await freePort()))).rejects.toMatchObject({ stage: "refused", reason: "KIND_REFUSED" });
+});
