@@ -28,11 +28,21 @@ export interface ComposeHostOptions extends Omit<ProcessHostOptions, "programs" 
 
 /** `docker compose ps --format json`: one object a line, or a list in older versions. */
 const Container = z.object({ State: z.string(), Health: z.string().catch("") });
+const Line = z.union([z.array(Container), Container.transform((one) => [one])]);
+
+/** Another version of docker may answer in another form. */
+const understand = <S extends z.ZodType>(schema: S, text: string, what: string): z.output<S> => {
+  try {
+    return schema.parse(JSON.parse(text));
+  } catch {
+    throw new HostFailure({ stage: "running", reason: "COMPOSE_FAILED", message: `docker compose ${what} answered in an unknown form` });
+  }
+};
 const containersIn = (text: string): readonly z.output<typeof Container>[] =>
   text
     .split("\n")
     .filter((line) => line.trim() !== "")
-    .flatMap((line) => z.union([z.array(Container), Container.transform((one) => [one])]).parse(JSON.parse(line)));
+    .flatMap((line) => understand(Line, line, "ps"));
 
 /** What matters of `docker compose config --format json`: paths are absolute there, and every volume is in its long form. */
 const Resolved = z.object({
@@ -55,7 +65,7 @@ const Resolved = z.object({
 
 /** A project gets nothing of the machine but its own folder and the ports that it publishes. */
 const checkProject = (text: string, folder: string): void => {
-  const { services, volumes, secrets, configs } = Resolved.parse(JSON.parse(text));
+  const { services, volumes, secrets, configs } = understand(Resolved, text, "config");
   for (const [name, { privileged, network_mode: network, pid, devices, cap_add: capabilities }] of Object.entries(services))
     if (privileged || network === "host" || pid === "host" || devices.length > 0 || capabilities.length > 0)
       refuse("PRIVILEGE_REFUSED", `the service ${name} asks for the machine itself`);
@@ -166,7 +176,8 @@ const createComposeProcess = (docker: string, context: AppContext, folder: AppFo
       folder.removeVolumes();
     },
     ending: () => "its containers have ended",
-    lastLines: () => logs(REPORT_LINES),
+    // A failure is worth reporting without them.
+    lastLines: () => logs(REPORT_LINES).catch(() => []),
     tail: logs,
     follow: async function* (signal) {
       const secrets = await secretsOfCurrent();

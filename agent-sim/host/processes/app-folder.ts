@@ -3,7 +3,7 @@ import { lstatSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";
 import { z } from "zod";
 import { DesiredApp, ReportedApp } from "../../../protocol/records/app-spec.ts";
-import { refuse } from "../host.ts";
+import { HostFailure, refuse } from "../host.ts";
 import { type Disk, isUnfinished, readText, replaceFile, syncFolder } from "./disk.ts";
 import { ProcessName } from "./proc.ts";
 
@@ -52,7 +52,19 @@ const kindOf = (path: string): "none" | "folder" | "link" | "other" => {
   return stat.isDirectory() ? "folder" : "other";
 };
 
-const parsed = <S extends z.ZodType>(schema: S, text: string | null): z.output<S> | null => (text === null ? null : schema.parse(JSON.parse(text)));
+const damaged = (path: string): HostFailure =>
+  new HostFailure({ stage: "preparing", reason: "RECORD_DAMAGED", message: `${basename(path)} of the app cannot be read` });
+
+/** Writes are whole, so only a fault of the disk or somebody else makes a text that is not understood. */
+const parsed = <S extends z.ZodType>(schema: S, path: string): z.output<S> | null => {
+  const text = readText(path);
+  if (text === null) return null;
+  try {
+    return schema.parse(JSON.parse(text));
+  } catch {
+    throw damaged(path);
+  }
+};
 
 export interface AppFolder {
   readonly path: string;
@@ -91,7 +103,15 @@ export const openAppFolder = (apps: string, appId: string, disk: Disk): AppFolde
     folder(path);
     replaceFile(disk, at(name), JSON.stringify(value));
   };
-  const read = <S extends z.ZodType>(schema: S, ...names: readonly string[]): z.output<S> | null => parsed(schema, readText(at(...names)));
+  const read = <S extends z.ZodType>(schema: S, ...names: readonly string[]): z.output<S> | null => parsed(schema, at(...names));
+  const readOrNull = <S extends z.ZodType>(schema: S, name: string): z.output<S> | null => {
+    try {
+      return read(schema, name);
+    } catch (error) {
+      if (error instanceof HostFailure) return null;
+      throw error;
+    }
+  };
   const remove = (...names: readonly string[]): void => rmSync(at(...names), { recursive: true, force: true });
   const namesIn = (...names: readonly string[]): readonly string[] => (kindOf(at(...names)) === "folder" ? readdirSync(at(...names)) : []);
   const revisionFile = (revision: number): string => join("revisions", `${revision}.json`);
@@ -99,15 +119,19 @@ export const openAppFolder = (apps: string, appId: string, disk: Disk): AppFolde
     path,
     readRecord: () => read(AppRecord, RECORD),
     writeRecord: (record) => write(RECORD, record),
-    readRevision: (revision) => DesiredApp.parse(JSON.parse(readText(at(revisionFile(revision))) ?? "null")),
+    readRevision: (revision) => {
+      const app = read(DesiredApp, revisionFile(revision));
+      if (app === null) throw damaged(revisionFile(revision));
+      return app;
+    },
     writeRevision: (app) => {
       folder(path);
       folder(at("revisions"));
       write(revisionFile(app.revision), app);
     },
-    readProcess: () => read(ProcessName, "pid"),
+    readProcess: () => readOrNull(ProcessName, "pid"),
     writeProcess: (name) => write("pid", name),
-    readExit: () => read(Exit, "exit"),
+    readExit: () => readOrNull(Exit, "exit"),
     dropProcess: () => {
       remove("exit");
       remove("pid");

@@ -37,6 +37,14 @@ export const createProcessApp = (context: AppContext, appId: DesiredApp["appId"]
     folder.tidy(current);
     if (state !== "running") await process.stop(tracked.current);
   };
+  /** What cannot be carried on is a failed app. A removal is tried again by the next start. */
+  const recoverOrFail = (): Promise<void> =>
+    recover().catch(async (error: unknown) => {
+      const { change, current } = tracked.record;
+      const failure = toAppFailure(expectFailure(error, "preparing"), current ?? 1);
+      tracked.note({ state: "failed", failure, change: change?.kind === "remove" ? change : null });
+      await process.stop(tracked.current).catch((stopError: unknown) => expectFailure(stopError, "stopping"));
+    });
   const bring = async (app: DesiredApp, anew: boolean): Promise<void> => {
     if (app.state === "removed") return remove(tracked, app.keepVolumes, step);
     if (tracked.record.change !== null) await recover();
@@ -72,7 +80,7 @@ export const createProcessApp = (context: AppContext, appId: DesiredApp["appId"]
     report: tracked.report,
     tail: process.tail,
     follow: (signal) => process.follow(signal, () => !tracked.exists),
-    recover: () => alone(recover),
+    recover: () => alone(recoverOrFail),
     apply: async (given, anew) => {
       await alone(() => bring(checkDesired(given), anew)).catch((error: unknown) => fail(given, expectFailure(error, "preparing")));
       return tracked.report();

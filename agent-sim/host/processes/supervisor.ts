@@ -96,12 +96,19 @@ export const createSupervisor = ({ context, process, app, record, note, changed 
     if (missed === 0) setHealth("healthy");
     else if (missed >= retries) setHealth("unhealthy");
   };
-  const watch = async (watched: DesiredApp, signal: AbortSignal): Promise<void> => {
-    while (!signal.aborted) {
-      if (await process.isAlive()) await checkHealth(watched);
-      else if (!(await handleEnd(watched, signal))) return;
-      await pause(time, supervision.lookMs, signal);
+  /** Returns false if the app is given up. What the system or the engine refuses now, the next look tries again. */
+  const look = async (watched: DesiredApp, signal: AbortSignal): Promise<boolean> => {
+    try {
+      if (!(await process.isAlive())) return await handleEnd(watched, signal);
+      await checkHealth(watched);
+    } catch (error) {
+      const failure = toHostFailure(error, "running");
+      if (!(failure instanceof HostFailure)) throw failure;
     }
+    return true;
+  };
+  const watch = async (watched: DesiredApp, signal: AbortSignal): Promise<void> => {
+    while (!signal.aborted && (await look(watched, signal))) await pause(time, supervision.lookMs, signal);
   };
   const pauseWatching = async (): Promise<void> => {
     stop.abort();

@@ -1,6 +1,6 @@
 // What the process host knows of one app, in memory and on disk, and how that is reported.
 import type { DesiredApp, ReportedApp } from "../../../protocol/records/app-spec.ts";
-import { type AppFailure, HostFailure, portsOf, toHostFailure } from "../host.ts";
+import { type AppFailure, HostFailure, portsOf, toAppFailure, toHostFailure } from "../host.ts";
 import { type AppFolder, type AppRecord, NO_RECORD, openAppFolder } from "./app-folder.ts";
 import type { AppProcess } from "./app-process.ts";
 import type { AppContext } from "./settings.ts";
@@ -33,13 +33,29 @@ export interface TrackedApp {
   removed(): void;
 }
 
+interface Found {
+  readonly record: AppRecord | null;
+  readonly current: DesiredApp | null;
+}
+
+/** A damaged record is a failed app, which the next order replaces: one bad folder must not keep the agent from its other apps. */
+const readFrom = (folder: AppFolder): Found => {
+  try {
+    const record = folder.readRecord();
+    return { record, current: record === null || record.current === null ? null : folder.readRevision(record.current) };
+  } catch (error) {
+    const failure = toAppFailure(expectFailure(error, "preparing"), 1);
+    return { record: { ...NO_RECORD, state: "failed", failure }, current: null };
+  }
+};
+
 export const trackApp = (context: AppContext, appId: DesiredApp["appId"]): TrackedApp => {
   const folder = openAppFolder(context.apps, appId, context.disk);
   const process = context.createProcess(context, folder);
-  const onDisk = folder.readRecord();
-  let exists = onDisk !== null;
-  let record = onDisk ?? NO_RECORD;
-  let current = record.current === null ? null : folder.readRevision(record.current);
+  const found = readFrom(folder);
+  let exists = found.record !== null;
+  let record = found.record ?? NO_RECORD;
+  let current = found.current;
 
   const report = (): ReportedApp => ({
     appId,

@@ -319,6 +319,36 @@ describe("the folder", () => {
   });
 });
 
+describe("a damaged folder", () => {
+  test.each([
+    ["record", ["record.json"], "{"],
+    ["record of another form", ["record.json"], '{"current":"x"}'],
+    ["revision", ["revisions", "1.json"], ""],
+  ])("with a bad %s is a failed app, which the next order replaces, and no other app suffers", async (_what, names, text) => {
+    const [app, other] = [desiredApp(port), desiredApp(await freePort())];
+    await harness.host.apply(app);
+    await harness.host.apply(other);
+    const { pid } = await facts();
+    await harness.host.close();
+    writeFileSync(at(app, ...names), text);
+    await harness.reopen();
+    expect(reportOn(app)).toMatchObject({ state: "failed", failure: { reason: "RECORD_DAMAGED" } });
+    await eventually(() => expect(lives(pid)).toBe(false));
+    await eventually(() => expect(reportOn(other)).toMatchObject({ state: "running", health: "healthy", restarts: 0 }));
+    expect(await harness.host.apply(app)).toMatchObject({ state: "running", failure: null });
+  });
+  test("whose interrupted change cannot be carried on is a failed app", async () => {
+    const app = desiredApp(port);
+    await harness.host.apply(app);
+    await harness.host.close();
+    const change = { kind: "update", to: 9, from: 1, before: "running", state: "running", failure: null };
+    writeFileSync(at(app, "record.json"), JSON.stringify({ ...JSON.parse(readFileSync(at(app, "record.json"), "utf8")), change }));
+    await harness.reopen();
+    await eventually(() => expect(reportOn(app)).toMatchObject({ state: "failed", failure: { reason: "RECORD_DAMAGED" } }));
+    expect(await harness.host.apply(app)).toMatchObject({ state: "running", revision: 1, failure: null });
+  });
+});
+
 describe("a port", () => {
   const occupy = (): Promise<Server> =>
     new Promise((resolve) => {
