@@ -48,7 +48,14 @@ export const deployments = group({
       output: paged(Deployment),
       errors: ["TENANT_NOT_FOUND"],
     }),
-    get: query({ ...read, summary: "Get a deployment", rest: ["GET /deployments/{deploymentId}"], input: one, output: Deployment, errors: ["DEPLOYMENT_NOT_FOUND"] }),
+    get: query({
+      ...read,
+      summary: "Get a deployment",
+      rest: ["GET /deployments/{deploymentId}"],
+      input: one,
+      output: Deployment,
+      errors: ["DEPLOYMENT_NOT_FOUND"],
+    }),
     create: mutation({
       ...people,
       permission: "deployment:create",
@@ -67,11 +74,17 @@ export const deployments = group({
           secrets: SecretsInput.optional(),
           timeoutSeconds: z.int().min(60).max(7_200).default(900).describe("The time that the agent has to deploy."),
         })
-        .refine(({ appName, appId }) => appName === undefined || appId === undefined || appName === appId, { path: ["appId"], message: "names another template than appName" })
-        .refine(({ appName, appId, deviceId, configuration, secrets }) => (appName ?? appId) !== undefined || (deviceId ?? configuration ?? secrets) === undefined, {
+        .refine(({ appName, appId }) => appName === undefined || appId === undefined || appName === appId, {
           path: ["appId"],
-          message: "name a template for the device and the configuration",
+          message: "names another template than appName",
         })
+        .refine(
+          ({ appName, appId, deviceId, configuration, secrets }) => (appName ?? appId) !== undefined || (deviceId ?? configuration ?? secrets) === undefined,
+          {
+            path: ["appId"],
+            message: "name a template for the device and the configuration",
+          },
+        )
         .refine(({ deviceId, secrets }) => deviceId !== undefined || secrets === undefined, { path: ["secrets"], message: "need a device" }),
       output: Deployment,
       errors: [
@@ -112,9 +125,30 @@ export const deployments = group({
       output: Deployment,
       errors: [...CHANGE, ...CONTENT],
     }),
-    stop: mutation({ ...deploy, summary: "Stop a deployment", rest: ["POST /deployments/{deploymentId}/stop"], input: one, output: Deployment, errors: [...CHANGE] }),
-    start: mutation({ ...deploy, summary: "Start a deployment", rest: ["POST /deployments/{deploymentId}/start"], input: one, output: Deployment, errors: [...CHANGE] }),
-    cancel: mutation({ ...deploy, summary: "Cancel a deployment that has not become active", rest: ["POST /deployments/{deploymentId}/cancel"], input: one, output: Deployment, errors: [...CHANGE] }),
+    stop: mutation({
+      ...deploy,
+      summary: "Stop a deployment",
+      rest: ["POST /deployments/{deploymentId}/stop"],
+      input: one,
+      output: Deployment,
+      errors: [...CHANGE],
+    }),
+    start: mutation({
+      ...deploy,
+      summary: "Start a deployment",
+      rest: ["POST /deployments/{deploymentId}/start"],
+      input: one,
+      output: Deployment,
+      errors: [...CHANGE],
+    }),
+    cancel: mutation({
+      ...deploy,
+      summary: "Cancel a deployment that has not become active",
+      rest: ["POST /deployments/{deploymentId}/cancel"],
+      input: one,
+      output: Deployment,
+      errors: [...CHANGE],
+    }),
     rollback: mutation({
       ...deploy,
       summary: "Roll a deployment back to an earlier revision",

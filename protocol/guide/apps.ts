@@ -118,7 +118,8 @@ export const apps: Guide<"apps"> = {
     output: pending,
   },
   change: {
-    description: "A new configuration replaces the old one, becomes the next revision and updates the app; before, the server keeps a snapshot. An app that was stopped runs afterwards.",
+    description:
+      "A new configuration replaces the old one, becomes the next revision and updates the app; before, the server keeps a snapshot. An app that was stopped runs afterwards.",
     input: { appId, config: { maxKeys: 500 } },
     output: changing("updating", updated),
   },
@@ -130,7 +131,8 @@ export const apps: Guide<"apps"> = {
   stop: { description: "Stops a running app; its data stays.", input: { appId }, output: changing("stopping", { desiredState: "stopped" }) },
   restart: { description: "Stops and starts a running app.", input: { appId }, output: changing("restarting") },
   upgrade: {
-    description: "Takes the template's present version with the app's configuration. If the new version does not become healthy, the agent restores the old one by itself.",
+    description:
+      "Takes the template's present version with the app's configuration. If the new version does not become healthy, the agent restores the old one by itself.",
     input: { appId },
     output: changing("updating", { templateVersion: "1.1.0", revision: 2 }),
   },

@@ -81,7 +81,18 @@ export const deployments: Guide<"deployments"> = {
     description: "Revisions never change.",
     input: { deploymentId },
     output: {
-      items: [{ deploymentId, revision: 1, template: "key-value", templateVersion: "1.0.0", configuration, rolledBackTo: null, createdBy: `user:${userId}`, createdAt: AT }],
+      items: [
+        {
+          deploymentId,
+          revision: 1,
+          template: "key-value",
+          templateVersion: "1.0.0",
+          configuration,
+          rolledBackTo: null,
+          createdBy: `user:${userId}`,
+          createdAt: AT,
+        },
+      ],
       total: 1,
     },
   },

@@ -30,5 +30,9 @@ export const appEvents = {
     "An app runs in an earlier revision again",
   ),
   removed: event("app.removed", AppEvent, "An app is gone from its device"),
-  snapshotCreated: event("app.snapshot_created", z.object({ appId: AppId, snapshotId: id("snp"), revision: z.int(), automatic: z.boolean() }), "An app's configuration was kept"),
+  snapshotCreated: event(
+    "app.snapshot_created",
+    z.object({ appId: AppId, snapshotId: id("snp"), revision: z.int(), automatic: z.boolean() }),
+    "An app's configuration was kept",
+  ),
 };

@@ -19,7 +19,11 @@ const DeploymentEvent = z.object({
 
 export const deploymentEvents = {
   created: event("deployment.created", DeploymentEvent, "A deployment was created"),
-  started: event("deployment.started", DeploymentEvent, "A deployment began a change: it is deployed, updated, rolled back, started, stopped, cancelled or deleted"),
+  started: event(
+    "deployment.started",
+    DeploymentEvent,
+    "A deployment began a change: it is deployed, updated, rolled back, started, stopped, cancelled or deleted",
+  ),
   succeeded: event("deployment.succeeded", DeploymentEvent, "A deployment became active"),
   failed: event(
     "deployment.failed",

@@ -10,7 +10,10 @@ const ownDevice = async ({ world, tenant, device }: Stock): Promise<string> => {
 };
 const CONTENT = [JSON.stringify({ port: 8_701, maxKeys: 10_000 }), JSON.stringify({ kind: "process", program: "key-value", health: {} })];
 /** Only an agent's word makes an app run. */
-const newApp = async (stock: Stock, { status = "running", deploymentId = null as string | null, deviceId = "" } = {}): Promise<{ appId: string; deviceId: string }> => {
+const newApp = async (
+  stock: Stock,
+  { status = "running", deploymentId = null as string | null, deviceId = "" } = {},
+): Promise<{ appId: string; deviceId: string }> => {
   const [appId, on] = [newId("app"), deviceId || (await ownDevice(stock))];
   await stock.world.sql.query(
     `insert into apps (app_id, tenant_id, device_id, deployment_id, app_type, template_version, name, status, config, spec, desired_version, created_by)

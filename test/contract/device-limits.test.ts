@@ -43,7 +43,10 @@ const inputFor = async (each: Case, stock: Stock) => {
   return sample(each, stock, limitedId);
 };
 const IDS: Readonly<Record<string, string>> = {
-  deviceId: newId("dev"), commandId: newId("cmd"), pairingCode: "BBBB-BBBB", fleetId: newId("flt"),
+  deviceId: newId("dev"),
+  commandId: newId("cmd"),
+  pairingCode: "BBBB-BBBB",
+  fleetId: newId("flt"),
   appId: newId("app"),
   deploymentId: newId("dep"),
 };

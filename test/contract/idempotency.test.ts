@@ -106,5 +106,7 @@ test("every mutation by an authenticated caller takes a key, unless repeating it
   const without = CASES.filter(({ op }) => op.kind === "mutation" && op.idempotency === "none" && !op.auth.includes("public")).map(({ id }) => id);
   // Exporters repeat a batch of spans, which is stored once. Agents repeat their reports anyway, and an extra ticket or token does no harm.
   const harmless = ["general.streamTicket", "sessions.token", "traces.ingest"];
-  expect(without.sort()).toEqual(["agent.reportInventory", "agent.reportState", "commands.ack", "devices.heartbeat", "pairing.updateDeviceProgress", ...harmless].sort());
+  expect(without.sort()).toEqual(
+    ["agent.reportInventory", "agent.reportState", "commands.ack", "devices.heartbeat", "pairing.updateDeviceProgress", ...harmless].sort(),
+  );
 });

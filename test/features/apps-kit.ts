@@ -1,7 +1,7 @@
 // A device whose agent answers orders for apps over a real socket, as a test says.
 import type { DesiredApp, ReportedApp } from "../../protocol/index.ts";
-import { eventually } from "../kit/eventually.ts";
 import { openAgent } from "../kit/agents.ts";
+import { eventually } from "../kit/eventually.ts";
 import type { Answer, Caller, Device, TestTenant, World } from "../kit/world.ts";
 
 export const TEMPLATE = "key-value";

@@ -78,7 +78,11 @@ describe("an app", () => {
     expect((await order({ port: "x".repeat(66_000) }))[2].issues).toMatchObject([{ path: "", code: "too_big" }]);
     const deep = JSON.parse(`${'{"a":'.repeat(12)}1${"}".repeat(12)}`);
     expect((await order(deep))[2].issues).toMatchObject([{ path: "", code: "too_deep" }]);
-    expect(await rig.refusal("POST /apps", { appType: "unknown", deviceId: rig.device.deviceId })).toEqual([404, "APP_TEMPLATE_NOT_FOUND", { templateId: "unknown" }]);
+    expect(await rig.refusal("POST /apps", { appType: "unknown", deviceId: rig.device.deviceId })).toEqual([
+      404,
+      "APP_TEMPLATE_NOT_FOUND",
+      { templateId: "unknown" },
+    ]);
     expect((await rig.ask("GET /apps")).length).toBe(0);
   });
 
@@ -105,7 +109,13 @@ describe("secrets", () => {
     await rig.ask(`PUT ${path}/secrets`, { secrets: { KV_TOKEN: null } });
     await rig.until(path, "running");
     expect(await rig.ask(`GET ${path}/secrets`)).toEqual({});
-    for (const [table, as] of [["outbox_events", "data"], ["audit_logs", "changes"], ["commands", "payload"], ["apps", "t"], ["idempotency_keys", "t"]] as const) {
+    for (const [table, as] of [
+      ["outbox_events", "data"],
+      ["audit_logs", "changes"],
+      ["commands", "payload"],
+      ["apps", "t"],
+      ["idempotency_keys", "t"],
+    ] as const) {
       const { rows } = await world.sql.query(`select count(*)::int as found from ${table} t where (${as})::text like '%-secret%'`);
       expect([table, rows[0].found]).toEqual([table, 0]);
     }
@@ -202,7 +212,9 @@ describe("callers", () => {
       theirs.refusal(`PATCH /deployments/${waiting.deploymentId}`, { deviceId: theirs.device.deviceId }),
     ]);
     expect(codes.map(([status, code]) => `${status} ${code}`)).toEqual(
-      ["APP", "APP", "DEPLOYMENT", "DEPLOYMENT", "DEVICE", "DEPLOYMENT", "TENANT", "DEVICE", "TENANT", "TENANT", "DEPLOYMENT"].map((what) => `404 ${what}_NOT_FOUND`),
+      ["APP", "APP", "DEPLOYMENT", "DEPLOYMENT", "DEVICE", "DEPLOYMENT", "TENANT", "DEVICE", "TENANT", "TENANT", "DEPLOYMENT"].map(
+        (what) => `404 ${what}_NOT_FOUND`,
+      ),
     );
     expect(await theirs.report(1, reportOf(appId, { state: "failed", failure: failureIn(1) }))).toEqual({ desiredVersion: 0, ignored: [appId] });
     expect(await ours.ask(`GET /apps/${appId}`)).toMatchObject({ status: "pending" });

@@ -32,13 +32,22 @@ describe("a deployment", () => {
   test("becomes active when its agent reports that the app runs, with defaults in its configuration", async () => {
     const rig = await rigged({ online: false });
     const made = await rig.deploy({ name: "store", configuration: { maxKeys: 5 } });
-    expect(made).toMatchObject({ status: "queued", name: "store", template: "key-value", revision: 1, currentRevision: null, configuration: { port: 8_701, maxKeys: 5 } });
+    expect(made).toMatchObject({
+      status: "queued",
+      name: "store",
+      template: "key-value",
+      revision: 1,
+      currentRevision: null,
+      configuration: { port: 8_701, maxKeys: 5 },
+    });
     const path = `/deployments/${made.deploymentId}`;
     expect((await rig.ask(`GET ${path}/events`)).waitsFor).toEqual({ commandId: made.commandId, deviceId: rig.device.deviceId });
     await rig.start();
     const row = await rig.until(path, "active");
     expect(row).toMatchObject({ currentRevision: 1, failure: null });
-    expect(rig.orders).toMatchObject([{ verb: "deploy", desiredVersion: 1, app: { revision: 1, config: { port: 8_701, maxKeys: 5 }, state: "running", secretsVersion: 1 } }]);
+    expect(rig.orders).toMatchObject([
+      { verb: "deploy", desiredVersion: 1, app: { revision: 1, config: { port: 8_701, maxKeys: 5 }, state: "running", secretsVersion: 1 } },
+    ]);
     const { items, waitsFor } = await rig.ask(`GET ${path}/events`);
     expect(items.map(({ to }: { to: string }) => to)).toEqual(["pending", "queued", "deploying", "active"]);
     expect(waitsFor).toBeNull();
@@ -62,7 +71,12 @@ describe("a deployment", () => {
     rig.answer(({ app }) => reportOf(app.appId, { revision: 1, failure: failureIn(app.revision) }));
     await rig.ask(`POST ${path}/redeploy`, { configuration: { maxKeys: 7 } });
     const row = await rig.until(path, "active");
-    expect(row).toMatchObject({ currentRevision: 1, revision: 2, configuration: { maxKeys: 10_000 }, failure: { reason: "HEALTH_CHECK_FAILED", revision: 2, lines: ["starting", "cannot start"] } });
+    expect(row).toMatchObject({
+      currentRevision: 1,
+      revision: 2,
+      configuration: { maxKeys: 10_000 },
+      failure: { reason: "HEALTH_CHECK_FAILED", revision: 2, lines: ["starting", "cannot start"] },
+    });
     expect((await rig.eventsOf(deploymentId)).slice(-3)).toEqual(["deployment.started", "deployment.started", "deployment.rolled_back"]);
     expect((await rig.ask(`GET ${path}/events`)).items.slice(-3).map(({ to }: { to: string }) => to)).toEqual(["updating", "rolling_back", "active"]);
     expect(await rig.ask(`GET /apps/${appId}`)).toMatchObject({ status: "running", revision: 1, drift: false });
@@ -77,7 +91,9 @@ describe("a deployment", () => {
   test("fails with stage, reason and the last lines when nothing runs any more, and can be deployed again", async () => {
     const { rig, path, deploymentId } = await active();
     const lines = Array.from({ length: 20 }, (_, at) => `${at}:${"x".repeat(900)}`);
-    rig.answer(({ app }) => reportOf(app.appId, { state: "failed", revision: 2, failure: failureIn(app.revision, { stage: "starting", reason: "PORT_TAKEN", lines }) }));
+    rig.answer(({ app }) =>
+      reportOf(app.appId, { state: "failed", revision: 2, failure: failureIn(app.revision, { stage: "starting", reason: "PORT_TAKEN", lines }) }),
+    );
     const { commandId } = await rig.ask(`POST ${path}/redeploy`, {});
     const { failure } = await rig.until(path, "failed");
     expect(failure).toMatchObject({ stage: "starting", reason: "PORT_TAKEN", revision: 2, commandId });
@@ -93,7 +109,11 @@ describe("a deployment", () => {
     const { rig, path } = await active();
     expect(await rig.ask(`POST ${path}/stop`)).toMatchObject({ status: "stopping" });
     await rig.until(path, "stopped");
-    expect(await rig.refusal(`POST ${path}/stop`)).toEqual([409, "INVALID_STATE_TRANSITION", { from: "stopped", to: "stopping", allowed: ["queued", "deleting"] }]);
+    expect(await rig.refusal(`POST ${path}/stop`)).toEqual([
+      409,
+      "INVALID_STATE_TRANSITION",
+      { from: "stopped", to: "stopping", allowed: ["queued", "deleting"] },
+    ]);
     expect(await rig.ask(`PATCH ${path}`, { status: "active" })).toMatchObject({ status: "queued" });
     expect(await rig.until(path, "active")).toMatchObject({ currentRevision: 1 });
     expect(rig.orders.map(({ verb }) => verb)).toEqual(["deploy", "stop", "start"]);
@@ -156,7 +176,13 @@ describe("cancel", () => {
     await rig.ask(`POST ${at}/cancel`);
     await rig.until(at, "cancelled");
     await expect.poll(() => rig.refusal(`GET /apps/${second.appId}`), SOON).toEqual([404, "APP_NOT_FOUND", expect.anything()]);
-    expect((await rig.ask(`GET ${at}/events`)).items.map(({ to }: { to: string }) => to)).toEqual(["pending", "queued", "deploying", "cancelling", "cancelled"]);
+    expect((await rig.ask(`GET ${at}/events`)).items.map(({ to }: { to: string }) => to)).toEqual([
+      "pending",
+      "queued",
+      "deploying",
+      "cancelling",
+      "cancelled",
+    ]);
     expect(await rig.refusal(`POST ${path}/cancel`)).toMatchObject([409, "INVALID_STATE_TRANSITION", { from: "active", to: "cancelling" }]);
   });
 });
@@ -166,7 +192,9 @@ describe("a command that ends without the agent's success", () => {
     const rig = await rigged({ online: false });
     const { deploymentId, commandId } = await rig.deploy();
     await rig.ask(`POST /devices/${rig.device.deviceId}/commands/${commandId}/cancel`, {});
-    expect(await rig.until(`/deployments/${deploymentId}`, "failed")).toMatchObject({ failure: { stage: null, reason: "COMMAND_CANCELED", commandId, lines: [] } });
+    expect(await rig.until(`/deployments/${deploymentId}`, "failed")).toMatchObject({
+      failure: { stage: null, reason: "COMMAND_CANCELED", commandId, lines: [] },
+    });
   });
 
   test("fails it when the device is removed, and a later removal needs no agent", async () => {

@@ -17,7 +17,9 @@ test("a tenant has one default deployment, however often it is asked for", async
   const { db } = tenancy;
   if (own === undefined || other === undefined) throw new Error("two tenants are made first");
   await Promise.all([1, 2, 3].map(() => deploymentGroups.ensureDefault(db, { tenantId: own?.tenantId as TenantId })));
-  expect(await deploymentGroups.countByTenant(db, [own.tenantId, other.tenantId, newId("ten")])).toEqual(new Map([own, other].map(({ tenantId }) => [tenantId, 1])));
+  expect(await deploymentGroups.countByTenant(db, [own.tenantId, other.tenantId, newId("ten")])).toEqual(
+    new Map([own, other].map(({ tenantId }) => [tenantId, 1])),
+  );
 });
 
 test("a device falls into the default deployment, and another tenant's id is as unknown as any", async () => {

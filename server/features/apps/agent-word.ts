@@ -1,6 +1,6 @@
 // What follows from an agent's word about an app: from the end of the command that was ordered, and from what it reports at any time.
 import { Prisma } from "../../../prisma/generated/client.ts";
-import { type AppFailure, contract, type DeviceId, ReportedApp } from "../../../protocol/index.ts";
+import { type AppFailure, type contract, type DeviceId, ReportedApp } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Outcome, OutcomeHandler, OutcomeHandlers } from "../../core/command-outcomes.ts";
 import type { Tx } from "../../core/database.ts";

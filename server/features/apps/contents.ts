@@ -49,7 +49,8 @@ export const createContents = ({ catalogue, plan }: { readonly catalogue: AppCat
     prepare: (scope, templateId, given) => {
       const entry = find(templateId);
       const { template, spec } = entry;
-      if (!allows(installTier(plan, scope.tenant), template)) throw new AppError("PLAN_UPGRADE_REQUIRED", { details: { templateId, requiredPlan: template.minPlan } });
+      if (!allows(installTier(plan, scope.tenant), template))
+        throw new AppError("PLAN_UPGRADE_REQUIRED", { details: { templateId, requiredPlan: template.minPlan } });
       return { appType: templateId, templateVersion: template.version, spec, config: checked(entry, given), title: template.name };
     },
     configure: (content, given) => ({ ...content, config: checked(find(content.appType), given) }),

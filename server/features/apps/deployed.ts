@@ -16,7 +16,9 @@ import type { Content } from "./store/snapshots.ts";
 export type CancelOrdered = (
   scope: SystemScope,
   command: DeviceRef & { readonly commandId: string },
-) => Promise<(tx: Tx, order: { readonly by: string; readonly reason: string; readonly before: () => Promise<void> }) => Promise<{ readonly notify: () => void }>>;
+) => Promise<
+  (tx: Tx, order: { readonly by: string; readonly reason: string; readonly before: () => Promise<void> }) => Promise<{ readonly notify: () => void }>
+>;
 
 export interface Placement extends Omit<NewInstall, "seal" | "by"> {
   readonly secrets: Readonly<Record<string, string>>;
@@ -36,7 +38,11 @@ export interface Placing {
     scope: TenantScope,
     app: { readonly appId: string; readonly deviceId: DeviceId; readonly commandId: CommandId },
   ): Promise<(tx: Tx, mark: () => Promise<void>) => Promise<{ readonly notify: () => void }>>;
-  of(db: Clients, scope: SystemScope, deploymentId: string): Promise<readonly { readonly summary: AppSummary; readonly drift: boolean; readonly content: Content }[]>;
+  of(
+    db: Clients,
+    scope: SystemScope,
+    deploymentId: string,
+  ): Promise<readonly { readonly summary: AppSummary; readonly drift: boolean; readonly content: Content }[]>;
 }
 
 export interface PlacingDeps extends Pick<FeatureKit, "plan" | "secretBox"> {

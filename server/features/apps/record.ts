@@ -1,6 +1,18 @@
 // Between rows of apps and what others see of them: people, and the device's agent.
 import type { Prisma } from "../../../prisma/generated/client.ts";
-import { App, type AppConfig, type AppFailure, type AppId, type AppSpec, type CommandId, type DeploymentId, type DesiredApp, type DeviceId, type ReportedApp, type TimelineStep } from "../../../protocol/index.ts";
+import {
+  App,
+  type AppConfig,
+  type AppFailure,
+  type AppId,
+  type AppSpec,
+  type CommandId,
+  type DeploymentId,
+  type DesiredApp,
+  type DeviceId,
+  type ReportedApp,
+  type TimelineStep,
+} from "../../../protocol/index.ts";
 import { recordOf } from "../../core/records.ts";
 import { isInTransition } from "./states.ts";
 

@@ -44,7 +44,8 @@ type Deployed = DeploymentRow & { readonly appId: NonNullable<DeploymentRow["app
 const requireApp = (row: DeploymentRow, event: DeploymentEvent): Deployed => {
   const { appId } = row;
   const to = moveDeployment(row.status, event);
-  if (appId === null) throw new AppError("INVALID_STATE_TRANSITION", { details: { from: row.status, to, allowed: row.template === null ? [] : ["cancelling", "deleting"] } });
+  if (appId === null)
+    throw new AppError("INVALID_STATE_TRANSITION", { details: { from: row.status, to, allowed: row.template === null ? [] : ["cancelling", "deleting"] } });
   return { ...row, appId };
 };
 
@@ -119,7 +120,14 @@ export const createCreation =
       if (deviceId !== undefined) await placing().requireDevice(tx, scope, deviceId);
       if (await hasName(tx, scope, called)) throw taken(called);
       const status = content === null ? "active" : "pending";
-      const made = { deploymentId, name: called, status, timeoutSeconds, createdBy: by, runtime: content?.spec.kind === "process" ? "process" : "docker-compose" };
+      const made = {
+        deploymentId,
+        name: called,
+        status,
+        timeoutSeconds,
+        createdBy: by,
+        runtime: content?.spec.kind === "process" ? "process" : "docker-compose",
+      };
       const about = content === null ? {} : { template: content.appType, templateVersion: content.templateVersion, configuration: content.config as object };
       const first = { at: clock.now().toISOString(), from: null, to: status, by, revision: 0, commandId: null, reason: null };
       const row = await insertDeployment(tx, scope, { ...made, ...about, deviceId: deviceId ?? null, timeline: addTimelineStep([], first) });

@@ -57,7 +57,8 @@ export const createDeployments = (deps: DeploymentsDeps): Deployments => {
     adopt: async (tx, scope, deploymentId) => {
       const row = await lockDeployment(tx, scope, deploymentId);
       if (row === null) throw new AppError("DEPLOYMENT_NOT_FOUND", { details: { deploymentId } });
-      if (row.appId !== null || row.status !== "pending") throw new AppError("INVALID_STATE_TRANSITION", { details: { from: row.status, to: "queued", allowed: [] } });
+      if (row.appId !== null || row.status !== "pending")
+        throw new AppError("INVALID_STATE_TRANSITION", { details: { from: row.status, to: "queued", allowed: [] } });
     },
   };
 };

@@ -35,7 +35,12 @@ export const createDashboard = ({
     const apps = { total: sum([...byAppStatus.values()]), running: byAppStatus.get("running") ?? 0, stopped: byAppStatus.get("stopped") ?? 0 };
     // No feature keeps backups yet.
     const counts: ResourceCounts = { devices: sum(Object.values(states)), apps: apps.total, deployments: total, backups: 0 };
-    return { counts, states, apps, deployments: { total, active: (byStatus.get("active") ?? 0) + (byStatus.get("updating") ?? 0), failed: byStatus.get("failed") ?? 0 } };
+    return {
+      counts,
+      states,
+      apps,
+      deployments: { total, active: (byStatus.get("active") ?? 0) + (byStatus.get("updating") ?? 0), failed: byStatus.get("failed") ?? 0 },
+    };
   };
   return {
     dashboard: async ({ scope, fail }, { tenantId }) => {

@@ -6,7 +6,11 @@ import { createFastTime } from "../clocks.ts";
 import { desiredApp, inMode } from "./desired.ts";
 
 const apps = Array.from({ length: 200 }, (_, n) => desiredApp(10_000 + n));
-const outcomes = async (seed: number, failures: NonNullable<SimulatedHostOptions["failures"]>, wanted: readonly DesiredApp[] = apps): Promise<readonly string[]> => {
+const outcomes = async (
+  seed: number,
+  failures: NonNullable<SimulatedHostOptions["failures"]>,
+  wanted: readonly DesiredApp[] = apps,
+): Promise<readonly string[]> => {
   const host = createSimulatedHost({ time: createFastTime(), seed, failures, secretsOf: async () => ({ SECRET: "any secret" }) });
   const ends = await Promise.allSettled(wanted.map((app) => host.apply(app)));
   const updates = await Promise.allSettled(wanted.map((app) => host.apply(inMode(app, "serve"))));

@@ -42,7 +42,10 @@ export const createAppSecrets = ({ db, secretBox, audit, watch, orders }: AppSec
       const { principal, tenantId, ip } = scope;
       if (principal.kind !== "agent") {
         await db.sqlTx((tx) => audit.append(tx, readOf(scope, appId)));
-        const reader = { entityType: principal.kind === "user" ? "user" : "key", entityId: principal.kind === "user" ? principal.userId : actorOf(principal) } as const;
+        const reader = {
+          entityType: principal.kind === "user" ? "user" : "key",
+          entityId: principal.kind === "user" ? principal.userId : actorOf(principal),
+        } as const;
         watch.note({ type: "secrets.read", tenantId, ...reader, ipAddress: ip, reason: appId, operation: "apps.secrets" });
       }
       return openSecrets(secretBox, scope, app);

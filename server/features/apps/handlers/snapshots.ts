@@ -15,7 +15,9 @@ type Names = "listSnapshots" | "createSnapshot" | "removeSnapshot" | "rollback";
 
 const unknown = (snapshotId: string): AppError => new AppError("SNAPSHOT_NOT_FOUND", { details: { snapshotId } });
 const tooMany = (): AppError =>
-  new AppError("APP_CONFIG_INVALID", { details: { issues: [{ path: "", code: "too_many", message: `an app has at most ${MAX_SNAPSHOTS} snapshots of people` }] } });
+  new AppError("APP_CONFIG_INVALID", {
+    details: { issues: [{ path: "", code: "too_many", message: `an app has at most ${MAX_SNAPSHOTS} snapshots of people` }] },
+  });
 
 export const createAppSnapshots = ({
   db,

@@ -17,11 +17,7 @@ export const countAppsByStatus = async (db: Clients, scope: SystemScope): Promis
   return new Map(counts.map(({ status, _count }) => [status, _count]));
 };
 
-const list = createListing(
-  "apps",
-  { createdAt: { kind: "time" }, name: { kind: "text" }, status: { kind: "text" } },
-  { column: "appId", kind: "text" },
-);
+const list = createListing("apps", { createdAt: { kind: "time" }, name: { kind: "text" }, status: { kind: "text" } }, { column: "appId", kind: "text" });
 type AppsQuery = Parameters<typeof list>[0] & {
   readonly deviceId?: string | undefined;
   readonly deploymentId?: string | undefined;
@@ -61,7 +57,10 @@ export const appsOnDevice = async (db: Clients, scope: SystemScope, deviceId: st
 export const appsOfDeployment = async (db: Clients, scope: SystemScope, deploymentId: string): Promise<readonly AppRow[]> =>
   (await db.for(scope).app.findMany({ where: { deploymentId, ...existing }, orderBy: { appId: "asc" } })).map(toAppRow);
 
-const LOCK_ONE = statement<{ readonly app_id: string }>("apps.lockOne", "select a.app_id from apps a where a.tenant_id = $1 and a.app_id = $2 for no key update");
+const LOCK_ONE = statement<{ readonly app_id: string }>(
+  "apps.lockOne",
+  "select a.app_id from apps a where a.tenant_id = $1 and a.app_id = $2 for no key update",
+);
 /** Until the transaction ends, nobody else changes the app. Null: there is no such app, or none that a limited caller sees. */
 export const lockApp = async (tx: Tx, scope: SystemScope, appId: string): Promise<AppRow | null> => {
   await tx.query(LOCK_ONE, [scope.tenantId, appId]);

@@ -40,7 +40,12 @@ export const insertSnapshot = async (tx: Clients, { tenantId }: SystemScope, app
   const data = { snapshotId: newId("snp"), appId, revision, appType, templateVersion, config, spec, automatic, metadata, createdBy: by };
   const row = await appSnapshot.create({ data: data as typeof data & { config: Prisma.InputJsonObject; spec: Prisma.InputJsonObject } }); // as: parsed JSON
   if (automatic) {
-    const old = await appSnapshot.findMany({ where: { appId, automatic }, orderBy: { snapshotId: "desc" }, skip: KEPT_AUTOMATIC, select: { snapshotId: true } });
+    const old = await appSnapshot.findMany({
+      where: { appId, automatic },
+      orderBy: { snapshotId: "desc" },
+      skip: KEPT_AUTOMATIC,
+      select: { snapshotId: true },
+    });
     if (old.length > 0) await appSnapshot.deleteMany({ where: { snapshotId: { in: old.map(({ snapshotId }) => snapshotId) } } });
   }
   return toSnapshot(row).record;

@@ -4,13 +4,13 @@ import { type CommandResult, type contract, type Details, type DeviceId, type Er
 import { isLimited } from "../../../core/access.ts";
 import { AppError, type AppErrorOptions } from "../../../core/errors.ts";
 import type { Call, Handlers } from "../../../core/feature.ts";
+import { jsonBytes } from "../../../core/json-bounds.ts";
 import type { DeviceLookup } from "../../../core/lookups.ts";
 import type { TenantScope } from "../../../core/scope.ts";
 import type { CreateBatch } from "../../../platform/batch.ts";
 import type { Db } from "../../../platform/db.ts";
 import type { Admission, NewCommand } from "../admission.ts";
 import type { AfterCommit } from "../after-commit.ts";
-import { jsonBytes } from "../../../core/json-bounds.ts";
 import type { QueueQuota } from "../queue-quota.ts";
 import { toCommand } from "../records.ts";
 import type { CommandSettings } from "../settings.ts";

@@ -1,6 +1,18 @@
 // Rows of deployments and of their revisions.
 import type { Prisma } from "../../../../prisma/generated/client.ts";
-import { type AppConfig, type AppFailure, type AppId, type AppSpec, type CommandId, Deployment, type DeploymentId, DeploymentRevision, type DeviceId, type Page, type TimelineStep } from "../../../../protocol/index.ts";
+import {
+  type AppConfig,
+  type AppFailure,
+  type AppId,
+  type AppSpec,
+  type CommandId,
+  Deployment,
+  type DeploymentId,
+  DeploymentRevision,
+  type DeviceId,
+  type Page,
+  type TimelineStep,
+} from "../../../../protocol/index.ts";
 import type { Clients, Tx } from "../../../core/database.ts";
 import { createListing, likeLiteral } from "../../../core/listing.ts";
 import { recordOf } from "../../../core/records.ts";
@@ -128,4 +140,6 @@ export const insertRevision = async (tx: Clients, { tenantId }: SystemScope, rev
 
 /** Devices or enrollment tokens belong to it. */
 export const isJoined = async (db: Clients, { tenantId }: SystemScope, deploymentId: string): Promise<boolean> =>
-  (await db.for({ tenantId }).deployment.count({ where: { deploymentId, OR: [{ devices: { some: { deletedAt: null } } }, { enrollmentTokens: { some: {} } }] } })) > 0;
+  (await db
+    .for({ tenantId })
+    .deployment.count({ where: { deploymentId, OR: [{ devices: { some: { deletedAt: null } } }, { enrollmentTokens: { some: {} } }] } })) > 0;
