@@ -77,6 +77,6 @@ describe.each(MACHINES)("%s", (_, { states, listed, target, move }) => {
     expect(error).toBeInstanceOf(AppError);
     expect([error.code, error.status]).toEqual(["INVALID_STATE_TRANSITION", 409]);
     expect(error.details).toEqual({ from, to, allowed: expect.arrayContaining([...allowed]) });
-    expect((error.details?.["allowed"] as readonly string[]).length).toBe(allowed.length);
+    expect(error.details?.["allowed"]).toHaveLength(allowed.length);
   });
 });

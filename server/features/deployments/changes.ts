@@ -137,32 +137,33 @@ export const createCreation =
     });
   };
 
-export const createChange =
-  ({ placing }: Pick<DeploymentChangesDeps, "placing">, { find, start, stop, place, prepareCancel }: DeploymentWork): H["change"] =>
-  async ({ scope, commit, fail }, { deploymentId, name, status, deviceId, version }) => {
+export const createChange = ({ placing }: Pick<DeploymentChangesDeps, "placing">, { find, start, stop, place, prepareCancel }: DeploymentWork): H["change"] => {
+  const assign = async (work: Work, row: DeploymentRow, deviceId: DeviceId): Promise<void> => {
+    if (row.status !== "pending" || row.appId !== null || row.template === null)
+      throw new AppError("INVALID_STATE_TRANSITION", { details: { from: row.status, to: "queued", allowed: [] } });
+    await placing().requireDevice(work.tx, work.scope, deviceId);
+    await place(work, row, deviceId, {});
+  };
+  const rename = async ({ tx, scope }: Work, { deploymentId }: DeploymentRow, name: string): Promise<void> => {
+    if (await hasName(tx, scope, name)) throw taken(name);
+    await lockDeployment(tx, scope, deploymentId);
+    await saveDeployment(tx, scope, deploymentId, { name });
+  };
+  return async ({ scope, commit, fail }, { deploymentId, name, status, deviceId, version }) => {
     const cancel = status === "cancelled" ? await prepareCancel(scope, deploymentId) : null;
     return commit(async (tx, afterwards) => {
       const work = { tx, scope, afterwards };
       if (version !== undefined) await lockDeployment(tx, scope, deploymentId);
       const row = await find(work, deploymentId);
       if (version !== undefined && version !== row.version) throw fail("VERSION_CONFLICT", { currentVersion: row.version });
-      if (cancel !== null && status !== row.status) await cancel(work, row);
-      if (status === "active" && status !== row.status) await start(work, row);
-      if (status === "stopped" && status !== row.status) await stop(work, row);
-      if (deviceId !== undefined && deviceId !== row.deviceId) {
-        if (row.status !== "pending" || row.appId !== null || row.template === null)
-          throw fail("INVALID_STATE_TRANSITION", { from: row.status, to: "queued", allowed: [] });
-        await placing().requireDevice(tx, scope, deviceId);
-        await place(work, row, deviceId, {});
-      }
-      if (name !== undefined && name !== row.name) {
-        if (await hasName(tx, scope, name)) throw taken(name);
-        await lockDeployment(tx, scope, deploymentId);
-        await saveDeployment(tx, scope, deploymentId, { name });
-      }
+      const turn = { active: start, stopped: stop, cancelled: cancel }[status ?? "active"];
+      if (status !== undefined && status !== row.status) await turn?.(work, row);
+      if (deviceId !== undefined && deviceId !== row.deviceId) await assign(work, row, deviceId);
+      if (name !== undefined && name !== row.name) await rename(work, row, name);
       return toDeployment(await find(work, deploymentId));
     });
   };
+};
 
 export const createRemoval =
   ({ placing, take }: DeploymentChangesDeps, { find }: DeploymentWork): H["remove"] =>
