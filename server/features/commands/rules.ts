@@ -153,8 +153,17 @@ const canceled = (row: CommandFacts, event: Extract<CommandEvent, { kind: "cance
     row.liveEpoch === null
       ? Math.max(at.now + at.timings.cancelTimeoutMs, row.expiresAt ?? at.now + at.timings.cancelOfflineMs)
       : at.now + at.timings.cancelTimeoutMs;
-  return step({ status: "canceling", cancelPrevStatus: row.status === "queued" ? "sent" : row.status, deadlineAt, ...asked }, null); // T17
+  const sent = row.status === "queued" ? presumedSent(row, at) : {};
+  return step({ ...sent, status: "canceling", cancelPrevStatus: row.status === "queued" ? "sent" : row.status, deadlineAt, ...asked }, null); // T17
 };
+
+/** Its node could not be asked, so its attempt counts: a later one must not bear the same number. */
+const presumedSent = (row: CommandFacts, { now }: Circumstances): Patch => ({
+  attempt: row.attempt + 1,
+  channel: "ws",
+  sessionEpoch: row.liveEpoch,
+  sentAt: now,
+});
 
 /** Whether a node may keep it in hand (in-hand.ts): sent to the agent, and not yet written. */
 export const isWrittenLater = ({ redeliverSafe, requiresAck }: Pick<CommandFacts, "redeliverSafe" | "requiresAck">): boolean => redeliverSafe && requiresAck;
