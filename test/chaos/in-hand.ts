@@ -5,7 +5,7 @@ import { isOpen } from "../../protocol/index.ts";
 import { throughProxy } from "./agents.ts";
 import { headersOf, orNoAnswer, tally } from "./calls.ts";
 import { createRig, type Rig, urlOf } from "./rig.ts";
-import { SWEEP_FINDS_NOTHING } from "./sabotage.ts";
+import { SENT_IS_NOT_WRITTEN } from "./sabotage.ts";
 import { asking, type Context, type Scenario, type ScenarioOutcome } from "./scenario.ts";
 import { ask } from "./sql.ts";
 import type { TrialOptions, TrialStage } from "./trial.ts";
@@ -154,7 +154,7 @@ const watch = (base: Parameters<NonNullable<TrialOptions["tune"]>>[1], seen: See
 };
 
 const run = async ({ seed, scale, control }: Context): Promise<ScenarioOutcome> => {
-  const rig = await createRig({ nodes: NODES, seed, redis: true, env: { POLL_SECONDS: "2" }, ...(control ? { sabotage: SWEEP_FINDS_NOTHING } : {}) });
+  const rig = await createRig({ nodes: NODES, seed, redis: true, env: { POLL_SECONDS: "2" }, ...(control ? { sabotage: SENT_IS_NOT_WRITTEN } : {}) });
   const seen: Seen = { begun: new Map(), breaks: new Map(), answers: new Map() };
   const pollers: Agent[] = [];
   const pollHttp = createHttp(urlOf(rig.agentProxy), 16);
@@ -210,7 +210,7 @@ export const inHandScenarios: readonly Scenario[] = [
     promise: "R1, R7, R9",
     claim: "with cancellations from every node while owners, PostgreSQL and Redis fail, no command runs twice, and none that an agent has counts as never sent",
     needsRedis: true,
-    control: { how: "the database forgets which node holds a socket, so a cancellation asks nobody what was sent", red: "canceled-unasked" },
+    control: { how: "the database drops what nodes write as sent, so a cancellation takes what an agent has for never sent", red: "canceled-unasked" },
     run,
   },
 ];

@@ -32,12 +32,17 @@ export const OFFLINE_IS_FORGOTTEN =
   spoil("device_presence", "update", "if new.connectivity = 'none' then new.connectivity := old.connectivity; end if;") +
   spoil("devices", "update", "if new.status = 'offline' then new.status := old.status; end if;");
 
-/** The end of an old connection overwrites the new one. */
+/** The end of an old connection overwrites the new one, and what the new one writes next. */
 export const LATE_CLOSE_WINS = spoil(
   "device_presence",
   "update",
-  "if new.epoch > old.epoch then new.offline_after := now() - interval '1 second'; new.last_seen_at := 'epoch'; end if;",
+  `if new.epoch > old.epoch and old.epoch > 0 or old.last_seen_at = 'epoch' and new.connectivity = 'realtime' then
+     new.offline_after := now() - interval '1 second'; new.last_seen_at := 'epoch';
+   end if;`,
 );
+
+/** What a session sent is never written as sent, so it seems never to have been sent. */
+export const SENT_IS_NOT_WRITTEN = spoil("command_queue", "update", "if old.status = 'queued' and new.status = 'sent' then return null; end if;");
 
 /** The epoch never rises, so a newer session looks like the older one. */
 export const EPOCH_STANDS_STILL = spoil("device_presence", "update", "new.epoch := old.epoch;");

@@ -9,7 +9,7 @@ import { openStage, type Stage } from "./commands-in-hand/run.ts";
 
 const RUNS = Number(process.env["MODEL_RUNS"] ?? 120 * EFFORT);
 const AT_ONCE = 60;
-const MS_PER_RUN = 120;
+const MS_PER_RUN = 400;
 
 interface Found {
   readonly seed: number;

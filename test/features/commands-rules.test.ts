@@ -161,7 +161,12 @@ const TABLE: readonly Row[] = [
     { ...cancel, settled: { epoch: 2 } },
     { status: "canceling", cancelPrevStatus: "sent" },
   ],
-  ["T17 in the queue, perhaps sent: its node did not answer", queued, { ...cancel, settled: null }, { status: "canceling", cancelPrevStatus: "sent" }],
+  [
+    "T17 in the queue, perhaps sent: its node did not answer",
+    queued,
+    { ...cancel, settled: null },
+    { status: "canceling", cancelPrevStatus: "sent", attempt: 1, sessionEpoch: 3, sentAt: NOW },
+  ],
   ["T16 in the queue, and never sent before it is written", { ...queued, redeliverSafe: false }, { ...cancel, settled: null }, { status: "canceled" }],
   ["T17 cancelled when sent", sent, cancel, { status: "canceling", cancelPrevStatus: "sent", deadlineAt: NOW + 60 * SECOND }],
   ["T17 cancelled when running", running, cancel, { status: "canceling", cancelPrevStatus: "running" }],

@@ -301,6 +301,8 @@ describe("errors", () => {
         reasonOf(db.sqlTx((tx) => tx.query("select pg_sleep(6)"))),
         reasonOf(db.tx((tx) => tx.query("set local statement_timeout = 500").then(() => tx.system.device.count()))),
         reasonOf(increment(db, 1)),
+        reasonOf(db.query("with locked as (select value from counters where id = 1 for no key update) select value from locked")),
+        reasonOf(db.query("with changed as (update counters set value = value where id = 1 returning value) select value from changed")),
         reasonOf(db.tx((tx) => tx.system.device.updateMany({ data: { name: "x" } }))),
         reasonOf(db.query("select pg_sleep(9)")),
         reasonOf(full.query("select 1")),
@@ -311,6 +313,8 @@ describe("errors", () => {
     expect(reasons).toEqual([
       "statement_timeout",
       "statement_timeout",
+      "lock_timeout",
+      "lock_timeout",
       "lock_timeout",
       "lock_timeout",
       "no_answer",

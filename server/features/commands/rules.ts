@@ -42,21 +42,26 @@ export const created = (availableAt: Instant, expiresAt: Instant | null): Pick<C
 });
 
 // T2, T3. SQL claims for polls (store/claim.ts); a test checks that both agree.
-const claimed = (row: CommandFacts, event: Extract<CommandEvent, { kind: "claimed" }>, at: Circumstances): Step | null => {
+type Claim = Extract<CommandEvent, { kind: "claimed" }>;
+const claimed = (row: CommandFacts, event: Claim, at: Circumstances): Step | null => {
   const { channel, epoch, nodeId, at: now = at.now } = event;
   const { timings } = at;
   if (row.status !== "queued" || row.availableAt > now || isExpired(row, now)) return null;
   const waitMs = channel === "ws" ? timings.ackTimeoutMs : timings.pollLeaseMs;
-  return step({
-    status: "sent",
-    attempt: row.attempt + 1,
-    channel,
-    sessionEpoch: epoch,
-    nodeId,
-    sentAt: now,
-    deadlineAt: Math.min(now + waitMs, row.expiresAt ?? Infinity),
-  });
+  return step({ ...carriedBy(row, { channel, epoch, nodeId }, now), status: "sent", deadlineAt: Math.min(now + waitMs, row.expiresAt ?? Infinity) });
 };
+
+const carriedBy = (
+  row: CommandFacts,
+  { channel, epoch, nodeId }: Pick<Claim, "channel" | "epoch"> & { readonly nodeId: string | null },
+  now: Instant,
+): Patch => ({
+  attempt: row.attempt + 1,
+  channel,
+  sessionEpoch: epoch,
+  nodeId,
+  sentAt: now,
+});
 
 // A handoff may have given the row to the next session meanwhile.
 const wasCarriedBy = (row: CommandFacts, epoch: number | null): boolean =>
@@ -153,7 +158,10 @@ const canceled = (row: CommandFacts, event: Extract<CommandEvent, { kind: "cance
     row.liveEpoch === null
       ? Math.max(at.now + at.timings.cancelTimeoutMs, row.expiresAt ?? at.now + at.timings.cancelOfflineMs)
       : at.now + at.timings.cancelTimeoutMs;
-  return step({ status: "canceling", cancelPrevStatus: row.status === "queued" ? "sent" : row.status, deadlineAt, ...asked }, null); // T17
+  const asking: Patch = { status: "canceling", deadlineAt, ...asked };
+  if (row.status !== "queued") return step({ ...asking, cancelPrevStatus: row.status }); // T17
+  // Its node could not be asked whether it was sent, so that attempt counts: a later one must not bear its number.
+  return step({ ...asking, ...carriedBy(row, { channel: "ws", epoch: row.liveEpoch, nodeId: null }, at.now), cancelPrevStatus: "sent" }); // T17
 };
 
 /** Whether a node may keep it in hand (in-hand.ts): sent to the agent, and not yet written. */

@@ -186,23 +186,26 @@ export interface CommandPlan {
   readonly agents: number;
 }
 
+/** Visits once for each number, and shows each round. */
+export const visits = async <T extends Burst>(first: number, last: number, visit: () => Promise<T>): Promise<readonly T[]> => {
+  const found: T[] = [];
+  for (let round = first; round <= last; round += 1) {
+    const one = await visit();
+    show(round, one);
+    found.push(one);
+  }
+  return found;
+};
+
 /** A gateway runs for weeks; for its first ten seconds under load most of its code is compiled and slower. */
 const WARM_UP_ROUNDS = 5;
 
-export const warmUp = async (cluster: BenchCluster, load: Load): Promise<void> => {
-  for (let round = 1 - WARM_UP_ROUNDS; round <= 0; round += 1) show(round, await burst(cluster, load));
-};
+export const warmUp = (cluster: BenchCluster, load: Load): Promise<unknown> => visits(1 - WARM_UP_ROUNDS, 0, () => burst(cluster, load));
 
 /** Bursts in rounds after those that warm up. */
 export const bursts = async (cluster: BenchCluster, rounds: number, load: Load): Promise<readonly Burst[]> => {
   await warmUp(cluster, load);
-  const counted: Burst[] = [];
-  for (let round = 1; round <= rounds; round += 1) {
-    const found = await burst(cluster, load);
-    show(round, found);
-    counted.push(found);
-  }
-  return counted;
+  return visits(1, rounds, () => burst(cluster, load));
 };
 
 /** Callers that wait too long cannot keep an offered rate, and the figures would describe another load. */

@@ -8,7 +8,7 @@ import { checkCommands } from "../read-back.ts";
 import type { Finding } from "../report.ts";
 import type { BenchStage } from "../stage.ts";
 import { growth, type LogUse, logBetween, markLog, vacuumedSizes } from "../storage.ts";
-import { type BenchCluster, type Burst, burst, bursts, type CommandPlan, type Load, openCluster, show, warmUp } from "./cluster.ts";
+import { type BenchCluster, type Burst, burst, bursts, type CommandPlan, type Load, openCluster, show, visits, warmUp } from "./cluster.ts";
 
 /** Work that a command leaves for later, such as the relay of its events, ends within this time and counts as its cost. */
 const SETTLE_MS = 250;
@@ -32,9 +32,9 @@ const measuredBurst = async (stage: BenchStage, cluster: BenchCluster, load: Loa
   return { ...found, use, log: await logBetween(stage, mark, await markLog(stage)) };
 };
 
-const showCost = ({ use, log, commands }: MeasuredBurst): void =>
+const showCost = (round: number, { use, log, commands }: MeasuredBurst): void =>
   void process.stderr.write(
-    `        ${use.totalUs.toFixed(0)} us each: ${partsOf(use)}; foreign ${use.foreign.toFixed(2)}; log ${(log.bytes / commands).toFixed(0)} bytes each\n`,
+    `  ${String(round).padStart(2)}  ${use.totalUs.toFixed(0)} us each: ${partsOf(use)}; foreign ${use.foreign.toFixed(2)}; log ${(log.bytes / commands).toFixed(0)} bytes each\n`,
   );
 
 const partsOf = ({ partUs }: Pick<ProcessorUse, "partUs">): string =>
@@ -49,17 +49,10 @@ const medianParts = (rounds: readonly MeasuredBurst[]): Readonly<Record<string, 
 /** Rounds after those that warm up. A profile covers the rounds alone. */
 export const measuredBursts = async (stage: BenchStage, cluster: BenchCluster, { rounds, load }: { readonly rounds: number; readonly load: Load }) => {
   await warmUp(cluster, load);
-  const run = async (): Promise<readonly MeasuredBurst[]> => {
-    const found: MeasuredBurst[] = [];
-    for (let round = 1; round <= rounds; round += 1) {
-      const measured = await measuredBurst(stage, cluster, load);
-      show(round, measured);
-      showCost(measured);
-      found.push(measured);
-    }
-    return found;
-  };
-  return profiled(stage, cluster, { run, partUs: medianParts });
+  const run = () => visits(1, rounds, () => measuredBurst(stage, cluster, load));
+  const found = await profiled(stage, cluster, { run, partUs: medianParts });
+  for (const [index, measured] of found.entries()) showCost(index + 1, measured);
+  return found;
 };
 
 /** A checkpoint first, so that the first round writes the whole pages that a later round would otherwise write at an unknown moment. */

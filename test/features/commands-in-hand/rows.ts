@@ -88,7 +88,9 @@ const ofHandings = (row: Row, handings: readonly Handing[]): string | null => {
     if (twin === undefined) continue;
     const beside = (twin.carrier === "poll") !== (each.carrier === "poll");
     if (!beside) return `was handed out twice as attempt ${each.attempt}, by ${twin.carrier} and ${each.carrier}`;
-    if (each.at - row.due_at.getTime() < SETTINGS.sentGraceMs) return `was handed out by ${twin.carrier} and at once by ${each.carrier}`;
+    // It may have become due again since.
+    const sinceDueMs = each.at - row.due_at.getTime();
+    if (sinceDueMs >= 0 && sinceDueMs < SETTINGS.sentGraceMs) return `was handed out by ${twin.carrier} and at once by ${each.carrier}`;
   }
   return null;
 };

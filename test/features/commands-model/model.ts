@@ -134,7 +134,9 @@ const cancel = (queue: Queue, each: Held, { force, unsettled = false }: { readon
   if (each.status === "canceling") return;
   const soon = queue.now + CANCEL_WAIT;
   const patience = each.dies === Infinity ? queue.now + 24 * HOUR : each.dies;
-  Object.assign(each, { before: waits(each) ? "sent" : each.status, status: "canceling", deadline: queue.connected ? soon : Math.max(soon, patience) });
+  // Perhaps sent, so its attempt counts.
+  if (waits(each)) Object.assign(each, { status: "sent", attempts: each.attempts + 1, carrier: queue.epoch });
+  Object.assign(each, { before: each.status, status: "canceling", deadline: queue.connected ? soon : Math.max(soon, patience) });
 };
 
 /** T10, T12-T15, T21: the reaper acts on every command that is past its deadline. */

@@ -182,12 +182,13 @@ const ordersOf = (one: readonly Played[], other: readonly Played[]): readonly (r
   return [...ordersOf(rest, other).map((order) => [first, ...order]), ...ordersOf(one, others).map((order) => [second, ...order])];
 };
 
-/** What a session sent is written a moment later, and not at all if another act changed the command meanwhile: then it is as if it had not been sent. */
+/** A hello may come between the question to the old session's node and a cancellation. */
 const unsettledOrNot = (order: readonly Played[]): readonly (readonly Played[])[] =>
   order.some(({ op }) => op.kind === "hello") && order.some(({ op }) => op.kind === "cancel" || op.kind === "purge")
     ? [order, order.map(({ op, page }) => ({ op, page: { ...page, unsettled: true } }))]
     : [order];
 
+/** What a session sent is written a moment later, and not at all if another act changed the command meanwhile: then it is as if it had not been sent. */
 const overtakenOrNot = (order: readonly Played[], rows: readonly Row[]): readonly (readonly Played[])[] => {
   if (!order.some(({ op, page }) => op.kind === "claim" && page.crowded)) return [order];
   const written = new Set(rows.filter(({ status, channel }) => status === "sent" && channel === "ws").map(({ command_id }) => command_id));
