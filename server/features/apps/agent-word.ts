@@ -1,5 +1,4 @@
 // What follows from an agent's word about an app: from the end of the command that was ordered, and from what it reports at any time.
-import { Prisma } from "../../../prisma/generated/client.ts";
 import { type AppFailure, type contract, type DeviceId, ReportedApp } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Outcome, OutcomeHandler, OutcomeHandlers } from "../../core/command-outcomes.ts";
@@ -70,17 +69,15 @@ interface End {
   readonly said: ReportedApp | null;
 }
 
-const json = (value: object): Prisma.InputJsonObject => value as Prisma.InputJsonObject; // as: parsed JSON
-
 export const createAgentWord = ({ clock, secretBox, steps, orders }: AgentWordDeps): AgentWord => {
   const secretsOf = ({ scope, row }: Held): readonly string[] => Object.values(openSecrets(secretBox, scope, row));
   const take = ({ tx, scope, row }: Held, step: Omit<AppStep, "by">): Promise<AppRow> => steps.take(tx, scope, row, { ...step, by: row.deviceId });
 
   /** Secrets never reach the row: the report's failure is kept only as the app's own. */
   const keep = ({ tx, scope, row }: Held, said: ReportedApp, version: number): Promise<AppRow> =>
-    saveApp(tx, scope, row.appId, { reported: json({ ...said, failure: null }), reportedVersion: version, reportedAt: clock.now() });
+    saveApp(tx, scope, row.appId, { reported: { ...said, failure: null }, reportedVersion: version, reportedAt: clock.now() });
 
-  const fail = (held: Held, failure: AppFailure): Promise<AppRow> => take(held, { event: "failed", reason: failure.reason, patch: { failure: json(failure) } });
+  const fail = (held: Held, failure: AppFailure): Promise<AppRow> => take(held, { event: "failed", reason: failure.reason, patch: { failure } });
 
   /** The agent restored an earlier revision by itself, which becomes the desired one. Null when we no longer know what was in it. */
   const takeBack = async (held: Held, said: ReportedApp, failure: AppFailure): Promise<AppRow | null> => {
@@ -89,11 +86,9 @@ export const createAgentWord = ({ clock, secretBox, steps, orders }: AgentWordDe
     if (content === null) return null;
     // Reports that know the version before tell of the same revision, so the app keeps its own.
     await raiseDesired(tx, scope, row.deviceId);
-    const patch = { failure: json(failure) };
+    const patch = { failure };
     const back = row.status === "rolling_back" ? row : await take(held, { event: "rollBack", reason: failure.reason, patch });
-    const { config, spec, ...rest } = content;
-    const restored = { ...patch, ...rest, config: json(config), spec: json(spec), revision: said.revision };
-    return take({ ...held, row: back }, { event: "ran", patch: restored });
+    return take({ ...held, row: back }, { event: "ran", patch: { ...patch, ...content, revision: said.revision } });
   };
 
   const end = async (held: Held, { verb, outcome, said }: End): Promise<void> => {
@@ -102,7 +97,7 @@ export const createAgentWord = ({ clock, secretBox, steps, orders }: AgentWordDe
     if (outcome.kind === "succeeded" && said?.state === state && (state !== "running" || said.revision === row.revision)) {
       const begun = row.status === "pending" ? await take(held, { event: "began" }) : row;
       // A late success ends what had been given up.
-      if (canMoveApp(begun.status, event)) await take({ ...held, row: begun }, { event, patch: { failure: Prisma.DbNull } });
+      if (canMoveApp(begun.status, event)) await take({ ...held, row: begun }, { event, patch: { failure: null } });
       return;
     }
     if (!isInTransition(row.status)) return;
@@ -139,7 +134,7 @@ export const createAgentWord = ({ clock, secretBox, steps, orders }: AgentWordDe
     const isRemoved = row.desiredState === "removed";
     const left = isRemoved ? await take(held, { event: "remove" }) : row;
     const event = isRemoved ? "removed" : row.desiredState === "stopped" ? "stopped" : "ran";
-    await take({ ...held, row: left }, { event, patch: { failure: Prisma.DbNull } });
+    await take({ ...held, row: left }, { event, patch: { failure: null } });
   };
 
   /** What a report says about an app that no command is changing. */
@@ -167,7 +162,7 @@ export const createAgentWord = ({ clock, secretBox, steps, orders }: AgentWordDe
   const forget = async (tx: Tx, scope: SystemScope, appId: string, version: number): Promise<void> => {
     const row = await lockApp(tx, scope, appId);
     if (row === null || row.reported === null || version < row.desiredVersion || isInTransition(row.status)) return;
-    await saveApp(tx, scope, appId, { reported: Prisma.DbNull, reportedVersion: version, reportedAt: clock.now() });
+    await saveApp(tx, scope, appId, { reported: null, reportedVersion: version, reportedAt: clock.now() });
   };
 
   return {
