@@ -10,7 +10,7 @@ import type { SystemScope } from "../../core/scope.ts";
 import { type AppRow, toDesired } from "./record.ts";
 import { type AppEvent, moveApp } from "./states.ts";
 import type { Steps } from "./steps.ts";
-import type { AppChange } from "./store/app-row.ts";
+import type { AppPatch } from "./store/app-row.ts";
 import { raiseDesired } from "./store/apps.ts";
 import { type Content, insertSnapshot } from "./store/snapshots.ts";
 
@@ -45,7 +45,7 @@ export interface Orders {
   update(tx: Tx, scope: SystemScope, app: AppRow, update: Update): Promise<Ordered>;
   start(tx: Tx, scope: SystemScope, app: AppRow, by: string): Promise<Ordered>;
   stop(tx: Tx, scope: SystemScope, app: AppRow, by: string): Promise<Ordered>;
-  restart(tx: Tx, scope: SystemScope, app: AppRow, restart: { readonly by: string; readonly patch?: AppChange }): Promise<Ordered>;
+  restart(tx: Tx, scope: SystemScope, app: AppRow, restart: { readonly by: string; readonly patch?: AppPatch }): Promise<Ordered>;
   /** From a device that is gone the app is gone, too. */
   remove(tx: Tx, scope: SystemScope, app: AppRow, removal: { readonly by: string; readonly keepVolumes: boolean }): Promise<Ordered>;
 }
@@ -60,7 +60,7 @@ interface Order {
   readonly event: AppEvent;
   readonly verb: Verb;
   readonly by: string;
-  readonly patch?: AppChange;
+  readonly patch?: AppPatch;
   readonly rolledBackTo?: number | null;
 }
 

@@ -8,7 +8,7 @@ import type { SystemScope } from "../../core/scope.ts";
 import { addTimelineStep } from "../../core/timeline.ts";
 import type { AppRow } from "./record.ts";
 import { type AppEvent, moveApp } from "./states.ts";
-import type { AppChange } from "./store/app-row.ts";
+import type { AppPatch } from "./store/app-row.ts";
 import { insertApp, type NewApp, saveApp } from "./store/apps.ts";
 
 /** `created`: the app was inserted. `canceled`: the end of a command that was to be canceled. */
@@ -28,7 +28,7 @@ export type FollowApp = (tx: Tx, scope: SystemScope, move: AppMove) => Promise<v
 export interface AppStep {
   readonly event: AppEvent;
   readonly by: string;
-  readonly patch?: AppChange;
+  readonly patch?: AppPatch;
   readonly reason?: string | null;
   readonly rolledBackTo?: number | null;
 }

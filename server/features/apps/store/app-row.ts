@@ -18,9 +18,9 @@ type Narrowed = {
 export type AppRow = Omit<Prisma.AppModel, keyof Narrowed> & Narrowed;
 export const toAppRow = (row: Prisma.AppModel): AppRow => row as unknown as AppRow; // as: only this feature writes the columns
 
-export type AppChange = Readonly<Partial<Omit<AppRow, "tenantId" | "appId" | "version">> & { version?: { readonly increment: 1 } }>;
+export type AppPatch = Readonly<Partial<Omit<AppRow, "tenantId" | "appId" | "version">> & { version?: { readonly increment: 1 } }>;
 /** Null clears a column of JSON. */
-export const toColumns = ({ reported, failure, ...rest }: AppChange) =>
+export const toColumns = ({ reported, failure, ...rest }: AppPatch) =>
   ({
     ...rest,
     ...(reported === undefined ? {} : { reported: reported ?? Prisma.DbNull }),

@@ -6,7 +6,7 @@ import { createListing, likeLiteral } from "../../../core/listing.ts";
 import type { SystemScope } from "../../../core/scope.ts";
 import { statement } from "../../../core/statements.ts";
 import { toApp } from "../record.ts";
-import { type AppChange, type AppRow, toAppRow, toColumns } from "./app-row.ts";
+import { type AppPatch, type AppRow, toAppRow, toColumns } from "./app-row.ts";
 
 const existing = { removedAt: null } as const;
 
@@ -74,7 +74,7 @@ export const insertApp = async (tx: Clients, scope: SystemScope, made: NewApp): 
   toAppRow(await tx.for(scope).app.create({ data: made as NewApp & Pick<Prisma.AppUncheckedCreateInput, "config" | "spec" | "timeline"> })); // as: parsed JSON
 
 /** Of an app that is locked. */
-export const saveApp = async (tx: Clients, { tenantId }: SystemScope, appId: string, change: AppChange): Promise<AppRow> => {
+export const saveApp = async (tx: Clients, { tenantId }: SystemScope, appId: string, change: AppPatch): Promise<AppRow> => {
   const [row] = await tx.for({ tenantId }).app.updateManyAndReturn({ where: { appId }, data: toColumns(change) });
   if (row === undefined) throw new Error(`app ${appId} is gone although it is locked`);
   return toAppRow(row);
