@@ -10,6 +10,7 @@ import {
   createApps,
   createHandlers,
   createHttp,
+  enrollDevice,
   IssuedIdentity,
   LONGEST_WAIT_MS,
   lockState,
@@ -27,10 +28,11 @@ import { BadOptions } from "./options.ts";
 
 export const DEVICE_HELP = `Runs the reference agent as one device.
 
-  npm run agent -- --identity FILE | --pair NAME [--identity FILE] [--host process] [--data DIR] [--seconds N] [--signature 2] [--url URL]
+  npm run agent -- --identity FILE | --pair NAME [--enroll TOKEN] [--identity FILE] [--host process] [--data DIR] [--seconds N] [--signature 2] [--url URL]
 
   --identity FILE   unchanged response of POST /v1/pairing/activate or auto-activate (with --pair NAME: NAME.json here)
   --pair NAME       without FILE: request a pairing code under this name, wait until a person approves it, and write FILE
+  --enroll TOKEN    with --pair: an enrollment token approves it, and nobody has to
   --host KIND       what runs the device's apps: simulated (nothing runs, the default), process (the small programs that come with the agent,
                     as processes of this machine) or compose (docker compose; not tested against a real engine)
   --data DIR        the folder for the apps, their data and their logs (default: FILE.data)
@@ -57,6 +59,7 @@ export const runDevice = async (args: readonly string[]): Promise<number> => {
       seconds: { type: "string" },
       url: { type: "string" },
       pair: { type: "string" },
+      enroll: { type: "string" },
       signature: { type: "string", default: "1" },
       host: { type: "string", default: "simulated" },
       data: { type: "string" },
@@ -71,7 +74,7 @@ export const runDevice = async (args: readonly string[]): Promise<number> => {
   const kind = HOST_KINDS.find((each) => each === values.host);
   if (kind === undefined) throw new BadOptions(`--host: one of ${HOST_KINDS.join(", ")}`);
   const pairs = pair !== undefined && !existsSync(path);
-  if (pairs) await pairInto(path, pair, url ?? DEFAULT_URL);
+  if (pairs) await pairInto(path, { name: pair, url: url ?? DEFAULT_URL, enrollmentToken: values.enroll });
   const identity = Answer.parse(JSON.parse(await readFile(path, "utf8")));
   const unlock = lockState(path);
   try {
@@ -92,13 +95,15 @@ export const runDevice = async (args: readonly string[]): Promise<number> => {
 /** In the current folder, whatever the name contains. */
 const fileOf = (name: string): string => `${name.replaceAll(/[^\w.-]+/g, "-").replace(/^\.+/, "")}.json`;
 
-const pairInto = async (path: string, name: string, url: string): Promise<void> => {
-  const identity = await pairByApproval({
-    url,
-    name,
-    fingerprint: `sim-${randomUUID()}`,
-    onCode: ({ code, comparison, portalUrl }) => say(`approve ${code} at ${portalUrl} if it shows ${comparison}`),
-  });
+const pairInto = async (
+  path: string,
+  { name, url, enrollmentToken }: { readonly name: string; readonly url: string; readonly enrollmentToken: string | undefined },
+): Promise<void> => {
+  const device = { url, name, fingerprint: `sim-${randomUUID()}`, platform: process.platform };
+  const identity =
+    enrollmentToken === undefined
+      ? await pairByApproval({ ...device, onCode: ({ code, comparison, portalUrl }) => say(`approve ${code} at ${portalUrl} if it shows ${comparison}`) })
+      : await enrollDevice({ ...device, enrollmentToken, onRetry: say });
   await writeFile(path, JSON.stringify(identity), { mode: 0o600, flag: "wx" });
   say(`paired as ${identity.device_id}`);
 };

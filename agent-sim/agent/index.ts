@@ -24,7 +24,7 @@ export { IssuedIdentity, type PairedDevice, toPairedDevice } from "./identity.ts
 export { createJournal, createMemoryJournal, type Journal } from "./journal.ts";
 export { createMemoryKeys, type Keys, openFileKeys } from "./keys.ts";
 export { packageRoot } from "./package-root.ts";
-export { pairDevice } from "./pairing.ts";
+export { enrollDevice, pairDevice } from "./pairing.ts";
 export { LONGEST_WAIT_MS } from "./plan.ts";
 export { between, createRandom, type Random } from "./random.ts";
 export { createRotation } from "./rotation.ts";
