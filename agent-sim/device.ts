@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
+import { uptime } from "node:os";
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { z } from "zod";
@@ -19,7 +20,9 @@ import {
   openFileKeys,
   type PairedDevice,
   pairByApproval,
+  pause,
   readBootId,
+  StateInUse,
   systemTime as time,
   toPairedDevice,
 } from "./agent/index.ts";
@@ -46,6 +49,10 @@ The journal beside the identity (FILE.journal) keeps a command from running twic
 
 const DEFAULT_URL = "http://127.0.0.1:8080";
 const POLL_SOCKETS = 2;
+const LOCK_WITHIN_MS = 2_000;
+/** A whole site starts together after a power cut, not when one agent is restarted. */
+const MACHINE_STARTS_WITHIN_S = 600;
+const RESTART_WINDOW_MS = 1_000;
 const Answer = z.union([z.object({ data: IssuedIdentity }).transform(({ data }) => data), IssuedIdentity]);
 
 const say = (text: string): void => void process.stdout.write(`${new Date(time.wallMs()).toISOString()} ${text}\n`);
@@ -76,7 +83,7 @@ export const runDevice = async (args: readonly string[]): Promise<number> => {
   const pairs = pair !== undefined && !existsSync(path);
   if (pairs) await pairInto(path, { name: pair, url: url ?? DEFAULT_URL, enrollmentToken: values.enroll });
   const identity = Answer.parse(JSON.parse(await readFile(path, "utf8")));
-  const unlock = lockState(path);
+  const unlock = await lockSoon(path);
   try {
     return await runAgent(toPairedDevice(identity), {
       identity,
@@ -89,6 +96,19 @@ export const runDevice = async (args: readonly string[]): Promise<number> => {
     });
   } finally {
     unlock();
+  }
+};
+
+/** An agent that has just been killed may take a moment to end. */
+const lockSoon = async (path: string): Promise<() => void> => {
+  const untilMs = time.elapsedMs() + LOCK_WITHIN_MS;
+  for (;;) {
+    try {
+      return lockState(path);
+    } catch (error) {
+      if (!(error instanceof StateInUse) || time.elapsedMs() > untilMs) throw error;
+      await pause(time, 100);
+    }
   }
 };
 
@@ -139,7 +159,7 @@ const runAgent = async (member: PairedDevice, { identity, path, url: given, host
     heartbeatSec: null,
     mode: "socket",
     signatureVersion,
-    firstWindowMs: atOnce ? 0 : Math.min(LONGEST_WAIT_MS, connect.coldStartMs ?? 0),
+    firstWindowMs: atOnce ? 0 : Math.min(uptime() < MACHINE_STARTS_WITHIN_S ? LONGEST_WAIT_MS : RESTART_WINDOW_MS, connect.coldStartMs ?? 0),
     journal: openFileJournal(`${path}.journal`, time.wallMs),
     handlers: { ...createHandlers({ apps: createApps({ time, random: Math.random }), time }), ...host.handlers },
     on: {

@@ -29,5 +29,5 @@ export { LONGEST_WAIT_MS } from "./plan.ts";
 export { between, createRandom, type Random } from "./random.ts";
 export { createRotation } from "./rotation.ts";
 export { signer } from "./signing.ts";
-export { lockState } from "./state-lock.ts";
+export { lockState, StateInUse } from "./state-lock.ts";
 export { noop, pause, systemTime, type Time, until } from "./time.ts";
