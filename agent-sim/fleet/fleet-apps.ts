@@ -10,6 +10,9 @@ import { createStateSync, fetchSecretsBy } from "../host/state-sync.ts";
 /** The shares that fail, from 0 to 1. `hanging`: of the orders, those that the agent begins and gives up at their deadline. */
 export type AppFailures = NonNullable<SimulatedHostOptions["failures"]> & { readonly hanging?: number };
 
+/** About this share of the orders fails, a quarter of it each way. */
+export const failingIn = (share: number): AppFailures => ({ starting: share / 4, health: share / 4, hanging: share / 4, running: share / 4 });
+
 export interface FleetApps {
   readonly handlers: CommandHandlers;
   report(): readonly ReportedApp[];
