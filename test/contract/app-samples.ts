@@ -65,6 +65,9 @@ export const APP_SAMPLES = {
   "apps.list": nothing,
   "apps.get": anApp(),
   "apps.timeline": anApp(),
+  // No agent has reported these apps, so there is no log to ask for, and a stream ends at once.
+  "apps.logs": anApp({ tail: 5 }),
+  "apps.followLogs": anApp(),
   "apps.create": async (stock: Stock) => ({ appType: "key-value", deviceId: await ownDevice(stock) }),
   "apps.change": anApp({ name: "renamed" }),
   "apps.remove": anApp(),
@@ -80,6 +83,8 @@ export const APP_SAMPLES = {
   "apps.rollback": newSnapshot,
   "agent.desiredState": nothing,
   "agent.reportState": async () => ({ version: 0, apps: [] }),
+  "agent.sendLogs": async () => ({ chunk: `${JSON.stringify({ followId: newId("flw"), n: 1 })}\n` }),
+  "agent.reportEvents": async () => ({ events: [{ type: "disk.smart_failure", severity: "warning", timestamp: "2026-11-22T10:00:00.000Z" }] }),
   "deployments.list": nothing,
   "deployments.listOfTenant": async ({ tenant }: Stock) => ({ tenantId: tenant.tenantId }),
   "deployments.get": aDeployment(),
@@ -95,6 +100,8 @@ export const APP_SAMPLES = {
   "deployments.listRevisions": aDeployment(),
   "deployments.listApps": aDeployment(),
   "deployments.timeline": aDeployment(),
+  "deployments.logs": aDeployment({ tail: 5 }),
+  "deployments.followLogs": aDeployment(),
   "deployments.dashboard": aDeployment(),
   "deployments.exportDashboard": aDeployment(),
 };

@@ -5,7 +5,7 @@ import { AppError } from "../../core/errors.ts";
 import type { Handlers } from "../../core/feature.ts";
 import type { SystemScope } from "../../core/scope.ts";
 import type { Db } from "../../platform/db.ts";
-import type { Placing } from "../apps/index.ts";
+import type { LogReads, Placing } from "../apps/index.ts";
 import { nextContent } from "./changes.ts";
 import { dashboardModel, describeDashboard } from "./dashboard.ts";
 import { compareContents } from "./plan.ts";
@@ -16,12 +16,13 @@ export interface DeploymentReadsDeps {
   readonly db: Db;
   readonly clock: Clock;
   readonly placing: () => Placing;
+  readonly logs: () => LogReads;
 }
 
 type H = Handlers<typeof contract.deployments>;
-type Names = "list" | "listOfTenant" | "get" | "plan" | "listRevisions" | "listApps" | "timeline" | "dashboard" | "exportDashboard";
+type Names = "list" | "listOfTenant" | "get" | "plan" | "listRevisions" | "listApps" | "timeline" | "dashboard" | "exportDashboard" | "logs" | "followLogs";
 
-export const createDeploymentReads = ({ db, clock, placing }: DeploymentReadsDeps): Pick<H, Names> => {
+export const createDeploymentReads = ({ db, clock, placing, logs }: DeploymentReadsDeps): Pick<H, Names> => {
   const find = async (scope: SystemScope, deploymentId: string): Promise<DeploymentRow> => {
     const row = await findDeployment(db, scope, deploymentId);
     if (row === null) throw new AppError("DEPLOYMENT_NOT_FOUND", { details: { deploymentId } });
@@ -46,6 +47,14 @@ export const createDeploymentReads = ({ db, clock, placing }: DeploymentReadsDep
     timeline: async ({ scope }, { deploymentId }) => {
       const { timeline, commandId, deviceId, status } = await find(scope, deploymentId);
       return { items: [...timeline], waitsFor: commandId !== null && deviceId !== null && isInProgress(status) ? { commandId, deviceId } : null };
+    },
+    logs: async ({ scope, signal }, { deploymentId, ...asked }) => {
+      await find(scope, deploymentId);
+      return logs().tail(scope, await logs().appOf(scope, deploymentId), { ...asked, signal });
+    },
+    followLogs: async function* ({ scope, signal }, { deploymentId }) {
+      await find(scope, deploymentId);
+      yield* logs().follow(scope, await logs().appOf(scope, deploymentId), signal);
     },
     dashboard: async ({ scope }, { deploymentId }) => {
       const row = await find(scope, deploymentId);

@@ -57,6 +57,8 @@ export interface Live extends Feature<typeof contract.live> {
   /** Something changed in the tenant on another node: reads the new events for its viewers here. False when there are none. */
   readonly recheck: (tenantId: string) => boolean;
   readonly viewers: () => number;
+  /** Counts another stream. */
+  readonly takePlace: ReturnType<typeof createStreamCount>;
   /** The tenant's newest durable events, newest first; of the newest thousand those that a limited caller may know. */
   readonly recent: (scope: SystemScope, limit: number) => Promise<readonly DispatchedEvent[]>;
 }
@@ -235,6 +237,7 @@ export const createLive = ({ db, clock, isShown, deviceNames, readSeen = async (
       { name: "live.seen", everyMs: settings.seenEveryMs, run: ticks.tick },
     ],
     viewers: feed.viewers,
+    takePlace,
     recent: async (scope, limit) => {
       if (!isLimited(scope)) return readNewest(db, scope.tenantId, limit);
       const shown: DispatchedEvent[] = [];
