@@ -4,6 +4,7 @@ import type { DesiredApp, ReportedApp } from "../../protocol/records/app-spec.ts
 import type { Agent, CommandHandlers, Time } from "../agent/index.ts";
 import { createHostHandlers } from "../host/handlers.ts";
 import type { Host } from "../host/host.ts";
+import { createLogHandlers } from "../host/log-handlers.ts";
 import { createSimulatedHost, type SimulatedHostOptions } from "../host/simulated.ts";
 import { createStateSync, fetchSecretsBy } from "../host/state-sync.ts";
 
@@ -54,9 +55,13 @@ export const createFleetApps = ({ time, seed, failures, call }: FleetAppsOptions
     version = Math.max(version ?? 0, next);
   };
   const sync = createStateSync({ host, call, time, applied: { get: () => version ?? 0, raise } });
+  const logs = createLogHandlers({ host, time, call });
   return {
-    handlers: createHostHandlers({ host: hanging(host, seed, hangingShare), onVersion: raise }),
+    handlers: { ...createHostHandlers({ host: hanging(host, seed, hangingShare), onVersion: raise }), ...logs.handlers },
     report: host.report,
-    stop: sync.stop,
+    stop: () => {
+      sync.stop();
+      logs.stop();
+    },
   };
 };
