@@ -95,6 +95,8 @@ export interface Operation<
   readonly headers: Readonly<Record<string, string>>;
   /** Input field that REST fills with the unparsed body, for bodies that are signed. */
   readonly rawBody?: string;
+  /** Its media type; default `application/json`. */
+  readonly rawType?: "application/x-ndjson";
   /**
    * REST takes an OTLP export request, in JSON or protobuf and perhaps gzip'd, whose JSON form is the input, and answers in the same encoding without
    * an envelope. The operation itself decides about values that PostgreSQL cannot store.
@@ -116,7 +118,7 @@ export interface Operation<
   readonly replay: "repeatable" | "once";
   /** Maximum size of the body, in bytes. */
   readonly maxBodyBytes: number;
-  /** Maximum of the input's `wait`. The call's time limit grows by the wait that it asks for. */
+  /** Maximum of the input's `wait` or `timeout`, in seconds. The call's time limit grows by the wait that it asks for. */
   readonly maxWaitSeconds?: number;
   readonly deprecated?: Deprecated;
 }

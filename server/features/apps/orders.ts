@@ -14,7 +14,7 @@ import type { AppPatch } from "./store/app-row.ts";
 import { raiseDesired } from "./store/apps.ts";
 import { type Content, insertSnapshot } from "./store/snapshots.ts";
 
-type Verb = keyof typeof contract.apps.commands;
+type Verb = Exclude<keyof typeof contract.apps.commands, "logs" | "followLogs">;
 
 export interface Ordered {
   readonly app: AppRow;
