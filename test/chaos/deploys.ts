@@ -30,7 +30,10 @@ const silentAfterWork = (_: unknown, base: AgentOptions, index: number): AgentOp
       return new Promise<never>(() => undefined);
     },
   });
-  return { ...base, handlers: Object.fromEntries(Object.entries(base.handlers).map(([type, handler]) => [type, type === "app.deploy" ? silent(handler) : handler])) };
+  return {
+    ...base,
+    handlers: Object.fromEntries(Object.entries(base.handlers).map(([type, handler]) => [type, type === "app.deploy" ? silent(handler) : handler])),
+  };
 };
 
 const runMany = ({ seed, scale, control }: Context): Promise<ScenarioOutcome> =>
