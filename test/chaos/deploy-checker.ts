@@ -29,6 +29,7 @@ export interface DeploymentFact {
   readonly status: DeploymentStatus;
   readonly revision: number;
   readonly reason: string | null;
+  readonly message: string | null;
   readonly app: AppFact | null;
   /** In the order in which they were written. */
   readonly events: readonly DeploymentEventFact[];
