@@ -38,6 +38,19 @@ const running = async (count: number) => {
   return { rig, reports, paths: rows.map(({ appId }) => `GET /apps/${appId}`) };
 };
 
+test("a deployment writes and locks fourteen times until it is active, however many there are", async () => {
+  const rig = await openRig(world);
+  open.push(rig);
+  const deploy = async (): Promise<void> => {
+    const { deploymentId } = await rig.deploy();
+    await rig.until(`/deployments/${deploymentId}`, "active");
+  };
+  const first = (await statementsOf(deploy)).filter(isWrite);
+  for (let n = 0; n < 5; n += 1) await deploy();
+  const seventh = (await statementsOf(deploy)).filter(isWrite);
+  expect(seventh.map((text) => text.slice(0, 40)).sort()).toEqual(first.map((text) => text.slice(0, 40)).sort());
+  expect(first.length).toBeLessThanOrEqual(14);
+});
 test("a report that changes nothing writes nothing and reads the same for one app as for many", async () => {
   const [one, many] = [await running(1), await running(4)];
   const [few, more] = [await statementsOf(() => one.rig.report(1, ...one.reports)), await statementsOf(() => many.rig.report(4, ...many.reports))];
