@@ -1,14 +1,17 @@
 // The apps of a fleet's agent: orders that hang, and reports that begin with the first order.
 import { expect, test } from "vitest";
-import type { HttpAnswer } from "../../agent-sim/agent/index.ts";
+import { type HttpAnswer, NoAnswer } from "../../agent-sim/agent/index.ts";
 import { type AppFailures, createFleetApps } from "../../agent-sim/fleet/fleet-apps.ts";
 import { eventually } from "../kit/eventually.ts";
 import { createFastTime } from "./clocks.ts";
 import { desiredApp } from "./host/desired.ts";
 
-const fleetApps = (failures: AppFailures) => {
+const fleetApps = (failures: AppFailures, deaf = 0) => {
+  let unheard = deaf;
   const calls: { readonly request: string; readonly body: unknown }[] = [];
   const call = async (method: string, path: string, body?: unknown): Promise<HttpAnswer> => {
+    unheard -= 1;
+    if (unheard >= 0) throw new NoAnswer("the gateway is down");
     calls.push({ request: `${method} ${path}`, body });
     return { status: 200, headers: {}, body: { data: path.endsWith("/secrets") ? { SECRET: "any secret" } : { desiredVersion: 7 } } };
   };
@@ -36,5 +39,10 @@ test("an order that hangs never ends and installs nothing, but other apps go on"
     expect(apps.report().map(({ state }) => state)).toEqual(Array.from(ends, () => "running"));
   });
   expect(ends.size).toBeLessThan(32);
+  apps.stop();
+});
+test("an order waits for its secrets while the gateway is down", async () => {
+  const { apps } = fleetApps({}, 3);
+  expect(await order(apps, 10_000)).toMatchObject({ app: { state: "running", failure: null } });
   apps.stop();
 });

@@ -4,6 +4,7 @@ import { databaseScenarios } from "./database.ts";
 import { deadlineScenarios } from "./deadlines.ts";
 import { deafNodeScenarios } from "./deaf-nodes.ts";
 import { deathScenarios } from "./deaths.ts";
+import { deployKillScenarios } from "./deploy-kills.ts";
 import { deployScenarios } from "./deploys.ts";
 import { failoverScenarios } from "./failover.ts";
 import { firstLevelScenarios } from "./first-level.ts";
@@ -64,4 +65,5 @@ export const SCENARIOS: readonly Scenario[] = [
   ...outboxScenarios,
   ...webhookScenarios,
   ...deployScenarios,
+  ...deployKillScenarios,
 ];

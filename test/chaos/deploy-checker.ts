@@ -29,6 +29,7 @@ export interface DeploymentFact {
   readonly status: DeploymentStatus;
   readonly revision: number;
   readonly reason: string | null;
+  readonly message: string | null;
   readonly app: AppFact | null;
   /** In the order in which they were written. */
   readonly events: readonly DeploymentEventFact[];
@@ -52,7 +53,8 @@ export type DeployViolation = (typeof DEPLOY_VIOLATIONS)[number];
 
 const RESTING: ReadonlySet<string> = new Set<DeploymentStatus>(["active", "failed", "stopped", "cancelled", "deleted"]);
 const APP_RESTING: ReadonlySet<string> = new Set<AppStatus>(["running", "stopped", "error", "removed"]);
-const isBegin = ({ type, previous }: DeploymentEventFact): boolean => type === "started" && previous !== null && (previous === "pending" || RESTING.has(previous));
+const isBegin = ({ type, previous }: DeploymentEventFact): boolean =>
+  type === "started" && previous !== null && (previous === "pending" || RESTING.has(previous));
 /** A crash and its end are told as well, but end no order. */
 const isOutcome = ({ type, previous }: DeploymentEventFact): boolean =>
   type !== "created" && type !== "started" && previous !== null && !RESTING.has(previous) && previous !== "pending";
@@ -82,7 +84,9 @@ const rolledBackRightly = (events: readonly DeploymentEventFact[]): boolean => {
 };
 
 const isAsDesired = ({ desiredState, revision }: AppFact, found: ReturnType<OnDevice["get"]>): boolean =>
-  desiredState === "removed" ? found === undefined || found.state === "removed" : found?.state === desiredState && (desiredState !== "running" || found.revision === revision);
+  desiredState === "removed"
+    ? found === undefined || found.state === "removed"
+    : found?.state === desiredState && (desiredState !== "running" || found.revision === revision);
 
 const isReported = ({ reported, status }: AppFact, found: ReturnType<OnDevice["get"]>): boolean =>
   status === "removed" || (reported?.state === found?.state && reported?.revision === found?.revision);

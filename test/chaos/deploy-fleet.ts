@@ -5,7 +5,7 @@ import { createCommandTracker } from "../../agent-sim/fleet/command-tracker.ts";
 import { createDeploymentPortal, type DeploymentPortal } from "../../agent-sim/fleet/deployments.ts";
 import { createLatency } from "../../agent-sim/fleet/latency.ts";
 import { patience } from "./calls.ts";
-import { checkDeployments, DEPLOY_VIOLATIONS, type DeployVerdict, type DeploymentFact, type OnDevice } from "./deploy-checker.ts";
+import { checkDeployments, DEPLOY_VIOLATIONS, type DeploymentFact, type DeployVerdict, type OnDevice } from "./deploy-checker.ts";
 import { countChanging, readDeployments } from "./deploy-truth.ts";
 import { type Rig, urlOf } from "./rig.ts";
 import { openSql, type SqlConnection } from "./sql.ts";

@@ -4,7 +4,7 @@ import type { AppFact, DeploymentEventFact, DeploymentFact } from "./deploy-chec
 import type { SqlConnection } from "./sql.ts";
 
 const DEPLOYMENTS = `
-  select d.deployment_id as id, d.status, d.revision, d.failure->>'reason' as reason, a.app_id, a.device_id, a.status as app_status, a.desired_state,
+  select d.deployment_id as id, d.status, d.revision, d.failure->>'reason' as reason, d.failure->>'message' as message, a.app_id, a.device_id, a.status as app_status, a.desired_state,
          a.revision as app_revision, a.reported,
          coalesce(q.open, 0) as open
     from deployments d left join apps a on a.tenant_id = d.tenant_id and a.deployment_id = d.deployment_id
@@ -20,6 +20,7 @@ interface DeploymentRow {
   readonly status: DeploymentStatus;
   readonly revision: number;
   readonly reason: string | null;
+  readonly message: string | null;
   readonly app_id: string | null;
   readonly device_id: string;
   readonly app_status: AppStatus;
@@ -65,6 +66,7 @@ export const readDeployments = async (sql: SqlConnection): Promise<readonly Depl
     status: row.status,
     revision: row.revision,
     reason: row.reason,
+    message: row.message,
     app: appOf(row),
     events: events.get(row.id) ?? [],
   }));

@@ -30,7 +30,10 @@ const silentAfterWork = (_: unknown, base: AgentOptions, index: number): AgentOp
       return new Promise<never>(() => undefined);
     },
   });
-  return { ...base, handlers: Object.fromEntries(Object.entries(base.handlers).map(([type, handler]) => [type, type === "app.deploy" ? silent(handler) : handler])) };
+  return {
+    ...base,
+    handlers: Object.fromEntries(Object.entries(base.handlers).map(([type, handler]) => [type, type === "app.deploy" ? silent(handler) : handler])),
+  };
 };
 
 const runMany = ({ seed, scale, control }: Context): Promise<ScenarioOutcome> =>
@@ -56,6 +59,7 @@ const runMany = ({ seed, scale, control }: Context): Promise<ScenarioOutcome> =>
           `${members.length} devices x ${PER_DEVICE} deployments, all ordered at once: answered after ${Math.round(acceptedMs)} ms, all active after ${Math.round(slowestMs)} ms; ms are from the order of all to active`,
           `${(transactions / deployed.length).toFixed(1)} transactions of the whole database for each deployment`,
           ...notesOn(verdict),
+          ...facts.flatMap(({ status, reason, message }) => (status === "failed" ? [`${reason}: ${message}`] : [])).slice(0, 3),
         ],
       };
     });

@@ -1,4 +1,5 @@
 // What follows from an agent's word about an app: from the end of the command that was ordered, and from what it reports at any time.
+import { isDeepStrictEqual } from "node:util";
 import { type AppFailure, type contract, type DeviceId, ReportedApp } from "../../../protocol/index.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Outcome, OutcomeHandler, OutcomeHandlers } from "../../core/command-outcomes.ts";
@@ -52,6 +53,25 @@ const UNSAID = { stage: "running", reason: "FAILED", message: "The agent reports
 const isOlderRunning = (row: AppRow, said: ReportedApp | null): said is ReportedApp =>
   said !== null && said.state === "running" && said.revision > 0 && said.revision < row.revision;
 
+/** Something was ordered that this report does not know yet, or it names a revision that never was. */
+const isOutdated = ({ desiredVersion, reportedVersion, lastRevision }: AppRow, { revision }: ReportedApp, version: number): boolean =>
+  version < desiredVersion || version < reportedVersion || revision > lastRevision;
+
+/** What a report means for the app's state. Only the end of a command ends a change that is under way. */
+const newsIn = (row: AppRow, said: ReportedApp): "began" | "recovered" | "broken" | null => {
+  const { status, desiredState, revision } = row;
+  if (status === "pending" && said.state === "installing") return "began";
+  if (isInTransition(status)) return null;
+  if (status === "error") return said.state === desiredState && (desiredState !== "running" || said.revision === revision) ? "recovered" : null;
+  const isTakenBack = said.failure?.revision === revision && isOlderRunning(row, said);
+  return status === "running" && (said.state === "failed" || isTakenBack) ? "broken" : null;
+};
+
+const kept = (said: ReportedApp): ReportedApp => ({ ...said, failure: null });
+/** Nothing is to be written: most reports say the same as the one before. */
+const isKnown = (row: AppRow, said: ReportedApp, version: number): boolean =>
+  isOutdated(row, said, version) || (version === row.reportedVersion && isDeepStrictEqual(row.reported, kept(said)) && newsIn(row, said) === null);
+
 export interface AgentWord {
   readonly outcomes: Pick<OutcomeHandlers<typeof contract.apps>, Verb>;
   report(tx: Tx, scope: SystemScope, deviceId: DeviceId, report: AgentReport): Promise<{ readonly desiredVersion: number; readonly ignored: string[] }>;
@@ -75,7 +95,7 @@ export const createAgentWord = ({ clock, secretBox, steps, orders }: AgentWordDe
 
   /** Secrets never reach the row: the report's failure is kept only as the app's own. */
   const keep = ({ tx, scope, row }: Held, said: ReportedApp, version: number): Promise<AppRow> =>
-    saveApp(tx, scope, row.appId, { reported: { ...said, failure: null }, reportedVersion: version, reportedAt: clock.now() });
+    saveApp(tx, scope, row.appId, { reported: kept(said), reportedVersion: version, reportedAt: clock.now() });
 
   const fail = (held: Held, failure: AppFailure): Promise<AppRow> => take(held, { event: "failed", reason: failure.reason, patch: { failure } });
 
@@ -137,26 +157,22 @@ export const createAgentWord = ({ clock, secretBox, steps, orders }: AgentWordDe
     await take({ ...held, row: left }, { event, patch: { failure: null } });
   };
 
-  /** What a report says about an app that no command is changing. */
-  const settle = async (held: Held, said: ReportedApp): Promise<void> => {
+  const breakDown = async (held: Held, said: ReportedApp): Promise<void> => {
     const { row } = held;
-    const { status, desiredState, revision } = row;
-    const isAsDesired = said.state === desiredState && (desiredState !== "running" || said.revision === revision);
-    if (status === "error" && isAsDesired) return recover(held);
-    const own = said.failure?.revision === revision ? said.failure : null;
-    if (status !== "running" || (own === null && said.state !== "failed")) return;
-    const failure = failureSaid(own ?? { ...UNSAID, lines: [], revision }, null, secretsOf(held));
+    const own = said.failure?.revision === row.revision ? said.failure : null;
+    const failure = failureSaid(own ?? { ...UNSAID, lines: [], revision: row.revision }, null, secretsOf(held));
     const restored = isOlderRunning(row, said) ? await takeBack(held, said, failure) : null;
     if (restored === null && said.state === "failed") await fail(held, failure);
   };
 
   const apply = async (tx: Tx, scope: SystemScope, said: ReportedApp, version: number): Promise<void> => {
     const locked = await lockApp(tx, scope, said.appId);
-    // Something was ordered that this report does not know yet, or it names a revision that never was.
-    if (locked === null || version < locked.desiredVersion || version < locked.reportedVersion || said.revision > locked.lastRevision) return;
+    if (locked === null || isOutdated(locked, said, version)) return;
     const held = { tx, scope, row: await keep({ tx, scope, row: locked }, said, version) };
-    if (held.row.status === "pending" && said.state === "installing") await take(held, { event: "began" });
-    else if (!isInTransition(held.row.status)) await settle(held, said);
+    const news = newsIn(held.row, said);
+    if (news === "began") await take(held, { event: "began" });
+    else if (news === "recovered") await recover(held);
+    else if (news === "broken") await breakDown(held, said);
   };
 
   const forget = async (tx: Tx, scope: SystemScope, appId: string, version: number): Promise<void> => {
@@ -173,8 +189,8 @@ export const createAgentWord = ({ clock, secretBox, steps, orders }: AgentWordDe
       const said = new Map(apps.map((app) => [app.appId as string, app]));
       for (const row of rows) {
         const report = said.get(row.appId);
-        if (report !== undefined) await apply(tx, scope, report, version);
-        else if (row.reported !== null) await forget(tx, scope, row.appId, version);
+        if (report !== undefined && !isKnown(row, report, version)) await apply(tx, scope, report, version);
+        else if (report === undefined && row.reported !== null) await forget(tx, scope, row.appId, version);
       }
       const known = new Set<string>(rows.map(({ appId }) => appId));
       return { desiredVersion: await readDesired(tx, scope, deviceId), ignored: [...said.keys()].filter((appId) => !known.has(appId)) };
